@@ -1,0 +1,27 @@
+# The commands a person types; CMake does the work. Each installs the Debian packages that it lacks.
+.PHONY: build demo test bench lint clean
+
+build:
+	@scripts/install-deps.sh build
+	@scripts/build.sh release
+
+demo:
+	@scripts/install-deps.sh build
+	@scripts/build.sh release programs
+	@scripts/demo.sh
+
+test:
+	@scripts/install-deps.sh test
+	@scripts/test.sh
+
+bench:
+	@scripts/install-deps.sh bench
+	@scripts/build.sh release benches
+	@scripts/bench.sh
+
+lint:
+	@scripts/install-deps.sh lint
+	@scripts/lint.sh
+
+clean:
+	rm -rf build

@@ -1,0 +1,26 @@
+# Language, warnings and sanitizers: everything links weft_flags, privately.
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_C_FLAGS_RELEASE "-O3 -g -DNDEBUG")
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
+
+add_library(weft_flags INTERFACE)
+target_include_directories(weft_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(weft_flags INTERFACE _GNU_SOURCE)
+target_compile_options(weft_flags INTERFACE
+    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wvla -Wundef
+    -Wpointer-arith -Wwrite-strings -Wformat=2)
+if(WEFT_WERROR)
+    target_compile_options(weft_flags INTERFACE -Werror)
+endif()
+if(WEFT_FAULTS)
+    target_compile_definitions(weft_flags INTERFACE WEFT_FAULTS)
+endif()
+if(WEFT_SANITIZE)
+    target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
+    target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
+endif()

@@ -1,0 +1,21 @@
+# Tests that read the source instead of running it: the order of the layers, and each public header by itself.
+if(Python3_FOUND)
+    add_test(NAME lint.layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/lint/layers.py ${PROJECT_SOURCE_DIR})
+    add_test(NAME lint.layers_test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/lint/layers_test.py)
+    weft_describe_test(lint.layers lint)
+    weft_describe_test(lint.layers_test lint)
+endif()
+
+file(GLOB_RECURSE weft_public_headers CONFIGURE_DEPENDS
+    RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/*.h)
+foreach(header IN LISTS weft_public_headers)
+    foreach(compiler gcc g++ clang nvcc)
+        set(test header.${compiler}.${header})
+        add_test(NAME ${test} COMMAND
+            ${PROJECT_SOURCE_DIR}/tests/lint/header.sh ${compiler} ${PROJECT_SOURCE_DIR}/include ${header})
+        weft_describe_test(${test} lint)
+        if(CMAKE_CUDA_COMPILER)
+            set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "NVCC=${CMAKE_CUDA_COMPILER}")
+        endif()
+    endforeach()
+endforeach()

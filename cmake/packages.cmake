@@ -1,0 +1,31 @@
+# What the build takes from the system. Only threads are needed; the rest is used when it is there.
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig)
+
+# libsodium is loaded by the uid bootstrap when it is used: its header is needed here, the library is not linked.
+if(PkgConfig_FOUND)
+    pkg_check_modules(SODIUM libsodium)
+endif()
+if(SODIUM_FOUND)
+    target_compile_definitions(weft_flags INTERFACE WEFT_HAVE_SODIUM)
+    target_include_directories(weft_flags SYSTEM INTERFACE ${SODIUM_INCLUDE_DIRS})
+else()
+    message(STATUS "weft: no libsodium, so unique ids (WEFT_BOOTSTRAP_UID) are left out")
+endif()
+
+if(WEFT_TESTS)
+    if(PkgConfig_FOUND)
+        pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
+    endif()
+    find_package(Python3 COMPONENTS Interpreter)
+    if(NOT CMOCKA_FOUND)
+        message(WARNING "weft: no cmocka (Debian: libcmocka-dev), so the tests written with it are LEFT OUT")
+    endif()
+endif()
+
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+    message(STATUS "weft: no CUDA compiler, so what needs one is left out")
+endif()

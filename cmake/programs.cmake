@@ -1,0 +1,21 @@
+# Executables, one a file, all in the top of the build directory. `programs` builds those of the demo, `benches` those
+# of the benchmarks.
+add_custom_target(programs)
+add_custom_target(benches)
+
+function(weft_add_programs pattern library group)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${pattern})
+    list(FILTER sources EXCLUDE REGEX "_test\\.c$")
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        add_executable(${name} ${source})
+        target_link_libraries(${name} PRIVATE weft_flags ${library})
+        set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+        add_dependencies(${group} ${name})
+    endforeach()
+endfunction()
+
+weft_add_programs(src/tools/*.c weft_static programs)
+weft_add_programs(examples/*.c weft programs)
+weft_add_programs(bench/*.c weft_static benches)
+add_dependencies(benches programs)

@@ -1,0 +1,98 @@
+# Tests. `ctest -R NAME` runs one, `ctest -L LABEL` a kind; exit 77 is a skip.
+#   unit     src/**/NAME_test.c: cmocka
+#   threads  tests/threads/NAME_test.c: cmocka, PEs are threads of the one process (what ThreadSanitizer can see)
+#   process  tests/process/NAME_test.c: cmocka, starts processes itself
+#   multi    tests/multi/NAME.c: by weftrun with N PEs, as test multi.NAME.N; a line "/* PES: 2 4 */" sets the Ns
+#   lint     layer order, each public header alone
+# Tests of every kind may use tests/part (what a process holds, fault torture) and src/**/conformance.c.
+set(weft_test_skip 77)
+set(weft_test_timeout_s 120)
+set(weft_test_environment
+    "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+
+function(weft_describe_test name label)
+    set_tests_properties(${name} PROPERTIES
+        LABELS "${label}" TIMEOUT ${weft_test_timeout_s} SKIP_RETURN_CODE ${weft_test_skip}
+        ENVIRONMENT "${weft_test_environment}")
+endfunction()
+
+if(CMOCKA_FOUND)
+    file(GLOB weft_part_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/part/*.c)
+    file(GLOB_RECURSE weft_conformance_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*conformance.c)
+    add_library(weft_test_parts STATIC ${weft_part_sources} ${weft_conformance_sources})
+    target_include_directories(weft_test_parts PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(weft_test_parts PUBLIC weft_flags weft_static PkgConfig::CMOCKA)
+    target_compile_definitions(weft_test_parts PUBLIC
+        WEFT_BUILD_DIR="${PROJECT_BINARY_DIR}" WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+endif()
+
+# An executable of the tests; a name that is taken gets its folder's in front.
+function(weft_add_test_program source result)
+    get_filename_component(name ${source} NAME_WE)
+    if(TARGET ${name})
+        get_filename_component(folder ${source} DIRECTORY)
+        get_filename_component(folder ${folder} NAME)
+        set(name ${folder}_${name})
+    endif()
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE weft_test_parts)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    if(TARGET weftrun)
+        add_dependencies(${name} weftrun)
+    endif()
+    set(${result} ${name} PARENT_SCOPE)
+endfunction()
+
+function(weft_add_cmocka_tests label)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})
+    foreach(source IN LISTS sources)
+        weft_add_test_program(${source} name)
+        add_test(NAME ${name} COMMAND ${name})
+        weft_describe_test(${name} ${label})
+    endforeach()
+endfunction()
+
+# The numbers of PEs a multi-PE program runs with.
+function(weft_read_pes source result)
+    file(STRINGS ${source} lines REGEX "^(//|/\\*) PES:[ 0-9]+")
+    if(lines)
+        list(GET lines 0 line)
+        string(REGEX MATCHALL "[0-9]+" counts "${line}")
+    elseif(WEFT_SANITIZE)
+        set(counts 1 2 3 5)
+    else()
+        set(counts 1 2 3 5 8 16)
+    endif()
+    if(WEFT_SANITIZE)
+        list(FILTER counts INCLUDE REGEX "^[1-5]$")
+    endif()
+    set(${result} ${counts} PARENT_SCOPE)
+endfunction()
+
+function(weft_add_multi_tests)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/multi/*.c)
+    foreach(source IN LISTS sources)
+        weft_add_test_program(${source} name)
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+        weft_read_pes(${source} counts)
+        foreach(pes IN LISTS counts)
+            set(test multi.${name}.${pes})
+            add_test(NAME ${test} COMMAND weftrun -n ${pes} $<TARGET_FILE:${name}>)
+            weft_describe_test(${test} multi)
+            set_tests_properties(${test} PROPERTIES PROCESSORS ${pes})
+        endforeach()
+    endforeach()
+endfunction()
+
+if(CMOCKA_FOUND)
+    weft_add_cmocka_tests(unit ${PROJECT_SOURCE_DIR}/src/*_test.c)
+    weft_add_cmocka_tests(threads ${PROJECT_SOURCE_DIR}/tests/threads/*_test.c)
+    weft_add_cmocka_tests(process ${PROJECT_SOURCE_DIR}/tests/process/*_test.c)
+    if(TARGET weftrun)
+        weft_add_multi_tests()
+    endif()
+endif()
+
+include(${CMAKE_CURRENT_LIST_DIR}/lint.cmake)

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Configure and build a preset, quietly unless something goes wrong; then every error is shown, not the first alone.
+# Usage: build.sh PRESET [TARGET...]
+set -eu
+cd "$(dirname "$0")/.."
+preset=$1
+shift
+mkdir -p "build/$preset"
+log=build/$preset/build.log
+
+if ! cmake --preset "$preset" >"$log" 2>&1; then
+    cat "$log" >&2
+    echo "cannot configure $preset" >&2
+    exit 1
+fi
+grep -E '^-- weft:|CMake Warning|LEFT OUT' "$log" || true
+if ! cmake --build --preset "$preset" --target "${@:-all}" -- -k 0 >>"$log" 2>&1; then
+    cat "$log" >&2
+    echo "cannot build $preset" >&2
+    exit 1
+fi

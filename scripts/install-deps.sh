@@ -1,0 +1,50 @@
+#!/bin/sh
+# Install the Debian packages that a command needs and this machine lacks; nothing, and no network, when all are there.
+# Usage: install-deps.sh build|test|bench|lint
+set -eu
+
+build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev"
+test="$build libcmocka-dev python3 g++ clang"
+case ${1:-build} in
+build) packages=$build ;;
+test) packages=$test ;;
+bench) packages="$build python3 openmpi-bin libopenmpi-dev" ;;
+lint) packages="clang-format-14 python3" ;;
+*)
+    echo "usage: $0 build|test|bench|lint" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "not a Debian system: taking for granted that these are installed: $packages"
+    exit 0
+fi
+
+missing=
+for package in $packages; do
+    if ! dpkg -s "$package" 2>/dev/null | grep -q '^Status: install ok installed'; then
+        missing="$missing $package"
+    fi
+done
+if [ -z "$missing" ]; then
+    exit 0
+fi
+
+if [ "$(id -u)" = 0 ]; then
+    root="env"
+elif command -v sudo >/dev/null; then
+    root="sudo"
+else
+    echo "these packages are missing; install them as root:$missing" >&2
+    exit 1
+fi
+echo "installing:$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! $root apt-get update >"$log" 2>&1 ||
+    ! $root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >>"$log" 2>&1; then
+    cat "$log" >&2
+    echo "could not install:$missing" >&2
+    exit 1
+fi

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Read the tree: format, layers, and marks that must not be left behind.
+set -eu
+cd "$(dirname "$0")/.."
+failed=0
+
+files()
+{
+    if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do
+            [ -f "$file" ] && echo "$file"
+        done
+    else
+        for pattern in "$@"; do
+            find . -path ./build -prune -o -name "$pattern" -type f -print
+        done
+    fi
+}
+
+formatter=$(command -v clang-format-14 || command -v clang-format)
+echo "format ($formatter)"
+files '*.c' '*.h' '*.cu' | xargs -r "$formatter" --dry-run -Werror || failed=1
+
+echo "layers"
+python3 tests/lint/layers.py . || failed=1
+
+echo "marks"
+sources=$(files '*.c' '*.h' '*.cu' '*.py' '*.sh' '*.cmake' '*.md' 'CMakeLists.txt' 'Makefile')
+# The pattern is spelled so that it does not find itself.
+for mark in '[[:blank:]]$' 'TO[D]O' 'FIX[M]E' '\bXX[X]\b'; do
+    if grep -nE "$mark" $sources /dev/null; then
+        echo "found: $mark" >&2
+        failed=1
+    fi
+done
+tabs=$(printf '\t')
+if grep -n "$tabs" $(files '*.c' '*.h' '*.cu' '*.py' '*.cmake') /dev/null; then
+    echo "found: tabs" >&2
+    failed=1
+fi
+
+if [ $failed = 0 ]; then
+    echo "lint: clean"
+fi
+exit $failed
