@@ -1,0 +1,56 @@
+/* base/env.h: the one table of environment variables, and their parsers.
+ *
+ * Variables are read when a world is created (WEFT_LOG: at each line), never cached. A value that cannot be parsed is
+ * WEFT_ERR_ARGUMENT, with the name, the value and the accepted form in the text. */
+#ifndef WEFTI_BASE_ENV_H
+#define WEFTI_BASE_ENV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/status.h"
+
+/* X(id, name, kind, default as text, what it is). Kinds: WORD (free text), SIZE (bytes with K, M, G, T), SECONDS
+ * (decimal, also fractions), COUNT (a whole number). */
+#define WEFTI_ENV_TABLE(X)                                                                                             \
+    X(LOG, "WEFT_LOG", WORD, "warn", "least severe log lines shown: none, error, warn, info, debug")                   \
+    X(BOOTSTRAP, "WEFT_BOOTSTRAP", WORD, "auto", "bootstrap of worlds that name none: auto, local")                    \
+    X(HEAP, "WEFT_HEAP", SIZE, "0", "memory reserved for the symmetric heap of a PE at creation")                      \
+    X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the machine's memory")    \
+    X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step")                                     \
+    X(WARN, "WEFT_WARN", SECONDS, "10", "a PE that waits longer logs whom it waits for")                               \
+    X(SPIN, "WEFT_SPIN", COUNT, "0", "looks before a waiter yields; 0: by PEs and cores of the node")                  \
+    X(NODE_ID, "WEFT_NODE_ID", WORD, "", "overrides the identity of this node, so that one host can count as several") \
+    X(UID_INTERFACE, "WEFT_UID_INTERFACE", WORD, "", "network interface or address at which a unique id listens")      \
+    X(LOCAL_JOB, "WEFT_LOCAL_JOB", WORD, "", "set by weftrun: the job's name and secret")                              \
+    X(LOCAL_PE, "WEFT_LOCAL_PE", COUNT, "", "set by weftrun: this process's number in the job")                        \
+    X(LOCAL_PES, "WEFT_LOCAL_PES", COUNT, "", "set by weftrun: the number of processes of the job")
+
+typedef enum wefti_env_id {
+#define WEFTI_ENV_ENUM(id, name, kind, standard, text) WEFTI_ENV_##id,
+    WEFTI_ENV_TABLE(WEFTI_ENV_ENUM)
+#undef WEFTI_ENV_ENUM
+        WEFTI_ENV_COUNT
+} wefti_env_id;
+
+/* One row of the table, for tools. */
+typedef struct wefti_env_entry {
+    const char *name;
+    const char *kind;
+    const char *standard;
+    const char *text;
+} wefti_env_entry;
+const wefti_env_entry *wefti_env_entry_of(wefti_env_id id);
+
+/* The value as text: the variable if it is set and not empty, else the default. Never NULL. */
+const char *wefti_env_word(wefti_env_id id);
+
+/* Whether the variable is set and not empty. */
+int wefti_env_is_set(wefti_env_id id);
+
+/* Parsed values. *value is written on success only. */
+weft_status wefti_env_size(wefti_env_id id, uint64_t *value);
+weft_status wefti_env_seconds_ns(wefti_env_id id, uint64_t *value);
+weft_status wefti_env_count(wefti_env_id id, uint64_t *value);
+
+#endif

@@ -1,0 +1,105 @@
+/* os/os.h: the seam to the operating system. Everything the library wants of the system outside the bootstraps' sockets
+ * goes through here, so that the simulator can stand in: time, randomness, threads, locks, thread-locals, shared memory.
+ *
+ * Functions that return a weft_status decide their errors (they call wefti_error). */
+#ifndef WEFTI_OS_H
+#define WEFTI_OS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "weft/status.h"
+
+/* ---- time (os/posix/clock.c) ---- */
+
+/* Monotonic, ns. */
+uint64_t wefti_os_now_ns(void);
+/* Sleep about `ns`; may return early. */
+void wefti_os_sleep_ns(uint64_t ns);
+/* Let another thread run. */
+void wefti_os_yield(void);
+
+/* ---- randomness (os/posix/random.c) ---- */
+
+/* Fill with bytes fit for secrets. */
+weft_status wefti_os_random(void *bytes, size_t count);
+
+/* ---- threads (os/posix/thread.c) ---- */
+
+typedef struct wefti_os_thread wefti_os_thread;
+weft_status wefti_os_thread_start(wefti_os_thread **thread, void (*body)(void *argument), void *argument);
+void wefti_os_thread_join(wefti_os_thread *thread); /* also frees */
+
+/* A mutex and a condition in one; for rare paths. */
+typedef struct wefti_os_monitor wefti_os_monitor;
+weft_status wefti_os_monitor_create(wefti_os_monitor **monitor);
+void wefti_os_monitor_destroy(wefti_os_monitor *monitor);
+void wefti_os_monitor_enter(wefti_os_monitor *monitor);
+void wefti_os_monitor_leave(wefti_os_monitor *monitor);
+/* Leave, sleep until notified or until the monotonic time `until_ns`, enter again. Returns 0 when the time has passed. */
+int wefti_os_monitor_wait(wefti_os_monitor *monitor, uint64_t until_ns);
+void wefti_os_monitor_notify_all(wefti_os_monitor *monitor);
+
+/* The calling thread's own state (one a PE in the simulator). Never NULL. */
+typedef struct wefti_os_thread_state {
+    char last_error[WEFTI_ERROR_BYTES];
+} wefti_os_thread_state;
+wefti_os_thread_state *wefti_os_thread_local(void);
+
+/* ---- machine (os/posix/machine.c) ---- */
+
+unsigned wefti_os_cores(void);          /* processors this process may run on, at least 1 */
+uint64_t wefti_os_memory_bytes(void); /* of the machine */
+/* What could be had now without ending another process; UINT64_MAX when that cannot be told. A hint: others take too. */
+uint64_t wefti_os_memory_available_bytes(void);
+size_t wefti_os_page_bytes(void);
+int wefti_os_process_number(void);      /* the process id, for messages */
+
+/* 16 bytes that are equal for two callers only if they run in one process, and 16 that tell one running system from
+ * another (a hint: containers may share or hide it; WEFT_NODE_ID replaces it). */
+typedef struct wefti_os_identity {
+    unsigned char process[16];
+    unsigned char node[16];
+} wefti_os_identity;
+weft_status wefti_os_identity_query(wefti_os_identity *out);
+
+/* ---- shared memory (os/posix/memory.c) ---- */
+
+/* A sparse, anonymous, sealed-size file in memory and its one mapping in this process. `descriptor` can be handed to
+ * other processes of the node. */
+typedef struct wefti_os_memory {
+    int descriptor;
+    unsigned char *base;
+    size_t bytes;
+} wefti_os_memory;
+
+weft_status wefti_os_memory_create(wefti_os_memory *memory, size_t bytes);
+/* Take over `descriptor` (closed on failure too), check that it holds `bytes` and map it. */
+weft_status wefti_os_memory_adopt(wefti_os_memory *memory, int descriptor, size_t bytes);
+/* Reserve real memory for a page-aligned part, zeroed if it is new. WEFT_ERR_MEMORY when there is none; what was had
+ * until then stays reserved. */
+weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size_t bytes);
+/* Give the memory of a page-aligned part back to the system; it reads as zero afterwards. */
+void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t bytes);
+/* Close the descriptor, keep the mapping. Idempotent. */
+void wefti_os_memory_close(wefti_os_memory *memory);
+/* Unmap and close; safe on zeroed memory and twice. */
+void wefti_os_memory_fini(wefti_os_memory *memory);
+
+/* ---- handing a descriptor to other processes of this node (os/posix/pass.c) ---- */
+
+/* An abstract local socket named by 16 random bytes, which takes part in no file system. */
+typedef struct wefti_os_pass {
+    int listener;
+} wefti_os_pass;
+weft_status wefti_os_pass_open(wefti_os_pass *pass, const unsigned char name[16]);
+/* Serve `descriptor` to `count` takers that know `token`; others are dropped. Blocks at most until `until_ns`. */
+weft_status wefti_os_pass_serve(wefti_os_pass *pass, const unsigned char token[16], int descriptor, int count,
+                                uint64_t until_ns);
+void wefti_os_pass_close(wefti_os_pass *pass); /* safe on {-1} */
+/* Take a descriptor from the server named `name`. */
+weft_status wefti_os_pass_take(const unsigned char name[16], const unsigned char token[16], uint64_t until_ns,
+                               int *descriptor);
+
+#endif

@@ -1,0 +1,143 @@
+/* os/posix/machine.c: what this machine and this process are. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/env.h"
+#include "base/hash.h"
+#include "os/os.h"
+
+/* Machines with more processors than this are counted as having this many. */
+#define CORES_MAX 65536
+
+/* Read what fits. Returns the number of bytes, or -1 with errno set. */
+static ssize_t read_file(const char *path, char *text, size_t bytes)
+{
+    int descriptor = wefti_fault("open", EMFILE) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) {
+        return -1;
+    }
+    ssize_t got;
+    do {
+        got = wefti_fault("read", EIO) ? -1 : read(descriptor, text, bytes);
+    } while (got < 0 && errno == EINTR);
+    int error = errno;
+    close(descriptor);
+    errno = error;
+    return got;
+}
+
+static unsigned cores_online(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 0 ? (unsigned)cores : 1;
+}
+
+/* The processors of a set of `bits` bits that holds this process's affinity; 0 when it does not fit or fails. */
+static unsigned cores_allowed(int bits)
+{
+    cpu_set_t *set = CPU_ALLOC((size_t)bits);
+    if (set == NULL) {
+        return 0;
+    }
+    size_t bytes = CPU_ALLOC_SIZE((size_t)bits);
+    int cores = 0;
+    if (!wefti_fault("sched_getaffinity", EINVAL) && sched_getaffinity(0, bytes, set) == 0) {
+        cores = CPU_COUNT_S(bytes, set);
+    }
+    CPU_FREE(set);
+    return (unsigned)cores;
+}
+
+unsigned wefti_os_cores(void)
+{
+    for (int bits = 1024; bits <= CORES_MAX; bits *= 8) {
+        unsigned cores = cores_allowed(bits);
+        if (cores > 0) {
+            return cores;
+        }
+    }
+    return cores_online();
+}
+
+uint64_t wefti_os_memory_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    return pages > 0 ? (uint64_t)pages * wefti_os_page_bytes() : 0;
+}
+
+/* The kilobytes on the line of /proc/meminfo that starts with `label`, in bytes; 0 when there is none. */
+static uint64_t meminfo_bytes(const char *text, const char *label)
+{
+    const char *at = strstr(text, label);
+    return at == NULL ? 0 : strtoull(at + strlen(label), NULL, 10) * 1024;
+}
+
+uint64_t wefti_os_memory_available_bytes(void)
+{
+    char text[4096];
+    ssize_t bytes = read_file("/proc/meminfo", text, sizeof text - 1);
+    if (bytes <= 0) {
+        return UINT64_MAX;
+    }
+    text[bytes] = '\0';
+    uint64_t available = meminfo_bytes(text, "MemAvailable:");
+    return available == 0 ? UINT64_MAX : available + meminfo_bytes(text, "SwapFree:");
+}
+
+size_t wefti_os_page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+int wefti_os_process_number(void)
+{
+    return (int)getpid();
+}
+
+/* The 16 random bytes that the kernel gave this process image also guard its stacks, so they leave the process only as
+ * the key of a hash. A fork has the same ones and another number. */
+static weft_status process_identity(unsigned char out[16])
+{
+    const unsigned char *key = (const unsigned char *)getauxval(AT_RANDOM); /* NOLINT: an address, as documented */
+    if (key == NULL) {
+        return wefti_error(WEFT_ERR_SYSTEM, "the kernel gave this process no random bytes (AT_RANDOM)");
+    }
+    int number = wefti_os_process_number();
+    wefti_hash(key, &number, sizeof number, out);
+    return WEFT_OK;
+}
+
+static weft_status node_identity(unsigned char out[16])
+{
+    static const unsigned char named_key[WEFTI_HASH_BYTES] = "weft node name";
+    static const unsigned char booted_key[WEFTI_HASH_BYTES] = "weft boot id";
+    static const char path[] = "/proc/sys/kernel/random/boot_id";
+    if (wefti_env_is_set(WEFTI_ENV_NODE_ID)) {
+        const char *name = wefti_env_word(WEFTI_ENV_NODE_ID);
+        wefti_hash(named_key, name, strlen(name), out);
+        return WEFT_OK;
+    }
+    char text[64];
+    ssize_t bytes = read_file(path, text, sizeof text);
+    if (bytes <= 0) {
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot tell which machine this is: %s: %s; set WEFT_NODE_ID", path,
+                           bytes < 0 ? strerror(errno) : "empty");
+    }
+    wefti_hash(booted_key, text, (size_t)bytes, out);
+    return WEFT_OK;
+}
+
+weft_status wefti_os_identity_query(wefti_os_identity *out)
+{
+    wefti_os_identity identity;
+    WEFT_TRY(process_identity(identity.process));
+    WEFT_TRY(node_identity(identity.node));
+    *out = identity;
+    return WEFT_OK;
+}

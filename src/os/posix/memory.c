@@ -1,0 +1,191 @@
+/* os/posix/memory.c: sparse shared memory in an anonymous file.
+ *
+ * The file's size is sealed, so that no process can cut it and turn another's access into a signal. Pages are had by
+ * fallocate, which reports the lack of memory as a status; touching a page that was not reserved may raise a signal. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "os/os.h"
+
+#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+/* An interrupted fallocate undoes all of its work: pieces let a process with a periodic signal get on. */
+#define RESERVE_PIECE_BYTES (UINT64_C(4) << 20)
+
+static weft_status map_file(wefti_os_memory *memory, int descriptor, size_t bytes)
+{
+    void *base = wefti_fault("mmap", ENOMEM)
+                     ? MAP_FAILED
+                     : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
+    if (base == MAP_FAILED) {
+        return wefti_error(WEFT_ERR_MEMORY,
+                           "cannot map %zu bytes of shared address space: %s; lower WEFT_HEAP_MAX or raise ulimit -v",
+                           bytes, strerror(errno));
+    }
+    (void)madvise(base, bytes, MADV_DONTDUMP); /* only keeps core files small */
+    memory->descriptor = descriptor;
+    memory->base = base;
+    memory->bytes = bytes;
+    return WEFT_OK;
+}
+
+/* Make an empty file in memory. Returns the descriptor, or -1 with errno set. */
+static int open_file(void)
+{
+    return wefti_fault("memfd_create", EMFILE) ? -1 : memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
+
+/* Give the file its size, for good. Returns 0, or -1 with errno set. */
+static int fix_size(int descriptor, size_t bytes)
+{
+    if (wefti_fault("ftruncate", EINVAL) || ftruncate(descriptor, (off_t)bytes) != 0) {
+        return -1;
+    }
+    if (wefti_fault("fcntl", EINVAL) || fcntl(descriptor, F_ADD_SEALS, SIZE_SEALS | F_SEAL_SEAL) != 0) {
+        return -1;
+    }
+    return 0;
+}
+
+weft_status wefti_os_memory_create(wefti_os_memory *memory, size_t bytes)
+{
+    if (bytes == 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "shared memory of 0 bytes was asked for");
+    }
+    int descriptor = open_file();
+    if (descriptor < 0) {
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot make a file in memory: %s; look at ulimit -n", strerror(errno));
+    }
+    weft_status status;
+    if (fix_size(descriptor, bytes) != 0) {
+        status = wefti_error(WEFT_ERR_SYSTEM, "cannot give a file in memory its size of %zu bytes: %s", bytes,
+                             strerror(errno));
+        goto close_descriptor;
+    }
+    status = map_file(memory, descriptor, bytes);
+    if (status != WEFT_OK) {
+        goto close_descriptor;
+    }
+    return WEFT_OK;
+
+close_descriptor:
+    close(descriptor);
+    return status;
+}
+
+/* Whether the file is one of ours, of this size, which nobody can change any more. */
+static weft_status check_file(int descriptor, size_t bytes)
+{
+    struct stat about;
+    if (wefti_fault("fstat", EIO) || fstat(descriptor, &about) != 0) {
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot look at a received descriptor: %s", strerror(errno));
+    }
+    if ((uint64_t)about.st_size != bytes) {
+        return wefti_error(WEFT_ERR_MISMATCH, "received shared memory of %jd bytes where %zu were expected",
+                           (intmax_t)about.st_size, bytes);
+    }
+    int seals = wefti_fault("fcntl", EINVAL) ? -1 : fcntl(descriptor, F_GET_SEALS);
+    if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS) {
+        return wefti_error(WEFT_ERR_MISMATCH, "received shared memory whose size is not sealed");
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_os_memory_adopt(wefti_os_memory *memory, int descriptor, size_t bytes)
+{
+    weft_status status = check_file(descriptor, bytes);
+    if (status == WEFT_OK) {
+        status = map_file(memory, descriptor, bytes);
+    }
+    if (status != WEFT_OK) {
+        close(descriptor);
+    }
+    return status;
+}
+
+/* Whether a page-aligned part lies inside the memory. */
+static int is_part(const wefti_os_memory *memory, size_t offset, size_t bytes)
+{
+    size_t page_mask = wefti_os_page_bytes() - 1;
+    return (offset & page_mask) == 0 && (bytes & page_mask) == 0 && offset <= memory->bytes &&
+           bytes <= memory->bytes - offset;
+}
+
+/* fallocate through interruptions. Returns 0, or -1 with errno set. */
+static int allocate_part(int descriptor, int mode, size_t offset, size_t bytes)
+{
+    int result;
+    do {
+        result = wefti_fault("fallocate", ENOSPC) ? -1 : fallocate(descriptor, mode, (off_t)offset, (off_t)bytes);
+    } while (result != 0 && errno == EINTR);
+    return result;
+}
+
+static weft_status refuse_reserve(size_t bytes)
+{
+    if (errno == ENOSPC || errno == ENOMEM) {
+        return wefti_error(WEFT_ERR_MEMORY,
+                           "this machine has no memory left for %zu bytes of the symmetric heap; allocate less or free "
+                           "memory",
+                           bytes);
+    }
+    return wefti_error(WEFT_ERR_SYSTEM, "cannot reserve %zu bytes of shared memory: %s", bytes, strerror(errno));
+}
+
+weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size_t bytes)
+{
+    if (memory->descriptor < 0) {
+        return wefti_error(WEFT_ERR_STATE, "shared memory cannot be reserved after its descriptor was closed");
+    }
+    if (!is_part(memory, offset, bytes)) {
+        return wefti_error(WEFT_ERR_RANGE, "bytes %zu to %zu are no whole pages of a shared memory of %zu bytes",
+                           offset, offset + bytes, memory->bytes);
+    }
+    uint64_t available = bytes > RESERVE_PIECE_BYTES ? wefti_os_memory_available_bytes() : UINT64_MAX;
+    if (bytes > available) {
+        return wefti_error(WEFT_ERR_MEMORY,
+                           "%zu bytes of the symmetric heap were asked for and this machine has %" PRIu64
+                           " bytes of memory left; allocate less or free memory",
+                           bytes, available);
+    }
+    for (size_t done = 0; done < bytes;) {
+        size_t piece = bytes - done < RESERVE_PIECE_BYTES ? bytes - done : RESERVE_PIECE_BYTES;
+        if (allocate_part(memory->descriptor, 0, offset + done, piece) != 0) {
+            return refuse_reserve(bytes);
+        }
+        done += piece;
+    }
+    return WEFT_OK;
+}
+
+void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t bytes)
+{
+    if (bytes > 0 && memory->descriptor >= 0 && is_part(memory, offset, bytes)) {
+        /* When this fails the memory stays in use, and is had again at the next reserve. */
+        (void)allocate_part(memory->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+    }
+}
+
+void wefti_os_memory_close(wefti_os_memory *memory)
+{
+    if (memory->base != NULL && memory->descriptor >= 0) {
+        close(memory->descriptor);
+        memory->descriptor = -1;
+    }
+}
+
+void wefti_os_memory_fini(wefti_os_memory *memory)
+{
+    if (memory->base == NULL) {
+        return;
+    }
+    wefti_os_memory_close(memory);
+    munmap(memory->base, memory->bytes);
+    *memory = (wefti_os_memory){.descriptor = -1};
+}
