@@ -1,0 +1,96 @@
+"""Goal: the layers point one way, and only src/cuda knows CUDA.
+
+Method: read every #include of the tree and compare it with the table below. Usage: layers.py ROOT. Prints each wrong
+include as FILE:LINE and exits 1 when there is one.
+"""
+
+import pathlib
+import re
+import sys
+
+# Each layer may include itself and what stands before it. A group of several stands side by side.
+ORDER = [
+    ["base"],
+    ["os"],
+    ["protocol"],
+    ["topo", "bootstrap"],
+    ["heap"],
+    ["transport"],
+    ["world"],
+    ["team"],
+    ["rma"],
+    ["coll"],
+    ["ep"],
+    ["shmem", "nvshmem", "tools", "python"],
+]
+# These reach the rest of the library through its public headers.
+ONLY = {name: {"base", "os", "protocol", name} for name in ("ep", "shmem", "nvshmem", "python")}
+# The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
+ONLY["sim"] = {"base", "os", "protocol", "topo", "bootstrap", "heap", "transport", "sim"}
+ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+CUDA_HEADER = re.compile(r"^(cuda|cu[A-Z]|cub/|cooperative_groups|device_launch|nvml|nvrtc|nccl|vector_types)")
+SUFFIXES = {".c", ".h", ".cu", ".cuh", ".cc"}
+
+
+def allowed_layers(layer):
+    if layer in ONLY:
+        return ONLY[layer]
+    allowed = set()
+    for group in ORDER:
+        if layer in group:
+            return allowed | {layer}
+        allowed |= set(group)
+    return None
+
+
+def wrong_include(root, file, quote, target):
+    """Why `file` may not include `target`, or None."""
+    parts = file.relative_to(root).parts
+    in_cuda = parts[:2] == ("src", "cuda")
+    if CUDA_HEADER.match(target) and not in_cuda:
+        return "a CUDA header outside src/cuda"
+    public = (root / "include" / target).is_file()
+    if public:
+        return None if quote == '"' or parts[0] not in ("src", "include") else "a header of this tree in <>"
+    if quote == "<":
+        return None
+    if parts[0] in ("include", "examples"):
+        return "not a public header"
+    if (file.parent / target).is_file() and "/" not in target:
+        return "named without its folder"
+    if parts[0] in ("tests", "bench"):
+        return None
+    if file.name.endswith(("_test.c", "conformance.c")) and (root / "tests" / target).is_file():
+        return None
+    if not (root / "src" / target).is_file():
+        return "no such header in include/ or src/"
+    layer = parts[1]
+    allowed = allowed_layers(layer)
+    if allowed is None:
+        return f'"{layer}" is no layer; add it to the table in tests/lint/layers.py'
+    if target.split("/")[0] not in allowed:
+        return f"{layer} may not include {target.split('/')[0]}"
+    return None
+
+
+def find_wrong(root):
+    wrong = []
+    for top in ("include", "src", "examples", "tests", "bench"):
+        for file in sorted((root / top).rglob("*")):
+            if file.suffix not in SUFFIXES:
+                continue
+            for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+                match = INCLUDE.match(line)
+                reason = match and wrong_include(root, file, match.group(1), match.group(2))
+                if reason:
+                    wrong.append(f'{file.relative_to(root)}:{number}: "{match.group(2)}": {reason}')
+    return wrong
+
+
+if __name__ == "__main__":
+    found = find_wrong(pathlib.Path(sys.argv[1]).resolve())
+    for entry in found:
+        print(entry)
+    sys.exit(1 if found else 0)

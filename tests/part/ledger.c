@@ -1,0 +1,84 @@
+/* part/ledger.c: what this process holds. */
+#include "part/ledger.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "os/os.h"
+
+#define LOOKS 100
+#define LOOK_NS UINT64_C(10000000)
+
+static long count_entries(const char *path)
+{
+    long count = 0;
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(folder);
+    return count;
+}
+
+static void count_maps(ledger *now)
+{
+    char line[1024];
+    FILE *file = fopen("/proc/self/maps", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        now->all_maps++;
+        now->maps += strstr(line, "memfd:weft") != NULL;
+    }
+    fclose(file);
+}
+
+static long count_pages(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld", &pages), 1);
+    fclose(file);
+    return pages;
+}
+
+ledger ledger_read(void)
+{
+    ledger now = {0};
+    now.descriptors = count_entries("/proc/self/fd");
+    now.threads = count_entries("/proc/self/task");
+    now.pages = count_pages();
+    count_maps(&now);
+#ifdef WEFT_FAULTS
+    now.allocations = (long)wefti_alloc_live();
+#endif
+    return now;
+}
+
+static int is_same(const ledger *a, const ledger *b)
+{
+    return a->descriptors == b->descriptors && a->threads == b->threads && a->maps == b->maps &&
+           a->allocations == b->allocations;
+}
+
+void ledger_assert_same(const ledger *before)
+{
+    ledger now = ledger_read();
+    for (int look = 0; look < LOOKS && !is_same(before, &now); look++) {
+        wefti_os_sleep_ns(LOOK_NS);
+        now = ledger_read();
+    }
+    assert_int_equal(now.descriptors, before->descriptors);
+    assert_int_equal(now.threads, before->threads);
+    assert_int_equal(now.maps, before->maps);
+    assert_int_equal(now.allocations, before->allocations);
+}
