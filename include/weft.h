@@ -1,0 +1,14 @@
+/* weft.h: symmetric memory for CPUs. Includes every public header but weft_ep.h. */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include "weft/bootstrap.h"
+#include "weft/coll.h"
+#include "weft/heap.h"
+#include "weft/rma.h"
+#include "weft/status.h"
+#include "weft/team.h"
+#include "weft/types.h"
+#include "weft/world.h"
+
+#endif

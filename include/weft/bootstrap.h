@@ -1,0 +1,77 @@
+/* weft/bootstrap.h: how the PEs of a world find each other.
+ *
+ * A bootstrap is needed while a world is created and is closed before weft_world_create returns. */
+#ifndef WEFT_BOOTSTRAP_H
+#define WEFT_BOOTSTRAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(NAME, value, text of WEFT_BOOTSTRAP, what it is) */
+#define WEFT_BOOTSTRAP_TABLE(X)                                                                                        \
+    X(WEFT_BOOTSTRAP_AUTO, 0, "auto", "the launcher found in the environment, else a world of one PE")                 \
+    X(WEFT_BOOTSTRAP_LOCAL, 1, "local", "processes started by weftrun on this machine")                                \
+    X(WEFT_BOOTSTRAP_THREADS, 2, "threads", "threads of this process, through a weft_threads object")                  \
+    X(WEFT_BOOTSTRAP_UID, 3, "uid", "a unique id made by PE 0, then TCP")                                              \
+    X(WEFT_BOOTSTRAP_CALLBACK, 4, "callback", "the embedder's own allgather")
+
+typedef enum weft_bootstrap_kind {
+#define WEFT_BOOTSTRAP_ENUM(name, value, word, text) name = value,
+    WEFT_BOOTSTRAP_TABLE(WEFT_BOOTSTRAP_ENUM)
+#undef WEFT_BOOTSTRAP_ENUM
+} weft_bootstrap_kind;
+
+/* ---- unique id ----------------------------------------------------------------------------------------------- */
+
+#define WEFT_UID_BYTES 256
+
+/* A unique id: the addresses of the process that made it and a random secret, as plain bytes. Carry it to the other
+ * PEs over a channel that others cannot read: who knows the id can join the world. */
+typedef struct weft_uid {
+    unsigned char bytes[WEFT_UID_BYTES];
+} weft_uid;
+
+/* Make the id of one world. Any thread of the process that will be PE 0, before it creates that world. From here on a
+ * port is open and peers may queue at it; weft_world_create of PE 0 takes it over and closes it.
+ * `interface` names the network interface or address to listen at; NULL: WEFT_UID_INTERFACE, else loopback when
+ * nothing else is up, else all interfaces.
+ * An id serves one world once; an id that is never used is ended by weft_uid_discard.
+ * Errors: WEFT_ERR_SYSTEM, WEFT_ERR_UNSUPPORTED (built without libsodium, or it cannot be loaded). */
+WEFT_API weft_status weft_uid_create(const char *interface, weft_uid *uid) WEFT_MUST_CHECK;
+
+/* Close the port of an id that no world will use. The process that made it; any thread. */
+WEFT_API weft_status weft_uid_discard(const weft_uid *uid);
+
+/* ---- threads of one process ---------------------------------------------------------------------------------- */
+
+typedef struct weft_threads weft_threads;
+
+/* A meeting point for `pes` PEs of this process, each of which creates its world with
+ * config.bootstrap = WEFT_BOOTSTRAP_THREADS, config.threads, config.pe and config.pes. Worlds with one meeting point
+ * are created one after another; after a failed creation make a new one.
+ * The caller owns it and destroys it when no creation is under way. */
+WEFT_API weft_status weft_threads_create(int pes, weft_threads **threads) WEFT_MUST_CHECK;
+WEFT_API void weft_threads_destroy(weft_threads *threads);
+
+/* ---- the embedder's own exchange ----------------------------------------------------------------------------- */
+
+/* An embedder's collectives: an MPI communicator, a torch process group, a store.
+ * Called by weft_world_create, in the calling thread, the same sequence on all PEs. A callback returns 0 on success
+ * and anything else on failure; it cannot be interrupted, so its own time limit holds, not the world's.
+ * allgather: contribute `bytes` bytes at `mine`; on return all[i * bytes ...] is PE i's contribution, for every PE. */
+typedef struct weft_callback_ops {
+    size_t size; /* sizeof(weft_callback_ops) */
+    void *context;
+    int (*allgather)(void *context, const void *mine, void *all, size_t bytes);
+} weft_callback_ops;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

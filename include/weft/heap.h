@@ -1,0 +1,45 @@
+/* weft/heap.h: the symmetric heap. (OpenSHMEM 1.5, 9.3.)
+ *
+ * An allocation has the same offset in the heap of every PE that took part; the address may differ between processes.
+ * Blocks are aligned to 64 bytes at least and never share a cache line. The heap grows up to the world's
+ * heap_max_bytes; memory is reserved before it is handed out, so that lack of it is WEFT_ERR_MEMORY and not a signal.
+ * The same sequence of calls gives the same offsets in every run. */
+#ifndef WEFT_HEAP_H
+#define WEFT_HEAP_H
+
+#include "weft/team.h"
+#include "weft/world.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Allocate `bytes` of symmetric memory on every PE. Collective over the world (weft_team_malloc: over the team), equal
+ * arguments everywhere. When it returns, the block may be written by any member. Contents: undefined. bytes 0 gives
+ * NULL and WEFT_OK.
+ * Errors, the same on all members: WEFT_ERR_MISMATCH (the call or its arguments differ; names a PE), WEFT_ERR_MEMORY,
+ * WEFT_ERR_TIMEOUT. */
+WEFT_API weft_status weft_malloc(weft_world *world, size_t bytes, void **block) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_team_malloc(weft_team *team, size_t bytes, void **block) WEFT_MUST_CHECK;
+
+/* As weft_malloc, for count * bytes bytes, zeroed on every PE before any returns. */
+WEFT_API weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, void **block) WEFT_MUST_CHECK;
+
+/* As weft_malloc, the address a multiple of `alignment`, a power of two of at most 1 GiB. */
+WEFT_API weft_status weft_align(weft_world *world, size_t alignment, size_t bytes, void **block) WEFT_MUST_CHECK;
+
+/* Free a block on every PE. Collective over the world or team that allocated it, the same block everywhere. Completes
+ * the caller's outstanding puts (a quiet) and waits for all members before the block can be allocated again. NULL is
+ * allowed, on all members. Errors: WEFT_ERR_ARGUMENT when the block is none of this world's (freed already, say). */
+WEFT_API weft_status weft_free(weft_world *world, void *block) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_team_free(weft_team *team, void *block) WEFT_MUST_CHECK;
+
+/* The address at which this process can load and store PE `pe`'s copy of the symmetric object at `address`, or NULL
+ * when there is none (another link domain, a PE out of range, an address outside the heap). Any thread.
+ * (OpenSHMEM 1.5, 9.3.3 shmem_ptr.) */
+WEFT_API void *weft_ptr(const weft_world *world, const void *address, int pe);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/* inline/view.h: what inline code reads of a world: the frozen first part of every weft_world.
+ *
+ * Fields may be appended, with a new WEFTI_VIEW_ABI; none is moved or changes its meaning. */
+#ifndef WEFTI_INLINE_VIEW_H
+#define WEFTI_INLINE_VIEW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/protocol/mem.h"
+#include "weft/world.h"
+
+#define WEFTI_VIEW_ABI 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wefti_view {
+    uint32_t abi; /* WEFTI_VIEW_ABI */
+    uint32_t pe;
+    uint32_t pes;
+    /* PEs near_first .. near_first + near_count - 1 are reached by load and store. */
+    uint32_t near_first;
+    uint32_t near_count;
+    uint32_t remote; /* not 0: some PE needs a transport, so that fence and quiet go out of line */
+    uintptr_t heap; /* first byte of this PE's heap */
+    uint64_t heap_bytes; /* reserved so far; grows, never shrinks */
+    /* The byte at `a` here is at a + (p - pe) * stride on PE p, or at a + delta[p - near_first] if delta is set. */
+    int64_t stride;
+    const int64_t *delta;
+    uint32_t spins; /* how often an inline wait looks before it goes out of line; small when PEs share cores */
+} wefti_view;
+
+static inline unsigned wefti_spins(const weft_world *world)
+{
+    return ((const wefti_view *)(const void *)world)->spins;
+}
+
+/* Where PE `pe`, one of the near ones, has the symmetric byte at `address`. No check. */
+static inline void *wefti_peer_address(const weft_world *world, const void *address, int pe)
+{
+    const wefti_view *view = (const wefti_view *)(const void *)world;
+    int64_t delta = WEFTI_LIKELY(view->delta == NULL) ? ((int64_t)pe - (int64_t)view->pe) * view->stride
+                                                      : view->delta[(uint32_t)pe - view->near_first];
+    return (void *)((uintptr_t)address + (uintptr_t)delta);
+}
+
+/* Whether `bytes` bytes at `address` lie in the reserved heap and `pe` is near: the one test of the fast path. */
+static inline int wefti_is_near(const weft_world *world, const void *address, size_t bytes, int pe)
+{
+    const wefti_view *view = (const wefti_view *)(const void *)world;
+    uint64_t heap_bytes = __atomic_load_n(&view->heap_bytes, __ATOMIC_RELAXED);
+    uint64_t offset = (uint64_t)(uintptr_t)address - (uint64_t)view->heap;
+    return ((uint32_t)pe - view->near_first < view->near_count) & (offset <= heap_bytes) &
+           ((uint64_t)bytes <= heap_bytes - offset);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

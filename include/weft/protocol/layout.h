@@ -1,0 +1,106 @@
+/* protocol/layout.h: what lies where in symmetric memory that the library itself uses.
+ *
+ * A PE's slot of the window is   control block | world team's area | node team's area | (page) heap ...
+ * and a team made later has its area in the heap. All offsets are equal on all PEs of a world. */
+#ifndef WEFTI_PROTOCOL_LAYOUT_H
+#define WEFTI_PROTOCOL_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/protocol/mem.h"
+
+/* Rounds of a dissemination among n members: the least r with 2^r >= n. */
+static inline unsigned wefti_rounds(unsigned members)
+{
+    unsigned rounds = 0;
+    while (((uint64_t)1 << rounds) < members) {
+        rounds++;
+    }
+    return rounds;
+}
+
+/* First in every slot. `proof` is what this PE told the others through the bootstrap: who reads it in mapped memory can
+ * load and store here. `abort` is 0, or WEFTI_ABORT_SET | pe << 32 | code of the first abort. */
+typedef struct wefti_control {
+    unsigned char proof[16];
+    uint64_t pe;
+    uint64_t unused[5];
+    uint64_t abort;
+    uint64_t unused_abort[7];
+} wefti_control;
+
+#define WEFTI_ABORT_SET ((uint64_t)1 << 63)
+
+/* What members tell each other when they agree: the extremes over all of them. Each field merges by itself, in any
+ * order and any number of times. */
+typedef struct wefti_vote {
+    uint64_t key_low; /* hash of the call and its arguments; differs from key_high when members disagree */
+    uint64_t key_high;
+    uint64_t offset_low; /* proposed offset in the heap */
+    uint64_t offset_high;
+    uint64_t reserved_low; /* bytes of the heap reserved so far, least of all members */
+    uint32_t key_low_pe;
+    uint32_t key_high_pe;
+    int32_t status; /* the most negative */
+    uint32_t status_pe;
+} wefti_vote;
+
+/* One member's words of a team, each in its own cache line, zero before first use.
+ *   sync_epoch, agree_epoch   the step at which this member has arrived; written by itself, read by who waits too long
+ *   published                 a word for the others to read between two agreements
+ *   sync[r]                   flag of round r: the epoch of the member 2^r before; only it writes
+ *   vote[parity][r]           what that member knows in round r of an agreement, and then its epoch as the flag.
+ *                             Two parities: a member can be one epoch ahead, never two, since an agreement ends only
+ *                             when all have entered it. */
+typedef struct wefti_line {
+    uint64_t word;
+    uint64_t unused[7];
+} wefti_line;
+
+typedef struct wefti_vote_line {
+    wefti_vote vote;
+    uint64_t flag;
+} wefti_vote_line;
+
+typedef struct wefti_team_area {
+    wefti_line sync_epoch;
+    wefti_line agree_epoch;
+    wefti_line published;
+    /* then: rounds lines of sync flags, 2 * rounds vote lines */
+} wefti_team_area;
+
+static inline size_t wefti_team_area_bytes(unsigned members)
+{
+    return sizeof(wefti_team_area) + 3 * (size_t)wefti_rounds(members) * sizeof(wefti_line);
+}
+
+static inline uint64_t *wefti_team_sync_flag(wefti_team_area *area, unsigned round)
+{
+    return &((wefti_line *)(void *)(area + 1))[round].word;
+}
+
+static inline wefti_vote_line *wefti_team_vote_line(wefti_team_area *area, unsigned rounds, unsigned parity,
+                                                    unsigned round)
+{
+    return (wefti_vote_line *)(void *)&((wefti_line *)(void *)(area + 1))[rounds + parity * rounds + round];
+}
+
+/* Offsets in a slot. */
+static inline size_t wefti_layout_world_area(void)
+{
+    return sizeof(wefti_control);
+}
+
+static inline size_t wefti_layout_node_area(unsigned pes)
+{
+    return wefti_layout_world_area() + wefti_team_area_bytes(pes);
+}
+
+static inline size_t wefti_layout_heap(unsigned pes, size_t page_bytes)
+{
+    size_t end = wefti_layout_node_area(pes) + wefti_team_area_bytes(pes);
+    return (end + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+#endif

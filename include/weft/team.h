@@ -1,0 +1,54 @@
+/* weft/team.h: teams, ordered subsets of a world's PEs. (OpenSHMEM 1.5, 9.4.)
+ *
+ * A member is numbered from 0 inside its team. A team is used by one thread at a time; different teams are
+ * independent. Their number is bounded by memory only. */
+#ifndef WEFT_TEAM_H
+#define WEFT_TEAM_H
+
+#include "weft/status.h"
+#include "weft/world.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_team weft_team;
+
+/* The predefined teams: all PEs of the world; those on this PE's node. They live as long as the world and are not
+ * destroyed. NULL for a NULL world. Any thread. */
+WEFT_API weft_team *weft_team_world(weft_world *world);
+WEFT_API weft_team *weft_team_node(weft_world *world);
+
+/* Make a team of the parent's members start, start + stride, ... (size of them). Collective over the parent, equal
+ * arguments everywhere. stride may be negative; 0 only with size 1. *team is NULL on PEs that are not members.
+ * Errors, the same on all members of the parent: WEFT_ERR_RANGE, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY,
+ * WEFT_ERR_TIMEOUT. (OpenSHMEM 1.5, 9.4.5.) */
+WEFT_API weft_status weft_team_split_strided(weft_team *parent, int start, int stride, int size,
+                                             weft_team **team) WEFT_MUST_CHECK;
+
+/* Make a team of any of the parent's members, in any order: members[i] is the number in the parent of the member i.
+ * Collective over the parent; every PE passes the list of the team that it joins, so that one call can make several
+ * disjoint teams, or count 0 when it joins none and gets NULL. All members of one team pass the same list.
+ * Errors as above; WEFT_ERR_MISMATCH names a member whose list differs. */
+WEFT_API weft_status weft_team_create(weft_team *parent, const int *members, int count,
+                                      weft_team **team) WEFT_MUST_CHECK;
+
+/* Destroy a team. Collective over its members; its last operations must have completed on this PE. Frees its scratch
+ * in the symmetric heap. NULL is allowed. */
+WEFT_API weft_status weft_team_destroy(weft_team *team) WEFT_MUST_CHECK;
+
+/* This PE's number in the team and the number of members; -1 for a NULL team. Any thread. */
+WEFT_API int weft_team_pe(const weft_team *team);
+WEFT_API int weft_team_pes(const weft_team *team);
+
+/* The world a team belongs to. Any thread. */
+WEFT_API weft_world *weft_team_owner(const weft_team *team);
+
+/* The number in `to` of the member `pe` of `from`; -1 when it is no member of `to`, or an argument is invalid.
+ * Any thread. (OpenSHMEM 1.5, 9.4.4.) */
+WEFT_API int weft_team_translate(const weft_team *from, int pe, const weft_team *to);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

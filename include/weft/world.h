@@ -1,0 +1,126 @@
+/* weft/world.h: worlds.
+ *
+ * A weft_world is one PE's membership of one world: a set of PEs, numbered from 0, that share a symmetric heap. A
+ * process may hold any number of them, of any sizes, created and destroyed in any order; two PEs of one world in one
+ * process hold two handles. Nothing in the library is global: everything a world needs hangs on its handle. */
+#ifndef WEFT_WORLD_H
+#define WEFT_WORLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/bootstrap.h"
+#include "weft/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_world weft_world;
+
+/* How to create a world. Zero is the default of every field but `size`; start from WEFT_WORLD_CONFIG_INIT.
+ * All but `pe`, `bootstrap` and what belongs to it must be equal on all PEs; creation compares them before it
+ * maps memory and names the PE that differs. The strings and objects pointed to are read during creation only. */
+typedef struct weft_world_config {
+    size_t size; /* sizeof(weft_world_config) */
+    /* Tells apart worlds that meet through one launcher or address; at most 63 bytes. NULL: "world". */
+    const char *name;
+    /* How the PEs find each other; WEFT_BOOTSTRAP_AUTO takes WEFT_BOOTSTRAP, else the launcher found in the
+     * environment, else a world of one PE. */
+    weft_bootstrap_kind bootstrap;
+    /* This PE's number and the number of PEs. pes 0: both come from the bootstrap (a launcher knows them). */
+    int pe;
+    int pes;
+    const weft_uid *uid; /* WEFT_BOOTSTRAP_UID */
+    weft_threads *threads; /* WEFT_BOOTSTRAP_THREADS */
+    const weft_callback_ops *callback; /* WEFT_BOOTSTRAP_CALLBACK; the ops are copied */
+    /* The most the symmetric heap of one PE can grow to, in bytes: address space, not memory. 0: WEFT_HEAP_MAX, else
+     * half of the machine's memory, at most 64 GiB, less when thousands of PEs share a node. */
+    size_t heap_max_bytes;
+    /* Reserved at creation, in bytes. 0: WEFT_HEAP, else nothing: the heap grows as it is used. */
+    size_t heap_bytes;
+    /* Deadline of every blocking step, in ns. 0: WEFT_DEADLINE (seconds), else 60 s. */
+    uint64_t deadline_ns;
+    /* After this long a waiting PE logs whom it waits for, in ns. 0: WEFT_WARN (seconds), else 10 s. */
+    uint64_t warn_ns;
+} weft_world_config;
+
+#define WEFT_WORLD_CONFIG_INIT                                                                                         \
+    {                                                                                                                  \
+        .size = sizeof(weft_world_config)                                                                              \
+    }
+
+/* Create this PE's membership of a world.
+ * Collective: every PE of the world calls it, in its own thread or process (one thread that holds several PEs calls
+ * weft_world_create_many). Blocks until all have come, at most the deadline. `config` may be NULL: all defaults.
+ * On success *world belongs to the caller, who ends it with weft_world_destroy.
+ * Errors are the same on every PE that takes part: WEFT_ERR_TIMEOUT names the PEs that did not come,
+ * WEFT_ERR_MISMATCH the PE whose configuration differs or whose number is taken, WEFT_ERR_UNREACHABLE a pair that
+ * nothing connects, WEFT_ERR_MEMORY or WEFT_ERR_SYSTEM the PE that lacked something. (OpenSHMEM 1.5, 9.1.1.) */
+WEFT_API weft_status weft_world_create(const weft_world_config *config, weft_world **world) WEFT_MUST_CHECK;
+
+/* Create several PEs of one or more worlds from one thread: PE i of `count` as weft_world_create(&configs[i],
+ * &worlds[i]) would. Either all are created, or none and the first failure is returned.
+ * Temporary threads stand in for the caller while the PEs meet; none is left when the call returns. */
+WEFT_API weft_status weft_world_create_many(const weft_world_config *configs, size_t count,
+                                            weft_world **worlds) WEFT_MUST_CHECK;
+
+/* End a membership and free all that hangs on it: teams, groups and the heap's mapping. Local: never waits for peers,
+ * who may be gone. NULL is allowed. A peer that still works in the world reads and writes the destroyed PE's heap as
+ * before; a collective call there meets its deadline. The caller's other threads must have left the world. */
+WEFT_API weft_status weft_world_destroy(weft_world *world);
+
+/* Make every blocking call of every PE of this world return WEFT_ERR_ABORTED, now and ever after, naming this PE and
+ * `code`. Any thread, at any time, also while other threads are inside calls on this world. Does not wait. */
+WEFT_API weft_status weft_world_abort(weft_world *world, int code);
+
+/* The latched fault of this world: WEFT_OK while there is none. On a fault *culprit_pe (if not NULL) is the PE that
+ * caused it, or -1. Any thread. */
+WEFT_API weft_status weft_world_fault(const weft_world *world, int *culprit_pe);
+
+/* This PE's number, and the number of PEs. Any thread. -1 for a NULL world. (OpenSHMEM 1.5, 9.1.3, 9.1.4.) */
+WEFT_API int weft_world_pe(const weft_world *world);
+WEFT_API int weft_world_pes(const weft_world *world);
+
+/* Phases of creation, in the order in which they happened. */
+typedef struct weft_world_phase {
+    const char *name; /* static text */
+    uint64_t ns;
+} weft_world_phase;
+
+/* Copy at most `capacity` phases of this world's creation to `phases` and return how many there are. Any thread. */
+WEFT_API size_t weft_world_phases(const weft_world *world, weft_world_phase *phases, size_t capacity);
+
+/* Write the transport map as text: who reaches whom by what, by rule and exception, one line each. At most `bytes`
+ * bytes with the final zero; returns the length of the whole text, as snprintf does. Any thread. */
+WEFT_API size_t weft_world_transport_map(const weft_world *world, char *text, size_t bytes);
+
+/* Counters of this world, X(name, what is counted). Counts of calls are of those that left the inline path. */
+#define WEFT_COUNTER_TABLE(X)                                                                                          \
+    X(heap_allocs, "symmetric allocations")                                                                            \
+    X(heap_frees, "symmetric frees")                                                                                   \
+    X(heap_bytes_used, "bytes allocated in the symmetric heap, now")                                                   \
+    X(heap_bytes_reserved, "bytes of memory reserved for the symmetric heap, now")                                     \
+    X(teams_created, "teams created")                                                                                  \
+    X(waits_slow, "waits that outlasted their spinning")                                                               \
+    X(waits_expired, "waits that met their deadline")                                                                  \
+    X(remote_puts, "puts through a transport other than load and store")                                               \
+    X(remote_gets, "gets through a transport other than load and store")                                               \
+    X(ep_dispatches, "expert-parallel dispatches")                                                                     \
+    X(ep_combines, "expert-parallel combines")                                                                         \
+    X(ep_rows_sent, "rows sent by dispatches")                                                                         \
+    X(ep_rows_received, "rows received by dispatches")
+
+typedef struct weft_counters {
+#define WEFT_COUNTER_FIELD(name, text) uint64_t name;
+    WEFT_COUNTER_TABLE(WEFT_COUNTER_FIELD)
+#undef WEFT_COUNTER_FIELD
+} weft_counters;
+
+/* Read the counters. Any thread; each value is whole, the set is not a snapshot. */
+WEFT_API weft_status weft_world_counters(const weft_world *world, weft_counters *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,219 @@
+/* weft_ep.h: expert parallelism: the dispatch and combine of a mixture-of-experts layer.
+ *
+ * R ranks (the PEs of a team), E experts, T tokens of this rank in this call, K choices a token, H elements a row, N rows
+ * received by this rank. Each rank owns a contiguous range of experts. A step is
+ *
+ *     route_update   who sends what to whom, from the gate's choices; collective
+ *     dispatch       each token's row goes to every rank that owns one of its chosen experts; collective
+ *     (the experts work on the received rows)
+ *     combine        the results come back and are added up, token by token; collective
+ *
+ * Collective calls are made by every rank of the group in the same order, on one thread (or stream) at a time a group;
+ * different groups are independent. dispatch and combine may be repeated on one route (a cached route) until its next
+ * route_update. Nothing is cleaned between steps and no call needs a barrier before or after it: a rank may still work
+ * on its last step while others are a step ahead, and nobody writes into its buffers before it has called again.
+ *
+ * Order and arithmetic, equal on every backend: received rows are ordered by (source rank, token), then by choice.
+ * Combine adds in ascending choice inside a rank (fused multiply-add in float32, the partial sum rounded to the row's
+ * type), then in ascending rank in float32, rounded once at the end: the same bits in every run. A choice of -1 is no
+ * choice; any other id outside 0 .. E-1 drops that choice and sets the route's status to WEFT_ERR_RANGE. A token without
+ * a choice combines to zeros. An expert chosen twice by a token counts twice.
+ *
+ * Deadline: as all blocking calls. After WEFT_ERR_TIMEOUT, which names the ranks that did not come, the group is dead
+ * and its calls return that status. See docs/architecture.md, "Expert parallelism". */
+#ifndef WEFT_EP_H
+#define WEFT_EP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/status.h"
+#include "weft/team.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_ep weft_ep;
+typedef struct weft_ep_route weft_ep_route;
+
+/* A stream of the backend; NULL on the host backend, where calls run inline and return when they are complete. */
+typedef struct weft_stream weft_stream;
+
+/* X(NAME, value, bytes an element, what it is) */
+#define WEFT_EP_DTYPE_TABLE(X)                                                                                         \
+    X(WEFT_EP_F32, 1, 4, "IEEE float32")                                                                               \
+    X(WEFT_EP_BF16, 2, 2, "bfloat16")
+
+typedef enum weft_ep_dtype {
+#define WEFT_EP_DTYPE_ENUM(name, value, bytes, text) name = value,
+    WEFT_EP_DTYPE_TABLE(WEFT_EP_DTYPE_ENUM)
+#undef WEFT_EP_DTYPE_ENUM
+} weft_ep_dtype;
+
+typedef enum weft_ep_layout {
+    /* One row a (source, token), whatever the number of its experts here. */
+    WEFT_EP_RANK_MAJOR = 0,
+    /* One row a (source, token, choice), grouped by local expert, each group starting at a multiple of the alignment. */
+    WEFT_EP_EXPERT_MAJOR = 1
+} weft_ep_layout;
+
+typedef enum weft_ep_overflow {
+    /* Too many rows at any rank: no rows move, and the route's status is WEFT_ERR_OVERFLOW on all ranks. */
+    WEFT_EP_OVERFLOW_ERROR = 0
+} weft_ep_overflow;
+
+/* The limits of a group. Equal on all ranks. */
+typedef struct weft_ep_config {
+    size_t size; /* sizeof(weft_ep_config) */
+    int experts; /* E >= 1 */
+    int tokens_max; /* most tokens a rank routes in one call; >= 0 */
+    int topk_max; /* most choices a token, >= 1 */
+    size_t row_bytes_max; /* widest row in bytes; a multiple of 16 */
+    /* Most rows a rank receives, padding included. 0: the worst case of any plan: every choice of every token. */
+    size_t rows_max;
+    weft_ep_overflow overflow;
+    /* NULL: E / R experts each, the first E mod R ranks one more. Else R counts, by rank, that add up to E; 0 is
+     * allowed. Read during the call. */
+    const int *experts_of_rank;
+} weft_ep_config;
+
+#define WEFT_EP_CONFIG_INIT                                                                                            \
+    {                                                                                                                  \
+        .size = sizeof(weft_ep_config)                                                                                 \
+    }
+
+/* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only and
+ * must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY,
+ * WEFT_ERR_TIMEOUT. */
+WEFT_API weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **ep) WEFT_MUST_CHECK;
+
+/* Free a group. Its routes must be destroyed first (WEFT_ERR_STATE). Collective over the team; local when the team, the
+ * group or the world is dead. NULL is allowed. */
+WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
+
+/* How the steps of a route work. Equal on all ranks. */
+typedef struct weft_ep_plan {
+    size_t size; /* sizeof(weft_ep_plan) */
+    int topk; /* K, 1 .. topk_max */
+    weft_ep_layout layout;
+    int alignment; /* expert-major: a group of rows starts at a multiple of this many rows; 0 or 1: packed */
+} weft_ep_plan;
+
+#define WEFT_EP_PLAN_INIT                                                                                              \
+    {                                                                                                                  \
+        .size = sizeof(weft_ep_plan)                                                                                   \
+    }
+
+/* The bytes of memory a route of this plan needs. Local. */
+WEFT_API weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, size_t *bytes) WEFT_MUST_CHECK;
+
+/* Make a route object. Local. `memory`: weft_ep_route_bytes bytes aligned to 64 that outlive the route, or NULL: the
+ * library's own. */
+WEFT_API weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory,
+                                          weft_ep_route **route) WEFT_MUST_CHECK;
+/* Local. NULL is allowed. */
+WEFT_API weft_status weft_ep_route_destroy(weft_ep_route *route);
+
+typedef enum weft_ep_id_type { WEFT_EP_INT32 = 0, WEFT_EP_INT64 = 1 } weft_ep_id_type;
+
+/* The choices of the gate for this rank's tokens. Read during the call. */
+typedef struct weft_ep_choices {
+    size_t size; /* sizeof(weft_ep_choices) */
+    int tokens; /* T, 0 .. tokens_max; may differ from rank to rank and from call to call */
+    weft_ep_id_type id_type;
+    const void *ids; /* [T][K]: global expert ids, -1 for none */
+    const float *weights; /* [T][K], or NULL: all 1 */
+} weft_ep_choices;
+
+#define WEFT_EP_CHOICES_INIT                                                                                           \
+    {                                                                                                                  \
+        .size = sizeof(weft_ep_choices)                                                                                \
+    }
+
+/* Agree on a new routing. Collective over the group. On return the route knows its counts, and, per received row, its
+ * source, experts and weights. Returns WEFT_ERR_OVERFLOW or WEFT_ERR_RANGE never: those are the route's status (see
+ * weft_ep_route_query), so that a bad gate is seen by all ranks and stops none. */
+WEFT_API weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *choices,
+                                          weft_stream *stream) WEFT_MUST_CHECK;
+
+/* Where the counts of a route lie: memory of the route, which the next route_update overwrites. */
+typedef struct weft_ep_counts {
+    const int32_t *rows; /* [1] N: rows to receive, padding included: the rows a receive buffer must hold */
+    const int32_t *rows_of_expert; /* [L] rows of each local expert (choices in rank-major too), no padding */
+    const int32_t *offset_of_expert; /* [L + 1] first row of each local expert in expert-major; all 0 in rank-major */
+    const int32_t *rows_of_source; /* [R] tokens received from each source */
+    const int32_t *offset_of_source; /* [R + 1] first row of each source in rank-major; first token in expert-major */
+    const int32_t *dropped; /* [1] this rank's own choices dropped for an id out of range */
+    const int32_t *status; /* [1] a weft_status */
+} weft_ep_counts;
+
+/* Local; valid after the first route_update. */
+WEFT_API weft_status weft_ep_route_counts(const weft_ep_route *route, weft_ep_counts *counts) WEFT_MUST_CHECK;
+
+/* The same for the host, by value. */
+typedef struct weft_ep_host_counts {
+    int64_t rows; /* N, padding included */
+    int64_t tokens; /* (source, token) pairs received: N in rank-major */
+    int64_t dropped; /* as above */
+    int local_experts; /* L */
+    int first_expert; /* the global id of local expert 0 */
+    weft_status
+        status; /* WEFT_OK, WEFT_ERR_OVERFLOW (all ranks) or WEFT_ERR_RANGE (this rank had an id out of range) */
+} weft_ep_host_counts;
+
+/* Wait for the last route_update and read its counts. Local. */
+WEFT_API weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream *stream,
+                                         weft_ep_host_counts *counts) WEFT_MUST_CHECK;
+
+/* Rows of a tensor: row i begins at data + i * stride_bytes. */
+typedef struct weft_ep_rows {
+    size_t size; /* sizeof(weft_ep_rows) */
+    void *data;
+    weft_ep_dtype dtype;
+    int hidden; /* H; H times the element's bytes is a multiple of 16, at most row_bytes_max */
+    size_t stride_bytes; /* 0: packed; else at least the row, a multiple of 16 */
+} weft_ep_rows;
+
+#define WEFT_EP_ROWS_INIT                                                                                              \
+    {                                                                                                                  \
+        .size = sizeof(weft_ep_rows)                                                                                   \
+    }
+
+/* Where a dispatch puts what it receives: the caller's arrays, each its own, any but rows.data NULL when not wanted. */
+typedef struct weft_ep_received {
+    size_t size; /* sizeof(weft_ep_received) */
+    weft_ep_rows rows; /* at least N rows of the type and width sent. In the symmetric heap: written in place by the
+                          senders. Elsewhere: received in the group's buffer and copied before the call returns */
+    size_t rows_capacity; /* rows that rows.data holds; fewer than N is WEFT_ERR_RANGE, before anything is written */
+    float *weights; /* rank-major [N][K], 0 where the choice is not of this rank; expert-major [N] */
+    int32_t *experts; /* local ids; rank-major [N][K], -1 where the choice is not of this rank; expert-major [N] */
+    int32_t *source_rank; /* [N] */
+    int32_t *source_token; /* [N] */
+} weft_ep_received;
+/* Rows of padding in expert-major: weight 0, expert -1, source rank and token -1; their row data is left as it was. */
+
+#define WEFT_EP_RECEIVED_INIT                                                                                          \
+    {                                                                                                                  \
+        .size = sizeof(weft_ep_received), .rows = {.size = sizeof(weft_ep_rows) }                                      \
+    }
+
+/* Send the rows of this rank's tokens, `in` (T rows), and receive. Collective over the group. Completes when all rows
+ * of this rank have arrived and `in` can be reused. On a route whose status is WEFT_ERR_OVERFLOW nothing moves and the
+ * call returns WEFT_ERR_OVERFLOW, on all ranks. */
+WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
+                                      weft_stream *stream) WEFT_MUST_CHECK;
+
+/* Apply the route's weights while adding. Expert-major: each choice's row by its weight. Rank-major, where a row stands
+ * for all of its token's choices on this rank: by the sum of their weights, in ascending choice. */
+#define WEFT_EP_WEIGHTED 1u
+
+/* Return the experts' results `in` (N rows, in the order received; padding is not read) to their sources and add them up
+ * into `out` (T rows). Collective over the group. Completes when `out` is written and no rank reads `in` any more. */
+WEFT_API weft_status weft_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                     unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

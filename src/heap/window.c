@@ -1,0 +1,85 @@
+#include "heap/window.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#define WINDOW_MAPPED 1
+#define WINDOW_FAILED 2
+
+wefti_window *wefti_window_create(void)
+{
+    wefti_window *window = wefti_alloc_zeroed(1, sizeof *window);
+    if (window != NULL) {
+        window->memory.descriptor = -1;
+    }
+    return window;
+}
+
+void wefti_window_discard(wefti_window *window)
+{
+    if (window != NULL) {
+        wefti_os_memory_fini(&window->memory);
+        wefti_free(window);
+    }
+}
+
+static weft_status window_bytes(size_t slots, size_t stride, size_t *bytes)
+{
+    if (__builtin_mul_overflow(slots, stride, bytes)) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "heaps of %zu bytes for %zu PEs exceed the address space; lower heap_max_bytes or "
+                           "WEFT_HEAP_MAX",
+                           stride, slots);
+    }
+    return WEFT_OK;
+}
+
+static void publish(wefti_window *window)
+{
+    __atomic_store_n(&window->ready, WINDOW_MAPPED, __ATOMIC_RELEASE);
+}
+
+weft_status wefti_window_make(wefti_window *window, size_t slots, size_t stride)
+{
+    size_t bytes;
+    WEFT_TRY(window_bytes(slots, stride, &bytes));
+    WEFT_TRY(wefti_os_memory_create(&window->memory, bytes));
+    publish(window);
+    return WEFT_OK;
+}
+
+weft_status wefti_window_adopt(wefti_window *window, int descriptor, size_t slots, size_t stride)
+{
+    size_t bytes;
+    WEFT_TRY(window_bytes(slots, stride, &bytes));
+    WEFT_TRY(wefti_os_memory_adopt(&window->memory, descriptor, bytes));
+    publish(window);
+    return WEFT_OK;
+}
+
+void wefti_window_fail(wefti_window *window)
+{
+    __atomic_store_n(&window->ready, WINDOW_FAILED, __ATOMIC_RELEASE);
+}
+
+weft_status wefti_window_wait(const wefti_window *window, uint64_t until_ns)
+{
+    uint32_t ready;
+    while ((ready = __atomic_load_n(&window->ready, __ATOMIC_ACQUIRE)) == 0) {
+        if (wefti_os_now_ns() >= until_ns) {
+            return wefti_error(WEFT_ERR_TIMEOUT, "another PE of this process did not map the symmetric memory in time");
+        }
+        wefti_os_sleep_ns(20000);
+    }
+    if (ready == WINDOW_FAILED) {
+        return wefti_error_relay(WEFT_ERR_PEER, "another PE of this process could not map the symmetric memory");
+    }
+    return WEFT_OK;
+}
+
+void wefti_window_leave(wefti_window *window, unsigned sharers)
+{
+    if (__atomic_add_fetch(&window->left, 1, __ATOMIC_ACQ_REL) == sharers) {
+        wefti_window_discard(window);
+    }
+}

@@ -1,0 +1,35 @@
+/* heap/window.h: the one mapping through which a process reaches the memory of a world's PEs on its node, shared by all
+ * PEs of that world in the process: slots of equal stride, one a PE, in one sparse memory file. */
+#ifndef WEFTI_HEAP_WINDOW_H
+#define WEFTI_HEAP_WINDOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/os.h"
+#include "weft/status.h"
+
+typedef struct wefti_window {
+    wefti_os_memory memory;
+    uint32_t ready; /* 0, then 1 mapped or 2 failed: stored by the PE that maps, awaited by the process's others */
+    uint32_t left; /* PEs of this process that have left */
+} wefti_window;
+
+/* An empty window on the heap, or NULL. Every PE makes one; those of a process then use that of its lowest PE, and the
+ * others discard theirs. */
+wefti_window *wefti_window_create(void);
+void wefti_window_discard(wefti_window *window); /* one that nobody else knows; NULL is allowed */
+
+/* Make the memory (the first process of the node), or map what the first process made. One PE a process. */
+weft_status wefti_window_make(wefti_window *window, size_t slots, size_t stride);
+weft_status wefti_window_adopt(wefti_window *window, int descriptor, size_t slots, size_t stride);
+
+/* The PE that was to map could not: let the others of its process know. */
+void wefti_window_fail(wefti_window *window);
+/* Wait until the PE that maps has done so; then the window's fields may be read. WEFT_ERR_PEER when it failed. */
+weft_status wefti_window_wait(const wefti_window *window, uint64_t until_ns);
+
+/* Each of the `sharers` PEs of this process leaves once; the last frees the window. */
+void wefti_window_leave(wefti_window *window, unsigned sharers);
+
+#endif

@@ -1,0 +1,124 @@
+/* The out-of-line half of one-sided access: PEs beyond the link domain, and the errors. */
+#include "base/error.h"
+#include "weft/inline/rma.h"
+#include "world/world.h"
+
+/* Whether `bytes` bytes at `address` lie in the heap and `pe` in the world; which of them does not, in words. */
+static weft_status check(weft_world *world, const char *call, const void *address, size_t bytes, int pe)
+{
+    if (world == NULL || address == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s is NULL", call,
+                           world == NULL ? "world" : "symmetric address");
+    }
+    if (pe < 0 || pe >= (int)world->view.pes) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"", call, pe,
+                           world->view.pes, world->name);
+    }
+    uint64_t offset = (uint64_t)((uintptr_t)address - world->view.heap);
+    uint64_t reserved = wefti_ld64(&world->view.heap_bytes, WEFTI_RELAXED);
+    if (offset > reserved || bytes > reserved - offset) {
+        return wefti_error(WEFT_ERR_RANGE,
+                           "%s: %zu bytes at %p are not in the symmetric heap of world \"%s\" (%llu bytes at %p); "
+                           "allocate them with weft_malloc of this world",
+                           call, bytes, address, world->name, (unsigned long long)reserved, (void *)world->heap);
+    }
+    return WEFT_OK;
+}
+
+static uint64_t slot_offset(const weft_world *world, const void *address)
+{
+    return (uint64_t)((uintptr_t)address - (uintptr_t)world->control);
+}
+
+static weft_status check_local(const char *call, const void *local, size_t bytes)
+{
+    if (local == NULL && bytes > 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the local buffer of %zu bytes is NULL", call, bytes);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_put_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+{
+    static const char call[] = "put";
+    WEFT_TRY(check(world, call, dest, bytes, pe));
+    WEFT_TRY(check_local(call, source, bytes));
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    wefti_transport *transport = wefti_world_transport(world, pe);
+    WEFTI_COUNT(world, remote_puts, 1);
+    return transport->ops->put(transport, pe, slot_offset(world, dest), source, bytes);
+}
+
+weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+{
+    static const char call[] = "get";
+    WEFT_TRY(check(world, call, source, bytes, pe));
+    WEFT_TRY(check_local(call, dest, bytes));
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    wefti_transport *transport = wefti_world_transport(world, pe);
+    WEFTI_COUNT(world, remote_gets, 1);
+    return transport->ops->get(transport, pe, slot_offset(world, source), dest, bytes);
+}
+
+weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *signal,
+                                  uint64_t value, weft_signal_op op, int pe)
+{
+    static const char call[] = "put_signal";
+    WEFT_TRY(check(world, call, signal, sizeof *signal, pe));
+    if (bytes > 0) {
+        WEFT_TRY(check(world, call, dest, bytes, pe));
+        WEFT_TRY(check_local(call, source, bytes));
+    }
+    if (((uintptr_t)signal & 7) != 0 || (op != WEFT_SIGNAL_SET && op != WEFT_SIGNAL_ADD)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
+                           ((uintptr_t)signal & 7) != 0 ? "the signal is not aligned to 8 bytes"
+                                                        : "the operation is no weft_signal_op");
+    }
+    wefti_transport *transport = wefti_world_transport(world, pe);
+    return transport->ops->put_signal(transport, pe, bytes > 0 ? slot_offset(world, dest) : 0, source, bytes,
+                                      slot_offset(world, signal), value, op);
+}
+
+weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value, uint64_t cond,
+                           int pe, uint64_t *old)
+{
+    static const char call[] = "atomic";
+    uint64_t before;
+    WEFT_TRY(check(world, call, dest, (size_t)bits / 8, pe));
+    if (((uintptr_t)dest & ((uintptr_t)bits / 8 - 1)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %d bytes", call, dest,
+                           bits / 8);
+    }
+    wefti_transport *transport = wefti_world_transport(world, pe);
+    WEFT_TRY(transport->ops->amo(transport, pe, slot_offset(world, dest), op, bits, value, cond, &before));
+    if (old != NULL) {
+        *old = before;
+    }
+    return WEFT_OK;
+}
+
+static weft_status each_transport(weft_world *world, const char *call, int quiet)
+{
+    if (world == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world is NULL", call);
+    }
+    for (size_t i = 0; i < world->transport_count; i++) {
+        wefti_transport *transport = &world->transports[i];
+        WEFT_TRY(quiet ? transport->ops->quiet(transport) : transport->ops->fence(transport));
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_fence_slow(weft_world *world)
+{
+    return each_transport(world, "weft_fence", 0);
+}
+
+weft_status wefti_quiet_slow(weft_world *world)
+{
+    return each_transport(world, "weft_quiet", 1);
+}

@@ -1,0 +1,110 @@
+/* Agreement by dissemination: as in sync.c, but each flag brings what its sender knows. Every part of a vote is an
+ * extreme, so that it does not matter that ranges overlap when the number of members is no power of two. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "team/team.h"
+
+/* A number that differs when the call or an argument does. */
+static uint64_t key_of(const char *call, uint64_t argument_a, uint64_t argument_b)
+{
+    static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
+    unsigned char text[64] = {0};
+    unsigned char hash[WEFTI_HASH_BYTES];
+    uint64_t key;
+    memcpy(text, &argument_a, sizeof argument_a);
+    memcpy(text + 8, &argument_b, sizeof argument_b);
+    (void)snprintf((char *)text + 16, sizeof text - 16, "%s", call);
+    wefti_hash(no_secret, text, sizeof text, hash);
+    memcpy(&key, hash, sizeof key);
+    return key;
+}
+
+wefti_vote wefti_vote_init(const weft_team *team, const char *call, uint64_t argument_a, uint64_t argument_b)
+{
+    uint64_t key = key_of(call, argument_a, argument_b);
+    wefti_vote vote;
+    memset(&vote, 0, sizeof vote);
+    vote.key_low = key;
+    vote.key_high = key;
+    vote.key_low_pe = (uint32_t)team->pe;
+    vote.key_high_pe = (uint32_t)team->pe;
+    vote.reserved_low = wefti_ld64(&team->world->view.heap_bytes, WEFTI_RELAXED);
+    vote.status_pe = (uint32_t)team->pe;
+    return vote;
+}
+
+static void merge(wefti_vote *mine, const wefti_vote *other)
+{
+    if (other->key_low < mine->key_low || (other->key_low == mine->key_low && other->key_low_pe < mine->key_low_pe)) {
+        mine->key_low = other->key_low;
+        mine->key_low_pe = other->key_low_pe;
+    }
+    if (other->key_high > mine->key_high ||
+        (other->key_high == mine->key_high && other->key_high_pe < mine->key_high_pe)) {
+        mine->key_high = other->key_high;
+        mine->key_high_pe = other->key_high_pe;
+    }
+    if (other->offset_low < mine->offset_low) {
+        mine->offset_low = other->offset_low;
+    }
+    if (other->offset_high > mine->offset_high) {
+        mine->offset_high = other->offset_high;
+    }
+    if (other->reserved_low < mine->reserved_low) {
+        mine->reserved_low = other->reserved_low;
+    }
+    if (other->status < mine->status || (other->status == mine->status && other->status_pe < mine->status_pe)) {
+        mine->status = other->status;
+        mine->status_pe = other->status_pe;
+    }
+}
+
+static weft_status exchange(weft_team *team, wefti_vote *vote, const char *call)
+{
+    wefti_team_area *area = team->area;
+    uint64_t epoch = wefti_ld64(&area->agree_epoch.word, WEFTI_RELAXED) + 1;
+    wefti_st64(&area->agree_epoch.word, epoch, WEFTI_RELEASE);
+    wefti_waiter waiter = wefti_waiter_start(team->world, call);
+    for (unsigned round = 0; round < team->rounds; round++) {
+        wefti_vote_line *line = wefti_team_vote_line(area, team->rounds, (unsigned)(epoch & 1), round);
+        int to = wefti_member(team, wefti_team_after(team, round));
+        wefti_vote_line *there = wefti_peer_address(team->world, line, to);
+        wefti_copy(&there->vote, vote, sizeof *vote);
+        wefti_st64(&there->flag, epoch, WEFTI_RELEASE);
+        while (wefti_ld64(&line->flag, WEFTI_ACQUIRE) != epoch) {
+            weft_status status = wefti_waiter_pause(&waiter, &line->flag);
+            if (status != WEFT_OK) {
+                return wefti_team_fail(team, status, call, &area->agree_epoch.word, epoch);
+            }
+        }
+        wefti_vote other;
+        wefti_copy(&other, &line->vote, sizeof other);
+        merge(vote, &other);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_team_agree(weft_team *team, wefti_vote *vote, const char *call)
+{
+    WEFT_TRY(exchange(team, vote, call));
+    if (vote->key_low != vote->key_high) {
+        return wefti_error(WEFT_ERR_MISMATCH,
+                           "%s: PEs %u and %u of the team made different calls or gave different arguments; collective "
+                           "calls need the same on all members",
+                           call, vote->key_low_pe < vote->key_high_pe ? vote->key_low_pe : vote->key_high_pe,
+                           vote->key_low_pe < vote->key_high_pe ? vote->key_high_pe : vote->key_low_pe);
+    }
+    if (vote->status != WEFT_OK) {
+        if ((int)vote->status_pe == team->pe) {
+            return (weft_status)vote->status; /* this PE decided the error and has its text */
+        }
+        char text[160];
+        snprintf(text, sizeof text, "%s: PE %u of the team failed with %s", call, vote->status_pe,
+                 weft_status_name((weft_status)vote->status));
+        return wefti_error_relay((weft_status)vote->status, text);
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,219 @@
+/* Allocation that all members of a team agree on: each proposes the lowest offset that fits in its own records; the
+ * highest proposal wins if it is free everywhere, else it is the floor of the next proposals. Members whose records are
+ * equal agree in one round. Memory that is not reserved yet is reserved before any member may touch it. */
+#include <string.h>
+
+#include "base/error.h"
+#include "team/team.h"
+#include "weft/heap.h"
+
+#define GROWTH_BYTES_MIN ((uint64_t)1 << 20)
+#define ALIGNMENT_MAX ((size_t)1 << 30)
+
+/* A proposal is taken in this PE's records at once, so that another thread, which allocates on another team, does not
+ * propose the same; the lock is never held while waiting for other PEs. WEFTI_BLOCK_NONE and a status if there is none. */
+static weft_status propose(weft_world *world, const char *call, uint64_t bytes, uint64_t alignment, uint64_t floor,
+                           uint64_t *offset)
+{
+    weft_status status = WEFT_OK;
+    wefti_os_monitor_enter(world->heap_lock);
+    uint64_t fit = wefti_blocks_fit(&world->blocks, bytes, alignment, floor);
+    uint64_t used = world->blocks.bytes_used;
+    if (fit != WEFTI_BLOCK_NONE) {
+        status = wefti_blocks_take(&world->blocks, fit, bytes);
+    }
+    WEFTI_COUNT_SET(world, heap_bytes_used, world->blocks.bytes_used);
+    wefti_os_monitor_leave(world->heap_lock);
+    *offset = status == WEFT_OK ? fit : WEFTI_BLOCK_NONE;
+    if (fit == WEFTI_BLOCK_NONE) {
+        status = wefti_error(
+            WEFT_ERR_MEMORY,
+            "%s: no room for %llu bytes in the symmetric heap of at most %llu bytes, of which %llu are "
+            "in use; raise heap_max_bytes or WEFT_HEAP_MAX",
+            call, (unsigned long long)bytes, (unsigned long long)world->heap_max_bytes, (unsigned long long)used);
+    }
+    return status;
+}
+
+/* Undo a proposal; WEFTI_BLOCK_NONE is allowed. */
+static void withdraw(weft_world *world, uint64_t offset)
+{
+    if (offset == WEFTI_BLOCK_NONE) {
+        return;
+    }
+    wefti_os_monitor_enter(world->heap_lock);
+    wefti_blocks_drop(&world->blocks, offset);
+    WEFTI_COUNT_SET(world, heap_bytes_used, world->blocks.bytes_used);
+    wefti_os_monitor_leave(world->heap_lock);
+}
+
+/* On success the offset is taken on all members; *reserved_low is the least that any of them has reserved. */
+static weft_status agree_offset(weft_team *team, const char *call, uint64_t bytes, uint64_t alignment, uint64_t *offset,
+                                uint64_t *reserved_low)
+{
+    uint64_t floor = 0;
+    for (;;) {
+        wefti_vote vote = wefti_vote_init(team, call, bytes, alignment);
+        vote.status = propose(team->world, call, bytes, alignment, floor, offset);
+        vote.offset_low = vote.offset_high = *offset;
+        weft_status status = wefti_team_agree(team, &vote, call);
+        if (status == WEFT_OK && vote.offset_low == vote.offset_high) {
+            *reserved_low = vote.reserved_low;
+            return WEFT_OK;
+        }
+        withdraw(team->world, *offset);
+        WEFT_TRY(status);
+        floor = vote.offset_high;
+    }
+}
+
+/* Reserve memory up to `end` of this PE's heap. */
+static weft_status grow(weft_world *world, uint64_t end)
+{
+    weft_status status = WEFT_OK;
+    wefti_os_monitor_enter(world->heap_lock);
+    uint64_t reserved = wefti_ld64(&world->view.heap_bytes, WEFTI_RELAXED);
+    if (end > reserved) {
+        uint64_t page = wefti_os_page_bytes();
+        uint64_t wanted = end - reserved < GROWTH_BYTES_MIN ? reserved + GROWTH_BYTES_MIN : end;
+        wanted = (wanted + page - 1) / page * page;
+        wanted = wanted < world->heap_max_bytes ? wanted : world->heap_max_bytes;
+        size_t heap_offset = (size_t)(world->heap - world->window->memory.base);
+        status = wefti_os_memory_reserve(&world->window->memory, heap_offset + reserved, wanted - reserved);
+        if (status == WEFT_OK) {
+            wefti_st64(&world->view.heap_bytes, wanted, WEFTI_RELAXED);
+            WEFTI_COUNT_SET(world, heap_bytes_reserved, wanted);
+        }
+    }
+    wefti_os_monitor_leave(world->heap_lock);
+    return status;
+}
+
+weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block)
+{
+    weft_world *world = team->world;
+    uint64_t offset;
+    uint64_t reserved_low;
+    alignment = alignment < WEFTI_BLOCK_ALIGNMENT ? WEFTI_BLOCK_ALIGNMENT : alignment;
+    WEFT_TRY(agree_offset(team, call, bytes, alignment, &offset, &reserved_low));
+    if (offset + bytes > reserved_low) {
+        wefti_vote vote = wefti_vote_init(team, call, offset, 0);
+        vote.status = grow(world, offset + bytes);
+        weft_status status = wefti_team_agree(team, &vote, call);
+        if (status != WEFT_OK) {
+            withdraw(world, offset);
+            return status;
+        }
+    }
+    WEFTI_COUNT(world, heap_allocs, 1);
+    *block = world->heap + offset;
+    return WEFT_OK;
+}
+
+static int is_block(weft_world *world, uint64_t offset)
+{
+    wefti_os_monitor_enter(world->heap_lock);
+    int found = wefti_blocks_find(&world->blocks, offset) != NULL;
+    wefti_os_monitor_leave(world->heap_lock);
+    return found;
+}
+
+void wefti_team_forget(weft_team *team, const void *block)
+{
+    withdraw(team->world, (uint64_t)((uintptr_t)block - (uintptr_t)team->world->heap));
+}
+
+weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block)
+{
+    weft_world *world = team->world;
+    uint64_t offset = (uint64_t)((uintptr_t)block - (uintptr_t)world->heap);
+    wefti_vote vote = wefti_vote_init(team, call, offset, 0);
+    if (!is_block(world, offset)) {
+        vote.status =
+            wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is no block of world \"%s\"; give what weft_malloc gave, once", call,
+                        block, world->name);
+    }
+    WEFT_TRY(wefti_team_agree(team, &vote, call));
+    withdraw(world, offset);
+    WEFTI_COUNT(world, heap_frees, 1);
+    return WEFT_OK;
+}
+
+/* ---- public ---- */
+
+static weft_status allocate(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block)
+{
+    WEFT_TRY(wefti_team_check(team, call));
+    if (block == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the block is NULL", call);
+    }
+    if (bytes == 0) {
+        *block = NULL;
+        return WEFT_OK;
+    }
+    return wefti_team_alloc(team, call, bytes, alignment, block);
+}
+
+weft_status weft_malloc(weft_world *world, size_t bytes, void **block)
+{
+    return allocate(weft_team_world(world), "weft_malloc", bytes, 0, block);
+}
+
+weft_status weft_team_malloc(weft_team *team, size_t bytes, void **block)
+{
+    return allocate(team, "weft_team_malloc", bytes, 0, block);
+}
+
+weft_status weft_align(weft_world *world, size_t alignment, size_t bytes, void **block)
+{
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > ALIGNMENT_MAX) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_align: an alignment of %zu; give a power of two of at most 1 GiB",
+                           alignment);
+    }
+    return allocate(weft_team_world(world), "weft_align", bytes, alignment, block);
+}
+
+weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, void **block)
+{
+    size_t total;
+    void *zeroed;
+    if (__builtin_mul_overflow(count, bytes, &total)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_calloc: %zu elements of %zu bytes exceed the address space", count,
+                           bytes);
+    }
+    if (block == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_calloc: the place for the block is NULL");
+    }
+    WEFT_TRY(allocate(weft_team_world(world), "weft_calloc", total, 0, &zeroed));
+    if (zeroed != NULL) {
+        memset(zeroed, 0, total);
+        WEFT_TRY(wefti_team_sync(weft_team_world(world), "weft_calloc"));
+    }
+    *block = zeroed;
+    return WEFT_OK;
+}
+
+static weft_status deallocate(weft_team *team, const char *call, void *block)
+{
+    WEFT_TRY(wefti_team_check(team, call));
+    if (block == NULL) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_quiet(team->world));
+    return wefti_team_dealloc(team, call, block);
+}
+
+weft_status weft_free(weft_world *world, void *block)
+{
+    return deallocate(weft_team_world(world), "weft_free", block);
+}
+
+weft_status weft_team_free(weft_team *team, void *block)
+{
+    return deallocate(team, "weft_team_free", block);
+}
+
+void *weft_ptr(const weft_world *world, const void *address, int pe)
+{
+    return world != NULL && wefti_is_near(world, address, 1, pe) ? wefti_peer_address(world, address, pe) : NULL;
+}

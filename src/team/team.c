@@ -1,0 +1,269 @@
+/* Making, destroying and asking teams. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "team/team.h"
+
+weft_team *weft_team_world(weft_world *world)
+{
+    return world == NULL ? NULL : &world->team_world;
+}
+
+weft_team *weft_team_node(weft_world *world)
+{
+    return world == NULL ? NULL : &world->team_node;
+}
+
+int weft_team_pe(const weft_team *team)
+{
+    return team == NULL ? -1 : team->pe;
+}
+
+int weft_team_pes(const weft_team *team)
+{
+    return team == NULL ? -1 : team->pes;
+}
+
+weft_world *weft_team_owner(const weft_team *team)
+{
+    return team == NULL ? NULL : team->world;
+}
+
+/* The number in `team` of the world's PE `pe`, or -1. */
+static int number_of(const weft_team *team, int pe)
+{
+    if (team->list == NULL) {
+        int distance = pe - team->start;
+        int number = team->stride == 0 ? 0 : distance / team->stride;
+        return number >= 0 && number < team->pes && team->start + number * team->stride == pe ? number : -1;
+    }
+    for (int i = 0; i < team->pes; i++) {
+        if (team->list[i] == pe) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+int weft_team_translate(const weft_team *from, int pe, const weft_team *to)
+{
+    if (from == NULL || to == NULL || pe < 0 || pe >= from->pes || from->world != to->world) {
+        return -1;
+    }
+    return number_of(to, wefti_member(from, pe));
+}
+
+/* ---- creation ---- */
+
+/* The members a caller names, by rule or by list, in numbers of the parent. */
+typedef struct member_list {
+    int count;
+    int start;
+    int stride;
+    const int *list; /* NULL: by rule */
+} member_list;
+
+static int member_of(const member_list *members, int i)
+{
+    return members->list != NULL ? members->list[i] : members->start + i * members->stride;
+}
+
+static uint64_t hash_of(const member_list *members)
+{
+    static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
+    unsigned char state[WEFTI_HASH_BYTES + 8] = {0};
+    uint64_t hash;
+    for (int i = 0; i < members->count; i++) {
+        int32_t pair[2] = {i, member_of(members, i)};
+        memcpy(state + WEFTI_HASH_BYTES, pair, sizeof pair);
+        unsigned char next[WEFTI_HASH_BYTES];
+        wefti_hash(no_secret, state, sizeof state, next);
+        memcpy(state, next, sizeof next);
+    }
+    memcpy(&hash, state, sizeof hash);
+    return hash | 1; /* never that of a PE that joins no team */
+}
+
+/* Whether the numbers are members of the parent, none twice, and include this PE. */
+static weft_status check_members(const weft_team *parent, const member_list *members, const char *call)
+{
+    unsigned char *seen = wefti_alloc_zeroed((size_t)parent->pes, 1);
+    weft_status status = WEFT_OK;
+    if (seen == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "%s: no memory to check %d members", call, members->count);
+    }
+    for (int i = 0; i < members->count && status == WEFT_OK; i++) {
+        int pe = member_of(members, i);
+        if (pe < 0 || pe >= parent->pes || seen[pe]) {
+            status = wefti_error(WEFT_ERR_RANGE, "%s: member %d is PE %d, which is %s the parent team of %d PEs", call,
+                                 i, pe, pe < 0 || pe >= parent->pes ? "outside" : "named twice of", parent->pes);
+        } else {
+            seen[pe] = 1;
+        }
+    }
+    if (status == WEFT_OK && !seen[parent->pe]) {
+        status = wefti_error(WEFT_ERR_ARGUMENT,
+                             "%s: PE %d is not in the list that it passes; pass the list of the team that it joins, or "
+                             "count 0",
+                             call, parent->pe);
+    }
+    wefti_free(seen);
+    return status;
+}
+
+/* The record without its area. */
+static weft_status record_create(weft_team *parent, const member_list *members, const char *call, weft_team **out)
+{
+    weft_team *team = wefti_alloc_zeroed(1, sizeof *team);
+    if (team == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a team", call);
+    }
+    team->world = parent->world;
+    team->pes = members->count;
+    team->rounds = wefti_rounds((unsigned)members->count);
+    team->start = wefti_member(parent, member_of(members, 0));
+    team->stride = members->count > 1 ? wefti_member(parent, member_of(members, 1)) - team->start : 1;
+    int by_rule = 1;
+    for (int i = 0; i < members->count; i++) {
+        by_rule &= wefti_member(parent, member_of(members, i)) == team->start + i * team->stride;
+        if (member_of(members, i) == parent->pe) {
+            team->pe = i;
+        }
+    }
+    if (!by_rule) {
+        team->list = wefti_alloc((size_t)members->count * sizeof *team->list);
+        if (team->list == NULL) {
+            wefti_free(team);
+            return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a list of %d members", call, members->count);
+        }
+        for (int i = 0; i < members->count; i++) {
+            team->list[i] = wefti_member(parent, member_of(members, i));
+        }
+    }
+    *out = team;
+    return WEFT_OK;
+}
+
+static void record_destroy(weft_team *team)
+{
+    if (team != NULL) {
+        wefti_free(team->list);
+        wefti_free(team);
+    }
+}
+
+/* Every member of this PE's list must have published the same hash. */
+static weft_status compare_lists(weft_team *parent, const member_list *members, uint64_t hash, const char *call)
+{
+    for (int i = 0; i < members->count; i++) {
+        int pe = wefti_member(parent, member_of(members, i));
+        uint64_t *word = wefti_peer_address(parent->world, &parent->area->published.word, pe);
+        if (wefti_ld64(word, WEFTI_ACQUIRE) != hash) {
+            return wefti_error(WEFT_ERR_MISMATCH, "%s: PE %d passed another list of members than PE %d", call,
+                               member_of(members, i), parent->pe);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Collective over the parent. Each PE's list is its own team's; `members->count` 0: it joins none. All teams made by one
+ * call have their areas at one offset, which is therefore agreed by all members of the parent. */
+static weft_status create(weft_team *parent, const member_list *members, uint64_t key, const char *call,
+                          weft_team **out)
+{
+    weft_team *team = NULL;
+    void *area = NULL;
+    weft_status mine = WEFT_OK;
+    uint64_t hash = 0;
+    if (members->count > 0) {
+        mine = check_members(parent, members, call);
+        if (mine == WEFT_OK) {
+            hash = hash_of(members);
+            mine = record_create(parent, members, call, &team);
+        }
+    }
+    wefti_st64(&parent->area->published.word, hash, WEFTI_RELEASE);
+    wefti_vote vote = wefti_vote_init(parent, call, key, 0);
+    vote.status = mine;
+    weft_status status = wefti_team_agree(parent, &vote, call);
+    if (status == WEFT_OK) {
+        size_t bytes = wefti_team_area_bytes((unsigned)parent->pes);
+        status = wefti_team_alloc(parent, call, bytes, WEFTI_CACHE_LINE, &area);
+    }
+    if (status == WEFT_OK) {
+        memset(area, 0, wefti_team_area_bytes((unsigned)parent->pes));
+        vote = wefti_vote_init(parent, call, key, 1);
+        vote.status = compare_lists(parent, members, hash, call);
+        status = wefti_team_agree(parent, &vote, call);
+        if (status != WEFT_OK && parent->dead == WEFT_OK) {
+            (void)wefti_team_dealloc(parent, call, area);
+        }
+    }
+    if (status != WEFT_OK) {
+        record_destroy(team);
+        return status;
+    }
+    if (team != NULL) {
+        team->area = area;
+        WEFTI_COUNT(parent->world, teams_created, 1);
+    } else {
+        wefti_team_forget(parent, area);
+    }
+    *out = team;
+    return WEFT_OK;
+}
+
+weft_status weft_team_split_strided(weft_team *parent, int start, int stride, int size, weft_team **team)
+{
+    static const char call[] = "weft_team_split_strided";
+    WEFT_TRY(wefti_team_check(parent, call));
+    if (team == NULL || size < 1 || size > parent->pes) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: %d members of a parent of %d, or no place for the team", call, size,
+                           parent->pes);
+    }
+    int64_t last = (int64_t)start + (int64_t)stride * (size - 1);
+    if (start < 0 || start >= parent->pes || last < 0 || last >= parent->pes || (stride == 0 && size > 1)) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: members %d + i * %d for i < %d leave the parent of %d PEs", call, start,
+                           stride, size, parent->pes);
+    }
+    int distance = parent->pe - start;
+    int is_member =
+        stride == 0 ? distance == 0 : distance % stride == 0 && distance / stride >= 0 && distance / stride < size;
+    const member_list members = {.count = is_member ? size : 0, .start = start, .stride = stride};
+    uint64_t key = (uint64_t)(uint32_t)start << 42 ^ (uint64_t)(uint32_t)stride << 21 ^ (uint64_t)(uint32_t)size;
+    return create(parent, &members, key, call, team);
+}
+
+weft_status weft_team_create(weft_team *parent, const int *list, int count, weft_team **team)
+{
+    static const char call[] = "weft_team_create";
+    WEFT_TRY(wefti_team_check(parent, call));
+    if (team == NULL || count < 0 || count > parent->pes || (count > 0 && list == NULL)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: a list of %d members of a parent of %d%s", call, count, parent->pes,
+                           team == NULL ? ", and no place for the team" : "");
+    }
+    const member_list members = {.count = count, .list = list};
+    return create(parent, &members, 0, call, team);
+}
+
+weft_status weft_team_destroy(weft_team *team)
+{
+    static const char call[] = "weft_team_destroy";
+    if (team == NULL) {
+        return WEFT_OK;
+    }
+    if (team->predefined) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: a predefined team lives as long as its world", call);
+    }
+    if (team->dead == WEFT_OK && weft_world_fault(team->world, NULL) == WEFT_OK) {
+        weft_status status = wefti_team_dealloc(team, call, team->area);
+        if (status != WEFT_OK && team->dead == WEFT_OK) {
+            return status; /* the members disagree; the team lives on */
+        }
+    }
+    /* The area of a dead team stays taken: a late peer may still write there. */
+    record_destroy(team);
+    return WEFT_OK;
+}

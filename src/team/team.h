@@ -1,0 +1,47 @@
+/* team/team.h: what the members of a team do together, below the public collectives. */
+#ifndef WEFTI_TEAM_TEAM_H
+#define WEFTI_TEAM_TEAM_H
+
+#include "world/world.h"
+
+/* The member that this one flags in a round of a dissemination: 2^round after it, in a circle. */
+static inline int wefti_team_after(const weft_team *team, unsigned round)
+{
+    int64_t to = team->pe + ((int64_t)1 << round); /* less than twice the members */
+    return (int)(to >= team->pes ? to - team->pes : to);
+}
+
+/* ---- sync.c ---- */
+
+/* Wait until all members have come: dissemination, O(log n) flags. The caller has checked the team. */
+weft_status wefti_team_sync(weft_team *team, const char *call);
+
+/* ---- agree.c ---- */
+
+/* A vote that says nothing yet but who made which call with which arguments. */
+wefti_vote wefti_vote_init(const weft_team *team, const char *call, uint64_t argument_a, uint64_t argument_b);
+
+/* Merge the members' votes: on return *vote has the extremes over all. All members have come when it returns, and what
+ * each stored before is visible. WEFT_ERR_MISMATCH when the keys differ, on all members, naming two that do; else the
+ * worst status that any member voted, with that member named. */
+weft_status wefti_team_agree(weft_team *team, wefti_vote *vote, const char *call);
+
+/* ---- member_fault.c ---- */
+
+/* WEFT_OK, or why this team can do no collective: NULL, destroyed, dead, the world's fault. */
+weft_status wefti_team_check(weft_team *team, const char *call);
+
+/* The wait of a collective has failed with `status`. On WEFT_ERR_TIMEOUT name the members whose epoch word (at
+ * `epoch_word` here) is behind `epoch`. The team is dead from now on. */
+weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
+                            uint64_t epoch);
+
+/* ---- symmetric_alloc.c ---- */
+
+/* Reserve the same offset on all members. See weft_malloc. */
+weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block);
+weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block);
+/* Drop a block from this PE's records only: the others keep it. */
+void wefti_team_forget(weft_team *team, const void *block);
+
+#endif

@@ -1,0 +1,62 @@
+/* transport/transport.h: the seam between one-sided operations and what carries them. One backend a folder.
+ *
+ * Only the out-of-line half of the library comes here: PEs in the same link domain are accessed inline. Callers have
+ * checked all arguments: the PE is reached by this transport, the bytes lie in its heap, words are aligned. Offsets count
+ * from the first byte of a slot. Any thread may call any operation, several at once. */
+#ifndef WEFTI_TRANSPORT_TRANSPORT_H
+#define WEFTI_TRANSPORT_TRANSPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/protocol/wait.h"
+#include "weft/rma.h"
+#include "weft/status.h"
+
+typedef struct wefti_transport wefti_transport;
+
+/* What a transport learns about its world when it is opened; it lives as long as the transport. */
+typedef struct wefti_transport_setup {
+    int pe;
+    int pes;
+    unsigned char *slot; /* this PE's slot of the window, which its heap is part of */
+    const wefti_view *view; /* the world's, with the link domain filled in */
+} wefti_transport_setup;
+
+typedef struct wefti_transport_ops {
+    const char *name;
+    /* Once, by the PE's creating thread. May block. On failure nothing is left behind. */
+    weft_status (*open)(wefti_transport *transport, const wefti_transport_setup *setup);
+    /* Once, after the last operation; local, never blocks. */
+    void (*close)(wefti_transport *transport);
+    /* Whether it can carry every operation to `pe`. Constant between open and close; does not block. */
+    int (*reaches)(const wefti_transport *transport, int pe);
+    /* The source can be reused on return. May block at most the world's deadline (WEFT_ERR_TIMEOUT). Delivered in any
+     * order; the bytes of one put may be delivered apart. WEFT_ERR_PEER when the peer is gone. */
+    weft_status (*put)(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes);
+    /* The data is in `dest` on return. Blocking and statuses as put. */
+    weft_status (*get)(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes);
+    /* As put, and then the 64-bit word at signal_offset is set or added to: who sees the word's new value by an acquire
+     * sees the data. bytes may be 0, and then also orders all earlier puts to this PE. */
+    weft_status (*put_signal)(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes,
+                              uint64_t signal_offset, uint64_t value, weft_signal_op op);
+    /* Atomic against every other amo on that word by this transport and by the link domain. *old is the value before. */
+    weft_status (*amo)(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits, uint64_t value,
+                       uint64_t cond, uint64_t *old);
+    /* What this thread issued before is delivered, at each PE, before what it issues after. Does not wait for it. */
+    weft_status (*fence)(wefti_transport *transport);
+    /* Blocks until all that this thread issued is visible at its targets. Blocking and statuses as put. */
+    weft_status (*quiet)(wefti_transport *transport);
+} wefti_transport_ops;
+
+struct wefti_transport {
+    const wefti_transport_ops *ops;
+    wefti_transport_setup setup;
+    void *state; /* the backend's; NULL when closed */
+};
+
+/* `self`: this PE. `map`: PEs of the link domain, by load and store. */
+extern const wefti_transport_ops wefti_transport_self;
+extern const wefti_transport_ops wefti_transport_map;
+
+#endif

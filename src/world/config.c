@@ -1,0 +1,79 @@
+/* What a caller left open in a world's config, from the environment and the defaults. */
+#include <string.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "world/world.h"
+
+#define DEADLINE_NS_MAX ((uint64_t)1000000 * 1000000000) /* eleven days */
+
+static weft_status check(const weft_world_config *config)
+{
+    if (config->size != sizeof *config) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_world_create: config.size is %zu, this library's is %zu; start from "
+                           "WEFT_WORLD_CONFIG_INIT and build against the headers of the library in use",
+                           config->size, sizeof *config);
+    }
+    if (config->pes < 0 || config->pes > 1 << 24 ||
+        (config->pes > 0 && (config->pe < 0 || config->pe >= config->pes))) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_world_create: config.pe %d of config.pes %d; give 0 <= pe < pes, or pes 0 when the "
+                           "launcher knows both",
+                           config->pe, config->pes);
+    }
+    if (config->name != NULL && (config->name[0] == '\0' || strlen(config->name) >= WEFTI_WORLD_NAME_BYTES)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: config.name has %zu bytes; give 1 to %d",
+                           strlen(config->name), WEFTI_WORLD_NAME_BYTES - 1);
+    }
+    if (config->bootstrap < WEFT_BOOTSTRAP_AUTO || config->bootstrap > WEFT_BOOTSTRAP_CALLBACK) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: config.bootstrap %d is no weft_bootstrap_kind",
+                           (int)config->bootstrap);
+    }
+    return WEFT_OK;
+}
+
+static weft_status resolve_times(weft_world_config *config)
+{
+    if (config->deadline_ns == 0) {
+        WEFT_TRY(wefti_env_seconds_ns(WEFTI_ENV_DEADLINE, &config->deadline_ns));
+    }
+    if (config->warn_ns == 0) {
+        WEFT_TRY(wefti_env_seconds_ns(WEFTI_ENV_WARN, &config->warn_ns));
+    }
+    if (config->deadline_ns == 0 || config->deadline_ns > DEADLINE_NS_MAX) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: a deadline of %llu ns; give 1 ns to 1000000 s",
+                           (unsigned long long)config->deadline_ns);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft_world_config *config)
+{
+    const weft_world_config standard = WEFT_WORLD_CONFIG_INIT;
+    if (config == NULL) {
+        config = &standard;
+    }
+    WEFT_TRY(check(config));
+    memset(settings, 0, sizeof *settings);
+    settings->config = *config;
+    if (settings->config.name == NULL) {
+        settings->config.name = "world";
+    }
+    WEFT_TRY(resolve_times(&settings->config));
+    settings->heap_max_bytes = config->heap_max_bytes;
+    settings->heap_bytes = config->heap_bytes;
+    if (settings->heap_max_bytes == 0) {
+        WEFT_TRY(wefti_env_size(WEFTI_ENV_HEAP_MAX, &settings->heap_max_bytes));
+    }
+    if (settings->heap_bytes == 0) {
+        WEFT_TRY(wefti_env_size(WEFTI_ENV_HEAP, &settings->heap_bytes));
+    }
+    if (settings->heap_max_bytes != 0 && settings->heap_bytes > settings->heap_max_bytes) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_world_create: heap_bytes %llu exceeds heap_max_bytes %llu; raise heap_max_bytes or "
+                           "WEFT_HEAP_MAX",
+                           (unsigned long long)settings->heap_bytes, (unsigned long long)settings->heap_max_bytes);
+    }
+    return wefti_env_count(WEFTI_ENV_SPIN, &settings->spins);
+}

@@ -1,0 +1,363 @@
+/* Creating and destroying a world. The steps, each ended by a verdict that all PEs share, so that creation succeeds
+ * everywhere or fails everywhere with one cause:
+ *   meet    the bootstrap opens; PEs say hello and compare configurations. Nothing is mapped yet
+ *   window  the first PE of the node makes the memory and opens a port for it
+ *   map     one PE of each other process takes the descriptor and maps it; every PE reserves its slot's first pages and
+ *           writes its proof there
+ *   verify  every PE reads the proof of every PE of its node in mapped memory: they are in one link domain
+ * The bootstrap is closed at the end. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "world/hello.h"
+#include "world/world.h"
+
+#define ADDRESS_SPACE_MAX ((uint64_t)1 << (WEFTI_TSAN ? 38 : 45)) /* of one window */
+#define SLOT_ALIGNMENT ((uint64_t)2 << 20)
+
+/* What creation knows beside the world; gone at its end. */
+typedef struct wefti_creation {
+    wefti_world_settings settings;
+    wefti_bootstrap bootstrap;
+    wefti_window *own_window; /* until the process has chosen one */
+    wefti_hello *all;
+    int node_first; /* the node's lowest PE: it makes the memory */
+    int node_pes;
+    int node_last;
+    int process_first; /* this process's lowest PE: it maps */
+    int processes; /* of the node */
+    wefti_os_pass pass;
+} wefti_creation;
+
+void wefti_world_phase(weft_world *world, const char *name)
+{
+    uint64_t now = wefti_os_now_ns();
+    if (world->phase_count < WEFTI_WORLD_PHASES_MAX) {
+        world->phases[world->phase_count++] = (weft_world_phase){.name = name, .ns = now - world->phase_start_ns};
+    }
+    world->phase_start_ns = now;
+}
+
+static int same_node(const wefti_hello *a, const wefti_hello *b)
+{
+    return memcmp(a->identity.node, b->identity.node, sizeof a->identity.node) == 0;
+}
+
+static int same_process(const wefti_hello *a, const wefti_hello *b)
+{
+    return same_node(a, b) && memcmp(a->identity.process, b->identity.process, sizeof a->identity.process) == 0;
+}
+
+/* Who shares this PE's node and process. */
+static void find_neighbours(wefti_creation *creation, weft_world *world)
+{
+    const wefti_hello *mine = &creation->all[world->view.pe];
+    creation->node_first = -1;
+    creation->process_first = -1;
+    creation->processes = 0;
+    creation->node_pes = 0;
+    for (int pe = 0; pe < (int)world->view.pes; pe++) {
+        const wefti_hello *other = &creation->all[pe];
+        if (!same_node(mine, other)) {
+            continue;
+        }
+        if (creation->node_first < 0) {
+            creation->node_first = pe;
+        }
+        creation->node_last = pe;
+        creation->node_pes++;
+        if (same_process(mine, other)) {
+            if (creation->process_first < 0) {
+                creation->process_first = pe;
+            }
+            world->sharers++;
+        }
+    }
+}
+
+/* Processes of this node: PEs that are the first of theirs. Only the PE that hands out the memory asks. */
+static int count_processes(const wefti_creation *creation, int pes)
+{
+    const wefti_hello *first = &creation->all[creation->node_first];
+    int processes = 0;
+    for (int pe = 0; pe < pes; pe++) {
+        if (!same_node(first, &creation->all[pe])) {
+            continue;
+        }
+        int earlier = 0;
+        while (earlier < pe && !same_process(&creation->all[earlier], &creation->all[pe])) {
+            earlier++;
+        }
+        processes += earlier == pe;
+    }
+    return processes;
+}
+
+static void set_slots(wefti_creation *creation, weft_world *world)
+{
+    uint64_t heap_max = creation->settings.heap_max_bytes;
+    uint64_t slots = (uint64_t)creation->node_pes;
+    world->control = NULL;
+    if (heap_max == 0) {
+        heap_max = ADDRESS_SPACE_MAX / slots;
+        for (uint32_t pe = 0; pe < world->view.pes; pe++) {
+            uint64_t suggested = creation->all[pe].heap_auto_bytes;
+            heap_max = suggested < heap_max ? suggested : heap_max;
+        }
+        heap_max -= heap_max % SLOT_ALIGNMENT;
+    }
+    uint64_t page = wefti_os_page_bytes();
+    world->heap_max_bytes = (heap_max + page - 1) / page * page;
+    uint64_t slot = wefti_layout_heap(world->view.pes, page) + world->heap_max_bytes;
+    world->stride = (slot + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+    world->slot = world->view.pe - (uint32_t)creation->node_first;
+}
+
+/* ---- meet ---- */
+
+static weft_status meet(wefti_creation *creation, weft_world *world)
+{
+    WEFT_TRY(wefti_bootstrap_open(&creation->settings.config, &creation->bootstrap));
+    wefti_bootstrap *bootstrap = &creation->bootstrap;
+    world->view.pe = (uint32_t)bootstrap->pe;
+    world->view.pes = (uint32_t)bootstrap->pes;
+    creation->all = wefti_alloc_zeroed((size_t)bootstrap->pes, sizeof *creation->all);
+    creation->own_window = wefti_window_create();
+    if (creation->all == NULL || creation->own_window == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory to meet %d PEs", bootstrap->pes);
+    }
+    wefti_world_phase(world, "bootstrap");
+    wefti_hello mine;
+    WEFT_TRY(wefti_hello_init(&mine, &creation->settings, bootstrap, creation->own_window));
+    WEFT_TRY(bootstrap->ops->allgather(bootstrap, &mine, creation->all, sizeof mine));
+    find_neighbours(creation, world);
+    /* From here on the PEs of a process count on each other to leave the window of the lowest. */
+    world->window = (wefti_window *)(uintptr_t)creation->all[creation->process_first].window;
+    if (creation->process_first != bootstrap->pe) {
+        wefti_window_discard(creation->own_window);
+    }
+    creation->own_window = NULL;
+    wefti_world_phase(world, "hello");
+    return wefti_hello_check(creation->all, bootstrap->pes);
+}
+
+/* ---- window ---- */
+
+static int makes_memory(const wefti_creation *creation, const weft_world *world)
+{
+    return creation->node_first == (int)world->view.pe;
+}
+
+static weft_status make_window(wefti_creation *creation, weft_world *world)
+{
+    set_slots(creation, world);
+    if (creation->node_last - creation->node_first + 1 != creation->node_pes) {
+        return wefti_error(
+            WEFT_ERR_UNREACHABLE,
+            "weft_world_create: PEs %d to %d of one node are not numbered without gaps, and no transport "
+            "reaches beyond a node in this build",
+            creation->node_first, creation->node_last);
+    }
+    if (makes_memory(creation, world)) {
+        WEFT_TRY(wefti_window_make(world->window, (size_t)creation->node_pes, world->stride));
+        creation->processes = count_processes(creation, (int)world->view.pes);
+        if (creation->processes > 1) {
+            WEFT_TRY(wefti_os_pass_open(&creation->pass, creation->all[creation->node_first].port));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* ---- map ---- */
+
+static weft_status take(wefti_creation *creation, weft_world *world, const wefti_hello *maker, uint64_t until_ns)
+{
+    int descriptor;
+    WEFT_TRY(wefti_os_pass_take(maker->port, maker->token, until_ns, &descriptor));
+    return wefti_window_adopt(world->window, descriptor, (size_t)creation->node_pes, world->stride);
+}
+
+static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
+{
+    uint64_t until_ns = wefti_os_now_ns() + creation->bootstrap.deadline_ns;
+    const wefti_hello *maker = &creation->all[creation->node_first];
+    if (makes_memory(creation, world)) {
+        return creation->processes > 1
+                   ? wefti_os_pass_serve(&creation->pass, maker->token, world->window->memory.descriptor,
+                                         creation->processes - 1, until_ns)
+                   : WEFT_OK;
+    }
+    if (creation->process_first != (int)world->view.pe) {
+        return wefti_window_wait(world->window, until_ns);
+    }
+    weft_status status = take(creation, world, maker, until_ns);
+    if (status != WEFT_OK) {
+        wefti_window_fail(world->window);
+    }
+    return status;
+}
+
+static weft_status fill_slot(wefti_creation *creation, weft_world *world)
+{
+    size_t offset = world->slot * world->stride;
+    size_t page = wefti_os_page_bytes();
+    size_t heap_offset = wefti_layout_heap(world->view.pes, page);
+    size_t heap_bytes = (creation->settings.heap_bytes + page - 1) / page * page;
+    unsigned char *slot = world->window->memory.base + offset;
+    WEFT_TRY(wefti_os_memory_reserve(&world->window->memory, offset, heap_offset + heap_bytes));
+    wefti_control *control = (wefti_control *)(void *)slot;
+    memcpy(control->proof, creation->all[world->view.pe].proof, sizeof control->proof);
+    control->pe = world->view.pe;
+    world->control = control;
+    world->heap = slot + heap_offset;
+    world->view.heap = (uintptr_t)world->heap;
+    world->view.heap_bytes = heap_bytes;
+    world->view.stride = (int64_t)world->stride;
+    world->view.near_first = (uint32_t)creation->node_first;
+    world->view.near_count = (uint32_t)creation->node_pes;
+    wefti_blocks_init(&world->blocks, world->heap_max_bytes);
+    return WEFT_OK;
+}
+
+/* ---- verify ---- */
+
+static weft_status verify(wefti_creation *creation, weft_world *world)
+{
+    for (uint32_t i = 0; i < world->view.near_count; i++) {
+        int pe = (int)(world->view.near_first + i);
+        const wefti_control *control = wefti_peer_address((weft_world *)world, world->control, pe);
+        if (memcmp(control->proof, creation->all[pe].proof, sizeof control->proof) != 0 ||
+            control->pe != (uint64_t)pe) {
+            return wefti_error(
+                WEFT_ERR_UNREACHABLE,
+                "weft_world_create: PE %u does not find PE %d in mapped memory, though both claim one node",
+                world->view.pe, pe);
+        }
+    }
+    return wefti_world_transports_open(world);
+}
+
+static void team_record(weft_team *team, weft_world *world, int start, int pes, size_t area_offset)
+{
+    memset(team, 0, sizeof *team);
+    team->world = world;
+    team->pe = (int)world->view.pe - start;
+    team->pes = pes;
+    team->start = start;
+    team->stride = 1;
+    team->rounds = wefti_rounds((unsigned)pes);
+    team->area = (wefti_team_area *)(void *)((unsigned char *)world->control + area_offset);
+    team->predefined = 1;
+}
+
+static void set_spins(const wefti_world_settings *settings, weft_world *world)
+{
+    const uint32_t spins_alone = 4000;
+    const uint32_t spins_crowded = 8;
+    uint32_t by_load = world->view.near_count <= wefti_os_cores() ? spins_alone : spins_crowded;
+    world->view.spins = settings->spins != 0 ? (uint32_t)settings->spins : by_load;
+}
+
+static weft_status finish(wefti_creation *creation, weft_world *world)
+{
+    team_record(&world->team_world, world, 0, (int)world->view.pes, wefti_layout_world_area());
+    team_record(&world->team_node, world, creation->node_first, creation->node_pes,
+                wefti_layout_node_area(world->view.pes));
+    set_spins(&creation->settings, world);
+    WEFTI_COUNT_SET(world, heap_bytes_reserved, world->view.heap_bytes);
+    world->magic = WEFTI_WORLD_MAGIC;
+    return WEFT_OK;
+}
+
+/* ---- all of it ---- */
+
+typedef struct step {
+    const char *name;
+    weft_status (*run)(wefti_creation *creation, weft_world *world);
+} step;
+
+static weft_status map_window(wefti_creation *creation, weft_world *world)
+{
+    WEFT_TRY(take_or_serve(creation, world));
+    return fill_slot(creation, world);
+}
+
+static weft_status run_steps(wefti_creation *creation, weft_world *world)
+{
+    static const step steps[] = {
+        {"window", make_window},
+        {"map", map_window},
+        {"verify", verify},
+    };
+    WEFT_TRY(meet(creation, world));
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        WEFT_TRY(wefti_verdict(&creation->bootstrap, steps[i].run(creation, world)));
+        wefti_world_phase(world, steps[i].name);
+    }
+    return finish(creation, world);
+}
+
+static void creation_fini(wefti_creation *creation)
+{
+    wefti_os_pass_close(&creation->pass);
+    wefti_bootstrap_close(&creation->bootstrap);
+    wefti_window_discard(creation->own_window);
+    wefti_free(creation->all);
+}
+
+/* Safe on a half-built world. */
+static void world_free(weft_world *world)
+{
+    world->magic = 0;
+    wefti_world_transports_close(world);
+    wefti_blocks_fini(&world->blocks);
+    if (world->heap_lock != NULL) {
+        wefti_os_monitor_destroy(world->heap_lock);
+    }
+    if (world->window != NULL) {
+        wefti_window_leave(world->window, world->sharers);
+    }
+    wefti_free(world);
+}
+
+weft_status weft_world_create(const weft_world_config *config, weft_world **out)
+{
+    if (out == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: the place for the world is NULL");
+    }
+    wefti_creation creation = {.pass = {.listener = -1}};
+    WEFT_TRY(wefti_world_settings_init(&creation.settings, config));
+    weft_world *world = wefti_alloc_aligned(WEFTI_CACHE_LINE, sizeof *world);
+    if (world == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for a world");
+    }
+    world->view.abi = WEFTI_VIEW_ABI;
+    world->phase_start_ns = wefti_os_now_ns();
+    world->deadline_ns = creation.settings.config.deadline_ns;
+    world->warn_ns = creation.settings.config.warn_ns;
+    strcpy(world->name, creation.settings.config.name);
+    weft_status status = wefti_os_monitor_create(&world->heap_lock);
+    if (status == WEFT_OK) {
+        status = run_steps(&creation, world);
+    }
+    creation_fini(&creation);
+    if (status != WEFT_OK) {
+        world_free(world);
+        return status;
+    }
+    *out = world;
+    return WEFT_OK;
+}
+
+weft_status weft_world_destroy(weft_world *world)
+{
+    if (world == NULL) {
+        return WEFT_OK;
+    }
+    if (world->magic != WEFTI_WORLD_MAGIC) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_destroy: %p is no living world", (void *)world);
+    }
+    world_free(world);
+    return WEFT_OK;
+}

@@ -1,0 +1,145 @@
+#include "world/hello.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/hash.h"
+
+#define HELLO_MAGIC 0x6f6c6c6568746677u /* "wfthello" */
+#define HEAP_AUTO_BYTES_MAX ((uint64_t)64 << 30)
+
+static uint64_t hash_name(const char *name)
+{
+    static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
+    unsigned char hash[WEFTI_HASH_BYTES];
+    uint64_t value;
+    wefti_hash(no_secret, name, strlen(name), hash);
+    memcpy(&value, hash, sizeof value);
+    return value;
+}
+
+weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *settings, const wefti_bootstrap *bootstrap,
+                             const wefti_window *window)
+{
+    memset(hello, 0, sizeof *hello);
+    hello->magic = HELLO_MAGIC;
+    hello->version = WEFT_VERSION_MAJOR << 16 | WEFT_VERSION_MINOR << 8 | WEFT_VERSION_PATCH;
+    hello->view_abi = WEFTI_VIEW_ABI;
+    hello->pe = (uint32_t)bootstrap->pe;
+    hello->pes = (uint32_t)bootstrap->pes;
+    hello->name_hash = hash_name(settings->config.name);
+    hello->heap_max_bytes = settings->heap_max_bytes;
+    uint64_t half = wefti_os_memory_bytes() / 2;
+    hello->heap_auto_bytes = half < HEAP_AUTO_BYTES_MAX ? half : HEAP_AUTO_BYTES_MAX;
+    hello->heap_bytes = settings->heap_bytes;
+    hello->window = (uint64_t)(uintptr_t)window;
+    WEFT_TRY(wefti_os_identity_query(&hello->identity));
+    WEFT_TRY(wefti_os_random(hello->proof, sizeof hello->proof));
+    WEFT_TRY(wefti_os_random(hello->token, sizeof hello->token));
+    return wefti_os_random(hello->port, sizeof hello->port);
+}
+
+/* The fields that must be equal, in the order in which a difference is reported. */
+static const struct {
+    const char *name;
+    size_t offset;
+    size_t bytes;
+} equal_fields[] = {
+    {"library or protocol version", offsetof(wefti_hello, magic),
+     offsetof(wefti_hello, pe) - offsetof(wefti_hello, magic)},
+    {"number of PEs (config.pes)", offsetof(wefti_hello, pes), sizeof(uint32_t)},
+    {"name (config.name)", offsetof(wefti_hello, name_hash), sizeof(uint64_t)},
+    {"largest heap (heap_max_bytes, WEFT_HEAP_MAX)", offsetof(wefti_hello, heap_max_bytes), sizeof(uint64_t)},
+    {"initial heap (heap_bytes, WEFT_HEAP)", offsetof(wefti_hello, heap_bytes), sizeof(uint64_t)},
+};
+
+static int same(const wefti_hello *a, const wefti_hello *b, size_t field)
+{
+    return memcmp((const char *)a + equal_fields[field].offset, (const char *)b + equal_fields[field].offset,
+                  equal_fields[field].bytes) == 0;
+}
+
+static unsigned long long field_value(const wefti_hello *hello, size_t field)
+{
+    uint64_t value = 0;
+    size_t bytes = equal_fields[field].bytes < sizeof value ? equal_fields[field].bytes : sizeof value;
+    memcpy(&value, (const char *)hello + equal_fields[field].offset, bytes);
+    return value;
+}
+
+/* Boyer and Moore: a value that more than half say, if there is one; else that of PE 0. */
+static int majority(const wefti_hello *all, int pes, size_t field)
+{
+    int candidate = 0;
+    int lead = 0;
+    for (int pe = 0; pe < pes; pe++) {
+        if (lead == 0) {
+            candidate = pe;
+        }
+        lead += same(&all[candidate], &all[pe], field) ? 1 : -1;
+    }
+    int says = 0;
+    for (int pe = 0; pe < pes; pe++) {
+        says += same(&all[candidate], &all[pe], field);
+    }
+    return 2 * says > pes ? candidate : 0;
+}
+
+weft_status wefti_hello_check(const wefti_hello *all, int pes)
+{
+    for (int pe = 0; pe < pes; pe++) {
+        if (all[pe].pe != (uint32_t)pe) {
+            return wefti_error(WEFT_ERR_MISMATCH,
+                               "weft_world_create: the bootstrap gave PE %d what PE %u said; give every PE its own "
+                               "number",
+                               pe, all[pe].pe);
+        }
+    }
+    for (size_t field = 0; field < sizeof equal_fields / sizeof *equal_fields; field++) {
+        int right = majority(all, pes, field);
+        for (int pe = 0; pe < pes; pe++) {
+            if (!same(&all[right], &all[pe], field)) {
+                return wefti_error(WEFT_ERR_MISMATCH,
+                                   "weft_world_create: PE %d differs in its %s: %llu, but PE %d has %llu; make them "
+                                   "equal on all PEs",
+                                   pe, equal_fields[field].name, field_value(&all[pe], field), right,
+                                   field_value(&all[right], field));
+            }
+        }
+    }
+    return WEFT_OK;
+}
+
+typedef struct verdict {
+    int32_t status;
+    char text[252];
+} verdict;
+
+weft_status wefti_verdict(wefti_bootstrap *bootstrap, weft_status mine)
+{
+    verdict own = {.status = mine};
+    if (mine != WEFT_OK) {
+        snprintf(own.text, sizeof own.text, "%s", weft_last_error());
+    }
+    verdict *all = wefti_alloc((size_t)bootstrap->pes * sizeof *all);
+    if (all == NULL) {
+        /* The others would wait for this PE in vain: close, which they see as the loss of a peer. */
+        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for the verdicts of %d PEs", bootstrap->pes);
+    }
+    weft_status status = bootstrap->ops->allgather(bootstrap, &own, all, sizeof own);
+    for (int pe = 0; status == WEFT_OK && pe < bootstrap->pes; pe++) {
+        if (all[pe].status != WEFT_OK) {
+            status = (weft_status)all[pe].status;
+            if (pe != bootstrap->pe) {
+                char text[sizeof own.text + 32];
+                all[pe].text[sizeof all[pe].text - 1] = '\0';
+                snprintf(text, sizeof text, "PE %d: %s", pe, all[pe].text);
+                (void)wefti_error_relay(status, text);
+            }
+        }
+    }
+    wefti_free(all);
+    return status;
+}

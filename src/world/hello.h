@@ -1,0 +1,38 @@
+/* world/hello.h: what PEs tell each other through the bootstrap before anything is mapped, and their verdicts. */
+#ifndef WEFTI_WORLD_HELLO_H
+#define WEFTI_WORLD_HELLO_H
+
+#include "bootstrap/bootstrap.h"
+#include "os/os.h"
+#include "world/world.h"
+
+typedef struct wefti_hello {
+    uint64_t magic;
+    uint32_t version; /* of the library */
+    uint32_t view_abi;
+    uint32_t pe;
+    uint32_t pes;
+    uint64_t name_hash;
+    uint64_t heap_max_bytes; /* as configured; 0: by memory */
+    uint64_t heap_auto_bytes; /* what this node's memory suggests */
+    uint64_t heap_bytes;
+    wefti_os_identity identity;
+    unsigned char proof[16]; /* random: read back in mapped memory */
+    unsigned char token[16]; /* random: who knows it may take this PE's memory */
+    unsigned char port[16]; /* random: where this PE would hand its memory out */
+    uint64_t window; /* this PE's window object, for PEs of the same process */
+} wefti_hello;
+
+/* Fill in what this PE says. */
+weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *settings, const wefti_bootstrap *bootstrap,
+                             const wefti_window *window);
+
+/* Whether all PEs agree; else WEFT_ERR_MISMATCH naming the lowest PE that differs from what most say. Every PE comes to
+ * the same verdict. */
+weft_status wefti_hello_check(const wefti_hello *all, int pes);
+
+/* Tell all PEs how a step of creation went on this one. WEFT_OK if it went well everywhere; else the status of the
+ * lowest PE on which it failed, with that PE's number and text as the error. */
+weft_status wefti_verdict(wefti_bootstrap *bootstrap, weft_status mine);
+
+#endif

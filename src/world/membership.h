@@ -1,0 +1,32 @@
+/* world/membership.h: who is in a team: the record behind a weft_team. A world carries the records of its predefined
+ * teams; src/team makes the others. */
+#ifndef WEFTI_WORLD_MEMBERSHIP_H
+#define WEFTI_WORLD_MEMBERSHIP_H
+
+#include <stdint.h>
+
+#include "weft/protocol/layout.h"
+#include "weft/team.h"
+
+struct weft_team {
+    weft_world *world;
+    int pe; /* this PE's number in the team */
+    int pes;
+    /* Member i is the world's PE start + i * stride, or list[i] when there is no such rule. */
+    int start;
+    int stride;
+    int32_t *list;
+    unsigned rounds;
+    wefti_team_area *area; /* this PE's, in its slot of the window */
+    int predefined; /* lives in the world; its area lies before the heap */
+    weft_status dead; /* once a collective call has failed: what it returned; the team cannot be used again */
+    int dead_culprit; /* a world PE, or -1 */
+    char dead_text[256];
+};
+
+static inline int wefti_member(const weft_team *team, int pe)
+{
+    return team->list != NULL ? team->list[pe] : team->start + pe * team->stride;
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* Which transport carries what to whom: the transport map, kept by rule. The first open transport that reaches a PE
+ * carries everything to it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "world/world.h"
+
+static weft_status open_one(weft_world *world, const wefti_transport_ops *ops)
+{
+    wefti_transport *transport = &world->transports[world->transport_count];
+    memset(transport, 0, sizeof *transport);
+    transport->ops = ops;
+    const wefti_transport_setup setup = {
+        .pe = (int)world->view.pe,
+        .pes = (int)world->view.pes,
+        .slot = (unsigned char *)world->control,
+        .view = &world->view,
+    };
+    WEFT_TRY(ops->open(transport, &setup));
+    world->transport_count++;
+    return WEFT_OK;
+}
+
+weft_status wefti_world_transports_open(weft_world *world)
+{
+    WEFT_TRY(open_one(world, &wefti_transport_self));
+    WEFT_TRY(open_one(world, &wefti_transport_map));
+    for (int pe = 0; pe < (int)world->view.pes; pe++) {
+        if (wefti_world_transport(world, pe) == NULL) {
+            return wefti_error(WEFT_ERR_UNREACHABLE,
+                               "world \"%s\": no transport connects PE %u with PE %d, which is on another node (or "
+                               "WEFT_NODE_ID says so); this build has self and map only",
+                               world->name, world->view.pe, pe);
+        }
+    }
+    return WEFT_OK;
+}
+
+void wefti_world_transports_close(weft_world *world)
+{
+    while (world->transport_count > 0) {
+        wefti_transport *transport = &world->transports[--world->transport_count];
+        transport->ops->close(transport);
+    }
+}
+
+wefti_transport *wefti_world_transport(weft_world *world, int pe)
+{
+    for (size_t i = 0; i < world->transport_count; i++) {
+        if (world->transports[i].ops->reaches(&world->transports[i], pe)) {
+            return &world->transports[i];
+        }
+    }
+    return NULL;
+}
+
+size_t weft_world_transport_map(const weft_world *world, char *text, size_t bytes)
+{
+    if (world == NULL) {
+        if (text != NULL && bytes > 0) {
+            text[0] = '\0';
+        }
+        return 0;
+    }
+    const wefti_view *view = &world->view;
+    int length = snprintf(text, bytes,
+                          "world \"%s\", PE %u of %u\n"
+                          "  map   PEs %u-%u, by load and store: one window, slots of %zu MiB at a stride of %zu MiB\n"
+                          "  self  PE %u\n",
+                          world->name, view->pe, view->pes, view->near_first, view->near_first + view->near_count - 1,
+                          (size_t)(world->heap_max_bytes >> 20), world->stride >> 20, view->pe);
+    return length < 0 ? 0 : (size_t)length;
+}

@@ -1,0 +1,105 @@
+/* The slow half of waiting: yield, then sleep, watch the abort word, warn, and give up at the deadline. */
+#include "weft/protocol/wait.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "weft/inline/rma.h"
+#include "world/world.h"
+
+#define YIELD_NS 200000 /* yield this long before sleeping */
+#define SLEEP_SHORT_NS 50000 /* then sleep so, */
+#define SLEEP_LONG_AFTER 50000000 /* and from this time on */
+#define SLEEP_LONG_NS 500000 /* so */
+
+weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
+{
+    weft_world *world = waiter->world;
+    uint64_t now = wefti_os_now_ns();
+    (void)address;
+    if (waiter->start_ns == 0) {
+        waiter->start_ns = now;
+        WEFTI_COUNT(world, waits_slow, 1);
+    }
+    WEFT_TRY(wefti_world_check(world, waiter->what));
+    uint64_t waited = now - waiter->start_ns;
+    if (waited >= world->deadline_ns) {
+        WEFTI_COUNT(world, waits_expired, 1);
+        return WEFT_ERR_TIMEOUT;
+    }
+    if (waited >= world->warn_ns && !waiter->warned) {
+        waiter->warned = 1;
+        wefti_log(WEFTI_LOG_WARN, "world \"%s\" PE %u: waiting for %s since %.1f s", world->name, world->view.pe,
+                  waiter->what, (double)waited * 1e-9);
+    }
+    if (waited < YIELD_NS) {
+        wefti_os_yield();
+    } else {
+        uint64_t sleep_ns = waited < SLEEP_LONG_AFTER ? SLEEP_SHORT_NS : SLEEP_LONG_NS;
+        uint64_t left_ns = world->deadline_ns - waited;
+        wefti_os_sleep_ns(sleep_ns < left_ns ? sleep_ns : left_ns);
+    }
+    return WEFT_OK;
+}
+
+static int holds(wefti_word_kind kind, const void *variable, weft_cmp cmp, uint64_t value, uint64_t *seen)
+{
+    switch (kind) {
+    case WEFTI_WORD_INT32:
+        *seen = wefti_ld32(variable, WEFTI_ACQUIRE);
+        return wefti_int32_compare((int32_t)*seen, cmp, (int32_t)value);
+    case WEFTI_WORD_UINT32:
+        *seen = wefti_ld32(variable, WEFTI_ACQUIRE);
+        return wefti_uint32_compare((uint32_t)*seen, cmp, (uint32_t)value);
+    case WEFTI_WORD_INT64:
+        *seen = wefti_ld64(variable, WEFTI_ACQUIRE);
+        return wefti_int64_compare((int64_t)*seen, cmp, (int64_t)value);
+    case WEFTI_WORD_UINT64:
+        *seen = wefti_ld64(variable, WEFTI_ACQUIRE);
+        return wefti_uint64_compare(*seen, cmp, value);
+    }
+    return 0;
+}
+
+static weft_status check_variable(weft_world *world, const void *variable, size_t bytes, const char *call)
+{
+    if (world == NULL || variable == NULL || ((uintptr_t)variable & (bytes - 1)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s; give a world and a variable aligned to its size", call,
+                           world == NULL      ? "the world is NULL"
+                           : variable == NULL ? "the variable is NULL"
+                                              : "the variable is not aligned");
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_wait_slow(weft_world *world, const void *variable, wefti_word_kind kind, weft_cmp cmp, uint64_t value,
+                            uint64_t *seen)
+{
+    WEFT_TRY(check_variable(world, variable, kind >= WEFTI_WORD_INT64 ? 8 : 4, "wait_until"));
+    if (cmp < WEFT_CMP_EQ || cmp > WEFT_CMP_LE) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "wait_until: %d is no weft_cmp", (int)cmp);
+    }
+    wefti_waiter waiter = wefti_waiter_start(world, "wait_until");
+    uint64_t now = 0;
+    while (!holds(kind, variable, cmp, value, &now)) {
+        weft_status status = wefti_waiter_pause_slow(&waiter, variable);
+        if (status == WEFT_ERR_TIMEOUT) {
+            return wefti_error(
+                status,
+                "wait_until: world \"%s\" PE %u: the variable at %p is %lld, not as awaited, after %.1f s; "
+                "its writer is late or gone (WEFT_DEADLINE sets the limit)",
+                world->name, world->view.pe, variable, (long long)now, (double)world->deadline_ns * 1e-9);
+        }
+        WEFT_TRY(status);
+    }
+    if (seen != NULL) {
+        *seen = now;
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_test_slow(weft_world *world, const void *variable, int *result)
+{
+    WEFT_TRY(check_variable(world, variable, 4, "test"));
+    return wefti_error(WEFT_ERR_ARGUMENT, "test: %s; give a weft_cmp, a place for the result and an aligned variable",
+                       result == NULL ? "a NULL result" : "a comparison or an alignment that cannot be");
+}

@@ -1,0 +1,93 @@
+/* world/world.h: what hangs on a weft_world. */
+#ifndef WEFTI_WORLD_WORLD_H
+#define WEFTI_WORLD_WORLD_H
+
+#include "heap/blocks.h"
+#include "heap/window.h"
+#include "transport/transport.h"
+#include "weft/inline/view.h"
+#include "weft/protocol/layout.h"
+#include "weft/world.h"
+#include "world/membership.h"
+
+#define WEFTI_WORLD_NAME_BYTES 64
+#define WEFTI_WORLD_PHASES_MAX 12
+#define WEFTI_WORLD_TRANSPORTS_MAX 4
+#define WEFTI_WORLD_MAGIC 0x77656674776f726cu /* "weftworl" */
+
+struct weft_world {
+    wefti_view view; /* first: inline code reads it */
+    uint64_t magic; /* WEFTI_WORLD_MAGIC while alive */
+
+    char name[WEFTI_WORLD_NAME_BYTES];
+    uint64_t deadline_ns;
+    uint64_t warn_ns;
+
+    /* Memory. The window is shared by the `sharers` PEs of this process; slot i of it belongs to PE node_pes[i], given by
+     * rule while the node's PEs are consecutive. */
+    wefti_window *window;
+    unsigned sharers;
+    size_t slot;
+    size_t stride;
+    wefti_control *control; /* this PE's, at the start of its slot */
+    unsigned char *heap; /* this PE's */
+    uint64_t heap_max_bytes;
+    wefti_os_monitor *heap_lock;
+    wefti_blocks blocks;
+
+    wefti_transport transports[WEFTI_WORLD_TRANSPORTS_MAX];
+    size_t transport_count;
+
+    struct weft_team team_world;
+    struct weft_team team_node;
+
+    uint64_t fault; /* 0, or the first fault: see fault.c */
+
+    weft_world_phase phases[WEFTI_WORLD_PHASES_MAX];
+    size_t phase_count;
+    uint64_t phase_start_ns;
+
+    weft_counters counters;
+};
+
+/* Add to a counter of this world; any thread. */
+#define WEFTI_COUNT(world, name, amount)                                                                               \
+    ((void)__atomic_fetch_add(&(world)->counters.name, (uint64_t)(amount), __ATOMIC_RELAXED))
+#define WEFTI_COUNT_SET(world, name, amount)                                                                           \
+    __atomic_store_n(&(world)->counters.name, (uint64_t)(amount), __ATOMIC_RELAXED)
+
+/* ---- config.c: a config with the environment and the defaults filled in ---- */
+
+typedef struct wefti_world_settings {
+    weft_world_config config; /* deadline, warn and bootstrap resolved; name set */
+    uint64_t heap_max_bytes; /* 0: by the least of the nodes' memory, once they are known */
+    uint64_t heap_bytes;
+    uint64_t spins; /* 0: by PEs and cores */
+} wefti_world_settings;
+
+weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft_world_config *config);
+
+/* ---- fault.c: the latched fault ---- */
+
+/* Latch the first fault; later ones are ignored. culprit_pe -1: not known. */
+void wefti_world_latch(weft_world *world, weft_status status, int culprit_pe);
+/* WEFT_OK, or the latched fault as this thread's error: checks the abort word too. `call` begins the text. */
+weft_status wefti_world_check(weft_world *world, const char *call);
+
+/* ---- route.c: which transport carries what to whom ---- */
+
+weft_status wefti_world_transports_open(weft_world *world);
+void wefti_world_transports_close(weft_world *world);
+/* The transport that reaches `pe`, which is in range; NULL if none does. */
+wefti_transport *wefti_world_transport(weft_world *world, int pe);
+
+/* ---- phases ---- */
+
+/* End the phase that began at the last call, under this static name. */
+void wefti_world_phase(weft_world *world, const char *name);
+
+/* Store `value` in the 64-bit word of PE `pe` that is at `word` here, with release; a word of the library's own, which
+ * may lie before the heap. */
+weft_status wefti_world_flag(weft_world *world, uint64_t *word, uint64_t value, int pe);
+
+#endif
