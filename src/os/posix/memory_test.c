@@ -1,0 +1,186 @@
+/* Goal: shared memory is sparse, shared, of a fixed size, and a status when there is none; nothing of it stays behind.
+ * Method: two mappings of one file see each other; blocks of the file are counted around reserve and release; a foreign
+ * descriptor, a wrong size and more memory than the machine has are refused; torture. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "part/ledger.h"
+#include "part/torture.h"
+
+#define MEMORY_BYTES (UINT64_C(1) << 34)
+#define PART_BYTES (UINT64_C(12) << 20)
+
+static int be_quiet(void **state)
+{
+    (void)state;
+    return setenv("WEFT_LOG", "none", 1);
+}
+
+static uint64_t real_bytes(const wefti_os_memory *memory)
+{
+    struct stat about;
+    assert_int_equal(fstat(memory->descriptor, &about), 0);
+    return (uint64_t)about.st_blocks * 512;
+}
+
+static void test_memory_is_sparse(void **state)
+{
+    (void)state;
+    wefti_os_memory memory = {0};
+    size_t offset = MEMORY_BYTES / 2;
+    assert_int_equal(wefti_os_memory_create(&memory, MEMORY_BYTES), WEFT_OK);
+    assert_int_equal(memory.bytes, MEMORY_BYTES);
+    assert_int_equal(real_bytes(&memory), 0);
+    assert_int_equal(wefti_os_memory_reserve(&memory, offset, PART_BYTES), WEFT_OK);
+    assert_int_equal(real_bytes(&memory), PART_BYTES);
+    assert_int_equal(memory.base[offset], 0);
+    memory.base[offset] = 1;
+    memory.base[offset + PART_BYTES - 1] = 2;
+    assert_int_equal(wefti_os_memory_reserve(&memory, offset, PART_BYTES), WEFT_OK);
+    assert_int_equal(memory.base[offset], 1);
+    wefti_os_memory_release(&memory, offset, PART_BYTES);
+    assert_int_equal(real_bytes(&memory), 0);
+    assert_int_equal(memory.base[offset + PART_BYTES - 1], 0);
+    wefti_os_memory_fini(&memory);
+}
+
+static void test_memory_is_shared(void **state)
+{
+    (void)state;
+    wefti_os_memory first = {0};
+    wefti_os_memory second = {0};
+    assert_int_equal(wefti_os_memory_create(&first, MEMORY_BYTES), WEFT_OK);
+    assert_int_equal(wefti_os_memory_adopt(&second, dup(first.descriptor), MEMORY_BYTES), WEFT_OK);
+    assert_ptr_not_equal(first.base, second.base);
+    assert_int_equal(wefti_os_memory_reserve(&second, 0, PART_BYTES), WEFT_OK);
+    first.base[17] = 42;
+    assert_int_equal(second.base[17], 42);
+    wefti_os_memory_fini(&first);
+    assert_int_equal(second.base[17], 42);
+    wefti_os_memory_fini(&second);
+}
+
+static void test_size_cannot_change(void **state)
+{
+    (void)state;
+    wefti_os_memory memory = {0};
+    assert_int_equal(wefti_os_memory_create(&memory, PART_BYTES), WEFT_OK);
+    assert_int_not_equal(ftruncate(memory.descriptor, 4096), 0);
+    assert_int_not_equal(ftruncate(memory.descriptor, 2 * PART_BYTES), 0);
+    wefti_os_memory_fini(&memory);
+}
+
+static void test_wrong_descriptors_are_refused(void **state)
+{
+    (void)state;
+    ledger before = ledger_read();
+    wefti_os_memory memory = {0};
+    wefti_os_memory other = {0};
+    assert_int_equal(wefti_os_memory_create(&memory, PART_BYTES), WEFT_OK);
+    assert_int_equal(wefti_os_memory_adopt(&other, dup(memory.descriptor), PART_BYTES / 2), WEFT_ERR_MISMATCH);
+    wefti_os_memory_fini(&memory);
+    int unsealed = memfd_create("other", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(unsealed, PART_BYTES), 0);
+    assert_int_equal(wefti_os_memory_adopt(&other, unsealed, PART_BYTES), WEFT_ERR_MISMATCH);
+    assert_null(other.base);
+    ledger_assert_same(&before);
+}
+
+static void test_wrong_parts_are_refused(void **state)
+{
+    (void)state;
+    wefti_os_memory memory = {0};
+    size_t page = wefti_os_page_bytes();
+    assert_int_equal(wefti_os_memory_create(&memory, 4 * page), WEFT_OK);
+    assert_int_equal(wefti_os_memory_reserve(&memory, 1, page), WEFT_ERR_RANGE);
+    assert_int_equal(wefti_os_memory_reserve(&memory, 0, 1), WEFT_ERR_RANGE);
+    assert_int_equal(wefti_os_memory_reserve(&memory, 0, 5 * page), WEFT_ERR_RANGE);
+    assert_int_equal(wefti_os_memory_reserve(&memory, 5 * page, 0), WEFT_ERR_RANGE);
+    assert_int_equal(wefti_os_memory_reserve(&memory, page, SIZE_MAX & ~(page - 1)), WEFT_ERR_RANGE);
+    assert_int_equal(wefti_os_memory_reserve(&memory, 4 * page, 0), WEFT_OK);
+    assert_int_equal(wefti_os_memory_reserve(&memory, 0, 4 * page), WEFT_OK);
+    wefti_os_memory_fini(&memory);
+    assert_int_equal(wefti_os_memory_create(&memory, 0), WEFT_ERR_ARGUMENT);
+}
+
+static void test_lack_of_memory_is_a_status(void **state)
+{
+    (void)state;
+    wefti_os_memory memory = {0};
+    size_t page = wefti_os_page_bytes();
+    size_t bytes = 2 * wefti_os_memory_bytes() & ~(page - 1);
+    assert_int_equal(wefti_os_memory_create(&memory, bytes), WEFT_OK);
+    assert_int_equal(wefti_os_memory_reserve(&memory, 0, bytes), WEFT_ERR_MEMORY);
+    assert_non_null(strstr(weft_last_error(), "allocate less"));
+    wefti_os_memory_fini(&memory);
+}
+
+static void test_close_keeps_the_mapping(void **state)
+{
+    (void)state;
+    ledger before = ledger_read();
+    wefti_os_memory memory = {0};
+    size_t page = wefti_os_page_bytes();
+    wefti_os_memory_close(&memory);
+    wefti_os_memory_fini(&memory);
+    assert_int_equal(wefti_os_memory_create(&memory, 4 * page), WEFT_OK);
+    assert_int_equal(wefti_os_memory_reserve(&memory, 0, page), WEFT_OK);
+    wefti_os_memory_close(&memory);
+    wefti_os_memory_close(&memory);
+    memory.base[page - 1] = 1;
+    assert_int_equal(wefti_os_memory_reserve(&memory, page, page), WEFT_ERR_STATE);
+    wefti_os_memory_fini(&memory);
+    wefti_os_memory_fini(&memory);
+    ledger_assert_same(&before);
+}
+
+static weft_status adopt_copy(const wefti_os_memory *memory)
+{
+    wefti_os_memory copy = {0};
+    int descriptor = dup(memory->descriptor);
+    WEFT_TRY(wefti_os_memory_adopt(&copy, descriptor, memory->bytes));
+    wefti_os_memory_fini(&copy);
+    return WEFT_OK;
+}
+
+static weft_status use_memory(void *context)
+{
+    (void)context;
+    wefti_os_memory memory = {0};
+    WEFT_TRY(wefti_os_memory_create(&memory, MEMORY_BYTES));
+    weft_status status = wefti_os_memory_reserve(&memory, 0, PART_BYTES);
+    if (status == WEFT_OK) {
+        memory.base[PART_BYTES - 1] = 1;
+        status = adopt_copy(&memory);
+    }
+    wefti_os_memory_release(&memory, 0, PART_BYTES);
+    wefti_os_memory_fini(&memory);
+    return status;
+}
+
+static void test_failing_calls(void **state)
+{
+    (void)state;
+    assert_true(torture(use_memory, NULL) >= 11);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_is_sparse),        cmocka_unit_test(test_memory_is_shared),
+        cmocka_unit_test(test_size_cannot_change),      cmocka_unit_test(test_wrong_descriptors_are_refused),
+        cmocka_unit_test(test_wrong_parts_are_refused), cmocka_unit_test(test_lack_of_memory_is_a_status),
+        cmocka_unit_test(test_close_keeps_the_mapping), cmocka_unit_test(test_failing_calls),
+    };
+    return cmocka_run_group_tests_name("memory", tests, be_quiet, NULL);
+}
