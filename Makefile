@@ -1,4 +1,5 @@
 # The commands a person types; CMake does the work. Each installs the Debian packages that it lacks.
+# make demo TEXT=file runs the demonstration on a text of your own.
 .PHONY: build demo test bench lint clean
 
 build:
@@ -8,7 +9,7 @@ build:
 demo:
 	@scripts/install-deps.sh build
 	@scripts/build.sh release programs
-	@scripts/demo.sh
+	@scripts/demo.sh build/release $(TEXT)
 
 test:
 	@scripts/install-deps.sh test

@@ -15,7 +15,7 @@ if ! cmake --preset "$preset" >"$log" 2>&1; then
 fi
 grep -E '^-- weft:|CMake Warning|LEFT OUT' "$log" || true
 if ! cmake --build --preset "$preset" --target "${@:-all}" -- -k 0 >>"$log" 2>&1; then
-    cat "$log" >&2
+    grep -v '^\[[0-9]*/[0-9]*\] ' "$log" >&2
     echo "cannot build $preset" >&2
     exit 1
 fi

@@ -9,10 +9,9 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "os/os.h"
 
 static int be_quiet(void **state)
 {
@@ -71,20 +70,20 @@ static void test_long_texts_are_cut(void **state)
     assert_int_equal(strlen(weft_last_error()), WEFTI_ERROR_BYTES - 1);
 }
 
-static void fail_elsewhere(void *argument)
+static void *fail_elsewhere(void *argument)
 {
-    (void)argument;
     assert_string_equal(weft_last_error(), "");
     (void)wefti_error(WEFT_ERR_SYSTEM, "of the other thread");
+    return argument;
 }
 
 static void test_text_belongs_to_the_thread(void **state)
 {
     (void)state;
-    wefti_os_thread *thread;
+    pthread_t thread;
     (void)wefti_error(WEFT_ERR_SYSTEM, "of this thread");
-    assert_int_equal(wefti_os_thread_start(&thread, fail_elsewhere, NULL), WEFT_OK);
-    wefti_os_thread_join(thread);
+    assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, NULL), 0);
+    pthread_join(thread, NULL);
     assert_string_equal(weft_last_error(), "of this thread");
 }
 

@@ -49,12 +49,12 @@ wefti_os_thread_state *wefti_os_thread_local(void);
 
 /* ---- machine (os/posix/machine.c) ---- */
 
-unsigned wefti_os_cores(void);          /* processors this process may run on, at least 1 */
+unsigned wefti_os_cores(void); /* processors this process may run on, at least 1 */
 uint64_t wefti_os_memory_bytes(void); /* of the machine */
 /* What could be had now without ending another process; UINT64_MAX when that cannot be told. A hint: others take too. */
 uint64_t wefti_os_memory_available_bytes(void);
 size_t wefti_os_page_bytes(void);
-int wefti_os_process_number(void);      /* the process id, for messages */
+int wefti_os_process_number(void); /* the process id, for messages */
 
 /* 16 bytes that are equal for two callers only if they run in one process, and 16 that tell one running system from
  * another (a hint: containers may share or hide it; WEFT_NODE_ID replaces it). */
