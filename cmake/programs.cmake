@@ -17,5 +17,15 @@ endfunction()
 
 weft_add_programs(src/tools/*.c weft_static programs)
 weft_add_programs(examples/*.c weft programs)
-weft_add_programs(bench/*.c weft_static benches)
+
+# What several benchmarks share: bench/part, included as "part/NAME.h".
+file(GLOB weft_bench_part_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/part/*.c)
+if(weft_bench_part_sources)
+    add_library(weft_bench_parts STATIC ${weft_bench_part_sources})
+    target_include_directories(weft_bench_parts PUBLIC ${PROJECT_SOURCE_DIR}/bench)
+    target_link_libraries(weft_bench_parts PRIVATE weft_flags PUBLIC weft_static)
+    weft_add_programs(bench/*.c weft_bench_parts benches)
+else()
+    weft_add_programs(bench/*.c weft_static benches)
+endif()
 add_dependencies(benches programs)
