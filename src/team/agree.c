@@ -71,14 +71,12 @@ static weft_status exchange(weft_team *team, wefti_vote *vote, const char *call)
     for (unsigned round = 0; round < team->rounds; round++) {
         wefti_vote_line *line = wefti_team_vote_line(area, team->rounds, (unsigned)(epoch & 1), round);
         int to = wefti_member(team, wefti_team_after(team, round));
-        wefti_vote_line *there = wefti_peer_address(team->world, line, to);
-        wefti_copy(&there->vote, vote, sizeof *vote);
-        wefti_st64(&there->flag, epoch, WEFTI_RELEASE);
-        while (wefti_ld64(&line->flag, WEFTI_ACQUIRE) != epoch) {
-            weft_status status = wefti_waiter_pause(&waiter, &line->flag);
-            if (status != WEFT_OK) {
-                return wefti_team_fail(team, status, call, &area->agree_epoch.word, epoch);
-            }
+        weft_status status = wefti_world_put_flag(team->world, &line->vote, vote, sizeof *vote, &line->flag, epoch, to);
+        while (status == WEFT_OK && wefti_ld64(&line->flag, WEFTI_ACQUIRE) != epoch) {
+            status = wefti_waiter_pause(&waiter, &line->flag);
+        }
+        if (status != WEFT_OK) {
+            return wefti_team_fail(team, status, call, &area->agree_epoch.word, epoch);
         }
         wefti_vote other;
         wefti_copy(&other, &line->vote, sizeof other);

@@ -24,7 +24,8 @@ static int mark_behind(const weft_team *team, const uint64_t *epoch_word, uint64
     int first = -1;
     for (int i = 0; i < team->pes; i++) {
         int pe = wefti_member(team, i);
-        if (wefti_ld64(wefti_peer_address(team->world, epoch_word, pe), WEFTI_ACQUIRE) < epoch) {
+        uint64_t reached;
+        if (wefti_world_read(team->world, epoch_word, pe, &reached) != WEFT_OK || reached < epoch) {
             marks[pe] = 1;
             first = first < 0 ? pe : first;
         }

@@ -186,7 +186,7 @@ weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, void **bl
     }
     WEFT_TRY(allocate(weft_team_world(world), "weft_calloc", total, 0, &zeroed));
     if (zeroed != NULL) {
-        memset(zeroed, 0, total);
+        wefti_zero(zeroed, total);
         WEFT_TRY(wefti_team_sync(weft_team_world(world), "weft_calloc"));
     }
     *block = zeroed;

@@ -2,10 +2,14 @@
  * round each knows of all. (Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988.) */
 #include "team/team.h"
 
-/* The area of the member `pe`, which is near. */
-static inline void *of_member(const weft_team *team, const void *word, int pe)
+/* Inline for near members: this is the whole of a barrier's cost. */
+static inline weft_status flag_member(weft_team *team, uint64_t *flag, uint64_t epoch, int pe)
 {
-    return wefti_peer_address(team->world, word, wefti_member(team, pe));
+    if (WEFTI_LIKELY(wefti_pe_is_near(&team->world->view, pe))) {
+        wefti_st64(wefti_peer_address(team->world, flag, pe), epoch, WEFTI_RELEASE);
+        return WEFT_OK;
+    }
+    return wefti_world_put_flag(team->world, NULL, NULL, 0, flag, epoch, pe);
 }
 
 weft_status wefti_team_sync(weft_team *team, const char *call)
@@ -17,12 +21,12 @@ weft_status wefti_team_sync(weft_team *team, const char *call)
     for (unsigned round = 0; round < team->rounds; round++) {
         uint64_t *flag = wefti_team_sync_flag(area, round);
         int to = wefti_team_after(team, round);
-        wefti_st64(of_member(team, flag, to), epoch, WEFTI_RELEASE);
-        while (wefti_ld64(flag, WEFTI_ACQUIRE) < epoch) {
-            weft_status status = wefti_waiter_pause(&waiter, flag);
-            if (WEFTI_UNLIKELY(status != WEFT_OK)) {
-                return wefti_team_fail(team, status, call, &area->sync_epoch.word, epoch);
-            }
+        weft_status status = flag_member(team, flag, epoch, wefti_member(team, to));
+        while (WEFTI_LIKELY(status == WEFT_OK) && wefti_ld64(flag, WEFTI_ACQUIRE) < epoch) {
+            status = wefti_waiter_pause(&waiter, flag);
+        }
+        if (WEFTI_UNLIKELY(status != WEFT_OK)) {
+            return wefti_team_fail(team, status, call, &area->sync_epoch.word, epoch);
         }
     }
     return WEFT_OK;

@@ -158,9 +158,10 @@ static void record_destroy(weft_team *team)
 static weft_status compare_lists(weft_team *parent, const member_list *members, uint64_t hash, const char *call)
 {
     for (int i = 0; i < members->count; i++) {
-        int pe = wefti_member(parent, member_of(members, i));
-        uint64_t *word = wefti_peer_address(parent->world, &parent->area->published.word, pe);
-        if (wefti_ld64(word, WEFTI_ACQUIRE) != hash) {
+        uint64_t theirs;
+        WEFT_TRY(wefti_world_read(parent->world, &parent->area->published.word,
+                                  wefti_member(parent, member_of(members, i)), &theirs));
+        if (theirs != hash) {
             return wefti_error(WEFT_ERR_MISMATCH, "%s: PE %d passed another list of members than PE %d", call,
                                member_of(members, i), parent->pe);
         }
@@ -193,7 +194,7 @@ static weft_status create(weft_team *parent, const member_list *members, uint64_
         status = wefti_team_alloc(parent, call, bytes, WEFTI_CACHE_LINE, &area);
     }
     if (status == WEFT_OK) {
-        memset(area, 0, wefti_team_area_bytes((unsigned)parent->pes));
+        wefti_zero(area, wefti_team_area_bytes((unsigned)parent->pes));
         vote = wefti_vote_init(parent, call, key, 1);
         vote.status = compare_lists(parent, members, hash, call);
         status = wefti_team_agree(parent, &vote, call);

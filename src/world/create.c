@@ -65,6 +65,9 @@ static void find_neighbours(wefti_creation *creation, weft_world *world)
         if (creation->node_first < 0) {
             creation->node_first = pe;
         }
+        if (pe == (int)world->view.pe) {
+            world->slot = (size_t)creation->node_pes;
+        }
         creation->node_last = pe;
         creation->node_pes++;
         if (same_process(mine, other)) {
@@ -97,10 +100,8 @@ static int count_processes(const wefti_creation *creation, int pes)
 static void set_slots(wefti_creation *creation, weft_world *world)
 {
     uint64_t heap_max = creation->settings.heap_max_bytes;
-    uint64_t slots = (uint64_t)creation->node_pes;
-    world->control = NULL;
     if (heap_max == 0) {
-        heap_max = ADDRESS_SPACE_MAX / slots;
+        heap_max = ADDRESS_SPACE_MAX / world->view.pes; /* equal on all nodes, whatever their PEs */
         for (uint32_t pe = 0; pe < world->view.pes; pe++) {
             uint64_t suggested = creation->all[pe].heap_auto_bytes;
             heap_max = suggested < heap_max ? suggested : heap_max;
@@ -108,10 +109,9 @@ static void set_slots(wefti_creation *creation, weft_world *world)
         heap_max -= heap_max % SLOT_ALIGNMENT;
     }
     uint64_t page = wefti_os_page_bytes();
-    world->heap_max_bytes = (heap_max + page - 1) / page * page;
+    world->heap_max_bytes = (heap_max + page - 1) / page * page; /* symmetric: offsets hold everywhere */
     uint64_t slot = wefti_layout_heap(world->view.pes, page) + world->heap_max_bytes;
     world->stride = (slot + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
-    world->slot = world->view.pe - (uint32_t)creation->node_first;
 }
 
 /* ---- meet ---- */
@@ -152,18 +152,13 @@ static int makes_memory(const wefti_creation *creation, const weft_world *world)
 static weft_status make_window(wefti_creation *creation, weft_world *world)
 {
     set_slots(creation, world);
-    if (creation->node_last - creation->node_first + 1 != creation->node_pes) {
-        return wefti_error(
-            WEFT_ERR_UNREACHABLE,
-            "weft_world_create: PEs %d to %d of one node are not numbered without gaps, and no transport "
-            "reaches beyond a node in this build",
-            creation->node_first, creation->node_last);
-    }
     if (makes_memory(creation, world)) {
         WEFT_TRY(wefti_window_make(world->window, (size_t)creation->node_pes, world->stride));
         creation->processes = count_processes(creation, (int)world->view.pes);
         if (creation->processes > 1) {
-            WEFT_TRY(wefti_os_pass_open(&creation->pass, creation->all[creation->node_first].port));
+            unsigned char port[16];
+            wefti_hello_port(&creation->all[creation->node_first], port);
+            WEFT_TRY(wefti_os_pass_open(&creation->pass, port));
         }
     }
     return WEFT_OK;
@@ -173,8 +168,12 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
 
 static weft_status take(wefti_creation *creation, weft_world *world, const wefti_hello *maker, uint64_t until_ns)
 {
+    unsigned char port[16];
+    unsigned char token[16];
     int descriptor;
-    WEFT_TRY(wefti_os_pass_take(maker->port, maker->token, until_ns, &descriptor));
+    wefti_hello_port(maker, port);
+    wefti_hello_token(maker, token);
+    WEFT_TRY(wefti_os_pass_take(port, token, until_ns, &descriptor));
     return wefti_window_adopt(world->window, descriptor, (size_t)creation->node_pes, world->stride);
 }
 
@@ -183,10 +182,11 @@ static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
     uint64_t until_ns = wefti_os_now_ns() + creation->bootstrap.deadline_ns;
     const wefti_hello *maker = &creation->all[creation->node_first];
     if (makes_memory(creation, world)) {
-        return creation->processes > 1
-                   ? wefti_os_pass_serve(&creation->pass, maker->token, world->window->memory.descriptor,
-                                         creation->processes - 1, until_ns)
-                   : WEFT_OK;
+        unsigned char token[16];
+        wefti_hello_token(maker, token);
+        return creation->processes > 1 ? wefti_os_pass_serve(&creation->pass, token, world->window->memory.descriptor,
+                                                             creation->processes - 1, until_ns)
+                                       : WEFT_OK;
     }
     if (creation->process_first != (int)world->view.pe) {
         return wefti_window_wait(world->window, until_ns);
@@ -198,6 +198,30 @@ static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
     return status;
 }
 
+/* Who is near, and where: by rule when the node's PEs are consecutive, else by a table. */
+static weft_status set_view(wefti_creation *creation, weft_world *world)
+{
+    wefti_view *view = &world->view;
+    view->stride = (int64_t)world->stride;
+    view->near_first = (uint32_t)creation->node_first;
+    view->near_count = (uint32_t)(creation->node_last - creation->node_first + 1);
+    view->remote = creation->node_pes < (int)view->pes;
+    if ((int)view->near_count == creation->node_pes) {
+        return WEFT_OK;
+    }
+    world->delta = wefti_alloc(view->near_count * sizeof *world->delta);
+    if (world->delta == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for a table of %u PEs", view->near_count);
+    }
+    int64_t slot = 0;
+    for (uint32_t i = 0; i < view->near_count; i++) {
+        int is_near = same_node(&creation->all[view->pe], &creation->all[view->near_first + i]);
+        world->delta[i] = is_near ? (slot++ - (int64_t)world->slot) * view->stride : WEFTI_FAR;
+    }
+    view->delta = world->delta;
+    return WEFT_OK;
+}
+
 static weft_status fill_slot(wefti_creation *creation, weft_world *world)
 {
     size_t offset = world->slot * world->stride;
@@ -207,42 +231,23 @@ static weft_status fill_slot(wefti_creation *creation, weft_world *world)
     unsigned char *slot = world->window->memory.base + offset;
     WEFT_TRY(wefti_os_memory_reserve(&world->window->memory, offset, heap_offset + heap_bytes));
     wefti_control *control = (wefti_control *)(void *)slot;
-    memcpy(control->proof, creation->all[world->view.pe].proof, sizeof control->proof);
-    control->pe = world->view.pe;
+    wefti_copy(control->proof, creation->all[world->view.pe].proof, sizeof control->proof);
+    wefti_st64(&control->pe, world->view.pe, WEFTI_RELEASE);
     world->control = control;
     world->heap = slot + heap_offset;
     world->view.heap = (uintptr_t)world->heap;
     world->view.heap_bytes = heap_bytes;
-    world->view.stride = (int64_t)world->stride;
-    world->view.near_first = (uint32_t)creation->node_first;
-    world->view.near_count = (uint32_t)creation->node_pes;
     wefti_blocks_init(&world->blocks, world->heap_max_bytes);
-    return WEFT_OK;
+    return set_view(creation, world);
 }
 
-/* ---- verify ---- */
+/* ---- teams ---- */
 
-static weft_status verify(wefti_creation *creation, weft_world *world)
-{
-    for (uint32_t i = 0; i < world->view.near_count; i++) {
-        int pe = (int)(world->view.near_first + i);
-        const wefti_control *control = wefti_peer_address((weft_world *)world, world->control, pe);
-        if (memcmp(control->proof, creation->all[pe].proof, sizeof control->proof) != 0 ||
-            control->pe != (uint64_t)pe) {
-            return wefti_error(
-                WEFT_ERR_UNREACHABLE,
-                "weft_world_create: PE %u does not find PE %d in mapped memory, though both claim one node",
-                world->view.pe, pe);
-        }
-    }
-    return wefti_world_transports_open(world);
-}
-
-static void team_record(weft_team *team, weft_world *world, int start, int pes, size_t area_offset)
+static void team_record(weft_team *team, weft_world *world, int pe, int start, int pes, size_t area_offset)
 {
     memset(team, 0, sizeof *team);
     team->world = world;
-    team->pe = (int)world->view.pe - start;
+    team->pe = pe;
     team->pes = pes;
     team->start = start;
     team->stride = 1;
@@ -251,23 +256,65 @@ static void team_record(weft_team *team, weft_world *world, int start, int pes, 
     team->predefined = 1;
 }
 
+/* The node team's members, when they follow no rule. */
+static weft_status list_node(wefti_creation *creation, weft_world *world)
+{
+    weft_team *team = &world->team_node;
+    if (world->delta == NULL) {
+        return WEFT_OK;
+    }
+    team->list = wefti_alloc((size_t)team->pes * sizeof *team->list);
+    if (team->list == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for the list of %d PEs of the node",
+                           team->pes);
+    }
+    int count = 0;
+    for (int pe = creation->node_first; pe <= creation->node_last; pe++) {
+        if (wefti_pe_is_near(&world->view, pe)) {
+            team->list[count++] = pe;
+        }
+    }
+    return WEFT_OK;
+}
+
 static void set_spins(const wefti_world_settings *settings, weft_world *world)
 {
     const uint32_t spins_alone = 4000;
     const uint32_t spins_crowded = 8;
-    uint32_t by_load = world->view.near_count <= wefti_os_cores() ? spins_alone : spins_crowded;
+    uint32_t by_load = (unsigned)world->team_node.pes <= wefti_os_cores() ? spins_alone : spins_crowded;
     world->view.spins = settings->spins != 0 ? (uint32_t)settings->spins : by_load;
 }
 
-static weft_status finish(wefti_creation *creation, weft_world *world)
+static weft_status set_teams(wefti_creation *creation, weft_world *world)
 {
-    team_record(&world->team_world, world, 0, (int)world->view.pes, wefti_layout_world_area());
-    team_record(&world->team_node, world, creation->node_first, creation->node_pes,
+    team_record(&world->team_world, world, (int)world->view.pe, 0, (int)world->view.pes, wefti_layout_world_area());
+    team_record(&world->team_node, world, (int)world->slot, creation->node_first, creation->node_pes,
                 wefti_layout_node_area(world->view.pes));
-    set_spins(&creation->settings, world);
-    WEFTI_COUNT_SET(world, heap_bytes_reserved, world->view.heap_bytes);
-    world->magic = WEFTI_WORLD_MAGIC;
-    return WEFT_OK;
+    return list_node(creation, world);
+}
+
+/* ---- verify ---- */
+
+static weft_status verify(wefti_creation *creation, weft_world *world)
+{
+    for (uint32_t i = 0; i < world->view.near_count; i++) {
+        int pe = (int)(world->view.near_first + i);
+        if (!wefti_pe_is_near(&world->view, pe)) {
+            continue;
+        }
+        const wefti_control *control = wefti_peer_address(world, world->control, pe);
+        unsigned char proof[sizeof control->proof];
+        uint64_t number = wefti_ld64(&control->pe, WEFTI_ACQUIRE);
+        wefti_copy(proof, control->proof, sizeof proof);
+        if (number != (uint64_t)pe || memcmp(proof, creation->all[pe].proof, sizeof proof) != 0) {
+            return wefti_error(
+                WEFT_ERR_UNREACHABLE,
+                "weft_world_create: PE %u does not find PE %d in mapped memory, though both claim one node",
+                world->view.pe, pe);
+        }
+    }
+    WEFT_TRY(wefti_world_transports_open(world));
+    return set_teams(creation, world);
 }
 
 /* ---- all of it ---- */
@@ -295,7 +342,10 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
         WEFT_TRY(wefti_verdict(&creation->bootstrap, steps[i].run(creation, world)));
         wefti_world_phase(world, steps[i].name);
     }
-    return finish(creation, world);
+    set_spins(&creation->settings, world);
+    WEFTI_COUNT_SET(world, heap_bytes_reserved, world->view.heap_bytes);
+    world->magic = WEFTI_WORLD_MAGIC;
+    return WEFT_OK;
 }
 
 static void creation_fini(wefti_creation *creation)
@@ -312,6 +362,8 @@ static void world_free(weft_world *world)
     world->magic = 0;
     wefti_world_transports_close(world);
     wefti_blocks_fini(&world->blocks);
+    wefti_free(world->team_node.list);
+    wefti_free(world->delta);
     if (world->heap_lock != NULL) {
         wefti_os_monitor_destroy(world->heap_lock);
     }

@@ -1,7 +1,7 @@
 /* The latched fault of a world, and weft_world_abort.
  *
  * world->fault is 0 or  1 << 63 | (PE + 1) << 32 | -status : the first fault, set once. An abort also sets the abort
- * word in the control block of every PE of the link domain, which each waiting PE polls and turns into its own fault. */
+ * word in the control block of every PE, which each waiting PE polls and turns into its own fault. */
 #include <stdio.h>
 
 #include "base/error.h"
@@ -72,9 +72,8 @@ weft_status weft_world_abort(weft_world *world, int code)
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_abort: world is NULL");
     }
     uint64_t word = WEFTI_ABORT_SET | (uint64_t)world->view.pe << 32 | (uint32_t)code;
-    for (uint32_t i = 0; i < world->view.near_count; i++) {
-        int pe = (int)(world->view.near_first + i);
-        (void)wefti_cas64(wefti_peer_address(world, &world->control->abort, pe), 0, word);
+    for (int pe = 0; pe < (int)world->view.pes; pe++) {
+        (void)wefti_world_set_once(world, &world->control->abort, word, pe); /* a PE that is gone needs no word */
     }
     (void)read_fault(world);
     return WEFT_OK;

@@ -36,9 +36,17 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     hello->heap_bytes = settings->heap_bytes;
     hello->window = (uint64_t)(uintptr_t)window;
     WEFT_TRY(wefti_os_identity_query(&hello->identity));
-    WEFT_TRY(wefti_os_random(hello->proof, sizeof hello->proof));
-    WEFT_TRY(wefti_os_random(hello->token, sizeof hello->token));
-    return wefti_os_random(hello->port, sizeof hello->port);
+    return wefti_os_random(hello->proof, sizeof hello->proof);
+}
+
+void wefti_hello_port(const wefti_hello *hello, unsigned char port[16])
+{
+    wefti_hash(hello->proof, "port", 4, port);
+}
+
+void wefti_hello_token(const wefti_hello *hello, unsigned char token[16])
+{
+    wefti_hash(hello->proof, "token", 5, token);
 }
 
 /* The fields that must be equal, in the order in which a difference is reported. */
@@ -112,32 +120,44 @@ weft_status wefti_hello_check(const wefti_hello *all, int pes)
     return WEFT_OK;
 }
 
-typedef struct verdict {
-    int32_t status;
-    char text[252];
-} verdict;
+/* What went wrong where; every PE takes part, and those on which all went well say nothing. */
+static weft_status share_causes(wefti_bootstrap *bootstrap, const int32_t *statuses)
+{
+    char mine[WEFTI_ERROR_BYTES / 2] = "";
+    char *all = wefti_alloc((size_t)bootstrap->pes * sizeof mine);
+    if (all == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for the errors of %d PEs", bootstrap->pes);
+    }
+    if (statuses[bootstrap->pe] != WEFT_OK) {
+        snprintf(mine, sizeof mine, "%s", weft_last_error());
+    }
+    weft_status status = bootstrap->ops->allgather(bootstrap, mine, all, sizeof mine);
+    int pe = 0;
+    while (status == WEFT_OK && pe < bootstrap->pes && statuses[pe] == WEFT_OK) {
+        pe++;
+    }
+    if (status == WEFT_OK) {
+        status = (weft_status)statuses[pe];
+        char text[sizeof mine + 32];
+        snprintf(text, sizeof text, "PE %d: %.*s", pe, (int)sizeof mine - 1, all + (size_t)pe * sizeof mine);
+        (void)wefti_error_relay(status, text);
+    }
+    wefti_free(all);
+    return status;
+}
 
 weft_status wefti_verdict(wefti_bootstrap *bootstrap, weft_status mine)
 {
-    verdict own = {.status = mine};
-    if (mine != WEFT_OK) {
-        snprintf(own.text, sizeof own.text, "%s", weft_last_error());
-    }
-    verdict *all = wefti_alloc((size_t)bootstrap->pes * sizeof *all);
+    int32_t own = mine;
+    int32_t *all = wefti_alloc((size_t)bootstrap->pes * sizeof *all);
     if (all == NULL) {
         /* The others would wait for this PE in vain: close, which they see as the loss of a peer. */
         return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for the verdicts of %d PEs", bootstrap->pes);
     }
     weft_status status = bootstrap->ops->allgather(bootstrap, &own, all, sizeof own);
     for (int pe = 0; status == WEFT_OK && pe < bootstrap->pes; pe++) {
-        if (all[pe].status != WEFT_OK) {
-            status = (weft_status)all[pe].status;
-            if (pe != bootstrap->pe) {
-                char text[sizeof own.text + 32];
-                all[pe].text[sizeof all[pe].text - 1] = '\0';
-                snprintf(text, sizeof text, "PE %d: %s", pe, all[pe].text);
-                (void)wefti_error_relay(status, text);
-            }
+        if (all[pe] != WEFT_OK) {
+            status = share_causes(bootstrap, all);
         }
     }
     wefti_free(all);

@@ -18,10 +18,13 @@ typedef struct wefti_hello {
     uint64_t heap_bytes;
     wefti_os_identity identity;
     unsigned char proof[16]; /* random: read back in mapped memory */
-    unsigned char token[16]; /* random: who knows it may take this PE's memory */
-    unsigned char port[16]; /* random: where this PE would hand its memory out */
     uint64_t window; /* this PE's window object, for PEs of the same process */
 } wefti_hello;
+
+/* Where this PE would hand out its memory, and what a taker must know: both follow from the proof, which only the
+ * world's PEs know. 16 bytes each. */
+void wefti_hello_port(const wefti_hello *hello, unsigned char port[16]);
+void wefti_hello_token(const wefti_hello *hello, unsigned char token[16]);
 
 /* Fill in what this PE says. */
 weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *settings, const wefti_bootstrap *bootstrap,

@@ -1,4 +1,4 @@
-/* The slow half of waiting: yield, then sleep, watch the abort word, warn, and give up at the deadline. */
+/* The slow half of waiting: give way, watch the abort word, warn, and give up at the deadline. */
 #include "weft/protocol/wait.h"
 
 #include "base/error.h"
@@ -6,16 +6,10 @@
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
-#define YIELD_NS 200000 /* yield this long before sleeping */
-#define SLEEP_SHORT_NS 50000 /* then sleep so, */
-#define SLEEP_LONG_AFTER 50000000 /* and from this time on */
-#define SLEEP_LONG_NS 500000 /* so */
-
 weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
 {
     weft_world *world = waiter->world;
     uint64_t now = wefti_os_now_ns();
-    (void)address;
     if (waiter->start_ns == 0) {
         waiter->start_ns = now;
         WEFTI_COUNT(world, waits_slow, 1);
@@ -31,13 +25,7 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
         wefti_log(WEFTI_LOG_WARN, "world \"%s\" PE %u: waiting for %s since %.1f s", world->name, world->view.pe,
                   waiter->what, (double)waited * 1e-9);
     }
-    if (waited < YIELD_NS) {
-        wefti_os_yield();
-    } else {
-        uint64_t sleep_ns = waited < SLEEP_LONG_AFTER ? SLEEP_SHORT_NS : SLEEP_LONG_NS;
-        uint64_t left_ns = world->deadline_ns - waited;
-        wefti_os_sleep_ns(sleep_ns < left_ns ? sleep_ns : left_ns);
-    }
+    wefti_os_pause(address, waiter->what, waited, world->deadline_ns - waited);
     return WEFT_OK;
 }
 

@@ -23,11 +23,12 @@ struct weft_world {
     uint64_t deadline_ns;
     uint64_t warn_ns;
 
-    /* Memory. The window is shared by the `sharers` PEs of this process; slot i of it belongs to PE node_pes[i], given by
-     * rule while the node's PEs are consecutive. */
+    /* Memory. The window is shared by the `sharers` PEs of this process; its slots belong to the PEs of the node, in
+     * ascending order. */
     wefti_window *window;
     unsigned sharers;
     size_t slot;
+    int64_t *delta; /* the view's, when the node's PEs are not consecutive */
     size_t stride;
     wefti_control *control; /* this PE's, at the start of its slot */
     unsigned char *heap; /* this PE's */
@@ -86,8 +87,14 @@ wefti_transport *wefti_world_transport(weft_world *world, int pe);
 /* End the phase that began at the last call, under this static name. */
 void wefti_world_phase(weft_world *world, const char *name);
 
-/* Store `value` in the 64-bit word of PE `pe` that is at `word` here, with release; a word of the library's own, which
- * may lie before the heap. */
-weft_status wefti_world_flag(weft_world *world, uint64_t *word, uint64_t value, int pe);
+/* ---- reach.c: the library's own words on other PEs, near or far, which may lie before the heap ---- */
+
+/* Copy `bytes` bytes (may be 0) to `dest` on `pe`, then store `value` in its 64-bit word `flag`, with release. */
+weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *flag,
+                                 uint64_t value, int pe);
+/* Read the 64-bit word `word` of `pe`, with acquire. */
+weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, uint64_t *value);
+/* Set the 64-bit word `word` of `pe` from 0 to `value`, if it is 0. */
+weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t value, int pe);
 
 #endif

@@ -16,11 +16,14 @@
 extern "C" {
 #endif
 
+#define WEFTI_FAR INT64_MIN
+
 typedef struct wefti_view {
     uint32_t abi; /* WEFTI_VIEW_ABI */
     uint32_t pe;
     uint32_t pes;
-    /* PEs near_first .. near_first + near_count - 1 are reached by load and store. */
+    /* PEs near_first .. near_first + near_count - 1 are reached by load and store, but for those whose delta is
+     * WEFTI_FAR. */
     uint32_t near_first;
     uint32_t near_count;
     uint32_t remote; /* not 0: some PE needs a transport, so that fence and quiet go out of line */
@@ -46,14 +49,22 @@ static inline void *wefti_peer_address(const weft_world *world, const void *addr
     return (void *)((uintptr_t)address + (uintptr_t)delta);
 }
 
+/* Whether PE `pe`, any number, is reached by load and store. */
+static inline int wefti_pe_is_near(const wefti_view *view, int pe)
+{
+    uint32_t index = (uint32_t)pe - view->near_first;
+    return index < view->near_count && (view->delta == NULL || view->delta[index] != WEFTI_FAR);
+}
+
 /* Whether `bytes` bytes at `address` lie in the reserved heap and `pe` is near: the one test of the fast path. */
 static inline int wefti_is_near(const weft_world *world, const void *address, size_t bytes, int pe)
 {
     const wefti_view *view = (const wefti_view *)(const void *)world;
     uint64_t heap_bytes = __atomic_load_n(&view->heap_bytes, __ATOMIC_RELAXED);
     uint64_t offset = (uint64_t)(uintptr_t)address - (uint64_t)view->heap;
-    return ((uint32_t)pe - view->near_first < view->near_count) & (offset <= heap_bytes) &
-           ((uint64_t)bytes <= heap_bytes - offset);
+    uint32_t index = (uint32_t)pe - view->near_first;
+    int inside = (index < view->near_count) & (offset <= heap_bytes) & ((uint64_t)bytes <= heap_bytes - offset);
+    return WEFTI_LIKELY(view->delta == NULL) ? inside : inside && view->delta[index] != WEFTI_FAR;
 }
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
  *   wefti_st{8,16,32,64}(p, value, order)   store
  *   wefti_{add,xchg,cas,and,or,xor}{32,64}  read-modify-write, returning the old value, always sequentially consistent
  *   wefti_copy(dst, src, bytes)             bulk copy into or out of symmetric memory, no order of its own
+ *   wefti_zero(dst, bytes)                  clear this PE's own symmetric memory, no order of its own
  *   wefti_fence_release()                   what this PE stored before is seen no later than what it stores after
  *   wefti_fence_full()                      ... and before it loads or stores anything more
  *
@@ -130,6 +131,11 @@ static inline void wefti_copy(void *dst, const void *src, size_t bytes)
     }
 }
 
+static inline void wefti_zero(void *dst, size_t bytes)
+{
+    memset(dst, 0, bytes);
+}
+
 static inline void wefti_fence_release(void)
 {
 #if !WEFTI_TSAN
@@ -171,6 +177,7 @@ WEFTI_DECLARE_RMW(64)
 #undef WEFTI_DECLARE_RMW
 
 WEFT_API void wefti_copy(void *dst, const void *src, size_t bytes);
+WEFT_API void wefti_zero(void *dst, size_t bytes);
 WEFT_API void wefti_fence_release(void);
 WEFT_API void wefti_fence_full(void);
 

@@ -14,8 +14,7 @@ void wefti_map_close(wefti_transport *transport)
 
 static int map_reaches(const wefti_transport *transport, int pe)
 {
-    const wefti_view *view = transport->setup.view;
-    return (uint32_t)pe - view->near_first < view->near_count;
+    return wefti_pe_is_near(transport->setup.view, pe);
 }
 
 static unsigned char *at(const wefti_transport *transport, int pe, uint64_t offset)

@@ -1,0 +1,43 @@
+/* The library's own words on other PEs: by load and store in the link domain, by the PE's transport beyond it. */
+#include "world/world.h"
+
+static uint64_t slot_offset(const weft_world *world, const void *address)
+{
+    return (uint64_t)((uintptr_t)address - (uintptr_t)world->control);
+}
+
+weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *flag,
+                                 uint64_t value, int pe)
+{
+    if (WEFTI_LIKELY(wefti_pe_is_near(&world->view, pe))) {
+        if (bytes > 0) {
+            wefti_copy(wefti_peer_address(world, dest, pe), source, bytes);
+        }
+        wefti_st64(wefti_peer_address(world, flag, pe), value, WEFTI_RELEASE);
+        return WEFT_OK;
+    }
+    wefti_transport *transport = wefti_world_transport(world, pe);
+    return transport->ops->put_signal(transport, pe, bytes > 0 ? slot_offset(world, dest) : 0, source, bytes,
+                                      slot_offset(world, flag), value, WEFT_SIGNAL_SET);
+}
+
+weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, uint64_t *value)
+{
+    if (WEFTI_LIKELY(wefti_pe_is_near(&world->view, pe))) {
+        *value = wefti_ld64(wefti_peer_address(world, word, pe), WEFTI_ACQUIRE);
+        return WEFT_OK;
+    }
+    wefti_transport *transport = wefti_world_transport(world, pe);
+    return transport->ops->amo(transport, pe, slot_offset(world, word), WEFTI_AMO_FETCH, 64, 0, 0, value);
+}
+
+weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t value, int pe)
+{
+    if (WEFTI_LIKELY(wefti_pe_is_near(&world->view, pe))) {
+        (void)wefti_cas64(wefti_peer_address(world, word, pe), 0, value);
+        return WEFT_OK;
+    }
+    uint64_t old;
+    wefti_transport *transport = wefti_world_transport(world, pe);
+    return transport->ops->amo(transport, pe, slot_offset(world, word), WEFTI_AMO_COMPARE_SWAP, 64, value, 0, &old);
+}
