@@ -1,0 +1,86 @@
+/* bootstrap/bootstrap.c: the choice of the backend. */
+#include "bootstrap/bootstrap.h"
+
+#include <string.h>
+
+#include "base/env.h"
+#include "base/error.h"
+
+/* What AUTO means here and now; NULL after an error. */
+static const wefti_bootstrap_ops *choose_by_environment(const weft_world_config *config)
+{
+    const char *word = wefti_env_word(WEFTI_ENV_BOOTSTRAP);
+    if (strcmp(word, "local") == 0) {
+        return &wefti_bootstrap_local;
+    }
+    if (strcmp(word, "auto") != 0) {
+        (void)wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP=\"%s\" is not a bootstrap: give auto or local", word);
+        return NULL;
+    }
+    if (wefti_env_is_set(WEFTI_ENV_LOCAL_JOB) && config->pes != 1) {
+        return &wefti_bootstrap_local;
+    }
+    if (config->pes <= 1) {
+        return &wefti_bootstrap_self;
+    }
+    (void)wefti_error(
+        WEFT_ERR_ARGUMENT,
+        "PE %d does not know how to find the other %d PEs of its world: start the program with weftrun, or "
+        "set config.bootstrap (WEFT_BOOTSTRAP_UID, _THREADS or _CALLBACK) and what belongs to it",
+        config->pe, config->pes - 1);
+    return NULL;
+}
+
+static const wefti_bootstrap_ops *choose(const weft_world_config *config)
+{
+    switch (config->bootstrap) {
+    case WEFT_BOOTSTRAP_AUTO:
+        return choose_by_environment(config);
+    case WEFT_BOOTSTRAP_LOCAL:
+        return &wefti_bootstrap_local;
+    case WEFT_BOOTSTRAP_THREADS:
+        return &wefti_bootstrap_threads;
+    case WEFT_BOOTSTRAP_UID:
+        return &wefti_bootstrap_uid;
+    case WEFT_BOOTSTRAP_CALLBACK:
+        return &wefti_bootstrap_callback;
+    }
+    (void)wefti_error(WEFT_ERR_ARGUMENT, "config.bootstrap %d is none of WEFT_BOOTSTRAP_TABLE", (int)config->bootstrap);
+    return NULL;
+}
+
+weft_status wefti_bootstrap_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
+{
+    memset(bootstrap, 0, sizeof *bootstrap);
+    if (config->pes < 0 || config->pe < 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "config.pe %d of config.pes %d: neither may be negative", config->pe,
+                           config->pes);
+    }
+    if (config->name != NULL && strlen(config->name) >= WEFTI_BOOTSTRAP_NAME_BYTES) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "config.name \"%.80s...\" is longer than %d bytes", config->name,
+                           WEFTI_BOOTSTRAP_NAME_BYTES - 1);
+    }
+    const wefti_bootstrap_ops *ops = choose(config);
+    if (ops == NULL) {
+        return WEFT_ERR_ARGUMENT;
+    }
+    bootstrap->deadline_ns = config->deadline_ns;
+    weft_status status = ops->open(config, bootstrap);
+    if (status == WEFT_OK) {
+        bootstrap->ops = ops;
+    }
+    return status;
+}
+
+const char *wefti_bootstrap_world_name(const weft_world_config *config)
+{
+    return config->name == NULL ? "world" : config->name;
+}
+
+void wefti_bootstrap_close(wefti_bootstrap *bootstrap)
+{
+    if (bootstrap->ops != NULL) {
+        bootstrap->ops->close(bootstrap);
+        memset(bootstrap, 0, sizeof *bootstrap);
+    }
+}

@@ -1,0 +1,57 @@
+/* bootstrap/bootstrap.h: the seam between worlds and the ways in which their PEs find each other.
+ *
+ * One backend a folder: local, uid, threads, callback, self. A bootstrap is used by one thread, in the sequence open,
+ * any number of allgathers, close. All PEs make the same calls. */
+#ifndef WEFTI_BOOTSTRAP_BOOTSTRAP_H
+#define WEFTI_BOOTSTRAP_BOOTSTRAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/bootstrap.h"
+#include "weft/world.h"
+
+typedef struct wefti_bootstrap wefti_bootstrap;
+
+typedef struct wefti_bootstrap_ops {
+    const char *name;
+    /* Meet the other PEs. In: config->pe and pes (pes 0: the backend finds both out, or WEFT_ERR_ARGUMENT),
+     * config->name and the backend's own fields; deadline_ns is already resolved to a duration. Blocks at most that
+     * long, plus what it takes to tell the others. On success *bootstrap has pe, pes and state set. On failure
+     * nothing is left behind, and every PE that has come or comes within the deadline fails too:
+     * WEFT_ERR_TIMEOUT names all PEs that are missing; WEFT_ERR_MISMATCH names a PE whose number is taken or whose
+     * size or name differs; WEFT_ERR_AUTHENTICATION. */
+    weft_status (*open)(const weft_world_config *config, wefti_bootstrap *bootstrap);
+    /* all[i * bytes] becomes PE i's `mine`. At most the deadline, which starts anew with each call. A PE that died or
+     * did not come is named on every PE (WEFT_ERR_TIMEOUT or WEFT_ERR_PEER); the bootstrap is then good for close
+     * only. `bytes` is equal everywhere. */
+    weft_status (*allgather)(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes);
+    /* Free everything. Local, never blocks; also after a failed allgather. */
+    void (*close)(wefti_bootstrap *bootstrap);
+} wefti_bootstrap_ops;
+
+struct wefti_bootstrap {
+    const wefti_bootstrap_ops *ops;
+    int pe;
+    int pes;
+    uint64_t deadline_ns;
+    void *state; /* the backend's */
+};
+
+/* The most a world's name takes, with its final zero. */
+#define WEFTI_BOOTSTRAP_NAME_BYTES 64
+
+/* config->name or what stands for it. */
+const char *wefti_bootstrap_world_name(const weft_world_config *config);
+
+/* Choose the backend that the config names (AUTO resolved by WEFT_BOOTSTRAP and the environment) and open it. */
+weft_status wefti_bootstrap_open(const weft_world_config *config, wefti_bootstrap *bootstrap);
+void wefti_bootstrap_close(wefti_bootstrap *bootstrap); /* safe on zeroed memory */
+
+extern const wefti_bootstrap_ops wefti_bootstrap_self; /* a world of one */
+extern const wefti_bootstrap_ops wefti_bootstrap_threads;
+extern const wefti_bootstrap_ops wefti_bootstrap_callback;
+extern const wefti_bootstrap_ops wefti_bootstrap_local;
+extern const wefti_bootstrap_ops wefti_bootstrap_uid;
+
+#endif

@@ -1,0 +1,315 @@
+/* bootstrap/threads/threads.c: PEs that are threads of one process and meet at a weft_threads object.
+ *
+ * A generation is the creation of one world. In it each PE comes (open), takes part in exchanges and leaves (close).
+ * Coming is exchange 0, so one count a PE says how far it is. Contributions go to one of two buffers by turns: the
+ * deposits of exchange n + 2 begin when all have deposited for n + 1, and so when all have copied n. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/pe_list.h"
+#include "os/os.h"
+
+typedef enum pe_place { PE_AWAY = 0, PE_HERE, PE_GONE } pe_place;
+
+/* Contributions to one exchange. */
+typedef struct turn {
+    unsigned char *memory;
+    size_t capacity;
+    size_t bytes; /* of one PE */
+} turn;
+
+struct weft_threads {
+    wefti_os_monitor *monitor;
+    int pes;
+    char name[WEFTI_BOOTSTRAP_NAME_BYTES]; /* of the world being created: what its first PE said */
+    uint64_t exchange; /* the one being made */
+    int arrived; /* PEs that came to it */
+    int gone; /* PEs that left this generation */
+    uint64_t *exchanges; /* by PE: how many it came to */
+    unsigned char *places; /* by PE: pe_place */
+    unsigned char *marks; /* by PE: scratch for naming PEs */
+    turn turns[2];
+    weft_status failed; /* the latch */
+    int to_be_told; /* how many more PEs of the failed generation may come and get its error */
+    char text[WEFTI_ERROR_BYTES];
+};
+
+/* ---- the object ---- */
+
+weft_status weft_threads_create(int pes, weft_threads **out)
+{
+    if (pes < 1 || out == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_threads_create needs at least 1 PE (%d given) and an output", pes);
+    }
+    weft_threads *threads = wefti_alloc_zeroed(1, sizeof *threads);
+    if (threads == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for a meeting point of %d threads", pes);
+    }
+    threads->pes = pes;
+    threads->exchanges = wefti_alloc_zeroed((size_t)pes, sizeof *threads->exchanges);
+    threads->places = wefti_alloc_zeroed((size_t)pes, 1);
+    threads->marks = wefti_alloc_zeroed((size_t)pes, 1);
+    weft_status status = wefti_os_monitor_create(&threads->monitor);
+    if (status == WEFT_OK && (threads->exchanges == NULL || threads->places == NULL || threads->marks == NULL)) {
+        status = wefti_error(WEFT_ERR_MEMORY, "no memory for a meeting point of %d threads", pes);
+    }
+    if (status != WEFT_OK) {
+        weft_threads_destroy(threads);
+        return status;
+    }
+    *out = threads;
+    return WEFT_OK;
+}
+
+void weft_threads_destroy(weft_threads *threads)
+{
+    if (threads == NULL) {
+        return;
+    }
+    if (threads->monitor != NULL) {
+        wefti_os_monitor_destroy(threads->monitor);
+    }
+    wefti_free(threads->turns[0].memory);
+    wefti_free(threads->turns[1].memory);
+    wefti_free(threads->exchanges);
+    wefti_free(threads->places);
+    wefti_free(threads->marks);
+    wefti_free(threads);
+}
+
+/* ---- failure: latched, and the same on every PE ---- */
+
+/* Latch the error that this thread has just decided. */
+static weft_status latch(weft_threads *threads, weft_status status, int to_be_told)
+{
+    threads->failed = status;
+    threads->to_be_told = to_be_told;
+    (void)snprintf(threads->text, sizeof threads->text, "%s", weft_last_error());
+    wefti_os_monitor_notify_all(threads->monitor);
+    return status;
+}
+
+static weft_status relay_latch(const weft_threads *threads)
+{
+    return wefti_error_relay(threads->failed, threads->text);
+}
+
+/* What a PE gets that comes after a failure: its own share of it, or none. */
+static weft_status refuse_late_comer(weft_threads *threads)
+{
+    if (threads->to_be_told > 0) {
+        threads->to_be_told--;
+        return relay_latch(threads);
+    }
+    return wefti_error(
+        WEFT_ERR_STATE,
+        "this meeting point of %d threads is spent, an earlier creation failed there (%.200s); make a new "
+        "one with weft_threads_create",
+        threads->pes, threads->text);
+}
+
+static weft_status name_missing(weft_threads *threads, uint64_t deadline_ns)
+{
+    char missing[WEFTI_PE_LIST_BYTES];
+    for (int pe = 0; pe < threads->pes; pe++) {
+        threads->marks[pe] = threads->exchanges[pe] <= threads->exchange;
+    }
+    (void)wefti_pe_list_text(threads->marks, threads->pes, 1, missing);
+    weft_status status = wefti_error(
+        WEFT_ERR_TIMEOUT, "world \"%s\": %s had not come to %s when the deadline of %.3g s passed", threads->name,
+        missing, threads->exchange == 0 ? "its creation" : "an exchange during creation", (double)deadline_ns * 1e-9);
+    return latch(threads, status, 0);
+}
+
+/* A PE that left will not come to the exchange that others wait in. */
+static weft_status name_gone(weft_threads *threads)
+{
+    char gone[WEFTI_PE_LIST_BYTES];
+    int count = 0;
+    for (int pe = 0; pe < threads->pes; pe++) {
+        threads->marks[pe] = threads->places[pe] == PE_GONE && threads->exchanges[pe] <= threads->exchange;
+        count += threads->marks[pe];
+    }
+    if (count == 0 || threads->arrived == 0) {
+        return WEFT_OK;
+    }
+    (void)wefti_pe_list_text(threads->marks, threads->pes, 1, gone);
+    weft_status status =
+        wefti_error(WEFT_ERR_PEER, "world \"%s\": %s left during creation; an earlier message of the same PE says why",
+                    threads->name, gone);
+    return latch(threads, status, 0);
+}
+
+/* ---- exchanges; the caller is inside the monitor ---- */
+
+static void begin_generation(weft_threads *threads)
+{
+    memset(threads->exchanges, 0, (size_t)threads->pes * sizeof *threads->exchanges);
+    memset(threads->places, PE_AWAY, (size_t)threads->pes);
+    threads->exchange = 0;
+    threads->arrived = 0;
+    threads->gone = 0;
+}
+
+/* Count `pe` in and wait until all have come to the same exchange. */
+static weft_status meet(weft_threads *threads, int pe, uint64_t deadline_ns)
+{
+    uint64_t exchange = threads->exchange;
+    uint64_t until_ns = wefti_os_now_ns() + deadline_ns;
+    threads->exchanges[pe]++;
+    threads->arrived++;
+    WEFT_TRY(name_gone(threads));
+    if (threads->arrived == threads->pes) {
+        threads->arrived = 0;
+        threads->exchange++;
+        wefti_os_monitor_notify_all(threads->monitor);
+        return WEFT_OK;
+    }
+    while (threads->exchange == exchange && threads->failed == WEFT_OK) {
+        int in_time = wefti_os_monitor_wait(threads->monitor, until_ns);
+        if (!in_time && threads->exchange == exchange && threads->failed == WEFT_OK) {
+            return name_missing(threads, deadline_ns);
+        }
+    }
+    return threads->exchange == exchange ? relay_latch(threads) : WEFT_OK;
+}
+
+/* Put a contribution into the buffer whose turn it is. */
+static weft_status deposit(weft_threads *threads, int pe, const void *mine, size_t bytes)
+{
+    turn *now = &threads->turns[threads->exchange % 2];
+    if (threads->arrived == 0) {
+        now->bytes = bytes;
+    }
+    if (now->bytes != bytes) {
+        weft_status status = wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d exchanges %zu bytes, others %zu",
+                                         threads->name, pe, bytes, now->bytes);
+        return latch(threads, status, 0);
+    }
+    size_t wanted = bytes * (size_t)threads->pes;
+    if (now->capacity < wanted) {
+        unsigned char *grown = wefti_realloc(now->memory, wanted);
+        if (grown == NULL) {
+            weft_status status = wefti_error(WEFT_ERR_MEMORY, "world \"%s\": PE %d has no memory to exchange %zu bytes",
+                                             threads->name, pe, wanted);
+            return latch(threads, status, 0);
+        }
+        now->memory = grown;
+        now->capacity = wanted;
+    }
+    if (bytes > 0) {
+        memcpy(now->memory + (size_t)pe * bytes, mine, bytes);
+    }
+    return WEFT_OK;
+}
+
+/* ---- the ops ---- */
+
+/* Whether a PE that comes fits those that are here. It counts as one of the failed generation if it does not. */
+static weft_status check_comer(weft_threads *threads, const weft_world_config *config)
+{
+    const char *name = wefti_bootstrap_world_name(config);
+    weft_status status = WEFT_OK;
+    if (config->pes != 0 && config->pes != threads->pes) {
+        status = wefti_error(WEFT_ERR_MISMATCH,
+                             "world \"%s\": PE %d was given %d PEs, but its meeting point is one of %d threads", name,
+                             config->pe, config->pes, threads->pes);
+    } else if (config->pe >= threads->pes) {
+        status = wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d does not fit its meeting point of %d threads",
+                             name, config->pe, threads->pes);
+    } else if (threads->places[config->pe] == PE_HERE) {
+        status = wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": two PEs have the number %d; number them apart", name,
+                             config->pe);
+    } else if (threads->arrived > 0 && strcmp(threads->name, name) != 0) {
+        status = wefti_error(WEFT_ERR_MISMATCH, "PE %d creates the world \"%s\" where others create \"%s\"", config->pe,
+                             name, threads->name);
+    }
+    return status == WEFT_OK ? WEFT_OK : latch(threads, status, threads->pes - threads->arrived - 1);
+}
+
+/* A PE that is ahead of others waits until all have left the world before this one. */
+static weft_status await_generation(weft_threads *threads, const weft_world_config *config)
+{
+    uint64_t until_ns = wefti_os_now_ns() + config->deadline_ns;
+    while (threads->failed == WEFT_OK && config->pe < threads->pes && threads->places[config->pe] == PE_GONE) {
+        if (!wefti_os_monitor_wait(threads->monitor, until_ns)) {
+            return wefti_error(
+                WEFT_ERR_TIMEOUT,
+                "PE %d cannot create the world \"%s\": other threads of its meeting point are still busy "
+                "creating \"%s\"",
+                config->pe, wefti_bootstrap_world_name(config), threads->name);
+        }
+    }
+    return threads->failed == WEFT_OK ? WEFT_OK : refuse_late_comer(threads);
+}
+
+static weft_status come(weft_threads *threads, const weft_world_config *config)
+{
+    WEFT_TRY(await_generation(threads, config));
+    WEFT_TRY(check_comer(threads, config));
+    if (threads->arrived == 0) {
+        (void)snprintf(threads->name, sizeof threads->name, "%s", wefti_bootstrap_world_name(config));
+    }
+    threads->places[config->pe] = PE_HERE;
+    return meet(threads, config->pe, config->deadline_ns);
+}
+
+static weft_status threads_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
+{
+    weft_threads *threads = config->threads;
+    if (threads == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP_THREADS needs config.threads, from weft_threads_create");
+    }
+    wefti_os_monitor_enter(threads->monitor);
+    weft_status status = come(threads, config);
+    wefti_os_monitor_leave(threads->monitor);
+    if (status == WEFT_OK) {
+        bootstrap->pe = config->pe;
+        bootstrap->pes = threads->pes;
+        bootstrap->state = threads;
+    }
+    return status;
+}
+
+static weft_status threads_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
+{
+    weft_threads *threads = bootstrap->state;
+    wefti_os_monitor_enter(threads->monitor);
+    const turn *now = &threads->turns[threads->exchange % 2];
+    weft_status status =
+        threads->failed == WEFT_OK ? deposit(threads, bootstrap->pe, mine, bytes) : relay_latch(threads);
+    if (status == WEFT_OK) {
+        status = meet(threads, bootstrap->pe, bootstrap->deadline_ns);
+    }
+    const unsigned char *memory = now->memory;
+    wefti_os_monitor_leave(threads->monitor);
+    if (status == WEFT_OK && bytes > 0) {
+        memcpy(all, memory, bytes * (size_t)threads->pes);
+    }
+    return status;
+}
+
+static void threads_close(wefti_bootstrap *bootstrap)
+{
+    weft_threads *threads = bootstrap->state;
+    wefti_os_monitor_enter(threads->monitor);
+    threads->places[bootstrap->pe] = PE_GONE;
+    threads->gone++;
+    if (threads->failed == WEFT_OK && threads->gone == threads->pes) {
+        begin_generation(threads);
+        wefti_os_monitor_notify_all(threads->monitor);
+    } else if (threads->failed == WEFT_OK) {
+        (void)name_gone(threads);
+    }
+    wefti_os_monitor_leave(threads->monitor);
+}
+
+const wefti_bootstrap_ops wefti_bootstrap_threads = {
+    .name = "threads",
+    .open = threads_open,
+    .allgather = threads_allgather,
+    .close = threads_close,
+};

@@ -1,0 +1,256 @@
+/* bootstrap/tree/caller.c: the side that connects. */
+#include "bootstrap/tree/caller.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "bootstrap/tree/handshake.h"
+#include "os/os.h"
+
+#define REST_FIRST_NS UINT64_C(50000)
+#define REST_MAX_NS UINT64_C(2000000)
+#define PATIENCE_FIRST_NS UINT64_C(3000000000)
+/* How long all addresses must refuse before nobody is believed to listen there. */
+#define REFUSED_NS UINT64_C(500000000)
+
+void wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti_tree_hello *hello, int pe,
+                       const wefti_tree_address *addresses, size_t address_count)
+{
+    memset(caller, 0, sizeof *caller);
+    caller->site = site;
+    caller->hello = hello;
+    caller->pe = pe;
+    caller->addresses = addresses;
+    caller->address_count = address_count;
+    caller->rest_ns = REST_FIRST_NS;
+    caller->patience_ns = PATIENCE_FIRST_NS;
+    wefti_link_init(&caller->link, -1, pe);
+}
+
+void wefti_caller_fini(wefti_caller *caller)
+{
+    wefti_link_fini(&caller->link);
+}
+
+int wefti_caller_is_done(const wefti_caller *caller)
+{
+    return caller->stage == WEFTI_CALLER_DONE;
+}
+
+wefti_link wefti_caller_take(wefti_caller *caller)
+{
+    wefti_link link = caller->link;
+    wefti_link_init(&caller->link, -1, caller->pe);
+    return link;
+}
+
+/* ---- attempts ---- */
+
+static weft_status name_gone(const wefti_caller *caller)
+{
+    char address[128];
+    caller->site->net->print(&caller->addresses[caller->at], address, sizeof address);
+    return wefti_error(WEFT_ERR_PEER,
+                       "PE %d is gone, or has given up: nobody listens at %s any more; see its own output", caller->pe,
+                       address);
+}
+
+/* Give this attempt up, try the next address after a pause. */
+static weft_status retry(wefti_caller *caller)
+{
+    uint64_t now_ns = wefti_os_now_ns();
+    unsigned all = (1u << caller->address_count) - 1;
+    wefti_link_fini(&caller->link);
+    caller->stage = WEFTI_CALLER_RESTS;
+    if (caller->strangers == all) {
+        return wefti_error(WEFT_ERR_AUTHENTICATION,
+                           "PE %d turned this PE away because their secrets differ; give all PEs the same id or job",
+                           caller->pe);
+    }
+    if (caller->site->net->refusal_is_final && caller->refused == all &&
+        now_ns - caller->refused_since_ns > REFUSED_NS) {
+        return name_gone(caller);
+    }
+    caller->at = (caller->at + 1) % caller->address_count;
+    caller->due_ns = now_ns + caller->rest_ns;
+    caller->rest_ns = 2 * caller->rest_ns < REST_MAX_NS ? 2 * caller->rest_ns : REST_MAX_NS;
+    return WEFT_OK;
+}
+
+static weft_status note_failure(wefti_caller *caller, int error)
+{
+    unsigned bit = 1u << caller->at;
+    if (error == ECONNREFUSED) {
+        if (caller->refused == 0) {
+            caller->refused_since_ns = wefti_os_now_ns();
+        }
+        caller->refused |= bit;
+    } else {
+        caller->refused &= ~bit;
+    }
+    return retry(caller);
+}
+
+/* Say hello, once the nonces are known. */
+static weft_status introduce(wefti_caller *caller)
+{
+    wefti_tree_introduction body = {0};
+    wefti_tree_handshake handshake = {.accepting_pe = caller->pe};
+    if (caller->listener != NULL) {
+        if (*caller->listener >= 0) {
+            (void)close(*caller->listener);
+            *caller->listener = -1;
+        }
+        WEFT_TRY(caller->site->net->listen(caller->site, caller->link.descriptor, caller->listener,
+                                           &caller->hello->listens_at));
+    }
+    handshake.hello = body.hello = *caller->hello;
+    memcpy(body.nonce, caller->nonce, sizeof body.nonce);
+    memcpy(handshake.connecting_nonce, caller->nonce, sizeof caller->nonce);
+    memcpy(handshake.accepting_nonce, caller->their_nonce, sizeof caller->their_nonce);
+    wefti_handshake_prove(caller->site, &handshake, WEFTI_HANDSHAKE_CONNECTED, body.proof);
+    caller->stage = WEFTI_CALLER_PROVES;
+    if (!wefti_link_send(&caller->link, WEFTI_FRAME_HELLO, 0, &body, sizeof body)) {
+        return retry(caller);
+    }
+    return WEFT_OK;
+}
+
+/* The connection stands. Somebody else may take over an address, so patience with the silent grows each time. */
+static weft_status begin_talk(wefti_caller *caller)
+{
+    caller->refused = 0;
+    if (!caller->site->net->admit(caller->site, caller->link.descriptor)) {
+        return retry(caller);
+    }
+    caller->due_ns = caller->address_count == 1 ? UINT64_MAX : wefti_os_now_ns() + caller->patience_ns;
+    caller->patience_ns *= 2;
+    if (!caller->site->net->has_challenge) {
+        return introduce(caller);
+    }
+    WEFT_TRY(wefti_os_random(caller->nonce, sizeof caller->nonce));
+    caller->stage = WEFTI_CALLER_LISTENS;
+    return WEFT_OK;
+}
+
+static weft_status dial(wefti_caller *caller)
+{
+    const wefti_tree_address *address = &caller->addresses[caller->at];
+    const struct sockaddr *sockaddr = (const struct sockaddr *)(const void *)address->sockaddr;
+    int descriptor =
+        wefti_fault("socket", EMFILE) ? -1 : socket(sockaddr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (descriptor < 0 && errno == EAFNOSUPPORT) {
+        return note_failure(caller, errno);
+    }
+    if (descriptor < 0) {
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot make a socket: %s; allow more open files (ulimit -n)",
+                           strerror(errno));
+    }
+    wefti_link_init(&caller->link, descriptor, caller->pe);
+    int failed = wefti_fault("connect", ECONNREFUSED) || connect(descriptor, sockaddr, address->bytes) != 0;
+    if (!failed) {
+        return begin_talk(caller);
+    }
+    if (errno != EINPROGRESS && errno != EINTR) {
+        return note_failure(caller, errno);
+    }
+    caller->stage = WEFTI_CALLER_CONNECTS;
+    caller->due_ns = caller->address_count == 1 ? UINT64_MAX : wefti_os_now_ns() + caller->patience_ns;
+    return WEFT_OK;
+}
+
+static weft_status finish_dialling(wefti_caller *caller)
+{
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    if (getsockopt(caller->link.descriptor, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) {
+        error = errno;
+    }
+    return error == 0 ? begin_talk(caller) : note_failure(caller, error);
+}
+
+/* ---- the talk ---- */
+
+static int answer_is_genuine(const wefti_caller *caller)
+{
+    wefti_tree_answer answer;
+    wefti_tree_handshake handshake = {.accepting_pe = caller->pe, .hello = *caller->hello};
+    if (caller->link.in.bytes != sizeof answer) {
+        return 0;
+    }
+    memcpy(&answer, caller->link.body, sizeof answer);
+    memcpy(handshake.connecting_nonce, caller->nonce, sizeof caller->nonce);
+    memcpy(handshake.accepting_nonce, caller->their_nonce, sizeof caller->their_nonce);
+    return answer.pe == caller->pe &&
+           wefti_handshake_verify(caller->site, &handshake, WEFTI_HANDSHAKE_ACCEPTED, answer.proof);
+}
+
+static weft_status take_frame(wefti_caller *caller)
+{
+    const wefti_link *link = &caller->link;
+    if (link->in.type == WEFTI_FRAME_CHALLENGE && caller->stage == WEFTI_CALLER_LISTENS &&
+        link->in.bytes == sizeof caller->their_nonce) {
+        memcpy(caller->their_nonce, link->body, sizeof caller->their_nonce);
+        return introduce(caller);
+    }
+    if (link->in.type == WEFTI_FRAME_ANSWER && caller->stage == WEFTI_CALLER_PROVES && answer_is_genuine(caller)) {
+        caller->stage = WEFTI_CALLER_DONE;
+        return WEFT_OK;
+    }
+    if (link->in.type == WEFTI_FRAME_REFUSAL) {
+        caller->strangers |= 1u << caller->at;
+    }
+    return retry(caller);
+}
+
+static int is_talking(const wefti_caller *caller)
+{
+    return caller->stage == WEFTI_CALLER_LISTENS || caller->stage == WEFTI_CALLER_PROVES;
+}
+
+static weft_status talk(wefti_caller *caller)
+{
+    while (is_talking(caller)) {
+        switch (wefti_link_receive(&caller->link)) {
+        case WEFTI_LINK_IDLE:
+            return WEFT_OK;
+        case WEFTI_LINK_FRAME:
+            WEFT_TRY(take_frame(caller));
+            break;
+        default:
+            return retry(caller);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* ---- the owner's loop ---- */
+
+uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls)
+{
+    if (caller->stage == WEFTI_CALLER_CONNECTS) {
+        caller->link.place = wefti_polls_watch(polls, caller->link.descriptor, POLLOUT);
+    } else {
+        wefti_link_watch(&caller->link, polls);
+    }
+    return wefti_caller_is_done(caller) ? UINT64_MAX : caller->due_ns;
+}
+
+weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls)
+{
+    int is_due = !wefti_caller_is_done(caller) && wefti_os_now_ns() >= caller->due_ns;
+    if (caller->stage == WEFTI_CALLER_RESTS) {
+        return is_due ? dial(caller) : WEFT_OK;
+    }
+    if (caller->stage == WEFTI_CALLER_CONNECTS && wefti_polls_seen(polls, caller->link.place) != 0) {
+        return finish_dialling(caller);
+    }
+    if (is_talking(caller) && wefti_link_ready(&caller->link, polls)) {
+        return talk(caller);
+    }
+    return is_due ? retry(caller) : WEFT_OK;
+}

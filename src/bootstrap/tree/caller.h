@@ -1,0 +1,53 @@
+/* bootstrap/tree/caller.h: the side that connects.
+ *
+ * Tries the addresses of one PE in turn, as often as it takes, until that PE has proved that it is the one. The owner
+ * keeps the deadline. */
+#ifndef WEFTI_BOOTSTRAP_TREE_CALLER_H
+#define WEFTI_BOOTSTRAP_TREE_CALLER_H
+
+#include "bootstrap/tree/link.h"
+#include "bootstrap/tree/net.h"
+
+typedef enum wefti_caller_stage {
+    WEFTI_CALLER_RESTS, /* until due_ns, before it tries (again) */
+    WEFTI_CALLER_CONNECTS, /* the system is at it */
+    WEFTI_CALLER_LISTENS, /* for the challenge */
+    WEFTI_CALLER_PROVES, /* has said hello, waits for the answer */
+    WEFTI_CALLER_DONE
+} wefti_caller_stage;
+
+typedef struct wefti_caller {
+    wefti_tree_site *site;
+    wefti_tree_hello *hello; /* what to say */
+    int *listener; /* not NULL: before the hello, listen where the other end can come back to */
+    const wefti_tree_address *addresses;
+    size_t address_count;
+    int pe; /* who is called */
+    wefti_caller_stage stage;
+    wefti_link link;
+    size_t at; /* the address being tried */
+    unsigned char nonce[WEFTI_TREE_NONCE_BYTES];
+    unsigned char their_nonce[WEFTI_TREE_NONCE_BYTES];
+    uint64_t due_ns; /* when to go on or give this address up */
+    uint64_t rest_ns; /* the next pause */
+    uint64_t patience_ns; /* with an address that is silent */
+    uint64_t refused_since_ns;
+    unsigned refused; /* bit a: nobody listens at address a */
+    unsigned strangers; /* bit a: the one who listens at address a turned us away */
+} wefti_caller;
+
+/* Start calling PE `pe`. The pointers must outlive the caller. */
+void wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti_tree_hello *hello, int pe,
+                       const wefti_tree_address *addresses, size_t address_count);
+/* Hang up; safe on zeroed memory after init, and twice. */
+void wefti_caller_fini(wefti_caller *caller);
+/* Watch the connection. Returns when wefti_caller_step is due even if nothing happens. */
+uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls);
+/* Go on. Fails on a lack of memory or descriptors here, with WEFT_ERR_AUTHENTICATION when every address turned us away,
+ * and with WEFT_ERR_PEER when it is certain that the PE is gone. */
+weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls);
+int wefti_caller_is_done(const wefti_caller *caller);
+/* Take over the connection of a caller that is done. */
+wefti_link wefti_caller_take(wefti_caller *caller);
+
+#endif

@@ -1,0 +1,271 @@
+/* bootstrap/tree/exchange.c: an allgather: up the tree to PE 0 and down again.
+ *
+ * A subtree is a run of PE numbers (shape.h), so contributions travel straight from and to their places in the result.
+ * The wait of a PE has three stages: for its children's contributions, for the result, and for the children to take it.
+ * When a wait expires, here or at a PE that waits for this one, the PEs waited for are asked (EXPIRED) whom they wait
+ * for in turn; those who do not know it of somebody else within a time that grows towards the root, and then from the
+ * root down again, are named. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "bootstrap/tree/shape.h"
+#include "bootstrap/tree/tree.h"
+#include "os/os.h"
+
+typedef enum stage { STAGE_GATHER, STAGE_RESULT, STAGE_FLUSH } stage;
+
+typedef struct exchange {
+    wefti_tree *tree;
+    unsigned char *all;
+    size_t bytes; /* of one PE */
+    stage stage;
+    int children_left; /* whose contributions have not come */
+    int has_result;
+    int has_asked; /* in this stage */
+    uint64_t name_ns; /* if so, when to name the silent */
+} exchange;
+
+/* ---- time ---- */
+
+/* Whether something is awaited from, or not yet taken by, the PE at the other end. */
+static int is_awaited(const exchange *now, const wefti_link *link)
+{
+    int is_parent = link == &now->tree->parent;
+    switch (now->stage) {
+    case STAGE_GATHER:
+        return !is_parent && link->sink.type != 0;
+    case STAGE_RESULT:
+        return is_parent;
+    case STAGE_FLUSH:
+        return !wefti_link_is_flushed(link);
+    }
+    return 0;
+}
+
+static uint64_t patience_ns(const exchange *now)
+{
+    const wefti_tree *tree = now->tree;
+    int levels = now->stage == STAGE_GATHER ? wefti_tree_height(tree->pe, tree->pes)
+                                            : wefti_tree_levels(tree->pes) + 1 + wefti_tree_depth(tree->pe);
+    return WEFTI_TREE_LEVEL_NS * (unsigned)levels;
+}
+
+static void ask(exchange *now)
+{
+    wefti_tree *tree = now->tree;
+    now->has_asked = 1;
+    now->name_ns = wefti_os_now_ns() + patience_ns(now);
+    for (int i = 0; i < tree->child_count; i++) {
+        if (is_awaited(now, &tree->children[i])) {
+            (void)wefti_link_send(&tree->children[i], WEFTI_FRAME_EXPIRED, tree->sequence, NULL, 0);
+        }
+    }
+    if (is_awaited(now, &tree->parent)) {
+        (void)wefti_link_send(&tree->parent, WEFTI_FRAME_EXPIRED, tree->sequence, NULL, 0);
+    }
+}
+
+static weft_status name_silent(exchange *now)
+{
+    wefti_tree *tree = now->tree;
+    const char *where = tree->sequence == WEFTI_TREE_SEQUENCE_FORMING ? "its place" : "an exchange during creation";
+    unsigned char *silent = wefti_alloc_zeroed((size_t)tree->pes, 1);
+    if (silent == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory to name the PEs that did not come");
+    }
+    for (int i = 0; i < tree->child_count; i++) {
+        silent[tree->children[i].pe] = is_awaited(now, &tree->children[i]) != 0;
+    }
+    if (is_awaited(now, &tree->parent)) {
+        silent[tree->parent.pe] = 1;
+    }
+    weft_status status = wefti_tree_missing(tree, silent, where);
+    wefti_free(silent);
+    return status;
+}
+
+/* When the wait under way is over or its next step due. */
+static uint64_t limit_ns(const exchange *now)
+{
+    return now->has_asked ? now->name_ns : now->tree->is_pressed ? 0 : now->tree->until_ns;
+}
+
+static weft_status check_time(exchange *now)
+{
+    if (wefti_os_now_ns() < limit_ns(now)) {
+        return WEFT_OK;
+    }
+    if (now->has_asked) {
+        return name_silent(now);
+    }
+    ask(now);
+    return WEFT_OK;
+}
+
+/* ---- what comes ---- */
+
+static weft_status hear_child(exchange *now, wefti_link *link)
+{
+    wefti_link_event event;
+    WEFT_TRY(wefti_tree_hear(now->tree, link, &event));
+    if (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_GATHER) {
+        now->children_left--;
+    }
+    return WEFT_OK;
+}
+
+static weft_status hear_parent(exchange *now, wefti_link *link)
+{
+    wefti_link_event event;
+    WEFT_TRY(wefti_tree_hear(now->tree, link, &event));
+    if (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_RESULT) {
+        now->has_result = 1;
+    }
+    return WEFT_OK;
+}
+
+/* While forming. PE 0 closes the star when it is done, which may be seen before its last word down the tree. */
+static weft_status hear_star(exchange *now, wefti_link *link)
+{
+    wefti_link_event event = WEFTI_LINK_IDLE;
+    if (now->tree->pe == 0) {
+        return wefti_tree_hear(now->tree, link, &event);
+    }
+    do {
+        event = wefti_link_receive(link);
+        if (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_FAILURE) {
+            return wefti_tree_take_over(now->tree, link);
+        }
+    } while (event == WEFTI_LINK_FRAME);
+    if (event != WEFTI_LINK_IDLE) {
+        wefti_link_fini(link);
+    }
+    return WEFT_OK;
+}
+
+static void watch(exchange *now)
+{
+    wefti_tree *tree = now->tree;
+    wefti_polls_clear(&tree->polls);
+    for (int i = 0; i < tree->child_count; i++) {
+        wefti_link_watch(&tree->children[i], &tree->polls);
+    }
+    wefti_link_watch(&tree->parent, &tree->polls);
+    for (size_t i = 0; i < tree->star_count; i++) {
+        wefti_link_watch(&tree->star[i], &tree->polls);
+    }
+}
+
+static weft_status hear_all(exchange *now)
+{
+    wefti_tree *tree = now->tree;
+    for (int i = 0; i < tree->child_count; i++) {
+        if (wefti_link_ready(&tree->children[i], &tree->polls)) {
+            WEFT_TRY(hear_child(now, &tree->children[i]));
+        }
+    }
+    if (wefti_link_ready(&tree->parent, &tree->polls)) {
+        WEFT_TRY(hear_parent(now, &tree->parent));
+    }
+    for (size_t i = 0; i < tree->star_count; i++) {
+        if (wefti_link_ready(&tree->star[i], &tree->polls)) {
+            WEFT_TRY(hear_star(now, &tree->star[i]));
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status step(exchange *now)
+{
+    WEFT_TRY(check_time(now));
+    watch(now);
+    WEFT_TRY(wefti_polls_wait(&now->tree->polls, limit_ns(now)));
+    return hear_all(now);
+}
+
+/* ---- the three stages ---- */
+
+static weft_status send(exchange *now, wefti_link *link, wefti_frame_type type, const void *body, size_t bytes)
+{
+    return wefti_link_send(link, type, now->tree->sequence, body, bytes) ? WEFT_OK : wefti_tree_lost(now->tree, link);
+}
+
+static weft_status gather(exchange *now)
+{
+    wefti_tree *tree = now->tree;
+    now->stage = STAGE_GATHER;
+    now->children_left = tree->child_count;
+    for (int i = 0; i < tree->child_count; i++) {
+        wefti_link *link = &tree->children[i];
+        size_t span_bytes = (size_t)wefti_tree_span(link->pe, tree->pes) * now->bytes;
+        wefti_link_expect(link, WEFTI_FRAME_GATHER, tree->sequence, now->all + (size_t)link->pe * now->bytes,
+                          span_bytes);
+        WEFT_TRY(hear_child(now, link));
+    }
+    while (now->children_left > 0) {
+        WEFT_TRY(step(now));
+    }
+    return WEFT_OK;
+}
+
+static weft_status await_result(exchange *now)
+{
+    wefti_tree *tree = now->tree;
+    size_t span_bytes = (size_t)wefti_tree_span(tree->pe, tree->pes) * now->bytes;
+    now->stage = STAGE_RESULT;
+    now->has_asked = 0;
+    wefti_link_expect(&tree->parent, WEFTI_FRAME_RESULT, tree->sequence, now->all, (size_t)tree->pes * now->bytes);
+    WEFT_TRY(send(now, &tree->parent, WEFTI_FRAME_GATHER, now->all + (size_t)tree->pe * now->bytes, span_bytes));
+    while (!now->has_result) {
+        WEFT_TRY(step(now));
+    }
+    return WEFT_OK;
+}
+
+/* What a child says or that it ends no longer matters, unless it has not taken the result. */
+static weft_status flush_children(exchange *now)
+{
+    wefti_tree *tree = now->tree;
+    for (int i = 0; i < tree->child_count; i++) {
+        wefti_link *link = &tree->children[i];
+        while (!wefti_link_is_flushed(link)) {
+            WEFT_TRY(check_time(now));
+            wefti_polls_clear(&tree->polls);
+            (void)wefti_polls_watch(&tree->polls, link->descriptor, POLLOUT);
+            WEFT_TRY(wefti_polls_wait(&tree->polls, limit_ns(now)));
+            if (!wefti_link_flush(link)) {
+                return wefti_tree_lost(tree, link);
+            }
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status spread(exchange *now)
+{
+    wefti_tree *tree = now->tree;
+    now->stage = STAGE_FLUSH;
+    now->has_asked = 0;
+    for (int i = 0; i < tree->child_count; i++) {
+        WEFT_TRY(send(now, &tree->children[i], WEFTI_FRAME_RESULT, now->all, (size_t)tree->pes * now->bytes));
+    }
+    return flush_children(now);
+}
+
+weft_status wefti_tree_exchange(wefti_tree *tree, const void *mine, void *all, size_t bytes)
+{
+    unsigned char none;
+    exchange now = {.tree = tree, .all = bytes == 0 ? &none : all, .bytes = bytes};
+    if (bytes > 0) {
+        memmove(now.all + (size_t)tree->pe * bytes, mine, bytes);
+    }
+    tree->is_pressed = 0;
+    WEFT_TRY(gather(&now));
+    if (tree->pe != 0) {
+        WEFT_TRY(await_result(&now));
+    }
+    WEFT_TRY(spread(&now));
+    tree->sequence++;
+    return WEFT_OK;
+}

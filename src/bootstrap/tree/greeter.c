@@ -1,0 +1,212 @@
+/* bootstrap/tree/greeter.c: the side that accepts connections. */
+#include "bootstrap/tree/greeter.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "bootstrap/tree/handshake.h"
+#include "os/os.h"
+
+/* How long a stranger may take to prove itself; when their places are all taken, the oldest is dropped sooner. */
+#define STRANGER_NS UINT64_C(3000000000)
+#define STRANGER_CROWDED_NS UINT64_C(100000000)
+
+void wefti_greeter_init(wefti_greeter *greeter, const wefti_tree_site *site, int listener, int pe)
+{
+    memset(greeter, 0, sizeof *greeter);
+    greeter->site = site;
+    greeter->listener = listener;
+    greeter->pe = pe;
+}
+
+/* Forget a stranger, whose link has been closed or taken over. */
+static void forget(wefti_greeter *greeter, size_t at)
+{
+    wefti_free(greeter->strangers[at]);
+    greeter->count--;
+    memmove(&greeter->strangers[at], &greeter->strangers[at + 1],
+            (greeter->count - at) * sizeof(greeter->strangers[0]));
+}
+
+static void drop(wefti_greeter *greeter, size_t at)
+{
+    wefti_link_fini(&greeter->strangers[at]->link);
+    forget(greeter, at);
+}
+
+void wefti_greeter_fini(wefti_greeter *greeter)
+{
+    while (greeter->count > 0) {
+        drop(greeter, greeter->count - 1);
+    }
+}
+
+/* ---- one stranger ---- */
+
+static void refuse(wefti_greeter *greeter, wefti_stranger *stranger)
+{
+    (void)wefti_link_send(&stranger->link, WEFTI_FRAME_REFUSAL, 0, NULL, 0);
+    if (!greeter->has_warned) {
+        greeter->has_warned = 1;
+        wefti_log(WEFTI_LOG_WARN, "PE %d turned away a connection that does not know the secret of its world",
+                  greeter->pe);
+    }
+}
+
+/* Check a hello, and answer it if it is genuine. Returns 0 when the stranger is to be dropped. */
+static int verify(wefti_greeter *greeter, wefti_stranger *stranger)
+{
+    wefti_tree_introduction said;
+    wefti_tree_answer answer = {.pe = greeter->pe};
+    if (stranger->link.in.type != WEFTI_FRAME_HELLO || stranger->link.in.bytes != sizeof said) {
+        return 0;
+    }
+    memcpy(&said, stranger->link.body, sizeof said);
+    if (said.hello.magic != WEFTI_TREE_MAGIC || said.hello.protocol != WEFTI_TREE_PROTOCOL) {
+        return 0;
+    }
+    wefti_tree_handshake handshake = {.accepting_pe = greeter->pe, .hello = said.hello};
+    memcpy(handshake.connecting_nonce, said.nonce, sizeof said.nonce);
+    memcpy(handshake.accepting_nonce, stranger->nonce, sizeof stranger->nonce);
+    if (!wefti_handshake_verify(greeter->site, &handshake, WEFTI_HANDSHAKE_CONNECTED, said.proof)) {
+        refuse(greeter, stranger);
+        return 0;
+    }
+    wefti_handshake_prove(greeter->site, &handshake, WEFTI_HANDSHAKE_ACCEPTED, answer.proof);
+    stranger->is_proven = 1;
+    stranger->hello = said.hello;
+    stranger->hello.name[sizeof said.hello.name - 1] = '\0';
+    stranger->link.pe = said.hello.pe;
+    return wefti_link_send(&stranger->link, WEFTI_FRAME_ANSWER, 0, &answer, sizeof answer);
+}
+
+/* Read what a stranger sent. Returns 0 when it is to be dropped. */
+static int hear(wefti_greeter *greeter, wefti_stranger *stranger)
+{
+    switch (wefti_link_receive(&stranger->link)) {
+    case WEFTI_LINK_IDLE:
+        return 1;
+    case WEFTI_LINK_FRAME:
+        return verify(greeter, stranger);
+    default:
+        return 0;
+    }
+}
+
+/* ---- accepting ---- */
+
+static weft_status challenge(wefti_greeter *greeter, wefti_stranger *stranger)
+{
+    wefti_tree_challenge body;
+    if (!greeter->site->net->has_challenge) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_os_random(stranger->nonce, sizeof stranger->nonce));
+    memcpy(body.nonce, stranger->nonce, sizeof body.nonce);
+    (void)wefti_link_send(&stranger->link, WEFTI_FRAME_CHALLENGE, 0, &body, sizeof body);
+    return WEFT_OK;
+}
+
+/* Take up a new connection, and at once what it may have sent already. */
+static weft_status greet(wefti_greeter *greeter, int descriptor)
+{
+    wefti_stranger *stranger = wefti_alloc_zeroed(1, sizeof *stranger);
+    wefti_link link;
+    wefti_link_init(&link, descriptor, -1);
+    if (stranger == NULL) {
+        wefti_link_fini(&link);
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for a connection");
+    }
+    stranger->link = link;
+    stranger->since_ns = wefti_os_now_ns();
+    greeter->strangers[greeter->count++] = stranger;
+    weft_status status = WEFT_OK;
+    int welcome = greeter->site->net->admit(greeter->site, descriptor);
+    if (welcome) {
+        status = challenge(greeter, stranger);
+        welcome = status == WEFT_OK && hear(greeter, stranger);
+    }
+    if (!welcome) {
+        drop(greeter, greeter->count - 1);
+    }
+    return status;
+}
+
+/* Accept one connection: -1 when none waits or the system refuses for reasons of the network. */
+static weft_status accept_one(const wefti_greeter *greeter, int *descriptor)
+{
+    *descriptor =
+        wefti_fault("accept4", EMFILE) ? -1 : accept4(greeter->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (*descriptor >= 0) {
+        return WEFT_OK;
+    }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot accept a connection: %s; allow more open files (ulimit -n)",
+                           strerror(errno));
+    }
+    return WEFT_OK;
+}
+
+static int is_full(const wefti_greeter *greeter)
+{
+    return greeter->count == WEFTI_GREETER_STRANGERS_MAX;
+}
+
+static weft_status accept_all(wefti_greeter *greeter)
+{
+    while (!is_full(greeter)) {
+        int descriptor;
+        WEFT_TRY(accept_one(greeter, &descriptor));
+        if (descriptor < 0) {
+            return WEFT_OK;
+        }
+        WEFT_TRY(greet(greeter, descriptor));
+    }
+    return WEFT_OK;
+}
+
+static uint64_t limit_ns(const wefti_greeter *greeter)
+{
+    return greeter->strangers[0]->since_ns + (is_full(greeter) ? STRANGER_CROWDED_NS : STRANGER_NS);
+}
+
+uint64_t wefti_greeter_watch(wefti_greeter *greeter, wefti_polls *polls)
+{
+    greeter->place = wefti_polls_watch(polls, is_full(greeter) ? -1 : greeter->listener, POLLIN);
+    for (size_t i = 0; i < greeter->count; i++) {
+        wefti_link_watch(&greeter->strangers[i]->link, polls);
+    }
+    return greeter->count > 0 ? limit_ns(greeter) : UINT64_MAX;
+}
+
+weft_status wefti_greeter_step(wefti_greeter *greeter, const wefti_polls *polls)
+{
+    for (size_t i = greeter->count; i-- > 0;) {
+        wefti_stranger *stranger = greeter->strangers[i];
+        if (!stranger->is_proven && wefti_link_ready(&stranger->link, polls) && !hear(greeter, stranger)) {
+            drop(greeter, i);
+        }
+    }
+    uint64_t now_ns = wefti_os_now_ns();
+    while (greeter->count > 0 && !greeter->strangers[0]->is_proven && now_ns >= limit_ns(greeter)) {
+        drop(greeter, 0);
+    }
+    return wefti_polls_seen(polls, greeter->place) != 0 ? accept_all(greeter) : WEFT_OK;
+}
+
+int wefti_greeter_take(wefti_greeter *greeter, wefti_link *link, wefti_tree_hello *hello)
+{
+    for (size_t i = 0; i < greeter->count; i++) {
+        if (greeter->strangers[i]->is_proven) {
+            *link = greeter->strangers[i]->link;
+            *hello = greeter->strangers[i]->hello;
+            forget(greeter, i);
+            return 1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,240 @@
+/* bootstrap/tree/link.c: one connection between two PEs, as a sequence of frames. */
+#include "bootstrap/tree/link.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+_Static_assert(sizeof(wefti_frame_header) == 16, "frame headers are sent as they are");
+
+void wefti_link_init(wefti_link *link, int descriptor, int pe)
+{
+    memset(link, 0, sizeof *link);
+    link->descriptor = descriptor;
+    link->pe = pe;
+}
+
+int wefti_link_is_open(const wefti_link *link)
+{
+    return link->descriptor >= 0;
+}
+
+/* What came and was not read would make the system reset the connection, and what we sent last could be lost. */
+static void drain(int descriptor)
+{
+    char rest[512];
+    while (recv(descriptor, rest, sizeof rest, MSG_DONTWAIT) > 0) {
+    }
+}
+
+void wefti_link_fini(wefti_link *link)
+{
+    if (wefti_link_is_open(link)) {
+        (void)shutdown(link->descriptor, SHUT_WR);
+        drain(link->descriptor);
+        (void)close(link->descriptor);
+    }
+    wefti_free(link->out);
+    wefti_link_init(link, -1, link->pe);
+}
+
+/* ---- sending ---- */
+
+static int would_block(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
+}
+
+/* Returns how many bytes were taken, -1 when the other end is gone. */
+static ssize_t send_now(int descriptor, struct iovec *parts, size_t count)
+{
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+    for (;;) {
+        ssize_t sent = wefti_fault("sendmsg", EPIPE) ? -1 : sendmsg(descriptor, &message, MSG_NOSIGNAL);
+        if (sent >= 0) {
+            return sent;
+        }
+        if (would_block(errno)) {
+            return 0;
+        }
+        if (errno != EINTR) {
+            return -1;
+        }
+    }
+}
+
+/* Keep what follows the first `sent` bytes of header and body. */
+static int keep(wefti_link *link, const wefti_frame_header *header, const void *body, size_t sent)
+{
+    size_t kept = link->out_end - link->out_first;
+    size_t total = sizeof *header + header->bytes;
+    unsigned char *out = wefti_alloc(kept + total - sent);
+    if (out == NULL) {
+        return 0;
+    }
+    if (kept > 0) {
+        memcpy(out, link->out + link->out_first, kept);
+    }
+    size_t end = kept;
+    if (sent < sizeof *header) {
+        memcpy(out + end, (const unsigned char *)header + sent, sizeof *header - sent);
+        end += sizeof *header - sent;
+        sent = sizeof *header;
+    }
+    if (sent < total) {
+        memcpy(out + end, (const unsigned char *)body + (sent - sizeof *header), total - sent);
+        end += total - sent;
+    }
+    wefti_free(link->out);
+    link->out = out;
+    link->out_first = 0;
+    link->out_end = end;
+    return 1;
+}
+
+int wefti_link_send(wefti_link *link, wefti_frame_type type, uint32_t sequence, const void *body, size_t bytes)
+{
+    wefti_frame_header header = {.type = (uint32_t)type, .sequence = sequence, .bytes = bytes};
+    ssize_t sent = 0;
+    if (!wefti_link_is_open(link)) {
+        return 0;
+    }
+    if (wefti_link_is_flushed(link)) {
+        struct iovec parts[2] = {{&header, sizeof header}, {(void *)(uintptr_t)body, bytes}};
+        sent = send_now(link->descriptor, parts, bytes > 0 ? 2 : 1);
+    }
+    if (sent < 0) {
+        return 0;
+    }
+    return (size_t)sent == sizeof header + bytes || keep(link, &header, body, (size_t)sent);
+}
+
+int wefti_link_is_flushed(const wefti_link *link)
+{
+    return link->out_first == link->out_end;
+}
+
+int wefti_link_flush(wefti_link *link)
+{
+    while (!wefti_link_is_flushed(link)) {
+        struct iovec part = {link->out + link->out_first, link->out_end - link->out_first};
+        ssize_t sent = send_now(link->descriptor, &part, 1);
+        if (sent < 0) {
+            link->out_first = link->out_end;
+            return 0;
+        }
+        if (sent == 0) {
+            return 1;
+        }
+        link->out_first += (size_t)sent;
+    }
+    return 1;
+}
+
+/* ---- receiving ---- */
+
+void wefti_link_expect(wefti_link *link, wefti_frame_type type, uint32_t sequence, void *memory, uint64_t bytes)
+{
+    link->sink.type = (uint32_t)type;
+    link->sink.sequence = sequence;
+    link->sink.memory = memory;
+    link->sink.bytes = bytes;
+}
+
+static int is_data(const wefti_frame_header *header)
+{
+    return header->type == WEFTI_FRAME_GATHER || header->type == WEFTI_FRAME_RESULT;
+}
+
+/* Where the body goes, once the header is whole. */
+static wefti_link_event choose_body(wefti_link *link, unsigned char **body)
+{
+    const wefti_frame_header *in = &link->in;
+    *body = link->body;
+    if (!is_data(in)) {
+        int fits =
+            in->type >= WEFTI_FRAME_CHALLENGE && in->type <= WEFTI_FRAME_FAILURE && in->bytes <= sizeof link->body;
+        return fits ? WEFTI_LINK_FRAME : WEFTI_LINK_BROKEN;
+    }
+    if (link->sink.type == 0 || (in->type == link->sink.type && in->sequence == link->sink.sequence + 1)) {
+        return WEFTI_LINK_HELD;
+    }
+    *body = link->sink.memory;
+    int same = in->type == link->sink.type && in->sequence == link->sink.sequence && in->bytes == link->sink.bytes;
+    return same ? WEFTI_LINK_FRAME : WEFTI_LINK_BROKEN;
+}
+
+/* Read up to `wanted` bytes. Returns 1 when all have come. */
+static int read_part(wefti_link *link, void *memory, uint64_t wanted, wefti_link_event *event)
+{
+    while (wanted > 0) {
+        ssize_t got = wefti_fault("recv", ECONNRESET) ? -1 : recv(link->descriptor, memory, wanted, 0);
+        if (got > 0) {
+            memory = (unsigned char *)memory + got;
+            wanted -= (uint64_t)got;
+            link->in_bytes += (uint64_t)got;
+        } else if (got == 0 || (errno != EINTR && !would_block(errno))) {
+            *event = WEFTI_LINK_CLOSED;
+            return 0;
+        } else if (errno != EINTR) {
+            *event = WEFTI_LINK_IDLE;
+            return 0;
+        }
+    }
+    return 1;
+}
+
+wefti_link_event wefti_link_receive(wefti_link *link)
+{
+    wefti_link_event event = WEFTI_LINK_IDLE;
+    unsigned char *body;
+    if (link->is_whole) {
+        link->is_whole = 0;
+        link->in_bytes = 0;
+    }
+    if (link->in_bytes < sizeof link->in) {
+        unsigned char *header = (unsigned char *)&link->in;
+        if (!read_part(link, header + link->in_bytes, sizeof link->in - link->in_bytes, &event)) {
+            return event;
+        }
+    }
+    event = choose_body(link, &body);
+    link->is_held = event == WEFTI_LINK_HELD;
+    if (event != WEFTI_LINK_FRAME) {
+        return event;
+    }
+    uint64_t body_bytes = link->in_bytes - sizeof link->in;
+    if (!read_part(link, body + body_bytes, link->in.bytes - body_bytes, &event)) {
+        return event;
+    }
+    if (is_data(&link->in)) {
+        link->sink.type = 0;
+    }
+    link->is_whole = 1;
+    return WEFTI_LINK_FRAME;
+}
+
+/* ---- waiting ---- */
+
+/* A held link is left out, because it stays ready to read. */
+void wefti_link_watch(wefti_link *link, wefti_polls *polls)
+{
+    short events = link->is_held ? 0 : POLLIN;
+    if (!wefti_link_is_flushed(link)) {
+        events |= POLLOUT;
+    }
+    link->place = wefti_polls_watch(polls, events == 0 ? -1 : link->descriptor, events);
+}
+
+int wefti_link_ready(wefti_link *link, const wefti_polls *polls)
+{
+    short seen = wefti_polls_seen(polls, link->place);
+    if (seen & POLLOUT) {
+        (void)wefti_link_flush(link);
+    }
+    return (seen & ~POLLOUT) != 0 && !link->is_held;
+}

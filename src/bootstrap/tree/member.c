@@ -1,0 +1,226 @@
+/* bootstrap/tree/member.c: how a PE other than 0 takes its place in a tree. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "bootstrap/tree/caller.h"
+#include "bootstrap/tree/greeter.h"
+#include "bootstrap/tree/shape.h"
+#include "bootstrap/tree/tree.h"
+#include "os/os.h"
+
+/* When this PE's deadline has passed, how long it waits for PE 0 to name those who are missing. */
+#define WORD_NS UINT64_C(500000000)
+
+static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+/* ---- to PE 0 ---- */
+
+static int nobody_listens(const wefti_caller *caller)
+{
+    return caller->refused == (1u << caller->address_count) - 1;
+}
+
+/* Call until PE 0 answers. stop_when_refused: WEFT_OK, with the caller not done, when nobody listens there. */
+static weft_status call_root(wefti_tree *tree, wefti_caller *caller, int stop_when_refused)
+{
+    while (!wefti_caller_is_done(caller)) {
+        wefti_polls_clear(&tree->polls);
+        uint64_t due_ns = wefti_caller_watch(caller, &tree->polls);
+        WEFT_TRY(wefti_polls_wait(&tree->polls, sooner(due_ns, tree->until_ns)));
+        weft_status status = wefti_caller_step(caller, &tree->polls);
+        if (status != WEFT_OK) {
+            tree->names_culprit = status == WEFT_ERR_PEER;
+            return status;
+        }
+        if (stop_when_refused && nobody_listens(caller)) {
+            return WEFT_OK;
+        }
+        if (!wefti_caller_is_done(caller) && wefti_os_now_ns() >= tree->until_ns) {
+            return wefti_tree_missing_one(tree, 0, "its creation");
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status reach_root(wefti_tree *tree)
+{
+    wefti_caller caller;
+    wefti_caller_init(&caller, tree->site, &tree->hello, 0, tree->site->addresses, tree->site->address_count);
+    if (wefti_tree_span(tree->pe, tree->pes) > 1) {
+        caller.listener = &tree->listener;
+    }
+    weft_status status = call_root(tree, &caller, 0);
+    if (status == WEFT_OK) {
+        /* As the parent until it has its place in the star: an error from here on reaches PE 0. */
+        tree->parent = wefti_caller_take(&caller);
+        WEFT_TRY(wefti_tree_add_star(tree, &tree->parent));
+        wefti_link_init(&tree->parent, -1, wefti_tree_parent(tree->pe, tree->pes));
+    }
+    wefti_caller_fini(&caller);
+    return status;
+}
+
+/* Wait for the word of PE 0. It gives one even at the deadline: that is when it names those who are missing. */
+static weft_status await_word(wefti_tree *tree, wefti_link *link, wefti_tree_welcome *welcome)
+{
+    uint64_t until_ns = tree->until_ns;
+    int has_asked = 0;
+    for (;;) {
+        wefti_link_event event;
+        WEFT_TRY(wefti_tree_hear(tree, link, &event));
+        if (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_WELCOME && link->in.bytes == sizeof *welcome) {
+            memcpy(welcome, link->body, sizeof *welcome);
+            return WEFT_OK;
+        }
+        if (wefti_os_now_ns() >= until_ns) {
+            if (has_asked) {
+                return wefti_tree_missing_one(tree, 0, "its creation");
+            }
+            has_asked = 1;
+            until_ns = wefti_os_now_ns() + WORD_NS;
+            (void)wefti_link_send(link, WEFTI_FRAME_EXPIRED, tree->sequence, NULL, 0);
+        }
+        wefti_polls_clear(&tree->polls);
+        wefti_link_watch(link, &tree->polls);
+        WEFT_TRY(wefti_polls_wait(&tree->polls, until_ns));
+    }
+}
+
+/* ---- to parent and children ---- */
+
+/* What a PE waits for while it takes its place. */
+typedef struct placing {
+    wefti_caller caller; /* to the parent */
+    wefti_greeter greeter;
+    int children_left;
+    int parent_left;
+} placing;
+
+static wefti_link *child_of(wefti_tree *tree, int pe)
+{
+    for (int i = 0; i < tree->child_count; i++) {
+        if (tree->children[i].pe == pe) {
+            return &tree->children[i];
+        }
+    }
+    return NULL;
+}
+
+/* Take in those who are children; who else should knock knows the secret, but has no business here. */
+static void take_children(wefti_tree *tree, placing *now)
+{
+    wefti_link link;
+    wefti_tree_hello said;
+    while (wefti_greeter_take(&now->greeter, &link, &said)) {
+        wefti_link *child = child_of(tree, said.pe);
+        if (child == NULL || wefti_link_is_open(child) || strcmp(said.name, tree->hello.name) != 0) {
+            wefti_link_fini(&link);
+            continue;
+        }
+        *child = link;
+        now->children_left--;
+    }
+}
+
+/* Name those who have not come, the PEs nearest to the leaves first. */
+static weft_status check_time(wefti_tree *tree, const placing *now)
+{
+    int levels = wefti_tree_levels(tree->pes);
+    uint64_t now_ns = wefti_os_now_ns();
+    uint64_t child_ns = tree->until_ns + WEFTI_TREE_LEVEL_NS * (unsigned)wefti_tree_height(tree->pe, tree->pes);
+    uint64_t parent_ns = tree->until_ns + WEFTI_TREE_LEVEL_NS * (unsigned)(levels + 1 + wefti_tree_depth(tree->pe));
+    for (int i = 0; i < tree->child_count && now_ns >= child_ns; i++) {
+        if (!wefti_link_is_open(&tree->children[i])) {
+            return wefti_tree_missing_one(tree, tree->children[i].pe, "its place");
+        }
+    }
+    if (now->parent_left && now_ns >= parent_ns) {
+        return wefti_tree_missing_one(tree, now->caller.pe, "its place");
+    }
+    return WEFT_OK;
+}
+
+/* One wait for whatever comes first. */
+static weft_status place_step(wefti_tree *tree, placing *now)
+{
+    wefti_link_event event;
+    wefti_polls_clear(&tree->polls);
+    uint64_t due_ns = wefti_greeter_watch(&now->greeter, &tree->polls);
+    if (now->parent_left) {
+        due_ns = sooner(due_ns, wefti_caller_watch(&now->caller, &tree->polls));
+    }
+    wefti_link_watch(&tree->star[0], &tree->polls);
+    uint64_t now_ns = wefti_os_now_ns();
+    uint64_t until_ns = now_ns < tree->until_ns ? tree->until_ns : now_ns + WEFTI_TREE_LEVEL_NS / 8;
+    WEFT_TRY(wefti_polls_wait(&tree->polls, sooner(due_ns, until_ns)));
+    if (wefti_link_ready(&tree->star[0], &tree->polls)) {
+        WEFT_TRY(wefti_tree_hear(tree, &tree->star[0], &event));
+        tree->until_ns = tree->is_pressed ? sooner(tree->until_ns, now_ns) : tree->until_ns;
+    }
+    WEFT_TRY(wefti_greeter_step(&now->greeter, &tree->polls));
+    take_children(tree, now);
+    if (now->parent_left) {
+        WEFT_TRY(wefti_caller_step(&now->caller, &tree->polls));
+        now->parent_left = !wefti_caller_is_done(&now->caller);
+    }
+    return check_time(tree, now);
+}
+
+static weft_status take_place(wefti_tree *tree, const wefti_tree_address *parent)
+{
+    placing now;
+    weft_status status = WEFT_OK;
+    wefti_caller_init(&now.caller, tree->site, &tree->hello, tree->parent.pe, parent, 1);
+    wefti_greeter_init(&now.greeter, tree->site, tree->listener, tree->pe);
+    now.children_left = tree->child_count;
+    now.parent_left = tree->parent.pe != 0;
+    while (status == WEFT_OK && (now.children_left > 0 || now.parent_left)) {
+        status = place_step(tree, &now);
+    }
+    wefti_greeter_fini(&now.greeter);
+    if (tree->parent.pe == 0) {
+        tree->parent = tree->star[0];
+        wefti_link_init(&tree->star[0], -1, 0);
+    } else {
+        tree->parent = wefti_caller_take(&now.caller);
+    }
+    wefti_caller_fini(&now.caller);
+    return status;
+}
+
+weft_status wefti_tree_form_member(wefti_tree *tree)
+{
+    wefti_tree_welcome welcome;
+    WEFT_TRY(reach_root(tree));
+    WEFT_TRY(wefti_tree_make_children(tree));
+    WEFT_TRY(await_word(tree, &tree->star[0], &welcome));
+    wefti_tree_begin_forming(tree);
+    if (welcome.parent.bytes > sizeof welcome.parent.sockaddr ||
+        (welcome.parent.bytes == 0) != (tree->parent.pe == 0)) {
+        return wefti_error(WEFT_ERR_MISMATCH, "PE 0 gives no usable address of PE %d", tree->parent.pe);
+    }
+    WEFT_TRY(take_place(tree, &welcome.parent));
+    wefti_tree_stop_listening(tree);
+    WEFT_TRY(wefti_tree_exchange(tree, NULL, NULL, 0));
+    wefti_tree_drop_star(tree);
+    return WEFT_OK;
+}
+
+/* ---- a PE 0 too many ---- */
+
+weft_status wefti_tree_report_second_root(wefti_tree *tree)
+{
+    wefti_caller caller;
+    wefti_tree_welcome welcome;
+    wefti_caller_init(&caller, tree->site, &tree->hello, 0, tree->site->addresses, tree->site->address_count);
+    weft_status status = call_root(tree, &caller, 1);
+    if (status == WEFT_OK && wefti_caller_is_done(&caller)) {
+        status = await_word(tree, &caller.link, &welcome);
+    }
+    wefti_caller_fini(&caller);
+    return status;
+}

@@ -1,0 +1,286 @@
+/* bootstrap/tree/tree.c: the life of a tree, and how an error reaches all PEs. */
+#include "bootstrap/tree/tree.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "bootstrap/pe_list.h"
+#include "bootstrap/tree/shape.h"
+#include "os/os.h"
+
+/* How long a PE that fails tries to tell those who do not read. */
+#define TELLING_NS UINT64_C(200000000)
+
+/* ---- deciding errors ---- */
+
+weft_status wefti_tree_lost(wefti_tree *tree, const wefti_link *link)
+{
+    tree->names_culprit = 1;
+    return wefti_error(WEFT_ERR_PEER,
+                       "world \"%s\": PE %d is gone, it ended or gave up during creation; see its own output",
+                       tree->hello.name, link->pe);
+}
+
+weft_status wefti_tree_missing(wefti_tree *tree, const unsigned char *missing, const char *where)
+{
+    char list[WEFTI_PE_LIST_BYTES];
+    (void)wefti_pe_list_text(missing, tree->pes, 1, list);
+    tree->names_culprit = 1;
+    return wefti_error(WEFT_ERR_TIMEOUT, "world \"%s\": %s had not come to %s when the deadline of %.3g s passed",
+                       tree->hello.name, list, where, (double)tree->deadline_ns * 1e-9);
+}
+
+weft_status wefti_tree_missing_one(wefti_tree *tree, int pe, const char *where)
+{
+    tree->names_culprit = 1;
+    return wefti_error(WEFT_ERR_TIMEOUT, "world \"%s\": PE %d had not come to %s when the deadline of %.3g s passed",
+                       tree->hello.name, pe, where, (double)tree->deadline_ns * 1e-9);
+}
+
+weft_status wefti_tree_take_over(wefti_tree *tree, const wefti_link *link)
+{
+    wefti_tree_failure failure;
+    if (link->in.bytes != sizeof failure) {
+        return wefti_tree_lost(tree, link);
+    }
+    memcpy(&failure, link->body, sizeof failure);
+    failure.text[sizeof failure.text - 1] = '\0';
+    tree->names_culprit = 1;
+    tree->heard_from = link;
+    return wefti_error_relay(failure.status < 0 ? (weft_status)failure.status : WEFT_ERR_PEER, failure.text);
+}
+
+static weft_status name_broken(wefti_tree *tree, const wefti_link *link)
+{
+    tree->names_culprit = 1;
+    return wefti_error(WEFT_ERR_MISMATCH,
+                       "world \"%s\": PE %d is at another step of its creation than PE %d (it sent %llu bytes as frame "
+                       "%u.%u); do all PEs make the same calls?",
+                       tree->hello.name, link->pe, tree->pe, (unsigned long long)link->in.bytes, link->in.type,
+                       link->in.sequence);
+}
+
+weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event *event)
+{
+    do {
+        *event = wefti_link_receive(link);
+        if (*event == WEFTI_LINK_CLOSED) {
+            return wefti_tree_lost(tree, link);
+        }
+        if (*event == WEFTI_LINK_BROKEN) {
+            return name_broken(tree, link);
+        }
+        if (*event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_FAILURE) {
+            return wefti_tree_take_over(tree, link);
+        }
+        if (*event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_EXPIRED) {
+            tree->is_pressed |= link->in.sequence == tree->sequence; /* else that wait is over */
+        }
+    } while (*event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_EXPIRED);
+    return WEFT_OK;
+}
+
+/* ---- telling others ---- */
+
+static void tell(wefti_tree *tree, wefti_link *link, const wefti_tree_failure *failure)
+{
+    if (link != tree->heard_from) {
+        (void)wefti_link_send(link, WEFTI_FRAME_FAILURE, 0, failure, sizeof *failure);
+    }
+}
+
+/* Watch the links on which something is left to send; returns how many there are. */
+static size_t watch_unsent(wefti_tree *tree)
+{
+    wefti_polls_clear(&tree->polls);
+    wefti_link_watch(&tree->parent, &tree->polls);
+    size_t count = !wefti_link_is_flushed(&tree->parent);
+    for (int i = 0; i < tree->child_count; i++) {
+        wefti_link_watch(&tree->children[i], &tree->polls);
+        count += !wefti_link_is_flushed(&tree->children[i]);
+    }
+    for (size_t i = 0; i < tree->star_count; i++) {
+        wefti_link_watch(&tree->star[i], &tree->polls);
+        count += !wefti_link_is_flushed(&tree->star[i]);
+    }
+    return count;
+}
+
+static void flush_all(wefti_tree *tree)
+{
+    (void)wefti_link_flush(&tree->parent);
+    for (int i = 0; i < tree->child_count; i++) {
+        (void)wefti_link_flush(&tree->children[i]);
+    }
+    for (size_t i = 0; i < tree->star_count; i++) {
+        (void)wefti_link_flush(&tree->star[i]);
+    }
+}
+
+/* Keep the error of this thread for later calls, and pass it on to all neighbours as well as possible. */
+static weft_status fail(wefti_tree *tree, weft_status status)
+{
+    wefti_tree_failure failure = {.status = status};
+    if (!tree->names_culprit) {
+        (void)wefti_error_context(status, "world \"%s\": PE %d failed", tree->hello.name, tree->pe);
+    }
+    (void)snprintf(tree->text, sizeof tree->text, "%s", weft_last_error());
+    memcpy(failure.text, tree->text, sizeof failure.text);
+    tree->failed = status;
+    tell(tree, &tree->parent, &failure);
+    for (int i = 0; i < tree->child_count; i++) {
+        tell(tree, &tree->children[i], &failure);
+    }
+    for (size_t i = 0; i < tree->star_count; i++) {
+        tell(tree, &tree->star[i], &failure);
+    }
+    uint64_t until_ns = wefti_os_now_ns() + TELLING_NS;
+    while (watch_unsent(tree) > 0 && wefti_os_now_ns() < until_ns) {
+        for (size_t i = 0; i < tree->polls.count; i++) {
+            if (!(tree->polls.items[i].events & POLLOUT)) {
+                tree->polls.items[i].fd = -1;
+            }
+        }
+        if (wefti_polls_wait(&tree->polls, until_ns) != WEFT_OK) {
+            break;
+        }
+        flush_all(tree);
+    }
+    return wefti_error_relay(status, tree->text);
+}
+
+/* ---- connections ---- */
+
+void wefti_tree_stop_listening(wefti_tree *tree)
+{
+    if (tree->listener >= 0 && tree->pe == 0) {
+        tree->site->net->part(tree->site, tree->listener);
+    } else if (tree->listener >= 0) {
+        (void)close(tree->listener);
+    }
+    tree->listener = -1;
+}
+
+weft_status wefti_tree_add_star(wefti_tree *tree, const wefti_link *link)
+{
+    if (tree->star_count == tree->star_capacity) {
+        size_t capacity = tree->star_capacity == 0 ? 4 : 2 * tree->star_capacity;
+        wefti_link *star = wefti_realloc(tree->star, capacity * sizeof *star);
+        if (star == NULL) {
+            return wefti_error(WEFT_ERR_MEMORY, "no memory for %zu connections", capacity);
+        }
+        tree->star = star;
+        tree->star_capacity = capacity;
+    }
+    tree->star[tree->star_count++] = *link;
+    return WEFT_OK;
+}
+
+void wefti_tree_drop_star(wefti_tree *tree)
+{
+    for (size_t i = 0; i < tree->star_count; i++) {
+        wefti_link_fini(&tree->star[i]);
+    }
+    wefti_free(tree->star);
+    tree->star = NULL;
+    tree->star_count = 0;
+    tree->star_capacity = 0;
+}
+
+/* ---- life ---- */
+
+void wefti_tree_begin_forming(wefti_tree *tree)
+{
+    uint64_t least_ns = tree->deadline_ns < WEFTI_TREE_FORMING_NS ? tree->deadline_ns : WEFTI_TREE_FORMING_NS;
+    uint64_t until_ns = wefti_os_now_ns() + least_ns;
+    tree->until_ns = tree->until_ns > until_ns ? tree->until_ns : until_ns;
+    tree->is_pressed = 0;
+    tree->sequence = WEFTI_TREE_SEQUENCE_FORMING;
+}
+
+weft_status wefti_tree_make_children(wefti_tree *tree)
+{
+    int children[WEFTI_TREE_CHILDREN_MAX];
+    int count = wefti_tree_children(tree->pe, tree->pes, children);
+    tree->children = wefti_alloc((size_t)count * sizeof *tree->children);
+    if (tree->children == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for %d connections", count);
+    }
+    for (int i = 0; i < count; i++) {
+        wefti_link_init(&tree->children[i], -1, children[i]);
+    }
+    tree->child_count = count;
+    return WEFT_OK;
+}
+
+static void init(wefti_tree *tree, wefti_tree_site *site, const weft_world_config *config, int pe, int pes)
+{
+    memset(tree, 0, sizeof *tree);
+    tree->site = site;
+    tree->pe = pe;
+    tree->pes = pes;
+    tree->deadline_ns = config->deadline_ns;
+    tree->until_ns = wefti_os_now_ns() + config->deadline_ns;
+    tree->listener = -1;
+    wefti_link_init(&tree->parent, -1, -1);
+    tree->hello.magic = WEFTI_TREE_MAGIC;
+    tree->hello.protocol = WEFTI_TREE_PROTOCOL;
+    tree->hello.version = WEFT_VERSION_MAJOR << 16 | WEFT_VERSION_MINOR << 8 | WEFT_VERSION_PATCH;
+    tree->hello.pe = pe;
+    tree->hello.pes = pes;
+    (void)snprintf(tree->hello.name, sizeof tree->hello.name, "%s", wefti_bootstrap_world_name(config));
+}
+
+/* PE 0 meets the others; when another PE 0 does so already, that one is told, and tells all. */
+static weft_status form_as_root(wefti_tree *tree)
+{
+    for (;;) {
+        weft_status status = tree->site->net->meet(tree->site, &tree->listener);
+        if (status == WEFT_OK) {
+            return wefti_tree_form_root(tree);
+        }
+        if (status != WEFT_ERR_STATE) {
+            return status;
+        }
+        WEFT_TRY(wefti_tree_report_second_root(tree));
+    }
+}
+
+weft_status wefti_tree_open(wefti_tree *tree, wefti_tree_site *site, const weft_world_config *config, int pe, int pes)
+{
+    init(tree, site, config, pe, pes);
+    weft_status status = pe == 0 ? form_as_root(tree) : wefti_tree_form_member(tree);
+    if (status != WEFT_OK) {
+        status = fail(tree, status);
+        wefti_tree_close(tree);
+        return status;
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_tree_allgather(wefti_tree *tree, const void *mine, void *all, size_t bytes)
+{
+    if (tree->failed != WEFT_OK) {
+        return wefti_error_relay(tree->failed, tree->text);
+    }
+    tree->until_ns = wefti_os_now_ns() + tree->deadline_ns;
+    weft_status status = wefti_tree_exchange(tree, mine, all, bytes);
+    return status == WEFT_OK ? WEFT_OK : fail(tree, status);
+}
+
+void wefti_tree_close(wefti_tree *tree)
+{
+    wefti_tree_stop_listening(tree);
+    wefti_tree_drop_star(tree);
+    wefti_link_fini(&tree->parent);
+    for (int i = 0; i < tree->child_count; i++) {
+        wefti_link_fini(&tree->children[i]);
+    }
+    wefti_free(tree->children);
+    tree->children = NULL;
+    tree->child_count = 0;
+    wefti_polls_fini(&tree->polls);
+}

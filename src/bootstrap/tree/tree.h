@@ -1,0 +1,82 @@
+/* bootstrap/tree/tree.h: the engine of the bootstraps that use sockets.
+ *
+ * Forming: PE 0 listens where all can find it. Every other PE connects to it (the star), proves itself and says hello.
+ * When all have come and agree, PE 0 answers each with the address of its parent in the tree (shape.h); children
+ * connect to their parents; a first exchange of nothing makes sure that the tree stands, and the star is closed.
+ * Exchanging: contributions are gathered up the tree and the result is sent down: O(log n) steps, n - 1 connections.
+ * Failing: whoever decides an error tells its neighbours, who tell theirs, so that all return the same. Who waits too
+ * long first asks those it waits for whom they wait for; only if they stay silent are they the ones that are named.
+ *
+ * A site (net.h) is the network under it. A tree is used by one thread, and in one direction only:
+ * open, any number of allgathers, close. */
+#ifndef WEFTI_BOOTSTRAP_TREE_TREE_H
+#define WEFTI_BOOTSTRAP_TREE_TREE_H
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/tree/link.h"
+#include "bootstrap/tree/net.h"
+
+/* How much later than one level of the tree the next one names those who are silent. */
+#define WEFTI_TREE_LEVEL_NS UINT64_C(50000000)
+/* Exchanges are counted from here; before is the star. */
+#define WEFTI_TREE_SEQUENCE_FORMING 1
+/* What forming may take after all have come, whatever is left of the deadline. */
+#define WEFTI_TREE_FORMING_NS UINT64_C(300000000)
+
+typedef struct wefti_tree {
+    wefti_tree_site *site;
+    wefti_tree_hello hello; /* of this PE */
+    int pe;
+    int pes;
+    uint64_t deadline_ns; /* a duration */
+    uint64_t until_ns; /* of the wait under way */
+    int listener; /* while forming; -1: none */
+    wefti_link parent;
+    wefti_link *children;
+    int child_count;
+    wefti_link *star; /* while forming: PE 0 has one to each PE that came, the others one to PE 0 */
+    size_t star_count;
+    size_t star_capacity;
+    wefti_polls polls;
+    uint32_t sequence; /* of the exchange under way */
+    int is_pressed; /* somebody wants to know whom we wait for */
+    int names_culprit; /* the error decided here says already whose it is */
+    const wefti_link *heard_from; /* who told us of an error */
+    weft_status failed; /* the latch */
+    char text[WEFTI_ERROR_BYTES];
+} wefti_tree;
+
+/* The ops of a backend, behind its own open: `site` belongs to the tree's owner and outlives it. */
+weft_status wefti_tree_open(wefti_tree *tree, wefti_tree_site *site, const weft_world_config *config, int pe, int pes);
+weft_status wefti_tree_allgather(wefti_tree *tree, const void *mine, void *all, size_t bytes);
+void wefti_tree_close(wefti_tree *tree);
+
+/* ---- for the files of the tree ---- */
+
+/* Form: of PE 0, with its listener; and of all others. */
+weft_status wefti_tree_form_root(wefti_tree *tree);
+weft_status wefti_tree_form_member(wefti_tree *tree);
+/* This PE says that it is PE 0, but there is one already: tell it, so that all learn. WEFT_OK: it is gone by now. */
+weft_status wefti_tree_report_second_root(wefti_tree *tree);
+/* Gather and spread; each wait ends at tree->until_ns. */
+weft_status wefti_tree_exchange(wefti_tree *tree, const void *mine, void *all, size_t bytes);
+
+/* Make room for the links to the children; they are not open yet. */
+weft_status wefti_tree_make_children(wefti_tree *tree);
+/* All have come: what is left to do gets some time even if they came at the last moment. */
+void wefti_tree_begin_forming(wefti_tree *tree);
+void wefti_tree_stop_listening(wefti_tree *tree);
+/* Add a connection to the star; the caller keeps it on failure. */
+weft_status wefti_tree_add_star(wefti_tree *tree, const wefti_link *link);
+void wefti_tree_drop_star(wefti_tree *tree);
+/* Read once. Errors: the one the other end tells of; that it is gone; that it sends what it should not. */
+weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event *event);
+/* Take over the error in the frame just read. */
+weft_status wefti_tree_take_over(wefti_tree *tree, const wefti_link *link);
+/* Decide that the PE at the other end is gone. */
+weft_status wefti_tree_lost(wefti_tree *tree, const wefti_link *link);
+/* Decide that the marked PEs did not come. */
+weft_status wefti_tree_missing(wefti_tree *tree, const unsigned char *missing, const char *where);
+weft_status wefti_tree_missing_one(wefti_tree *tree, int pe, const char *where);
+
+#endif
