@@ -1,8 +1,6 @@
 /* os/posix/machine.c: what this machine and this process are. */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -11,26 +9,10 @@
 #include "base/env.h"
 #include "base/hash.h"
 #include "os/os.h"
+#include "os/posix/file.h"
 
 /* Machines with more processors than this are counted as having this many. */
 #define CORES_MAX 65536
-
-/* Read what fits. Returns the number of bytes, or -1 with errno set. */
-static ssize_t read_file(const char *path, char *text, size_t bytes)
-{
-    int descriptor = wefti_fault("open", EMFILE) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) {
-        return -1;
-    }
-    ssize_t got;
-    do {
-        got = wefti_fault("read", EIO) ? -1 : read(descriptor, text, bytes);
-    } while (got < 0 && errno == EINTR);
-    int error = errno;
-    close(descriptor);
-    errno = error;
-    return got;
-}
 
 static unsigned cores_online(void)
 {
@@ -71,25 +53,6 @@ uint64_t wefti_os_memory_bytes(void)
     return pages > 0 ? (uint64_t)pages * wefti_os_page_bytes() : 0;
 }
 
-/* The kilobytes on the line of /proc/meminfo that starts with `label`, in bytes; 0 when there is none. */
-static uint64_t meminfo_bytes(const char *text, const char *label)
-{
-    const char *at = strstr(text, label);
-    return at == NULL ? 0 : strtoull(at + strlen(label), NULL, 10) * 1024;
-}
-
-uint64_t wefti_os_memory_available_bytes(void)
-{
-    char text[4096];
-    ssize_t bytes = read_file("/proc/meminfo", text, sizeof text - 1);
-    if (bytes <= 0) {
-        return UINT64_MAX;
-    }
-    text[bytes] = '\0';
-    uint64_t available = meminfo_bytes(text, "MemAvailable:");
-    return available == 0 ? UINT64_MAX : available + meminfo_bytes(text, "SwapFree:");
-}
-
 size_t wefti_os_page_bytes(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
@@ -124,7 +87,7 @@ static weft_status node_identity(unsigned char out[16])
         return WEFT_OK;
     }
     char text[64];
-    ssize_t bytes = read_file(path, text, sizeof text);
+    ssize_t bytes = wefti_os_file_read(path, text, sizeof text);
     if (bytes <= 0) {
         return wefti_error(WEFT_ERR_SYSTEM, "cannot tell which machine this is: %s: %s; set WEFT_NODE_ID", path,
                            bytes < 0 ? strerror(errno) : "empty");
