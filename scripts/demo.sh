@@ -1,9 +1,13 @@
 #!/bin/sh
-# The demonstration: PEs on this machine run a MoE layer.
+# The demo: a MoE layer on real text, two modules in one process, and worlds of other sizes. Usage: demo.sh BUILD [text]
 set -eu
-cd "$(dirname "$0")/.."
-if [ ! -x build/release/weftrun ] || [ ! -x build/release/moe_text ]; then
-    echo "the demonstration's programs (weftrun, moe_text) are not in this tree yet" >&2
-    exit 1
-fi
-build/release/weftrun -n 4 build/release/moe_text
+build=$1
+shift
+echo "=== a mixture-of-experts layer on four PEs"
+"$build/weftrun" -q -n 4 "$build/moe_text" "$@"
+echo
+echo "=== two modules in the same sixteen processes"
+"$build/weftrun" -q -n 16 "$build/two_modules"
+echo
+echo "=== the same processes in worlds of other sizes"
+"$build/weftrun" -q -n 4 "$build/resize"
