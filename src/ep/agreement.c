@@ -1,0 +1,117 @@
+/* An all-to-all of one line a rank through a small symmetric block that is freed again. */
+#include "ep/agreement.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "weft.h"
+
+/* What must be equal, X(field, its name in weft_ep_config). */
+#define PROPOSAL_TABLE(X)                                                                                              \
+    X(experts, "experts")                                                                                              \
+    X(tokens_max, "tokens_max")                                                                                        \
+    X(topk_max, "topk_max")                                                                                            \
+    X(row_bytes_max, "row_bytes_max")                                                                                  \
+    X(rows_max, "rows_max")                                                                                            \
+    X(overflow, "overflow")                                                                                            \
+    X(table, "experts_of_rank")
+
+typedef struct proposal {
+    int64_t verdict;
+#define PROPOSAL_FIELD(field, name) uint64_t field;
+    PROPOSAL_TABLE(PROPOSAL_FIELD)
+#undef PROPOSAL_FIELD
+} proposal;
+
+/* FNV-1a over the words of the table as resolved, so that an even table given equals the default. */
+static uint64_t table_digest(const wefti_ep_owners *owners)
+{
+    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    for (int rank = 0; rank <= owners->ranks; rank++) {
+        digest = (digest ^ (uint32_t)owners->first[rank]) * UINT64_C(0x100000001b3);
+    }
+    return digest;
+}
+
+static proposal propose(const weft_ep_config *config, const wefti_ep_owners *owners, weft_status verdict)
+{
+    proposal mine;
+    memset(&mine, 0, sizeof mine);
+    mine.verdict = verdict;
+    if (verdict == WEFT_OK) {
+        mine.experts = (uint64_t)config->experts;
+        mine.tokens_max = (uint64_t)config->tokens_max;
+        mine.topk_max = (uint64_t)config->topk_max;
+        mine.row_bytes_max = config->row_bytes_max;
+        mine.rows_max = config->rows_max;
+        mine.overflow = (uint64_t)config->overflow;
+        mine.table = table_digest(owners);
+    }
+    return mine;
+}
+
+/* The name of the first field that differs, or NULL. */
+static const char *differing_field(const proposal *a, const proposal *b)
+{
+#define PROPOSAL_COMPARE(field, name)                                                                                  \
+    if (a->field != b->field) {                                                                                        \
+        return name;                                                                                                   \
+    }
+    PROPOSAL_TABLE(PROPOSAL_COMPARE)
+#undef PROPOSAL_COMPARE
+    return NULL;
+}
+
+static weft_status exchange(weft_team *team, proposal *all, const proposal *mine)
+{
+    weft_world *world = weft_team_owner(team);
+    int rank = weft_team_pe(team);
+    for (int other = 0; other < weft_team_pes(team); other++) {
+        int pe = weft_team_translate(team, other, weft_team_world(world));
+        WEFT_TRY(weft_putmem(world, &all[rank], mine, sizeof *mine, pe));
+    }
+    return weft_team_barrier(team);
+}
+
+static weft_status judge(weft_team *team, const proposal *all, const proposal *mine)
+{
+    int rank = weft_team_pe(team);
+    int ranks = weft_team_pes(team);
+    proposal other;
+    for (int i = 0; i < ranks; i++) {
+        wefti_copy(&other, &all[i], sizeof other);
+        if (other.verdict != WEFT_OK) {
+            weft_status status = (weft_status)other.verdict;
+            char text[160];
+            snprintf(text, sizeof text, "weft_ep_create: rank %d failed with %s; see its log", i,
+                     weft_status_name(status));
+            return i == rank ? status : wefti_error_relay(status, text);
+        }
+    }
+    for (int i = 0; i < ranks; i++) {
+        wefti_copy(&other, &all[i], sizeof other);
+        const char *field = differing_field(mine, &other);
+        if (field != NULL) {
+            return wefti_error(WEFT_ERR_MISMATCH,
+                               "weft_ep_create: rank %d gives another %s than rank %d; the config must be equal on all "
+                               "ranks",
+                               i, field, rank);
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_agree(weft_team *team, const weft_ep_config *config, const wefti_ep_owners *owners,
+                           weft_status verdict)
+{
+    proposal mine = propose(config, owners, verdict);
+    void *block;
+    WEFT_TRY(weft_team_malloc(team, (size_t)weft_team_pes(team) * sizeof(proposal), &block));
+    /* A failed exchange leaves the team dead and the block taken: a rank that is late may still write there. */
+    WEFT_TRY(exchange(team, block, &mine));
+    weft_status status = judge(team, block, &mine);
+    weft_status freed = weft_team_free(team, block);
+    return status != WEFT_OK ? status : freed;
+}

@@ -1,0 +1,106 @@
+#include "ep/arrivals.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "ep/peers.h"
+
+static uint64_t flag_at(const wefti_ep_arrivals *arrivals, int rank)
+{
+    const wefti_ep_layout *layout = &arrivals->ep->layout;
+    switch (arrivals->word) {
+    case WEFTI_EP_WORD_CALL:
+        return wefti_ep_call_at(layout, rank) + offsetof(wefti_ep_call_line, epoch);
+    case WEFTI_EP_WORD_REPLY:
+        return wefti_ep_reply_at(layout, rank) + offsetof(wefti_ep_reply_line, epoch);
+    default:
+        return wefti_ep_done_at(layout, rank);
+    }
+}
+
+wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word, uint64_t epoch, const char *what)
+{
+    wefti_ep_arrivals arrivals;
+    arrivals.ep = ep;
+    arrivals.word = word;
+    arrivals.epoch = epoch;
+    arrivals.pending = ep->scratch.pending;
+    arrivals.count = ep->ranks;
+    arrivals.kept = 0;
+    arrivals.look = 0;
+    arrivals.waiter = wefti_waiter_start(ep->world, what);
+    for (int i = 0; i < ep->ranks; i++) {
+        arrivals.pending[i] = (ep->rank + i) % ep->ranks;
+    }
+    return arrivals;
+}
+
+static int is_pending(const wefti_ep_arrivals *arrivals, int rank)
+{
+    return wefti_ld64(arrivals->ep->base + flag_at(arrivals, rank), WEFTI_ACQUIRE) != arrivals->epoch;
+}
+
+/* The PEs of the pending ranks as text, such as "PEs 1, 3-5". */
+static void list_pending(const wefti_ep_arrivals *arrivals, char *text, size_t bytes)
+{
+    const wefti_ep_peer *peers = arrivals->ep->peers;
+    int ranks = arrivals->ep->ranks;
+    int used = snprintf(text, bytes, "PEs ");
+    const char *comma = "";
+    for (int rank = 0; rank < ranks; rank++) {
+        if (!is_pending(arrivals, rank)) {
+            continue;
+        }
+        if ((size_t)used + 40 > bytes) {
+            snprintf(text + used, bytes - (size_t)used, " and more");
+            return;
+        }
+        int first = peers[rank].pe;
+        while (rank + 1 < ranks && peers[rank + 1].pe == peers[rank].pe + 1 && is_pending(arrivals, rank + 1)) {
+            rank++;
+        }
+        used += snprintf(text + used, bytes - (size_t)used, "%s%d", comma, first);
+        if (peers[rank].pe != first) {
+            used += snprintf(text + used, bytes - (size_t)used, "-%d", peers[rank].pe);
+        }
+        comma = ", ";
+    }
+}
+
+static weft_status expire(const wefti_ep_arrivals *arrivals)
+{
+    static const char *const lacking[] = {"have not made it", "have not answered the counts", "are not done with it"};
+    char late[320];
+    list_pending(arrivals, late, sizeof late);
+    return wefti_error(WEFT_ERR_TIMEOUT,
+                       "%s: call %" PRIu64
+                       " of the group met its deadline: %s %s; the group is dead (WEFT_DEADLINE sets "
+                       "the limit)",
+                       arrivals->waiter.what, arrivals->epoch, late, lacking[arrivals->word]);
+}
+
+weft_status wefti_ep_arrivals_next(wefti_ep_arrivals *arrivals, int *rank)
+{
+    for (;;) {
+        while (arrivals->look < arrivals->count) {
+            int32_t next = arrivals->pending[arrivals->look++];
+            if (wefti_ld64(arrivals->ep->base + flag_at(arrivals, next), WEFTI_ACQUIRE) == arrivals->epoch) {
+                *rank = next;
+                return WEFT_OK;
+            }
+            arrivals->pending[arrivals->kept++] = next;
+        }
+        int progress = arrivals->kept < arrivals->count;
+        arrivals->count = arrivals->kept;
+        arrivals->kept = 0;
+        arrivals->look = 0;
+        if (!progress) {
+            const void *flag = arrivals->ep->base + flag_at(arrivals, arrivals->pending[0]);
+            weft_status status = wefti_waiter_pause(&arrivals->waiter, flag);
+            if (status != WEFT_OK) {
+                return status == WEFT_ERR_TIMEOUT ? expire(arrivals) : status;
+            }
+        }
+    }
+}

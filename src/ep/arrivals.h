@@ -1,0 +1,40 @@
+/* ep/arrivals.h: hearing from all ranks, in whatever order they come.
+ *
+ *     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_DONE, epoch, "done flags");
+ *     while (wefti_ep_arrivals_left(&arrivals)) {
+ *         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
+ *         ... what `rank` announced is visible ...
+ *     }
+ *
+ * Ranks that have come already are given from this rank on upwards, modulo R, so that not all begin with the same. */
+#ifndef WEFTI_EP_ARRIVALS_H
+#define WEFTI_EP_ARRIVALS_H
+
+#include "ep/group.h"
+#include "weft/protocol/wait.h"
+
+typedef enum wefti_ep_word { WEFTI_EP_WORD_CALL, WEFTI_EP_WORD_REPLY, WEFTI_EP_WORD_DONE } wefti_ep_word;
+
+typedef struct wefti_ep_arrivals {
+    const weft_ep *ep;
+    wefti_ep_word word;
+    uint64_t epoch;
+    int32_t *pending; /* [count]: before `kept` looked at in vain, from `look` on still to be looked at */
+    int count;
+    int kept;
+    int look;
+    wefti_waiter waiter; /* one deadline for all */
+} wefti_ep_arrivals;
+
+/* One at a time a group: they share its scratch. */
+wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word, uint64_t epoch, const char *what);
+
+static inline int wefti_ep_arrivals_left(const wefti_ep_arrivals *arrivals)
+{
+    return arrivals->kept > 0 || arrivals->look < arrivals->count;
+}
+
+/* Wait for one more rank. WEFT_ERR_TIMEOUT names all that have not come; or the world's fault. Some are left. */
+weft_status wefti_ep_arrivals_next(wefti_ep_arrivals *arrivals, int *rank);
+
+#endif

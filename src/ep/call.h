@@ -1,0 +1,45 @@
+/* ep/call.h: a collective call of a group: every rank tells every rank what it calls and, at the end, that it is done
+ * with its memory.
+ *
+ *     begin   read the epoch
+ *     post    to each rank, once it may write here: the call line (shape, route, buffer), flag last
+ *     meet    for each rank whose line has come: compare it with this rank's own
+ *     done    to each rank that was met, when this rank will not touch that rank's memory in this call again
+ *     end     when all ranks are done: advance the epoch
+ *
+ * A call whose lines differ goes through all of this too, without moving anything else, and ends in WEFT_ERR_MISMATCH
+ * on all ranks; the group stays usable. */
+#ifndef WEFTI_EP_CALL_H
+#define WEFTI_EP_CALL_H
+
+#include "ep/arrivals.h"
+
+typedef struct wefti_ep_call {
+    weft_ep *ep;
+    const char *name; /* static text */
+    uint64_t epoch;
+    wefti_ep_call_line line; /* this rank's */
+    int odd_rank; /* the first rank met whose line differs, or -1 */
+    wefti_ep_call_line odd_line;
+} wefti_ep_call;
+
+wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, uint64_t shape, uint64_t route);
+
+weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank);
+
+/* Read `rank`'s line, which has come. Returns 1 when it calls the same, else 0. */
+int wefti_ep_call_meet(wefti_ep_call *call, int rank, wefti_ep_call_line *line);
+
+/* Meet the ranks whose lines have not been looked at, all of them. */
+weft_status wefti_ep_call_meet_all(wefti_ep_call *call);
+
+weft_status wefti_ep_call_done(const wefti_ep_call *call, int rank);
+weft_status wefti_ep_call_done_all(const wefti_ep_call *call);
+
+/* Wait for all ranks' done flags. */
+weft_status wefti_ep_call_await_done(const wefti_ep_call *call);
+
+/* WEFT_OK or WEFT_ERR_MISMATCH, which names the rank and both calls. */
+weft_status wefti_ep_call_end(const wefti_ep_call *call);
+
+#endif

@@ -1,0 +1,53 @@
+/* ep/peers.h: how a rank reaches the group memory of another: by load and store where it is near, else by put and get. */
+#ifndef WEFTI_EP_PEERS_H
+#define WEFTI_EP_PEERS_H
+
+#include "ep/group.h"
+#include "weft/protocol/mem.h"
+#include "weft/rma.h"
+
+/* `at` and `buffer` count bytes from the start of the group memory, modulo 2^64. The address in this process when `rank`
+ * is near, else NULL. */
+static inline unsigned char *wefti_ep_near(const weft_ep *ep, int rank, uint64_t at)
+{
+    unsigned char *near = ep->peers[rank].near;
+    return near != NULL ? (unsigned char *)((uintptr_t)near + (uintptr_t)at) : NULL;
+}
+
+/* The symmetric address, for put and get. */
+static inline unsigned char *wefti_ep_symmetric(const weft_ep *ep, uint64_t at)
+{
+    return (unsigned char *)((uintptr_t)ep->base + (uintptr_t)at);
+}
+
+/* Copy `bytes` bytes into `rank`'s memory. `source` can be reused on return. No order but by wefti_ep_post. */
+static inline weft_status wefti_ep_put(const weft_ep *ep, int rank, uint64_t at, const void *source, size_t bytes)
+{
+    unsigned char *near = wefti_ep_near(ep, rank, at);
+    if (near != NULL) {
+        wefti_copy(near, source, bytes);
+        return WEFT_OK;
+    }
+    return weft_putmem(ep->world, wefti_ep_symmetric(ep, at), source, bytes, ep->peers[rank].pe);
+}
+
+/* Set the flag at `flag_at` in `rank`'s memory: who sees it sees all that this rank has put there before, and the
+ * `bytes` bytes of `payload`, put at `at` now (0: none). */
+static inline weft_status wefti_ep_post(const weft_ep *ep, int rank, uint64_t at, const void *payload, size_t bytes,
+                                        uint64_t flag_at, uint64_t value)
+{
+    unsigned char *near = wefti_ep_near(ep, rank, 0);
+    if (near != NULL) {
+        if (bytes > 0) {
+            wefti_copy(near + at, payload, bytes);
+        }
+        wefti_st64(near + flag_at, value, WEFTI_RELEASE);
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_fence(ep->world));
+    return weft_putmem_signal(ep->world, wefti_ep_symmetric(ep, at), bytes > 0 ? payload : &value, bytes,
+                              (uint64_t *)(void *)wefti_ep_symmetric(ep, flag_at), value, WEFT_SIGNAL_SET,
+                              ep->peers[rank].pe);
+}
+
+#endif
