@@ -17,21 +17,21 @@
 
 static uint64_t seed;
 
-typedef struct sessions {
+typedef struct session_series {
     ep_session_plan plan;
     int count;
-} sessions;
+} session_series;
 
 static void run_sessions(weft_world *world, void *context)
 {
-    const sessions *sessions = context;
+    const session_series *series = context;
     uint64_t state = seed;
-    for (int i = 0; i < sessions->count; i++) {
-        ep_session_run(world, random_next(&state), &sessions->plan);
+    for (int i = 0; i < series->count; i++) {
+        ep_session_run(world, random_next(&state), &series->plan);
     }
 }
 
-static void each_size(const sessions *plan)
+static void each_size(const session_series *plan)
 {
     static const int pes[] = {1, 2, 3, 5, 8};
     for (size_t i = 0; i < sizeof pes / sizeof pes[0]; i++) {
@@ -42,7 +42,7 @@ static void each_size(const sessions *plan)
 static void many_groups(void **state)
 {
     (void)state;
-    sessions plan = {.plan = {.groups = 1, .routes = 2, .calls = 12, .updates = 30}, .count = 20};
+    session_series plan = {.plan = {.groups = 1, .routes = 2, .calls = 12, .updates = 30}, .count = 20};
     plan.plan.size = ep_size_small;
     each_size(&plan);
 }
@@ -50,7 +50,7 @@ static void many_groups(void **state)
 static void cached_routes_and_slow_ranks(void **state)
 {
     (void)state;
-    sessions plan = {.plan = {.groups = 2, .routes = 3, .calls = 150, .slow_us = 300, .updates = 5}, .count = 2};
+    session_series plan = {.plan = {.groups = 2, .routes = 3, .calls = 150, .slow_us = 300, .updates = 5}, .count = 2};
     plan.plan.size = ep_size_small;
     each_size(&plan);
 }
