@@ -16,8 +16,6 @@ test:
 	@scripts/test.sh
 
 bench:
-	@scripts/install-deps.sh bench
-	@scripts/build.sh release benches
 	@scripts/bench.sh
 
 lint:

@@ -3,11 +3,13 @@
 add_custom_target(programs)
 add_custom_target(benches)
 
-function(weft_add_programs pattern library group)
+# Executables are named after their file; `prefix` comes before.
+function(weft_add_programs pattern library group prefix)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${pattern})
     list(FILTER sources EXCLUDE REGEX "_test\\.c$")
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
+        string(PREPEND name "${prefix}")
         # A program may keep its parts in a folder of its name.
         string(REGEX REPLACE "\\.c$" "/*.c" parts ${source})
         file(GLOB parts CONFIGURE_DEPENDS ${parts})
@@ -19,17 +21,14 @@ function(weft_add_programs pattern library group)
     endforeach()
 endfunction()
 
-weft_add_programs(src/tools/*.c weft_static programs)
-weft_add_programs(examples/*.c weft programs)
+weft_add_programs(src/tools/*.c weft_static programs "")
+weft_add_programs(examples/*.c weft programs "")
 
-# What several benchmarks share: bench/part, included as "part/NAME.h".
+# The benchmarks share bench/part, included as "part/NAME.h", and use the shared library, as most users do. The peers in
+# bench/peers are built by scripts/bench.sh.
 file(GLOB weft_bench_part_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/part/*.c)
-if(weft_bench_part_sources)
-    add_library(weft_bench_parts STATIC ${weft_bench_part_sources})
-    target_include_directories(weft_bench_parts PUBLIC ${PROJECT_SOURCE_DIR}/bench)
-    target_link_libraries(weft_bench_parts PRIVATE weft_flags PUBLIC weft_static)
-    weft_add_programs(bench/*.c weft_bench_parts benches)
-else()
-    weft_add_programs(bench/*.c weft_static benches)
-endif()
+add_library(weft_bench_parts STATIC ${weft_bench_part_sources})
+target_include_directories(weft_bench_parts PUBLIC ${PROJECT_SOURCE_DIR}/bench)
+target_link_libraries(weft_bench_parts PRIVATE weft_flags PUBLIC weft)
+weft_add_programs(bench/*.c weft_bench_parts benches bench_)
 add_dependencies(benches programs)

@@ -1,0 +1,175 @@
+/* World: how long it takes to create and to destroy one, from the last PE's entry to the last PE's return, and what one
+ * costs in memory. Run it as `weftrun -n N bench_world [--json FILE] [--blocks N]`. The first world of the process stays
+ * and is what the PEs meet in to create the later ones. See bench/README.md. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "part/clock.h"
+#include "part/memory.h"
+#include "part/options.h"
+#include "part/record.h"
+#include "part/span.h"
+#include "weft.h"
+
+#define PES_MAX 1024
+
+/* What a PE tells PE 0, in the first world's heap. */
+typedef struct report {
+    bench_span created;
+    bench_span destroyed;
+    double pss_mb;
+} report;
+
+typedef struct bench {
+    weft_world *world; /* the first */
+    int pe;
+    int pes;
+    report mine;
+    report *all; /* symmetric: [pes], filled on PE 0 */
+    bench_record record;
+} bench;
+
+static int said(weft_status status)
+{
+    if (status != WEFT_OK) {
+        fprintf(stderr, "%s: %s\n", weft_status_name(status), weft_last_error());
+    }
+    return status != WEFT_OK;
+}
+
+static int create(weft_world **world, const char *name, bench_span *span)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    config.name = name;
+    span->entry_ns = bench_now_ns();
+    weft_status status = weft_world_create(&config, world);
+    span->return_ns = bench_now_ns();
+    return said(status);
+}
+
+/* Every PE's report to PE 0, which may read them until the next call. Collective. */
+static int gather(bench *b)
+{
+    if (said(weft_barrier(b->world))) {
+        return -1;
+    }
+    weft_status status = weft_putmem(b->world, &b->all[b->pe], &b->mine, sizeof b->mine, 0);
+    return said(status) || said(weft_barrier(b->world)) ? -1 : 0;
+}
+
+/* The phases of the world's creation on this PE, for the reader. */
+static void print_phases(const bench *b, weft_world *world)
+{
+    weft_world_phase phases[16];
+    size_t count = weft_world_phases(world, phases, 16);
+    printf("phases on PE %d, in us:", b->pe);
+    for (size_t i = 0; i < count && i < 16; i++) {
+        printf(" %s %.0f", phases[i].name, (double)phases[i].ns * 1e-3);
+    }
+    printf("\n");
+}
+
+static void write_one(bench *b, const char *name, const char *unit, const char *more, const bench_samples *samples)
+{
+    const bench_figure figure = {.name = name, .unit = unit, .more = more};
+    bench_record_write(&b->record, &figure, samples);
+}
+
+/* The time of one step over all PEs; `step` is its place in a report. PE 0. */
+static double span_ms(const bench *b, size_t step)
+{
+    bench_span spans[PES_MAX];
+    for (int i = 0; i < b->pes; i++) {
+        memcpy(&spans[i], (const char *)&b->all[i] + step, sizeof spans[i]);
+    }
+    return bench_span_ms(spans, b->pes);
+}
+
+static void write_first(bench *b)
+{
+    bench_samples created = {0};
+    bench_samples pss = {0};
+    if (b->pe != 0) {
+        return;
+    }
+    double sum = 0;
+    for (int i = 0; i < b->pes; i++) {
+        sum += b->all[i].pss_mb;
+    }
+    bench_samples_add(&created, span_ms(b, offsetof(report, created)));
+    bench_samples_add(&pss, sum / b->pes);
+    write_one(b, "world_create", "ms", "\"mode\": \"first\"", &created);
+    write_one(b, "pss_per_pe", "MB", NULL, &pss);
+}
+
+static int open_first(bench *b)
+{
+    void *block;
+    if (create(&b->world, "first", &b->mine.created) != 0 || said(weft_barrier(b->world))) {
+        return -1;
+    }
+    b->mine.pss_mb = bench_pss_mb();
+    b->pe = weft_world_pe(b->world);
+    b->pes = weft_world_pes(b->world);
+    if (b->pes > PES_MAX || said(weft_calloc(b->world, (size_t)b->pes, sizeof *b->all, &block))) {
+        return -1;
+    }
+    b->all = block;
+    return gather(b);
+}
+
+/* One world more, and its end; what they took goes to PE 0. */
+static int create_and_destroy(bench *b, int show_phases)
+{
+    weft_world *world;
+    if (said(weft_barrier(b->world)) || create(&world, "later", &b->mine.created) != 0 || said(weft_barrier(world))) {
+        return -1;
+    }
+    if (show_phases) {
+        print_phases(b, world);
+    }
+    if (said(weft_barrier(b->world))) {
+        return -1;
+    }
+    b->mine.destroyed.entry_ns = bench_now_ns();
+    weft_status status = weft_world_destroy(world);
+    b->mine.destroyed.return_ns = bench_now_ns();
+    return said(status) ? -1 : gather(b);
+}
+
+static int run_later(bench *b, int blocks)
+{
+    bench_samples created = {0};
+    bench_samples destroyed = {0};
+    for (int i = 0; i < blocks; i++) {
+        if (create_and_destroy(b, i == 0 && b->pe == 0) != 0) {
+            return -1;
+        }
+        if (b->pe == 0) {
+            bench_samples_add(&created, span_ms(b, offsetof(report, created)));
+            bench_samples_add(&destroyed, span_ms(b, offsetof(report, destroyed)));
+        }
+    }
+    write_one(b, "world_create", "ms", "\"mode\": \"later\"", &created);
+    write_one(b, "world_destroy", "ms", NULL, &destroyed);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    bench b;
+    memset(&b, 0, sizeof b);
+    bench_options options = BENCH_OPTIONS_INIT;
+    if (bench_options_read(&options, NULL, argc, argv) != 0 || open_first(&b) != 0 ||
+        bench_record_open(&b.record, options.json, "weft", b.pe, b.pes) != 0) {
+        return 1;
+    }
+    write_first(&b);
+    if (b.pe == 0) {
+        print_phases(&b, b.world);
+    }
+    int failed = run_later(&b, options.blocks);
+    bench_record_close(&b.record);
+    return failed != 0 || said(weft_world_destroy(b.world));
+}

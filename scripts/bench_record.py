@@ -1,0 +1,207 @@
+"""Records of benchmarks: JSON lines, one figure a line. See bench/README.md.
+
+bench_record.py merge --machine M --commit C --date D --output RECORD ROUND...
+    one record of several rounds: of each figure the median over the rounds
+bench_record.py table RECORD
+    what a person reads: weft beside its peer and the hardware, the bars, and whether they hold
+"""
+
+import argparse
+import json
+import statistics
+import sys
+
+# What tells figures apart; the rest is what was measured.
+MEASURED = {"value", "stat", "n", "low", "high", "rounds", "machine", "commit", "date"}
+HARDWARE = ("hardware", "memcpy", "floor")
+PEERS = ("ompi",)
+
+# The bars: name, condition on the figure, the most, and of what. "ompi", "memcpy" and "hardware" are times of that impl in
+# the same run; a unit is a plain limit.
+BARS = (
+    [(name, {"bytes": 8, "pes": 2}, 0.5, "ompi") for name in ("put_issue", "p_issue", "get", "g", "fetch_add")]
+    + [("barrier", {"pes": 2}, 0.7, "ompi"), ("pingpong", {"pes": 2}, 1.15, "hardware")]
+    + [
+        (name, {"bytes": size, "pes": 2}, most, of)
+        for name in ("put_bw", "get_bw")
+        for size in (64 << 10, 1 << 20, 4 << 20)
+        for most, of in ((1.10, "memcpy"), (1.05, "ompi"))
+    ]
+    + [("world_create", {"pes": 2}, 5, "ms"), ("world_create", {"pes": 16}, 40, "ms")]
+    + [
+        (
+            "ep_dispatch",
+            {"pes": 2, "tokens": 1024, "hidden": 4096, "topk": 8, "experts": 64, "layout": "rank-major"},
+            1.4,
+            "memcpy",
+        )
+    ]
+)
+
+
+def read_figures(path):
+    with open(path) as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
+def identity(figure):
+    return tuple(sorted((key, value) for key, value in figure.items() if key not in MEASURED))
+
+
+def subject(figure):
+    """What was measured, whoever did it."""
+    return tuple(pair for pair in identity(figure) if pair[0] != "impl")
+
+
+# ---- merge ----
+
+
+def merge(arguments):
+    groups = {}
+    for path in arguments.rounds:
+        for figure in read_figures(path):
+            groups.setdefault(identity(figure), []).append(figure)
+    with open(arguments.output, "w") as record:
+        for figures in groups.values():
+            values = [figure["value"] for figure in figures]
+            merged = {key: value for key, value in figures[0].items() if key not in MEASURED}
+            merged.update(
+                value=float(f"{statistics.median(values):.5g}"),
+                stat="median",
+                n=sum(figure["n"] for figure in figures),
+                rounds=len(figures),
+                low=min(values),
+                high=max(values),
+                machine=arguments.machine,
+                commit=arguments.commit,
+                date=arguments.date,
+            )
+            record.write(json.dumps(merged) + "\n")
+
+
+# ---- table ----
+
+
+def time_ratio(figure, other):
+    """The figure's time over the other's."""
+    if "/s" in figure["unit"]:
+        return other["value"] / figure["value"]
+    return figure["value"] / other["value"]
+
+
+def matches(figure, name, condition):
+    return figure["name"] == name and all(figure.get(key) == value for key, value in condition.items())
+
+
+def first_of(figures, impls):
+    return next((figures[impl] for impl in impls if impl in figures), None)
+
+
+def judge(figure, beside):
+    """The bars of a figure of weft: their text and whether all hold (None: nothing to compare with)."""
+    texts = []
+    holds = None
+    for name, condition, most, of in BARS:
+        if not matches(figure, name, condition):
+            continue
+        if of == figure["unit"]:
+            seen = figure["value"]
+            texts.append(f"{most:g} {of}")
+        elif of in beside:
+            seen = time_ratio(figure, beside[of])
+            texts.append(f"{most:.2f} {of}")
+        else:
+            texts.append(f"{most:.2f} {of} (not run)")
+            continue
+        holds = (holds is not False) and seen <= most
+    return " and ".join(texts), holds
+
+
+def describe(figure):
+    details = [figure[key] for key in ("mode", "scope", "layout") if key in figure]
+    return " ".join([figure["name"]] + details)
+
+
+def size_text(size):
+    for unit, scale in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size} B" if size else ""
+
+
+def value_text(figure):
+    return f"{figure['value']:.4g} {figure['unit']}" if figure else ""
+
+
+def ratio_text(figure, other):
+    return f"{time_ratio(figure, other):.2f}" if other else ""
+
+
+def rows_of(figures):
+    groups = {}
+    for figure in figures:
+        groups.setdefault(subject(figure), {})[figure["impl"]] = figure
+    for beside in groups.values():
+        ours = beside.get("weft")
+        peer = first_of(beside, PEERS)
+        hardware = first_of(beside, HARDWARE)
+        if ours is None:
+            yield (describe(peer or hardware), peer or hardware, None, peer, hardware, "", None)
+        else:
+            yield (describe(ours), ours, ours, peer, hardware, *judge(ours, beside))
+
+
+LEFT = ("name", "at most (time)")
+
+
+def table(path):
+    figures = read_figures(path)
+    heads = ("name", "PEs", "bytes", "weft", "peer", "ratio", "hardware", "ratio", "at most (time)", "")
+    lines = []
+    held = missed = 0
+    for text, any_figure, ours, peer, hardware, bar, holds in rows_of(figures):
+        held += holds is True
+        missed += holds is False
+        lines.append(
+            (
+                text,
+                str(any_figure["pes"]),
+                size_text(any_figure["bytes"]),
+                value_text(ours),
+                value_text(peer),
+                ratio_text(ours, peer) if ours else "",
+                value_text(hardware),
+                ratio_text(ours, hardware) if ours else "",
+                bar,
+                {True: "holds", False: "MISSED", None: ""}[holds],
+            )
+        )
+    widths = [max(len(line[i]) for line in [heads, *lines]) for i in range(len(heads))]
+    about = figures[0]
+    print(f"{about['machine']}, {about['date']}, commit {about['commit']}; ratios are weft's time over the other's")
+    for line in [heads, *lines]:
+        cells = (
+            cell.ljust(width) if head in LEFT else cell.rjust(width) for head, cell, width in zip(heads, line, widths)
+        )
+        print("  ".join(cells).rstrip())
+    print(f"bars: {held} hold, {missed} missed")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers(dest="command", required=True)
+    merging = commands.add_parser("merge")
+    for option in ("machine", "commit", "date", "output"):
+        merging.add_argument("--" + option, required=True)
+    merging.add_argument("rounds", nargs="+")
+    showing = commands.add_parser("table")
+    showing.add_argument("record")
+    arguments = parser.parse_args()
+    if arguments.command == "merge":
+        merge(arguments)
+    else:
+        table(arguments.record)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
