@@ -25,8 +25,7 @@ typedef struct local_state {
     wefti_tree_site site;
 } local_state;
 
-_Static_assert(sizeof(struct sockaddr_un) <= sizeof((wefti_tree_address){0}.sockaddr),
-               "an address holds a unix socket's");
+_Static_assert(sizeof(struct sockaddr_un) <= sizeof((wefti_tree_contact){0}.data), "an address holds a unix socket's");
 _Static_assert(sizeof "weft//" + JOB_NAME_BYTES + WEFTI_BOOTSTRAP_NAME_BYTES < sizeof((struct sockaddr_un){0}.sun_path),
                "the longest name fits a unix socket's address");
 
@@ -52,8 +51,8 @@ static int make_listener(const struct sockaddr_un *address, socklen_t bytes)
 static weft_status local_meet(wefti_tree_site *site, int *listener)
 {
     struct sockaddr_un address;
-    memcpy(&address, site->addresses[0].sockaddr, sizeof address);
-    *listener = make_listener(&address, site->addresses[0].bytes);
+    memcpy(&address, site->root.data, sizeof address);
+    *listener = make_listener(&address, site->root.bytes);
     if (*listener < 0 && errno == EADDRINUSE) {
         return WEFT_ERR_STATE;
     }
@@ -71,20 +70,33 @@ static void local_part(wefti_tree_site *site, int listener)
 }
 
 /* The system finds a name that nobody has. */
-static weft_status local_listen(wefti_tree_site *site, int near, int *listener, wefti_tree_address *address)
+static weft_status local_listen(wefti_tree_site *site, int near, int *listener, wefti_tree_contact *contact)
 {
     (void)site;
     (void)near;
     struct sockaddr_un any = {.sun_family = AF_UNIX};
-    socklen_t bytes = sizeof address->sockaddr;
+    socklen_t bytes = sizeof contact->data;
     *listener = make_listener(&any, sizeof any.sun_family);
-    if (*listener < 0 || getsockname(*listener, (struct sockaddr *)(void *)address->sockaddr, &bytes) != 0) {
+    if (*listener < 0 || getsockname(*listener, (struct sockaddr *)(void *)contact->data, &bytes) != 0) {
         return wefti_error(WEFT_ERR_SYSTEM,
                            "cannot listen at an abstract socket: %s; allow more open files (ulimit -n)",
                            strerror(errno));
     }
-    address->bytes = bytes;
+    contact->bytes = bytes;
     return WEFT_OK;
+}
+
+/* A contact is a socket address. */
+static size_t local_resolve(const wefti_tree_site *site, const wefti_tree_contact *contact,
+                            wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX])
+{
+    (void)site;
+    if (contact->bytes <= sizeof(sa_family_t) || contact->bytes > sizeof(struct sockaddr_un)) {
+        return 0;
+    }
+    addresses[0].bytes = contact->bytes;
+    memcpy(addresses[0].sockaddr, contact->data, sizeof contact->data);
+    return 1;
 }
 
 static int local_admit(const wefti_tree_site *site, int descriptor)
@@ -116,6 +128,7 @@ static const wefti_tree_net local_net = {
     .meet = local_meet,
     .part = local_part,
     .listen = local_listen,
+    .resolve = local_resolve,
     .admit = local_admit,
     .prove = local_prove,
     .print = local_print,
@@ -168,9 +181,8 @@ static weft_status fill_site(wefti_tree_site *site, const weft_world_config *con
     }
     int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "weft/%s/%s", job,
                           wefti_bootstrap_world_name(config));
-    site->addresses[0].bytes = (uint32_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-    memcpy(site->addresses[0].sockaddr, &address, sizeof address);
-    site->address_count = 1;
+    site->root.bytes = (uint32_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    memcpy(site->root.data, &address, sizeof address);
     return WEFT_OK;
 }
 

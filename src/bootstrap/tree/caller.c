@@ -11,24 +11,29 @@
 #include "bootstrap/tree/handshake.h"
 #include "os/os.h"
 
-#define REST_FIRST_NS UINT64_C(50000)
+/* A pause between attempts: a part of the time tried so far, so that who comes soon is found soon. */
+#define REST_PART 32
+#define REST_MIN_NS UINT64_C(50000)
 #define REST_MAX_NS UINT64_C(2000000)
 #define PATIENCE_FIRST_NS UINT64_C(3000000000)
 /* How long all addresses must refuse before nobody is believed to listen there. */
 #define REFUSED_NS UINT64_C(500000000)
 
-void wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti_tree_hello *hello, int pe,
-                       const wefti_tree_address *addresses, size_t address_count)
+weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti_tree_hello *hello, int pe,
+                              const wefti_tree_contact *contact)
 {
     memset(caller, 0, sizeof *caller);
     caller->site = site;
     caller->hello = hello;
     caller->pe = pe;
-    caller->addresses = addresses;
-    caller->address_count = address_count;
-    caller->rest_ns = REST_FIRST_NS;
+    caller->begun_ns = wefti_os_now_ns();
     caller->patience_ns = PATIENCE_FIRST_NS;
     wefti_link_init(&caller->link, -1, pe);
+    caller->address_count = site->net->resolve(site, contact, caller->addresses);
+    if (caller->address_count == 0) {
+        return wefti_error(WEFT_ERR_MISMATCH, "what is said to be the address of PE %d makes no sense", pe);
+    }
+    return WEFT_OK;
 }
 
 void wefti_caller_fini(wefti_caller *caller)
@@ -59,6 +64,12 @@ static weft_status name_gone(const wefti_caller *caller)
                        address);
 }
 
+static uint64_t rest_ns(const wefti_caller *caller, uint64_t now_ns)
+{
+    uint64_t part_ns = (now_ns - caller->begun_ns) / REST_PART;
+    return part_ns < REST_MIN_NS ? REST_MIN_NS : part_ns > REST_MAX_NS ? REST_MAX_NS : part_ns;
+}
+
 /* Give this attempt up, try the next address after a pause. */
 static weft_status retry(wefti_caller *caller)
 {
@@ -76,8 +87,7 @@ static weft_status retry(wefti_caller *caller)
         return name_gone(caller);
     }
     caller->at = (caller->at + 1) % caller->address_count;
-    caller->due_ns = now_ns + caller->rest_ns;
-    caller->rest_ns = 2 * caller->rest_ns < REST_MAX_NS ? 2 * caller->rest_ns : REST_MAX_NS;
+    caller->due_ns = now_ns + rest_ns(caller, now_ns);
     return WEFT_OK;
 }
 

@@ -20,7 +20,7 @@ typedef struct wefti_caller {
     wefti_tree_site *site;
     wefti_tree_hello *hello; /* what to say */
     int *listener; /* not NULL: before the hello, listen where the other end can come back to */
-    const wefti_tree_address *addresses;
+    wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX];
     size_t address_count;
     int pe; /* who is called */
     wefti_caller_stage stage;
@@ -29,17 +29,18 @@ typedef struct wefti_caller {
     unsigned char nonce[WEFTI_TREE_NONCE_BYTES];
     unsigned char their_nonce[WEFTI_TREE_NONCE_BYTES];
     uint64_t due_ns; /* when to go on or give this address up */
-    uint64_t rest_ns; /* the next pause */
+    uint64_t begun_ns;
     uint64_t patience_ns; /* with an address that is silent */
     uint64_t refused_since_ns;
     unsigned refused; /* bit a: nobody listens at address a */
     unsigned strangers; /* bit a: the one who listens at address a turned us away */
 } wefti_caller;
 
-/* Start calling PE `pe`. The pointers must outlive the caller. */
-void wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti_tree_hello *hello, int pe,
-                       const wefti_tree_address *addresses, size_t address_count);
-/* Hang up; safe on zeroed memory after init, and twice. */
+/* Start calling PE `pe`, which may be reached at `contact`. `site` and `hello` must outlive the caller. Fails when the
+ * contact makes no sense. */
+weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti_tree_hello *hello, int pe,
+                              const wefti_tree_contact *contact);
+/* Hang up; safe after an init that failed, and twice. */
 void wefti_caller_fini(wefti_caller *caller);
 /* Watch the connection. Returns when wefti_caller_step is due even if nothing happens. */
 uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls);

@@ -49,7 +49,7 @@ static weft_status call_root(wefti_tree *tree, wefti_caller *caller, int stop_wh
 static weft_status reach_root(wefti_tree *tree)
 {
     wefti_caller caller;
-    wefti_caller_init(&caller, tree->site, &tree->hello, 0, tree->site->addresses, tree->site->address_count);
+    WEFT_TRY(wefti_caller_init(&caller, tree->site, &tree->hello, 0, &tree->site->root));
     if (wefti_tree_span(tree->pe, tree->pes) > 1) {
         caller.listener = &tree->listener;
     }
@@ -170,11 +170,14 @@ static weft_status place_step(wefti_tree *tree, placing *now)
     return check_time(tree, now);
 }
 
-static weft_status take_place(wefti_tree *tree, const wefti_tree_address *parent)
+static weft_status take_place(wefti_tree *tree, const wefti_tree_contact *parent)
 {
     placing now;
     weft_status status = WEFT_OK;
-    wefti_caller_init(&now.caller, tree->site, &tree->hello, tree->parent.pe, parent, 1);
+    if (tree->parent.pe == 0) {
+        parent = &tree->site->root; /* which is connected already */
+    }
+    WEFT_TRY(wefti_caller_init(&now.caller, tree->site, &tree->hello, tree->parent.pe, parent));
     wefti_greeter_init(&now.greeter, tree->site, tree->listener, tree->pe);
     now.children_left = tree->child_count;
     now.parent_left = tree->parent.pe != 0;
@@ -199,10 +202,6 @@ weft_status wefti_tree_form_member(wefti_tree *tree)
     WEFT_TRY(wefti_tree_make_children(tree));
     WEFT_TRY(await_word(tree, &tree->star[0], &welcome));
     wefti_tree_begin_forming(tree);
-    if (welcome.parent.bytes > sizeof welcome.parent.sockaddr ||
-        (welcome.parent.bytes == 0) != (tree->parent.pe == 0)) {
-        return wefti_error(WEFT_ERR_MISMATCH, "PE 0 gives no usable address of PE %d", tree->parent.pe);
-    }
     WEFT_TRY(take_place(tree, &welcome.parent));
     wefti_tree_stop_listening(tree);
     WEFT_TRY(wefti_tree_exchange(tree, NULL, NULL, 0));
@@ -216,7 +215,7 @@ weft_status wefti_tree_report_second_root(wefti_tree *tree)
 {
     wefti_caller caller;
     wefti_tree_welcome welcome;
-    wefti_caller_init(&caller, tree->site, &tree->hello, 0, tree->site->addresses, tree->site->address_count);
+    WEFT_TRY(wefti_caller_init(&caller, tree->site, &tree->hello, 0, &tree->site->root));
     weft_status status = call_root(tree, &caller, 1);
     if (status == WEFT_OK && wefti_caller_is_done(&caller)) {
         status = await_word(tree, &caller.link, &welcome);

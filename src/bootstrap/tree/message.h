@@ -14,11 +14,11 @@
 #define WEFTI_TREE_PROOF_BYTES 32
 #define WEFTI_TREE_SECRET_BYTES 32
 
-/* A socket address of the network in use; bytes 0: none. */
-typedef struct wefti_tree_address {
+/* How a PE can be reached, in the words of the network in use (net.h); bytes 0: not at all. */
+typedef struct wefti_tree_contact {
     uint32_t bytes;
-    unsigned char sockaddr[124];
-} wefti_tree_address;
+    unsigned char data[124];
+} wefti_tree_contact;
 
 /* Who a PE says it is. */
 typedef struct wefti_tree_hello {
@@ -29,7 +29,7 @@ typedef struct wefti_tree_hello {
     int32_t pes;
     uint32_t zero;
     char name[WEFTI_BOOTSTRAP_NAME_BYTES];
-    wefti_tree_address listens_at; /* where its children find it */
+    wefti_tree_contact listens_at; /* where its children find it */
 } wefti_tree_hello;
 
 typedef struct wefti_tree_challenge {
@@ -49,7 +49,7 @@ typedef struct wefti_tree_answer {
 } wefti_tree_answer;
 
 typedef struct wefti_tree_welcome {
-    wefti_tree_address parent; /* bytes 0: PE 0 */
+    wefti_tree_contact parent; /* bytes 0: PE 0 */
 } wefti_tree_welcome;
 
 typedef struct wefti_tree_failure {

@@ -6,16 +6,20 @@
 
 #include "bootstrap/tree/message.h"
 
-/* Where PE 0 may be found, at most. */
 #define WEFTI_TREE_ADDRESSES_MAX 6
+
+/* Where to connect to: a socket address. */
+typedef struct wefti_tree_address {
+    uint32_t bytes;
+    unsigned char sockaddr[124];
+} wefti_tree_address;
 
 /* The world as the network sees it: filled by the backend before it starts the tree, alive until the tree is closed. */
 typedef struct wefti_tree_net wefti_tree_net;
 typedef struct wefti_tree_site {
     const wefti_tree_net *net;
     void *state; /* the network's */
-    wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX];
-    size_t address_count;
+    wefti_tree_contact root; /* of PE 0 */
     unsigned char secret[WEFTI_TREE_SECRET_BYTES];
 } wefti_tree_site;
 
@@ -31,8 +35,11 @@ struct wefti_tree_net {
     weft_status (*meet)(wefti_tree_site *site, int *listener);
     /* PE 0 only: close what meet gave, as soon as all have come; the site may be met at anew. */
     void (*part)(wefti_tree_site *site, int listener);
-    /* Listen for children, non-blocking, where `near`, a connection to PE 0, can be reached. */
-    weft_status (*listen)(wefti_tree_site *site, int near, int *listener, wefti_tree_address *address);
+    /* Listen for children, non-blocking, where they can reach a PE that reached PE 0 by the connection `near`. */
+    weft_status (*listen)(wefti_tree_site *site, int near, int *listener, wefti_tree_contact *contact);
+    /* The addresses of a contact, the most promising first. Returns how many, 0 for one that makes no sense. */
+    size_t (*resolve)(const wefti_tree_site *site, const wefti_tree_contact *contact,
+                      wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX]);
     /* Set up a new connection; 0: it comes from somebody to whom not even a byte should be sent. */
     int (*admit)(const wefti_tree_site *site, int descriptor);
     /* proof = what only those who know the site's secret can say about this handshake. */

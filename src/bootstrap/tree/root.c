@@ -17,7 +17,7 @@
 /* Who has come. */
 typedef struct census {
     int *places; /* by PE: 1 + its place in the star; 0: has not come */
-    wefti_tree_address *addresses; /* by PE: where its children find it */
+    wefti_tree_contact *contacts; /* by PE: where its children find it */
     int arrived;
     int expected; /* arrivals */
     int differing; /* how many of them do not fit */
@@ -28,7 +28,7 @@ typedef struct census {
 static void fini_census(census *who)
 {
     wefti_free(who->places);
-    wefti_free(who->addresses);
+    wefti_free(who->contacts);
 }
 
 static weft_status init_census(census *who, int pes)
@@ -36,8 +36,8 @@ static weft_status init_census(census *who, int pes)
     memset(who, 0, sizeof *who);
     who->expected = pes - 1;
     who->places = wefti_alloc_zeroed((size_t)pes, sizeof *who->places);
-    who->addresses = wefti_alloc_zeroed((size_t)pes, sizeof *who->addresses);
-    if (who->places == NULL || who->addresses == NULL) {
+    who->contacts = wefti_alloc_zeroed((size_t)pes, sizeof *who->contacts);
+    if (who->places == NULL || who->contacts == NULL) {
         fini_census(who);
         return wefti_error(WEFT_ERR_MEMORY, "no memory to meet %d PEs", pes);
     }
@@ -94,7 +94,7 @@ static weft_status count_in(wefti_tree *tree, census *who, wefti_link *link, con
         return WEFT_OK;
     }
     who->places[said->pe] = (int)tree->star_count;
-    who->addresses[said->pe] = said->listens_at;
+    who->contacts[said->pe] = said->listens_at;
     return WEFT_OK;
 }
 
@@ -176,7 +176,7 @@ static weft_status welcome(wefti_tree *tree, const census *who, int pe)
     int parent = wefti_tree_parent(pe, tree->pes);
     wefti_tree_welcome body = {{0}};
     if (parent != 0) {
-        body.parent = who->addresses[parent];
+        body.parent = who->contacts[parent];
     }
     return wefti_link_send(link, WEFTI_FRAME_WELCOME, 0, &body, sizeof body) ? WEFT_OK : wefti_tree_lost(tree, link);
 }
