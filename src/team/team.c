@@ -146,9 +146,35 @@ static weft_status record_create(weft_team *parent, const member_list *members, 
     return WEFT_OK;
 }
 
+static void record_enlist(weft_team *team)
+{
+    weft_world *world = team->world;
+    wefti_os_monitor_enter(world->heap_lock);
+    team->next = world->teams;
+    team->link = &world->teams;
+    if (team->next != NULL) {
+        team->next->link = &team->next;
+    }
+    world->teams = team;
+    wefti_os_monitor_leave(world->heap_lock);
+}
+
+static void record_delist(weft_team *team)
+{
+    wefti_os_monitor_enter(team->world->heap_lock);
+    *team->link = team->next;
+    if (team->next != NULL) {
+        team->next->link = team->link;
+    }
+    wefti_os_monitor_leave(team->world->heap_lock);
+}
+
 static void record_destroy(weft_team *team)
 {
     if (team != NULL) {
+        if (team->link != NULL) {
+            record_delist(team);
+        }
         wefti_free(team->list);
         wefti_free(team);
     }
@@ -208,6 +234,7 @@ static weft_status create(weft_team *parent, const member_list *members, uint64_
     }
     if (team != NULL) {
         team->area = area;
+        record_enlist(team);
         WEFTI_COUNT(parent->world, teams_created, 1);
     } else {
         wefti_team_forget(parent, area);

@@ -356,12 +356,24 @@ static void creation_fini(wefti_creation *creation)
     wefti_free(creation->all);
 }
 
+/* The records only: their areas go with the window. */
+static void free_teams(weft_world *world)
+{
+    while (world->teams != NULL) {
+        weft_team *team = world->teams;
+        world->teams = team->next;
+        wefti_free(team->list);
+        wefti_free(team);
+    }
+}
+
 /* Safe on a half-built world. */
 static void world_free(weft_world *world)
 {
     world->magic = 0;
     wefti_world_transports_close(world);
     wefti_blocks_fini(&world->blocks);
+    free_teams(world);
     wefti_free(world->team_node.list);
     wefti_free(world->delta);
     if (world->heap_lock != NULL) {
