@@ -90,7 +90,13 @@ static void report(run_job *job, int pe)
 static void hear_trouble(run_job *job)
 {
     int error;
-    if (read(job->trouble, &error, sizeof error) != sizeof error || job->is_ending) {
+    ssize_t got = read(job->trouble, &error, sizeof error);
+    if (got == 0) {
+        /* Every process runs its program now: a pipe without a writer would wake the loop for ever. */
+        (void)close(job->trouble);
+        job->trouble = -1;
+    }
+    if (got != sizeof error || job->is_ending) {
         return;
     }
     (void)fprintf(stderr, "weftrun: cannot start %s: %s\n", job->options->program[0], strerror(error));
