@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "world/world.h"
 
+#define HEAP_BYTES_MAX ((uint64_t)1 << 47) /* no process has more addresses */
 #define DEADLINE_NS_MAX ((uint64_t)1000000 * 1000000000) /* eleven days */
 
 static weft_status check(const weft_world_config *config)
@@ -68,6 +69,12 @@ weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft
     }
     if (settings->heap_bytes == 0) {
         WEFT_TRY(wefti_env_size(WEFTI_ENV_HEAP, &settings->heap_bytes));
+    }
+    if (settings->heap_max_bytes > HEAP_BYTES_MAX) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_world_create: heap_max_bytes %llu is more than a process has addresses; lower it or "
+                           "WEFT_HEAP_MAX",
+                           (unsigned long long)settings->heap_max_bytes);
     }
     if (settings->heap_max_bytes != 0 && settings->heap_bytes > settings->heap_max_bytes) {
         return wefti_error(WEFT_ERR_ARGUMENT,

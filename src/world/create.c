@@ -152,6 +152,13 @@ static int makes_memory(const wefti_creation *creation, const weft_world *world)
 static weft_status make_window(wefti_creation *creation, weft_world *world)
 {
     set_slots(creation, world);
+    if (creation->settings.heap_bytes > world->heap_max_bytes) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_world_create: heap_bytes %llu exceeds the %llu that are the most by default; set "
+                           "heap_max_bytes or WEFT_HEAP_MAX",
+                           (unsigned long long)creation->settings.heap_bytes,
+                           (unsigned long long)world->heap_max_bytes);
+    }
     if (makes_memory(creation, world)) {
         WEFT_TRY(wefti_window_make(world->window, (size_t)creation->node_pes, world->stride));
         creation->processes = count_processes(creation, (int)world->view.pes);

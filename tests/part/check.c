@@ -110,10 +110,12 @@ static int list_has(const char *text, int pe)
 
 int text_names_pe(const char *text, int pe)
 {
-    for (const char *at = strstr(text, "PE"); at != NULL; at = strstr(at + 2, "PE")) {
-        const char *list = at + 2 + (at[2] == 's');
-        if (*list == ' ' && list_has(list + 1, pe)) {
-            return 1;
+    static const char *const words[] = {"PE ", "PEs ", "number ", "rank "};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        for (const char *at = strstr(text, words[i]); at != NULL; at = strstr(at + 1, words[i])) {
+            if (list_has(at + strlen(words[i]), pe)) {
+                return 1;
+            }
         }
     }
     return 0;

@@ -30,7 +30,7 @@ int check_names(int pe, const char *file, int line);
 /* The thread's last error names this PE. */
 #define CHECK_NAMES(pe) check_names((pe), __FILE__, __LINE__)
 
-/* Whether a text names a PE, as in "PE 3", "PEs 1, 3-5" or "PEs 3 and 7". */
+/* Whether a text names a PE, as in "PE 3", "PEs 1, 3-5", "PEs 3 and 7", "the number 3". */
 int text_names_pe(const char *text, int pe);
 
 /* A seed: WEFT_TEST_SEED if that is set, else a fresh one; printed, so that a failing run can be repeated. */

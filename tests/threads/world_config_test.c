@@ -1,0 +1,556 @@
+/* Goal: configurations that disagree or cannot be are the same error on every PE, which names the offender, before any
+ * memory is made; PEs that do not come are named at the deadline; the environment's values hold.
+ * Method: PEs as threads, one of which, each in turn, is given a wrong config. This program has a memfd_create of its
+ * own, which counts: no symmetric memory is made in a creation that fails so. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "part/check.h"
+#include "part/ledger.h"
+#include "part/pes.h"
+
+#define MS UINT64_C(1000000)
+#define SHORT_DEADLINE_NS (400 * MS)
+#define SLACK_NS (100 * MS) /* who comes later is told when the first one's deadline passes */
+
+static int files_made;
+
+/* Takes the place of the C library's. */
+int memfd_create(const char *name, unsigned flags)
+{
+    __atomic_fetch_add(&files_made, 1, __ATOMIC_RELAXED);
+    return (int)syscall(SYS_memfd_create, name, flags);
+}
+
+static int be_quiet(void **state)
+{
+    (void)state;
+    return setenv("WEFT_LOG", "none", 1);
+}
+
+/* ---- one offender ---- */
+
+#define PES 4
+
+/* What a wrong config leads to. */
+typedef struct wrong {
+    const char *name;
+    void (*spoil)(weft_world_config *config);
+    weft_status on_offender;
+    weft_status on_others;
+    int says_duplicate; /* the number named is that which two PEs have: the offender's next */
+} wrong;
+
+static void more_pes(weft_world_config *config)
+{
+    config->pes++;
+}
+
+static void fewer_pes(weft_world_config *config)
+{
+    config->pes = config->pe + 1;
+}
+
+static void duplicate(weft_world_config *config)
+{
+    config->pe = (config->pe + 1) % PES;
+}
+
+static void other_heap_max(weft_world_config *config)
+{
+    config->heap_max_bytes *= 2;
+}
+
+static void no_heap_max(weft_world_config *config)
+{
+    config->heap_max_bytes = 0;
+}
+
+static void other_heap(weft_world_config *config)
+{
+    config->heap_bytes = 1 << 16;
+}
+
+static void small_struct(weft_world_config *config)
+{
+    config->size -= 8;
+}
+
+static void no_struct_size(weft_world_config *config)
+{
+    config->size = 0;
+}
+
+static void large_struct(weft_world_config *config)
+{
+    config->size += 8;
+}
+
+static void number_too_large(weft_world_config *config)
+{
+    config->pe = PES;
+}
+
+static void number_negative(weft_world_config *config)
+{
+    config->pe = -1;
+}
+
+static void pes_negative(weft_world_config *config)
+{
+    config->pes = -PES;
+}
+
+static void no_such_bootstrap(weft_world_config *config)
+{
+    config->bootstrap = (weft_bootstrap_kind)17;
+}
+
+static void no_meeting(weft_world_config *config)
+{
+    config->threads = NULL;
+}
+
+static void empty_name(weft_world_config *config)
+{
+    config->name = "";
+}
+
+static void long_name(weft_world_config *config)
+{
+    config->name = "a name of sixty-four bytes is one byte too long: abcdefghijklmno";
+}
+
+static void heap_above_max(weft_world_config *config)
+{
+    config->heap_bytes = config->heap_max_bytes + 1;
+}
+
+/* All PEs learn of these at once: they could talk to each other. */
+static const wrong told[] = {
+    {"more PEs", more_pes, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 0},
+    {"duplicate number", duplicate, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 1},
+    {"larger heap_max_bytes", other_heap_max, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 0},
+    {"default heap_max_bytes", no_heap_max, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 0},
+    {"other heap_bytes", other_heap, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 0},
+};
+
+/* These leave the offender with nothing it could say to the others, who miss it. */
+static const wrong missed[] = {
+    {"smaller struct", small_struct, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"struct without size", no_struct_size, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"larger struct", large_struct, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"pe == pes", number_too_large, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"negative pe", number_negative, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"negative pes", pes_negative, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"no such bootstrap", no_such_bootstrap, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"no meeting point", no_meeting, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"empty name", empty_name, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"long name", long_name, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"heap_bytes above heap_max_bytes", heap_above_max, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+};
+
+static void try_wrong(const wrong *w, int offender, uint64_t deadline_ns)
+{
+    weft_threads *meeting = pes_meeting(PES);
+    weft_world_config configs[PES];
+    pes_outcome outcomes[PES];
+    ledger before = ledger_read();
+    for (int pe = 0; pe < PES; pe++) {
+        configs[pe] = pes_config(meeting, pe, PES);
+        configs[pe].deadline_ns = deadline_ns;
+    }
+    w->spoil(&configs[offender]);
+    __atomic_store_n(&files_made, 0, __ATOMIC_RELAXED);
+    pes_create(configs, PES, outcomes);
+    CHECK_SAY(__atomic_load_n(&files_made, __ATOMIC_RELAXED) == 0, "%s: memory was made", w->name);
+    for (int pe = 0; pe < PES; pe++) {
+        weft_status wanted = pe == offender ? w->on_offender : w->on_others;
+        int named = w->says_duplicate ? (offender + 1) % PES : offender;
+        CHECK_SAY(outcomes[pe].status == wanted, "%s of PE %d: PE %d got %s: %s", w->name, offender, pe,
+                  weft_status_name(outcomes[pe].status), outcomes[pe].text);
+        CHECK_SAY(w->on_offender != w->on_others || strcmp(outcomes[pe].text, outcomes[0].text) == 0,
+                  "%s: PE %d was told \"%s\", PE 0 \"%s\"", w->name, pe, outcomes[pe].text, outcomes[0].text);
+        CHECK_SAY((pe == offender && w->on_offender == WEFT_ERR_ARGUMENT) || text_names_pe(outcomes[pe].text, named),
+                  "%s: PE %d is not named to PE %d by \"%s\"", w->name, named, pe, outcomes[pe].text);
+        CHECK_SAY(outcomes[pe].status != WEFT_ERR_TIMEOUT || outcomes[pe].ns >= deadline_ns - SLACK_NS,
+                  "%s: a deadline of %llu ns met after %llu", w->name, (unsigned long long)deadline_ns,
+                  (unsigned long long)outcomes[pe].ns);
+    }
+    weft_threads_destroy(meeting);
+    ledger after = ledger_read();
+    CHECK(after.maps == before.maps && after.descriptors == before.descriptors);
+}
+
+static void test_all_are_told(void **state)
+{
+    (void)state;
+    ledger before = ledger_read();
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        for (int offender = 0; offender < PES; offender++) {
+            try_wrong(&told[i], offender, 30000 * MS);
+        }
+    }
+    ledger_assert_same(&before);
+}
+
+static void test_fewer_pes(void **state)
+{
+    (void)state;
+    const wrong fewer = {"fewer PEs", fewer_pes, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 0};
+    for (int offender = 0; offender < PES - 1; offender++) {
+        try_wrong(&fewer, offender, 30000 * MS);
+    }
+}
+
+/* Which of two names is the wrong one cannot be told before all have come: both are in the text. */
+static void test_other_name(void **state)
+{
+    (void)state;
+    for (int offender = 0; offender < PES; offender++) {
+        weft_threads *meeting = pes_meeting(PES);
+        weft_world_config configs[PES];
+        pes_outcome outcomes[PES];
+        for (int pe = 0; pe < PES; pe++) {
+            configs[pe] = pes_config(meeting, pe, PES);
+            configs[pe].name = pe == offender ? "odd one" : "right one";
+        }
+        files_made = 0;
+        pes_create(configs, PES, outcomes);
+        CHECK(files_made == 0);
+        for (int pe = 0; pe < PES; pe++) {
+            CHECK(outcomes[pe].status == WEFT_ERR_MISMATCH);
+            CHECK_SAY(strstr(outcomes[pe].text, "odd one") != NULL && strstr(outcomes[pe].text, "right one") != NULL,
+                      "PE %d was told \"%s\"", pe, outcomes[pe].text);
+            CHECK(strcmp(outcomes[pe].text, outcomes[0].text) == 0);
+        }
+        weft_threads_destroy(meeting);
+    }
+}
+
+static void test_offender_is_missed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof missed / sizeof *missed; i++) {
+        int offender = (int)(i % PES); /* each in turn, over the table: a deadline passes each time */
+        try_wrong(&missed[i], offender, SHORT_DEADLINE_NS);
+    }
+}
+
+static void test_missing_are_named(void **state)
+{
+    (void)state;
+    const unsigned sets[] = {0x01, 0x10, 0x0a, 0x1e}; /* of five PEs, who does not come */
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        weft_threads *meeting = pes_meeting(5);
+        weft_world_config configs[5];
+        pes_outcome outcomes[5];
+        int come = 0;
+        for (int pe = 0; pe < 5; pe++) {
+            if ((sets[i] >> pe & 1) == 0) {
+                configs[come] = pes_config(meeting, pe, 5);
+                configs[come++].deadline_ns = SHORT_DEADLINE_NS;
+            }
+        }
+        files_made = 0;
+        pes_create(configs, come, outcomes);
+        CHECK(files_made == 0);
+        for (int i_come = 0; i_come < come; i_come++) {
+            const pes_outcome *outcome = &outcomes[i_come];
+            CHECK(outcome->status == WEFT_ERR_TIMEOUT);
+            CHECK_SAY(outcome->ns >= SHORT_DEADLINE_NS - SLACK_NS && outcome->ns < SHORT_DEADLINE_NS + 2000 * MS,
+                      "a deadline of 400 ms met after %llu ns", (unsigned long long)outcome->ns);
+            for (int pe = 0; pe < 5; pe++) {
+                CHECK_SAY(text_names_pe(outcome->text, pe) == (int)(sets[i] >> pe & 1), "PE %d: \"%s\"", pe,
+                          outcome->text);
+            }
+        }
+        weft_threads_destroy(meeting);
+    }
+}
+
+/* ---- sizes that cannot be: the same on all PEs, so the same error on all ---- */
+
+static void expect_sizes(size_t heap_max_bytes, size_t heap_bytes, weft_status wanted, const char *what)
+{
+    weft_threads *meeting = pes_meeting(2);
+    weft_world_config configs[2];
+    pes_outcome outcomes[2];
+    for (int pe = 0; pe < 2; pe++) {
+        configs[pe] = pes_config(meeting, pe, 2);
+        configs[pe].heap_max_bytes = heap_max_bytes;
+        configs[pe].heap_bytes = heap_bytes;
+        configs[pe].deadline_ns = 2000 * MS;
+    }
+    pes_create(configs, 2, outcomes);
+    for (int pe = 0; pe < 2; pe++) {
+        CHECK_SAY(outcomes[pe].status == wanted, "%s: %s: %s", what, weft_status_name(outcomes[pe].status),
+                  outcomes[pe].text);
+        CHECK_OK(weft_world_destroy(outcomes[pe].world));
+    }
+    weft_threads_destroy(meeting);
+}
+
+static void test_impossible_sizes(void **state)
+{
+    (void)state;
+    ledger before = ledger_read();
+    for (size_t less = 0; less <= 1 << 22; less = less == 0 ? 1 : 2 * less) {
+        expect_sizes(SIZE_MAX - less, 0, WEFT_ERR_ARGUMENT, "a heap as large as all addresses");
+    }
+    expect_sizes(SIZE_MAX / 2, 0, WEFT_ERR_ARGUMENT, "half of all addresses");
+    expect_sizes((size_t)1 << 60, 0, WEFT_ERR_ARGUMENT, "more than a process has addresses");
+    expect_sizes(0, SIZE_MAX, WEFT_ERR_ARGUMENT, "a first heap as large as all addresses");
+    expect_sizes(0, (size_t)1 << 50, WEFT_ERR_ARGUMENT, "a first heap above the default largest");
+    size_t memory = (size_t)wefti_os_memory_bytes() / 4096 * 4096;
+    expect_sizes(4 * memory, 2 * memory, WEFT_ERR_MEMORY, "a first heap above the machine's memory");
+    ledger_assert_same(&before);
+}
+
+/* ---- the environment ---- */
+
+typedef struct env_case {
+    uint64_t reserved_bytes;
+    size_t fits_bytes;
+    size_t too_large_bytes;
+} env_case;
+
+static void check_env_heap(weft_world *world, void *context)
+{
+    const env_case *wanted = context;
+    weft_counters counters;
+    void *block;
+    CHECK_OK(weft_world_counters(world, &counters));
+    CHECK_SAY(counters.heap_bytes_reserved == wanted->reserved_bytes, "%llu bytes are reserved",
+              (unsigned long long)counters.heap_bytes_reserved);
+    CHECK_STATUS(weft_malloc(world, wanted->too_large_bytes, &block), WEFT_ERR_MEMORY);
+    CHECK_OK(weft_malloc(world, wanted->fits_bytes, &block));
+    CHECK_OK(weft_free(world, block));
+}
+
+static void create_by_env(int pes, weft_world **worlds, weft_status wanted, const char *named)
+{
+    weft_threads *meeting = pes_meeting(pes);
+    weft_world_config configs[PES_MAX];
+    pes_outcome outcomes[PES_MAX];
+    for (int pe = 0; pe < pes; pe++) {
+        weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+        configs[pe] = config;
+        configs[pe].bootstrap = WEFT_BOOTSTRAP_THREADS;
+        configs[pe].threads = meeting;
+        configs[pe].pe = pe;
+        configs[pe].pes = pes;
+    }
+    pes_create(configs, pes, outcomes);
+    for (int pe = 0; pe < pes; pe++) {
+        worlds[pe] = outcomes[pe].world;
+        CHECK_SAY(outcomes[pe].status == wanted, "%s: %s", weft_status_name(outcomes[pe].status), outcomes[pe].text);
+        CHECK_SAY(strstr(outcomes[pe].text, named) != NULL, "%s is not in \"%s\"", named, outcomes[pe].text);
+    }
+    weft_threads_destroy(meeting);
+}
+
+static void test_heap_by_environment(void **state)
+{
+    (void)state;
+    weft_world *worlds[3];
+    env_case wanted = {.reserved_bytes = 192 << 10, .fits_bytes = 3 << 20, .too_large_bytes = (3 << 20) + 1};
+    setenv("WEFT_HEAP", "192K", 1);
+    setenv("WEFT_HEAP_MAX", "3M", 1);
+    create_by_env(3, worlds, WEFT_OK, "");
+    pes_run_in(3, worlds, check_env_heap, &wanted);
+    pes_destroy_world(3, worlds);
+    setenv("WEFT_HEAP_MAX", "100K", 1);
+    create_by_env(3, worlds, WEFT_ERR_ARGUMENT, "WEFT_HEAP_MAX");
+    unsetenv("WEFT_HEAP");
+    setenv("WEFT_HEAP_MAX", "lots", 1);
+    create_by_env(3, worlds, WEFT_ERR_ARGUMENT, "WEFT_HEAP_MAX");
+    unsetenv("WEFT_HEAP_MAX");
+    setenv("WEFT_HEAP", "-1", 1);
+    create_by_env(3, worlds, WEFT_ERR_ARGUMENT, "WEFT_HEAP");
+    unsetenv("WEFT_HEAP");
+    setenv("WEFT_SPIN", "many", 1);
+    create_by_env(3, worlds, WEFT_ERR_ARGUMENT, "WEFT_SPIN");
+    unsetenv("WEFT_SPIN");
+}
+
+static void test_deadline_by_environment(void **state)
+{
+    (void)state;
+    weft_threads *meeting = pes_meeting(2);
+    weft_world_config config = pes_config(meeting, 1, 2);
+    pes_outcome outcome;
+    config.deadline_ns = 0;
+    setenv("WEFT_DEADLINE", "0.3", 1);
+    pes_create(&config, 1, &outcome);
+    CHECK(outcome.status == WEFT_ERR_TIMEOUT);
+    CHECK_SAY(outcome.ns >= 300 * MS && outcome.ns < 2000 * MS, "%llu ns", (unsigned long long)outcome.ns);
+    CHECK(text_names_pe(outcome.text, 0) && !text_names_pe(outcome.text, 1));
+    setenv("WEFT_DEADLINE", "soon", 1);
+    pes_create(&config, 1, &outcome);
+    CHECK(outcome.status == WEFT_ERR_ARGUMENT && strstr(outcome.text, "WEFT_DEADLINE") != NULL);
+    setenv("WEFT_DEADLINE", "0", 1);
+    pes_create(&config, 1, &outcome);
+    CHECK(outcome.status == WEFT_ERR_ARGUMENT);
+    unsetenv("WEFT_DEADLINE");
+    weft_threads_destroy(meeting);
+}
+
+/* ---- the embedder's own exchange ---- */
+
+/* An allgather among threads. */
+typedef struct gather {
+    pthread_barrier_t barrier;
+    unsigned char bytes[PES][8192];
+    int fail_at; /* this call fails, on all; 0: none */
+} gather;
+
+typedef struct gather_member {
+    gather *all;
+    int rank;
+    int calls;
+} gather_member;
+
+static int allgather(void *context, const void *mine, void *all, size_t bytes)
+{
+    gather_member *member = context;
+    member->calls++;
+    if (bytes > sizeof member->all->bytes[0] || member->calls == member->all->fail_at) {
+        return 5;
+    }
+    memcpy(member->all->bytes[member->rank], mine, bytes);
+    pthread_barrier_wait(&member->all->barrier);
+    for (int rank = 0; rank < PES; rank++) {
+        memcpy((unsigned char *)all + (size_t)rank * bytes, member->all->bytes[rank], bytes);
+    }
+    pthread_barrier_wait(&member->all->barrier);
+    return 0;
+}
+
+/* Create by callback; `spoil` (or NULL) spoils the config of PE `offender`. */
+static void create_by_callback(gather *all, void (*spoil)(weft_world_config *config), int offender,
+                               pes_outcome *outcomes)
+{
+    weft_world_config configs[PES];
+    gather_member members[PES];
+    weft_callback_ops ops[PES];
+    pthread_barrier_init(&all->barrier, NULL, PES);
+    for (int pe = 0; pe < PES; pe++) {
+        members[pe] = (gather_member){.all = all, .rank = pe};
+        ops[pe] = (weft_callback_ops){.size = sizeof ops[pe], .context = &members[pe], .allgather = allgather};
+        configs[pe] = pes_config(NULL, pe, PES);
+        configs[pe].bootstrap = WEFT_BOOTSTRAP_CALLBACK;
+        configs[pe].callback = &ops[pe];
+    }
+    if (spoil != NULL) {
+        spoil(&configs[offender]);
+    }
+    files_made = 0;
+    pes_create(configs, PES, outcomes);
+    pthread_barrier_destroy(&all->barrier);
+}
+
+static void other_name(weft_world_config *config)
+{
+    config->name = "odd one";
+}
+
+static void meet_in_barrier(weft_world *world, void *context)
+{
+    (void)context;
+    CHECK_OK(weft_barrier(world));
+}
+
+static void test_callback(void **state)
+{
+    (void)state;
+    void (*const spoils[])(weft_world_config *) = {more_pes, duplicate, other_name, other_heap_max, other_heap};
+    static gather all;
+    pes_outcome outcomes[PES];
+    weft_world *worlds[PES];
+    ledger before = ledger_read();
+    create_by_callback(&all, NULL, 0, outcomes);
+    for (int pe = 0; pe < PES; pe++) {
+        CHECK_SAY(outcomes[pe].status == WEFT_OK, "%s", outcomes[pe].text);
+        worlds[pe] = outcomes[pe].world;
+    }
+    pes_run_in(PES, worlds, meet_in_barrier, NULL);
+    pes_destroy_world(PES, worlds);
+    for (size_t i = 0; i < sizeof spoils / sizeof *spoils; i++) {
+        for (int offender = 0; offender < PES; offender++) {
+            create_by_callback(&all, spoils[i], offender, outcomes);
+            CHECK(files_made == 0);
+            for (int pe = 0; pe < PES; pe++) {
+                CHECK_SAY(outcomes[pe].status == WEFT_ERR_MISMATCH && text_names_pe(outcomes[pe].text, offender),
+                          "kind %zu, offender %d: PE %d got %s: %s", i, offender, pe,
+                          weft_status_name(outcomes[pe].status), outcomes[pe].text);
+                CHECK(strcmp(outcomes[pe].text, outcomes[0].text) == 0);
+            }
+        }
+    }
+    for (all.fail_at = 1; all.fail_at <= 4; all.fail_at++) {
+        create_by_callback(&all, NULL, 0, outcomes);
+        for (int pe = 0; pe < PES; pe++) {
+            CHECK_SAY(outcomes[pe].status == WEFT_ERR_PEER && strstr(outcomes[pe].text, "code 5") != NULL,
+                      "call %d fails: %s: %s", all.fail_at, weft_status_name(outcomes[pe].status), outcomes[pe].text);
+        }
+    }
+    all.fail_at = 0;
+    ledger_assert_same(&before);
+}
+
+static void test_callback_that_cannot_be(void **state)
+{
+    (void)state;
+    weft_world *world;
+    weft_world_config config = pes_config(NULL, 0, 1);
+    config.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
+    CHECK_STATUS(weft_world_create(&config, &world), WEFT_ERR_ARGUMENT);
+    weft_callback_ops ops = {.size = sizeof ops, .allgather = NULL};
+    config.callback = &ops;
+    CHECK_STATUS(weft_world_create(&config, &world), WEFT_ERR_ARGUMENT);
+    ops = (weft_callback_ops){.size = 0, .allgather = allgather};
+    CHECK_STATUS(weft_world_create(&config, &world), WEFT_ERR_ARGUMENT);
+    config.pes = 0;
+    CHECK_STATUS(weft_world_create(&config, &world), WEFT_ERR_ARGUMENT);
+}
+
+static void test_meeting_points_that_cannot_be(void **state)
+{
+    (void)state;
+    weft_threads *threads;
+    CHECK_STATUS(weft_threads_create(0, &threads), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_threads_create(-1, &threads), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_threads_create(1, NULL), WEFT_ERR_ARGUMENT);
+    weft_threads_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(test_all_are_told),
+        CHECKED_TEST(test_fewer_pes),
+        CHECKED_TEST(test_other_name),
+        CHECKED_TEST(test_offender_is_missed),
+        CHECKED_TEST(test_missing_are_named),
+        CHECKED_TEST(test_impossible_sizes),
+        CHECKED_TEST(test_heap_by_environment),
+        CHECKED_TEST(test_deadline_by_environment),
+        CHECKED_TEST(test_callback),
+        CHECKED_TEST(test_callback_that_cannot_be),
+        CHECKED_TEST(test_meeting_points_that_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, be_quiet, NULL);
+}
