@@ -52,7 +52,13 @@ wefti_os_thread_state *wefti_os_thread_local(void);
 
 /* ---- machine (os/posix/machine.c) ---- */
 
-unsigned wefti_os_cores(void); /* processors this process may run on, at least 1 */
+/* The processors this thread may run on. */
+typedef struct wefti_os_cores {
+    unsigned count; /* at least 1 */
+    uint64_t mark; /* equal for two threads of a node that may run on the same ones */
+} wefti_os_cores;
+wefti_os_cores wefti_os_cores_query(void);
+
 uint64_t wefti_os_memory_bytes(void); /* of the machine */
 /* What could be had now without ending another process; UINT64_MAX when that cannot be told. A hint: others take too. */
 uint64_t wefti_os_memory_available_bytes(void);

@@ -284,12 +284,25 @@ static weft_status list_node(wefti_creation *creation, weft_world *world)
     return WEFT_OK;
 }
 
-static void set_spins(const wefti_world_settings *settings, weft_world *world)
+/* Crowded: more PEs of the node have this PE's processors than there are of them. PEs bound to a processor each are not,
+ * though each sees one only. */
+static int is_crowded(const wefti_creation *creation, const weft_world *world)
+{
+    const wefti_hello *mine = &creation->all[world->view.pe];
+    unsigned rivals = 0;
+    for (int pe = creation->node_first; pe <= creation->node_last; pe++) {
+        const wefti_hello *other = &creation->all[pe];
+        rivals += same_node(mine, other) && other->cores.mark == mine->cores.mark;
+    }
+    return rivals > mine->cores.count;
+}
+
+static void set_spins(const wefti_creation *creation, weft_world *world)
 {
     const uint32_t spins_alone = 4000;
     const uint32_t spins_crowded = 8;
-    uint32_t by_load = (unsigned)world->team_node.pes <= wefti_os_cores() ? spins_alone : spins_crowded;
-    world->view.spins = settings->spins != 0 ? (uint32_t)settings->spins : by_load;
+    uint32_t by_load = is_crowded(creation, world) ? spins_crowded : spins_alone;
+    world->view.spins = creation->settings.spins != 0 ? (uint32_t)creation->settings.spins : by_load;
 }
 
 static weft_status set_teams(wefti_creation *creation, weft_world *world)
@@ -349,7 +362,7 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
         WEFT_TRY(wefti_verdict(&creation->bootstrap, steps[i].run(creation, world)));
         wefti_world_phase(world, steps[i].name);
     }
-    set_spins(&creation->settings, world);
+    set_spins(creation, world);
     WEFTI_COUNT_SET(world, heap_bytes_reserved, world->view.heap_bytes);
     world->magic = WEFTI_WORLD_MAGIC;
     return WEFT_OK;

@@ -35,6 +35,7 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     hello->heap_auto_bytes = half < HEAP_AUTO_BYTES_MAX ? half : HEAP_AUTO_BYTES_MAX;
     hello->heap_bytes = settings->heap_bytes;
     hello->window = (uint64_t)(uintptr_t)window;
+    hello->cores = wefti_os_cores_query();
     WEFT_TRY(wefti_os_identity_query(&hello->identity));
     return wefti_os_random(hello->proof, sizeof hello->proof);
 }

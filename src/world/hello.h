@@ -17,6 +17,7 @@ typedef struct wefti_hello {
     uint64_t heap_auto_bytes; /* what this node's memory suggests */
     uint64_t heap_bytes;
     wefti_os_identity identity;
+    wefti_os_cores cores; /* of the creating thread */
     unsigned char proof[16]; /* random: read back in mapped memory */
     uint64_t window; /* this PE's window object, for PEs of the same process */
 } wefti_hello;

@@ -20,31 +20,43 @@ static unsigned cores_online(void)
     return cores > 0 ? (unsigned)cores : 1;
 }
 
-/* The processors of a set of `bits` bits that holds this process's affinity; 0 when it does not fit or fails. */
-static unsigned cores_allowed(int bits)
+static uint64_t mark_of(const void *bytes, size_t count)
 {
-    cpu_set_t *set = CPU_ALLOC((size_t)bits);
-    if (set == NULL) {
-        return 0;
-    }
-    size_t bytes = CPU_ALLOC_SIZE((size_t)bits);
-    int cores = 0;
-    if (!wefti_fault("sched_getaffinity", EINVAL) && sched_getaffinity(0, bytes, set) == 0) {
-        cores = CPU_COUNT_S(bytes, set);
-    }
-    CPU_FREE(set);
-    return (unsigned)cores;
+    static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
+    unsigned char hash[WEFTI_HASH_BYTES];
+    uint64_t mark;
+    wefti_hash(no_secret, bytes, count, hash);
+    memcpy(&mark, hash, sizeof mark);
+    return mark;
 }
 
-unsigned wefti_os_cores(void)
+/* The affinity of this thread read into a set of `bits` bits; count 0 when it does not fit or fails. */
+static wefti_os_cores cores_allowed(int bits)
+{
+    wefti_os_cores cores = {0, 0};
+    cpu_set_t *set = CPU_ALLOC((size_t)bits);
+    if (set == NULL) {
+        return cores;
+    }
+    size_t bytes = CPU_ALLOC_SIZE((size_t)bits);
+    CPU_ZERO_S(bytes, set);
+    if (!wefti_fault("sched_getaffinity", EINVAL) && sched_getaffinity(0, bytes, set) == 0) {
+        cores.count = (unsigned)CPU_COUNT_S(bytes, set);
+        cores.mark = mark_of(set, bytes);
+    }
+    CPU_FREE(set);
+    return cores;
+}
+
+wefti_os_cores wefti_os_cores_query(void)
 {
     for (int bits = 1024; bits <= CORES_MAX; bits *= 8) {
-        unsigned cores = cores_allowed(bits);
-        if (cores > 0) {
+        wefti_os_cores cores = cores_allowed(bits);
+        if (cores.count > 0) {
             return cores;
         }
     }
-    return cores_online();
+    return (wefti_os_cores){cores_online(), 0};
 }
 
 uint64_t wefti_os_memory_bytes(void)

@@ -18,7 +18,7 @@
 static void test_figures(void **state)
 {
     (void)state;
-    assert_true(wefti_os_cores() >= 1);
+    assert_true(wefti_os_cores_query().count >= 1);
     assert_true(wefti_os_page_bytes() >= 4096);
     assert_int_equal(wefti_os_page_bytes() & (wefti_os_page_bytes() - 1), 0);
     assert_true(wefti_os_memory_bytes() > UINT64_C(1) << 26);
@@ -31,7 +31,9 @@ static void test_cores_follow_affinity(void **state)
     cpu_set_t before;
     cpu_set_t one;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
-    assert_int_equal(wefti_os_cores(), CPU_COUNT(&before));
+    wefti_os_cores all = wefti_os_cores_query();
+    assert_int_equal(all.count, CPU_COUNT(&before));
+    assert_true(wefti_os_cores_query().mark == all.mark);
     CPU_ZERO(&one);
     for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++) {
         if (CPU_ISSET(i, &before)) {
@@ -39,8 +41,10 @@ static void test_cores_follow_affinity(void **state)
         }
     }
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
-    assert_int_equal(wefti_os_cores(), 1);
+    assert_int_equal(wefti_os_cores_query().count, 1);
+    assert_true((wefti_os_cores_query().mark == all.mark) == (all.count == 1));
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    assert_true(wefti_os_cores_query().mark == all.mark);
 }
 
 static wefti_os_identity query(void)
@@ -110,7 +114,7 @@ static weft_status query_once(void *context)
 static weft_status read_figures(void *context)
 {
     (void)context;
-    return wefti_os_cores() >= 1 ? WEFT_OK : WEFT_ERR_SYSTEM;
+    return wefti_os_cores_query().count >= 1 ? WEFT_OK : WEFT_ERR_SYSTEM;
 }
 
 static void test_failing_calls(void **state)
