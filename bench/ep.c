@@ -2,8 +2,8 @@
  * places by all PEs at once. Run it as
  *     weftrun -n 2 --bind bench_ep [--tokens T] [--hidden H] [--topk K] [--experts E] [--expert-major 0|1]
  *                                  [--json FILE] [--blocks N]
- * Rows are bf16, choices uniform and seeded. A time is the slowest PE's, the median of the repetitions, after a barrier.
- * See bench/README.md. */
+ * Rows are bf16, choices uniform and seeded. A time is the slowest PE's, the median of the repetitions, after a
+ * barrier. See bench/README.md. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

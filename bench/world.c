@@ -1,6 +1,6 @@
 /* World: how long it takes to create and to destroy one, from the last PE's entry to the last PE's return, and what one
- * costs in memory. Run it as `weftrun -n N bench_world [--json FILE] [--blocks N]`. The first world of the process stays
- * and is what the PEs meet in to create the later ones. See bench/README.md. */
+ * costs in memory. Run it as `weftrun -n N bench_world [--json FILE] [--blocks N]`. The first world of the process
+ * stays and is what the PEs meet in to create the later ones. See bench/README.md. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

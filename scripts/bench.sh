@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measure weft on this machine beside Open MPI's OpenSHMEM, memcpy and the bare hardware, in alternate rounds of one run;
-# write bench/records/<date>-<machine>-host.jsonl and print the table. See bench/README.md.
+# Measure weft on this machine beside Open MPI's OpenSHMEM, memcpy and the bare hardware, in alternate rounds of one
+# run; write bench/records/<date>-<machine>-host.jsonl and print the table. See bench/README.md.
 # Usage: bench.sh [--machine NAME] [--rounds N] [--output FILE]
 #   NAME also from WEFT_BENCH_MACHINE; without either it is made of what lscpu says
 set -eu

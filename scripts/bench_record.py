@@ -16,8 +16,8 @@ MEASURED = {"value", "stat", "n", "low", "high", "rounds", "machine", "commit", 
 HARDWARE = ("hardware", "memcpy", "floor")
 PEERS = ("ompi",)
 
-# The bars: name, condition on the figure, the most, and of what. "ompi", "memcpy" and "hardware" are times of that impl in
-# the same run; a unit is a plain limit.
+# The bars: name, condition on the figure, the most, and of what. "ompi", "memcpy" and "hardware" are times of that impl
+# in the same run; a unit is a plain limit.
 BARS = (
     [(name, {"bytes": 8, "pes": 2}, 0.5, "ompi") for name in ("put_issue", "p_issue", "get", "g", "fetch_add")]
     + [("barrier", {"pes": 2}, 0.7, "ompi"), ("pingpong", {"pes": 2}, 1.15, "hardware")]

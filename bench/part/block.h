@@ -9,8 +9,8 @@
 
 #define BENCH_BLOCK_NS 1000000u
 
-/* Do the operation `count` times. Returns 0, or anything else when one failed. The loop is the callee's own, so that the
- * operation is inlined into it. */
+/* Do the operation `count` times. Returns 0, or anything else when one failed. The loop is the callee's own, so that
+ * the operation is inlined into it. */
 typedef int (*bench_body)(void *context, uint64_t count);
 
 /* How many repetitions last BENCH_BLOCK_NS; also warms up. 0 when the operation failed. */

@@ -1,5 +1,5 @@
-/* suite/words.h: access to single words of PE 1 by PE 0, while PE 1 waits in a barrier. The target walks over four cache
- * lines, so that neither one word's store buffer entry nor a cache miss is what is measured. */
+/* suite/words.h: access to single words of PE 1 by PE 0, while PE 1 waits in a barrier. The target walks over four
+ * cache lines, so that neither one word's store buffer entry nor a cache miss is what is measured. */
 #ifndef SUITE_WORDS_H
 #define SUITE_WORDS_H
 

@@ -1,9 +1,10 @@
 /* Bulk copies into and out of symmetric memory, for mem.h.
  *
- * A copy loop of our own, because glibc's memcpy takes `rep movsb` from 2 KiB on, which falls to a fifteenth of its rate
- * when dst lies up to 63 bytes above src modulo 4096. bench/copy.c compares the two. Up to 128 bytes: loads that may
- * overlap, then stores that may overlap, without a loop. Beyond: 32-byte vectors, the stores aligned, past the caches from
- * STREAM_BYTES on. Processors without AVX2 and builds with a sanitizer, which wants to see the access, take memcpy. */
+ * A copy loop of our own, because glibc's memcpy takes `rep movsb` from 2 KiB on, which falls to a fifteenth of its
+ * rate when dst lies up to 63 bytes above src modulo 4096. bench/copy.c compares the two. Up to 128 bytes: loads that
+ * may overlap, then stores that may overlap, without a loop. Beyond: 32-byte vectors, the stores aligned, past the
+ * caches from STREAM_BYTES on. Processors without AVX2 and builds with a sanitizer, which wants to see the access, take
+ * memcpy. */
 #include "weft/protocol/mem.h"
 
 #ifndef WEFT_SIM
@@ -154,8 +155,8 @@ AVX2 static inline void stream_aligned(unsigned char *to, const unsigned char *f
     _mm256_stream_si256((__m256i *)(void *)(to + 96), d);
 }
 
-/* The first line goes unaligned, then 128 bytes a turn from the line boundary inside it, then the last 128 unaligned. All
- * that the ends store is loaded first, so that dst == src is no special case. */
+/* The first line goes unaligned, then 128 bytes a turn from the line boundary inside it, then the last 128 unaligned.
+ * All that the ends store is loaded first, so that dst == src is no special case. */
 AVX2 static void copy_long(unsigned char *dst, const unsigned char *src, size_t bytes)
 {
     const unsigned char *src_last = src + bytes - 128;

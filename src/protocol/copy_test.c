@@ -1,6 +1,6 @@
 /* Goal: wefti_copy_bulk copies every byte asked for and touches no other, at every size and alignment.
- * Method: sources and destinations at all places inside a cache line, sizes around every boundary of the code and some of
- * several MiB, filled with seeded bytes; guard bytes on both sides of the destination must keep their value, and the
+ * Method: sources and destinations at all places inside a cache line, sizes around every boundary of the code and some
+ * of several MiB, filled with seeded bytes; guard bytes on both sides of the destination must keep their value, and the
  * source must stay as it was. */
 #include <setjmp.h>
 #include <stdarg.h>
