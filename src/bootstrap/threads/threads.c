@@ -221,7 +221,7 @@ static weft_status check_comer(weft_threads *threads, const weft_world_config *c
         status = wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d does not fit its meeting point of %d threads",
                              name, config->pe, threads->pes);
     } else if (threads->places[config->pe] == PE_HERE) {
-        status = wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": two PEs have the number %d; number them apart", name,
+        status = wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d came twice; give each PE a number of its own", name,
                              config->pe);
     } else if (threads->arrived > 0 && strcmp(threads->name, name) != 0) {
         status = wefti_error(WEFT_ERR_MISMATCH, "PE %d creates the world \"%s\" where others create \"%s\"", config->pe,

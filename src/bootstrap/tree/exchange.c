@@ -188,7 +188,8 @@ static weft_status step(exchange *now)
 
 static weft_status send(exchange *now, wefti_link *link, wefti_frame_type type, const void *body, size_t bytes)
 {
-    return wefti_link_send(link, type, now->tree->sequence, body, bytes) ? WEFT_OK : wefti_tree_lost(now->tree, link);
+    return wefti_link_send(link, type, now->tree->sequence, body, bytes) ? WEFT_OK
+                                                                         : wefti_tree_lost_on_sending(now->tree, link);
 }
 
 static weft_status gather(exchange *now)
@@ -235,7 +236,7 @@ static weft_status flush_children(exchange *now)
             (void)wefti_polls_watch(&tree->polls, link->descriptor, POLLOUT);
             WEFT_TRY(wefti_polls_wait(&tree->polls, limit_ns(now)));
             if (!wefti_link_flush(link)) {
-                return wefti_tree_lost(tree, link);
+                return wefti_tree_lost_on_sending(tree, link);
             }
         }
     }

@@ -69,7 +69,7 @@ static int find_offence(const wefti_tree *tree, const census *who, const wefti_t
                         own->pes);
     }
     if (said->pe == 0 || who->places[said->pe] != 0) {
-        return snprintf(text, bytes, "world \"%s\": two PEs have the number %d; number them apart", own->name,
+        return snprintf(text, bytes, "world \"%s\": PE %d came twice; give each PE a number of its own", own->name,
                         said->pe);
     }
     return 0;
@@ -178,7 +178,8 @@ static weft_status welcome(wefti_tree *tree, const census *who, int pe)
     if (parent != 0) {
         body.parent = who->contacts[parent];
     }
-    return wefti_link_send(link, WEFTI_FRAME_WELCOME, 0, &body, sizeof body) ? WEFT_OK : wefti_tree_lost(tree, link);
+    return wefti_link_send(link, WEFTI_FRAME_WELCOME, 0, &body, sizeof body) ? WEFT_OK
+                                                                             : wefti_tree_lost_on_sending(tree, link);
 }
 
 /* PEs that have children first: others wait for them. */

@@ -83,6 +83,15 @@ weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event
     return WEFT_OK;
 }
 
+weft_status wefti_tree_lost_on_sending(wefti_tree *tree, wefti_link *link)
+{
+    wefti_link_event event;
+    do {
+        WEFT_TRY(wefti_tree_hear(tree, link, &event));
+    } while (event == WEFTI_LINK_FRAME);
+    return wefti_tree_lost(tree, link);
+}
+
 /* ---- telling others ---- */
 
 static void tell(wefti_tree *tree, wefti_link *link, const wefti_tree_failure *failure)

@@ -75,6 +75,8 @@ weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event
 weft_status wefti_tree_take_over(wefti_tree *tree, const wefti_link *link);
 /* Decide that the PE at the other end is gone. */
 weft_status wefti_tree_lost(wefti_tree *tree, const wefti_link *link);
+/* A link takes nothing any more: decide what its other end said last, if that was an error, else that it is gone. */
+weft_status wefti_tree_lost_on_sending(wefti_tree *tree, wefti_link *link);
 /* Decide that the marked PEs did not come. */
 weft_status wefti_tree_missing(wefti_tree *tree, const unsigned char *missing, const char *where);
 weft_status wefti_tree_missing_one(wefti_tree *tree, int pe, const char *where);
