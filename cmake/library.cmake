@@ -2,7 +2,7 @@
 file(GLOB_RECURSE weft_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER weft_sources EXCLUDE REGEX "_test\\.c$")
 list(FILTER weft_sources EXCLUDE REGEX "/conformance\\.c$")
-list(FILTER weft_sources EXCLUDE REGEX "/src/(tools|cuda)/")
+list(FILTER weft_sources EXCLUDE REGEX "/src/(tools|cuda|sim|transport/sim)/")
 
 add_library(weft_objects OBJECT ${weft_sources})
 target_link_libraries(weft_objects PRIVATE weft_flags Threads::Threads)

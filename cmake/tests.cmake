@@ -70,6 +70,7 @@ endfunction()
 
 function(weft_add_cmocka_tests label)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})
+    list(FILTER sources EXCLUDE REGEX "/sim/")
     foreach(source IN LISTS sources)
         weft_read_numbers(${source} LEVELS levels)
         if(NOT levels)

@@ -17,6 +17,7 @@ typedef struct wefti_transport wefti_transport;
 
 /* What a transport learns about its world when it is opened; it lives as long as the transport. */
 typedef struct wefti_transport_setup {
+    uint64_t world; /* equal on all PEs of this world, and on those of no other */
     int pe;
     int pes;
     unsigned char *slot; /* this PE's slot of the window, which its heap is part of */
@@ -55,8 +56,11 @@ struct wefti_transport {
     void *state; /* the backend's; NULL when closed */
 };
 
-/* `self`: this PE. `map`: PEs of the link domain, by load and store. */
+/* `self`: this PE. `map`: PEs of the link domain, by load and store. `sim`: all PEs of a simulation, by messages. */
 extern const wefti_transport_ops wefti_transport_self;
 extern const wefti_transport_ops wefti_transport_map;
+#ifdef WEFT_SIM
+extern const wefti_transport_ops wefti_transport_sim;
+#endif
 
 #endif

@@ -131,6 +131,7 @@ static weft_status meet(wefti_creation *creation, weft_world *world)
     wefti_hello mine;
     WEFT_TRY(wefti_hello_init(&mine, &creation->settings, bootstrap, creation->own_window));
     WEFT_TRY(bootstrap->ops->allgather(bootstrap, &mine, creation->all, sizeof mine));
+    world->key = wefti_hello_key(&creation->all[0]);
     find_neighbours(creation, world);
     /* From here on the PEs of a process count on each other to leave the window of the lowest. */
     world->window = (wefti_window *)(uintptr_t)creation->all[creation->process_first].window;

@@ -50,6 +50,15 @@ void wefti_hello_token(const wefti_hello *hello, unsigned char token[16])
     wefti_hash(hello->proof, "token", 5, token);
 }
 
+uint64_t wefti_hello_key(const wefti_hello *first)
+{
+    unsigned char hash[WEFTI_HASH_BYTES];
+    uint64_t key;
+    wefti_hash(first->proof, "world", 5, hash);
+    memcpy(&key, hash, sizeof key);
+    return key;
+}
+
 /* The fields that must be equal, in the order in which a difference is reported. */
 static const struct {
     const char *name;

@@ -27,6 +27,9 @@ typedef struct wefti_hello {
 void wefti_hello_port(const wefti_hello *hello, unsigned char port[16]);
 void wefti_hello_token(const wefti_hello *hello, unsigned char token[16]);
 
+/* A number that is this world's alone, from what its PE 0 said. */
+uint64_t wefti_hello_key(const wefti_hello *first);
+
 /* Fill in what this PE says. */
 weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *settings, const wefti_bootstrap *bootstrap,
                              const wefti_window *window);

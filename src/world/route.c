@@ -12,6 +12,7 @@ static weft_status open_one(weft_world *world, const wefti_transport_ops *ops)
     memset(transport, 0, sizeof *transport);
     transport->ops = ops;
     const wefti_transport_setup setup = {
+        .world = world->key,
         .pe = (int)world->view.pe,
         .pes = (int)world->view.pes,
         .slot = (unsigned char *)world->control,
@@ -26,6 +27,9 @@ weft_status wefti_world_transports_open(weft_world *world)
 {
     WEFT_TRY(open_one(world, &wefti_transport_self));
     WEFT_TRY(open_one(world, &wefti_transport_map));
+#ifdef WEFT_SIM
+    WEFT_TRY(open_one(world, &wefti_transport_sim));
+#endif
     for (int pe = 0; pe < (int)world->view.pes; pe++) {
         if (wefti_world_transport(world, pe) == NULL) {
             return wefti_error(WEFT_ERR_UNREACHABLE,

@@ -20,6 +20,7 @@ struct weft_world {
     uint64_t magic; /* WEFTI_WORLD_MAGIC while alive */
 
     char name[WEFTI_WORLD_NAME_BYTES];
+    uint64_t key; /* tells this world from all others */
     uint64_t deadline_ns;
     uint64_t warn_ns;
 

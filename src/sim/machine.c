@@ -1,0 +1,85 @@
+/* sim/machine.c: the machine that PEs see, for os/os.h: every link domain is a node, with processes of a chosen size. */
+#include <string.h>
+
+#include "sim/sim.h"
+
+#define MEMORY_BYTES ((uint64_t)16 << 30)
+
+static wefti_sim *running_sim(void)
+{
+    wefti_sim *sim = wefti_sim_current;
+    return sim != NULL && sim->running != NULL ? sim : NULL;
+}
+
+wefti_os_cores wefti_os_cores_query(void)
+{
+    return (wefti_os_cores){.count = 1, .mark = 0};
+}
+
+uint64_t wefti_os_memory_bytes(void)
+{
+    return MEMORY_BYTES;
+}
+
+uint64_t wefti_os_memory_available_bytes(void)
+{
+    return MEMORY_BYTES;
+}
+
+size_t wefti_os_page_bytes(void)
+{
+    return 4096;
+}
+
+/* The link domain of a PE. */
+static int domain_of(const wefti_sim *sim, int pe)
+{
+    const weft_sim_config *config = &sim->config;
+    if (config->domain_of != NULL) {
+        return config->domain_of[pe];
+    }
+    if (config->domain_pes <= 0) {
+        return 0;
+    }
+    int domains = (sim->pes + config->domain_pes - 1) / config->domain_pes;
+    return config->round_robin ? pe % domains : pe / config->domain_pes;
+}
+
+/* A PE's place among those of its domain: by number while they are consecutive, which is all that processes need. */
+static int process_of(const wefti_sim *sim, int pe)
+{
+    return sim->config.process_pes > 0 ? pe / sim->config.process_pes : 0;
+}
+
+int wefti_os_process_number(void)
+{
+    wefti_sim *sim = running_sim();
+    return sim == NULL ? 0 : 1 + process_of(sim, sim->running->pe);
+}
+
+weft_status wefti_os_identity_query(wefti_os_identity *out)
+{
+    wefti_sim *sim = running_sim();
+    int domain = sim == NULL ? 0 : domain_of(sim, sim->running->pe);
+    int process = sim == NULL ? 0 : process_of(sim, sim->running->pe);
+    memset(out, 0, sizeof *out);
+    memcpy(out->node, &domain, sizeof domain);
+    memcpy(out->process, &domain, sizeof domain);
+    memcpy(out->process + 8, &process, sizeof process);
+    return WEFT_OK;
+}
+
+weft_status wefti_os_random(void *bytes, size_t count)
+{
+    wefti_sim *sim = running_sim();
+    wefti_random outside = {.state = 1};
+    unsigned char *to = bytes;
+    while (count > 0) {
+        uint64_t number = wefti_random_next(sim == NULL ? &outside : &sim->random);
+        size_t piece = count < sizeof number ? count : sizeof number;
+        memcpy(to, &number, piece);
+        to += piece;
+        count -= piece;
+    }
+    return WEFT_OK;
+}
