@@ -456,6 +456,9 @@ static int create_group(ep_session *session, session_group *group)
     if (!CHECK_OK(weft_ep_create(session->team, &config, &group->ep))) {
         return 0;
     }
+    if (session->plan->prepare != NULL) {
+        session->plan->prepare(group->ep);
+    }
     for (int r = 0; r < session->plan->routes; r++) {
         if (!create_route(session, group, &group->routes[r])) {
             return 0;

@@ -13,6 +13,7 @@ typedef struct ep_session_plan {
     int calls; /* collective calls in all */
     unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
     unsigned updates; /* of 100 calls, so many are updates, also of routes that have a routing */
+    void (*prepare)(weft_ep *ep); /* called on each new group, unless NULL */
 } ep_session_plan;
 
 /* Collective over the world. What is wrong counts as a failed check (part/check.h). */

@@ -1,0 +1,73 @@
+/* Goal: the areas of a group's memory do not overlap, for any limits, and words have the alignment they need.
+ *
+ * Method: lay out random limits and walk over the areas in their order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "part/check.h"
+#include "weft/protocol/ep_layout.h"
+
+static void assert_area(size_t *end, size_t at, size_t bytes)
+{
+    assert_true(at >= *end);
+    assert_int_equal(at % WEFTI_EP_LINE_BYTES, 0);
+    *end = at + bytes;
+}
+
+static void assert_layout(const wefti_ep_limits *limits)
+{
+    wefti_ep_layout layout = wefti_ep_layout_of(limits);
+    int last = (int)limits->ranks - 1;
+    size_t end = 0;
+    assert_area(&end, layout.epoch, 8);
+    assert_area(&end, layout.calls, 64 * limits->ranks);
+    assert_true(wefti_ep_call_at(&layout, last) + 64 <= end);
+    assert_area(&end, layout.replies, 64 * limits->ranks);
+    assert_true(wefti_ep_reply_at(&layout, last) + 64 <= end);
+    assert_area(&end, layout.dones, 8 * limits->ranks);
+    assert_true(wefti_ep_done_at(&layout, last) + 8 <= end);
+    assert_true(end <= layout.words_bytes);
+    assert_true(layout.counts >= layout.words_bytes);
+    assert_area(&end, layout.counts, limits->ranks * layout.counts_pitch);
+    assert_true(layout.counts_pitch >= 4 * (1 + limits->local_experts_max));
+    assert_area(&end, layout.bases, 4 * (limits->ranks + limits->experts));
+    assert_area(&end, layout.records, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
+    assert_area(&end, layout.rows, limits->received_max * limits->row_bytes_max);
+    assert_true(end <= layout.bytes);
+}
+
+static void random_limits(void **state)
+{
+    (void)state;
+    uint64_t random = test_seed();
+    for (int i = 0; i < 10000; i++) {
+        wefti_ep_limits limits;
+        limits.ranks = 1 + random_below(&random, 5000);
+        limits.experts = 1 + random_below(&random, 5000);
+        limits.local_experts_max = 1 + random_below(&random, (unsigned)limits.experts);
+        limits.received_max = random_below(&random, 100000);
+        limits.topk_max = 1 + random_below(&random, 64);
+        limits.row_bytes_max = 16 * (1 + (size_t)random_below(&random, 2000));
+        assert_layout(&limits);
+    }
+}
+
+/* O(R + E) words a rank when experts are spread evenly, whatever R. */
+static void grows_linearly(void **state)
+{
+    (void)state;
+    for (size_t ranks = 16; ranks <= 65536; ranks *= 16) {
+        wefti_ep_limits limits = {ranks, 2 * ranks, 2, 0, 8, 16384};
+        assert_true(wefti_ep_layout_of(&limits).bytes <= 512 + ranks * (64 + 64 + 8 + 16 + 12 + 4));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_limits), cmocka_unit_test(grows_linearly)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

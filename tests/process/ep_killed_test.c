@@ -1,0 +1,182 @@
+/* Goal: a rank that is killed in an update, a dispatch or a combine is named on every other rank within the deadline and
+ * a second; the group is dead from then on and can be destroyed.
+ *
+ * Method: this program starts itself as the PEs of a job (weftrun --keep-going). One PE kills itself after a random time,
+ * wherever it is then; the others call until a call fails, and say "survived" when all is as it should be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "part/check.h"
+#include "weft.h"
+#include "weft_ep.h"
+
+#define PES 4
+#define RUNS 3
+#define DEADLINE_NS UINT64_C(2000000000)
+#define LATE_NS UINT64_C(1000000000)
+#define TOKENS 64
+#define TOPK 3
+#define HIDDEN 256
+#define EXPERTS 16
+
+/* ---- a PE ---- */
+
+typedef struct layer {
+    weft_world *world;
+    weft_ep *ep;
+    weft_ep_route *route;
+    int32_t ids[TOKENS * TOPK];
+    _Alignas(64) float in[TOKENS * HIDDEN];
+    _Alignas(64) float received[PES * TOKENS * HIDDEN];
+} layer;
+
+static layer here;
+
+static void *kill_later(void *argument)
+{
+    uint64_t random = wefti_os_now_ns();
+    (void)argument;
+    wefti_os_sleep_ns(UINT64_C(1000000) + random_below(&random, 100000000));
+    (void)raise(SIGKILL);
+    return NULL;
+}
+
+static int make_layer(void)
+{
+    weft_world_config world_config = WEFT_WORLD_CONFIG_INIT;
+    world_config.deadline_ns = DEADLINE_NS;
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = EXPERTS;
+    config.tokens_max = TOKENS;
+    config.topk_max = TOPK;
+    config.row_bytes_max = sizeof(float) * HIDDEN;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    plan.topk = TOPK;
+    for (int i = 0; i < TOKENS * TOPK; i++) {
+        here.ids[i] = (i * 7 + i / 5) % EXPERTS;
+    }
+    return CHECK_OK(weft_world_create(&world_config, &here.world)) &&
+           CHECK_OK(weft_ep_create(weft_team_world(here.world), &config, &here.ep)) &&
+           CHECK_OK(weft_ep_route_create(here.ep, &plan, NULL, &here.route));
+}
+
+static weft_ep_rows rows_at(float *data)
+{
+    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+    rows.data = data;
+    rows.dtype = WEFT_EP_F32;
+    rows.hidden = HIDDEN;
+    return rows;
+}
+
+static weft_status step(int number)
+{
+    weft_ep_rows in = rows_at(here.in);
+    weft_ep_received received = WEFT_EP_RECEIVED_INIT;
+    received.rows = rows_at(here.received);
+    received.rows_capacity = (size_t)PES * TOKENS;
+    if (number % 3 == 0) {
+        weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+        choices.tokens = TOKENS;
+        choices.ids = here.ids;
+        WEFT_TRY(weft_ep_route_update(here.route, &choices, NULL));
+    }
+    WEFT_TRY(weft_ep_dispatch(here.route, &in, &received, NULL));
+    return weft_ep_combine(here.route, &received.rows, &in, 0, NULL);
+}
+
+/* Call until it fails. */
+static void survive(int victim)
+{
+    weft_status status = WEFT_OK;
+    uint64_t start_ns = 0;
+    for (int i = 0; status == WEFT_OK; i++) {
+        start_ns = wefti_os_now_ns();
+        status = step(i);
+    }
+    uint64_t took_ns = wefti_os_now_ns() - start_ns;
+    CHECK_STATUS(status, WEFT_ERR_TIMEOUT);
+    CHECK_NAMES(victim);
+    CHECK_SAY(took_ns < DEADLINE_NS + LATE_NS, "it took %.3f s", (double)took_ns * 1e-9);
+    start_ns = wefti_os_now_ns();
+    CHECK_STATUS(step(0), WEFT_ERR_TIMEOUT);
+    CHECK_OK(weft_ep_route_destroy(here.route));
+    CHECK_OK(weft_ep_destroy(here.ep));
+    CHECK_OK(weft_world_destroy(here.world));
+    took_ns = wefti_os_now_ns() - start_ns;
+    CHECK_SAY(took_ns < LATE_NS, "the end took %.3f s", (double)took_ns * 1e-9);
+}
+
+static int be_pe(int victim)
+{
+    pthread_t killer;
+    if (!make_layer()) {
+        return 1;
+    }
+    int pe = weft_world_pe(here.world);
+    check_as_pe(pe);
+    if (pe == victim && pthread_create(&killer, NULL, kill_later, NULL) != 0) {
+        return 1;
+    }
+    survive(victim);
+    if (check_failures() == 0) {
+        printf("survived\n");
+    }
+    return check_failures() != 0;
+}
+
+/* ---- the job ---- */
+
+/* Run the job with this victim and count the PEs that say that they survived. */
+static int run_job(int victim)
+{
+    char command[4200];
+    char self[2048];
+    char line[1024];
+    int survivors = 0;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    assert_true(length > 0);
+    self[length] = '\0';
+    snprintf(command, sizeof command, "WEFT_LOG=none '%s/weftrun' --keep-going --timeout 60 -n %d '%s' %d",
+             WEFT_BUILD_DIR, PES, self, victim);
+    FILE *job = popen(command, "r");
+    assert_non_null(job);
+    while (fgets(line, sizeof line, job) != NULL) {
+        survivors += strstr(line, "survived") != NULL;
+    }
+    int status = pclose(job);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL);
+    return survivors;
+}
+
+static void killed_anywhere(void **state)
+{
+    (void)state;
+    if (access(WEFT_BUILD_DIR "/weftrun", X_OK) != 0) {
+        skip();
+    }
+    for (int i = 0; i < RUNS; i++) {
+        assert_int_equal(run_job(i % PES), PES - 1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(killed_anywhere)};
+    if (argc == 2) {
+        return be_pe(atoi(argv[1]));
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

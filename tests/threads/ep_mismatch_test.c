@@ -1,0 +1,224 @@
+/* Goal: ranks that disagree on a config, a plan or a call learn it on all ranks, by name, and go on.
+ *
+ * Method: three PEs as threads; rank 1 differs in one thing; then the same calls without the difference succeed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "part/check.h"
+#include "part/pes.h"
+#include "weft_ep.h"
+
+#define PES 3
+#define ODD 1 /* the rank that differs */
+#define TOKENS 3
+#define HIDDEN 16
+
+static weft_ep_config good_config(void)
+{
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = 4;
+    config.tokens_max = TOKENS;
+    config.topk_max = 2;
+    config.row_bytes_max = HIDDEN * 4;
+    return config;
+}
+
+static int names(const char *word)
+{
+    return CHECK_SAY(strstr(weft_last_error(), word) != NULL, "\"%s\" does not name %s", weft_last_error(), word);
+}
+
+/* ---- creation ---- */
+
+#define MISMATCH_CONFIG(field, wrong, status)                                                                          \
+    do {                                                                                                               \
+        weft_ep_config config = good_config();                                                                         \
+        weft_ep *ep = NULL;                                                                                            \
+        if (weft_world_pe(world) == ODD) {                                                                             \
+            config.field = wrong;                                                                                      \
+        }                                                                                                              \
+        CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), status);                                    \
+        CHECK(ep == NULL);                                                                                             \
+        names((status) == WEFT_ERR_MISMATCH || weft_world_pe(world) == ODD ? #field : "rank 1");                       \
+    } while (0)
+
+static void create_with_differences(weft_world *world, void *context)
+{
+    static const int table[] = {1, 1, 2};
+    static const int short_table[] = {1, 1, 1};
+    (void)context;
+    MISMATCH_CONFIG(experts, 5, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(tokens_max, 4, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(topk_max, 3, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(row_bytes_max, 16, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(rows_max, 9, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(experts_of_rank, table, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(experts_of_rank, short_table, WEFT_ERR_ARGUMENT);
+    MISMATCH_CONFIG(experts, 0, WEFT_ERR_ARGUMENT);
+}
+
+static void configs(void **state)
+{
+    (void)state;
+    pes_run(PES, create_with_differences, NULL);
+}
+
+/* A table that says what the rule says is no difference. */
+static void create_with_even_table(weft_world *world, void *context)
+{
+    static const int even[] = {2, 1, 1};
+    weft_ep_config config = good_config();
+    weft_ep *ep;
+    (void)context;
+    config.experts_of_rank = weft_world_pe(world) == ODD ? even : NULL;
+    if (CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep))) {
+        CHECK_OK(weft_ep_destroy(ep));
+    }
+}
+
+static void even_table(void **state)
+{
+    (void)state;
+    pes_run(PES, create_with_even_table, NULL);
+}
+
+/* ---- calls ---- */
+
+typedef struct ep_rig {
+    int odd; /* this rank is to differ */
+    weft_ep *ep;
+    weft_ep_route *plain; /* topk 2, rank-major */
+    weft_ep_route *other; /* topk 1, expert-major */
+    float *in;
+    float *received;
+} ep_rig;
+
+static weft_status route(weft_ep_route *which)
+{
+    static const int32_t ids[TOKENS * 2] = {0, 1, 2, 3, 3, 0};
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    choices.tokens = TOKENS;
+    choices.ids = ids;
+    return weft_ep_route_update(which, &choices, NULL);
+}
+
+static weft_ep_rows rows_of(float *data, weft_ep_dtype dtype, int hidden)
+{
+    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+    rows.data = data;
+    rows.dtype = dtype;
+    rows.hidden = hidden;
+    return rows;
+}
+
+static weft_status dispatch(ep_rig *rig, weft_ep_route *which, weft_ep_dtype dtype, int hidden)
+{
+    weft_ep_rows in = rows_of(rig->in, dtype, hidden);
+    weft_ep_received out = WEFT_EP_RECEIVED_INIT;
+    out.rows = rows_of(rig->received, dtype, hidden);
+    out.rows_capacity = (size_t)PES * TOKENS * 2;
+    return weft_ep_dispatch(which, &in, &out, NULL);
+}
+
+static weft_status combine(ep_rig *rig, unsigned flags)
+{
+    weft_ep_rows in = rows_of(rig->received, WEFT_EP_F32, HIDDEN);
+    weft_ep_rows out = rows_of(rig->in, WEFT_EP_F32, HIDDEN);
+    return weft_ep_combine(rig->plain, &in, &out, flags, NULL);
+}
+
+#define MISMATCH(call)                                                                                                 \
+    do {                                                                                                               \
+        CHECK_STATUS(call, WEFT_ERR_MISMATCH);                                                                         \
+        names(rig->odd ? "rank 0" : "rank 1");                                                                         \
+        CHECK_OK(route(rig->plain));                                                                                   \
+        CHECK_OK(route(rig->other));                                                                                   \
+        CHECK_OK(dispatch(rig, rig->plain, WEFT_EP_F32, HIDDEN));                                                      \
+        CHECK_OK(combine(rig, WEFT_EP_WEIGHTED));                                                                      \
+    } while (0)
+
+static void call_with_differences(ep_rig *rig)
+{
+    int odd = rig->odd;
+    CHECK_OK(route(rig->plain));
+    CHECK_OK(route(rig->other));
+    MISMATCH(route(odd ? rig->other : rig->plain));
+    MISMATCH(dispatch(rig, rig->plain, WEFT_EP_F32, odd ? HIDDEN / 2 : HIDDEN));
+    MISMATCH(dispatch(rig, rig->plain, odd ? WEFT_EP_BF16 : WEFT_EP_F32, HIDDEN));
+    MISMATCH(dispatch(rig, odd ? rig->other : rig->plain, WEFT_EP_F32, HIDDEN));
+    MISMATCH(combine(rig, odd ? 0 : WEFT_EP_WEIGHTED));
+    MISMATCH(odd ? combine(rig, 0) : dispatch(rig, rig->plain, WEFT_EP_F32, HIDDEN));
+    MISMATCH(odd ? route(rig->plain) : dispatch(rig, rig->plain, WEFT_EP_F32, HIDDEN));
+    MISMATCH(odd ? combine(rig, 0) : route(rig->plain));
+}
+
+/* An update that did not match leaves no routing. */
+static void update_leaves_nothing(ep_rig *rig)
+{
+    CHECK_STATUS(route(rig->odd ? rig->other : rig->plain), WEFT_ERR_MISMATCH);
+    CHECK_STATUS(dispatch(rig, rig->odd ? rig->other : rig->plain, WEFT_EP_F32, HIDDEN), WEFT_ERR_STATE);
+}
+
+static void with_group(weft_world *world, void (*body)(ep_rig *rig))
+{
+    static const size_t bytes = sizeof(float) * PES * TOKENS * 2 * HIDDEN;
+    weft_ep_config config = good_config();
+    weft_ep_plan plain = WEFT_EP_PLAN_INIT;
+    weft_ep_plan other = WEFT_EP_PLAN_INIT;
+    ep_rig rig = {.odd = weft_world_pe(world) == ODD};
+    plain.topk = 2;
+    other.topk = 1;
+    other.layout = WEFT_EP_EXPERT_MAJOR;
+    rig.in = aligned_alloc(64, bytes);
+    rig.received = aligned_alloc(64, bytes);
+    memset(rig.in, 0, bytes);
+    memset(rig.received, 0, bytes);
+    if (CHECK_OK(weft_ep_create(weft_team_world(world), &config, &rig.ep)) &&
+        CHECK_OK(weft_ep_route_create(rig.ep, &plain, NULL, &rig.plain)) &&
+        CHECK_OK(weft_ep_route_create(rig.ep, &other, NULL, &rig.other))) {
+        body(&rig);
+        CHECK_OK(weft_ep_route_destroy(rig.plain));
+        CHECK_OK(weft_ep_route_destroy(rig.other));
+        CHECK_OK(weft_ep_destroy(rig.ep));
+    }
+    free(rig.in);
+    free(rig.received);
+}
+
+static void run_body(weft_world *world, void *context)
+{
+    void (*const *body)(ep_rig * rig) = context;
+    with_group(world, *body);
+}
+
+static void calls(void **state)
+{
+    (void)state;
+    void (*body)(ep_rig * rig) = call_with_differences;
+    pes_run(PES, run_body, &body);
+}
+
+static void updates(void **state)
+{
+    (void)state;
+    void (*body)(ep_rig * rig) = update_leaves_nothing;
+    pes_run(PES, run_body, &body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(configs),
+        CHECKED_TEST(even_table),
+        CHECKED_TEST(calls),
+        CHECKED_TEST(updates),
+    };
+    (void)setenv("WEFT_LOG", "none", 0); /* mismatches are expected */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
