@@ -30,7 +30,10 @@ if(CMOCKA_FOUND)
     file(GLOB weft_sim_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/sim/*_test.c)
     weft_add_sim_tests(weft_sim ${weft_sim_tests})
 
-    add_library(weft_sim_parts STATIC EXCLUDE_FROM_ALL ${weft_part_sources} ${weft_conformance_sources})
+    set(weft_sim_part_sources ${weft_part_sources} ${PROJECT_SOURCE_DIR}/tests/sim/each.c)
+    list(FILTER weft_sim_part_sources EXCLUDE REGEX "/tests/part/(each|ep_session)\\.c$")
+    add_library(weft_sim_parts STATIC EXCLUDE_FROM_ALL
+        ${weft_sim_part_sources} ${PROJECT_SOURCE_DIR}/src/transport/conformance.c)
     target_include_directories(weft_sim_parts PUBLIC ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(weft_sim_parts PUBLIC weft_sim PkgConfig::CMOCKA)
     target_compile_definitions(weft_sim_parts PUBLIC

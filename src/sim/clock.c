@@ -35,7 +35,7 @@ void wefti_os_yield(void)
 {
     wefti_sim *sim = running_sim();
     if (sim != NULL) {
-        wefti_sim_yield(sim);
+        wefti_sim_event(sim); /* who only yields must not keep stores from landing */
     }
 }
 

@@ -13,6 +13,7 @@
 _Thread_local wefti_sim *wefti_sim_current;
 
 #define EVENT_NS 32 /* an event takes up to this long */
+#define FAIR_ONE_IN 8 /* the last to become ready does not always run: it may only poll */
 #define SPURIOUS_ONE_IN 512 /* events wake a paused strand */
 
 /* ---- timers: a heap by (wake_ns, number) ---- */
@@ -189,7 +190,7 @@ static wefti_strand *choose(wefti_sim *sim)
     if (sim->rates.order == WEFT_SIM_ORDER_FIFO) {
         return take_ready(sim, 0);
     }
-    if (sim->rates.order == WEFT_SIM_ORDER_LIFO) {
+    if (sim->rates.order == WEFT_SIM_ORDER_LIFO && wefti_random_below(&sim->random, FAIR_ONE_IN) != 0) {
         return sim->ready[(sim->ready_first + --sim->ready_count) & sim->ready_mask];
     }
     size_t place = 0;

@@ -1,45 +1,12 @@
 /* part/pes.c: the PEs of a world as threads of this process. */
 #include "part/pes.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "os/os.h"
 #include "part/check.h"
-
-typedef struct one_thread {
-    pthread_t thread;
-    int pe;
-    void (*body)(int pe, void *context);
-    void *context;
-} one_thread;
-
-static void *run_one(void *argument)
-{
-    one_thread *one = argument;
-    check_as_pe(one->pe);
-    one->body(one->pe, one->context);
-    return NULL;
-}
-
-void pes_each(int pes, void (*body)(int pe, void *context), void *context)
-{
-    one_thread threads[PES_MAX];
-    int started = 0;
-    for (; started < pes; started++) {
-        one_thread *one = &threads[started];
-        *one = (one_thread){.pe = started, .body = body, .context = context};
-        if (pthread_create(&one->thread, NULL, run_one, one) != 0) {
-            fprintf(stderr, "no thread for PE %d\n", started);
-            abort(); /* the others would wait for it */
-        }
-    }
-    for (int i = 0; i < started; i++) {
-        pthread_join(threads[i].thread, NULL);
-    }
-}
 
 weft_threads *pes_meeting(int pes)
 {
