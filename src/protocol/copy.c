@@ -1,10 +1,9 @@
 /* Bulk copies into and out of symmetric memory, for mem.h.
  *
- * A copy loop of our own, because glibc's memcpy takes `rep movsb` from 2 KiB on, which falls to a fifteenth of its
- * rate when dst lies up to 63 bytes above src modulo 4096. bench/copy.c compares the two. Up to 128 bytes: loads that
- * may overlap, then stores that may overlap, without a loop. Beyond: 32-byte vectors, the stores aligned, past the
- * caches from STREAM_BYTES on. Processors without AVX2 and builds with a sanitizer, which wants to see the access, take
- * memcpy. */
+ * A copy of our own, because glibc's memcpy takes `rep movsb` from 2 KiB on, which falls to a fifteenth of its rate
+ * when dst lies up to 63 bytes above src modulo 4096. bench/copy.c compares the two. Up to 256 bytes: loads that may
+ * overlap, then stores that may overlap, without a loop. Beyond: 32-byte vectors, the stores aligned. Processors
+ * without AVX2 and builds with a sanitizer, which wants to see the access, take memcpy. */
 #include "weft/protocol/mem.h"
 
 #ifndef WEFT_SIM
@@ -18,11 +17,9 @@
 
 #if OWN_COPY
 
-/* Source and destination together exceed what the last cache of a few cores holds: measured with 32 MiB of it, stores
- * past the caches lose a fifth at 8 MiB, win a quarter at 16 MiB and half at 64 MiB. */
-#define STREAM_BYTES ((size_t)12 << 20)
 #define STREAM_AHEAD 512 /* prefetch so far ahead */
-#define SHORT_BYTES 128
+#define SHORT_BYTES 64
+#define FEW_BYTES 256
 #define LINE 64
 
 typedef unsigned char bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
@@ -72,36 +69,12 @@ static inline void copy_32_to_64(unsigned char *dst, const unsigned char *src, s
     store16(dst + bytes - 16, last0);
 }
 
-static inline void copy_64_to_128(unsigned char *dst, const unsigned char *src, size_t bytes)
-{
-    bytes16 first0 = load16(src);
-    bytes16 first1 = load16(src + 16);
-    bytes16 first2 = load16(src + 32);
-    bytes16 first3 = load16(src + 48);
-    bytes16 last3 = load16(src + bytes - 64);
-    bytes16 last2 = load16(src + bytes - 48);
-    bytes16 last1 = load16(src + bytes - 32);
-    bytes16 last0 = load16(src + bytes - 16);
-    store16(dst, first0);
-    store16(dst + 16, first1);
-    store16(dst + 32, first2);
-    store16(dst + 48, first3);
-    store16(dst + bytes - 64, last3);
-    store16(dst + bytes - 48, last2);
-    store16(dst + bytes - 32, last1);
-    store16(dst + bytes - 16, last0);
-}
-
 static inline void copy_short(unsigned char *dst, const unsigned char *src, size_t bytes)
 {
-    if (bytes >= 16) {
-        if (bytes > 64) {
-            copy_64_to_128(dst, src, bytes);
-        } else if (bytes > 32) {
-            copy_32_to_64(dst, src, bytes);
-        } else {
-            copy_16_to_32(dst, src, bytes);
-        }
+    if (bytes > 32) {
+        copy_32_to_64(dst, src, bytes);
+    } else if (bytes >= 16) {
+        copy_16_to_32(dst, src, bytes);
     } else if (bytes >= 8) {
         copy_8_to_16(dst, src, bytes);
     } else if (bytes >= 4) {
@@ -113,7 +86,7 @@ static inline void copy_short(unsigned char *dst, const unsigned char *src, size
     }
 }
 
-/* ---- more than SHORT_BYTES ---- */
+/* ---- more than SHORT_BYTES, by AVX2 ---- */
 
 #define AVX2 __attribute__((target("avx2")))
 
@@ -127,76 +100,130 @@ AVX2 static inline void store32(unsigned char *to, __m256i value)
     _mm256_storeu_si256((__m256i *)(void *)to, value);
 }
 
-/* Four vectors; `to` is aligned to 32 bytes. */
-AVX2 static inline void move_aligned(unsigned char *to, const unsigned char *from)
+/* A piece of 128 bytes, loaded before it is stored. */
+typedef struct piece {
+    __m256i a, b, c, d;
+} piece;
+
+AVX2 static inline piece load_piece(const unsigned char *from)
 {
-    __m256i a = load32(from);
-    __m256i b = load32(from + 32);
-    __m256i c = load32(from + 64);
-    __m256i d = load32(from + 96);
-    _mm256_store_si256((__m256i *)(void *)to, a);
-    _mm256_store_si256((__m256i *)(void *)(to + 32), b);
-    _mm256_store_si256((__m256i *)(void *)(to + 64), c);
-    _mm256_store_si256((__m256i *)(void *)(to + 96), d);
+    return (piece){load32(from), load32(from + 32), load32(from + 64), load32(from + 96)};
+}
+
+AVX2 static inline void store_piece(unsigned char *to, piece value)
+{
+    store32(to, value.a);
+    store32(to + 32, value.b);
+    store32(to + 64, value.c);
+    store32(to + 96, value.d);
+}
+
+/* `to` is aligned to 32 bytes. */
+AVX2 static inline void store_aligned(unsigned char *to, piece value)
+{
+    _mm256_store_si256((__m256i *)(void *)to, value.a);
+    _mm256_store_si256((__m256i *)(void *)(to + 32), value.b);
+    _mm256_store_si256((__m256i *)(void *)(to + 64), value.c);
+    _mm256_store_si256((__m256i *)(void *)(to + 96), value.d);
 }
 
 /* The same past the caches. */
-AVX2 static inline void stream_aligned(unsigned char *to, const unsigned char *from)
+AVX2 static inline void stream_aligned(unsigned char *to, piece value)
 {
-    _mm_prefetch((const char *)from + STREAM_AHEAD, _MM_HINT_NTA);
-    _mm_prefetch((const char *)from + STREAM_AHEAD + LINE, _MM_HINT_NTA);
-    __m256i a = load32(from);
-    __m256i b = load32(from + 32);
-    __m256i c = load32(from + 64);
-    __m256i d = load32(from + 96);
-    _mm256_stream_si256((__m256i *)(void *)to, a);
-    _mm256_stream_si256((__m256i *)(void *)(to + 32), b);
-    _mm256_stream_si256((__m256i *)(void *)(to + 64), c);
-    _mm256_stream_si256((__m256i *)(void *)(to + 96), d);
+    _mm256_stream_si256((__m256i *)(void *)to, value.a);
+    _mm256_stream_si256((__m256i *)(void *)(to + 32), value.b);
+    _mm256_stream_si256((__m256i *)(void *)(to + 64), value.c);
+    _mm256_stream_si256((__m256i *)(void *)(to + 96), value.d);
 }
 
-/* The first line goes unaligned, then 128 bytes a turn from the line boundary inside it, then the last 128 unaligned.
- * All that the ends store is loaded first, so that dst == src is no special case. */
-AVX2 static void copy_long(unsigned char *dst, const unsigned char *src, size_t bytes)
+/* 65 to 256 bytes: the first and the last of them, which meet or overlap. */
+AVX2 static inline void copy_few(unsigned char *dst, const unsigned char *src, size_t bytes)
 {
-    const unsigned char *src_last = src + bytes - 128;
-    unsigned char *dst_last = dst + bytes - 128;
-    __m256i first0 = load32(src);
-    __m256i first1 = load32(src + 32);
-    __m256i last0 = load32(src_last);
-    __m256i last1 = load32(src_last + 32);
-    __m256i last2 = load32(src_last + 64);
-    __m256i last3 = load32(src_last + 96);
-    size_t lead = LINE - ((uintptr_t)dst & (LINE - 1));
-    unsigned char *to = dst + lead;
-    src += lead;
-    store32(dst, first0);
-    store32(dst + 32, first1);
-    if (bytes < STREAM_BYTES) {
-        for (; to < dst_last; to += 128, src += 128) {
-            move_aligned(to, src);
-        }
+    if (bytes > 128) {
+        piece first = load_piece(src);
+        piece last = load_piece(src + bytes - 128);
+        store_piece(dst, first);
+        store_piece(dst + bytes - 128, last);
     } else {
-        for (; to < dst_last; to += 128, src += 128) {
-            stream_aligned(to, src);
-        }
-        _mm_sfence(); /* streamed stores come before any flag, which is a plain store */
+        const unsigned char *src_last = src + bytes - 64;
+        unsigned char *dst_last = dst + bytes - 64;
+        piece ends = {load32(src), load32(src + 32), load32(src_last), load32(src_last + 32)};
+        store32(dst, ends.a);
+        store32(dst + 32, ends.b);
+        store32(dst_last, ends.c);
+        store32(dst_last + 32, ends.d);
     }
-    store32(dst_last, last0);
-    store32(dst_last + 32, last1);
-    store32(dst_last + 64, last2);
-    store32(dst_last + 96, last3);
+}
+
+/* What lies before the first line boundary in dst goes with the whole first line, unaligned; what is left after the
+ * last turn of 128 bytes, with the last 128. Returns where the turns begin. */
+AVX2 static inline size_t copy_lead(unsigned char *dst, const unsigned char *src)
+{
+    size_t lead = -(uintptr_t)dst & (LINE - 1);
+    if (lead != 0) {
+        __m256i a = load32(src);
+        __m256i b = load32(src + 32);
+        store32(dst, a);
+        store32(dst + 32, b);
+    }
+    return lead;
+}
+
+AVX2 static inline void copy_rest(unsigned char *dst, const unsigned char *src, size_t bytes, size_t done)
+{
+    if (done < bytes) {
+        store_piece(dst + bytes - 128, load_piece(src + bytes - 128));
+    }
+}
+
+AVX2 static void copy_cached(unsigned char *dst, const unsigned char *src, size_t bytes)
+{
+    size_t at = copy_lead(dst, src);
+    for (; at + 128 <= bytes; at += 128) {
+        store_aligned(dst + at, load_piece(src + at));
+    }
+    copy_rest(dst, src, bytes, at);
+}
+
+AVX2 static void copy_streaming(unsigned char *dst, const unsigned char *src, size_t bytes)
+{
+    size_t at = copy_lead(dst, src);
+    for (; at + 128 <= bytes; at += 128) {
+        _mm_prefetch((const char *)src + at + STREAM_AHEAD, _MM_HINT_NTA);
+        _mm_prefetch((const char *)src + at + STREAM_AHEAD + LINE, _MM_HINT_NTA);
+        stream_aligned(dst + at, load_piece(src + at));
+    }
+    copy_rest(dst, src, bytes, at);
 }
 
 void wefti_copy_bulk(void *dst, const void *src, size_t bytes)
 {
     if (bytes <= SHORT_BYTES) {
         copy_short(dst, src, bytes);
-    } else if (WEFTI_LIKELY(__builtin_cpu_supports("avx2"))) {
-        copy_long(dst, src, bytes);
-    } else {
+    } else if (WEFTI_UNLIKELY(!__builtin_cpu_supports("avx2"))) {
         memcpy(dst, src, bytes);
+    } else if (bytes <= FEW_BYTES) {
+        copy_few(dst, src, bytes);
+    } else if (bytes < WEFTI_STREAM_BYTES) {
+        copy_cached(dst, src, bytes);
+    } else {
+        copy_streaming(dst, src, bytes);
+        _mm_sfence();
     }
+}
+
+void wefti_copy_bulk_stream(void *dst, const void *src, size_t bytes)
+{
+    if (bytes <= FEW_BYTES || !__builtin_cpu_supports("avx2")) {
+        wefti_copy_bulk(dst, src, bytes);
+    } else {
+        copy_streaming(dst, src, bytes);
+    }
+}
+
+void wefti_copy_bulk_end(void)
+{
+    _mm_sfence();
 }
 
 #else
@@ -204,6 +231,15 @@ void wefti_copy_bulk(void *dst, const void *src, size_t bytes)
 void wefti_copy_bulk(void *dst, const void *src, size_t bytes)
 {
     memcpy(dst, src, bytes);
+}
+
+void wefti_copy_bulk_stream(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
+void wefti_copy_bulk_end(void)
+{
 }
 
 #endif

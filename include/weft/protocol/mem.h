@@ -4,6 +4,9 @@
  *   wefti_st{8,16,32,64}(p, value, order)   store
  *   wefti_{add,xchg,cas,and,or,xor}{32,64}  read-modify-write, returning the old value, always sequentially consistent
  *   wefti_copy(dst, src, bytes)             bulk copy into or out of symmetric memory, no order of its own
+ *   wefti_copy_stream(dst, src, bytes)      the same past the caches, for copies that together exceed them, that is
+ *                                           WEFTI_STREAM_BYTES; all of them are ended by one
+ *   wefti_copy_stream_end()                 which comes before the flag that announces them
  *   wefti_zero(dst, bytes)                  clear this PE's own symmetric memory, no order of its own
  *   wefti_fence_release()                   what this PE stored before is seen no later than what it stores after
  *   wefti_fence_full()                      ... and before it loads or stores anything more
@@ -28,6 +31,11 @@
 #define WEFTI_SEQ_CST __ATOMIC_SEQ_CST
 
 #define WEFTI_CACHE_LINE 64
+
+/* From this size on a copy, or many of one operation, goes past the caches: source and destination together exceed what
+ * the last cache of a few cores holds. Measured with 32 MiB of it: such stores lose a fifth at 8 MiB, win a quarter at
+ * 16 and half at 64. */
+#define WEFTI_STREAM_BYTES ((size_t)12 << 20)
 
 #if defined(__SANITIZE_THREAD__)
 #define WEFTI_TSAN 1
@@ -65,6 +73,8 @@ static inline void wefti_cpu_relax(void)
 #ifndef WEFT_SIM
 
 WEFT_API void wefti_copy_bulk(void *dst, const void *src, size_t bytes);
+WEFT_API void wefti_copy_bulk_stream(void *dst, const void *src, size_t bytes);
+WEFT_API void wefti_copy_bulk_end(void);
 
 #define WEFTI_DEFINE_ACCESS(bits)                                                                                      \
     static inline uint##bits##_t wefti_ld##bits(const void *p, int order)                                              \
@@ -136,6 +146,16 @@ static inline void wefti_zero(void *dst, size_t bytes)
     memset(dst, 0, bytes);
 }
 
+static inline void wefti_copy_stream(void *dst, const void *src, size_t bytes)
+{
+    wefti_copy_bulk_stream(dst, src, bytes);
+}
+
+static inline void wefti_copy_stream_end(void)
+{
+    wefti_copy_bulk_end();
+}
+
 static inline void wefti_fence_release(void)
 {
 #if !WEFTI_TSAN
@@ -180,6 +200,15 @@ WEFT_API void wefti_copy(void *dst, const void *src, size_t bytes);
 WEFT_API void wefti_zero(void *dst, size_t bytes);
 WEFT_API void wefti_fence_release(void);
 WEFT_API void wefti_fence_full(void);
+
+static inline void wefti_copy_stream(void *dst, const void *src, size_t bytes)
+{
+    wefti_copy(dst, src, bytes);
+}
+
+static inline void wefti_copy_stream_end(void)
+{
+}
 
 #endif
 
