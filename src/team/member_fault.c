@@ -39,16 +39,20 @@ weft_status wefti_team_fail(weft_team *team, weft_status status, const char *cal
     weft_world *world = team->world;
     char names[WEFTI_PE_LIST_BYTES] = "some PE";
     int culprit = -1;
+    int late = 0; /* nobody is behind */
     if (status == WEFT_ERR_TIMEOUT) {
         unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
         if (marks != NULL) {
             culprit = mark_behind(team, epoch_word, epoch, marks);
             (void)wefti_pe_list_text(marks, (int)world->view.pes, 1, names);
+            late = culprit < 0;
             wefti_free(marks);
         }
-        (void)wefti_error(status,
-                          "%s: world \"%s\": %s of %d did not arrive within %.1f s (WEFT_DEADLINE sets the limit)",
-                          call, world->name, names, team->pes, (double)world->deadline_ns * 1e-9);
+        if (late) {
+            (void)snprintf(names, sizeof names, "the members came, but some so late that others had given up: they");
+        }
+        (void)wefti_error(status, "%s: world \"%s\": %s did not arrive within %.1f s (WEFT_DEADLINE sets the limit)",
+                          call, world->name, names, (double)world->deadline_ns * 1e-9);
     }
     team->dead = status;
     team->dead_culprit = culprit;

@@ -9,6 +9,9 @@
 
 #define GROWTH_BYTES_MIN ((uint64_t)1 << 20)
 #define ALIGNMENT_MAX ((size_t)1 << 30)
+/* What stands for NULL, and for an address outside the heap, where members compare the blocks they free. */
+#define NO_BLOCK UINT64_MAX
+#define FOREIGN_BLOCK (UINT64_MAX - 1)
 
 /* A proposal is taken in this PE's records at once, so that another thread, which allocates on another team, does not
  * propose the same; the lock is never held while waiting for other PEs. WEFTI_BLOCK_NONE and a status if there is none. */
@@ -127,7 +130,7 @@ weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block)
 {
     weft_world *world = team->world;
     uint64_t offset = (uint64_t)((uintptr_t)block - (uintptr_t)world->heap);
-    wefti_vote vote = wefti_vote_init(team, call, offset, 0);
+    wefti_vote vote = wefti_vote_init(team, call, offset < world->heap_max_bytes ? offset : FOREIGN_BLOCK, 0);
     if (!is_block(world, offset)) {
         vote.status =
             wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is no block of world \"%s\"; give what weft_malloc gave, once", call,
@@ -141,50 +144,56 @@ weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block)
 
 /* ---- public ---- */
 
-static weft_status allocate(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block)
+/* `mine` is what is wrong with this PE's arguments so far: also a PE that cannot go on takes part in the agreement, so
+ * that no other waits for it in vain. */
+static weft_status allocate(weft_team *team, const char *call, size_t bytes, size_t alignment, weft_status mine,
+                            void **block)
 {
     WEFT_TRY(wefti_team_check(team, call));
-    if (block == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the block is NULL", call);
+    if (mine == WEFT_OK && block == NULL) {
+        mine = wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the block is NULL", call);
     }
-    if (bytes == 0) {
-        *block = NULL;
-        return WEFT_OK;
+    alignment = alignment < WEFTI_BLOCK_ALIGNMENT ? WEFTI_BLOCK_ALIGNMENT : alignment;
+    if (mine == WEFT_OK && bytes > 0) {
+        return wefti_team_alloc(team, call, bytes, alignment, block);
     }
-    return wefti_team_alloc(team, call, bytes, alignment, block);
+    wefti_vote vote = wefti_vote_init(team, call, bytes, alignment);
+    vote.status = mine;
+    WEFT_TRY(wefti_team_agree(team, &vote, call));
+    *block = NULL;
+    return WEFT_OK;
 }
 
 weft_status weft_malloc(weft_world *world, size_t bytes, void **block)
 {
-    return allocate(weft_team_world(world), "weft_malloc", bytes, 0, block);
+    return allocate(weft_team_world(world), "weft_malloc", bytes, 0, WEFT_OK, block);
 }
 
 weft_status weft_team_malloc(weft_team *team, size_t bytes, void **block)
 {
-    return allocate(team, "weft_team_malloc", bytes, 0, block);
+    return allocate(team, "weft_team_malloc", bytes, 0, WEFT_OK, block);
 }
 
 weft_status weft_align(weft_world *world, size_t alignment, size_t bytes, void **block)
 {
+    weft_status mine = WEFT_OK;
     if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > ALIGNMENT_MAX) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_align: an alignment of %zu; give a power of two of at most 1 GiB",
+        mine = wefti_error(WEFT_ERR_ARGUMENT, "weft_align: an alignment of %zu; give a power of two of at most 1 GiB",
                            alignment);
     }
-    return allocate(weft_team_world(world), "weft_align", bytes, alignment, block);
+    return allocate(weft_team_world(world), "weft_align", bytes, alignment, mine, block);
 }
 
 weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, void **block)
 {
     size_t total;
     void *zeroed;
+    weft_status mine = WEFT_OK;
     if (__builtin_mul_overflow(count, bytes, &total)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_calloc: %zu elements of %zu bytes exceed the address space", count,
+        mine = wefti_error(WEFT_ERR_ARGUMENT, "weft_calloc: %zu elements of %zu bytes exceed the address space", count,
                            bytes);
     }
-    if (block == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_calloc: the place for the block is NULL");
-    }
-    WEFT_TRY(allocate(weft_team_world(world), "weft_calloc", total, 0, &zeroed));
+    WEFT_TRY(allocate(weft_team_world(world), "weft_calloc", total, 0, mine, block == NULL ? NULL : &zeroed));
     if (zeroed != NULL) {
         wefti_zero(zeroed, total);
         WEFT_TRY(wefti_team_sync(weft_team_world(world), "weft_calloc"));
@@ -196,10 +205,11 @@ weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, void **bl
 static weft_status deallocate(weft_team *team, const char *call, void *block)
 {
     WEFT_TRY(wefti_team_check(team, call));
-    if (block == NULL) {
-        return WEFT_OK;
-    }
     WEFT_TRY(weft_quiet(team->world));
+    if (block == NULL) {
+        wefti_vote vote = wefti_vote_init(team, call, NO_BLOCK, 0);
+        return wefti_team_agree(team, &vote, call);
+    }
     return wefti_team_dealloc(team, call, block);
 }
 

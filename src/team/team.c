@@ -1,4 +1,5 @@
 /* Making, destroying and asking teams. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -180,31 +181,53 @@ static void record_destroy(weft_team *team)
     }
 }
 
-/* Every member of this PE's list must have published the same hash. */
-static weft_status compare_lists(weft_team *parent, const member_list *members, uint64_t hash, const char *call)
+#define NO_PAIR UINT64_MAX
+
+/* Every member of this PE's list must have published the same hash. *pair becomes this PE and the first that has not,
+ * or NO_PAIR. */
+static weft_status compare_lists(weft_team *parent, const member_list *members, uint64_t hash, uint64_t *pair)
 {
-    for (int i = 0; i < members->count; i++) {
+    *pair = NO_PAIR;
+    for (int i = 0; i < members->count && *pair == NO_PAIR; i++) {
         uint64_t theirs;
         WEFT_TRY(wefti_world_read(parent->world, &parent->area->published.word,
                                   wefti_member(parent, member_of(members, i)), &theirs));
         if (theirs != hash) {
-            return wefti_error(WEFT_ERR_MISMATCH, "%s: PE %d passed another list of members than PE %d", call,
-                               member_of(members, i), parent->pe);
+            *pair = (uint64_t)(uint32_t)parent->pe << 32 | (uint32_t)member_of(members, i);
         }
     }
     return WEFT_OK;
 }
 
-/* Collective over the parent. Each PE's list is its own team's; `members->count` 0: it joins none. All teams made by one
- * call have their areas at one offset, which is therefore agreed by all members of the parent. */
-static weft_status create(weft_team *parent, const member_list *members, uint64_t key, const char *call,
-                          weft_team **out)
+/* Agree that all lists fit: the lowest PE that found another with a different list, and that one, are named to all. */
+static weft_status agree_on_lists(weft_team *parent, const member_list *members, uint64_t hash, const uint64_t key[2],
+                                  const char *call)
+{
+    wefti_vote vote = wefti_vote_init(parent, call, key[0], key[1] | 1);
+    vote.status = compare_lists(parent, members, hash, &vote.offset_low);
+    WEFT_TRY(wefti_team_agree(parent, &vote, call));
+    if (vote.offset_low == NO_PAIR) {
+        return WEFT_OK;
+    }
+    int finder = (int)(vote.offset_low >> 32);
+    char text[128];
+    (void)snprintf(text, sizeof text, "%s: PEs %d and %d of the parent team passed different lists of members", call,
+                   finder, (int)(uint32_t)vote.offset_low);
+    return parent->pe == finder ? wefti_error(WEFT_ERR_MISMATCH, "%s", text)
+                                : wefti_error_relay(WEFT_ERR_MISMATCH, text);
+}
+
+/* Collective over the parent. Each PE's list is its own team's; `members->count` 0: it joins none. `mine` is what is wrong
+ * with this PE's arguments; also a PE that cannot go on takes part in the agreement, so that no other waits for it in
+ * vain. All teams made by one call have their areas at one offset, which is therefore agreed by all members of the
+ * parent. */
+static weft_status create(weft_team *parent, const member_list *members, const uint64_t key[2], const char *call,
+                          weft_status mine, weft_team **out)
 {
     weft_team *team = NULL;
     void *area = NULL;
-    weft_status mine = WEFT_OK;
     uint64_t hash = 0;
-    if (members->count > 0) {
+    if (mine == WEFT_OK && members->count > 0) {
         mine = check_members(parent, members, call);
         if (mine == WEFT_OK) {
             hash = hash_of(members);
@@ -212,7 +235,7 @@ static weft_status create(weft_team *parent, const member_list *members, uint64_
         }
     }
     wefti_st64(&parent->area->published.word, hash, WEFTI_RELEASE);
-    wefti_vote vote = wefti_vote_init(parent, call, key, 0);
+    wefti_vote vote = wefti_vote_init(parent, call, key[0], key[1]);
     vote.status = mine;
     weft_status status = wefti_team_agree(parent, &vote, call);
     if (status == WEFT_OK) {
@@ -221,9 +244,7 @@ static weft_status create(weft_team *parent, const member_list *members, uint64_
     }
     if (status == WEFT_OK) {
         wefti_zero(area, wefti_team_area_bytes((unsigned)parent->pes));
-        vote = wefti_vote_init(parent, call, key, 1);
-        vote.status = compare_lists(parent, members, hash, call);
-        status = wefti_team_agree(parent, &vote, call);
+        status = agree_on_lists(parent, members, hash, key, call);
         if (status != WEFT_OK && parent->dead == WEFT_OK) {
             (void)wefti_team_dealloc(parent, call, area);
         }
@@ -243,37 +264,54 @@ static weft_status create(weft_team *parent, const member_list *members, uint64_
     return WEFT_OK;
 }
 
+static weft_status check_split(const weft_team *parent, int start, int stride, int size, const char *call)
+{
+    int64_t last = (int64_t)start + (int64_t)stride * ((int64_t)size - 1);
+    if (size < 1 || size > parent->pes || start < 0 || start >= parent->pes || last < 0 || last >= parent->pes ||
+        (stride == 0 && size > 1)) {
+        return wefti_error(WEFT_ERR_RANGE,
+                           "%s: members %d + i * %d for i < %d are not different members of the parent of %d PEs", call,
+                           start, stride, size, parent->pes);
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_place(weft_team **team, const char *call)
+{
+    return team != NULL ? WEFT_OK : wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the team is NULL", call);
+}
+
 weft_status weft_team_split_strided(weft_team *parent, int start, int stride, int size, weft_team **team)
 {
     static const char call[] = "weft_team_split_strided";
     WEFT_TRY(wefti_team_check(parent, call));
-    if (team == NULL || size < 1 || size > parent->pes) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: %d members of a parent of %d, or no place for the team", call, size,
-                           parent->pes);
+    const uint64_t key[2] = {(uint64_t)(uint32_t)start << 32 | (uint32_t)stride, (uint64_t)(uint32_t)size << 1};
+    member_list members = {.start = start, .stride = stride};
+    weft_status mine = check_place(team, call);
+    if (mine == WEFT_OK) {
+        mine = check_split(parent, start, stride, size, call);
     }
-    int64_t last = (int64_t)start + (int64_t)stride * (size - 1);
-    if (start < 0 || start >= parent->pes || last < 0 || last >= parent->pes || (stride == 0 && size > 1)) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: members %d + i * %d for i < %d leave the parent of %d PEs", call, start,
-                           stride, size, parent->pes);
+    if (mine == WEFT_OK) {
+        int distance = parent->pe - start;
+        int is_member =
+            stride == 0 ? distance == 0 : distance % stride == 0 && distance / stride >= 0 && distance / stride < size;
+        members.count = is_member ? size : 0;
     }
-    int distance = parent->pe - start;
-    int is_member =
-        stride == 0 ? distance == 0 : distance % stride == 0 && distance / stride >= 0 && distance / stride < size;
-    const member_list members = {.count = is_member ? size : 0, .start = start, .stride = stride};
-    uint64_t key = (uint64_t)(uint32_t)start << 42 ^ (uint64_t)(uint32_t)stride << 21 ^ (uint64_t)(uint32_t)size;
-    return create(parent, &members, key, call, team);
+    return create(parent, &members, key, call, mine, team);
 }
 
 weft_status weft_team_create(weft_team *parent, const int *list, int count, weft_team **team)
 {
     static const char call[] = "weft_team_create";
+    static const uint64_t key[2] = {0, 0};
     WEFT_TRY(wefti_team_check(parent, call));
-    if (team == NULL || count < 0 || count > parent->pes || (count > 0 && list == NULL)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: a list of %d members of a parent of %d%s", call, count, parent->pes,
-                           team == NULL ? ", and no place for the team" : "");
-    }
     const member_list members = {.count = count, .list = list};
-    return create(parent, &members, 0, call, team);
+    weft_status mine = check_place(team, call);
+    if (mine == WEFT_OK && (count < 0 || count > parent->pes || (count > 0 && list == NULL))) {
+        mine = wefti_error(WEFT_ERR_ARGUMENT, "%s: %s of %d members of a parent of %d", call,
+                           list == NULL ? "no list" : "a list", count, parent->pes);
+    }
+    return create(parent, &members, key, call, mine, team);
 }
 
 weft_status weft_team_destroy(weft_team *team)
