@@ -80,27 +80,37 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
                        arrivals->waiter.what, arrivals->epoch, late, lacking[arrivals->word]);
 }
 
-weft_status wefti_ep_arrivals_next(wefti_ep_arrivals *arrivals, int *rank)
+int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
 {
-    for (;;) {
+    int progress;
+    do {
         while (arrivals->look < arrivals->count) {
             int32_t next = arrivals->pending[arrivals->look++];
             if (wefti_ld64(arrivals->ep->base + flag_at(arrivals, next), WEFTI_ACQUIRE) == arrivals->epoch) {
                 *rank = next;
-                return WEFT_OK;
+                return 1;
             }
             arrivals->pending[arrivals->kept++] = next;
         }
-        int progress = arrivals->kept < arrivals->count;
+        progress = arrivals->kept < arrivals->count;
         arrivals->count = arrivals->kept;
         arrivals->kept = 0;
         arrivals->look = 0;
-        if (!progress) {
-            const void *flag = arrivals->ep->base + flag_at(arrivals, arrivals->pending[0]);
-            weft_status status = wefti_waiter_pause(&arrivals->waiter, flag);
-            if (status != WEFT_OK) {
-                return status == WEFT_ERR_TIMEOUT ? expire(arrivals) : status;
-            }
-        }
+    } while (progress);
+    return 0;
+}
+
+weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
+{
+    const void *flag = arrivals->ep->base + flag_at(arrivals, arrivals->pending[0]);
+    weft_status status = wefti_waiter_pause(&arrivals->waiter, flag);
+    return status == WEFT_ERR_TIMEOUT ? expire(arrivals) : status;
+}
+
+weft_status wefti_ep_arrivals_next(wefti_ep_arrivals *arrivals, int *rank)
+{
+    while (!wefti_ep_arrivals_poll(arrivals, rank)) {
+        WEFT_TRY(wefti_ep_arrivals_pause(arrivals));
     }
+    return WEFT_OK;
 }

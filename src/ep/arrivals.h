@@ -37,4 +37,9 @@ static inline int wefti_ep_arrivals_left(const wefti_ep_arrivals *arrivals)
 /* Wait for one more rank. WEFT_ERR_TIMEOUT names all that have not come; or the world's fault. Some are left. */
 weft_status wefti_ep_arrivals_next(wefti_ep_arrivals *arrivals, int *rank);
 
+/* The same in two halves: look for one more rank, 1 when there is one; and when there is none but some are left, wait a
+ * moment. */
+int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank);
+weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals);
+
 #endif

@@ -1,11 +1,19 @@
 /* weft_ep_dispatch: every rank tells every rank where its rows go; each rank copies a token once to every rank that has
- * an expert of it, and says that it is done; the receiver makes the replicas of expert-major as sources are done. */
+ * an expert of it, and says that it is done; the receiver makes the replicas of expert-major as sources are done.
+ *
+ * A rank writes several times the bytes that it reads, more than caches hold when there are many tokens: it then goes
+ * through its rows once for all ranks, and stores them past the caches. */
 #include "base/error.h"
 #include "ep/call.h"
 #include "ep/peers.h"
 #include "ep/received.h"
 #include "ep/route.h"
 #include "ep/rows.h"
+#include "os/os.h"
+
+/* How long to wait for another rank to come before rows go to those that have: short beside the time of reading all
+ * rows once more, long beside the usual lag of ranks that work in step. */
+#define PATIENCE_NS 10000
 
 typedef struct dispatch_step {
     weft_ep *ep;
@@ -75,60 +83,102 @@ static size_t target_row(const weft_ep_route *route, int rank, int i, int by_pla
                     : (size_t)route->send_row[route->rank_sends[rank] + i];
 }
 
-/* Rows to a rank whose memory can be stored to. */
-static void copy_rows(const dispatch_step *step, int rank, const wefti_ep_span *to, int by_place)
+/* Learn from the line of a rank that has come where its rows go. */
+static void open_lane(dispatch_step *step, int rank, int batch)
 {
     const weft_ep_route *route = step->route;
-    const int32_t *tokens = &route->send_token[route->rank_sends[rank]];
-    int count = wefti_ep_sends_to(route, rank);
-    for (int i = 0; i < count; i++) {
-        wefti_copy(wefti_ep_span_row(to, target_row(route, rank, i, by_place)),
-                   wefti_ep_span_row(&step->in, (size_t)tokens[i]), step->in.row_bytes);
+    wefti_ep_lane *lane = &step->ep->scratch.lanes[rank];
+    int rank_major = !wefti_ep_is_expert_major(route);
+    wefti_ep_call_line line;
+    lane->batch = batch;
+    if (!wefti_ep_call_meet(&step->call, rank, &line)) {
+        return;
     }
-}
-
-static weft_status put_rows(const dispatch_step *step, int rank, const wefti_ep_call_line *line, size_t pitch,
-                            int by_place)
-{
-    const weft_ep_route *route = step->route;
-    const int32_t *tokens = &route->send_token[route->rank_sends[rank]];
-    int count = wefti_ep_sends_to(route, rank);
-    for (int i = 0; i < count; i++) {
-        WEFT_TRY(wefti_ep_put(step->ep, rank, line->buffer + target_row(route, rank, i, by_place) * pitch,
-                              wefti_ep_span_row(&step->in, (size_t)tokens[i]), step->in.row_bytes));
-    }
-    return WEFT_OK;
-}
-
-static weft_status send_rows(const dispatch_step *step, int rank, const wefti_ep_call_line *line)
-{
-    int rank_major = !wefti_ep_is_expert_major(step->route);
+    int lands = (line.pitch & WEFTI_EP_BY_TOKEN) != 0; /* and is copied from there */
     if (rank == step->ep->rank) {
-        copy_rows(step, rank, &step->out, rank_major);
-        return WEFT_OK;
+        lane->near = step->out.data;
+        lane->pitch = step->out.pitch;
+        lane->by_place = rank_major;
+    } else {
+        lane->near = wefti_ep_near(step->ep, rank, line.buffer);
+        lane->pitch = line.pitch & ~(uint64_t)WEFTI_EP_BY_TOKEN;
+        lane->by_place = rank_major || lands;
     }
-    size_t pitch = line->pitch & ~(uint64_t)WEFTI_EP_BY_TOKEN;
-    int by_place = rank_major || (line->pitch & WEFTI_EP_BY_TOKEN) != 0;
-    wefti_ep_span to = {wefti_ep_near(step->ep, rank, line->buffer), pitch, step->in.row_bytes};
-    if (to.data == NULL) {
-        return put_rows(step, rank, line, pitch, by_place);
+    lane->buffer = line.buffer;
+    size_t sent_bytes = (size_t)route->rank_sends[step->ep->ranks] * step->in.row_bytes;
+    lane->streams = rank_major && !lands && sent_bytes >= WEFTI_STREAM_BYTES;
+}
+
+static weft_status send_row(const dispatch_step *step, int rank, int index, const unsigned char *from)
+{
+    const wefti_ep_lane *lane = &step->ep->scratch.lanes[rank];
+    size_t at = target_row(step->route, rank, index, lane->by_place) * lane->pitch;
+    if (lane->near == NULL) {
+        return wefti_ep_put(step->ep, rank, lane->buffer + at, from, step->in.row_bytes);
     }
-    copy_rows(step, rank, &to, by_place);
+    if (lane->streams) {
+        wefti_copy_stream(lane->near + at, from, step->in.row_bytes);
+    } else {
+        wefti_copy(lane->near + at, from, step->in.row_bytes);
+    }
     return WEFT_OK;
 }
 
+/* Token by token, so that a row that goes to several ranks of the batch comes from memory once. */
+static weft_status send_rows(const dispatch_step *step, int batch)
+{
+    const weft_ep_route *route = step->route;
+    const wefti_ep_lane *lanes = step->ep->scratch.lanes;
+    for (int token = 0; token < route->tokens; token++) {
+        const unsigned char *from = wefti_ep_span_row(&step->in, (size_t)token);
+        for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
+            int rank = route->pair_rank[pair];
+            if (lanes[rank].batch == batch) {
+                WEFT_TRY(send_row(step, rank, route->pair_index[pair], from));
+            }
+        }
+    }
+    wefti_copy_stream_end();
+    return WEFT_OK;
+}
+
+static weft_status send_batch(const dispatch_step *step, int batch)
+{
+    if (step->call.odd_rank < 0) {
+        WEFT_TRY(send_rows(step, batch));
+    }
+    for (int i = 0; i < step->ep->ranks; i++) {
+        int rank = (step->ep->rank + i) % step->ep->ranks;
+        if (step->ep->scratch.lanes[rank].batch == batch) {
+            WEFT_TRY(wefti_ep_call_done(&step->call, rank));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Ranks are sent to in batches: those that have come, once all have or none has come for PATIENCE_NS. */
 static weft_status send_all(dispatch_step *step)
 {
-    wefti_ep_arrivals arrivals =
-        wefti_ep_arrivals_start(step->ep, WEFTI_EP_WORD_CALL, step->call.epoch, step->call.name);
-    while (wefti_ep_arrivals_left(&arrivals)) {
-        wefti_ep_call_line line;
+    weft_ep *ep = step->ep;
+    wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_CALL, step->call.epoch, step->call.name);
+    int batch = 1;
+    int open = 0; /* ranks in this batch */
+    uint64_t last_ns = 0;
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        ep->scratch.lanes[rank].batch = 0;
+    }
+    while (open > 0 || wefti_ep_arrivals_left(&arrivals)) {
         int rank;
-        WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
-        if (wefti_ep_call_meet(&step->call, rank, &line)) {
-            WEFT_TRY(send_rows(step, rank, &line));
+        if (wefti_ep_arrivals_poll(&arrivals, &rank)) {
+            open_lane(step, rank, batch);
+            open++;
+            last_ns = wefti_os_now_ns();
+        } else if (open > 0 && (!wefti_ep_arrivals_left(&arrivals) || wefti_os_now_ns() - last_ns > PATIENCE_NS)) {
+            WEFT_TRY(send_batch(step, batch++));
+            open = 0;
+        } else {
+            WEFT_TRY(wefti_ep_arrivals_pause(&arrivals));
         }
-        WEFT_TRY(wefti_ep_call_done(&step->call, rank));
     }
     return WEFT_OK;
 }

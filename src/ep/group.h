@@ -19,11 +19,15 @@ typedef struct wefti_ep_peer {
     unsigned char *near; /* its group memory, where this process can load and store it; else NULL: by put and get */
 } wefti_ep_peer;
 
-/* Where another rank has the rows that this rank reads. */
+/* Where another rank has the rows that this rank reads or writes. */
 typedef struct wefti_ep_lane {
-    unsigned char *near; /* its first row, where this process can load it; else NULL */
+    unsigned char *near; /* its first row, where this process can load and store it; else NULL */
     uint64_t buffer; /* the same from the start of its group memory */
     size_t pitch;
+    /* Of a dispatch: */
+    int by_place; /* rows lie by received token */
+    int streams; /* rows go past the caches */
+    int batch; /* ranks of one number are sent to together; 0: not yet */
 } wefti_ep_lane;
 
 /* Private memory that a call works in; nothing in it outlives the call. */
