@@ -59,7 +59,7 @@ static void append(run_sink *sink, const char *bytes, size_t count)
     if (sink->first > 0 && sink->first == sink->end) {
         sink->first = sink->end = 0;
     }
-    if (sink->descriptor >= 0 && reserve(&sink->queue, &sink->capacity, sink->end, count)) {
+    if (count > 0 && sink->descriptor >= 0 && reserve(&sink->queue, &sink->capacity, sink->end, count)) {
         memcpy(sink->queue + sink->end, bytes, count);
         sink->end += count;
     }
