@@ -1,0 +1,285 @@
+/* Goal: a collective call that a member does not join ends at the deadline, on every other member, with a status that
+ * names those who are missing and nobody else; that team is dead from then on; the other teams of the world are not.
+ * Method: PEs as threads with a short deadline; for each collective call, some members stay away and use other teams
+ * meanwhile; then they come, too late. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/os.h"
+#include "part/check.h"
+#include "part/ledger.h"
+#include "part/pes.h"
+
+#define PES 5
+#define MS UINT64_C(1000000)
+#define DEADLINE_NS (300 * MS)
+#define LATEST_NS (1300 * MS)
+
+typedef weft_status (*collective)(weft_team *team);
+
+static weft_status call_sync(weft_team *team)
+{
+    return weft_team_sync(team);
+}
+
+static weft_status call_barrier(weft_team *team)
+{
+    return weft_team_barrier(team);
+}
+
+static weft_status call_malloc(weft_team *team)
+{
+    void *block;
+    return weft_team_malloc(team, 64, &block);
+}
+
+static weft_status call_free(weft_team *team)
+{
+    return weft_team_free(team, NULL);
+}
+
+static weft_status call_split(weft_team *team)
+{
+    weft_team *part;
+    return weft_team_split_strided(team, 0, 1, 1, &part);
+}
+
+static weft_status call_create(weft_team *team)
+{
+    weft_team *part;
+    return weft_team_create(team, NULL, 0, &part);
+}
+
+static const struct {
+    const char *name;
+    collective call;
+} calls[] = {
+    {"weft_team_sync", call_sync}, {"weft_team_barrier", call_barrier},     {"weft_team_malloc", call_malloc},
+    {"weft_team_free", call_free}, {"weft_team_split_strided", call_split}, {"weft_team_create", call_create},
+};
+#define CALLS (sizeof calls / sizeof *calls)
+
+typedef struct scene {
+    size_t call;
+    unsigned missing; /* a bit for each PE of the world that stays away */
+    int failed; /* members that have failed */
+    int done; /* members that have seen the team dead */
+} scene;
+
+static int is_missing(const scene *s, int pe)
+{
+    return (int)(s->missing >> pe & 1);
+}
+
+static int count_missing(const scene *s)
+{
+    return __builtin_popcount(s->missing);
+}
+
+/* The last error names the missing, and nobody else. */
+static void check_names_missing(const scene *s)
+{
+    for (int pe = 0; pe < PES; pe++) {
+        CHECK_SAY(text_names_pe(weft_last_error(), pe) == is_missing(s, pe), "%s, missing %#x: PE %d: \"%s\"",
+                  calls[s->call].name, s->missing, pe, weft_last_error());
+    }
+}
+
+static void check_dead(weft_team *team)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text, "%s", weft_last_error());
+    uint64_t start = wefti_os_now_ns();
+    for (size_t i = 0; i < CALLS; i++) {
+        CHECK_STATUS(calls[i].call(team), WEFT_ERR_TIMEOUT);
+        CHECK_SAY(strcmp(weft_last_error(), text) == 0, "%s of a dead team says \"%s\", not \"%s\"", calls[i].name,
+                  weft_last_error(), text);
+    }
+    CHECK_SAY(wefti_os_now_ns() - start < DEADLINE_NS, "calls on a dead team take %llu ns",
+              (unsigned long long)(wefti_os_now_ns() - start));
+}
+
+static void be_present(scene *s, weft_team *team)
+{
+    uint64_t start = wefti_os_now_ns();
+    CHECK_STATUS(calls[s->call].call(team), WEFT_ERR_TIMEOUT);
+    uint64_t took = wefti_os_now_ns() - start;
+    check_names_missing(s);
+    CHECK_SAY(took >= DEADLINE_NS && took < LATEST_NS, "%s took %llu ns", calls[s->call].name,
+              (unsigned long long)took);
+    check_dead(team);
+    __atomic_add_fetch(&s->failed, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Stay away, at work in another team, until the others have given up; then come. The others can no longer answer. */
+static void be_missing(scene *s, weft_team *team, weft_team *elsewhere)
+{
+    while (__atomic_load_n(&s->failed, __ATOMIC_ACQUIRE) < PES - count_missing(s)) {
+        if (elsewhere != NULL) {
+            CHECK_OK(weft_team_sync(elsewhere));
+        }
+        wefti_os_sleep_ns(MS);
+    }
+    uint64_t start = wefti_os_now_ns();
+    CHECK_STATUS(calls[s->call].call(team), WEFT_ERR_TIMEOUT);
+    CHECK_SAY(strstr(weft_last_error(), "no PE") == NULL, "\"%s\"", weft_last_error());
+    CHECK(wefti_os_now_ns() - start < LATEST_NS);
+    check_dead(team);
+}
+
+static void miss(weft_world *world, void *context)
+{
+    scene *s = context;
+    weft_team *all = weft_team_world(world);
+    weft_team *team = NULL;
+    weft_team *elsewhere = NULL;
+    const int list[PES] = {4, 2, 0, 1, 3}; /* so that numbers in the team are not those in the world */
+    int me = weft_world_pe(world);
+    CHECK_OK(weft_team_create(all, list, PES, &team));
+    CHECK_OK(weft_team_create(all, &me, is_missing(s, me), &elsewhere)); /* of one, for who is alone */
+    CHECK_OK(weft_barrier(world));
+    if (is_missing(s, me)) {
+        be_missing(s, team, elsewhere);
+    } else {
+        be_present(s, team);
+    }
+    __atomic_add_fetch(&s->done, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&s->done, __ATOMIC_ACQUIRE) < PES) { /* not in the world's barrier: it has a deadline too */
+        wefti_os_sleep_ns(MS);
+    }
+    /* The world has not noticed. */
+    void *block;
+    CHECK_OK(weft_barrier(world));
+    CHECK_OK(weft_world_fault(world, NULL));
+    CHECK_OK(weft_malloc(world, 100, &block));
+    CHECK_OK(weft_free(world, block));
+    CHECK_OK(weft_team_destroy(team)); /* local */
+    CHECK_OK(weft_team_destroy(elsewhere));
+    CHECK_OK(weft_team_create(all, list, PES, &team));
+    CHECK_OK(weft_team_sync(team));
+    CHECK_OK(weft_team_destroy(team));
+}
+
+static void run_scene(scene *s)
+{
+    weft_threads *meeting = pes_meeting(PES);
+    weft_world_config configs[PES];
+    pes_outcome outcomes[PES];
+    weft_world *worlds[PES];
+    for (int pe = 0; pe < PES; pe++) {
+        configs[pe] = pes_config(meeting, pe, PES);
+        configs[pe].deadline_ns = DEADLINE_NS;
+    }
+    pes_create(configs, PES, outcomes);
+    for (int pe = 0; pe < PES; pe++) {
+        assert_int_equal(outcomes[pe].status, WEFT_OK);
+        worlds[pe] = outcomes[pe].world;
+    }
+    pes_run_in(PES, worlds, miss, s);
+    pes_destroy_world(PES, worlds);
+    weft_threads_destroy(meeting);
+}
+
+static void test_members_missing(void **state)
+{
+    (void)state;
+    const unsigned missing[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x15};
+    ledger before = ledger_read();
+    for (size_t i = 0; i < CALLS; i++) {
+        scene s = {.call = i, .missing = missing[i]};
+        run_scene(&s);
+    }
+    ledger_assert_same(&before);
+}
+
+/* Members that make different collective calls of which one agrees and one does not wait for each other in vain. */
+static void cross(weft_world *world, void *context)
+{
+    (void)context;
+    void *block;
+    int odd = weft_world_pe(world) == 2;
+    CHECK_STATUS(odd ? weft_barrier(world) : weft_malloc(world, 10, &block), WEFT_ERR_TIMEOUT);
+    if (!odd) {
+        CHECK_NAMES(2);
+    }
+    CHECK_STATUS(weft_barrier(world), WEFT_ERR_TIMEOUT);
+    CHECK_STATUS(weft_malloc(world, 10, &block), WEFT_ERR_TIMEOUT);
+    CHECK_OK(weft_team_sync(weft_team_node(world)));
+}
+
+static void test_calls_of_two_kinds(void **state)
+{
+    (void)state;
+    weft_threads *meeting = pes_meeting(3);
+    weft_world_config configs[3];
+    pes_outcome outcomes[3];
+    weft_world *worlds[3];
+    for (int pe = 0; pe < 3; pe++) {
+        configs[pe] = pes_config(meeting, pe, 3);
+        configs[pe].deadline_ns = DEADLINE_NS;
+    }
+    pes_create(configs, 3, outcomes);
+    for (int pe = 0; pe < 3; pe++) {
+        assert_int_equal(outcomes[pe].status, WEFT_OK);
+        worlds[pe] = outcomes[pe].world;
+    }
+    pes_run_in(3, worlds, cross, NULL);
+    pes_destroy_world(3, worlds);
+    weft_threads_destroy(meeting);
+}
+
+/* Waiting for a word that nobody writes: the status at the deadline, and the world goes on. */
+static void wait_in_vain(weft_world *world, void *context)
+{
+    (void)context;
+    void *block;
+    uint64_t seen = 5;
+    CHECK_OK(weft_calloc(world, 1, 8, &block));
+    uint64_t start = wefti_os_now_ns();
+    CHECK_STATUS(weft_uint64_wait_until(world, block, WEFT_CMP_EQ, 1), WEFT_ERR_TIMEOUT);
+    uint64_t took = wefti_os_now_ns() - start;
+    CHECK_SAY(took >= DEADLINE_NS && took < LATEST_NS, "it took %llu ns", (unsigned long long)took);
+    CHECK_STATUS(weft_signal_wait_until(world, block, WEFT_CMP_GT, 0, &seen), WEFT_ERR_TIMEOUT);
+    CHECK(seen == 5);
+    CHECK_OK(weft_barrier(world));
+    CHECK_OK(weft_world_fault(world, NULL));
+    weft_counters counters;
+    CHECK_OK(weft_world_counters(world, &counters));
+    CHECK(counters.waits_expired == 2);
+    CHECK_OK(weft_free(world, block));
+}
+
+static void test_wait_in_vain(void **state)
+{
+    (void)state;
+    weft_threads *meeting = pes_meeting(2);
+    weft_world_config configs[2];
+    pes_outcome outcomes[2];
+    for (int pe = 0; pe < 2; pe++) {
+        configs[pe] = pes_config(meeting, pe, 2);
+        configs[pe].deadline_ns = DEADLINE_NS;
+    }
+    pes_create(configs, 2, outcomes);
+    weft_world *worlds[2] = {outcomes[0].world, outcomes[1].world};
+    pes_run_in(2, worlds, wait_in_vain, NULL);
+    pes_destroy_world(2, worlds);
+    weft_threads_destroy(meeting);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(test_members_missing),
+        CHECKED_TEST(test_calls_of_two_kinds),
+        CHECKED_TEST(test_wait_in_vain),
+    };
+    setenv("WEFT_LOG", "none", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
