@@ -376,11 +376,35 @@ static uint64_t load(wefti_sim *sim, uint64_t offset, size_t bytes, int order)
 
 /* ---- storing ---- */
 
+static int is_own(const wefti_strand *strand, uint64_t offset)
+{
+    for (unsigned i = 0; i < strand->own_count; i++) {
+        if (offset - strand->own[i].offset < strand->own[i].bytes) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Data that a PE stores to its own memory lands at once, since the program may look at it, or store there, with plain
+ * accesses; others may see old values of it all the same. */
+static void write_own(wefti_sim *sim, wefti_strand *strand, uint64_t offset, const void *data, size_t bytes)
+{
+    if (strand->stores.count > 0 && !wefti_flow_may_pass(&strand->stores, &sim->entries, offset, bytes)) {
+        wefti_memory_drain(sim, strand);
+    }
+    wefti_memory_land(sim, strand->number, offset, data, bytes, strand->fence_seq);
+}
+
 /* One piece inside a line, relaxed or release. */
 static void write_piece(wefti_sim *sim, wefti_strand *strand, uint64_t offset, const void *data, size_t bytes,
                         wefti_entry_kind kind)
 {
     wefti_flow *flow = &strand->stores;
+    if (kind == WEFTI_ENTRY_RELAXED && is_own(strand, offset)) {
+        write_own(sim, strand, offset, data, bytes);
+        return;
+    }
     int late = wefti_random_hit(&sim->random, sim->rates.delay);
     if (!late && (flow->count == 0 ||
                   (kind == WEFTI_ENTRY_RELAXED && wefti_flow_may_pass(flow, &sim->entries, offset, bytes)))) {

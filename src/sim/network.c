@@ -10,9 +10,28 @@
 
 #define TRIP_NS 2000 /* one way, at most */
 
-int wefti_network_attach(uint64_t world, int pe, unsigned char *slot)
+static void own(wefti_sim *sim, const unsigned char *slot, size_t bytes)
+{
+    wefti_strand *self = sim->running;
+    if (self->own_count < WEFTI_OWN_COUNT) {
+        self->own[self->own_count++] = (wefti_own){.offset = wefti_sim_offset(sim, slot), .bytes = bytes};
+    }
+}
+
+static void disown(const wefti_sim *sim, wefti_strand *strand, const unsigned char *slot)
+{
+    for (unsigned i = 0; i < strand->own_count; i++) {
+        if (strand->own[i].offset == wefti_sim_offset(sim, slot)) {
+            strand->own[i] = strand->own[--strand->own_count];
+            return;
+        }
+    }
+}
+
+int wefti_network_attach(uint64_t world, int pe, unsigned char *slot, size_t bytes)
 {
     wefti_sim *sim = wefti_sim_current;
+    own(sim, slot, bytes);
     if (sim->port_count == sim->port_capacity) {
         size_t capacity = sim->port_capacity == 0 ? 64 : 2 * sim->port_capacity;
         wefti_port *longer = realloc(sim->ports, capacity * sizeof *longer);
@@ -35,6 +54,7 @@ void wefti_network_detach(int port)
     wefti_sim *sim = wefti_sim_current;
     if (sim != NULL) {
         sim->ports[port].open = 0;
+        disown(sim, sim->strands[sim->ports[port].strand], sim->ports[port].slot);
     }
 }
 
@@ -46,15 +66,19 @@ static int is_lost(const wefti_sim *sim, int port)
 
 int wefti_network_find(uint64_t world, int pe)
 {
-    const wefti_sim *sim = wefti_sim_current;
+    wefti_sim *sim = wefti_sim_current;
     uint32_t at = sim->port_buckets[(world + (uint64_t)pe) % WEFTI_PORT_BUCKETS];
     while (at != 0) {
         const wefti_port *port = &sim->ports[at - 1];
         if (port->world == world && port->pe == pe && port->open) {
-            return is_lost(sim, (int)at - 1) ? -1 : (int)at - 1;
+            if (is_lost(sim, (int)at - 1)) {
+                break;
+            }
+            return (int)at - 1;
         }
         at = port->next;
     }
+    wefti_memory_acquire_all(sim, sim->running); /* learning of a loss takes longer than any store */
     return -1;
 }
 

@@ -39,6 +39,14 @@ typedef struct wefti_seen {
 
 #define WEFTI_SEEN_COUNT 32
 
+/* A strand's own slot of a world. */
+typedef struct wefti_own {
+    uint64_t offset;
+    uint64_t bytes;
+} wefti_own;
+
+#define WEFTI_OWN_COUNT 8
+
 struct wefti_strand {
     int number;
     int pe;
@@ -73,6 +81,8 @@ struct wefti_strand {
     uint64_t horizon; /* landings up to this one are seen */
     uint64_t fence_seq; /* landings up to this one come before what is stored since the last release fence */
     wefti_seen seen[WEFTI_SEEN_COUNT];
+    wefti_own own[WEFTI_OWN_COUNT]; /* the first own_count */
+    unsigned own_count;
 
     wefti_os_thread_state thread_state;
     wefti_event_ring events;

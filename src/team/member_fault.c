@@ -40,6 +40,10 @@ weft_status wefti_team_fail(weft_team *team, weft_status status, const char *cal
     char names[WEFTI_PE_LIST_BYTES] = "some PE";
     int culprit = -1;
     int late = 0; /* nobody is behind */
+    if (status == WEFT_ERR_PEER) {
+        weft_status fault = wefti_world_check(world, call); /* a member that aborts the world may be gone at once */
+        status = fault != WEFT_OK ? fault : status;
+    }
     if (status == WEFT_ERR_TIMEOUT) {
         unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
         if (marks != NULL) {

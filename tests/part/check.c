@@ -14,6 +14,7 @@
 
 static long failures;
 static _Thread_local int pe_here = -1;
+void (*check_stop)(const char *text);
 
 void check_as_pe(int pe)
 {
@@ -64,6 +65,9 @@ int check_that(int holds, const char *file, int line, const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    if (check_stop != NULL) {
+        check_stop(text);
+    }
     long number = __atomic_add_fetch(&failures, 1, __ATOMIC_ACQ_REL);
     if (number <= FAILURES_SHOWN) {
         show(file, line, text);

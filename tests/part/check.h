@@ -10,6 +10,9 @@
 /* Which PE this thread is, for the messages of its failed checks; -1, the beginning: none. */
 void check_as_pe(int pe);
 
+/* Called with the text of each failed check, unless NULL, the beginning; need not return. */
+extern void (*check_stop)(const char *text);
+
 /* Failed checks of this process since the last check_begin. */
 long check_failures(void);
 

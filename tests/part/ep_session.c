@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "os/os.h"
 #include "part/check.h"
 #include "part/ep_reference.h"
 
@@ -106,9 +106,7 @@ static void buffer_end(row_buffer *buffer)
 static void dawdle(ep_session *session)
 {
     if (session->plan->slow_us > 0 && random_below(&session->own, 3) == 0) {
-        long ns = 1000L * (long)random_below(&session->own, session->plan->slow_us);
-        struct timespec pause = {.tv_sec = 0, .tv_nsec = ns};
-        (void)nanosleep(&pause, NULL);
+        wefti_os_sleep_ns(UINT64_C(1000) * random_below(&session->own, session->plan->slow_us));
     }
 }
 

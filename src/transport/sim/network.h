@@ -8,8 +8,8 @@
 
 #include "transport/transport.h"
 
-/* PE `pe` of world `world` is found at `slot` from now on. Returns its port. */
-int wefti_network_attach(uint64_t world, int pe, unsigned char *slot);
+/* PE `pe` of world `world` has the `bytes` bytes at `slot` from now on. Returns its port. */
+int wefti_network_attach(uint64_t world, int pe, unsigned char *slot, size_t bytes);
 void wefti_network_detach(int port);
 /* The port of a PE; -1 when it is not attached, or dead. */
 int wefti_network_find(uint64_t world, int pe);

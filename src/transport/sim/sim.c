@@ -13,7 +13,7 @@ static weft_status sim_open(wefti_transport *transport, const wefti_transport_se
     if (state == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "sim transport: no memory for a port");
     }
-    state->port = wefti_network_attach(setup->world, setup->pe, setup->slot);
+    state->port = wefti_network_attach(setup->world, setup->pe, setup->slot, (size_t)setup->view->stride);
     transport->setup = *setup;
     transport->state = state;
     return WEFT_OK;

@@ -1,0 +1,221 @@
+/* Goal: worlds, heaps, teams, barriers, signals, faults and expert parallelism hold under every order of events that a
+ * seed can ask for.
+ * Method: run after run, each of one case, a number of PEs, a shape of link domains and processes and a memory's mood,
+ * all drawn from the run's seed. The base seed is fresh and printed; a failing run prints its own, and
+ *     campaign --seed N --seeds 1
+ * is that run again. Options: --seed BASE, --seeds COUNT, --seconds LIMIT, --case NAME, --pes N, --quiet. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "part/check.h"
+#include "sim/cases.h"
+
+typedef struct one_case {
+    const char *name;
+    int least;
+    int most;
+    weft_sim_deadlock deadlock;
+    void (*pe_main)(void *argument);
+} one_case;
+
+static const one_case cases[] = {
+#define CASE_ROW(name, least, most, mode, text) {#name, least, most, WEFT_SIM_DEADLOCK_##mode, case_##name},
+    CASE_TABLE(CASE_ROW)
+#undef CASE_ROW
+};
+
+#define CASES (sizeof cases / sizeof *cases)
+
+typedef struct options {
+    uint64_t base;
+    uint64_t seeds;
+    double seconds;
+    const char *only; /* names with commas between them; NULL: all */
+    int pes; /* 0: drawn */
+    int quiet;
+} options;
+
+typedef struct tally {
+    uint64_t runs[CASES];
+    double seconds[CASES];
+    uint64_t events;
+} tally;
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void stop_run(const char *text)
+{
+    weft_sim_fail("%s", text);
+}
+
+static int is_asked_for(const options *asked, const char *name)
+{
+    const char *at = asked->only;
+    size_t bytes = strlen(name);
+    while (at != NULL) {
+        if (strncmp(at, name, bytes) == 0 && (at[bytes] == '\0' || at[bytes] == ',')) {
+            return 1;
+        }
+        at = strchr(at, ',');
+        at = at == NULL ? NULL : at + 1;
+    }
+    return asked->only == NULL;
+}
+
+static size_t draw_case(const options *asked, uint64_t *state)
+{
+    size_t drawn;
+    do {
+        drawn = (size_t)common_below(state, (int)CASES);
+    } while (!is_asked_for(asked, cases[drawn].name));
+    return drawn;
+}
+
+/* Few PEs are cheaper, and find as much. */
+static int draw_pes(const options *asked, const one_case *one, uint64_t *state)
+{
+    int most = common_below(state, 4) == 0 ? one->most : one->least + (one->most - one->least) / 5;
+    int pes = one->least + common_below(state, most - one->least + 1);
+    return asked->pes > 0 ? asked->pes : pes;
+}
+
+static void draw_shape(weft_sim_config *config, int pes, int *domains, uint64_t *state)
+{
+    switch (common_below(state, 5)) {
+    case 0:
+        break; /* one domain, one process */
+    case 1:
+        config->process_pes = 1 + common_below(state, pes);
+        break;
+    case 2:
+        config->domain_pes = 1 + common_below(state, pes);
+        break;
+    case 3:
+        config->domain_pes = 1 + common_below(state, pes);
+        config->round_robin = 1;
+        config->process_pes = 1 + common_below(state, pes);
+        break;
+    default: {
+        int count = 1 + common_below(state, 4);
+        for (int pe = 0; pe < pes; pe++) {
+            domains[pe] = common_below(state, count);
+        }
+        config->domain_of = domains;
+    }
+    }
+}
+
+static weft_status run_one(const options *asked, uint64_t seed, tally *done)
+{
+    uint64_t state = seed;
+    size_t drawn = draw_case(asked, &state);
+    const one_case *one = &cases[drawn];
+    int domains[64];
+    weft_sim_result result;
+    weft_sim_config config = WEFT_SIM_CONFIG_INIT;
+    case_run run = {.seed = seed ^ 0x5eed, .pes = draw_pes(asked, one, &state)};
+    config.seed = seed;
+    config.deadlock = one->deadlock;
+    config.events_max = UINT64_C(200000000);
+    config.silent = asked->quiet;
+    config.result = &result;
+    draw_shape(&config, run.pes, domains, &state);
+    wefti_fault_arm(0, 0); /* a case may have left it armed */
+    double start = now_s();
+    weft_status status = weft_sim_run(&config, run.pes, one->pe_main, &run);
+    done->runs[drawn]++;
+    done->seconds[drawn] += now_s() - start;
+    done->events += result.events;
+    if (status != WEFT_OK) {
+        printf("FAILED: case %s, %d PEs: PE %d: %s\nagain: campaign --seed %" PRIu64 " --seeds 1%s%s\n", one->name,
+               run.pes, result.culprit_pe, result.text, seed, asked->only != NULL ? " --case " : "",
+               asked->only != NULL ? asked->only : "");
+    }
+    return status;
+}
+
+static uint64_t fresh_seed(void)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
+        seed = (uint64_t)time(NULL);
+    }
+    return (seed >> 20) + 1;
+}
+
+static int parse(int argc, char **argv, options *asked)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--quiet") == 0) {
+            asked->quiet = 1;
+            continue;
+        }
+        if (value == NULL) {
+            return 0;
+        }
+        if (strcmp(argv[i], "--seed") == 0) {
+            asked->base = strtoull(value, NULL, 0);
+        } else if (strcmp(argv[i], "--seeds") == 0) {
+            asked->seeds = strtoull(value, NULL, 0);
+        } else if (strcmp(argv[i], "--seconds") == 0) {
+            asked->seconds = strtod(value, NULL);
+        } else if (strcmp(argv[i], "--case") == 0) {
+            asked->only = value;
+        } else if (strcmp(argv[i], "--pes") == 0) {
+            asked->pes = (int)strtol(value, NULL, 0);
+        } else {
+            return 0;
+        }
+        i++;
+    }
+    return 1;
+}
+
+static void print_tally(const tally *done, double seconds)
+{
+    uint64_t runs = 0;
+    for (size_t i = 0; i < CASES; i++) {
+        runs += done->runs[i];
+        if (done->runs[i] > 0) {
+            printf("%-16s %7" PRIu64 " runs, %6.2f ms each\n", cases[i].name, done->runs[i],
+                   1e3 * done->seconds[i] / (double)done->runs[i]);
+        }
+    }
+    printf("%" PRIu64 " runs, %" PRIu64 " events, %.1f s\n", runs, done->events, seconds);
+}
+
+int main(int argc, char **argv)
+{
+    options asked = {.base = fresh_seed(), .seeds = 1000};
+    if (!parse(argc, argv, &asked)) {
+        fprintf(stderr, "usage: campaign [--seed BASE] [--seeds COUNT] [--seconds LIMIT] [--case NAME,...] [--pes N] "
+                        "[--quiet]\n");
+        return EXIT_FAILURE;
+    }
+    setenv("WEFT_LOG", "none", 0); /* faults are meant here */
+    check_stop = stop_run;
+    tally done = {0};
+    weft_status status = WEFT_OK;
+    double start = now_s();
+    printf("base seed %" PRIu64 "\n", asked.base);
+    for (uint64_t i = 0; i < asked.seeds && status == WEFT_OK; i++) {
+        if (asked.seconds > 0 && now_s() - start > asked.seconds) {
+            break;
+        }
+        (void)fflush(stdout);
+        status = run_one(&asked, asked.base + i, &done);
+    }
+    print_tally(&done, now_s() - start);
+    return status == WEFT_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}

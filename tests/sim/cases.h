@@ -1,0 +1,54 @@
+/* sim/cases.h: what a PE does in a run of the campaign. Each is a pe_main; its argument is a case_run. What is wrong ends
+ * the run. */
+#ifndef SIM_CASES_H
+#define SIM_CASES_H
+
+#include <stdint.h>
+
+#include "weft.h"
+#include "weft_sim.h"
+
+/* Decided by the run's seed, before the run, equal on all PEs. */
+typedef struct case_run {
+    uint64_t seed;
+    int pes;
+} case_run;
+
+/* X(name, least PEs, most PEs, deadlock mode, what it does) */
+#define CASE_TABLE(X)                                                                                                  \
+    X(worlds, 1, 64, FAIL, "create and destroy worlds, some at the same time")                                         \
+    X(heap, 1, 32, FAIL, "allocate and free, and write the blocks of others")                                          \
+    X(teams, 1, 48, FAIL, "make teams of any shape, synchronise in them, destroy them")                                \
+    X(barriers, 1, 64, FAIL, "puts before a barrier are seen after it; slow PEs")                                      \
+    X(signals, 2, 24, FAIL, "put_signal, fence and p, atomics, in rings and all to all")                               \
+    X(mismatch, 2, 24, FAIL, "calls that do not match are told on all PEs, and teams live on")                         \
+    X(memory_failure, 2, 12, ADVANCE, "an allocation or system call fails while worlds, blocks and teams are made")    \
+    X(lost_peer, 2, 16, ADVANCE, "a PE is killed; the others get a status before long")                                \
+    X(abort, 2, 24, FAIL, "a PE aborts the world; the others are told")                                                \
+    X(ep, 1, 16, FAIL, "expert parallelism against the serial reference, slow consumers")                              \
+    X(ep_wide, 24, 64, FAIL, "the same, a few calls on many PEs")
+
+#define CASE_DECLARE(name, least, most, mode, text) void case_##name(void *argument);
+CASE_TABLE(CASE_DECLARE)
+#undef CASE_DECLARE
+
+/* ---- for the cases (part.c) ---- */
+
+/* The call must succeed. */
+void must(weft_status status, const char *what);
+#define MUST(call) must((call), #call)
+
+/* A world of all PEs. */
+weft_world *case_world(const char *name);
+
+/* Numbers that are equal on all PEs. */
+uint64_t common_next(uint64_t *state);
+int common_below(uint64_t *state, int bound);
+
+/* Sleep in one of `one_in` calls, for at most `ns`. */
+void dawdle(int one_in, uint64_t ns);
+
+/* What PE `from` puts to PE `to` in round `round`. */
+uint64_t case_value(int from, int to, uint64_t round);
+
+#endif

@@ -1,0 +1,71 @@
+/* sim/heap.c: blocks are where all agree, apart from each other, zeroed when asked for, and keep what is put there. */
+#include <string.h>
+
+#include "sim/cases.h"
+
+#define BLOCKS 6
+
+typedef struct heap_block {
+    unsigned char *at;
+    size_t bytes;
+    int filler; /* the PE whose number fills it, or -1: zeros */
+} heap_block;
+
+/* Every byte of a block names who filled it and where it is. */
+static unsigned char mark(int filler, int owner, size_t index)
+{
+    return filler < 0 ? 0 : (unsigned char)(filler * 37 + owner * 11 + (int)(index % 7) + 1);
+}
+
+static void check(const heap_block *block, int owner)
+{
+    for (size_t i = 0; i < block->bytes; i++) {
+        if (block->at[i] != mark(block->filler, owner, i)) {
+            weft_sim_fail("byte %zu of a block of %zu filled by %d is %d", i, block->bytes, block->filler,
+                          block->at[i]);
+        }
+    }
+}
+
+static void fill(weft_world *world, heap_block *block, int filler)
+{
+    static const size_t most = 3000;
+    unsigned char bytes[3000];
+    block->filler = filler;
+    if (weft_world_pe(world) == filler) {
+        for (int to = 0; to < weft_world_pes(world); to++) {
+            for (size_t i = 0; i < block->bytes && i < most; i++) {
+                bytes[i] = mark(filler, to, i);
+            }
+            MUST(weft_putmem(world, block->at, bytes, block->bytes, to));
+        }
+    }
+}
+
+void case_heap(void *argument)
+{
+    const case_run *run = argument;
+    uint64_t common = run->seed;
+    weft_world *world = case_world("heap");
+    heap_block blocks[BLOCKS];
+    memset(blocks, 0, sizeof blocks);
+    for (int step = 0; step < 12; step++) {
+        heap_block *block = &blocks[common_below(&common, BLOCKS)];
+        if (block->at != NULL) {
+            check(block, run->pes > 0 ? weft_world_pe(world) : 0);
+            MUST(weft_free(world, block->at));
+            block->at = NULL;
+            continue;
+        }
+        block->bytes = 1 + (size_t)common_below(&common, 2900);
+        block->filler = -1;
+        MUST(weft_calloc(world, 1, block->bytes, (void **)&block->at));
+        if (common_below(&common, 4) > 0) {
+            fill(world, block, common_below(&common, run->pes));
+            MUST(weft_barrier(world));
+        }
+        check(block, weft_world_pe(world));
+        MUST(weft_sync(world)); /* nobody fills a block that another still checks */
+    }
+    MUST(weft_world_destroy(world));
+}

@@ -1,0 +1,44 @@
+/* sim/part.c: what the cases share. */
+#include "sim/cases.h"
+
+void must(weft_status status, const char *what)
+{
+    if (status != WEFT_OK) {
+        weft_sim_fail("%s gave %s: %s", what, weft_status_name(status), weft_last_error());
+    }
+}
+
+weft_world *case_world(const char *name)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    weft_sim_world_config(&config);
+    config.name = name;
+    MUST(weft_world_create(&config, &world));
+    return world;
+}
+
+uint64_t common_next(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+int common_below(uint64_t *state, int bound)
+{
+    return (int)(common_next(state) % (uint64_t)bound);
+}
+
+void dawdle(int one_in, uint64_t ns)
+{
+    if (weft_sim_random((uint64_t)one_in) == 0) {
+        weft_sim_sleep_ns(weft_sim_random(ns) + 1);
+    }
+}
+
+uint64_t case_value(int from, int to, uint64_t round)
+{
+    return (uint64_t)(from + 1) << 40 | (uint64_t)(to + 1) << 20 | round;
+}

@@ -1,0 +1,87 @@
+/* sim/signals.c: data that a signal, or a word after a fence, announces. */
+#include <string.h>
+
+#include "sim/cases.h"
+
+#define WORDS 20
+
+typedef struct mailbox {
+    uint64_t data[WORDS];
+    uint64_t flag;
+    uint64_t taken; /* by the receiver, at the sender */
+} mailbox;
+
+/* How a letter is announced. */
+enum { BY_SIGNAL_SET, BY_SIGNAL_ADD, BY_FENCE_AND_P, BY_ATOMIC, WAYS };
+
+static void send(weft_world *world, mailbox *boxes, int to, uint64_t round, int way)
+{
+    int pe = weft_world_pe(world);
+    uint64_t data[WORDS];
+    mailbox *box = &boxes[pe];
+    for (int i = 0; i < WORDS; i++) {
+        data[i] = case_value(pe, to, round) + (uint64_t)i * 1000000;
+    }
+    switch (way) {
+    case BY_SIGNAL_SET:
+        MUST(weft_putmem_signal(world, box->data, data, sizeof data, &box->flag, round, WEFT_SIGNAL_SET, to));
+        break;
+    case BY_SIGNAL_ADD:
+        MUST(weft_putmem_signal(world, box->data, data, sizeof data, &box->flag, 1, WEFT_SIGNAL_ADD, to));
+        break;
+    case BY_FENCE_AND_P:
+        MUST(weft_putmem(world, box->data, data, sizeof data, to));
+        MUST(weft_fence(world));
+        MUST(weft_uint64_p(world, &box->flag, round, to));
+        break;
+    default:
+        MUST(weft_putmem(world, box->data, data, sizeof data, to));
+        MUST(weft_fence(world));
+        MUST(weft_uint64_atomic_inc(world, &box->flag, to));
+        break;
+    }
+}
+
+static void take(weft_world *world, mailbox *boxes, int from, uint64_t round)
+{
+    int pe = weft_world_pe(world);
+    mailbox *box = &boxes[from];
+    MUST(weft_uint64_wait_until(world, &box->flag, WEFT_CMP_GE, round));
+    uint64_t data[WORDS];
+    MUST(weft_getmem(world, data, box->data, sizeof data, pe));
+    for (int i = 0; i < WORDS; i++) {
+        if (data[i] != case_value(from, pe, round) + (uint64_t)i * 1000000) {
+            weft_sim_fail("round %d: word %d from PE %d is %llx", (int)round, i, from, (unsigned long long)data[i]);
+        }
+    }
+    dawdle(10, 2000);
+    /* The sender may write again: what was read must have been read. */
+    MUST(weft_putmem_signal(world, box->data, NULL, 0, &boxes[pe].taken, round, WEFT_SIGNAL_SET, from));
+}
+
+void case_signals(void *argument)
+{
+    const case_run *run = argument;
+    uint64_t common = run->seed;
+    weft_world *world = case_world("signals");
+    int pe = weft_world_pe(world);
+    int all_to_all = common_below(&common, 2) == 0 && run->pes <= 12;
+    int reach = all_to_all ? run->pes - 1 : 1;
+    mailbox *boxes;
+    MUST(weft_calloc(world, (size_t)run->pes, sizeof *boxes, (void **)&boxes));
+    for (uint64_t round = 1; round <= 3; round++) {
+        int way = common_below(&common, WAYS);
+        for (int i = 1; i <= reach; i++) {
+            int to = (pe + i) % run->pes;
+            MUST(weft_uint64_wait_until(world, &boxes[to].taken, WEFT_CMP_EQ, round - 1));
+            send(world, boxes, to, round, way);
+        }
+        for (int i = 1; i <= reach; i++) {
+            take(world, boxes, (pe + run->pes - i) % run->pes, round);
+        }
+    }
+    uint64_t old;
+    MUST(weft_uint64_atomic_fetch_add(world, &boxes[0].data[0], 1, 0, &old));
+    MUST(weft_barrier(world));
+    MUST(weft_world_destroy(world));
+}

@@ -1,0 +1,88 @@
+/* sim/teams.c: teams of any shape, several at a time. */
+#include <string.h>
+
+#include "sim/cases.h"
+
+/* A random order of all PEs, cut in two: each half is a team, made by one call. */
+static weft_team *halves(weft_world *world, uint64_t *common)
+{
+    int order[64];
+    int pes = weft_world_pes(world);
+    weft_team *team = NULL;
+    for (int i = 0; i < pes; i++) {
+        int other = common_below(common, i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    int cut = common_below(common, pes + 1);
+    for (int i = 0; i < pes; i++) {
+        if (order[i] == weft_world_pe(world)) {
+            MUST(weft_team_create(weft_team_world(world), i < cut ? order : order + cut, i < cut ? cut : pes - cut,
+                                  &team));
+        }
+    }
+    return team;
+}
+
+static weft_team *strided(weft_world *world, uint64_t *common)
+{
+    int pes = weft_world_pes(world);
+    int start = common_below(common, pes);
+    int stride = 1 + common_below(common, 3);
+    int size = 1 + common_below(common, (pes - 1 - start) / stride + 1);
+    weft_team *team = NULL;
+    MUST(weft_team_split_strided(weft_team_world(world), start, stride, size, &team));
+    return team;
+}
+
+/* Words of all members, written by all members, between syncs of this team only. */
+static void use(weft_team *team, uint64_t *words, uint64_t round)
+{
+    weft_world *world = weft_team_owner(team);
+    int pe = weft_team_pe(team);
+    int pes = weft_team_pes(team);
+    for (int to = 0; to < pes; to++) {
+        MUST(weft_uint64_p(world, &words[pe], case_value(pe, to, round),
+                           weft_team_translate(team, to, weft_team_world(world))));
+    }
+    dawdle(6, 3000);
+    MUST(weft_team_barrier(team));
+    for (int from = 0; from < pes; from++) {
+        if (words[from] != case_value(from, pe, round)) {
+            weft_sim_fail("team of %d, round %d: member %d's word is %llx", pes, (int)round, from,
+                          (unsigned long long)words[from]);
+        }
+    }
+    MUST(weft_team_sync(team));
+}
+
+static void use_and_destroy(weft_team *team, uint64_t round)
+{
+    uint64_t *words;
+    if (team == NULL) {
+        return;
+    }
+    MUST(weft_team_malloc(team, (size_t)weft_team_pes(team) * sizeof *words, (void **)&words));
+    use(team, words, round);
+    use(team, words, round + 1);
+    MUST(weft_team_free(team, words));
+    MUST(weft_team_destroy(team));
+}
+
+void case_teams(void *argument)
+{
+    const case_run *run = argument;
+    uint64_t common = run->seed;
+    weft_world *world = case_world("teams");
+    int rounds = 1 + common_below(&common, 3);
+    for (int round = 0; round < rounds; round++) {
+        weft_team *first = strided(world, &common);
+        weft_team *second = halves(world, &common);
+        use_and_destroy(first, (uint64_t)round * 10 + 1);
+        use_and_destroy(second, (uint64_t)round * 10 + 5);
+    }
+    uint64_t *words;
+    MUST(weft_calloc(world, (size_t)run->pes, sizeof *words, (void **)&words));
+    use(weft_team_node(world), words, 1000);
+    MUST(weft_world_destroy(world));
+}
