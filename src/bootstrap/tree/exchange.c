@@ -105,10 +105,23 @@ static weft_status check_time(exchange *now)
 
 /* ---- what comes ---- */
 
+/* Read once. While forming, PEs that take their places ask PE 0 whether it is there. */
+static weft_status hear(wefti_tree *tree, wefti_link *link, wefti_link_event *event)
+{
+    int was_pressed = tree->is_pressed;
+    tree->is_pressed = 0;
+    WEFT_TRY(wefti_tree_hear(tree, link, event));
+    if (tree->is_pressed && tree->pe == 0 && tree->sequence == WEFTI_TREE_SEQUENCE_FORMING) {
+        (void)wefti_link_send(link, WEFTI_FRAME_ALIVE, 0, NULL, 0);
+    }
+    tree->is_pressed |= was_pressed;
+    return WEFT_OK;
+}
+
 static weft_status hear_child(exchange *now, wefti_link *link)
 {
     wefti_link_event event;
-    WEFT_TRY(wefti_tree_hear(now->tree, link, &event));
+    WEFT_TRY(hear(now->tree, link, &event));
     if (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_GATHER) {
         now->children_left--;
     }
@@ -118,7 +131,7 @@ static weft_status hear_child(exchange *now, wefti_link *link)
 static weft_status hear_parent(exchange *now, wefti_link *link)
 {
     wefti_link_event event;
-    WEFT_TRY(wefti_tree_hear(now->tree, link, &event));
+    WEFT_TRY(hear(now->tree, link, &event));
     if (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_RESULT) {
         now->has_result = 1;
     }
@@ -130,7 +143,7 @@ static weft_status hear_star(exchange *now, wefti_link *link)
 {
     wefti_link_event event = WEFTI_LINK_IDLE;
     if (now->tree->pe == 0) {
-        return wefti_tree_hear(now->tree, link, &event);
+        return hear(now->tree, link, &event);
     }
     do {
         event = wefti_link_receive(link);

@@ -19,6 +19,7 @@ typedef enum wefti_frame_type {
     WEFTI_FRAME_GATHER, /* up: the contributions of a subtree */
     WEFTI_FRAME_RESULT, /* down: all contributions */
     WEFTI_FRAME_EXPIRED, /* a wait is over: name whom you wait for */
+    WEFTI_FRAME_ALIVE, /* PE 0, while forming: the answer to EXPIRED */
     WEFTI_FRAME_FAILURE /* a status and a text, for everybody */
 } wefti_frame_type;
 

@@ -98,6 +98,8 @@ typedef struct placing {
     wefti_greeter greeter;
     int children_left;
     int parent_left;
+    int has_asked; /* PE 0, whether it is there, when the deadline passed */
+    int is_led; /* it is */
 } placing;
 
 static wefti_link *child_of(wefti_tree *tree, int pe)
@@ -126,7 +128,8 @@ static void take_children(wefti_tree *tree, placing *now)
     }
 }
 
-/* Name those who have not come, the PEs nearest to the leaves first. */
+/* Name those who have not come, the PEs nearest to the leaves first; but PE 0 if it is gone: others may not have heard
+ * from it what this PE has. */
 static weft_status check_time(wefti_tree *tree, const placing *now)
 {
     int levels = wefti_tree_levels(tree->pes);
@@ -135,19 +138,37 @@ static weft_status check_time(wefti_tree *tree, const placing *now)
     uint64_t parent_ns = tree->until_ns + WEFTI_TREE_LEVEL_NS * (unsigned)(levels + 1 + wefti_tree_depth(tree->pe));
     for (int i = 0; i < tree->child_count && now_ns >= child_ns; i++) {
         if (!wefti_link_is_open(&tree->children[i])) {
-            return wefti_tree_missing_one(tree, tree->children[i].pe, "its place");
+            return wefti_tree_missing_one(tree, now->is_led ? tree->children[i].pe : 0, "its place");
         }
     }
     if (now->parent_left && now_ns >= parent_ns) {
-        return wefti_tree_missing_one(tree, now->caller.pe, "its place");
+        return wefti_tree_missing_one(tree, now->is_led ? now->caller.pe : 0, "its place");
     }
     return WEFT_OK;
+}
+
+static weft_status hear_root(wefti_tree *tree, placing *now)
+{
+    wefti_link_event event;
+    WEFT_TRY(wefti_tree_hear(tree, &tree->star[0], &event));
+    now->is_led |= event == WEFTI_LINK_FRAME && tree->star[0].in.type == WEFTI_FRAME_ALIVE;
+    if (tree->is_pressed) {
+        tree->until_ns = sooner(tree->until_ns, wefti_os_now_ns());
+    }
+    return WEFT_OK;
+}
+
+static void ask_root(wefti_tree *tree, placing *now)
+{
+    if (!now->has_asked && wefti_os_now_ns() >= tree->until_ns) {
+        now->has_asked = 1;
+        (void)wefti_link_send(&tree->star[0], WEFTI_FRAME_EXPIRED, tree->sequence, NULL, 0);
+    }
 }
 
 /* One wait for whatever comes first. */
 static weft_status place_step(wefti_tree *tree, placing *now)
 {
-    wefti_link_event event;
     wefti_polls_clear(&tree->polls);
     uint64_t due_ns = wefti_greeter_watch(&now->greeter, &tree->polls);
     if (now->parent_left) {
@@ -158,9 +179,9 @@ static weft_status place_step(wefti_tree *tree, placing *now)
     uint64_t until_ns = now_ns < tree->until_ns ? tree->until_ns : now_ns + WEFTI_TREE_LEVEL_NS / 8;
     WEFT_TRY(wefti_polls_wait(&tree->polls, sooner(due_ns, until_ns)));
     if (wefti_link_ready(&tree->star[0], &tree->polls)) {
-        WEFT_TRY(wefti_tree_hear(tree, &tree->star[0], &event));
-        tree->until_ns = tree->is_pressed ? sooner(tree->until_ns, now_ns) : tree->until_ns;
+        WEFT_TRY(hear_root(tree, now));
     }
+    ask_root(tree, now);
     WEFT_TRY(wefti_greeter_step(&now->greeter, &tree->polls));
     take_children(tree, now);
     if (now->parent_left) {
@@ -181,6 +202,8 @@ static weft_status take_place(wefti_tree *tree, const wefti_tree_contact *parent
     wefti_greeter_init(&now.greeter, tree->site, tree->listener, tree->pe);
     now.children_left = tree->child_count;
     now.parent_left = tree->parent.pe != 0;
+    now.has_asked = 0;
+    now.is_led = 0;
     while (status == WEFT_OK && (now.children_left > 0 || now.parent_left)) {
         status = place_step(tree, &now);
     }

@@ -9,7 +9,8 @@
 #include "bootstrap/tree/tree.h"
 #include "os/os.h"
 
-/* When those who came disagree: how long after the last arrival the others are still waited for. */
+/* When creation is bound to fail: how long after the last arrival the others are still waited for, so that they fail
+ * with the same error. */
 #define GRACE_NS UINT64_C(300000000)
 /* Arrivals beyond the world's size are heard, since they show that something is wrong, but not without end. */
 #define EXCESS_MAX 64
@@ -20,9 +21,10 @@ typedef struct census {
     wefti_tree_contact *contacts; /* by PE: where its children find it */
     int arrived;
     int expected; /* arrivals */
-    int differing; /* how many of them do not fit */
-    uint64_t last_ns;
-    char offence[WEFTI_ERROR_BYTES]; /* of the first that does not fit */
+    uint64_t last_ns; /* when the last came, or something went wrong */
+    int offences; /* of those who came */
+    weft_status status; /* of the first */
+    char text[WEFTI_ERROR_BYTES];
 } census;
 
 static void fini_census(census *who)
@@ -75,6 +77,16 @@ static int find_offence(const wefti_tree *tree, const census *who, const wefti_t
     return 0;
 }
 
+/* Keep the error that this thread has just decided or taken over until all can be told. */
+static void note_offence(census *who, weft_status status)
+{
+    who->last_ns = wefti_os_now_ns();
+    if (who->offences++ == 0) {
+        who->status = status;
+        (void)snprintf(who->text, sizeof who->text, "%s", weft_last_error());
+    }
+}
+
 static weft_status count_in(wefti_tree *tree, census *who, wefti_link *link, const wefti_tree_hello *said)
 {
     char text[WEFTI_ERROR_BYTES];
@@ -86,9 +98,7 @@ static weft_status count_in(wefti_tree *tree, census *who, wefti_link *link, con
     who->arrived++;
     who->last_ns = wefti_os_now_ns();
     if (find_offence(tree, who, said, text, sizeof text)) {
-        if (who->differing++ == 0) {
-            memcpy(who->offence, text, sizeof text);
-        }
+        note_offence(who, wefti_error(WEFT_ERR_MISMATCH, "%s", text));
         int64_t claimed = (int64_t)said->pes - 1;
         who->expected = claimed > who->expected && claimed < tree->pes + EXCESS_MAX ? (int)claimed : who->expected;
         return WEFT_OK;
@@ -100,19 +110,22 @@ static weft_status count_in(wefti_tree *tree, census *who, wefti_link *link, con
 
 static int all_came(const wefti_tree *tree, const census *who)
 {
-    return who->differing == 0 ? who->arrived == tree->pes - 1 : who->arrived >= who->expected;
+    return who->offences == 0 ? who->arrived == tree->pes - 1 : who->arrived >= who->expected;
 }
 
 /* Hear those who came: that they fail, end, or wait no longer. */
-static weft_status hear_star(wefti_tree *tree)
+static void hear_star(wefti_tree *tree, census *who)
 {
     for (size_t i = 0; i < tree->star_count; i++) {
         wefti_link_event event;
         if (wefti_link_ready(&tree->star[i], &tree->polls)) {
-            WEFT_TRY(wefti_tree_hear(tree, &tree->star[i], &event));
+            weft_status status = wefti_tree_hear(tree, &tree->star[i], &event);
+            if (status != WEFT_OK) {
+                note_offence(who, status);
+                wefti_link_fini(&tree->star[i]);
+            }
         }
     }
-    return WEFT_OK;
 }
 
 static weft_status await_arrivals(wefti_tree *tree, census *who, wefti_greeter *greeter)
@@ -124,7 +137,7 @@ static weft_status await_arrivals(wefti_tree *tree, census *who, wefti_greeter *
             WEFT_TRY(count_in(tree, who, &link, &said));
         }
         uint64_t until_ns = tree->until_ns;
-        if (who->differing > 0 && who->last_ns + GRACE_NS < until_ns) {
+        if (who->offences > 0 && who->last_ns + GRACE_NS < until_ns) {
             until_ns = who->last_ns + GRACE_NS;
         }
         if (all_came(tree, who) || tree->is_pressed || wefti_os_now_ns() >= until_ns) {
@@ -136,7 +149,7 @@ static weft_status await_arrivals(wefti_tree *tree, census *who, wefti_greeter *
             wefti_link_watch(&tree->star[i], &tree->polls);
         }
         WEFT_TRY(wefti_polls_wait(&tree->polls, due_ns < until_ns ? due_ns : until_ns));
-        WEFT_TRY(hear_star(tree));
+        hear_star(tree, who);
         WEFT_TRY(wefti_greeter_step(greeter, &tree->polls));
     }
 }
@@ -159,11 +172,13 @@ static weft_status name_missing(wefti_tree *tree, const census *who)
 
 static weft_status judge(wefti_tree *tree, const census *who)
 {
-    if (who->differing > 0) {
+    if (who->offences > 0) {
+        char text[WEFTI_ERROR_BYTES + 64];
+        (void)snprintf(text, sizeof text, "%s (and %d more PEs do not fit)", who->text, who->offences - 1);
         tree->names_culprit = 1;
-        return who->differing == 1 ? wefti_error(WEFT_ERR_MISMATCH, "%s", who->offence)
-                                   : wefti_error(WEFT_ERR_MISMATCH, "%s (and %d more PEs do not fit)", who->offence,
-                                                 who->differing - 1);
+        tree->heard_from = NULL;
+        return wefti_error_relay(who->status,
+                                 who->offences == 1 || who->status != WEFT_ERR_MISMATCH ? who->text : text);
     }
     return all_came(tree, who) ? WEFT_OK : name_missing(tree, who);
 }

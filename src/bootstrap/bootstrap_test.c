@@ -1,0 +1,141 @@
+/* Goal: the backend is the one that config and environment name, and each way to get it wrong names its remedy.
+ * Method: every combination of WEFT_BOOTSTRAP, a launcher and a size, against a table. */
+#include "bootstrap/bootstrap.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOB "bootstrap_test:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+typedef struct choice {
+    const char *word; /* WEFT_BOOTSTRAP */
+    const char *job; /* WEFT_LOCAL_JOB */
+    int pes;
+    const char *backend; /* NULL: an error */
+    const char *says; /* what its text must have in it */
+} choice;
+
+static void set(const char *name, const char *value)
+{
+    if (value != NULL) {
+        (void)setenv(name, value, 1);
+    } else {
+        (void)unsetenv(name);
+    }
+}
+
+static void assert_choice(const choice *c)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    wefti_bootstrap bootstrap;
+    config.pes = c->pes;
+    config.deadline_ns = UINT64_C(10000000);
+    set("WEFT_BOOTSTRAP", c->word);
+    set("WEFT_LOCAL_JOB", c->job);
+    set("WEFT_LOCAL_PE", c->job == NULL ? NULL : "0");
+    set("WEFT_LOCAL_PES", c->job == NULL ? NULL : "1");
+    weft_status status = wefti_bootstrap_open(&config, &bootstrap);
+    if (c->backend != NULL) {
+        assert_int_equal(status, WEFT_OK);
+        assert_string_equal(bootstrap.ops->name, c->backend);
+        assert_int_equal(bootstrap.pe, 0);
+        assert_int_equal(bootstrap.pes, 1);
+    } else {
+        assert_int_not_equal(status, WEFT_OK);
+        assert_non_null(strstr(weft_last_error(), c->says));
+    }
+    wefti_bootstrap_close(&bootstrap);
+}
+
+static void chooses_by_environment(void **state)
+{
+    (void)state;
+    static const choice choices[] = {
+        {NULL, NULL, 0, "self", NULL},
+        {NULL, NULL, 1, "self", NULL},
+        {NULL, NULL, 2, NULL, "weftrun"},
+        {"auto", NULL, 1, "self", NULL},
+        {"", NULL, 1, "self", NULL},
+        {NULL, JOB, 0, "local", NULL},
+        {NULL, JOB, 1, "self", NULL},
+        {NULL, JOB, 2, NULL, "PE 1"}, /* local, and nobody else comes */
+        {"auto", JOB, 0, "local", NULL},
+        {"local", JOB, 1, "local", NULL},
+        {"local", NULL, 1, NULL, "weftrun"},
+        {"local", NULL, 0, NULL, "weftrun"},
+        {"remote", JOB, 1, NULL, "auto or local"},
+        {"local", "nonsense", 1, NULL, "WEFT_LOCAL_JOB"},
+        {"local", ":0011", 1, NULL, "WEFT_LOCAL_JOB"},
+        {"local", "x:0011223344zz66778899aabbccddeeff00112233445566778899aabbccddeeff", 1, NULL, "WEFT_LOCAL_JOB"},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        assert_choice(&choices[i]);
+    }
+}
+
+static void assert_refused(weft_world_config config, const char *says)
+{
+    wefti_bootstrap bootstrap;
+    assert_int_equal(wefti_bootstrap_open(&config, &bootstrap), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(), says));
+    wefti_bootstrap_close(&bootstrap);
+}
+
+static void says_what_is_missing(void **state)
+{
+    (void)state;
+    static const weft_callback_ops without = {.size = sizeof without};
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    config.bootstrap = WEFT_BOOTSTRAP_UID;
+    assert_refused(config, "weft_uid_create");
+    config.bootstrap = WEFT_BOOTSTRAP_THREADS;
+    assert_refused(config, "weft_threads_create");
+    config.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
+    assert_refused(config, "config.callback");
+    config.callback = &without;
+    assert_refused(config, "config.callback");
+    config.bootstrap = (weft_bootstrap_kind)99;
+    assert_refused(config, "99");
+    config.bootstrap = WEFT_BOOTSTRAP_AUTO;
+    config.name = "a name that is one letter longer than what a world's name may be";
+    assert_int_equal(strlen(config.name), WEFTI_BOOTSTRAP_NAME_BYTES);
+    assert_refused(config, "63");
+}
+
+static void believes_the_launcher_only_if_it_makes_sense(void **state)
+{
+    (void)state;
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    config.bootstrap = WEFT_BOOTSTRAP_LOCAL;
+    set("WEFT_LOCAL_JOB", JOB);
+    set("WEFT_LOCAL_PE", "3");
+    set("WEFT_LOCAL_PES", "3");
+    assert_refused(config, "WEFT_LOCAL_PE");
+    set("WEFT_LOCAL_PES", NULL);
+    assert_refused(config, "WEFT_LOCAL_PES");
+    set("WEFT_LOCAL_PE", "x");
+    set("WEFT_LOCAL_PES", "3");
+    assert_refused(config, "WEFT_LOCAL_PE");
+}
+
+static int be_quiet(void **state)
+{
+    (void)state;
+    return setenv("WEFT_LOG", "none", 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chooses_by_environment),
+        cmocka_unit_test(says_what_is_missing),
+        cmocka_unit_test(believes_the_launcher_only_if_it_makes_sense),
+    };
+    return cmocka_run_group_tests(tests, be_quiet, NULL);
+}
