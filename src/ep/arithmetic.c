@@ -20,73 +20,101 @@
 
 typedef enum operation { ADD, ADD_SCALED, FUSE } operation;
 
-INLINE void load(weft_ep_dtype dtype, float *values, const void *row, size_t at, size_t n)
+INLINE float element(weft_ep_dtype dtype, const void *row, size_t at)
+{
+    return dtype == WEFT_EP_F32 ? ((const float *)row)[at] : wefti_bf16_widen(((const uint16_t *)row)[at]);
+}
+
+INLINE void store(weft_ep_dtype dtype, void *out, size_t at, float value)
 {
     if (dtype == WEFT_EP_F32) {
-        memcpy(values, (const float *)row + at, n * sizeof *values);
-        return;
-    }
-    const uint16_t *bits = (const uint16_t *)row + at;
-    for (size_t i = 0; i < n; i++) {
-        values[i] = wefti_bf16_widen(bits[i]);
+        ((float *)out)[at] = value;
+    } else {
+        ((uint16_t *)out)[at] = wefti_bf16_round(value);
     }
 }
 
-INLINE void store(weft_ep_dtype dtype, void *out, size_t at, const float *values, size_t n)
+/* One row's part in one element of the sum. */
+INLINE float include(weft_ep_dtype dtype, operation op, float sum, const void *row, float weight, size_t at)
 {
-    if (dtype == WEFT_EP_F32) {
-        memcpy((float *)out + at, values, n * sizeof *values);
-        return;
-    }
-    uint16_t *bits = (uint16_t *)out + at;
-    for (size_t i = 0; i < n; i++) {
-        bits[i] = wefti_bf16_round(values[i]);
+    float value = element(dtype, row, at);
+    switch (op) {
+    case ADD:
+        return sum + value;
+    case ADD_SCALED:
+        return sum + wefti_bf16_nearest(value * weight);
+    default:
+        return fmaf(weight, value, sum);
     }
 }
 
-INLINE void scale(weft_ep_dtype dtype, float *values, float weight, size_t n)
+/* `count`, a constant of 1, 2 or 4, rows at once, so that each element of the sum is loaded and stored once for them. */
+INLINE void include_rows(weft_ep_dtype dtype, operation op, float *sum, const void *const *rows, const float *weights,
+                         size_t count, size_t at, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        float product = values[i] * weight;
-        values[i] = dtype == WEFT_EP_F32 ? product : wefti_bf16_widen(wefti_bf16_round(product));
+    float weight[4] = {0};
+    for (size_t j = 0; j < count && op != ADD; j++) {
+        weight[j] = weights[j];
     }
-    /* Let no compiler fuse these products into the additions that follow. */
-    __asm__ volatile("" : : "r"(values) : "memory");
+    for (size_t i = 0; i < n; i++) {
+        float here = include(dtype, op, sum[i], rows[0], weight[0], at + i);
+        here = count > 1 ? include(dtype, op, here, rows[1], weight[1], at + i) : here;
+        here = count > 2 ? include(dtype, op, here, rows[2], weight[2], at + i) : here;
+        sum[i] = count > 2 ? include(dtype, op, here, rows[3], weight[3], at + i) : here;
+    }
+}
+
+/* ADD_SCALED in float32, by way of memory, lest a compiler fuse products and additions. */
+INLINE void include_products(float *sum, const float *row, float weight, size_t n)
+{
+    _Alignas(64) float products[CHUNK];
+    for (size_t i = 0; i < n; i++) {
+        products[i] = row[i] * weight;
+    }
+    __asm__ volatile("" : : "r"(products) : "memory");
+    for (size_t i = 0; i < n; i++) {
+        sum[i] += products[i];
+    }
 }
 
 INLINE void fold_chunk(weft_ep_dtype dtype, operation op, void *out, const void *const *rows, const float *weights,
                        size_t count, size_t at, size_t n)
 {
-    float sum[CHUNK];
-    float values[CHUNK];
+    _Alignas(64) float sum[CHUNK];
+    size_t j = 0;
     memset(sum, 0, sizeof sum);
-    for (size_t j = 0; j < count; j++) {
-        load(dtype, values, rows[j], at, n);
-        if (op == FUSE) {
-            for (size_t i = 0; i < n; i++) {
-                sum[i] = fmaf(weights[j], values[i], sum[i]);
-            }
-            continue;
+    if (dtype == WEFT_EP_F32 && op == ADD_SCALED) {
+        for (; j < count; j++) {
+            include_products(sum, (const float *)rows[j] + at, weights[j], n);
         }
-        if (op == ADD_SCALED) {
-            scale(dtype, values, weights[j], n);
+    } else {
+        for (; j + 4 <= count; j += 4) {
+            include_rows(dtype, op, sum, rows + j, weights + j, 4, at, n);
         }
-        for (size_t i = 0; i < n; i++) {
-            sum[i] += values[i];
+        if ((count & 2) != 0) {
+            include_rows(dtype, op, sum, rows + j, weights + j, 2, at, n);
+            j += 2;
+        }
+        if ((count & 1) != 0) {
+            include_rows(dtype, op, sum, rows + j, weights + j, 1, at, n);
         }
     }
-    store(dtype, out, at, sum, n);
+    for (size_t i = 0; i < n; i++) {
+        store(dtype, out, at + i, sum[i]);
+    }
 }
 
+/* Rows are multiples of 16 bytes. */
 INLINE void fold(weft_ep_dtype dtype, operation op, void *out, const void *const *rows, const float *weights,
                  size_t count, size_t elements)
 {
+    size_t grain = dtype == WEFT_EP_F32 ? 4 : 8;
     size_t at = 0;
     for (; at + CHUNK <= elements; at += CHUNK) {
         fold_chunk(dtype, op, out, rows, weights, count, at, CHUNK);
     }
-    if (at < elements) {
-        fold_chunk(dtype, op, out, rows, weights, count, at, elements - at);
+    for (; at + grain <= elements; at += grain) {
+        fold_chunk(dtype, op, out, rows, weights, count, at, grain);
     }
 }
 

@@ -62,7 +62,7 @@ static combine_step begin(const weft_ep_route *route, const weft_ep_rows *in, co
 }
 
 /* Expert-major: the sum of a received token's rows here, in ascending choice. */
-static void reduce_token(const combine_step *step, int place)
+static void reduce_token(const combine_step *step, int place, void *sum)
 {
     const weft_ep_route *route = step->route;
     const wefti_ep_scratch *scratch = &step->ep->scratch;
@@ -74,44 +74,41 @@ static void reduce_token(const combine_step *step, int place)
     for (size_t k = 0; k < topk; k++) {
         if (rows[k] >= 0) {
             const void *row = wefti_ep_span_row(&step->in, (size_t)rows[k]);
-            scratch->row_at[count] = wefti_ep_row_read(row, scratch->rows + (count + 1) * bytes, bytes);
-            scratch->row_weight[count++] = record.weights[k];
+            scratch->choice_at[count] = wefti_ep_row_read(row, scratch->choice_rows + count * bytes, bytes);
+            scratch->choice_weight[count++] = record.weights[k];
         }
     }
-    unsigned char *ready = wefti_ep_span_row(&step->ready, (size_t)place);
-    void *sum = wefti_ep_row_write(ready, scratch->rows);
     if (step->weighted) {
-        step->arithmetic->fuse(sum, scratch->row_at, scratch->row_weight, count, step->hidden);
+        step->arithmetic->fuse(sum, scratch->choice_at, scratch->choice_weight, count, step->hidden);
     } else {
-        step->arithmetic->add(sum, scratch->row_at, count, step->hidden);
+        step->arithmetic->add(sum, scratch->choice_at, count, step->hidden);
     }
-    wefti_ep_row_written(ready, sum, bytes);
 }
 
-/* Make ready what `source` will read. This rank reads its own rows where the caller has them. */
+/* Make ready what another rank will read. */
 static void make_ready(const combine_step *step, int source)
 {
     const weft_ep_route *route = step->route;
-    int expert_major = wefti_ep_is_expert_major(route);
-    if (!expert_major && (!step->staged || source == step->ep->rank)) {
-        return;
-    }
+    size_t bytes = step->in.row_bytes;
     for (int place = route->offset_of_source[source]; place < route->offset_of_source[source + 1]; place++) {
-        if (expert_major) {
-            reduce_token(step, place);
+        unsigned char *ready = wefti_ep_span_row(&step->ready, (size_t)place);
+        if (wefti_ep_is_expert_major(route)) {
+            void *sum = wefti_ep_row_write(ready, step->ep->scratch.rows);
+            reduce_token(step, place, sum);
+            wefti_ep_row_written(ready, sum, bytes);
         } else {
-            wefti_copy(wefti_ep_span_row(&step->ready, (size_t)place), wefti_ep_span_row(&step->in, (size_t)place),
-                       step->in.row_bytes);
+            wefti_copy(ready, wefti_ep_span_row(&step->in, (size_t)place), bytes);
         }
     }
 }
 
-/* From the next rank upwards, this one last: the others wait. */
 static weft_status announce(const combine_step *step)
 {
     for (int i = 1; i <= step->ep->ranks; i++) {
         int source = (step->ep->rank + i) % step->ep->ranks;
-        make_ready(step, source);
+        if (step->staged && source != step->ep->rank) {
+            make_ready(step, source);
+        }
         WEFT_TRY(wefti_ep_call_post(&step->call, source));
     }
     return WEFT_OK;
@@ -131,24 +128,27 @@ static weft_status meet_all(combine_step *step)
         lane->pitch = line.pitch & ~(uint64_t)WEFTI_EP_BY_TOKEN;
         lane->near = wefti_ep_near(ep, rank, line.buffer);
     }
-    if (!wefti_ep_is_expert_major(step->route)) {
-        ep->scratch.lanes[ep->rank].near = step->in.data;
-        ep->scratch.lanes[ep->rank].pitch = step->in.pitch;
-    }
+    ep->scratch.lanes[ep->rank].near = step->in.data;
+    ep->scratch.lanes[ep->rank].pitch = step->in.pitch;
     return WEFT_OK;
 }
 
-/* Make the row of `place` on `rank` readable; `copy` is a private row for when it must be fetched. */
+/* Make the row of `place` on `rank` readable; `copy` is a private row for when it must be fetched. This rank's own it
+ * sums only now, or reads where the caller has it. */
 static weft_status fetch_row(const combine_step *step, int rank, size_t place, void *copy, const void **row)
 {
     const weft_ep *ep = step->ep;
     const wefti_ep_lane *lane = &ep->scratch.lanes[rank];
     size_t bytes = step->out.row_bytes;
+    *row = copy;
+    if (rank == ep->rank && wefti_ep_is_expert_major(step->route)) {
+        reduce_token(step, (int)place, copy);
+        return WEFT_OK;
+    }
     if (lane->near != NULL) {
         *row = wefti_ep_row_read(lane->near + place * lane->pitch, copy, bytes);
         return WEFT_OK;
     }
-    *row = copy;
     return weft_getmem(ep->world, copy, wefti_ep_symmetric(ep, lane->buffer + place * lane->pitch), bytes,
                        ep->peers[rank].pe);
 }

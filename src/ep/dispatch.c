@@ -2,7 +2,8 @@
  * an expert of it, and says that it is done; the receiver makes the replicas of expert-major as sources are done.
  *
  * A rank writes several times the bytes that it reads, more than caches hold when there are many tokens: it then goes
- * through its rows once for all ranks, and stores them past the caches. */
+ * through its rows once for all ranks, and stores them past the caches, but for first rows of expert-major on other
+ * ranks, which are read again there. Its own replicas it makes as it goes. */
 #include "base/error.h"
 #include "ep/call.h"
 #include "ep/peers.h"
@@ -22,6 +23,7 @@ typedef struct dispatch_step {
     wefti_ep_span out;
     wefti_ep_span landing; /* where the other ranks write: out, or the group's buffer by place */
     int staged; /* the latter */
+    int streams; /* what this rank writes to out goes past the caches */
     wefti_ep_call call;
 } dispatch_step;
 
@@ -70,6 +72,7 @@ static dispatch_step begin(const weft_ep_route *route, const weft_ep_rows *in, c
     step.out = wefti_ep_rows_span(&out->rows);
     step.staged = !wefti_ep_span_is_symmetric(step.ep, &step.out, *route->rows);
     step.landing = step.staged ? wefti_ep_group_span(step.ep, step.in.row_bytes) : step.out;
+    step.streams = (size_t)*route->rows * step.out.row_bytes >= WEFTI_STREAM_BYTES;
     step.call = wefti_ep_call_begin(step.ep, "weft_ep_dispatch", shape, route->epoch);
     step.call.line.buffer = (uint64_t)((uintptr_t)step.landing.data - (uintptr_t)step.ep->base);
     step.call.line.pitch = step.landing.pitch | (step.staged ? WEFTI_EP_BY_TOKEN : 0);
@@ -109,18 +112,42 @@ static void open_lane(dispatch_step *step, int rank, int batch)
     lane->streams = rank_major && !lands && sent_bytes >= WEFTI_STREAM_BYTES;
 }
 
+static void copy_row(void *to, const void *from, size_t bytes, int streams)
+{
+    if (streams) {
+        wefti_copy_stream(to, from, bytes);
+    } else {
+        wefti_copy(to, from, bytes);
+    }
+}
+
+/* Expert-major: bring a received token from `from` to all its rows that are not there. */
+static void replicate(const dispatch_step *step, int place, const unsigned char *from)
+{
+    const weft_ep_route *route = step->route;
+    const int32_t *rows = &route->record_rows[(size_t)place * (size_t)route->plan.topk];
+    for (int k = 0; k < route->plan.topk; k++) {
+        if (rows[k] >= 0) {
+            unsigned char *to = wefti_ep_span_row(&step->out, (size_t)rows[k]);
+            if (to != from) {
+                copy_row(to, from, step->out.row_bytes, step->streams);
+            }
+        }
+    }
+}
+
 static weft_status send_row(const dispatch_step *step, int rank, int index, const unsigned char *from)
 {
     const wefti_ep_lane *lane = &step->ep->scratch.lanes[rank];
+    if (rank == step->ep->rank && wefti_ep_is_expert_major(step->route)) {
+        replicate(step, (int)step->route->first_place[rank] + index, from);
+        return WEFT_OK;
+    }
     size_t at = target_row(step->route, rank, index, lane->by_place) * lane->pitch;
     if (lane->near == NULL) {
         return wefti_ep_put(step->ep, rank, lane->buffer + at, from, step->in.row_bytes);
     }
-    if (lane->streams) {
-        wefti_copy_stream(lane->near + at, from, step->in.row_bytes);
-    } else {
-        wefti_copy(lane->near + at, from, step->in.row_bytes);
-    }
+    copy_row(lane->near + at, from, step->in.row_bytes, lane->streams);
     return WEFT_OK;
 }
 
@@ -183,39 +210,35 @@ static weft_status send_all(dispatch_step *step)
     return WEFT_OK;
 }
 
-/* From where it landed, bring a received token to all its rows. */
-static void settle_token(const dispatch_step *step, int place, int landed)
+/* A token that another rank has sent: to where it belongs, from where it landed. */
+static void settle_token(const dispatch_step *step, int place)
 {
     const weft_ep_route *route = step->route;
-    const unsigned char *from = landed ? wefti_ep_span_row(&step->landing, (size_t)place) : NULL;
+    const unsigned char *landed = wefti_ep_span_row(&step->landing, (size_t)place);
     if (!wefti_ep_is_expert_major(route)) {
-        wefti_copy(wefti_ep_span_row(&step->out, (size_t)place), from, step->out.row_bytes);
+        copy_row(wefti_ep_span_row(&step->out, (size_t)place), landed, step->out.row_bytes, step->streams);
         return;
     }
-    const int32_t *rows = &route->record_rows[(size_t)place * (size_t)route->plan.topk];
-    for (int k = 0; k < route->plan.topk; k++) {
-        if (rows[k] < 0) {
-            continue;
+    if (!step->staged) {
+        const int32_t *rows = &route->record_rows[(size_t)place * (size_t)route->plan.topk];
+        while (*rows < 0) {
+            rows++;
         }
-        unsigned char *to = wefti_ep_span_row(&step->out, (size_t)rows[k]);
-        if (from == NULL) {
-            from = to; /* the sender wrote the first */
-        } else {
-            wefti_copy(to, from, step->out.row_bytes);
-        }
+        landed = wefti_ep_span_row(&step->out, (size_t)*rows);
     }
+    replicate(step, place, landed);
 }
 
 static void settle_source(const dispatch_step *step, int source)
 {
     const weft_ep_route *route = step->route;
-    int landed = step->staged && source != step->ep->rank;
-    if (!landed && !wefti_ep_is_expert_major(route)) {
+    if (source == step->ep->rank || (!step->staged && !wefti_ep_is_expert_major(route))) {
         return;
     }
     for (int place = route->offset_of_source[source]; place < route->offset_of_source[source + 1]; place++) {
-        settle_token(step, place, landed);
+        settle_token(step, place);
     }
+    wefti_copy_stream_end();
 }
 
 static weft_status receive_all(const dispatch_step *step)

@@ -84,10 +84,12 @@ static void fini_scratch(wefti_ep_scratch *scratch)
     wefti_free(scratch->bases);
     wefti_free(scratch->expert_next);
     wefti_free(scratch->records);
-    wefti_free(scratch->rows);
     wefti_free(scratch->lanes);
+    wefti_free(scratch->rows);
     wefti_free(scratch->row_at);
-    wefti_free(scratch->row_weight);
+    wefti_free(scratch->choice_rows);
+    wefti_free(scratch->choice_at);
+    wefti_free(scratch->choice_weight);
     memset(scratch, 0, sizeof *scratch);
 }
 
@@ -107,13 +109,16 @@ static weft_status init_scratch(weft_ep *ep)
     scratch->bases = wefti_alloc(messages * sizeof *scratch->bases);
     scratch->expert_next = wefti_alloc(ep->limits.experts * sizeof *scratch->expert_next);
     scratch->records = wefti_alloc(tokens * wefti_ep_record_bytes(topk) + 1);
-    scratch->rows = wefti_alloc_aligned(WEFTI_EP_LINE_BYTES, (topk + 1) * ep->limits.row_bytes_max);
     scratch->lanes = wefti_alloc(ranks * sizeof *scratch->lanes);
+    scratch->rows = wefti_alloc_aligned(WEFTI_EP_LINE_BYTES, (topk + 1) * ep->limits.row_bytes_max);
     scratch->row_at = wefti_alloc(topk * sizeof *scratch->row_at);
-    scratch->row_weight = wefti_alloc(topk * sizeof *scratch->row_weight);
+    scratch->choice_rows = wefti_alloc_aligned(WEFTI_EP_LINE_BYTES, topk * ep->limits.row_bytes_max);
+    scratch->choice_at = wefti_alloc(topk * sizeof *scratch->choice_at);
+    scratch->choice_weight = wefti_alloc(topk * sizeof *scratch->choice_weight);
     if (scratch->pending == NULL || scratch->choices == NULL || scratch->counts == NULL || scratch->counts_in == NULL ||
-        scratch->bases == NULL || scratch->expert_next == NULL || scratch->records == NULL || scratch->rows == NULL ||
-        scratch->lanes == NULL || scratch->row_at == NULL || scratch->row_weight == NULL) {
+        scratch->bases == NULL || scratch->expert_next == NULL || scratch->records == NULL || scratch->lanes == NULL ||
+        scratch->rows == NULL || scratch->row_at == NULL || scratch->choice_rows == NULL ||
+        scratch->choice_at == NULL || scratch->choice_weight == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d tokens of %d choices on %d ranks",
                            ep->config.tokens_max, ep->config.topk_max, ep->ranks);
     }

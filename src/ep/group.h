@@ -39,10 +39,12 @@ typedef struct wefti_ep_scratch {
     uint32_t *bases; /* [R + E] the owners' answers */
     int64_t *expert_next; /* [E] the rows of each expert, or the next of them */
     unsigned char *records; /* [T] records on their way to one rank */
-    unsigned char *rows; /* [topk_max + 1] rows: copies of rows that cannot be read or written in place */
     wefti_ep_lane *lanes; /* [R] */
-    const void **row_at; /* [topk_max] the rows of one token */
-    float *row_weight; /* [topk_max] and their weights */
+    unsigned char *rows; /* [1 + topk_max] rows: a sum, and copies of the ranks' rows that cannot be read in place */
+    const void **row_at; /* [topk_max] the ranks' rows of one token */
+    unsigned char *choice_rows; /* [topk_max] rows: copies of the rows of one token's choices */
+    const void **choice_at; /* [topk_max] the rows of one token's choices */
+    float *choice_weight; /* [topk_max] and their weights */
 } wefti_ep_scratch;
 
 struct weft_ep {

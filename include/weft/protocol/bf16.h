@@ -28,13 +28,25 @@ WEFTI_BF16_FN float wefti_bf16_widen(uint16_t value)
     return wide;
 }
 
-WEFTI_BF16_FN uint16_t wefti_bf16_round(float value)
+/* The nearest bfloat16, as a float. */
+WEFTI_BF16_FN float wefti_bf16_nearest(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint32_t is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    return (uint16_t)(is_nan ? WEFTI_BF16_NAN : rounded);
+    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u;
+    rounded = is_nan ? WEFTI_BF16_NAN << 16 : rounded;
+    memcpy(&value, &rounded, sizeof value);
+    return value;
+}
+
+/* The same, as bits. */
+WEFTI_BF16_FN uint16_t wefti_bf16_round(float value)
+{
+    float nearest = wefti_bf16_nearest(value);
+    uint32_t bits;
+    memcpy(&bits, &nearest, sizeof bits);
+    return (uint16_t)(bits >> 16);
 }
 
 #ifdef __cplusplus
