@@ -84,7 +84,9 @@ fail()
 round_of_weft()
 {
     run_weft 2 "$built/bench_host" --json "$1" || fail "bench_host" "$work/weft.log"
-    run_weft 2 "$built/bench_ep" --json "$1" || fail "bench_ep" "$work/weft.log"
+    for shape in "" "--tokens 128 --hidden 7168"; do
+        run_weft 2 "$built/bench_ep" $shape --json "$1" || fail "bench_ep" "$work/weft.log"
+    done
     for pes in 2 16; do
         for again in 1 2 3; do
             run_weft $pes "$built/bench_world" --blocks 7 --json "$1" || fail "bench_world" "$work/weft.log"
@@ -92,32 +94,37 @@ round_of_weft()
     done
 }
 
+# A peer that fails is left out from then on, with its output, and the rest goes on.
 round_of_peer()
 {
     if [ -z "$peer" ]; then
         return
     fi
-    run_peer 2 "$work/oshmem" --json "$1" || fail "the peer's benchmark" "$work/peer.log"
-    for pes in 2 16; do
-        run_peer $pes "$work/oshmem_world" --json "$1" || fail "the peer's benchmark" "$work/peer.log"
-    done
+    if ! run_peer 2 "$work/oshmem" --json "$1" || ! run_peer 2 "$work/oshmem_world" --json "$1" ||
+        ! run_peer 16 "$work/oshmem_world" --json "$1"; then
+        echo "the peer's benchmark failed, going on without it; its output:" >&2
+        tail -40 "$work/peer.log" >&2
+        peer=
+    fi
 }
 
 machine=${machine:-$(describe_machine)}
 date=$(date -u +%F)
 commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-if [ -n "$(git status --porcelain --untracked-files=no -- include src bench CMakeLists.txt cmake 2>/dev/null)" ]; then
+if [ -n "$(git status --porcelain --untracked-files=no -- include src bench scripts cmake CMakeLists.txt 2>/dev/null)" ]; then
     commit=$commit-changed
 fi
 output=${output:-bench/records/$date-$machine-host.jsonl}
 
 peer=
 if command -v oshcc >/dev/null && command -v oshrun >/dev/null; then
-    build_peer oshmem
-    build_peer oshmem_world
-    peer=ompi
+    if build_peer oshmem && build_peer oshmem_world; then
+        peer=ompi
+    else
+        echo "the peer's benchmark cannot be built: without the peer" >&2
+    fi
 else
-    echo "no oshcc: without the peer"
+    echo "no oshcc: without the peer" >&2
 fi
 
 if awk '{ exit !($1 > 0.5) }' /proc/loadavg; then

@@ -119,6 +119,7 @@ def judge(figure, beside):
 
 def describe(figure):
     details = [figure[key] for key in ("mode", "scope", "layout") if key in figure]
+    details += [f"{letter}={figure[key]}" for key, letter in (("tokens", "T"), ("hidden", "H")) if key in figure]
     return " ".join([figure["name"]] + details)
 
 
