@@ -2,7 +2,8 @@
 #   unit     src/**/NAME_test.c: cmocka
 #   threads  tests/threads/NAME_test.c: cmocka, PEs are threads of the one process (what ThreadSanitizer can see)
 #   process  tests/process/NAME_test.c: cmocka, starts processes itself
-#   multi    tests/multi/NAME.c: by weftrun with N PEs, as test multi.NAME.N; a line "/* PES: 2 4 */" sets the Ns
+#   multi    tests/multi/NAME.c: by weftrun with N PEs, as test multi.NAME.N; a line "/* PES: 2 4 */" sets the Ns; those on
+#            part/pe_main.h also with threads, as multi.NAME.threads.N
 #   lint     layer order, each public header alone
 # A line "/* LEVELS: 0 1 2 3 */" in a cmocka test builds it once a level of optimisation, as NAME_test_O0 and so on.
 # Tests of every kind may use tests/part (what a process holds, fault torture) and src/**/conformance.c.
@@ -108,6 +109,23 @@ function(weft_add_multi_tests)
             weft_describe_test(${test} multi)
             set_tests_properties(${test} PROPERTIES PROCESSORS ${pes})
         endforeach()
+        weft_add_multi_threads_tests(${name} ${source} ${counts})
+    endforeach()
+endfunction()
+
+# Programs on part/pe_main.h also run their PEs as threads of one process, where ThreadSanitizer sees them: as test
+# multi.NAME.threads.N.
+function(weft_add_multi_threads_tests name source)
+    file(STRINGS ${source} uses REGEX "pe_main\\(argc")
+    if(NOT uses)
+        return()
+    endif()
+    foreach(pes IN LISTS ARGN)
+        if(WEFT_SANITIZE OR pes EQUAL 5)
+            set(test multi.${name}.threads.${pes})
+            add_test(NAME ${test} COMMAND multi_${name} --threads ${pes})
+            weft_describe_test(${test} multi)
+        endif()
     endforeach()
 endfunction()
 
