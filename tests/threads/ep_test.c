@@ -42,7 +42,7 @@ static void each_size(const session_series *plan)
 static void many_groups(void **state)
 {
     (void)state;
-    session_series plan = {.plan = {.groups = 1, .routes = 2, .calls = 12, .updates = 30}, .count = 20};
+    session_series plan = {.plan = {.groups = 1, .routes = 2, .calls = 12, .updates = 30}, .count = 40};
     plan.plan.size = ep_size_small;
     each_size(&plan);
 }
@@ -50,7 +50,7 @@ static void many_groups(void **state)
 static void cached_routes_and_slow_ranks(void **state)
 {
     (void)state;
-    session_series plan = {.plan = {.groups = 2, .routes = 3, .calls = 150, .slow_us = 300, .updates = 5}, .count = 2};
+    session_series plan = {.plan = {.groups = 2, .routes = 3, .calls = 150, .slow_us = 300, .updates = 5}, .count = 3};
     plan.plan.size = ep_size_small;
     each_size(&plan);
 }
