@@ -17,7 +17,10 @@
  * Combine adds in ascending choice inside a rank (fused multiply-add in float32, the partial sum rounded to the row's
  * type), then in ascending rank in float32, rounded once at the end: the same bits in every run. A choice of -1 is no
  * choice; any other id outside 0 .. E-1 drops that choice and sets the route's status to WEFT_ERR_RANGE. A token without
- * a choice combines to zeros. An expert chosen twice by a token counts twice.
+ * a choice combines to zeros. An expert chosen twice by a token counts twice. Every NaN in a bf16 sum is 0x7fff.
+ *
+ * Ranks that make different calls, or the same with another plan, route, type, width or flags, all get
+ * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable.
  *
  * Deadline: as all blocking calls. After WEFT_ERR_TIMEOUT, which names the ranks that did not come, the group is dead
  * and its calls return that status. See docs/architecture.md, "Expert parallelism". */
@@ -89,7 +92,8 @@ typedef struct weft_ep_config {
 WEFT_API weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **ep) WEFT_MUST_CHECK;
 
 /* Free a group. Its routes must be destroyed first (WEFT_ERR_STATE). Collective over the team; local when the team, the
- * group or the world is dead. NULL is allowed. */
+ * group or the world is dead, and then its symmetric memory stays taken, since a late rank may still write there. NULL is
+ * allowed. */
 WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
 
 /* How the steps of a route work. Equal on all ranks. */
@@ -137,7 +141,8 @@ typedef struct weft_ep_choices {
 WEFT_API weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *choices,
                                           weft_stream *stream) WEFT_MUST_CHECK;
 
-/* Where the counts of a route lie: memory of the route, which the next route_update overwrites. */
+/* Where the counts of a route lie: memory of the route, which the next route_update overwrites. After an overflow they
+ * tell what would have come (at most INT32_MAX). */
 typedef struct weft_ep_counts {
     const int32_t *rows; /* [1] N: rows to receive, padding included: the rows a receive buffer must hold */
     const int32_t *rows_of_expert; /* [L] rows of each local expert (choices in rank-major too), no padding */
@@ -169,7 +174,7 @@ WEFT_API weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream
 /* Rows of a tensor: row i begins at data + i * stride_bytes. */
 typedef struct weft_ep_rows {
     size_t size; /* sizeof(weft_ep_rows) */
-    void *data;
+    void *data; /* aligned to 16 bytes; may be NULL when there are no rows */
     weft_ep_dtype dtype;
     int hidden; /* H; H times the element's bytes is a multiple of 16, at most row_bytes_max */
     size_t stride_bytes; /* 0: packed; else at least the row, a multiple of 16 */
@@ -205,7 +210,8 @@ WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *
                                       weft_stream *stream) WEFT_MUST_CHECK;
 
 /* Apply the route's weights while adding. Expert-major: each choice's row by its weight. Rank-major, where a row stands
- * for all of its token's choices on this rank: by the sum of their weights, in ascending choice. */
+ * for all of its token's choices on this rank: by the sum of their weights, in ascending choice, the product rounded to
+ * the row's type. */
 #define WEFT_EP_WEIGHTED 1u
 
 /* Return the experts' results `in` (N rows, in the order received; padding is not read) to their sources and add them up
