@@ -44,7 +44,7 @@ endif()
 
 # The campaign: make test runs it for a while from a fresh base seed; `make campaign` for long.
 file(GLOB weft_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/*.c)
-list(FILTER weft_campaign_sources EXCLUDE REGEX "/each\\.c$")
+list(FILTER weft_campaign_sources EXCLUDE REGEX "/(each|scale)\\.c$")
 foreach(part check ep_case ep_reference ep_session pattern)
     list(APPEND weft_campaign_sources ${PROJECT_SOURCE_DIR}/tests/part/${part}.c)
 endforeach()
@@ -60,3 +60,30 @@ if(WEFT_SANITIZE)
 endif()
 add_test(NAME sim_campaign COMMAND campaign --seeds 1000000000 --seconds ${weft_campaign_seconds})
 weft_describe_test(sim_campaign unit)
+
+# What a step costs to simulate, and what grows how with the number of PEs.
+add_executable(scale EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/sim/scale.c)
+target_link_libraries(scale PRIVATE weft_sim)
+set_target_properties(scale PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+
+# The campaign with each of the bugs of tests/sim/mutations.txt: the one file that has it is compiled with it and comes
+# before the library.
+set(weft_mutants "")
+file(STRINGS ${PROJECT_SOURCE_DIR}/tests/sim/mutations.txt weft_mutations REGEX "^[A-Z]")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/mutations.txt)
+foreach(line IN LISTS weft_mutations)
+    string(REGEX MATCH "^([A-Z_]+) +([^ ]+)" unused "${line}")
+    add_executable(campaign_${CMAKE_MATCH_1} EXCLUDE_FROM_ALL
+        $<TARGET_OBJECTS:weft_campaign> ${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_2})
+    target_compile_definitions(campaign_${CMAKE_MATCH_1} PRIVATE WEFT_MUTATION_${CMAKE_MATCH_1}=1)
+    target_link_libraries(campaign_${CMAKE_MATCH_1} PRIVATE weft_sim)
+    set_target_properties(campaign_${CMAKE_MATCH_1} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    list(APPEND weft_mutants campaign_${CMAKE_MATCH_1})
+endforeach()
+if(Python3_FOUND AND NOT WEFT_SANITIZE)
+    add_custom_target(mutants ALL DEPENDS ${weft_mutants})
+    add_test(NAME sim_mutations COMMAND
+        ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sim/mutations.py ${PROJECT_BINARY_DIR}/tests)
+    weft_describe_test(sim_mutations mutation)
+    set_tests_properties(sim_mutations PROPERTIES TIMEOUT 600)
+endif()

@@ -77,6 +77,7 @@ typedef struct weft_sim_config {
     size_t stack_bytes; /* of a PE; 0: 128 KiB, more under sanitizers */
     uint64_t events_max; /* a run with more events fails; 0: 2^36 */
 
+    int count_rounds; /* not 0: fill in weft_sim_counts.rounds */
     void (*trace)(void *context, const char *line); /* each event as a line; may be NULL */
     void *trace_context;
     int silent; /* not 0: a failing run prints nothing */
@@ -115,6 +116,15 @@ WEFT_API void weft_sim_sleep_ns(uint64_t ns);
 
 /* End the run as failed: the text is printed with the seed and the last events of each PE. Does not return. */
 WEFT_API void weft_sim_fail(const char *format, ...) WEFT_PRINTF(1, 2) __attribute__((noreturn));
+
+/* What this PE has done so far. */
+typedef struct weft_sim_counts {
+    uint64_t loads; /* calls of wefti_ld and copies out of symmetric memory */
+    uint64_t stores; /* calls of wefti_st, atomics, copies into symmetric memory */
+    uint64_t messages; /* between link domains */
+    uint64_t rounds; /* the longest chain of flags, each stored after the one before was seen, that ends here */
+} weft_sim_counts;
+WEFT_API void weft_sim_counts_query(weft_sim_counts *out);
 
 /* A line in the trace. `text` is static. */
 WEFT_API void weft_sim_note(const char *text, uint64_t value);

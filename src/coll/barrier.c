@@ -2,6 +2,7 @@
 #include "weft/coll.h"
 
 #include "team/team.h"
+#include "weft/protocol/mutate.h"
 
 static inline weft_status sync_checked(weft_team *team, const char *call)
 {
@@ -12,7 +13,8 @@ static inline weft_status sync_checked(weft_team *team, const char *call)
 /* On load and store the release of the first flag publishes the puts before it; other transports are completed. */
 static inline weft_status complete_puts(weft_team *team)
 {
-    return team != NULL && team->world->view.remote != 0 ? weft_quiet(team->world) : WEFT_OK;
+    int is_needed = team != NULL && team->world->view.remote != 0;
+    return WEFTI_MUTATE(MISSING_QUIET, 0, is_needed) ? weft_quiet(team->world) : WEFT_OK;
 }
 
 weft_status weft_team_sync(weft_team *team)

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ep/peers.h"
+#include "weft/protocol/mutate.h"
 
 static uint64_t flag_at(const wefti_ep_arrivals *arrivals, int rank)
 {
@@ -80,13 +81,23 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
                        arrivals->waiter.what, arrivals->epoch, late, lacking[arrivals->word]);
 }
 
+static int has_come(const wefti_ep_arrivals *arrivals, int rank)
+{
+    const int acquire = WEFTI_MUTATE(ARRIVAL_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE);
+    uint64_t epoch = wefti_ld64(arrivals->ep->base + flag_at(arrivals, rank), acquire);
+    if (WEFTI_MUTATED(READY_SKIPPED) && arrivals->word == WEFTI_EP_WORD_CALL && epoch + 1 == arrivals->epoch) {
+        return 1;
+    }
+    return epoch == arrivals->epoch;
+}
+
 int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
 {
     int progress;
     do {
         while (arrivals->look < arrivals->count) {
             int32_t next = arrivals->pending[arrivals->look++];
-            if (wefti_ld64(arrivals->ep->base + flag_at(arrivals, next), WEFTI_ACQUIRE) == arrivals->epoch) {
+            if (has_come(arrivals, WEFTI_MUTATE(WRONG_PEER, (next + 1) % arrivals->ep->ranks, next))) {
                 *rank = next;
                 return 1;
             }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "ep/peers.h"
+#include "weft/protocol/mutate.h"
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, uint64_t shape, uint64_t route)
 {
@@ -95,7 +96,8 @@ static void describe(const wefti_ep_call_line *line, char *text, size_t bytes)
 weft_status wefti_ep_call_end(const wefti_ep_call *call)
 {
     weft_ep *ep = call->ep;
-    wefti_st64(ep->base + ep->layout.epoch, call->epoch, WEFTI_RELAXED);
+    wefti_st64(ep->base + ep->layout.epoch, WEFTI_MUTATE(EPOCH_NOT_ADVANCED, call->epoch - 1, call->epoch),
+               WEFTI_RELAXED);
     if (call->odd_rank < 0) {
         return WEFT_OK;
     }

@@ -7,6 +7,7 @@
 #include "ep/peers.h"
 #include "ep/route.h"
 #include "ep/rows.h"
+#include "weft/protocol/mutate.h"
 
 typedef struct combine_step {
     weft_ep *ep;
@@ -185,7 +186,7 @@ static weft_status combine(const weft_ep_route *route, const weft_ep_rows *in, c
         WEFT_TRY(sum_token(&step, token));
     }
     WEFT_TRY(wefti_ep_call_done_all(&step.call));
-    WEFT_TRY(wefti_ep_call_await_done(&step.call));
+    WEFT_TRY(WEFTI_MUTATE(BUFFER_REUSED, WEFT_OK, wefti_ep_call_await_done(&step.call)));
     return wefti_ep_call_end(&step.call);
 }
 

@@ -11,6 +11,7 @@
 #include "ep/route.h"
 #include "ep/rows.h"
 #include "os/os.h"
+#include "weft/protocol/mutate.h"
 
 /* How long to wait for another rank to come before rows go to those that have: short beside the time of reading all
  * rows once more, long beside the usual lag of ranks that work in step. */
@@ -143,7 +144,8 @@ static weft_status send_row(const dispatch_step *step, int rank, int index, cons
         replicate(step, (int)step->route->first_place[rank] + index, from);
         return WEFT_OK;
     }
-    size_t at = target_row(step->route, rank, index, lane->by_place) * lane->pitch;
+    size_t row = target_row(step->route, rank, index, lane->by_place);
+    size_t at = WEFTI_MUTATE(ROW_OFF_BY_ONE, row + (row > 0), row) * lane->pitch;
     if (lane->near == NULL) {
         return wefti_ep_put(step->ep, rank, lane->buffer + at, from, step->in.row_bytes);
     }
@@ -171,7 +173,7 @@ static weft_status send_rows(const dispatch_step *step, int batch)
 
 static weft_status send_batch(const dispatch_step *step, int batch)
 {
-    if (step->call.odd_rank < 0) {
+    if (step->call.odd_rank < 0 && !WEFTI_MUTATED(DONE_BEFORE_ROWS)) {
         WEFT_TRY(send_rows(step, batch));
     }
     for (int i = 0; i < step->ep->ranks; i++) {
@@ -180,7 +182,7 @@ static weft_status send_batch(const dispatch_step *step, int batch)
             WEFT_TRY(wefti_ep_call_done(&step->call, rank));
         }
     }
-    return WEFT_OK;
+    return WEFTI_MUTATED(DONE_BEFORE_ROWS) && step->call.odd_rank < 0 ? send_rows(step, batch) : WEFT_OK;
 }
 
 /* Ranks are sent to in batches: those that have come, once all have or none has come for PATIENCE_NS. */

@@ -62,6 +62,25 @@ void wefti_memory_acquire_all(wefti_sim *sim, wefti_strand *strand)
     raise_horizon(strand, sim->seq);
 }
 
+/* ---- rounds ---- */
+
+static uint32_t *rounds_at(const wefti_sim *sim, uint64_t offset)
+{
+    return &sim->rounds[offset / 8 * UINT64_C(0x9e3779b97f4a7c15) >> (64 - WEFTI_ROUNDS_BITS)];
+}
+
+void wefti_memory_flag_stored(wefti_sim *sim, const wefti_strand *strand, uint64_t offset)
+{
+    uint32_t *rounds = rounds_at(sim, offset);
+    *rounds = strand->counts.rounds + 1 > *rounds ? (uint32_t)strand->counts.rounds + 1 : *rounds;
+}
+
+void wefti_memory_flag_seen(wefti_sim *sim, wefti_strand *strand, uint64_t offset)
+{
+    uint64_t rounds = *rounds_at(sim, offset);
+    strand->counts.rounds = rounds > strand->counts.rounds ? rounds : strand->counts.rounds;
+}
+
 /* ---- watching ---- */
 
 void wefti_memory_unwatch(wefti_sim *sim, wefti_strand *strand)
@@ -369,7 +388,11 @@ static uint64_t load(wefti_sim *sim, uint64_t offset, size_t bytes, int order)
         wefti_memory_drain(sim, strand);
         wefti_memory_acquire_all(sim, strand);
     }
+    strand->counts.loads++;
     read_piece(sim, strand, offset, bytes, &value, order);
+    if (sim->rounds != NULL && order != WEFTI_RELAXED) {
+        wefti_memory_flag_seen(sim, strand, offset);
+    }
     wefti_sim_record(sim, strand, WEFTI_EVENT_LOAD, offset, value);
     return value;
 }
@@ -421,6 +444,10 @@ static void store(wefti_sim *sim, uint64_t offset, uint64_t value, size_t bytes,
 {
     wefti_sim_step(sim);
     wefti_strand *strand = sim->running;
+    strand->counts.stores++;
+    if (sim->rounds != NULL && order != WEFTI_RELAXED && !is_own(strand, offset)) {
+        wefti_memory_flag_stored(sim, strand, offset);
+    }
     wefti_sim_record(sim, strand, WEFTI_EVENT_STORE, offset, value);
     if (order == WEFTI_SEQ_CST) {
         wefti_memory_drain(sim, strand);
@@ -448,6 +475,7 @@ static size_t piece_bytes(wefti_sim *sim, uint64_t offset, size_t bytes)
 static void copy_out(wefti_sim *sim, unsigned char *dst, uint64_t offset, size_t bytes)
 {
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_READ, offset, bytes);
+    sim->running->counts.loads++;
     while (bytes > 0) {
         wefti_sim_step(sim);
         size_t piece = piece_bytes(sim, offset, bytes);
@@ -461,6 +489,7 @@ static void copy_out(wefti_sim *sim, unsigned char *dst, uint64_t offset, size_t
 static void copy_in(wefti_sim *sim, uint64_t offset, const unsigned char *src, size_t bytes)
 {
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_WRITE, offset, bytes);
+    sim->running->counts.stores++;
     while (bytes > 0) {
         wefti_sim_step(sim);
         size_t piece = piece_bytes(sim, offset, bytes);
@@ -593,6 +622,7 @@ static void rmw_begin(wefti_sim *sim)
 static void rmw_end(wefti_sim *sim, uint64_t offset, uint64_t old, uint64_t value, size_t bytes)
 {
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_RMW, offset, value);
+    sim->running->counts.stores++;
     if (old != value) {
         wefti_memory_land(sim, sim->running->number, offset, &value, bytes, UINT64_MAX);
     }

@@ -87,6 +87,7 @@ static void depart(wefti_sim *sim)
     wefti_sim_step(sim);
     wefti_memory_drain(sim, sim->running);
     sim->message_count++;
+    sim->running->counts.messages++;
 }
 
 static uint64_t target_offset(const wefti_sim *sim, int port, uint64_t offset)
@@ -148,6 +149,9 @@ void wefti_network_signal(int port, uint64_t offset, uint64_t value, weft_signal
                          .group = self->messages.group,
                          .operation = operation};
     memcpy(entry.data, &value, sizeof value);
+    if (sim->rounds != NULL) {
+        wefti_memory_flag_stored(sim, self, entry.offset);
+    }
     wefti_sim_record(sim, self, WEFTI_EVENT_SIGNAL, entry.offset, value);
     wefti_memory_enqueue(sim, self, 1, &entry);
 }

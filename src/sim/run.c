@@ -115,6 +115,9 @@ static weft_status sim_init(wefti_sim *sim)
         return wefti_error(WEFT_ERR_MEMORY, "weft_sim_run: no memory for the records of cache lines");
     }
     wefti_entry_pool_init(&sim->entries);
+    if (sim->config.count_rounds) {
+        sim->rounds = calloc((size_t)1 << WEFTI_ROUNDS_BITS, sizeof *sim->rounds);
+    }
     WEFT_TRY(weft_threads_create(sim->pes, &sim->threads));
     return create_pes(sim);
 }
@@ -137,6 +140,7 @@ static void sim_fini(wefti_sim *sim)
     free(sim->regions);
     free(sim->ports);
     free(sim->offers);
+    free(sim->rounds);
     if (sim->arena != NULL) {
         munmap(sim->arena, sim->arena_bytes);
     }
@@ -233,6 +237,11 @@ void weft_sim_world_config(weft_world_config *config)
     config->heap_max_bytes = HEAP_MAX_BYTES;
     config->deadline_ns = DEADLINE_NS;
     config->warn_ns = DEADLINE_NS; /* nothing is logged on the way to a deadlock */
+}
+
+void weft_sim_counts_query(weft_sim_counts *out)
+{
+    *out = running_strand()->counts;
 }
 
 uint64_t weft_sim_random(uint64_t bound)

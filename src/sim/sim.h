@@ -79,6 +79,7 @@ struct wefti_strand {
     wefti_flow stores;
     wefti_flow messages;
     uint64_t horizon; /* landings up to this one are seen */
+    weft_sim_counts counts;
     uint64_t fence_seq; /* landings up to this one come before what is stored since the last release fence */
     wefti_seen seen[WEFTI_SEEN_COUNT];
     wefti_own own[WEFTI_OWN_COUNT]; /* the first own_count */
@@ -119,6 +120,7 @@ typedef struct wefti_port {
 } wefti_port;
 
 #define WEFTI_PORT_BUCKETS 4096
+#define WEFTI_ROUNDS_BITS 26
 
 /* A name under which a descriptor is handed out. */
 typedef struct wefti_offer {
@@ -170,6 +172,7 @@ struct wefti_sim {
     uint64_t seq; /* of the last landing */
     wefti_lines lines;
     wefti_entry_pool entries;
+    uint32_t *rounds; /* [1 << WEFTI_ROUNDS_BITS] by line, hashed: the rounds of who last stored a flag there */
     uint32_t *pending; /* [pending_count] flows with stores that have not landed: strand * 2, + 1 for its messages */
     size_t pending_count;
     size_t pending_capacity;
@@ -249,6 +252,9 @@ void wefti_memory_land(wefti_sim *sim, int writer, uint64_t offset, const void *
 void wefti_memory_enqueue(wefti_sim *sim, wefti_strand *strand, int is_message, const wefti_entry *entry);
 /* What an acquire of everything gives: a lock was taken. */
 void wefti_memory_acquire_all(wefti_sim *sim, wefti_strand *strand);
+/* A flag is stored at, or was seen at, `offset`: the rounds of the writer, plus one, become the reader's. */
+void wefti_memory_flag_stored(wefti_sim *sim, const wefti_strand *strand, uint64_t offset);
+void wefti_memory_flag_seen(wefti_sim *sim, wefti_strand *strand, uint64_t offset);
 /* Forget an earlier watch; watch the line of `offset` from now on, or anew. */
 void wefti_memory_watch(wefti_sim *sim, wefti_strand *strand, uint64_t offset);
 void wefti_memory_unwatch(wefti_sim *sim, wefti_strand *strand);

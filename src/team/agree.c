@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "team/team.h"
+#include "weft/protocol/mutate.h"
 
 /* A number that differs when the call or an argument does. */
 static uint64_t key_of(const char *call, uint64_t argument_a, uint64_t argument_b)
@@ -69,7 +70,8 @@ static weft_status exchange(weft_team *team, wefti_vote *vote, const char *call)
     wefti_st64(&area->agree_epoch.word, epoch, WEFTI_RELEASE);
     wefti_waiter waiter = wefti_waiter_start(team->world, call);
     for (unsigned round = 0; round < team->rounds; round++) {
-        wefti_vote_line *line = wefti_team_vote_line(area, team->rounds, (unsigned)(epoch & 1), round);
+        unsigned parity = (unsigned)WEFTI_MUTATE(ONE_PARITY, 0, epoch & 1);
+        wefti_vote_line *line = wefti_team_vote_line(area, team->rounds, parity, round);
         int to = wefti_member(team, wefti_team_after(team, round));
         weft_status status = wefti_world_put_flag(team->world, &line->vote, vote, sizeof *vote, &line->flag, epoch, to);
         while (status == WEFT_OK && wefti_ld64(&line->flag, WEFTI_ACQUIRE) != epoch) {

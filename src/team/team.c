@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "team/team.h"
+#include "weft/protocol/mutate.h"
 
 weft_team *weft_team_world(weft_world *world)
 {
@@ -243,7 +244,7 @@ static weft_status create(weft_team *parent, const member_list *members, const u
         status = wefti_team_alloc(parent, call, bytes, WEFTI_CACHE_LINE, &area);
     }
     if (status == WEFT_OK) {
-        wefti_zero(area, wefti_team_area_bytes((unsigned)parent->pes));
+        wefti_zero(area, WEFTI_MUTATE(FLAGS_NOT_ZEROED, 0, wefti_team_area_bytes((unsigned)parent->pes)));
         status = agree_on_lists(parent, members, hash, key, call);
         if (status != WEFT_OK && parent->dead == WEFT_OK) {
             (void)wefti_team_dealloc(parent, call, area);

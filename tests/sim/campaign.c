@@ -126,7 +126,7 @@ static weft_status run_one(const options *asked, uint64_t seed, tally *done)
     case_run run = {.seed = seed ^ 0x5eed, .pes = draw_pes(asked, one, &state)};
     config.seed = seed;
     config.deadlock = one->deadlock;
-    config.events_max = UINT64_C(200000000);
+    config.events_max = UINT64_C(50000000);
     config.silent = asked->quiet;
     config.result = &result;
     draw_shape(&config, run.pes, domains, &state);
@@ -212,6 +212,9 @@ int main(int argc, char **argv)
     for (uint64_t i = 0; i < asked.seeds && status == WEFT_OK; i++) {
         if (asked.seconds > 0 && now_s() - start > asked.seconds) {
             break;
+        }
+        if (asked.quiet) {
+            printf("at seed %" PRIu64 "\n", asked.base + i); /* a run may end the program */
         }
         (void)fflush(stdout);
         status = run_one(&asked, asked.base + i, &done);

@@ -11,6 +11,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/pe_list.h"
 #include "os/os.h"
+#include "weft/protocol/mutate.h"
 
 typedef enum pe_place { PE_AWAY = 0, PE_HERE, PE_GONE } pe_place;
 
@@ -165,7 +166,9 @@ static weft_status meet(weft_threads *threads, int pe, uint64_t deadline_ns)
     if (threads->arrived == threads->pes) {
         threads->arrived = 0;
         threads->exchange++;
-        wefti_os_monitor_notify_all(threads->monitor);
+        if (!WEFTI_MUTATED(LOST_WAKE_UP)) {
+            wefti_os_monitor_notify_all(threads->monitor);
+        }
         return WEFT_OK;
     }
     while (threads->exchange == exchange && threads->failed == WEFT_OK) {
@@ -177,10 +180,15 @@ static weft_status meet(weft_threads *threads, int pe, uint64_t deadline_ns)
     return threads->exchange == exchange ? relay_latch(threads) : WEFT_OK;
 }
 
+static unsigned turn_of(uint64_t exchange)
+{
+    return (unsigned)WEFTI_MUTATE(TURN_NOT_WRAPPED, exchange < 2 ? exchange : 1, exchange % 2);
+}
+
 /* Put a contribution into the buffer whose turn it is. */
 static weft_status deposit(weft_threads *threads, int pe, const void *mine, size_t bytes)
 {
-    turn *now = &threads->turns[threads->exchange % 2];
+    turn *now = &threads->turns[turn_of(threads->exchange)];
     if (threads->arrived == 0) {
         now->bytes = bytes;
     }
@@ -221,8 +229,8 @@ static weft_status check_comer(weft_threads *threads, const weft_world_config *c
         status = wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d does not fit its meeting point of %d threads",
                              name, config->pe, threads->pes);
     } else if (threads->places[config->pe] == PE_HERE) {
-        status = wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d came twice; give each PE a number of its own", name,
-                             config->pe);
+        status = wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d came twice; give each PE a number of its own",
+                             name, config->pe);
     } else if (threads->arrived > 0 && strcmp(threads->name, name) != 0) {
         status = wefti_error(WEFT_ERR_MISMATCH, "PE %d creates the world \"%s\" where others create \"%s\"", config->pe,
                              name, threads->name);
@@ -278,7 +286,7 @@ static weft_status threads_allgather(wefti_bootstrap *bootstrap, const void *min
 {
     weft_threads *threads = bootstrap->state;
     wefti_os_monitor_enter(threads->monitor);
-    const turn *now = &threads->turns[threads->exchange % 2];
+    const turn *now = &threads->turns[turn_of(threads->exchange)];
     weft_status status =
         threads->failed == WEFT_OK ? deposit(threads, bootstrap->pe, mine, bytes) : relay_latch(threads);
     if (status == WEFT_OK) {
