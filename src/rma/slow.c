@@ -88,6 +88,9 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
 {
     static const char call[] = "atomic";
     uint64_t before;
+    if (world == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world or the place for the value before is NULL", call);
+    }
     WEFT_TRY(check(world, call, dest, (size_t)bits / 8, pe));
     if (((uintptr_t)dest & ((uintptr_t)bits / 8 - 1)) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %d bytes", call, dest,
