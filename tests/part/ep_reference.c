@@ -221,13 +221,20 @@ static float add(float a, float b)
     return (float)((double)a + (double)b);
 }
 
-/* One element of the partial sum of `owner`, whose choices k have here[k], in the order stated, and exactly. */
-static float sum_choices(const ep_case *one, const ep_place *place, const int *here, int column, double *exact)
+/* One element of a partial sum. */
+typedef struct ep_partial {
+    float rounded; /* in the order stated */
+    double exact;
+    double terms; /* the sum of the magnitudes */
+} ep_partial;
+
+/* That of `owner`, whose choices k have here[k]. */
+static ep_partial sum_choices(const ep_case *one, const ep_place *place, const int *here, int column)
 {
     int expert_major = one->plan.layout == WEFT_EP_EXPERT_MAJOR;
+    ep_partial partial = {0.0f, 0.0, 0.0};
     float sum = 0.0f;
     float weights = 0.0f;
-    *exact = 0.0;
     for (int k = 0; k < one->plan.topk; k++) {
         if (!here[k]) {
             continue;
@@ -236,16 +243,18 @@ static float sum_choices(const ep_case *one, const ep_place *place, const int *h
         uint32_t bits =
             ep_result(one->dtype, place->owner, place->source, place->token, expert_major ? k : 0, column, place->salt);
         float value = (float)ep_bits_value(one->dtype, bits);
+        double term = place->weighted ? (double)weight * (double)value : (double)value;
         weights = add(weights, weight);
         if (expert_major) {
             sum = place->weighted ? fmaf(weight, value, sum) : add(sum, value);
-            *exact += place->weighted ? (double)weight * (double)value : (double)value;
         } else {
             sum = place->weighted ? (float)((double)weights * (double)value) : value;
-            *exact = place->weighted ? *exact + (double)weight * (double)value : (double)value;
         }
+        partial.exact = expert_major || place->weighted ? partial.exact + term : term;
+        partial.terms += fabs(term);
     }
-    return rounded(one->dtype, sum);
+    partial.rounded = rounded(one->dtype, sum);
+    return partial;
 }
 
 static void add_partial(const ep_case *one, const ep_place *place, float *totals, ep_sum *row)
@@ -255,10 +264,11 @@ static void add_partial(const ep_case *one, const ep_place *place, float *totals
         here[k] = local_expert(one, place->owner, place->source, place->token, k) >= 0;
     }
     for (int column = 0; column < one->hidden; column++) {
-        double exact;
-        totals[column] = add(totals[column], sum_choices(one, place, here, column, &exact));
-        row[column].exact += exact;
-        row[column].partials += fabs(exact);
+        ep_partial partial = sum_choices(one, place, here, column);
+        totals[column] = add(totals[column], partial.rounded);
+        row[column].exact += partial.exact;
+        row[column].partials += fabs(partial.exact);
+        row[column].terms += partial.terms;
     }
     free(here);
 }

@@ -36,6 +36,7 @@ typedef struct ep_sum {
     uint32_t bits; /* in the stated order of operations */
     double exact; /* in double precision */
     double partials; /* the sum of the magnitudes of the ranks' partial sums */
+    double terms; /* the sum of the magnitudes of all that is added */
 } ep_sum;
 
 /* The row [hidden] that combine gives `rank` for `token`, the experts' results being ep_result with this salt. */

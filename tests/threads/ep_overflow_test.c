@@ -1,0 +1,152 @@
+/* Goal: rows_max rows are no overflow and one more is, padding included, on all ranks alike; nothing moves then, and the
+ * next update is as good as the first.
+ *
+ * Method: three PEs as threads whose tokens all go to the experts of rank 1, in both layouts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "part/check.h"
+#include "part/pes.h"
+#include "weft_ep.h"
+
+#define PES 3
+#define TOKENS 4
+#define HIDDEN 8
+#define ALIGNMENT 8
+
+/* Experts 1 and 2 are rank 1's: 3 * 4 tokens with both are 12 rows by rank, 24 by expert, 32 with groups of 12 padded. */
+typedef struct limit_case {
+    weft_ep_layout layout;
+    int alignment;
+    size_t rows; /* that rank 1 receives */
+} limit_case;
+
+static const limit_case limit_cases[] = {
+    {WEFT_EP_RANK_MAJOR, 0, 12},
+    {WEFT_EP_EXPERT_MAJOR, 0, 24},
+    {WEFT_EP_EXPERT_MAJOR, ALIGNMENT, 32},
+};
+
+typedef struct overflow_rig {
+    const limit_case *limit;
+    weft_ep_route *route;
+    float *in;
+    float *received;
+    int pe;
+} overflow_rig;
+
+static weft_status update(overflow_rig *rig, int choice, int tokens)
+{
+    int32_t ids[TOKENS * 2];
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    for (int i = 0; i < TOKENS; i++) {
+        ids[2 * i] = choice;
+        ids[2 * i + 1] = choice + 1;
+    }
+    choices.tokens = tokens;
+    choices.ids = ids;
+    return weft_ep_route_update(rig->route, &choices, NULL);
+}
+
+static weft_ep_rows rows_at(float *data)
+{
+    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+    rows.data = data;
+    rows.dtype = WEFT_EP_F32;
+    rows.hidden = HIDDEN;
+    return rows;
+}
+
+/* A dispatch and a combine must both give `wanted`. */
+static void move(overflow_rig *rig, weft_status wanted)
+{
+    weft_ep_rows in = rows_at(rig->in);
+    weft_ep_received out = WEFT_EP_RECEIVED_INIT;
+    out.rows = rows_at(rig->received);
+    out.rows_capacity = rig->limit->rows;
+    CHECK_STATUS(weft_ep_dispatch(rig->route, &in, &out, NULL), wanted);
+    CHECK_STATUS(weft_ep_combine(rig->route, &out.rows, &in, 0, NULL), wanted);
+}
+
+static void check_query(overflow_rig *rig, weft_status status, size_t rows)
+{
+    weft_ep_host_counts counts;
+    if (CHECK_OK(weft_ep_route_query(rig->route, NULL, &counts))) {
+        CHECK_STATUS(counts.status, status);
+        CHECK_SAY(counts.rows == (int64_t)(rig->pe == 1 ? rows : 0), "%lld rows", (long long)counts.rows);
+    }
+}
+
+/* rows_max is what comes, or one less. */
+static void route_at_limit(overflow_rig *rig, int is_over)
+{
+    weft_status status = is_over ? WEFT_ERR_OVERFLOW : WEFT_OK;
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(update(rig, 1, TOKENS));
+        check_query(rig, status, rig->limit->rows);
+        move(rig, status);
+        CHECK_OK(update(rig, 1, rig->pe == 2 ? TOKENS : 0)); /* fits */
+        check_query(rig, WEFT_OK, rig->limit->alignment > 1 ? 2 * ALIGNMENT : rig->limit->rows / PES);
+        move(rig, WEFT_OK);
+    }
+}
+
+static void run_limit(weft_world *world, overflow_rig *rig, int is_over)
+{
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    static const int experts_of_rank[PES] = {1, 2, 0};
+    weft_ep *ep;
+    config.experts = 3;
+    config.tokens_max = TOKENS;
+    config.topk_max = 2;
+    config.row_bytes_max = HIDDEN * sizeof(float);
+    config.rows_max = rig->limit->rows - (size_t)is_over;
+    config.experts_of_rank = experts_of_rank;
+    plan.topk = 2;
+    plan.layout = rig->limit->layout;
+    plan.alignment = rig->limit->alignment;
+    if (CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep)) &&
+        CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &rig->route))) {
+        route_at_limit(rig, is_over);
+        CHECK_OK(weft_ep_route_destroy(rig->route));
+        CHECK_OK(weft_ep_destroy(ep));
+    }
+}
+
+static void run_limits(weft_world *world, void *context)
+{
+    size_t bytes = sizeof(float) * 32 * HIDDEN;
+    overflow_rig rig = {.pe = weft_world_pe(world)};
+    (void)context;
+    rig.in = aligned_alloc(64, bytes);
+    rig.received = aligned_alloc(64, bytes);
+    memset(rig.in, 0, bytes);
+    memset(rig.received, 0, bytes);
+    for (size_t i = 0; i < sizeof limit_cases / sizeof limit_cases[0]; i++) {
+        rig.limit = &limit_cases[i];
+        run_limit(world, &rig, 0);
+        run_limit(world, &rig, 1);
+    }
+    free(rig.in);
+    free(rig.received);
+}
+
+static void limits(void **state)
+{
+    (void)state;
+    pes_run(PES, run_limits, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CHECKED_TEST(limits)};
+    (void)setenv("WEFT_LOG", "none", 0); /* overflows are expected */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
