@@ -7,6 +7,7 @@
 #include "weft/heap.h"
 #include "weft/rma.h"
 #include "weft/status.h"
+#include "weft/strided.h"
 #include "weft/team.h"
 #include "weft/types.h"
 #include "weft/world.h"

@@ -20,6 +20,7 @@
     X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step")                                     \
     X(WARN, "WEFT_WARN", SECONDS, "10", "a PE that waits longer logs whom it waits for")                               \
     X(SPIN, "WEFT_SPIN", COUNT, "0", "looks before a waiter yields; 0: by PEs and cores of the node")                  \
+    X(COLL, "WEFT_COLL", WORD, "", "collective algorithms to prefer, as in broadcast:pull,reduce:slices")              \
     X(NODE_ID, "WEFT_NODE_ID", WORD, "", "overrides the identity of this node, so that one host can count as several") \
     X(UID_INTERFACE, "WEFT_UID_INTERFACE", WORD, "", "network interface or address at which a unique id listens")      \
     X(LOCAL_JOB, "WEFT_LOCAL_JOB", WORD, "", "set by weftrun: the job's name and secret")                              \

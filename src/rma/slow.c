@@ -1,5 +1,6 @@
 /* The out-of-line half of one-sided access: PEs beyond the link domain, and the errors. */
 #include "base/error.h"
+#include "rma/strided.h"
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
@@ -124,4 +125,11 @@ weft_status wefti_fence_slow(weft_world *world)
 weft_status wefti_quiet_slow(weft_world *world)
 {
     return each_transport(world, "weft_quiet", 1);
+}
+
+weft_status wefti_rma_check(weft_world *world, const char *call, const void *address, size_t bytes, const void *local,
+                            int pe)
+{
+    WEFT_TRY(check(world, call, address, bytes, pe));
+    return check_local(call, local, bytes);
 }

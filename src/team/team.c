@@ -178,6 +178,7 @@ static void record_destroy(weft_team *team)
             record_delist(team);
         }
         wefti_free(team->list);
+        wefti_free(team->coll);
         wefti_free(team);
     }
 }
@@ -326,6 +327,9 @@ weft_status weft_team_destroy(weft_team *team)
     }
     if (team->dead == WEFT_OK && weft_world_fault(team->world, NULL) == WEFT_OK) {
         weft_status status = wefti_team_dealloc(team, call, team->area);
+        if (status == WEFT_OK && team->coll_scratch != NULL) {
+            wefti_team_forget(team, team->coll_scratch); /* all have come, so nobody writes there any more */
+        }
         if (status != WEFT_OK && team->dead == WEFT_OK) {
             return status; /* the members disagree; the team lives on */
         }

@@ -384,6 +384,7 @@ static void free_teams(weft_world *world)
         weft_team *team = world->teams;
         world->teams = team->next;
         wefti_free(team->list);
+        wefti_free(team->coll);
         wefti_free(team);
     }
 }
@@ -396,6 +397,8 @@ static void world_free(weft_world *world)
     wefti_blocks_fini(&world->blocks);
     free_teams(world);
     wefti_free(world->team_node.list);
+    wefti_free(world->team_node.coll);
+    wefti_free(world->team_world.coll);
     wefti_free(world->delta);
     if (world->heap_lock != NULL) {
         wefti_os_monitor_destroy(world->heap_lock);

@@ -8,6 +8,8 @@
 #include "weft/protocol/layout.h"
 #include "weft/team.h"
 
+struct wefti_coll;
+
 struct weft_team {
     weft_world *world;
     weft_team *next; /* of the world's list, which ends those that are left with it; guarded by its heap lock */
@@ -24,6 +26,9 @@ struct weft_team {
     weft_status dead; /* once a collective call has failed: what it returned; the team cannot be used again */
     int dead_culprit; /* a world PE, or -1 */
     char dead_text[256];
+    /* Of its data collectives, made by the first of them: the record, one allocation, and the symmetric block. */
+    struct wefti_coll *coll;
+    void *coll_scratch;
 };
 
 static inline int wefti_member(const weft_team *team, int pe)

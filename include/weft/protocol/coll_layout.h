@@ -1,0 +1,65 @@
+/* protocol/coll_layout.h: the scratch of a team's data collectives, one block of equal offset on every member.
+ *
+ *   scratch:  | area | slots of member 0 | slots of member 1 | ... |
+ *
+ * Member s writes only into its own slots of each other member: slot e mod WEFTI_COLL_RING in step e. Steps are numbered
+ * from 1 by the team's epoch, equally on all members. A slot is reused WEFTI_COLL_RING steps later, once its owner's
+ * `done` says that it has left the earlier step. Zero before first use. */
+#ifndef WEFTI_PROTOCOL_COLL_LAYOUT_H
+#define WEFTI_PROTOCOL_COLL_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/protocol/mem.h"
+
+#define WEFTI_COLL_RING 8u
+#define WEFTI_COLL_SLOT_BYTES_MAX ((size_t)2048 + WEFTI_CACHE_LINE)
+#define WEFTI_COLL_SLOTS_BYTES_MAX ((size_t)512 << 10) /* unless the members are too many for a line each */
+
+/* Both words are the member's own: others read them. `entered`: the last step it has begun, for those who wait too long.
+ * `done`: the last step of which it has read all that it had to, in slots and in others' buffers. */
+typedef struct wefti_coll_area {
+    uint64_t entered;
+    uint64_t unused_entered[7];
+    uint64_t done;
+    uint64_t unused_done[7];
+} wefti_coll_area;
+
+/* flag: the step in the low WEFTI_COLL_EPOCH_BITS, what tells calls apart above (0 in release builds). Written last. */
+typedef struct wefti_coll_slot {
+    uint64_t flag;
+    uint64_t word; /* a count, or where the sender's buffer lies in its slot of the window */
+    /* then: the data */
+} wefti_coll_slot;
+
+#define WEFTI_COLL_EPOCH_BITS 48
+#define WEFTI_COLL_EPOCH_MASK (((uint64_t)1 << WEFTI_COLL_EPOCH_BITS) - 1)
+
+static inline size_t wefti_coll_slot_bytes(unsigned members)
+{
+    size_t share = WEFTI_COLL_SLOTS_BYTES_MAX / ((size_t)members * WEFTI_COLL_RING);
+    size_t bytes = share < WEFTI_COLL_SLOT_BYTES_MAX ? share : WEFTI_COLL_SLOT_BYTES_MAX;
+    bytes = bytes / WEFTI_CACHE_LINE * WEFTI_CACHE_LINE;
+    return bytes < WEFTI_CACHE_LINE ? WEFTI_CACHE_LINE : bytes;
+}
+
+static inline size_t wefti_coll_scratch_bytes(unsigned members)
+{
+    return sizeof(wefti_coll_area) + (size_t)members * WEFTI_COLL_RING * wefti_coll_slot_bytes(members);
+}
+
+/* The slot of member `source` for step `epoch`, in the scratch that begins at `area`. */
+static inline wefti_coll_slot *wefti_coll_slot_of(wefti_coll_area *area, size_t slot_bytes, unsigned source,
+                                                  uint64_t epoch)
+{
+    size_t index = (size_t)source * WEFTI_COLL_RING + (size_t)(epoch % WEFTI_COLL_RING);
+    return (wefti_coll_slot *)(void *)((unsigned char *)(area + 1) + index * slot_bytes);
+}
+
+static inline void *wefti_coll_slot_data(wefti_coll_slot *slot)
+{
+    return slot + 1;
+}
+
+#endif

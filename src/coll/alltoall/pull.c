@@ -1,0 +1,22 @@
+/* Alltoall of large blocks: each says where its source lies, reads its blocks in those of all others, and waits until
+ * they have read theirs. */
+#include "coll/alltoall/alltoall.h"
+
+weft_status wefti_alltoall_pull(wefti_step *step, const wefti_alltoall *a)
+{
+    int pes = step->team->pes;
+    size_t mine = (size_t)step->team->pe * a->count;
+    for (int i = 1; i < pes; i++) {
+        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), wefti_step_offset(step, a->source), NULL, 0));
+    }
+    wefti_step_copy(a->dest + mine, a->source + mine, a->count);
+    for (int i = 1; i < pes; i++) {
+        int from = wefti_step_after(step, i);
+        wefti_coll_slot *slot;
+        WEFT_TRY(wefti_step_await(step, from, &slot));
+        WEFT_TRY(wefti_step_pull(step, from, a->dest + (size_t)from * a->count,
+                                 wefti_ld64(&slot->word, WEFTI_RELAXED) + mine, a->count));
+    }
+    wefti_step_leave(step);
+    return wefti_step_await_all_left(step);
+}

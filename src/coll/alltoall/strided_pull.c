@@ -1,0 +1,38 @@
+/* Alltoalls of large blocks: each reads its elements in the sources of all others. */
+#include "coll/alltoall/alltoall.h"
+
+static weft_status pull_block(wefti_step *step, const wefti_alltoall *a, int from, uint64_t source)
+{
+    int me = step->team->pe;
+    size_t dest_step = a->dest_stride * a->element;
+    size_t source_step = a->source_stride * a->element;
+    unsigned char *dest = a->dest + (size_t)from * a->count * dest_step;
+    uint64_t first = source + (size_t)me * a->count * source_step;
+    const void *view = wefti_step_view(step, from, first);
+    if (view != NULL) {
+        wefti_copy_strided(dest, dest_step, view, source_step, a->count, a->element);
+        return WEFT_OK;
+    }
+    for (size_t k = 0; k < a->count; k++) {
+        WEFT_TRY(wefti_step_pull(step, from, dest + k * dest_step, first + k * source_step, a->element));
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_alltoalls_pull(wefti_step *step, const wefti_alltoall *a)
+{
+    int pes = step->team->pes;
+    uint64_t source = wefti_step_offset(step, a->source);
+    for (int i = 1; i < pes; i++) {
+        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), source, NULL, 0));
+    }
+    WEFT_TRY(pull_block(step, a, step->team->pe, source));
+    for (int i = 1; i < pes; i++) {
+        int from = wefti_step_after(step, i);
+        wefti_coll_slot *slot;
+        WEFT_TRY(wefti_step_await(step, from, &slot));
+        WEFT_TRY(pull_block(step, a, from, wefti_ld64(&slot->word, WEFTI_RELAXED)));
+    }
+    wefti_step_leave(step);
+    return wefti_step_await_all_left(step);
+}

@@ -1,0 +1,26 @@
+/* Broadcast: arguments, and the choice of an algorithm. */
+#include "coll/broadcast/broadcast.h"
+
+#include "base/error.h"
+
+weft_status weft_broadcastmem(weft_team *team, void *dest, const void *source, size_t bytes, int root)
+{
+    static const char call[] = "weft_broadcast";
+    const wefti_broadcast b = {.dest = dest, .source = source, .bytes = bytes, .root = root};
+    WEFT_TRY(wefti_coll_check_buffer(team, call, "destination", dest, bytes, 1));
+    if (root < 0 || root >= team->pes) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: root %d is not one of the %d members", call, root, team->pes);
+    }
+    if (root == team->pe) {
+        WEFT_TRY(wefti_coll_check_buffer(team, call, "source", source, bytes, 1));
+    }
+    const wefti_call_facts facts = {.kind = WEFTI_COLL_BROADCAST, .root = root, .count = bytes};
+    wefti_step step;
+    WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
+    switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_BROADCAST, bytes)) {
+    case WEFTI_ALGORITHM_PUSH:
+        return wefti_broadcast_push(&step, &b);
+    default:
+        return wefti_broadcast_pull(&step, &b);
+    }
+}

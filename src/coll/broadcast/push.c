@@ -1,0 +1,31 @@
+/* Broadcast of a message that fits in a slot, down a tree so wide that small teams hear from the root itself. Members
+ * are numbered from the root on: the children of v are v * WIDTH + 1 ... v * WIDTH + WIDTH. */
+#include "coll/broadcast/broadcast.h"
+
+#define WIDTH 16
+
+static weft_status post_children(wefti_step *step, const wefti_broadcast *b, int place, const void *data)
+{
+    int pes = step->team->pes;
+    for (int64_t child = (int64_t)place * WIDTH + 1; child <= (int64_t)place * WIDTH + WIDTH && child < pes; child++) {
+        int to = (int)((child + b->root) % pes);
+        WEFT_TRY(wefti_step_post(step, to, 0, data, b->bytes));
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_broadcast_push(wefti_step *step, const wefti_broadcast *b)
+{
+    int pes = step->team->pes;
+    int place = (step->team->pe - b->root + pes) % pes;
+    const void *data = b->source;
+    if (place != 0) {
+        wefti_coll_slot *slot;
+        WEFT_TRY(wefti_step_await(step, ((place - 1) / WIDTH + b->root) % pes, &slot));
+        data = wefti_coll_slot_data(slot);
+    }
+    WEFT_TRY(post_children(step, b, place, data));
+    wefti_step_copy(b->dest, data, b->bytes);
+    wefti_step_leave(step);
+    return WEFT_OK;
+}

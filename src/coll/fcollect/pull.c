@@ -1,0 +1,21 @@
+/* Fcollect of large blocks: each says where its block lies, reads those of all others, and waits until they have read
+ * its own. */
+#include "coll/fcollect/fcollect.h"
+
+weft_status wefti_fcollect_pull(wefti_step *step, const wefti_fcollect *f)
+{
+    int pes = step->team->pes;
+    for (int i = 1; i < pes; i++) {
+        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), wefti_step_offset(step, f->source), NULL, 0));
+    }
+    wefti_step_copy(f->dest + (size_t)step->team->pe * f->bytes, f->source, f->bytes);
+    for (int i = 1; i < pes; i++) {
+        int from = wefti_step_after(step, i);
+        wefti_coll_slot *slot;
+        WEFT_TRY(wefti_step_await(step, from, &slot));
+        WEFT_TRY(wefti_step_pull(step, from, f->dest + (size_t)from * f->bytes, wefti_ld64(&slot->word, WEFTI_RELAXED),
+                                 f->bytes));
+    }
+    wefti_step_leave(step);
+    return wefti_step_await_all_left(step);
+}

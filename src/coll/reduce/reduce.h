@@ -1,0 +1,29 @@
+/* coll/reduce/reduce.h: the algorithms of reduce. */
+#ifndef WEFTI_COLL_REDUCE_REDUCE_H
+#define WEFTI_COLL_REDUCE_REDUCE_H
+
+#include "coll/fold.h"
+#include "coll/step.h"
+
+typedef struct wefti_reduction {
+    wefti_fold fold;
+    unsigned char *dest;
+    const unsigned char *source;
+    size_t count;
+} wefti_reduction;
+
+weft_status wefti_reduce_push(wefti_step *step, const wefti_reduction *r);
+weft_status wefti_reduce_doubling(wefti_step *step, const wefti_reduction *r);
+weft_status wefti_reduce_slices(wefti_step *step, const wefti_reduction *r);
+
+/* reduce.c: the fold, WEFT_ERR_ARGUMENT when the type has no such operation. */
+weft_status wefti_reduction_init(wefti_reduction *r, const char *call, wefti_op op, wefti_type type);
+
+/* slices.c: the elements [first, last) that member `pe` does for all. */
+void wefti_slice_of(const wefti_step *step, size_t count, size_t element, size_t *first, size_t *last);
+/* `count` elements at `offset` in the window slot of member `from`: in place, or read into `room`. */
+weft_status wefti_slice_part(wefti_step *step, int from, uint64_t offset, size_t bytes, void *room, const void **part);
+/* What was pushed is at its targets before the next message. */
+weft_status wefti_slice_complete(const wefti_step *step);
+
+#endif

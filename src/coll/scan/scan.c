@@ -1,0 +1,22 @@
+/* Inscan and exscan: arguments, and the choice of an algorithm. */
+#include "coll/scan/scan.h"
+
+weft_status wefti_scan(weft_team *team, wefti_op op, wefti_type type, int inclusive, void *dest, const void *source,
+                       size_t count)
+{
+    static const char call[] = "weft_scan";
+    wefti_reduction r = {.dest = dest, .source = source, .count = count};
+    WEFT_TRY(wefti_reduction_init(&r, call, op, type));
+    WEFT_TRY(wefti_coll_check_buffer(team, call, "source", source, count, r.fold.element));
+    WEFT_TRY(wefti_coll_check_buffer(team, call, "destination", dest, count, r.fold.element));
+    const wefti_call_facts facts = {
+        .kind = WEFTI_COLL_SCAN, .root = inclusive, .count = count, .more = (uint64_t)op << 8 | (uint64_t)type};
+    wefti_step step;
+    WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
+    switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_SCAN, count * r.fold.element)) {
+    case WEFTI_ALGORITHM_PUSH:
+        return wefti_scan_push(&step, &r, inclusive);
+    default:
+        return wefti_scan_slices(&step, &r, inclusive);
+    }
+}

@@ -1,0 +1,74 @@
+/* The scratch of a team's data collectives: made when the first of them runs, freed with the team. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "coll/step.h"
+
+static size_t record_bytes(const weft_team *team)
+{
+    return sizeof(wefti_coll) + (size_t)team->pes * sizeof(uint64_t);
+}
+
+static weft_status record_create(const weft_team *team, const char *call, wefti_coll **out)
+{
+    size_t head = (record_bytes(team) + WEFTI_CACHE_LINE - 1) / WEFTI_CACHE_LINE * WEFTI_CACHE_LINE;
+    wefti_coll *coll = wefti_alloc_aligned(WEFTI_CACHE_LINE, head + WEFTI_COLL_CHUNKS * WEFTI_COLL_CHUNK_BYTES);
+    if (coll == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for the team's first collective", call);
+    }
+    coll->slot_bytes = wefti_coll_slot_bytes((unsigned)team->pes);
+    coll->slot_data_bytes = coll->slot_bytes - sizeof(wefti_coll_slot);
+    coll->chunks = (unsigned char *)coll + head;
+    weft_status status = wefti_tuning_init(&coll->tuning, (unsigned)team->pes, coll->slot_data_bytes);
+    if (status != WEFT_OK) {
+        wefti_free(coll);
+        return status;
+    }
+    *out = coll;
+    return WEFT_OK;
+}
+
+/* Members that chose differently would wait for each other in vain. */
+static uint64_t tuning_key(const wefti_coll *coll)
+{
+    uint64_t key = 1;
+    for (int c = 0; coll != NULL && c < WEFTI_COLLECTIVES; c++) {
+        for (const wefti_choice *choice = coll->tuning.choices[c];; choice++) {
+            key = (key ^ choice->bytes_max) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)choice->algorithm;
+            if (choice->bytes_max == SIZE_MAX) {
+                break;
+            }
+        }
+    }
+    return key;
+}
+
+weft_status wefti_coll_open(weft_team *team, const char *call)
+{
+    static const char what[] = "the first collective of a team";
+    wefti_coll *coll = NULL;
+    void *scratch = NULL;
+    weft_status mine = record_create(team, call, &coll);
+    wefti_vote vote = wefti_vote_init(team, what, 0, 0);
+    vote.status = mine;
+    weft_status status = wefti_team_agree(team, &vote, call);
+    if (status == WEFT_OK) {
+        vote = wefti_vote_init(team, "WEFT_COLL", tuning_key(coll), 0);
+        status = wefti_team_agree(team, &vote, "WEFT_COLL");
+    }
+    if (status == WEFT_OK) {
+        status =
+            wefti_team_alloc(team, call, wefti_coll_scratch_bytes((unsigned)team->pes), WEFTI_CACHE_LINE, &scratch);
+    }
+    if (status == WEFT_OK) {
+        wefti_zero(scratch, wefti_coll_scratch_bytes((unsigned)team->pes));
+        status = wefti_team_sync(team, call);
+    }
+    if (status != WEFT_OK) {
+        wefti_free(coll); /* a block that was agreed on stays taken: the team is dead */
+        return status;
+    }
+    coll->area = scratch;
+    team->coll = coll;
+    team->coll_scratch = scratch;
+    return WEFT_OK;
+}

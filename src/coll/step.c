@@ -1,0 +1,221 @@
+/* Steps: messages through the scratch, and reads and writes of the members' buffers. */
+#include "coll/step.h"
+
+#include "base/error.h"
+
+/* The facts folded into the bits above the epoch; release builds carry none. */
+static uint64_t signature_of(const wefti_call_facts *facts)
+{
+#ifdef NDEBUG
+    (void)facts;
+    return 0;
+#else
+    uint64_t mix = facts->kind;
+    mix = (mix ^ (uint64_t)(unsigned)facts->root) * UINT64_C(0x9e3779b97f4a7c15);
+    mix = (mix ^ mix >> 32 ^ facts->count) * UINT64_C(0x9e3779b97f4a7c15);
+    mix = (mix ^ mix >> 32 ^ facts->more) * UINT64_C(0x9e3779b97f4a7c15);
+    return mix & ~WEFTI_COLL_EPOCH_MASK;
+#endif
+}
+
+weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_facts *facts)
+{
+    WEFT_TRY(wefti_team_check(team, call));
+    if (WEFTI_UNLIKELY(team->coll == NULL)) {
+        WEFT_TRY(wefti_coll_open(team, call));
+    }
+    wefti_coll_area *area = team->coll->area;
+    step->team = team;
+    step->coll = team->coll;
+    step->call = call;
+    step->epoch = wefti_ld64(&area->entered, WEFTI_RELAXED) + 1;
+    step->signature = signature_of(facts);
+    step->waiter = wefti_waiter_start(team->world, call);
+    wefti_st64(&area->entered, step->epoch, WEFTI_RELEASE);
+    return WEFT_OK;
+}
+
+void wefti_step_next(wefti_step *step)
+{
+    wefti_step_leave(step);
+    step->epoch++;
+    wefti_st64(&step->coll->area->entered, step->epoch, WEFTI_RELEASE);
+}
+
+/* Wait until member `of` has left step `epoch`. */
+static weft_status await_left(wefti_step *step, int of, uint64_t epoch)
+{
+    wefti_coll *coll = step->coll;
+    weft_team *team = step->team;
+    int pe = wefti_member(team, of);
+    for (;;) {
+        uint64_t left;
+        weft_status status = wefti_world_read(team->world, &coll->area->done, pe, &left);
+        if (status == WEFT_OK && left >= epoch) {
+            coll->left[of] = left;
+            return WEFT_OK;
+        }
+        if (status == WEFT_OK) {
+            const void *watched = wefti_step_view(step, of, wefti_step_offset(step, &coll->area->done));
+            status = wefti_waiter_pause(&step->waiter, watched != NULL ? watched : &coll->area->done);
+        }
+        if (WEFTI_UNLIKELY(status != WEFT_OK)) {
+            return wefti_team_fail(team, status, step->call, &coll->area->done, epoch);
+        }
+    }
+}
+
+/* To a member beyond the link domain: one message of word and data. */
+static weft_status post_far(wefti_step *step, wefti_coll_slot *slot, int pe, uint64_t word, const void *data,
+                            size_t bytes)
+{
+    unsigned char *message = step->coll->chunks;
+    memcpy(message, &word, sizeof word);
+    if (bytes > 0) {
+        wefti_copy(message + sizeof word, data, bytes);
+    }
+    weft_status status = wefti_world_put_flag(step->team->world, &slot->word, message, sizeof word + bytes, &slot->flag,
+                                              step->epoch | step->signature, pe);
+    return status == WEFT_OK ? WEFT_OK
+                             : wefti_team_fail(step->team, status, step->call, &step->coll->area->entered, step->epoch);
+}
+
+weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void *data, size_t bytes)
+{
+    weft_team *team = step->team;
+    wefti_coll *coll = step->coll;
+    if (WEFTI_UNLIKELY(step->epoch > coll->left[to] + WEFTI_COLL_RING)) {
+        WEFT_TRY(await_left(step, to, step->epoch - WEFTI_COLL_RING));
+    }
+    int pe = wefti_member(team, to);
+    wefti_coll_slot *slot = wefti_coll_slot_of(coll->area, coll->slot_bytes, (unsigned)team->pe, step->epoch);
+    if (WEFTI_UNLIKELY(!wefti_pe_is_near(&team->world->view, pe))) {
+        return post_far(step, slot, pe, word, data, bytes);
+    }
+    wefti_coll_slot *there = wefti_peer_address(team->world, slot, pe);
+    wefti_st64(&there->word, word, WEFTI_RELAXED);
+    if (bytes == sizeof(uint64_t)) {
+        wefti_copy(wefti_coll_slot_data(there), data, sizeof(uint64_t));
+    } else if (bytes > 0) {
+        wefti_copy(wefti_coll_slot_data(there), data, bytes);
+    }
+    wefti_st64(&there->flag, step->epoch | step->signature, WEFTI_RELEASE);
+    return WEFT_OK;
+}
+
+static weft_status refuse_mismatch(wefti_step *step, int from)
+{
+    (void)wefti_error(WEFT_ERR_MISMATCH,
+                      "%s: PEs %d and %d of the team made different calls or gave different arguments; collective "
+                      "calls need the same on all members",
+                      step->call, step->team->pe < from ? step->team->pe : from,
+                      step->team->pe < from ? from : step->team->pe);
+    return wefti_team_fail(step->team, WEFT_ERR_MISMATCH, step->call, NULL, 0);
+}
+
+weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot)
+{
+    wefti_coll *coll = step->coll;
+    wefti_coll_slot *mine = wefti_coll_slot_of(coll->area, coll->slot_bytes, (unsigned)from, step->epoch);
+    uint64_t flag;
+    while (((flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE)) & WEFTI_COLL_EPOCH_MASK) != step->epoch) {
+        weft_status status = wefti_waiter_pause(&step->waiter, &mine->flag);
+        if (WEFTI_UNLIKELY(status != WEFT_OK)) {
+            return wefti_team_fail(step->team, status, step->call, &coll->area->entered, step->epoch);
+        }
+    }
+    if (WEFTI_UNLIKELY(flag != (step->epoch | step->signature))) {
+        return refuse_mismatch(step, from);
+    }
+    if (coll->left[from] + 1 < step->epoch) {
+        coll->left[from] = step->epoch - 1; /* it sends in this step, so it has left the one before */
+    }
+    *slot = mine;
+    return WEFT_OK;
+}
+
+weft_status wefti_step_await_left(wefti_step *step, int of)
+{
+    return await_left(step, of, step->epoch);
+}
+
+weft_status wefti_step_meet(wefti_step *step)
+{
+    int pes = step->team->pes;
+    wefti_coll_slot *slot;
+    for (int i = 1; i < pes; i++) {
+        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), 0, NULL, 0));
+    }
+    for (int i = pes - 1; i > 0; i--) {
+        WEFT_TRY(wefti_step_await(step, wefti_step_after(step, i), &slot));
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_step_await_all_left(wefti_step *step)
+{
+    for (int i = 1; i < step->team->pes; i++) {
+        WEFT_TRY(wefti_step_await_left(step, wefti_step_after(step, i)));
+    }
+    return WEFT_OK;
+}
+
+/* ---- the users' buffers ---- */
+
+static weft_status carried(wefti_step *step, weft_status status)
+{
+    return status == WEFT_OK ? WEFT_OK
+                             : wefti_team_fail(step->team, status, step->call, &step->coll->area->entered, step->epoch);
+}
+
+weft_status wefti_step_pull(wefti_step *step, int from, void *dest, uint64_t offset, size_t bytes)
+{
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    const void *near = wefti_step_view(step, from, offset);
+    if (WEFTI_LIKELY(near != NULL)) {
+        wefti_copy(dest, near, bytes);
+        return WEFT_OK;
+    }
+    int pe = wefti_member(step->team, from);
+    wefti_transport *transport = wefti_world_transport(step->team->world, pe);
+    return carried(step, transport->ops->get(transport, pe, offset, dest, bytes));
+}
+
+weft_status wefti_step_push(wefti_step *step, int to, uint64_t offset, const void *source, size_t bytes)
+{
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    const void *near = wefti_step_view(step, to, offset);
+    if (WEFTI_LIKELY(near != NULL)) {
+        wefti_copy((void *)(uintptr_t)near, source, bytes);
+        return WEFT_OK;
+    }
+    int pe = wefti_member(step->team, to);
+    wefti_transport *transport = wefti_world_transport(step->team->world, pe);
+    return carried(step, transport->ops->put(transport, pe, offset, source, bytes));
+}
+
+/* ---- arguments ---- */
+
+weft_status wefti_coll_check_buffer(const weft_team *team, const char *call, const char *name, const void *buffer,
+                                    size_t count, size_t element)
+{
+    size_t bytes = wefti_coll_times(count, element);
+    if (WEFTI_LIKELY(team != NULL && (bytes == 0 || (buffer != NULL && wefti_is_near(team->world, buffer, bytes,
+                                                                                     (int)team->world->view.pe))))) {
+        return WEFT_OK;
+    }
+    if (team == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the team is NULL; this PE may not be a member of it", call);
+    }
+    if (buffer == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s is NULL", call, name);
+    }
+    return wefti_error(WEFT_ERR_RANGE,
+                       "%s: the %s, %zu elements of %zu bytes at %p, is not in the symmetric heap of world \"%s\"; "
+                       "allocate it with weft_malloc of this world",
+                       call, name, count, element, buffer, team->world->name);
+}

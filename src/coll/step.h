@@ -1,0 +1,126 @@
+/* coll/step.h: what the algorithms of data collectives are written in.
+ *
+ * A step is one epoch of the team's scratch (weft/protocol/coll_layout.h): in it a member sends each other member at most
+ * one message, which is a word and data of at most a slot's size. All members go through the same number of steps a
+ * call. Large data moves between the users' buffers, which the receiver reads (pull) or the sender writes (push).
+ *
+ * Near members are reached by load and store, others by the transport's put_signal, get and put. */
+#ifndef WEFTI_COLL_STEP_H
+#define WEFTI_COLL_STEP_H
+
+#include "coll/tuning.h"
+#include "team/team.h"
+#include "weft/coll.h"
+#include "weft/protocol/coll_layout.h"
+#include "weft/protocol/wait.h"
+
+#define WEFTI_COLL_CHUNKS 4
+#define WEFTI_COLL_CHUNK_BYTES ((size_t)8 << 10) /* a slice is done in pieces that stay in the first cache */
+
+/* A team's private half of its scratch; one allocation. */
+struct wefti_coll {
+    wefti_coll_area *area;
+    size_t slot_bytes;
+    size_t slot_data_bytes;
+    wefti_tuning tuning;
+    unsigned char *chunks; /* WEFTI_COLL_CHUNKS of them: 0 stages messages to far members, the others are free */
+    uint64_t left[]; /* by member: a step that it is known to have left */
+};
+typedef struct wefti_coll wefti_coll;
+
+typedef struct wefti_step {
+    weft_team *team;
+    wefti_coll *coll;
+    const char *call;
+    uint64_t epoch;
+    uint64_t signature; /* in place above the epoch */
+    wefti_waiter waiter;
+} wefti_step;
+
+/* What must be equal on all members of a call; compared in debug builds. */
+typedef struct wefti_call_facts {
+    unsigned kind; /* collective, operation, type */
+    int root;
+    size_t count;
+    uint64_t more;
+} wefti_call_facts;
+
+/* scratch.c: make the scratch. Collective; the same status on all members. */
+weft_status wefti_coll_open(weft_team *team, const char *call);
+
+/* Begin a call with its first step. */
+weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_facts *facts);
+/* Leave this step: nobody's slots or buffers of it are read by this member any more. */
+static inline void wefti_step_leave(wefti_step *step)
+{
+    wefti_st64(&step->coll->area->done, step->epoch, WEFTI_RELEASE);
+}
+/* Leave this step and begin the next. */
+void wefti_step_next(wefti_step *step);
+
+/* Send to member `to`: once a step at most, at most coll->slot_data_bytes. `data` may be any memory. */
+weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void *data, size_t bytes);
+/* The message of member `from` in this step. */
+weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot);
+/* Wait until member `of` has left this step. */
+weft_status wefti_step_await_left(wefti_step *step, int of);
+
+/* A word to all others and one from each: all have begun this step, and what they stored before is visible. */
+weft_status wefti_step_meet(wefti_step *step);
+/* All others have left this step. */
+weft_status wefti_step_await_all_left(wefti_step *step);
+
+/* Read from the slot of the window of member `from`, write to that of member `to`. */
+weft_status wefti_step_pull(wefti_step *step, int from, void *dest, uint64_t offset, size_t bytes);
+weft_status wefti_step_push(wefti_step *step, int to, uint64_t offset, const void *source, size_t bytes);
+
+/* Where this PE's symmetric address lies in the slot. */
+static inline uint64_t wefti_step_offset(const wefti_step *step, const void *address)
+{
+    return (uint64_t)((uintptr_t)address - (uintptr_t)step->team->world->control);
+}
+
+/* Where member `of` has the byte at `offset`, or NULL when it is far. */
+static inline const void *wefti_step_view(const wefti_step *step, int of, uint64_t offset)
+{
+    const weft_world *world = step->team->world;
+    int pe = wefti_member(step->team, of);
+    return wefti_pe_is_near(&world->view, pe)
+               ? wefti_peer_address(world, (const unsigned char *)world->control + offset, pe)
+               : NULL;
+}
+
+/* The member `distance` after this one, in a circle. */
+static inline int wefti_step_after(const wefti_step *step, int distance)
+{
+    int to = step->team->pe + distance;
+    return to >= step->team->pes ? to - step->team->pes : to;
+}
+
+/* Between this member's own buffers; equal ones need nothing. */
+static inline void wefti_step_copy(void *dest, const void *source, size_t bytes)
+{
+    if (bytes > 0 && dest != source) {
+        wefti_copy(dest, source, bytes);
+    }
+}
+
+/* Private memory of WEFTI_COLL_CHUNK_BYTES; index 1 .. WEFTI_COLL_CHUNKS - 1. */
+static inline unsigned char *wefti_step_chunk(const wefti_step *step, int index)
+{
+    return step->coll->chunks + (size_t)index * WEFTI_COLL_CHUNK_BYTES;
+}
+
+/* ---- arguments ---- */
+
+/* A buffer of a collective: count elements of `element` bytes, in the symmetric heap. */
+weft_status wefti_coll_check_buffer(const weft_team *team, const char *call, const char *name, const void *buffer,
+                                    size_t count, size_t element);
+/* factor * count, or SIZE_MAX, which no heap holds. */
+static inline size_t wefti_coll_times(size_t count, size_t factor)
+{
+    size_t product;
+    return __builtin_mul_overflow(count, factor, &product) ? SIZE_MAX : product;
+}
+
+#endif

@@ -1,0 +1,195 @@
+/* The one tuning table of the collectives, how WEFT_COLL overrides it, and how it is printed. */
+#include "coll/tuning.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "weft/coll.h"
+#include "weft/protocol/coll_layout.h"
+
+#define ANY_PES 0xffffffffu
+#define ANY_BYTES SIZE_MAX
+#define SLOT_BYTES 0 /* as much as a slot holds */
+
+/* For a team of at most pes_max, messages of at most bytes_max: the first rule that holds. What `bytes` counts: of a
+ * broadcast the message, of an alltoall a pair's block, else a member's contribution. */
+typedef struct rule {
+    wefti_collective collective;
+    wefti_algorithm algorithm;
+    unsigned pes_max;
+    size_t bytes_max;
+} rule;
+
+static const rule rules[] = {
+    {WEFTI_COLL_BROADCAST, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048},
+    {WEFTI_COLL_BROADCAST, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES},
+    {WEFTI_COLL_COLLECT, WEFTI_ALGORITHM_PUSH, ANY_PES, ANY_BYTES}, /* each member: its block, or where it lies */
+    {WEFTI_COLL_FCOLLECT, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048},
+    {WEFTI_COLL_FCOLLECT, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES},
+    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048},
+    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES},
+    {WEFTI_COLL_ALLTOALLS, WEFTI_ALGORITHM_PUSH, ANY_PES, SLOT_BYTES},
+    {WEFTI_COLL_ALLTOALLS, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES},
+    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_PUSH, 32, 2048},
+    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_DOUBLING, ANY_PES, SLOT_BYTES},
+    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES},
+    {WEFTI_COLL_REDUCE_SCATTER, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048},
+    {WEFTI_COLL_REDUCE_SCATTER, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES},
+    {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048},
+    {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES},
+};
+#define RULES (sizeof rules / sizeof rules[0])
+
+static const char *const collective_names[] = {
+#define NAME(id, name) [WEFTI_COLL_##id] = name,
+    WEFTI_COLLECTIVE_TABLE(NAME)
+#undef NAME
+};
+
+static const char *const algorithm_names[] = {
+#define NAME(id, name, text) [WEFTI_ALGORITHM_##id] = name,
+    WEFTI_ALGORITHM_TABLE(NAME)
+#undef NAME
+};
+
+static int through_slots(wefti_algorithm algorithm)
+{
+    return algorithm == WEFTI_ALGORITHM_PUSH || algorithm == WEFTI_ALGORITHM_DOUBLING;
+}
+
+/* The most that a rule carries on this team. */
+static size_t limit_of(const rule *r, size_t slot_data_bytes)
+{
+    int bounded = through_slots(r->algorithm) && r->collective != WEFTI_COLL_COLLECT;
+    return r->bytes_max == SLOT_BYTES || (bounded && r->bytes_max > slot_data_bytes) ? slot_data_bytes : r->bytes_max;
+}
+
+/* ---- WEFT_COLL: "collective:algorithm[,collective:algorithm...]" ---- */
+
+static int find(const char *const *names, int count, const char *text, size_t length)
+{
+    for (int i = 0; i < count; i++) {
+        if (strlen(names[i]) == length && memcmp(names[i], text, length) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int has_rule(int collective, int algorithm)
+{
+    for (size_t i = 0; i < RULES; i++) {
+        if ((int)rules[i].collective == collective && (int)rules[i].algorithm == algorithm) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* forced[c]: the algorithm that the environment wants first, or -1. */
+static weft_status read_forced(int forced[WEFTI_COLLECTIVES])
+{
+    const char *text = wefti_env_word(WEFTI_ENV_COLL);
+    for (int i = 0; i < WEFTI_COLLECTIVES; i++) {
+        forced[i] = -1;
+    }
+    for (const char *at = text; *at != '\0';) {
+        size_t length = strcspn(at, ",");
+        const char *colon = memchr(at, ':', length);
+        size_t first = colon != NULL ? (size_t)(colon - at) : length;
+        int collective = find(collective_names, WEFTI_COLLECTIVES, at, first);
+        int algorithm = colon != NULL ? find(algorithm_names, WEFTI_ALGORITHMS, colon + 1, length - first - 1) : -1;
+        if (collective < 0 || algorithm < 0 || !has_rule(collective, algorithm)) {
+            return wefti_error(WEFT_ERR_ARGUMENT,
+                               "WEFT_COLL=\"%s\" cannot be read at \"%.*s\": give collective:algorithm, separated by "
+                               "commas, of those that weft_world_tuning lists",
+                               text, (int)length, at);
+        }
+        forced[collective] = algorithm;
+        at += length + (at[length] == ',');
+    }
+    return WEFT_OK;
+}
+
+/* The rule of a forced algorithm without its own limits, if there is one. */
+static void force(wefti_choice *choices, int *count, const rule *r, size_t slot_data_bytes)
+{
+    choices[0].algorithm = r->algorithm;
+    choices[0].bytes_max =
+        through_slots(r->algorithm) && r->collective != WEFTI_COLL_COLLECT ? slot_data_bytes : ANY_BYTES;
+    *count = 1;
+}
+
+static void choose_one(wefti_choice *choices, wefti_collective collective, int forced, unsigned pes,
+                       size_t slot_data_bytes)
+{
+    int count = 0;
+    for (size_t i = 0; i < RULES && forced >= 0; i++) {
+        if (rules[i].collective == collective && (int)rules[i].algorithm == forced) {
+            force(choices, &count, &rules[i], slot_data_bytes);
+        }
+    }
+    for (size_t i = 0; i < RULES && count < WEFTI_CHOICES_MAX; i++) {
+        size_t limit = limit_of(&rules[i], slot_data_bytes);
+        if (rules[i].collective == collective && pes <= rules[i].pes_max && (int)rules[i].algorithm != forced &&
+            (count == 0 || limit > choices[count - 1].bytes_max)) {
+            choices[count].algorithm = rules[i].algorithm;
+            choices[count].bytes_max = limit;
+            count++;
+        }
+    }
+}
+
+weft_status wefti_tuning_init(wefti_tuning *tuning, unsigned pes, size_t slot_data_bytes)
+{
+    int forced[WEFTI_COLLECTIVES];
+    WEFT_TRY(read_forced(forced));
+    for (int c = 0; c < WEFTI_COLLECTIVES; c++) {
+        choose_one(tuning->choices[c], (wefti_collective)c, forced[c], pes, slot_data_bytes);
+    }
+    return WEFT_OK;
+}
+
+/* ---- the table as text ---- */
+
+typedef struct text_out {
+    char *text;
+    size_t bytes;
+    size_t length;
+} text_out;
+
+static void add_choice(text_out *out, const char *collective, const wefti_choice *choice)
+{
+    char limit[32] = "any";
+    if (choice->bytes_max != ANY_BYTES) {
+        (void)snprintf(limit, sizeof limit, "<= %zu", choice->bytes_max);
+    }
+    size_t room = out->length < out->bytes ? out->bytes - out->length : 0;
+    int added = snprintf(room > 0 ? out->text + out->length : NULL, room, "%-15s %-9s %s\n", collective,
+                         algorithm_names[choice->algorithm], limit);
+    out->length += added > 0 ? (size_t)added : 0;
+}
+
+weft_status weft_team_tuning(const weft_team *team, char *text, size_t bytes, size_t *length)
+{
+    if (team == NULL || (text == NULL && bytes > 0) || length == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_team_tuning: the team, the text or the length is NULL");
+    }
+    unsigned pes = (unsigned)weft_team_pes(team);
+    wefti_tuning tuning;
+    WEFT_TRY(wefti_tuning_init(&tuning, pes, wefti_coll_slot_bytes(pes) - sizeof(wefti_coll_slot)));
+    text_out out = {.text = text, .bytes = bytes};
+    for (int c = 0; c < WEFTI_COLLECTIVES; c++) {
+        const wefti_choice *choice = tuning.choices[c];
+        for (;; choice++) {
+            add_choice(&out, collective_names[c], choice);
+            if (choice->bytes_max == ANY_BYTES) {
+                break;
+            }
+        }
+    }
+    *length = out.length;
+    return WEFT_OK;
+}

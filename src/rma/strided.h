@@ -1,0 +1,17 @@
+/* rma/strided.h: copies of single elements that lie apart. */
+#ifndef WEFTI_RMA_STRIDED_H
+#define WEFTI_RMA_STRIDED_H
+
+#include <stddef.h>
+
+#include "weft/world.h"
+
+/* slow.c: the errors of an access to `bytes` bytes at `address` on `pe`, with a local buffer. */
+weft_status wefti_rma_check(weft_world *world, const char *call, const void *address, size_t bytes, const void *local,
+                            int pe);
+
+/* `count` elements of `element` bytes, neighbours dest_step and source_step bytes apart; of symmetric memory or not. */
+void wefti_copy_strided(void *dest, size_t dest_step, const void *source, size_t source_step, size_t count,
+                        size_t element);
+
+#endif
