@@ -30,6 +30,7 @@
 typedef struct text {
     char *bytes; /* ends with a zero */
     size_t count;
+    size_t capacity;
     int from; /* the reading end of a pipe; -1: at its end */
 } text;
 
@@ -45,7 +46,8 @@ typedef struct run {
 static void open_text(text *t, int ends[2])
 {
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    t->bytes = calloc(1, 1);
+    t->capacity = 1 << 16;
+    t->bytes = calloc(1, t->capacity);
     t->count = 0;
     t->from = ends[0];
 }
@@ -59,7 +61,10 @@ static void read_text(text *t)
         t->from = -1;
         return;
     }
-    t->bytes = realloc(t->bytes, t->count + (size_t)got + 1);
+    if (t->count + (size_t)got + 1 > t->capacity) {
+        t->capacity = 2 * (t->count + (size_t)got + 1);
+        t->bytes = realloc(t->bytes, t->capacity);
+    }
     memcpy(t->bytes + t->count, bytes, (size_t)got);
     t->count += (size_t)got;
     t->bytes[t->count] = '\0';
@@ -160,11 +165,16 @@ static void forget(run *r)
         finish(r);                                                                                                     \
     } while (0)
 
+/* By hand: the sanitizers' strstr looks at the whole text each time. */
 static int count_of(const char *whole, const char *part)
 {
     int count = 0;
-    for (const char *at = strstr(whole, part); at != NULL; at = strstr(at + 1, part)) {
-        count++;
+    for (const char *at = whole; *at != '\0'; at++) {
+        size_t same = 0;
+        while (part[same] != '\0' && at[same] == part[same]) {
+            same++;
+        }
+        count += part[same] == '\0';
     }
     return count;
 }
