@@ -42,10 +42,13 @@ typedef struct weft_uid {
  * `interface` names the network interface or address to listen at; NULL: WEFT_UID_INTERFACE, else loopback when
  * nothing else is up, else all interfaces.
  * An id serves one world once; an id that is never used is ended by weft_uid_discard.
- * Errors: WEFT_ERR_SYSTEM, WEFT_ERR_UNSUPPORTED (built without libsodium, or it cannot be loaded). */
+ * Errors: WEFT_ERR_ARGUMENT (no such interface), WEFT_ERR_SYSTEM, WEFT_ERR_UNSUPPORTED (built without libsodium, or it
+ * cannot be loaded). */
 WEFT_API weft_status weft_uid_create(const char *interface, weft_uid *uid) WEFT_MUST_CHECK;
 
-/* Close the port of an id that no world will use. The process that made it; any thread. */
+/* Close the port of an id that no world will use. The process that made it; any thread.
+ * Errors: WEFT_ERR_ARGUMENT (another process made it, or it was used or discarded), WEFT_ERR_STATE (a world is being
+ * created with it). */
 WEFT_API weft_status weft_uid_discard(const weft_uid *uid);
 
 /* ---- threads of one process ---------------------------------------------------------------------------------- */
