@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 machine=${WEFT_BENCH_MACHINE:-}
-rounds=5
+rounds=7
 output=
 while [ $# -gt 1 ]; do
     case $1 in

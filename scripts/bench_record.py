@@ -12,7 +12,7 @@ import statistics
 import sys
 
 # What tells figures apart; the rest is what was measured.
-MEASURED = {"value", "stat", "n", "low", "high", "rounds", "machine", "commit", "date"}
+MEASURED = {"value", "stat", "n", "low", "high", "rounds", "machine", "commit", "date"}  # "rounds": a value each
 HARDWARE = ("hardware", "memcpy", "floor")
 PEERS = ("ompi",)
 
@@ -69,9 +69,7 @@ def merge(arguments):
                 value=float(f"{statistics.median(values):.5g}"),
                 stat="median",
                 n=sum(figure["n"] for figure in figures),
-                rounds=len(figures),
-                low=min(values),
-                high=max(values),
+                rounds=values,
                 machine=arguments.machine,
                 commit=arguments.commit,
                 date=arguments.date,
@@ -83,10 +81,13 @@ def merge(arguments):
 
 
 def time_ratio(figure, other):
-    """The figure's time over the other's."""
+    """The figure's time over the other's: the median over the rounds, in each of which both were measured."""
+    mine, theirs = figure["rounds"], other["rounds"]
+    if len(mine) != len(theirs):
+        mine, theirs = [figure["value"]], [other["value"]]
     if "/s" in figure["unit"]:
-        return other["value"] / figure["value"]
-    return figure["value"] / other["value"]
+        mine, theirs = theirs, mine
+    return statistics.median(a / b for a, b in zip(mine, theirs))
 
 
 def matches(figure, name, condition):
@@ -179,7 +180,8 @@ def table(path):
         )
     widths = [max(len(line[i]) for line in [heads, *lines]) for i in range(len(heads))]
     about = figures[0]
-    print(f"{about['machine']}, {about['date']}, commit {about['commit']}; ratios are weft's time over the other's")
+    print(f"{about['machine']}, {about['date']}, commit {about['commit']}")
+    print("values: medians over the rounds; ratios: weft's time over the other's in the same round, median of them")
     for line in [heads, *lines]:
         cells = (
             cell.ljust(width) if head in LEFT else cell.rjust(width) for head, cell, width in zip(heads, line, widths)
