@@ -87,3 +87,10 @@ if(Python3_FOUND AND NOT WEFT_SANITIZE)
     weft_describe_test(sim_mutations mutation)
     set_tests_properties(sim_mutations PROPERTIES TIMEOUT 600)
 endif()
+
+# The models, checked exhaustively by spin.
+if(NOT WEFT_SANITIZE)
+    add_test(NAME sim_model COMMAND ${PROJECT_SOURCE_DIR}/src/sim/model/check.sh)
+    weft_describe_test(sim_model model)
+    set_tests_properties(sim_model PROPERTIES TIMEOUT 300)
+endif()

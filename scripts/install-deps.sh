@@ -4,7 +4,7 @@
 set -eu
 
 build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev"
-test="$build libcmocka-dev python3 g++ clang"
+test="$build libcmocka-dev python3 g++ clang spin"
 case ${1:-build} in
 build) packages=$build ;;
 test) packages=$test ;;

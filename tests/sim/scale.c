@@ -310,6 +310,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     int code = EXIT_SUCCESS;
+    setenv("WEFT_SPIN", "1", 0); /* looks without a pause between them show nothing new here */
     for (const char *at = asked.pes; at != NULL && code == EXIT_SUCCESS;) {
         int pes = (int)strtol(at, NULL, 0);
         now.experts = asked.experts > 0 ? asked.experts : 2 * pes;

@@ -49,9 +49,14 @@
 #endif
 
 /* The order of single-element puts, which promise none: relaxed, but ThreadSanitizer does not see fences, so that the
- * pattern put, fence, p is shown to it as a release. */
+ * pattern put, fence, p is shown to it as a release. In the simulator it watches one thread. */
+#ifdef WEFT_SIM
+#define WEFTI_PUT_ORDER WEFTI_RELAXED
+#define WEFTI_GET_ORDER WEFTI_RELAXED
+#else
 #define WEFTI_PUT_ORDER (WEFTI_TSAN ? WEFTI_RELEASE : WEFTI_RELAXED)
 #define WEFTI_GET_ORDER (WEFTI_TSAN ? WEFTI_ACQUIRE : WEFTI_RELAXED)
+#endif
 
 #define WEFTI_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define WEFTI_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
