@@ -4,6 +4,7 @@
 
 #include "weft/bootstrap.h"
 #include "weft/coll.h"
+#include "weft/device.h"
 #include "weft/heap.h"
 #include "weft/rma.h"
 #include "weft/status.h"

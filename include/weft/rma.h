@@ -14,6 +14,7 @@
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
 
+#include "weft/compare.h"
 #include "weft/types.h"
 #include "weft/world.h"
 
@@ -101,8 +102,6 @@ WEFT_BITWISE_TYPES(WEFTI_DECLARE_BITWISE_AMO)
 
 /* ---- signals ------------------------------------------------------------------------------------------------- */
 
-typedef enum weft_signal_op { WEFT_SIGNAL_SET = 0, WEFT_SIGNAL_ADD = 1 } weft_signal_op;
-
 /* As weft_putmem, then update the 64-bit word `signal` on `pe` by `value`: who sees the update (weft_signal_wait_until)
  * sees the data. bytes may be 0. (OpenSHMEM 1.5, 9.8.4.) */
 static inline weft_status weft_putmem_signal(weft_world *world, void *dest, const void *source, size_t bytes,
@@ -125,15 +124,6 @@ WEFT_RMA_TYPES(WEFTI_DECLARE_PUT_SIGNAL)
 static inline weft_status weft_signal_fetch(weft_world *world, const uint64_t *signal, uint64_t *value);
 
 /* ---- point-to-point synchronisation --------------------------------------------------------------------------- */
-
-typedef enum weft_cmp {
-    WEFT_CMP_EQ = 0,
-    WEFT_CMP_NE = 1,
-    WEFT_CMP_GT = 2,
-    WEFT_CMP_GE = 3,
-    WEFT_CMP_LT = 4,
-    WEFT_CMP_LE = 5
-} weft_cmp;
 
 /* Block until the local variable *variable compares so with `value`; what its writer ordered before the write is then
  * visible. Waits at most the deadline: WEFT_ERR_TIMEOUT (the world stays usable: anyone might have been meant to write).

@@ -43,6 +43,8 @@ typedef struct weft_world_config {
     uint64_t deadline_ns;
     /* After this long a waiting PE logs whom it waits for, in ns. 0: WEFT_WARN (seconds), else 10 s. */
     uint64_t warn_ns;
+    /* Not NULL: give the world a device heap as weft_device_attach would, which see (weft/device.h). */
+    const struct weft_device_config *device;
 } weft_world_config;
 
 #define WEFT_WORLD_CONFIG_INIT                                                                                         \

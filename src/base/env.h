@@ -23,6 +23,11 @@
     X(COLL, "WEFT_COLL", WORD, "", "collective algorithms to prefer, as in broadcast:pull,reduce:slices")              \
     X(NODE_ID, "WEFT_NODE_ID", WORD, "", "overrides the identity of this node, so that one host can count as several") \
     X(UID_INTERFACE, "WEFT_UID_INTERFACE", WORD, "", "network interface or address at which a unique id listens")      \
+    X(CUDA_VMM, "WEFT_CUDA_VMM", COUNT, "1", "0: share device memory by cudaIpc, in a heap of fixed size")             \
+    X(CUDA_FABRIC, "WEFT_CUDA_FABRIC", COUNT, "0",                                                                     \
+      "1: share device memory by fabric handles where the driver has them")                                            \
+    X(DEVICE_HEAP, "WEFT_DEVICE_HEAP", SIZE, "0", "memory a PE's device heap has at first")                            \
+    X(DEVICE_HEAP_MAX, "WEFT_DEVICE_HEAP_MAX", SIZE, "0", "most a PE's device heap can grow to; 0: the GPU's memory")  \
     X(LOCAL_JOB, "WEFT_LOCAL_JOB", WORD, "", "set by weftrun: the job's name and secret")                              \
     X(LOCAL_PE, "WEFT_LOCAL_PE", COUNT, "", "set by weftrun: this process's number in the job")                        \
     X(LOCAL_PES, "WEFT_LOCAL_PES", COUNT, "", "set by weftrun: the number of processes of the job")

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "heap/device.h"
 
 #define WINDOW_MAPPED 1
 #define WINDOW_FAILED 2
@@ -18,6 +19,9 @@ wefti_window *wefti_window_create(void)
 void wefti_window_discard(wefti_window *window)
 {
     if (window != NULL) {
+        if (window->device != NULL) {
+            wefti_device_backend->window_free(window->device);
+        }
         wefti_os_memory_fini(&window->memory);
         wefti_free(window);
     }

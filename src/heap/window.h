@@ -13,6 +13,7 @@ typedef struct wefti_window {
     wefti_os_memory memory;
     uint32_t ready; /* 0, then 1 mapped or 2 failed: stored by the PE that maps, awaited by the process's others */
     uint32_t left; /* PEs of this process that have left */
+    void *device; /* what the device backend shares among them; NULL until a PE attaches (see heap/device.h) */
 } wefti_window;
 
 /* An empty window on the heap, or NULL. Every PE makes one; those of a process then use that of its lowest PE, and the

@@ -39,9 +39,76 @@ static weft_status check_local(const char *call, const void *local, size_t bytes
     return WEFT_OK;
 }
 
+/* ---- device memory: the symmetric address is one of the device heap or of enrolled memory ---- */
+
+static wefti_device *device_of(const weft_world *world, const void *address)
+{
+    uint64_t left;
+    wefti_device *device = world == NULL ? NULL : world->device;
+    return device != NULL && device->ops->locate(device, address, (int)world->view.pe, &left) != 0 ? device : NULL;
+}
+
+static weft_status locate(const weft_world *world, const char *call, const void *address, size_t bytes, int pe,
+                          void **at)
+{
+    uint64_t left = 0;
+    if (pe < 0 || pe >= (int)world->view.pes) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"", call, pe,
+                           world->view.pes, world->name);
+    }
+    *at = (void *)world->device->ops->locate(world->device, address, pe, &left);
+    if (*at == NULL) {
+        return wefti_error(WEFT_ERR_UNREACHABLE, "%s: the device memory of PE %d is not mapped on PE %u", call, pe,
+                           world->view.pe);
+    }
+    if (bytes > left) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: %zu bytes at %p exceed the device memory of world \"%s\" by %llu", call,
+                           bytes, address, world->name, (unsigned long long)(bytes - left));
+    }
+    return WEFT_OK;
+}
+
+static weft_status device_put(weft_world *world, const char *call, void *dest, const void *source, size_t bytes, int pe)
+{
+    void *at;
+    WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
+    WEFT_TRY(check_local(call, source, bytes));
+    return bytes == 0 ? WEFT_OK : world->device->ops->copy(world->device, at, source, bytes);
+}
+
+static weft_status device_get(weft_world *world, const char *call, void *dest, const void *source, size_t bytes, int pe)
+{
+    void *at;
+    WEFT_TRY(locate(world, call, source, bytes, pe, &at));
+    WEFT_TRY(check_local(call, dest, bytes));
+    return bytes == 0 ? WEFT_OK : world->device->ops->copy(world->device, dest, at, bytes);
+}
+
+static weft_status device_amo(weft_world *world, const char *call, wefti_amo_op op, int bits, void *dest,
+                              uint64_t value, uint64_t cond, int pe, uint64_t *old)
+{
+    void *at;
+    uint64_t before;
+    WEFT_TRY(locate(world, call, dest, (size_t)bits / 8, pe, &at));
+    if (((uintptr_t)at & ((uintptr_t)bits / 8 - 1)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %d bytes", call, dest,
+                           bits / 8);
+    }
+    WEFT_TRY(world->device->ops->amo(world->device, op, bits, at, value, cond, &before));
+    if (old != NULL) {
+        *old = before;
+    }
+    return WEFT_OK;
+}
+
+/* ---- each call ---- */
+
 weft_status wefti_put_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
     static const char call[] = "put";
+    if (device_of(world, dest) != NULL) {
+        return device_put(world, call, dest, source, bytes, pe);
+    }
     WEFT_TRY(check(world, call, dest, bytes, pe));
     WEFT_TRY(check_local(call, source, bytes));
     if (bytes == 0) {
@@ -55,6 +122,9 @@ weft_status wefti_put_slow(weft_world *world, void *dest, const void *source, si
 weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
     static const char call[] = "get";
+    if (device_of(world, source) != NULL) {
+        return device_get(world, call, dest, source, bytes, pe);
+    }
     WEFT_TRY(check(world, call, source, bytes, pe));
     WEFT_TRY(check_local(call, dest, bytes));
     if (bytes == 0) {
@@ -65,20 +135,42 @@ weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, si
     return transport->ops->get(transport, pe, slot_offset(world, source), dest, bytes);
 }
 
-weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *signal,
-                                  uint64_t value, weft_signal_op op, int pe)
+static weft_status check_signal(const char *call, const uint64_t *signal, weft_signal_op op)
 {
-    static const char call[] = "put_signal";
-    WEFT_TRY(check(world, call, signal, sizeof *signal, pe));
-    if (bytes > 0) {
-        WEFT_TRY(check(world, call, dest, bytes, pe));
-        WEFT_TRY(check_local(call, source, bytes));
-    }
     if (((uintptr_t)signal & 7) != 0 || (op != WEFT_SIGNAL_SET && op != WEFT_SIGNAL_ADD)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
                            ((uintptr_t)signal & 7) != 0 ? "the signal is not aligned to 8 bytes"
                                                         : "the operation is no weft_signal_op");
     }
+    return WEFT_OK;
+}
+
+/* The data, or the signal, or both are in device memory: one after the other, each complete when it returns. */
+static weft_status device_put_signal(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *signal,
+                                     uint64_t value, weft_signal_op op, int pe)
+{
+    static const char call[] = "put_signal";
+    WEFT_TRY(check_signal(call, signal, op));
+    if (bytes > 0) {
+        WEFT_TRY(weft_putmem(world, dest, source, bytes, pe));
+    }
+    return op == WEFT_SIGNAL_SET ? weft_uint64_atomic_set(world, signal, value, pe)
+                                 : weft_uint64_atomic_add(world, signal, value, pe);
+}
+
+weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *signal,
+                                  uint64_t value, weft_signal_op op, int pe)
+{
+    static const char call[] = "put_signal";
+    if (device_of(world, signal) != NULL || (bytes > 0 && device_of(world, dest) != NULL)) {
+        return device_put_signal(world, dest, source, bytes, signal, value, op, pe);
+    }
+    WEFT_TRY(check(world, call, signal, sizeof *signal, pe));
+    if (bytes > 0) {
+        WEFT_TRY(check(world, call, dest, bytes, pe));
+        WEFT_TRY(check_local(call, source, bytes));
+    }
+    WEFT_TRY(check_signal(call, signal, op));
     wefti_transport *transport = wefti_world_transport(world, pe);
     return transport->ops->put_signal(transport, pe, bytes > 0 ? slot_offset(world, dest) : 0, source, bytes,
                                       slot_offset(world, signal), value, op);
@@ -91,6 +183,9 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
     uint64_t before;
     if (world == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world or the place for the value before is NULL", call);
+    }
+    if (device_of(world, dest) != NULL) {
+        return device_amo(world, call, op, bits, dest, value, cond, pe, old);
     }
     WEFT_TRY(check(world, call, dest, (size_t)bits / 8, pe));
     if (((uintptr_t)dest & ((uintptr_t)bits / 8 - 1)) != 0) {

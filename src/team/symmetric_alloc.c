@@ -1,6 +1,8 @@
 /* Allocation that all members of a team agree on: each proposes the lowest offset that fits in its own records; the
  * highest proposal wins if it is free everywhere, else it is the floor of the next proposals. Members whose records are
- * equal agree in one round. Memory that is not reserved yet is reserved before any member may touch it. */
+ * equal agree in one round. Memory that is not reserved yet is reserved before any member may touch it.
+ *
+ * The same for both heaps of a world, which differ in how they grow: see wefti_records. */
 #include <string.h>
 
 #include "base/error.h"
@@ -13,58 +15,66 @@
 #define NO_BLOCK UINT64_MAX
 #define FOREIGN_BLOCK (UINT64_MAX - 1)
 
+static void count_used(const wefti_records *records)
+{
+    if (records->used_counter != NULL) {
+        __atomic_store_n(records->used_counter, records->blocks->bytes_used, __ATOMIC_RELAXED);
+    }
+}
+
 /* A proposal is taken in this PE's records at once, so that another thread, which allocates on another team, does not
  * propose the same; the lock is never held while waiting for other PEs. WEFTI_BLOCK_NONE and a status if there is none. */
-static weft_status propose(weft_world *world, const char *call, uint64_t bytes, uint64_t alignment, uint64_t floor,
-                           uint64_t *offset)
+static weft_status propose(const wefti_records *records, const char *call, uint64_t bytes, uint64_t alignment,
+                           uint64_t floor, uint64_t *offset)
 {
     weft_status status = WEFT_OK;
-    wefti_os_monitor_enter(world->heap_lock);
-    uint64_t fit = wefti_blocks_fit(&world->blocks, bytes, alignment, floor);
-    uint64_t used = world->blocks.bytes_used;
+    wefti_os_monitor_enter(records->lock);
+    uint64_t fit = wefti_blocks_fit(records->blocks, bytes, alignment, floor);
+    uint64_t used = records->blocks->bytes_used;
     if (fit != WEFTI_BLOCK_NONE) {
-        status = wefti_blocks_take(&world->blocks, fit, bytes);
+        status = wefti_blocks_take(records->blocks, fit, bytes);
     }
-    WEFTI_COUNT_SET(world, heap_bytes_used, world->blocks.bytes_used);
-    wefti_os_monitor_leave(world->heap_lock);
+    count_used(records);
+    wefti_os_monitor_leave(records->lock);
     *offset = status == WEFT_OK ? fit : WEFTI_BLOCK_NONE;
     if (fit == WEFTI_BLOCK_NONE) {
-        status = wefti_error(
-            WEFT_ERR_MEMORY,
-            "%s: no room for %llu bytes in the symmetric heap of at most %llu bytes, of which %llu are "
-            "in use; raise heap_max_bytes or WEFT_HEAP_MAX",
-            call, (unsigned long long)bytes, (unsigned long long)world->heap_max_bytes, (unsigned long long)used);
+        status = wefti_error(WEFT_ERR_MEMORY,
+                             "%s: no room for %llu bytes in the symmetric heap of at most %llu bytes, of which %llu "
+                             "are in use; raise %s",
+                             call, (unsigned long long)bytes, (unsigned long long)records->max_bytes,
+                             (unsigned long long)used, records->remedy);
     }
     return status;
 }
 
 /* Undo a proposal; WEFTI_BLOCK_NONE is allowed. */
-static void withdraw(weft_world *world, uint64_t offset)
+static void withdraw(const wefti_records *records, uint64_t offset)
 {
     if (offset == WEFTI_BLOCK_NONE) {
         return;
     }
-    wefti_os_monitor_enter(world->heap_lock);
-    wefti_blocks_drop(&world->blocks, offset);
-    WEFTI_COUNT_SET(world, heap_bytes_used, world->blocks.bytes_used);
-    wefti_os_monitor_leave(world->heap_lock);
+    wefti_os_monitor_enter(records->lock);
+    wefti_blocks_drop(records->blocks, offset);
+    count_used(records);
+    wefti_os_monitor_leave(records->lock);
 }
 
 /* On success the offset is taken on all members; *reserved_low is the least that any of them has reserved. */
-static weft_status agree_offset(weft_team *team, const char *call, uint64_t bytes, uint64_t alignment, uint64_t *offset,
-                                uint64_t *reserved_low)
+static weft_status agree_offset(weft_team *team, const wefti_records *records, const char *call, uint64_t bytes,
+                                uint64_t alignment, uint64_t *offset, uint64_t *reserved_low)
 {
     uint64_t floor = 0;
     for (;;) {
         wefti_vote vote = wefti_vote_init(team, call, bytes, alignment);
-        vote.status = propose(team->world, call, bytes, alignment, floor, offset);
+        vote.status = propose(records, call, bytes, alignment, floor, offset);
         vote.offset_low = vote.offset_high = *offset;
+        vote.reserved_low = wefti_ld64(records->reserved, WEFTI_RELAXED);
         weft_status status = wefti_team_agree(team, &vote, call);
         if (status == WEFT_OK && vote.offset_low == vote.offset_high) {
             *reserved_low = vote.reserved_low;
             return WEFT_OK;
         }
-        withdraw(team->world, *offset);
+        withdraw(records, *offset);
         WEFT_TRY(status);
         floor = vote.offset_high;
     }
@@ -85,6 +95,8 @@ static weft_status grow(weft_world *world, uint64_t end)
         status = wefti_os_memory_reserve(&world->window->memory, heap_offset + reserved, wanted - reserved);
         if (status == WEFT_OK) {
             wefti_st64(&world->view.heap_bytes, wanted, WEFTI_RELAXED);
+            wefti_st64(&world->control->reserved, (uint64_t)(world->heap - (unsigned char *)world->control) + wanted,
+                       WEFTI_RELAXED);
             WEFTI_COUNT_SET(world, heap_bytes_reserved, wanted);
         }
     }
@@ -92,53 +104,94 @@ static weft_status grow(weft_world *world, uint64_t end)
     return status;
 }
 
-weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block)
+/* Each member reserves its own; they agree that all could. */
+static weft_status grow_host(weft_team *team, const char *call, uint64_t offset, uint64_t end)
 {
     weft_world *world = team->world;
+    wefti_vote vote = wefti_vote_init(team, call, offset, 0);
+    vote.status = grow(world, end);
+    WEFT_TRY(wefti_team_agree(team, &vote, call));
+    return world->device == NULL ? WEFT_OK : world->device->ops->host_grown(world->device);
+}
+
+static wefti_records host_records(weft_world *world)
+{
+    return (wefti_records){
+        .lock = world->heap_lock,
+        .blocks = &world->blocks,
+        .base = world->heap,
+        .max_bytes = world->heap_max_bytes,
+        .reserved = &world->view.heap_bytes,
+        .used_counter = &world->counters.heap_bytes_used,
+        .remedy = "heap_max_bytes or WEFT_HEAP_MAX",
+        .grow = grow_host,
+    };
+}
+
+weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, const char *call, size_t bytes,
+                                size_t alignment, void **block)
+{
     uint64_t offset;
     uint64_t reserved_low;
-    alignment = alignment < WEFTI_BLOCK_ALIGNMENT ? WEFTI_BLOCK_ALIGNMENT : alignment;
-    WEFT_TRY(agree_offset(team, call, bytes, alignment, &offset, &reserved_low));
+    WEFT_TRY(agree_offset(team, records, call, bytes, alignment, &offset, &reserved_low));
     if (offset + bytes > reserved_low) {
-        wefti_vote vote = wefti_vote_init(team, call, offset, 0);
-        vote.status = grow(world, offset + bytes);
-        weft_status status = wefti_team_agree(team, &vote, call);
+        weft_status status = records->grow(team, call, offset, offset + bytes);
         if (status != WEFT_OK) {
-            withdraw(world, offset);
+            withdraw(records, offset);
             return status;
         }
     }
-    WEFTI_COUNT(world, heap_allocs, 1);
-    *block = world->heap + offset;
+    *block = records->base + offset;
     return WEFT_OK;
 }
 
-static int is_block(weft_world *world, uint64_t offset)
+static int is_block(const wefti_records *records, uint64_t offset)
 {
-    wefti_os_monitor_enter(world->heap_lock);
-    int found = wefti_blocks_find(&world->blocks, offset) != NULL;
-    wefti_os_monitor_leave(world->heap_lock);
+    wefti_os_monitor_enter(records->lock);
+    int found = wefti_blocks_find(records->blocks, offset) != NULL;
+    wefti_os_monitor_leave(records->lock);
     return found;
+}
+
+void wefti_records_forget(const wefti_records *records, const void *block)
+{
+    withdraw(records, (uint64_t)((uintptr_t)block - (uintptr_t)records->base));
+}
+
+weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, void *block)
+{
+    uint64_t offset = (uint64_t)((uintptr_t)block - (uintptr_t)records->base);
+    wefti_vote vote = wefti_vote_init(team, call, offset < records->max_bytes ? offset : FOREIGN_BLOCK, 0);
+    if (!is_block(records, offset)) {
+        vote.status =
+            wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is no block of world \"%s\"; give what was allocated, once", call,
+                        block, team->world->name);
+    }
+    WEFT_TRY(wefti_team_agree(team, &vote, call));
+    withdraw(records, offset);
+    return WEFT_OK;
+}
+
+weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block)
+{
+    const wefti_records records = host_records(team->world);
+    alignment = alignment < WEFTI_BLOCK_ALIGNMENT ? WEFTI_BLOCK_ALIGNMENT : alignment;
+    WEFT_TRY(wefti_records_alloc(team, &records, call, bytes, alignment, block));
+    WEFTI_COUNT(team->world, heap_allocs, 1);
+    return WEFT_OK;
 }
 
 void wefti_team_forget(weft_team *team, const void *block)
 {
-    withdraw(team->world, (uint64_t)((uintptr_t)block - (uintptr_t)team->world->heap));
+    const wefti_records records = host_records(team->world);
+    wefti_records_forget(&records, block);
 }
 
 weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block)
 {
-    weft_world *world = team->world;
-    uint64_t offset = (uint64_t)((uintptr_t)block - (uintptr_t)world->heap);
-    wefti_vote vote = wefti_vote_init(team, call, offset < world->heap_max_bytes ? offset : FOREIGN_BLOCK, 0);
-    if (!is_block(world, offset)) {
-        vote.status =
-            wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is no block of world \"%s\"; give what weft_malloc gave, once", call,
-                        block, world->name);
-    }
-    WEFT_TRY(wefti_team_agree(team, &vote, call));
-    withdraw(world, offset);
-    WEFTI_COUNT(world, heap_frees, 1);
+    const wefti_records records = host_records(team->world);
+    WEFT_TRY(wefti_records_dealloc(team, &records, call, block));
+    WEFTI_COUNT(team->world, heap_frees, 1);
     return WEFT_OK;
 }
 
@@ -225,5 +278,11 @@ weft_status weft_team_free(weft_team *team, void *block)
 
 void *weft_ptr(const weft_world *world, const void *address, int pe)
 {
-    return world != NULL && wefti_is_near(world, address, 1, pe) ? wefti_peer_address(world, address, pe) : NULL;
+    if (world == NULL || wefti_is_near(world, address, 1, pe)) {
+        return world == NULL ? NULL : wefti_peer_address(world, address, pe);
+    }
+    uint64_t left;
+    return world->device == NULL || pe < 0 || pe >= (int)world->view.pes
+               ? NULL
+               : (void *)world->device->ops->locate(world->device, address, pe, &left);
 }

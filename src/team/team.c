@@ -333,6 +333,7 @@ weft_status weft_team_destroy(weft_team *team)
         if (status != WEFT_OK && team->dead == WEFT_OK) {
             return status; /* the members disagree; the team lives on */
         }
+        wefti_team_device_forget(team);
     }
     /* The area of a dead team stays taken: a late peer may still write there. */
     record_destroy(team);

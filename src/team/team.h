@@ -44,4 +44,27 @@ weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block);
 /* Drop a block from this PE's records only: the others keep it. */
 void wefti_team_forget(weft_team *team, const void *block);
 
+/* A heap and its records, whichever of a world's: what the above do for the host heap, for any. */
+typedef struct wefti_records {
+    wefti_os_monitor *lock;
+    wefti_blocks *blocks;
+    unsigned char *base; /* this PE's heap */
+    uint64_t max_bytes;
+    const uint64_t *reserved; /* bytes that have memory */
+    uint64_t *used_counter; /* NULL: not counted */
+    const char *remedy; /* what to raise when it is full */
+    /* Have memory up to `end` on all members, for a block at `offset`. Collective over the team. */
+    weft_status (*grow)(weft_team *team, const char *call, uint64_t offset, uint64_t end);
+} wefti_records;
+
+weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, const char *call, size_t bytes,
+                                size_t alignment, void **block);
+weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, void *block);
+void wefti_records_forget(const wefti_records *records, const void *block);
+
+/* ---- device.c ---- */
+
+/* A team ends: its flags in device memory can be reused. All members have agreed that it does. */
+void wefti_team_device_forget(weft_team *team);
+
 #endif

@@ -240,6 +240,7 @@ static weft_status fill_slot(wefti_creation *creation, weft_world *world)
     WEFT_TRY(wefti_os_memory_reserve(&world->window->memory, offset, heap_offset + heap_bytes));
     wefti_control *control = (wefti_control *)(void *)slot;
     wefti_copy(control->proof, creation->all[world->view.pe].proof, sizeof control->proof);
+    wefti_st64(&control->reserved, heap_offset + heap_bytes, WEFTI_RELAXED);
     wefti_st64(&control->pe, world->view.pe, WEFTI_RELEASE);
     world->control = control;
     world->heap = slot + heap_offset;
@@ -393,6 +394,9 @@ static void free_teams(weft_world *world)
 static void world_free(weft_world *world)
 {
     world->magic = 0;
+    if (world->device != NULL) {
+        world->device->ops->detach(world->device);
+    }
     wefti_world_transports_close(world);
     wefti_blocks_fini(&world->blocks);
     free_teams(world);
@@ -433,6 +437,13 @@ weft_status weft_world_create(const weft_world_config *config, weft_world **out)
     if (status != WEFT_OK) {
         world_free(world);
         return status;
+    }
+    if (config != NULL && config->device != NULL) {
+        status = weft_device_attach(world, config->device);
+        if (status != WEFT_OK) {
+            world_free(world);
+            return status;
+        }
     }
     *out = world;
     return WEFT_OK;

@@ -16,9 +16,22 @@ void wefti_world_latch(weft_world *world, weft_status status, int culprit_pe)
     __atomic_compare_exchange_n(&world->fault, &none, fault, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+static int fault_pe(uint64_t fault)
+{
+    return (int)(fault >> 32 & 0x7fffffff) - 1;
+}
+
 static uint64_t read_fault(const weft_world *world)
 {
     uint64_t fault = __atomic_load_n(&world->fault, __ATOMIC_ACQUIRE);
+    if (fault == 0) {
+        fault = wefti_ld64(&world->control->device_fault, WEFTI_ACQUIRE); /* spelled as ours */
+        if (fault != 0) {
+            weft_status status = (weft_status) - (int32_t)(uint32_t)fault;
+            wefti_world_latch((weft_world *)(uintptr_t)world, status, fault_pe(fault));
+            fault = __atomic_load_n(&world->fault, __ATOMIC_ACQUIRE);
+        }
+    }
     if (fault == 0) {
         uint64_t abort_word = wefti_ld64(&world->control->abort, WEFTI_ACQUIRE);
         if (abort_word != 0) {
@@ -28,11 +41,6 @@ static uint64_t read_fault(const weft_world *world)
         }
     }
     return fault;
-}
-
-static int fault_pe(uint64_t fault)
-{
-    return (int)(fault >> 32 & 0x7fffffff) - 1;
 }
 
 weft_status wefti_world_check(weft_world *world, const char *call)

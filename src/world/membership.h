@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "weft/device/dev.h"
 #include "weft/protocol/layout.h"
 #include "weft/team.h"
 
@@ -22,6 +23,7 @@ struct weft_team {
     int32_t *list;
     unsigned rounds;
     wefti_team_area *area; /* this PE's, in its slot of the window */
+    wefti_dev_team_area *device_area; /* this PE's, in device memory; NULL before weft_team_dev */
     int predefined; /* lives in the world; its area lies before the heap */
     weft_status dead; /* once a collective call has failed: what it returned; the team cannot be used again */
     int dead_culprit; /* a world PE, or -1 */

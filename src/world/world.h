@@ -3,6 +3,7 @@
 #define WEFTI_WORLD_WORLD_H
 
 #include "heap/blocks.h"
+#include "heap/device.h"
 #include "heap/window.h"
 #include "transport/transport.h"
 #include "weft/inline/view.h"
@@ -36,6 +37,8 @@ struct weft_world {
     uint64_t heap_max_bytes;
     wefti_os_monitor *heap_lock;
     wefti_blocks blocks;
+
+    wefti_device *device; /* NULL until weft_device_attach */
 
     wefti_transport transports[WEFTI_WORLD_TRANSPORTS_MAX];
     size_t transport_count;

@@ -25,7 +25,9 @@ static inline unsigned wefti_rounds(unsigned members)
 typedef struct wefti_control {
     unsigned char proof[16];
     uint64_t pe;
-    uint64_t unused[5];
+    uint64_t device_fault; /* written by this PE's kernels: 0, or the first fault (see weft/device/dev.h) */
+    uint64_t reserved; /* bytes of this slot that have memory, from its start; written by its PE */
+    uint64_t unused[3];
     uint64_t abort;
     uint64_t unused_abort[7];
 } wefti_control;

@@ -1,0 +1,113 @@
+/* weft/device.h: symmetric memory on GPUs, from the host.
+ *
+ * A world begins with a heap in host memory. weft_device_attach gives it a second one on the PEs' GPUs: each PE's part
+ * lies on the GPU that this PE uses, and every PE of the link domain maps all parts at a constant stride. Kernels reach
+ * it through a weft_dev (include "weft_device.cuh" in the kernel's source); the host through weft_device_malloc, and
+ * through weft_putmem, weft_getmem, p, g, put_signal and the atomics, which take device addresses where they take
+ * symmetric addresses. Several PEs may use one GPU, and one process several GPUs.
+ *
+ * This header needs no CUDA. A build or a machine without CUDA returns WEFT_ERR_UNSUPPORTED and says what is missing;
+ * the driver (libcuda.so.1) is loaded when it is first needed. */
+#ifndef WEFT_DEVICE_H
+#define WEFT_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/device/dev.h"
+#include "weft/status.h"
+#include "weft/team.h"
+#include "weft/world.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weft_device_choice {
+    WEFT_DEVICE_CURRENT = 0, /* the device of the CUDA context that is current in the calling thread */
+    WEFT_DEVICE_ORDINAL = 1 /* the device of this number in this process, through its primary context */
+} weft_device_choice;
+
+/* How to attach. Zero is the default of every field but `size`. All but the choice of the device must be equal on all
+ * PEs. */
+typedef struct weft_device_config {
+    size_t size; /* sizeof(weft_device_config) */
+    weft_device_choice choice;
+    int ordinal; /* WEFT_DEVICE_ORDINAL */
+    /* The most the device heap of one PE can grow to: address space, not memory. 0: WEFT_DEVICE_HEAP_MAX, else the
+     * memory of the smallest GPU in use. With WEFT_CUDA_VMM=0 the heap cannot grow: it has heap_bytes, or 64 MiB. */
+    size_t heap_max_bytes;
+    /* Backed by memory at once. 0: WEFT_DEVICE_HEAP, else one granule (2 MiB); the heap grows as it is used. */
+    size_t heap_bytes;
+} weft_device_config;
+
+#define WEFT_DEVICE_CONFIG_INIT                                                                                        \
+    {                                                                                                                  \
+        .size = sizeof(weft_device_config)                                                                             \
+    }
+
+/* Give the world a device heap. Collective over the world, once; weft_world_create does it at its end when
+ * config.device is set. `config` may be NULL. The device lives as long as the world: weft_world_destroy, which is local,
+ * ends it, and must be called before the CUDA context goes. (With WEFT_CUDA_VMM=0, whose memory ends with its process's
+ * last PE, have a barrier before it.)
+ * What every kernel and call may need is loaded here, so that nothing later synchronises the device by itself.
+ * Errors are the same on all PEs: WEFT_ERR_UNSUPPORTED (no CUDA in this build, no driver, a device that cannot do it),
+ * WEFT_ERR_STATE (no current context; attached already), WEFT_ERR_UNREACHABLE (a pair of GPUs without peer access),
+ * WEFT_ERR_MEMORY, WEFT_ERR_MISMATCH, WEFT_ERR_TIMEOUT; the text names the PE that lacks something. Nothing is left
+ * behind by a failure, and the call may be repeated. */
+WEFT_API weft_status weft_device_attach(weft_world *world, const weft_device_config *config) WEFT_MUST_CHECK;
+
+/* What a PE has. */
+typedef struct weft_device_info {
+    int ordinal; /* of this PE's GPU in this process */
+    void *heap; /* this PE's device heap */
+    size_t heap_bytes; /* backed by memory now */
+    size_t heap_max_bytes;
+    const char *memory; /* how parts are shared: "vmm", "vmm-fabric" or "ipc"; static text */
+    int host_heap; /* not 0: kernels reach the host heap too */
+} weft_device_info;
+
+/* Local; any thread. WEFT_ERR_STATE when the world has no device. */
+WEFT_API weft_status weft_device_query(const weft_world *world, weft_device_info *info);
+
+/* Allocate `bytes` bytes of device memory at the same offset on every PE, aligned to 256. Collective over the world
+ * (weft_device_team_malloc: over the team), equal arguments everywhere. Contents: undefined. Memory that the heap lacks
+ * is added and mapped by all PEs of the world; a team that is not the whole world allocates from what the heap has
+ * (raise heap_bytes). Must not be called while a stream of the thread is being captured.
+ * Errors as weft_malloc's. */
+WEFT_API weft_status weft_device_malloc(weft_world *world, size_t bytes, void **block) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_device_team_malloc(weft_team *team, size_t bytes, void **block) WEFT_MUST_CHECK;
+
+/* Free a block on every PE that took part; collective like the allocation. Kernels that use it have ended on this PE. */
+WEFT_API weft_status weft_device_free(weft_world *world, void *block) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_device_team_free(weft_team *team, void *block) WEFT_MUST_CHECK;
+
+/* Make memory of the user's symmetric: `bytes` bytes at `address` on every PE, from cudaMalloc or from CUDA VMM with
+ * POSIX descriptor handles (inside one allocation). From here on the address is a symmetric one on this PE: weft_ptr,
+ * host calls and kernels translate it to the buffer that another PE registered in the same call. The memory stays the
+ * caller's and must outlive the registration. Collective over the world; equal sizes everywhere.
+ * weft_device_unregister: collective, with the same address; NULL is allowed on all PEs. */
+WEFT_API weft_status weft_device_register(weft_world *world, void *address, size_t bytes) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_device_unregister(weft_world *world, void *address) WEFT_MUST_CHECK;
+
+/* What a kernel needs to know of a world, to be passed to it by value. Local. It stays valid until the world is
+ * destroyed, also in a captured graph: the heap may grow. */
+WEFT_API weft_status weft_world_dev(weft_world *world, weft_dev *dev) WEFT_MUST_CHECK;
+
+/* Likewise of a team. Collective over the team the first time (its flags are allocated, cleared and agreed on), local
+ * after that; local from the start for the world's team. Never while a stream is being captured. */
+WEFT_API weft_status weft_team_dev(weft_team *team, weft_dev_team *dev) WEFT_MUST_CHECK;
+
+/* Set the deadline of this PE's waits inside kernels, also of kernels that run now. It begins as the world's. Local. */
+WEFT_API weft_status weft_device_deadline(weft_world *world, uint64_t deadline_ns) WEFT_MUST_CHECK;
+
+/* Kernels that wait for other PEs must be able to run together: those of all PEs of this process on one GPU count here.
+ * take: claim `sms` multiprocessors for a kernel that is about to be launched; WEFT_ERR_STATE when the sum would exceed
+ * what the device has. give: return them once it has ended. Any thread. */
+WEFT_API weft_status weft_device_sms_take(weft_world *world, int sms) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_device_sms_give(weft_world *world, int sms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,110 @@
+/* weft/device/address.cuh: where a symmetric byte lies on another PE, and the first fault. */
+#ifndef WEFTI_DEVICE_ADDRESS_CUH
+#define WEFTI_DEVICE_ADDRESS_CUH
+
+#include "weft/device/atomics.cuh"
+#include "weft/device/scope.cuh"
+#include "weft/status.h"
+
+/* ---- the first fault -----------------------------------------------------------------------------------------
+ * A call that fails returns its status. The first of a PE is latched: waits that begin later return it at once, and the
+ * host reports it from its own blocking calls and weft_world_fault. Nothing traps. */
+
+WEFTI_DEVICE int wefti_dev_fault_status(wefti_u64 fault)
+{
+    return -(int)(wefti_u32)fault;
+}
+
+/* Latch {status, culprit}; culprit -1: not known. Returns the latched status, which may be an earlier one. */
+WEFTI_DEVICE_SLOW int wefti_dev_latch(const weft_dev *dev, int status, int culprit_pe)
+{
+    wefti_u64 fault = WEFTI_DEV_FAULT_SET | (wefti_u64)(wefti_u32)(culprit_pe + 1) << 32 | (wefti_u32)-status;
+    wefti_u64 before = wefti_atomic_cas(&dev->control->fault, (wefti_u64)0, fault);
+    if (before != 0) {
+        return wefti_dev_fault_status(before);
+    }
+    wefti_u64 copy = wefti_ld_relaxed(&dev->control->host_fault);
+    if (copy != 0) {
+        wefti_st_release((wefti_u64 *)copy, fault);
+    }
+    return status;
+}
+
+/* The latched status of this PE's kernels, WEFT_OK while there is none. Any thread. */
+WEFTI_DEVICE int weft_dev_fault(const weft_dev &dev)
+{
+    wefti_u64 fault = wefti_ld_relaxed(&dev.control->fault);
+    return fault == 0 ? WEFT_OK : wefti_dev_fault_status(fault);
+}
+
+/* ---- addresses ----------------------------------------------------------------------------------------------- */
+
+WEFTI_DEVICE wefti_u64 wefti_dev_shift(wefti_u64 address, const wefti_i64 *delta, wefti_u32 index)
+{
+    wefti_i64 by = delta[index];
+    return by == WEFTI_DEV_FAR ? 0 : address + (wefti_u64)by;
+}
+
+/* Everything but the inline case: heaps whose slots follow no rule, the host heap, registered memory, no place at all. */
+WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_peer_slow(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
+{
+    wefti_u32 index = (wefti_u32)pe - dev->near_first;
+    wefti_u64 offset = address - dev->heap;
+    if (index >= dev->near_count) {
+        return 0;
+    }
+    if (offset < dev->heap_bytes) {
+        return bytes > dev->heap_bytes - offset || dev->delta == 0 ? 0 : wefti_dev_shift(address, dev->delta, index);
+    }
+    offset = address - dev->host_heap;
+    if (offset < dev->host_bytes && bytes <= dev->host_bytes - offset) {
+        return dev->host_delta == 0 ? address + (wefti_u64)((wefti_i64)(pe - dev->pe) * dev->host_stride)
+                                    : wefti_dev_shift(address, dev->host_delta, index);
+    }
+    wefti_u64 count = wefti_ld_relaxed(&dev->control->region_count);
+    for (wefti_u64 i = 0; i < count; i++) {
+        const wefti_dev_region *region = &dev->control->regions[i];
+        wefti_u64 held = wefti_ld_relaxed(&region->bytes);
+        offset = address - wefti_ld_relaxed(&region->base);
+        if (offset < held && bytes <= held - offset) {
+            return wefti_dev_shift(address, region->delta, index);
+        }
+    }
+    return 0;
+}
+
+/* Whether `bytes` bytes at `address` lie in a heap whose slots follow one another, and `pe` is near. An aligned word of at
+ * most 16 bytes lies in the heap with its first byte. */
+WEFTI_DEVICE bool wefti_dev_is_plain(const weft_dev &dev, wefti_u64 address, wefti_u64 bytes, int pe)
+{
+    wefti_u64 offset = address - dev.heap;
+    wefti_u32 index = (wefti_u32)pe - dev.near_first;
+    return index < dev.near_count && offset < dev.plain_bytes && (bytes <= 16 || bytes <= dev.plain_bytes - offset);
+}
+
+/* Where PE `pe` has the `bytes` symmetric bytes at `address`; 0 when there is no such place. */
+WEFTI_DEVICE wefti_u64 wefti_dev_peer(const weft_dev &dev, const void *address, wefti_u64 bytes, int pe)
+{
+    wefti_u64 here = (wefti_u64)address;
+    if (wefti_dev_is_plain(dev, here, bytes, pe)) {
+        return here + (wefti_u64)((wefti_i64)(pe - dev.pe) * dev.stride);
+    }
+    return wefti_dev_peer_slow(&dev, here, bytes, pe);
+}
+
+/* The address at which this kernel can load and store PE `pe`'s copy of the symmetric object at `address`: of the device
+ * heap, the host heap or registered memory. NULL when there is none. Any thread. (OpenSHMEM 1.5, 9.3.3 shmem_ptr.) */
+template <class T> WEFTI_DEVICE T *weft_dev_ptr(const weft_dev &dev, const T *address, int pe)
+{
+    return (T *)wefti_dev_peer(dev, address, 1, pe);
+}
+
+/* Why there is no such place. */
+WEFTI_DEVICE int wefti_dev_no_place(const weft_dev &dev, int pe)
+{
+    int known = pe >= 0 && pe < dev.pes;
+    int near = (wefti_u32)pe - dev.near_first < dev.near_count;
+    return wefti_dev_latch(&dev, known && !near ? WEFT_ERR_UNREACHABLE : WEFT_ERR_RANGE, pe);
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* weft/device/dev.h: what a kernel is told of a world and of a team: plain structs, passed by value.
+ *
+ * Compiled by C, C++, nvcc and NVRTC, so no standard header is included. Fields may be appended, with a new
+ * WEFT_DEV_ABI; none is moved or changes its meaning. A kernel never keeps state here: what changes while it runs lies
+ * in the memory that these structs point to. */
+#ifndef WEFT_DEVICE_DEV_H
+#define WEFT_DEVICE_DEV_H
+
+#define WEFT_DEV_ABI 1
+
+typedef unsigned int wefti_u32;
+typedef int wefti_i32;
+typedef unsigned long long wefti_u64;
+typedef long long wefti_i64;
+
+/* A PE whose number is in the range of near ones but that load and store do not reach. */
+#define WEFTI_DEV_FAR ((wefti_i64)(-0x7fffffffffffffffLL - 1))
+
+/* Registered memory: the byte at `a` here is at a + delta[p - near_first] on PE p. */
+typedef struct wefti_dev_region {
+    wefti_u64 base;
+    wefti_u64 bytes; /* 0: free */
+    const wefti_i64 *delta;
+} wefti_dev_region;
+
+#define WEFTI_DEV_REGIONS_MAX 64
+
+/* First in each PE's slot of the device window. The words of the first line are read by other PEs, those of the second
+ * are this PE's: written by the host at any time, read by its kernels. */
+typedef struct wefti_dev_control {
+    wefti_u64 proof[2]; /* what this PE told the others over the host: who reads it here can load and store here */
+    wefti_u64 unused_proof[14];
+
+    wefti_u64 deadline_ns;
+    wefti_u64 fault; /* 0, or the first fault: WEFTI_DEV_FAULT_SET | (culprit PE + 1) << 32 | -status */
+    wefti_u64 abort; /* address of this PE's abort word in host memory; 0: not mapped */
+    wefti_u64 host_fault; /* address of the word in host memory that gets a copy of `fault`; 0: not mapped */
+    wefti_u64 region_count;
+    wefti_u64 unused[11];
+
+    wefti_dev_region regions[WEFTI_DEV_REGIONS_MAX];
+} wefti_dev_control;
+
+#define WEFTI_DEV_FAULT_SET ((wefti_u64)1 << 63)
+
+/* One member's flags of a team, in symmetric device memory, zero before first use.
+ *   epoch     the step at which this member has arrived; written by its own kernels only
+ *   arrivals  how many arrivals of others this member has been told of, ever: each member adds 1 to every other's at
+ *             every step. Step e is over when it has reached e * (members - 1): nobody arrives at e + 1 before all have
+ *             arrived at e, so an early arrival never stands in for a missing one. */
+typedef struct wefti_dev_team_area {
+    wefti_u64 epoch;
+    wefti_u64 unused_epoch[15];
+    wefti_u64 arrivals;
+    wefti_u64 unused_arrivals[15];
+} wefti_dev_team_area;
+
+typedef struct weft_dev {
+    wefti_u32 abi; /* WEFT_DEV_ABI */
+    wefti_i32 pe; /* this PE and their number */
+    wefti_i32 pes;
+    wefti_u32 near_first; /* PEs near_first .. near_first + near_count - 1 are reached by load and store */
+    wefti_u32 near_count;
+    wefti_u32 host_atomics; /* not 0: atomics on the host heap are atomic against the CPU's */
+    /* The device heap. The byte at `a` here is at a + (p - pe) * stride on PE p, or at a + delta[p - near_first]. */
+    wefti_u64 heap;
+    wefti_u64 heap_bytes; /* at most: part of it may not be backed yet */
+    wefti_u64 plain_bytes; /* heap_bytes, or 0 when `delta` must be used */
+    wefti_i64 stride;
+    const wefti_i64 *delta;
+    /* The host heap, likewise; host_bytes 0 when kernels do not reach it. */
+    wefti_u64 host_heap;
+    wefti_u64 host_bytes;
+    wefti_i64 host_stride;
+    const wefti_i64 *host_delta;
+    wefti_dev_control *control;
+} weft_dev;
+
+typedef struct weft_dev_team {
+    weft_dev world;
+    wefti_i32 pe; /* this PE's number in the team, and that of members */
+    wefti_i32 pes;
+    /* Member i is the world's PE start + i * stride, or list[i] when there is no such rule. */
+    wefti_i32 start;
+    wefti_i32 stride;
+    const wefti_i32 *list;
+    wefti_dev_team_area *area; /* this PE's */
+} weft_dev_team;
+
+#endif

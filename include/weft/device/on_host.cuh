@@ -1,0 +1,140 @@
+/* weft/device/on_host.cuh: the names of ptx.cuh, atomics.cuh and scope.cuh for a CPU, where a kernel is one thread. For
+ * tests: what waits, flags and counts in the device headers runs here under ThreadSanitizer, which sees the acquires and
+ * releases but no fences, so that relaxed stores after a fence are releases here. */
+#ifndef WEFTI_DEVICE_ON_HOST_CUH
+#define WEFTI_DEVICE_ON_HOST_CUH
+
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#define WEFTI_DEVICE inline
+#define WEFTI_DEVICE_SLOW static inline
+#define WEFTI_HAS_BULK 0
+
+template <class T> WEFTI_DEVICE T wefti_ld_acquire(const T *address)
+{
+    return __atomic_load_n(address, __ATOMIC_ACQUIRE);
+}
+
+template <class T> WEFTI_DEVICE T wefti_ld_relaxed(const T *address)
+{
+    return __atomic_load_n(address, __ATOMIC_RELAXED);
+}
+
+template <class T> WEFTI_DEVICE void wefti_st_release(T *address, T value)
+{
+    __atomic_store_n(address, value, __ATOMIC_RELEASE);
+}
+
+template <class T> WEFTI_DEVICE void wefti_st_relaxed(T *address, T value)
+{
+    __atomic_store_n(address, value, __ATOMIC_RELEASE);
+}
+
+WEFTI_DEVICE void wefti_red_add_release(wefti_u64 *address, wefti_u64 value)
+{
+    (void)__atomic_fetch_add(address, value, __ATOMIC_ACQ_REL);
+}
+
+WEFTI_DEVICE void wefti_red_add_relaxed(wefti_u64 *address, wefti_u64 value)
+{
+    (void)__atomic_fetch_add(address, value, __ATOMIC_ACQ_REL);
+}
+
+WEFTI_DEVICE void wefti_fence_acq_rel()
+{
+}
+
+WEFTI_DEVICE void wefti_fence_sc()
+{
+}
+
+WEFTI_DEVICE wefti_u64 wefti_time_ns()
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (wefti_u64)now.tv_sec * 1000000000u + (wefti_u64)now.tv_nsec;
+}
+
+WEFTI_DEVICE void wefti_rest(unsigned ns)
+{
+    const struct timespec pause = {0, (long)ns};
+    nanosleep(&pause, NULL);
+}
+
+typedef struct wefti_wide {
+    wefti_u32 x, y, z, w;
+} wefti_wide;
+
+WEFTI_DEVICE wefti_wide wefti_ld_remote(const wefti_wide *address)
+{
+    return *address;
+}
+
+WEFTI_DEVICE void wefti_st_remote(wefti_wide *address, wefti_wide value)
+{
+    *address = value;
+}
+
+/* ---- atomics ---- */
+
+template <class T> WEFTI_DEVICE T wefti_atomic_add(T *address, T value)
+{
+    T old;
+    __atomic_load(address, &old, __ATOMIC_RELAXED);
+    T sum = old + value;
+    while (!__atomic_compare_exchange(address, &old, &sum, 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        sum = old + value;
+    }
+    return old;
+}
+
+template <class T> WEFTI_DEVICE T wefti_atomic_swap(T *address, T value)
+{
+    T old;
+    __atomic_exchange(address, &value, &old, __ATOMIC_ACQ_REL);
+    return old;
+}
+
+template <class T> WEFTI_DEVICE T wefti_atomic_cas(T *address, T expected, T value)
+{
+    __atomic_compare_exchange(address, &expected, &value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return expected;
+}
+
+#define WEFTI_DEFINE_BITWISE(name, op)                                                                                 \
+    template <class T> WEFTI_DEVICE T wefti_atomic_##name(T *address, T value)                                         \
+    {                                                                                                                  \
+        T old = __atomic_load_n(address, __ATOMIC_RELAXED);                                                            \
+        while (                                                                                                        \
+            !__atomic_compare_exchange_n(address, &old, (T)(old op value), 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {   \
+        }                                                                                                              \
+        return old;                                                                                                    \
+    }
+WEFTI_DEFINE_BITWISE(and, &)
+WEFTI_DEFINE_BITWISE(or, |)
+WEFTI_DEFINE_BITWISE(xor, ^)
+#undef WEFTI_DEFINE_BITWISE
+
+/* ---- a scope of one thread ---- */
+
+WEFTI_DEVICE void wefti_sync_warp()
+{
+}
+
+WEFTI_DEVICE void wefti_sync_block()
+{
+}
+
+WEFTI_DEVICE int wefti_any_of_block(int value)
+{
+    return value;
+}
+
+WEFTI_DEVICE int wefti_first_of_warp(int value)
+{
+    return value;
+}
+
+#endif

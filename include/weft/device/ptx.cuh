@@ -1,0 +1,210 @@
+/* weft/device/ptx.cuh: the one header that spells PTX: ordered accesses to global memory, fences, bulk copies, time.
+ *
+ *   wefti_ld_acquire, wefti_ld_relaxed    .sys scope, 32 and 64 bits (relaxed: 8 and 16 as well)
+ *   wefti_st_release, wefti_st_relaxed
+ *   wefti_fence_acq_rel                   what this thread wrote, or saw written, before is seen before what it writes
+ *                                         after; also orders what it reads after behind what it read before
+ *   wefti_fence_sc                        ... and before what it reads after
+ *
+ * Pairing: a flag is stored with release and loaded with acquire, both at system scope. A thread that flags several PEs
+ * fences once and stores relaxed: one wait for its earlier writes instead of one a flag.
+ *
+ * Compiled for the CPU (WEFT_DEVICE_ON_HOST, g++), the same names are atomics of the compiler: the protocol runs there
+ * under ThreadSanitizer. */
+#ifndef WEFTI_DEVICE_PTX_CUH
+#define WEFTI_DEVICE_PTX_CUH
+
+#include "weft/device/dev.h"
+
+#if !defined(WEFT_DEVICE_ON_HOST)
+
+#define WEFTI_DEVICE __device__ __forceinline__
+#define WEFTI_DEVICE_SLOW static __device__ __noinline__
+
+WEFTI_DEVICE wefti_u64 wefti_global(const void *address)
+{
+    return (wefti_u64)__cvta_generic_to_global(address);
+}
+
+#define WEFTI_DEFINE_LOAD(name, order, type, width, constraint, register_type)                                         \
+    WEFTI_DEVICE type name(const type *address)                                                                        \
+    {                                                                                                                  \
+        register_type value;                                                                                           \
+        asm volatile("ld." order ".sys.global." width " %0, [%1];"                                                     \
+                     : "=" constraint(value)                                                                           \
+                     : "l"(wefti_global(address))                                                                      \
+                     : "memory");                                                                                      \
+        return (type)value;                                                                                            \
+    }
+#define WEFTI_DEFINE_STORE(name, order, type, width, constraint, register_type)                                        \
+    WEFTI_DEVICE void name(type *address, type value)                                                                  \
+    {                                                                                                                  \
+        asm volatile("st." order ".sys.global." width " [%0], %1;"                                                     \
+                     :                                                                                                 \
+                     : "l"(wefti_global(address)), constraint((register_type)value)                                    \
+                     : "memory");                                                                                      \
+    }
+WEFTI_DEFINE_LOAD(wefti_ld_acquire, "acquire", wefti_u64, "b64", "l", wefti_u64)
+WEFTI_DEFINE_LOAD(wefti_ld_acquire, "acquire", wefti_u32, "b32", "r", wefti_u32)
+WEFTI_DEFINE_LOAD(wefti_ld_relaxed, "relaxed", wefti_u64, "b64", "l", wefti_u64)
+WEFTI_DEFINE_LOAD(wefti_ld_relaxed, "relaxed", wefti_u32, "b32", "r", wefti_u32)
+WEFTI_DEFINE_LOAD(wefti_ld_relaxed, "relaxed", unsigned short, "b16", "h", unsigned short)
+WEFTI_DEFINE_LOAD(wefti_ld_relaxed, "relaxed", unsigned char, "b8", "r", wefti_u32)
+WEFTI_DEFINE_STORE(wefti_st_release, "release", wefti_u64, "b64", "l", wefti_u64)
+WEFTI_DEFINE_STORE(wefti_st_release, "release", wefti_u32, "b32", "r", wefti_u32)
+WEFTI_DEFINE_STORE(wefti_st_relaxed, "relaxed", wefti_u64, "b64", "l", wefti_u64)
+WEFTI_DEFINE_STORE(wefti_st_relaxed, "relaxed", wefti_u32, "b32", "r", wefti_u32)
+WEFTI_DEFINE_STORE(wefti_st_relaxed, "relaxed", unsigned short, "b16", "h", unsigned short)
+WEFTI_DEFINE_STORE(wefti_st_relaxed, "relaxed", unsigned char, "b8", "r", wefti_u32)
+#undef WEFTI_DEFINE_LOAD
+#undef WEFTI_DEFINE_STORE
+
+WEFTI_DEVICE void wefti_red_add_release(wefti_u64 *address, wefti_u64 value)
+{
+    asm volatile("red.release.sys.global.add.u64 [%0], %1;" : : "l"(wefti_global(address)), "l"(value) : "memory");
+}
+
+WEFTI_DEVICE void wefti_red_add_relaxed(wefti_u64 *address, wefti_u64 value)
+{
+    asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" : : "l"(wefti_global(address)), "l"(value) : "memory");
+}
+
+WEFTI_DEVICE void wefti_fence_acq_rel()
+{
+    asm volatile("fence.acq_rel.sys;" : : : "memory");
+}
+
+WEFTI_DEVICE void wefti_fence_sc()
+{
+    asm volatile("fence.sc.sys;" : : : "memory");
+}
+
+/* ns since some moment; ticks coarsely. */
+WEFTI_DEVICE wefti_u64 wefti_time_ns()
+{
+    wefti_u64 now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now) : : "memory");
+    return now;
+}
+
+WEFTI_DEVICE void wefti_rest(unsigned ns)
+{
+    __nanosleep(ns);
+}
+
+/* ---- 16 bytes at once ---- */
+
+typedef uint4 wefti_wide;
+
+/* From another PE's memory: relaxed at system scope, so that no cache of this multiprocessor answers. */
+WEFTI_DEVICE wefti_wide wefti_ld_remote(const wefti_wide *address)
+{
+    wefti_wide value;
+    asm volatile("ld.relaxed.sys.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+                 : "l"(wefti_global(address))
+                 : "memory");
+    return value;
+}
+
+WEFTI_DEVICE void wefti_st_remote(wefti_wide *address, wefti_wide value)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :
+                 : "l"(wefti_global(address)), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w)
+                 : "memory");
+}
+
+/* ---- bulk copies between global and shared memory (sm_90 and later) ---- */
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900 /* the host pass parses them */
+#define WEFTI_HAS_BULK 1
+#else
+#define WEFTI_HAS_BULK 0
+#endif
+
+#if WEFTI_HAS_BULK
+
+WEFTI_DEVICE unsigned wefti_shared(const void *address)
+{
+    return (unsigned)__cvta_generic_to_shared(address);
+}
+
+/* A barrier in shared memory on which bulk loads complete: one arrival, then the bytes announced with it. */
+WEFTI_DEVICE void wefti_load_barrier_init(wefti_u64 *barrier)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" : : "r"(wefti_shared(barrier)) : "memory");
+}
+
+WEFTI_DEVICE void wefti_load_barrier_fini(wefti_u64 *barrier)
+{
+    asm volatile("mbarrier.inval.shared::cta.b64 [%0];" : : "r"(wefti_shared(barrier)) : "memory");
+}
+
+/* The initialised barriers are seen by the copy engine. */
+WEFTI_DEVICE void wefti_load_barrier_publish()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+}
+
+WEFTI_DEVICE void wefti_bulk_load(void *shared, const void *global, unsigned bytes, wefti_u64 *barrier)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :
+                 : "r"(wefti_shared(barrier)), "r"(bytes)
+                 : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :
+                 : "r"(wefti_shared(shared)), "l"(wefti_global(global)), "r"(bytes), "r"(wefti_shared(barrier))
+                 : "memory");
+}
+
+WEFTI_DEVICE int wefti_load_barrier_passed(wefti_u64 *barrier, unsigned parity)
+{
+    unsigned passed;
+    asm volatile("{\n\t"
+                 ".reg .pred p;\n\t"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+                 "selp.u32 %0, 1, 0, p;\n\t"
+                 "}"
+                 : "=r"(passed)
+                 : "r"(wefti_shared(barrier)), "r"(parity)
+                 : "memory");
+    return (int)passed;
+}
+
+WEFTI_DEVICE void wefti_bulk_store(void *global, const void *shared, unsigned bytes)
+{
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                 :
+                 : "l"(wefti_global(global)), "r"(wefti_shared(shared)), "r"(bytes)
+                 : "memory");
+    asm volatile("cp.async.bulk.commit_group;" : : : "memory");
+}
+
+/* All but the last LEFT bulk stores of this thread have read their shared memory. */
+template <int LEFT> WEFTI_DEVICE void wefti_bulk_stores_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(LEFT) : "memory");
+}
+
+/* All bulk stores of this thread are written (not only read), and ordered before what it releases from now on. */
+WEFTI_DEVICE void wefti_bulk_stores_complete()
+{
+    asm volatile("cp.async.bulk.wait_group 0;" : : : "memory");
+    asm volatile("fence.proxy.async;" : : : "memory");
+}
+
+/* What this thread wrote or acquired before by ordinary accesses is seen by its bulk copies from now on. */
+WEFTI_DEVICE void wefti_fence_before_bulk()
+{
+    asm volatile("fence.proxy.async;" : : : "memory");
+}
+
+#endif
+
+#else
+#include "weft/device/on_host.cuh"
+#endif
+
+#endif

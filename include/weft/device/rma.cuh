@@ -1,0 +1,242 @@
+/* weft/device/rma.cuh: put, get, p, g, signals, atomics and order inside kernels. (OpenSHMEM 1.5, 9.5, 9.8, 9.11.)
+ *
+ * Addresses are symmetric (device heap, host heap, registered memory) unless said; local buffers are anything the
+ * calling threads can address. Every call returns a weft_status; WEFT_ERR_RANGE and WEFT_ERR_UNREACHABLE are latched
+ * too, and nothing is written by a call that fails so.
+ *
+ * Order: put, p, signals and atomics are delivered in no order, except that a signal of put_signal, and of weft_dev_signal,
+ * is a release: who sees it by an acquire (wait_until, test, signal_fetch) sees what the scope did before. */
+#ifndef WEFTI_DEVICE_RMA_CUH
+#define WEFTI_DEVICE_RMA_CUH
+
+#include "weft/compare.h"
+#include "weft/device/copy.cuh"
+#include "weft/device/wait.cuh"
+
+/* ---- one element, one access; called by one thread ---- */
+
+template <int BYTES> struct wefti_access;
+#define WEFTI_DEFINE_ACCESS(bytes, word)                                                                               \
+    template <> struct wefti_access<bytes> {                                                                           \
+        typedef word type;                                                                                             \
+    };
+WEFTI_DEFINE_ACCESS(1, unsigned char)
+WEFTI_DEFINE_ACCESS(2, unsigned short)
+WEFTI_DEFINE_ACCESS(4, wefti_u32)
+WEFTI_DEFINE_ACCESS(8, wefti_u64)
+#undef WEFTI_DEFINE_ACCESS
+
+/* Store one element of 1, 2, 4 or 8 bytes on `pe`. */
+template <class T> WEFTI_DEVICE int weft_dev_p(const weft_dev &dev, T *dest, T value, int pe)
+{
+    typedef typename wefti_access<sizeof(T)>::type word;
+    wefti_u64 to = wefti_dev_peer(dev, dest, sizeof(T), pe);
+    if (to == 0) {
+        return wefti_dev_no_place(dev, pe);
+    }
+    word bits;
+    memcpy(&bits, &value, sizeof bits);
+    wefti_st_relaxed((word *)to, bits);
+    return WEFT_OK;
+}
+
+/* Load one element from `pe` into *value. */
+template <class T> WEFTI_DEVICE int weft_dev_g(const weft_dev &dev, const T *source, int pe, T *value)
+{
+    typedef typename wefti_access<sizeof(T)>::type word;
+    wefti_u64 from = wefti_dev_peer(dev, source, sizeof(T), pe);
+    if (from == 0) {
+        return wefti_dev_no_place(dev, pe);
+    }
+    word bits = wefti_ld_relaxed((const word *)from);
+    memcpy(value, &bits, sizeof bits);
+    return WEFT_OK;
+}
+
+/* ---- bytes; called by all threads of the scope ---- */
+
+/* Copy `bytes` bytes from `source`, local, which any thread of the scope may have written before, to `dest` on `pe`.
+ * On return the source can be reused. */
+WEFTI_DEVICE int weft_dev_put(weft_scope scope, const weft_dev &dev, void *dest, const void *source, wefti_u64 bytes,
+                              int pe)
+{
+    wefti_u64 to = wefti_dev_peer(dev, dest, bytes, pe);
+    if (to == 0) {
+        return bytes == 0 ? WEFT_OK : wefti_dev_no_place(dev, pe);
+    }
+    wefti_scope_sync(scope);
+    wefti_copy_bytes<wefti_to_remote>(scope, (void *)to, source, bytes);
+    wefti_scope_sync(scope);
+    return WEFT_OK;
+}
+
+/* Copy `bytes` bytes from `source` on `pe` to `dest`, local. On return every thread of the scope sees them. */
+WEFTI_DEVICE int weft_dev_get(weft_scope scope, const weft_dev &dev, void *dest, const void *source, wefti_u64 bytes,
+                              int pe)
+{
+    wefti_u64 from = wefti_dev_peer(dev, source, bytes, pe);
+    if (from == 0) {
+        return bytes == 0 ? WEFT_OK : wefti_dev_no_place(dev, pe);
+    }
+    wefti_scope_sync(scope);
+    wefti_copy_bytes<wefti_from_remote>(scope, dest, (const void *)from, bytes);
+    wefti_scope_sync(scope);
+    return WEFT_OK;
+}
+
+/* ---- signals ---- */
+
+/* Up to here one warp is as fast as a block. */
+#define WEFTI_SMALL_BYTES 2048
+
+WEFTI_DEVICE void wefti_dev_signal_at(wefti_u64 at, wefti_u64 value, weft_signal_op op)
+{
+    if (op == WEFT_SIGNAL_SET) {
+        wefti_st_release((wefti_u64 *)at, value);
+    } else {
+        wefti_red_add_release((wefti_u64 *)at, value);
+    }
+}
+
+/* Set, or add to, the 64-bit word `signal` on `pe`, after all that this thread did before. One thread. */
+template <class Signal>
+WEFTI_DEVICE int weft_dev_signal(const weft_dev &dev, Signal *signal, wefti_u64 value, weft_signal_op op, int pe)
+{
+    static_assert(sizeof(Signal) == 8, "signals are 64-bit words");
+    wefti_u64 at = wefti_dev_peer(dev, signal, sizeof(Signal), pe);
+    if (at == 0) {
+        return wefti_dev_no_place(dev, pe);
+    }
+    wefti_dev_signal_at(at, value, op);
+    return WEFT_OK;
+}
+
+/* weft_dev_put, then the signal: who sees the signal sees the bytes, and all that the scope's threads did before.
+ * bytes may be 0. (OpenSHMEM 1.5, 9.8.4.) */
+template <class Signal>
+WEFTI_DEVICE int weft_dev_put_signal(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
+                                     wefti_u64 bytes, Signal *signal, wefti_u64 value, weft_signal_op op, int pe)
+{
+    static_assert(sizeof(Signal) == 8, "signals are 64-bit words");
+    wefti_u64 to = wefti_dev_peer(dev, dest, bytes, pe);
+    wefti_u64 at = wefti_dev_peer(dev, signal, sizeof(Signal), pe);
+    if (at == 0 || (to == 0 && bytes != 0)) {
+        return wefti_dev_no_place(dev, pe);
+    }
+    wefti_scope_sync(scope);
+    if (scope.kind == WEFTI_SCOPE_BLOCK && bytes <= WEFTI_SMALL_BYTES) {
+        /* The first warp alone: the signal need not wait for the others. They wait for the source to be read. */
+        if (scope.rank < 32) {
+            weft_scope warp = wefti_first_warp(scope);
+            wefti_copy_bytes<wefti_to_remote>(warp, (void *)to, source, bytes);
+            wefti_scope_sync(warp);
+            if (scope.rank == 0) {
+                wefti_dev_signal_at(at, value, op);
+            }
+        }
+        wefti_scope_sync(scope);
+        return WEFT_OK;
+    }
+    if (bytes != 0) {
+        wefti_copy_bytes<wefti_to_remote>(scope, (void *)to, source, bytes);
+        wefti_scope_sync(scope);
+    }
+    if (scope.rank == 0) {
+        wefti_dev_signal_at(at, value, op);
+    }
+    return WEFT_OK;
+}
+
+/* ---- order ---- */
+
+/* Order this thread's earlier puts, stores and atomics, to every PE, before its later ones. */
+WEFTI_DEVICE void weft_dev_fence()
+{
+    wefti_fence_acq_rel();
+}
+
+/* Complete them: they are visible to every PE when it returns, and this thread's later loads come after. */
+WEFTI_DEVICE void weft_dev_quiet()
+{
+    wefti_fence_sc();
+}
+
+/* ---- atomics; called by one thread -----------------------------------------------------------------------------
+ * Atomic with respect to each other on the same variable, from kernels of any PE and from the host's calls on device
+ * memory. Without an order of their own: weft_dev_fence gives it. On the host heap they need a link with native atomics:
+ * elsewhere they return WEFT_ERR_UNSUPPORTED, latched. The variable is aligned to its size; integers of 4 and 8 bytes,
+ * float and double for fetch, set, swap, add and fetch_add. (OpenSHMEM 1.5, 9.8.) */
+
+/* Where the variable is, or 0 when it cannot be reached atomically. */
+WEFTI_DEVICE wefti_u64 wefti_dev_atomic_place(const weft_dev &dev, const void *dest, int pe)
+{
+    wefti_u64 here = (wefti_u64)dest;
+    if (wefti_dev_is_plain(dev, here, 8, pe)) {
+        return here + (wefti_u64)((wefti_i64)(pe - dev.pe) * dev.stride);
+    }
+    return dev.host_atomics == 0 && here - dev.host_heap < dev.host_bytes ? 0 : wefti_dev_peer_slow(&dev, here, 8, pe);
+}
+
+/* Why there is no such place. */
+WEFTI_DEVICE_SLOW int wefti_dev_no_atomic(const weft_dev *dev, const void *dest, int pe)
+{
+    if (dev->host_atomics == 0 && (wefti_u64)dest - dev->host_heap < dev->host_bytes) {
+        return wefti_dev_latch(dev, WEFT_ERR_UNSUPPORTED, dev->pe);
+    }
+    return wefti_dev_no_place(*dev, pe);
+}
+
+#define WEFTI_ATOMICALLY(dev, dest, pe, T, statement)                                                                  \
+    T *at = (T *)wefti_dev_atomic_place(dev, dest, pe);                                                                \
+    if (at == 0) {                                                                                                     \
+        return wefti_dev_no_atomic(&(dev), dest, pe);                                                                  \
+    }                                                                                                                  \
+    statement;                                                                                                         \
+    return WEFT_OK;
+
+template <class T> WEFTI_DEVICE int weft_dev_atomic_fetch(const weft_dev &dev, const T *source, int pe, T *value)
+{
+    return weft_dev_g(dev, source, pe, value);
+}
+
+template <class T> WEFTI_DEVICE int weft_dev_atomic_set(const weft_dev &dev, T *dest, T value, int pe)
+{
+    WEFTI_ATOMICALLY(dev, dest, pe, T, (void)wefti_atomic_swap(at, value))
+}
+
+template <class T>
+WEFTI_DEVICE int weft_dev_atomic_compare_swap(const weft_dev &dev, T *dest, T cond, T value, int pe, T *old){
+    WEFTI_ATOMICALLY(dev, dest, pe, T, *old = wefti_atomic_cas(at, cond, value))}
+
+/* NAME and fetch_NAME; the latter's *old gets the value before. */
+#define WEFTI_DEFINE_ATOMIC(name)                                                                                      \
+    template <class T> WEFTI_DEVICE int weft_dev_atomic_##name(const weft_dev &dev, T *dest, T value, int pe)          \
+    {                                                                                                                  \
+        WEFTI_ATOMICALLY(dev, dest, pe, T, (void)wefti_atomic_##name(at, value))                                       \
+    }                                                                                                                  \
+    template <class T>                                                                                                 \
+    WEFTI_DEVICE int weft_dev_atomic_fetch_##name(const weft_dev &dev, T *dest, T value, int pe, T *old)               \
+    {                                                                                                                  \
+        WEFTI_ATOMICALLY(dev, dest, pe, T, *old = wefti_atomic_##name(at, value))                                      \
+    }
+WEFTI_DEFINE_ATOMIC(add) WEFTI_DEFINE_ATOMIC(and) WEFTI_DEFINE_ATOMIC(or) WEFTI_DEFINE_ATOMIC(xor)
+#undef WEFTI_DEFINE_ATOMIC
+
+    template <class T>
+    WEFTI_DEVICE int weft_dev_atomic_swap(const weft_dev &dev, T *dest, T value, int pe, T *old)
+{
+    WEFTI_ATOMICALLY(dev, dest, pe, T, *old = wefti_atomic_swap(at, value))
+}
+#undef WEFTI_ATOMICALLY
+
+template <class T> WEFTI_DEVICE int weft_dev_atomic_inc(const weft_dev &dev, T *dest, int pe)
+{
+    return weft_dev_atomic_add(dev, dest, (T)1, pe);
+}
+
+template <class T> WEFTI_DEVICE int weft_dev_atomic_fetch_inc(const weft_dev &dev, T *dest, int pe, T *old)
+{
+    return weft_dev_atomic_fetch_add(dev, dest, (T)1, pe, old);
+}
+
+#endif

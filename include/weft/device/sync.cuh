@@ -1,0 +1,75 @@
+/* weft/device/sync.cuh: sync and barrier over a team inside a kernel. (OpenSHMEM 1.5, 9.9.)
+ *
+ * Called by one scope of every member, members may use different scopes; one at a time a team, in the same order
+ * everywhere. The step's number is read from memory and advanced there, so that a captured graph can be replayed.
+ * Each member adds 1 to the arrivals of every other (one fence, then relaxed atomics over all links at once) and waits
+ * for its own to reach step * (members - 1): one hop, one word polled. */
+#ifndef WEFTI_DEVICE_SYNC_CUH
+#define WEFTI_DEVICE_SYNC_CUH
+
+#include "weft/device/rma.cuh"
+
+WEFTI_DEVICE int wefti_dev_member(const weft_dev_team &team, int number)
+{
+    return team.list == 0 ? team.start + number * team.stride : team.list[number];
+}
+
+/* Latch WEFT_ERR_TIMEOUT with the first member whose step is behind. */
+WEFTI_DEVICE_SLOW int wefti_dev_sync_expired(const weft_dev_team *team, wefti_u64 step)
+{
+    int culprit = -1;
+    for (int i = 0; i < team->pes && culprit < 0; i++) {
+        int pe = wefti_dev_member(*team, i);
+        wefti_u64 at = wefti_dev_peer(team->world, &team->area->epoch, sizeof(wefti_u64), pe);
+        if (at == 0 || wefti_ld_acquire((const wefti_u64 *)at) < step) {
+            culprit = pe;
+        }
+    }
+    return wefti_dev_latch(&team->world, WEFT_ERR_TIMEOUT, culprit);
+}
+
+/* Wait until every member has arrived. What the threads of the scope stored before is visible to every member after: on
+ * load and store a sync is also a barrier. WEFT_ERR_TIMEOUT latches the first member that has not come. */
+WEFTI_DEVICE int weft_dev_sync(weft_scope scope, const weft_dev_team &team)
+{
+    wefti_u64 step = 0;
+    int status = WEFT_OK;
+    wefti_scope_sync(scope);
+    if (scope.rank == 0) {
+        step = wefti_ld_relaxed(&team.area->epoch) + 1;
+    }
+    /* Thread r tells member + 1 + r, + 1 + r + size, ... */
+    if ((int)scope.rank < team.pes - 1) {
+        wefti_fence_acq_rel();
+        for (int hop = 1 + (int)scope.rank; hop < team.pes; hop += (int)scope.size) {
+            int number = team.pe + hop < team.pes ? team.pe + hop : team.pe + hop - team.pes;
+            int pe = wefti_dev_member(team, number);
+            wefti_u64 at = wefti_dev_peer(team.world, &team.area->arrivals, sizeof(wefti_u64), pe);
+            if (at == 0) {
+                status = wefti_dev_no_place(team.world, pe);
+                break;
+            }
+            wefti_red_add_relaxed((wefti_u64 *)at, 1);
+        }
+    }
+    if (scope.rank == 0) {
+        wefti_dev_waiter waiter = {0, 0};
+        wefti_u64 awaited = step * (wefti_u64)(team.pes - 1);
+        wefti_st_relaxed(&team.area->epoch, step);
+        while (status == WEFT_OK && wefti_ld_acquire(&team.area->arrivals) < awaited) {
+            status = wefti_dev_pause(team.world, &waiter);
+        }
+        if (status == WEFT_ERR_TIMEOUT) {
+            status = wefti_dev_sync_expired(&team, step);
+        }
+    }
+    return wefti_dev_share(scope, team.world, status);
+}
+
+/* weft_dev_quiet of the scope's threads, then weft_dev_sync. */
+WEFTI_DEVICE int weft_dev_barrier(weft_scope scope, const weft_dev_team &team)
+{
+    return weft_dev_sync(scope, team); /* its fence completes what the scope's threads stored, before any is told */
+}
+
+#endif

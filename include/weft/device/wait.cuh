@@ -1,0 +1,137 @@
+/* weft/device/wait.cuh: waiting inside a kernel. One thread of the scope polls and shares the status; it looks at the
+ * abort word, the latched fault and the clock now and then, and gives up at this PE's deadline. */
+#ifndef WEFTI_DEVICE_WAIT_CUH
+#define WEFTI_DEVICE_WAIT_CUH
+
+#include "weft/compare.h"
+#include "weft/device/address.cuh"
+
+/* Looks between two looks at the abort word, which lies in host memory, and the clock. */
+#define WEFTI_DEV_LOOKS 128u
+#define WEFTI_DEV_REST_NS 200u
+#define WEFTI_DEV_SPIN_NS 20000u
+
+/* Kept in registers: no function outside this header's inline ones gets its address, since a waiter in memory would be
+ * fetched again after each acquire. */
+typedef struct wefti_dev_waiter {
+    wefti_u64 start_ns; /* 0: has not been slow yet */
+    wefti_u32 looks;
+} wefti_dev_waiter;
+
+/* Whether to go on: WEFT_OK, the latched fault, WEFT_ERR_ABORTED (latched), or WEFT_ERR_TIMEOUT (not latched: the caller
+ * knows who is missing). */
+WEFTI_DEVICE_SLOW int wefti_dev_pause_slow(const weft_dev *dev, wefti_u64 start_ns)
+{
+    wefti_u64 now = wefti_time_ns();
+    wefti_u64 fault = wefti_ld_relaxed(&dev->control->fault);
+    if (fault != 0) {
+        return wefti_dev_fault_status(fault);
+    }
+    wefti_u64 abort_word = wefti_ld_relaxed(&dev->control->abort);
+    if (abort_word != 0) {
+        wefti_u64 aborted = wefti_ld_acquire((const wefti_u64 *)abort_word);
+        if (aborted != 0) {
+            return wefti_dev_latch(dev, WEFT_ERR_ABORTED, (int)(aborted >> 32 & 0x7fffffffu));
+        }
+    }
+    if (now - start_ns >= wefti_ld_relaxed(&dev->control->deadline_ns)) {
+        return WEFT_ERR_TIMEOUT;
+    }
+    if (now - start_ns > WEFTI_DEV_SPIN_NS) {
+        wefti_rest(WEFTI_DEV_REST_NS);
+    }
+    return WEFT_OK;
+}
+
+WEFTI_DEVICE int wefti_dev_pause(const weft_dev &dev, wefti_dev_waiter *waiter)
+{
+    if (++waiter->looks % WEFTI_DEV_LOOKS != 0) {
+        return WEFT_OK;
+    }
+    waiter->start_ns = waiter->start_ns == 0 ? wefti_time_ns() : waiter->start_ns;
+    return wefti_dev_pause_slow(&dev, waiter->start_ns);
+}
+
+/* All threads of the scope get the status of its first one. */
+WEFTI_DEVICE int wefti_dev_share(weft_scope scope, const weft_dev &dev, int status)
+{
+    if (scope.kind == WEFTI_SCOPE_WARP) {
+        status = wefti_first_of_warp(status);
+        wefti_sync_warp(); /* what the first thread has acquired */
+        return status;
+    }
+    if (scope.kind == WEFTI_SCOPE_BLOCK && wefti_any_of_block(status) != 0) {
+        return weft_dev_fault(dev); /* whatever failed has been latched */
+    }
+    return status;
+}
+
+template <class T> WEFTI_DEVICE int wefti_dev_holds(T seen, weft_cmp cmp, T value)
+{
+    switch (cmp) {
+    case WEFT_CMP_EQ:
+        return seen == value;
+    case WEFT_CMP_NE:
+        return seen != value;
+    case WEFT_CMP_GT:
+        return seen > value;
+    case WEFT_CMP_GE:
+        return seen >= value;
+    case WEFT_CMP_LT:
+        return seen < value;
+    case WEFT_CMP_LE:
+        return seen <= value;
+    }
+    return 0;
+}
+
+/* An integer of 4 or 8 bytes, as an acquire. */
+template <class T> WEFTI_DEVICE T wefti_dev_acquire(const T *variable)
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "wait on words of 4 or 8 bytes");
+    return sizeof(T) == 8 ? (T)wefti_ld_acquire((const wefti_u64 *)variable)
+                          : (T)wefti_ld_acquire((const wefti_u32 *)variable);
+}
+
+/* Block until the local variable compares so; what its writer ordered before is then visible to every thread of the
+ * scope. `from`: the PE that is to write it, for the fault when it does not; -1 when it could be anyone.
+ * WEFT_ERR_TIMEOUT at the deadline, WEFT_ERR_ABORTED, or an earlier fault; all are latched. (OpenSHMEM 1.5, 9.10.) */
+template <class T>
+WEFTI_DEVICE int weft_dev_wait_until(weft_scope scope, const weft_dev &dev, const T *variable, weft_cmp cmp, T value,
+                                     int from = -1)
+{
+    int status = WEFT_OK;
+    if (scope.rank == 0) {
+        wefti_dev_waiter waiter = {0, 0};
+        while (status == WEFT_OK && !wefti_dev_holds(wefti_dev_acquire(variable), cmp, value)) {
+            status = wefti_dev_pause(dev, &waiter);
+        }
+        if (status == WEFT_ERR_TIMEOUT) {
+            status = wefti_dev_latch(&dev, status, from);
+        }
+    }
+    return wefti_dev_share(scope, dev, status);
+}
+
+/* Whether the local variable compares so now, as an acquire. One thread. */
+template <class T> WEFTI_DEVICE int weft_dev_test(const T *variable, weft_cmp cmp, T value)
+{
+    return wefti_dev_holds(wefti_dev_acquire(variable), cmp, value);
+}
+
+/* The value of a local 64-bit signal word, as an acquire. One thread. */
+template <class Signal> WEFTI_DEVICE wefti_u64 weft_dev_signal_fetch(const Signal *signal)
+{
+    static_assert(sizeof(Signal) == 8, "signals are 64-bit words");
+    return wefti_ld_acquire((const wefti_u64 *)signal);
+}
+
+template <class Signal>
+WEFTI_DEVICE int weft_dev_signal_wait_until(weft_scope scope, const weft_dev &dev, const Signal *signal, weft_cmp cmp,
+                                            wefti_u64 value, int from = -1)
+{
+    static_assert(sizeof(Signal) == 8, "signals are 64-bit words");
+    return weft_dev_wait_until(scope, dev, (const wefti_u64 *)signal, cmp, value, from);
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* heap/device.h: the seam to GPUs: a PE's second symmetric heap, in device memory, and what moves bytes of it from the
+ * host. One backend, src/cuda; a build without it has none, and then nothing here is called.
+ *
+ * The core keeps the records of blocks and decides arguments; the backend owns memory, mappings, contexts and streams.
+ * Addresses are this PE's unless a PE is named. Functions that return a status have decided the error. */
+#ifndef WEFTI_HEAP_DEVICE_H
+#define WEFTI_HEAP_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heap/blocks.h"
+#include "os/os.h"
+#include "weft/device.h"
+#include "weft/protocol/wait.h"
+
+typedef struct wefti_device wefti_device;
+
+typedef struct wefti_device_ops {
+    const char *name;
+    /* Make the device heap of this world. Collective over `team`, the world's, in the calling thread; blocks at most the
+     * deadline. `config` is complete (no zero sizes that the environment fills). On failure, which is the same on all
+     * PEs, nothing is left behind on any. On success *device belongs to the world until detach. */
+    weft_status (*attach)(weft_team *team, const weft_device_config *config, wefti_device **device);
+    /* Once; local, never waits for peers. Everything of this PE goes; memory that PEs of this process still map stays
+     * until the last of them leaves. */
+    void (*detach)(wefti_device *device);
+    /* The host window of a process ends: free what hangs on its `device`. */
+    void (*window_free)(void *shared);
+    /* Back the heap up to `end` <= max_bytes on all PEs and map it everywhere; advances device->heap_bytes. Collective
+     * over `team`, the world's. WEFT_ERR_MEMORY and others on all PEs alike; then nothing has changed. */
+    weft_status (*grow)(wefti_device *device, weft_team *team, const char *call, uint64_t end);
+    /* Make user memory symmetric, and end that. Collective over the world's team. */
+    weft_status (*enrol)(wefti_device *device, weft_team *team, void *address, size_t bytes);
+    weft_status (*expel)(wefti_device *device, weft_team *team, void *address);
+    /* New host memory has been reserved by this PE and perhaps others: let kernels reach it. Local. */
+    weft_status (*host_grown)(wefti_device *device);
+
+    /* Where PE `pe`, in range, has the byte at `address`, of the heap or enrolled; 0 when address is neither or pe is not
+     * reached. *left gets the bytes from there to the end of its object. Any thread; does not block. */
+    uintptr_t (*locate)(const wefti_device *device, const void *address, int pe, uint64_t *left);
+    /* Copy between device addresses that `locate` gave and any memory of this process, host or device. Complete, and
+     * visible to all, on return. Any thread, several at once. Must not be called while the thread captures a stream. */
+    weft_status (*copy)(wefti_device *device, void *to, const void *from, size_t bytes);
+    /* Atomic on a word that `locate` gave, against kernels and other calls of this; release and acquire. *old gets the
+     * value before. Otherwise as copy. */
+    weft_status (*amo)(wefti_device *device, wefti_amo_op op, int bits, void *word, uint64_t value, uint64_t cond,
+                       uint64_t *old);
+    /* Clear `bytes` bytes of this PE's own device memory. As copy. */
+    weft_status (*clear)(wefti_device *device, void *address, size_t bytes);
+
+    void (*query)(const wefti_device *device, weft_device_info *info);
+    void (*fill_dev)(const wefti_device *device, weft_dev *dev);
+    weft_status (*set_deadline)(wefti_device *device, uint64_t deadline_ns);
+    weft_status (*sms_take)(wefti_device *device, int sms);
+    void (*sms_give)(wefti_device *device, int sms);
+} wefti_device_ops;
+
+/* What every backend's device begins with. */
+struct wefti_device {
+    const wefti_device_ops *ops;
+    unsigned char *heap; /* this PE's, as kernels and peers of this process address it */
+    uint64_t heap_bytes; /* backed by memory */
+    uint64_t heap_max_bytes;
+    wefti_os_monitor *lock; /* of the records */
+    wefti_blocks blocks;
+};
+
+/* The backend of this build, or NULL. */
+extern const wefti_device_ops *const wefti_device_backend;
+
+#endif

@@ -1,0 +1,286 @@
+/* The device heap's calls: what they check, and what of them is the core's: records, teams' flags. */
+#include "weft/device.h"
+
+#include "base/env.h"
+#include "base/error.h"
+#include "team/team.h"
+
+#define BLOCK_ALIGNMENT 256
+
+static const char no_cuda[] =
+    "this build of weft has no CUDA; build it where nvcc and cuda.h are found (cmake says so when they are not)";
+
+/* ---- attaching ---- */
+
+static weft_status complete(const weft_device_config *given, weft_device_config *config)
+{
+    const weft_device_config standard = WEFT_DEVICE_CONFIG_INIT;
+    uint64_t bytes;
+    *config = given == NULL ? standard : *given;
+    if (config->size != sizeof *config ||
+        (config->choice != WEFT_DEVICE_CURRENT && config->choice != WEFT_DEVICE_ORDINAL)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_device_attach: %s; start from WEFT_DEVICE_CONFIG_INIT",
+                           config->size != sizeof *config ? "config.size is not sizeof(weft_device_config)"
+                                                          : "config.choice is no weft_device_choice");
+    }
+    if (config->heap_max_bytes == 0) {
+        WEFT_TRY(wefti_env_size(WEFTI_ENV_DEVICE_HEAP_MAX, &bytes));
+        config->heap_max_bytes = bytes;
+    }
+    if (config->heap_bytes == 0) {
+        WEFT_TRY(wefti_env_size(WEFTI_ENV_DEVICE_HEAP, &bytes));
+        config->heap_bytes = bytes;
+    }
+    if (config->heap_max_bytes != 0 && config->heap_bytes > config->heap_max_bytes) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_device_attach: heap_bytes %zu exceeds heap_max_bytes %zu",
+                           config->heap_bytes, config->heap_max_bytes);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_device_attach(weft_world *world, const weft_device_config *given)
+{
+    static const char call[] = "weft_device_attach";
+    weft_team *team = weft_team_world(world);
+    weft_device_config config;
+    weft_dev_team dev;
+    WEFT_TRY(wefti_team_check(team, call));
+    if (wefti_device_backend == NULL) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: %s", call, no_cuda);
+    }
+    /* A PE that cannot go on says so in the vote, so that all learn it. */
+    weft_status mine = complete(given, &config);
+    if (mine == WEFT_OK && world->device != NULL) {
+        mine = wefti_error(WEFT_ERR_STATE, "%s: world \"%s\" has a device already", call, world->name);
+    }
+    wefti_vote vote = wefti_vote_init(team, call, 0, 0);
+    vote.status = mine;
+    WEFT_TRY(wefti_team_agree(team, &vote, call));
+    vote = wefti_vote_init(team, call, config.heap_max_bytes, config.heap_bytes);
+    WEFT_TRY(wefti_team_agree(team, &vote, call));
+    WEFT_TRY(wefti_device_backend->attach(team, &config, &world->device));
+    weft_status status = weft_team_dev(team, &dev);
+    if (status != WEFT_OK) {
+        world->device->ops->detach(world->device);
+        world->device = NULL;
+    }
+    return status;
+}
+
+/* WEFT_OK when the world has a device. */
+static weft_status need_device(const weft_world *world, const char *call)
+{
+    if (world == NULL || world->device == NULL) {
+        return wefti_error(WEFT_ERR_STATE, "%s: %s", call,
+                           world == NULL                  ? "the world is NULL"
+                           : wefti_device_backend == NULL ? no_cuda
+                                                          : "the world has no device; call weft_device_attach first");
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_device_query(const weft_world *world, weft_device_info *info)
+{
+    WEFT_TRY(need_device(world, "weft_device_query"));
+    if (info == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_device_query: info is NULL");
+    }
+    world->device->ops->query(world->device, info);
+    return WEFT_OK;
+}
+
+/* ---- allocation ---- */
+
+static weft_status grow_device(weft_team *team, const char *call, uint64_t offset, uint64_t end)
+{
+    (void)offset;
+    weft_world *world = team->world;
+    if (team->pes != (int)world->view.pes) {
+        return wefti_error(
+            WEFT_ERR_MEMORY,
+            "%s: the device heap has memory for %llu bytes and only all PEs of world \"%s\" together can "
+            "add to it; raise heap_bytes of weft_device_config or WEFT_DEVICE_HEAP",
+            call, (unsigned long long)world->device->heap_bytes, world->name);
+    }
+    return world->device->ops->grow(world->device, team, call, end);
+}
+
+static wefti_records device_records(wefti_device *device)
+{
+    return (wefti_records){
+        .lock = device->lock,
+        .blocks = &device->blocks,
+        .base = device->heap,
+        .max_bytes = device->heap_max_bytes,
+        .reserved = &device->heap_bytes,
+        .remedy = "heap_max_bytes of weft_device_config or WEFT_DEVICE_HEAP_MAX",
+        .grow = grow_device,
+    };
+}
+
+static weft_status allocate(weft_team *team, const char *call, size_t bytes, void **block)
+{
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(need_device(team->world, call));
+    if (block == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the block is NULL", call);
+    }
+    if (bytes == 0) {
+        *block = NULL;
+        return WEFT_OK;
+    }
+    const wefti_records records = device_records(team->world->device);
+    return wefti_records_alloc(team, &records, call, bytes, BLOCK_ALIGNMENT, block);
+}
+
+static weft_status deallocate(weft_team *team, const char *call, void *block)
+{
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(need_device(team->world, call));
+    if (block == NULL) {
+        return WEFT_OK;
+    }
+    const wefti_records records = device_records(team->world->device);
+    return wefti_records_dealloc(team, &records, call, block);
+}
+
+weft_status weft_device_malloc(weft_world *world, size_t bytes, void **block)
+{
+    return allocate(weft_team_world(world), "weft_device_malloc", bytes, block);
+}
+
+weft_status weft_device_team_malloc(weft_team *team, size_t bytes, void **block)
+{
+    return allocate(team, "weft_device_team_malloc", bytes, block);
+}
+
+weft_status weft_device_free(weft_world *world, void *block)
+{
+    return deallocate(weft_team_world(world), "weft_device_free", block);
+}
+
+weft_status weft_device_team_free(weft_team *team, void *block)
+{
+    return deallocate(team, "weft_device_team_free", block);
+}
+
+weft_status weft_device_register(weft_world *world, void *address, size_t bytes)
+{
+    static const char call[] = "weft_device_register";
+    weft_team *team = weft_team_world(world);
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(need_device(world, call));
+    return world->device->ops->enrol(world->device, team, address, bytes);
+}
+
+weft_status weft_device_unregister(weft_world *world, void *address)
+{
+    static const char call[] = "weft_device_unregister";
+    weft_team *team = weft_team_world(world);
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(need_device(world, call));
+    return address == NULL ? WEFT_OK : world->device->ops->expel(world->device, team, address);
+}
+
+/* ---- what kernels are told ---- */
+
+weft_status weft_world_dev(weft_world *world, weft_dev *dev)
+{
+    WEFT_TRY(need_device(world, "weft_world_dev"));
+    if (dev == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_dev: dev is NULL");
+    }
+    world->device->ops->fill_dev(world->device, dev);
+    return WEFT_OK;
+}
+
+/* A team's flags, followed by its list of members if it follows no rule. */
+static size_t area_bytes(const weft_team *team)
+{
+    return sizeof(wefti_dev_team_area) + (team->list == NULL ? 0 : (size_t)team->pes * sizeof *team->list);
+}
+
+static weft_status fill_area(weft_team *team, void *area)
+{
+    wefti_device *device = team->world->device;
+    WEFT_TRY(device->ops->clear(device, area, sizeof(wefti_dev_team_area)));
+    if (team->list == NULL) {
+        return WEFT_OK;
+    }
+    return device->ops->copy(device, (wefti_dev_team_area *)area + 1, team->list,
+                             (size_t)team->pes * sizeof *team->list);
+}
+
+static weft_status make_area(weft_team *team, const char *call)
+{
+    void *area;
+    const wefti_records records = device_records(team->world->device);
+    WEFT_TRY(wefti_records_alloc(team, &records, call, area_bytes(team), BLOCK_ALIGNMENT, &area));
+    wefti_vote vote = wefti_vote_init(team, call, 0, 0);
+    vote.status = fill_area(team, area);
+    weft_status status = wefti_team_agree(team, &vote, call);
+    if (status != WEFT_OK) {
+        wefti_records_forget(&records, area);
+        return status;
+    }
+    team->device_area = area;
+    return WEFT_OK;
+}
+
+weft_status weft_team_dev(weft_team *team, weft_dev_team *dev)
+{
+    static const char call[] = "weft_team_dev";
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(need_device(team->world, call));
+    if (dev == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: dev is NULL", call);
+    }
+    if (team->device_area == NULL) {
+        WEFT_TRY(make_area(team, call));
+    }
+    *dev = (weft_dev_team){
+        .pe = team->pe,
+        .pes = team->pes,
+        .start = team->start,
+        .stride = team->stride,
+        .list = team->list == NULL ? NULL : (const wefti_i32 *)(team->device_area + 1),
+        .area = team->device_area,
+    };
+    return weft_world_dev(team->world, &dev->world);
+}
+
+void wefti_team_device_forget(weft_team *team)
+{
+    if (team->device_area != NULL) {
+        const wefti_records records = device_records(team->world->device);
+        wefti_records_forget(&records, team->device_area);
+        team->device_area = NULL;
+    }
+}
+
+/* ---- deadlines and multiprocessors ---- */
+
+weft_status weft_device_deadline(weft_world *world, uint64_t deadline_ns)
+{
+    WEFT_TRY(need_device(world, "weft_device_deadline"));
+    if (deadline_ns == 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_device_deadline: a deadline of 0 ns; give at least 1");
+    }
+    return world->device->ops->set_deadline(world->device, deadline_ns);
+}
+
+weft_status weft_device_sms_take(weft_world *world, int sms)
+{
+    WEFT_TRY(need_device(world, "weft_device_sms_take"));
+    if (sms < 1) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_device_sms_take: %d multiprocessors; give at least 1", sms);
+    }
+    return world->device->ops->sms_take(world->device, sms);
+}
+
+weft_status weft_device_sms_give(weft_world *world, int sms)
+{
+    WEFT_TRY(need_device(world, "weft_device_sms_give"));
+    world->device->ops->sms_give(world->device, sms);
+    return WEFT_OK;
+}
