@@ -1,0 +1,57 @@
+# GPUs: src/cuda, when nvcc and cuda.h are here; else a world has no device, and the build says so. The driver is loaded at
+# run time and no runtime library is linked. `gpu_programs` builds what runs on a GPU machine, into the folder gpu/:
+#   tests/gpu/NAME.cu      gpu/test_NAME         bench/gpu/NAME.cu      gpu/bench_NAME
+set(weft_nvcc_architectures
+    -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100
+    -gencode arch=compute_80,code=compute_80)
+
+if(CMAKE_CUDA_COMPILER)
+    get_filename_component(weft_cuda_bin ${CMAKE_CUDA_COMPILER} REALPATH)
+    get_filename_component(weft_cuda_bin ${weft_cuda_bin} DIRECTORY)
+    find_path(WEFT_CUDA_INCLUDE cuda.h HINTS ${weft_cuda_bin}/../include)
+endif()
+if(NOT CMAKE_CUDA_COMPILER OR NOT WEFT_CUDA_INCLUDE)
+    message(STATUS "weft: no nvcc or no cuda.h, so GPUs (src/cuda) are left out")
+    return()
+endif()
+
+file(GLOB_RECURSE weft_cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.c)
+list(FILTER weft_cuda_sources EXCLUDE REGEX "(_test\\.c$|/fake/)")
+file(GLOB_RECURSE weft_device_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.cuh)
+list(APPEND weft_device_headers ${PROJECT_SOURCE_DIR}/include/weft/device/dev.h)
+
+set(weft_fatbin ${PROJECT_BINARY_DIR}/kernels.fatbin)
+add_custom_command(OUTPUT ${weft_fatbin}
+    COMMAND ${CMAKE_CUDA_COMPILER} --fatbin ${weft_nvcc_architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include
+        ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu -o ${weft_fatbin}
+    DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu ${weft_device_headers}
+    VERBATIM)
+add_custom_target(weft_fatbin_made DEPENDS ${weft_fatbin})
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernels.c PROPERTIES
+    COMPILE_DEFINITIONS "WEFT_CUDA_FATBIN=\"${weft_fatbin}\"" OBJECT_DEPENDS ${weft_fatbin})
+target_sources(weft_objects PRIVATE ${weft_cuda_sources})
+target_compile_definitions(weft_objects PRIVATE WEFT_HAVE_CUDA)
+target_include_directories(weft_objects SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
+add_dependencies(weft_objects weft_fatbin_made)
+
+# One program a file, static but for the system's libraries, so that it can be carried to the machine with the GPUs.
+add_custom_target(gpu_programs)
+function(weft_add_gpu_programs folder prefix)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
+    file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/part/*.h)
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        set(program ${PROJECT_BINARY_DIR}/gpu/${prefix}${name})
+        add_custom_command(OUTPUT ${program}
+            COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/gpu
+            COMMAND ${CMAKE_CUDA_COMPILER} -arch=sm_90 -std=c++17 -O3 -lineinfo -Werror all-warnings
+                -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR} ${source} $<TARGET_FILE:weft_static>
+                -lpthread -ldl -lm -o ${program}
+            DEPENDS ${source} ${parts} ${weft_device_headers} weft_static
+            VERBATIM)
+        add_custom_target(gpu_${prefix}${name} DEPENDS ${program})
+        add_dependencies(gpu_programs gpu_${prefix}${name})
+    endforeach()
+endfunction()
+weft_add_gpu_programs(tests/gpu test_)
+weft_add_gpu_programs(bench/gpu bench_)

@@ -1,0 +1,425 @@
+/* cuda/attach.c: giving a world its device heap, and ending it. The steps, each ended by a verdict that all PEs share:
+ *   find    the driver, this PE's device; what it is goes into this PE's record, in symmetric host memory
+ *   place   address space for all slots
+ *   share   the first piece of each slot is allocated, handed over and mapped everywhere
+ *   write   each PE clears its slot's head and writes there what it told the others: the proof
+ *   read    each PE reads the proofs of the others in mapped memory: they are in one link domain */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cuda/device.h"
+#include "cuda/kernels.h"
+
+static const char call[] = "weft_device_attach";
+static const wefti_device_ops cuda_ops;
+
+/* ---- small things that all files use ---- */
+
+weft_status wefti_cuda_enter(const wefti_cuda *cuda)
+{
+    return wefti_cuda_check(&cuda->driver, cuda->driver.cuCtxPushCurrent(cuda->context), "cuCtxPushCurrent");
+}
+
+void wefti_cuda_leave(const wefti_cuda *cuda)
+{
+    CUcontext gone;
+    (void)cuda->driver.cuCtxPopCurrent(&gone);
+}
+
+wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index)
+{
+    return wefti_peer_address(cuda->world, cuda->record, (int)(cuda->world->view.near_first + index));
+}
+
+weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *name, uint64_t step, weft_status mine)
+{
+    if (mine != WEFT_OK) {
+        (void)snprintf(cuda->record->text, sizeof cuda->record->text, "%s", weft_last_error());
+    }
+    wefti_vote vote = wefti_vote_init(team, name, step, 1);
+    vote.status = mine;
+    weft_status status = wefti_team_agree(team, &vote, name);
+    int culprit = (int)vote.status_pe; /* the team is the world's */
+    if (status == WEFT_OK || status != (weft_status)vote.status || team->dead != WEFT_OK || culprit == team->pe ||
+        !wefti_pe_is_near(&cuda->world->view, culprit)) {
+        return status;
+    }
+    char text[sizeof cuda->record->text + 32];
+    const wefti_cuda_record *record = wefti_cuda_record_of(cuda, (uint32_t)culprit - cuda->world->view.near_first);
+    (void)snprintf(text, sizeof text, "PE %d: %.*s", culprit, (int)sizeof record->text - 1, record->text);
+    return wefti_error_relay(status, text);
+}
+
+/* ---- write and read ---- */
+
+static wefti_dev_control *control_of(const wefti_cuda *cuda)
+{
+    return (wefti_dev_control *)(void *)cuda->slot;
+}
+
+static void place_heap(wefti_cuda *cuda)
+{
+    cuda->base.heap = cuda->slot + wefti_cuda_head_bytes(cuda->world->view.pes);
+    cuda->base.heap_bytes = cuda->slot_bytes - wefti_cuda_head_bytes(cuda->world->view.pes);
+    if (cuda->base.heap_bytes > cuda->base.heap_max_bytes) {
+        cuda->base.heap_bytes = cuda->base.heap_max_bytes;
+    }
+}
+
+/* Kernels need tables only where the slots do not follow one another. */
+static int needs_tables(const wefti_cuda *cuda)
+{
+    return cuda->sharing == WEFTI_CUDA_IPC || cuda->world->view.delta != NULL;
+}
+
+static weft_status write_tables(wefti_cuda *cuda)
+{
+    const wefti_view *view = &cuda->world->view;
+    size_t bytes = cuda->near_count * sizeof(int64_t);
+    if (!needs_tables(cuda)) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_cuda_copy(&cuda->base, cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HEAP), cuda->delta,
+                             bytes));
+    if (view->delta == NULL) {
+        return WEFT_OK;
+    }
+    return wefti_cuda_copy(&cuda->base, cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HOST), view->delta,
+                           bytes);
+}
+
+static weft_status reach_host(wefti_cuda *cuda)
+{
+    weft_world *world = cuda->world;
+    size_t slot = 0;
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
+        if (cuda->group[i] < 0) {
+            continue;
+        }
+        const wefti_control *control = wefti_peer_address(world, world->control, (int)(world->view.near_first + i));
+        uint64_t bytes = wefti_ld64(&control->reserved, WEFTI_RELAXED);
+        WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, cuda->slots, slot++, world->stride, bytes));
+    }
+    return WEFT_OK;
+}
+
+static weft_status write_head(wefti_cuda *cuda)
+{
+    wefti_dev_control control;
+    memset(&control, 0, sizeof control);
+    memcpy(control.proof, cuda->record->nonce, sizeof control.proof);
+    control.deadline_ns = cuda->world->deadline_ns;
+    WEFT_TRY(reach_host(cuda));
+    control.abort = (uint64_t)(uintptr_t)&cuda->world->control->abort;
+    control.host_fault = (uint64_t)(uintptr_t)&cuda->world->control->device_fault;
+    WEFT_TRY(wefti_cuda_clear(&cuda->base, cuda->slot, wefti_cuda_head_bytes(cuda->world->view.pes)));
+    WEFT_TRY(wefti_cuda_copy(&cuda->base, cuda->slot, &control, sizeof control));
+    return write_tables(cuda);
+}
+
+static weft_status read_proofs(wefti_cuda *cuda)
+{
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
+        if (cuda->group[i] < 0) {
+            continue;
+        }
+        uint64_t proof[2] = {0, 0};
+        const wefti_cuda_record *record = wefti_cuda_record_of(cuda, i);
+        WEFT_TRY(wefti_cuda_copy(&cuda->base, proof, cuda->slot + cuda->delta[i], sizeof proof));
+        if (memcmp(proof, record->nonce, sizeof proof) != 0) {
+            return wefti_error(WEFT_ERR_UNREACHABLE,
+                               "%s: PE %u does not find PE %u in mapped device memory, though its handle was accepted",
+                               call, cuda->world->view.pe, cuda->world->view.near_first + i);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* ---- the steps ---- */
+
+/* What the host's copies and atomics need. Loaded to the last byte now: the driver would otherwise do so at the first
+ * launch, and may wait for running kernels then. */
+static weft_status load(wefti_cuda *cuda)
+{
+    const wefti_cuda_driver *driver = &cuda->driver;
+    WEFT_TRY(wefti_os_monitor_create(&cuda->stream_lock));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuStreamCreate(&cuda->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&cuda->amo_old, sizeof *cuda->amo_old),
+                              "cuMemAllocHost"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleLoadData(&cuda->module, wefti_cuda_kernels), "cuModuleLoadData"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleGetFunction(&cuda->amo, cuda->module, "wefti_cuda_amo"),
+                              "cuModuleGetFunction"));
+    return wefti_cuda_check(driver, driver->cuFuncLoad(cuda->amo), "cuFuncLoad");
+}
+
+static weft_status find(wefti_cuda *cuda, const weft_device_config *config)
+{
+    cuda->near_count = cuda->world->view.near_count;
+    cuda->group = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->group);
+    cuda->delta = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->delta);
+    cuda->ipc_opened = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->ipc_opened);
+    if (cuda->group == NULL || cuda->delta == NULL || cuda->ipc_opened == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a table of %u PEs", call, cuda->near_count);
+    }
+    WEFT_TRY(wefti_os_monitor_create(&cuda->base.lock));
+    WEFT_TRY(wefti_cuda_find(cuda, config));
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    weft_status status = load(cuda);
+    wefti_cuda_leave(cuda);
+    return status;
+}
+
+static weft_status place(wefti_cuda *cuda, const weft_device_config *config)
+{
+    uint64_t stride;
+    WEFT_TRY(wefti_cuda_study_peers(cuda, config, &stride));
+    wefti_blocks_init(&cuda->base.blocks, cuda->base.heap_max_bytes);
+    if (cuda->sharing == WEFTI_CUDA_IPC) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_cuda_window_reserve(cuda->window, cuda->slots, stride));
+    int64_t slot = 0;
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
+        cuda->delta[i] = cuda->group[i] < 0 ? WEFTI_DEV_FAR : (slot++ - (int64_t)cuda->world->slot) * (int64_t)stride;
+    }
+    cuda->slot = (unsigned char *)(uintptr_t)(cuda->window->base + cuda->world->slot * stride);
+    return WEFT_OK;
+}
+
+static weft_status share(wefti_cuda *cuda, weft_team *team, const weft_device_config *config)
+{
+    uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
+    if (cuda->sharing == WEFTI_CUDA_IPC) {
+        WEFT_TRY(wefti_cuda_share_by_ipc(cuda, team, call, head + cuda->base.heap_max_bytes));
+        cuda->slot = (unsigned char *)(uintptr_t)cuda->ipc_own;
+    } else {
+        WEFT_TRY(wefti_cuda_grow_slot(cuda, team, call, head + (config->heap_bytes > 0 ? config->heap_bytes : 1)));
+    }
+    place_heap(cuda);
+    return WEFT_OK;
+}
+
+static weft_status run_steps(wefti_cuda *cuda, weft_team *team, const weft_device_config *config)
+{
+    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 1, find(cuda, config)));
+    wefti_world_phase(cuda->world, "device: find");
+    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 2, place(cuda, config)));
+    WEFT_TRY(wefti_cuda_enter(cuda)); /* cannot fail now: the context has been entered before */
+    weft_status status = share(cuda, team, config);
+    wefti_world_phase(cuda->world, "device: share");
+    if (status == WEFT_OK) {
+        status = wefti_cuda_verdict(cuda, team, call, 3, write_head(cuda));
+    }
+    if (status == WEFT_OK) {
+        status = wefti_cuda_verdict(cuda, team, call, 4, read_proofs(cuda));
+    }
+    wefti_world_phase(cuda->world, "device: verify");
+    wefti_cuda_leave(cuda);
+    return status;
+}
+
+/* ---- the end ---- */
+
+static void close_peers(wefti_cuda *cuda)
+{
+    for (uint32_t i = 0; cuda->ipc_opened != NULL && i < cuda->near_count; i++) {
+        if (cuda->ipc_opened[i] != 0) {
+            (void)cuda->driver.cuIpcCloseMemHandle(cuda->ipc_opened[i]);
+        }
+    }
+}
+
+/* Safe on a half-made device. */
+static void fini(wefti_cuda *cuda)
+{
+    const wefti_cuda_driver *driver = &cuda->driver;
+    int entered = cuda->context != NULL && driver->cuCtxPushCurrent(cuda->context) == CUDA_SUCCESS;
+    wefti_cuda_regions_fini(cuda);
+    if (cuda->module != NULL) {
+        (void)driver->cuModuleUnload(cuda->module);
+    }
+    if (cuda->amo_old != NULL) {
+        (void)driver->cuMemFreeHost(cuda->amo_old);
+    }
+    if (cuda->stream != NULL) {
+        (void)driver->cuStreamDestroy(cuda->stream);
+    }
+    close_peers(cuda);
+    if (cuda->window != NULL) {
+        wefti_cuda_window_leave(cuda->window);
+    }
+    if (entered) {
+        wefti_cuda_leave(cuda);
+    }
+    if (cuda->retained) {
+        (void)driver->cuDevicePrimaryCtxRelease(cuda->ordinal);
+    }
+    if (cuda->stream_lock != NULL) {
+        wefti_os_monitor_destroy(cuda->stream_lock);
+    }
+    if (cuda->base.lock != NULL) {
+        wefti_os_monitor_destroy(cuda->base.lock);
+    }
+    wefti_blocks_fini(&cuda->base.blocks);
+    wefti_cuda_driver_close(&cuda->driver);
+    wefti_free(cuda->ipc_opened);
+    wefti_free(cuda->delta);
+    wefti_free(cuda->group);
+    wefti_free(cuda);
+}
+
+static void detach(wefti_device *device)
+{
+    fini(wefti_cuda_of(device));
+}
+
+static weft_status attach(weft_team *team, const weft_device_config *config, wefti_device **device)
+{
+    void *record;
+    wefti_cuda *cuda = wefti_alloc_zeroed(1, sizeof *cuda);
+    wefti_vote vote = wefti_vote_init(team, call, 0, 1);
+    if (cuda == NULL) {
+        vote.status = wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a device", call);
+    }
+    weft_status status = wefti_team_agree(team, &vote, call);
+    if (status == WEFT_OK) {
+        status = wefti_team_alloc(team, call, sizeof(wefti_cuda_record), WEFTI_CACHE_LINE, &record);
+    }
+    if (status != WEFT_OK) {
+        wefti_free(cuda);
+        return status;
+    }
+    wefti_zero(record, sizeof(wefti_cuda_record));
+
+    cuda->base.ops = &cuda_ops;
+    cuda->world = team->world;
+    cuda->record = record;
+    status = run_steps(cuda, team, config);
+    if (status == WEFT_OK) {
+        *device = &cuda->base;
+        return WEFT_OK;
+    }
+    char text[WEFTI_ERROR_BYTES];
+    (void)snprintf(text, sizeof text, "%s", weft_last_error());
+    fini(cuda);
+    if (team->dead == WEFT_OK) {
+        (void)wefti_team_dealloc(team, call, record); /* also waits until all have left the window */
+    }
+    return wefti_error_relay(status, text);
+}
+
+/* ---- the rest of the table ---- */
+
+static weft_status grow(wefti_device *device, weft_team *team, const char *name, uint64_t end)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    const uint64_t growth_min = (uint64_t)8 << 20;
+    uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
+    uint64_t wanted = end > device->heap_bytes + growth_min ? end : device->heap_bytes + growth_min;
+    wanted = wanted < device->heap_max_bytes ? wanted : device->heap_max_bytes;
+    if (cuda->sharing == WEFTI_CUDA_IPC) {
+        return wefti_error(WEFT_ERR_MEMORY, "%s: with cudaIpc the device heap cannot grow; raise heap_bytes", name);
+    }
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    weft_status status = wefti_cuda_grow_slot(cuda, team, name, head + wanted);
+    wefti_cuda_leave(cuda);
+    if (status == WEFT_OK) {
+        place_heap(cuda);
+    }
+    return status;
+}
+
+static weft_status host_grown(wefti_device *device)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    weft_status status = reach_host(cuda);
+    wefti_cuda_leave(cuda);
+    return status;
+}
+
+static void query(const wefti_device *device, weft_device_info *info)
+{
+    static const char *const names[] = {
+        [WEFTI_CUDA_POSIX] = "vmm", [WEFTI_CUDA_FABRIC] = "vmm-fabric", [WEFTI_CUDA_IPC] = "ipc"};
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    *info = (weft_device_info){
+        .ordinal = cuda->ordinal,
+        .heap = device->heap,
+        .heap_bytes = device->heap_bytes,
+        .heap_max_bytes = device->heap_max_bytes,
+        .memory = names[cuda->sharing],
+        .host_heap = 1,
+    };
+}
+
+static void fill_dev(const wefti_device *device, weft_dev *dev)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    const weft_world *world = cuda->world;
+    const wefti_view *view = &world->view;
+    *dev = (weft_dev){
+        .abi = WEFT_DEV_ABI,
+        .pe = (int)view->pe,
+        .pes = (int)view->pes,
+        .near_first = view->near_first,
+        .near_count = view->near_count,
+        .host_atomics = (wefti_u32)cuda->host_atomics,
+        .heap = (uintptr_t)device->heap,
+        .heap_bytes = device->heap_max_bytes,
+        .plain_bytes = needs_tables(cuda) ? 0 : device->heap_max_bytes,
+        .stride = cuda->sharing == WEFTI_CUDA_IPC ? 0 : (wefti_i64)cuda->window->stride,
+        .host_heap = view->heap,
+        .host_bytes = world->heap_max_bytes,
+        .host_stride = view->stride,
+        .control = control_of(cuda),
+    };
+    if (needs_tables(cuda)) {
+        dev->delta = (const wefti_i64 *)(const void *)(cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HEAP));
+    }
+    if (view->delta != NULL) {
+        dev->host_delta =
+            (const wefti_i64 *)(const void *)(cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HOST));
+    }
+}
+
+static weft_status set_deadline(wefti_device *device, uint64_t deadline_ns)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    return wefti_cuda_copy(device, &control_of(cuda)->deadline_ns, &deadline_ns, sizeof deadline_ns);
+}
+
+static weft_status sms_take(wefti_device *device, int sms)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    return wefti_cuda_window_take(cuda->window, cuda->ordinal, sms, cuda->sms);
+}
+
+static void sms_give(wefti_device *device, int sms)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    wefti_cuda_window_give(cuda->window, cuda->ordinal, sms);
+}
+
+static const wefti_device_ops cuda_ops = {
+    .name = "cuda",
+    .attach = attach,
+    .detach = detach,
+    .window_free = wefti_cuda_window_free,
+    .grow = grow,
+    .enrol = wefti_cuda_enrol,
+    .expel = wefti_cuda_expel,
+    .host_grown = host_grown,
+    .locate = wefti_cuda_locate,
+    .copy = wefti_cuda_copy,
+    .amo = wefti_cuda_amo,
+    .clear = wefti_cuda_clear,
+    .query = query,
+    .fill_dev = fill_dev,
+    .set_deadline = set_deadline,
+    .sms_take = sms_take,
+    .sms_give = sms_give,
+};
+
+const wefti_device_ops *const wefti_device_backend = &cuda_ops;

@@ -1,0 +1,86 @@
+/* cuda/copy.c: the host's accesses to device memory: copies on the device's own stream, atomics by a kernel of one thread.
+ * Each is complete on return. */
+#include <string.h>
+
+#include "cuda/device.h"
+#include "cuda/kernels.h"
+
+static weft_status synchronise(wefti_cuda *cuda, CUresult issued, const char *call)
+{
+    WEFT_TRY(wefti_cuda_check(&cuda->driver, issued, call));
+    return wefti_cuda_check(&cuda->driver, cuda->driver.cuStreamSynchronize(cuda->stream), "cuStreamSynchronize");
+}
+
+weft_status wefti_cuda_copy(wefti_device *device, void *to, const void *from, size_t bytes)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult issued =
+        cuda->driver.cuMemcpyAsync((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes, cuda->stream);
+    weft_status status = synchronise(cuda, issued, "cuMemcpyAsync");
+    wefti_cuda_leave(cuda);
+    return status;
+}
+
+weft_status wefti_cuda_clear(wefti_device *device, void *address, size_t bytes)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult issued = cuda->driver.cuMemsetD8Async((CUdeviceptr)(uintptr_t)address, 0, bytes, cuda->stream);
+    weft_status status = synchronise(cuda, issued, "cuMemsetD8Async");
+    wefti_cuda_leave(cuda);
+    return status;
+}
+
+weft_status wefti_cuda_amo(wefti_device *device, wefti_amo_op op, int bits, void *word, uint64_t value, uint64_t cond,
+                           uint64_t *old)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    wefti_os_monitor_enter(cuda->stream_lock); /* the place of the result is one */
+    wefti_cuda_amo_args args = {
+        .op = (int32_t)op,
+        .bits = bits,
+        .word = (uint64_t)(uintptr_t)word,
+        .value = value,
+        .cond = cond,
+        .old = (uint64_t)(uintptr_t)cuda->amo_old,
+    };
+    void *arguments[] = {&args};
+    CUresult issued = cuda->driver.cuLaunchKernel(cuda->amo, 1, 1, 1, 1, 1, 1, 0, cuda->stream, arguments, NULL);
+    weft_status status = synchronise(cuda, issued, "cuLaunchKernel");
+    if (status == WEFT_OK) {
+        *old = *(volatile uint64_t *)cuda->amo_old;
+    }
+    wefti_os_monitor_leave(cuda->stream_lock);
+    wefti_cuda_leave(cuda);
+    return status;
+}
+
+static uintptr_t shift(const void *address, int64_t delta)
+{
+    return delta == WEFTI_DEV_FAR ? 0 : (uintptr_t)address + (uintptr_t)delta;
+}
+
+uintptr_t wefti_cuda_locate(const wefti_device *device, const void *address, int pe, uint64_t *left)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    uint32_t index = (uint32_t)pe - cuda->world->view.near_first;
+    uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)device->heap);
+    if (index >= cuda->near_count) {
+        return 0;
+    }
+    if (offset < device->heap_bytes) {
+        *left = device->heap_bytes - offset;
+        return shift(address, cuda->delta[index]);
+    }
+    for (size_t i = 0; i < WEFTI_DEV_REGIONS_MAX; i++) {
+        const wefti_cuda_region *region = &cuda->regions[i];
+        offset = (uint64_t)((uintptr_t)address - (uintptr_t)region->address);
+        if (region->address != NULL && offset < region->bytes) {
+            *left = region->bytes - offset;
+            return shift(address, region->delta[index]);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,155 @@
+/* cuda/device.h: a PE's device: what hangs on a world that has attached one. */
+#ifndef WEFTI_CUDA_DEVICE_H
+#define WEFTI_CUDA_DEVICE_H
+
+#include "cuda/driver.h"
+#include "cuda/window.h"
+#include "heap/device.h"
+#include "team/team.h"
+#include "weft/device/dev.h"
+
+/* A slot of the device window:  control block | tables of deltas | (page) heap ...  The tables are those of the heap, of
+ * the host heap, and of each enrolled region, each with an entry a PE of the world. */
+#define WEFTI_CUDA_TABLE_HEAP 0
+#define WEFTI_CUDA_TABLE_HOST 1
+#define WEFTI_CUDA_TABLE_REGION 2
+#define WEFTI_CUDA_TABLES (WEFTI_CUDA_TABLE_REGION + WEFTI_DEV_REGIONS_MAX)
+
+static inline uint64_t wefti_cuda_table(uint32_t pes, unsigned table)
+{
+    return sizeof(wefti_dev_control) + (uint64_t)table * pes * sizeof(wefti_i64);
+}
+
+static inline uint64_t wefti_cuda_head_bytes(uint32_t pes)
+{
+    return (wefti_cuda_table(pes, WEFTI_CUDA_TABLES) + 4095) / 4096 * 4096;
+}
+
+/* How parts of the heap are shared between processes. */
+typedef enum wefti_cuda_sharing { WEFTI_CUDA_POSIX, WEFTI_CUDA_FABRIC, WEFTI_CUDA_IPC } wefti_cuda_sharing;
+
+/* What a PE tells the others of its node: in symmetric host memory, one each, written before a vote and read after it. */
+typedef struct wefti_cuda_record {
+    uint64_t process[2]; /* the key of its window: equal for PEs of one process */
+    uint64_t nonce[2]; /* to be read back in its device memory */
+    uint64_t memory_bytes; /* of its device */
+    uint64_t granularity;
+    CUuuid uuid;
+    int32_t ordinal; /* in its process */
+    int32_t sharing; /* what it can do: a wefti_cuda_sharing */
+    uint64_t context; /* its context, for PEs of its process */
+    uint64_t address; /* of the memory it shares now, in its process */
+    uint64_t offset; /* of that in its allocation */
+    int32_t is_vmm;
+    CUipcMemHandle ipc;
+    unsigned char fabric[64];
+    char text[256]; /* why it failed */
+} wefti_cuda_record;
+
+/* User memory that is symmetric now. */
+typedef struct wefti_cuda_region {
+    unsigned char *address; /* NULL: free */
+    uint64_t bytes;
+    int64_t *delta; /* an entry a near PE */
+    CUdeviceptr *mapped; /* an entry a near PE: what to undo; 0 for none */
+    uint64_t *mapped_bytes; /* 0: opened by cudaIpc */
+} wefti_cuda_region;
+
+typedef struct wefti_cuda {
+    wefti_device base; /* first */
+    weft_world *world;
+    wefti_cuda_driver driver;
+
+    CUdevice ordinal;
+    CUcontext context;
+    int retained; /* the primary context, until detach */
+    int sms;
+    int host_atomics;
+    CUstream stream; /* of the host's copies and atomics */
+    wefti_os_monitor *stream_lock;
+    CUmodule module;
+    CUfunction amo;
+    uint64_t *amo_old; /* pinned host memory */
+
+    wefti_cuda_window *window; /* NULL: not joined */
+    wefti_cuda_sharing sharing;
+    wefti_cuda_record *record; /* this PE's; those of others lie at the same symmetric address */
+    uint64_t exchanges; /* how many there have been: equal on all PEs */
+
+    /* Of the near PEs, index p - near_first. */
+    uint32_t near_count;
+    int *group; /* the lowest near index of its process; -1: not near */
+    int processes;
+    int64_t *delta; /* the byte at `a` of this heap is at a + delta[i]; WEFTI_DEV_FAR */
+    size_t slots; /* near PEs, in ascending order */
+
+    unsigned char *slot; /* this PE's slot of the window: control block, tables, heap */
+    uint64_t slot_bytes; /* mapped so far, on all PEs */
+    uint64_t granularity;
+    CUdeviceptr ipc_own; /* WEFTI_CUDA_IPC: the allocation, which the window keeps, and those of others */
+    CUdeviceptr *ipc_opened;
+
+    wefti_cuda_region regions[WEFTI_DEV_REGIONS_MAX];
+} wefti_cuda;
+
+static inline wefti_cuda *wefti_cuda_of(const wefti_device *device)
+{
+    return (wefti_cuda *)(uintptr_t)device;
+}
+
+/* The context of this PE is current between the two. */
+weft_status wefti_cuda_enter(const wefti_cuda *cuda);
+void wefti_cuda_leave(const wefti_cuda *cuda);
+
+/* Agree that all went well in a step that ended with `mine`. On failure the error names the PE and its text. */
+weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t step, weft_status mine);
+
+/* The record of a near PE. */
+wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index);
+
+/* ---- find.c: this PE's device; what is known of the others' ---- */
+
+weft_status wefti_cuda_find(wefti_cuda *cuda, const weft_device_config *config);
+weft_status wefti_cuda_study_peers(wefti_cuda *cuda, const weft_device_config *config, uint64_t *stride);
+
+/* ---- exchange.c: handing an allocation to the other processes of the link domain ---- */
+
+typedef struct wefti_cuda_offer {
+    wefti_os_pass pass;
+    int descriptor;
+} wefti_cuda_offer;
+
+/* Make this PE's allocation ready to be taken: before a vote. */
+weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle handle, wefti_cuda_offer *offer);
+void wefti_cuda_offer_close(wefti_cuda_offer *offer); /* safe after a failed open */
+/* Hand it out, and take those of others that `wants` says, passing each to `take`, which owns the handle. All PEs, each
+ * `wants` of which counts `takers` for every owner. Goes through all owners even after a failure, and returns the first. */
+typedef struct wefti_cuda_taking {
+    wefti_cuda_offer *offer; /* NULL: this PE offers nothing */
+    int takers; /* of this PE's offer */
+    int (*wants)(wefti_cuda *cuda, uint32_t index);
+    weft_status (*take)(wefti_cuda *cuda, uint32_t index, CUmemGenericAllocationHandle handle, void *context);
+    void *context;
+} wefti_cuda_taking;
+weft_status wefti_cuda_exchange(wefti_cuda *cuda, const wefti_cuda_taking *taking);
+
+/* ---- grow.c ---- */
+
+weft_status wefti_cuda_grow_slot(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t slot_bytes);
+weft_status wefti_cuda_share_by_ipc(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t slot_bytes);
+
+/* ---- region.c ---- */
+
+weft_status wefti_cuda_enrol(wefti_device *device, weft_team *team, void *address, size_t bytes);
+weft_status wefti_cuda_expel(wefti_device *device, weft_team *team, void *address);
+void wefti_cuda_regions_fini(wefti_cuda *cuda);
+
+/* ---- copy.c ---- */
+
+weft_status wefti_cuda_copy(wefti_device *device, void *to, const void *from, size_t bytes);
+weft_status wefti_cuda_clear(wefti_device *device, void *address, size_t bytes);
+weft_status wefti_cuda_amo(wefti_device *device, wefti_amo_op op, int bits, void *word, uint64_t value, uint64_t cond,
+                           uint64_t *old);
+uintptr_t wefti_cuda_locate(const wefti_device *device, const void *address, int pe, uint64_t *left);
+
+#endif

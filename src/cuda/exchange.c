@@ -1,0 +1,109 @@
+/* cuda/exchange.c: handing an allocation to other processes: a POSIX descriptor through a local socket, or a fabric handle
+ * through the records. Owners hand out one after another, in the order of their numbers, so that nobody waits in a
+ * circle. The socket's name and token follow from what only the world's PEs know. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "cuda/device.h"
+
+/* 16 bytes for the owner's offer of this exchange, as a name or as a token. */
+static void derive(const wefti_cuda *cuda, uint32_t owner, const char *purpose, unsigned char out[16])
+{
+    const weft_world *world = cuda->world;
+    const wefti_control *control = wefti_peer_address(world, world->control, (int)(world->view.near_first + owner));
+    unsigned char text[24] = {0};
+    memcpy(text, &cuda->exchanges, sizeof cuda->exchanges);
+    strncpy((char *)text + 8, purpose, sizeof text - 9);
+    wefti_hash(control->proof, text, sizeof text, out);
+}
+
+static uint32_t own_index(const wefti_cuda *cuda)
+{
+    return cuda->world->view.pe - cuda->world->view.near_first;
+}
+
+weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle handle, wefti_cuda_offer *offer)
+{
+    *offer = (wefti_cuda_offer){.pass = {.listener = -1}, .descriptor = -1};
+    if (cuda->processes == 1) {
+        return WEFT_OK;
+    }
+    if (cuda->sharing == WEFTI_CUDA_FABRIC) {
+        _Static_assert(sizeof(CUmemFabricHandle) <= sizeof((wefti_cuda_record){0}.fabric), "a record holds the handle");
+        return wefti_cuda_check(
+            &cuda->driver,
+            cuda->driver.cuMemExportToShareableHandle(cuda->record->fabric, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0),
+            "cuMemExportToShareableHandle (fabric)");
+    }
+    WEFT_TRY(wefti_cuda_check(&cuda->driver,
+                              cuda->driver.cuMemExportToShareableHandle(&offer->descriptor, handle,
+                                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                              "cuMemExportToShareableHandle (descriptor)"));
+    unsigned char name[16];
+    derive(cuda, own_index(cuda), "cuda name", name);
+    return wefti_os_pass_open(&offer->pass, name);
+}
+
+void wefti_cuda_offer_close(wefti_cuda_offer *offer)
+{
+    wefti_os_pass_close(&offer->pass);
+    if (offer->descriptor >= 0) {
+        (void)close(offer->descriptor);
+        offer->descriptor = -1;
+    }
+}
+
+static weft_status hand_out(wefti_cuda *cuda, const wefti_cuda_taking *taking, uint64_t until_ns)
+{
+    unsigned char token[16];
+    if (taking->offer == NULL || taking->offer->descriptor < 0 || taking->takers == 0) {
+        return WEFT_OK;
+    }
+    derive(cuda, own_index(cuda), "cuda token", token);
+    return wefti_os_pass_serve(&taking->offer->pass, token, taking->offer->descriptor, taking->takers, until_ns);
+}
+
+static weft_status import_handle(wefti_cuda *cuda, uint32_t owner, uint64_t until_ns,
+                                 CUmemGenericAllocationHandle *handle)
+{
+    unsigned char name[16];
+    unsigned char token[16];
+    int descriptor = -1;
+    if (cuda->sharing == WEFTI_CUDA_FABRIC) {
+        return wefti_cuda_check(&cuda->driver,
+                                cuda->driver.cuMemImportFromShareableHandle(
+                                    handle, wefti_cuda_record_of(cuda, owner)->fabric, CU_MEM_HANDLE_TYPE_FABRIC),
+                                "cuMemImportFromShareableHandle (fabric)");
+    }
+    derive(cuda, owner, "cuda name", name);
+    derive(cuda, owner, "cuda token", token);
+    WEFT_TRY(wefti_os_pass_take(name, token, until_ns, &descriptor));
+    weft_status status =
+        wefti_cuda_check(&cuda->driver,
+                         cuda->driver.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)descriptor,
+                                                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                         "cuMemImportFromShareableHandle (descriptor)");
+    (void)close(descriptor);
+    return status;
+}
+
+weft_status wefti_cuda_exchange(wefti_cuda *cuda, const wefti_cuda_taking *taking)
+{
+    weft_status first = WEFT_OK;
+    uint64_t until_ns = wefti_os_now_ns() + cuda->world->deadline_ns;
+    for (uint32_t owner = 0; owner < cuda->near_count; owner++) {
+        weft_status status = WEFT_OK;
+        if (owner == own_index(cuda)) {
+            status = hand_out(cuda, taking, until_ns);
+        } else if (cuda->group[owner] >= 0 && taking->wants(cuda, owner)) {
+            CUmemGenericAllocationHandle handle;
+            status = import_handle(cuda, owner, until_ns, &handle);
+            if (status == WEFT_OK) {
+                status = taking->take(cuda, owner, handle, taking->context);
+            }
+        }
+        first = first == WEFT_OK ? status : first;
+    }
+    return first;
+}

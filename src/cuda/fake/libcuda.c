@@ -1,0 +1,527 @@
+/* cuda/fake/libcuda.c: a CUDA driver whose devices are this machine's memory: what src/cuda asks of libcuda.so.1, and no
+ * more. For tests without a GPU: device memory is memory files, so that exporting, importing, mapping and copying are
+ * real; a launched kernel is a function. Two devices (WEFT_FAKE_GPUS), one context each. */
+#define _GNU_SOURCE
+#include <cuda.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cuda/kernels.h"
+#include "weft/protocol/wait.h"
+
+#define FAKE __attribute__((visibility("default")))
+#define DEVICES_MAX 16
+#define STACK_MAX 16
+
+typedef struct allocation {
+    int descriptor;
+    size_t bytes;
+    int references;
+} allocation;
+
+/* Memory of cuMemAlloc, to be found by address. */
+typedef struct plain {
+    unsigned char *base;
+    size_t bytes;
+    int descriptor;
+    struct plain *next;
+} plain;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static plain *plains;
+static int contexts[DEVICES_MAX];
+static __thread CUcontext stack[STACK_MAX];
+static __thread int depth;
+
+static int count_devices(void)
+{
+    const char *text = getenv("WEFT_FAKE_GPUS");
+    return text == NULL ? 2 : atoi(text);
+}
+
+static CUcontext context_of(CUdevice device)
+{
+    return (CUcontext)(void *)&contexts[device];
+}
+
+static int make_file(size_t bytes)
+{
+    int descriptor = memfd_create("fake device memory", MFD_CLOEXEC);
+    if (descriptor >= 0 && ftruncate(descriptor, (off_t)bytes) != 0) {
+        close(descriptor);
+        descriptor = -1;
+    }
+    return descriptor;
+}
+
+/* ---- devices and contexts ---- */
+
+FAKE CUresult cuInit(unsigned flags)
+{
+    return flags == 0 && count_devices() > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+FAKE CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    *text = error == CUDA_ERROR_NO_DEVICE ? "no device" : error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "fake";
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGetCount(int *count)
+{
+    *count = count_devices();
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+    memset(uuid, 0, sizeof *uuid);
+    uuid->bytes[0] = (char)(device + 1);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)
+{
+    (void)device;
+    *value = which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? 132
+             : which == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED ||
+                     which == CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED
+                 ? 0
+                 : 1;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
+{
+    (void)device;
+    *bytes = (size_t)256 << 20;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+    (void)device;
+    (void)peer;
+    *can = getenv("WEFT_FAKE_NO_PEERS") == NULL;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    *context = context_of(device);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    (void)device;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+    (void)device;
+    *flags = 0;
+    *active = 1;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    *context = depth == 0 ? NULL : stack[depth - 1];
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxGetDevice(CUdevice *device)
+{
+    if (depth == 0) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    *device = (CUdevice)((int *)(void *)stack[depth - 1] - contexts);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxPushCurrent(CUcontext context)
+{
+    if (depth == STACK_MAX) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    stack[depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxPopCurrent(CUcontext *context)
+{
+    if (depth == 0) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    *context = stack[--depth];
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+    (void)peer;
+    (void)flags;
+    return CUDA_SUCCESS;
+}
+
+/* ---- virtual memory ---- */
+
+FAKE CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr hint,
+                                  unsigned long long flags)
+{
+    (void)alignment;
+    (void)hint;
+    (void)flags;
+    void *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *at = (CUdeviceptr)(uintptr_t)base;
+    return base == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
+{
+    return munmap((void *)(uintptr_t)at, bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+FAKE CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
+                                            CUmemAllocationGranularity_flags option)
+{
+    (void)prop;
+    (void)option;
+    *bytes = (size_t)2 << 20;
+    return CUDA_SUCCESS;
+}
+
+static CUresult new_allocation(CUmemGenericAllocationHandle *handle, int descriptor, size_t bytes)
+{
+    allocation *made = malloc(sizeof *made);
+    if (made == NULL || descriptor < 0) {
+        free(made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *made = (allocation){.descriptor = descriptor, .bytes = bytes, .references = 1};
+    *handle = (CUmemGenericAllocationHandle)(uintptr_t)made;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+                          unsigned long long flags)
+{
+    (void)prop;
+    (void)flags;
+    if (bytes % ((size_t)2 << 20) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return new_allocation(handle, make_file(bytes), bytes);
+}
+
+FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    allocation *gone = (allocation *)(uintptr_t)handle;
+    if (__atomic_sub_fetch(&gone->references, 1, __ATOMIC_ACQ_REL) == 0) {
+        close(gone->descriptor);
+        free(gone);
+    }
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                       unsigned long long flags)
+{
+    const allocation *mapped = (const allocation *)(uintptr_t)handle;
+    (void)flags;
+    void *base = mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mapped->descriptor,
+                      (off_t)offset);
+    return base == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
+{
+    void *base =
+        mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return base == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
+    (void)at;
+    (void)bytes;
+    return access != NULL && count > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+FAKE CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+                                           CUmemAllocationHandleType type, unsigned long long flags)
+{
+    (void)type;
+    (void)flags;
+    int descriptor = dup(((allocation *)(uintptr_t)handle)->descriptor);
+    memcpy(out, &descriptor, sizeof descriptor);
+    return descriptor < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *from,
+                                             CUmemAllocationHandleType type)
+{
+    struct stat file;
+    int descriptor = dup((int)(intptr_t)from);
+    (void)type;
+    if (descriptor < 0 || fstat(descriptor, &file) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return new_allocation(handle, descriptor, (size_t)file.st_size);
+}
+
+FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+    (void)handle;
+    (void)address;
+    return CUDA_ERROR_INVALID_VALUE; /* user memory is from cuMemAlloc here */
+}
+
+/* ---- plain memory ---- */
+
+FAKE CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
+{
+    plain *made = malloc(sizeof *made);
+    int descriptor = make_file(bytes);
+    void *base = descriptor < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (made == NULL || base == MAP_FAILED) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *made = (plain){.base = base, .bytes = bytes, .descriptor = descriptor};
+    pthread_mutex_lock(&lock);
+    made->next = plains;
+    plains = made;
+    pthread_mutex_unlock(&lock);
+    *at = (CUdeviceptr)(uintptr_t)base;
+    return CUDA_SUCCESS;
+}
+
+static plain **find(CUdeviceptr at)
+{
+    plain **link = &plains;
+    while (*link != NULL && at - (CUdeviceptr)(uintptr_t)(*link)->base >= (*link)->bytes) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+FAKE CUresult cuMemFree(CUdeviceptr at)
+{
+    pthread_mutex_lock(&lock);
+    plain **link = find(at);
+    plain *gone = *link;
+    if (gone != NULL) {
+        *link = gone->next;
+        munmap(gone->base, gone->bytes);
+        close(gone->descriptor);
+        free(gone);
+    }
+    pthread_mutex_unlock(&lock);
+    return gone == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+{
+    pthread_mutex_lock(&lock);
+    const plain *found = *find(at);
+    if (found != NULL) {
+        *base = (CUdeviceptr)(uintptr_t)found->base;
+        *bytes = found->bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return found == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+typedef struct ipc_handle {
+    int process;
+    int descriptor;
+    size_t bytes;
+} ipc_handle;
+
+FAKE CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at)
+{
+    pthread_mutex_lock(&lock);
+    const plain *found = *find(at);
+    if (found != NULL) {
+        const ipc_handle made = {.process = getpid(), .descriptor = found->descriptor, .bytes = found->bytes};
+        memcpy(handle->reserved, &made, sizeof made);
+    }
+    pthread_mutex_unlock(&lock);
+    return found == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuIpcOpenMemHandle(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags)
+{
+    ipc_handle given;
+    char path[64];
+    plain *made = malloc(sizeof *made);
+    (void)flags;
+    memcpy(&given, handle.reserved, sizeof given);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", given.process, given.descriptor);
+    int descriptor = open(path, O_RDWR | O_CLOEXEC);
+    void *base =
+        descriptor < 0 ? MAP_FAILED : mmap(NULL, given.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (made == NULL || base == MAP_FAILED) {
+        free(made);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *made = (plain){.base = base, .bytes = given.bytes, .descriptor = descriptor};
+    pthread_mutex_lock(&lock);
+    made->next = plains;
+    plains = made;
+    pthread_mutex_unlock(&lock);
+    *at = (CUdeviceptr)(uintptr_t)base;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuIpcCloseMemHandle(CUdeviceptr at)
+{
+    return cuMemFree(at);
+}
+
+FAKE CUresult cuMemAllocHost(void **at, size_t bytes)
+{
+    *at = malloc(bytes);
+    return *at == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemFreeHost(void *at)
+{
+    free(at);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemHostRegister(void *at, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    return (uintptr_t)at % 4096 == 0 && bytes % 4096 == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+FAKE CUresult cuMemHostUnregister(void *at)
+{
+    (void)at;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemHostGetDevicePointer(CUdeviceptr *device, void *at, unsigned flags)
+{
+    (void)flags;
+    *device = (CUdeviceptr)(uintptr_t)at;
+    return CUDA_SUCCESS;
+}
+
+/* ---- streams and kernels: everything is done at once ---- */
+
+FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    /* As memory of the link domain, so that ThreadSanitizer sees ordered words. */
+    if (bytes == 8 && to % 8 == 0 && from % 8 == 0) {
+        wefti_st64((void *)(uintptr_t)to, wefti_ld64((const void *)(uintptr_t)from, WEFTI_ACQUIRE), WEFTI_RELEASE);
+    } else {
+        memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    }
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    memset((void *)(uintptr_t)at, value, bytes);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    (void)flags;
+    *stream = (CUstream)malloc(1);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuStreamDestroy(CUstream stream)
+{
+    free(stream);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuStreamSynchronize(CUstream stream)
+{
+    (void)stream;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    *module = (CUmodule)(uintptr_t)image;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuModuleUnload(CUmodule module)
+{
+    (void)module;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    *function = (CUfunction)(void *)module;
+    return strcmp(name, "wefti_cuda_amo") == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+FAKE CUresult cuFuncLoad(CUfunction function)
+{
+    (void)function;
+    return CUDA_SUCCESS;
+}
+
+static uint64_t amo(const wefti_cuda_amo_args *args)
+{
+    void *word = (void *)(uintptr_t)args->word;
+    int wide = args->bits == 64;
+    uint64_t v = args->value;
+    switch (args->op) {
+    case WEFTI_AMO_SET:
+    case WEFTI_AMO_SWAP:
+        return wide ? wefti_xchg64(word, v) : wefti_xchg32(word, (uint32_t)v);
+    case WEFTI_AMO_COMPARE_SWAP:
+        return wide ? wefti_cas64(word, args->cond, v) : wefti_cas32(word, (uint32_t)args->cond, (uint32_t)v);
+    case WEFTI_AMO_ADD:
+        return wide ? wefti_add64(word, v) : wefti_add32(word, (uint32_t)v);
+    case WEFTI_AMO_AND:
+        return wide ? wefti_and64(word, v) : wefti_and32(word, (uint32_t)v);
+    case WEFTI_AMO_OR:
+        return wide ? wefti_or64(word, v) : wefti_or32(word, (uint32_t)v);
+    case WEFTI_AMO_XOR:
+        return wide ? wefti_xor64(word, v) : wefti_xor32(word, (uint32_t)v);
+    default:
+        return wide ? wefti_ld64(word, WEFTI_ACQUIRE) : wefti_ld32(word, WEFTI_ACQUIRE);
+    }
+}
+
+FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                             unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **arguments,
+                             void **extra)
+{
+    (void)function, (void)shared, (void)stream, (void)extra;
+    const wefti_cuda_amo_args *args = arguments[0];
+    if (grid_x * grid_y * grid_z * block_x * block_y * block_z != 1) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *(uint64_t *)(uintptr_t)args->old = amo(args);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,321 @@
+#include "cuda/window.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* ---- joining and leaving ---- */
+
+static void destroy(wefti_cuda_window *window)
+{
+    wefti_os_monitor_destroy(window->lock);
+    wefti_cuda_driver_close(&window->driver);
+    wefti_free(window);
+}
+
+static weft_status create(wefti_cuda_window **out)
+{
+    wefti_cuda_window *window = wefti_alloc_zeroed(1, sizeof *window);
+    if (window == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for the record of a device window");
+    }
+    weft_status status = wefti_os_random(window->key, sizeof window->key);
+    if (status == WEFT_OK) {
+        status = wefti_os_monitor_create(&window->lock);
+    }
+    if (status == WEFT_OK) {
+        status = wefti_cuda_driver_open(&window->driver);
+        if (status != WEFT_OK) {
+            wefti_os_monitor_destroy(window->lock);
+        }
+    }
+    if (status != WEFT_OK) {
+        wefti_free(window);
+        return status;
+    }
+    *out = window;
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_window_join(wefti_window *host, wefti_cuda_window **out)
+{
+    wefti_cuda_window *window = __atomic_load_n(&host->device, __ATOMIC_ACQUIRE);
+    if (window == NULL) {
+        wefti_cuda_window *mine = NULL;
+        void *none = NULL;
+        WEFT_TRY(create(&mine));
+        if (__atomic_compare_exchange_n(&host->device, &none, mine, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            window = mine;
+        } else {
+            destroy(mine);
+            window = none;
+        }
+    }
+    wefti_os_monitor_enter(window->lock);
+    window->users++;
+    wefti_os_monitor_leave(window->lock);
+    *out = window;
+    return WEFT_OK;
+}
+
+static void unmap_piece(wefti_cuda_window *window, const wefti_cuda_piece *piece)
+{
+    CUdeviceptr at = window->base + piece->slot * window->stride + piece->offset;
+    (void)window->driver.cuMemUnmap(at, piece->bytes);
+    (void)window->driver.cuMemRelease(piece->handle);
+}
+
+static void clear(wefti_cuda_window *window)
+{
+    for (size_t i = 0; i < window->piece_count; i++) {
+        unmap_piece(window, &window->pieces[i]);
+    }
+    if (window->base != 0) {
+        (void)window->driver.cuMemAddressFree(window->base, window->bytes);
+    }
+    for (size_t i = 0; i < window->kept_count; i++) {
+        (void)window->driver.cuMemFree(window->kept[i]);
+    }
+    wefti_free(window->kept);
+    window->kept = NULL;
+    window->kept_count = 0;
+    for (size_t i = 0; i < window->host_part_count; i++) {
+        (void)window->driver.cuMemHostUnregister(window->host_parts[i].address);
+    }
+    wefti_free(window->pieces);
+    wefti_free(window->host_registered);
+    wefti_free(window->host_parts);
+    window->pieces = NULL;
+    window->piece_count = window->piece_capacity = 0;
+    window->base = 0;
+    window->host_registered = NULL;
+    window->host_parts = NULL;
+    window->host_part_count = window->host_part_capacity = 0;
+    window->device_count = 0;
+    memset(window->sms_taken, 0, sizeof window->sms_taken);
+}
+
+void wefti_cuda_window_leave(wefti_cuda_window *window)
+{
+    wefti_os_monitor_enter(window->lock);
+    if (--window->users == 0) {
+        clear(window);
+    }
+    wefti_os_monitor_leave(window->lock);
+}
+
+void wefti_cuda_window_free(void *window)
+{
+    if (window != NULL) {
+        destroy(window);
+    }
+}
+
+/* ---- devices ---- */
+
+static int index_of(const wefti_cuda_window *window, CUdevice device)
+{
+    int i = 0;
+    while (i < window->device_count && window->devices[i] != device) {
+        i++;
+    }
+    return i;
+}
+
+weft_status wefti_cuda_window_add_device(wefti_cuda_window *window, CUdevice device)
+{
+    weft_status status = WEFT_OK;
+    wefti_os_monitor_enter(window->lock);
+    int index = index_of(window, device);
+    if (index == WEFTI_CUDA_DEVICES_MAX) {
+        status = wefti_error(WEFT_ERR_UNSUPPORTED, "more than %d GPUs in one process", WEFTI_CUDA_DEVICES_MAX);
+    } else if (index == window->device_count) {
+        window->devices[window->device_count++] = device;
+    }
+    wefti_os_monitor_leave(window->lock);
+    return status;
+}
+
+weft_status wefti_cuda_window_take(wefti_cuda_window *window, CUdevice device, int sms, int sms_max)
+{
+    wefti_os_monitor_enter(window->lock);
+    int index = index_of(window, device);
+    int taken = window->sms_taken[index];
+    if (sms <= sms_max - taken) {
+        window->sms_taken[index] = taken + sms;
+    }
+    wefti_os_monitor_leave(window->lock);
+    if (sms > sms_max - taken) {
+        return wefti_error(
+            WEFT_ERR_STATE,
+            "weft_device_sms_take: %d multiprocessors for a waiting kernel, but %d of the device's %d are "
+            "claimed by others that may wait for it; use fewer blocks or wait for those to end",
+            sms, taken, sms_max);
+    }
+    return WEFT_OK;
+}
+
+void wefti_cuda_window_give(wefti_cuda_window *window, CUdevice device, int sms)
+{
+    wefti_os_monitor_enter(window->lock);
+    int index = index_of(window, device);
+    window->sms_taken[index] = window->sms_taken[index] > sms ? window->sms_taken[index] - sms : 0;
+    wefti_os_monitor_leave(window->lock);
+}
+
+/* ---- address space and pieces ---- */
+
+weft_status wefti_cuda_window_reserve(wefti_cuda_window *window, size_t slots, uint64_t stride)
+{
+    weft_status status = WEFT_OK;
+    wefti_os_monitor_enter(window->lock);
+    if (window->base == 0) {
+        uint64_t bytes = slots * stride;
+        CUdeviceptr base = 0;
+        CUresult result = wefti_fault("cuMemAddressReserve", 0)
+                              ? CUDA_ERROR_OUT_OF_MEMORY
+                              : window->driver.cuMemAddressReserve(&base, bytes, 0, 0, 0);
+        status = wefti_cuda_check(&window->driver, result, "cuMemAddressReserve");
+        if (status == WEFT_OK) {
+            window->base = base;
+            window->bytes = bytes;
+            window->stride = stride;
+        }
+    }
+    wefti_os_monitor_leave(window->lock);
+    return status;
+}
+
+static weft_status make_room(wefti_cuda_window *window)
+{
+    if (window->piece_count < window->piece_capacity) {
+        return WEFT_OK;
+    }
+    size_t capacity = window->piece_capacity == 0 ? 16 : 2 * window->piece_capacity;
+    wefti_cuda_piece *pieces = wefti_realloc(window->pieces, capacity * sizeof *pieces);
+    if (pieces == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for the record of a piece of device memory");
+    }
+    window->pieces = pieces;
+    window->piece_capacity = capacity;
+    return WEFT_OK;
+}
+
+static weft_status let_access(wefti_cuda_window *window, CUdeviceptr at, uint64_t bytes)
+{
+    CUmemAccessDesc access[WEFTI_CUDA_DEVICES_MAX];
+    memset(access, 0, sizeof access);
+    for (int i = 0; i < window->device_count; i++) {
+        access[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        access[i].location.id = window->devices[i];
+        access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    }
+    return wefti_cuda_check(&window->driver,
+                            window->driver.cuMemSetAccess(at, bytes, access, (size_t)window->device_count),
+                            "cuMemSetAccess (can these GPUs reach each other?)");
+}
+
+static weft_status map_locked(wefti_cuda_window *window, const wefti_cuda_piece *piece)
+{
+    CUdeviceptr at = window->base + piece->slot * window->stride + piece->offset;
+    WEFT_TRY(make_room(window));
+    CUresult result = wefti_fault("cuMemMap", 0) ? CUDA_ERROR_OUT_OF_MEMORY
+                                                 : window->driver.cuMemMap(at, piece->bytes, 0, piece->handle, 0);
+    WEFT_TRY(wefti_cuda_check(&window->driver, result, "cuMemMap"));
+    weft_status status = let_access(window, at, piece->bytes);
+    if (status != WEFT_OK) {
+        (void)window->driver.cuMemUnmap(at, piece->bytes);
+        return status;
+    }
+    window->pieces[window->piece_count++] = *piece;
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_window_map(wefti_cuda_window *window, size_t slot, uint64_t offset, uint64_t bytes,
+                                  CUmemGenericAllocationHandle handle)
+{
+    const wefti_cuda_piece piece = {.slot = slot, .offset = offset, .bytes = bytes, .handle = handle};
+    wefti_os_monitor_enter(window->lock);
+    weft_status status = map_locked(window, &piece);
+    if (status != WEFT_OK) {
+        (void)window->driver.cuMemRelease(handle);
+    }
+    wefti_os_monitor_leave(window->lock);
+    return status;
+}
+
+void wefti_cuda_window_unmap(wefti_cuda_window *window, size_t slot, uint64_t offset)
+{
+    wefti_os_monitor_enter(window->lock);
+    for (size_t i = 0; i < window->piece_count; i++) {
+        if (window->pieces[i].slot == slot && window->pieces[i].offset == offset) {
+            unmap_piece(window, &window->pieces[i]);
+            window->pieces[i] = window->pieces[--window->piece_count];
+            break;
+        }
+    }
+    wefti_os_monitor_leave(window->lock);
+}
+
+weft_status wefti_cuda_window_keep(wefti_cuda_window *window, CUdeviceptr memory)
+{
+    wefti_os_monitor_enter(window->lock);
+    CUdeviceptr *kept = wefti_realloc(window->kept, (window->kept_count + 1) * sizeof *kept);
+    if (kept != NULL) {
+        window->kept = kept;
+        window->kept[window->kept_count++] = memory;
+    } else {
+        (void)window->driver.cuMemFree(memory);
+    }
+    wefti_os_monitor_leave(window->lock);
+    return kept != NULL ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "no memory for the record of the device heap");
+}
+
+/* ---- the host window ---- */
+
+static weft_status register_locked(wefti_cuda_window *window, const wefti_window *host, size_t slots, size_t slot,
+                                   size_t stride, uint64_t bytes)
+{
+    if (window->host_registered == NULL) {
+        window->host_registered = wefti_alloc_zeroed(slots, sizeof *window->host_registered);
+        window->host_slots = slots;
+    }
+    if (window->host_part_count == window->host_part_capacity) {
+        size_t capacity = window->host_part_capacity == 0 ? 16 : 2 * window->host_part_capacity;
+        wefti_cuda_host_part *parts = wefti_realloc(window->host_parts, capacity * sizeof *parts);
+        if (parts != NULL) {
+            window->host_parts = parts;
+            window->host_part_capacity = capacity;
+        }
+    }
+    if (window->host_registered == NULL || window->host_part_count == window->host_part_capacity) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for the record of registered host memory");
+    }
+    uint64_t have = window->host_registered[slot];
+    if (bytes <= have) {
+        return WEFT_OK;
+    }
+    unsigned char *from = host->memory.base + slot * stride + have;
+    CUdeviceptr device = 0;
+    WEFT_TRY(wefti_cuda_check(&window->driver,
+                              window->driver.cuMemHostRegister(
+                                  from, bytes - have, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
+                              "cuMemHostRegister (of the symmetric host heap; ulimit -l?)"));
+    window->host_parts[window->host_part_count++].address = from;
+    window->host_registered[slot] = bytes;
+    WEFT_TRY(wefti_cuda_check(&window->driver, window->driver.cuMemHostGetDevicePointer(&device, from, 0),
+                              "cuMemHostGetDevicePointer"));
+    if (device != (CUdeviceptr)(uintptr_t)from) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "kernels see host memory at other addresses than the host");
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_window_register(wefti_cuda_window *window, const wefti_window *host, size_t slots, size_t slot,
+                                       size_t stride, uint64_t bytes)
+{
+    wefti_os_monitor_enter(window->lock);
+    weft_status status = register_locked(window, host, slots, slot, stride, bytes);
+    wefti_os_monitor_leave(window->lock);
+    return status;
+}

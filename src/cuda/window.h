@@ -1,0 +1,83 @@
+/* cuda/window.h: what the PEs of one process share of a world's device memory: one reserved range of address space with a
+ * slot a PE of the link domain, the pieces mapped into it, and the parts of the host window that kernels reach.
+ *
+ * Every PE joins and leaves; when the last has left, all is unmapped. Functions lock by themselves. */
+#ifndef WEFTI_CUDA_WINDOW_H
+#define WEFTI_CUDA_WINDOW_H
+
+#include "cuda/driver.h"
+#include "heap/window.h"
+#include "os/os.h"
+
+#define WEFTI_CUDA_DEVICES_MAX 64
+
+/* A part of a slot that has memory: a PE's own allocation, or an imported one. */
+typedef struct wefti_cuda_piece {
+    size_t slot;
+    uint64_t offset;
+    uint64_t bytes;
+    CUmemGenericAllocationHandle handle;
+} wefti_cuda_piece;
+
+typedef struct wefti_cuda_host_part {
+    unsigned char *address;
+} wefti_cuda_host_part;
+
+typedef struct wefti_cuda_window {
+    wefti_os_monitor *lock;
+    wefti_cuda_driver driver;
+    int users;
+    uint64_t key[2]; /* random: tells this process's PEs of this world from others */
+
+    CUdevice devices[WEFTI_CUDA_DEVICES_MAX]; /* in use by PEs of this process: they may access every piece */
+    int sms_taken[WEFTI_CUDA_DEVICES_MAX];
+    int device_count;
+
+    CUdeviceptr base;
+    uint64_t bytes;
+    uint64_t stride;
+    wefti_cuda_piece *pieces;
+    size_t piece_count;
+    size_t piece_capacity;
+
+    CUdeviceptr *kept; /* without VMM: allocations of this process's PEs, each until all have left */
+    size_t kept_count;
+
+    uint64_t *host_registered; /* a slot of the host window: bytes from its start that kernels reach */
+    size_t host_slots;
+    wefti_cuda_host_part *host_parts;
+    size_t host_part_count;
+    size_t host_part_capacity;
+} wefti_cuda_window;
+
+/* Join, making the window if this PE is the first. */
+weft_status wefti_cuda_window_join(wefti_window *host, wefti_cuda_window **window);
+/* Leave; a context of the leaver is current. */
+void wefti_cuda_window_leave(wefti_cuda_window *window);
+/* The end of the host window: nobody is left. */
+void wefti_cuda_window_free(void *window);
+
+/* Count a device among those that access the window. Before the first piece is mapped. */
+weft_status wefti_cuda_window_add_device(wefti_cuda_window *window, CUdevice device);
+
+/* Reserve the address space, once; later callers give the same sizes. */
+weft_status wefti_cuda_window_reserve(wefti_cuda_window *window, size_t slots, uint64_t stride);
+
+/* Map an allocation and let all devices access it. Takes the handle over, also on failure. */
+weft_status wefti_cuda_window_map(wefti_cuda_window *window, size_t slot, uint64_t offset, uint64_t bytes,
+                                  CUmemGenericAllocationHandle handle);
+/* Undo that, if it was done. */
+void wefti_cuda_window_unmap(wefti_cuda_window *window, size_t slot, uint64_t offset);
+
+/* Free this allocation when the last PE leaves. Takes it over, also on failure. */
+weft_status wefti_cuda_window_keep(wefti_cuda_window *window, CUdeviceptr memory);
+
+/* Let kernels reach the first `bytes` bytes of a slot of the host window. A context is current. */
+weft_status wefti_cuda_window_register(wefti_cuda_window *window, const wefti_window *host, size_t slots, size_t slot,
+                                       size_t stride, uint64_t bytes);
+
+/* The budget of multiprocessors of one device. */
+weft_status wefti_cuda_window_take(wefti_cuda_window *window, CUdevice device, int sms, int sms_max);
+void wefti_cuda_window_give(wefti_cuda_window *window, CUdevice device, int sms);
+
+#endif
