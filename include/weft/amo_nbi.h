@@ -1,0 +1,63 @@
+/* weft/amo_nbi.h: atomics whose result may arrive later. (OpenSHMEM 1.5, 9.8.2.)
+ *
+ * As the calls of weft/rma.h without _nbi, but the place for the result is written at weft_quiet at the latest, and
+ * stays the caller's to keep until then. By load and store it is written at once. */
+#ifndef WEFT_AMO_NBI_H
+#define WEFT_AMO_NBI_H
+
+#include "weft/rma.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFTI_DEFINE_EXTENDED_AMO_NBI(NAME, TYPE)                                                                      \
+    static inline weft_status weft_##NAME##_atomic_fetch_nbi(weft_world *world, const TYPE *source, int pe,            \
+                                                             TYPE *value)                                              \
+    {                                                                                                                  \
+        return weft_##NAME##_atomic_fetch(world, source, pe, value);                                                   \
+    }                                                                                                                  \
+    static inline weft_status weft_##NAME##_atomic_swap_nbi(weft_world *world, TYPE *dest, TYPE value, int pe,         \
+                                                            TYPE *old)                                                 \
+    {                                                                                                                  \
+        return weft_##NAME##_atomic_swap(world, dest, value, pe, old);                                                 \
+    }
+WEFT_EXTENDED_AMO_TYPES(WEFTI_DEFINE_EXTENDED_AMO_NBI)
+#undef WEFTI_DEFINE_EXTENDED_AMO_NBI
+
+#define WEFTI_DEFINE_STANDARD_AMO_NBI(NAME, TYPE)                                                                      \
+    static inline weft_status weft_##NAME##_atomic_compare_swap_nbi(weft_world *world, TYPE *dest, TYPE cond,          \
+                                                                    TYPE value, int pe, TYPE *old)                     \
+    {                                                                                                                  \
+        return weft_##NAME##_atomic_compare_swap(world, dest, cond, value, pe, old);                                   \
+    }                                                                                                                  \
+    static inline weft_status weft_##NAME##_atomic_fetch_add_nbi(weft_world *world, TYPE *dest, TYPE value, int pe,    \
+                                                                 TYPE *old)                                            \
+    {                                                                                                                  \
+        return weft_##NAME##_atomic_fetch_add(world, dest, value, pe, old);                                            \
+    }                                                                                                                  \
+    static inline weft_status weft_##NAME##_atomic_fetch_inc_nbi(weft_world *world, TYPE *dest, int pe, TYPE *old)     \
+    {                                                                                                                  \
+        return weft_##NAME##_atomic_fetch_inc(world, dest, pe, old);                                                   \
+    }
+WEFT_INTEGER_TYPES(WEFTI_DEFINE_STANDARD_AMO_NBI)
+#undef WEFTI_DEFINE_STANDARD_AMO_NBI
+
+#define WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, OP)                                                                \
+    static inline weft_status weft_##NAME##_atomic_fetch_##OP##_nbi(weft_world *world, TYPE *dest, TYPE value, int pe, \
+                                                                    TYPE *old)                                         \
+    {                                                                                                                  \
+        return weft_##NAME##_atomic_fetch_##OP(world, dest, value, pe, old);                                           \
+    }
+#define WEFTI_DEFINE_BITWISE_AMO_NBI(NAME, TYPE)                                                                       \
+    WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, and)                                                                   \
+    WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, or)                                                                    \
+    WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, xor)
+WEFT_BITWISE_TYPES(WEFTI_DEFINE_BITWISE_AMO_NBI)
+#undef WEFTI_DEFINE_BITWISE_AMO_NBI
+#undef WEFTI_DEFINE_BITWISE_AMO_NBI_OP
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,137 @@
+/* weft/ctx.h: contexts, streams of one-sided accesses that are ordered apart from each other. (OpenSHMEM 1.5, 9.4.9, 9.5.)
+ *
+ * A context belongs to a team and names PEs by their numbers in it. Its calls are those of the world with weft_ctx_
+ * before the rest of the name and the context in the world's place: weft_ctx_putmem(ctx, dest, source, bytes, pe) as
+ * weft_putmem, weft_ctx_long_p as weft_long_p, and so for every put, get, p, g, iput, iget, put_signal and atomic. A PE
+ * that is no member is WEFT_ERR_RANGE, a NULL context WEFT_ERR_ARGUMENT. */
+#ifndef WEFT_CTX_H
+#define WEFT_CTX_H
+
+#include "weft/amo_nbi.h"
+#include "weft/rma.h"
+#include "weft/strided.h"
+#include "weft/team.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_ctx weft_ctx;
+
+/* What the caller promises of a context. Kept, and not needed where memory is loaded and stored. */
+#define WEFT_CTX_SERIALIZED 1u /* one thread at a time uses it */
+#define WEFT_CTX_PRIVATE 2u /* only the thread that makes it uses it */
+#define WEFT_CTX_NOSTORE 4u /* its quiet and fence need not order stores to this PE's own heap */
+
+/* Make a context on a team. Local; any number of them; any thread. `options`: WEFT_CTX_ flags, 0 for none. It stays
+ * usable when the team is destroyed, and is destroyed before its world. WEFT_ERR_ARGUMENT, WEFT_ERR_MEMORY. */
+WEFT_API weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **ctx) WEFT_MUST_CHECK;
+
+/* Complete the context's accesses and destroy it. Local. NULL is allowed. */
+WEFT_API weft_status weft_ctx_destroy(weft_ctx *ctx);
+
+/* The team it was made on; NULL for a NULL context. Any thread. */
+WEFT_API weft_team *weft_ctx_team(const weft_ctx *ctx);
+
+/* weft_fence and weft_quiet for the accesses of this context (more may be ordered and completed too). */
+static inline weft_status weft_ctx_fence(weft_ctx *ctx);
+static inline weft_status weft_ctx_quiet(weft_ctx *ctx);
+
+/* ---- bytes ---- */
+
+static inline weft_status weft_ctx_putmem(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
+static inline weft_status weft_ctx_putmem_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
+static inline weft_status weft_ctx_getmem(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
+static inline weft_status weft_ctx_getmem_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
+static inline weft_status weft_ctx_putmem_signal(weft_ctx *ctx, void *dest, const void *source, size_t bytes,
+                                                 uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
+static inline weft_status weft_ctx_putmem_signal_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes,
+                                                     uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
+
+/* ---- for each NAME, TYPE of WEFT_RMA_TYPES ---- */
+
+#define WEFTI_DECLARE_CTX_RMA(NAME, TYPE)                                                                              \
+    static inline weft_status weft_ctx_##NAME##_put(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,       \
+                                                    int pe);                                                           \
+    static inline weft_status weft_ctx_##NAME##_put_nbi(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,   \
+                                                        int pe);                                                       \
+    static inline weft_status weft_ctx_##NAME##_get(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,       \
+                                                    int pe);                                                           \
+    static inline weft_status weft_ctx_##NAME##_get_nbi(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,   \
+                                                        int pe);                                                       \
+    static inline weft_status weft_ctx_##NAME##_p(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);                      \
+    static inline weft_status weft_ctx_##NAME##_g(weft_ctx *ctx, const TYPE *source, int pe, TYPE *value);             \
+    static inline weft_status weft_ctx_##NAME##_iput(weft_ctx *ctx, TYPE *dest, const TYPE *source,                    \
+                                                     ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count,     \
+                                                     int pe);                                                          \
+    static inline weft_status weft_ctx_##NAME##_iget(weft_ctx *ctx, TYPE *dest, const TYPE *source,                    \
+                                                     ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count,     \
+                                                     int pe);                                                          \
+    static inline weft_status weft_ctx_##NAME##_put_signal(weft_ctx *ctx, TYPE *dest, const TYPE *source,              \
+                                                           size_t count, uint64_t *signal, uint64_t value,             \
+                                                           weft_signal_op op, int pe);                                 \
+    static inline weft_status weft_ctx_##NAME##_put_signal_nbi(weft_ctx *ctx, TYPE *dest, const TYPE *source,          \
+                                                               size_t count, uint64_t *signal, uint64_t value,         \
+                                                               weft_signal_op op, int pe);
+WEFT_RMA_TYPES(WEFTI_DECLARE_CTX_RMA)
+#undef WEFTI_DECLARE_CTX_RMA
+
+/* ---- for each NAME, TYPE of WEFT_EXTENDED_AMO_TYPES ---- */
+
+#define WEFTI_DECLARE_CTX_EXTENDED_AMO(NAME, TYPE)                                                                     \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch(weft_ctx *ctx, const TYPE *source, int pe, TYPE *value);  \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_nbi(weft_ctx *ctx, const TYPE *source, int pe,            \
+                                                                 TYPE *value);                                         \
+    static inline weft_status weft_ctx_##NAME##_atomic_set(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);             \
+    static inline weft_status weft_ctx_##NAME##_atomic_swap(weft_ctx *ctx, TYPE *dest, TYPE value, int pe, TYPE *old); \
+    static inline weft_status weft_ctx_##NAME##_atomic_swap_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,         \
+                                                                TYPE *old);
+WEFT_EXTENDED_AMO_TYPES(WEFTI_DECLARE_CTX_EXTENDED_AMO)
+#undef WEFTI_DECLARE_CTX_EXTENDED_AMO
+
+/* ---- for each NAME, TYPE of WEFT_INTEGER_TYPES ---- */
+
+#define WEFTI_DECLARE_CTX_INTEGER(NAME, TYPE)                                                                          \
+    static inline weft_status weft_ctx_##NAME##_atomic_compare_swap(weft_ctx *ctx, TYPE *dest, TYPE cond, TYPE value,  \
+                                                                    int pe, TYPE *old);                                \
+    static inline weft_status weft_ctx_##NAME##_atomic_compare_swap_nbi(weft_ctx *ctx, TYPE *dest, TYPE cond,          \
+                                                                        TYPE value, int pe, TYPE *old);                \
+    static inline weft_status weft_ctx_##NAME##_atomic_add(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);             \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_add(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,        \
+                                                                 TYPE *old);                                           \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_add_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,    \
+                                                                     TYPE *old);                                       \
+    static inline weft_status weft_ctx_##NAME##_atomic_inc(weft_ctx *ctx, TYPE *dest, int pe);                         \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_inc(weft_ctx *ctx, TYPE *dest, int pe, TYPE *old);        \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_inc_nbi(weft_ctx *ctx, TYPE *dest, int pe, TYPE *old);
+WEFT_INTEGER_TYPES(WEFTI_DECLARE_CTX_INTEGER)
+#undef WEFTI_DECLARE_CTX_INTEGER
+
+/* ---- for each NAME, TYPE of WEFT_BITWISE_TYPES ---- */
+
+#define WEFTI_DECLARE_CTX_BITWISE(NAME, TYPE)                                                                          \
+    static inline weft_status weft_ctx_##NAME##_atomic_and(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);             \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_and(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,        \
+                                                                 TYPE *old);                                           \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_and_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,    \
+                                                                     TYPE *old);                                       \
+    static inline weft_status weft_ctx_##NAME##_atomic_or(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);              \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_or(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,         \
+                                                                TYPE *old);                                            \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_or_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,     \
+                                                                    TYPE *old);                                        \
+    static inline weft_status weft_ctx_##NAME##_atomic_xor(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);             \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_xor(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,        \
+                                                                 TYPE *old);                                           \
+    static inline weft_status weft_ctx_##NAME##_atomic_fetch_xor_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,    \
+                                                                     TYPE *old);
+WEFT_BITWISE_TYPES(WEFTI_DECLARE_CTX_BITWISE)
+#undef WEFTI_DECLARE_CTX_BITWISE
+
+#ifdef __cplusplus
+}
+#endif
+
+#include "weft/inline/ctx.h"
+
+#endif

@@ -1,0 +1,269 @@
+/* A queue lock over symmetric words. (Mellor-Crummey, Scott: Algorithms for scalable synchronization, 1991.)
+ *
+ * A PE's copy of the lock is two 32-bit words. `tail` counts on one PE, chosen by the lock's offset: the PE that asked
+ * last, plus 1; 0 when the lock is free. `node` is the PE's own place in the queue: its successor plus 1 in the low bits,
+ * and
+ *   IN      it has asked and neither left nor cleared
+ *   WAITS   it came when the lock was taken
+ *   HAS     its predecessor has given it the lock
+ *   LEFT    it gave up waiting; its predecessor, when its turn comes, passes the lock on and clears the node
+ * IN is stored by its owner before it asks; every later change is an atomic one. The holder has IN and not WAITS, or HAS,
+ * so that one who waits too long finds it by reading the nodes. */
+#include "weft/lock.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "weft/inline/rma.h"
+#include "world/world.h"
+
+#define IN UINT32_C(0x80000000)
+#define WAITS UINT32_C(0x40000000)
+#define HAS UINT32_C(0x20000000)
+#define LEFT UINT32_C(0x10000000)
+#define NEXT UINT32_C(0x0fffffff)
+
+typedef struct lock_words {
+    uint32_t tail;
+    uint32_t node;
+} lock_words;
+
+typedef struct lock_call {
+    weft_world *world;
+    lock_words *words; /* this PE's copy */
+    const char *name;
+    int me;
+    int home; /* whose tail counts */
+} lock_call;
+
+static weft_status lock_init(lock_call *call, weft_world *world, long *lock, const char *name)
+{
+    if (world == NULL || lock == NULL || ((uintptr_t)lock & (sizeof(lock_words) - 1)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", name,
+                           world == NULL  ? "the world is NULL"
+                           : lock == NULL ? "the lock is NULL"
+                                          : "the lock is not aligned to 8 bytes");
+    }
+    call->world = world;
+    call->words = (lock_words *)(void *)lock;
+    call->name = name;
+    call->me = (int)world->view.pe;
+    if (!wefti_is_near(world, lock, sizeof *lock, call->me)) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: the lock at %p is not in the symmetric heap of world \"%s\"", name,
+                           (void *)lock, world->name);
+    }
+    call->home = (int)(((uintptr_t)lock - world->view.heap) / sizeof(lock_words) % world->view.pes);
+    return wefti_world_check(world, name);
+}
+
+/* An atomic on a word of `pe`; *old is the value before. */
+static inline weft_status change(const lock_call *call, wefti_amo_op op, uint32_t *word, uint32_t value, uint32_t cond,
+                                 int pe, uint32_t *old)
+{
+    uint64_t before = 0;
+    weft_status status = wefti_amo(call->world, op, 32, word, value, cond, pe, &before);
+    *old = (uint32_t)before;
+    return status;
+}
+
+static inline uint32_t my_node(const lock_call *call)
+{
+    return wefti_ld32(&call->words->node, WEFTI_ACQUIRE);
+}
+
+/* The PE that has the lock now, or -1. */
+static int holder_of(const lock_call *call)
+{
+    for (int pe = 0; pe < (int)call->world->view.pes; pe++) {
+        uint32_t node = 0;
+        if (change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node) == WEFT_OK && (node & IN) != 0 &&
+            (node & LEFT) == 0 && ((node & WAITS) == 0 || (node & HAS) != 0)) {
+            return pe;
+        }
+    }
+    return -1;
+}
+
+static weft_status refuse_late(const lock_call *call)
+{
+    int holder = holder_of(call);
+    char who[48] = "a PE that is gone or about to pass it on";
+    if (holder >= 0) {
+        (void)snprintf(who, sizeof who, "PE %d", holder);
+    }
+    return wefti_error(
+        WEFT_ERR_TIMEOUT,
+        "%s: world \"%s\" PE %d: the lock at %p is still held by %s after %.1f s (WEFT_DEADLINE sets the "
+        "limit)",
+        call->name, call->world->name, call->me, (void *)call->words, who, (double)call->world->deadline_ns * 1e-9);
+}
+
+/* ---- passing on ---- */
+
+/* The successor of the node of `pe`, plus 1, once it has said so; 0 when there is none and the lock has become free. */
+static weft_status find_next(const lock_call *call, int pe, uint32_t *next)
+{
+    wefti_waiter waiter = wefti_waiter_start(call->world, call->name);
+    uint32_t node = 0;
+    uint32_t tail;
+    WEFT_TRY(change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node));
+    if ((node & NEXT) == 0) {
+        WEFT_TRY(change(call, WEFTI_AMO_COMPARE_SWAP, &call->words->tail, 0, (uint32_t)pe + 1, call->home, &tail));
+        if (tail == (uint32_t)pe + 1) {
+            *next = 0;
+            return WEFT_OK;
+        }
+    }
+    while ((node & NEXT) == 0) { /* it has asked, and tells its predecessor next */
+        weft_status status = wefti_waiter_pause(&waiter, NULL);
+        if (status != WEFT_OK) {
+            return status == WEFT_ERR_TIMEOUT
+                       ? wefti_error(status, "%s: world \"%s\": a PE asked for the lock at %p and stopped half way",
+                                     call->name, call->world->name, (void *)call->words)
+                       : status;
+        }
+        WEFT_TRY(change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node));
+    }
+    *next = node & NEXT;
+    return WEFT_OK;
+}
+
+/* Pass the lock on from this PE, which has it, over those that have left. */
+static weft_status pass_on(const lock_call *call)
+{
+    int from = call->me;
+    for (;;) {
+        uint32_t next = 0;
+        uint32_t node = 0;
+        uint32_t old;
+        WEFT_TRY(find_next(call, from, &next));
+        WEFT_TRY(change(call, WEFTI_AMO_SET, &call->words->node, 0, 0, from, &old));
+        if (next == 0) {
+            return WEFT_OK;
+        }
+        from = (int)next - 1;
+        WEFT_TRY(change(call, WEFTI_AMO_OR, &call->words->node, HAS, 0, from, &node));
+        if ((node & LEFT) == 0) {
+            return WEFT_OK;
+        }
+    }
+}
+
+/* ---- asking ---- */
+
+/* Give up the place in the queue, unless the lock comes at this moment. */
+static weft_status leave_queue(const lock_call *call)
+{
+    uint32_t node = 0;
+    WEFT_TRY(change(call, WEFTI_AMO_OR, &call->words->node, LEFT, 0, call->me, &node));
+    if ((node & HAS) != 0) {
+        return change(call, WEFTI_AMO_AND, &call->words->node, ~LEFT, 0, call->me, &node);
+    }
+    return refuse_late(call);
+}
+
+static weft_status await_turn(const lock_call *call)
+{
+    wefti_waiter waiter = wefti_waiter_start(call->world, call->name);
+    while ((my_node(call) & HAS) == 0) {
+        weft_status status = wefti_waiter_pause(&waiter, &call->words->node);
+        if (WEFTI_UNLIKELY(status != WEFT_OK)) {
+            return status == WEFT_ERR_TIMEOUT ? leave_queue(call) : status;
+        }
+    }
+    return WEFT_OK;
+}
+
+/* A node that was left is still in the queue: take its place again, or wait until it has been passed over. */
+static weft_status return_to_queue(const lock_call *call, int *queued)
+{
+    wefti_waiter waiter = wefti_waiter_start(call->world, call->name);
+    uint32_t node = my_node(call);
+    *queued = 0;
+    while ((node & LEFT) != 0) {
+        if ((node & HAS) == 0) {
+            uint32_t old;
+            WEFT_TRY(change(call, WEFTI_AMO_COMPARE_SWAP, &call->words->node, node & ~LEFT, node, call->me, &old));
+            if (old == node) {
+                *queued = 1;
+                return WEFT_OK;
+            }
+        } else {
+            weft_status status = wefti_waiter_pause(&waiter, &call->words->node);
+            if (status != WEFT_OK) {
+                return status == WEFT_ERR_TIMEOUT ? refuse_late(call) : status;
+            }
+        }
+        node = my_node(call);
+    }
+    return WEFT_OK;
+}
+
+static weft_status refuse_held(const lock_call *call, const char *how)
+{
+    return wefti_error(WEFT_ERR_STATE, "%s: PE %d %s the lock at %p", call->name, call->me, how, (void *)call->words);
+}
+
+weft_status weft_set_lock(weft_world *world, long *lock)
+{
+    lock_call call = {0};
+    uint32_t before;
+    uint32_t old;
+    WEFT_TRY(lock_init(&call, world, lock, "weft_set_lock"));
+    uint32_t node = my_node(&call);
+    if (WEFTI_UNLIKELY(node != 0)) {
+        int queued;
+        if ((node & LEFT) == 0) {
+            return refuse_held(&call, "holds or awaits");
+        }
+        WEFT_TRY(return_to_queue(&call, &queued));
+        if (queued) {
+            return await_turn(&call);
+        }
+    }
+    wefti_st32(&call.words->node, IN, WEFTI_RELEASE);
+    WEFT_TRY(change(&call, WEFTI_AMO_SWAP, &call.words->tail, (uint32_t)call.me + 1, 0, call.home, &before));
+    if (before == 0) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(change(&call, WEFTI_AMO_OR, &call.words->node, WAITS, 0, call.me, &old));
+    WEFT_TRY(change(&call, WEFTI_AMO_OR, &call.words->node, (uint32_t)call.me + 1, 0, (int)before - 1, &old));
+    return await_turn(&call);
+}
+
+weft_status weft_test_lock(weft_world *world, long *lock, int *taken)
+{
+    lock_call call = {0};
+    uint32_t before;
+    WEFT_TRY(lock_init(&call, world, lock, "weft_test_lock"));
+    if (taken == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_test_lock: the place for the result is NULL");
+    }
+    uint32_t node = my_node(&call);
+    if (node != 0) {
+        if ((node & LEFT) == 0) {
+            return refuse_held(&call, "holds or awaits");
+        }
+        *taken = 0; /* its place in the queue has not been passed over, so the lock is not free */
+        return WEFT_OK;
+    }
+    wefti_st32(&call.words->node, IN, WEFTI_RELEASE);
+    WEFT_TRY(change(&call, WEFTI_AMO_COMPARE_SWAP, &call.words->tail, (uint32_t)call.me + 1, 0, call.home, &before));
+    if (before != 0) {
+        wefti_st32(&call.words->node, 0, WEFTI_RELEASE);
+    }
+    *taken = before == 0;
+    return WEFT_OK;
+}
+
+weft_status weft_clear_lock(weft_world *world, long *lock)
+{
+    lock_call call = {0};
+    WEFT_TRY(lock_init(&call, world, lock, "weft_clear_lock"));
+    uint32_t node = my_node(&call);
+    if ((node & IN) == 0 || (node & LEFT) != 0 || ((node & WAITS) != 0 && (node & HAS) == 0)) {
+        return refuse_held(&call, "does not hold");
+    }
+    WEFT_TRY(weft_quiet(world));
+    return pass_on(&call);
+}

@@ -1,0 +1,57 @@
+/* Registered memory. No transport of this build pins any, so that a region is a record and its checks. */
+#include "weft/region.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "world/world.h"
+
+struct weft_region {
+    weft_world *world;
+    void *address;
+    size_t bytes;
+};
+
+/* Whether any of the bytes belong to this PE's slot, which its heap is part of. */
+static int in_slot(const weft_world *world, const void *address, size_t bytes)
+{
+    uintptr_t first = (uintptr_t)address;
+    uintptr_t slot = (uintptr_t)world->control;
+    return first < slot + world->stride && slot < first + bytes;
+}
+
+weft_status weft_register(weft_world *world, void *address, size_t bytes, weft_region **out)
+{
+    static const char call[] = "weft_register";
+    if (world == NULL || address == NULL || out == NULL || bytes == 0 || bytes > UINTPTR_MAX - (uintptr_t)address) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
+                           world == NULL || address == NULL || out == NULL
+                               ? "the world, the address or the place for the region is NULL"
+                               : "no bytes, or more than the address space has");
+    }
+    if (in_slot(world, address, bytes)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %zu bytes at %p are symmetric memory, which is registered already",
+                           call, bytes, address);
+    }
+    weft_region *region = wefti_alloc(sizeof *region);
+    if (region == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a region", call);
+    }
+    *region = (weft_region){.world = world, .address = address, .bytes = bytes};
+    *out = region;
+    return WEFT_OK;
+}
+
+weft_status weft_unregister(weft_region *region)
+{
+    wefti_free(region);
+    return WEFT_OK;
+}
+
+void *weft_region_address(const weft_region *region)
+{
+    return region == NULL ? NULL : region->address;
+}
+
+size_t weft_region_bytes(const weft_region *region)
+{
+    return region == NULL ? 0 : region->bytes;
+}
