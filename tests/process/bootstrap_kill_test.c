@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,12 @@ static int get_id(const crew *c, int pe, weft_uid *uid)
         return 1;
     }
     if (pe != 0) {
-        return read(c->ids[0], uid, sizeof *uid) == sizeof *uid;
+        ssize_t got = -1;
+        for (int look = 0; look < 1000 && got < 0; look++) {
+            got = read(c->ids[0], uid, sizeof *uid);
+            wefti_os_sleep_ns(got < 0 ? MS_NS : 0);
+        }
+        return got == sizeof *uid;
     }
     if (weft_uid_create("lo", uid) != WEFT_OK) {
         return 0;
@@ -87,7 +93,7 @@ static void be_pe(const crew *c, int pe)
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     (void)close(c->ids[pe == 0 ? 0 : 1]);
     if (!get_id(c, pe, &uid)) {
-        _exit(1); /* PE 0 was killed before there was an id */
+        _exit(1); /* PE 0 was struck before there was an id */
     }
     config.bootstrap = c->kind;
     config.pe = pe;
@@ -104,6 +110,7 @@ static void be_pe(const crew *c, int pe)
 static void start(crew *c)
 {
     assert_int_equal(pipe(c->ids), 0);
+    assert_int_equal(fcntl(c->ids[0], F_SETFL, O_NONBLOCK), 0);
     assert_int_equal(pipe(c->reports), 0);
     for (int pe = 0; pe < PES; pe++) {
         c->pids[pe] = fork();

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/pe_list.h"
 #include "os/os.h"
@@ -28,6 +29,7 @@ struct weft_threads {
     char name[WEFTI_BOOTSTRAP_NAME_BYTES]; /* of the world being created: what its first PE said */
     uint64_t exchange; /* the one being made */
     int arrived; /* PEs that came to it */
+    int has_warned; /* that it takes long */
     int gone; /* PEs that left this generation */
     uint64_t *exchanges; /* by PE: how many it came to */
     unsigned char *places; /* by PE: pe_place */
@@ -112,16 +114,24 @@ static weft_status refuse_late_comer(weft_threads *threads)
         threads->pes, threads->text);
 }
 
-static weft_status name_missing(weft_threads *threads, uint64_t deadline_ns)
+static void mark_missing(weft_threads *threads)
 {
-    char missing[WEFTI_PE_LIST_BYTES];
     for (int pe = 0; pe < threads->pes; pe++) {
         threads->marks[pe] = threads->exchanges[pe] <= threads->exchange;
     }
+}
+
+static weft_status name_missing(weft_threads *threads, uint64_t deadline_ns)
+{
+    char missing[WEFTI_PE_LIST_BYTES];
+    mark_missing(threads);
     (void)wefti_pe_list_text(threads->marks, threads->pes, 1, missing);
-    weft_status status = wefti_error(
-        WEFT_ERR_TIMEOUT, "world \"%s\": %s had not come to %s when the deadline of %.3g s passed", threads->name,
-        missing, threads->exchange == 0 ? "its creation" : "an exchange during creation", (double)deadline_ns * 1e-9);
+    weft_status status =
+        wefti_error(WEFT_ERR_TIMEOUT,
+                    "world \"%s\": %s had not come to %s when the deadline of %.3g s passed; start "
+                    "what is missing, or raise WEFT_DEADLINE",
+                    threads->name, missing, threads->exchange == 0 ? "its creation" : "an exchange during creation",
+                    (double)deadline_ns * 1e-9);
     return latch(threads, status, 0);
 }
 
@@ -155,26 +165,50 @@ static void begin_generation(weft_threads *threads)
     threads->gone = 0;
 }
 
+static void warn(weft_threads *threads)
+{
+    char missing[WEFTI_PE_LIST_BYTES];
+    threads->has_warned = 1;
+    mark_missing(threads);
+    (void)wefti_pe_list_text(threads->marks, threads->pes, 1, missing);
+    wefti_log(WEFTI_LOG_WARN, "world \"%s\": its creation still waits for %s", threads->name, missing);
+}
+
+/* Sleep until something happens. Returns 0 when the time has passed. */
+static int await_change(weft_threads *threads, uint64_t until_ns, uint64_t warn_ns)
+{
+    int will_warn = !threads->has_warned && warn_ns < until_ns;
+    int in_time = wefti_os_monitor_wait(threads->monitor, will_warn ? warn_ns : until_ns);
+    return in_time || will_warn;
+}
+
 /* Count `pe` in and wait until all have come to the same exchange. */
-static weft_status meet(weft_threads *threads, int pe, uint64_t deadline_ns)
+static weft_status meet(weft_threads *threads, int pe, uint64_t deadline_ns, uint64_t warn_ns)
 {
     uint64_t exchange = threads->exchange;
-    uint64_t until_ns = wefti_os_now_ns() + deadline_ns;
+    uint64_t now_ns = wefti_os_now_ns();
+    uint64_t until_ns = now_ns + deadline_ns;
+    warn_ns = warn_ns == 0 ? UINT64_MAX : now_ns + warn_ns;
     threads->exchanges[pe]++;
     threads->arrived++;
     WEFT_TRY(name_gone(threads));
     if (threads->arrived == threads->pes) {
         threads->arrived = 0;
         threads->exchange++;
+        threads->has_warned = 0;
         if (!WEFTI_MUTATED(LOST_WAKE_UP)) {
             wefti_os_monitor_notify_all(threads->monitor);
         }
         return WEFT_OK;
     }
     while (threads->exchange == exchange && threads->failed == WEFT_OK) {
-        int in_time = wefti_os_monitor_wait(threads->monitor, until_ns);
-        if (!in_time && threads->exchange == exchange && threads->failed == WEFT_OK) {
+        int in_time = await_change(threads, until_ns, warn_ns);
+        int is_waiting = threads->exchange == exchange && threads->failed == WEFT_OK;
+        if (is_waiting && !in_time) {
             return name_missing(threads, deadline_ns);
+        }
+        if (is_waiting && !threads->has_warned && wefti_os_now_ns() >= warn_ns) {
+            warn(threads);
         }
     }
     return threads->exchange == exchange ? relay_latch(threads) : WEFT_OK;
@@ -262,7 +296,7 @@ static weft_status come(weft_threads *threads, const weft_world_config *config)
         (void)snprintf(threads->name, sizeof threads->name, "%s", wefti_bootstrap_world_name(config));
     }
     threads->places[config->pe] = PE_HERE;
-    return meet(threads, config->pe, config->deadline_ns);
+    return meet(threads, config->pe, config->deadline_ns, config->warn_ns);
 }
 
 static weft_status threads_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
@@ -290,7 +324,7 @@ static weft_status threads_allgather(wefti_bootstrap *bootstrap, const void *min
     weft_status status =
         threads->failed == WEFT_OK ? deposit(threads, bootstrap->pe, mine, bytes) : relay_latch(threads);
     if (status == WEFT_OK) {
-        status = meet(threads, bootstrap->pe, bootstrap->deadline_ns);
+        status = meet(threads, bootstrap->pe, bootstrap->deadline_ns, 0);
     }
     const unsigned char *memory = now->memory;
     wefti_os_monitor_leave(threads->monitor);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "bootstrap/tree/caller.h"
 #include "bootstrap/tree/greeter.h"
 #include "bootstrap/tree/shape.h"
@@ -29,8 +30,11 @@ static weft_status call_root(wefti_tree *tree, wefti_caller *caller, int stop_wh
 {
     while (!wefti_caller_is_done(caller)) {
         wefti_polls_clear(&tree->polls);
-        uint64_t due_ns = wefti_caller_watch(caller, &tree->polls);
+        uint64_t due_ns = sooner(wefti_caller_watch(caller, &tree->polls), tree->warn_ns);
         WEFT_TRY(wefti_polls_wait(&tree->polls, sooner(due_ns, tree->until_ns)));
+        if (wefti_tree_should_warn(tree)) {
+            wefti_log(WEFTI_LOG_WARN, "world \"%s\": PE %d still waits for PE 0 to come", tree->hello.name, tree->pe);
+        }
         weft_status status = wefti_caller_step(caller, &tree->polls);
         if (status != WEFT_OK) {
             tree->names_culprit = status == WEFT_ERR_PEER;
@@ -211,7 +215,7 @@ static weft_status take_place(wefti_tree *tree, const wefti_tree_contact *parent
     if (tree->parent.pe == 0) {
         tree->parent = tree->star[0];
         wefti_link_init(&tree->star[0], -1, 0);
-    } else {
+    } else if (wefti_caller_is_done(&now.caller)) {
         tree->parent = wefti_caller_take(&now.caller);
     }
     wefti_caller_fini(&now.caller);

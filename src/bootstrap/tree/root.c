@@ -4,6 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "bootstrap/pe_list.h"
 #include "bootstrap/tree/greeter.h"
 #include "bootstrap/tree/shape.h"
 #include "bootstrap/tree/tree.h"
@@ -128,6 +130,25 @@ static void hear_star(wefti_tree *tree, census *who)
     }
 }
 
+static void mark_missing(const wefti_tree *tree, const census *who, unsigned char *missing)
+{
+    for (int pe = 1; pe < tree->pes; pe++) {
+        missing[pe] = who->places[pe] == 0;
+    }
+}
+
+static void warn(const wefti_tree *tree, const census *who)
+{
+    char list[WEFTI_PE_LIST_BYTES];
+    unsigned char *missing = wefti_alloc_zeroed((size_t)tree->pes, 1);
+    if (missing != NULL) {
+        mark_missing(tree, who, missing);
+        (void)wefti_pe_list_text(missing, tree->pes, 1, list);
+        wefti_log(WEFTI_LOG_WARN, "world \"%s\": PE 0 still waits for %s to come", tree->hello.name, list);
+    }
+    wefti_free(missing);
+}
+
 static weft_status await_arrivals(wefti_tree *tree, census *who, wefti_greeter *greeter)
 {
     for (;;) {
@@ -143,8 +164,12 @@ static weft_status await_arrivals(wefti_tree *tree, census *who, wefti_greeter *
         if (all_came(tree, who) || tree->is_pressed || wefti_os_now_ns() >= until_ns) {
             return WEFT_OK;
         }
+        if (wefti_tree_should_warn(tree)) {
+            warn(tree, who);
+        }
         wefti_polls_clear(&tree->polls);
         uint64_t due_ns = wefti_greeter_watch(greeter, &tree->polls);
+        due_ns = due_ns < tree->warn_ns ? due_ns : tree->warn_ns;
         for (size_t i = 0; i < tree->star_count; i++) {
             wefti_link_watch(&tree->star[i], &tree->polls);
         }
@@ -162,9 +187,7 @@ static weft_status name_missing(wefti_tree *tree, const census *who)
     if (missing == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory to name the PEs that did not come");
     }
-    for (int pe = 1; pe < tree->pes; pe++) {
-        missing[pe] = who->places[pe] == 0;
-    }
+    mark_missing(tree, who, missing);
     weft_status status = wefti_tree_missing(tree, missing, "its creation");
     wefti_free(missing);
     return status;

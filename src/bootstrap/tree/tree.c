@@ -24,20 +24,27 @@ weft_status wefti_tree_lost(wefti_tree *tree, const wefti_link *link)
                        tree->hello.name, link->pe);
 }
 
+static weft_status decide_missing(wefti_tree *tree, const char *who, const char *where)
+{
+    tree->names_culprit = 1;
+    return wefti_error(WEFT_ERR_TIMEOUT,
+                       "world \"%s\": %s had not come to %s when the deadline of %.3g s passed; start what is missing, "
+                       "or raise WEFT_DEADLINE",
+                       tree->hello.name, who, where, (double)tree->deadline_ns * 1e-9);
+}
+
 weft_status wefti_tree_missing(wefti_tree *tree, const unsigned char *missing, const char *where)
 {
     char list[WEFTI_PE_LIST_BYTES];
     (void)wefti_pe_list_text(missing, tree->pes, 1, list);
-    tree->names_culprit = 1;
-    return wefti_error(WEFT_ERR_TIMEOUT, "world \"%s\": %s had not come to %s when the deadline of %.3g s passed",
-                       tree->hello.name, list, where, (double)tree->deadline_ns * 1e-9);
+    return decide_missing(tree, list, where);
 }
 
 weft_status wefti_tree_missing_one(wefti_tree *tree, int pe, const char *where)
 {
-    tree->names_culprit = 1;
-    return wefti_error(WEFT_ERR_TIMEOUT, "world \"%s\": PE %d had not come to %s when the deadline of %.3g s passed",
-                       tree->hello.name, pe, where, (double)tree->deadline_ns * 1e-9);
+    char who[16];
+    (void)snprintf(who, sizeof who, "PE %d", pe);
+    return decide_missing(tree, who, where);
 }
 
 weft_status wefti_tree_take_over(wefti_tree *tree, const wefti_link *link)
@@ -90,6 +97,15 @@ weft_status wefti_tree_lost_on_sending(wefti_tree *tree, wefti_link *link)
         WEFT_TRY(wefti_tree_hear(tree, link, &event));
     } while (event == WEFTI_LINK_FRAME);
     return wefti_tree_lost(tree, link);
+}
+
+int wefti_tree_should_warn(wefti_tree *tree)
+{
+    if (wefti_os_now_ns() < tree->warn_ns) {
+        return 0;
+    }
+    tree->warn_ns = UINT64_MAX;
+    return 1;
 }
 
 /* ---- telling others ---- */
@@ -233,6 +249,7 @@ static void init(wefti_tree *tree, wefti_tree_site *site, const weft_world_confi
     tree->pes = pes;
     tree->deadline_ns = config->deadline_ns;
     tree->until_ns = wefti_os_now_ns() + config->deadline_ns;
+    tree->warn_ns = config->warn_ns == 0 ? UINT64_MAX : wefti_os_now_ns() + config->warn_ns;
     tree->listener = -1;
     wefti_link_init(&tree->parent, -1, -1);
     tree->hello.magic = WEFTI_TREE_MAGIC;

@@ -30,6 +30,7 @@ typedef struct wefti_tree {
     int pes;
     uint64_t deadline_ns; /* a duration */
     uint64_t until_ns; /* of the wait under way */
+    uint64_t warn_ns; /* when to log whom this PE waits for, while forming; UINT64_MAX: it was done */
     int listener; /* while forming; -1: none */
     wefti_link parent;
     wefti_link *children;
@@ -61,6 +62,8 @@ weft_status wefti_tree_report_second_root(wefti_tree *tree);
 /* Gather and spread; each wait ends at tree->until_ns. */
 weft_status wefti_tree_exchange(wefti_tree *tree, const void *mine, void *all, size_t bytes);
 
+/* Whether it is time, once, to log whom this PE waits for. */
+int wefti_tree_should_warn(wefti_tree *tree);
 /* Make room for the links to the children; they are not open yet. */
 weft_status wefti_tree_make_children(wefti_tree *tree);
 /* All have come: what is left to do gets some time even if they came at the last moment. */
