@@ -1,7 +1,7 @@
 /* bootstrap/tree/greeter.h: the side that accepts connections.
  *
- * Strangers are held apart from the world until they have proved that they know its secret: each has its own time limit,
- * their number is bounded, and what they do or leave undone delays nobody. */
+ * Strangers are held apart from the world until they have proved that they know its secret: each has its own time
+ * limit, their number is bounded, and what they do or leave undone delays nobody. */
 #ifndef WEFTI_BOOTSTRAP_TREE_GREETER_H
 #define WEFTI_BOOTSTRAP_TREE_GREETER_H
 

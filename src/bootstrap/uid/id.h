@@ -25,9 +25,9 @@ _Static_assert(sizeof(wefti_uid_body) <= WEFT_UID_BYTES, "an id has room for wha
 /* Read an id; WEFT_ERR_ARGUMENT for bytes that are none. */
 weft_status wefti_uid_read(const weft_uid *uid, wefti_uid_body *body);
 
-/* Take the listening socket over, so that nobody else uses or closes it, and with it *claim, a descriptor to close after
- * the socket. The process that made the id only, else WEFT_ERR_ARGUMENT, also when the id was used. WEFT_ERR_STATE,
- * without an error being decided: another thread has it just now. */
+/* Take the listening socket over, so that nobody else uses or closes it, and with it *claim, a descriptor to close
+ * after the socket. The process that made the id only, else WEFT_ERR_ARGUMENT, also when the id was used.
+ * WEFT_ERR_STATE, without an error being decided: another thread has it just now. */
 weft_status wefti_uid_claim(const wefti_uid_body *body, int *claim);
 
 #endif

@@ -23,7 +23,7 @@ typedef struct run_child {
     int wait_status; /* once it has ended */
 } run_child;
 
-/* Start PE `pe`: in a process group of its own, which is killed if weftrun dies. Returns 0 and sets errno on failure. */
+/* Start PE `pe`: in a process group of its own, and killed if weftrun dies. Returns 0 and sets errno on failure. */
 int run_child_start(run_child *child, const run_child_setting *setting, int pe);
 
 #endif
