@@ -32,7 +32,8 @@ weft_status wefti_team_agree(weft_team *team, wefti_vote *vote, const char *call
 weft_status wefti_team_check(weft_team *team, const char *call);
 
 /* The wait of a collective has failed with `status`. On WEFT_ERR_TIMEOUT name the members whose epoch word (at
- * `epoch_word` here) is behind `epoch`. The team is dead from now on. */
+ * `epoch_word` here: that of sync or of agreements) is behind `epoch`; if none is, those that came and stopped half-way.
+ * The team is dead from now on. */
 weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
                             uint64_t epoch);
 

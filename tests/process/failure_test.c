@@ -1,0 +1,395 @@
+/* Goal: when a PE's process is killed or stopped in creation, a barrier, an allocation or the making of a team, every
+ * other PE has a status that names it within the deadline and a second; nothing stays in /dev/shm and /tmp.
+ * Method: PEs are processes with the environment that weftrun gives, which repeat a call until it fails and report that
+ * through a pipe. The parent kills or stops one at a random moment: of its creation, or while all repeat the call. A PE
+ * that is stopped looks alive to the system, so nothing but the deadline ends the others' waiting. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "part/check.h"
+#include "weft.h"
+
+#define PES_MOST 16
+#define MS UINT64_C(1000000)
+#define LATE_NS (1000 * MS)
+
+/* What a PE tells the parent: that it has created the world, and what it got in the end. */
+typedef struct report {
+    int pe;
+    int is_end;
+    weft_status status;
+    uint64_t ns; /* how long the call took that failed */
+    char text[WEFTI_ERROR_BYTES];
+} report;
+
+typedef weft_status (*repeated)(weft_world *world, uint64_t deadline_ns);
+
+typedef struct crew {
+    int pes;
+    repeated call;
+    uint64_t deadline_ns;
+    int marked; /* this PE has the mark of the next section; -1: none */
+    int step;
+    int step_signal;
+    int pipe[2];
+    char job[128];
+    pid_t pids[PES_MOST];
+} crew;
+
+/* ---- a PE that strikes itself at a step of creation ---- */
+
+typedef enum step { AT_PORT, AT_FILE, AT_MAP, AT_RESERVE, STEPS } step;
+
+static const char *const step_names[STEPS] = {"opening or taking from the port", "making the file", "mapping",
+                                              "reserving memory"};
+
+static int marked_step = -1;
+static int marked_signal;
+
+static void strike_if(step now)
+{
+    if (marked_step == (int)now) {
+        (void)raise(marked_signal);
+    }
+}
+
+/* These take the places of the C library's. */
+
+int socket(int domain, int type, int protocol)
+{
+    if ((type & 0xf) == SOCK_SEQPACKET) {
+        strike_if(AT_PORT);
+    }
+    return (int)syscall(SYS_socket, domain, type, protocol);
+}
+
+int memfd_create(const char *name, unsigned flags)
+{
+    strike_if(AT_FILE);
+    return (int)syscall(SYS_memfd_create, name, flags);
+}
+
+void *mmap(void *address, size_t bytes, int protection, int flags, int descriptor, off_t offset)
+{
+    if ((flags & MAP_SHARED) != 0) {
+        strike_if(AT_MAP);
+    }
+    return (void *)syscall(SYS_mmap, address, bytes, protection, flags, descriptor, offset); /* NOLINT: an address */
+}
+
+int fallocate(int descriptor, int mode, off_t offset, off_t bytes)
+{
+    strike_if(AT_RESERVE);
+    return (int)syscall(SYS_fallocate, descriptor, mode, offset, bytes);
+}
+
+/* ---- what PEs repeat ---- */
+
+static weft_status call_barrier(weft_world *world, uint64_t deadline_ns)
+{
+    (void)deadline_ns;
+    return weft_barrier(world);
+}
+
+static weft_status call_malloc(weft_world *world, uint64_t deadline_ns)
+{
+    (void)deadline_ns;
+    void *block;
+    WEFT_TRY(weft_malloc(world, 1000, &block));
+    return weft_free(world, block);
+}
+
+static weft_status call_team(weft_world *world, uint64_t deadline_ns)
+{
+    (void)deadline_ns;
+    const int list[] = {2, 0, 1, 3, 4};
+    weft_team *team;
+    WEFT_TRY(weft_team_create(weft_team_world(world), list, weft_world_pe(world) < 5 ? 5 : 0, &team));
+    return weft_team_destroy(team);
+}
+
+/* Also creation is repeated: another world each time. */
+static weft_status call_create(weft_world *world, uint64_t deadline_ns)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *another;
+    config.name = "another";
+    config.pe = weft_world_pe(world);
+    config.pes = weft_world_pes(world);
+    config.heap_max_bytes = 1 << 20;
+    config.deadline_ns = deadline_ns;
+    WEFT_TRY(weft_world_create(&config, &another));
+    return weft_world_destroy(another);
+}
+
+/* ---- a PE ---- */
+
+static void tell(const crew *c, report *r)
+{
+    if (write(c->pipe[1], r, sizeof *r) != sizeof *r) {
+        _exit(3);
+    }
+}
+
+static void run_pe(const crew *c, int pe)
+{
+    char number[16];
+    weft_world *world;
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    report r = {.pe = pe};
+    (void)snprintf(number, sizeof number, "%d", pe);
+    (void)setenv("WEFT_LOCAL_PE", number, 1);
+    config.deadline_ns = c->deadline_ns;
+    if (pe == c->marked) {
+        marked_step = c->step;
+        marked_signal = c->step_signal;
+    }
+    uint64_t start = wefti_os_now_ns();
+    r.status = weft_world_create(&config, &world);
+    if (r.status == WEFT_OK) {
+        tell(c, &r);
+    }
+    while (r.status == WEFT_OK) {
+        start = wefti_os_now_ns();
+        r.status = c->call(world, c->deadline_ns);
+    }
+    r.ns = wefti_os_now_ns() - start;
+    r.is_end = 1;
+    (void)snprintf(r.text, sizeof r.text, "%s", weft_last_error());
+    tell(c, &r);
+    _exit(0);
+}
+
+/* ---- the parent ---- */
+
+static void start_crew(crew *c, uint64_t *random)
+{
+    char count[16];
+    (void)snprintf(c->job, sizeof c->job, "failure-%d-%08llx:", (int)getpid(),
+                   (unsigned long long)random_next(random) & 0xffffffff);
+    for (int i = 0; i < 64; i++) {
+        char digit[2] = {"0123456789abcdef"[random_below(random, 16)], '\0'};
+        (void)strcat(c->job, digit);
+    }
+    (void)snprintf(count, sizeof count, "%d", c->pes);
+    setenv("WEFT_LOCAL_JOB", c->job, 1);
+    setenv("WEFT_LOCAL_PES", count, 1);
+    assert_int_equal(pipe(c->pipe), 0);
+    for (int pe = 0; pe < c->pes; pe++) {
+        c->pids[pe] = fork();
+        assert_true(c->pids[pe] >= 0);
+        if (c->pids[pe] == 0) {
+            run_pe(c, pe);
+        }
+    }
+}
+
+/* Read a report, at most until `until_ns`. */
+static int hear(const crew *c, report *r, uint64_t until_ns)
+{
+    struct pollfd one = {.fd = c->pipe[0], .events = POLLIN};
+    uint64_t now = wefti_os_now_ns();
+    int left_ms = now < until_ns ? (int)((until_ns - now) / MS) + 1 : 0;
+    return poll(&one, 1, left_ms) == 1 && read(c->pipe[0], r, sizeof *r) == sizeof *r;
+}
+
+static void await_creation(const crew *c)
+{
+    report r;
+    for (int created = 0; created < c->pes; created++) {
+        if (!CHECK_SAY(hear(c, &r, wefti_os_now_ns() + 30000 * MS), "no PE speaks") ||
+            !CHECK_SAY(!r.is_end, "PE %d: %s", r.pe, r.text)) {
+            return;
+        }
+    }
+}
+
+static void check_report(const crew *c, const report *r, int victim, const char *what)
+{
+    CHECK_SAY(r->status == WEFT_ERR_TIMEOUT || r->status == WEFT_ERR_PEER, "%s: PE %d got %s: %s", what, r->pe,
+              weft_status_name(r->status), r->text);
+    CHECK_SAY(text_names_pe(r->text, victim), "%s: PE %d is not named to PE %d by \"%s\" (%s)", what, victim, r->pe,
+              r->text, weft_status_name(r->status));
+    CHECK_SAY(r->ns <= c->deadline_ns + LATE_NS, "%s: PE %d had its status after %.2f s (%s)", what, r->pe,
+              (double)r->ns * 1e-9, r->text);
+}
+
+/* Everybody but the victim reports its end. */
+static void hear_survivors(const crew *c, int victim, const char *what)
+{
+    uint64_t until_ns = wefti_os_now_ns() + 3 * (c->deadline_ns + LATE_NS);
+    unsigned char heard[PES_MOST] = {0};
+    int ended = 0;
+    report r;
+    while (ended < c->pes - 1 && hear(c, &r, until_ns)) {
+        if (r.is_end && r.pe != victim) {
+            check_report(c, &r, victim, what);
+            heard[r.pe] = 1;
+            ended++;
+        }
+    }
+    for (int pe = 0; pe < c->pes; pe++) {
+        CHECK_SAY(heard[pe] || pe == victim, "%s: PE %d never came back", what, pe);
+    }
+}
+
+static void end_crew(crew *c)
+{
+    for (int pe = 0; pe < c->pes; pe++) {
+        (void)kill(c->pids[pe], SIGKILL);
+        (void)waitpid(c->pids[pe], NULL, 0);
+    }
+    close(c->pipe[0]);
+    close(c->pipe[1]);
+}
+
+/* ---- what stays in the file system ---- */
+
+static int count_entries(const char *path)
+{
+    int count = 0;
+    DIR *folder = opendir(path);
+    if (folder == NULL) {
+        return 0;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        count += strstr(entry->d_name, "weft") != NULL;
+    }
+    closedir(folder);
+    return count;
+}
+
+/* ---- scenes ---- */
+
+typedef struct scene {
+    const char *name;
+    repeated call;
+    int pes;
+    uint64_t deadline_ns;
+} scene;
+
+static const scene scenes[] = {
+    {"barrier", call_barrier, 5, 2000 * MS},
+    {"malloc", call_malloc, 9, 700 * MS},
+    {"team", call_team, 5, 700 * MS},
+    {"creation of another", call_create, 9, 2000 * MS},
+};
+
+/* All repeat a call when the victim gets the signal. */
+static void strike_at_work(const scene *s, int signal_number, uint64_t *random)
+{
+    crew c = {.pes = s->pes, .call = s->call, .deadline_ns = s->deadline_ns, .marked = -1};
+    char what[100];
+    int victim = (int)random_below(random, (unsigned)s->pes);
+    start_crew(&c, random);
+    await_creation(&c);
+    wefti_os_sleep_ns(random_below(random, 30) * MS + random_below(random, 1000000));
+    (void)snprintf(what, sizeof what, "%s, %d PEs, signal %d", s->name, s->pes, signal_number);
+    (void)kill(c.pids[victim], signal_number);
+    hear_survivors(&c, victim, what);
+    end_crew(&c);
+}
+
+static void strike_everywhere(int signal_number)
+{
+    uint64_t random = test_seed();
+    int in_shm = count_entries("/dev/shm");
+    int in_tmp = count_entries("/tmp");
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        strike_at_work(&scenes[i], signal_number, &random);
+    }
+    CHECK(count_entries("/dev/shm") == in_shm);
+    CHECK(count_entries("/tmp") == in_tmp);
+}
+
+static void test_killed_at_work(void **state)
+{
+    (void)state;
+    strike_everywhere(SIGKILL);
+}
+
+static void test_stopped_at_work(void **state)
+{
+    (void)state;
+    strike_everywhere(SIGSTOP);
+}
+
+/* The first creation, from the processes' start on; with a short deadline, so that there can be many moments. */
+static void strike_at_creation(int rounds, int signal_number, uint64_t deadline_ns)
+{
+    uint64_t random = test_seed();
+    for (int round = 0; round < rounds; round++) {
+        crew c = {.pes = 5, .call = call_barrier, .deadline_ns = deadline_ns, .marked = -1};
+        char what[100];
+        int victim = (int)random_below(&random, 5);
+        start_crew(&c, &random);
+        uint64_t delay_ns = random_below(&random, 5000000);
+        wefti_os_sleep_ns(delay_ns);
+        (void)snprintf(what, sizeof what, "creation, signal %d after %.2f ms", signal_number, (double)delay_ns * 1e-6);
+        (void)kill(c.pids[victim], signal_number);
+        hear_survivors(&c, victim, what);
+        end_crew(&c);
+    }
+}
+
+static void test_killed_in_creation(void **state)
+{
+    (void)state;
+    strike_at_creation(12, SIGKILL, 500 * MS);
+}
+
+static void test_stopped_in_creation(void **state)
+{
+    (void)state;
+    strike_at_creation(6, SIGSTOP, 500 * MS);
+}
+
+/* PE 0 makes the memory and hands it out; the others take it. */
+static void test_struck_at_each_step(void **state)
+{
+    (void)state;
+    uint64_t random = test_seed();
+    const int signals[] = {SIGKILL, SIGSTOP};
+    for (int i = 0; i < 2 * STEPS * 2; i++) {
+        crew c = {.pes = 4, .call = call_barrier, .deadline_ns = 400 * MS, .marked = i % 2 == 0 ? 0 : 2};
+        char what[100];
+        c.step = i / 4;
+        c.step_signal = signals[i / 2 % 2];
+        if (c.step == AT_FILE && c.marked != 0) {
+            continue; /* it makes none */
+        }
+        start_crew(&c, &random);
+        (void)snprintf(what, sizeof what, "PE %d, %s, signal %d", c.marked, step_names[c.step], c.step_signal);
+        hear_survivors(&c, c.marked, what);
+        end_crew(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(test_killed_at_work),      CHECKED_TEST(test_stopped_at_work),
+        CHECKED_TEST(test_killed_in_creation),  CHECKED_TEST(test_stopped_in_creation),
+        CHECKED_TEST(test_struck_at_each_step),
+    };
+    setenv("WEFT_LOG", "none", 1);
+    unsetenv("WEFT_BOOTSTRAP");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
