@@ -87,6 +87,10 @@ round_of_weft()
     for shape in "" "--tokens 128 --hidden 7168"; do
         run_weft 2 "$built/bench_ep" $shape --json "$1" || fail "bench_ep" "$work/weft.log"
     done
+    run_weft 2 "$built/bench_coll" --json "$1" || fail "bench_coll" "$work/weft.log"
+    for pes in 4 8; do
+        run_weft $pes "$built/bench_coll" --blocks 5 --json "$1" || fail "bench_coll" "$work/weft.log"
+    done
     for pes in 2 16; do
         for again in 1 2 3; do
             run_weft $pes "$built/bench_world" --blocks 7 --json "$1" || fail "bench_world" "$work/weft.log"
@@ -101,7 +105,9 @@ round_of_peer()
         return
     fi
     if ! run_peer 2 "$work/oshmem" --json "$1" || ! run_peer 2 "$work/oshmem_world" --json "$1" ||
-        ! run_peer 16 "$work/oshmem_world" --json "$1"; then
+        ! run_peer 16 "$work/oshmem_world" --json "$1" || ! run_peer 2 "$work/oshmem_coll" --json "$1" ||
+        ! run_peer 4 "$work/oshmem_coll" --blocks 5 --json "$1" ||
+        ! run_peer 8 "$work/oshmem_coll" --blocks 5 --json "$1"; then
         echo "the peer's benchmark failed, going on without it; its output:" >&2
         tail -40 "$work/peer.log" >&2
         peer=
@@ -118,7 +124,7 @@ output=${output:-bench/records/$date-$machine-host.jsonl}
 
 peer=
 if command -v oshcc >/dev/null && command -v oshrun >/dev/null; then
-    if build_peer oshmem && build_peer oshmem_world; then
+    if build_peer oshmem && build_peer oshmem_world && build_peer oshmem_coll; then
         peer=ompi
     else
         echo "the peer's benchmark cannot be built: without the peer" >&2

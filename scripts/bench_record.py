@@ -27,6 +27,15 @@ BARS = (
         for size in (64 << 10, 1 << 20, 4 << 20)
         for most, of in ((1.10, "memcpy"), (1.05, "ompi"))
     ]
+    + [
+        (name, {"bytes": size, "pes": pes}, 0.7 if size <= 1024 else 0.5 if name == "sum" else 1, "ompi")
+        for name in ("broadcast", "fcollect", "alltoall", "sum")
+        for size in (8, 1 << 10, 64 << 10, 1 << 20)
+        for pes in (2, 4, 8)
+    ]
+    + [(name, {"bytes": size, "pes": 2}, 1.25, "floor") for name in ("broadcast", "alltoall") for size in (64 << 10, 1 << 20)]
+    + [("lock", {"pes": pes}, 0.7, "ompi") for pes in (2, 4, 8)]
+    + [("barrier", {"pes": pes}, 0.7, "ompi") for pes in (4, 8)]
     + [("world_create", {"pes": 2}, 5, "ms"), ("world_create", {"pes": 16}, 40, "ms")]
     + [
         (

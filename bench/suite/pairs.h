@@ -100,7 +100,7 @@ static int suite_run_collective(suite *s, const char *name, size_t bytes, bench_
 }
 
 /* Ping-pong, beside `raw` (NULL: none), barrier and sync. Collective. */
-static int suite_run_pairs(suite *s, bench_body raw)
+static inline int suite_run_pairs(suite *s, bench_body raw)
 {
     bench_samples ours = {0};
     bench_samples hardware = {0};
