@@ -98,6 +98,11 @@ static int name_culprits(const weft_team *team, const char *call, const uint64_t
 weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
                             uint64_t epoch)
 {
+    if (status == WEFT_ERR_PEER) {
+        weft_status fault =
+            wefti_world_check(team->world, call); /* a member that aborts the world may be gone at once */
+        status = fault != WEFT_OK ? fault : status;
+    }
     int culprit = status == WEFT_ERR_TIMEOUT ? name_culprits(team, call, epoch_word, epoch) : -1;
     team->dead = status;
     team->dead_culprit = culprit;
