@@ -5,7 +5,7 @@
 
 static size_t record_bytes(const weft_team *team)
 {
-    return sizeof(wefti_coll) + (size_t)team->pes * sizeof(uint64_t);
+    return sizeof(wefti_coll) + (size_t)team->pes * (sizeof(uint64_t) + sizeof(int32_t));
 }
 
 static weft_status record_create(const weft_team *team, const char *call, wefti_coll **out)
@@ -18,6 +18,7 @@ static weft_status record_create(const weft_team *team, const char *call, wefti_
     coll->slot_bytes = wefti_coll_slot_bytes((unsigned)team->pes);
     coll->slot_data_bytes = coll->slot_bytes - sizeof(wefti_coll_slot);
     coll->chunks = (unsigned char *)coll + head;
+    coll->pending = (int32_t *)(void *)(coll->left + team->pes);
     weft_status status = wefti_tuning_init(&coll->tuning, (unsigned)team->pes, coll->slot_data_bytes);
     if (status != WEFT_OK) {
         wefti_free(coll);

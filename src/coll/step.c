@@ -30,6 +30,8 @@ weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call
     step->call = call;
     step->epoch = wefti_ld64(&area->entered, WEFTI_RELAXED) + 1;
     step->signature = signature_of(facts);
+    step->large = 0;
+    step->pending = 0;
     step->waiter = wefti_waiter_start(team->world, call);
     wefti_st64(&area->entered, step->epoch, WEFTI_RELEASE);
     return WEFT_OK;
@@ -84,11 +86,13 @@ weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void 
 {
     weft_team *team = step->team;
     wefti_coll *coll = step->coll;
-    if (WEFTI_UNLIKELY(step->epoch > coll->left[to] + WEFTI_COLL_RING)) {
-        WEFT_TRY(await_left(step, to, step->epoch - WEFTI_COLL_RING));
+    unsigned ring = step->large ? WEFTI_COLL_SLOTS : WEFTI_COLL_LINES;
+    if (WEFTI_UNLIKELY(step->epoch > coll->left[to] + ring)) {
+        WEFT_TRY(await_left(step, to, step->epoch - ring));
     }
     int pe = wefti_member(team, to);
-    wefti_coll_slot *slot = wefti_coll_slot_of(coll->area, coll->slot_bytes, (unsigned)team->pe, step->epoch);
+    wefti_coll_slot *slot =
+        wefti_coll_slot_of(coll->area, coll->slot_bytes, (unsigned)team->pe, step->epoch, step->large);
     if (WEFTI_UNLIKELY(!wefti_pe_is_near(&team->world->view, pe))) {
         return post_far(step, slot, pe, word, data, bytes);
     }
@@ -113,24 +117,74 @@ static weft_status refuse_mismatch(wefti_step *step, int from)
     return wefti_team_fail(step->team, WEFT_ERR_MISMATCH, step->call, NULL, 0);
 }
 
-weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot)
+static wefti_coll_slot *slot_from(const wefti_step *step, int from)
 {
-    wefti_coll *coll = step->coll;
-    wefti_coll_slot *mine = wefti_coll_slot_of(coll->area, coll->slot_bytes, (unsigned)from, step->epoch);
-    uint64_t flag;
-    while (((flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE)) & WEFTI_COLL_EPOCH_MASK) != step->epoch) {
-        weft_status status = wefti_waiter_pause(&step->waiter, &mine->flag);
-        if (WEFTI_UNLIKELY(status != WEFT_OK)) {
-            return wefti_team_fail(step->team, status, step->call, &coll->area->entered, step->epoch);
-        }
-    }
+    return wefti_coll_slot_of(step->coll->area, step->coll->slot_bytes, (unsigned)from, step->epoch, step->large);
+}
+
+/* Whether this flag is that of this step. */
+static int has_come(const wefti_step *step, uint64_t flag)
+{
+    return (flag & WEFTI_COLL_EPOCH_MASK) == step->epoch;
+}
+
+static weft_status accept(wefti_step *step, int from, uint64_t flag)
+{
     if (WEFTI_UNLIKELY(flag != (step->epoch | step->signature))) {
         return refuse_mismatch(step, from);
     }
-    if (coll->left[from] + 1 < step->epoch) {
-        coll->left[from] = step->epoch - 1; /* it sends in this step, so it has left the one before */
+    if (step->coll->left[from] + 1 < step->epoch) {
+        step->coll->left[from] = step->epoch - 1; /* it sends in this step, so it has left the one before */
+    }
+    return WEFT_OK;
+}
+
+static weft_status pause_for(wefti_step *step, const void *flag)
+{
+    weft_status status = wefti_waiter_pause(&step->waiter, flag);
+    return WEFTI_LIKELY(status == WEFT_OK)
+               ? WEFT_OK
+               : wefti_team_fail(step->team, status, step->call, &step->coll->area->entered, step->epoch);
+}
+
+weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot)
+{
+    wefti_coll_slot *mine = slot_from(step, from);
+    uint64_t flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE);
+    while (!has_come(step, flag)) {
+        WEFT_TRY(pause_for(step, &mine->flag));
+        flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE);
     }
     *slot = mine;
+    return accept(step, from, flag);
+}
+
+void wefti_step_expect_all(wefti_step *step)
+{
+    step->pending = 0;
+    for (int i = step->team->pes - 1; i > 0; i--) {
+        step->coll->pending[step->pending++] = wefti_step_after(step, i);
+    }
+}
+
+weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot)
+{
+    int32_t *pending = step->coll->pending;
+    *from = -1;
+    while (step->pending > 0) {
+        for (int i = step->pending - 1; i >= 0; i--) {
+            wefti_coll_slot *mine = slot_from(step, pending[i]);
+            uint64_t flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE);
+            if (has_come(step, flag)) {
+                *from = pending[i];
+                *slot = mine;
+                pending[i] = pending[--step->pending];
+                return accept(step, *from, flag);
+            }
+        }
+        /* one word can be watched for, several not */
+        WEFT_TRY(pause_for(step, step->pending == 1 ? &slot_from(step, pending[0])->flag : NULL));
+    }
     return WEFT_OK;
 }
 

@@ -24,6 +24,7 @@ struct wefti_coll {
     size_t slot_data_bytes;
     wefti_tuning tuning;
     unsigned char *chunks; /* WEFTI_COLL_CHUNKS of them: 0 stages messages to far members, the others are free */
+    int32_t *pending; /* members from which a message of this step is yet to be taken */
     uint64_t left[]; /* by member: a step that it is known to have left */
 };
 typedef struct wefti_coll wefti_coll;
@@ -34,6 +35,8 @@ typedef struct wefti_step {
     const char *call;
     uint64_t epoch;
     uint64_t signature; /* in place above the epoch */
+    int large; /* the messages go through slots, not lines */
+    int pending; /* how many in coll->pending */
     wefti_waiter waiter;
 } wefti_step;
 
@@ -50,6 +53,11 @@ weft_status wefti_coll_open(weft_team *team, const char *call);
 
 /* Begin a call with its first step. */
 weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_facts *facts);
+/* The call's messages have so many bytes; before the first of them. 0 unless said. */
+static inline void wefti_step_carry(wefti_step *step, size_t bytes)
+{
+    step->large = bytes > WEFTI_COLL_LINE_DATA_BYTES;
+}
 /* Leave this step: nobody's slots or buffers of it are read by this member any more. */
 static inline void wefti_step_leave(wefti_step *step)
 {
@@ -62,6 +70,9 @@ void wefti_step_next(wefti_step *step);
 weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void *data, size_t bytes);
 /* The message of member `from` in this step. */
 weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot);
+/* The messages of all other members in the order in which they come: expect, then take until *from is -1. */
+void wefti_step_expect_all(wefti_step *step);
+weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot);
 /* Wait until member `of` has left this step. */
 weft_status wefti_step_await_left(wefti_step *step, int of);
 

@@ -1,10 +1,11 @@
 /* protocol/coll_layout.h: the scratch of a team's data collectives, one block of equal offset on every member.
  *
- *   scratch:  | area | slots of member 0 | slots of member 1 | ... |
+ *   scratch:  | area | of member 0 | of member 1 | ... |        of a member:  | lines | slots |
  *
- * Member s writes only into its own slots of each other member: slot e mod WEFTI_COLL_RING in step e. Steps are numbered
- * from 1 by the team's epoch, equally on all members. A slot is reused WEFTI_COLL_RING steps later, once its owner's
- * `done` says that it has left the earlier step. Zero before first use. */
+ * Member s writes only into what is its own at each other member: in step e, line e mod WEFTI_COLL_LINES when the call's
+ * messages fit in a cache line with their flag, else slot e mod WEFTI_COLL_SLOTS. Steps are numbered from 1 by the team's
+ * epoch, equally on all members. A line or slot is used again once its owner's `done` says that it has left the earlier
+ * step: the more of them, the further ahead a sender may run that need not wait. Zero before first use. */
 #ifndef WEFTI_PROTOCOL_COLL_LAYOUT_H
 #define WEFTI_PROTOCOL_COLL_LAYOUT_H
 
@@ -13,7 +14,8 @@
 
 #include "weft/protocol/mem.h"
 
-#define WEFTI_COLL_RING 8u
+#define WEFTI_COLL_LINES 64u
+#define WEFTI_COLL_SLOTS 8u
 #define WEFTI_COLL_SLOT_BYTES_MAX ((size_t)2048 + WEFTI_CACHE_LINE)
 #define WEFTI_COLL_SLOTS_BYTES_MAX ((size_t)512 << 10) /* unless the members are too many for a line each */
 
@@ -36,25 +38,35 @@ typedef struct wefti_coll_slot {
 #define WEFTI_COLL_EPOCH_BITS 48
 #define WEFTI_COLL_EPOCH_MASK (((uint64_t)1 << WEFTI_COLL_EPOCH_BITS) - 1)
 
+#define WEFTI_COLL_LINE_DATA_BYTES (WEFTI_CACHE_LINE - sizeof(wefti_coll_slot))
+
 static inline size_t wefti_coll_slot_bytes(unsigned members)
 {
-    size_t share = WEFTI_COLL_SLOTS_BYTES_MAX / ((size_t)members * WEFTI_COLL_RING);
+    size_t share = WEFTI_COLL_SLOTS_BYTES_MAX / ((size_t)members * WEFTI_COLL_SLOTS);
     size_t bytes = share < WEFTI_COLL_SLOT_BYTES_MAX ? share : WEFTI_COLL_SLOT_BYTES_MAX;
     bytes = bytes / WEFTI_CACHE_LINE * WEFTI_CACHE_LINE;
     return bytes < WEFTI_CACHE_LINE ? WEFTI_CACHE_LINE : bytes;
 }
 
-static inline size_t wefti_coll_scratch_bytes(unsigned members)
+/* What belongs to one sender. */
+static inline size_t wefti_coll_member_bytes(size_t slot_bytes)
 {
-    return sizeof(wefti_coll_area) + (size_t)members * WEFTI_COLL_RING * wefti_coll_slot_bytes(members);
+    return WEFTI_COLL_LINES * (size_t)WEFTI_CACHE_LINE + WEFTI_COLL_SLOTS * slot_bytes;
 }
 
-/* The slot of member `source` for step `epoch`, in the scratch that begins at `area`. */
-static inline wefti_coll_slot *wefti_coll_slot_of(wefti_coll_area *area, size_t slot_bytes, unsigned source,
-                                                  uint64_t epoch)
+static inline size_t wefti_coll_scratch_bytes(unsigned members)
 {
-    size_t index = (size_t)source * WEFTI_COLL_RING + (size_t)(epoch % WEFTI_COLL_RING);
-    return (wefti_coll_slot *)(void *)((unsigned char *)(area + 1) + index * slot_bytes);
+    return sizeof(wefti_coll_area) + (size_t)members * wefti_coll_member_bytes(wefti_coll_slot_bytes(members));
+}
+
+/* The line (large 0) or slot of member `source` for step `epoch`, in the scratch that begins at `area`. */
+static inline wefti_coll_slot *wefti_coll_slot_of(wefti_coll_area *area, size_t slot_bytes, unsigned source,
+                                                  uint64_t epoch, int large)
+{
+    unsigned char *lines = (unsigned char *)(area + 1) + source * wefti_coll_member_bytes(slot_bytes);
+    size_t offset = large ? WEFTI_COLL_LINES * (size_t)WEFTI_CACHE_LINE + (epoch % WEFTI_COLL_SLOTS) * slot_bytes
+                          : (epoch % WEFTI_COLL_LINES) * WEFTI_CACHE_LINE;
+    return (wefti_coll_slot *)(void *)(lines + offset);
 }
 
 static inline void *wefti_coll_slot_data(wefti_coll_slot *slot)

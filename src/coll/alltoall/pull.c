@@ -10,12 +10,14 @@ weft_status wefti_alltoall_pull(wefti_step *step, const wefti_alltoall *a)
         WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), wefti_step_offset(step, a->source), NULL, 0));
     }
     wefti_step_copy(a->dest + mine, a->source + mine, a->count);
-    for (int i = 1; i < pes; i++) {
-        int from = wefti_step_after(step, i);
-        wefti_coll_slot *slot;
-        WEFT_TRY(wefti_step_await(step, from, &slot));
+    int from;
+    wefti_coll_slot *slot;
+    wefti_step_expect_all(step);
+    WEFT_TRY(wefti_step_take(step, &from, &slot));
+    while (from >= 0) {
         WEFT_TRY(wefti_step_pull(step, from, a->dest + (size_t)from * a->count,
                                  wefti_ld64(&slot->word, WEFTI_RELAXED) + mine, a->count));
+        WEFT_TRY(wefti_step_take(step, &from, &slot));
     }
     wefti_step_leave(step);
     return wefti_step_await_all_left(step);

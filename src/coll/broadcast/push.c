@@ -19,6 +19,7 @@ weft_status wefti_broadcast_push(wefti_step *step, const wefti_broadcast *b)
     int pes = step->team->pes;
     int place = (step->team->pe - b->root + pes) % pes;
     const void *data = b->source;
+    wefti_step_carry(step, b->bytes);
     if (place != 0) {
         wefti_coll_slot *slot;
         WEFT_TRY(wefti_step_await(step, ((place - 1) / WIDTH + b->root) % pes, &slot));

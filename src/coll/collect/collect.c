@@ -58,6 +58,7 @@ weft_status weft_collectmem(weft_team *team, void *dest, const void *source, siz
     const wefti_call_facts facts = {.kind = WEFTI_COLL_COLLECT};
     wefti_step step;
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
+    wefti_step_carry(&step, SIZE_MAX); /* the receivers do not know the size */
     WEFT_TRY(post_all(&step, &c));
     for (int from = 0; from < team->pes; from++) {
         if (from != team->pe) {

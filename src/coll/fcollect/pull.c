@@ -9,12 +9,14 @@ weft_status wefti_fcollect_pull(wefti_step *step, const wefti_fcollect *f)
         WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), wefti_step_offset(step, f->source), NULL, 0));
     }
     wefti_step_copy(f->dest + (size_t)step->team->pe * f->bytes, f->source, f->bytes);
-    for (int i = 1; i < pes; i++) {
-        int from = wefti_step_after(step, i);
-        wefti_coll_slot *slot;
-        WEFT_TRY(wefti_step_await(step, from, &slot));
+    int from;
+    wefti_coll_slot *slot;
+    wefti_step_expect_all(step);
+    WEFT_TRY(wefti_step_take(step, &from, &slot));
+    while (from >= 0) {
         WEFT_TRY(wefti_step_pull(step, from, f->dest + (size_t)from * f->bytes, wefti_ld64(&slot->word, WEFTI_RELAXED),
                                  f->bytes));
+        WEFT_TRY(wefti_step_take(step, &from, &slot));
     }
     wefti_step_leave(step);
     return wefti_step_await_all_left(step);

@@ -4,15 +4,18 @@
 weft_status wefti_fcollect_push(wefti_step *step, const wefti_fcollect *f)
 {
     int pes = step->team->pes;
+    wefti_step_carry(step, f->bytes);
     for (int i = 1; i < pes; i++) {
         WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), 0, f->source, f->bytes));
     }
     wefti_step_copy(f->dest + (size_t)step->team->pe * f->bytes, f->source, f->bytes);
-    for (int i = pes - 1; i > 0; i--) {
-        int from = wefti_step_after(step, i);
-        wefti_coll_slot *slot;
-        WEFT_TRY(wefti_step_await(step, from, &slot));
+    int from;
+    wefti_coll_slot *slot;
+    wefti_step_expect_all(step);
+    WEFT_TRY(wefti_step_take(step, &from, &slot));
+    while (from >= 0) {
         wefti_step_copy(f->dest + (size_t)from * f->bytes, wefti_coll_slot_data(slot), f->bytes);
+        WEFT_TRY(wefti_step_take(step, &from, &slot));
     }
     wefti_step_leave(step);
     return WEFT_OK;

@@ -29,6 +29,7 @@ weft_status wefti_reduce_doubling(wefti_step *step, const wefti_reduction *r)
     int core = 1;
     size_t bytes = r->count * r->fold.element;
     void *sum = wefti_step_chunk(step, 1);
+    wefti_step_carry(step, bytes);
     while (core <= step->team->pes / 2) {
         core *= 2;
     }

@@ -6,6 +6,7 @@ weft_status wefti_reduce_push(wefti_step *step, const wefti_reduction *r)
     int pes = step->team->pes;
     size_t bytes = r->count * r->fold.element;
     const void *sum = NULL;
+    wefti_step_carry(step, bytes);
     for (int i = 1; i < pes; i++) {
         WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), 0, r->source, bytes));
     }

@@ -7,6 +7,7 @@ weft_status wefti_scan_push(wefti_step *step, const wefti_reduction *r, int incl
     int parts = inclusive ? me + 1 : me; /* the members 0 .. parts - 1 count */
     size_t bytes = r->count * r->fold.element;
     const void *sum = NULL;
+    wefti_step_carry(step, bytes);
     for (int to = me + 1; to < step->team->pes; to++) {
         WEFT_TRY(wefti_step_post(step, to, 0, r->source, bytes));
     }
