@@ -214,18 +214,24 @@ weft_status weft_ep_destroy(weft_ep *ep)
     return status;
 }
 
-weft_status wefti_ep_enter(weft_ep *ep, const char *call)
+weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call)
 {
     if (ep->dead != WEFT_OK) {
         return wefti_error(ep->dead, "%s: the group is dead since a call failed with %s; destroy it and make a new one",
                            call, weft_status_name(ep->dead));
     }
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_enter(weft_ep *ep, const char *call)
+{
 #ifndef NDEBUG
     if (__atomic_exchange_n(&ep->busy, 1, __ATOMIC_ACQUIRE) != 0) {
         return wefti_error(WEFT_ERR_STATE, "%s: another thread is inside a call on this group; use one at a time",
                            call);
     }
 #else
+    (void)ep;
     (void)call;
 #endif
     return WEFT_OK;

@@ -65,7 +65,10 @@ struct weft_ep {
     uint32_t busy; /* in a call; debug builds look */
 };
 
-/* Begin a collective call: WEFT_OK, or the status of a dead group, or WEFT_ERR_STATE when another thread is inside. */
+/* WEFT_OK, or what a dead group's calls return. */
+weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call);
+
+/* Begin a collective call on a group that is alive. In debug builds WEFT_ERR_STATE when another thread is inside. */
 weft_status wefti_ep_enter(weft_ep *ep, const char *call);
 
 /* End it. A status that leaves ranks apart kills the group; returns `status`. */

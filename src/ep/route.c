@@ -121,6 +121,10 @@ static weft_status check_updated(const weft_ep_route *route, const void *out, co
 
 weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call)
 {
+    if (route == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL", call);
+    }
+    WEFT_TRY(wefti_ep_check_alive(route->ep, call));
     WEFT_TRY(check_updated(route, route, call));
     if (*route->status == WEFT_ERR_OVERFLOW) {
         return wefti_error(

@@ -18,6 +18,7 @@ static weft_status check(const weft_ep_route *route, const weft_ep_choices *choi
                            : choices == NULL ? "the choices are NULL"
                                              : "the choices have a wrong size; start from WEFT_EP_CHOICES_INIT");
     }
+    WEFT_TRY(wefti_ep_check_alive(route->ep, "weft_ep_route_update"));
     if (choices->tokens < 0 || choices->tokens > route->ep->config.tokens_max) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "weft_ep_route_update: tokens is %d; give 0 .. %d, the group's tokens_max", choices->tokens,
