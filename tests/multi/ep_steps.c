@@ -33,7 +33,7 @@ static void run(weft_world *world)
     ep_session_plan many = {.size = ep_size_full, .groups = 1, .routes = 2, .calls = 8, .updates = 30};
     ep_session_plan cached = {
         .size = ep_size_small, .groups = 2, .routes = 3, .calls = 300, .slow_us = 400, .updates = 5};
-    for (int i = 0; i < 12 && check_failures() == 0; i++) {
+    for (int i = 0; i < 24 && check_failures() == 0; i++) {
         ep_session_run(world, random_next(&seed), &many);
     }
     if (check_failures() == 0) {
