@@ -8,10 +8,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define JOB "bootstrap_test:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+static char job[128]; /* of this process alone */
 
 typedef struct choice {
     const char *word; /* WEFT_BOOTSTRAP */
@@ -56,20 +58,20 @@ static void assert_choice(const choice *c)
 static void chooses_by_environment(void **state)
 {
     (void)state;
-    static const choice choices[] = {
+    const choice choices[] = {
         {NULL, NULL, 0, "self", NULL},
         {NULL, NULL, 1, "self", NULL},
         {NULL, NULL, 2, NULL, "weftrun"},
         {"auto", NULL, 1, "self", NULL},
         {"", NULL, 1, "self", NULL},
-        {NULL, JOB, 0, "local", NULL},
-        {NULL, JOB, 1, "self", NULL},
-        {NULL, JOB, 2, NULL, "PE 1"}, /* local, and nobody else comes */
-        {"auto", JOB, 0, "local", NULL},
-        {"local", JOB, 1, "local", NULL},
+        {NULL, job, 0, "local", NULL},
+        {NULL, job, 1, "self", NULL},
+        {NULL, job, 2, NULL, "PE 1"}, /* local, and nobody else comes */
+        {"auto", job, 0, "local", NULL},
+        {"local", job, 1, "local", NULL},
         {"local", NULL, 1, NULL, "weftrun"},
         {"local", NULL, 0, NULL, "weftrun"},
-        {"remote", JOB, 1, NULL, "auto or local"},
+        {"remote", job, 1, NULL, "auto or local"},
         {"local", "nonsense", 1, NULL, "WEFT_LOCAL_JOB"},
         {"local", ":0011", 1, NULL, "WEFT_LOCAL_JOB"},
         {"local", "x:0011223344zz66778899aabbccddeeff00112233445566778899aabbccddeeff", 1, NULL, "WEFT_LOCAL_JOB"},
@@ -113,7 +115,7 @@ static void believes_the_launcher_only_if_it_makes_sense(void **state)
     (void)state;
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     config.bootstrap = WEFT_BOOTSTRAP_LOCAL;
-    set("WEFT_LOCAL_JOB", JOB);
+    set("WEFT_LOCAL_JOB", job);
     set("WEFT_LOCAL_PE", "3");
     set("WEFT_LOCAL_PES", "3");
     assert_refused(config, "WEFT_LOCAL_PE");
@@ -124,9 +126,10 @@ static void believes_the_launcher_only_if_it_makes_sense(void **state)
     assert_refused(config, "WEFT_LOCAL_PE");
 }
 
-static int be_quiet(void **state)
+static int begin(void **state)
 {
     (void)state;
+    (void)snprintf(job, sizeof job, "test%d:%064d", (int)getpid(), 7);
     return setenv("WEFT_LOG", "none", 1);
 }
 
@@ -137,5 +140,5 @@ int main(void)
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(believes_the_launcher_only_if_it_makes_sense),
     };
-    return cmocka_run_group_tests(tests, be_quiet, NULL);
+    return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -218,6 +218,8 @@ int main(void)
         CHECKED_TEST(names_the_stopped_uid),
     };
     (void)setenv("WEFT_LOG", "none", 1);
-    (void)setenv("WEFT_LOCAL_JOB", "kill:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", 1);
+    char job[128];
+    (void)snprintf(job, sizeof job, "kill%d:%064d", (int)getpid(), 7);
+    (void)setenv("WEFT_LOCAL_JOB", job, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

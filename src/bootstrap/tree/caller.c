@@ -46,6 +46,11 @@ int wefti_caller_is_done(const wefti_caller *caller)
     return caller->stage == WEFTI_CALLER_DONE;
 }
 
+int wefti_caller_is_known(const wefti_caller *caller)
+{
+    return caller->stage >= WEFTI_CALLER_PROVES;
+}
+
 wefti_link wefti_caller_take(wefti_caller *caller)
 {
     wefti_link link = caller->link;

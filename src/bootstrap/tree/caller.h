@@ -48,7 +48,9 @@ uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls);
  * and with WEFT_ERR_PEER when it is certain that the PE is gone. */
 weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls);
 int wefti_caller_is_done(const wefti_caller *caller);
-/* Take over the connection of a caller that is done. */
+/* Whether hello was said, so that the other end may count on this PE already. */
+int wefti_caller_is_known(const wefti_caller *caller);
+/* Take over the connection of a caller that is done, or known. */
 wefti_link wefti_caller_take(wefti_caller *caller);
 
 #endif

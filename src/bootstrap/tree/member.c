@@ -215,7 +215,7 @@ static weft_status take_place(wefti_tree *tree, const wefti_tree_contact *parent
     if (tree->parent.pe == 0) {
         tree->parent = tree->star[0];
         wefti_link_init(&tree->star[0], -1, 0);
-    } else if (wefti_caller_is_done(&now.caller)) {
+    } else if (wefti_caller_is_known(&now.caller)) { /* also to tell it of an error */
         tree->parent = wefti_caller_take(&now.caller);
     }
     wefti_caller_fini(&now.caller);
