@@ -11,7 +11,6 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,34 +23,22 @@
 
 #include "os/os.h"
 #include "part/check.h"
+#include "part/crew.h"
 #include "weft.h"
 
-#define PES_MOST 16
 #define MS UINT64_C(1000000)
 #define LATE_NS (1000 * MS)
 
-/* What a PE tells the parent: that it has created the world, and what it got in the end. */
-typedef struct report {
-    int pe;
-    int is_end;
-    weft_status status;
-    uint64_t ns; /* how long the call took that failed */
-    char text[WEFTI_ERROR_BYTES];
-} report;
-
 typedef weft_status (*repeated)(weft_world *world, uint64_t deadline_ns);
 
-typedef struct crew {
-    int pes;
+/* What the PEs of a crew do, and which of them strikes itself. */
+typedef struct plan {
     repeated call;
     uint64_t deadline_ns;
-    int marked; /* this PE has the mark of the next section; -1: none */
+    int marked; /* this PE strikes itself at a step of the creation; -1: none */
     int step;
     int step_signal;
-    int pipe[2];
-    char job[128];
-    pid_t pids[PES_MOST];
-} crew;
+} plan;
 
 /* ---- a PE that strikes itself at a step of creation ---- */
 
@@ -141,106 +128,61 @@ static weft_status call_create(weft_world *world, uint64_t deadline_ns)
 
 /* ---- a PE ---- */
 
-static void tell(const crew *c, report *r)
+static void run_pe(const crew *c, int pe, void *context)
 {
-    if (write(c->pipe[1], r, sizeof *r) != sizeof *r) {
-        _exit(3);
-    }
-}
-
-static void run_pe(const crew *c, int pe)
-{
-    char number[16];
+    const plan *p = context;
     weft_world *world;
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
-    report r = {.pe = pe};
-    (void)snprintf(number, sizeof number, "%d", pe);
-    (void)setenv("WEFT_LOCAL_PE", number, 1);
-    config.deadline_ns = c->deadline_ns;
-    if (pe == c->marked) {
-        marked_step = c->step;
-        marked_signal = c->step_signal;
+    config.deadline_ns = p->deadline_ns;
+    if (pe == p->marked) {
+        marked_step = p->step;
+        marked_signal = p->step_signal;
     }
     uint64_t start = wefti_os_now_ns();
-    r.status = weft_world_create(&config, &world);
-    if (r.status == WEFT_OK) {
-        tell(c, &r);
+    weft_status status = weft_world_create(&config, &world);
+    if (status == WEFT_OK) {
+        crew_tell(c, pe, 0, status, start);
     }
-    while (r.status == WEFT_OK) {
+    while (status == WEFT_OK) {
         start = wefti_os_now_ns();
-        r.status = c->call(world, c->deadline_ns);
+        status = p->call(world, p->deadline_ns);
     }
-    r.ns = wefti_os_now_ns() - start;
-    r.is_end = 1;
-    (void)snprintf(r.text, sizeof r.text, "%s", weft_last_error());
-    tell(c, &r);
-    _exit(0);
+    crew_tell(c, pe, 1, status, start);
 }
 
 /* ---- the parent ---- */
 
-static void start_crew(crew *c, uint64_t *random)
-{
-    char count[16];
-    (void)snprintf(c->job, sizeof c->job, "failure-%d-%08llx:", (int)getpid(),
-                   (unsigned long long)random_next(random) & 0xffffffff);
-    for (int i = 0; i < 64; i++) {
-        char digit[2] = {"0123456789abcdef"[random_below(random, 16)], '\0'};
-        (void)strcat(c->job, digit);
-    }
-    (void)snprintf(count, sizeof count, "%d", c->pes);
-    setenv("WEFT_LOCAL_JOB", c->job, 1);
-    setenv("WEFT_LOCAL_PES", count, 1);
-    assert_int_equal(pipe(c->pipe), 0);
-    for (int pe = 0; pe < c->pes; pe++) {
-        c->pids[pe] = fork();
-        assert_true(c->pids[pe] >= 0);
-        if (c->pids[pe] == 0) {
-            run_pe(c, pe);
-        }
-    }
-}
-
-/* Read a report, at most until `until_ns`. */
-static int hear(const crew *c, report *r, uint64_t until_ns)
-{
-    struct pollfd one = {.fd = c->pipe[0], .events = POLLIN};
-    uint64_t now = wefti_os_now_ns();
-    int left_ms = now < until_ns ? (int)((until_ns - now) / MS) + 1 : 0;
-    return poll(&one, 1, left_ms) == 1 && read(c->pipe[0], r, sizeof *r) == sizeof *r;
-}
-
 static void await_creation(const crew *c)
 {
-    report r;
+    crew_report r;
     for (int created = 0; created < c->pes; created++) {
-        if (!CHECK_SAY(hear(c, &r, wefti_os_now_ns() + 30000 * MS), "no PE speaks") ||
+        if (!CHECK_SAY(crew_hear(c, &r, wefti_os_now_ns() + 30000 * MS), "no PE speaks") ||
             !CHECK_SAY(!r.is_end, "PE %d: %s", r.pe, r.text)) {
             return;
         }
     }
 }
 
-static void check_report(const crew *c, const report *r, int victim, const char *what)
+static void check_report(const plan *p, const crew_report *r, int victim, const char *what)
 {
     CHECK_SAY(r->status == WEFT_ERR_TIMEOUT || r->status == WEFT_ERR_PEER, "%s: PE %d got %s: %s", what, r->pe,
               weft_status_name(r->status), r->text);
     CHECK_SAY(text_names_pe(r->text, victim), "%s: PE %d is not named to PE %d by \"%s\" (%s)", what, victim, r->pe,
               r->text, weft_status_name(r->status));
-    CHECK_SAY(r->ns <= c->deadline_ns + LATE_NS, "%s: PE %d had its status after %.2f s (%s)", what, r->pe,
+    CHECK_SAY(r->ns <= p->deadline_ns + LATE_NS, "%s: PE %d had its status after %.2f s (%s)", what, r->pe,
               (double)r->ns * 1e-9, r->text);
 }
 
 /* Everybody but the victim reports its end. */
-static void hear_survivors(const crew *c, int victim, const char *what)
+static void hear_survivors(const crew *c, const plan *p, int victim, const char *what)
 {
-    uint64_t until_ns = wefti_os_now_ns() + 3 * (c->deadline_ns + LATE_NS);
-    unsigned char heard[PES_MOST] = {0};
+    uint64_t until_ns = wefti_os_now_ns() + 3 * (p->deadline_ns + LATE_NS);
+    unsigned char heard[CREW_PES_MAX] = {0};
     int ended = 0;
-    report r;
-    while (ended < c->pes - 1 && hear(c, &r, until_ns)) {
+    crew_report r;
+    while (ended < c->pes - 1 && crew_hear(c, &r, until_ns)) {
         if (r.is_end && r.pe != victim) {
-            check_report(c, &r, victim, what);
+            check_report(p, &r, victim, what);
             heard[r.pe] = 1;
             ended++;
         }
@@ -248,16 +190,6 @@ static void hear_survivors(const crew *c, int victim, const char *what)
     for (int pe = 0; pe < c->pes; pe++) {
         CHECK_SAY(heard[pe] || pe == victim, "%s: PE %d never came back", what, pe);
     }
-}
-
-static void end_crew(crew *c)
-{
-    for (int pe = 0; pe < c->pes; pe++) {
-        (void)kill(c->pids[pe], SIGKILL);
-        (void)waitpid(c->pids[pe], NULL, 0);
-    }
-    close(c->pipe[0]);
-    close(c->pipe[1]);
 }
 
 /* ---- what stays in the file system ---- */
@@ -274,6 +206,17 @@ static int count_entries(const char *path)
     }
     closedir(folder);
     return count;
+}
+
+/* Another test may have a folder there for a moment. */
+static void check_entries(const char *path, int wanted)
+{
+    int now = count_entries(path);
+    for (int look = 0; look < 30 && now != wanted; look++) {
+        wefti_os_sleep_ns(100 * MS);
+        now = count_entries(path);
+    }
+    CHECK_SAY(now == wanted, "%d entries of weft in %s, and %d before", now, path, wanted);
 }
 
 /* ---- scenes ---- */
@@ -295,16 +238,17 @@ static const scene scenes[] = {
 /* All repeat a call when the victim gets the signal. */
 static void strike_at_work(const scene *s, int signal_number, uint64_t *random)
 {
-    crew c = {.pes = s->pes, .call = s->call, .deadline_ns = s->deadline_ns, .marked = -1};
+    plan p = {.call = s->call, .deadline_ns = s->deadline_ns, .marked = -1};
+    crew c;
     char what[100];
     int victim = (int)random_below(random, (unsigned)s->pes);
-    start_crew(&c, random);
+    crew_start(&c, s->pes, random, run_pe, &p);
     await_creation(&c);
     wefti_os_sleep_ns(random_below(random, 30) * MS + random_below(random, 1000000));
     (void)snprintf(what, sizeof what, "%s, %d PEs, signal %d", s->name, s->pes, signal_number);
     (void)kill(c.pids[victim], signal_number);
-    hear_survivors(&c, victim, what);
-    end_crew(&c);
+    hear_survivors(&c, &p, victim, what);
+    crew_end(&c);
 }
 
 static void strike_everywhere(int signal_number)
@@ -315,8 +259,8 @@ static void strike_everywhere(int signal_number)
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
         strike_at_work(&scenes[i], signal_number, &random);
     }
-    CHECK(count_entries("/dev/shm") == in_shm);
-    CHECK(count_entries("/tmp") == in_tmp);
+    check_entries("/dev/shm", in_shm);
+    check_entries("/tmp", in_tmp);
 }
 
 static void test_killed_at_work(void **state)
@@ -336,16 +280,17 @@ static void strike_at_creation(int rounds, int signal_number, uint64_t deadline_
 {
     uint64_t random = test_seed();
     for (int round = 0; round < rounds; round++) {
-        crew c = {.pes = 5, .call = call_barrier, .deadline_ns = deadline_ns, .marked = -1};
+        plan p = {.call = call_barrier, .deadline_ns = deadline_ns, .marked = -1};
+        crew c;
         char what[100];
         int victim = (int)random_below(&random, 5);
-        start_crew(&c, &random);
+        crew_start(&c, 5, &random, run_pe, &p);
         uint64_t delay_ns = random_below(&random, 5000000);
         wefti_os_sleep_ns(delay_ns);
         (void)snprintf(what, sizeof what, "creation, signal %d after %.2f ms", signal_number, (double)delay_ns * 1e-6);
         (void)kill(c.pids[victim], signal_number);
-        hear_survivors(&c, victim, what);
-        end_crew(&c);
+        hear_survivors(&c, &p, victim, what);
+        crew_end(&c);
     }
 }
 
@@ -368,17 +313,18 @@ static void test_struck_at_each_step(void **state)
     uint64_t random = test_seed();
     const int signals[] = {SIGKILL, SIGSTOP};
     for (int i = 0; i < 2 * STEPS * 2; i++) {
-        crew c = {.pes = 4, .call = call_barrier, .deadline_ns = 400 * MS, .marked = i % 2 == 0 ? 0 : 2};
+        plan p = {.call = call_barrier, .deadline_ns = 400 * MS, .marked = i % 2 == 0 ? 0 : 2};
+        crew c;
         char what[100];
-        c.step = i / 4;
-        c.step_signal = signals[i / 2 % 2];
-        if (c.step == AT_FILE && c.marked != 0) {
+        p.step = i / 4;
+        p.step_signal = signals[i / 2 % 2];
+        if (p.step == AT_FILE && p.marked != 0) {
             continue; /* it makes none */
         }
-        start_crew(&c, &random);
-        (void)snprintf(what, sizeof what, "PE %d, %s, signal %d", c.marked, step_names[c.step], c.step_signal);
-        hear_survivors(&c, c.marked, what);
-        end_crew(&c);
+        crew_start(&c, 4, &random, run_pe, &p);
+        (void)snprintf(what, sizeof what, "PE %d, %s, signal %d", p.marked, step_names[p.step], p.step_signal);
+        hear_survivors(&c, &p, p.marked, what);
+        crew_end(&c);
     }
 }
 
