@@ -19,12 +19,22 @@ typedef struct weft_team weft_team;
 WEFT_API weft_team *weft_team_world(weft_world *world);
 WEFT_API weft_team *weft_team_node(weft_world *world);
 
+/* Likewise: the PEs that can load and store each other's host memory, this one among them (those of its node); and the
+ * PEs that have this PE's place on their own node: the first of each node, or the second, and so on. */
+WEFT_API weft_team *weft_team_link(weft_world *world);
+WEFT_API weft_team *weft_team_same_slot(weft_world *world);
+
 /* Make a team of the parent's members start, start + stride, ... (size of them). Collective over the parent, equal
  * arguments everywhere. stride may be negative; 0 only with size 1. *team is NULL on PEs that are not members.
  * Errors, the same on all members of the parent: WEFT_ERR_RANGE, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY,
  * WEFT_ERR_TIMEOUT. (OpenSHMEM 1.5, 9.4.5.) */
 WEFT_API weft_status weft_team_split_strided(weft_team *parent, int start, int stride, int size,
                                              weft_team **team) WEFT_MUST_CHECK;
+
+/* Make two teams that cross in this PE, as rows and columns: the parent's members in rows of xrange (the last may be
+ * shorter; xrange at most the parent's size, more counts as that). *x has this PE's row, *y the members with its place in
+ * their rows. Collective over the parent; errors as above, and then neither team exists. (OpenSHMEM 1.5, 9.4.6.) */
+WEFT_API weft_status weft_team_split_2d(weft_team *parent, int xrange, weft_team **x, weft_team **y) WEFT_MUST_CHECK;
 
 /* Make a team of any of the parent's members, in any order: members[i] is the number in the parent of the member i.
  * Collective over the parent; every PE passes the list of the team that it joins, so that one call can make several
@@ -40,6 +50,22 @@ WEFT_API weft_status weft_team_destroy(weft_team *team) WEFT_MUST_CHECK;
 /* This PE's number in the team and the number of members; -1 for a NULL team. Any thread. */
 WEFT_API int weft_team_pe(const weft_team *team);
 WEFT_API int weft_team_pes(const weft_team *team);
+
+/* What a user says of a team. Start from WEFT_TEAM_CONFIG_INIT. */
+typedef struct weft_team_config {
+    size_t size; /* sizeof(weft_team_config) */
+    int contexts; /* contexts that will be alive at once; advice, their number is bounded by memory only. 0: not known */
+} weft_team_config;
+
+#define WEFT_TEAM_CONFIG_INIT                                                                                          \
+    {                                                                                                                  \
+        .size = sizeof(weft_team_config)                                                                               \
+    }
+
+/* Say it, and ask what was said. Local. WEFT_ERR_ARGUMENT: a NULL, a wrong size, a negative number.
+ * (OpenSHMEM 1.5, 9.4.3 shmem_team_get_config.) */
+WEFT_API weft_status weft_team_configure(weft_team *team, const weft_team_config *config);
+WEFT_API weft_status weft_team_query(const weft_team *team, weft_team_config *config);
 
 /* The world a team belongs to. Any thread. */
 WEFT_API weft_world *weft_team_owner(const weft_team *team);

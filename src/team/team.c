@@ -18,6 +18,39 @@ weft_team *weft_team_node(weft_world *world)
     return world == NULL ? NULL : &world->team_node;
 }
 
+weft_team *weft_team_link(weft_world *world)
+{
+    return weft_team_node(world); /* the window reaches every PE of the node, and no other */
+}
+
+weft_team *weft_team_same_slot(weft_world *world)
+{
+    return world == NULL ? NULL : &world->team_same_slot;
+}
+
+weft_status weft_team_configure(weft_team *team, const weft_team_config *config)
+{
+    if (team == NULL || config == NULL || config->size != sizeof *config || config->contexts < 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_team_configure: %s",
+                           team == NULL || config == NULL
+                               ? "the team or the config is NULL"
+                               : "the config's size is wrong (use WEFT_TEAM_CONFIG_INIT) or a number negative");
+    }
+    team->contexts = config->contexts;
+    return WEFT_OK;
+}
+
+weft_status weft_team_query(const weft_team *team, weft_team_config *config)
+{
+    if (team == NULL || config == NULL || config->size != sizeof *config) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_team_query: %s",
+                           team == NULL || config == NULL ? "the team or the config is NULL"
+                                                          : "the config's size is wrong; use WEFT_TEAM_CONFIG_INIT");
+    }
+    config->contexts = team->contexts;
+    return WEFT_OK;
+}
+
 int weft_team_pe(const weft_team *team)
 {
     return team == NULL ? -1 : team->pe;
@@ -300,6 +333,34 @@ weft_status weft_team_split_strided(weft_team *parent, int start, int stride, in
         members.count = is_member ? size : 0;
     }
     return create(parent, &members, key, call, mine, team);
+}
+
+weft_status weft_team_split_2d(weft_team *parent, int xrange, weft_team **x, weft_team **y)
+{
+    static const char call[] = "weft_team_split_2d";
+    WEFT_TRY(wefti_team_check(parent, call));
+    uint64_t key[2] = {(uint64_t)(uint32_t)xrange, 0};
+    weft_status mine = check_place(x == NULL ? x : y, call);
+    if (mine == WEFT_OK && xrange < 1) {
+        mine = wefti_error(WEFT_ERR_RANGE, "%s: rows of %d members", call, xrange);
+    }
+    int width = xrange < 1 ? 1 : xrange < parent->pes ? xrange : parent->pes;
+    int column = parent->pe % width;
+    int first = parent->pe - column;
+    const member_list row = {
+        .count = parent->pes - first < width ? parent->pes - first : width, .start = first, .stride = 1};
+    const member_list members = {.count = (parent->pes - column - 1) / width + 1, .start = column, .stride = width};
+    weft_team *teams[2] = {NULL, NULL};
+    WEFT_TRY(create(parent, &row, key, call, mine, &teams[0]));
+    key[1] = 2; /* a call of its own */
+    weft_status status = create(parent, &members, key, call, WEFT_OK, &teams[1]);
+    if (status != WEFT_OK) {
+        weft_status ended = weft_team_destroy(teams[0]);
+        return ended == WEFT_OK || ended == WEFT_ERR_TIMEOUT ? status : ended;
+    }
+    *x = teams[0];
+    *y = teams[1];
+    return WEFT_OK;
 }
 
 weft_status weft_team_create(weft_team *parent, const int *list, int count, weft_team **team)

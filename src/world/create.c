@@ -307,12 +307,29 @@ static void set_spins(const wefti_creation *creation, weft_world *world)
     world->view.spins = creation->settings.spins != 0 ? (uint32_t)creation->settings.spins : by_load;
 }
 
+/* On one node every PE is alone in its slot. */
+static weft_status set_same_slot(const wefti_creation *creation, weft_world *world)
+{
+    int me = (int)world->view.pe;
+    int pes = (int)world->view.pes;
+    int32_t *members = NULL;
+    int count = 1;
+    int number = 0;
+    if (creation->node_pes < pes) {
+        WEFT_TRY(wefti_hello_same_slot(creation->all, pes, me, &members, &count, &number));
+    }
+    team_record(&world->team_same_slot, world, number, me, count, wefti_layout_same_slot_area(world->view.pes));
+    world->team_same_slot.list = members;
+    return WEFT_OK;
+}
+
 static weft_status set_teams(wefti_creation *creation, weft_world *world)
 {
     team_record(&world->team_world, world, (int)world->view.pe, 0, (int)world->view.pes, wefti_layout_world_area());
     team_record(&world->team_node, world, (int)world->slot, creation->node_first, creation->node_pes,
                 wefti_layout_node_area(world->view.pes));
-    return list_node(creation, world);
+    WEFT_TRY(list_node(creation, world));
+    return set_same_slot(creation, world);
 }
 
 /* ---- verify ---- */
@@ -401,6 +418,8 @@ static void world_free(weft_world *world)
     wefti_blocks_fini(&world->blocks);
     free_teams(world);
     wefti_free(world->team_node.list);
+    wefti_free(world->team_same_slot.list);
+    wefti_free(world->team_same_slot.coll);
     wefti_free(world->team_node.coll);
     wefti_free(world->team_world.coll);
     wefti_free(world->delta);

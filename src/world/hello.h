@@ -38,6 +38,10 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
  * the same verdict. */
 weft_status wefti_hello_check(const wefti_hello *all, int pes);
 
+/* slots.c: how many PEs have the same place on their node as `pe` has on its own: the first of the node, the second, ...
+ * *members lists them in ascending order (wefti_free), *number is that of `pe` among them. */
+weft_status wefti_hello_same_slot(const wefti_hello *all, int pes, int pe, int32_t **members, int *count, int *number);
+
 /* Tell all PEs how a step of creation went on this one. WEFT_OK if it went well everywhere; else the status of the
  * lowest PE on which it failed, with that PE's number and text as the error. */
 weft_status wefti_verdict(wefti_bootstrap *bootstrap, weft_status mine);

@@ -24,6 +24,7 @@ struct weft_team {
     unsigned rounds;
     wefti_team_area *area; /* this PE's, in its slot of the window */
     wefti_dev_team_area *device_area; /* this PE's, in device memory; NULL before weft_team_dev */
+    int contexts; /* weft_team_config */
     int predefined; /* lives in the world; its area lies before the heap */
     weft_status dead; /* once a collective call has failed: what it returned; the team cannot be used again */
     int dead_culprit; /* a world PE, or -1 */

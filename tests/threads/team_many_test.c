@@ -1,0 +1,180 @@
+/* Goal: teams can be made in any number: rows and columns are what they should be, predefined teams too; ten thousand
+ * are made and destroyed, thousands live at once and work, and nothing is left.
+ *
+ * Method: PEs as threads; a sum over each team tells whether its members are the right ones. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "part/check.h"
+#include "part/ledger.h"
+#include "part/pes.h"
+
+#define CREATIONS 10000
+#define ALIVE 2000
+
+/* The sum of the members' numbers in the world. */
+static long sum_of(weft_team *team, long *words)
+{
+    words[0] = weft_world_pe(weft_team_owner(team));
+    CHECK_OK(weft_long_sum_reduce(team, &words[1], &words[0], 1));
+    return words[1];
+}
+
+static void rows_and_columns_body(weft_world *world, void *context)
+{
+    void *block;
+    weft_team *x = NULL;
+    weft_team *y = NULL;
+    int pes = weft_world_pes(world);
+    int me = weft_world_pe(world);
+    (void)context;
+    CHECK_OK(weft_malloc(world, 64, &block));
+    for (int width = 1; width <= pes + 2; width++) {
+        int real = width < pes ? width : pes;
+        long row = 0;
+        long column = 0;
+        int row_pes = 0;
+        int column_pes = 0;
+        for (int pe = 0; pe < pes; pe++) {
+            row += pe / real == me / real ? pe : 0;
+            row_pes += pe / real == me / real;
+            column += pe % real == me % real ? pe : 0;
+            column_pes += pe % real == me % real;
+        }
+        if (!CHECK_OK(weft_team_split_2d(weft_team_world(world), width, &x, &y))) {
+            break;
+        }
+        CHECK(weft_team_pes(x) == row_pes && weft_team_pe(x) == me % real);
+        CHECK(weft_team_pes(y) == column_pes && weft_team_pe(y) == me / real);
+        CHECK(sum_of(x, block) == row);
+        CHECK(sum_of(y, block) == column);
+        CHECK_OK(weft_team_destroy(x));
+        CHECK_OK(weft_team_destroy(y));
+    }
+    CHECK_STATUS(weft_team_split_2d(weft_team_world(world), 0, &x, &y), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_team_split_2d(weft_team_world(world), 2, NULL, &y), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_split_2d(weft_team_world(world), 2, &x, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_split_2d(NULL, 2, &x, &y), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_free(world, block));
+}
+
+static void rows_and_columns(void **state)
+{
+    (void)state;
+    pes_run(1, rows_and_columns_body, NULL);
+    pes_run(5, rows_and_columns_body, NULL);
+    pes_run(6, rows_and_columns_body, NULL);
+}
+
+static void predefined_body(weft_world *world, void *context)
+{
+    void *block;
+    weft_team_config config = WEFT_TEAM_CONFIG_INIT;
+    int pes = weft_world_pes(world);
+    (void)context;
+    CHECK_OK(weft_malloc(world, 64, &block));
+    CHECK(weft_team_pes(weft_team_link(world)) == pes);
+    CHECK(sum_of(weft_team_link(world), block) == (long)pes * (pes - 1) / 2);
+    CHECK(weft_team_pes(weft_team_same_slot(world)) == 1); /* one node */
+    CHECK(sum_of(weft_team_same_slot(world), block) == weft_world_pe(world));
+    CHECK_OK(weft_team_barrier(weft_team_same_slot(world)));
+    CHECK(weft_team_link(NULL) == NULL && weft_team_same_slot(NULL) == NULL);
+    config.contexts = 3;
+    CHECK_OK(weft_team_configure(weft_team_world(world), &config));
+    config.contexts = 0;
+    CHECK_OK(weft_team_query(weft_team_world(world), &config));
+    CHECK(config.contexts == 3);
+    config.contexts = -1;
+    CHECK_STATUS(weft_team_configure(weft_team_world(world), &config), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_configure(NULL, &config), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_query(weft_team_world(world), NULL), WEFT_ERR_ARGUMENT);
+    config.size = 1;
+    CHECK_STATUS(weft_team_query(weft_team_world(world), &config), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_free(world, block));
+}
+
+static void predefined_teams(void **state)
+{
+    (void)state;
+    pes_run(3, predefined_body, NULL);
+}
+
+static uint64_t heap_used(weft_world *world)
+{
+    weft_counters counters;
+    CHECK_OK(weft_world_counters(world, &counters));
+    return counters.heap_bytes_used;
+}
+
+static void ten_thousand_body(weft_world *world, void *context)
+{
+    void *block;
+    weft_team *team = NULL;
+    (void)context;
+    CHECK_OK(weft_malloc(world, 64, &block));
+    uint64_t used = heap_used(world);
+    for (int i = 0; i < CREATIONS && check_failures() == 0; i++) {
+        CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, 2, &team));
+        if (team != NULL && i % 500 == 0) {
+            CHECK(sum_of(team, block) == 1);
+        }
+        CHECK_OK(weft_team_destroy(team));
+    }
+    CHECK(heap_used(world) == used);
+    CHECK_OK(weft_free(world, block));
+}
+
+static void ten_thousand_creations(void **state)
+{
+    (void)state;
+    ledger before = ledger_read();
+    pes_run(2, ten_thousand_body, NULL);
+    ledger_assert_same(&before);
+}
+
+static void thousands_alive_body(weft_world *world, void *context)
+{
+    static weft_team *of_pe[2][ALIVE];
+    weft_team **teams = of_pe[weft_world_pe(world)];
+    void *block;
+    (void)context;
+    CHECK_OK(weft_malloc(world, 64, &block));
+    uint64_t used = heap_used(world);
+    for (int i = 0; i < ALIVE && check_failures() == 0; i++) {
+        CHECK_OK(weft_team_split_strided(weft_team_world(world), i % 2, i % 2 == 0 ? 1 : -1, 2, &teams[i]));
+    }
+    for (int i = 0; i < ALIVE && check_failures() == 0; i++) {
+        CHECK_OK(weft_team_sync(teams[i]));
+        if (i % 20 == 0) {
+            CHECK(sum_of(teams[i], block) == 1);
+        }
+    }
+    for (int i = 0; i < ALIVE && check_failures() == 0; i++) {
+        CHECK_OK(weft_team_destroy(teams[(i * 7) % ALIVE])); /* 7 and ALIVE have no common factor */
+    }
+    CHECK(heap_used(world) == used);
+    CHECK_OK(weft_free(world, block));
+}
+
+static void thousands_alive(void **state)
+{
+    (void)state;
+    pes_run(2, thousands_alive_body, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(rows_and_columns),
+        CHECKED_TEST(predefined_teams),
+        CHECKED_TEST(ten_thousand_creations),
+        CHECKED_TEST(thousands_alive),
+    };
+    (void)setenv("WEFT_LOG", "none", 0); /* errors are expected */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
