@@ -2,6 +2,7 @@
 #include "coll/step.h"
 
 #include "base/error.h"
+#include "weft/protocol/mutate.h"
 
 /* The facts folded into the bits above the epoch; release builds carry none. */
 static uint64_t signature_of(const wefti_call_facts *facts)
@@ -58,8 +59,8 @@ static weft_status await_left(wefti_step *step, int of, uint64_t epoch)
             return WEFT_OK;
         }
         if (status == WEFT_OK) {
-            const void *watched = wefti_step_view(step, of, wefti_step_offset(step, &coll->area->done));
-            status = wefti_waiter_pause(&step->waiter, watched != NULL ? watched : &coll->area->done);
+            status = wefti_waiter_pause(&step->waiter,
+                                        wefti_step_view(step, of, wefti_step_offset(step, &coll->area->done)));
         }
         if (WEFTI_UNLIKELY(status != WEFT_OK)) {
             return wefti_team_fail(team, status, step->call, &coll->area->done, epoch);
@@ -87,7 +88,7 @@ weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void 
     weft_team *team = step->team;
     wefti_coll *coll = step->coll;
     unsigned ring = step->large ? WEFTI_COLL_SLOTS : WEFTI_COLL_LINES;
-    if (WEFTI_UNLIKELY(step->epoch > coll->left[to] + ring)) {
+    if (WEFTI_UNLIKELY(step->epoch > coll->left[to] + WEFTI_MUTATE(SLOT_NOT_FREE, UINT64_MAX / 2, ring))) {
         WEFT_TRY(await_left(step, to, step->epoch - ring));
     }
     int pe = wefti_member(team, to);
@@ -103,7 +104,8 @@ weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void 
     } else if (bytes > 0) {
         wefti_copy(wefti_coll_slot_data(there), data, bytes);
     }
-    wefti_st64(&there->flag, step->epoch | step->signature, WEFTI_RELEASE);
+    wefti_st64(&there->flag, step->epoch | step->signature,
+               WEFTI_MUTATE(MESSAGE_RELAXED, WEFTI_RELAXED, WEFTI_RELEASE));
     return WEFT_OK;
 }
 
@@ -150,10 +152,10 @@ static weft_status pause_for(wefti_step *step, const void *flag)
 weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot)
 {
     wefti_coll_slot *mine = slot_from(step, from);
-    uint64_t flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE);
+    uint64_t flag = wefti_ld64(&mine->flag, WEFTI_MUTATE(TAKE_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE));
     while (!has_come(step, flag)) {
         WEFT_TRY(pause_for(step, &mine->flag));
-        flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE);
+        flag = wefti_ld64(&mine->flag, WEFTI_MUTATE(TAKE_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE));
     }
     *slot = mine;
     return accept(step, from, flag);
@@ -174,7 +176,7 @@ weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot)
     while (step->pending > 0) {
         for (int i = step->pending - 1; i >= 0; i--) {
             wefti_coll_slot *mine = slot_from(step, pending[i]);
-            uint64_t flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE);
+            uint64_t flag = wefti_ld64(&mine->flag, WEFTI_MUTATE(TAKE_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE));
             if (has_come(step, flag)) {
                 *from = pending[i];
                 *slot = mine;
@@ -182,8 +184,8 @@ weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot)
                 return accept(step, *from, flag);
             }
         }
-        /* one word can be watched for, several not */
-        WEFT_TRY(pause_for(step, step->pending == 1 ? &slot_from(step, pending[0])->flag : NULL));
+        /* all of them come without this member doing anything, so one word stands for all */
+        WEFT_TRY(pause_for(step, &slot_from(step, pending[0])->flag));
     }
     return WEFT_OK;
 }
@@ -208,7 +210,7 @@ weft_status wefti_step_meet(wefti_step *step)
 
 weft_status wefti_step_await_all_left(wefti_step *step)
 {
-    for (int i = 1; i < step->team->pes; i++) {
+    for (int i = 1; i < WEFTI_MUTATE(SOURCE_STILL_READ, 0, step->team->pes); i++) {
         WEFT_TRY(wefti_step_await_left(step, wefti_step_after(step, i)));
     }
     return WEFT_OK;

@@ -51,7 +51,7 @@ void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, u
     wefti_strand *strand = sim->running;
     uint64_t offset = wefti_sim_offset(sim, address);
     if (offset == WEFTI_NOWHERE) {
-        wefti_sim_yield(sim);
+        wefti_os_sleep_ns(100); /* several words are looked at: time must go on */
         return;
     }
     strand->what = what;

@@ -25,6 +25,10 @@ typedef struct case_run {
     X(memory_failure, 2, 12, ADVANCE, "an allocation or system call fails while worlds, blocks and teams are made")    \
     X(lost_peer, 2, 16, ADVANCE, "a PE is killed; the others get a status before long")                                \
     X(abort, 2, 24, FAIL, "a PE aborts the world; the others are told")                                                \
+    X(coll, 1, 12, FAIL, "collectives against a serial reference, in place and not, on several teams")                 \
+    X(coll_wide, 33, 40, FAIL, "the same, a few calls on many PEs")                                                    \
+    X(run_ahead, 1, 12, FAIL, "a root of broadcasts waits for nobody")                                                 \
+    X(locks, 1, 16, FAIL, "locks exclude, and are free at the end")                                                    \
     X(ep, 1, 16, FAIL, "expert parallelism against the serial reference, slow consumers")                              \
     X(ep_wide, 24, 64, FAIL, "the same, a few calls on many PEs")
 

@@ -1,0 +1,87 @@
+/* sim/coll.c: collectives on teams of any shape over one or several link domains, by part/coll_session.h; and locks. */
+#include "part/coll_session.h"
+#include "sim/cases.h"
+
+static void run_session(const case_run *run, const coll_session_plan *plan)
+{
+    weft_world *world = case_world("coll");
+    coll_session_run(world, run->seed, plan);
+    MUST(weft_world_destroy(world));
+}
+
+void case_coll(void *argument)
+{
+    static const coll_session_plan plan = {.calls = 40, .bytes_max = 3000};
+    run_session(argument, &plan);
+}
+
+void case_coll_wide(void *argument)
+{
+    static const coll_session_plan plan = {.calls = 8, .bytes_max = 600};
+    run_session(argument, &plan);
+}
+
+/* A counter that only mutual exclusion keeps right, and a lock on every PE in turn. */
+void case_locks(void *argument)
+{
+    const case_run *run = argument;
+    const int turns = 6;
+    weft_world *world = case_world("locks");
+    long *words; /* locks, each with another home, and their counters */
+    MUST(weft_calloc(world, 8, sizeof *words, (void **)&words));
+    for (int i = 0; i < turns; i++) {
+        int which = i % 4;
+        int taken = 0;
+        long value;
+        if (weft_sim_random(4) == 0) {
+            MUST(weft_test_lock(world, &words[which], &taken));
+        }
+        if (!taken) {
+            MUST(weft_set_lock(world, &words[which]));
+        }
+        MUST(weft_long_g(world, &words[4 + which], 0, &value));
+        dawdle(3, 2000);
+        MUST(weft_long_p(world, &words[4 + which], value + 1, 0));
+        MUST(weft_clear_lock(world, &words[which]));
+    }
+    MUST(weft_barrier(world));
+    if (weft_world_pe(world) == 0 && words[4] + words[5] + words[6] + words[7] != (long)turns * run->pes) {
+        weft_sim_fail("locks let %ld of %d turns count", words[4] + words[5] + words[6] + words[7], turns * run->pes);
+    }
+    for (int i = 0; i < 4; i++) {
+        if (words[i] != 0) {
+            weft_sim_fail("lock %d is %lx at the end", i, (unsigned long)words[i]);
+        }
+    }
+    MUST(weft_barrier(world));
+    MUST(weft_world_destroy(world));
+}
+
+/* A root that waits for nobody, and members that are slow. */
+void case_run_ahead(void *argument)
+{
+    const case_run *run = argument;
+    uint64_t common = run->seed;
+    weft_world *world = case_world("ahead");
+    int root = common_below(&common, run->pes);
+    size_t count = common_below(&common, 2) == 0 ? 3 : 12; /* in lines, in slots */
+    uint64_t *words;
+    MUST(weft_malloc(world, 24 * sizeof *words, (void **)&words));
+    for (uint64_t round = 1; round <= (count == 3 ? 200 : 40); round++) {
+        for (size_t k = 0; k < count; k++) {
+            words[k] = case_value(weft_world_pe(world), root, round + k);
+        }
+        if (weft_world_pe(world) != root) {
+            dawdle(10, 20000);
+        }
+        MUST(weft_uint64_broadcast(weft_team_world(world), words + 12, words, count, root));
+        for (size_t k = 0; k < count; k++) {
+            if (words[12 + k] != case_value(root, root, round + k)) {
+                weft_sim_fail("round %llu: word %zu is %llx", (unsigned long long)round, k,
+                              (unsigned long long)words[12 + k]);
+            }
+        }
+    }
+    MUST(weft_barrier(world));
+    MUST(weft_world_destroy(world));
+}
