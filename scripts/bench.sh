@@ -1,25 +1,28 @@
 #!/bin/sh
-# Measure weft on this machine beside Open MPI's OpenSHMEM, memcpy and the bare hardware, in alternate rounds of one
-# run; write bench/records/<date>-<machine>-host.jsonl and print the table. See bench/README.md.
-# Usage: bench.sh [--machine NAME] [--rounds N] [--output FILE]
-#   NAME also from WEFT_BENCH_MACHINE; without either it is made of what lscpu says
+# Measure weft on this machine beside Open MPI's OpenSHMEM, memcpy and the bare hardware, side by side in several rounds
+# of one run; write bench/records/<date>-<machine>-host.jsonl and print the table. See bench/README.md.
+# Usage: bench.sh [--machine NAME] [--rounds N] [--attempts N] [--output FILE]
+#   machine: also from WEFT_BENCH_MACHINE; without either it is made of what lscpu says
+#   attempts: how often in all a step in which others use the machine is done again
 set -eu
 cd "$(dirname "$0")/.."
 
 machine=${WEFT_BENCH_MACHINE:-}
 rounds=7
+attempts=20
 output=
 while [ $# -gt 1 ]; do
     case $1 in
     --machine) machine=$2 ;;
     --rounds) rounds=$2 ;;
+    --attempts) attempts=$2 ;;
     --output) output=$2 ;;
     *) break ;;
     esac
     shift 2
 done
 if [ $# != 0 ]; then
-    echo "usage: bench.sh [--machine NAME] [--rounds N] [--output FILE]" >&2
+    echo "usage: bench.sh [--machine NAME] [--rounds N] [--attempts N] [--output FILE]" >&2
     exit 2
 fi
 
@@ -81,43 +84,127 @@ fail()
     exit 1
 }
 
-round_of_weft()
+# The steps of a round: what weft runs and what the peer runs, figures to $1.
+steps="host ep coll world"
+
+weft_host()
 {
-    run_weft 2 "$built/bench_host" --json "$1" || fail "bench_host" "$work/weft.log"
-    for shape in "" "--tokens 128 --hidden 7168"; do
-        run_weft 2 "$built/bench_ep" $shape --json "$1" || fail "bench_ep" "$work/weft.log"
-    done
-    run_weft 2 "$built/bench_coll" --json "$1" || fail "bench_coll" "$work/weft.log"
-    for pes in 4 8; do
-        run_weft $pes "$built/bench_coll" --blocks 5 --json "$1" || fail "bench_coll" "$work/weft.log"
-    done
+    run_weft 2 "$built/bench_host" --json "$1"
+}
+
+peer_host()
+{
+    run_peer 2 "$work/oshmem" --json "$1"
+}
+
+weft_ep()
+{
+    run_weft 2 "$built/bench_ep" --json "$1" &&
+        run_weft 2 "$built/bench_ep" --tokens 128 --hidden 7168 --json "$1"
+}
+
+peer_ep()
+{
+    :
+}
+
+weft_coll()
+{
+    run_weft 2 "$built/bench_coll" --json "$1" &&
+        run_weft 4 "$built/bench_coll" --blocks 5 --json "$1" &&
+        run_weft 8 "$built/bench_coll" --blocks 5 --json "$1"
+}
+
+peer_coll()
+{
+    run_peer 2 "$work/oshmem_coll" --json "$1" &&
+        run_peer 4 "$work/oshmem_coll" --blocks 5 --json "$1" &&
+        run_peer 8 "$work/oshmem_coll" --blocks 5 --json "$1"
+}
+
+weft_world()
+{
     for pes in 2 16; do
         for again in 1 2 3; do
-            run_weft $pes "$built/bench_world" --blocks 7 --json "$1" || fail "bench_world" "$work/weft.log"
+            run_weft $pes "$built/bench_world" --blocks 7 --json "$1" || return 1
         done
     done
 }
 
-# A peer that fails is left out from then on, with its output, and the rest goes on.
-round_of_peer()
+peer_world()
 {
-    if [ -z "$peer" ]; then
-        return
-    fi
-    if ! run_peer 2 "$work/oshmem" --json "$1" || ! run_peer 2 "$work/oshmem_world" --json "$1" ||
-        ! run_peer 16 "$work/oshmem_world" --json "$1" || ! run_peer 2 "$work/oshmem_coll" --json "$1" ||
-        ! run_peer 4 "$work/oshmem_coll" --blocks 5 --json "$1" ||
-        ! run_peer 8 "$work/oshmem_coll" --blocks 5 --json "$1"; then
-        echo "the peer's benchmark failed, going on without it; its output:" >&2
+    run_peer 2 "$work/oshmem_world" --json "$1" && run_peer 16 "$work/oshmem_world" --json "$1"
+}
+
+# $1 step, $2 round
+run_weft_step()
+{
+    "weft_$1" "$work/weft-$2-$1.jsonl" || fail "weft's $1" "$work/weft.log"
+}
+
+# A peer that fails is left out from then on, with its output, and the rest goes on.
+run_peer_step()
+{
+    if [ -n "$peer" ] && ! "peer_$1" "$work/peer-$2-$1.jsonl"; then
+        echo "the peer's $1 failed, going on without the peer; its output:" >&2
         tail -40 "$work/peer.log" >&2
         peer=
     fi
 }
 
+# The time that all processes and that this script's own had on the processors, and the time of day, in seconds, to the
+# file $1. Not in a subshell, which has other children.
+read_times()
+{
+    times >"$work/own"
+    ticks=$(getconf CLK_TCK)
+    {
+        awk -v ticks="$ticks" '/^cpu / { print ($2 + $3 + $4 + $7 + $8) / ticks }' /proc/stat
+        tr 'ms' '  ' <"$work/own" | awk '{ sum += $1 * 60 + $2 + $3 * 60 + $4 } END { print sum }'
+        cut -d' ' -f1 /proc/uptime
+    } >"$1"
+}
+
+# The share of the processors, in percent, that other processes took between two readings.
+others_share()
+{
+    paste "$1" "$2" | awk -v cores="$(nproc --all)" '
+        { spent[NR] = $2 - $1 }
+        END { printf "%d\n", 100 * (spent[1] - spent[2]) / (spent[3] * cores) + 0.5 }'
+}
+
+# One step of a round, weft first in odd rounds; again while others use the machine, as often as $attempts allows.
+run_step()
+{
+    while :; do
+        rm -f "$work/weft-$2-$1.jsonl" "$work/peer-$2-$1.jsonl"
+        read_times "$work/before"
+        if [ $((round % 2)) = 1 ]; then
+            run_weft_step "$1" "$2"
+            run_peer_step "$1" "$2"
+        else
+            run_peer_step "$1" "$2"
+            run_weft_step "$1" "$2"
+        fi
+        read_times "$work/after"
+        share=$(others_share "$work/before" "$work/after")
+        if [ "$share" -le $others_most ]; then
+            return
+        fi
+        if [ "$attempts" -le 0 ]; then
+            echo "warning: other processes took $share % of the processors in $1 of round $2" >&2
+            return
+        fi
+        attempts=$((attempts - 1))
+        echo "other processes took $share % of the processors in $1 of round $2: once more"
+        sleep 2
+    done
+}
+
 machine=${machine:-$(describe_machine)}
 date=$(date -u +%F)
 commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-if [ -n "$(git status --porcelain --untracked-files=no -- include src bench scripts cmake CMakeLists.txt 2>/dev/null)" ]; then
+if [ -n "$(git status --porcelain -uno -- include src bench scripts cmake CMakeLists.txt 2>/dev/null)" ]; then
     commit=$commit-changed
 fi
 output=${output:-bench/records/$date-$machine-host.jsonl}
@@ -133,20 +220,14 @@ else
     echo "no oshcc: without the peer" >&2
 fi
 
-if awk '{ exit !($1 > 0.5) }' /proc/loadavg; then
-    echo "warning: this machine is busy (load $(cut -d' ' -f1 /proc/loadavg)); the figures will not be worth much" >&2
-fi
 rm -f "$work/weft.log" "$work/peer.log"
+others_most=5
 round=1
 while [ "$round" -le "$rounds" ]; do
     echo "round $round of $rounds"
-    if [ $((round % 2)) = 1 ]; then
-        round_of_weft "$work/weft-$round.jsonl"
-        round_of_peer "$work/peer-$round.jsonl"
-    else
-        round_of_peer "$work/peer-$round.jsonl"
-        round_of_weft "$work/weft-$round.jsonl"
-    fi
+    for step in $steps; do
+        run_step "$step" "$round"
+    done
     round=$((round + 1))
 done
 
