@@ -47,6 +47,8 @@ typedef enum weft_status {
 #undef WEFT_STATUS_ENUM
 } weft_status;
 
+#ifndef __CUDACC_RTC__ /* which takes no host functions */
+
 /* The name of a status, such as "WEFT_ERR_RANGE"; "WEFT_ERR_(unknown)" for a value outside the table. Any thread. */
 WEFT_API const char *weft_status_name(weft_status status);
 
@@ -56,6 +58,8 @@ WEFT_API const char *weft_status_text(weft_status status);
 /* The calling thread's last error: who failed at what, and the remedy. Never NULL; "" before the first error.
  * The text belongs to the thread and is valid until its next failing call into weft. Success does not clear it. */
 WEFT_API const char *weft_last_error(void);
+
+#endif
 
 /* Return from the calling function with the status of `call` unless it is WEFT_OK. */
 #define WEFT_TRY(call)                                                                                                 \

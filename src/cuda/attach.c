@@ -370,6 +370,7 @@ static void fill_dev(const wefti_device *device, weft_dev *dev)
         .heap_bytes = device->heap_max_bytes,
         .plain_bytes = needs_tables(cuda) ? 0 : device->heap_max_bytes,
         .stride = cuda->sharing == WEFTI_CUDA_IPC ? 0 : (wefti_i64)cuda->window->stride,
+        .home = cuda->sharing == WEFTI_CUDA_IPC ? 0 : view->pe * cuda->window->stride,
         .host_heap = view->heap,
         .host_bytes = world->heap_max_bytes,
         .host_stride = view->stride,

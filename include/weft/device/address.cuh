@@ -82,12 +82,17 @@ WEFTI_DEVICE bool wefti_dev_is_plain(const weft_dev &dev, wefti_u64 address, wef
     return index < dev.near_count && offset < dev.plain_bytes && (bytes <= 16 || bytes <= dev.plain_bytes - offset);
 }
 
+WEFTI_DEVICE wefti_u64 wefti_dev_plain(const weft_dev &dev, wefti_u64 address, int pe)
+{
+    return address - dev.home + (wefti_u64)(wefti_u32)pe * (wefti_u64)dev.stride;
+}
+
 /* Where PE `pe` has the `bytes` symmetric bytes at `address`; 0 when there is no such place. */
 WEFTI_DEVICE wefti_u64 wefti_dev_peer(const weft_dev &dev, const void *address, wefti_u64 bytes, int pe)
 {
     wefti_u64 here = (wefti_u64)address;
-    if (wefti_dev_is_plain(dev, here, bytes, pe)) {
-        return here + (wefti_u64)((wefti_i64)(pe - dev.pe) * dev.stride);
+    if (__builtin_expect(wefti_dev_is_plain(dev, here, bytes, pe), 1)) {
+        return wefti_dev_plain(dev, here, pe);
     }
     return wefti_dev_peer_slow(&dev, here, bytes, pe);
 }

@@ -6,13 +6,13 @@
 
 #include "weft/device/scope.cuh"
 
-#define WEFTI_PUT_UNROLL 4
-#define WEFTI_GET_UNROLL 8
-
 /* How a side of a copy is read and written. Local memory is anything the thread can address (shared memory, its stack);
  * remote memory is global, and is never answered from a cache of this multiprocessor. */
 struct wefti_to_remote {
-    static const int unroll = WEFTI_PUT_UNROLL;
+    /* Loads in flight a thread: for small, middle and large scopes. A multiprocessor's stores want 16 to 32 KiB. */
+    static const int unroll_small = 8;
+    static const int unroll_middle = 4;
+    static const int unroll_large = 2;
     static WEFTI_DEVICE wefti_wide load(const wefti_wide *from)
     {
         return *from;
@@ -28,7 +28,10 @@ struct wefti_to_remote {
 };
 
 struct wefti_from_remote {
-    static const int unroll = WEFTI_GET_UNROLL;
+    /* Over a link the more the better: 128 KiB a multiprocessor. */
+    static const int unroll_small = 8;
+    static const int unroll_middle = 8;
+    static const int unroll_large = 8;
     static WEFTI_DEVICE wefti_wide load(const wefti_wide *from)
     {
         return wefti_ld_remote(from);
@@ -43,28 +46,38 @@ struct wefti_from_remote {
     }
 };
 
-template <class Side>
-WEFTI_DEVICE void wefti_copy_wide(weft_scope scope, wefti_wide *to, const wefti_wide *from, wefti_u64 count)
+template <class Side, int UNROLL>
+WEFTI_DEVICE void wefti_copy_unrolled(weft_scope scope, wefti_wide *to, const wefti_wide *from, wefti_u32 count)
 {
-    const wefti_u64 step = scope.size;
-    wefti_u64 i = scope.rank;
-    for (; i + (Side::unroll - 1) * step < count; i += Side::unroll * step) {
-        wefti_wide held[Side::unroll];
-#if !defined(WEFT_DEVICE_ON_HOST)
-#pragma unroll
-#endif
-        for (int j = 0; j < Side::unroll; j++) {
-            held[j] = Side::load(from + i + (wefti_u64)j * step);
+    const wefti_u32 step = scope.size;
+    wefti_u32 i = scope.rank;
+    WEFTI_UNROLL(1)
+    for (; i + (UNROLL - 1) * step < count; i += UNROLL * step) {
+        wefti_wide held[UNROLL];
+        WEFTI_UNROLL(UNROLL)
+        for (wefti_u32 j = 0; j < UNROLL; j++) {
+            held[j] = Side::load(from + (i + j * step));
         }
-#if !defined(WEFT_DEVICE_ON_HOST)
-#pragma unroll
-#endif
-        for (int j = 0; j < Side::unroll; j++) {
-            Side::store(to + i + (wefti_u64)j * step, held[j]);
+        WEFTI_UNROLL(UNROLL)
+        for (wefti_u32 j = 0; j < UNROLL; j++) {
+            Side::store(to + (i + j * step), held[j]);
         }
     }
+    WEFTI_UNROLL(1)
     for (; i < count; i += step) {
         Side::store(to + i, Side::load(from + i));
+    }
+}
+
+template <class Side>
+WEFTI_DEVICE void wefti_copy_wide(weft_scope scope, wefti_wide *to, const wefti_wide *from, wefti_u32 count)
+{
+    if (scope.kind != WEFTI_SCOPE_BLOCK) {
+        wefti_copy_unrolled<Side, Side::unroll_small>(scope, to, from, count);
+    } else if (Side::unroll_middle == Side::unroll_large || scope.size <= 512) {
+        wefti_copy_unrolled<Side, Side::unroll_middle>(scope, to, from, count);
+    } else {
+        wefti_copy_unrolled<Side, Side::unroll_large>(scope, to, from, count);
     }
 }
 
@@ -72,48 +85,19 @@ WEFTI_DEVICE void wefti_copy_wide(weft_scope scope, wefti_wide *to, const wefti_
 template <class Side, class T>
 WEFTI_DEVICE void wefti_copy_elements(weft_scope scope, wefti_u64 to, wefti_u64 from, wefti_u64 bytes)
 {
+    WEFTI_UNROLL(1)
     for (wefti_u64 i = scope.rank; i < bytes / sizeof(T); i += scope.size) {
         Side::move((T *)to + i, (const T *)from + i);
     }
 }
 
-/* Fewer than 16 bytes from a multiple of 16 on: in the widest pieces that make them up. */
-template <class Side> WEFTI_DEVICE void wefti_copy_tail(weft_scope scope, wefti_u64 to, wefti_u64 from, wefti_u64 bytes)
-{
-    if (bytes == 8) {
-        wefti_copy_elements<Side, wefti_u64>(scope, to, from, bytes);
-    } else if ((bytes & 3) == 0) {
-        wefti_copy_elements<Side, wefti_u32>(scope, to, from, bytes);
-    } else {
-        wefti_copy_elements<Side, unsigned char>(scope, to, from, bytes);
-    }
-}
-
-/* No scope barrier before or after. */
+/* Any addresses and sizes. Out of line, like the next: few registers, and the even case stays small. */
 template <class Side>
-WEFTI_DEVICE void wefti_copy_bytes(weft_scope scope, void *to_pointer, const void *from_pointer, wefti_u64 bytes)
+WEFTI_DEVICE_SLOW void wefti_copy_uneven(wefti_u32 rank, wefti_u32 size, wefti_u64 to, wefti_u64 from, wefti_u64 bytes)
 {
-    wefti_u64 to = (wefti_u64)to_pointer;
-    wefti_u64 from = (wefti_u64)from_pointer;
+    const weft_scope scope = {rank, size, WEFTI_SCOPE_THREAD}; /* no barrier is needed here */
     wefti_u64 apart = to ^ from;
-    /* Addresses that are equal modulo 16: single bytes up to the next multiple, then 16 at once, then single bytes. */
-    if ((apart & 15) == 0) {
-        wefti_u64 head = -to & 15;
-        head = head < bytes ? head : bytes;
-        if (head != 0) {
-            wefti_copy_elements<Side, unsigned char>(scope, to, from, head);
-        }
-        to += head;
-        from += head;
-        bytes -= head;
-        wefti_copy_wide<Side>(scope, (wefti_wide *)to, (const wefti_wide *)from, bytes / 16);
-        wefti_u64 wide = bytes & ~(wefti_u64)15;
-        if (wide != bytes) {
-            wefti_copy_tail<Side>(scope, to + wide, from + wide, bytes - wide);
-        }
-        return;
-    }
-    wefti_u64 width = (apart & 7) == 0 ? 8 : (apart & 3) == 0 ? 4 : (apart & 1) == 0 ? 2 : 1;
+    wefti_u64 width = (apart & 15) == 0 ? 16 : (apart & 7) == 0 ? 8 : (apart & 3) == 0 ? 4 : (apart & 1) == 0 ? 2 : 1;
     wefti_u64 head = -to & (width - 1);
     head = head < bytes ? head : bytes;
     wefti_copy_elements<Side, unsigned char>(scope, to, from, head);
@@ -121,7 +105,12 @@ WEFTI_DEVICE void wefti_copy_bytes(weft_scope scope, void *to_pointer, const voi
     from += head;
     bytes -= head;
     wefti_u64 body = bytes & ~(width - 1);
-    if (width == 8) {
+    if (width == 16) {
+        WEFTI_UNROLL(1)
+        for (wefti_u64 i = rank; i < body / 16; i += size) {
+            Side::store((wefti_wide *)to + i, Side::load((const wefti_wide *)from + i));
+        }
+    } else if (width == 8) {
         wefti_copy_elements<Side, wefti_u64>(scope, to, from, body);
     } else if (width == 4) {
         wefti_copy_elements<Side, wefti_u32>(scope, to, from, body);
@@ -131,6 +120,37 @@ WEFTI_DEVICE void wefti_copy_bytes(weft_scope scope, void *to_pointer, const voi
         wefti_copy_elements<Side, unsigned char>(scope, to, from, body);
     }
     wefti_copy_elements<Side, unsigned char>(scope, to + body, from + body, bytes - body);
+}
+
+/* Fewer than 16 bytes, from multiples of 16 on. */
+template <class Side>
+WEFTI_DEVICE_SLOW void wefti_copy_tail(wefti_u32 rank, wefti_u32 size, wefti_u64 to, wefti_u64 from, wefti_u32 bytes)
+{
+    const weft_scope scope = {rank, size, WEFTI_SCOPE_THREAD};
+    if (bytes == 8) {
+        wefti_copy_elements<Side, wefti_u64>(scope, to, from, bytes);
+    } else if ((bytes & 3) == 0) {
+        wefti_copy_elements<Side, wefti_u32>(scope, to, from, bytes);
+    } else {
+        wefti_copy_elements<Side, unsigned char>(scope, to, from, bytes);
+    }
+}
+
+#define WEFTI_WIDE_MAX ((wefti_u64)1 << 34) /* bytes whose 16s 32 bits count */
+
+/* No scope barrier before or after. The even case is short: every warp of the scope runs through it. */
+template <class Side> WEFTI_DEVICE void wefti_copy_bytes(weft_scope scope, void *to, const void *from, wefti_u64 bytes)
+{
+    if (__builtin_expect((((wefti_u64)to | (wefti_u64)from) & 15) != 0 || bytes > WEFTI_WIDE_MAX, 0)) {
+        wefti_copy_uneven<Side>(scope.rank, scope.size, (wefti_u64)to, (wefti_u64)from, bytes);
+        return;
+    }
+    wefti_copy_wide<Side>(scope, (wefti_wide *)to, (const wefti_wide *)from, (wefti_u32)(bytes / 16));
+    wefti_u32 tail = (wefti_u32)bytes & 15;
+    if (__builtin_expect(tail != 0, 0)) {
+        wefti_copy_tail<Side>(scope.rank, scope.size, (wefti_u64)to + (bytes - tail), (wefti_u64)from + (bytes - tail),
+                              tail);
+    }
 }
 
 #endif

@@ -67,6 +67,7 @@ typedef struct weft_dev {
     wefti_u64 heap_bytes; /* at most: part of it may not be backed yet */
     wefti_u64 plain_bytes; /* heap_bytes, or 0 when `delta` must be used */
     wefti_i64 stride;
+    wefti_u64 home; /* pe * stride */
     const wefti_i64 *delta;
     /* The host heap, likewise; host_bytes 0 when kernels do not reach it. */
     wefti_u64 host_heap;

@@ -11,6 +11,7 @@
 #define WEFTI_DEVICE inline
 #define WEFTI_DEVICE_SLOW static inline
 #define WEFTI_HAS_BULK 0
+#define WEFTI_UNROLL(times)
 
 template <class T> WEFTI_DEVICE T wefti_ld_acquire(const T *address)
 {
@@ -66,6 +67,16 @@ WEFTI_DEVICE void wefti_rest(unsigned ns)
 typedef struct wefti_wide {
     wefti_u32 x, y, z, w;
 } wefti_wide;
+
+WEFTI_DEVICE wefti_wide wefti_ld_wide(const wefti_wide *address)
+{
+    return *address;
+}
+
+WEFTI_DEVICE wefti_u64 wefti_ld_word(const wefti_u64 *address)
+{
+    return *address;
+}
 
 WEFTI_DEVICE wefti_wide wefti_ld_remote(const wefti_wide *address)
 {

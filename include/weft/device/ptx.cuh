@@ -20,6 +20,8 @@
 
 #define WEFTI_DEVICE __device__ __forceinline__
 #define WEFTI_DEVICE_SLOW static __device__ __noinline__
+#define WEFTI_PRAGMA(text) _Pragma(#text)
+#define WEFTI_UNROLL(times) WEFTI_PRAGMA(unroll times)
 
 WEFTI_DEVICE wefti_u64 wefti_global(const void *address)
 {
@@ -95,6 +97,24 @@ WEFTI_DEVICE void wefti_rest(unsigned ns)
 /* ---- 16 bytes at once ---- */
 
 typedef uint4 wefti_wide;
+
+/* From this PE's memory, any space; issued where it stands. */
+WEFTI_DEVICE wefti_wide wefti_ld_wide(const wefti_wide *address)
+{
+    wefti_wide value;
+    asm volatile("ld.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+                 : "l"(address)
+                 : "memory");
+    return value;
+}
+
+WEFTI_DEVICE wefti_u64 wefti_ld_word(const wefti_u64 *address)
+{
+    wefti_u64 value;
+    asm volatile("ld.b64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+    return value;
+}
 
 /* From another PE's memory: relaxed at system scope, so that no cache of this multiprocessor answers. */
 WEFTI_DEVICE wefti_wide wefti_ld_remote(const wefti_wide *address)

@@ -86,9 +86,6 @@ WEFTI_DEVICE int weft_dev_get(weft_scope scope, const weft_dev &dev, void *dest,
 
 /* ---- signals ---- */
 
-/* Up to here one warp is as fast as a block. */
-#define WEFTI_SMALL_BYTES 2048
-
 WEFTI_DEVICE void wefti_dev_signal_at(wefti_u64 at, wefti_u64 value, weft_signal_op op)
 {
     if (op == WEFT_SIGNAL_SET) {
@@ -111,40 +108,98 @@ WEFTI_DEVICE int weft_dev_signal(const weft_dev &dev, Signal *signal, wefti_u64 
     return WEFT_OK;
 }
 
+/* Up to here one warp is as fast as a block: 16 bytes a thread, four times. */
+#define WEFTI_SMALL_VECTORS 4
+#define WEFTI_SMALL_BYTES (WEFTI_SMALL_VECTORS * 512)
+
+/* Any addresses and sizes. */
+WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_put_small_any(wefti_u32 rank, wefti_u32 size, const weft_dev *dev,
+                                                    const void *dest, const void *source, wefti_u32 bytes,
+                                                    const void *signal, int pe)
+{
+    wefti_u64 to = wefti_dev_peer(*dev, dest, bytes, pe);
+    wefti_u64 at = wefti_dev_peer(*dev, signal, sizeof(wefti_u64), pe);
+    if (at == 0 || (to == 0 && bytes != 0)) {
+        return 0;
+    }
+    wefti_copy_uneven<wefti_to_remote>(rank, size, to, (wefti_u64)source, bytes);
+    return at;
+}
+
+/* The source into registers; then where it goes, while the loads are under way; then the stores. `warp` is the first warp,
+ * of at least one thread. Returns where the signal is, or 0. */
+WEFTI_DEVICE wefti_u64 wefti_dev_put_small(weft_scope warp, const weft_dev &dev, void *dest, const void *source,
+                                           wefti_u32 bytes, const void *signal, int pe)
+{
+    const wefti_wide *from = (const wefti_wide *)source + warp.rank;
+    wefti_wide held[WEFTI_SMALL_VECTORS];
+    wefti_u64 word = 0;
+    wefti_u64 together = (wefti_u64)dest | (wefti_u64)source | bytes;
+    bool is_even = (together & 15) == 0 && bytes <= warp.size * 16 * WEFTI_SMALL_VECTORS;
+    bool is_word = bytes == 8 && (together & 7) == 0;
+    wefti_u32 count = is_even ? bytes / 16 : 0;
+    WEFTI_UNROLL(WEFTI_SMALL_VECTORS)
+    for (wefti_u32 j = 0; j < WEFTI_SMALL_VECTORS; j++) {
+        if (warp.rank + j * warp.size < count) {
+            held[j] = wefti_ld_wide(from + j * warp.size);
+        }
+    }
+    if (is_word) {
+        word = wefti_ld_word((const wefti_u64 *)source);
+    }
+    bool is_plain = wefti_dev_is_plain(dev, (wefti_u64)dest, bytes, pe) &&
+                    wefti_dev_is_plain(dev, (wefti_u64)signal, sizeof(wefti_u64), pe);
+    if (__builtin_expect(!is_plain || !(is_even || is_word), 0)) {
+        return wefti_dev_put_small_any(warp.rank, warp.size, &dev, dest, source, bytes, signal, pe);
+    }
+    wefti_wide *to = (wefti_wide *)wefti_dev_plain(dev, (wefti_u64)dest, pe) + warp.rank;
+    WEFTI_UNROLL(WEFTI_SMALL_VECTORS)
+    for (wefti_u32 j = 0; j < WEFTI_SMALL_VECTORS; j++) {
+        if (warp.rank + j * warp.size < count) {
+            wefti_st_remote(to + j * warp.size, held[j]);
+        }
+    }
+    if (is_word && warp.rank == 0) {
+        wefti_st_relaxed((wefti_u64 *)to, word);
+    }
+    return wefti_dev_plain(dev, (wefti_u64)signal, pe);
+}
+
+/* By the first warp alone: the others need not even know the addresses, and the signal need not wait for them. */
+WEFTI_DEVICE int wefti_dev_put_signal_small(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
+                                            wefti_u32 bytes, const void *signal, wefti_u64 value, weft_signal_op op,
+                                            int pe)
+{
+    int status = WEFT_OK;
+    wefti_scope_sync(scope);
+    if (scope.rank < 32) {
+        weft_scope warp = wefti_first_warp(scope);
+        wefti_u64 at = wefti_dev_put_small(warp, dev, dest, source, bytes, signal, pe);
+        wefti_scope_sync(warp);
+        if (at == 0) {
+            status = wefti_dev_no_place(dev, pe);
+        } else if (warp.rank == 0) {
+            wefti_dev_signal_at(at, value, op);
+        }
+    }
+    return wefti_dev_share(scope, dev, status); /* also: the source has been read */
+}
+
 /* weft_dev_put, then the signal: who sees the signal sees the bytes, and all that the scope's threads did before.
- * bytes may be 0. (OpenSHMEM 1.5, 9.8.4.) */
+ * bytes may be 0. On failure the signal is not given; the bytes may have been. (OpenSHMEM 1.5, 9.8.4.) */
 template <class Signal>
 WEFTI_DEVICE int weft_dev_put_signal(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
                                      wefti_u64 bytes, Signal *signal, wefti_u64 value, weft_signal_op op, int pe)
 {
     static_assert(sizeof(Signal) == 8, "signals are 64-bit words");
-    wefti_u64 to = wefti_dev_peer(dev, dest, bytes, pe);
-    wefti_u64 at = wefti_dev_peer(dev, signal, sizeof(Signal), pe);
-    if (at == 0 || (to == 0 && bytes != 0)) {
-        return wefti_dev_no_place(dev, pe);
-    }
-    wefti_scope_sync(scope);
     if (scope.kind == WEFTI_SCOPE_BLOCK && bytes <= WEFTI_SMALL_BYTES) {
-        /* The first warp alone: the signal need not wait for the others. They wait for the source to be read. */
-        if (scope.rank < 32) {
-            weft_scope warp = wefti_first_warp(scope);
-            wefti_copy_bytes<wefti_to_remote>(warp, (void *)to, source, bytes);
-            wefti_scope_sync(warp);
-            if (scope.rank == 0) {
-                wefti_dev_signal_at(at, value, op);
-            }
-        }
-        wefti_scope_sync(scope);
-        return WEFT_OK;
+        return wefti_dev_put_signal_small(scope, dev, dest, source, (wefti_u32)bytes, signal, value, op, pe);
     }
-    if (bytes != 0) {
-        wefti_copy_bytes<wefti_to_remote>(scope, (void *)to, source, bytes);
-        wefti_scope_sync(scope);
+    int status = weft_dev_put(scope, dev, dest, source, bytes, pe);
+    if (scope.rank == 0 && status == WEFT_OK) {
+        status = weft_dev_signal(dev, signal, value, op, pe);
     }
-    if (scope.rank == 0) {
-        wefti_dev_signal_at(at, value, op);
-    }
-    return WEFT_OK;
+    return status == WEFT_OK ? WEFT_OK : weft_dev_fault(dev);
 }
 
 /* ---- order ---- */
@@ -167,29 +222,31 @@ WEFTI_DEVICE void weft_dev_quiet()
  * elsewhere they return WEFT_ERR_UNSUPPORTED, latched. The variable is aligned to its size; integers of 4 and 8 bytes,
  * float and double for fetch, set, swap, add and fetch_add. (OpenSHMEM 1.5, 9.8.) */
 
-/* Where the variable is, or 0 when it cannot be reached atomically. */
-WEFTI_DEVICE wefti_u64 wefti_dev_atomic_place(const weft_dev &dev, const void *dest, int pe)
+/* A variable that is not in a plain heap: where it is, or 0 and the latched status. */
+WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_atomic_slow(const weft_dev *dev, const void *dest, int pe)
 {
     wefti_u64 here = (wefti_u64)dest;
-    if (wefti_dev_is_plain(dev, here, 8, pe)) {
-        return here + (wefti_u64)((wefti_i64)(pe - dev.pe) * dev.stride);
+    if (dev->host_atomics == 0 && here - dev->host_heap < dev->host_bytes) {
+        (void)wefti_dev_latch(dev, WEFT_ERR_UNSUPPORTED, dev->pe);
+        return 0;
     }
-    return dev.host_atomics == 0 && here - dev.host_heap < dev.host_bytes ? 0 : wefti_dev_peer_slow(&dev, here, 8, pe);
+    wefti_u64 at = wefti_dev_peer_slow(dev, here, 8, pe);
+    if (at == 0) {
+        (void)wefti_dev_no_place(*dev, pe);
+    }
+    return at;
 }
 
-/* Why there is no such place. */
-WEFTI_DEVICE_SLOW int wefti_dev_no_atomic(const weft_dev *dev, const void *dest, int pe)
-{
-    if (dev->host_atomics == 0 && (wefti_u64)dest - dev->host_heap < dev->host_bytes) {
-        return wefti_dev_latch(dev, WEFT_ERR_UNSUPPORTED, dev->pe);
-    }
-    return wefti_dev_no_place(*dev, pe);
-}
-
+/* The statement is there twice, so that the inline case is the test, the address and the atomic. */
 #define WEFTI_ATOMICALLY(dev, dest, pe, T, statement)                                                                  \
-    T *at = (T *)wefti_dev_atomic_place(dev, dest, pe);                                                                \
+    if (__builtin_expect(wefti_dev_is_plain(dev, (wefti_u64)(dest), 8, pe), 1)) {                                      \
+        T *at = (T *)wefti_dev_plain(dev, (wefti_u64)(dest), pe);                                                      \
+        statement;                                                                                                     \
+        return WEFT_OK;                                                                                                \
+    }                                                                                                                  \
+    T *at = (T *)wefti_dev_atomic_slow(&(dev), dest, pe);                                                              \
     if (at == 0) {                                                                                                     \
-        return wefti_dev_no_atomic(&(dev), dest, pe);                                                                  \
+        return weft_dev_fault(dev);                                                                                    \
     }                                                                                                                  \
     statement;                                                                                                         \
     return WEFT_OK;

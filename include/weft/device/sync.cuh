@@ -32,12 +32,8 @@ WEFTI_DEVICE_SLOW int wefti_dev_sync_expired(const weft_dev_team *team, wefti_u6
  * load and store a sync is also a barrier. WEFT_ERR_TIMEOUT latches the first member that has not come. */
 WEFTI_DEVICE int weft_dev_sync(weft_scope scope, const weft_dev_team &team)
 {
-    wefti_u64 step = 0;
     int status = WEFT_OK;
     wefti_scope_sync(scope);
-    if (scope.rank == 0) {
-        step = wefti_ld_relaxed(&team.area->epoch) + 1;
-    }
     /* Thread r tells member + 1 + r, + 1 + r + size, ... */
     if ((int)scope.rank < team.pes - 1) {
         wefti_fence_acq_rel();
@@ -54,8 +50,9 @@ WEFTI_DEVICE int weft_dev_sync(weft_scope scope, const weft_dev_team &team)
     }
     if (scope.rank == 0) {
         wefti_dev_waiter waiter = {0, 0};
-        wefti_u64 awaited = step * (wefti_u64)(team.pes - 1);
+        wefti_u64 step = wefti_ld_relaxed(&team.area->epoch) + 1; /* while the others are being told */
         wefti_st_relaxed(&team.area->epoch, step);
+        wefti_u64 awaited = step * (wefti_u64)(team.pes - 1);
         while (status == WEFT_OK && wefti_ld_acquire(&team.area->arrivals) < awaited) {
             status = wefti_dev_pause(team.world, &waiter);
         }

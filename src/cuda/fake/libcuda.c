@@ -1,7 +1,6 @@
 /* cuda/fake/libcuda.c: a CUDA driver whose devices are this machine's memory: what src/cuda asks of libcuda.so.1, and no
  * more. For tests without a GPU: device memory is memory files, so that exporting, importing, mapping and copying are
  * real; a launched kernel is a function. Two devices (WEFT_FAKE_GPUS), one context each. */
-#define _GNU_SOURCE
 #include <cuda.h>
 #include <fcntl.h>
 #include <pthread.h>

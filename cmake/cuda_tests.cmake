@@ -1,0 +1,73 @@
+# What of the GPU part is tested without a GPU (label cuda; exit 77 where nvcc, g++ or NVRTC is absent):
+#   cuda.compile.*      every kernel and device header compiles, for sm_80, sm_90 and sm_100; the PTX has the orders meant
+#   cuda.nvrtc          the device headers compile at run time
+#   cuda.on_host.*      tests/gpu/device.cu with kernels as functions of one thread, on a fake driver whose device memory is
+#                       this machine's: PEs as processes and as threads, with virtual memory and with cudaIpc
+set(weft_nvcc ${CMAKE_CUDA_COMPILER})
+if(NOT weft_nvcc)
+    set(weft_nvcc nvcc)
+endif()
+foreach(part arch ptx programs)
+    add_test(NAME cuda.compile.${part}
+        COMMAND ${PROJECT_SOURCE_DIR}/tests/gpu/compile.sh ${weft_nvcc} ${part} ${PROJECT_SOURCE_DIR})
+    weft_describe_test(cuda.compile.${part} cuda)
+    set_tests_properties(cuda.compile.${part} PROPERTIES TIMEOUT 400)
+endforeach()
+
+if(NOT WEFT_CUDA_INCLUDE)
+    return()
+endif()
+
+add_executable(gpu_nvrtc ${PROJECT_SOURCE_DIR}/tests/gpu/nvrtc.c)
+target_include_directories(gpu_nvrtc SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
+target_link_libraries(gpu_nvrtc PRIVATE weft_flags ${CMAKE_DL_LIBS})
+set_target_properties(gpu_nvrtc PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+add_test(NAME cuda.nvrtc COMMAND gpu_nvrtc ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests/gpu/calls/calls.cu)
+weft_describe_test(cuda.nvrtc cuda)
+set_property(TEST cuda.nvrtc APPEND PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${WEFT_CUDA_INCLUDE}/../lib64")
+if(WEFT_SANITIZE)
+    set_tests_properties(cuda.nvrtc PROPERTIES DISABLED TRUE) # the library's own leaks
+endif()
+
+add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/cuda/fake/libcuda.c)
+target_include_directories(fake_cuda SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
+target_link_libraries(fake_cuda PRIVATE weft_flags Threads::Threads)
+set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake)
+
+find_program(WEFT_CXX NAMES g++ c++)
+if(NOT WEFT_CXX)
+    return()
+endif()
+set(weft_on_host ${PROJECT_BINARY_DIR}/tests/gpu_on_host)
+set(weft_on_host_flags -std=c++17 -O1 -g -DWEFT_DEVICE_ON_HOST -Wall -Wextra -Wno-missing-field-initializers)
+if(WEFT_SANITIZE)
+    list(APPEND weft_on_host_flags -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
+endif()
+file(GLOB weft_gpu_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/part/*.h)
+add_custom_command(OUTPUT ${weft_on_host}
+    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/tests/gpu
+        ${PROJECT_SOURCE_DIR}/tests/gpu/device.cu -x none $<TARGET_FILE:weft_static> -ldl -lm -lpthread
+        -o ${weft_on_host}
+    DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/device.cu ${weft_gpu_parts} ${weft_device_headers} weft_static
+    VERBATIM)
+add_custom_target(gpu_on_host ALL DEPENDS ${weft_on_host})
+add_dependencies(gpu_on_host fake_cuda)
+
+function(weft_add_on_host_test name environment)
+    add_test(NAME cuda.on_host.${name} COMMAND ${ARGN})
+    weft_describe_test(cuda.on_host.${name} cuda)
+    set_property(TEST cuda.on_host.${name} APPEND PROPERTY ENVIRONMENT
+        "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_LOG=none;${environment}")
+    set_tests_properties(cuda.on_host.${name} PROPERTIES PROCESSORS 2)
+endfunction()
+foreach(pes 1 2 3 4)
+    weft_add_on_host_test(threads.${pes} "" ${weft_on_host} -t ${pes})
+endforeach()
+weft_add_on_host_test(threads.ipc "WEFT_CUDA_VMM=0" ${weft_on_host} -t 3)
+if(TARGET weftrun)
+    foreach(pes 2 4)
+        weft_add_on_host_test(processes.${pes} "" $<TARGET_FILE:weftrun> -n ${pes} ${weft_on_host})
+    endforeach()
+    weft_add_on_host_test(processes.ipc "WEFT_CUDA_VMM=0" $<TARGET_FILE:weftrun> -n 3 ${weft_on_host})
+endif()

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Goal: without a GPU, the kernels compile for every architecture, and the PTX of the device calls has the orders promised.
+# Method: nvcc; then read the PTX of tests/gpu/calls/calls.cu, kernel by kernel. Usage: compile.sh NVCC arch|ptx|programs ROOT
+# Exit 77: no nvcc.
+set -eu
+nvcc=$1
+what=$2
+root=$3
+if ! command -v "$nvcc" >/dev/null; then
+    echo "no nvcc here"
+    exit 77
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+strict="-std=c++17 -Werror all-warnings -I$root/include -I$root -I$root/tests/gpu"
+
+case $what in
+arch)
+    for arch in 80 90 100; do
+        "$nvcc" -arch=sm_$arch $strict -cubin "$root/tests/gpu/calls/calls.cu" -o "$folder/calls.cubin"
+        "$nvcc" -arch=sm_$arch $strict -cubin "$root/src/cuda/kernels.cu" -o "$folder/kernels.cubin"
+    done
+    ;;
+programs)
+    for source in "$root"/tests/gpu/*.cu "$root"/bench/gpu/*.cu; do
+        "$nvcc" -arch=sm_90 $strict -cubin "$source" -o "$folder/program.cubin"
+    done
+    ;;
+ptx)
+    "$nvcc" -arch=sm_90 $strict -ptx "$root/tests/gpu/calls/calls.cu" -o "$folder/calls.ptx"
+    python3 "$root/tests/gpu/ptx_orders.py" "$folder/calls.ptx"
+    ;;
+*)
+    echo "compile.sh: unknown part $what" >&2
+    exit 1
+    ;;
+esac

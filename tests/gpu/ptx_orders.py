@@ -1,0 +1,60 @@
+"""Goal: the PTX of the device calls has the orders that the protocol needs, and no weaker ones.
+
+Method: for each kernel of tests/gpu/calls/calls.cu, patterns that must occur, in this order, and patterns that must not.
+Usage: ptx_orders.py FILE.ptx. Functions that a kernel calls out of line are not followed.
+"""
+
+import re
+import sys
+
+# kernel: (instructions that must occur, in this order; instructions that must not occur)
+EXPECTED = {
+    "use_put_signal": ([r"bar\.sync|barrier\.sync", r"st\.global\.v4", r"bar\.sync|barrier\.sync", r"st\.release\.sys"], []),
+    "use_signal_add": ([r"red\.release\.sys\.global\.add\.u64"], [r"red\.relaxed"]),
+    "use_wait": ([r"ld\.acquire\.sys", r"shfl\.sync", r"bar\.warp\.sync"], [r"ld\.relaxed\.sys\.global\.b64 .*\[%rd1\]"]),
+    "use_sync": (
+        [r"bar\.sync|barrier\.sync", r"fence\.acq_rel\.sys", r"red\.relaxed\.sys", r"ld\.acquire\.sys", r"(bar|barrier)\.(cta\.)?red"],
+        [],
+    ),
+    "use_bulk": (
+        [
+            r"fence\.proxy\.async",
+            r"cp\.async\.bulk\.shared::cluster\.global\.mbarrier",
+            r"cp\.async\.bulk\.global\.shared::cta\.bulk_group",
+            r"cp\.async\.bulk\.wait_group 0",
+            r"fence\.proxy\.async",
+            r"st\.release\.sys",
+        ],
+        [r"wait_group\.read 0"],
+    ),
+    "use_get": ([r"ld\.relaxed\.sys\.global\.v4"], [r"ld\.global\.nc"]),
+    "use_order": ([r"fence\.acq_rel\.sys", r"fence\.sc\.sys"], []),
+}
+
+
+def kernels(text):
+    return {m.group(1): m.group(2) for m in re.finditer(r"\.entry (\w+)\((?:.*?)^\{(.*?)^\}", text, re.S | re.M)}
+
+
+def faults(bodies):
+    found = []
+    for name, (wanted, banned) in EXPECTED.items():
+        body = bodies.get(name)
+        if body is None:
+            found.append(f"{name}: no such kernel")
+            continue
+        at = 0
+        for pattern in wanted:
+            match = re.search(pattern, body[at:])
+            if match is None:
+                found.append(f"{name}: no {pattern} after position {at}")
+                break
+            at += match.end()
+        found += [f"{name}: {pattern} must not occur" for pattern in banned if re.search(pattern, body)]
+    return found
+
+
+if __name__ == "__main__":
+    wrong = faults(kernels(open(sys.argv[1]).read()))
+    print("\n".join(wrong) if wrong else "all orders as intended")
+    sys.exit(1 if wrong else 0)
