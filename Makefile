@@ -24,6 +24,9 @@ campaign:
 bench:
 	@scripts/bench.sh
 
+gpu:
+	@scripts/gpu.sh
+
 lint:
 	@scripts/install-deps.sh lint
 	@scripts/lint.sh

@@ -1,0 +1,285 @@
+/* The same figures by NVSHMEM's public API: the peer beside which bench/gpu/device.cu is read. One process a GPU, started by
+ * weftrun, which only numbers them; NVSHMEM meets by its unique id, through the file named by WEFT_MEETING.
+ * Built by scripts/gpu.sh where the package nvidia-nvshmem is installed; nothing of weft is linked. */
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/gpu/part/figures.h"
+
+#define TRIPS 500
+#define ROUNDS 11
+#define HALF ((size_t)318 << 20)
+
+typedef unsigned long long u64;
+
+static double now_us()
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
+
+static __device__ u64 time_ns()
+{
+    u64 now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now) : : "memory");
+    return now;
+}
+
+__global__ void p_trips(uint64_t *flag, int pe, u64 *ns)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        u64 start = time_ns();
+        for (u64 i = 1 + (u64)round * TRIPS; i < 1 + (u64)(round + 1) * TRIPS; i++) {
+            if (pe == 0) {
+                nvshmem_uint64_p(flag, i, 1);
+            }
+            nvshmem_uint64_wait_until(flag, NVSHMEM_CMP_GE, i);
+            if (pe == 1) {
+                nvshmem_uint64_p(flag, i, 0);
+            }
+        }
+        ns[round] = time_ns() - start;
+    }
+}
+
+__global__ void put_signal_trips(uint64_t *flag, unsigned char *data, const unsigned char *source, size_t bytes,
+                                 int trips, int pe, u64 *ns)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        u64 start = time_ns();
+        for (u64 i = 1 + (u64)round * (u64)trips; i < 1 + (u64)(round + 1) * (u64)trips; i++) {
+#pragma unroll 1
+            for (int side = 0; side < 2; side++) {
+                if (side == pe) {
+                    nvshmemx_putmem_signal_block(data, source, bytes, flag, i, NVSHMEM_SIGNAL_SET, 1 - pe);
+                } else {
+                    if (threadIdx.x == 0) {
+                        nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, i);
+                    }
+                    __syncthreads();
+                }
+            }
+        }
+        if (threadIdx.x == 0) {
+            ns[round] = time_ns() - start;
+        }
+    }
+}
+
+__global__ void fetch_add_trips(uint64_t *word, int pe, u64 *ns)
+{
+    uint64_t value = 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        u64 start = time_ns();
+        for (int i = 0; i < TRIPS; i++) {
+            value = nvshmem_uint64_atomic_fetch_add(word, value & 1, 1 - pe);
+        }
+        ns[round] = time_ns() - start + (value >> 63);
+    }
+}
+
+__global__ void barrier_trips(int which, u64 *ns)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        u64 start = time_ns();
+        for (int i = 0; i < TRIPS; i++) {
+            if (which == 0) {
+                nvshmem_barrier_all();
+            } else if (which == 1) {
+                nvshmemx_barrier_all_block();
+            } else if (which == 2) {
+                nvshmem_sync_all();
+            } else {
+                nvshmemx_sync_all_block();
+            }
+        }
+        if (threadIdx.x == 0) {
+            ns[round] = time_ns() - start;
+        }
+    }
+}
+
+__global__ void put_rate(unsigned char *dest, const unsigned char *source, size_t part, int pe)
+{
+    size_t at = blockIdx.x * part;
+    nvshmemx_putmem_block(dest + at, source + at, part, 1 - pe);
+    nvshmem_quiet();
+}
+
+__global__ void get_rate(unsigned char *dest, const unsigned char *source, size_t part, int pe)
+{
+    size_t at = blockIdx.x * part;
+    nvshmemx_getmem_block(dest + at, source + at, part, 1 - pe);
+}
+
+static double ns_of(const u64 *ns, int trips)
+{
+    std::vector<double> rounds;
+    for (int i = 1; i < ROUNDS; i++) {
+        rounds.push_back((double)ns[i] / trips);
+    }
+    return median_of(rounds);
+}
+
+/* PE 0 makes the id and leaves it in a file; the others read it. */
+static void meet(int pe, int pes)
+{
+    nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
+    nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
+    const char *path = getenv("WEFT_MEETING");
+    char part[512];
+    snprintf(part, sizeof part, "%s.part", path);
+    if (pe == 0) {
+        nvshmemx_get_uniqueid(&id);
+        FILE *file = fopen(part, "wb");
+        if (file == NULL || fwrite(&id, sizeof id, 1, file) != 1 || fclose(file) != 0 || rename(part, path) != 0) {
+            exit(1);
+        }
+    } else {
+        FILE *file = NULL;
+        for (int i = 0; i < 20000 && (file = fopen(path, "rb")) == NULL; i++) {
+            usleep(500);
+        }
+        if (file == NULL || fread(&id, sizeof id, 1, file) != 1) {
+            exit(1);
+        }
+        fclose(file);
+    }
+    nvshmemx_set_attr_uniqueid_args(pe, pes, &id, &attributes);
+    if (nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes) != 0) {
+        exit(1);
+    }
+}
+
+int main()
+{
+    static const size_t sizes[] = {8, 1024, 16384, 131072, 1048576};
+    static const int counts[] = {1, 2, 4, 8, 16, 32, 64, 132};
+    int pe = atoi(getenv("WEFT_LOCAL_PE"));
+    int pes = atoi(getenv("WEFT_LOCAL_PES"));
+    cudaStream_t stream;
+    u64 *ns;
+    size_t before = 0;
+    size_t after = 0;
+    size_t total = 0;
+    GPU(cudaSetDevice(pe));
+    GPU(cudaFree(0));
+    GPU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    GPU(cudaMallocHost((void **)&ns, ROUNDS * sizeof *ns));
+    GPU(cudaMemGetInfo(&before, &total));
+    double start = now_us();
+    meet(pe, pes);
+    double created = now_us() - start;
+    nvshmem_barrier_all();
+    GPU(cudaMemGetInfo(&after, &total));
+    if (pe == 0) {
+        figure("world_create", "nvshmem", pes, 0, created * 1e-3, "ms", 1, ", \"world\": \"first\"");
+        figure("device_memory_idle", "nvshmem", pes, 0, ((double)before - (double)after) * 1e-6, "MB", 1,
+               ", \"heap_MB\": 0");
+    }
+    unsigned char *data = (unsigned char *)nvshmem_malloc(HALF);
+    unsigned char *other = (unsigned char *)nvshmem_malloc(HALF);
+    uint64_t *flags = (uint64_t *)nvshmem_malloc(8192);
+    if (data == NULL || other == NULL || flags == NULL) {
+        return 1;
+    }
+    GPU(cudaMemset(other, 1 + pe, HALF));
+
+#define STEP(launch)                                                                                                   \
+    do {                                                                                                               \
+        GPU(cudaMemset(flags, 0, 8192));                                                                               \
+        GPU(cudaDeviceSynchronize());                                                                                  \
+        nvshmem_barrier_all();                                                                                         \
+        if (pe < 2) {                                                                                                  \
+            launch;                                                                                                    \
+        }                                                                                                              \
+        GPU(cudaGetLastError());                                                                                       \
+        GPU(cudaStreamSynchronize(stream));                                                                            \
+        nvshmem_barrier_all();                                                                                         \
+    } while (0)
+
+    STEP((p_trips<<<1, 1, 0, stream>>>(flags, pe, ns)));
+    if (pe == 0) {
+        figure("p_pingpong", "nvshmem", 2, 8, ns_of(ns, 2 * TRIPS) / 1000, "us", ROUNDS - 1, ", \"scope\": \"thread\"");
+    }
+    for (size_t i = 0; i < 2 * (sizeof sizes / sizeof *sizes); i++) {
+        int threads = i % 2 == 0 ? 1024 : 256;
+        size_t bytes = sizes[i / 2];
+        int trips = bytes > 100000 ? TRIPS / 5 : TRIPS;
+        STEP((put_signal_trips<<<1, threads, 0, stream>>>(flags, data, other, bytes, trips, pe, ns)));
+        if (pe == 0) {
+            figure("put_signal", "nvshmem", 2, bytes, ns_of(ns, 2 * trips) / 1000, "us", ROUNDS - 1,
+                   ", \"scope\": \"block\", \"threads\": %d", threads);
+        }
+    }
+    STEP(if (pe == 0) { (fetch_add_trips<<<1, 1, 0, stream>>>(flags + 64, pe, ns)); });
+    if (pe == 0) {
+        figure("fetch_add", "nvshmem", 2, 8, ns_of(ns, TRIPS) / 1000, "us", ROUNDS - 1, ", \"scope\": \"thread\"");
+    }
+    for (int which = 0; which < 4; which++) {
+        int threads = which % 2 ? 1024 : 1;
+        void *arguments[] = {&which, &ns};
+        nvshmem_barrier_all();
+        if (nvshmemx_collective_launch((const void *)barrier_trips, dim3(1), dim3((unsigned)threads), arguments, 0,
+                                       stream) != 0) {
+            return 1;
+        }
+        GPU(cudaStreamSynchronize(stream));
+        if (pe == 0) {
+            figure(which < 2 ? "barrier" : "sync", "nvshmem", pes, 0, ns_of(ns, TRIPS) / 1000, "us", ROUNDS - 1,
+                   ", \"scope\": \"%s\"", which % 2 ? "block" : "thread");
+        }
+    }
+    std::vector<double> alloc;
+    for (int i = 0; i < 50; i++) {
+        nvshmem_barrier_all();
+        double from = now_us();
+        void *block = nvshmem_malloc((size_t)1 << 20);
+        alloc.push_back(now_us() - from);
+        nvshmem_free(block);
+    }
+    if (pe == 0) {
+        figure("device_malloc", "nvshmem", pes, (size_t)1 << 20, median_of(alloc), "us", 50, ", \"scope\": \"host\"");
+    }
+    cudaEvent_t from;
+    cudaEvent_t to;
+    GPU(cudaEventCreate(&from));
+    GPU(cudaEventCreate(&to));
+    for (int get = 0; get < 2; get++) {
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            size_t part = ((size_t)256 << 20) / (size_t)counts[c];
+            part = (part > ((size_t)16 << 20) ? (size_t)16 << 20 : part) / 65536 * 65536;
+            std::vector<double> rates;
+            for (int round = 0; pe == 0 && round < 6; round++) {
+                float ms = 0;
+                GPU(cudaEventRecord(from, stream));
+                if (get) {
+                    get_rate<<<counts[c], 1024, 0, stream>>>(data, other, part, pe);
+                } else {
+                    put_rate<<<counts[c], 1024, 0, stream>>>(data, other, part, pe);
+                }
+                GPU(cudaEventRecord(to, stream));
+                GPU(cudaStreamSynchronize(stream));
+                GPU(cudaEventElapsedTime(&ms, from, to));
+                if (round > 0) {
+                    rates.push_back((double)part * counts[c] / ms * 1e-6);
+                }
+            }
+            if (pe == 0) {
+                figure(get ? "get_bw" : "put_bw", "nvshmem", 2, part * (size_t)counts[c], median_of(rates), "GB/s", 5,
+                       ", \"scope\": \"block\", \"blocks\": %d", counts[c]);
+            }
+        }
+    }
+    nvshmem_barrier_all();
+    start = now_us();
+    nvshmem_finalize();
+    if (pe == 0) {
+        figure("world_destroy", "nvshmem", pes, 0, (now_us() - start) * 1e-3, "ms", 1, "");
+    }
+    return 0;
+}

@@ -1,0 +1,110 @@
+#!/bin/sh
+# The whole GPU set on this machine: tests, then benchmarks with NVSHMEM's beside ours where its package is installed. Writes
+# bench/records/<date>-<machine>-device.jsonl. Every program has a time limit.
+# Usage: gpu.sh [BUILD]   BUILD: a build directory that has gpu/ and weftrun; default: build/release, built here
+# WEFT_MACHINE, WEFT_COMMIT, WEFT_DATE, WEFT_RECORD replace what is found out.
+set -u
+cd "$(dirname "$0")/.."
+build=${1:-build/release}
+limit="timeout -k 5 120"
+failed=0
+
+if ! command -v nvidia-smi >/dev/null || ! nvidia-smi -L | grep -q GPU; then
+    echo "no GPU here"
+    exit 77
+fi
+if [ $# = 0 ]; then
+    scripts/build.sh release weftrun gpu_programs || exit 1
+fi
+gpus=$(nvidia-smi -L | grep -c GPU)
+model=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1 | tr 'A-Z' 'a-z' | awk '{print $NF}')
+WEFT_MACHINE=${WEFT_MACHINE:-${model}x$gpus}
+WEFT_COMMIT=${WEFT_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
+WEFT_DATE=${WEFT_DATE:-$(date +%F)}
+WEFT_LOG=${WEFT_LOG:-none} # the tests provoke errors
+export WEFT_MACHINE WEFT_COMMIT WEFT_DATE WEFT_LOG
+record=${WEFT_RECORD:-bench/records/$WEFT_DATE-$WEFT_MACHINE-device.jsonl}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+run()
+{
+    name=$1
+    shift
+    if $limit "$@" >"$scratch/log" 2>&1; then
+        echo "ok    $name"
+    else
+        echo "FAIL  $name ($?)"
+        tail -15 "$scratch/log"
+        failed=$((failed + 1))
+    fi
+}
+
+echo "== tests on $gpus GPUs"
+test=$build/gpu/test_device
+for pes in 1 2 3 4; do
+    if [ "$pes" -le "$gpus" ]; then
+        run "$pes processes, $pes GPUs" "$build/weftrun" -n $pes "$test"
+    fi
+done
+for pes in 1 2 4; do
+    run "$pes processes, 1 GPU" "$build/weftrun" -n $pes "$test" -g 1
+done
+for pes in 2 4 8 12; do
+    run "$pes threads, $gpus GPUs" "$test" -t $pes
+done
+run "4 threads, 1 GPU" "$test" -t 4 -g 1
+run "$gpus processes, cudaIpc" env WEFT_CUDA_VMM=0 "$build/weftrun" -n "$gpus" "$test"
+run "$gpus threads, cudaIpc" env WEFT_CUDA_VMM=0 "$test" -t "$gpus"
+run "$gpus processes, fabric handles if any" env WEFT_CUDA_FABRIC=1 "$build/weftrun" -n "$gpus" "$test"
+for seed in 2 3 4; do
+    run "$gpus processes, seed $seed" env WEFT_SEED=$seed "$build/weftrun" -n "$gpus" "$test"
+done
+if command -v compute-sanitizer >/dev/null; then
+    check="compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9"
+    run "2 threads, memcheck" $check "$test" -t 2
+    run "2 processes, memcheck" "$build/weftrun" -n 2 $check "$test"
+else
+    echo "skip  memcheck: no compute-sanitizer here"
+fi
+
+echo "== benchmarks"
+bench()
+{
+    name=$1
+    shift
+    if $limit "$@" >"$scratch/figures" 2>"$scratch/log"; then
+        sed -n 's/^\(\[0\] \)*{/{/p' "$scratch/figures" >>"$scratch/record"
+        echo "ok    $name: $(wc -l <"$scratch/figures") figures"
+    else
+        echo "FAIL  $name ($?)"
+        tail -15 "$scratch/log"
+        failed=$((failed + 1))
+    fi
+}
+: >"$scratch/record"
+bench weft "$build/weftrun" -q -n "$gpus" "$build/gpu/bench_device"
+
+# NVSHMEM: from NVSHMEM_HOME, else its Python package.
+home=${NVSHMEM_HOME:-$(python3 -c 'import nvidia.nvshmem; print(list(nvidia.nvshmem.__path__)[0])' 2>/dev/null)}
+peer=$build/gpu/bench_nvshmem
+if [ -z "$home" ] || [ ! -d "$home/include" ]; then
+    echo "skip  nvshmem: not installed"
+else
+    if [ ! -x "$peer" ] || [ bench/gpu/peers/nvshmem.cu -nt "$peer" ]; then
+        peer=$scratch/bench_nvshmem
+        cuda=$(dirname "$(dirname "$(command -v nvcc)")")
+        nvcc -rdc=true -arch=sm_90 -std=c++17 -O3 -I. -I"$home/include" bench/gpu/peers/nvshmem.cu -L"$home/lib" \
+            -l:libnvshmem_host.so.3 -lnvshmem_device -L"$cuda/lib64/stubs" -lcuda -o "$peer" >"$scratch/log" 2>&1 ||
+            cat "$scratch/log"
+    fi
+    # One host, over its loopback; NVLink multicast off.
+    bench nvshmem env LD_LIBRARY_PATH="$home/lib:${LD_LIBRARY_PATH:-}" NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=lo \
+        NVSHMEM_REMOTE_TRANSPORT=none NVSHMEM_DISABLE_NVLS=1 WEFT_MEETING="$scratch/meeting" \
+        "$build/weftrun" -q -n "$gpus" "$peer"
+fi
+mkdir -p "$(dirname "$record")"
+cp "$scratch/record" "$record"
+python3 bench/gpu/table.py "$record"
+echo "== $failed failed; record: $record"
+[ $failed = 0 ]
