@@ -59,25 +59,95 @@ static void withdraw(const wefti_records *records, uint64_t offset)
     wefti_os_monitor_leave(records->lock);
 }
 
+/* ---- agreement ---- */
+
+/* An offset that no member can have proposed: this one passes. */
+#define PASS WEFTI_BLOCK_NONE
+
+/* Allocations of different teams that this PE's threads make at once would take each other's proposals away for ever, or
+ * until the heap is at its end. So once the members of a team have disagreed (and have therefore all come, so that nobody
+ * waits for a PE that is late) it tries again only while no other team that does so stands before it, and passes else.
+ * Teams stand by the place of their area, which is the same on all members: the first of all never passes. */
+typedef struct wefti_retry {
+    struct wefti_retry *next;
+    uintptr_t place;
+    int entered;
+} wefti_retry;
+
+static void retry_enter(weft_world *world, wefti_retry *retry)
+{
+    if (!retry->entered) {
+        wefti_os_monitor_enter(world->heap_lock);
+        retry->next = world->retries;
+        world->retries = retry;
+        retry->entered = 1;
+        wefti_os_monitor_leave(world->heap_lock);
+    }
+}
+
+static void retry_leave(weft_world *world, wefti_retry *retry)
+{
+    if (retry->entered) {
+        wefti_os_monitor_enter(world->heap_lock);
+        wefti_retry **link = &world->retries;
+        while (*link != retry) {
+            link = &(*link)->next;
+        }
+        *link = retry->next;
+        wefti_os_monitor_leave(world->heap_lock);
+    }
+}
+
+static int retry_must_pass(weft_world *world, const wefti_retry *retry)
+{
+    int others_first = 0;
+    wefti_os_monitor_enter(world->heap_lock);
+    for (const wefti_retry *other = world->retries; other != NULL && retry->entered; other = other->next) {
+        others_first |= other->place < retry->place;
+    }
+    wefti_os_monitor_leave(world->heap_lock);
+    return others_first;
+}
+
+/* One round. On return *offset is what this PE has taken, and *vote what all say. */
+static weft_status agree_once(weft_team *team, const wefti_records *records, const wefti_retry *retry, const char *call,
+                              uint64_t bytes, uint64_t alignment, uint64_t floor, uint64_t *offset, wefti_vote *vote)
+{
+    *vote = wefti_vote_init(team, call, bytes, alignment);
+    *offset = WEFTI_BLOCK_NONE;
+    if (retry_must_pass(team->world, retry)) {
+        vote->offset_high = PASS;
+    } else {
+        vote->status = propose(records, call, bytes, alignment, floor, offset);
+        vote->offset_low = vote->offset_high = vote->status == WEFT_OK ? *offset : 0;
+    }
+    vote->reserved_low = wefti_ld64(records->reserved, WEFTI_RELAXED);
+    weft_status status = wefti_team_agree(team, vote, call);
+    return status == WEFT_ERR_MEMORY && vote->offset_high == PASS ? WEFT_OK
+                                                                  : status; /* what is full may be so for now */
+}
+
 /* On success the offset is taken on all members; *reserved_low is the least that any of them has reserved. */
 static weft_status agree_offset(weft_team *team, const wefti_records *records, const char *call, uint64_t bytes,
                                 uint64_t alignment, uint64_t *offset, uint64_t *reserved_low)
 {
+    wefti_retry retry = {.place = (uintptr_t)team->area};
+    wefti_vote vote;
     uint64_t floor = 0;
-    for (;;) {
-        wefti_vote vote = wefti_vote_init(team, call, bytes, alignment);
-        vote.status = propose(records, call, bytes, alignment, floor, offset);
-        vote.offset_low = vote.offset_high = *offset;
-        vote.reserved_low = wefti_ld64(records->reserved, WEFTI_RELAXED);
-        weft_status status = wefti_team_agree(team, &vote, call);
-        if (status == WEFT_OK && vote.offset_low == vote.offset_high) {
-            *reserved_low = vote.reserved_low;
-            return WEFT_OK;
-        }
+    weft_status status = agree_once(team, records, &retry, call, bytes, alignment, floor, offset, &vote);
+    while (status == WEFT_OK && vote.offset_low != vote.offset_high) {
         withdraw(records, *offset);
-        WEFT_TRY(status);
-        floor = vote.offset_high;
+        retry_enter(team->world, &retry);
+        floor = vote.offset_high == PASS ? 0 : vote.offset_high;
+        status = agree_once(team, records, &retry, call, bytes, alignment, floor, offset, &vote);
     }
+    retry_leave(team->world, &retry);
+    if (status != WEFT_OK) {
+        withdraw(records, *offset);
+        return status;
+    }
+    *reserved_low = vote.reserved_low;
+    return WEFT_OK;
 }
 
 /* Reserve memory up to `end` of this PE's heap. */

@@ -37,6 +37,7 @@ struct weft_world {
     uint64_t heap_max_bytes;
     wefti_os_monitor *heap_lock;
     wefti_blocks blocks;
+    struct wefti_retry *retries; /* allocations that have to try again: see src/team/symmetric_alloc.c */
 
     wefti_device *device; /* NULL until weft_device_attach */
 
