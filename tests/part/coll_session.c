@@ -457,11 +457,12 @@ static void open_session(session *s, weft_world *world, uint64_t seed, const col
     s->plan = plan;
     s->common = seed;
     s->own = seed ^ (uint64_t)(weft_world_pe(world) + 1) << 32;
-    if (!CHECK_OK(weft_malloc(world, 2 * (plan->bytes_max + 2 * GUARD_BYTES), &block))) {
+    size_t room = (plan->bytes_max + 63) / 64 * 64 + 2 * GUARD_BYTES;
+    if (!CHECK_OK(weft_malloc(world, 2 * room, &block))) {
         abort(); /* nothing can go on */
     }
     s->source = block;
-    s->dest = s->source + plan->bytes_max + 2 * GUARD_BYTES;
+    s->dest = s->source + room;
     s->expected = calloc(1, plan->bytes_max + 64);
     make_teams(s);
 }
