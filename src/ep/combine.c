@@ -195,5 +195,7 @@ weft_status weft_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const 
 {
     WEFT_TRY(check(route, in, out, flags, stream));
     WEFT_TRY(wefti_ep_enter(route->ep, "weft_ep_combine"));
-    return wefti_ep_leave(route->ep, combine(route, in, out, flags));
+    WEFT_TRY(wefti_ep_leave(route->ep, combine(route, in, out, flags)));
+    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_combines, 1);
+    return WEFT_OK;
 }

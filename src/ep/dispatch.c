@@ -274,5 +274,9 @@ weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const
 {
     WEFT_TRY(check(route, in, out, stream));
     WEFT_TRY(wefti_ep_enter(route->ep, "weft_ep_dispatch"));
-    return wefti_ep_leave(route->ep, dispatch(route, in, out));
+    WEFT_TRY(wefti_ep_leave(route->ep, dispatch(route, in, out)));
+    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_dispatches, 1);
+    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_rows_sent, (uint64_t)route->token_pairs[route->tokens]);
+    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_rows_received, (uint64_t)route->received);
+    return WEFT_OK;
 }

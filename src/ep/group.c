@@ -174,6 +174,16 @@ static weft_status init_symmetric(weft_ep *ep)
     return weft_team_barrier(ep->team);
 }
 
+/* Also of routes that are left: nobody can call with them any more. */
+static void end_with_world(wefti_attachment *attachment)
+{
+    weft_ep *ep = (weft_ep *)(void *)attachment;
+    while (ep->routes != NULL) {
+        wefti_ep_route_end(ep->routes);
+    }
+    fini(ep);
+}
+
 weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **out)
 {
     if (team == NULL || out == NULL) {
@@ -192,6 +202,8 @@ weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_e
         }
         return status;
     }
+    ep->attachment.end = end_with_world;
+    wefti_world_attach(ep->world, &ep->attachment);
     *out = ep;
     return WEFT_OK;
 }
@@ -201,15 +213,15 @@ weft_status weft_ep_destroy(weft_ep *ep)
     if (ep == NULL) {
         return WEFT_OK;
     }
-    if (ep->routes > 0) {
-        return wefti_error(WEFT_ERR_STATE, "weft_ep_destroy: %d routes of the group are alive; destroy them first",
-                           ep->routes);
+    if (ep->routes != NULL) {
+        return wefti_error(WEFT_ERR_STATE, "weft_ep_destroy: routes of the group are alive; destroy them first");
     }
     /* The memory of a dead group stays taken: a rank that is late may still write there. */
     weft_status status = WEFT_OK;
     if (ep->dead == WEFT_OK && weft_world_fault(ep->world, NULL) == WEFT_OK) {
         status = weft_team_free(ep->team, ep->base);
     }
+    wefti_world_detach(ep->world, &ep->attachment);
     fini(ep);
     return status;
 }

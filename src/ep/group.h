@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ep/owners.h"
+#include "weft/protocol/attachment.h"
 #include "weft/protocol/ep_layout.h"
 #include "weft_ep.h"
 
@@ -48,6 +49,7 @@ typedef struct wefti_ep_scratch {
 } wefti_ep_scratch;
 
 struct weft_ep {
+    wefti_attachment attachment;
     weft_world *world;
     weft_team *team;
     int rank;
@@ -60,10 +62,13 @@ struct weft_ep {
     unsigned char *base; /* this rank's group memory */
     wefti_ep_peer *peers;
     wefti_ep_scratch scratch;
-    int routes; /* alive */
+    weft_ep_route *routes; /* alive */
     weft_status dead; /* why no call can work any more, or WEFT_OK */
     uint32_t busy; /* in a call; debug builds look */
 };
+
+/* Free a route's memory, if it is the library's, and take it off its group's list. */
+void wefti_ep_route_end(weft_ep_route *route);
 
 /* WEFT_OK, or what a dead group's calls return. */
 weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call);

@@ -92,18 +92,31 @@ weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *me
     route.ep = ep;
     route.plan = *plan;
     *placed = route;
-    ep->routes++;
+    placed->next = ep->routes;
+    placed->link = &ep->routes;
+    if (placed->next != NULL) {
+        placed->next->link = &placed->next;
+    }
+    ep->routes = placed;
     *out = placed;
     return WEFT_OK;
+}
+
+void wefti_ep_route_end(weft_ep_route *route)
+{
+    void *owned = route->owned;
+    *route->link = route->next;
+    if (route->next != NULL) {
+        route->next->link = route->link;
+    }
+    memset(route, 0, sizeof *route);
+    wefti_free(owned);
 }
 
 weft_status weft_ep_route_destroy(weft_ep_route *route)
 {
     if (route != NULL) {
-        void *owned = route->owned;
-        route->ep->routes--;
-        memset(route, 0, sizeof *route);
-        wefti_free(owned);
+        wefti_ep_route_end(route);
     }
     return WEFT_OK;
 }

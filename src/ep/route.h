@@ -9,6 +9,8 @@
  * A place is a received token's number on its rank, in the order (source, token). */
 struct weft_ep_route {
     weft_ep *ep;
+    weft_ep_route *next; /* of the group's */
+    weft_ep_route **link; /* what points here */
     weft_ep_plan plan;
     void *owned; /* the memory, if it is the library's */
     uint64_t epoch; /* the call of the last update; 0: none, or it failed */

@@ -181,38 +181,24 @@ static weft_status record_create(weft_team *parent, const member_list *members, 
     return WEFT_OK;
 }
 
-static void record_enlist(weft_team *team)
+static void record_free(weft_team *team)
 {
-    weft_world *world = team->world;
-    wefti_os_monitor_enter(world->heap_lock);
-    team->next = world->teams;
-    team->link = &world->teams;
-    if (team->next != NULL) {
-        team->next->link = &team->next;
-    }
-    world->teams = team;
-    wefti_os_monitor_leave(world->heap_lock);
+    wefti_free(team->list);
+    wefti_free(team->coll);
+    wefti_free(team);
 }
 
-static void record_delist(weft_team *team)
+/* The area goes with the world's window. */
+static void end_with_world(wefti_attachment *attachment)
 {
-    wefti_os_monitor_enter(team->world->heap_lock);
-    *team->link = team->next;
-    if (team->next != NULL) {
-        team->next->link = team->link;
-    }
-    wefti_os_monitor_leave(team->world->heap_lock);
+    record_free((weft_team *)(void *)attachment);
 }
 
 static void record_destroy(weft_team *team)
 {
     if (team != NULL) {
-        if (team->link != NULL) {
-            record_delist(team);
-        }
-        wefti_free(team->list);
-        wefti_free(team->coll);
-        wefti_free(team);
+        wefti_world_detach(team->world, &team->attachment);
+        record_free(team);
     }
 }
 
@@ -290,7 +276,8 @@ static weft_status create(weft_team *parent, const member_list *members, const u
     }
     if (team != NULL) {
         team->area = area;
-        record_enlist(team);
+        team->attachment.end = end_with_world;
+        wefti_world_attach(parent->world, &team->attachment);
         WEFTI_COUNT(parent->world, teams_created, 1);
     } else {
         wefti_team_forget(parent, area);

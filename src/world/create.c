@@ -395,15 +395,12 @@ static void creation_fini(wefti_creation *creation)
     wefti_free(creation->all);
 }
 
-/* The records only: their areas go with the window. */
-static void free_teams(weft_world *world)
+static void end_attachments(weft_world *world)
 {
-    while (world->teams != NULL) {
-        weft_team *team = world->teams;
-        world->teams = team->next;
-        wefti_free(team->list);
-        wefti_free(team->coll);
-        wefti_free(team);
+    while (world->attachments != NULL) {
+        wefti_attachment *attachment = world->attachments;
+        wefti_world_detach(world, attachment);
+        attachment->end(attachment);
     }
 }
 
@@ -411,12 +408,12 @@ static void free_teams(weft_world *world)
 static void world_free(weft_world *world)
 {
     world->magic = 0;
+    end_attachments(world);
     if (world->device != NULL) {
         world->device->ops->detach(world->device);
     }
     wefti_world_transports_close(world);
     wefti_blocks_fini(&world->blocks);
-    free_teams(world);
     wefti_free(world->team_node.list);
     wefti_free(world->team_same_slot.list);
     wefti_free(world->team_same_slot.coll);

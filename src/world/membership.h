@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 #include "weft/device/dev.h"
+#include "weft/protocol/attachment.h"
 #include "weft/protocol/layout.h"
 #include "weft/team.h"
 
 struct wefti_coll;
 
 struct weft_team {
+    wefti_attachment attachment;
     weft_world *world;
-    weft_team *next; /* of the world's list, which ends those that are left with it; guarded by its heap lock */
-    weft_team **link; /* what points here in that list; NULL when not in it */
     int pe; /* this PE's number in the team */
     int pes;
     /* Member i is the world's PE start + i * stride, or list[i] when there is no such rule. */

@@ -47,7 +47,7 @@ struct weft_world {
     struct weft_team team_world;
     struct weft_team team_node;
     struct weft_team team_same_slot;
-    weft_team *teams; /* the others, that were made later and are not yet destroyed */
+    wefti_attachment *attachments; /* teams and what else was made later and ends with the world; heap_lock */
 
     uint64_t fault; /* 0, or the first fault: see fault.c */
 

@@ -1,0 +1,34 @@
+#include "weft/protocol/attachment.h"
+
+#include "world/world.h"
+
+void wefti_world_attach(weft_world *world, wefti_attachment *attachment)
+{
+    wefti_os_monitor_enter(world->heap_lock);
+    attachment->next = world->attachments;
+    attachment->link = &world->attachments;
+    if (attachment->next != NULL) {
+        attachment->next->link = &attachment->next;
+    }
+    world->attachments = attachment;
+    wefti_os_monitor_leave(world->heap_lock);
+}
+
+void wefti_world_detach(weft_world *world, wefti_attachment *attachment)
+{
+    wefti_os_monitor_enter(world->heap_lock);
+    if (attachment->link != NULL) {
+        *attachment->link = attachment->next;
+        if (attachment->next != NULL) {
+            attachment->next->link = attachment->link;
+        }
+        attachment->link = NULL;
+    }
+    wefti_os_monitor_leave(world->heap_lock);
+}
+
+void wefti_world_count(weft_world *world, wefti_counter counter, uint64_t amount)
+{
+    uint64_t *counters = (uint64_t *)&world->counters; /* a struct of words only, in the order of the table */
+    (void)__atomic_fetch_add(&counters[counter], amount, __ATOMIC_RELAXED);
+}
