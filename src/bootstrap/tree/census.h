@@ -1,0 +1,33 @@
+/* bootstrap/tree/census.h: who has come to PE 0, and whether they agree. */
+#ifndef WEFTI_BOOTSTRAP_TREE_CENSUS_H
+#define WEFTI_BOOTSTRAP_TREE_CENSUS_H
+
+#include "bootstrap/tree/tree.h"
+
+typedef struct wefti_census {
+    int *places; /* by PE: 1 + its place in the star; 0: has not come */
+    wefti_tree_contact *contacts; /* by PE: where its children find it */
+    int arrived; /* connections that proved themselves */
+    int expected; /* how many there will be */
+    uint64_t last_ns; /* when the last came, or something went wrong */
+    int offences; /* of those who came: creation is bound to fail */
+    weft_status status; /* of the first */
+    char text[WEFTI_ERROR_BYTES];
+} wefti_census;
+
+weft_status wefti_census_init(wefti_census *census, int pes);
+void wefti_census_fini(wefti_census *census);
+
+/* Take a connection into the star and compare what it says. The PEs that are here, and each that comes later, are told
+ * at once of the first offence; then their connections are closed. */
+weft_status wefti_census_add(wefti_census *census, wefti_tree *tree, wefti_link *link, const wefti_tree_hello *said);
+/* Hear those who are here, after a wait: that they fail, end, or wait no longer (tree->is_pressed). */
+void wefti_census_hear(wefti_census *census, wefti_tree *tree);
+/* Whether nobody else is to come. */
+int wefti_census_is_complete(const wefti_census *census, const wefti_tree *tree);
+/* Log who is missing. */
+void wefti_census_warn(const wefti_census *census, const wefti_tree *tree);
+/* WEFT_OK when all have come and agree; else the error that names those who are missing, or who does not fit. */
+weft_status wefti_census_judge(const wefti_census *census, wefti_tree *tree);
+
+#endif
