@@ -48,8 +48,8 @@ typedef struct weft_device_config {
 
 /* Give the world a device heap. Collective over the world, once; weft_world_create does it at its end when
  * config.device is set. `config` may be NULL. The device lives as long as the world: weft_world_destroy, which is local,
- * ends it, and must be called before the CUDA context goes. (With WEFT_CUDA_VMM=0, whose memory ends with its process's
- * last PE, have a barrier before it.)
+ * ends it; this PE's kernels have ended then, and its CUDA context still lives. (With WEFT_CUDA_VMM=0, whose memory ends
+ * with its process's last PE, have a barrier before it.)
  * What every kernel and call may need is loaded here, so that nothing later synchronises the device by itself.
  * Errors are the same on all PEs: WEFT_ERR_UNSUPPORTED (no CUDA in this build, no driver, a device that cannot do it),
  * WEFT_ERR_STATE (no current context; attached already), WEFT_ERR_UNREACHABLE (a pair of GPUs without peer access),

@@ -181,7 +181,13 @@ static weft_status grow_host(weft_team *team, const char *call, uint64_t offset,
     wefti_vote vote = wefti_vote_init(team, call, offset, 0);
     vote.status = grow(world, end);
     WEFT_TRY(wefti_team_agree(team, &vote, call));
-    return world->device == NULL ? WEFT_OK : world->device->ops->host_grown(world->device);
+    if (world->device == NULL) {
+        return WEFT_OK;
+    }
+    /* All have what they will have: kernels can be shown it. Every PE of the world has a device, or none has. */
+    vote = wefti_vote_init(team, call, offset, 1);
+    vote.status = world->device->ops->host_grown(world->device);
+    return wefti_team_agree(team, &vote, call);
 }
 
 static wefti_records host_records(weft_world *world)

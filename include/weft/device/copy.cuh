@@ -9,10 +9,9 @@
 /* How a side of a copy is read and written. Local memory is anything the thread can address (shared memory, its stack);
  * remote memory is global, and is never answered from a cache of this multiprocessor. */
 struct wefti_to_remote {
-    /* Loads in flight a thread: for small, middle and large scopes. A multiprocessor's stores want 16 to 32 KiB. */
-    static const int unroll_small = 8;
-    static const int unroll_middle = 4;
-    static const int unroll_large = 2;
+    /* Loads in flight a thread: alone or in a warp, and in a block. */
+    static const int unroll_few = 8;
+    static const int unroll_block = 4;
     static WEFTI_DEVICE wefti_wide load(const wefti_wide *from)
     {
         return *from;
@@ -29,9 +28,8 @@ struct wefti_to_remote {
 
 struct wefti_from_remote {
     /* Over a link the more the better: 128 KiB a multiprocessor. */
-    static const int unroll_small = 8;
-    static const int unroll_middle = 8;
-    static const int unroll_large = 8;
+    static const int unroll_few = 8;
+    static const int unroll_block = 8;
     static WEFTI_DEVICE wefti_wide load(const wefti_wide *from)
     {
         return wefti_ld_remote(from);
@@ -72,12 +70,10 @@ WEFTI_DEVICE void wefti_copy_unrolled(weft_scope scope, wefti_wide *to, const we
 template <class Side>
 WEFTI_DEVICE void wefti_copy_wide(weft_scope scope, wefti_wide *to, const wefti_wide *from, wefti_u32 count)
 {
-    if (scope.kind != WEFTI_SCOPE_BLOCK) {
-        wefti_copy_unrolled<Side, Side::unroll_small>(scope, to, from, count);
-    } else if (Side::unroll_middle == Side::unroll_large || scope.size <= 512) {
-        wefti_copy_unrolled<Side, Side::unroll_middle>(scope, to, from, count);
+    if (scope.kind == WEFTI_SCOPE_BLOCK) {
+        wefti_copy_unrolled<Side, Side::unroll_block>(scope, to, from, count);
     } else {
-        wefti_copy_unrolled<Side, Side::unroll_large>(scope, to, from, count);
+        wefti_copy_unrolled<Side, Side::unroll_few>(scope, to, from, count);
     }
 }
 
