@@ -1,15 +1,16 @@
 /* Alltoall of large blocks: each says where its source lies, reads its blocks in those of all others, and waits until
- * they have read theirs. */
+ * they have read theirs. Its own block it copies in two halves, while the others' flags are on their way. */
 #include "coll/alltoall/alltoall.h"
 
 weft_status wefti_alltoall_pull(wefti_step *step, const wefti_alltoall *a)
 {
     int pes = step->team->pes;
     size_t mine = (size_t)step->team->pe * a->count;
+    size_t half = a->count / 2;
     for (int i = 1; i < pes; i++) {
         WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), wefti_step_offset(step, a->source), NULL, 0));
     }
-    wefti_step_copy(a->dest + mine, a->source + mine, a->count);
+    wefti_step_copy(a->dest + mine, a->source + mine, half);
     int from;
     wefti_coll_slot *slot;
     wefti_step_expect_all(step);
@@ -20,5 +21,6 @@ weft_status wefti_alltoall_pull(wefti_step *step, const wefti_alltoall *a)
         WEFT_TRY(wefti_step_take(step, &from, &slot));
     }
     wefti_step_leave(step);
+    wefti_step_copy(a->dest + mine + half, a->source + mine + half, a->count - half);
     return wefti_step_await_all_left(step);
 }

@@ -1,5 +1,5 @@
 /* Fcollect of large blocks: each says where its block lies, reads those of all others, and waits until they have read
- * its own. */
+ * its own. That it copies in two halves, while the others' flags are on their way. */
 #include "coll/fcollect/fcollect.h"
 
 weft_status wefti_fcollect_pull(wefti_step *step, const wefti_fcollect *f)
@@ -8,7 +8,10 @@ weft_status wefti_fcollect_pull(wefti_step *step, const wefti_fcollect *f)
     for (int i = 1; i < pes; i++) {
         WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), wefti_step_offset(step, f->source), NULL, 0));
     }
-    wefti_step_copy(f->dest + (size_t)step->team->pe * f->bytes, f->source, f->bytes);
+    unsigned char *mine = f->dest + (size_t)step->team->pe * f->bytes;
+    const unsigned char *source = f->source;
+    size_t half = f->bytes / 2;
+    wefti_step_copy(mine, source, half);
     int from;
     wefti_coll_slot *slot;
     wefti_step_expect_all(step);
@@ -19,5 +22,6 @@ weft_status wefti_fcollect_pull(wefti_step *step, const wefti_fcollect *f)
         WEFT_TRY(wefti_step_take(step, &from, &slot));
     }
     wefti_step_leave(step);
+    wefti_step_copy(mine + half, source + half, f->bytes - half);
     return wefti_step_await_all_left(step);
 }
