@@ -70,7 +70,7 @@ def show(path):
         if mine is not None and bound is not None:
             met = "met" if (mine <= bound * 1.03 if sign == "<=" else mine >= bound / 1.03) else "MISSED"
         cells = " ".join(f"{v:8.4g}" if v is not None else " " * 8 for v in (mine, peer, raw))
-        print(f"{what:44} {cells}   {sign} {bound if bound is None else format(bound, '.4g'):8} {met}")
+        print(f"{what:44} {cells}   {sign} {'' if bound is None else format(bound, '.4g'):8} {met}")
 
 
 if __name__ == "__main__":

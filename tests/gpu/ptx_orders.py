@@ -7,13 +7,15 @@ Usage: ptx_orders.py FILE.ptx. Functions that a kernel calls out of line are not
 import re
 import sys
 
+BLOCK_BARRIER = r"\b(bar|barrier)\.(cta\.)?(sync|red)"
+
 # kernel: (instructions that must occur, in this order; instructions that must not occur)
 EXPECTED = {
-    "use_put_signal": ([r"bar\.sync|barrier\.sync", r"st\.global\.v4", r"bar\.sync|barrier\.sync", r"st\.release\.sys"], []),
+    "use_put_signal": ([BLOCK_BARRIER, r"st\.global\.v4", BLOCK_BARRIER, r"st\.release\.sys"], []),
     "use_signal_add": ([r"red\.release\.sys\.global\.add\.u64"], [r"red\.relaxed"]),
     "use_wait": ([r"ld\.acquire\.sys", r"shfl\.sync", r"bar\.warp\.sync"], [r"ld\.relaxed\.sys\.global\.b64 .*\[%rd1\]"]),
     "use_sync": (
-        [r"bar\.sync|barrier\.sync", r"fence\.acq_rel\.sys", r"red\.relaxed\.sys", r"ld\.acquire\.sys", r"(bar|barrier)\.(cta\.)?red"],
+        [BLOCK_BARRIER, r"fence\.acq_rel\.sys", r"red\.relaxed\.sys", r"ld\.acquire\.sys", BLOCK_BARRIER],
         [],
     ),
     "use_bulk": (

@@ -55,19 +55,35 @@ template <class T> WEFTI_DEVICE int weft_dev_g(const weft_dev &dev, const T *sou
 
 /* ---- bytes; called by all threads of the scope ---- */
 
+/* Up to 1 MiB the first 512 threads of a block put and the others only wait: fewer are sooner done with knowing where.
+ * Beyond, all do: many multiprocessors together are a little faster so. */
+#define WEFTI_PUT_FEW_BYTES ((wefti_u64)1 << 20)
+#define WEFTI_PUT_FEW_THREADS 512u
+
+WEFTI_DEVICE weft_scope wefti_put_scope(weft_scope scope, wefti_u64 bytes)
+{
+    bool few = scope.kind == WEFTI_SCOPE_BLOCK && bytes <= WEFTI_PUT_FEW_BYTES && scope.size > WEFTI_PUT_FEW_THREADS;
+    weft_scope some = {scope.rank, few ? WEFTI_PUT_FEW_THREADS : scope.size, scope.kind};
+    return some;
+}
+
 /* Copy `bytes` bytes from `source`, local, which any thread of the scope may have written before, to `dest` on `pe`.
  * On return the source can be reused. */
 WEFTI_DEVICE int weft_dev_put(weft_scope scope, const weft_dev &dev, void *dest, const void *source, wefti_u64 bytes,
                               int pe)
 {
-    wefti_u64 to = wefti_dev_peer(dev, dest, bytes, pe);
-    if (to == 0) {
-        return bytes == 0 ? WEFT_OK : wefti_dev_no_place(dev, pe);
+    int status = WEFT_OK;
+    wefti_scope_sync(scope);
+    weft_scope some = wefti_put_scope(scope, bytes);
+    if (some.rank < some.size) {
+        wefti_u64 to = wefti_dev_peer(dev, dest, bytes, pe);
+        if (to != 0) {
+            wefti_copy_bytes<wefti_to_remote>(some, (void *)to, source, bytes);
+        } else if (bytes != 0) {
+            status = wefti_dev_no_place(dev, pe);
+        }
     }
-    wefti_scope_sync(scope);
-    wefti_copy_bytes<wefti_to_remote>(scope, (void *)to, source, bytes);
-    wefti_scope_sync(scope);
-    return WEFT_OK;
+    return wefti_dev_share(scope, dev, status); /* also: the source has been read */
 }
 
 /* Copy `bytes` bytes from `source` on `pe` to `dest`, local. On return every thread of the scope sees them. */
