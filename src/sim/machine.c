@@ -11,9 +11,10 @@ static wefti_sim *running_sim(void)
     return sim != NULL && sim->running != NULL ? sim : NULL;
 }
 
+/* Fewer than PEs, also where a link domain has one PE only: a waiter that spins takes events and lets nobody run. */
 wefti_os_cores wefti_os_cores_query(void)
 {
-    return (wefti_os_cores){.count = 1, .mark = 0};
+    return (wefti_os_cores){.count = 0, .mark = 0};
 }
 
 uint64_t wefti_os_memory_bytes(void)
