@@ -110,7 +110,7 @@ WEFT_API size_t weft_world_transport_map(const weft_world *world, char *text, si
     X(remote_gets, "gets through a transport other than load and store")                                               \
     X(ep_dispatches, "expert-parallel dispatches")                                                                     \
     X(ep_combines, "expert-parallel combines")                                                                         \
-    X(ep_rows_sent, "rows sent by dispatches: a token once to each rank, the own included")                                                                         \
+    X(ep_rows_sent, "rows sent by dispatches: a token once to each rank, the own included")                            \
     X(ep_rows_received, "tokens received by dispatches, from each source, the own included")
 
 typedef struct weft_counters {
