@@ -6,6 +6,10 @@
  * through weft_putmem, weft_getmem, p, g, put_signal and the atomics, which take device addresses where they take
  * symmetric addresses. Several PEs may use one GPU, and one process several GPUs.
  *
+ * In those calls the symmetric address is the device one; the other buffer may be host or device memory. A symmetric
+ * address of the host heap needs a host buffer. The host's wait_until and test look at host memory only: wait for device
+ * words in a kernel.
+ *
  * This header needs no CUDA. A build or a machine without CUDA returns WEFT_ERR_UNSUPPORTED and says what is missing;
  * the driver (libcuda.so.1) is loaded when it is first needed. */
 #ifndef WEFT_DEVICE_H
