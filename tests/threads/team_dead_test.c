@@ -112,6 +112,7 @@ static void be_present(scene *s, weft_team *team)
     CHECK_STATUS(calls[s->call].call(team), WEFT_ERR_TIMEOUT);
     uint64_t took = wefti_os_now_ns() - start;
     check_names_missing(s);
+    CHECK_SAY(strstr(weft_last_error(), "did not arrive") != NULL, "\"%s\"", weft_last_error());
     CHECK_SAY(took >= DEADLINE_NS && took < LATEST_NS, "%s took %llu ns", calls[s->call].name,
               (unsigned long long)took);
     check_dead(team);
