@@ -6,6 +6,7 @@
 #include "world/world.h"
 
 #define HEAP_BYTES_MAX ((uint64_t)1 << 47) /* no process has more addresses */
+#define PES_MAX (1 << 24)
 #define DEADLINE_NS_MAX ((uint64_t)1000000 * 1000000000) /* eleven days */
 
 static weft_status check(const weft_world_config *config)
@@ -16,8 +17,8 @@ static weft_status check(const weft_world_config *config)
                            "WEFT_WORLD_CONFIG_INIT and build against the headers of the library in use",
                            config->size, sizeof *config);
     }
-    if (config->pes < 0 || config->pes > 1 << 24 ||
-        (config->pes > 0 && (config->pe < 0 || config->pe >= config->pes))) {
+    /* A number beyond the PEs is the bootstrap's to refuse: the others may say another number of PEs, and must hear. */
+    if (config->pes < 0 || config->pes > PES_MAX || config->pe < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "weft_world_create: config.pe %d of config.pes %d; give 0 <= pe < pes, or pes 0 when the "
                            "launcher knows both",

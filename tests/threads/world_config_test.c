@@ -49,7 +49,7 @@ typedef struct wrong {
     void (*spoil)(weft_world_config *config);
     weft_status on_offender;
     weft_status on_others;
-    int says_duplicate; /* the number named is that which two PEs have: the offender's next */
+    enum { NAMES_OFFENDER, NAMES_DUPLICATE, NAMES_BEYOND } named; /* who is in the text: the one before, or PE PES */
 } wrong;
 
 static void more_pes(weft_world_config *config)
@@ -139,26 +139,26 @@ static void heap_above_max(weft_world_config *config)
 
 /* All PEs learn of these at once: they could talk to each other. */
 static const wrong told[] = {
-    {"more PEs", more_pes, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 0},
-    {"duplicate number", duplicate, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 1},
-    {"larger heap_max_bytes", other_heap_max, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 0},
-    {"default heap_max_bytes", no_heap_max, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 0},
-    {"other heap_bytes", other_heap, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 0},
+    {"more PEs", more_pes, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
+    {"duplicate number", duplicate, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_DUPLICATE},
+    {"pe == pes", number_too_large, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_BEYOND},
+    {"larger heap_max_bytes", other_heap_max, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
+    {"default heap_max_bytes", no_heap_max, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
+    {"other heap_bytes", other_heap, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
 };
 
 /* These leave the offender with nothing it could say to the others, who miss it. */
 static const wrong missed[] = {
-    {"smaller struct", small_struct, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
-    {"struct without size", no_struct_size, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
-    {"larger struct", large_struct, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
-    {"pe == pes", number_too_large, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
-    {"negative pe", number_negative, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
-    {"negative pes", pes_negative, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
-    {"no such bootstrap", no_such_bootstrap, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
-    {"no meeting point", no_meeting, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
-    {"empty name", empty_name, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
-    {"long name", long_name, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
-    {"heap_bytes above heap_max_bytes", heap_above_max, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, 0},
+    {"smaller struct", small_struct, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
+    {"struct without size", no_struct_size, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
+    {"larger struct", large_struct, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
+    {"negative pe", number_negative, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
+    {"negative pes", pes_negative, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
+    {"no such bootstrap", no_such_bootstrap, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
+    {"no meeting point", no_meeting, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
+    {"empty name", empty_name, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
+    {"long name", long_name, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
+    {"heap_bytes above heap_max_bytes", heap_above_max, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
 };
 
 static void try_wrong(const wrong *w, int offender, uint64_t deadline_ns)
@@ -178,7 +178,8 @@ static void try_wrong(const wrong *w, int offender, uint64_t deadline_ns)
     CHECK_SAY(__atomic_load_n(&files_made, __ATOMIC_RELAXED) == 0, "%s: memory was made", w->name);
     for (int pe = 0; pe < PES; pe++) {
         weft_status wanted = pe == offender ? w->on_offender : w->on_others;
-        int named = w->says_duplicate ? (offender + 1) % PES : offender;
+        const int names[] = {offender, (offender + 1) % PES, PES};
+        int named = names[w->named];
         CHECK_SAY(outcomes[pe].status == wanted, "%s of PE %d: PE %d got %s: %s", w->name, offender, pe,
                   weft_status_name(outcomes[pe].status), outcomes[pe].text);
         CHECK_SAY(w->on_offender != w->on_others || strcmp(outcomes[pe].text, outcomes[0].text) == 0,
@@ -210,7 +211,7 @@ static void test_all_are_told(void **state)
 static void test_fewer_pes(void **state)
 {
     (void)state;
-    const wrong fewer = {"fewer PEs", fewer_pes, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, 0};
+    const wrong fewer = {"fewer PEs", fewer_pes, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER};
     for (int offender = 0; offender < PES - 1; offender++) {
         try_wrong(&fewer, offender, 30000 * MS);
     }
