@@ -10,7 +10,7 @@
 #include "weft/heap.h"
 
 #define GROWTH_BYTES_MIN ((uint64_t)1 << 20)
-#define ALIGNMENT_MAX ((size_t)1 << 30)
+#define ALIGNMENT_MAX ((size_t)4096) /* of addresses: a window is mapped at any page */
 /* What stands for NULL, and for an address outside the heap, where members compare the blocks they free. */
 #define NO_BLOCK UINT64_MAX
 #define FOREIGN_BLOCK (UINT64_MAX - 1)
@@ -307,8 +307,8 @@ weft_status weft_align(weft_world *world, size_t alignment, size_t bytes, void *
 {
     weft_status mine = WEFT_OK;
     if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > ALIGNMENT_MAX) {
-        mine = wefti_error(WEFT_ERR_ARGUMENT, "weft_align: an alignment of %zu; give a power of two of at most 1 GiB",
-                           alignment);
+        mine = wefti_error(WEFT_ERR_ARGUMENT, "weft_align: an alignment of %zu; give a power of two of at most %zu",
+                           alignment, ALIGNMENT_MAX);
     }
     return allocate(weft_team_world(world), "weft_align", bytes, alignment, mine, block);
 }
