@@ -43,10 +43,11 @@ static int is_awaited(const exchange *now, const wefti_link *link)
     return 0;
 }
 
+/* A child that does not take the result waits for nobody, and the PEs above may ask for the next exchange by now. */
 static uint64_t patience_ns(const exchange *now)
 {
     const wefti_tree *tree = now->tree;
-    int levels = now->stage == STAGE_GATHER ? wefti_tree_height(tree->pe, tree->pes)
+    int levels = now->stage != STAGE_RESULT ? wefti_tree_height(tree->pe, tree->pes)
                                             : wefti_tree_levels(tree->pes) + 1 + wefti_tree_depth(tree->pe);
     return WEFTI_TREE_LEVEL_NS * (unsigned)levels;
 }
@@ -237,21 +238,43 @@ static weft_status await_result(exchange *now)
     return WEFT_OK;
 }
 
-/* What a child says or that it ends no longer matters, unless it has not taken the result. */
+/* Watch the children that have not taken the result; returns how many there are. */
+static int watch_takers(wefti_tree *tree)
+{
+    int count = 0;
+    wefti_polls_clear(&tree->polls);
+    for (int i = 0; i < tree->child_count; i++) {
+        if (!wefti_link_is_flushed(&tree->children[i])) {
+            wefti_link_watch(&tree->children[i], &tree->polls);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* What a child says or that it ends no longer matters, unless it has not taken the result: it may fail instead of
+ * taking it, and end without being heard. */
+static weft_status serve_taker(wefti_tree *tree, wefti_link *link)
+{
+    wefti_link_event event;
+    short seen = wefti_polls_seen(&tree->polls, link->place);
+    if (seen & POLLOUT && !wefti_link_flush(link)) {
+        return wefti_tree_lost_on_sending(tree, link);
+    }
+    return seen & ~POLLOUT && !wefti_link_is_flushed(link) ? hear(tree, link, &event) : WEFT_OK;
+}
+
 static weft_status flush_children(exchange *now)
 {
     wefti_tree *tree = now->tree;
-    for (int i = 0; i < tree->child_count; i++) {
-        wefti_link *link = &tree->children[i];
-        while (!wefti_link_is_flushed(link)) {
-            WEFT_TRY(check_time(now));
-            wefti_polls_clear(&tree->polls);
-            (void)wefti_polls_watch(&tree->polls, link->descriptor, POLLOUT);
-            WEFT_TRY(wefti_polls_wait(&tree->polls, limit_ns(now)));
-            if (!wefti_link_flush(link)) {
-                return wefti_tree_lost_on_sending(tree, link);
+    while (watch_takers(tree) > 0) {
+        WEFT_TRY(wefti_polls_wait(&tree->polls, limit_ns(now)));
+        for (int i = 0; i < tree->child_count; i++) {
+            if (!wefti_link_is_flushed(&tree->children[i])) {
+                WEFT_TRY(serve_taker(tree, &tree->children[i]));
             }
         }
+        WEFT_TRY(check_time(now));
     }
     return WEFT_OK;
 }
