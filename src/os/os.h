@@ -1,5 +1,5 @@
-/* os/os.h: the seam to the operating system. Everything the library wants of the system outside the bootstraps' sockets
- * goes through here, so that the simulator can stand in: time, randomness, threads, locks, thread-locals, shared memory.
+/* os/os.h: the seam to the operating system. Everything the library wants of the system goes through here, so that the
+ * simulator can stand in: time, randomness, threads, locks, thread-locals, shared memory. Sockets: os/socket.h.
  *
  * Functions that return a weft_status decide their errors (they call wefti_error). */
 #ifndef WEFTI_OS_H

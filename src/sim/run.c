@@ -134,6 +134,7 @@ static void sim_fini(wefti_sim *sim)
     } else if (sim->stacks.base != NULL) {
         wefti_stacks_abandon(&sim->stacks);
     }
+    wefti_sim_sockets_fini(sim);
     wefti_scheduler_fini(sim);
     wefti_lines_fini(&sim->lines);
     wefti_entry_pool_fini(&sim->entries);
@@ -147,6 +148,16 @@ static void sim_fini(wefti_sim *sim)
 }
 
 /* ---- the run ---- */
+
+static void check_sockets(wefti_sim *sim)
+{
+    int pe = wefti_sim_sockets_left(sim);
+    if (sim->failed == WEFT_OK && pe >= 0) {
+        sim->failed = WEFT_ERR_STATE;
+        sim->culprit = pe;
+        (void)snprintf(sim->text, sizeof sim->text, "PE %d has ended and left a socket open", pe);
+    }
+}
 
 static void write_result(const wefti_sim *sim, weft_sim_result *result)
 {
@@ -197,6 +208,7 @@ weft_status weft_sim_run(const weft_sim_config *config, int pes, void (*pe_main)
         wefti_scheduler_run(sim);
         wefti_memory_drain_all(sim);
         wefti_sim_current = NULL;
+        check_sockets(sim);
         status = sim->failed;
         if (status != WEFT_OK && !config->silent) {
             wefti_sim_report(sim);

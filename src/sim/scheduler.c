@@ -378,6 +378,9 @@ static void bury(wefti_sim *sim, wefti_strand *strand, wefti_strand_state state)
 {
     wefti_memory_unwatch(sim, strand);
     strand->state = state;
+    if (state == WEFTI_STRAND_DEAD) {
+        wefti_sim_sockets_orphan(sim, strand->pe);
+    }
     sim->alive--;
     sim->progress++;
     if (strand->joiner != NULL) {

@@ -13,6 +13,7 @@
 #include "sim/flow.h"
 #include "sim/lines.h"
 #include "sim/random.h"
+#include "sim/socket.h"
 #include "sim/trace.h"
 #include "weft_sim.h"
 
@@ -74,6 +75,7 @@ struct wefti_strand {
     wefti_strand *next_in_monitor;
     int held; /* monitors */
     int doomed; /* dies when it holds none */
+    int is_polling; /* sleeps until something happens at a socket */
 
     /* Memory. */
     wefti_flow stores;
@@ -183,6 +185,7 @@ struct wefti_sim {
     uint32_t port_buckets[WEFTI_PORT_BUCKETS]; /* a port + 1; 0: none */
     wefti_offer *offers;
     size_t offer_count;
+    wefti_sockets *sockets; /* NULL: nobody has made one */
     weft_threads *threads; /* where the PEs meet */
 
     uint64_t events;

@@ -31,6 +31,13 @@
     X(END, "end", '-')                                                                                                 \
     X(KILL, "kill", 'n')                                                                                               \
     X(STALL, "stall", 'n')                                                                                             \
+    X(CONNECT, "connect", 'n')                                                                                         \
+    X(ACCEPT, "accept", 'n')                                                                                           \
+    X(SEND, "send", 'n')                                                                                               \
+    X(RECEIVE, "receive", 'n')                                                                                         \
+    X(POLL, "poll", 'n')                                                                                               \
+    X(CLOSE, "close", 'n')                                                                                             \
+    X(CUT, "cut", 'n')                                                                                                 \
     X(NOTE, "note", 'n')
 
 typedef enum wefti_event_kind {

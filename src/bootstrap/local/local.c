@@ -7,15 +7,14 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tree/tree.h"
+#include "os/socket.h"
 
 #define JOB_NAME_BYTES 33 /* with the final zero */
 #define BACKLOG 1024
@@ -33,15 +32,16 @@ _Static_assert(sizeof "weft//" + JOB_NAME_BYTES + WEFTI_BOOTSTRAP_NAME_BYTES < s
 
 static int make_listener(const struct sockaddr_un *address, socklen_t bytes)
 {
-    int listener = wefti_fault("socket", EMFILE) ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int listener = wefti_fault("socket", EMFILE) ? -1 : wefti_os_socket_open(AF_UNIX);
     if (listener < 0) {
         return -1;
     }
-    int failed = wefti_fault("bind", EACCES) || bind(listener, (const struct sockaddr *)address, bytes) != 0;
-    failed = failed || wefti_fault("listen", EACCES) || listen(listener, BACKLOG) != 0;
+    int failed =
+        wefti_fault("bind", EACCES) || wefti_os_socket_bind(listener, (const struct sockaddr *)address, bytes) != 0;
+    failed = failed || wefti_fault("listen", EACCES) || wefti_os_socket_listen(listener, BACKLOG) != 0;
     if (failed) {
         int error = errno;
-        (void)close(listener);
+        wefti_os_socket_close(listener);
         errno = error;
         return -1;
     }
@@ -66,7 +66,7 @@ static weft_status local_meet(wefti_tree_site *site, int *listener)
 static void local_part(wefti_tree_site *site, int listener)
 {
     (void)site;
-    (void)close(listener);
+    wefti_os_socket_close(listener);
 }
 
 /* The system finds a name that nobody has. */
@@ -77,7 +77,7 @@ static weft_status local_listen(wefti_tree_site *site, int near, int *listener, 
     struct sockaddr_un any = {.sun_family = AF_UNIX};
     socklen_t bytes = sizeof contact->data;
     *listener = make_listener(&any, sizeof any.sun_family);
-    if (*listener < 0 || getsockname(*listener, (struct sockaddr *)(void *)contact->data, &bytes) != 0) {
+    if (*listener < 0 || wefti_os_socket_name(*listener, (struct sockaddr *)(void *)contact->data, &bytes) != 0) {
         return wefti_error(WEFT_ERR_SYSTEM,
                            "cannot listen at an abstract socket: %s; allow more open files (ulimit -n)",
                            strerror(errno));
@@ -102,9 +102,7 @@ static size_t local_resolve(const wefti_tree_site *site, const wefti_tree_contac
 static int local_admit(const wefti_tree_site *site, int descriptor)
 {
     (void)site;
-    struct ucred other;
-    socklen_t bytes = sizeof other;
-    return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &bytes) == 0 && other.uid == geteuid();
+    return wefti_os_socket_is_own_user(descriptor);
 }
 
 static void local_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,

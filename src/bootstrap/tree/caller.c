@@ -3,13 +3,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "bootstrap/tree/handshake.h"
 #include "os/os.h"
+#include "os/socket.h"
 
 /* A pause between attempts: a part of the time tried so far, so that who comes soon is found soon. */
 #define REST_PART 32
@@ -117,7 +116,7 @@ static weft_status introduce(wefti_caller *caller)
     wefti_tree_handshake handshake = {.accepting_pe = caller->pe};
     if (caller->listener != NULL) {
         if (*caller->listener >= 0) {
-            (void)close(*caller->listener);
+            wefti_os_socket_close(*caller->listener);
             *caller->listener = -1;
         }
         WEFT_TRY(caller->site->net->listen(caller->site, caller->link.descriptor, caller->listener,
@@ -156,8 +155,7 @@ static weft_status dial(wefti_caller *caller)
 {
     const wefti_tree_address *address = &caller->addresses[caller->at];
     const struct sockaddr *sockaddr = (const struct sockaddr *)(const void *)address->sockaddr;
-    int descriptor =
-        wefti_fault("socket", EMFILE) ? -1 : socket(sockaddr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int descriptor = wefti_fault("socket", EMFILE) ? -1 : wefti_os_socket_open(sockaddr->sa_family);
     if (descriptor < 0 && errno == EAFNOSUPPORT) {
         return note_failure(caller, errno);
     }
@@ -166,7 +164,8 @@ static weft_status dial(wefti_caller *caller)
                            strerror(errno));
     }
     wefti_link_init(&caller->link, descriptor, caller->pe);
-    int failed = wefti_fault("connect", ECONNREFUSED) || connect(descriptor, sockaddr, address->bytes) != 0;
+    int failed =
+        wefti_fault("connect", ECONNREFUSED) || wefti_os_socket_connect(descriptor, sockaddr, address->bytes) != 0;
     if (!failed) {
         return begin_talk(caller);
     }
@@ -180,11 +179,7 @@ static weft_status dial(wefti_caller *caller)
 
 static weft_status finish_dialling(wefti_caller *caller)
 {
-    int error = 0;
-    socklen_t bytes = sizeof error;
-    if (getsockopt(caller->link.descriptor, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) {
-        error = errno;
-    }
+    int error = wefti_os_socket_outcome(caller->link.descriptor);
     return error == 0 ? begin_talk(caller) : note_failure(caller, error);
 }
 

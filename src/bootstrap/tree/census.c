@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "bootstrap/pe_list.h"
 #include "os/os.h"
+#include "weft/protocol/mutate.h"
 
 /* Arrivals beyond the world's size are heard, since they show that something is wrong, but not without end. */
 #define EXCESS_MAX 64
@@ -57,21 +58,22 @@ static weft_status check(const wefti_census *census, const wefti_tree *tree, con
         return wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d does not fit a world of %d PEs", own->name, said->pe,
                            own->pes);
     }
-    if (said->pe == 0 || census->places[said->pe] != 0) {
+    if (said->pe == 0 || (census->places[said->pe] != 0 && !WEFTI_MUTATED(NUMBER_TWICE))) {
         return wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d came twice; give each PE a number of its own",
                            own->name, said->pe);
     }
     return WEFT_OK;
 }
 
-/* Send somebody away with the first offence. */
+/* Send somebody away with the first offence. Who cannot take all of it at once stays until then. */
 static void dismiss(const wefti_census *census, wefti_link *link)
 {
     wefti_tree_failure failure = {.status = census->status};
     if (wefti_link_is_open(link)) {
         memcpy(failure.text, census->text, sizeof failure.text);
-        (void)wefti_link_send(link, WEFTI_FRAME_FAILURE, 0, &failure, sizeof failure);
-        wefti_link_fini(link);
+        if (!wefti_link_send(link, WEFTI_FRAME_FAILURE, 0, &failure, sizeof failure) || wefti_link_is_flushed(link)) {
+            wefti_link_fini(link);
+        }
     }
 }
 
@@ -126,7 +128,11 @@ void wefti_census_hear(wefti_census *census, wefti_tree *tree)
     for (size_t i = 0; i < tree->star_count; i++) {
         wefti_link *link = &tree->star[i];
         wefti_link_event event;
-        if (!wefti_link_is_open(link) || !wefti_link_ready(link, &tree->polls)) {
+        int is_ready = wefti_link_is_open(link) && wefti_link_ready(link, &tree->polls);
+        if (census->offences > 0 && wefti_link_is_flushed(link)) {
+            wefti_link_fini(link); /* it has been told */
+        }
+        if (!is_ready || census->offences > 0) {
             continue;
         }
         weft_status status = wefti_tree_hear(tree, link, &event);

@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/tree/handshake.h"
 #include "os/os.h"
+#include "os/socket.h"
 
 /* How long a stranger may take to prove itself; when their places are all taken, the oldest is dropped sooner. */
 #define STRANGER_NS UINT64_C(3000000000)
@@ -139,8 +139,7 @@ static weft_status greet(wefti_greeter *greeter, int descriptor)
 /* Accept one connection: -1 when none waits or the system refuses for reasons of the network. */
 static weft_status accept_one(const wefti_greeter *greeter, int *descriptor)
 {
-    *descriptor =
-        wefti_fault("accept4", EMFILE) ? -1 : accept4(greeter->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    *descriptor = wefti_fault("accept4", EMFILE) ? -1 : wefti_os_socket_accept(greeter->listener);
     if (*descriptor >= 0) {
         return WEFT_OK;
     }

@@ -3,11 +3,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
+#include "os/socket.h"
+#include "weft/protocol/mutate.h"
 
 _Static_assert(sizeof(wefti_frame_header) == 16, "frame headers are sent as they are");
 
@@ -27,16 +26,16 @@ int wefti_link_is_open(const wefti_link *link)
 static void drain(int descriptor)
 {
     char rest[512];
-    while (recv(descriptor, rest, sizeof rest, MSG_DONTWAIT) > 0) {
+    while (wefti_os_socket_receive(descriptor, rest, sizeof rest) > 0) {
     }
 }
 
 void wefti_link_fini(wefti_link *link)
 {
     if (wefti_link_is_open(link)) {
-        (void)shutdown(link->descriptor, SHUT_WR);
+        wefti_os_socket_finish(link->descriptor);
         drain(link->descriptor);
-        (void)close(link->descriptor);
+        wefti_os_socket_close(link->descriptor);
     }
     wefti_free(link->out);
     wefti_link_init(link, -1, link->pe);
@@ -52,9 +51,8 @@ static int would_block(int error)
 /* Returns how many bytes were taken, -1 when the other end is gone. */
 static ssize_t send_now(int descriptor, struct iovec *parts, size_t count)
 {
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
     for (;;) {
-        ssize_t sent = wefti_fault("sendmsg", EPIPE) ? -1 : sendmsg(descriptor, &message, MSG_NOSIGNAL);
+        ssize_t sent = wefti_fault("sendmsg", EPIPE) ? -1 : wefti_os_socket_send(descriptor, parts, count);
         if (sent >= 0) {
             return sent;
         }
@@ -110,7 +108,8 @@ int wefti_link_send(wefti_link *link, wefti_frame_type type, uint32_t sequence, 
     if (sent < 0) {
         return 0;
     }
-    return (size_t)sent == sizeof header + bytes || keep(link, &header, body, (size_t)sent);
+    int is_sent = WEFTI_MUTATE(SHORT_SEND, sent > 0, (size_t)sent == sizeof header + bytes);
+    return is_sent || keep(link, &header, body, (size_t)sent);
 }
 
 int wefti_link_is_flushed(const wefti_link *link)
@@ -172,7 +171,7 @@ static wefti_link_event choose_body(wefti_link *link, unsigned char **body)
 static int read_part(wefti_link *link, void *memory, uint64_t wanted, wefti_link_event *event)
 {
     while (wanted > 0) {
-        ssize_t got = wefti_fault("recv", ECONNRESET) ? -1 : recv(link->descriptor, memory, wanted, 0);
+        ssize_t got = wefti_fault("recv", ECONNRESET) ? -1 : wefti_os_socket_receive(link->descriptor, memory, wanted);
         if (got > 0) {
             memory = (unsigned char *)memory + got;
             wanted -= (uint64_t)got;
@@ -208,7 +207,8 @@ wefti_link_event wefti_link_receive(wefti_link *link)
         return event;
     }
     uint64_t body_bytes = link->in_bytes - sizeof link->in;
-    if (!read_part(link, body + body_bytes, link->in.bytes - body_bytes, &event)) {
+    if (!read_part(link, body + body_bytes, link->in.bytes - body_bytes, &event) &&
+        !WEFTI_MUTATE(SHORT_READ, event == WEFTI_LINK_IDLE, 0)) {
         return event;
     }
     if (is_data(&link->in)) {

@@ -3,14 +3,13 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "os/os.h"
+#include "os/socket.h"
 
 #define CAPACITY_FIRST 16
-#define NS_PER_S UINT64_C(1000000000)
 
 void wefti_polls_clear(wefti_polls *polls)
 {
@@ -49,8 +48,7 @@ weft_status wefti_polls_wait(wefti_polls *polls, uint64_t until_ns)
     }
     uint64_t now_ns = wefti_os_now_ns();
     uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-    struct timespec wait = {.tv_sec = (time_t)(wait_ns / NS_PER_S), .tv_nsec = (long)(wait_ns % NS_PER_S)};
-    int ready = wefti_fault("ppoll", ENOMEM) ? -1 : ppoll(polls->items, polls->count, &wait, NULL);
+    int ready = wefti_fault("ppoll", ENOMEM) ? -1 : wefti_os_socket_poll(polls->items, polls->count, wait_ns);
     if (ready >= 0) {
         return WEFT_OK;
     }

@@ -3,15 +3,15 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "bootstrap/pe_list.h"
 #include "bootstrap/tree/shape.h"
 #include "os/os.h"
+#include "os/socket.h"
 
-/* How long a PE that fails tries to tell those who do not read. */
+/* How long a PE that fails tries to tell those who do not read, and to read what one that is gone told it. */
 #define TELLING_NS UINT64_C(200000000)
 
 /* ---- deciding errors ---- */
@@ -90,12 +90,19 @@ weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event
     return WEFT_OK;
 }
 
+/* What was said last may come in parts, and a socket may say that there is nothing when there is. */
 weft_status wefti_tree_lost_on_sending(wefti_tree *tree, wefti_link *link)
 {
+    uint64_t until_ns = wefti_os_now_ns() + TELLING_NS;
     wefti_link_event event;
     do {
         WEFT_TRY(wefti_tree_hear(tree, link, &event));
-    } while (event == WEFTI_LINK_FRAME);
+        if (event == WEFTI_LINK_IDLE) {
+            wefti_polls_clear(&tree->polls);
+            (void)wefti_polls_watch(&tree->polls, link->descriptor, POLLIN);
+            WEFT_TRY(wefti_polls_wait(&tree->polls, until_ns));
+        }
+    } while (event != WEFTI_LINK_HELD && wefti_os_now_ns() < until_ns);
     return wefti_tree_lost(tree, link);
 }
 
@@ -184,7 +191,7 @@ void wefti_tree_stop_listening(wefti_tree *tree)
     if (tree->listener >= 0 && tree->pe == 0) {
         tree->site->net->part(tree->site, tree->listener);
     } else if (tree->listener >= 0) {
-        (void)close(tree->listener);
+        wefti_os_socket_close(tree->listener);
     }
     tree->listener = -1;
 }

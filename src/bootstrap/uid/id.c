@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/env.h"
@@ -20,6 +19,7 @@
 #include "bootstrap/uid/sodium.h"
 #include "bootstrap/uid/tcp.h"
 #include "os/os.h"
+#include "os/socket.h"
 
 weft_status wefti_uid_read(const weft_uid *uid, wefti_uid_body *body)
 {
@@ -42,14 +42,14 @@ static int bind_claim(const wefti_uid_body *body)
     for (size_t i = 0; i < sizeof body->tag; i++) {
         used += snprintf(address.sun_path + 1 + used, sizeof address.sun_path - 1 - (size_t)used, "%02x", body->tag[i]);
     }
-    int claim = wefti_fault("socket", EMFILE) ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int claim = wefti_fault("socket", EMFILE) ? -1 : wefti_os_socket_open(AF_UNIX);
     if (claim < 0) {
         return -1;
     }
     socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
-    if (wefti_fault("bind", EACCES) || bind(claim, (const struct sockaddr *)&address, bytes) != 0) {
+    if (wefti_fault("bind", EACCES) || wefti_os_socket_bind(claim, (const struct sockaddr *)&address, bytes) != 0) {
         int error = errno;
-        (void)close(claim);
+        wefti_os_socket_close(claim);
         errno = error;
         return -1;
     }
@@ -77,8 +77,8 @@ weft_status wefti_uid_claim(const wefti_uid_body *body, int *claim)
     if (made < 0) {
         return wefti_error(WEFT_ERR_SYSTEM, "cannot claim the unique id: %s", strerror(errno));
     }
-    if (wefti_tcp_cookie(body->descriptor) != body->cookie) {
-        (void)close(made);
+    if (wefti_os_socket_cookie(body->descriptor) != body->cookie) {
+        wefti_os_socket_close(made);
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "this unique id was used or discarded; an id serves one world once, make another one");
     }
@@ -115,7 +115,7 @@ static weft_status open_port(const char *interface, wefti_uid_body *body)
                                   : listen_at(interface, &body->contact, &listener, &port));
     wefti_uid_contact_set_port(&body->contact, port);
     body->descriptor = listener;
-    body->cookie = wefti_tcp_cookie(listener);
+    body->cookie = wefti_os_socket_cookie(listener);
     return WEFT_OK;
 }
 
@@ -165,7 +165,7 @@ weft_status weft_uid_discard(const weft_uid *uid)
     if (status != WEFT_OK) {
         return status;
     }
-    (void)close(body.descriptor);
-    (void)close(claim);
+    wefti_os_socket_close(body.descriptor);
+    wefti_os_socket_close(claim);
     return WEFT_OK;
 }

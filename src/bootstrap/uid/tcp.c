@@ -5,24 +5,25 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "os/socket.h"
 
 #define BACKLOG 1024
 
 static int open_socket(int family)
 {
-    return wefti_fault("socket", EMFILE) ? -1 : socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return wefti_fault("socket", EMFILE) ? -1 : wefti_os_socket_open(family);
 }
 
 static int bind_and_listen(int listener, const struct sockaddr_storage *address, socklen_t bytes)
 {
-    if (wefti_fault("bind", EADDRINUSE) || bind(listener, (const struct sockaddr *)address, bytes) != 0) {
+    if (wefti_fault("bind", EADDRINUSE) ||
+        wefti_os_socket_bind(listener, (const struct sockaddr *)address, bytes) != 0) {
         return 0;
     }
-    return !wefti_fault("listen", EADDRINUSE) && listen(listener, BACKLOG) == 0;
+    return !wefti_fault("listen", EADDRINUSE) && wefti_os_socket_listen(listener, BACKLOG) == 0;
 }
 
 static int listen_at(const wefti_uid_address *address)
@@ -30,16 +31,15 @@ static int listen_at(const wefti_uid_address *address)
     struct sockaddr_storage socket_address;
     socklen_t bytes = wefti_uid_address_to(address, 0, &socket_address);
     int listener = open_socket(socket_address.ss_family);
-    int off = 0;
     if (listener < 0) {
         return -1;
     }
     if (address->family == 6) {
-        (void)setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+        wefti_os_socket_widen(listener);
     }
     if (!bind_and_listen(listener, &socket_address, bytes)) {
         int error = errno;
-        (void)close(listener);
+        wefti_os_socket_close(listener);
         errno = error;
         return -1;
     }
@@ -59,7 +59,7 @@ static int port_of(int listener, unsigned *port)
 {
     struct sockaddr_storage bound;
     socklen_t bytes = sizeof bound;
-    if (wefti_fault("getsockname", ENOBUFS) || getsockname(listener, (struct sockaddr *)&bound, &bytes) != 0) {
+    if (wefti_fault("getsockname", ENOBUFS) || wefti_os_socket_name(listener, (struct sockaddr *)&bound, &bytes) != 0) {
         return 0;
     }
     *port = ntohs(bound.ss_family == AF_INET ? ((struct sockaddr_in *)&bound)->sin_port
@@ -83,7 +83,7 @@ weft_status wefti_tcp_listen(const wefti_uid_address *address, int *listener, un
     if (made < 0 || !port_of(made, port)) {
         int error = errno;
         if (made >= 0) {
-            (void)close(made);
+            wefti_os_socket_close(made);
         }
         print(address, text);
         return wefti_error(WEFT_ERR_SYSTEM, "cannot listen at %s: %s; name another interface (WEFT_UID_INTERFACE)",
@@ -91,14 +91,4 @@ weft_status wefti_tcp_listen(const wefti_uid_address *address, int *listener, un
     }
     *listener = made;
     return WEFT_OK;
-}
-
-uint64_t wefti_tcp_cookie(int descriptor)
-{
-    uint64_t cookie = 0;
-    socklen_t bytes = sizeof cookie;
-    if (getsockopt(descriptor, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) != 0) {
-        return 0;
-    }
-    return cookie;
 }

@@ -6,7 +6,5 @@
 
 /* Listen, non-blocking, at a port the system chooses: at `address`, or, NULL, at all addresses of this node. */
 weft_status wefti_tcp_listen(const wefti_uid_address *address, int *listener, unsigned *port);
-/* A number that no other socket of this system has had; 0 when `descriptor` is no socket. */
-uint64_t wefti_tcp_cookie(int descriptor);
 
 #endif

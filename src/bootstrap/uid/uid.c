@@ -6,10 +6,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -19,6 +17,7 @@
 #include "bootstrap/uid/sodium.h"
 #include "bootstrap/uid/tcp.h"
 #include "os/os.h"
+#include "os/socket.h"
 
 typedef struct uid_state {
     wefti_tree tree;
@@ -44,8 +43,8 @@ static weft_status uid_meet(wefti_tree_site *site, int *listener)
 static void uid_part(wefti_tree_site *site, int listener)
 {
     uid_state *state = site->state;
-    (void)close(listener);
-    (void)close(state->claim);
+    wefti_os_socket_close(listener);
+    wefti_os_socket_close(state->claim);
 }
 
 /* The address by which this PE reached PE 0 is one that others reach too, unless it is loopback: then PE 0 is on this
@@ -58,7 +57,7 @@ static weft_status uid_listen(wefti_tree_site *site, int near, int *listener, we
     wefti_uid_contact own = {.count = 1};
     unsigned port;
     int everywhere = 0;
-    if (wefti_fault("getsockname", ENOBUFS) || getsockname(near, (struct sockaddr *)&local, &bytes) != 0 ||
+    if (wefti_fault("getsockname", ENOBUFS) || wefti_os_socket_name(near, (struct sockaddr *)&local, &bytes) != 0 ||
         !wefti_uid_address_from(&own.addresses[0], &local)) {
         return wefti_error(WEFT_ERR_SYSTEM, "cannot find the address to listen at: %s", strerror(errno));
     }
@@ -94,16 +93,15 @@ static int is_own_echo(int descriptor)
     struct sockaddr_storage there = {0};
     socklen_t here_bytes = sizeof here;
     socklen_t there_bytes = sizeof there;
-    return getsockname(descriptor, (struct sockaddr *)&here, &here_bytes) != 0 ||
-           getpeername(descriptor, (struct sockaddr *)&there, &there_bytes) != 0 ||
+    return wefti_os_socket_name(descriptor, (struct sockaddr *)&here, &here_bytes) != 0 ||
+           wefti_os_socket_peer_name(descriptor, (struct sockaddr *)&there, &there_bytes) != 0 ||
            (here_bytes == there_bytes && memcmp(&here, &there, here_bytes) == 0);
 }
 
 static int uid_admit(const wefti_tree_site *site, int descriptor)
 {
     (void)site;
-    int on = 1;
-    (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    wefti_os_socket_hasten(descriptor);
     return !is_own_echo(descriptor);
 }
 

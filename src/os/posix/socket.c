@@ -1,0 +1,105 @@
+/* os/posix/socket.c: sockets. */
+#include "os/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+
+int wefti_os_socket_open(int family)
+{
+    return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+int wefti_os_socket_bind(int descriptor, const struct sockaddr *address, socklen_t bytes)
+{
+    return bind(descriptor, address, bytes);
+}
+
+int wefti_os_socket_listen(int descriptor, int backlog)
+{
+    return listen(descriptor, backlog);
+}
+
+int wefti_os_socket_accept(int listener)
+{
+    return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+int wefti_os_socket_connect(int descriptor, const struct sockaddr *address, socklen_t bytes)
+{
+    return connect(descriptor, address, bytes);
+}
+
+int wefti_os_socket_outcome(int descriptor)
+{
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0 ? errno : error;
+}
+
+ssize_t wefti_os_socket_send(int descriptor, struct iovec *parts, size_t count)
+{
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+    return sendmsg(descriptor, &message, MSG_NOSIGNAL);
+}
+
+ssize_t wefti_os_socket_receive(int descriptor, void *memory, size_t bytes)
+{
+    return recv(descriptor, memory, bytes, MSG_DONTWAIT);
+}
+
+void wefti_os_socket_finish(int descriptor)
+{
+    (void)shutdown(descriptor, SHUT_WR);
+}
+
+void wefti_os_socket_close(int descriptor)
+{
+    (void)close(descriptor);
+}
+
+int wefti_os_socket_name(int descriptor, struct sockaddr *address, socklen_t *bytes)
+{
+    return getsockname(descriptor, address, bytes);
+}
+
+int wefti_os_socket_peer_name(int descriptor, struct sockaddr *address, socklen_t *bytes)
+{
+    return getpeername(descriptor, address, bytes);
+}
+
+int wefti_os_socket_is_own_user(int descriptor)
+{
+    struct ucred other;
+    socklen_t bytes = sizeof other;
+    return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &bytes) == 0 && other.uid == geteuid();
+}
+
+uint64_t wefti_os_socket_cookie(int descriptor)
+{
+    uint64_t cookie = 0;
+    socklen_t bytes = sizeof cookie;
+    return getsockopt(descriptor, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) != 0 ? 0 : cookie;
+}
+
+void wefti_os_socket_hasten(int descriptor)
+{
+    int on = 1;
+    (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+void wefti_os_socket_widen(int descriptor)
+{
+    int off = 0;
+    (void)setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+}
+
+int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns)
+{
+    struct timespec wait = {.tv_sec = (time_t)(wait_ns / NS_PER_S), .tv_nsec = (long)(wait_ns % NS_PER_S)};
+    return ppoll(items, count, &wait, NULL);
+}

@@ -1,0 +1,47 @@
+/* os/socket.h: the part of the seam to the system that connects PEs before they share memory: stream sockets that never
+ * block, and waiting for several of them.
+ *
+ * The calls are those of POSIX, with their meaning and errors: -1 and errno, EINTR and EAGAIN among them. Nothing here
+ * decides an error. Callers are ready for whatever a system may do: the simulator does it. (os/posix/socket.c) */
+#ifndef WEFTI_OS_SOCKET_H
+#define WEFTI_OS_SOCKET_H
+
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* A socket of a family that is not blocking and not inherited. Returns a descriptor, -1 on failure, as all these do. */
+int wefti_os_socket_open(int family);
+int wefti_os_socket_bind(int descriptor, const struct sockaddr *address, socklen_t bytes);
+int wefti_os_socket_listen(int descriptor, int backlog);
+int wefti_os_socket_accept(int listener);
+int wefti_os_socket_connect(int descriptor, const struct sockaddr *address, socklen_t bytes);
+/* What became of a connect that returned EINPROGRESS: 0 or an error number. */
+int wefti_os_socket_outcome(int descriptor);
+
+/* How many bytes were taken. Never a SIGPIPE. */
+ssize_t wefti_os_socket_send(int descriptor, struct iovec *parts, size_t count);
+/* How many bytes were read, 0 at the end. */
+ssize_t wefti_os_socket_receive(int descriptor, void *memory, size_t bytes);
+/* Send nothing more: the other end reads an end behind what was sent. */
+void wefti_os_socket_finish(int descriptor);
+void wefti_os_socket_close(int descriptor);
+
+/* The address of this end; of the other. */
+int wefti_os_socket_name(int descriptor, struct sockaddr *address, socklen_t *bytes);
+int wefti_os_socket_peer_name(int descriptor, struct sockaddr *address, socklen_t *bytes);
+/* Whether the process at the other end of a unix socket belongs to this one's user. */
+int wefti_os_socket_is_own_user(int descriptor);
+/* A number that the system gives each socket once; 0: it is none. */
+uint64_t wefti_os_socket_cookie(int descriptor);
+/* Small messages leave at once. An IPv6 listener takes IPv4 too. Both as well as possible. */
+void wefti_os_socket_hasten(int descriptor);
+void wefti_os_socket_widen(int descriptor);
+
+/* Wait for any of the items, at most wait_ns. Negative descriptors are left out. Returns how many have events. */
+int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns);
+
+#endif
