@@ -8,10 +8,11 @@
 #include "weft.h"
 #include "weft_sim.h"
 
-/* Decided by the run's seed, before the run, equal on all PEs. */
+/* What is decided by the run's seed before the run, equal on all PEs. */
 typedef struct case_run {
     uint64_t seed;
     int pes;
+    uint64_t board[2048]; /* zeroed: what the PEs of the run tell each other beside weft */
 } case_run;
 
 /* X(name, least PEs, most PEs, deadlock mode, what it does) */
@@ -21,6 +22,9 @@ typedef struct case_run {
     X(teams, 1, 48, FAIL, "make teams of any shape, synchronise in them, destroy them")                                \
     X(barriers, 1, 64, FAIL, "puts before a barrier are seen after it; slow PEs")                                      \
     X(signals, 2, 24, FAIL, "put_signal, fence and p, atomics, in rings and all to all")                               \
+    X(meet, 1, 64, ADVANCE, "PEs, late ones among them, meet over bad sockets, beside strangers")                      \
+    X(meet_wrong, 2, 24, ADVANCE, "a PE with another's number, size or secret: all are told whose")                    \
+    X(meet_loss, 2, 24, ADVANCE, "a PE is absent, killed, stalled or cut off while PEs meet: it is named in time")     \
     X(mismatch, 2, 24, FAIL, "calls that do not match are told on all PEs, and teams live on")                         \
     X(memory_failure, 2, 12, ADVANCE, "an allocation or system call fails while worlds, blocks and teams are made")    \
     X(lost_peer, 2, 16, ADVANCE, "a PE is killed; the others get a status before long")                                \
