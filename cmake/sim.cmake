@@ -4,7 +4,7 @@
 #   src/transport/sim/NAME_test.c   the same, with the parts that tests share
 file(GLOB_RECURSE weft_sim_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER weft_sim_sources EXCLUDE REGEX "(_test|/conformance)\\.c$")
-list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(tools|cuda|os/posix)/")
+list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(tools|ffi|cuda|os/posix)/")
 list(FILTER weft_sim_sources EXCLUDE REGEX "/src/protocol/copy\\.c$")
 
 # A simulator library; further arguments are definitions.

@@ -12,13 +12,12 @@ extern "C" {
 #endif
 
 #define WEFTI_DEFINE_EXTENDED_AMO_NBI(NAME, TYPE)                                                                      \
-    static inline weft_status weft_##NAME##_atomic_fetch_nbi(weft_world *world, const TYPE *source, int pe,            \
-                                                             TYPE *value)                                              \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_nbi(weft_world *world, const TYPE *source, int pe, TYPE *value) \
     {                                                                                                                  \
         return weft_##NAME##_atomic_fetch(world, source, pe, value);                                                   \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_atomic_swap_nbi(weft_world *world, TYPE *dest, TYPE value, int pe,         \
-                                                            TYPE *old)                                                 \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_swap_nbi(weft_world *world, TYPE *dest, TYPE value, int pe,           \
+                                                          TYPE *old)                                                   \
     {                                                                                                                  \
         return weft_##NAME##_atomic_swap(world, dest, value, pe, old);                                                 \
     }
@@ -26,17 +25,17 @@ WEFT_EXTENDED_AMO_TYPES(WEFTI_DEFINE_EXTENDED_AMO_NBI)
 #undef WEFTI_DEFINE_EXTENDED_AMO_NBI
 
 #define WEFTI_DEFINE_STANDARD_AMO_NBI(NAME, TYPE)                                                                      \
-    static inline weft_status weft_##NAME##_atomic_compare_swap_nbi(weft_world *world, TYPE *dest, TYPE cond,          \
-                                                                    TYPE value, int pe, TYPE *old)                     \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_compare_swap_nbi(weft_world *world, TYPE *dest, TYPE cond,            \
+                                                                  TYPE value, int pe, TYPE *old)                       \
     {                                                                                                                  \
         return weft_##NAME##_atomic_compare_swap(world, dest, cond, value, pe, old);                                   \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_atomic_fetch_add_nbi(weft_world *world, TYPE *dest, TYPE value, int pe,    \
-                                                                 TYPE *old)                                            \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_add_nbi(weft_world *world, TYPE *dest, TYPE value, int pe,      \
+                                                               TYPE *old)                                              \
     {                                                                                                                  \
         return weft_##NAME##_atomic_fetch_add(world, dest, value, pe, old);                                            \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_atomic_fetch_inc_nbi(weft_world *world, TYPE *dest, int pe, TYPE *old)     \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_inc_nbi(weft_world *world, TYPE *dest, int pe, TYPE *old)       \
     {                                                                                                                  \
         return weft_##NAME##_atomic_fetch_inc(world, dest, pe, old);                                                   \
     }
@@ -44,8 +43,8 @@ WEFT_INTEGER_TYPES(WEFTI_DEFINE_STANDARD_AMO_NBI)
 #undef WEFTI_DEFINE_STANDARD_AMO_NBI
 
 #define WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, OP)                                                                \
-    static inline weft_status weft_##NAME##_atomic_fetch_##OP##_nbi(weft_world *world, TYPE *dest, TYPE value, int pe, \
-                                                                    TYPE *old)                                         \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_##OP##_nbi(weft_world *world, TYPE *dest, TYPE value, int pe,   \
+                                                                  TYPE *old)                                           \
     {                                                                                                                  \
         return weft_##NAME##_atomic_fetch_##OP(world, dest, value, pe, old);                                           \
     }

@@ -62,16 +62,16 @@ WEFT_API weft_status weft_alltoallsmem(weft_team *team, void *dest, const void *
 
 /* For each NAME, TYPE of WEFT_RMA_TYPES: the above in elements. */
 #define WEFTI_DECLARE_COLL(NAME, TYPE)                                                                                 \
-    static inline weft_status weft_##NAME##_broadcast(weft_team *team, TYPE *dest, const TYPE *source, size_t count,   \
-                                                      int root) WEFT_MUST_CHECK;                                       \
-    static inline weft_status weft_##NAME##_fcollect(weft_team *team, TYPE *dest, const TYPE *source, size_t count)    \
+    WEFT_INLINE weft_status weft_##NAME##_broadcast(weft_team *team, TYPE *dest, const TYPE *source, size_t count,     \
+                                                    int root) WEFT_MUST_CHECK;                                         \
+    WEFT_INLINE weft_status weft_##NAME##_fcollect(weft_team *team, TYPE *dest, const TYPE *source, size_t count)      \
         WEFT_MUST_CHECK;                                                                                               \
-    static inline weft_status weft_##NAME##_collect(weft_team *team, TYPE *dest, const TYPE *source, size_t count)     \
+    WEFT_INLINE weft_status weft_##NAME##_collect(weft_team *team, TYPE *dest, const TYPE *source, size_t count)       \
         WEFT_MUST_CHECK;                                                                                               \
-    static inline weft_status weft_##NAME##_alltoall(weft_team *team, TYPE *dest, const TYPE *source, size_t count)    \
+    WEFT_INLINE weft_status weft_##NAME##_alltoall(weft_team *team, TYPE *dest, const TYPE *source, size_t count)      \
         WEFT_MUST_CHECK;                                                                                               \
-    static inline weft_status weft_##NAME##_alltoalls(weft_team *team, TYPE *dest, const TYPE *source,                 \
-                                                      ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count)    \
+    WEFT_INLINE weft_status weft_##NAME##_alltoalls(weft_team *team, TYPE *dest, const TYPE *source,                   \
+                                                    ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count)      \
         WEFT_MUST_CHECK;
 WEFT_RMA_TYPES(WEFTI_DECLARE_COLL)
 #undef WEFTI_DECLARE_COLL
@@ -91,14 +91,14 @@ WEFT_RMA_TYPES(WEFTI_DECLARE_COLL)
  * vectors in a tree whose shape depends on the team's size only: the same input gives the same bits in every run.
  * (OpenSHMEM 1.5, 9.9.9; 1.6, 9.9.10 for scans.) */
 #define WEFTI_DECLARE_REDUCE(NAME, TYPE, OP)                                                                           \
-    static inline weft_status weft_##NAME##_##OP##_reduce(weft_team *team, TYPE *dest, const TYPE *source,             \
-                                                          size_t count) WEFT_MUST_CHECK;                               \
-    static inline weft_status weft_##NAME##_##OP##_reduce_scatter(weft_team *team, TYPE *dest, const TYPE *source,     \
-                                                                  size_t count) WEFT_MUST_CHECK;                       \
-    static inline weft_status weft_##NAME##_##OP##_inscan(weft_team *team, TYPE *dest, const TYPE *source,             \
-                                                          size_t count) WEFT_MUST_CHECK;                               \
-    static inline weft_status weft_##NAME##_##OP##_exscan(weft_team *team, TYPE *dest, const TYPE *source,             \
-                                                          size_t count) WEFT_MUST_CHECK;
+    WEFT_INLINE weft_status weft_##NAME##_##OP##_reduce(weft_team *team, TYPE *dest, const TYPE *source, size_t count) \
+        WEFT_MUST_CHECK;                                                                                               \
+    WEFT_INLINE weft_status weft_##NAME##_##OP##_reduce_scatter(weft_team *team, TYPE *dest, const TYPE *source,       \
+                                                                size_t count) WEFT_MUST_CHECK;                         \
+    WEFT_INLINE weft_status weft_##NAME##_##OP##_inscan(weft_team *team, TYPE *dest, const TYPE *source, size_t count) \
+        WEFT_MUST_CHECK;                                                                                               \
+    WEFT_INLINE weft_status weft_##NAME##_##OP##_exscan(weft_team *team, TYPE *dest, const TYPE *source, size_t count) \
+        WEFT_MUST_CHECK;
 #define WEFTI_DECLARE_BITWISE_REDUCE(NAME, TYPE)                                                                       \
     WEFTI_DECLARE_REDUCE(NAME, TYPE, and)                                                                              \
     WEFTI_DECLARE_REDUCE(NAME, TYPE, or)                                                                               \

@@ -34,97 +34,95 @@ WEFT_API weft_status weft_ctx_destroy(weft_ctx *ctx);
 WEFT_API weft_team *weft_ctx_team(const weft_ctx *ctx);
 
 /* weft_fence and weft_quiet for the accesses of this context (more may be ordered and completed too). */
-static inline weft_status weft_ctx_fence(weft_ctx *ctx);
-static inline weft_status weft_ctx_quiet(weft_ctx *ctx);
+WEFT_INLINE weft_status weft_ctx_fence(weft_ctx *ctx);
+WEFT_INLINE weft_status weft_ctx_quiet(weft_ctx *ctx);
 
 /* ---- bytes ---- */
 
-static inline weft_status weft_ctx_putmem(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
-static inline weft_status weft_ctx_putmem_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
-static inline weft_status weft_ctx_getmem(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
-static inline weft_status weft_ctx_getmem_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
-static inline weft_status weft_ctx_putmem_signal(weft_ctx *ctx, void *dest, const void *source, size_t bytes,
-                                                 uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
-static inline weft_status weft_ctx_putmem_signal_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes,
-                                                     uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
+WEFT_INLINE weft_status weft_ctx_putmem(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
+WEFT_INLINE weft_status weft_ctx_putmem_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
+WEFT_INLINE weft_status weft_ctx_getmem(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
+WEFT_INLINE weft_status weft_ctx_getmem_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
+WEFT_INLINE weft_status weft_ctx_putmem_signal(weft_ctx *ctx, void *dest, const void *source, size_t bytes,
+                                               uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
+WEFT_INLINE weft_status weft_ctx_putmem_signal_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes,
+                                                   uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
 
 /* ---- for each NAME, TYPE of WEFT_RMA_TYPES ---- */
 
 #define WEFTI_DECLARE_CTX_RMA(NAME, TYPE)                                                                              \
-    static inline weft_status weft_ctx_##NAME##_put(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,       \
-                                                    int pe);                                                           \
-    static inline weft_status weft_ctx_##NAME##_put_nbi(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,   \
-                                                        int pe);                                                       \
-    static inline weft_status weft_ctx_##NAME##_get(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,       \
-                                                    int pe);                                                           \
-    static inline weft_status weft_ctx_##NAME##_get_nbi(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,   \
-                                                        int pe);                                                       \
-    static inline weft_status weft_ctx_##NAME##_p(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);                      \
-    static inline weft_status weft_ctx_##NAME##_g(weft_ctx *ctx, const TYPE *source, int pe, TYPE *value);             \
-    static inline weft_status weft_ctx_##NAME##_iput(weft_ctx *ctx, TYPE *dest, const TYPE *source,                    \
-                                                     ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count,     \
-                                                     int pe);                                                          \
-    static inline weft_status weft_ctx_##NAME##_iget(weft_ctx *ctx, TYPE *dest, const TYPE *source,                    \
-                                                     ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count,     \
-                                                     int pe);                                                          \
-    static inline weft_status weft_ctx_##NAME##_put_signal(weft_ctx *ctx, TYPE *dest, const TYPE *source,              \
-                                                           size_t count, uint64_t *signal, uint64_t value,             \
-                                                           weft_signal_op op, int pe);                                 \
-    static inline weft_status weft_ctx_##NAME##_put_signal_nbi(weft_ctx *ctx, TYPE *dest, const TYPE *source,          \
-                                                               size_t count, uint64_t *signal, uint64_t value,         \
-                                                               weft_signal_op op, int pe);
+    WEFT_INLINE weft_status weft_ctx_##NAME##_put(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,         \
+                                                  int pe);                                                             \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_put_nbi(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,     \
+                                                      int pe);                                                         \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_get(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,         \
+                                                  int pe);                                                             \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_get_nbi(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,     \
+                                                      int pe);                                                         \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_p(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);                        \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_g(weft_ctx *ctx, const TYPE *source, int pe, TYPE *value);               \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_iput(weft_ctx *ctx, TYPE *dest, const TYPE *source,                      \
+                                                   ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count,       \
+                                                   int pe);                                                            \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_iget(weft_ctx *ctx, TYPE *dest, const TYPE *source,                      \
+                                                   ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count,       \
+                                                   int pe);                                                            \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_put_signal(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count,  \
+                                                         uint64_t *signal, uint64_t value, weft_signal_op op, int pe); \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_put_signal_nbi(weft_ctx *ctx, TYPE *dest, const TYPE *source,            \
+                                                             size_t count, uint64_t *signal, uint64_t value,           \
+                                                             weft_signal_op op, int pe);
 WEFT_RMA_TYPES(WEFTI_DECLARE_CTX_RMA)
 #undef WEFTI_DECLARE_CTX_RMA
 
 /* ---- for each NAME, TYPE of WEFT_EXTENDED_AMO_TYPES ---- */
 
 #define WEFTI_DECLARE_CTX_EXTENDED_AMO(NAME, TYPE)                                                                     \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch(weft_ctx *ctx, const TYPE *source, int pe, TYPE *value);  \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_nbi(weft_ctx *ctx, const TYPE *source, int pe,            \
-                                                                 TYPE *value);                                         \
-    static inline weft_status weft_ctx_##NAME##_atomic_set(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);             \
-    static inline weft_status weft_ctx_##NAME##_atomic_swap(weft_ctx *ctx, TYPE *dest, TYPE value, int pe, TYPE *old); \
-    static inline weft_status weft_ctx_##NAME##_atomic_swap_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,         \
-                                                                TYPE *old);
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch(weft_ctx *ctx, const TYPE *source, int pe, TYPE *value);    \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_nbi(weft_ctx *ctx, const TYPE *source, int pe,              \
+                                                               TYPE *value);                                           \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_set(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);               \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_swap(weft_ctx *ctx, TYPE *dest, TYPE value, int pe, TYPE *old);   \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_swap_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe, TYPE *old);
 WEFT_EXTENDED_AMO_TYPES(WEFTI_DECLARE_CTX_EXTENDED_AMO)
 #undef WEFTI_DECLARE_CTX_EXTENDED_AMO
 
 /* ---- for each NAME, TYPE of WEFT_INTEGER_TYPES ---- */
 
 #define WEFTI_DECLARE_CTX_INTEGER(NAME, TYPE)                                                                          \
-    static inline weft_status weft_ctx_##NAME##_atomic_compare_swap(weft_ctx *ctx, TYPE *dest, TYPE cond, TYPE value,  \
-                                                                    int pe, TYPE *old);                                \
-    static inline weft_status weft_ctx_##NAME##_atomic_compare_swap_nbi(weft_ctx *ctx, TYPE *dest, TYPE cond,          \
-                                                                        TYPE value, int pe, TYPE *old);                \
-    static inline weft_status weft_ctx_##NAME##_atomic_add(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);             \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_add(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,        \
-                                                                 TYPE *old);                                           \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_add_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,    \
-                                                                     TYPE *old);                                       \
-    static inline weft_status weft_ctx_##NAME##_atomic_inc(weft_ctx *ctx, TYPE *dest, int pe);                         \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_inc(weft_ctx *ctx, TYPE *dest, int pe, TYPE *old);        \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_inc_nbi(weft_ctx *ctx, TYPE *dest, int pe, TYPE *old);
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_compare_swap(weft_ctx *ctx, TYPE *dest, TYPE cond, TYPE value,    \
+                                                                  int pe, TYPE *old);                                  \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_compare_swap_nbi(weft_ctx *ctx, TYPE *dest, TYPE cond,            \
+                                                                      TYPE value, int pe, TYPE *old);                  \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_add(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);               \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_add(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,          \
+                                                               TYPE *old);                                             \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_add_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,      \
+                                                                   TYPE *old);                                         \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_inc(weft_ctx *ctx, TYPE *dest, int pe);                           \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_inc(weft_ctx *ctx, TYPE *dest, int pe, TYPE *old);          \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_inc_nbi(weft_ctx *ctx, TYPE *dest, int pe, TYPE *old);
 WEFT_INTEGER_TYPES(WEFTI_DECLARE_CTX_INTEGER)
 #undef WEFTI_DECLARE_CTX_INTEGER
 
 /* ---- for each NAME, TYPE of WEFT_BITWISE_TYPES ---- */
 
 #define WEFTI_DECLARE_CTX_BITWISE(NAME, TYPE)                                                                          \
-    static inline weft_status weft_ctx_##NAME##_atomic_and(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);             \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_and(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,        \
-                                                                 TYPE *old);                                           \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_and_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,    \
-                                                                     TYPE *old);                                       \
-    static inline weft_status weft_ctx_##NAME##_atomic_or(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);              \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_or(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,         \
-                                                                TYPE *old);                                            \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_or_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,     \
-                                                                    TYPE *old);                                        \
-    static inline weft_status weft_ctx_##NAME##_atomic_xor(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);             \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_xor(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,        \
-                                                                 TYPE *old);                                           \
-    static inline weft_status weft_ctx_##NAME##_atomic_fetch_xor_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,    \
-                                                                     TYPE *old);
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_and(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);               \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_and(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,          \
+                                                               TYPE *old);                                             \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_and_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,      \
+                                                                   TYPE *old);                                         \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_or(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);                \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_or(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,           \
+                                                              TYPE *old);                                              \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_or_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,       \
+                                                                  TYPE *old);                                          \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_xor(weft_ctx *ctx, TYPE *dest, TYPE value, int pe);               \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_xor(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,          \
+                                                               TYPE *old);                                             \
+    WEFT_INLINE weft_status weft_ctx_##NAME##_atomic_fetch_xor_nbi(weft_ctx *ctx, TYPE *dest, TYPE value, int pe,      \
+                                                                   TYPE *old);
 WEFT_BITWISE_TYPES(WEFTI_DECLARE_CTX_BITWISE)
 #undef WEFTI_DECLARE_CTX_BITWISE
 

@@ -25,39 +25,39 @@ extern "C" {
 /* ---- put and get --------------------------------------------------------------------------------------------- */
 
 /* Copy `bytes` bytes from `source`, any local memory, to `dest` on `pe`. */
-static inline weft_status weft_putmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
-static inline weft_status weft_putmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
+WEFT_INLINE weft_status weft_putmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
+WEFT_INLINE weft_status weft_putmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
 
 /* Copy `bytes` bytes from `source` on `pe` to `dest`, any local memory. */
-static inline weft_status weft_getmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
-static inline weft_status weft_getmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
+WEFT_INLINE weft_status weft_getmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
+WEFT_INLINE weft_status weft_getmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
 
 /* For each NAME, TYPE of WEFT_RMA_TYPES:
  *   weft_NAME_put, weft_NAME_get, and _nbi: as the above, `count` elements
  *   weft_NAME_p: store one element on `pe`; a single access for all but long double
  *   weft_NAME_g: load one element from `pe` into *value */
 #define WEFTI_DECLARE_RMA(NAME, TYPE)                                                                                  \
-    static inline weft_status weft_##NAME##_put(weft_world *world, TYPE *dest, const TYPE *source, size_t count,       \
-                                                int pe);                                                               \
-    static inline weft_status weft_##NAME##_put_nbi(weft_world *world, TYPE *dest, const TYPE *source, size_t count,   \
-                                                    int pe);                                                           \
-    static inline weft_status weft_##NAME##_get(weft_world *world, TYPE *dest, const TYPE *source, size_t count,       \
-                                                int pe);                                                               \
-    static inline weft_status weft_##NAME##_get_nbi(weft_world *world, TYPE *dest, const TYPE *source, size_t count,   \
-                                                    int pe);                                                           \
-    static inline weft_status weft_##NAME##_p(weft_world *world, TYPE *dest, TYPE value, int pe);                      \
-    static inline weft_status weft_##NAME##_g(weft_world *world, const TYPE *source, int pe, TYPE *value);
+    WEFT_INLINE weft_status weft_##NAME##_put(weft_world *world, TYPE *dest, const TYPE *source, size_t count,         \
+                                              int pe);                                                                 \
+    WEFT_INLINE weft_status weft_##NAME##_put_nbi(weft_world *world, TYPE *dest, const TYPE *source, size_t count,     \
+                                                  int pe);                                                             \
+    WEFT_INLINE weft_status weft_##NAME##_get(weft_world *world, TYPE *dest, const TYPE *source, size_t count,         \
+                                              int pe);                                                                 \
+    WEFT_INLINE weft_status weft_##NAME##_get_nbi(weft_world *world, TYPE *dest, const TYPE *source, size_t count,     \
+                                                  int pe);                                                             \
+    WEFT_INLINE weft_status weft_##NAME##_p(weft_world *world, TYPE *dest, TYPE value, int pe);                        \
+    WEFT_INLINE weft_status weft_##NAME##_g(weft_world *world, const TYPE *source, int pe, TYPE *value);
 WEFT_RMA_TYPES(WEFTI_DECLARE_RMA)
 #undef WEFTI_DECLARE_RMA
 
 /* ---- order --------------------------------------------------------------------------------------------------- */
 
 /* Order this thread's earlier puts, atomics and stores to the heap before its later ones, PE by PE. */
-static inline weft_status weft_fence(weft_world *world);
+WEFT_INLINE weft_status weft_fence(weft_world *world);
 
 /* Complete this thread's earlier puts, gets and atomics, and its own stores to its heap: they are visible to every PE
  * when it returns. May block on transports other than load and store, at most the deadline. */
-static inline weft_status weft_quiet(weft_world *world);
+WEFT_INLINE weft_status weft_quiet(weft_world *world);
 
 /* ---- atomics ------------------------------------------------------------------------------------------------- */
 
@@ -71,27 +71,27 @@ static inline weft_status weft_quiet(weft_world *world);
  * Atomic with respect to each other on the same variable and type; sequentially consistent on a link domain. The
  * variable is aligned to its size. (OpenSHMEM 1.5, 9.8.) */
 #define WEFTI_DECLARE_EXTENDED_AMO(NAME, TYPE)                                                                         \
-    static inline weft_status weft_##NAME##_atomic_fetch(weft_world *world, const TYPE *source, int pe, TYPE *value);  \
-    static inline weft_status weft_##NAME##_atomic_set(weft_world *world, TYPE *dest, TYPE value, int pe);             \
-    static inline weft_status weft_##NAME##_atomic_swap(weft_world *world, TYPE *dest, TYPE value, int pe, TYPE *old);
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch(weft_world *world, const TYPE *source, int pe, TYPE *value);    \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_set(weft_world *world, TYPE *dest, TYPE value, int pe);               \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_swap(weft_world *world, TYPE *dest, TYPE value, int pe, TYPE *old);
 WEFT_EXTENDED_AMO_TYPES(WEFTI_DECLARE_EXTENDED_AMO)
 #undef WEFTI_DECLARE_EXTENDED_AMO
 
 #define WEFTI_DECLARE_STANDARD_AMO(NAME, TYPE)                                                                         \
-    static inline weft_status weft_##NAME##_atomic_compare_swap(weft_world *world, TYPE *dest, TYPE cond, TYPE value,  \
-                                                                int pe, TYPE *old);                                    \
-    static inline weft_status weft_##NAME##_atomic_add(weft_world *world, TYPE *dest, TYPE value, int pe);             \
-    static inline weft_status weft_##NAME##_atomic_fetch_add(weft_world *world, TYPE *dest, TYPE value, int pe,        \
-                                                             TYPE *old);                                               \
-    static inline weft_status weft_##NAME##_atomic_inc(weft_world *world, TYPE *dest, int pe);                         \
-    static inline weft_status weft_##NAME##_atomic_fetch_inc(weft_world *world, TYPE *dest, int pe, TYPE *old);
+    WEFT_INLINE weft_status weft_##NAME##_atomic_compare_swap(weft_world *world, TYPE *dest, TYPE cond, TYPE value,    \
+                                                              int pe, TYPE *old);                                      \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_add(weft_world *world, TYPE *dest, TYPE value, int pe);               \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_add(weft_world *world, TYPE *dest, TYPE value, int pe,          \
+                                                           TYPE *old);                                                 \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_inc(weft_world *world, TYPE *dest, int pe);                           \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_inc(weft_world *world, TYPE *dest, int pe, TYPE *old);
 WEFT_INTEGER_TYPES(WEFTI_DECLARE_STANDARD_AMO)
 #undef WEFTI_DECLARE_STANDARD_AMO
 
 #define WEFTI_DECLARE_BITWISE_AMO_OP(NAME, TYPE, OP)                                                                   \
-    static inline weft_status weft_##NAME##_atomic_##OP(weft_world *world, TYPE *dest, TYPE value, int pe);            \
-    static inline weft_status weft_##NAME##_atomic_fetch_##OP(weft_world *world, TYPE *dest, TYPE value, int pe,       \
-                                                              TYPE *old);
+    WEFT_INLINE weft_status weft_##NAME##_atomic_##OP(weft_world *world, TYPE *dest, TYPE value, int pe);              \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_##OP(weft_world *world, TYPE *dest, TYPE value, int pe,         \
+                                                            TYPE *old);
 #define WEFTI_DECLARE_BITWISE_AMO(NAME, TYPE)                                                                          \
     WEFTI_DECLARE_BITWISE_AMO_OP(NAME, TYPE, and)                                                                      \
     WEFTI_DECLARE_BITWISE_AMO_OP(NAME, TYPE, or)                                                                       \
@@ -104,24 +104,23 @@ WEFT_BITWISE_TYPES(WEFTI_DECLARE_BITWISE_AMO)
 
 /* As weft_putmem, then update the 64-bit word `signal` on `pe` by `value`: who sees the update (weft_signal_wait_until)
  * sees the data. bytes may be 0. (OpenSHMEM 1.5, 9.8.4.) */
-static inline weft_status weft_putmem_signal(weft_world *world, void *dest, const void *source, size_t bytes,
-                                             uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
-static inline weft_status weft_putmem_signal_nbi(weft_world *world, void *dest, const void *source, size_t bytes,
-                                                 uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
+WEFT_INLINE weft_status weft_putmem_signal(weft_world *world, void *dest, const void *source, size_t bytes,
+                                           uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
+WEFT_INLINE weft_status weft_putmem_signal_nbi(weft_world *world, void *dest, const void *source, size_t bytes,
+                                               uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
 
 /* For each NAME, TYPE of WEFT_RMA_TYPES: weft_NAME_put_signal and _nbi, `count` elements. */
 #define WEFTI_DECLARE_PUT_SIGNAL(NAME, TYPE)                                                                           \
-    static inline weft_status weft_##NAME##_put_signal(weft_world *world, TYPE *dest, const TYPE *source,              \
-                                                       size_t count, uint64_t *signal, uint64_t value,                 \
-                                                       weft_signal_op op, int pe);                                     \
-    static inline weft_status weft_##NAME##_put_signal_nbi(weft_world *world, TYPE *dest, const TYPE *source,          \
-                                                           size_t count, uint64_t *signal, uint64_t value,             \
-                                                           weft_signal_op op, int pe);
+    WEFT_INLINE weft_status weft_##NAME##_put_signal(weft_world *world, TYPE *dest, const TYPE *source, size_t count,  \
+                                                     uint64_t *signal, uint64_t value, weft_signal_op op, int pe);     \
+    WEFT_INLINE weft_status weft_##NAME##_put_signal_nbi(weft_world *world, TYPE *dest, const TYPE *source,            \
+                                                         size_t count, uint64_t *signal, uint64_t value,               \
+                                                         weft_signal_op op, int pe);
 WEFT_RMA_TYPES(WEFTI_DECLARE_PUT_SIGNAL)
 #undef WEFTI_DECLARE_PUT_SIGNAL
 
 /* The value of a local signal word, as an acquire. (OpenSHMEM 1.5, 9.8.4.) */
-static inline weft_status weft_signal_fetch(weft_world *world, const uint64_t *signal, uint64_t *value);
+WEFT_INLINE weft_status weft_signal_fetch(weft_world *world, const uint64_t *signal, uint64_t *value);
 
 /* ---- point-to-point synchronisation --------------------------------------------------------------------------- */
 
@@ -130,13 +129,13 @@ static inline weft_status weft_signal_fetch(weft_world *world, const uint64_t *s
  * weft_signal_wait_until also gives the value seen (seen may be NULL). For each NAME, TYPE of WEFT_INTEGER_TYPES:
  * weft_NAME_wait_until(world, variable, cmp, value), and weft_NAME_test, which does not block and sets *result to 1
  * when the comparison holds, else to 0. (OpenSHMEM 1.5, 9.10.) */
-static inline weft_status weft_signal_wait_until(weft_world *world, const uint64_t *signal, weft_cmp cmp,
-                                                 uint64_t value, uint64_t *seen);
+WEFT_INLINE weft_status weft_signal_wait_until(weft_world *world, const uint64_t *signal, weft_cmp cmp, uint64_t value,
+                                               uint64_t *seen);
 #define WEFTI_DECLARE_WAIT(NAME, TYPE)                                                                                 \
-    static inline weft_status weft_##NAME##_wait_until(weft_world *world, const TYPE *variable, weft_cmp cmp,          \
-                                                       TYPE value);                                                    \
-    static inline weft_status weft_##NAME##_test(weft_world *world, const TYPE *variable, weft_cmp cmp, TYPE value,    \
-                                                 int *result);
+    WEFT_INLINE weft_status weft_##NAME##_wait_until(weft_world *world, const TYPE *variable, weft_cmp cmp,            \
+                                                     TYPE value);                                                      \
+    WEFT_INLINE weft_status weft_##NAME##_test(weft_world *world, const TYPE *variable, weft_cmp cmp, TYPE value,      \
+                                               int *result);
 WEFT_INTEGER_TYPES(WEFTI_DECLARE_WAIT)
 #undef WEFTI_DECLARE_WAIT
 

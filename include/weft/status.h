@@ -24,6 +24,12 @@ extern "C" {
 #define WEFT_API
 #endif
 
+/* Calls that compile into the caller. libweft also has each as a function, for languages that cannot take headers
+ * (src/ffi/inlines.c). */
+#ifndef WEFT_INLINE
+#define WEFT_INLINE static inline
+#endif
+
 /* X(name, value, what it means) */
 #define WEFT_STATUS_TABLE(X)                                                                                           \
     X(WEFT_OK, 0, "success")                                                                                           \

@@ -27,33 +27,31 @@ WEFT_API weft_status weft_igetmem(weft_world *world, void *dest, const void *sou
 
 /* For each NAME, TYPE of WEFT_RMA_TYPES. */
 #define WEFTI_DECLARE_STRIDED(NAME, TYPE)                                                                              \
-    static inline weft_status weft_##NAME##_iput(weft_world *world, TYPE *dest, const TYPE *source,                    \
-                                                 ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count,         \
-                                                 int pe);                                                              \
-    static inline weft_status weft_##NAME##_iget(weft_world *world, TYPE *dest, const TYPE *source,                    \
-                                                 ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count,         \
-                                                 int pe);
+    WEFT_INLINE weft_status weft_##NAME##_iput(weft_world *world, TYPE *dest, const TYPE *source,                      \
+                                               ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count, int pe);  \
+    WEFT_INLINE weft_status weft_##NAME##_iget(weft_world *world, TYPE *dest, const TYPE *source,                      \
+                                               ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count, int pe);
 WEFT_RMA_TYPES(WEFTI_DECLARE_STRIDED)
 #undef WEFTI_DECLARE_STRIDED
 
 /* For each size in bits of WEFT_SIZES: weft_putSIZE and weft_getSIZE, _nbi, put_signal, iput and iget, `count`
  * elements. */
 #define WEFTI_DECLARE_SIZED(BITS, BYTES)                                                                               \
-    static inline weft_status weft_put##BITS(weft_world *world, void *dest, const void *source, size_t count, int pe); \
-    static inline weft_status weft_put##BITS##_nbi(weft_world *world, void *dest, const void *source, size_t count,    \
-                                                   int pe);                                                            \
-    static inline weft_status weft_get##BITS(weft_world *world, void *dest, const void *source, size_t count, int pe); \
-    static inline weft_status weft_get##BITS##_nbi(weft_world *world, void *dest, const void *source, size_t count,    \
-                                                   int pe);                                                            \
-    static inline weft_status weft_put##BITS##_signal(weft_world *world, void *dest, const void *source, size_t count, \
-                                                      uint64_t *signal, uint64_t value, weft_signal_op op, int pe);    \
-    static inline weft_status weft_put##BITS##_signal_nbi(weft_world *world, void *dest, const void *source,           \
-                                                          size_t count, uint64_t *signal, uint64_t value,              \
-                                                          weft_signal_op op, int pe);                                  \
-    static inline weft_status weft_iput##BITS(weft_world *world, void *dest, const void *source,                       \
-                                              ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count, int pe);   \
-    static inline weft_status weft_iget##BITS(weft_world *world, void *dest, const void *source,                       \
-                                              ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count, int pe);
+    WEFT_INLINE weft_status weft_put##BITS(weft_world *world, void *dest, const void *source, size_t count, int pe);   \
+    WEFT_INLINE weft_status weft_put##BITS##_nbi(weft_world *world, void *dest, const void *source, size_t count,      \
+                                                 int pe);                                                              \
+    WEFT_INLINE weft_status weft_get##BITS(weft_world *world, void *dest, const void *source, size_t count, int pe);   \
+    WEFT_INLINE weft_status weft_get##BITS##_nbi(weft_world *world, void *dest, const void *source, size_t count,      \
+                                                 int pe);                                                              \
+    WEFT_INLINE weft_status weft_put##BITS##_signal(weft_world *world, void *dest, const void *source, size_t count,   \
+                                                    uint64_t *signal, uint64_t value, weft_signal_op op, int pe);      \
+    WEFT_INLINE weft_status weft_put##BITS##_signal_nbi(weft_world *world, void *dest, const void *source,             \
+                                                        size_t count, uint64_t *signal, uint64_t value,                \
+                                                        weft_signal_op op, int pe);                                    \
+    WEFT_INLINE weft_status weft_iput##BITS(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,  \
+                                            ptrdiff_t source_stride, size_t count, int pe);                            \
+    WEFT_INLINE weft_status weft_iget##BITS(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,  \
+                                            ptrdiff_t source_stride, size_t count, int pe);
 WEFT_SIZES(WEFTI_DECLARE_SIZED)
 #undef WEFTI_DECLARE_SIZED
 

@@ -24,21 +24,21 @@ extern "C" {
  *   weft_NAME_test_some        indices[0 .. *found - 1] are those that do
  * and each with _vector. `indices` has room for `count` numbers. */
 #define WEFTI_DECLARE_WAITS(NAME, TYPE, VECTOR, VALUE)                                                                 \
-    static inline weft_status weft_##NAME##_wait_until_all##VECTOR(                                                    \
+    WEFT_INLINE weft_status weft_##NAME##_wait_until_all##VECTOR(                                                      \
         weft_world *world, const TYPE *variables, size_t count, const int *status, weft_cmp cmp, VALUE);               \
-    static inline weft_status weft_##NAME##_wait_until_any##VECTOR(weft_world *world, const TYPE *variables,           \
-                                                                   size_t count, const int *status, weft_cmp cmp,      \
-                                                                   VALUE, size_t *index);                              \
-    static inline weft_status weft_##NAME##_wait_until_some##VECTOR(weft_world *world, const TYPE *variables,          \
-                                                                    size_t count, const int *status, weft_cmp cmp,     \
-                                                                    VALUE, size_t *indices, size_t *found);            \
-    static inline weft_status weft_##NAME##_test_all##VECTOR(weft_world *world, const TYPE *variables, size_t count,   \
-                                                             const int *status, weft_cmp cmp, VALUE, int *result);     \
-    static inline weft_status weft_##NAME##_test_any##VECTOR(weft_world *world, const TYPE *variables, size_t count,   \
-                                                             const int *status, weft_cmp cmp, VALUE, size_t *index);   \
-    static inline weft_status weft_##NAME##_test_some##VECTOR(weft_world *world, const TYPE *variables, size_t count,  \
-                                                              const int *status, weft_cmp cmp, VALUE, size_t *indices, \
-                                                              size_t *found);
+    WEFT_INLINE weft_status weft_##NAME##_wait_until_any##VECTOR(weft_world *world, const TYPE *variables,             \
+                                                                 size_t count, const int *status, weft_cmp cmp, VALUE, \
+                                                                 size_t *index);                                       \
+    WEFT_INLINE weft_status weft_##NAME##_wait_until_some##VECTOR(weft_world *world, const TYPE *variables,            \
+                                                                  size_t count, const int *status, weft_cmp cmp,       \
+                                                                  VALUE, size_t *indices, size_t *found);              \
+    WEFT_INLINE weft_status weft_##NAME##_test_all##VECTOR(weft_world *world, const TYPE *variables, size_t count,     \
+                                                           const int *status, weft_cmp cmp, VALUE, int *result);       \
+    WEFT_INLINE weft_status weft_##NAME##_test_any##VECTOR(weft_world *world, const TYPE *variables, size_t count,     \
+                                                           const int *status, weft_cmp cmp, VALUE, size_t *index);     \
+    WEFT_INLINE weft_status weft_##NAME##_test_some##VECTOR(weft_world *world, const TYPE *variables, size_t count,    \
+                                                            const int *status, weft_cmp cmp, VALUE, size_t *indices,   \
+                                                            size_t *found);
 #define WEFTI_DECLARE_WAITS_OF(NAME, TYPE)                                                                             \
     WEFTI_DECLARE_WAITS(NAME, TYPE, , TYPE value)                                                                      \
     WEFTI_DECLARE_WAITS(NAME, TYPE, _vector, const TYPE *values)

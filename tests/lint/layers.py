@@ -21,10 +21,10 @@ ORDER = [
     ["rma"],
     ["coll"],
     ["ep"],
-    ["shmem", "nvshmem", "tools", "python"],
+    ["ffi", "shmem", "nvshmem", "tools", "python"],
 ]
 # These reach the rest of the library through its public headers.
-ONLY = {name: {"base", "os", "protocol", name} for name in ("ep", "shmem", "nvshmem", "python")}
+ONLY = {name: {"base", "os", "protocol", name} for name in ("ep", "ffi", "shmem", "nvshmem", "python")}
 # The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
 ONLY["sim"] = {"base", "os", "protocol", "topo", "bootstrap", "heap", "transport", "sim"}
 ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}

@@ -22,25 +22,25 @@ static inline size_t wefti_coll_bytes(size_t count, size_t element)
 }
 
 #define WEFTI_DEFINE_COLL(NAME, TYPE)                                                                                  \
-    static inline weft_status weft_##NAME##_broadcast(weft_team *team, TYPE *dest, const TYPE *source, size_t count,   \
-                                                      int root)                                                        \
+    WEFT_INLINE weft_status weft_##NAME##_broadcast(weft_team *team, TYPE *dest, const TYPE *source, size_t count,     \
+                                                    int root)                                                          \
     {                                                                                                                  \
         return weft_broadcastmem(team, dest, source, wefti_coll_bytes(count, sizeof(TYPE)), root);                     \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_fcollect(weft_team *team, TYPE *dest, const TYPE *source, size_t count)    \
+    WEFT_INLINE weft_status weft_##NAME##_fcollect(weft_team *team, TYPE *dest, const TYPE *source, size_t count)      \
     {                                                                                                                  \
         return weft_fcollectmem(team, dest, source, wefti_coll_bytes(count, sizeof(TYPE)));                            \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_collect(weft_team *team, TYPE *dest, const TYPE *source, size_t count)     \
+    WEFT_INLINE weft_status weft_##NAME##_collect(weft_team *team, TYPE *dest, const TYPE *source, size_t count)       \
     {                                                                                                                  \
         return weft_collectmem(team, dest, source, wefti_coll_bytes(count, sizeof(TYPE)));                             \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_alltoall(weft_team *team, TYPE *dest, const TYPE *source, size_t count)    \
+    WEFT_INLINE weft_status weft_##NAME##_alltoall(weft_team *team, TYPE *dest, const TYPE *source, size_t count)      \
     {                                                                                                                  \
         return weft_alltoallmem(team, dest, source, wefti_coll_bytes(count, sizeof(TYPE)));                            \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_alltoalls(weft_team *team, TYPE *dest, const TYPE *source,                 \
-                                                      ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count)    \
+    WEFT_INLINE weft_status weft_##NAME##_alltoalls(weft_team *team, TYPE *dest, const TYPE *source,                   \
+                                                    ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count)      \
     {                                                                                                                  \
         return weft_alltoallsmem(team, dest, source, dest_stride, source_stride, count, sizeof(TYPE));                 \
     }
@@ -48,23 +48,20 @@ WEFT_RMA_TYPES(WEFTI_DEFINE_COLL)
 #undef WEFTI_DEFINE_COLL
 
 #define WEFTI_DEFINE_REDUCE(NAME, TYPE, OP, CODE, KIND)                                                                \
-    static inline weft_status weft_##NAME##_##OP##_reduce(weft_team *team, TYPE *dest, const TYPE *source,             \
-                                                          size_t count)                                                \
+    WEFT_INLINE weft_status weft_##NAME##_##OP##_reduce(weft_team *team, TYPE *dest, const TYPE *source, size_t count) \
     {                                                                                                                  \
         return wefti_reduce(team, CODE, KIND, dest, source, count);                                                    \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_##OP##_reduce_scatter(weft_team *team, TYPE *dest, const TYPE *source,     \
-                                                                  size_t count)                                        \
+    WEFT_INLINE weft_status weft_##NAME##_##OP##_reduce_scatter(weft_team *team, TYPE *dest, const TYPE *source,       \
+                                                                size_t count)                                          \
     {                                                                                                                  \
         return wefti_reduce_scatter(team, CODE, KIND, dest, source, count);                                            \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_##OP##_inscan(weft_team *team, TYPE *dest, const TYPE *source,             \
-                                                          size_t count)                                                \
+    WEFT_INLINE weft_status weft_##NAME##_##OP##_inscan(weft_team *team, TYPE *dest, const TYPE *source, size_t count) \
     {                                                                                                                  \
         return wefti_scan(team, CODE, KIND, 1, dest, source, count);                                                   \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_##OP##_exscan(weft_team *team, TYPE *dest, const TYPE *source,             \
-                                                          size_t count)                                                \
+    WEFT_INLINE weft_status weft_##NAME##_##OP##_exscan(weft_team *team, TYPE *dest, const TYPE *source, size_t count) \
     {                                                                                                                  \
         return wefti_scan(team, CODE, KIND, 0, dest, source, count);                                                   \
     }

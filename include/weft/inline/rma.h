@@ -30,7 +30,7 @@ WEFT_API weft_status wefti_test_slow(weft_world *world, const void *variable, in
 
 /* ---- put and get --------------------------------------------------------------------------------------------- */
 
-static inline weft_status weft_putmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+WEFT_INLINE weft_status weft_putmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
     if (WEFTI_FAST(world, dest, bytes, pe) && WEFTI_LIKELY(source != NULL)) {
         wefti_copy(wefti_peer_address(world, dest, pe), source, bytes);
@@ -39,12 +39,12 @@ static inline weft_status weft_putmem(weft_world *world, void *dest, const void 
     return wefti_put_slow(world, dest, source, bytes, pe);
 }
 
-static inline weft_status weft_putmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+WEFT_INLINE weft_status weft_putmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
     return weft_putmem(world, dest, source, bytes, pe);
 }
 
-static inline weft_status weft_getmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+WEFT_INLINE weft_status weft_getmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
     if (WEFTI_FAST(world, source, bytes, pe) && WEFTI_LIKELY(dest != NULL)) {
         wefti_copy(dest, wefti_peer_address(world, source, pe), bytes);
@@ -53,7 +53,7 @@ static inline weft_status weft_getmem(weft_world *world, void *dest, const void 
     return wefti_get_slow(world, dest, source, bytes, pe);
 }
 
-static inline weft_status weft_getmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+WEFT_INLINE weft_status weft_getmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
     return weft_getmem(world, dest, source, bytes, pe);
 }
@@ -65,35 +65,32 @@ static inline size_t wefti_bytes_of(size_t count, size_t element)
 }
 
 #define WEFTI_DEFINE_RMA(NAME, TYPE)                                                                                   \
-    static inline weft_status weft_##NAME##_put(weft_world *world, TYPE *dest, const TYPE *source, size_t count,       \
-                                                int pe)                                                                \
+    WEFT_INLINE weft_status weft_##NAME##_put(weft_world *world, TYPE *dest, const TYPE *source, size_t count, int pe) \
     {                                                                                                                  \
         return weft_putmem(world, dest, source, wefti_bytes_of(count, sizeof(TYPE)), pe);                              \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_put_nbi(weft_world *world, TYPE *dest, const TYPE *source, size_t count,   \
-                                                    int pe)                                                            \
+    WEFT_INLINE weft_status weft_##NAME##_put_nbi(weft_world *world, TYPE *dest, const TYPE *source, size_t count,     \
+                                                  int pe)                                                              \
     {                                                                                                                  \
         return weft_putmem_nbi(world, dest, source, wefti_bytes_of(count, sizeof(TYPE)), pe);                          \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_get(weft_world *world, TYPE *dest, const TYPE *source, size_t count,       \
-                                                int pe)                                                                \
+    WEFT_INLINE weft_status weft_##NAME##_get(weft_world *world, TYPE *dest, const TYPE *source, size_t count, int pe) \
     {                                                                                                                  \
         return weft_getmem(world, dest, source, wefti_bytes_of(count, sizeof(TYPE)), pe);                              \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_get_nbi(weft_world *world, TYPE *dest, const TYPE *source, size_t count,   \
-                                                    int pe)                                                            \
+    WEFT_INLINE weft_status weft_##NAME##_get_nbi(weft_world *world, TYPE *dest, const TYPE *source, size_t count,     \
+                                                  int pe)                                                              \
     {                                                                                                                  \
         return weft_getmem_nbi(world, dest, source, wefti_bytes_of(count, sizeof(TYPE)), pe);                          \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_put_signal(weft_world *world, TYPE *dest, const TYPE *source,              \
-                                                       size_t count, uint64_t *signal, uint64_t value,                 \
-                                                       weft_signal_op op, int pe)                                      \
+    WEFT_INLINE weft_status weft_##NAME##_put_signal(weft_world *world, TYPE *dest, const TYPE *source, size_t count,  \
+                                                     uint64_t *signal, uint64_t value, weft_signal_op op, int pe)      \
     {                                                                                                                  \
         return weft_putmem_signal(world, dest, source, wefti_bytes_of(count, sizeof(TYPE)), signal, value, op, pe);    \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_put_signal_nbi(weft_world *world, TYPE *dest, const TYPE *source,          \
-                                                           size_t count, uint64_t *signal, uint64_t value,             \
-                                                           weft_signal_op op, int pe)                                  \
+    WEFT_INLINE weft_status weft_##NAME##_put_signal_nbi(weft_world *world, TYPE *dest, const TYPE *source,            \
+                                                         size_t count, uint64_t *signal, uint64_t value,               \
+                                                         weft_signal_op op, int pe)                                    \
     {                                                                                                                  \
         return weft_putmem_signal_nbi(world, dest, source, wefti_bytes_of(count, sizeof(TYPE)), signal, value, op,     \
                                       pe);                                                                             \
@@ -155,7 +152,7 @@ static inline void wefti_load_word(void *value, const void *from, size_t bytes)
 }
 
 #define WEFTI_DEFINE_WORD_RMA(NAME, TYPE)                                                                              \
-    static inline weft_status weft_##NAME##_p(weft_world *world, TYPE *dest, TYPE value, int pe)                       \
+    WEFT_INLINE weft_status weft_##NAME##_p(weft_world *world, TYPE *dest, TYPE value, int pe)                         \
     {                                                                                                                  \
         if (WEFTI_FAST(world, dest, sizeof(TYPE), pe)) {                                                               \
             wefti_store_word(wefti_peer_address(world, dest, pe), &value, sizeof(TYPE));                               \
@@ -163,7 +160,7 @@ static inline void wefti_load_word(void *value, const void *from, size_t bytes)
         }                                                                                                              \
         return wefti_put_slow(world, dest, &value, sizeof(TYPE), pe);                                                  \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_g(weft_world *world, const TYPE *source, int pe, TYPE *value)              \
+    WEFT_INLINE weft_status weft_##NAME##_g(weft_world *world, const TYPE *source, int pe, TYPE *value)                \
     {                                                                                                                  \
         if (WEFTI_FAST(world, source, sizeof(TYPE), pe) && WEFTI_LIKELY(value != NULL)) {                              \
             wefti_load_word(value, wefti_peer_address(world, source, pe), sizeof(TYPE));                               \
@@ -175,11 +172,11 @@ WEFT_WORD_TYPES(WEFTI_DEFINE_WORD_RMA)
 #undef WEFTI_DEFINE_WORD_RMA
 
 #define WEFTI_DEFINE_WIDE_RMA(NAME, TYPE)                                                                              \
-    static inline weft_status weft_##NAME##_p(weft_world *world, TYPE *dest, TYPE value, int pe)                       \
+    WEFT_INLINE weft_status weft_##NAME##_p(weft_world *world, TYPE *dest, TYPE value, int pe)                         \
     {                                                                                                                  \
         return weft_putmem(world, dest, &value, sizeof(TYPE), pe);                                                     \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_g(weft_world *world, const TYPE *source, int pe, TYPE *value)              \
+    WEFT_INLINE weft_status weft_##NAME##_g(weft_world *world, const TYPE *source, int pe, TYPE *value)                \
     {                                                                                                                  \
         return weft_getmem(world, value, source, sizeof(TYPE), pe);                                                    \
     }
@@ -188,7 +185,7 @@ WEFT_WIDE_TYPES(WEFTI_DEFINE_WIDE_RMA)
 
 /* ---- order --------------------------------------------------------------------------------------------------- */
 
-static inline weft_status weft_fence(weft_world *world)
+WEFT_INLINE weft_status weft_fence(weft_world *world)
 {
     if (WEFTI_UNLIKELY(world == NULL || ((const wefti_view *)(const void *)world)->remote != 0)) {
         return wefti_fence_slow(world);
@@ -197,7 +194,7 @@ static inline weft_status weft_fence(weft_world *world)
     return WEFT_OK;
 }
 
-static inline weft_status weft_quiet(weft_world *world)
+WEFT_INLINE weft_status weft_quiet(weft_world *world)
 {
     if (WEFTI_UNLIKELY(world == NULL || ((const wefti_view *)(const void *)world)->remote != 0)) {
         return wefti_quiet_slow(world);
@@ -311,15 +308,15 @@ static inline weft_status wefti_amo_fetching(weft_world *world, wefti_amo_op op,
 }
 
 #define WEFTI_DEFINE_EXTENDED_AMO(NAME, TYPE)                                                                          \
-    static inline weft_status weft_##NAME##_atomic_fetch(weft_world *world, const TYPE *source, int pe, TYPE *value)   \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch(weft_world *world, const TYPE *source, int pe, TYPE *value)     \
     {                                                                                                                  \
         return wefti_amo_fetching(world, WEFTI_AMO_FETCH, sizeof(TYPE), (void *)source, NULL, NULL, pe, value);        \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_atomic_set(weft_world *world, TYPE *dest, TYPE value, int pe)              \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_set(weft_world *world, TYPE *dest, TYPE value, int pe)                \
     {                                                                                                                  \
         return wefti_amo_typed(world, WEFTI_AMO_SET, sizeof(TYPE), dest, &value, NULL, pe, NULL);                      \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_atomic_swap(weft_world *world, TYPE *dest, TYPE value, int pe, TYPE *old)  \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_swap(weft_world *world, TYPE *dest, TYPE value, int pe, TYPE *old)    \
     {                                                                                                                  \
         return wefti_amo_fetching(world, WEFTI_AMO_SWAP, sizeof(TYPE), dest, &value, NULL, pe, old);                   \
     }
@@ -327,25 +324,25 @@ WEFT_EXTENDED_AMO_TYPES(WEFTI_DEFINE_EXTENDED_AMO)
 #undef WEFTI_DEFINE_EXTENDED_AMO
 
 #define WEFTI_DEFINE_STANDARD_AMO(NAME, TYPE)                                                                          \
-    static inline weft_status weft_##NAME##_atomic_compare_swap(weft_world *world, TYPE *dest, TYPE cond, TYPE value,  \
-                                                                int pe, TYPE *old)                                     \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_compare_swap(weft_world *world, TYPE *dest, TYPE cond, TYPE value,    \
+                                                              int pe, TYPE *old)                                       \
     {                                                                                                                  \
         return wefti_amo_fetching(world, WEFTI_AMO_COMPARE_SWAP, sizeof(TYPE), dest, &value, &cond, pe, old);          \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_atomic_add(weft_world *world, TYPE *dest, TYPE value, int pe)              \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_add(weft_world *world, TYPE *dest, TYPE value, int pe)                \
     {                                                                                                                  \
         return wefti_amo_typed(world, WEFTI_AMO_ADD, sizeof(TYPE), dest, &value, NULL, pe, NULL);                      \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_atomic_fetch_add(weft_world *world, TYPE *dest, TYPE value, int pe,        \
-                                                             TYPE *old)                                                \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_add(weft_world *world, TYPE *dest, TYPE value, int pe,          \
+                                                           TYPE *old)                                                  \
     {                                                                                                                  \
         return wefti_amo_fetching(world, WEFTI_AMO_ADD, sizeof(TYPE), dest, &value, NULL, pe, old);                    \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_atomic_inc(weft_world *world, TYPE *dest, int pe)                          \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_inc(weft_world *world, TYPE *dest, int pe)                            \
     {                                                                                                                  \
         return weft_##NAME##_atomic_add(world, dest, (TYPE)1, pe);                                                     \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_atomic_fetch_inc(weft_world *world, TYPE *dest, int pe, TYPE *old)         \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_inc(weft_world *world, TYPE *dest, int pe, TYPE *old)           \
     {                                                                                                                  \
         return weft_##NAME##_atomic_fetch_add(world, dest, (TYPE)1, pe, old);                                          \
     }
@@ -353,12 +350,12 @@ WEFT_INTEGER_TYPES(WEFTI_DEFINE_STANDARD_AMO)
 #undef WEFTI_DEFINE_STANDARD_AMO
 
 #define WEFTI_DEFINE_BITWISE_AMO_OP(NAME, TYPE, OP, CODE)                                                              \
-    static inline weft_status weft_##NAME##_atomic_##OP(weft_world *world, TYPE *dest, TYPE value, int pe)             \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_##OP(weft_world *world, TYPE *dest, TYPE value, int pe)               \
     {                                                                                                                  \
         return wefti_amo_typed(world, CODE, sizeof(TYPE), dest, &value, NULL, pe, NULL);                               \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_atomic_fetch_##OP(weft_world *world, TYPE *dest, TYPE value, int pe,       \
-                                                              TYPE *old)                                               \
+    WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_##OP(weft_world *world, TYPE *dest, TYPE value, int pe,         \
+                                                            TYPE *old)                                                 \
     {                                                                                                                  \
         return wefti_amo_fetching(world, CODE, sizeof(TYPE), dest, &value, NULL, pe, old);                             \
     }
@@ -372,8 +369,8 @@ WEFT_BITWISE_TYPES(WEFTI_DEFINE_BITWISE_AMO)
 
 /* ---- signals ------------------------------------------------------------------------------------------------- */
 
-static inline weft_status weft_putmem_signal(weft_world *world, void *dest, const void *source, size_t bytes,
-                                             uint64_t *signal, uint64_t value, weft_signal_op op, int pe)
+WEFT_INLINE weft_status weft_putmem_signal(weft_world *world, void *dest, const void *source, size_t bytes,
+                                           uint64_t *signal, uint64_t value, weft_signal_op op, int pe)
 {
     if (WEFTI_FAST(world, signal, sizeof(uint64_t), pe) && (bytes == 0 || wefti_is_near(world, dest, bytes, pe)) &&
         WEFTI_LIKELY((source != NULL || bytes == 0) && ((uintptr_t)signal & 7) == 0 && (unsigned)op <= 1)) {
@@ -391,13 +388,13 @@ static inline weft_status weft_putmem_signal(weft_world *world, void *dest, cons
     return wefti_put_signal_slow(world, dest, source, bytes, signal, value, op, pe);
 }
 
-static inline weft_status weft_putmem_signal_nbi(weft_world *world, void *dest, const void *source, size_t bytes,
-                                                 uint64_t *signal, uint64_t value, weft_signal_op op, int pe)
+WEFT_INLINE weft_status weft_putmem_signal_nbi(weft_world *world, void *dest, const void *source, size_t bytes,
+                                               uint64_t *signal, uint64_t value, weft_signal_op op, int pe)
 {
     return weft_putmem_signal(world, dest, source, bytes, signal, value, op, pe);
 }
 
-static inline weft_status weft_signal_fetch(weft_world *world, const uint64_t *signal, uint64_t *value)
+WEFT_INLINE weft_status weft_signal_fetch(weft_world *world, const uint64_t *signal, uint64_t *value)
 {
     if (WEFTI_UNLIKELY(world == NULL || signal == NULL || value == NULL || ((uintptr_t)signal & 7) != 0)) {
         return wefti_test_slow(world, signal, NULL);
@@ -432,8 +429,8 @@ static inline weft_status weft_signal_fetch(weft_world *world, const uint64_t *s
         }                                                                                                              \
         return 0;                                                                                                      \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_wait_until(weft_world *world, const TYPE *variable, weft_cmp cmp,          \
-                                                       TYPE value)                                                     \
+    WEFT_INLINE weft_status weft_##NAME##_wait_until(weft_world *world, const TYPE *variable, weft_cmp cmp,            \
+                                                     TYPE value)                                                       \
     {                                                                                                                  \
         if (WEFTI_LIKELY(world != NULL && variable != NULL && ((uintptr_t)variable & (sizeof(TYPE) - 1)) == 0)) {      \
             for (unsigned spin = 0; spin < wefti_spins(world); spin++) {                                               \
@@ -445,8 +442,8 @@ static inline weft_status weft_signal_fetch(weft_world *world, const uint64_t *s
         }                                                                                                              \
         return wefti_wait_slow(world, variable, WEFTI_WORD_KIND(TYPE), cmp, (uint64_t)value, NULL);                    \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_test(weft_world *world, const TYPE *variable, weft_cmp cmp, TYPE value,    \
-                                                 int *result)                                                          \
+    WEFT_INLINE weft_status weft_##NAME##_test(weft_world *world, const TYPE *variable, weft_cmp cmp, TYPE value,      \
+                                               int *result)                                                            \
     {                                                                                                                  \
         if (WEFTI_UNLIKELY(world == NULL || variable == NULL || result == NULL || (unsigned)cmp > WEFT_CMP_LE ||       \
                            ((uintptr_t)variable & (sizeof(TYPE) - 1)) != 0)) {                                         \
@@ -458,8 +455,8 @@ static inline weft_status weft_signal_fetch(weft_world *world, const uint64_t *s
 WEFT_INTEGER_TYPES(WEFTI_DEFINE_WAIT)
 #undef WEFTI_DEFINE_WAIT
 
-static inline weft_status weft_signal_wait_until(weft_world *world, const uint64_t *signal, weft_cmp cmp,
-                                                 uint64_t value, uint64_t *seen)
+WEFT_INLINE weft_status weft_signal_wait_until(weft_world *world, const uint64_t *signal, weft_cmp cmp, uint64_t value,
+                                               uint64_t *seen)
 {
     if (WEFTI_LIKELY(world != NULL && signal != NULL && ((uintptr_t)signal & 7) == 0)) {
         for (unsigned spin = 0; spin < wefti_spins(world); spin++) {

@@ -34,41 +34,41 @@ WEFT_API weft_status wefti_words_some(weft_world *world, const wefti_words *word
         wefti_words words = {variables, count, status, values, WEFTI_WORD_KIND(TYPE), cmp, IS_VECTOR};                 \
         return words;                                                                                                  \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_wait_until_all##VECTOR(                                                    \
-        weft_world *world, const TYPE *variables, size_t count, const int *status, weft_cmp cmp, VALUE)                \
+    WEFT_INLINE weft_status weft_##NAME##_wait_until_all##VECTOR(weft_world *world, const TYPE *variables,             \
+                                                                 size_t count, const int *status, weft_cmp cmp, VALUE) \
     {                                                                                                                  \
         int result;                                                                                                    \
         wefti_words words = wefti_##NAME##_words##VECTOR(variables, count, status, cmp, VALUES);                       \
         return wefti_words_all(world, &words, WEFTI_WAIT, &result);                                                    \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_wait_until_any##VECTOR(                                                    \
+    WEFT_INLINE weft_status weft_##NAME##_wait_until_any##VECTOR(                                                      \
         weft_world *world, const TYPE *variables, size_t count, const int *status, weft_cmp cmp, VALUE, size_t *index) \
     {                                                                                                                  \
         wefti_words words = wefti_##NAME##_words##VECTOR(variables, count, status, cmp, VALUES);                       \
         return wefti_words_any(world, &words, WEFTI_WAIT, index);                                                      \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_wait_until_some##VECTOR(weft_world *world, const TYPE *variables,          \
-                                                                    size_t count, const int *status, weft_cmp cmp,     \
-                                                                    VALUE, size_t *indices, size_t *found)             \
+    WEFT_INLINE weft_status weft_##NAME##_wait_until_some##VECTOR(weft_world *world, const TYPE *variables,            \
+                                                                  size_t count, const int *status, weft_cmp cmp,       \
+                                                                  VALUE, size_t *indices, size_t *found)               \
     {                                                                                                                  \
         wefti_words words = wefti_##NAME##_words##VECTOR(variables, count, status, cmp, VALUES);                       \
         return wefti_words_some(world, &words, WEFTI_WAIT, indices, found);                                            \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_test_all##VECTOR(weft_world *world, const TYPE *variables, size_t count,   \
-                                                             const int *status, weft_cmp cmp, VALUE, int *result)      \
+    WEFT_INLINE weft_status weft_##NAME##_test_all##VECTOR(weft_world *world, const TYPE *variables, size_t count,     \
+                                                           const int *status, weft_cmp cmp, VALUE, int *result)        \
     {                                                                                                                  \
         wefti_words words = wefti_##NAME##_words##VECTOR(variables, count, status, cmp, VALUES);                       \
         return wefti_words_all(world, &words, WEFTI_LOOK_ONCE, result);                                                \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_test_any##VECTOR(weft_world *world, const TYPE *variables, size_t count,   \
-                                                             const int *status, weft_cmp cmp, VALUE, size_t *index)    \
+    WEFT_INLINE weft_status weft_##NAME##_test_any##VECTOR(weft_world *world, const TYPE *variables, size_t count,     \
+                                                           const int *status, weft_cmp cmp, VALUE, size_t *index)      \
     {                                                                                                                  \
         wefti_words words = wefti_##NAME##_words##VECTOR(variables, count, status, cmp, VALUES);                       \
         return wefti_words_any(world, &words, WEFTI_LOOK_ONCE, index);                                                 \
     }                                                                                                                  \
-    static inline weft_status weft_##NAME##_test_some##VECTOR(weft_world *world, const TYPE *variables, size_t count,  \
-                                                              const int *status, weft_cmp cmp, VALUE, size_t *indices, \
-                                                              size_t *found)                                           \
+    WEFT_INLINE weft_status weft_##NAME##_test_some##VECTOR(weft_world *world, const TYPE *variables, size_t count,    \
+                                                            const int *status, weft_cmp cmp, VALUE, size_t *indices,   \
+                                                            size_t *found)                                             \
     {                                                                                                                  \
         wefti_words words = wefti_##NAME##_words##VECTOR(variables, count, status, cmp, VALUES);                       \
         return wefti_words_some(world, &words, WEFTI_LOOK_ONCE, indices, found);                                       \
