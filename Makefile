@@ -1,10 +1,17 @@
 # The commands a person types; CMake does the work. Each installs the Debian packages that it lacks.
 # make demo TEXT=file runs the demonstration on a text of your own.
-.PHONY: build demo test campaign bench lint clean
+.PHONY: build install demo test campaign bench lint exports clean
 
 build:
 	@scripts/install-deps.sh build
 	@scripts/build.sh release
+
+# make install PREFIX=/opt/weft; DESTDIR is put before it.
+PREFIX ?= /usr/local
+install:
+	@scripts/install-deps.sh install
+	@scripts/build.sh install product
+	@DESTDIR="$(DESTDIR)" cmake --install build/install --prefix "$(PREFIX)"
 
 demo:
 	@scripts/install-deps.sh build
@@ -30,6 +37,10 @@ gpu:
 lint:
 	@scripts/install-deps.sh lint
 	@scripts/lint.sh
+
+# Bring the list of exported symbols, src/weft.map, up to date with the headers.
+exports:
+	@python3 scripts/exports.py write .
 
 clean:
 	rm -rf build

@@ -1,4 +1,5 @@
-# libweft: compiled once; `weft` is the shared library, `weft_static` what tests link to reach internal symbols.
+# libweft: compiled once; `weft` is the shared library, which exports what src/weft.map lists, `weft_static` the archive,
+# through which tests reach internal symbols. Users of an installed weft know them as weft::weft and weft::static.
 file(GLOB_RECURSE weft_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER weft_sources EXCLUDE REGEX "_test\\.c$")
 list(FILTER weft_sources EXCLUDE REGEX "/conformance\\.c$")
@@ -7,16 +8,19 @@ list(FILTER weft_sources EXCLUDE REGEX "/src/(tools|cuda|sim|transport/sim)/")
 add_library(weft_objects OBJECT ${weft_sources})
 target_link_libraries(weft_objects PRIVATE weft_flags Threads::Threads)
 
+add_library(weft SHARED $<TARGET_OBJECTS:weft_objects>)
+add_library(weft_static STATIC $<TARGET_OBJECTS:weft_objects>)
 foreach(target weft weft_static)
-    if(target STREQUAL "weft")
-        add_library(${target} SHARED $<TARGET_OBJECTS:weft_objects>)
-    else()
-        add_library(${target} STATIC $<TARGET_OBJECTS:weft_objects>)
-    endif()
     target_include_directories(${target} PUBLIC
         $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
-    target_link_libraries(${target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS} m)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:weft_flags>)
-    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME weft)
 endforeach()
-set_target_properties(weft PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_link_libraries(weft PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_libraries(weft_static PUBLIC Threads::Threads ${CMAKE_DL_LIBS} m)
+set_target_properties(weft PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME weft)
+set_target_properties(weft_static PROPERTIES EXPORT_NAME static)
+
+set(weft_map ${PROJECT_SOURCE_DIR}/src/weft.map)
+target_link_options(weft PRIVATE LINKER:--version-script=${weft_map})
+set_property(TARGET weft PROPERTY LINK_DEPENDS ${weft_map})

@@ -15,13 +15,14 @@ function(weft_add_programs pattern library group prefix)
         file(GLOB parts CONFIGURE_DEPENDS ${parts})
         list(FILTER parts EXCLUDE REGEX "_test\\.c$")
         add_executable(${name} ${source} ${parts})
-        target_link_libraries(${name} PRIVATE weft_flags ${library})
+        target_link_libraries(${name} PRIVATE weft_flags ${library} m)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
         add_dependencies(${group} ${name})
     endforeach()
 endfunction()
 
 weft_add_programs(src/tools/*.c weft_static programs "")
+get_property(weft_tools TARGET programs PROPERTY MANUALLY_ADDED_DEPENDENCIES)
 weft_add_programs(examples/*.c weft programs "")
 
 # The benchmarks share bench/part, included as "part/NAME.h", and use the shared library, as most users do. The peers in

@@ -1,17 +1,19 @@
 #!/bin/sh
 # Install the Debian packages that a command needs and this machine lacks; nothing, and no network, when all are there.
-# Usage: install-deps.sh build|test|bench|lint
+# Usage: install-deps.sh build|install|test|bench|lint
 set -eu
 
 build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev"
-test="$build libcmocka-dev python3 g++ clang spin"
+install="$build python3"
+test="$install libcmocka-dev g++ clang spin"
 case ${1:-build} in
 build) packages=$build ;;
+install) packages=$install ;;
 test) packages=$test ;;
 bench) packages="$build python3 openmpi-bin libopenmpi-dev" ;;
 lint) packages="clang-format-14 python3" ;;
 *)
-    echo "usage: $0 build|test|bench|lint" >&2
+    echo "usage: $0 build|install|test|bench|lint" >&2
     exit 2
     ;;
 esac
