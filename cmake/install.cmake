@@ -2,6 +2,7 @@
 #   include/             the public headers, for C, C++ and CUDA
 #   lib/                 libweft.so, libweft.a; pkgconfig/weft.pc; cmake/weft, for find_package(weft): weft::weft, weft::static
 #   bin/                 the tools
+#   share/man/           a page for each tool, header and function
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -37,3 +38,30 @@ install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 
 # `product` builds what is installed.
 add_custom_target(product DEPENDS weft weft_static ${weft_tools})
+
+# Manual pages, from the headers and from what the tools print for --help.
+if(NOT Python3_FOUND)
+    message(STATUS "weft: no python3, so the manual pages are left out")
+    return()
+endif()
+set(weft_man ${PROJECT_BINARY_DIR}/man)
+set(weft_man_script ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/man.py)
+set(weft_man_commands "")
+if(NOT CMAKE_CROSSCOMPILING)
+    foreach(tool ${weft_tools})
+        list(APPEND weft_man_commands
+            COMMAND ${weft_man_script} command $<TARGET_FILE:${tool}> ${weft_man}/man1 ${PROJECT_VERSION})
+    endforeach()
+endif()
+file(GLOB_RECURSE weft_man_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/include/*.cuh)
+add_custom_command(OUTPUT ${weft_man}/made
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${weft_man}
+    COMMAND ${CMAKE_COMMAND} -E env CC=${CMAKE_C_COMPILER}
+        ${weft_man_script} headers ${PROJECT_SOURCE_DIR}/include ${weft_man}/man3 ${PROJECT_VERSION}
+    ${weft_man_commands}
+    COMMAND ${CMAKE_COMMAND} -E touch ${weft_man}/made
+    DEPENDS ${PROJECT_SOURCE_DIR}/scripts/man.py ${PROJECT_SOURCE_DIR}/scripts/public_api.py ${weft_man_headers} ${weft_tools}
+    VERBATIM)
+add_custom_target(man ALL DEPENDS ${weft_man}/made)
+add_dependencies(product man)
+install(DIRECTORY ${weft_man}/ DESTINATION ${CMAKE_INSTALL_MANDIR} PATTERN made EXCLUDE)

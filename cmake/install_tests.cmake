@@ -1,4 +1,5 @@
-# Tests of what is installed (label install): consumers outside the tree, the exported symbols, other languages.
+# Tests of what is installed (label install): consumers outside the tree, manual pages, the exported symbols, other
+# languages.
 foreach(way pkg-config cmake)
     add_test(NAME install.${way}
         COMMAND ${PROJECT_SOURCE_DIR}/tests/install/install.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR} ${way})
@@ -11,7 +12,9 @@ if(Python3_FOUND)
     add_test(NAME exports.library COMMAND ${weft_exports} check-library ${PROJECT_SOURCE_DIR} $<TARGET_FILE:weft>)
     add_test(NAME exports.ffi
         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/install/ffi.py ${PROJECT_SOURCE_DIR} $<TARGET_FILE:weft>)
-    foreach(test exports.headers exports.library exports.ffi)
+    add_test(NAME install.man
+        COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/install/man.py ${PROJECT_SOURCE_DIR} ${weft_man} ${weft_tools})
+    foreach(test exports.headers exports.library exports.ffi install.man)
         weft_describe_test(${test} install)
         set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "CC=${CMAKE_C_COMPILER}")
     endforeach()

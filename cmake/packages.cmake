@@ -2,6 +2,7 @@
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig)
+find_package(Python3 COMPONENTS Interpreter)
 
 # libsodium is loaded by the uid bootstrap when it is used: its header is needed here, the library is not linked.
 if(PkgConfig_FOUND)
@@ -18,7 +19,6 @@ if(WEFT_TESTS)
     if(PkgConfig_FOUND)
         pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
     endif()
-    find_package(Python3 COMPONENTS Interpreter)
     if(NOT CMOCKA_FOUND)
         message(WARNING "weft: no cmocka (Debian: libcmocka-dev), so the tests written with it are LEFT OUT")
     endif()

@@ -5,7 +5,7 @@ set -eu
 
 build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev"
 install="$build python3"
-test="$install libcmocka-dev g++ clang spin"
+test="$install libcmocka-dev g++ clang spin mandoc"
 case ${1:-build} in
 build) packages=$build ;;
 install) packages=$install ;;
