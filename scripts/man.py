@@ -186,7 +186,7 @@ def tidy(lines):
         after_mark = kept and kept[-1][:3] in (".SH", ".SS", ".PP")
         if line == ".PP" and after_mark:
             continue
-        if line[:3] in (".SH", ".SS") and kept and kept[-1] == ".PP":
+        if line[:3] in (".SH", ".SS", ".TP") and kept and kept[-1] == ".PP":
             kept.pop()
         kept.append(line)
     return kept[:-1] if kept[-1] == ".PP" else kept
@@ -236,7 +236,7 @@ def summary_of(block, summary):
 
 def block_page(name, header, title, summary, head, block, version):
     body = [".SH SYNOPSIS", ".nf", f"\\fB#include <{header}>\\fP", ".fi"] + block_synopsis(block)
-    body += [".SH DESCRIPTION"] + (paragraphs(block.comment) if block.comment else [f"See below, and {title}(3)."])
+    body += [".SH DESCRIPTION"] + (paragraphs(block.comment) if block.comment else [f"See {title}(3)."])
     if any("TYPE" in prototype for prototype in block.prototypes):
         body += [".PP", "NAME and TYPE are each row of a table of types, as in weft_int_put and int; see weft_types(3)."]
     if "\n\n" in head:
