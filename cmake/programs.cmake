@@ -25,6 +25,22 @@ weft_add_programs(src/tools/*.c weft_static programs "")
 get_property(weft_tools TARGET programs PROPERTY MANUALLY_ADDED_DEPENDENCIES)
 weft_add_programs(examples/*.c weft programs "")
 
+# What weft-info says of the build.
+if(TARGET weft-info)
+    string(TOUPPER "${CMAKE_BUILD_TYPE}" weft_build_type)
+    string(STRIP "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${weft_build_type}}" weft_info_options)
+    set(weft_info_sanitizer none)
+    if(WEFT_SANITIZE)
+        set(weft_info_sanitizer ${WEFT_SANITIZE})
+    endif()
+    set(weft_info_cuda 0)
+    if(WEFT_CUDA_INCLUDE)
+        set(weft_info_cuda 1)
+    endif()
+    target_compile_definitions(weft-info PRIVATE WEFT_INFO_OPTIONS="${weft_info_options}"
+        WEFT_INFO_SANITIZER="${weft_info_sanitizer}" WEFT_INFO_CUDA=${weft_info_cuda})
+endif()
+
 # The benchmarks share bench/part, included as "part/NAME.h", and use the shared library, as most users do. The peers in
 # bench/peers are built by scripts/bench.sh.
 file(GLOB weft_bench_part_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/part/*.c)

@@ -4,6 +4,7 @@
 #   process  tests/process/NAME_test.c: cmocka, starts processes itself
 #   multi    tests/multi/NAME.c: by weftrun with N PEs, as test multi.NAME.N; a line "/* PES: 2 4 */" sets the Ns; those on
 #            part/pe_main.h also with threads, as multi.NAME.threads.N
+#   tools    tests/tools: the commands
 #   lint     layer order, each public header alone
 # A line "/* LEVELS: 0 1 2 3 */" in a cmocka test builds it once a level of optimisation, as NAME_test_O0 and so on.
 # Tests of every kind may use tests/part (what a process holds, fault torture) and src/**/conformance.c.
@@ -136,6 +137,12 @@ if(CMOCKA_FOUND)
     if(TARGET weftrun)
         weft_add_multi_tests()
     endif()
+endif()
+
+if(TARGET weft-info AND Python3_FOUND)
+    add_test(NAME weft_info COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_info.py
+        $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun>)
+    weft_describe_test(weft_info tools)
 endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/lint.cmake)

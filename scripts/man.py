@@ -7,6 +7,7 @@ man.py command PROGRAM FOLDER VERSION    PROGRAM.1
 
 import collections
 import datetime
+import json
 import os
 import pathlib
 import re
@@ -290,7 +291,7 @@ def write_headers(include, folder, version):
     pages["weft"] = page("weft", 3, "symmetric-memory communication", version, [
         ".SH SYNOPSIS", ".nf", "\\fB#include <weft.h>\\fP", "\\fB#include <weft_ep.h>\\fP", ".fi", ".SH DESCRIPTION",
         escape(overview[0].upper() + overview[1:]), "Each header has a page, and each function."] + contents
-        + [".SH SEE ALSO", ".BR weftrun (1),", ".BR weft-info (1)"])
+        + [".SH SEE ALSO", ".BR weftrun (1),", ".BR weft\\-info (1)"])
     for name, text in pages.items():
         (folder / f"{name}.3").write_text(text)
     for name, target in links.items():
@@ -299,6 +300,17 @@ def write_headers(include, folder, version):
 
 
 # ---- commands ---------------------------------------------------------------------------------------------------
+
+
+def environment(program):
+    """The variables that weft reads, which weft-info can tell."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
+    text = subprocess.run([program, "--json", "env"], capture_output=True, text=True, check=True, env=clean).stdout
+    lines = [".SH ENVIRONMENT", "What weft reads when a world is created."]
+    for row in json.loads(text)["env"]:
+        standard = f" Default: {row['default']}." if row["default"] else ""
+        lines += [".TP", f".BR {row['name']} \" ({row['type']})\"", escape(f"{row['description']}.{standard}")]
+    return lines
 
 
 def write_command(program, folder, version):
@@ -317,7 +329,9 @@ def write_command(program, folder, version):
         for what, meaning in rows:
             body += [".TP", f".B {escape(what)}", escape(" ".join(meaning.split()))]
         body += [".PP"]
-    body += [".SH SEE ALSO", ".BR weft (3)"]
+    if name == "weft-info":
+        body += environment(program)
+    body += [".SH SEE ALSO", ".BR weft (3),", ".BR weftrun (1),", ".BR weft\\-info (1)"]
     (folder / f"{name}.1").write_text(page(name, 1, summary[0].lower() + summary[1:], version, body))
 
 
