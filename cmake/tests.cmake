@@ -5,6 +5,7 @@
 #   multi    tests/multi/NAME.c: by weftrun with N PEs, as test multi.NAME.N; a line "/* PES: 2 4 */" sets the Ns; those on
 #            part/pe_main.h also with threads, as multi.NAME.threads.N
 #   tools    tests/tools: the commands
+#   property tests/property/NAME.c, as test property.NAME (label threads): thousands of random cases
 #   lint     layer order, each public header alone
 # A line "/* LEVELS: 0 1 2 3 */" in a cmocka test builds it once a level of optimisation, as NAME_test_O0 and so on.
 # Tests of every kind may use tests/part (what a process holds, fault torture) and src/**/conformance.c.
@@ -130,7 +131,24 @@ function(weft_add_multi_threads_tests name source)
     endforeach()
 endfunction()
 
+# Random cases by the thousand; fewer where each is slow.
+function(weft_add_property_tests)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/property/*.c)
+    set(cases 10000)
+    if(WEFT_SANITIZE)
+        set(cases 600)
+    endif()
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        weft_add_test_program(property_${name} ${source})
+        add_test(NAME property.${name} COMMAND property_${name} --cases ${cases})
+        weft_describe_test(property.${name} threads)
+        set_tests_properties(property.${name} PROPERTIES PROCESSORS 2 TIMEOUT 300)
+    endforeach()
+endfunction()
+
 if(CMOCKA_FOUND)
+    weft_add_property_tests()
     weft_add_cmocka_tests(unit ${PROJECT_SOURCE_DIR}/src/*_test.c)
     weft_add_cmocka_tests(threads ${PROJECT_SOURCE_DIR}/tests/threads/*_test.c)
     weft_add_cmocka_tests(process ${PROJECT_SOURCE_DIR}/tests/process/*_test.c)

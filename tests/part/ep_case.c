@@ -17,6 +17,13 @@ static int draw_skewed(uint64_t *state, int limit)
     return (int)random_below(state, (unsigned)bound);
 }
 
+static int draw_one_in(uint64_t *state, unsigned count)
+{
+    return random_below(state, count) == 0;
+}
+
+/* ---- a group ---- */
+
 static void draw_table(uint64_t *state, ep_setup *setup)
 {
     int left = setup->config.experts;
@@ -41,6 +48,14 @@ static void fill_even_table(ep_setup *setup)
     }
 }
 
+/* A cap that some routings exceed, and some barely do not. */
+static size_t draw_cap(uint64_t *state, const ep_setup *setup)
+{
+    int worst = setup->ranks * setup->config.tokens_max * setup->config.topk_max;
+    int usual = setup->config.tokens_max * setup->config.topk_max;
+    return 1 + random_below(state, (unsigned)(draw_one_in(state, 2) ? worst : usual) + 16);
+}
+
 ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
 {
     ep_setup setup;
@@ -55,7 +70,7 @@ ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
     size_t row_bytes = size->bytes_max / copies / 16 * 16;
     size_t row_bytes_max = (size_t)size->hidden_max * 4;
     setup.config.row_bytes_max = row_bytes < 16 ? 16 : row_bytes > row_bytes_max ? row_bytes_max : row_bytes;
-    if (random_below(&state, 3) == 0) {
+    if (draw_one_in(&state, 3)) {
         draw_table(&state, &setup);
         setup.uneven = 1;
     } else {
@@ -63,40 +78,94 @@ ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
     }
     for (int rank = 0; rank < ranks; rank++) {
         setup.first[rank + 1] = setup.first[rank] + setup.table[rank];
+        for (int expert = setup.first[rank]; expert < setup.first[rank + 1]; expert++) {
+            setup.owner[expert] = rank;
+        }
     }
-    if (random_below(&state, 3) == 0) {
-        int worst = ranks * setup.config.tokens_max * setup.config.topk_max;
-        setup.config.rows_max = 1 + random_below(&state, (unsigned)worst + 64);
+    if (draw_one_in(&state, 3)) {
+        setup.config.rows_max = draw_cap(&state, &setup);
     }
     return setup;
 }
 
-static int64_t draw_id(uint64_t *state, int experts, int skew, unsigned flaws)
+/* ---- a routing ---- */
+
+/* How a gate chooses. */
+typedef struct gate {
+    enum { GATE_UNIFORM, GATE_SKEWED, GATE_ONE_EXPERT, GATE_ONE_RANK, GATE_DISTINCT, GATES } kind;
+    int first; /* of the experts to choose from */
+    int count;
+    unsigned flaws; /* of 100 choices, so many are none, or no expert */
+    int spared; /* of 100 tokens, so many have no choice at all */
+} gate;
+
+static gate draw_gate(uint64_t *state, const ep_setup *setup, unsigned flaws)
 {
-    static const int64_t wrong[] = {-2, INT32_MIN, INT32_MAX};
-    if (random_below(state, 100) < flaws) {
-        unsigned kind = random_below(state, 8);
-        return kind < 5 ? -1 : wrong[kind - 5];
+    gate drawn = {.kind = random_below(state, GATES), .count = setup->config.experts, .flaws = flaws};
+    if (drawn.kind == GATE_ONE_EXPERT) {
+        drawn.first = (int)random_below(state, (unsigned)setup->config.experts);
+        drawn.count = 1;
+    } else if (drawn.kind == GATE_ONE_RANK) {
+        int rank = (int)random_below(state, (unsigned)setup->ranks);
+        drawn.first = setup->table[rank] > 0 ? setup->first[rank] : 0;
+        drawn.count = setup->table[rank] > 0 ? setup->table[rank] : setup->config.experts;
     }
-    return skew ? draw_skewed(state, experts) : (int64_t)random_below(state, (unsigned)experts);
+    if (draw_one_in(state, 4)) {
+        drawn.spared = (int)random_below(state, 100);
+    }
+    return drawn;
+}
+
+static int64_t draw_wrong(uint64_t *state, const ep_case *one)
+{
+    const int64_t wrong[] = {-2, INT32_MIN, INT32_MAX, one->setup->config.experts};
+    int64_t id = wrong[random_below(state, 4)];
+    if (one->id_type == WEFT_EP_INT64 && id == INT32_MAX) {
+        return (INT64_C(1) << 32) + 1; /* not to be cut to 1 */
+    }
+    return one->id_type == WEFT_EP_INT64 && id == INT32_MIN ? INT64_MIN : id;
+}
+
+static int is_among(const int64_t *ids, int count, int64_t id)
+{
+    for (int i = 0; i < count; i++) {
+        if (ids[i] == id) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void draw_token(uint64_t *state, const ep_case *one, const gate *how, int64_t *ids)
+{
+    int spared = (int)random_below(state, 100) < how->spared;
+    for (int k = 0; k < one->plan.topk; k++) {
+        int pick =
+            how->kind == GATE_SKEWED ? draw_skewed(state, how->count) : (int)random_below(state, (unsigned)how->count);
+        ids[k] = how->first + pick;
+        if (how->kind == GATE_DISTINCT) {
+            for (int tries = 0; tries < how->count && is_among(ids, k, ids[k]); tries++) {
+                ids[k] = (ids[k] + 1) % how->count;
+            }
+        }
+        if (spared || random_below(state, 100) < how->flaws) {
+            ids[k] = spared || draw_one_in(state, 2) ? -1 : draw_wrong(state, one);
+        }
+    }
 }
 
 /* What one rank's gate chose. */
-static void draw_choices(uint64_t *state, ep_case *one, int rank, int weighted, unsigned flaws)
+static void draw_choices(uint64_t *state, ep_case *one, int rank, int weighted, const gate *how)
 {
-    int experts = one->setup->config.experts;
-    size_t count = (size_t)one->tokens[rank] * (size_t)one->plan.topk;
-    int skew = random_below(state, 2) == 0;
+    size_t topk = (size_t)one->plan.topk;
+    size_t count = (size_t)one->tokens[rank] * topk;
     one->ids[rank] = malloc((count + 1) * sizeof *one->ids[rank]);
     one->weights[rank] = weighted ? malloc((count + 1) * sizeof *one->weights[rank]) : NULL;
-    for (size_t i = 0; i < count; i++) {
-        one->ids[rank][i] = draw_id(state, experts, skew, flaws);
-        if (one->id_type == WEFT_EP_INT64 && one->ids[rank][i] == INT32_MAX) {
-            one->ids[rank][i] = (INT64_C(1) << 32) + 1; /* not to be cut to 1 */
-        }
-        if (weighted) {
-            one->weights[rank][i] = (float)((int)random_below(state, 4001) - 1000) / 3000.0f;
-        }
+    for (int token = 0; token < one->tokens[rank]; token++) {
+        draw_token(state, one, how, &one->ids[rank][(size_t)token * topk]);
+    }
+    for (size_t i = 0; i < count && weighted; i++) {
+        one->weights[rank][i] = (float)((int)random_below(state, 4001) - 1000) / 3000.0f;
     }
 }
 
@@ -105,34 +174,33 @@ weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup)
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     uint64_t state = seed;
     plan.topk = 1 + draw_skewed(&state, setup->config.topk_max);
-    plan.layout = random_below(&state, 2) == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR;
-    plan.alignment = random_below(&state, 2) == 0 ? 0 : 1 + draw_skewed(&state, 128);
+    plan.layout = draw_one_in(&state, 2) ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR;
+    plan.alignment = draw_one_in(&state, 2) ? 0 : 1 + draw_skewed(&state, 128);
     return plan;
 }
 
-ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, const weft_ep_plan *plan)
+static int draw_tokens(uint64_t *state, int most)
+{
+    return draw_one_in(state, 4) ? most : (int)random_below(state, (unsigned)most + 1);
+}
+
+ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const weft_ep_plan *plan)
 {
     ep_case one;
     uint64_t state = seed;
     memset(&one, 0, sizeof one);
     one.setup = setup;
     one.plan = *plan;
-    one.dtype = random_below(&state, 2) == 0 ? WEFT_EP_BF16 : WEFT_EP_F32;
-    one.id_type = random_below(&state, 2) == 0 ? WEFT_EP_INT32 : WEFT_EP_INT64;
-    int per_grain = 16 / (int)ep_element_bytes(one.dtype);
-    int grains_max = size->hidden_max / per_grain;
-    int grains_fit = (int)(setup->config.row_bytes_max / 16);
-    int grains = grains_fit < grains_max ? grains_fit : grains_max;
-    one.hidden = per_grain * (1 + draw_skewed(&state, grains));
-    int weighted = random_below(&state, 3) != 0;
-    unsigned flaws = random_below(&state, 2) == 0 ? 0 : random_below(&state, 101);
-    int empty = random_below(&state, 8) == 0;
+    one.id_type = draw_one_in(&state, 2) ? WEFT_EP_INT32 : WEFT_EP_INT64;
+    int weighted = !draw_one_in(&state, 3);
+    unsigned flaws = draw_one_in(&state, 2) ? 0 : random_below(&state, 101);
+    int all_empty = draw_one_in(&state, 16);
+    gate common = draw_gate(&state, setup, flaws);
+    int alike = draw_one_in(&state, 2); /* all ranks to the same expert or rank */
     for (int rank = 0; rank < setup->ranks; rank++) {
-        int full = random_below(&state, 4) == 0;
-        one.tokens[rank] = empty  ? 0
-                           : full ? setup->config.tokens_max
-                                  : (int)random_below(&state, (unsigned)setup->config.tokens_max + 1);
-        draw_choices(&state, &one, rank, weighted, flaws);
+        gate own = draw_gate(&state, setup, flaws);
+        one.tokens[rank] = all_empty ? 0 : draw_tokens(&state, setup->config.tokens_max);
+        draw_choices(&state, &one, rank, weighted, alike ? &common : &own);
     }
     return one;
 }
@@ -146,26 +214,109 @@ void ep_case_free(ep_case *one)
     memset(one, 0, sizeof *one);
 }
 
-size_t ep_element_bytes(weft_ep_dtype dtype)
+/* ---- the rows of a call ---- */
+
+ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, int adds, unsigned salt)
 {
-    return dtype == WEFT_EP_F32 ? 4 : 2;
+    static const weft_ep_dtype dtypes[] = {WEFT_EP_BF16, WEFT_EP_F32};
+    uint64_t state = seed;
+    ep_payload payload = {.fill = EP_FILL_PATTERN, .salt = salt};
+    payload.dtype = dtypes[random_below(&state, sizeof dtypes / sizeof *dtypes)];
+    int per_grain = 16 / (int)ep_element_bytes(payload.dtype);
+    int grains = (int)(setup->config.row_bytes_max / 16);
+    if (grains > size->hidden_max / per_grain) {
+        grains = size->hidden_max / per_grain;
+    }
+    payload.hidden = per_grain * (1 + draw_skewed(&state, grains));
+    if (adds) {
+        payload.fill = draw_one_in(&state, 8) ? EP_FILL_WILD : EP_FILL_REAL;
+    }
+    return payload;
 }
 
-size_t ep_row_bytes(const ep_case *one)
+size_t ep_row_bytes(const ep_payload *payload)
 {
-    return (size_t)one->hidden * ep_element_bytes(one->dtype);
+    return (size_t)payload->hidden * ep_element_bytes(payload->dtype);
 }
 
-uint32_t ep_pattern(int rank, int token, int word, unsigned salt)
+/* ---- elements ---- */
+
+/* Rank: 7 bits, row: 9, word: 10, salt: 6. Rows of more than 512 tokens or words repeat. */
+static uint32_t pattern_of(int rank, int row, int word, unsigned salt)
 {
-    return (uint32_t)rank << 26 | ((uint32_t)token & 511) << 17 | ((uint32_t)word & 1023) << 7 | (salt & 127);
+    return (uint32_t)rank << 25 | ((uint32_t)row & 511) << 16 | ((uint32_t)word & 1023) << 6 | (salt & 63);
 }
 
 const char *ep_pattern_text(uint32_t pattern, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "0x%08x (rank %u, token %u, word %u, salt %u)", pattern, pattern >> 26, pattern >> 17 & 511,
-             pattern >> 7 & 1023, pattern & 127);
+    snprintf(text, bytes, "0x%08x (rank %u, token %u, word %u, salt %u)", pattern, pattern >> 25, pattern >> 16 & 511,
+             pattern >> 6 & 1023, pattern & 63);
     return text;
+}
+
+/* A finite value whose exponent is one of eight below 1. */
+static uint32_t real_of(weft_ep_dtype dtype, uint64_t bits)
+{
+    int mantissa = (int)(bits >> 8 & 0xffffff);
+    float value = (1.0f + (float)mantissa * 0x1p-24f) * (float)(1 << (bits >> 1 & 7)) * 0x1p-8f;
+    return ep_value_bits(dtype, bits & 1 ? -value : value);
+}
+
+/* Bits of any kind; in one of four cases those of a special value. */
+static uint32_t wild_of(weft_ep_dtype dtype, uint64_t bits)
+{
+    uint32_t any = (uint32_t)(bits >> 16) & (uint32_t)((UINT64_C(1) << (8 * ep_element_bytes(dtype))) - 1);
+    const float special[] = {0.0f, -0.0f, 1.0f / 0.0f, -1.0f / 0.0f};
+    return (bits & 3) == 0   ? ep_value_bits(dtype, special[bits >> 2 & 3])
+           : (bits & 3) == 1 ? any
+                             : real_of(dtype, bits >> 4);
+}
+
+static uint64_t key_of(const ep_payload *payload, int rank, int row, int column)
+{
+    uint64_t state = ((uint64_t)(unsigned)rank << 56) ^ ((uint64_t)(unsigned)row << 32) ^
+                     ((uint64_t)payload->salt << 16) ^ (uint64_t)(unsigned)column;
+    return random_next(&state);
+}
+
+uint32_t ep_row_element(const ep_payload *payload, int rank, int row, int column)
+{
+    uint64_t key = key_of(payload, rank, row, column);
+    size_t bytes = ep_element_bytes(payload->dtype);
+    size_t at = (size_t)column * bytes;
+    switch (payload->fill) {
+    case EP_FILL_REAL:
+        return real_of(payload->dtype, key);
+    case EP_FILL_INTEGER:
+        return ep_value_bits(payload->dtype, (float)((int)(key % 9) - 4));
+    case EP_FILL_WILD:
+        return wild_of(payload->dtype, key);
+    case EP_FILL_PATTERN:
+    default:
+        return (uint32_t)((uint64_t)pattern_of(rank, row, (int)(at / 4), payload->salt) >> 8 * (at % 4)) &
+               (uint32_t)((UINT64_C(1) << 8 * bytes) - 1);
+    }
+}
+
+void ep_row_fill(const ep_payload *payload, int rank, int row, void *bytes)
+{
+    for (int column = 0; column < payload->hidden; column++) {
+        ep_element_set(payload->dtype, bytes, column, ep_row_element(payload, rank, row, column));
+    }
+}
+
+uint32_t ep_element_get(weft_ep_dtype dtype, const void *row, int column)
+{
+    size_t bytes = ep_element_bytes(dtype);
+    uint32_t bits = 0;
+    memcpy(&bits, (const unsigned char *)row + (size_t)column * bytes, bytes); /* little-endian, as the library is */
+    return bits;
+}
+
+void ep_element_set(weft_ep_dtype dtype, void *row, int column, uint32_t bits)
+{
+    size_t bytes = ep_element_bytes(dtype);
+    memcpy((unsigned char *)row + (size_t)column * bytes, &bits, bytes);
 }
 
 uint32_t ep_result(weft_ep_dtype dtype, int rank, int source, int token, int choice, int column, unsigned salt)
@@ -173,11 +324,5 @@ uint32_t ep_result(weft_ep_dtype dtype, int rank, int source, int token, int cho
     uint64_t state = ((uint64_t)(unsigned)rank << 58) ^ ((uint64_t)(unsigned)source << 50) ^
                      ((uint64_t)(unsigned)token << 36) ^ ((uint64_t)(unsigned)choice << 28) ^
                      ((uint64_t)(unsigned)column << 12) ^ salt;
-    uint64_t bits = random_next(&state);
-    uint32_t sign = bits & 1;
-    uint32_t exponent = 119 + (uint32_t)(bits >> 1 & 7);
-    if (dtype == WEFT_EP_F32) {
-        return sign << 31 | exponent << 23 | (uint32_t)(bits >> 8 & 0x7fffff);
-    }
-    return sign << 15 | exponent << 7 | (uint32_t)(bits >> 8 & 0x7f);
+    return real_of(dtype, random_next(&state));
 }

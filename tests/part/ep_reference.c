@@ -5,286 +5,312 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which partial sum is meant. */
-typedef struct ep_place {
-    int owner;
-    int source;
-    int token;
-    int weighted;
-    unsigned salt;
-} ep_place;
-
-static int is_expert(const ep_case *one, int64_t id)
+int ep_is_by_expert(weft_ep_layout layout)
 {
-    return id >= 0 && id < one->setup->config.experts;
+    return layout == WEFT_EP_EXPERT_MAJOR;
 }
 
-static int64_t id_of(const ep_case *one, int source, int token, int choice)
+int ep_row_width(const weft_ep_plan *plan)
 {
-    return one->ids[source][(size_t)token * (size_t)one->plan.topk + (size_t)choice];
+    return ep_is_by_expert(plan->layout) ? 1 : plan->topk;
 }
 
-static float weight_of(const ep_case *one, int source, int token, int choice)
+/* The rank that owns the expert of a choice, or -1. */
+static int owner_of(const ep_case *one, int source, int token, int choice)
 {
-    const float *weights = one->weights[source];
-    return weights != NULL ? weights[(size_t)token * (size_t)one->plan.topk + (size_t)choice] : 1.0f;
+    int64_t id = ep_id(one, source, token, choice);
+    return id >= 0 && id < one->setup->config.experts ? one->setup->owner[id] : -1;
 }
 
-/* The local expert on `rank` of a choice, or -1. */
-static int local_expert(const ep_case *one, int rank, int source, int token, int choice)
+/* The local expert of a choice that has an owner. */
+static int expert_of(const ep_case *one, int source, int token, int choice)
 {
-    int64_t id = id_of(one, source, token, choice);
-    int64_t first = one->setup->first[rank];
-    return is_expert(one, id) && id >= first && id < first + one->setup->table[rank] ? (int)(id - first) : -1;
+    int64_t id = ep_id(one, source, token, choice);
+    return (int)id - one->setup->first[one->setup->owner[id]];
 }
 
-static int goes_to(const ep_case *one, int rank, int source, int token)
+static int *row_of(const ep_routing *routing, int source, int token, int choice)
 {
-    for (int k = 0; k < one->plan.topk; k++) {
-        if (local_expert(one, rank, source, token, k) >= 0) {
-            return 1;
-        }
-    }
-    return 0;
+    return &routing->row_of[source][(size_t)token * (size_t)routing->one->plan.topk + (size_t)choice];
 }
+
+/* ---- who receives what ---- */
 
 static int round_up(int count, int alignment)
 {
     return alignment > 1 ? (count + alignment - 1) / alignment * alignment : count;
 }
 
-/* The choices of each expert, by all ranks; to be freed. */
-static int *count_choices(const ep_case *one)
-{
-    int *counts = calloc((size_t)one->setup->config.experts, sizeof *counts);
-    for (int source = 0; source < one->setup->ranks; source++) {
-        for (size_t i = 0; i < (size_t)one->tokens[source] * (size_t)one->plan.topk; i++) {
-            if (is_expert(one, one->ids[source][i])) {
-                counts[one->ids[source][i]]++;
-            }
-        }
-    }
-    return counts;
-}
+/* A token and a rank it goes to. */
+typedef struct token_to {
+    int source;
+    int token;
+    int owner;
+    int first; /* its first choice there */
+} token_to;
 
-static int count_of_source(const ep_case *one, int rank, int source)
+/* Visit each of them, by source, then token. */
+static void visit_all(ep_routing *routing, void (*visit)(ep_routing *routing, const token_to *to))
 {
-    int count = 0;
-    for (int token = 0; token < one->tokens[source]; token++) {
-        count += goes_to(one, rank, source, token);
-    }
-    return count;
-}
-
-int64_t ep_reference_rows(const ep_case *one, int rank)
-{
-    int64_t rows = 0;
-    if (one->plan.layout == WEFT_EP_EXPERT_MAJOR) {
-        int *counts = count_choices(one);
-        for (int expert = 0; expert < one->setup->table[rank]; expert++) {
-            rows += round_up(counts[one->setup->first[rank] + expert], one->plan.alignment);
-        }
-        free(counts);
-        return rows;
-    }
-    for (int source = 0; source < one->setup->ranks; source++) {
-        rows += count_of_source(one, rank, source);
-    }
-    return rows;
-}
-
-static void list_rank_major(const ep_case *one, int rank, ep_expected *expected)
-{
-    int row = 0;
+    const ep_case *one = routing->one;
     for (int source = 0; source < one->setup->ranks; source++) {
         for (int token = 0; token < one->tokens[source]; token++) {
-            if (goes_to(one, rank, source, token)) {
-                expected->row[row++] = (ep_row){source, token, 0, -1};
-            }
-        }
-    }
-}
-
-static void list_expert(const ep_case *one, int rank, int expert, ep_row *row)
-{
-    for (int source = 0; source < one->setup->ranks; source++) {
-        for (int token = 0; token < one->tokens[source]; token++) {
+            int visited[EP_RANKS_MAX] = {0};
             for (int k = 0; k < one->plan.topk; k++) {
-                if (local_expert(one, rank, source, token, k) == expert) {
-                    *row++ = (ep_row){source, token, k, expert};
+                int owner = owner_of(one, source, token, k);
+                if (owner >= 0 && !visited[owner]) {
+                    visited[owner] = 1;
+                    visit(routing, &(token_to){source, token, owner, k});
                 }
             }
         }
     }
 }
 
-static void count_all(const ep_case *one, int rank, ep_expected *expected)
+static void count(ep_routing *routing, const token_to *to)
 {
-    int expert_major = one->plan.layout == WEFT_EP_EXPERT_MAJOR;
-    int local = one->setup->table[rank];
-    int end = 0;
-    int *counts = count_choices(one);
-    for (int expert = 0; expert < local; expert++) {
-        expected->rows_of_expert[expert] = counts[one->setup->first[rank] + expert];
-        expected->offset_of_expert[expert] = expert_major ? end : 0;
-        end += round_up(expected->rows_of_expert[expert], one->plan.alignment);
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[to->owner];
+    for (int k = to->first; k < one->plan.topk; k++) {
+        if (owner_of(one, to->source, to->token, k) == to->owner) {
+            side->rows_of_expert[expert_of(one, to->source, to->token, k)]++;
+        }
     }
-    expected->offset_of_expert[local] = expert_major ? end : 0;
-    free(counts);
-    for (int source = 0; source < one->setup->ranks; source++) {
-        expected->rows_of_source[source] = count_of_source(one, rank, source);
-        expected->offset_of_source[source + 1] = expected->offset_of_source[source] + expected->rows_of_source[source];
-    }
+    side->rows_of_source[to->source]++;
 }
 
-ep_expected ep_reference_route(const ep_case *one, int rank)
+/* Where the rows of each expert and source begin. */
+static void add_up(ep_routing *routing, int rank)
 {
-    ep_expected expected;
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[rank];
+    int by_expert = ep_is_by_expert(one->plan.layout);
+    int experts = one->setup->table[rank];
     int ranks = one->setup->ranks;
-    int local = one->setup->table[rank];
-    memset(&expected, 0, sizeof expected);
-    for (int i = 0; i < ranks; i++) {
-        size_t rows_max = one->setup->config.rows_max;
-        expected.overflow |= rows_max != 0 && (size_t)ep_reference_rows(one, i) > rows_max;
+    for (int source = 0; source < ranks; source++) {
+        side->offset_of_source[source + 1] = side->offset_of_source[source] + side->rows_of_source[source];
     }
-    for (size_t i = 0; i < (size_t)one->tokens[rank] * (size_t)one->plan.topk; i++) {
-        expected.dropped += one->ids[rank][i] != -1 && !is_expert(one, one->ids[rank][i]);
+    for (int expert = 0; expert < experts; expert++) {
+        int rows = round_up(side->rows_of_expert[expert], one->plan.alignment);
+        side->offset_of_expert[expert + 1] = by_expert ? side->offset_of_expert[expert] + rows : 0;
     }
-    expected.rows = (int)ep_reference_rows(one, rank);
-    expected.row = calloc((size_t)expected.rows + 1, sizeof *expected.row);
-    expected.rows_of_expert = calloc((size_t)local + 1, sizeof(int));
-    expected.offset_of_expert = calloc((size_t)local + 1, sizeof(int));
-    expected.rows_of_source = calloc((size_t)ranks, sizeof(int));
-    expected.offset_of_source = calloc((size_t)ranks + 1, sizeof(int));
-    count_all(one, rank, &expected);
-    for (int i = 0; i < expected.rows; i++) {
-        expected.row[i] = (ep_row){-1, -1, -1, -1};
-    }
-    if (one->plan.layout == WEFT_EP_RANK_MAJOR) {
-        list_rank_major(one, rank, &expected);
-    }
-    for (int expert = 0; expert < local && one->plan.layout == WEFT_EP_EXPERT_MAJOR; expert++) {
-        list_expert(one, rank, expert, &expected.row[expected.offset_of_expert[expert]]);
-    }
-    return expected;
+    side->rows = by_expert ? side->offset_of_expert[experts] : side->offset_of_source[ranks];
+    routing->overflow |= one->setup->config.rows_max != 0 && (uint64_t)side->rows > one->setup->config.rows_max;
 }
 
-void ep_expected_free(ep_expected *expected)
+/* Give the token's choices on this rank their rows: each the next of its expert, or all the same. */
+static void place(ep_routing *routing, const token_to *to)
 {
-    free(expected->row);
-    free(expected->rows_of_expert);
-    free(expected->offset_of_expert);
-    free(expected->rows_of_source);
-    free(expected->offset_of_source);
-    memset(expected, 0, sizeof *expected);
-}
-
-double ep_bits_value(weft_ep_dtype dtype, uint32_t bits)
-{
-    uint32_t wide = dtype == WEFT_EP_BF16 ? bits << 16 : bits;
-    float value;
-    memcpy(&value, &wide, sizeof value);
-    return value;
-}
-
-/* The value of a bf16 magnitude, infinity counted as the power of two that it stands for in rounding. */
-static double magnitude(uint32_t bits)
-{
-    return bits == 0x7f80 ? ldexp(1.0, 128) : ep_bits_value(WEFT_EP_BF16, bits);
-}
-
-uint32_t ep_value_bits(weft_ep_dtype dtype, float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if (dtype == WEFT_EP_F32 || isinf(value)) {
-        return dtype == WEFT_EP_F32 ? bits : bits >> 16;
-    }
-    if (isnan(value)) {
-        return 0x7fff;
-    }
-    uint32_t below = bits >> 16 & 0x7fff;
-    double under = fabs((double)value) - magnitude(below);
-    double over = magnitude(below + 1) - fabs((double)value);
-    uint32_t nearest = under < over ? below : over < under ? below + 1 : below + (below & 1);
-    return (bits >> 31) << 15 | nearest;
-}
-
-static float rounded(weft_ep_dtype dtype, float value)
-{
-    return (float)ep_bits_value(dtype, ep_value_bits(dtype, value));
-}
-
-/* a + b in float: exact in double, rounded once more without harm. */
-static float add(float a, float b)
-{
-    return (float)((double)a + (double)b);
-}
-
-/* One element of a partial sum. */
-typedef struct ep_partial {
-    float rounded; /* in the order stated */
-    double exact;
-    double terms; /* the sum of the magnitudes */
-} ep_partial;
-
-/* That of `owner`, whose choices k have here[k]. */
-static ep_partial sum_choices(const ep_case *one, const ep_place *place, const int *here, int column)
-{
-    int expert_major = one->plan.layout == WEFT_EP_EXPERT_MAJOR;
-    ep_partial partial = {0.0f, 0.0, 0.0};
-    float sum = 0.0f;
-    float weights = 0.0f;
-    for (int k = 0; k < one->plan.topk; k++) {
-        if (!here[k]) {
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[to->owner];
+    int shared = side->next;
+    for (int k = to->first; k < one->plan.topk; k++) {
+        if (owner_of(one, to->source, to->token, k) != to->owner) {
             continue;
         }
-        float weight = weight_of(one, place->source, place->token, k);
-        uint32_t bits =
-            ep_result(one->dtype, place->owner, place->source, place->token, expert_major ? k : 0, column, place->salt);
-        float value = (float)ep_bits_value(one->dtype, bits);
-        double term = place->weighted ? (double)weight * (double)value : (double)value;
-        weights = add(weights, weight);
-        if (expert_major) {
-            sum = place->weighted ? fmaf(weight, value, sum) : add(sum, value);
-        } else {
-            sum = place->weighted ? (float)((double)weights * (double)value) : value;
-        }
-        partial.exact = expert_major || place->weighted ? partial.exact + term : term;
-        partial.terms += fabs(term);
+        int expert = ep_is_by_expert(one->plan.layout) ? expert_of(one, to->source, to->token, k) : -1;
+        int row = expert >= 0 ? side->next_of_expert[expert]++ : shared;
+        side->row[row] = (ep_row){to->source, to->token, expert};
+        *row_of(routing, to->source, to->token, k) = row;
     }
-    partial.rounded = rounded(one->dtype, sum);
-    return partial;
+    side->next++;
 }
 
-static void add_partial(const ep_case *one, const ep_place *place, float *totals, ep_sum *row)
+static void create_side(ep_routing *routing, int rank)
 {
-    int *here = calloc((size_t)one->plan.topk, sizeof *here);
-    for (int k = 0; k < one->plan.topk; k++) {
-        here[k] = local_expert(one, place->owner, place->source, place->token, k) >= 0;
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[rank];
+    size_t experts = (size_t)one->setup->table[rank];
+    size_t ranks = (size_t)one->setup->ranks;
+    size_t choices = (size_t)one->tokens[rank] * (size_t)one->plan.topk;
+    side->rows_of_expert = calloc(experts + 1, sizeof(int));
+    side->offset_of_expert = calloc(experts + 1, sizeof(int));
+    side->next_of_expert = calloc(experts + 1, sizeof(int));
+    side->rows_of_source = calloc(ranks, sizeof(int));
+    side->offset_of_source = calloc(ranks + 1, sizeof(int));
+    routing->row_of[rank] = malloc((choices + 1) * sizeof(int));
+    for (size_t i = 0; i < choices; i++) {
+        int64_t id = one->ids[rank][i];
+        routing->row_of[rank][i] = -1;
+        side->out_of_range += id < -1 || id >= one->setup->config.experts;
     }
-    for (int column = 0; column < one->hidden; column++) {
-        ep_partial partial = sum_choices(one, place, here, column);
-        totals[column] = add(totals[column], partial.rounded);
-        row[column].exact += partial.exact;
-        row[column].partials += fabs(partial.exact);
-        row[column].terms += partial.terms;
-    }
-    free(here);
 }
 
-void ep_reference_combine(const ep_case *one, int rank, int token, int weighted, unsigned salt, ep_sum *row)
+static void create_rows(ep_side *side, int experts)
 {
-    float *totals = calloc((size_t)one->hidden, sizeof *totals);
-    memset(row, 0, (size_t)one->hidden * sizeof *row);
-    for (int owner = 0; owner < one->setup->ranks; owner++) {
-        ep_place place = {owner, rank, token, weighted, salt};
-        if (goes_to(one, owner, rank, token)) {
-            add_partial(one, &place, totals, row);
+    side->row = malloc(((size_t)side->rows + 1) * sizeof *side->row);
+    for (int64_t i = 0; i < side->rows; i++) {
+        side->row[i] = (ep_row){-1, -1, -1};
+    }
+    memcpy(side->next_of_expert, side->offset_of_expert, (size_t)experts * sizeof(int));
+}
+
+ep_routing *ep_routing_create(const ep_case *one)
+{
+    ep_routing *routing = calloc(1, sizeof *routing);
+    routing->one = one;
+    for (int rank = 0; rank < one->setup->ranks; rank++) {
+        create_side(routing, rank);
+    }
+    visit_all(routing, count);
+    for (int rank = 0; rank < one->setup->ranks; rank++) {
+        add_up(routing, rank);
+        create_rows(&routing->side[rank], one->setup->table[rank]);
+    }
+    visit_all(routing, place);
+    return routing;
+}
+
+void ep_routing_destroy(ep_routing *routing)
+{
+    for (int rank = 0; routing != NULL && rank < EP_RANKS_MAX; rank++) {
+        free(routing->side[rank].row);
+        free(routing->side[rank].rows_of_expert);
+        free(routing->side[rank].offset_of_expert);
+        free(routing->side[rank].next_of_expert);
+        free(routing->side[rank].rows_of_source);
+        free(routing->side[rank].offset_of_source);
+        free(routing->row_of[rank]);
+    }
+    free(routing);
+}
+
+void ep_reference_labels(const ep_routing *routing, int rank, int64_t row, float *weights, int32_t *experts)
+{
+    const ep_case *one = routing->one;
+    const ep_row *what = &routing->side[rank].row[row];
+    int by_expert = ep_is_by_expert(one->plan.layout);
+    for (int i = 0; i < ep_row_width(&one->plan); i++) {
+        weights[i] = 0.0f;
+        experts[i] = by_expert ? what->expert : -1;
+    }
+    for (int k = 0; k < one->plan.topk && what->source >= 0; k++) {
+        int owner = owner_of(one, what->source, what->token, k);
+        if (owner == rank && *row_of(routing, what->source, what->token, k) == row) {
+            int i = by_expert ? 0 : k;
+            weights[i] = ep_add(weights[i], ep_weight(one, what->source, what->token, k));
+            experts[i] = expert_of(one, what->source, what->token, k);
         }
     }
-    for (int column = 0; column < one->hidden; column++) {
-        row[column].bits = ep_value_bits(one->dtype, totals[column]);
+}
+
+/* ---- sums ---- */
+
+/* The rows of one token on one owner. */
+typedef struct token_rows {
+    int owner;
+    int count; /* of choices there, each with its row */
+    int row[64];
+    float weight[64];
+} token_rows;
+
+static token_rows rows_on(const ep_routing *routing, int owner, int source, int token)
+{
+    token_rows rows = {.owner = owner};
+    for (int k = 0; k < routing->one->plan.topk; k++) {
+        int row = *row_of(routing, source, token, k);
+        if (row >= 0 && owner_of(routing->one, source, token, k) == owner) {
+            rows.row[rows.count] = row;
+            rows.weight[rows.count++] = ep_weight(routing->one, source, token, k);
+        }
+    }
+    return rows;
+}
+
+static float sum_weights(const token_rows *rows)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < rows->count; i++) {
+        sum = ep_add(sum, rows->weight[i]);
+    }
+    return sum;
+}
+
+/* One element of the partial sum of an owner. */
+typedef struct partial {
+    float sum; /* in the order stated, not yet rounded to the rows' type */
+    double exact;
+    double terms; /* the sum of the magnitudes of what is added */
+} partial;
+
+static partial add_choices(const ep_payload *payload, const token_rows *rows, int weighted, int column)
+{
+    partial of = {0.0f, 0.0, 0.0};
+    for (int i = 0; i < rows->count; i++) {
+        uint32_t bits = ep_row_element(payload, rows->owner, rows->row[i], column);
+        double value = ep_bits_value(payload->dtype, bits);
+        double term = weighted ? (double)rows->weight[i] * value : value;
+        of.sum = weighted ? fmaf(rows->weight[i], (float)value, of.sum) : ep_add(of.sum, (float)value);
+        of.exact += term;
+        of.terms += fabs(term);
+    }
+    return of;
+}
+
+static partial take_one(const ep_payload *payload, const token_rows *rows, int weighted, int column)
+{
+    double value = ep_bits_value(payload->dtype, ep_row_element(payload, rows->owner, rows->row[0], column));
+    partial of = {(float)value, value, fabs(value)};
+    if (weighted) {
+        double weights = 0.0;
+        of.terms = 0.0;
+        for (int i = 0; i < rows->count; i++) {
+            weights += (double)rows->weight[i];
+            of.terms += fabs((double)rows->weight[i] * value);
+        }
+        of.exact = weights * value;
+        of.sum = ep_multiply(sum_weights(rows), (float)value);
+    }
+    return of;
+}
+
+/* Sums over the ranks of one element. */
+typedef struct total {
+    float sum;
+    double exact;
+    double partials; /* the sum of the magnitudes of the partial sums */
+    double terms;
+    int count;
+} total;
+
+static void add_partial(const ep_payload *payload, const partial *of, total *sum)
+{
+    float rounded = (float)ep_bits_value(payload->dtype, ep_value_bits(payload->dtype, of->sum));
+    sum->sum = ep_add(sum->sum, rounded);
+    sum->exact += of->exact;
+    sum->partials += fabs(of->exact);
+    sum->terms += of->terms;
+    sum->count++;
+}
+
+/* The bound of DESIGN: 2^-8 (|exact| + the sum of |partial|) in bf16, and accordingly with the roundoff of other types,
+ * beside what sums in float32 lose: 2^-23 of all magnitudes a term. In float32 only the latter is left. */
+static ep_sum finish(const ep_routing *routing, const ep_payload *payload, const total *sum)
+{
+    double in_float = 0x1p-23 * (routing->one->plan.topk + routing->one->setup->ranks) * sum->terms;
+    double in_type = ep_unit_roundoff(payload->dtype) * (fabs(sum->exact) + sum->partials) +
+                     (sum->count + 1) * ep_least_roundoff(payload->dtype);
+    return (ep_sum){.bits = ep_value_bits(payload->dtype, sum->sum),
+                    .exact = sum->exact,
+                    .bound = payload->dtype == WEFT_EP_F32 ? in_float : in_type + in_float};
+}
+
+void ep_reference_combine(const ep_routing *routing, const ep_payload *payload, int rank, int token, unsigned flags,
+                          ep_sum *sums)
+{
+    int weighted = (flags & WEFT_EP_WEIGHTED) != 0;
+    int by_expert = ep_is_by_expert(routing->one->plan.layout);
+    total *totals = calloc((size_t)payload->hidden, sizeof *totals);
+    for (int owner = 0; owner < routing->one->setup->ranks; owner++) {
+        token_rows rows = rows_on(routing, owner, rank, token);
+        for (int column = 0; column < payload->hidden && rows.count > 0; column++) {
+            partial of =
+                by_expert ? add_choices(payload, &rows, weighted, column) : take_one(payload, &rows, weighted, column);
+            add_partial(payload, &of, &totals[column]);
+        }
+    }
+    for (int column = 0; column < payload->hidden; column++) {
+        sums[column] = finish(routing, payload, &totals[column]);
     }
     free(totals);
 }

@@ -1,27 +1,22 @@
 /* part/ep_session.c: one PE's part in a sequence of expert-parallel calls. */
 #include "part/ep_session.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/os.h"
 #include "part/check.h"
-#include "part/ep_reference.h"
+#include "part/ep_step.h"
 
 #define GROUPS_MAX 4
 #define ROUTES_MAX 4
-#define GUARD_ROWS 2 /* behind the rows received */
-#define POISON 0xa5
 
 typedef struct session_route {
     weft_ep_route *route;
     weft_ep_plan plan;
     void *memory; /* the caller's, or NULL */
-    int updated;
     ep_case one;
-    ep_expected expected;
+    ep_routing *routing; /* NULL before the first update */
 } session_route;
 
 typedef struct session_group {
@@ -29,6 +24,14 @@ typedef struct session_group {
     ep_setup setup;
     session_route routes[ROUTES_MAX];
 } session_group;
+
+/* A symmetric block of which the arrays of a call take parts, one behind the other. */
+typedef struct session_arena {
+    unsigned char *base;
+    size_t bytes;
+    size_t used;
+    int live;
+} session_arena;
 
 typedef struct ep_session {
     const ep_session_plan *plan;
@@ -38,384 +41,92 @@ typedef struct ep_session {
     int ranks;
     uint64_t common; /* random numbers that are the same on all ranks */
     uint64_t own;
-    unsigned char *arena; /* symmetric */
-    size_t arena_bytes;
+    session_arena arena;
+    ep_memory memory;
     unsigned salt; /* of the current call */
-    char what[160];
+    char what[200];
     session_group groups[GROUPS_MAX];
 } ep_session;
 
-/* ---- buffers ---- */
+/* ---- memory ---- */
 
-/* Rows of a case: in the symmetric arena or not, packed or with a stride, as this rank likes. */
-typedef struct row_buffer {
-    unsigned char *data;
-    void *owned; /* not in the arena */
-    size_t pitch;
-    size_t bytes;
-    weft_ep_rows rows;
-} row_buffer;
-
-static row_buffer buffer_draw(ep_session *session, const ep_case *one, size_t rows, int may_be_symmetric)
+static int is_in_arena(const session_arena *arena, const void *there)
 {
-    row_buffer buffer;
-    size_t row_bytes = ep_row_bytes(one);
-    size_t gap = random_below(&session->own, 3) == 0 ? 16 * (size_t)random_below(&session->own, 4) : 0;
-    memset(&buffer, 0, sizeof buffer);
-    buffer.pitch = row_bytes + gap;
-    buffer.bytes = rows * buffer.pitch + 16;
-    size_t room = session->arena_bytes > buffer.bytes ? session->arena_bytes - buffer.bytes : 0;
-    if (may_be_symmetric && room > 0 && random_below(&session->own, 3) != 0) {
-        size_t offset = random_below(&session->own, 2) == 0 ? 0 : random_below(&session->own, (unsigned)room) / 16 * 16;
-        buffer.data = session->arena + offset;
+    return (const unsigned char *)there >= arena->base && (const unsigned char *)there < arena->base + arena->bytes;
+}
+
+static void *place(void *context, const void *image, size_t bytes, unsigned random)
+{
+    session_arena *arena = context;
+    size_t at = arena->used + (random / 4 % 8) * 16;
+    unsigned char *there = NULL;
+    if (random % 4 != 0 && at + bytes <= arena->bytes) {
+        there = arena->base + at;
+        arena->used = (at + bytes + 15) / 16 * 16;
+        arena->live++;
     } else {
-        buffer.owned = aligned_alloc(64, (buffer.bytes + 63) / 64 * 64);
-        buffer.data = buffer.owned;
+        there = malloc(bytes);
     }
-    memset(buffer.data, POISON, buffer.bytes);
-    buffer.rows = (weft_ep_rows)WEFT_EP_ROWS_INIT;
-    buffer.rows.data = buffer.data;
-    buffer.rows.dtype = one->dtype;
-    buffer.rows.hidden = one->hidden;
-    buffer.rows.stride_bytes = gap > 0 ? buffer.pitch : 0;
-    return buffer;
+    memcpy(there, image, bytes);
+    return there;
 }
 
-static unsigned char *buffer_row(const row_buffer *buffer, size_t row)
+static void fetch(void *context, void *image, const void *there, size_t bytes)
 {
-    return buffer->data + row * buffer->pitch;
+    (void)context;
+    memcpy(image, there, bytes);
 }
 
-static int is_poison(const unsigned char *bytes, size_t count)
+static void release(void *context, void *there, size_t bytes)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (bytes[i] != POISON) {
-            return 0;
-        }
+    session_arena *arena = context;
+    memset(there, 0x5a, bytes);
+    if (!is_in_arena(arena, there)) {
+        free(there);
+    } else if (--arena->live == 0) {
+        arena->used = 0;
     }
-    return 1;
-}
-
-/* Overwrite and free: who still reads or writes it now is wrong. */
-static void buffer_end(row_buffer *buffer)
-{
-    memset(buffer->data, 0x5a, buffer->bytes);
-    free(buffer->owned);
-}
-
-static void dawdle(ep_session *session)
-{
-    if (session->plan->slow_us > 0 && random_below(&session->own, 3) == 0) {
-        wefti_os_sleep_ns(UINT64_C(1000) * random_below(&session->own, session->plan->slow_us));
-    }
-}
-
-/* ---- update ---- */
-
-static void check_numbers(const ep_session *session, const char *name, const int32_t *got, const int *wanted, int count)
-{
-    for (int i = 0; i < count; i++) {
-        if (!CHECK_SAY(got[i] == wanted[i], "%s: %s[%d] is %d, not %d", session->what, name, i, got[i], wanted[i])) {
-            return;
-        }
-    }
-}
-
-static void check_counts(const ep_session *session, const session_group *group, const session_route *route)
-{
-    const ep_expected *expected = &route->expected;
-    int local = group->setup.table[session->rank];
-    weft_status status = expected->overflow ? WEFT_ERR_OVERFLOW : expected->dropped > 0 ? WEFT_ERR_RANGE : WEFT_OK;
-    weft_ep_host_counts host;
-    weft_ep_counts counts;
-    if (!CHECK_OK(weft_ep_route_query(route->route, NULL, &host)) ||
-        !CHECK_OK(weft_ep_route_counts(route->route, &counts))) {
-        return;
-    }
-    CHECK_SAY(host.rows == expected->rows, "%s: %lld rows, not %d", session->what, (long long)host.rows,
-              expected->rows);
-    CHECK_SAY(host.status == status, "%s: status %d, not %d", session->what, host.status, status);
-    CHECK_SAY(host.dropped == expected->dropped, "%s: %lld dropped, not %d", session->what, (long long)host.dropped,
-              expected->dropped);
-    CHECK(host.local_experts == local && host.first_expert == group->setup.first[session->rank]);
-    CHECK(host.tokens == expected->offset_of_source[session->ranks]);
-    CHECK(*counts.rows == expected->rows && *counts.status == status && *counts.dropped == expected->dropped);
-    check_numbers(session, "rows_of_expert", counts.rows_of_expert, expected->rows_of_expert, local);
-    check_numbers(session, "offset_of_expert", counts.offset_of_expert, expected->offset_of_expert, local + 1);
-    check_numbers(session, "rows_of_source", counts.rows_of_source, expected->rows_of_source, session->ranks);
-    check_numbers(session, "offset_of_source", counts.offset_of_source, expected->offset_of_source, session->ranks + 1);
-}
-
-/* The ids in the type asked for; to be freed. */
-static void *narrow_ids(const ep_case *one, int rank)
-{
-    size_t count = (size_t)one->tokens[rank] * (size_t)one->plan.topk;
-    int64_t *wide = malloc((count + 1) * sizeof *wide);
-    int32_t *narrow = (int32_t *)wide;
-    for (size_t i = 0; i < count; i++) {
-        if (one->id_type == WEFT_EP_INT64) {
-            wide[i] = one->ids[rank][i];
-        } else {
-            narrow[i] = (int32_t)one->ids[rank][i];
-        }
-    }
-    return wide;
-}
-
-static void update(ep_session *session, session_group *group, session_route *route)
-{
-    ep_case_free(&route->one);
-    ep_expected_free(&route->expected);
-    route->one = ep_case_draw(random_next(&session->common), &group->setup, &session->plan->size, &route->plan);
-    route->expected = ep_reference_route(&route->one, session->rank);
-    route->updated = 1;
-    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
-    void *ids = narrow_ids(&route->one, session->rank);
-    choices.tokens = route->one.tokens[session->rank];
-    choices.id_type = route->one.id_type;
-    choices.ids = ids;
-    choices.weights = route->one.weights[session->rank];
-    dawdle(session);
-    if (CHECK_OK(weft_ep_route_update(route->route, &choices, NULL))) {
-        check_counts(session, group, route);
-    }
-    free(ids);
-}
-
-/* ---- dispatch ---- */
-
-static void fill_tokens(const ep_session *session, const ep_case *one, const row_buffer *in)
-{
-    for (int token = 0; token < one->tokens[session->rank]; token++) {
-        uint32_t *words = (uint32_t *)(void *)buffer_row(in, (size_t)token);
-        for (int word = 0; word < (int)(ep_row_bytes(one) / 4); word++) {
-            words[word] = ep_pattern(session->rank, token, word, session->salt);
-        }
-    }
-}
-
-static int check_row(const ep_session *session, const ep_case *one, const ep_row *row, int number, const void *data)
-{
-    const uint32_t *words = data;
-    char got[80];
-    char wanted[80];
-    if (row->source < 0) {
-        return CHECK_SAY(is_poison(data, ep_row_bytes(one)), "%s: padding row %d was written: %s", session->what,
-                         number, ep_pattern_text(words[0], got, sizeof got));
-    }
-    for (int word = 0; word < (int)(ep_row_bytes(one) / 4); word++) {
-        uint32_t pattern = ep_pattern(row->source, row->token, word, session->salt);
-        if (!CHECK_SAY(words[word] == pattern, "%s: word %d of row %d is %s, not %s", session->what, word, number,
-                       ep_pattern_text(words[word], got, sizeof got),
-                       ep_pattern_text(pattern, wanted, sizeof wanted))) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* What a row's arrays must say of choice k: all choices in rank-major, the one of the row in expert-major. */
-static void check_arrays(const ep_session *session, const session_group *group, const session_route *route,
-                         const weft_ep_received *out, int number)
-{
-    const ep_case *one = &route->one;
-    const ep_row *row = &route->expected.row[number];
-    int expert_major = one->plan.layout == WEFT_EP_EXPERT_MAJOR;
-    int width = expert_major ? 1 : one->plan.topk;
-    if (out->source_rank != NULL) {
-        CHECK_SAY(out->source_rank[number] == row->source, "%s: source_rank[%d] is %d, not %d", session->what, number,
-                  out->source_rank[number], row->source);
-    }
-    if (out->source_token != NULL) {
-        CHECK_SAY(out->source_token[number] == row->token, "%s: source_token[%d] is %d, not %d", session->what, number,
-                  out->source_token[number], row->token);
-    }
-    for (int i = 0; i < width; i++) {
-        int expert = -1;
-        float weight = 0.0f;
-        if (row->source >= 0) {
-            size_t at = (size_t)row->token * (size_t)one->plan.topk + (size_t)(expert_major ? row->choice : i);
-            int64_t local = one->ids[row->source][at] - group->setup.first[session->rank];
-            int here = local >= 0 && local < group->setup.table[session->rank];
-            expert = here ? (int)local : -1;
-            weight = !here ? 0.0f : one->weights[row->source] != NULL ? one->weights[row->source][at] : 1.0f;
-        }
-        size_t at = (size_t)number * (size_t)width + (size_t)i;
-        if (out->experts != NULL) {
-            CHECK_SAY(out->experts[at] == expert, "%s: experts[%zu] is %d, not %d", session->what, at, out->experts[at],
-                      expert);
-        }
-        if (out->weights != NULL) {
-            CHECK_SAY(out->weights[at] == weight, "%s: weights[%zu] is %g, not %g", session->what, at,
-                      (double)out->weights[at], (double)weight);
-        }
-    }
-}
-
-static void check_received(const ep_session *session, const session_group *group, const session_route *route,
-                           const row_buffer *rows, const weft_ep_received *out)
-{
-    size_t row_bytes = ep_row_bytes(&route->one);
-    for (int i = 0; i < route->expected.rows; i++) {
-        const unsigned char *row = buffer_row(rows, (size_t)i);
-        if (!check_row(session, &route->one, &route->expected.row[i], i, row)) {
-            return;
-        }
-        CHECK_SAY(is_poison(row + row_bytes, rows->pitch - row_bytes), "%s: wrote between rows", session->what);
-        check_arrays(session, group, route, out, i);
-    }
-    CHECK_SAY(is_poison(buffer_row(rows, (size_t)route->expected.rows), GUARD_ROWS * rows->pitch),
-              "%s: wrote behind the rows", session->what);
-}
-
-static void *poisoned(ep_session *session, size_t count, size_t bytes)
-{
-    if (random_below(&session->own, 6) == 0) {
-        return NULL;
-    }
-    void *array = malloc((count + 1) * bytes);
-    memset(array, POISON, (count + 1) * bytes);
-    return array;
-}
-
-static void dispatch(ep_session *session, session_group *group, session_route *route)
-{
-    const ep_case *one = &route->one;
-    size_t rows = (size_t)route->expected.rows;
-    size_t width = one->plan.layout == WEFT_EP_EXPERT_MAJOR ? 1 : (size_t)one->plan.topk;
-    row_buffer to = buffer_draw(session, one, rows + GUARD_ROWS, 1);
-    row_buffer in = buffer_draw(session, one, (size_t)one->tokens[session->rank], to.owned != NULL);
-    weft_ep_received out = WEFT_EP_RECEIVED_INIT;
-    out.rows = to.rows;
-    out.rows_capacity = rows + random_below(&session->own, GUARD_ROWS + 1);
-    out.weights = poisoned(session, rows * width, sizeof *out.weights);
-    out.experts = poisoned(session, rows * width, sizeof *out.experts);
-    out.source_rank = poisoned(session, rows, sizeof *out.source_rank);
-    out.source_token = poisoned(session, rows, sizeof *out.source_token);
-    fill_tokens(session, one, &in);
-    dawdle(session);
-    weft_status wanted = route->expected.overflow ? WEFT_ERR_OVERFLOW : WEFT_OK;
-    int ok = CHECK_STATUS(weft_ep_dispatch(route->route, &in.rows, &out, NULL), wanted);
-    buffer_end(&in);
-    dawdle(session); /* a consumer may be slow; nobody may write here yet */
-    if (ok && wanted == WEFT_OK) {
-        check_received(session, group, route, &to, &out);
-    } else if (ok) {
-        CHECK_SAY(is_poison(to.data, to.bytes), "%s: wrote rows in spite of the overflow", session->what);
-    }
-    free(out.weights);
-    free(out.experts);
-    free(out.source_rank);
-    free(out.source_token);
-    buffer_end(&to);
-}
-
-/* ---- combine ---- */
-
-static void set_element(const ep_case *one, unsigned char *row, int column, uint32_t bits)
-{
-    if (one->dtype == WEFT_EP_F32) {
-        memcpy(row + 4 * (size_t)column, &bits, 4);
-    } else {
-        uint16_t narrow = (uint16_t)bits;
-        memcpy(row + 2 * (size_t)column, &narrow, 2);
-    }
-}
-
-static uint32_t get_element(const ep_case *one, const unsigned char *row, int column)
-{
-    uint32_t bits;
-    uint16_t narrow;
-    if (one->dtype == WEFT_EP_F32) {
-        memcpy(&bits, row + 4 * (size_t)column, 4);
-        return bits;
-    }
-    memcpy(&narrow, row + 2 * (size_t)column, 2);
-    return narrow;
-}
-
-static void fill_results(const ep_session *session, const session_route *route, const row_buffer *in)
-{
-    for (int i = 0; i < route->expected.rows; i++) {
-        const ep_row *row = &route->expected.row[i];
-        for (int column = 0; column < route->one.hidden && row->source >= 0; column++) {
-            uint32_t bits =
-                ep_result(route->one.dtype, session->rank, row->source, row->token, row->choice, column, session->salt);
-            set_element(&route->one, buffer_row(in, (size_t)i), column, bits);
-        }
-    }
-}
-
-/* How far a combined element may be from the exact sum: 2^-8 (|exact| + sum of |partial|) in bf16, from rounding each
- * partial sum and the total once, times 1 + 2^-8 since the total is of rounded partials; and what float32 loses. */
-static double tolerance(const ep_case *one, const ep_sum *sum)
-{
-    double in_float = 0x1p-23 * (one->plan.topk + one->setup->ranks) * sum->terms;
-    double in_bf16 = 0x1p-8 * (1.0 + 0x1p-8) * (fabs(sum->exact) + sum->partials);
-    return one->dtype == WEFT_EP_BF16 ? in_bf16 + in_float : in_float;
-}
-
-static int check_sum(const ep_session *session, const ep_case *one, const unsigned char *row, int token,
-                     const ep_sum *sums)
-{
-    for (int column = 0; column < one->hidden; column++) {
-        const ep_sum *sum = &sums[column];
-        uint32_t bits = get_element(one, row, column);
-        double error = fabs(ep_bits_value(one->dtype, bits) - sum->exact);
-        if (!CHECK_SAY(bits == sum->bits, "%s: token %d, column %d is %g (0x%x), not %g (0x%x)", session->what, token,
-                       column, ep_bits_value(one->dtype, bits), bits, ep_bits_value(one->dtype, sum->bits),
-                       sum->bits) ||
-            !CHECK_SAY(error <= tolerance(one, sum), "%s: token %d, column %d is off by %g from %g", session->what,
-                       token, column, error, sum->exact)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-static void check_combined(const ep_session *session, const ep_case *one, const row_buffer *out, int weighted)
-{
-    size_t row_bytes = ep_row_bytes(one);
-    int tokens = one->tokens[session->rank];
-    ep_sum *sums = malloc((size_t)one->hidden * sizeof *sums);
-    for (int token = 0; token < tokens; token++) {
-        const unsigned char *row = buffer_row(out, (size_t)token);
-        ep_reference_combine(one, session->rank, token, weighted, session->salt, sums);
-        if (!check_sum(session, one, row, token, sums)) {
-            break;
-        }
-        CHECK_SAY(is_poison(row + row_bytes, out->pitch - row_bytes), "%s: wrote between rows", session->what);
-    }
-    CHECK_SAY(is_poison(buffer_row(out, (size_t)tokens), GUARD_ROWS * out->pitch), "%s: wrote behind the rows",
-              session->what);
-    free(sums);
-}
-
-static void combine(ep_session *session, session_route *route, int weighted)
-{
-    const ep_case *one = &route->one;
-    row_buffer in = buffer_draw(session, one, (size_t)route->expected.rows, 1);
-    row_buffer out = buffer_draw(session, one, (size_t)one->tokens[session->rank] + GUARD_ROWS, in.owned != NULL);
-    fill_results(session, route, &in);
-    dawdle(session);
-    weft_status wanted = route->expected.overflow ? WEFT_ERR_OVERFLOW : WEFT_OK;
-    int ok =
-        CHECK_STATUS(weft_ep_combine(route->route, &in.rows, &out.rows, weighted ? WEFT_EP_WEIGHTED : 0, NULL), wanted);
-    buffer_end(&in);
-    dawdle(session);
-    if (ok && wanted == WEFT_OK) {
-        check_combined(session, one, &out, weighted);
-    }
-    buffer_end(&out);
 }
 
 /* ---- the sequence ---- */
 
-static void describe(ep_session *session, const char *call, int group, int route, const ep_case *one)
+static const char *layout_name(weft_ep_layout layout)
 {
-    snprintf(session->what, sizeof session->what, "call %u, %s, group %d, route %d (%s, K %d, H %d, %s, align %d)",
-             session->salt, call, group, route, one->plan.layout == WEFT_EP_RANK_MAJOR ? "rank-major" : "expert-major",
-             one->plan.topk, one->hidden, one->dtype == WEFT_EP_BF16 ? "bf16" : "f32", one->plan.alignment);
+    return layout == WEFT_EP_RANK_MAJOR ? "rank-major" : "expert-major";
+}
+
+static void describe(ep_session *session, const char *call, int group, int route, const ep_payload *payload)
+{
+    const session_group *of = &session->groups[group];
+    const weft_ep_plan *plan = &of->routes[route].plan;
+    int bytes = snprintf(session->what, sizeof session->what,
+                         "call %u, %s, group %d (E %d, rows_max %zu), route %d "
+                         "(%s, K %d, align %d)",
+                         session->salt, call, group, of->setup.config.experts, of->setup.config.rows_max, route,
+                         layout_name(plan->layout), plan->topk, plan->alignment);
+    if (payload != NULL) {
+        snprintf(session->what + bytes, sizeof session->what - (size_t)bytes, ", %s, H %d",
+                 ep_dtype_name(payload->dtype), payload->hidden);
+    }
+}
+
+static ep_step step_of(ep_session *session, const session_route *route)
+{
+    return (ep_step){.route = route->route,
+                     .routing = route->routing,
+                     .rank = session->rank,
+                     .what = session->what,
+                     .memory = &session->memory,
+                     .random = &session->own,
+                     .slow_us = session->plan->slow_us};
+}
+
+static void draw_routing(ep_session *session, session_group *group, session_route *route)
+{
+    ep_routing_destroy(route->routing);
+    ep_case_free(&route->one);
+    route->one = ep_case_draw(random_next(&session->common), &group->setup, &route->plan);
+    route->routing = ep_routing_create(&route->one);
 }
 
 static void one_call(ep_session *session)
@@ -425,17 +136,24 @@ static void one_call(ep_session *session)
     session_group *group = &session->groups[g];
     session_route *route = &group->routes[r];
     int wants_update = random_below(&session->common, 100) < session->plan->updates;
-    int kind = (int)random_below(&session->common, 4);
+    int adds = (int)random_below(&session->common, 2);
+    unsigned flags = random_below(&session->common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
     session->salt++;
-    if (!route->updated || wants_update) {
-        describe(session, "update", g, r, &route->one);
-        update(session, group, route);
-    } else if (kind < 2) {
-        describe(session, "dispatch", g, r, &route->one);
-        dispatch(session, group, route);
+    if (route->routing == NULL || wants_update) {
+        draw_routing(session, group, route);
+        ep_step step = step_of(session, route);
+        describe(session, "update", g, r, NULL);
+        ep_step_update(&step);
+        return;
+    }
+    ep_payload payload =
+        ep_payload_draw(random_next(&session->common), &group->setup, &session->plan->size, adds, session->salt);
+    ep_step step = step_of(session, route);
+    describe(session, !adds ? "dispatch" : flags != 0 ? "weighted combine" : "combine", g, r, &payload);
+    if (adds) {
+        ep_step_combine(&step, &payload, flags);
     } else {
-        describe(session, kind == 2 ? "combine" : "weighted combine", g, r, &route->one);
-        combine(session, route, kind == 3);
+        ep_step_dispatch(&step, &payload);
     }
 }
 
@@ -448,7 +166,7 @@ static int create_route(ep_session *session, session_group *group, session_route
     }
     if (random_below(&session->own, 2) == 0) {
         route->memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
-        memset(route->memory, POISON, bytes);
+        memset(route->memory, EP_POISON, bytes);
     }
     return CHECK_OK(weft_ep_route_create(group->ep, &route->plan, route->memory, &route->route));
 }
@@ -478,8 +196,8 @@ static void destroy_group(const ep_session *session, session_group *group)
         session_route *route = &group->routes[r];
         CHECK_OK(weft_ep_route_destroy(route->route));
         free(route->memory);
+        ep_routing_destroy(route->routing);
         ep_case_free(&route->one);
-        ep_expected_free(&route->expected);
     }
     CHECK_OK(weft_ep_destroy(group->ep));
 }
@@ -502,11 +220,12 @@ static int choose_team(ep_session *session)
 static void run(ep_session *session)
 {
     void *arena;
-    session->arena_bytes = session->plan->size.bytes_max / 4;
-    if (!choose_team(session) || !CHECK_OK(weft_malloc(session->world, session->arena_bytes, &arena))) {
+    session->arena.bytes = session->plan->size.bytes_max / 4;
+    if (!choose_team(session) || !CHECK_OK(weft_malloc(session->world, session->arena.bytes, &arena))) {
         return;
     }
-    session->arena = arena;
+    session->arena.base = arena;
+    session->memory = (ep_memory){.context = &session->arena, .place = place, .fetch = fetch, .release = release};
     for (int g = 0; g < session->plan->groups; g++) {
         if (!create_group(session, &session->groups[g])) {
             return;
