@@ -45,8 +45,10 @@ typedef struct weft_stream weft_stream;
 
 /* X(NAME, value, bytes an element, what it is) */
 #define WEFT_EP_DTYPE_TABLE(X)                                                                                         \
-    X(WEFT_EP_F32, 1, 4, "IEEE float32")                                                                               \
-    X(WEFT_EP_BF16, 2, 2, "bfloat16")
+    X(WEFT_EP_F32, 1, 4, "float32")                                                                                    \
+    X(WEFT_EP_BF16, 2, 2, "bf16")                                                                                      \
+    X(WEFT_EP_F16, 3, 2, "float16")                                                                                    \
+    X(WEFT_EP_FP8_E4M3, 4, 1, "fp8 e4m3")
 
 typedef enum weft_ep_dtype {
 #define WEFT_EP_DTYPE_ENUM(name, value, bytes, text) name = value,
@@ -54,16 +56,35 @@ typedef enum weft_ep_dtype {
 #undef WEFT_EP_DTYPE_ENUM
 } weft_ep_dtype;
 
+/* How the scales of fp8 rows are kept: one for each group of 128 elements of a row, the last group perhaps shorter. */
+typedef enum weft_ep_scale_type {
+    WEFT_EP_SCALE_NONE = 0, /* not fp8 */
+    WEFT_EP_SCALE_F32 = 1, /* a float32 a group */
+    WEFT_EP_SCALE_UE8M0 = 2 /* the power of two 2^(b - 127) as one byte b a group, four to a word, low byte first */
+} weft_ep_scale_type;
+
 typedef enum weft_ep_layout {
     /* One row a (source, token), whatever the number of its experts here. */
     WEFT_EP_RANK_MAJOR = 0,
     /* One row a (source, token, choice), grouped by local expert, each group starting at a multiple of the alignment. */
-    WEFT_EP_EXPERT_MAJOR = 1
+    WEFT_EP_EXPERT_MAJOR = 1,
+    /* Padded, [R][Tmax]: row s * Tmax + i is the i-th token, in token order, that source s sends here;
+     * rows_of_source[s] says how many there are, and the rest is left as it was. Otherwise as RANK_MAJOR. */
+    WEFT_EP_SLOTS_SOURCE = 2,
+    /* Padded, [L][R * Tmax]: local expert l's rows lie one after another from row l * R * Tmax on, ordered by
+     * (source, token), rows_of_expert[l] of them, and the rest is left as it was: what a masked grouped GEMM reads.
+     * One row a (source, token, expert), also when the token chose the expert more than once: those choices share the
+     * row, whose received weight is the sum of theirs, in float32 in ascending choice. */
+    WEFT_EP_SLOTS_EXPERT = 3
 } weft_ep_layout;
 
 typedef enum weft_ep_overflow {
     /* Too many rows at any rank: no rows move, and the route's status is WEFT_ERR_OVERFLOW on all ranks. */
-    WEFT_EP_OVERFLOW_ERROR = 0
+    WEFT_EP_OVERFLOW_ERROR = 0,
+    /* A rank to which more rows would come, padding included, receives the tokens of the longest prefix in (source,
+     * token) order whose rows fit. The others are dropped there: counted in dropped_rows, of no part in combine, and of
+     * gradient zero. Decided identically on all ranks; the route's status stays WEFT_OK. */
+    WEFT_EP_OVERFLOW_DROP = 1
 } weft_ep_overflow;
 
 /* The limits of a group. Equal on all ranks. */
@@ -73,12 +94,19 @@ typedef struct weft_ep_config {
     int tokens_max; /* most tokens a rank routes in one call; >= 0 */
     int topk_max; /* most choices a token, >= 1 */
     size_t row_bytes_max; /* widest row in bytes; a multiple of 16 */
-    /* Most rows a rank receives, padding included. 0: the worst case of any plan: every choice of every token. */
+    /* Most rows a rank receives, padding included. 0: the worst case of any plan: every choice of every token. The
+     * padded slot layouts are not bound by it: see slot_tokens_max. */
     size_t rows_max;
     weft_ep_overflow overflow;
     /* NULL: E / R experts each, the first E mod R ranks one more. Else R counts, by rank, that add up to E; 0 is
      * allowed. Read during the call. */
     const int *experts_of_rank;
+    /* The most that slot_tokens of a plan may be, at most tokens_max. Memory is reserved for this many tokens from each
+     * rank. 0: tokens_max when rows_max is 0; else the group has no plans of slot layouts. */
+    int slot_tokens_max;
+    /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; the world has a device heap (weft/device.h),
+     * data pointers are device addresses, and calls are ordered by their stream. */
+    int on_device;
 } weft_ep_config;
 
 #define WEFT_EP_CONFIG_INIT                                                                                            \
@@ -102,7 +130,14 @@ typedef struct weft_ep_plan {
     int topk; /* K, 1 .. topk_max */
     weft_ep_layout layout;
     int alignment; /* expert-major: a group of rows starts at a multiple of this many rows; 0 or 1: packed */
+    int slot_tokens; /* slot layouts: Tmax, the most tokens a rank sends in a step; 0: the group's slot_tokens_max */
+    unsigned flags; /* WEFT_EP_ZERO_PADDING or 0 */
+    int sms; /* on GPUs: multiprocessors that a call of this route may use; 0: the default. Not used on the host */
 } weft_ep_plan;
+
+/* Expert-major: dispatch, and the backward of combine, set the data (and scales) of padding rows to zero. Else they are
+ * left as they were. */
+#define WEFT_EP_ZERO_PADDING 1u
 
 #define WEFT_EP_PLAN_INIT                                                                                              \
     {                                                                                                                  \
@@ -124,10 +159,13 @@ typedef enum weft_ep_id_type { WEFT_EP_INT32 = 0, WEFT_EP_INT64 = 1 } weft_ep_id
 /* The choices of the gate for this rank's tokens. Read during the call. */
 typedef struct weft_ep_choices {
     size_t size; /* sizeof(weft_ep_choices) */
-    int tokens; /* T, 0 .. tokens_max; may differ from rank to rank and from call to call */
+    int tokens; /* T, 0 .. tokens_max (slot layouts: Tmax); may differ from rank to rank and from call to call */
     weft_ep_id_type id_type;
     const void *ids; /* [T][K]: global expert ids, -1 for none */
     const float *weights; /* [T][K], or NULL: all 1 */
+    /* NULL: T is `tokens`. Else [1], and T is read there when the call runs (on GPUs it is device memory); `tokens` is
+     * then the most it may be: outside 0 .. tokens it is clamped, and the route's status is WEFT_ERR_RANGE. */
+    const int32_t *tokens_at;
 } weft_ep_choices;
 
 #define WEFT_EP_CHOICES_INIT                                                                                           \
@@ -144,40 +182,55 @@ WEFT_API weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_ch
 /* Where the counts of a route lie: memory of the route, which the next route_update overwrites. After an overflow they
  * tell what would have come (at most INT32_MAX). */
 typedef struct weft_ep_counts {
-    const int32_t *rows; /* [1] N: rows to receive, padding included: the rows a receive buffer must hold */
-    const int32_t *rows_of_expert; /* [L] rows of each local expert (choices in rank-major too), no padding */
-    const int32_t *offset_of_expert; /* [L + 1] first row of each local expert in expert-major; all 0 in rank-major */
+    const int32_t *rows; /* [1] N: the rows a receive buffer must hold, padding included: those to receive, or, in slot
+                            layouts, all there are: R * Tmax or L * R * Tmax */
+    const int32_t *rows_of_expert; /* [L] rows of each local expert, no padding; by source: choices of it */
+    const int32_t *offset_of_expert; /* [L + 1] first row of each local expert; by source: all 0 */
     const int32_t *rows_of_source; /* [R] tokens received from each source */
-    const int32_t *offset_of_source; /* [R + 1] first row of each source in rank-major; first token in expert-major */
+    const int32_t
+        *offset_of_source; /* [R + 1] by source: first row of each source; by expert: its first token, that is,
+                                        how many (source, token) pairs come before */
     const int32_t *dropped; /* [1] this rank's own choices dropped for an id out of range */
     const int32_t *status; /* [1] a weft_status */
+    const int32_t *rows_of_expert_source; /* [L][R] of rows_of_expert, those from each source */
+    const int32_t *dropped_rows; /* [1] rows (rank-major: tokens) that WEFT_EP_OVERFLOW_DROP kept from this rank */
 } weft_ep_counts;
+/* "By source" are the layouts RANK_MAJOR and SLOTS_SOURCE, "by expert" EXPERT_MAJOR and SLOTS_EXPERT. */
 
 /* Local; valid after the first route_update. */
 WEFT_API weft_status weft_ep_route_counts(const weft_ep_route *route, weft_ep_counts *counts) WEFT_MUST_CHECK;
 
 /* The same for the host, by value. */
 typedef struct weft_ep_host_counts {
-    int64_t rows; /* N, padding included */
+    int64_t rows; /* N */
     int64_t tokens; /* (source, token) pairs received: N in rank-major */
     int64_t dropped; /* as above */
     int local_experts; /* L */
     int first_expert; /* the global id of local expert 0 */
     weft_status
         status; /* WEFT_OK, WEFT_ERR_OVERFLOW (all ranks) or WEFT_ERR_RANGE (this rank had an id out of range) */
+    int64_t dropped_rows; /* as above */
 } weft_ep_host_counts;
 
 /* Wait for the last route_update and read its counts. Local. */
 WEFT_API weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream *stream,
                                          weft_ep_host_counts *counts) WEFT_MUST_CHECK;
 
-/* Rows of a tensor: row i begins at data + i * stride_bytes. */
+/* Rows of a tensor: row i begins at data + i * stride_bytes. fp8 rows come with scales: W words of 4 bytes a row, that is
+ * ceil(H / 128) floats, or ceil(ceil(H / 128) / 4) words of four ue8m0 (what is left of the last word is zero where the
+ * library writes it); word w of row i is at scales + 4 * (i * scale_row_stride + w * scale_word_stride) bytes. */
 typedef struct weft_ep_rows {
     size_t size; /* sizeof(weft_ep_rows) */
     void *data; /* aligned to 16 bytes; may be NULL when there are no rows */
     weft_ep_dtype dtype;
     int hidden; /* H; H times the element's bytes is a multiple of 16, at most row_bytes_max */
     size_t stride_bytes; /* 0: packed; else at least the row, a multiple of 16 */
+    void *scales; /* fp8: aligned to 4 bytes; else NULL */
+    weft_ep_scale_type scale_type; /* fp8: not NONE; else NONE */
+    /* In words; both 0: row-major and packed, W and 1. Column-major: 1, and at least the number of rows. No two scales may
+     * share a place. */
+    size_t scale_row_stride;
+    size_t scale_word_stride;
 } weft_ep_rows;
 
 #define WEFT_EP_ROWS_INIT                                                                                              \
@@ -191,12 +244,13 @@ typedef struct weft_ep_received {
     weft_ep_rows rows; /* at least N rows of the type and width sent. In the symmetric heap: written in place by the
                           senders. Elsewhere: received in the group's buffer and copied before the call returns */
     size_t rows_capacity; /* rows that rows.data holds; fewer than N is WEFT_ERR_RANGE, before anything is written */
-    float *weights; /* rank-major [N][K], 0 where the choice is not of this rank; expert-major [N] */
-    int32_t *experts; /* local ids; rank-major [N][K], -1 where the choice is not of this rank; expert-major [N] */
+    float *weights; /* by source [N][K], 0 where the choice is not of this rank; by expert [N] */
+    int32_t *experts; /* local ids; by source [N][K], -1 where the choice is not of this rank; by expert [N] */
     int32_t *source_rank; /* [N] */
     int32_t *source_token; /* [N] */
 } weft_ep_received;
-/* Rows of padding in expert-major: weight 0, expert -1, source rank and token -1; their row data is left as it was. */
+/* Rows of padding in expert-major: weight 0, expert -1, source rank and token -1; their row data is left as it was, or
+ * zeroed (WEFT_EP_ZERO_PADDING). Of the rows of a slot layout that nobody fills, nothing is written in any array. */
 
 #define WEFT_EP_RECEIVED_INIT                                                                                          \
     {                                                                                                                  \

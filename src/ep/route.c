@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "ep/backend.h"
 #include "weft/world.h"
 
 static weft_status check_plan(const weft_ep *ep, const weft_ep_plan *plan, const char *call)
@@ -24,42 +25,25 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan *plan, const
     if (plan->alignment < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: alignment is %d; give 0 or more rows", call, plan->alignment);
     }
+    if (plan->slot_tokens != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: slot_tokens is %d; give 0 unless the layout has slots", call,
+                           plan->slot_tokens);
+    }
+    if (plan->flags != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: flags is 0x%x; give 0", call, plan->flags);
+    }
+    if (plan->sms < 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: sms is %d; give 0 or more", call, plan->sms);
+    }
     return WEFT_OK;
 }
 
-/* Set the pointers of a route whose memory begins at `memory`, and return the bytes it takes. `memory` is not touched
- * and may be 0. */
-static size_t lay_out(weft_ep_route *route, const weft_ep *ep, const weft_ep_plan *plan, uintptr_t memory)
+/* What a valid plan stands for. */
+static weft_ep_plan resolve(const weft_ep_plan *plan)
 {
-    size_t end = 0;
-    size_t ranks = ep->limits.ranks;
-    size_t local = (size_t)wefti_ep_local_experts(ep);
-    size_t tokens = (size_t)ep->config.tokens_max;
-    size_t topk = (size_t)plan->topk;
-    size_t pairs = tokens * (topk < ranks ? topk : ranks);
-    size_t received = ep->limits.received_max;
-    int expert_major = plan->layout == WEFT_EP_EXPERT_MAJOR;
-    (void)wefti_ep_take(&end, sizeof *route);
-#define LAY(field, count) route->field = (void *)(memory + wefti_ep_take(&end, (count) * sizeof *route->field))
-    LAY(rows, 1);
-    LAY(rows_of_expert, local);
-    LAY(offset_of_expert, local + 1);
-    LAY(rows_of_source, ranks);
-    LAY(offset_of_source, ranks + 1);
-    LAY(dropped, 1);
-    LAY(status, 1);
-    LAY(token_pairs, tokens + 1);
-    LAY(pair_rank, pairs);
-    LAY(pair_index, pairs);
-    LAY(pair_weight, pairs);
-    LAY(rank_sends, ranks + 1);
-    LAY(send_token, pairs);
-    LAY(send_row, expert_major ? pairs : 0);
-    LAY(first_place, ranks);
-    LAY(records, received * wefti_ep_record_bytes(topk));
-    LAY(record_rows, expert_major ? received * topk : 0);
-#undef LAY
-    return end;
+    weft_ep_plan resolved = *plan;
+    resolved.alignment = plan->layout == WEFT_EP_EXPERT_MAJOR && plan->alignment > 1 ? plan->alignment : 1;
+    return resolved;
 }
 
 weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, size_t *bytes)
@@ -68,49 +52,47 @@ weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, siz
     if (bytes == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_bytes: the result is NULL");
     }
-    weft_ep_route route;
-    *bytes = lay_out(&route, ep, plan, 0);
+    weft_ep_plan resolved = resolve(plan);
+    *bytes = ep->backend->route_bytes(ep, &resolved);
     return WEFT_OK;
 }
 
 weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory, weft_ep_route **out)
 {
     WEFT_TRY(check_plan(ep, plan, "weft_ep_route_create"));
-    if (out == NULL || (uintptr_t)memory % WEFTI_EP_LINE_BYTES != 0) {
+    if (out == NULL || (uintptr_t)memory % WEFTI_EP_MEMORY_ALIGNMENT != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_create: %s",
                            out == NULL ? "the result is NULL" : "the memory is not aligned to 64 bytes");
     }
-    weft_ep_route route;
-    memset(&route, 0, sizeof route);
-    size_t bytes = lay_out(&route, ep, plan, 0);
-    route.owned = memory == NULL ? wefti_alloc_aligned(WEFTI_EP_LINE_BYTES, bytes) : NULL;
-    if (memory == NULL && route.owned == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for a route of %zu bytes", bytes);
+    weft_ep_route *route = wefti_alloc_zeroed(1, sizeof *route);
+    if (route == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");
     }
-    weft_ep_route *placed = memory != NULL ? memory : route.owned;
-    (void)lay_out(&route, ep, plan, (uintptr_t)placed);
-    route.ep = ep;
-    route.plan = *plan;
-    *placed = route;
-    placed->next = ep->routes;
-    placed->link = &ep->routes;
-    if (placed->next != NULL) {
-        placed->next->link = &placed->next;
+    route->ep = ep;
+    route->plan = resolve(plan);
+    weft_status status = ep->backend->route_open(route, memory);
+    if (status != WEFT_OK) {
+        wefti_free(route);
+        return status;
     }
-    ep->routes = placed;
-    *out = placed;
+    route->next = ep->routes;
+    route->link = &ep->routes;
+    if (route->next != NULL) {
+        route->next->link = &route->next;
+    }
+    ep->routes = route;
+    *out = route;
     return WEFT_OK;
 }
 
 void wefti_ep_route_end(weft_ep_route *route)
 {
-    void *owned = route->owned;
     *route->link = route->next;
     if (route->next != NULL) {
         route->next->link = route->link;
     }
-    memset(route, 0, sizeof *route);
-    wefti_free(owned);
+    route->ep->backend->route_close(route);
+    wefti_free(route);
 }
 
 weft_status weft_ep_route_destroy(weft_ep_route *route)
@@ -121,12 +103,9 @@ weft_status weft_ep_route_destroy(weft_ep_route *route)
     return WEFT_OK;
 }
 
-static weft_status check_updated(const weft_ep_route *route, const void *out, const char *call)
+static weft_status check_routed(const weft_ep_route *route, const char *call)
 {
-    if (route == NULL || out == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s is NULL", call, route == NULL ? "the route" : "the result");
-    }
-    if (route->epoch == 0) {
+    if (!route->is_routed) {
         return wefti_error(WEFT_ERR_STATE, "%s: the route has no routing yet; call weft_ep_route_update first", call);
     }
     return WEFT_OK;
@@ -138,42 +117,29 @@ weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call)
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL", call);
     }
     WEFT_TRY(wefti_ep_check_alive(route->ep, call));
-    WEFT_TRY(check_updated(route, route, call));
-    if (*route->status == WEFT_ERR_OVERFLOW) {
-        return wefti_error(
-            WEFT_ERR_OVERFLOW,
-            "%s: the route's last update overflowed the group's rows_max, %lld, on some rank (%d rows for "
-            "this one); nothing moves until the next update",
-            call, (long long)route->ep->rows_limit, *route->rows);
+    return check_routed(route, call);
+}
+
+static weft_status check_result(const weft_ep_route *route, const void *result, const char *call)
+{
+    if (route == NULL || result == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s is NULL", call, route == NULL ? "the route" : "the result");
     }
-    return WEFT_OK;
+    return check_routed(route, call);
 }
 
 weft_status weft_ep_route_counts(const weft_ep_route *route, weft_ep_counts *counts)
 {
-    WEFT_TRY(check_updated(route, counts, "weft_ep_route_counts"));
-    counts->rows = route->rows;
-    counts->rows_of_expert = route->rows_of_expert;
-    counts->offset_of_expert = route->offset_of_expert;
-    counts->rows_of_source = route->rows_of_source;
-    counts->offset_of_source = route->offset_of_source;
-    counts->dropped = route->dropped;
-    counts->status = route->status;
-    return WEFT_OK;
+    WEFT_TRY(check_result(route, counts, "weft_ep_route_counts"));
+    return route->ep->backend->counts(route, counts);
 }
 
 weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts)
 {
-    WEFT_TRY(check_updated(route, counts, "weft_ep_route_query"));
-    if (stream != NULL) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "weft_ep_route_query: this build has no streams; give NULL");
+    static const char call[] = "weft_ep_route_query";
+    WEFT_TRY(check_result(route, counts, call));
+    if (stream != NULL && !route->ep->backend->has_streams) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: the host has no streams; give NULL", call);
     }
-    const weft_ep *ep = route->ep;
-    counts->rows = *route->rows;
-    counts->tokens = route->offset_of_source[ep->ranks];
-    counts->dropped = *route->dropped;
-    counts->local_experts = wefti_ep_local_experts(ep);
-    counts->first_expert = ep->owners.first[ep->rank];
-    counts->status = (weft_status)*route->status;
-    return WEFT_OK;
+    return route->ep->backend->query(route, stream, counts);
 }

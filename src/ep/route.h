@@ -1,78 +1,35 @@
-/* ep/route.h: what one step sends where: a weft_ep_route. Everything lies in one block of private memory, so that a
- * route stands by itself between its updates: dispatch and combine need nothing of the group but its flags and rows. */
+/* ep/route.h: a weft_ep_route, whatever the backend. */
 #ifndef WEFTI_EP_ROUTE_H
 #define WEFTI_EP_ROUTE_H
 
 #include "ep/group.h"
 
-/* A pair is one (token, rank) of this rank's tokens and the distinct ranks that own a choice of theirs; P of them.
- * A place is a received token's number on its rank, in the order (source, token). */
 struct weft_ep_route {
     weft_ep *ep;
     weft_ep_route *next; /* of the group's */
     weft_ep_route **link; /* what points here */
-    weft_ep_plan plan;
-    void *owned; /* the memory, if it is the library's */
-    uint64_t epoch; /* the call of the last update; 0: none, or it failed */
-    int tokens; /* T */
-    int received; /* tokens received; 0 after an overflow */
-
-    /* weft_ep_counts */
-    int32_t *rows;
-    int32_t *rows_of_expert;
-    int32_t *offset_of_expert;
-    int32_t *rows_of_source;
-    int32_t *offset_of_source;
-    int32_t *dropped;
-    int32_t *status;
-
-    /* By token, for combine. */
-    int32_t *token_pairs; /* [T + 1] the first pair of each token */
-    int32_t *pair_rank; /* [P] ascending within a token */
-    int32_t *pair_index; /* [P] the token's number among those that go to that rank */
-    float *pair_weight; /* [P] the weights of its choices there, added in ascending choice */
-
-    /* By rank, for dispatch. */
-    int32_t *rank_sends; /* [R + 1] the first send to each rank */
-    int32_t *send_token; /* [P] ascending within a rank */
-    int32_t *send_row; /* [P] expert-major: the row there of its first choice there */
-    uint32_t *first_place; /* [R] the place there of this rank's first token */
-
-    /* Received. */
-    unsigned char *records; /* [M] by place, as the sources wrote them: see wefti_ep_record_bytes */
-    int32_t *record_rows; /* [M][K] expert-major: the row of each choice, -1 where it is not of this rank */
+    weft_ep_plan plan; /* alignment is at least 1, and 1 unless expert-major; slot_tokens 0 unless a slot layout */
+    int is_routed; /* has a routing, of an update that did not fail */
+    struct wefti_ep_routing *host; /* the backend's part: of the one that the group has */
+    struct wefti_ep_device_route *device;
 };
 
-/* One received token. */
-typedef struct wefti_ep_record {
-    const int32_t *token; /* [1] at its source */
-    const int32_t *experts; /* [K] local, -1: not of this rank */
-    const float *weights; /* [K] */
-} wefti_ep_record;
+/* Free a route and take it off its group's list. */
+void wefti_ep_route_end(weft_ep_route *route);
 
-static inline wefti_ep_record wefti_ep_record_of(const weft_ep_route *route, int place)
-{
-    size_t topk = (size_t)route->plan.topk;
-    const unsigned char *at = route->records + (size_t)place * wefti_ep_record_bytes(topk);
-    wefti_ep_record record;
-    record.token = (const int32_t *)(const void *)at;
-    record.experts = record.token + 1;
-    record.weights = (const float *)(const void *)(record.experts + topk);
-    return record;
-}
-
-/* WEFT_OK when `route` can move rows; else WEFT_ERR_ARGUMENT, WEFT_ERR_STATE or WEFT_ERR_OVERFLOW. */
+/* WEFT_OK when a call that uses the route's routing may be made; else WEFT_ERR_ARGUMENT, WEFT_ERR_STATE, or what a dead
+ * group's calls return. */
 weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call);
 
-static inline int wefti_ep_is_expert_major(const weft_ep_route *route)
+/* Rows are received one a (source, token). */
+static inline int wefti_ep_plan_is_by_source(const weft_ep_plan *plan)
 {
-    return route->plan.layout == WEFT_EP_EXPERT_MAJOR;
+    return plan->layout == WEFT_EP_RANK_MAJOR || plan->layout == WEFT_EP_SLOTS_SOURCE;
 }
 
-/* The tokens this rank sends to `rank`. */
-static inline int wefti_ep_sends_to(const weft_ep_route *route, int rank)
+static inline int wefti_ep_plan_is_slots(const weft_ep_plan *plan)
 {
-    return route->rank_sends[rank + 1] - route->rank_sends[rank];
+    return plan->layout == WEFT_EP_SLOTS_SOURCE || plan->layout == WEFT_EP_SLOTS_EXPERT;
 }
 
 #endif

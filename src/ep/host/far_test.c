@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "ep/group.h"
+#include "ep/host/host.h"
 #include "part/check.h"
 #include "part/ep_session.h"
 #include "part/pes.h"
@@ -20,7 +20,7 @@ static uint64_t seed;
 static void forget_all(weft_ep *ep)
 {
     for (int rank = 0; rank < ep->ranks; rank++) {
-        ep->peers[rank].near = NULL;
+        ep->host->peers[rank].near = NULL;
     }
 }
 
@@ -29,7 +29,7 @@ static void forget_others(weft_ep *ep)
 {
     for (int rank = 0; rank < ep->ranks; rank++) {
         if (rank / 2 != ep->rank / 2) {
-            ep->peers[rank].near = NULL;
+            ep->host->peers[rank].near = NULL;
         }
     }
 }

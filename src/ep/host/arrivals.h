@@ -1,4 +1,4 @@
-/* ep/arrivals.h: hearing from all ranks, in whatever order they come.
+/* ep/host/arrivals.h: hearing from all ranks, in whatever order they come.
  *
  *     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_DONE, epoch, "done flags");
  *     while (wefti_ep_arrivals_left(&arrivals)) {
@@ -7,10 +7,10 @@
  *     }
  *
  * Ranks that have come already are given from this rank on upwards, modulo R, so that not all begin with the same. */
-#ifndef WEFTI_EP_ARRIVALS_H
-#define WEFTI_EP_ARRIVALS_H
+#ifndef WEFTI_EP_HOST_ARRIVALS_H
+#define WEFTI_EP_HOST_ARRIVALS_H
 
-#include "ep/group.h"
+#include "ep/host/host.h"
 #include "weft/protocol/wait.h"
 
 typedef enum wefti_ep_word { WEFTI_EP_WORD_CALL, WEFTI_EP_WORD_REPLY, WEFTI_EP_WORD_DONE } wefti_ep_word;

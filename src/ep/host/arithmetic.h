@@ -1,4 +1,4 @@
-/* ep/arithmetic.h: how rows are added up, in float32, with one rounding at the end.
+/* ep/host/arithmetic.h: how rows are added up, in float32, with one rounding at the end.
  *
  * Per element, over `count` rows in their order, from an accumulator of +0:
  *
@@ -9,8 +9,8 @@
  * and out = round(a). Round is to the rows' type, to nearest even; float32 is not rounded. The product of add_scaled is
  * rounded to float32 before that and never fused into the addition. NaNs in bf16: see protocol/bf16.h. The bits depend on
  * the operands only. */
-#ifndef WEFTI_EP_ARITHMETIC_H
-#define WEFTI_EP_ARITHMETIC_H
+#ifndef WEFTI_EP_HOST_ARITHMETIC_H
+#define WEFTI_EP_HOST_ARITHMETIC_H
 
 #include <stddef.h>
 

@@ -1,13 +1,13 @@
-#include "ep/records.h"
+#include "ep/host/records.h"
 
-#include "ep/peers.h"
+#include "ep/host/peers.h"
 
 /* The record of one token for `rank`. */
-static void pack(const weft_ep_route *route, const float *weights, int token, int rank, unsigned char *to)
+static void pack(const wefti_ep_routing *route, const float *weights, int token, int rank, unsigned char *to)
 {
     const weft_ep *ep = route->ep;
     size_t topk = (size_t)route->plan.topk;
-    const int32_t *choices = &ep->scratch.choices[(size_t)token * topk];
+    const int32_t *choices = &ep->host->scratch.choices[(size_t)token * topk];
     int32_t *words = (int32_t *)(void *)to;
     float *values = (float *)(void *)(words + 1 + topk);
     words[0] = token;
@@ -18,7 +18,7 @@ static void pack(const weft_ep_route *route, const float *weights, int token, in
     }
 }
 
-weft_status wefti_ep_records_put(const weft_ep_route *route, const float *weights, int rank)
+weft_status wefti_ep_records_put(const wefti_ep_routing *route, const float *weights, int rank)
 {
     const weft_ep *ep = route->ep;
     size_t bytes = wefti_ep_record_bytes((size_t)route->plan.topk);
@@ -28,21 +28,22 @@ weft_status wefti_ep_records_put(const weft_ep_route *route, const float *weight
         return WEFT_OK;
     }
     for (int i = 0; i < count; i++) {
-        pack(route, weights, tokens[i], rank, ep->scratch.records + (size_t)i * bytes);
+        pack(route, weights, tokens[i], rank, ep->host->scratch.records + (size_t)i * bytes);
     }
-    return wefti_ep_put(ep, rank, ep->layout.records + route->first_place[rank] * bytes, ep->scratch.records,
-                        (size_t)count * bytes);
+    return wefti_ep_put(ep, rank, ep->host->layout.records + route->first_place[rank] * bytes,
+                        ep->host->scratch.records, (size_t)count * bytes);
 }
 
-void wefti_ep_records_take(weft_ep_route *route)
+void wefti_ep_records_take(wefti_ep_routing *route)
 {
     const weft_ep *ep = route->ep;
     size_t topk = (size_t)route->plan.topk;
-    wefti_copy(route->records, ep->base + ep->layout.records, (size_t)route->received * wefti_ep_record_bytes(topk));
+    wefti_copy(route->records, ep->host->base + ep->host->layout.records,
+               (size_t)route->received * wefti_ep_record_bytes(topk));
     if (!wefti_ep_is_expert_major(route)) {
         return;
     }
-    int64_t *next = ep->scratch.expert_next;
+    int64_t *next = ep->host->scratch.expert_next;
     for (int expert = 0; expert < wefti_ep_local_experts(ep); expert++) {
         next[expert] = route->offset_of_expert[expert];
     }

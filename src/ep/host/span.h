@@ -1,8 +1,8 @@
-/* ep/rows.h: the caller's rows: checked, and where they lie. */
-#ifndef WEFTI_EP_ROWS_H
-#define WEFTI_EP_ROWS_H
+/* ep/host/span.h: the caller's rows: checked, and where they lie. */
+#ifndef WEFTI_EP_HOST_SPAN_H
+#define WEFTI_EP_HOST_SPAN_H
 
-#include "ep/group.h"
+#include "ep/host/host.h"
 #include "weft/protocol/mem.h"
 
 /* Row i begins at data + i * pitch. */
@@ -16,10 +16,6 @@ static inline unsigned char *wefti_ep_span_row(const wefti_ep_span *span, size_t
 {
     return span->data + row * span->pitch;
 }
-
-/* Check `rows`, of which `count` will be used; `call` and `which` begin the error's text. */
-weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, int64_t count, const char *call,
-                                const char *which);
 
 /* Of rows that have been checked. */
 wefti_ep_span wefti_ep_rows_span(const weft_ep_rows *rows);

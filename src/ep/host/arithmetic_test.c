@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ep/arithmetic.h"
+#include "ep/host/arithmetic.h"
 #include "part/check.h"
 #include "part/ep_reference.h"
 #include "weft/protocol/bf16.h"

@@ -1,4 +1,4 @@
-#include "ep/received.h"
+#include "ep/host/received.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ static void fill_row(const weft_ep_received *out, size_t row, float weight, int3
     }
 }
 
-static void fill_padding(const weft_ep_route *route, const weft_ep_received *out)
+static void fill_padding(const wefti_ep_routing *route, const weft_ep_received *out)
 {
     int experts = wefti_ep_local_experts(route->ep);
     for (int expert = 0; expert < experts; expert++) {
@@ -30,7 +30,7 @@ static void fill_padding(const weft_ep_route *route, const weft_ep_received *out
     }
 }
 
-static void fill_rank_major(const weft_ep_route *route, const weft_ep_received *out, int place, int source)
+static void fill_rank_major(const wefti_ep_routing *route, const weft_ep_received *out, int place, int source)
 {
     size_t topk = (size_t)route->plan.topk;
     wefti_ep_record record = wefti_ep_record_of(route, place);
@@ -48,7 +48,7 @@ static void fill_rank_major(const weft_ep_route *route, const weft_ep_received *
     }
 }
 
-static void fill_expert_major(const weft_ep_route *route, const weft_ep_received *out, int place, int source)
+static void fill_expert_major(const wefti_ep_routing *route, const weft_ep_received *out, int place, int source)
 {
     wefti_ep_record record = wefti_ep_record_of(route, place);
     const int32_t *rows = &route->record_rows[(size_t)place * (size_t)route->plan.topk];
@@ -59,7 +59,7 @@ static void fill_expert_major(const weft_ep_route *route, const weft_ep_received
     }
 }
 
-void wefti_ep_received_fill(const weft_ep_route *route, const weft_ep_received *out)
+void wefti_ep_received_fill(const wefti_ep_routing *route, const weft_ep_received *out)
 {
     int expert_major = wefti_ep_is_expert_major(route);
     if (expert_major) {

@@ -1,4 +1,4 @@
-/* ep/call.h: a collective call of a group: every rank tells every rank what it calls and, at the end, that it is done
+/* ep/host/call.h: a collective call of a group: every rank tells every rank what it calls and, at the end, that it is done
  * with its memory.
  *
  *     begin   read the epoch
@@ -9,10 +9,10 @@
  *
  * A call whose lines differ goes through all of this too, without moving anything else, and ends in WEFT_ERR_MISMATCH
  * on all ranks; the group stays usable. */
-#ifndef WEFTI_EP_CALL_H
-#define WEFTI_EP_CALL_H
+#ifndef WEFTI_EP_HOST_CALL_H
+#define WEFTI_EP_HOST_CALL_H
 
-#include "ep/arrivals.h"
+#include "ep/host/arrivals.h"
 
 typedef struct wefti_ep_call {
     weft_ep *ep;

@@ -1,7 +1,7 @@
 /* One body for all types and operations, inlined with both constant; a chunk of the accumulator stays in registers or the
  * first cache while the rows are read once each. On x86 each function is compiled for several machines and the loader
  * chooses; the bits are the same, because every operation is exact IEEE float32. */
-#include "ep/arithmetic.h"
+#include "ep/host/arithmetic.h"
 
 #include <math.h>
 #include <string.h>
@@ -151,6 +151,7 @@ const wefti_ep_arithmetic *wefti_ep_arithmetic_of(weft_ep_dtype dtype)
         return &f32_arithmetic;
     case WEFT_EP_BF16:
         return &bf16_arithmetic;
+    default:
+        return NULL;
     }
-    return NULL;
 }

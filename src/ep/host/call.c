@@ -1,11 +1,11 @@
-#include "ep/call.h"
+#include "ep/host/call.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "ep/peers.h"
+#include "ep/host/peers.h"
 #include "weft/protocol/mutate.h"
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, uint64_t shape, uint64_t route)
@@ -14,7 +14,7 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, uint64_t shape,
     memset(&call, 0, sizeof call);
     call.ep = ep;
     call.name = name;
-    call.epoch = wefti_ld64(ep->base + ep->layout.epoch, WEFTI_RELAXED) + 1;
+    call.epoch = wefti_ld64(ep->host->base + ep->host->layout.epoch, WEFTI_RELAXED) + 1;
     call.line.shape = shape;
     call.line.route = route;
     call.odd_rank = -1;
@@ -23,14 +23,15 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, uint64_t shape,
 
 weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank)
 {
-    uint64_t at = wefti_ep_call_at(&call->ep->layout, call->ep->rank);
+    uint64_t at = wefti_ep_call_at(&call->ep->host->layout, call->ep->rank);
     return wefti_ep_post(call->ep, rank, at, &call->line, offsetof(wefti_ep_call_line, unused),
                          at + offsetof(wefti_ep_call_line, epoch), call->epoch);
 }
 
 int wefti_ep_call_meet(wefti_ep_call *call, int rank, wefti_ep_call_line *line)
 {
-    wefti_copy(line, call->ep->base + wefti_ep_call_at(&call->ep->layout, rank), offsetof(wefti_ep_call_line, unused));
+    wefti_copy(line, call->ep->host->base + wefti_ep_call_at(&call->ep->host->layout, rank),
+               offsetof(wefti_ep_call_line, unused));
     if (line->shape == call->line.shape && line->route == call->line.route) {
         return 1;
     }
@@ -55,7 +56,8 @@ weft_status wefti_ep_call_meet_all(wefti_ep_call *call)
 
 weft_status wefti_ep_call_done(const wefti_ep_call *call, int rank)
 {
-    return wefti_ep_post(call->ep, rank, 0, NULL, 0, wefti_ep_done_at(&call->ep->layout, call->ep->rank), call->epoch);
+    return wefti_ep_post(call->ep, rank, 0, NULL, 0, wefti_ep_done_at(&call->ep->host->layout, call->ep->rank),
+                         call->epoch);
 }
 
 weft_status wefti_ep_call_done_all(const wefti_ep_call *call)
@@ -96,7 +98,7 @@ static void describe(const wefti_ep_call_line *line, char *text, size_t bytes)
 weft_status wefti_ep_call_end(const wefti_ep_call *call)
 {
     weft_ep *ep = call->ep;
-    wefti_st64(ep->base + ep->layout.epoch, WEFTI_MUTATE(EPOCH_NOT_ADVANCED, call->epoch - 1, call->epoch),
+    wefti_st64(ep->host->base + ep->host->layout.epoch, WEFTI_MUTATE(EPOCH_NOT_ADVANCED, call->epoch - 1, call->epoch),
                WEFTI_RELAXED);
     if (call->odd_rank < 0) {
         return WEFT_OK;
@@ -108,5 +110,6 @@ weft_status wefti_ep_call_end(const wefti_ep_call *call)
     return wefti_error(WEFT_ERR_MISMATCH,
                        "%s: call %" PRIu64 " of the group is %s on rank %d and %s on rank %d (PE %d); ranks must make "
                        "the same calls in the same order",
-                       call->name, call->epoch, mine, ep->rank, other, call->odd_rank, ep->peers[call->odd_rank].pe);
+                       call->name, call->epoch, mine, ep->rank, other, call->odd_rank,
+                       ep->host->peers[call->odd_rank].pe);
 }

@@ -1,12 +1,12 @@
-#include "ep/sends.h"
+#include "ep/host/sends.h"
 
 #include <string.h>
 
-void wefti_ep_choices_read(weft_ep_route *route, const weft_ep_choices *choices)
+void wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choices)
 {
     const int32_t *narrow = choices->ids;
     const int64_t *wide = choices->ids;
-    int32_t *to = route->ep->scratch.choices;
+    int32_t *to = route->ep->host->scratch.choices;
     int64_t experts = route->ep->config.experts;
     size_t count = (size_t)choices->tokens * (size_t)route->plan.topk;
     int32_t dropped = 0;
@@ -21,7 +21,7 @@ void wefti_ep_choices_read(weft_ep_route *route, const weft_ep_choices *choices)
 }
 
 /* Add a choice on `rank` to the pairs first .. end - 1 of one token, kept in ascending rank. Returns the new end. */
-static int add_choice(weft_ep_route *route, int first, int end, int rank, float weight)
+static int add_choice(wefti_ep_routing *route, int first, int end, int rank, float weight)
 {
     int at = end;
     while (at > first && route->pair_rank[at - 1] > rank) {
@@ -40,17 +40,17 @@ static int add_choice(weft_ep_route *route, int first, int end, int rank, float 
 }
 
 /* The pairs of all tokens, and the counts. */
-static void build_pairs(weft_ep_route *route, const float *weights)
+static void build_pairs(wefti_ep_routing *route, const float *weights)
 {
     const weft_ep *ep = route->ep;
-    uint32_t *counts = ep->scratch.counts;
-    const int32_t *choice = ep->scratch.choices;
+    uint32_t *counts = ep->host->scratch.counts;
+    const int32_t *choice = ep->host->scratch.choices;
     int end = 0;
     for (int token = 0; token < route->tokens; token++) {
         int first = end;
         for (int k = 0; k < route->plan.topk; k++, choice++) {
             if (*choice >= 0) {
-                float weight = weights != NULL ? weights[choice - ep->scratch.choices] : 1.0f;
+                float weight = weights != NULL ? weights[choice - ep->host->scratch.choices] : 1.0f;
                 counts[wefti_ep_owners_word(&ep->owners, *choice)]++;
                 end = add_choice(route, first, end, ep->owners.rank_of[*choice], weight);
             }
@@ -64,11 +64,11 @@ static void build_pairs(weft_ep_route *route, const float *weights)
     route->token_pairs[route->tokens] = end;
 }
 
-void wefti_ep_sends_build(weft_ep_route *route, const float *weights)
+void wefti_ep_sends_build(wefti_ep_routing *route, const float *weights)
 {
     const weft_ep *ep = route->ep;
-    uint32_t *counts = ep->scratch.counts;
-    memset(counts, 0, (ep->limits.ranks + ep->limits.experts) * sizeof *counts);
+    uint32_t *counts = ep->host->scratch.counts;
+    memset(counts, 0, (ep->host->limits.ranks + ep->host->limits.experts) * sizeof *counts);
     build_pairs(route, weights);
     int32_t end = 0;
     for (int rank = 0; rank < ep->ranks; rank++) {
@@ -84,10 +84,10 @@ void wefti_ep_sends_build(weft_ep_route *route, const float *weights)
 }
 
 /* The rows of a token's first choice on each of its ranks. */
-static void place_token(weft_ep_route *route, int token, int64_t *expert_next)
+static void place_token(wefti_ep_routing *route, int token, int64_t *expert_next)
 {
     const weft_ep *ep = route->ep;
-    const int32_t *choices = &ep->scratch.choices[(size_t)token * (size_t)route->plan.topk];
+    const int32_t *choices = &ep->host->scratch.choices[(size_t)token * (size_t)route->plan.topk];
     int first = route->token_pairs[token];
     int end = route->token_pairs[token + 1];
     for (int pair = first; pair < end; pair++) {
@@ -107,10 +107,10 @@ static void place_token(weft_ep_route *route, int token, int64_t *expert_next)
     }
 }
 
-void wefti_ep_sends_place(weft_ep_route *route)
+void wefti_ep_sends_place(wefti_ep_routing *route)
 {
     const weft_ep *ep = route->ep;
-    const uint32_t *bases = ep->scratch.bases;
+    const uint32_t *bases = ep->host->scratch.bases;
     for (int rank = 0; rank < ep->ranks; rank++) {
         route->first_place[rank] = bases[wefti_ep_owners_message(&ep->owners, rank)];
     }
@@ -118,9 +118,9 @@ void wefti_ep_sends_place(weft_ep_route *route)
         return;
     }
     for (int expert = 0; expert < ep->config.experts; expert++) {
-        ep->scratch.expert_next[expert] = bases[wefti_ep_owners_word(&ep->owners, expert)];
+        ep->host->scratch.expert_next[expert] = bases[wefti_ep_owners_word(&ep->owners, expert)];
     }
     for (int token = 0; token < route->tokens; token++) {
-        place_token(route, token, ep->scratch.expert_next);
+        place_token(route, token, ep->host->scratch.expert_next);
     }
 }

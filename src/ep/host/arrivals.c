@@ -1,15 +1,15 @@
-#include "ep/arrivals.h"
+#include "ep/host/arrivals.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/error.h"
-#include "ep/peers.h"
+#include "ep/host/peers.h"
 #include "weft/protocol/mutate.h"
 
 static uint64_t flag_at(const wefti_ep_arrivals *arrivals, int rank)
 {
-    const wefti_ep_layout *layout = &arrivals->ep->layout;
+    const wefti_ep_layout *layout = &arrivals->ep->host->layout;
     switch (arrivals->word) {
     case WEFTI_EP_WORD_CALL:
         return wefti_ep_call_at(layout, rank) + offsetof(wefti_ep_call_line, epoch);
@@ -26,7 +26,7 @@ wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word,
     arrivals.ep = ep;
     arrivals.word = word;
     arrivals.epoch = epoch;
-    arrivals.pending = ep->scratch.pending;
+    arrivals.pending = ep->host->scratch.pending;
     arrivals.count = ep->ranks;
     arrivals.kept = 0;
     arrivals.look = 0;
@@ -39,13 +39,13 @@ wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word,
 
 static int is_pending(const wefti_ep_arrivals *arrivals, int rank)
 {
-    return wefti_ld64(arrivals->ep->base + flag_at(arrivals, rank), WEFTI_ACQUIRE) != arrivals->epoch;
+    return wefti_ld64(arrivals->ep->host->base + flag_at(arrivals, rank), WEFTI_ACQUIRE) != arrivals->epoch;
 }
 
 /* The PEs of the pending ranks as text, such as "PEs 1, 3-5". */
 static void list_pending(const wefti_ep_arrivals *arrivals, char *text, size_t bytes)
 {
-    const wefti_ep_peer *peers = arrivals->ep->peers;
+    const wefti_ep_peer *peers = arrivals->ep->host->peers;
     int ranks = arrivals->ep->ranks;
     int used = snprintf(text, bytes, "PEs ");
     const char *comma = "";
@@ -84,7 +84,7 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
 static int has_come(const wefti_ep_arrivals *arrivals, int rank)
 {
     const int acquire = WEFTI_MUTATE(ARRIVAL_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE);
-    uint64_t epoch = wefti_ld64(arrivals->ep->base + flag_at(arrivals, rank), acquire);
+    uint64_t epoch = wefti_ld64(arrivals->ep->host->base + flag_at(arrivals, rank), acquire);
     if (WEFTI_MUTATED(READY_SKIPPED) && arrivals->word == WEFTI_EP_WORD_CALL && epoch + 1 == arrivals->epoch) {
         return 1;
     }
@@ -113,7 +113,7 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
 
 weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
 {
-    const void *flag = arrivals->ep->base + flag_at(arrivals, arrivals->pending[0]);
+    const void *flag = arrivals->ep->host->base + flag_at(arrivals, arrivals->pending[0]);
     weft_status status = wefti_waiter_pause(&arrivals->waiter, flag);
     return status == WEFT_ERR_TIMEOUT ? expire(arrivals) : status;
 }

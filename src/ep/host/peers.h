@@ -1,8 +1,8 @@
-/* ep/peers.h: how a rank reaches the group memory of another: by load and store where it is near, else by put and get. */
-#ifndef WEFTI_EP_PEERS_H
-#define WEFTI_EP_PEERS_H
+/* ep/host/peers.h: how a rank reaches the group memory of another: by load and store where it is near, else by put and get. */
+#ifndef WEFTI_EP_HOST_PEERS_H
+#define WEFTI_EP_HOST_PEERS_H
 
-#include "ep/group.h"
+#include "ep/host/host.h"
 #include "weft/protocol/mem.h"
 #include "weft/protocol/mutate.h"
 #include "weft/rma.h"
@@ -11,14 +11,14 @@
  * is near, else NULL. */
 static inline unsigned char *wefti_ep_near(const weft_ep *ep, int rank, uint64_t at)
 {
-    unsigned char *near = ep->peers[rank].near;
+    unsigned char *near = ep->host->peers[rank].near;
     return near != NULL ? (unsigned char *)((uintptr_t)near + (uintptr_t)at) : NULL;
 }
 
 /* The symmetric address, for put and get. */
 static inline unsigned char *wefti_ep_symmetric(const weft_ep *ep, uint64_t at)
 {
-    return (unsigned char *)((uintptr_t)ep->base + (uintptr_t)at);
+    return (unsigned char *)((uintptr_t)ep->host->base + (uintptr_t)at);
 }
 
 /* Copy `bytes` bytes into `rank`'s memory. `source` can be reused on return. No order but by wefti_ep_post. */
@@ -29,7 +29,7 @@ static inline weft_status wefti_ep_put(const weft_ep *ep, int rank, uint64_t at,
         wefti_copy(near, source, bytes);
         return WEFT_OK;
     }
-    return weft_putmem(ep->world, wefti_ep_symmetric(ep, at), source, bytes, ep->peers[rank].pe);
+    return weft_putmem(ep->world, wefti_ep_symmetric(ep, at), source, bytes, ep->host->peers[rank].pe);
 }
 
 /* Set the flag at `flag_at` in `rank`'s memory: who sees it sees all that this rank has put there before, and the
@@ -48,7 +48,7 @@ static inline weft_status wefti_ep_post(const weft_ep *ep, int rank, uint64_t at
     WEFT_TRY(WEFTI_MUTATE(FENCE_MISSING, WEFT_OK, weft_fence(ep->world)));
     return weft_putmem_signal(ep->world, wefti_ep_symmetric(ep, at), bytes > 0 ? payload : &value, bytes,
                               (uint64_t *)(void *)wefti_ep_symmetric(ep, flag_at), value, WEFT_SIGNAL_SET,
-                              ep->peers[rank].pe);
+                              ep->host->peers[rank].pe);
 }
 
 #endif

@@ -1,0 +1,51 @@
+/* ep/backend.h: the seam between the calls of weft_ep.h and what carries them out: `host` (src/ep/host) in the PEs' host
+ * memory, `device` (src/cuda) on their GPUs. A group has one backend for life.
+ *
+ * The public functions check what can be checked without a backend (NULL, sizes, ranges, types, shapes, alignment, the
+ * state of the group) and then call these. Functions that return a status have decided the error. All run on the thread
+ * that calls, one at a time a group. */
+#ifndef WEFTI_EP_BACKEND_H
+#define WEFTI_EP_BACKEND_H
+
+#include "ep/route.h"
+
+struct wefti_ep_backend {
+    const char *name;
+    int has_streams; /* 0: calls run inline, and a stream that is not NULL is refused before they are made */
+
+    /* Private memory of a group whose common part is complete. Local, before the ranks agree. On failure
+     * group_fini is called. */
+    weft_status (*group_init)(weft_ep *ep);
+    /* Its symmetric memory. Collective over ep->team; may block, at most the deadline. On failure, which is the same on
+     * all ranks or leaves the team dead, group_fini is called. */
+    weft_status (*group_open)(weft_ep *ep);
+    /* Give the symmetric memory back. Collective over ep->team; called only while everybody is alive. */
+    weft_status (*group_close)(weft_ep *ep);
+    /* Free what is private; local, never waits for other ranks. Safe after a group_init that failed half-way or was
+     * never called. */
+    void (*group_fini)(weft_ep *ep);
+
+    /* The bytes that route_open wants of a route of this plan, which is valid. */
+    size_t (*route_bytes)(const weft_ep *ep, const weft_ep_plan *plan);
+    /* Make the backend's part of a route, in `memory`, which has route_bytes bytes aligned to 64 and stays the
+     * caller's, or, NULL, in memory of its own. On failure nothing is left. */
+    weft_status (*route_open)(weft_ep_route *route, void *memory);
+    void (*route_close)(weft_ep_route *route);
+
+    /* weft_ep.h's calls of these names. Each sets route->is_routed to whether the route has a routing now. */
+    weft_status (*update)(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
+    weft_status (*counts)(const weft_ep_route *route, weft_ep_counts *counts);
+    weft_status (*query)(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts);
+    weft_status (*dispatch)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
+                            weft_stream *stream);
+    weft_status (*combine)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
+                           weft_stream *stream);
+};
+
+/* Of host memory. */
+extern const wefti_ep_backend wefti_ep_host_backend;
+
+/* Of GPUs, or NULL in a build without. */
+extern const wefti_ep_backend *const wefti_ep_device_backend;
+
+#endif

@@ -1,0 +1,25 @@
+/* ep/check.h: what can be said of a caller's arguments without a backend. `call` begins the error's text. */
+#ifndef WEFTI_EP_CHECK_H
+#define WEFTI_EP_CHECK_H
+
+#include "ep/route.h"
+
+/* The bytes of an element; 0 when `dtype` is none. */
+size_t wefti_ep_element_bytes(weft_ep_dtype dtype);
+
+/* Type, width, strides and alignment; `which` names the rows. */
+weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which);
+
+/* The same, and that rows are of a type that can be added up. */
+weft_status wefti_ep_sums_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which);
+
+/* Whether two rows are of one type and width. */
+weft_status wefti_ep_rows_alike(const weft_ep_rows *in, const weft_ep_rows *out, const char *call, const char *in_name,
+                                const char *out_name);
+
+/* Of rows that have been checked: that there is memory if there are `count` of them. */
+weft_status wefti_ep_rows_held(const weft_ep_rows *rows, int64_t count, const char *call, const char *which);
+
+weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_choices *choices, const char *call);
+
+#endif

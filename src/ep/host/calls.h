@@ -1,0 +1,13 @@
+/* ep/host/calls.h: the host backend's collective calls, as ep/backend.h wants them. Each lies in the file of its name. */
+#ifndef WEFTI_EP_HOST_CALLS_H
+#define WEFTI_EP_HOST_CALLS_H
+
+#include "ep/host/routing.h"
+
+weft_status wefti_ep_host_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
+weft_status wefti_ep_host_dispatch(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
+                                   weft_stream *stream);
+weft_status wefti_ep_host_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
+                                  weft_stream *stream);
+
+#endif

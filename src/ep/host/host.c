@@ -1,0 +1,89 @@
+/* The host backend: its table, and a group's memory. */
+#include "ep/host/host.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "ep/host/calls.h"
+#include "weft.h"
+#include "weft/protocol/mem.h"
+
+static void set_limits(weft_ep *ep)
+{
+    wefti_ep_limits *limits = &ep->host->limits;
+    size_t received = (size_t)ep->ranks * (size_t)ep->config.tokens_max;
+    limits->ranks = (size_t)ep->ranks;
+    limits->experts = (size_t)ep->config.experts;
+    limits->local_experts_max = (size_t)ep->owners.local_max;
+    limits->received_max = received < (size_t)ep->rows_limit ? received : (size_t)ep->rows_limit;
+    limits->topk_max = (size_t)ep->config.topk_max;
+    limits->row_bytes_max = ep->config.row_bytes_max;
+    ep->host->layout = wefti_ep_layout_of(limits);
+}
+
+static weft_status init_peers(weft_ep *ep)
+{
+    ep->host->peers = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->host->peers);
+    if (ep->host->peers == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
+    }
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        ep->host->peers[rank].pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
+    }
+    return WEFT_OK;
+}
+
+static weft_status group_init(weft_ep *ep)
+{
+    ep->host = wefti_alloc_zeroed(1, sizeof *ep->host);
+    if (ep->host == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
+    }
+    set_limits(ep);
+    WEFT_TRY(init_peers(ep));
+    return wefti_ep_scratch_init(ep);
+}
+
+/* Flags are zero on all ranks before any rank may write one. */
+static weft_status group_open(weft_ep *ep)
+{
+    wefti_ep_host *host = ep->host;
+    void *block;
+    WEFT_TRY(weft_team_malloc(ep->team, host->layout.bytes, &block));
+    host->base = block;
+    wefti_zero(host->base, host->layout.words_bytes);
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        host->peers[rank].near = weft_ptr(ep->world, host->base, host->peers[rank].pe);
+    }
+    return weft_team_barrier(ep->team);
+}
+
+static weft_status group_close(weft_ep *ep)
+{
+    return weft_team_free(ep->team, ep->host->base);
+}
+
+static void group_fini(weft_ep *ep)
+{
+    if (ep->host != NULL) {
+        wefti_ep_scratch_fini(&ep->host->scratch);
+        wefti_free(ep->host->peers);
+        wefti_free(ep->host);
+    }
+}
+
+const wefti_ep_backend wefti_ep_host_backend = {
+    .name = "host",
+    .has_streams = 0,
+    .group_init = group_init,
+    .group_open = group_open,
+    .group_close = group_close,
+    .group_fini = group_fini,
+    .route_bytes = wefti_ep_routing_bytes,
+    .route_open = wefti_ep_routing_open,
+    .route_close = wefti_ep_routing_close,
+    .update = wefti_ep_host_update,
+    .counts = wefti_ep_routing_counts,
+    .query = wefti_ep_routing_query,
+    .dispatch = wefti_ep_host_dispatch,
+    .combine = wefti_ep_host_combine,
+};

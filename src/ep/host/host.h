@@ -1,0 +1,55 @@
+/* ep/host/host.h: the host backend's part of a group: peers, the symmetric memory and private working memory. */
+#ifndef WEFTI_EP_HOST_HOST_H
+#define WEFTI_EP_HOST_HOST_H
+
+#include "ep/backend.h"
+#include "ep/group.h"
+#include "weft/protocol/ep_layout.h"
+
+/* A rank as seen from here. */
+typedef struct wefti_ep_peer {
+    int pe; /* its number in the world */
+    unsigned char *near; /* its group memory, where this process can load and store it; else NULL: by put and get */
+} wefti_ep_peer;
+
+/* Where another rank has the rows that this rank reads or writes. */
+typedef struct wefti_ep_lane {
+    unsigned char *near; /* its first row, where this process can load and store it; else NULL */
+    uint64_t buffer; /* the same from the start of its group memory */
+    size_t pitch;
+    /* Of a dispatch: */
+    int by_place; /* rows lie by received token */
+    int streams; /* rows go past the caches */
+    int batch; /* ranks of one number are sent to together; 0: not yet */
+} wefti_ep_lane;
+
+/* Private memory that a call works in; nothing in it outlives the call. */
+typedef struct wefti_ep_scratch {
+    int32_t *pending; /* [R] ranks awaited */
+    int32_t *choices; /* [T][K] ids with what is dropped as -1 */
+    uint32_t *counts; /* [R + E] messages to the owners */
+    uint32_t *counts_in; /* [R][1 + L] the sources' messages to this owner, then the answers to them */
+    uint32_t *bases; /* [R + E] the owners' answers */
+    int64_t *expert_next; /* [E] the rows of each expert, or the next of them */
+    unsigned char *records; /* [T] records on their way to one rank */
+    wefti_ep_lane *lanes; /* [R] */
+    unsigned char *rows; /* [1 + topk_max] rows: a sum, and copies of the ranks' rows that cannot be read in place */
+    const void **row_at; /* [topk_max] the ranks' rows of one token */
+    unsigned char *choice_rows; /* [topk_max] rows: copies of the rows of one token's choices */
+    const void **choice_at; /* [topk_max] the rows of one token's choices */
+    float *choice_weight; /* [topk_max] and their weights */
+} wefti_ep_scratch;
+
+typedef struct wefti_ep_host {
+    wefti_ep_limits limits;
+    wefti_ep_layout layout;
+    unsigned char *base; /* this rank's group memory */
+    wefti_ep_peer *peers; /* [R] */
+    wefti_ep_scratch scratch;
+} wefti_ep_host;
+
+/* A half-built one is good for fini. */
+weft_status wefti_ep_scratch_init(weft_ep *ep);
+void wefti_ep_scratch_fini(wefti_ep_scratch *scratch); /* safe on zeroed memory */
+
+#endif

@@ -1,0 +1,10 @@
+/* ep/host/received.h: what a dispatch tells about its rows: the caller's arrays of weights, experts and sources. */
+#ifndef WEFTI_EP_HOST_RECEIVED_H
+#define WEFTI_EP_HOST_RECEIVED_H
+
+#include "ep/host/routing.h"
+
+/* Fill those of the arrays of `out` that are not NULL. Local: the route knows. */
+void wefti_ep_received_fill(const wefti_ep_routing *route, const weft_ep_received *out);
+
+#endif

@@ -1,0 +1,87 @@
+/* ep/host/routing.h: what one step sends where: the host backend's part of a route. Everything lies in one block of
+ * private memory, so that a route stands by itself between its updates: dispatch and combine need nothing of the group
+ * but its flags and rows. */
+#ifndef WEFTI_EP_HOST_ROUTING_H
+#define WEFTI_EP_HOST_ROUTING_H
+
+#include "ep/host/host.h"
+#include "ep/route.h"
+
+/* A pair is one (token, rank) of this rank's tokens and the distinct ranks that own a choice of theirs; P of them.
+ * A place is a received token's number on its rank, in the order (source, token). */
+typedef struct wefti_ep_routing {
+    weft_ep *ep;
+    weft_ep_plan plan;
+    void *owned; /* the memory, if it is the library's */
+    uint64_t epoch; /* the call of the last update; 0: none, or it failed */
+    int tokens; /* T */
+    int received; /* tokens received; 0 after an overflow */
+
+    /* weft_ep_counts */
+    int32_t *rows;
+    int32_t *rows_of_expert;
+    int32_t *offset_of_expert;
+    int32_t *rows_of_source;
+    int32_t *offset_of_source;
+    int32_t *dropped;
+    int32_t *status;
+    int32_t *rows_of_expert_source;
+    int32_t *dropped_rows;
+
+    /* By token, for combine. */
+    int32_t *token_pairs; /* [T + 1] the first pair of each token */
+    int32_t *pair_rank; /* [P] ascending within a token */
+    int32_t *pair_index; /* [P] the token's number among those that go to that rank */
+    float *pair_weight; /* [P] the weights of its choices there, added in ascending choice */
+
+    /* By rank, for dispatch. */
+    int32_t *rank_sends; /* [R + 1] the first send to each rank */
+    int32_t *send_token; /* [P] ascending within a rank */
+    int32_t *send_row; /* [P] expert-major: the row there of its first choice there */
+    uint32_t *first_place; /* [R] the place there of this rank's first token */
+
+    /* Received. */
+    unsigned char *records; /* [M] by place, as the sources wrote them: see wefti_ep_record_bytes */
+    int32_t *record_rows; /* [M][K] expert-major: the row of each choice, -1 where it is not of this rank */
+} wefti_ep_routing;
+
+/* One received token. */
+typedef struct wefti_ep_record {
+    const int32_t *token; /* [1] at its source */
+    const int32_t *experts; /* [K] local, -1: not of this rank */
+    const float *weights; /* [K] */
+} wefti_ep_record;
+
+static inline wefti_ep_record wefti_ep_record_of(const wefti_ep_routing *route, int place)
+{
+    size_t topk = (size_t)route->plan.topk;
+    const unsigned char *at = route->records + (size_t)place * wefti_ep_record_bytes(topk);
+    wefti_ep_record record;
+    record.token = (const int32_t *)(const void *)at;
+    record.experts = record.token + 1;
+    record.weights = (const float *)(const void *)(record.experts + topk);
+    return record;
+}
+
+/* For ep/backend.h. */
+size_t wefti_ep_routing_bytes(const weft_ep *ep, const weft_ep_plan *plan);
+weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory);
+void wefti_ep_routing_close(weft_ep_route *handle);
+weft_status wefti_ep_routing_counts(const weft_ep_route *handle, weft_ep_counts *counts);
+weft_status wefti_ep_routing_query(const weft_ep_route *handle, weft_stream *stream, weft_ep_host_counts *counts);
+
+/* WEFT_OK when the routing can move rows, else WEFT_ERR_OVERFLOW. */
+weft_status wefti_ep_routing_check(const wefti_ep_routing *route, const char *call);
+
+static inline int wefti_ep_is_expert_major(const wefti_ep_routing *route)
+{
+    return route->plan.layout == WEFT_EP_EXPERT_MAJOR;
+}
+
+/* The tokens this rank sends to `rank`. */
+static inline int wefti_ep_sends_to(const wefti_ep_routing *route, int rank)
+{
+    return route->rank_sends[rank + 1] - route->rank_sends[rank];
+}
+
+#endif

@@ -1,0 +1,4 @@
+/* A build without expert parallelism on GPUs. */
+#include "ep/group.h"
+
+const wefti_ep_backend *const wefti_ep_device_backend = NULL;
