@@ -11,6 +11,7 @@
 #include "part/clock.h"
 #include "part/options.h"
 #include "part/record.h"
+#include "suite/ep_layer.h"
 #include "weft.h"
 #include "weft_ep.h"
 
@@ -19,13 +20,7 @@ enum step { STEP_DISPATCH, STEP_DISPATCH_COPY, STEP_COMBINE, STEP_COMBINE_COPY, 
 
 typedef struct bench {
     weft_world *world;
-    int pe;
-    int pes;
-    /* from the command line */
-    int tokens;
-    int hidden;
-    int topk;
-    int experts;
+    ep_layer layer;
     int expert_major;
     bench_options options;
 
@@ -58,43 +53,6 @@ static int said(weft_status status)
 
 /* ---- the layer ---- */
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-/* Distinct experts for each token. */
-static void choose(bench *b)
-{
-    uint64_t state = 1000u + (uint64_t)b->pe;
-    for (int t = 0; t < b->tokens; t++) {
-        int32_t *of_token = &b->ids[(size_t)t * (size_t)b->topk];
-        for (int k = 0; k < b->topk; k++) {
-            int repeated;
-            do {
-                of_token[k] = (int32_t)(next_random(&state) % (uint64_t)b->experts);
-                repeated = 0;
-                for (int j = 0; j < k; j++) {
-                    repeated |= of_token[j] == of_token[k];
-                }
-            } while (repeated);
-            b->weights[(size_t)t * (size_t)b->topk + (size_t)k] = 1.0f / (float)b->topk;
-        }
-    }
-}
-
-/* The rank of an expert, by the default rule of weft_ep_config. */
-static int owner(const bench *b, int expert)
-{
-    int each = b->experts / b->pes;
-    int more = b->experts % b->pes;
-    int in_larger = more * (each + 1);
-    return expert < in_larger ? expert / (each + 1) : more + (expert - in_larger) / (each > 0 ? each : 1);
-}
-
 static void *local_memory(size_t bytes)
 {
     void *block = NULL;
@@ -108,12 +66,12 @@ static void *local_memory(size_t bytes)
 
 static int allocate(bench *b)
 {
-    size_t tokens = (size_t)b->tokens;
-    size_t pes = (size_t)b->pes;
-    size_t topk = (size_t)b->topk;
+    size_t tokens = (size_t)b->layer.tokens;
+    size_t pes = (size_t)b->layer.pes;
+    size_t topk = (size_t)b->layer.topk;
     void *received;
     void *times;
-    b->row_bytes = (size_t)b->hidden * 2;
+    b->row_bytes = (size_t)b->layer.hidden * 2;
     b->capacity = pes * tokens * (b->expert_major ? topk : 1);
     b->ids = local_memory(tokens * topk * sizeof *b->ids);
     b->weights = local_memory(tokens * topk * sizeof *b->weights);
@@ -134,25 +92,28 @@ static int allocate(bench *b)
     b->received = received;
     b->times = times;
     memset(b->received, 0, b->capacity * b->row_bytes);
-    for (int t = 0; t < b->tokens; t++) {
-        memset(b->in + (size_t)t * b->row_bytes, 1 + (b->pe * 31 + t) % 100, b->row_bytes);
+    for (int t = 0; t < b->layer.tokens; t++) {
+        memset(b->in + (size_t)t * b->row_bytes, ep_layer_byte(b->layer.pe, t), b->row_bytes);
     }
-    choose(b);
+    ep_layer_choose(&b->layer, b->ids);
+    for (size_t i = 0; i < tokens * topk; i++) {
+        b->weights[i] = 1.0f / (float)b->layer.topk;
+    }
     return 0;
 }
 
 static int open_group(bench *b)
 {
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
-    config.experts = b->experts;
-    config.tokens_max = b->tokens;
-    config.topk_max = b->topk;
+    config.experts = b->layer.experts;
+    config.tokens_max = b->layer.tokens;
+    config.topk_max = b->layer.topk;
     config.row_bytes_max = b->row_bytes;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    plan.topk = b->topk;
+    plan.topk = b->layer.topk;
     plan.layout = b->expert_major ? WEFT_EP_EXPERT_MAJOR : WEFT_EP_RANK_MAJOR;
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
-    choices.tokens = b->tokens;
+    choices.tokens = b->layer.tokens;
     choices.ids = b->ids;
     choices.weights = b->weights;
     return said(weft_ep_create(weft_team_world(b->world), &config, &b->group)) ||
@@ -165,7 +126,7 @@ static int dispatch(bench *b)
     weft_ep_rows in = WEFT_EP_ROWS_INIT;
     in.data = b->in;
     in.dtype = WEFT_EP_BF16;
-    in.hidden = b->hidden;
+    in.hidden = b->layer.hidden;
     weft_ep_received out = WEFT_EP_RECEIVED_INIT;
     out.rows = in;
     out.rows.data = b->received;
@@ -179,7 +140,7 @@ static int combine(bench *b)
     weft_ep_rows in = WEFT_EP_ROWS_INIT;
     in.data = b->received;
     in.dtype = WEFT_EP_BF16;
-    in.hidden = b->hidden;
+    in.hidden = b->layer.hidden;
     weft_ep_rows out = in;
     out.data = b->out;
     return said(weft_ep_combine(b->route, &in, &out, 0, NULL));
@@ -193,35 +154,31 @@ static int plan_copies(bench *b)
 {
     uint64_t *sent = NULL; /* symmetric: [source][PE] rows */
     void *block;
-    size_t pes = (size_t)b->pes;
+    size_t pes = (size_t)b->layer.pes;
     if (said(weft_calloc(b->world, pes * pes, sizeof *sent, &block))) {
         return -1;
     }
     sent = block;
-    uint64_t *mine = &sent[(size_t)b->pe * pes];
-    for (int t = 0; t < b->tokens; t++) {
-        for (int pe = 0; pe < b->pes; pe++) {
-            int goes = 0;
-            for (int k = 0; k < b->topk; k++) {
-                goes |= owner(b, b->ids[t * b->topk + k]) == pe;
-            }
-            if (goes) {
-                b->copy_rows[b->copies++] = (uint32_t)(t * b->pes + pe);
+    uint64_t *mine = &sent[(size_t)b->layer.pe * pes];
+    for (int t = 0; t < b->layer.tokens; t++) {
+        for (int pe = 0; pe < b->layer.pes; pe++) {
+            if (ep_layer_goes(&b->layer, b->ids, t, pe)) {
+                b->copy_rows[b->copies++] = (uint32_t)(t * b->layer.pes + pe);
                 mine[pe]++;
             }
         }
     }
-    for (int pe = 0; pe < b->pes; pe++) {
-        if (pe != b->pe && said(weft_putmem(b->world, mine, mine, pes * sizeof *mine, pe))) {
+    for (int pe = 0; pe < b->layer.pes; pe++) {
+        if (pe != b->layer.pe && said(weft_putmem(b->world, mine, mine, pes * sizeof *mine, pe))) {
             return -1;
         }
     }
     if (said(weft_barrier(b->world))) {
         return -1;
     }
-    for (int pe = 0; pe < b->pes; pe++) {
+    for (int pe = 0; pe < b->layer.pes; pe++) {
         uint64_t before = 0;
-        for (int source = 0; source < b->pe; source++) {
+        for (int source = 0; source < b->layer.pe; source++) {
             before += sent[(size_t)source * pes + (size_t)pe];
         }
         b->to[pe] = (unsigned char *)weft_ptr(b->world, b->received, pe) + before * b->row_bytes;
@@ -232,10 +189,10 @@ static int plan_copies(bench *b)
 static int dispatch_copy(bench *b)
 {
     unsigned char *to[64];
-    memcpy(to, b->to, (size_t)b->pes * sizeof *to);
+    memcpy(to, b->to, (size_t)b->layer.pes * sizeof *to);
     for (size_t i = 0; i < b->copies; i++) {
-        size_t token = b->copy_rows[i] / (uint32_t)b->pes;
-        size_t pe = b->copy_rows[i] % (uint32_t)b->pes;
+        size_t token = b->copy_rows[i] / (uint32_t)b->layer.pes;
+        size_t pe = b->copy_rows[i] % (uint32_t)b->layer.pes;
         memcpy(to[pe], b->in + token * b->row_bytes, b->row_bytes);
         to[pe] += b->row_bytes;
     }
@@ -245,9 +202,9 @@ static int dispatch_copy(bench *b)
 static int combine_copy(bench *b)
 {
     unsigned char *from[64];
-    memcpy(from, b->to, (size_t)b->pes * sizeof *from);
+    memcpy(from, b->to, (size_t)b->layer.pes * sizeof *from);
     for (size_t i = 0; i < b->copies; i++) {
-        size_t pe = b->copy_rows[i] % (uint32_t)b->pes;
+        size_t pe = b->copy_rows[i] % (uint32_t)b->layer.pes;
         memcpy(b->pulled + i * b->row_bytes, from[pe], b->row_bytes);
         from[pe] += b->row_bytes;
     }
@@ -314,12 +271,12 @@ static int check_rows(const bench *b)
     if (said(weft_ep_route_counts(b->route, &counts))) {
         return -1;
     }
-    for (int source = 0; source < b->pes && !b->expert_major; source++) {
+    for (int source = 0; source < b->layer.pes && !b->expert_major; source++) {
         for (int i = counts.offset_of_source[source]; i < counts.offset_of_source[source + 1]; i++) {
             const unsigned char *row = b->received + (size_t)i * b->row_bytes;
-            int expected = 1 + (source * 31 + b->source_token[i]) % 100;
+            int expected = ep_layer_byte(source, b->source_token[i]);
             if (row[0] != expected || row[b->row_bytes - 1] != expected) {
-                fprintf(stderr, "PE %d: row %d of PE %d is wrong\n", b->pe, i, source);
+                fprintf(stderr, "PE %d: row %d of PE %d is wrong\n", b->layer.pe, i, source);
                 return -1;
             }
         }
@@ -333,7 +290,7 @@ static int gather(bench *b)
     size_t count = (size_t)STEPS * (size_t)b->options.blocks;
     double *theirs = local_memory(count * sizeof *theirs);
     int failed = theirs == NULL || said(weft_barrier(b->world));
-    for (int pe = 1; pe < b->pes && b->pe == 0 && !failed; pe++) {
+    for (int pe = 1; pe < b->layer.pes && b->layer.pe == 0 && !failed; pe++) {
         failed = said(weft_getmem(b->world, theirs, b->times, count * sizeof *theirs, pe));
         for (size_t i = 0; i < count; i++) {
             b->times[i] = theirs[i] > b->times[i] ? theirs[i] : b->times[i];
@@ -346,9 +303,7 @@ static int gather(bench *b)
 static void write_figures(bench *b)
 {
     char more[256];
-    snprintf(more, sizeof more,
-             "\"tokens\": %d, \"hidden\": %d, \"topk\": %d, \"experts\": %d, \"dtype\": \"bf16\", \"layout\": \"%s\"",
-             b->tokens, b->hidden, b->topk, b->experts, b->expert_major ? "expert-major" : "rank-major");
+    ep_layer_describe(&b->layer, b->expert_major ? "expert-major" : "rank-major", more, sizeof more);
     for (int i = 0; i < STEPS; i++) {
         if (b->expert_major && is_copy(i)) {
             continue;
@@ -389,25 +344,20 @@ static int measure(bench *b)
 
 int main(int argc, char **argv)
 {
-    static bench b = {.tokens = 1024, .hidden = 4096, .topk = 8, .experts = 64, .options = BENCH_OPTIONS_INIT};
+    static bench b = {.layer = EP_LAYER_INIT, .options = BENCH_OPTIONS_INIT};
     const bench_number numbers[] = {
-        {"--tokens", &b.tokens},
-        {"--hidden", &b.hidden},
-        {"--topk", &b.topk},
-        {"--experts", &b.experts},
-        {"--expert-major", &b.expert_major},
-        {NULL, NULL},
+        {"--tokens", &b.layer.tokens},   {"--hidden", &b.layer.hidden},       {"--topk", &b.layer.topk},
+        {"--experts", &b.layer.experts}, {"--expert-major", &b.expert_major}, {NULL, NULL},
     };
     if (bench_options_read(&b.options, numbers, argc, argv) != 0 || said(weft_world_create(NULL, &b.world))) {
         return 1;
     }
-    b.pe = weft_world_pe(b.world);
-    b.pes = weft_world_pes(b.world);
-    if (b.tokens < 1 || b.topk < 1 || b.topk > b.experts || b.pes > 64) {
-        fprintf(stderr, "give at least one token, 1 <= topk <= experts, and at most 64 PEs\n");
+    b.layer.pe = weft_world_pe(b.world);
+    b.layer.pes = weft_world_pes(b.world);
+    if (ep_layer_check(&b.layer) != 0) {
         return 1;
     }
-    if (bench_record_open(&b.record, b.options.json, "weft", b.pe, b.pes) != 0 || allocate(&b) != 0 ||
+    if (bench_record_open(&b.record, b.options.json, "weft", b.layer.pe, b.layer.pes) != 0 || allocate(&b) != 0 ||
         plan_copies(&b) != 0 || open_group(&b) || measure(&b) != 0) {
         return 1;
     }

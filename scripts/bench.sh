@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measure weft on this machine beside Open MPI's OpenSHMEM, memcpy and the bare hardware, side by side in several rounds
+# Measure weft on this machine beside Open MPI (its OpenSHMEM, and MPI for expert parallelism), memcpy and the bare hardware, side by side in several rounds
 # of one run; write bench/records/<date>-<machine>-host.jsonl and print the table. See bench/README.md.
 # Usage: bench.sh [--machine NAME] [--rounds N] [--attempts N] [--output FILE]
 #   machine: also from WEFT_BENCH_MACHINE; without either it is made of what lscpu says
@@ -41,10 +41,15 @@ describe_machine()
     echo "$(nproc)-core-${word:-$(uname -m)}"
 }
 
-# The peers are compiled as their users would, against the parts of this tree that time and write.
+# The peers are compiled as their users would, against the parts of this tree that time and write; what does arithmetic of
+# its own, for this processor.
 build_peer()
 {
-    if ! oshcc -std=gnu17 -O3 -g -Ibench "bench/peers/$1.c" bench/part/*.c -o "$work/$1" >"$work/$1.log" 2>&1; then
+    compiler="oshcc"
+    case $1 in
+    mpi_*) compiler="mpicc -march=native" ;;
+    esac
+    if ! $compiler -std=gnu17 -O3 -g -Ibench "bench/peers/$1.c" bench/part/*.c -o "$work/$1" >"$work/$1.log" 2>&1; then
         cat "$work/$1.log" >&2
         return 1
     fi
@@ -100,12 +105,15 @@ peer_host()
 weft_ep()
 {
     run_weft 2 "$built/bench_ep" --json "$1" &&
+        run_weft 4 "$built/bench_ep" --blocks 9 --json "$1" &&
         run_weft 2 "$built/bench_ep" --tokens 128 --hidden 7168 --json "$1"
 }
 
 peer_ep()
 {
-    :
+    run_peer 2 "$work/mpi_ep" --json "$1" &&
+        run_peer 4 "$work/mpi_ep" --blocks 9 --json "$1" &&
+        run_peer 2 "$work/mpi_ep" --tokens 128 --hidden 7168 --json "$1"
 }
 
 weft_coll()
@@ -211,7 +219,7 @@ output=${output:-bench/records/$date-$machine-host.jsonl}
 
 peer=
 if command -v oshcc >/dev/null && command -v oshrun >/dev/null; then
-    if build_peer oshmem && build_peer oshmem_world && build_peer oshmem_coll; then
+    if build_peer oshmem && build_peer oshmem_world && build_peer oshmem_coll && build_peer mpi_ep; then
         peer=ompi
     else
         echo "the peer's benchmark cannot be built: without the peer" >&2

@@ -45,6 +45,16 @@ BARS = (
             "memcpy",
         )
     ]
+    + [
+        (
+            "ep_pair",
+            {"pes": pes, "tokens": 1024, "hidden": 4096, "topk": 8, "experts": 64, "layout": "rank-major"},
+            most,
+            of,
+        )
+        for pes in (2, 4)
+        for most, of in ((0.6, "ompi"), (1.6, "memcpy"))
+    ]
 )
 
 
