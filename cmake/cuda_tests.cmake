@@ -1,4 +1,4 @@
-# What of the GPU part is tested without a GPU (label cuda; exit 77 where nvcc, g++ or NVRTC is absent):
+# What of the GPU part is tested without a GPU (label cuda, and fake for what runs on the fake driver; exit 77 where nvcc, g++ or NVRTC is absent):
 #   cuda.compile.*      every kernel and device header compiles, for sm_80, sm_90 and sm_100; the PTX has the orders meant
 #   cuda.nvrtc          the device headers compile at run time
 #   cuda.on_host.*      tests/gpu/device.cu with kernels as functions of one thread, on a fake driver whose device memory is
@@ -56,7 +56,7 @@ add_dependencies(gpu_on_host fake_cuda)
 
 function(weft_add_on_host_test name environment)
     add_test(NAME cuda.on_host.${name} COMMAND ${ARGN})
-    weft_describe_test(cuda.on_host.${name} cuda)
+    weft_describe_test(cuda.on_host.${name} "cuda;fake")
     set_property(TEST cuda.on_host.${name} APPEND PROPERTY ENVIRONMENT
         "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_LOG=none;${environment}")
     set_tests_properties(cuda.on_host.${name} PROPERTIES PROCESSORS 2)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Build and test every preset: all tests in release; unit, threads and multi-PE tests under each sanitizer.
+# Build and test every preset: all tests in release; unit, threads and multi-PE tests under each sanitizer, and those of the
+# GPU part on the fake driver.
 # The last line is "N passed, N failed, N skipped" over all presets. Fails when a test fails, a build fails or none ran.
 # Usage: test.sh [PRESET...]   (default: release asan ubsan tsan; "debug" is known as well)
 set -u
@@ -18,6 +19,7 @@ for preset in $presets; do
         echo "== $preset: test (after $(($(date +%s) - start)) s)"
         case $preset in
         release | debug) labels='.' ;;
+        asan | ubsan) labels='unit|threads|multi|fake' ;;
         *) labels='unit|threads|multi' ;;
         esac
         run=

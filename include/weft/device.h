@@ -3,12 +3,12 @@
  * A world begins with a heap in host memory. weft_device_attach gives it a second one on the PEs' GPUs: each PE's part
  * lies on the GPU that this PE uses, and every PE of the link domain maps all parts at a constant stride. Kernels reach
  * it through a weft_dev (include "weft_device.cuh" in the kernel's source); the host through weft_device_malloc, and
- * through weft_putmem, weft_getmem, p, g, put_signal and the atomics, which take device addresses where they take
- * symmetric addresses. Several PEs may use one GPU, and one process several GPUs.
+ * through weft_putmem, weft_getmem, p, g, put_signal, the atomics, and the wait and test families, which take device
+ * addresses where they take symmetric addresses. Several PEs may use one GPU, and one process several GPUs.
  *
  * In those calls the symmetric address is the device one; the other buffer may be host or device memory. A symmetric
- * address of the host heap needs a host buffer. The host's wait_until and test look at host memory only: wait for device
- * words in a kernel.
+ * address of the host heap needs a host buffer (weft_putmem_on_stream takes either). Each look of the host at a device
+ * word is a copy of some microseconds.
  *
  * This header needs no CUDA. A build or a machine without CUDA returns WEFT_ERR_UNSUPPORTED and says what is missing;
  * the driver (libcuda.so.1) is loaded when it is first needed. */
@@ -76,8 +76,8 @@ WEFT_API weft_status weft_device_query(const weft_world *world, weft_device_info
 
 /* Allocate `bytes` bytes of device memory at the same offset on every PE, aligned to 256. Collective over the world
  * (weft_device_team_malloc: over the team), equal arguments everywhere. Contents: undefined. Memory that the heap lacks
- * is added and mapped by all PEs of the world; a team that is not the whole world allocates from what the heap has
- * (raise heap_bytes). Must not be called while a stream of the thread is being captured.
+ * is added and mapped by all PEs of the world, so that addresses stay arithmetic; a team that is not the whole world
+ * cannot make the others map anything and allocates from what the heap has (raise heap_bytes). Must not be called while a stream of the thread is being captured.
  * Errors as weft_malloc's. */
 WEFT_API weft_status weft_device_malloc(weft_world *world, size_t bytes, void **block) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_team_malloc(weft_team *team, size_t bytes, void **block) WEFT_MUST_CHECK;

@@ -1,6 +1,6 @@
 /* weft/wait.h: waiting for several local variables, and looking at them. (OpenSHMEM 1.5, 9.10.)
  *
- * `variables` are `count` variables of this PE's heap, aligned to their size; variable i counts when status is NULL or
+ * `variables` are `count` variables of this PE's heap (that of its device, too), aligned to their size; variable i counts when status is NULL or
  * status[i] is 0. The comparison is variable CMP value, in the _vector forms variable i CMP values[i]. What the writer
  * of a variable that satisfied it ordered before the write is then visible. Any thread.
  *

@@ -4,21 +4,24 @@
 #include "world/world.h"
 
 /* Whether variable i satisfies the comparison. */
-static int holds(const wefti_words *words, size_t i)
+static weft_status holds(weft_world *world, const wefti_words *words, size_t i, int *result)
 {
-    size_t of_value = words->vector ? i : 0;
+    const size_t bytes = words->kind >= WEFTI_WORD_INT64 ? 8 : 4;
+    const size_t of_value = words->vector ? i : 0;
+    uint64_t seen;
+    WEFT_TRY(wefti_world_look(world, (const char *)words->variables + i * bytes, words->kind, &seen));
     switch (words->kind) {
 #define CASE(KIND, TYPE, NAME)                                                                                         \
     case KIND:                                                                                                         \
-        return wefti_##NAME##_compare(wefti_##NAME##_acquire((const TYPE *)words->variables + i), words->cmp,          \
-                                      ((const TYPE *)words->values)[of_value]);
+        *result = wefti_##NAME##_compare((TYPE)seen, words->cmp, ((const TYPE *)words->values)[of_value]);             \
+        break;
         CASE(WEFTI_WORD_INT32, int32_t, int32)
         CASE(WEFTI_WORD_UINT32, uint32_t, uint32)
         CASE(WEFTI_WORD_INT64, int64_t, int64)
         CASE(WEFTI_WORD_UINT64, uint64_t, uint64)
 #undef CASE
     }
-    return 0;
+    return WEFT_OK;
 }
 
 static int counts(const wefti_words *words, size_t i)
@@ -63,75 +66,72 @@ weft_status wefti_words_all(weft_world *world, const wefti_words *words, wefti_p
     WEFT_TRY(check(world, words, call, result));
     wefti_waiter waiter = wefti_waiter_start(world, call);
     for (size_t i = 0; i < words->count; i++) {
-        while (counts(words, i) && !holds(words, i)) {
-            if (patience == WEFTI_LOOK_ONCE) {
+        int is_so = !counts(words, i);
+        while (!is_so) {
+            WEFT_TRY(holds(world, words, i, &is_so));
+            if (!is_so && patience == WEFTI_LOOK_ONCE) {
                 *result = 0;
                 return WEFT_OK;
             }
-            WEFT_TRY(pause_for(&waiter, words));
+            if (!is_so) {
+                WEFT_TRY(pause_for(&waiter, words));
+            }
         }
     }
     *result = 1;
     return WEFT_OK;
 }
 
-/* The first that satisfies the comparison, SIZE_MAX if there is none; *any: whether one counts at all. */
-static size_t find_one(const wefti_words *words, int *any)
+/* One look at those that count, up to the first `most` that satisfy the comparison; *any: whether one counts at all. */
+static weft_status look(weft_world *world, const wefti_words *words, size_t most, size_t *indices, size_t *found,
+                        int *any)
 {
+    *found = 0;
     *any = 0;
-    for (size_t i = 0; i < words->count; i++) {
+    for (size_t i = 0; i < words->count && *found < most; i++) {
         if (counts(words, i)) {
+            int is_so = 0;
             *any = 1;
-            if (holds(words, i)) {
-                return i;
+            WEFT_TRY(holds(world, words, i, &is_so));
+            if (is_so) {
+                indices[(*found)++] = i;
             }
         }
     }
-    return SIZE_MAX;
+    return WEFT_OK;
+}
+
+static weft_status find(weft_world *world, const wefti_words *words, wefti_patience patience, const char *call,
+                        size_t most, size_t *indices, size_t *found)
+{
+    int any;
+    wefti_waiter waiter = wefti_waiter_start(world, call);
+    WEFT_TRY(look(world, words, most, indices, found, &any));
+    while (*found == 0 && any && patience == WEFTI_WAIT) {
+        WEFT_TRY(pause_for(&waiter, words));
+        WEFT_TRY(look(world, words, most, indices, found, &any));
+    }
+    return WEFT_OK;
 }
 
 weft_status wefti_words_any(weft_world *world, const wefti_words *words, wefti_patience patience, size_t *index)
 {
     const char *call = patience == WEFTI_WAIT ? "wait_until_any" : "test_any";
-    int any;
+    size_t first;
+    size_t found;
     WEFT_TRY(check(world, words, call, index));
-    wefti_waiter waiter = wefti_waiter_start(world, call);
-    size_t found = find_one(words, &any);
-    while (found == SIZE_MAX && any && patience == WEFTI_WAIT) {
-        WEFT_TRY(pause_for(&waiter, words));
-        found = find_one(words, &any);
-    }
-    *index = found;
+    WEFT_TRY(find(world, words, patience, call, 1, &first, &found));
+    *index = found > 0 ? first : SIZE_MAX;
     return WEFT_OK;
-}
-
-static size_t find_some(const wefti_words *words, size_t *indices, int *any)
-{
-    size_t found = 0;
-    *any = 0;
-    for (size_t i = 0; i < words->count; i++) {
-        if (counts(words, i)) {
-            *any = 1;
-            if (holds(words, i)) {
-                indices[found++] = i;
-            }
-        }
-    }
-    return found;
 }
 
 weft_status wefti_words_some(weft_world *world, const wefti_words *words, wefti_patience patience, size_t *indices,
                              size_t *found)
 {
     const char *call = patience == WEFTI_WAIT ? "wait_until_some" : "test_some";
-    int any;
+    size_t now;
     WEFT_TRY(check(world, words, call, indices == NULL ? NULL : found));
-    wefti_waiter waiter = wefti_waiter_start(world, call);
-    size_t now = find_some(words, indices, &any);
-    while (now == 0 && any && patience == WEFTI_WAIT) {
-        WEFT_TRY(pause_for(&waiter, words));
-        now = find_some(words, indices, &any);
-    }
+    WEFT_TRY(find(world, words, patience, call, SIZE_MAX, indices, &now));
     *found = now;
     return WEFT_OK;
 }

@@ -64,6 +64,7 @@ weft_status weft_device_attach(weft_world *world, const weft_device_config *give
         world->device->ops->detach(world->device);
         world->device = NULL;
     }
+    world->view.device = world->device != NULL;
     return status;
 }
 

@@ -29,21 +29,32 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
     return WEFT_OK;
 }
 
-static int holds(wefti_word_kind kind, const void *variable, weft_cmp cmp, uint64_t value, uint64_t *seen)
+weft_status wefti_world_look(weft_world *world, const void *variable, wefti_word_kind kind, uint64_t *value)
+{
+    size_t bytes = kind >= WEFTI_WORD_INT64 ? 8 : 4;
+    uint64_t left;
+    if (!wefti_is_loadable(world, variable) &&
+        world->device->ops->locate(world->device, variable, (int)world->view.pe, &left) != 0) {
+        uint32_t half = 0;
+        WEFT_TRY(world->device->ops->copy(world->device, bytes == 8 ? (void *)value : (void *)&half, variable, bytes));
+        *value = bytes == 8 ? *value : half;
+        return WEFT_OK;
+    }
+    *value = bytes == 8 ? wefti_ld64(variable, WEFTI_ACQUIRE) : wefti_ld32(variable, WEFTI_ACQUIRE);
+    return WEFT_OK;
+}
+
+static int compares(wefti_word_kind kind, uint64_t seen, weft_cmp cmp, uint64_t value)
 {
     switch (kind) {
     case WEFTI_WORD_INT32:
-        *seen = wefti_ld32(variable, WEFTI_ACQUIRE);
-        return wefti_int32_compare((int32_t)*seen, cmp, (int32_t)value);
+        return wefti_int32_compare((int32_t)seen, cmp, (int32_t)value);
     case WEFTI_WORD_UINT32:
-        *seen = wefti_ld32(variable, WEFTI_ACQUIRE);
-        return wefti_uint32_compare((uint32_t)*seen, cmp, (uint32_t)value);
+        return wefti_uint32_compare((uint32_t)seen, cmp, (uint32_t)value);
     case WEFTI_WORD_INT64:
-        *seen = wefti_ld64(variable, WEFTI_ACQUIRE);
-        return wefti_int64_compare((int64_t)*seen, cmp, (int64_t)value);
+        return wefti_int64_compare((int64_t)seen, cmp, (int64_t)value);
     case WEFTI_WORD_UINT64:
-        *seen = wefti_ld64(variable, WEFTI_ACQUIRE);
-        return wefti_uint64_compare(*seen, cmp, value);
+        return wefti_uint64_compare(seen, cmp, value);
     }
     return 0;
 }
@@ -59,16 +70,24 @@ static weft_status check_variable(weft_world *world, const void *variable, size_
     return WEFT_OK;
 }
 
+static weft_status check_comparison(weft_world *world, const void *variable, wefti_word_kind kind, weft_cmp cmp,
+                                    const char *call)
+{
+    WEFT_TRY(check_variable(world, variable, kind >= WEFTI_WORD_INT64 ? 8 : 4, call));
+    if (cmp < WEFT_CMP_EQ || cmp > WEFT_CMP_LE) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %d is no weft_cmp", call, (int)cmp);
+    }
+    return WEFT_OK;
+}
+
 weft_status wefti_wait_slow(weft_world *world, const void *variable, wefti_word_kind kind, weft_cmp cmp, uint64_t value,
                             uint64_t *seen)
 {
-    WEFT_TRY(check_variable(world, variable, kind >= WEFTI_WORD_INT64 ? 8 : 4, "wait_until"));
-    if (cmp < WEFT_CMP_EQ || cmp > WEFT_CMP_LE) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "wait_until: %d is no weft_cmp", (int)cmp);
-    }
+    WEFT_TRY(check_comparison(world, variable, kind, cmp, "wait_until"));
     wefti_waiter waiter = wefti_waiter_start(world, "wait_until");
-    uint64_t now = 0;
-    while (!holds(kind, variable, cmp, value, &now)) {
+    uint64_t now;
+    WEFT_TRY(wefti_world_look(world, variable, kind, &now));
+    while (!compares(kind, now, cmp, value)) {
         weft_status status = wefti_waiter_pause_slow(&waiter, variable);
         if (status == WEFT_ERR_TIMEOUT) {
             return wefti_error(
@@ -78,6 +97,7 @@ weft_status wefti_wait_slow(weft_world *world, const void *variable, wefti_word_
                 world->name, world->view.pe, variable, (long long)now, (double)world->deadline_ns * 1e-9);
         }
         WEFT_TRY(status);
+        WEFT_TRY(wefti_world_look(world, variable, kind, &now));
     }
     if (seen != NULL) {
         *seen = now;
@@ -85,9 +105,25 @@ weft_status wefti_wait_slow(weft_world *world, const void *variable, wefti_word_
     return WEFT_OK;
 }
 
-weft_status wefti_test_slow(weft_world *world, const void *variable, int *result)
+static weft_status check_result(const char *call, const void *result)
 {
-    WEFT_TRY(check_variable(world, variable, 4, "test"));
-    return wefti_error(WEFT_ERR_ARGUMENT, "test: %s; give a weft_cmp, a place for the result and an aligned variable",
-                       result == NULL ? "a NULL result" : "a comparison or an alignment that cannot be");
+    return result != NULL ? WEFT_OK : wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the result is NULL", call);
+}
+
+weft_status wefti_test_slow(weft_world *world, const void *variable, wefti_word_kind kind, weft_cmp cmp, uint64_t value,
+                            int *result)
+{
+    uint64_t seen;
+    WEFT_TRY(check_comparison(world, variable, kind, cmp, "test"));
+    WEFT_TRY(check_result("test", result));
+    WEFT_TRY(wefti_world_look(world, variable, kind, &seen));
+    *result = compares(kind, seen, cmp, value);
+    return WEFT_OK;
+}
+
+weft_status wefti_fetch_slow(weft_world *world, const uint64_t *signal, uint64_t *value)
+{
+    WEFT_TRY(check_variable(world, signal, sizeof *signal, "signal_fetch"));
+    WEFT_TRY(check_result("signal_fetch", value));
+    return wefti_world_look(world, signal, WEFTI_WORD_UINT64, value);
 }

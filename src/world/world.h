@@ -8,6 +8,7 @@
 #include "transport/transport.h"
 #include "weft/inline/view.h"
 #include "weft/protocol/layout.h"
+#include "weft/protocol/wait.h"
 #include "weft/world.h"
 #include "world/membership.h"
 
@@ -81,6 +82,11 @@ weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft
 void wefti_world_latch(weft_world *world, weft_status status, int culprit_pe);
 /* WEFT_OK, or the latched fault as this thread's error: checks the abort word too. `call` begins the text. */
 weft_status wefti_world_check(weft_world *world, const char *call);
+
+/* ---- wait.c ---- */
+
+/* The word of this PE at `variable`, with acquire; in device memory by a copy. */
+weft_status wefti_world_look(weft_world *world, const void *variable, wefti_word_kind kind, uint64_t *value);
 
 /* ---- route.c: which transport carries what to whom ---- */
 

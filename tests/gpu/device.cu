@@ -520,6 +520,33 @@ static void test_host_heap(test_pe *pe, bench *all)
     free(data);
 }
 
+/* The host waits for, and tests, words in device memory that another PE's host writes. */
+static void test_host_waits(test_pe *pe, bench *all, int right)
+{
+    uint64_t *words = all->words + 192;
+    int32_t *halves = (int32_t *)(all->words + 200);
+    uint64_t seen = 0;
+    size_t index = 0;
+    int result = -1;
+    OK(pe, weft_uint64_test(all->world, words, WEFT_CMP_EQ, 1000, &result));
+    CHECK(pe, result == 0);
+    OK(pe, weft_barrier(all->world));
+    OK(pe, weft_uint64_p(all->world, words, 77, right));
+    OK(pe, weft_int32_p(all->world, halves + 1, -5, right));
+    OK(pe, weft_uint64_wait_until(all->world, words, WEFT_CMP_GE, 77));
+    OK(pe, weft_signal_wait_until(all->world, words, WEFT_CMP_NE, 0, &seen));
+    CHECK(pe, seen == 77);
+    OK(pe, weft_int32_wait_until_any(all->world, halves, 3, NULL, WEFT_CMP_LT, 0, &index));
+    CHECK(pe, index == 1);
+    OK(pe, weft_int32_wait_until(all->world, halves + 1, WEFT_CMP_EQ, -5));
+    OK(pe, weft_int32_test(all->world, halves, WEFT_CMP_EQ, 0, &result));
+    CHECK(pe, result == 1);
+    OK(pe, weft_signal_fetch(all->world, words, &seen));
+    CHECK(pe, seen == 77);
+    CHECK(pe, weft_uint64_test(all->world, words, (weft_cmp)9, 1, &result) == WEFT_ERR_ARGUMENT);
+    OK(pe, weft_barrier(all->world));
+}
+
 /* The host's calls on device memory. */
 static void test_from_host(test_pe *pe, bench *all)
 {
@@ -568,6 +595,7 @@ static void test_from_host(test_pe *pe, bench *all)
     snprintf(expected, sizeof expected, "from PE %d", left);
     OK(pe, weft_getmem(all->world, got, all->target, sizeof got, pe->pe));
     CHECK(pe, strcmp(got, expected) == 0);
+    test_host_waits(pe, all, right);
     CHECK(pe, weft_ptr(all->world, all->target, pe->pe) == all->target);
     CHECK(pe, weft_ptr(all->world, all->target, right) != NULL && weft_ptr(all->world, all->target, pe->pes) == NULL);
     CHECK(pe, weft_putmem(all->world, all->target, text, 1, pe->pes) == WEFT_ERR_RANGE);

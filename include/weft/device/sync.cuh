@@ -49,14 +49,13 @@ WEFTI_DEVICE int weft_dev_sync(weft_scope scope, const weft_dev_team &team)
         }
     }
     if (scope.rank == 0) {
-        wefti_dev_waiter waiter = {0, 0};
         wefti_u64 step = wefti_ld_relaxed(&team.area->epoch) + 1; /* while the others are being told */
         wefti_st_relaxed(&team.area->epoch, step);
         wefti_u64 awaited = step * (wefti_u64)(team.pes - 1);
-        while (status == WEFT_OK && wefti_ld_acquire(&team.area->arrivals) < awaited) {
-            status = wefti_dev_pause(team.world, &waiter);
+        if (status == WEFT_OK) {
+            status = wefti_dev_wait_word(team.world, &team.area->arrivals, WEFT_CMP_GE, awaited);
         }
-        if (status == WEFT_ERR_TIMEOUT) {
+        if (__builtin_expect(status == WEFT_ERR_TIMEOUT, 0)) {
             status = wefti_dev_sync_expired(&team, step);
         }
     }

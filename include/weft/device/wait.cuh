@@ -93,6 +93,30 @@ template <class T> WEFTI_DEVICE T wefti_dev_acquire(const T *variable)
                           : (T)wefti_ld_acquire((const wefti_u32 *)variable);
 }
 
+/* The rest of a wait that has not been short. */
+template <class T>
+WEFTI_DEVICE_SLOW int wefti_dev_wait_long(const weft_dev *dev, const T *variable, weft_cmp cmp, T value)
+{
+    int status = WEFT_OK;
+    wefti_dev_waiter waiter = {0, 0};
+    while (status == WEFT_OK && !wefti_dev_holds(wefti_dev_acquire(variable), cmp, value)) {
+        status = wefti_dev_pause(*dev, &waiter);
+    }
+    return status;
+}
+
+/* One thread waits. As wefti_dev_pause says: WEFT_ERR_TIMEOUT is not latched. The first looks are a loop of nothing else. */
+template <class T> WEFTI_DEVICE int wefti_dev_wait_word(const weft_dev &dev, const T *variable, weft_cmp cmp, T value)
+{
+    WEFTI_UNROLL(1)
+    for (wefti_u32 looks = 0; looks < WEFTI_DEV_LOOKS; looks++) {
+        if (wefti_dev_holds(wefti_dev_acquire(variable), cmp, value)) {
+            return WEFT_OK;
+        }
+    }
+    return wefti_dev_wait_long(&dev, variable, cmp, value);
+}
+
 /* Block until the local variable compares so; what its writer ordered before is then visible to every thread of the
  * scope. `from`: the PE that is to write it, for the fault when it does not; -1 when it could be anyone.
  * WEFT_ERR_TIMEOUT at the deadline, WEFT_ERR_ABORTED, or an earlier fault; all are latched. (OpenSHMEM 1.5, 9.10.) */
@@ -102,11 +126,8 @@ WEFTI_DEVICE int weft_dev_wait_until(weft_scope scope, const weft_dev &dev, cons
 {
     int status = WEFT_OK;
     if (scope.rank == 0) {
-        wefti_dev_waiter waiter = {0, 0};
-        while (status == WEFT_OK && !wefti_dev_holds(wefti_dev_acquire(variable), cmp, value)) {
-            status = wefti_dev_pause(dev, &waiter);
-        }
-        if (status == WEFT_ERR_TIMEOUT) {
+        status = wefti_dev_wait_word(dev, variable, cmp, value);
+        if (__builtin_expect(status == WEFT_ERR_TIMEOUT, 0)) {
             status = wefti_dev_latch(&dev, status, from);
         }
     }

@@ -22,7 +22,9 @@ WEFT_API weft_status wefti_fence_slow(weft_world *world);
 WEFT_API weft_status wefti_quiet_slow(weft_world *world);
 WEFT_API weft_status wefti_wait_slow(weft_world *world, const void *variable, wefti_word_kind kind, weft_cmp cmp,
                                      uint64_t value, uint64_t *seen);
-WEFT_API weft_status wefti_test_slow(weft_world *world, const void *variable, int *result);
+WEFT_API weft_status wefti_test_slow(weft_world *world, const void *variable, wefti_word_kind kind, weft_cmp cmp,
+                                     uint64_t value, int *result);
+WEFT_API weft_status wefti_fetch_slow(weft_world *world, const uint64_t *signal, uint64_t *value);
 
 /* NULL worlds and buffers take the slow path too. */
 #define WEFTI_FAST(world, address, bytes, pe)                                                                          \
@@ -396,8 +398,9 @@ WEFT_INLINE weft_status weft_putmem_signal_nbi(weft_world *world, void *dest, co
 
 WEFT_INLINE weft_status weft_signal_fetch(weft_world *world, const uint64_t *signal, uint64_t *value)
 {
-    if (WEFTI_UNLIKELY(world == NULL || signal == NULL || value == NULL || ((uintptr_t)signal & 7) != 0)) {
-        return wefti_test_slow(world, signal, NULL);
+    if (WEFTI_UNLIKELY(world == NULL || signal == NULL || value == NULL || ((uintptr_t)signal & 7) != 0 ||
+                       !wefti_is_loadable(world, signal))) {
+        return wefti_fetch_slow(world, signal, value);
     }
     *value = wefti_ld64(signal, WEFTI_ACQUIRE);
     return WEFT_OK;
@@ -432,7 +435,8 @@ WEFT_INLINE weft_status weft_signal_fetch(weft_world *world, const uint64_t *sig
     WEFT_INLINE weft_status weft_##NAME##_wait_until(weft_world *world, const TYPE *variable, weft_cmp cmp,            \
                                                      TYPE value)                                                       \
     {                                                                                                                  \
-        if (WEFTI_LIKELY(world != NULL && variable != NULL && ((uintptr_t)variable & (sizeof(TYPE) - 1)) == 0)) {      \
+        if (WEFTI_LIKELY(world != NULL && variable != NULL && ((uintptr_t)variable & (sizeof(TYPE) - 1)) == 0 &&       \
+                         wefti_is_loadable(world, variable))) {                                                        \
             for (unsigned spin = 0; spin < wefti_spins(world); spin++) {                                               \
                 if (wefti_##NAME##_compare(wefti_##NAME##_acquire(variable), cmp, value)) {                            \
                     return WEFT_OK;                                                                                    \
@@ -446,8 +450,8 @@ WEFT_INLINE weft_status weft_signal_fetch(weft_world *world, const uint64_t *sig
                                                int *result)                                                            \
     {                                                                                                                  \
         if (WEFTI_UNLIKELY(world == NULL || variable == NULL || result == NULL || (unsigned)cmp > WEFT_CMP_LE ||       \
-                           ((uintptr_t)variable & (sizeof(TYPE) - 1)) != 0)) {                                         \
-            return wefti_test_slow(world, variable, result);                                                           \
+                           ((uintptr_t)variable & (sizeof(TYPE) - 1)) != 0 || !wefti_is_loadable(world, variable))) {  \
+            return wefti_test_slow(world, variable, WEFTI_WORD_KIND(TYPE), cmp, (uint64_t)value, result);              \
         }                                                                                                              \
         *result = wefti_##NAME##_compare(wefti_##NAME##_acquire(variable), cmp, value);                                \
         return WEFT_OK;                                                                                                \
@@ -458,7 +462,8 @@ WEFT_INTEGER_TYPES(WEFTI_DEFINE_WAIT)
 WEFT_INLINE weft_status weft_signal_wait_until(weft_world *world, const uint64_t *signal, weft_cmp cmp, uint64_t value,
                                                uint64_t *seen)
 {
-    if (WEFTI_LIKELY(world != NULL && signal != NULL && ((uintptr_t)signal & 7) == 0)) {
+    if (WEFTI_LIKELY(world != NULL && signal != NULL && ((uintptr_t)signal & 7) == 0 &&
+                     wefti_is_loadable(world, signal))) {
         for (unsigned spin = 0; spin < wefti_spins(world); spin++) {
             uint64_t now = wefti_ld64(signal, WEFTI_ACQUIRE);
             if (wefti_uint64_compare(now, cmp, value)) {

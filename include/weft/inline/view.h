@@ -10,7 +10,7 @@
 #include "weft/protocol/mem.h"
 #include "weft/world.h"
 
-#define WEFTI_VIEW_ABI 1
+#define WEFTI_VIEW_ABI 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,11 +33,20 @@ typedef struct wefti_view {
     int64_t stride;
     const int64_t *delta;
     uint32_t spins; /* how often an inline wait looks before it goes out of line; small when PEs share cores */
+    uint32_t device; /* not 0: this PE has a device heap, so that words outside the host heap may be the GPU's */
 } wefti_view;
 
 static inline unsigned wefti_spins(const weft_world *world)
 {
     return ((const wefti_view *)(const void *)world)->spins;
+}
+
+/* Whether this thread can load the word at `address`, one of this PE's: device memory is looked at out of line. */
+static inline int wefti_is_loadable(const weft_world *world, const void *address)
+{
+    const wefti_view *view = (const wefti_view *)(const void *)world;
+    return WEFTI_LIKELY(view->device == 0) ||
+           (uint64_t)(uintptr_t)address - (uint64_t)view->heap < __atomic_load_n(&view->heap_bytes, __ATOMIC_RELAXED);
 }
 
 /* Where PE `pe`, one of the near ones, has the symmetric byte at `address`. No check. */
