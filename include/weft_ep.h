@@ -17,7 +17,7 @@
  * Combine adds in ascending choice inside a rank (fused multiply-add in float32, the partial sum rounded to the row's
  * type), then in ascending rank in float32, rounded once at the end: the same bits in every run. A choice of -1 is no
  * choice; any other id outside 0 .. E-1 drops that choice and sets the route's status to WEFT_ERR_RANGE. A token without
- * a choice combines to zeros. An expert chosen twice by a token counts twice. Every NaN in a bf16 sum is 0x7fff.
+ * a choice combines to zeros. An expert chosen twice by a token counts twice. Every NaN in a bf16 or float16 sum is 0x7fff.
  *
  * Ranks that make different calls, or the same with another plan, route, type, width or flags, all get
  * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable.

@@ -10,10 +10,23 @@ size_t wefti_ep_element_bytes(weft_ep_dtype dtype)
     case WEFT_EP_F32:
         return 4;
     case WEFT_EP_BF16:
+    case WEFT_EP_F16:
         return 2;
     default:
         return 0;
     }
+}
+
+const char *wefti_ep_dtype_name(weft_ep_dtype dtype)
+{
+    switch (dtype) {
+#define NAME_CASE(name, value, bytes, text)                                                                            \
+    case name:                                                                                                         \
+        return text;
+        WEFT_EP_DTYPE_TABLE(NAME_CASE)
+#undef NAME_CASE
+    }
+    return "no type";
 }
 
 static weft_status check_shape(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)

@@ -7,6 +7,9 @@
 /* The bytes of an element; 0 when `dtype` is none. */
 size_t wefti_ep_element_bytes(weft_ep_dtype dtype);
 
+/* Its name, static text. */
+const char *wefti_ep_dtype_name(weft_ep_dtype dtype);
+
 /* Type, width, strides and alignment; `which` names the rows. */
 weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which);
 

@@ -218,7 +218,7 @@ void ep_case_free(ep_case *one)
 
 ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, int adds, unsigned salt)
 {
-    static const weft_ep_dtype dtypes[] = {WEFT_EP_BF16, WEFT_EP_F32};
+    static const weft_ep_dtype dtypes[] = {WEFT_EP_BF16, WEFT_EP_F32, WEFT_EP_F16};
     uint64_t state = seed;
     ep_payload payload = {.fill = EP_FILL_PATTERN, .salt = salt};
     payload.dtype = dtypes[random_below(&state, sizeof dtypes / sizeof *dtypes)];

@@ -16,6 +16,7 @@ typedef struct number_format {
 static const number_format formats[] = {
     {WEFT_EP_F32, "f32", 4, 8, 23, 1},
     {WEFT_EP_BF16, "bf16", 2, 8, 7, 1},
+    {WEFT_EP_F16, "f16", 2, 5, 10, 1},
 };
 
 static const number_format *format_of(weft_ep_dtype dtype)

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "weft/protocol/bf16.h"
+#include "weft/protocol/dot.h"
+#include "weft/protocol/f16.h"
+#include "weft/protocol/fp8.h"
 
 #define CHUNK 64 /* elements */
 
@@ -22,16 +25,34 @@ typedef enum operation { ADD, ADD_SCALED, FUSE } operation;
 
 INLINE float element(weft_ep_dtype dtype, const void *row, size_t at)
 {
-    return dtype == WEFT_EP_F32 ? ((const float *)row)[at] : wefti_bf16_widen(((const uint16_t *)row)[at]);
+    switch (dtype) {
+    case WEFT_EP_F32:
+        return ((const float *)row)[at];
+    case WEFT_EP_BF16:
+        return wefti_bf16_widen(((const uint16_t *)row)[at]);
+    default:
+        return wefti_f16_widen(((const uint16_t *)row)[at]);
+    }
 }
 
 INLINE void store(weft_ep_dtype dtype, void *out, size_t at, float value)
 {
-    if (dtype == WEFT_EP_F32) {
+    switch (dtype) {
+    case WEFT_EP_F32:
         ((float *)out)[at] = value;
-    } else {
+        break;
+    case WEFT_EP_BF16:
         ((uint16_t *)out)[at] = wefti_bf16_round(value);
+        break;
+    default:
+        ((uint16_t *)out)[at] = wefti_f16_round(value);
     }
+}
+
+/* Of the two types that round. */
+INLINE float nearest(weft_ep_dtype dtype, float value)
+{
+    return dtype == WEFT_EP_BF16 ? wefti_bf16_nearest(value) : wefti_f16_nearest(value);
 }
 
 /* One row's part in one element of the sum. */
@@ -42,7 +63,7 @@ INLINE float include(weft_ep_dtype dtype, operation op, float sum, const void *r
     case ADD:
         return sum + value;
     case ADD_SCALED:
-        return sum + wefti_bf16_nearest(value * weight);
+        return sum + nearest(dtype, value * weight);
     default:
         return fmaf(weight, value, sum);
     }
@@ -118,6 +139,61 @@ INLINE void fold(weft_ep_dtype dtype, operation op, void *out, const void *const
     }
 }
 
+INLINE void scale_row(weft_ep_dtype dtype, void *out, const void *row, float weight, size_t elements)
+{
+    for (size_t i = 0; i < elements; i++) {
+        store(dtype, out, i, weight * element(dtype, row, i));
+    }
+}
+
+INLINE float dot_rows(weft_ep_dtype dtype, const void *x, const void *y, size_t elements)
+{
+    _Alignas(64) float sum[WEFTI_DOT_LANES];
+    size_t at = 0;
+    memset(sum, 0, sizeof sum);
+    for (; at + WEFTI_DOT_LANES <= elements; at += WEFTI_DOT_LANES) {
+        for (size_t i = 0; i < WEFTI_DOT_LANES; i++) {
+            sum[i] = fmaf(element(dtype, x, at + i), element(dtype, y, at + i), sum[i]);
+        }
+    }
+    for (size_t i = 0; at + i < elements; i++) {
+        sum[i] = fmaf(element(dtype, x, at + i), element(dtype, y, at + i), sum[i]);
+    }
+    return wefti_dot_sum(sum);
+}
+
+INLINE wefti_fp8_scale quantise_group(weft_ep_dtype dtype, uint8_t *out, const void *row, size_t at, size_t n,
+                                      int is_ue8m0)
+{
+    float amax = WEFTI_FP8_AMAX_LEAST;
+    for (size_t i = 0; i < n; i++) {
+        amax = wefti_fp8_amax(amax, element(dtype, row, at + i));
+    }
+    wefti_fp8_scale scale = is_ue8m0 ? wefti_fp8_scale_ue8m0(amax) : wefti_fp8_scale_f32(amax);
+    for (size_t i = 0; i < n; i++) {
+        out[at + i] = wefti_fp8_quantise(element(dtype, row, at + i), scale.inverse);
+    }
+    return scale;
+}
+
+INLINE void quantise_row(weft_ep_dtype dtype, uint8_t *out, uint32_t *scales, const void *row, size_t elements,
+                         int is_ue8m0)
+{
+    size_t groups = wefti_fp8_groups(elements);
+    memset(scales, 0, wefti_fp8_scale_words(elements, is_ue8m0) * sizeof *scales);
+    for (size_t group = 0; group < groups; group++) {
+        size_t at = group * WEFTI_FP8_GROUP;
+        size_t n = elements - at < WEFTI_FP8_GROUP ? elements - at : WEFTI_FP8_GROUP;
+        wefti_fp8_scale scale = n == WEFTI_FP8_GROUP ? quantise_group(dtype, out, row, at, WEFTI_FP8_GROUP, is_ue8m0)
+                                                     : quantise_group(dtype, out, row, at, n, is_ue8m0);
+        if (is_ue8m0) {
+            scales[group / 4] |= scale.bits >> 23 << (8 * (group % 4));
+        } else {
+            scales[group] = scale.bits;
+        }
+    }
+}
+
 #define DEFINE_ARITHMETIC(name, dtype)                                                                                 \
     FOR_MACHINES static void name##_add(void *out, const void *const *rows, size_t count, size_t elements)             \
     {                                                                                                                  \
@@ -133,15 +209,31 @@ INLINE void fold(weft_ep_dtype dtype, operation op, void *out, const void *const
     {                                                                                                                  \
         fold(dtype, FUSE, out, rows, weights, count, elements);                                                        \
     }                                                                                                                  \
+    FOR_MACHINES static void name##_scale(void *out, const void *row, float weight, size_t elements)                   \
+    {                                                                                                                  \
+        scale_row(dtype, out, row, weight, elements);                                                                  \
+    }                                                                                                                  \
+    FOR_MACHINES static float name##_dot(const void *x, const void *y, size_t elements)                                \
+    {                                                                                                                  \
+        return dot_rows(dtype, x, y, elements);                                                                        \
+    }                                                                                                                  \
+    FOR_MACHINES static void name##_quantise(uint8_t *out, uint32_t *scales, const void *row, size_t elements,         \
+                                             int is_ue8m0)                                                             \
+    {                                                                                                                  \
+        quantise_row(dtype, out, scales, row, elements, is_ue8m0);                                                     \
+    }                                                                                                                  \
     static const wefti_ep_arithmetic name##_arithmetic = {                                                             \
-        .element_bytes = dtype == WEFT_EP_F32 ? 4 : 2,                                                                 \
         .add = name##_add,                                                                                             \
         .add_scaled = name##_add_scaled,                                                                               \
         .fuse = name##_fuse,                                                                                           \
+        .scale = name##_scale,                                                                                         \
+        .dot = name##_dot,                                                                                             \
+        .quantise = name##_quantise,                                                                                   \
     };
 
 DEFINE_ARITHMETIC(f32, WEFT_EP_F32)
 DEFINE_ARITHMETIC(bf16, WEFT_EP_BF16)
+DEFINE_ARITHMETIC(f16, WEFT_EP_F16)
 #undef DEFINE_ARITHMETIC
 
 const wefti_ep_arithmetic *wefti_ep_arithmetic_of(weft_ep_dtype dtype)
@@ -151,6 +243,8 @@ const wefti_ep_arithmetic *wefti_ep_arithmetic_of(weft_ep_dtype dtype)
         return &f32_arithmetic;
     case WEFT_EP_BF16:
         return &bf16_arithmetic;
+    case WEFT_EP_F16:
+        return &f16_arithmetic;
     default:
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* ep/host/arithmetic.h: how rows are added up, in float32, with one rounding at the end.
+/* ep/host/arithmetic.h: how rows are added up, scaled, multiplied and quantised, in float32, with one rounding at the end.
  *
  * Per element, over `count` rows in their order, from an accumulator of +0:
  *
@@ -7,24 +7,29 @@
  *     fuse      a = fma(weight, row, a)                        expert-major, weighted, over the choices on a rank
  *
  * and out = round(a). Round is to the rows' type, to nearest even; float32 is not rounded. The product of add_scaled is
- * rounded to float32 before that and never fused into the addition. NaNs in bf16: see protocol/bf16.h. The bits depend on
- * the operands only. */
+ * rounded to float32 before that and never fused into the addition. `scale` is out = round(weight * row), its product
+ * rounded likewise; `dot` is protocol/dot.h, `quantise` protocol/fp8.h. NaNs in bf16 and float16: see protocol/bf16.h and
+ * f16.h. The bits depend on the operands only. */
 #ifndef WEFTI_EP_HOST_ARITHMETIC_H
 #define WEFTI_EP_HOST_ARITHMETIC_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "weft_ep.h"
 
 /* `rows`: count rows of `elements`; `weights`: one each. `out` is none of them. count 0 gives zeros. */
 typedef struct wefti_ep_arithmetic {
-    size_t element_bytes;
     void (*add)(void *out, const void *const *rows, size_t count, size_t elements);
     void (*add_scaled)(void *out, const void *const *rows, const float *weights, size_t count, size_t elements);
     void (*fuse)(void *out, const void *const *rows, const float *weights, size_t count, size_t elements);
+    void (*scale)(void *out, const void *row, float weight, size_t elements);
+    float (*dot)(const void *x, const void *y, size_t elements);
+    /* `scales`: wefti_fp8_scale_words words, packed. */
+    void (*quantise)(uint8_t *out, uint32_t *scales, const void *row, size_t elements, int is_ue8m0);
 } wefti_ep_arithmetic;
 
-/* NULL when `dtype` is none. */
+/* NULL when `dtype` is none that can be computed with: fp8 rows are only moved. */
 const wefti_ep_arithmetic *wefti_ep_arithmetic_of(weft_ep_dtype dtype);
 
 #endif

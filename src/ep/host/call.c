@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ep/check.h"
 #include "ep/host/peers.h"
 #include "weft/protocol/mutate.h"
 
@@ -91,7 +92,7 @@ static void describe(const wefti_ep_call_line *line, char *text, size_t bytes)
         return;
     }
     snprintf(text, bytes, "a %s of %u %s%s on the route updated in call %" PRIu64,
-             kind == WEFTI_EP_DISPATCH ? "dispatch" : "combine", high, form == WEFT_EP_BF16 ? "bf16" : "float32",
+             kind == WEFTI_EP_DISPATCH ? "dispatch" : "combine", high, wefti_ep_dtype_name((weft_ep_dtype)form),
              (middle & WEFT_EP_WEIGHTED) != 0 ? ", weighted," : "", line->route);
 }
 
