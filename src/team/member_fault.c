@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "bootstrap/pe_list.h"
+#include "base/pe_list.h"
 #include "team/team.h"
 
 weft_status wefti_team_check(weft_team *team, const char *call)

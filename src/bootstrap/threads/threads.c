@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/pe_list.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/pe_list.h"
 #include "os/os.h"
 #include "weft/protocol/mutate.h"
 

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "bootstrap/pe_list.h"
+#include "base/pe_list.h"
 #include "os/os.h"
 #include "weft/protocol/mutate.h"
 

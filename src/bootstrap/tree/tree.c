@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "bootstrap/pe_list.h"
+#include "base/pe_list.h"
 #include "bootstrap/tree/shape.h"
 #include "os/os.h"
 #include "os/socket.h"

@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
+#include "base/pe_list.h"
 #include "ep/host/peers.h"
 #include "weft/protocol/mutate.h"
 
@@ -43,37 +45,27 @@ static int is_pending(const wefti_ep_arrivals *arrivals, int rank)
 }
 
 /* The PEs of the pending ranks as text, such as "PEs 1, 3-5". */
-static void list_pending(const wefti_ep_arrivals *arrivals, char *text, size_t bytes)
+static void list_pending(const wefti_ep_arrivals *arrivals, char text[WEFTI_PE_LIST_BYTES])
 {
-    const wefti_ep_peer *peers = arrivals->ep->host->peers;
-    int ranks = arrivals->ep->ranks;
-    int used = snprintf(text, bytes, "PEs ");
-    const char *comma = "";
-    for (int rank = 0; rank < ranks; rank++) {
-        if (!is_pending(arrivals, rank)) {
-            continue;
-        }
-        if ((size_t)used + 40 > bytes) {
-            snprintf(text + used, bytes - (size_t)used, " and more");
-            return;
-        }
-        int first = peers[rank].pe;
-        while (rank + 1 < ranks && peers[rank + 1].pe == peers[rank].pe + 1 && is_pending(arrivals, rank + 1)) {
-            rank++;
-        }
-        used += snprintf(text + used, bytes - (size_t)used, "%s%d", comma, first);
-        if (peers[rank].pe != first) {
-            used += snprintf(text + used, bytes - (size_t)used, "-%d", peers[rank].pe);
-        }
-        comma = ", ";
+    const weft_ep *ep = arrivals->ep;
+    int pes = weft_world_pes(ep->world);
+    unsigned char *marks = wefti_alloc_zeroed((size_t)pes, 1);
+    if (marks == NULL) {
+        snprintf(text, WEFTI_PE_LIST_BYTES, "PE %d or others", ep->host->peers[arrivals->pending[0]].pe);
+        return;
     }
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        marks[ep->host->peers[rank].pe] = is_pending(arrivals, rank) != 0;
+    }
+    (void)wefti_pe_list_text(marks, pes, 1, text);
+    wefti_free(marks);
 }
 
 static weft_status expire(const wefti_ep_arrivals *arrivals)
 {
-    static const char *const lacking[] = {"have not made it", "have not answered the counts", "are not done with it"};
-    char late[320];
-    list_pending(arrivals, late, sizeof late);
+    static const char *const lacking[] = {"did not make it", "did not answer the counts", "did not end it"};
+    char late[WEFTI_PE_LIST_BYTES];
+    list_pending(arrivals, late);
     return wefti_error(WEFT_ERR_TIMEOUT,
                        "%s: call %" PRIu64
                        " of the group met its deadline: %s %s; the group is dead (WEFT_DEADLINE sets "

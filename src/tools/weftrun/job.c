@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bootstrap/pe_list.h"
+#include "base/pe_list.h"
 #include "os/os.h"
 #include "tools/weftrun/child.h"
 #include "tools/weftrun/input.h"

@@ -1,5 +1,5 @@
 /* Goal: sets of PEs are written in full up to 16 runs, and never beyond their room. Method: tables, and worst cases. */
-#include "bootstrap/pe_list.h"
+#include "base/pe_list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

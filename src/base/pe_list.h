@@ -1,6 +1,6 @@
-/* bootstrap/pe_list.h: sets of PEs as a person reads them. */
-#ifndef WEFTI_BOOTSTRAP_PE_LIST_H
-#define WEFTI_BOOTSTRAP_PE_LIST_H
+/* base/pe_list.h: sets of PEs as a person reads them. */
+#ifndef WEFTI_BASE_PE_LIST_H
+#define WEFTI_BASE_PE_LIST_H
 
 #include <stddef.h>
 

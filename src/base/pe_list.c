@@ -1,5 +1,5 @@
-/* bootstrap/pe_list.c: sets of PEs as a person reads them. */
-#include "bootstrap/pe_list.h"
+/* base/pe_list.c: sets of PEs as a person reads them. */
+#include "base/pe_list.h"
 
 #include <stdio.h>
 
