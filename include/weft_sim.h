@@ -145,6 +145,9 @@ WEFT_API void weft_sim_stall(int pe, uint64_t ns);
  * none. */
 WEFT_API int weft_sim_cut(int pe);
 
+/* Whether two PEs are in one process; killing one of them leaves the others alive. */
+WEFT_API int weft_sim_same_process(int a, int b);
+
 /* Whether PE `pe` has been killed. */
 WEFT_API int weft_sim_is_dead(int pe);
 

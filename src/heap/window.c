@@ -1,30 +1,40 @@
 #include "heap/window.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "heap/device.h"
 
 #define WINDOW_MAPPED 1
 #define WINDOW_FAILED 2
 
-wefti_window *wefti_window_create(void)
+_Static_assert(sizeof(wefti_window) <= WEFTI_OS_RECORD_BYTES_MAX, "a window is a record");
+
+weft_status wefti_window_create(wefti_os_ticket *ticket, wefti_window **out)
 {
-    wefti_window *window = wefti_alloc_zeroed(1, sizeof *window);
-    if (window != NULL) {
-        window->memory.descriptor = -1;
-    }
-    return window;
+    void *record;
+    WEFT_TRY(wefti_os_record_create(sizeof(wefti_window), ticket, &record));
+    *out = record;
+    (*out)->memory.descriptor = -1;
+    return WEFT_OK;
 }
 
-void wefti_window_discard(wefti_window *window)
+weft_status wefti_window_join(const wefti_os_ticket *ticket, wefti_window **out)
 {
-    if (window != NULL) {
-        if (window->device != NULL) {
-            wefti_device_backend->window_free(window->device);
-        }
-        wefti_os_memory_fini(&window->memory);
-        wefti_free(window);
+    void *record;
+    WEFT_TRY(wefti_os_record_join(ticket, &record));
+    *out = record;
+    return WEFT_OK;
+}
+
+void wefti_window_leave(wefti_window *window)
+{
+    if (window == NULL || !wefti_os_record_leave(window)) {
+        return;
     }
+    if (window->device != NULL) {
+        wefti_device_backend->window_free(window->device);
+    }
+    wefti_os_memory_fini(&window->memory);
+    wefti_os_record_free(window);
 }
 
 static weft_status window_bytes(size_t slots, size_t stride, size_t *bytes)
@@ -79,11 +89,4 @@ weft_status wefti_window_wait(const wefti_window *window, uint64_t until_ns)
         return wefti_error_relay(WEFT_ERR_PEER, "another PE of this process could not map the symmetric memory");
     }
     return WEFT_OK;
-}
-
-void wefti_window_leave(wefti_window *window, unsigned sharers)
-{
-    if (__atomic_add_fetch(&window->left, 1, __ATOMIC_ACQ_REL) == sharers) {
-        wefti_window_discard(window);
-    }
 }

@@ -12,14 +12,16 @@
 typedef struct wefti_window {
     wefti_os_memory memory;
     uint32_t ready; /* 0, then 1 mapped or 2 failed: stored by the PE that maps, awaited by the process's others */
-    uint32_t left; /* PEs of this process that have left */
     void *device; /* what the device backend shares among them; NULL until a PE attaches (see heap/device.h) */
 } wefti_window;
 
-/* An empty window on the heap, or NULL. Every PE makes one; those of a process then use that of its lowest PE, and the
- * others discard theirs. */
-wefti_window *wefti_window_create(void);
-void wefti_window_discard(wefti_window *window); /* one that nobody else knows; NULL is allowed */
+/* Make an empty window, for the PEs of this process that get to know the ticket (os/os.h); the caller, the lowest of
+ * them, is in. */
+weft_status wefti_window_create(wefti_os_ticket *ticket, wefti_window **window);
+/* WEFT_ERR_PEER, without an error being decided: the PE that made it has failed and left. */
+weft_status wefti_window_join(const wefti_os_ticket *ticket, wefti_window **window);
+/* Each PE that is in leaves once; the last frees the window. NULL is allowed. */
+void wefti_window_leave(wefti_window *window);
 
 /* Make the memory (the first process of the node), or map what the first process made. One PE a process. */
 weft_status wefti_window_make(wefti_window *window, size_t slots, size_t stride);
@@ -29,8 +31,5 @@ weft_status wefti_window_adopt(wefti_window *window, int descriptor, size_t slot
 void wefti_window_fail(wefti_window *window);
 /* Wait until the PE that maps has done so; then the window's fields may be read. WEFT_ERR_PEER when it failed. */
 weft_status wefti_window_wait(const wefti_window *window, uint64_t until_ns);
-
-/* Each of the `sharers` PEs of this process leaves once; the last frees the window. */
-void wefti_window_leave(wefti_window *window, unsigned sharers);
 
 #endif

@@ -96,6 +96,29 @@ void wefti_os_memory_close(wefti_os_memory *memory);
 /* Unmap and close; safe on zeroed memory and twice. */
 void wefti_os_memory_fini(wefti_os_memory *memory);
 
+/* ---- a record of several PEs of one process (os/posix/record.c) ---- */
+
+/* What its maker tells the others, who may get to know of it when the maker has left already. */
+typedef struct wefti_os_ticket {
+    uint64_t address;
+    uint64_t file; /* these two are its file's: nobody else's ever */
+    uint64_t file_system;
+    int32_t descriptor; /* -1: nobody can join */
+    uint32_t zero;
+} wefti_os_ticket;
+
+#define WEFTI_OS_RECORD_BYTES_MAX 1024
+
+/* Make a zeroed record; the caller is in. *ticket is closed by its maker. */
+weft_status wefti_os_record_create(size_t bytes, wefti_os_ticket *ticket, void **record);
+/* Come in, in the process that made it. WEFT_ERR_PEER, without an error being decided: all have left. */
+weft_status wefti_os_record_join(const wefti_os_ticket *ticket, void **record);
+/* From here on nobody comes in; safe twice and on {.descriptor = -1}. */
+void wefti_os_ticket_close(wefti_os_ticket *ticket);
+/* Whether the caller, who leaves, is the last that was in: then it frees the record. */
+int wefti_os_record_leave(void *record);
+void wefti_os_record_free(void *record);
+
 /* ---- handing a descriptor to other processes of this node (os/posix/pass.c) ---- */
 
 /* An abstract local socket named by 16 random bytes, which takes part in no file system. */

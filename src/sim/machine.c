@@ -52,6 +52,12 @@ static int process_of(const wefti_sim *sim, int pe)
     return sim->config.process_pes > 0 ? pe / sim->config.process_pes : 0;
 }
 
+int weft_sim_same_process(int a, int b)
+{
+    const wefti_sim *sim = wefti_sim_current;
+    return domain_of(sim, a) == domain_of(sim, b) && process_of(sim, a) == process_of(sim, b);
+}
+
 int wefti_os_process_number(void)
 {
     wefti_sim *sim = running_sim();

@@ -135,6 +135,7 @@ static void sim_fini(wefti_sim *sim)
         wefti_stacks_abandon(&sim->stacks);
     }
     wefti_sim_sockets_fini(sim);
+    wefti_sim_records_fini(sim);
     wefti_scheduler_fini(sim);
     wefti_lines_fini(&sim->lines);
     wefti_entry_pool_fini(&sim->entries);

@@ -19,6 +19,7 @@
 
 typedef struct wefti_sim wefti_sim;
 typedef struct wefti_strand wefti_strand;
+typedef struct wefti_record wefti_record;
 
 typedef enum wefti_strand_state {
     WEFTI_STRAND_READY = 0,
@@ -187,6 +188,8 @@ struct wefti_sim {
     size_t offer_count;
     wefti_sockets *sockets; /* NULL: nobody has made one */
     weft_threads *threads; /* where the PEs meet */
+    wefti_record *records; /* of several PEs of a process */
+    uint64_t last_record;
 
     uint64_t events;
     uint64_t switches;
@@ -263,6 +266,10 @@ void wefti_memory_watch(wefti_sim *sim, wefti_strand *strand, uint64_t offset);
 void wefti_memory_unwatch(wefti_sim *sim, wefti_strand *strand);
 /* Read the newest bytes, as nobody in particular. */
 void wefti_memory_peek(const wefti_sim *sim, uint64_t offset, void *out, size_t bytes);
+
+/* ---- record.c ---- */
+
+void wefti_sim_records_fini(wefti_sim *sim);
 
 /* ---- trace.c ---- */
 

@@ -20,8 +20,9 @@
 typedef struct wefti_creation {
     wefti_world_settings settings;
     wefti_bootstrap bootstrap;
-    wefti_window *own_window; /* until the process has chosen one */
     wefti_hello *all;
+    wefti_outcome outcome; /* of the step under way, on this PE */
+    wefti_outcome *outcomes; /* of the last step, on all */
     int node_first; /* the node's lowest PE: it makes the memory */
     int node_pes;
     int node_last;
@@ -74,7 +75,6 @@ static void find_neighbours(wefti_creation *creation, weft_world *world)
             if (creation->process_first < 0) {
                 creation->process_first = pe;
             }
-            world->sharers++;
         }
     }
 }
@@ -123,24 +123,19 @@ static weft_status meet(wefti_creation *creation, weft_world *world)
     world->view.pe = (uint32_t)bootstrap->pe;
     world->view.pes = (uint32_t)bootstrap->pes;
     creation->all = wefti_alloc_zeroed((size_t)bootstrap->pes, sizeof *creation->all);
-    creation->own_window = wefti_window_create();
-    if (creation->all == NULL || creation->own_window == NULL) {
+    creation->outcomes = wefti_alloc_zeroed((size_t)bootstrap->pes, sizeof *creation->outcomes);
+    if (creation->all == NULL || creation->outcomes == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory to meet %d PEs", bootstrap->pes);
     }
     wefti_world_phase(world, "bootstrap");
     wefti_hello mine;
-    WEFT_TRY(wefti_hello_init(&mine, &creation->settings, bootstrap, creation->own_window));
+    WEFT_TRY(wefti_hello_init(&mine, &creation->settings, bootstrap));
     WEFT_TRY(bootstrap->ops->allgather(bootstrap, &mine, creation->all, sizeof mine));
     world->key = wefti_hello_key(&creation->all[0]);
+    WEFT_TRY(wefti_hello_check(creation->all, bootstrap->pes));
     find_neighbours(creation, world);
-    /* From here on the PEs of a process count on each other to leave the window of the lowest. */
-    world->window = (wefti_window *)(uintptr_t)creation->all[creation->process_first].window;
-    if (creation->process_first != bootstrap->pe) {
-        wefti_window_discard(creation->own_window);
-    }
-    creation->own_window = NULL;
     wefti_world_phase(world, "hello");
-    return wefti_hello_check(creation->all, bootstrap->pes);
+    return WEFT_OK;
 }
 
 /* ---- window ---- */
@@ -148,6 +143,12 @@ static weft_status meet(wefti_creation *creation, weft_world *world)
 static int makes_memory(const wefti_creation *creation, const weft_world *world)
 {
     return creation->node_first == (int)world->view.pe;
+}
+
+/* Of its process. */
+static int is_first(const wefti_creation *creation, const weft_world *world)
+{
+    return creation->process_first == (int)world->view.pe;
 }
 
 static weft_status make_window(wefti_creation *creation, weft_world *world)
@@ -159,6 +160,9 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
                            "heap_max_bytes or WEFT_HEAP_MAX",
                            (unsigned long long)creation->settings.heap_bytes,
                            (unsigned long long)world->heap_max_bytes);
+    }
+    if (is_first(creation, world)) {
+        WEFT_TRY(wefti_window_create(&creation->outcome.window, &world->window));
     }
     if (makes_memory(creation, world)) {
         WEFT_TRY(wefti_window_make(world->window, (size_t)creation->node_pes, world->stride));
@@ -185,6 +189,19 @@ static weft_status take(wefti_creation *creation, weft_world *world, const wefti
     return wefti_window_adopt(world->window, descriptor, (size_t)creation->node_pes, world->stride);
 }
 
+/* All PEs of a process use the window of its lowest. */
+static weft_status join_window(const wefti_creation *creation, weft_world *world, uint64_t until_ns)
+{
+    int first = creation->process_first;
+    weft_status status = wefti_window_join(&creation->outcomes[first].window, &world->window);
+    if (status == WEFT_ERR_PEER) {
+        return wefti_error(WEFT_ERR_PEER,
+                           "world \"%s\": PE %d, of the same process as PE %u, has given up its creation", world->name,
+                           first, world->view.pe);
+    }
+    return status == WEFT_OK ? wefti_window_wait(world->window, until_ns) : status;
+}
+
 static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
 {
     uint64_t until_ns = wefti_os_now_ns() + creation->bootstrap.deadline_ns;
@@ -196,8 +213,8 @@ static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
                                                              creation->processes - 1, until_ns)
                                        : WEFT_OK;
     }
-    if (creation->process_first != (int)world->view.pe) {
-        return wefti_window_wait(world->window, until_ns);
+    if (!is_first(creation, world)) {
+        return join_window(creation, world, until_ns);
     }
     weft_status status = take(creation, world, maker, until_ns);
     if (status != WEFT_OK) {
@@ -378,7 +395,8 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
     };
     WEFT_TRY(meet(creation, world));
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        WEFT_TRY(wefti_verdict(&creation->bootstrap, steps[i].run(creation, world)));
+        creation->outcome.status = steps[i].run(creation, world);
+        WEFT_TRY(wefti_verdict(&creation->bootstrap, &creation->outcome, creation->outcomes));
         wefti_world_phase(world, steps[i].name);
     }
     set_spins(creation, world);
@@ -391,7 +409,8 @@ static void creation_fini(wefti_creation *creation)
 {
     wefti_os_pass_close(&creation->pass);
     wefti_bootstrap_close(&creation->bootstrap);
-    wefti_window_discard(creation->own_window);
+    wefti_os_ticket_close(&creation->outcome.window);
+    wefti_free(creation->outcomes);
     wefti_free(creation->all);
 }
 
@@ -423,9 +442,7 @@ static void world_free(weft_world *world)
     if (world->heap_lock != NULL) {
         wefti_os_monitor_destroy(world->heap_lock);
     }
-    if (world->window != NULL) {
-        wefti_window_leave(world->window, world->sharers);
-    }
+    wefti_window_leave(world->window);
     wefti_free(world);
 }
 
@@ -434,7 +451,7 @@ weft_status weft_world_create(const weft_world_config *config, weft_world **out)
     if (out == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: the place for the world is NULL");
     }
-    wefti_creation creation = {.pass = {.listener = -1}};
+    wefti_creation creation = {.pass = {.listener = -1}, .outcome.window.descriptor = -1};
     WEFT_TRY(wefti_world_settings_init(&creation.settings, config));
     weft_world *world = wefti_alloc_aligned(WEFTI_CACHE_LINE, sizeof *world);
     if (world == NULL) {

@@ -20,8 +20,7 @@ static uint64_t hash_name(const char *name)
     return value;
 }
 
-weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *settings, const wefti_bootstrap *bootstrap,
-                             const wefti_window *window)
+weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *settings, const wefti_bootstrap *bootstrap)
 {
     memset(hello, 0, sizeof *hello);
     hello->magic = HELLO_MAGIC;
@@ -34,7 +33,6 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     uint64_t half = wefti_os_memory_bytes() / 2;
     hello->heap_auto_bytes = half < HEAP_AUTO_BYTES_MAX ? half : HEAP_AUTO_BYTES_MAX;
     hello->heap_bytes = settings->heap_bytes;
-    hello->window = (uint64_t)(uintptr_t)window;
     hello->cores = wefti_os_cores_query();
     WEFT_TRY(wefti_os_identity_query(&hello->identity));
     return wefti_os_random(hello->proof, sizeof hello->proof);
@@ -131,23 +129,23 @@ weft_status wefti_hello_check(const wefti_hello *all, int pes)
 }
 
 /* What went wrong where; every PE takes part, and those on which all went well say nothing. */
-static weft_status share_causes(wefti_bootstrap *bootstrap, const int32_t *statuses)
+static weft_status share_causes(wefti_bootstrap *bootstrap, const wefti_outcome *outcomes)
 {
     char mine[WEFTI_ERROR_BYTES / 2] = "";
     char *all = wefti_alloc((size_t)bootstrap->pes * sizeof mine);
     if (all == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for the errors of %d PEs", bootstrap->pes);
     }
-    if (statuses[bootstrap->pe] != WEFT_OK) {
+    if (outcomes[bootstrap->pe].status != WEFT_OK) {
         snprintf(mine, sizeof mine, "%s", weft_last_error());
     }
     weft_status status = bootstrap->ops->allgather(bootstrap, mine, all, sizeof mine);
     int pe = 0;
-    while (status == WEFT_OK && pe < bootstrap->pes && statuses[pe] == WEFT_OK) {
+    while (status == WEFT_OK && pe < bootstrap->pes && outcomes[pe].status == WEFT_OK) {
         pe++;
     }
     if (status == WEFT_OK) {
-        status = (weft_status)statuses[pe];
+        status = (weft_status)outcomes[pe].status;
         char text[sizeof mine + 32];
         snprintf(text, sizeof text, "PE %d: %.*s", pe, (int)sizeof mine - 1, all + (size_t)pe * sizeof mine);
         (void)wefti_error_relay(status, text);
@@ -156,20 +154,13 @@ static weft_status share_causes(wefti_bootstrap *bootstrap, const int32_t *statu
     return status;
 }
 
-weft_status wefti_verdict(wefti_bootstrap *bootstrap, weft_status mine)
+weft_status wefti_verdict(wefti_bootstrap *bootstrap, const wefti_outcome *mine, wefti_outcome *all)
 {
-    int32_t own = mine;
-    int32_t *all = wefti_alloc((size_t)bootstrap->pes * sizeof *all);
-    if (all == NULL) {
-        /* The others would wait for this PE in vain: close, which they see as the loss of a peer. */
-        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for the verdicts of %d PEs", bootstrap->pes);
-    }
-    weft_status status = bootstrap->ops->allgather(bootstrap, &own, all, sizeof own);
-    for (int pe = 0; status == WEFT_OK && pe < bootstrap->pes; pe++) {
-        if (all[pe] != WEFT_OK) {
-            status = share_causes(bootstrap, all);
+    WEFT_TRY(bootstrap->ops->allgather(bootstrap, mine, all, sizeof *mine));
+    for (int pe = 0; pe < bootstrap->pes; pe++) {
+        if (all[pe].status != WEFT_OK) {
+            return share_causes(bootstrap, all);
         }
     }
-    wefti_free(all);
-    return status;
+    return WEFT_OK;
 }

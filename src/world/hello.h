@@ -19,7 +19,6 @@ typedef struct wefti_hello {
     wefti_os_identity identity;
     wefti_os_cores cores; /* of the creating thread */
     unsigned char proof[16]; /* random: read back in mapped memory */
-    uint64_t window; /* this PE's window object, for PEs of the same process */
 } wefti_hello;
 
 /* Where this PE would hand out its memory, and what a taker must know: both follow from the proof, which only the
@@ -31,8 +30,8 @@ void wefti_hello_token(const wefti_hello *hello, unsigned char token[16]);
 uint64_t wefti_hello_key(const wefti_hello *first);
 
 /* Fill in what this PE says. */
-weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *settings, const wefti_bootstrap *bootstrap,
-                             const wefti_window *window);
+weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *settings,
+                             const wefti_bootstrap *bootstrap);
 
 /* Whether all PEs agree; else WEFT_ERR_MISMATCH naming the lowest PE that differs from what most say. Every PE comes to
  * the same verdict. */
@@ -42,8 +41,15 @@ weft_status wefti_hello_check(const wefti_hello *all, int pes);
  * *members lists them in ascending order (wefti_free), *number is that of `pe` among them. */
 weft_status wefti_hello_same_slot(const wefti_hello *all, int pes, int pe, int32_t **members, int *count, int *number);
 
-/* Tell all PEs how a step of creation went on this one. WEFT_OK if it went well everywhere; else the status of the
- * lowest PE on which it failed, with that PE's number and text as the error. */
-weft_status wefti_verdict(wefti_bootstrap *bootstrap, weft_status mine);
+/* What a PE tells the others at the end of a step of creation. */
+typedef struct wefti_outcome {
+    int32_t status;
+    uint32_t zero;
+    wefti_os_ticket window; /* to the one that this PE made for its process */
+} wefti_outcome;
+
+/* Tell all PEs how a step went on this one; all[i] becomes PE i's outcome. WEFT_OK if it went well everywhere; else the
+ * status of the lowest PE on which it failed, with that PE's number and text as the error. */
+weft_status wefti_verdict(wefti_bootstrap *bootstrap, const wefti_outcome *mine, wefti_outcome *all);
 
 #endif

@@ -38,7 +38,6 @@ static void fill(wefti_hello *all, int pes)
         all[pe].heap_bytes = 1 << 16;
         /* These may differ. */
         all[pe].heap_auto_bytes = (uint64_t)pe << 30;
-        all[pe].window = (uint64_t)pe;
         memset(&all[pe].identity, pe, sizeof all[pe].identity);
         memset(all[pe].proof, pe, sizeof all[pe].proof);
     }

@@ -26,10 +26,9 @@ struct weft_world {
     uint64_t deadline_ns;
     uint64_t warn_ns;
 
-    /* Memory. The window is shared by the `sharers` PEs of this process; its slots belong to the PEs of the node, in
-     * ascending order. */
+    /* Memory. The window is shared by the PEs of this process; its slots belong to the PEs of the node, in ascending
+     * order. */
     wefti_window *window;
-    unsigned sharers;
     size_t slot;
     int64_t *delta; /* the view's, when the node's PEs are not consecutive */
     size_t stride;

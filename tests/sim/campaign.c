@@ -130,9 +130,6 @@ static weft_status run_one(const options *asked, uint64_t seed, tally *done)
     config.silent = asked->quiet;
     config.result = &result;
     draw_shape(&config, run.pes, domains, &state);
-    if (strncmp(one->name, "meet", 4) == 0) {
-        config.process_pes = 1; /* those who meet over sockets are processes */
-    }
     wefti_fault_arm(0, 0); /* a case may have left it armed */
     double start = now_s();
     weft_status status = weft_sim_run(&config, run.pes, one->pe_main, &run);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "bootstrap/uid/id.h"
 #include "part/check.h"
 
@@ -168,14 +169,26 @@ void case_meet_wrong(void *argument)
 
 /* ---- a PE that is lost ---- */
 
-enum { LOST_ABSENT, LOST_KILLED, LOST_STALLED, LOST_CUT, LOSSES };
+enum { LOST_ABSENT, LOST_KILLED, LOST_STALLED, LOST_CUT, LOST_CALL, LOSSES };
 
 typedef struct loss {
     case_run *run;
     int what;
     int culprit;
     uint64_t after_ns;
+    uint64_t nth; /* LOST_CALL: which of the calls that can fail does, and how many */
+    uint64_t times;
 } loss;
+
+/* A process dies as a whole. */
+static void kill_process(int culprit)
+{
+    for (int pe = 0; pe < weft_sim_pes(); pe++) {
+        if (weft_sim_same_process(pe, culprit)) {
+            weft_sim_kill(pe);
+        }
+    }
+}
 
 static void lose(void *argument)
 {
@@ -183,15 +196,28 @@ static void lose(void *argument)
     weft_sim_sleep_ns(one->after_ns);
     switch (one->what) {
     case LOST_KILLED:
-        weft_sim_kill(one->culprit);
+        kill_process(one->culprit);
         break;
     case LOST_STALLED:
         weft_sim_stall(one->culprit, 30 * S_NS);
+        break;
+    case LOST_CALL:
+        wefti_fault_arm(one->nth, one->times);
         break;
     default:
         (void)weft_sim_cut(one->culprit);
     }
     meeting_of(one->run)->lost_ns = weft_sim_now_ns();
+}
+
+/* The text names the culprit, or, killed, one of those that died with it. */
+static int names_culprit(const loss *one)
+{
+    int is_named = text_names_pe(weft_last_error(), one->culprit);
+    for (int pe = 0; pe < weft_sim_pes() && one->what == LOST_KILLED; pe++) {
+        is_named |= weft_sim_same_process(pe, one->culprit) && text_names_pe(weft_last_error(), pe);
+    }
+    return is_named;
 }
 
 /* Who is neither lost nor late to hear of it either has a world or says who is missing. */
@@ -202,12 +228,13 @@ static void expect_loss(const loss *one, weft_status status, uint64_t start_ns, 
     if (status == WEFT_OK && one->what != LOST_ABSENT) {
         return;
     }
-    if (status != WEFT_ERR_TIMEOUT && (status != WEFT_ERR_PEER || one->what == LOST_ABSENT) &&
+    if (one->what != LOST_CALL && status != WEFT_ERR_TIMEOUT && (status != WEFT_ERR_PEER || one->what == LOST_ABSENT) &&
         (status != WEFT_ERR_MISMATCH || one->what != LOST_CUT)) {
         weft_sim_fail("PE %d is lost, but there was %s: %s", one->culprit, weft_status_name(status), weft_last_error());
     }
-    if (one->what < LOST_CUT) {
-        expect(status, status, one->culprit);
+    if (one->what < LOST_CUT && !names_culprit(one)) {
+        weft_sim_fail("PE %d is lost, but %s speaks of others: %s", one->culprit, weft_status_name(status),
+                      weft_last_error());
     }
     if (since_ns > 2 * deadline_ns + S_NS) { /* of the step, and of the verdict on it */
         weft_sim_fail("PE %d was missed after %llu ms only", one->culprit, (unsigned long long)(since_ns / MS_NS));
@@ -230,7 +257,12 @@ void case_meet_loss(void *argument)
     uint64_t common = run->seed;
     loss one = {.run = run, .what = common_below(&common, LOSSES), .culprit = common_below(&common, run->pes)};
     one.after_ns = (uint64_t)common_below(&common, 1 << common_below(&common, 23));
+    one.nth = 1 + (uint64_t)common_below(&common, 1 << common_below(&common, 9));
+    one.times = 1 + (uint64_t)common_below(&common, 3);
     int killer = (one.culprit + 1 + common_below(&common, run->pes - 1)) % run->pes;
+    if (one.what == LOST_KILLED && weft_sim_same_process(killer, one.culprit)) {
+        one.what = LOST_STALLED;
+    }
     meeting_way way = meeting_prepare(run, common_below(&common, 2) == 0 ? MEETING_UID : MEETING_LOCAL);
     if (one.what == LOST_ABSENT && weft_sim_pe() == one.culprit) {
         be_absent(run, way);
@@ -256,5 +288,8 @@ void case_meet_loss(void *argument)
     }
     if (status == WEFT_OK) {
         MUST(weft_world_destroy(world));
+    } else if (way == MEETING_UID && weft_sim_pe() == 0) {
+        wefti_fault_arm(0, 0);
+        (void)!weft_uid_discard(&meeting_of(run)->uid); /* it may have failed before it used the id */
     }
 }
