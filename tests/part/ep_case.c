@@ -7,6 +7,9 @@
 
 #include "part/check.h"
 
+/* What of the interface is drawn. */
+enum { DRAW_FP8 = 0, DRAW_TOLD = 0, DRAW_ZERO = 0, DRAW_DROP = 0, DRAW_SLOTS = 0, DRAW_QUANTISE = 0 };
+
 const ep_size ep_size_full = {300, 32, 300, 1024, (size_t)24 << 20};
 const ep_size ep_size_small = {40, 6, 24, 64, (size_t)1 << 20};
 
@@ -84,8 +87,19 @@ ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
     }
     if (draw_one_in(&state, 3)) {
         setup.config.rows_max = draw_cap(&state, &setup);
+        setup.config.overflow = !DRAW_DROP || draw_one_in(&state, 2) ? WEFT_EP_OVERFLOW_ERROR : WEFT_EP_OVERFLOW_DROP;
+    }
+    if (draw_one_in(&state, 2)) {
+        setup.config.slot_tokens_max = (int)random_below(&state, (unsigned)setup.config.tokens_max + 1);
     }
     return setup;
+}
+
+int ep_slot_tokens(const ep_setup *setup, const weft_ep_plan *plan)
+{
+    const weft_ep_config *config = &setup->config;
+    int most = config->slot_tokens_max > 0 ? config->slot_tokens_max : config->rows_max == 0 ? config->tokens_max : -1;
+    return plan->slot_tokens > 0 ? plan->slot_tokens : most;
 }
 
 /* ---- a routing ---- */
@@ -169,19 +183,45 @@ static void draw_choices(uint64_t *state, ep_case *one, int rank, int weighted, 
     }
 }
 
+static int is_slots(weft_ep_layout layout)
+{
+    return layout == WEFT_EP_SLOTS_SOURCE || layout == WEFT_EP_SLOTS_EXPERT;
+}
+
 weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup)
 {
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     uint64_t state = seed;
     plan.topk = 1 + draw_skewed(&state, setup->config.topk_max);
-    plan.layout = draw_one_in(&state, 2) ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR;
-    plan.alignment = draw_one_in(&state, 2) ? 0 : 1 + draw_skewed(&state, 128);
+    int slots = ep_slot_tokens(setup, &plan);
+    plan.layout = (weft_ep_layout)random_below(&state, DRAW_SLOTS && slots > 0 ? 4 : 2);
+    if (plan.layout == WEFT_EP_EXPERT_MAJOR) {
+        plan.alignment = draw_one_in(&state, 2) ? 0 : 1 + draw_skewed(&state, 128);
+        plan.flags = DRAW_ZERO && draw_one_in(&state, 2) ? WEFT_EP_ZERO_PADDING : 0;
+    }
+    if (is_slots(plan.layout) && draw_one_in(&state, 2)) {
+        plan.slot_tokens = 1 + (int)random_below(&state, (unsigned)slots);
+    }
     return plan;
 }
 
-static int draw_tokens(uint64_t *state, int most)
+/* How many tokens a rank has, and how it says so. */
+static void draw_tokens(uint64_t *state, ep_case *one, int rank, int most)
 {
-    return draw_one_in(state, 4) ? most : (int)random_below(state, (unsigned)most + 1);
+    int tokens = draw_one_in(state, 4) ? most : (int)random_below(state, (unsigned)most + 1);
+    one->tokens[rank] = tokens;
+    one->tokens_most[rank] = tokens;
+    if (DRAW_TOLD && draw_one_in(state, 4)) {
+        const int wrong[] = {-1, INT32_MIN, most + 1, INT32_MAX};
+        one->is_told[rank] = 1;
+        one->tokens_most[rank] = tokens + (int)random_below(state, (unsigned)(most - tokens) + 1);
+        one->tokens_told[rank] = tokens;
+        if (draw_one_in(state, 4)) {
+            int told = wrong[random_below(state, 4)];
+            one->tokens_told[rank] = told;
+            one->tokens[rank] = told < 0 ? 0 : one->tokens_most[rank];
+        }
+    }
 }
 
 ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const weft_ep_plan *plan)
@@ -196,10 +236,11 @@ ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const weft_ep_plan *p
     unsigned flaws = draw_one_in(&state, 2) ? 0 : random_below(&state, 101);
     int all_empty = draw_one_in(&state, 16);
     gate common = draw_gate(&state, setup, flaws);
+    int most = is_slots(plan->layout) ? ep_slot_tokens(setup, plan) : setup->config.tokens_max;
     int alike = draw_one_in(&state, 2); /* all ranks to the same expert or rank */
     for (int rank = 0; rank < setup->ranks; rank++) {
         gate own = draw_gate(&state, setup, flaws);
-        one.tokens[rank] = all_empty ? 0 : draw_tokens(&state, setup->config.tokens_max);
+        draw_tokens(&state, &one, rank, all_empty ? 0 : most);
         draw_choices(&state, &one, rank, weighted, alike ? &common : &own);
     }
     return one;
@@ -216,20 +257,59 @@ void ep_case_free(ep_case *one)
 
 /* ---- the rows of a call ---- */
 
-ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, int adds, unsigned salt)
+/* The rows that all ranks together may receive, at most. */
+static size_t rows_most(const ep_setup *setup, const weft_ep_plan *plan)
 {
-    static const weft_ep_dtype dtypes[] = {WEFT_EP_BF16, WEFT_EP_F32, WEFT_EP_F16};
-    uint64_t state = seed;
-    ep_payload payload = {.fill = EP_FILL_PATTERN, .salt = salt};
-    payload.dtype = dtypes[random_below(&state, sizeof dtypes / sizeof *dtypes)];
-    int per_grain = 16 / (int)ep_element_bytes(payload.dtype);
-    int grains = (int)(setup->config.row_bytes_max / 16);
+    size_t sent = (size_t)setup->ranks * (size_t)setup->config.tokens_max;
+    switch (plan->layout) {
+    case WEFT_EP_SLOTS_SOURCE:
+        return (size_t)setup->ranks * (size_t)setup->ranks * (size_t)ep_slot_tokens(setup, plan);
+    case WEFT_EP_SLOTS_EXPERT:
+        return (size_t)setup->config.experts * (size_t)setup->ranks * (size_t)ep_slot_tokens(setup, plan);
+    case WEFT_EP_EXPERT_MAJOR:
+        return sent * (size_t)plan->topk + (size_t)setup->config.experts * (size_t)plan->alignment;
+    default:
+        return sent * (size_t)(plan->topk < setup->ranks ? plan->topk : setup->ranks);
+    }
+}
+
+static int draw_hidden(uint64_t *state, const ep_payload *payload, size_t row_bytes_max, const ep_size *size)
+{
+    int per_grain = 16 / (int)ep_element_bytes(payload->dtype);
+    int grains = row_bytes_max < 16 ? 1 : (int)(row_bytes_max / 16);
     if (grains > size->hidden_max / per_grain) {
         grains = size->hidden_max / per_grain;
     }
-    payload.hidden = per_grain * (1 + draw_skewed(&state, grains));
+    return per_grain * (1 + draw_skewed(state, grains < 1 ? 1 : grains));
+}
+
+ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, const weft_ep_plan *plan,
+                           int adds, unsigned salt, ep_payload *received)
+{
+    static const weft_ep_dtype dtypes[] = {WEFT_EP_BF16, WEFT_EP_F32, WEFT_EP_F16, WEFT_EP_FP8_E4M3};
+    static const ep_fill values[] = {EP_FILL_REAL, EP_FILL_REAL, EP_FILL_REAL, EP_FILL_WILD};
+    uint64_t state = seed;
+    ep_payload payload = {.fill = EP_FILL_PATTERN, .salt = salt};
+    size_t row_bytes = setup->config.row_bytes_max;
+    size_t rows = rows_most(setup, plan);
+    if (row_bytes * rows > 2 * size->bytes_max) {
+        row_bytes = 2 * size->bytes_max / rows;
+    }
+    payload.dtype = dtypes[random_below(&state, adds || !DRAW_FP8 ? 3 : 4)];
+    payload.scale_type = WEFT_EP_SCALE_NONE;
+    if (payload.dtype == WEFT_EP_FP8_E4M3) {
+        payload.scale_type = draw_one_in(&state, 2) ? WEFT_EP_SCALE_F32 : WEFT_EP_SCALE_UE8M0;
+    }
+    payload.hidden = draw_hidden(&state, &payload, row_bytes, size);
     if (adds) {
-        payload.fill = draw_one_in(&state, 8) ? EP_FILL_WILD : EP_FILL_REAL;
+        payload.fill = values[random_below(&state, 4)];
+    }
+    *received = payload;
+    if (DRAW_QUANTISE && !adds && payload.dtype != WEFT_EP_FP8_E4M3 && payload.hidden % 16 == 0 &&
+        draw_one_in(&state, 3)) {
+        payload.fill = values[random_below(&state, 4)];
+        received->dtype = WEFT_EP_FP8_E4M3;
+        received->scale_type = draw_one_in(&state, 2) ? WEFT_EP_SCALE_F32 : WEFT_EP_SCALE_UE8M0;
     }
     return payload;
 }
@@ -245,6 +325,29 @@ size_t ep_row_bytes(const ep_payload *payload)
 static uint32_t pattern_of(int rank, int row, int word, unsigned salt)
 {
     return (uint32_t)rank << 25 | ((uint32_t)row & 511) << 16 | ((uint32_t)word & 1023) << 6 | (salt & 63);
+}
+
+int ep_scale_groups(int hidden)
+{
+    return (hidden + 127) / 128;
+}
+
+int ep_scale_words(const ep_payload *payload)
+{
+    int groups = ep_scale_groups(payload->hidden);
+    switch (payload->scale_type) {
+    case WEFT_EP_SCALE_F32:
+        return groups;
+    case WEFT_EP_SCALE_UE8M0:
+        return (groups + 3) / 4;
+    default:
+        return 0;
+    }
+}
+
+uint32_t ep_row_scale(const ep_payload *payload, int rank, int row, int word)
+{
+    return ~pattern_of(rank, row, word, payload->salt);
 }
 
 const char *ep_pattern_text(uint32_t pattern, char *text, size_t bytes)

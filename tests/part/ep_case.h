@@ -12,11 +12,13 @@
 #define EP_RANKS_MAX 80
 #define EP_TOKENS_MAX 300
 #define EP_EXPERTS_MAX 300
+#define EP_TOPK_MAX 64
+#define EP_SCALE_WORDS_MAX 64
 
 /* How large cases are drawn. */
 typedef struct ep_size {
     int tokens_max; /* at most EP_TOKENS_MAX */
-    int topk_max;
+    int topk_max; /* at most EP_TOPK_MAX */
     int experts_max; /* at most EP_EXPERTS_MAX */
     int hidden_max;
     size_t bytes_max; /* of the rows received by all ranks together */
@@ -46,10 +48,16 @@ typedef struct ep_case {
     const ep_setup *setup;
     weft_ep_plan plan;
     weft_ep_id_type id_type;
-    int tokens[EP_RANKS_MAX];
+    int tokens[EP_RANKS_MAX]; /* T */
+    int tokens_most[EP_RANKS_MAX]; /* weft_ep_choices.tokens where T is told by address; else T */
+    int tokens_told[EP_RANKS_MAX]; /* what is told there, perhaps outside 0 .. tokens_most */
+    int is_told[EP_RANKS_MAX];
     int64_t *ids[EP_RANKS_MAX]; /* [T][K], some of them -1 or out of range */
     float *weights[EP_RANKS_MAX]; /* [T][K]; NULL on all ranks or on none */
 } ep_case;
+
+/* Tmax of a plan with slots; -1 when the group has none. */
+int ep_slot_tokens(const ep_setup *setup, const weft_ep_plan *plan);
 
 weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup);
 ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const weft_ep_plan *plan);
@@ -76,16 +84,23 @@ typedef enum ep_fill {
 } ep_fill;
 
 typedef struct ep_payload {
-    weft_ep_dtype dtype;
+    weft_ep_dtype dtype; /* of the rows that are there before the call */
+    weft_ep_scale_type scale_type; /* of them */
     int hidden;
     ep_fill fill;
     unsigned salt; /* of the call: tells its rows from those of the calls before */
 } ep_payload;
 
-/* For a call that adds, or one that moves only (bit patterns then). */
-ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, int adds, unsigned salt);
+/* For a call that adds, or a dispatch: bit patterns then, or, with *received of another type, values. */
+ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, const weft_ep_plan *plan,
+                           int adds, unsigned salt, ep_payload *received);
 
 size_t ep_row_bytes(const ep_payload *payload);
+/* Scales a row: one for 128 elements; and the words that hold them. */
+int ep_scale_groups(int hidden);
+int ep_scale_words(const ep_payload *payload);
+/* The words of scales that come with a row of fp8. */
+uint32_t ep_row_scale(const ep_payload *payload, int rank, int row, int word);
 
 /* The row number `row` of `rank`: row_bytes bytes. */
 void ep_row_fill(const ep_payload *payload, int rank, int row, void *bytes);

@@ -1,13 +1,19 @@
 /* part/ep_reference.c: expert parallelism done serially by one who sees all ranks. */
 #include "part/ep_reference.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 int ep_is_by_expert(weft_ep_layout layout)
 {
-    return layout == WEFT_EP_EXPERT_MAJOR;
+    return layout == WEFT_EP_EXPERT_MAJOR || layout == WEFT_EP_SLOTS_EXPERT;
+}
+
+int ep_is_slots(weft_ep_layout layout)
+{
+    return layout == WEFT_EP_SLOTS_SOURCE || layout == WEFT_EP_SLOTS_EXPERT;
 }
 
 int ep_row_width(const weft_ep_plan *plan)
@@ -67,16 +73,63 @@ static void visit_all(ep_routing *routing, void (*visit)(ep_routing *routing, co
     }
 }
 
+/* An earlier choice of the same expert, whose row a slot layout by expert has this one share; or `choice`. */
+static int first_alike(const ep_case *one, const token_to *to, int choice)
+{
+    int k = one->plan.layout == WEFT_EP_SLOTS_EXPERT ? to->first : choice;
+    while (ep_id(one, to->source, to->token, k) != ep_id(one, to->source, to->token, choice)) {
+        k++;
+    }
+    return k;
+}
+
+/* Count the token's rows, or take them back: sign -1. How many they are. */
+static int add_rows(ep_routing *routing, const token_to *to, int sign)
+{
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[to->owner];
+    int rows = 0;
+    for (int k = to->first; k < one->plan.topk; k++) {
+        if (owner_of(one, to->source, to->token, k) == to->owner && first_alike(one, to, k) == k) {
+            int expert = expert_of(one, to->source, to->token, k);
+            side->rows_of_expert[expert] += sign;
+            side->rows_of_expert_source[expert * one->setup->ranks + to->source] += sign;
+            rows++;
+        }
+    }
+    side->rows_of_source[to->source] += sign;
+    side->tokens += sign;
+    return ep_is_by_expert(one->plan.layout) ? rows : 1;
+}
+
+static int64_t rows_with_padding(const ep_case *one, const ep_side *side, int rank)
+{
+    int64_t rows = 0;
+    for (int expert = 0; expert < one->setup->table[rank]; expert++) {
+        rows += round_up(side->rows_of_expert[expert], one->plan.alignment);
+    }
+    return one->plan.layout == WEFT_EP_EXPERT_MAJOR ? rows : side->tokens;
+}
+
+/* Whether the token is kept: all are where rows are not dropped; else those before the first that does not fit. */
 static void count(ep_routing *routing, const token_to *to)
 {
     const ep_case *one = routing->one;
     ep_side *side = &routing->side[to->owner];
+    int rows = add_rows(routing, to, 1);
+    if (one->setup->config.overflow == WEFT_EP_OVERFLOW_DROP && side->limit >= 0) {
+        side->is_full = side->is_full || rows_with_padding(one, side, to->owner) > side->limit;
+    }
+    if (side->is_full) {
+        add_rows(routing, to, -1);
+        side->dropped_rows += rows;
+        return;
+    }
     for (int k = to->first; k < one->plan.topk; k++) {
         if (owner_of(one, to->source, to->token, k) == to->owner) {
-            side->rows_of_expert[expert_of(one, to->source, to->token, k)]++;
+            *row_of(routing, to->source, to->token, k) = 0; /* soon: which */
         }
     }
-    side->rows_of_source[to->source]++;
 }
 
 /* Where the rows of each expert and source begin. */
@@ -87,36 +140,45 @@ static void add_up(ep_routing *routing, int rank)
     int by_expert = ep_is_by_expert(one->plan.layout);
     int experts = one->setup->table[rank];
     int ranks = one->setup->ranks;
+    int slots = ep_slot_tokens(one->setup, &one->plan);
     for (int source = 0; source < ranks; source++) {
-        side->offset_of_source[source + 1] = side->offset_of_source[source] + side->rows_of_source[source];
+        int rows = one->plan.layout == WEFT_EP_SLOTS_SOURCE ? slots : side->rows_of_source[source];
+        side->offset_of_source[source + 1] = side->offset_of_source[source] + rows;
     }
-    for (int expert = 0; expert < experts; expert++) {
-        int rows = round_up(side->rows_of_expert[expert], one->plan.alignment);
-        side->offset_of_expert[expert + 1] = by_expert ? side->offset_of_expert[expert] + rows : 0;
+    for (int expert = 0; expert < experts && by_expert; expert++) {
+        int rows = one->plan.layout == WEFT_EP_SLOTS_EXPERT
+                       ? ranks * slots
+                       : round_up(side->rows_of_expert[expert], one->plan.alignment);
+        side->offset_of_expert[expert + 1] = side->offset_of_expert[expert] + rows;
     }
     side->rows = by_expert ? side->offset_of_expert[experts] : side->offset_of_source[ranks];
-    routing->overflow |= one->setup->config.rows_max != 0 && (uint64_t)side->rows > one->setup->config.rows_max;
+    routing->overflow |= side->limit >= 0 && side->rows > side->limit;
 }
 
-/* Give the token's choices on this rank their rows: each the next of its expert, or all the same. */
+/* Give the token's choices on this rank their rows: each the next of its expert, or all the next of their source. */
 static void place(ep_routing *routing, const token_to *to)
 {
     const ep_case *one = routing->one;
     ep_side *side = &routing->side[to->owner];
-    int shared = side->next;
+    if (*row_of(routing, to->source, to->token, to->first) < 0) {
+        return; /* dropped */
+    }
+    int shared = side->next_of_source[to->source]++;
     for (int k = to->first; k < one->plan.topk; k++) {
         if (owner_of(one, to->source, to->token, k) != to->owner) {
             continue;
         }
+        int alike = first_alike(one, to, k);
         int expert = ep_is_by_expert(one->plan.layout) ? expert_of(one, to->source, to->token, k) : -1;
-        int row = expert >= 0 ? side->next_of_expert[expert]++ : shared;
+        int row = expert < 0  ? shared
+                  : alike < k ? *row_of(routing, to->source, to->token, alike)
+                              : side->next_of_expert[expert]++;
         side->row[row] = (ep_row){to->source, to->token, expert};
         *row_of(routing, to->source, to->token, k) = row;
     }
-    side->next++;
 }
 
-static void create_side(ep_routing *routing, int rank)
+static void create_side(ep_routing *routing, int rank, const int64_t *capacity)
 {
     const ep_case *one = routing->one;
     ep_side *side = &routing->side[rank];
@@ -128,34 +190,46 @@ static void create_side(ep_routing *routing, int rank)
     side->next_of_expert = calloc(experts + 1, sizeof(int));
     side->rows_of_source = calloc(ranks, sizeof(int));
     side->offset_of_source = calloc(ranks + 1, sizeof(int));
+    side->next_of_source = calloc(ranks, sizeof(int));
+    side->rows_of_expert_source = calloc(experts * ranks + 1, sizeof(int));
+    side->limit = one->setup->config.rows_max > 0 ? (int64_t)one->setup->config.rows_max : -1;
+    if (capacity != NULL && (side->limit < 0 || capacity[rank] < side->limit)) {
+        side->limit = capacity[rank];
+    }
+    if (ep_is_slots(one->plan.layout)) {
+        side->limit = -1;
+    }
     routing->row_of[rank] = malloc((choices + 1) * sizeof(int));
     for (size_t i = 0; i < choices; i++) {
         int64_t id = one->ids[rank][i];
         routing->row_of[rank][i] = -1;
         side->out_of_range += id < -1 || id >= one->setup->config.experts;
     }
+    side->is_clamped =
+        one->is_told[rank] && (one->tokens_told[rank] < 0 || one->tokens_told[rank] > one->tokens_most[rank]);
 }
 
-static void create_rows(ep_side *side, int experts)
+static void create_rows(ep_side *side, int experts, int ranks)
 {
     side->row = malloc(((size_t)side->rows + 1) * sizeof *side->row);
     for (int64_t i = 0; i < side->rows; i++) {
         side->row[i] = (ep_row){-1, -1, -1};
     }
     memcpy(side->next_of_expert, side->offset_of_expert, (size_t)experts * sizeof(int));
+    memcpy(side->next_of_source, side->offset_of_source, (size_t)ranks * sizeof(int));
 }
 
-ep_routing *ep_routing_create(const ep_case *one)
+ep_routing *ep_routing_create(const ep_case *one, const int64_t *capacity)
 {
     ep_routing *routing = calloc(1, sizeof *routing);
     routing->one = one;
     for (int rank = 0; rank < one->setup->ranks; rank++) {
-        create_side(routing, rank);
+        create_side(routing, rank, capacity);
     }
     visit_all(routing, count);
     for (int rank = 0; rank < one->setup->ranks; rank++) {
         add_up(routing, rank);
-        create_rows(&routing->side[rank], one->setup->table[rank]);
+        create_rows(&routing->side[rank], one->setup->table[rank], one->setup->ranks);
     }
     visit_all(routing, place);
     return routing;
@@ -170,16 +244,21 @@ void ep_routing_destroy(ep_routing *routing)
         free(routing->side[rank].next_of_expert);
         free(routing->side[rank].rows_of_source);
         free(routing->side[rank].offset_of_source);
+        free(routing->side[rank].next_of_source);
+        free(routing->side[rank].rows_of_expert_source);
         free(routing->row_of[rank]);
     }
     free(routing);
 }
 
-void ep_reference_labels(const ep_routing *routing, int rank, int64_t row, float *weights, int32_t *experts)
+int ep_reference_labels(const ep_routing *routing, int rank, int64_t row, float *weights, int32_t *experts)
 {
     const ep_case *one = routing->one;
     const ep_row *what = &routing->side[rank].row[row];
     int by_expert = ep_is_by_expert(one->plan.layout);
+    if (what->source < 0 && ep_is_slots(one->plan.layout)) {
+        return 0;
+    }
     for (int i = 0; i < ep_row_width(&one->plan); i++) {
         weights[i] = 0.0f;
         experts[i] = by_expert ? what->expert : -1;
@@ -192,14 +271,64 @@ void ep_reference_labels(const ep_routing *routing, int rank, int64_t row, float
             experts[i] = expert_of(one, what->source, what->token, k);
         }
     }
+    return 1;
+}
+
+int ep_reference_place(const ep_routing *routing, int rank, int token, int choice, int *owner, int *row)
+{
+    *owner = owner_of(routing->one, rank, token, choice);
+    *row = *row_of(routing, rank, token, choice);
+    return *row >= 0;
+}
+
+/* ---- quantising ---- */
+
+/* What a group's elements are divided by, as protocol/fp8.h states it: its bits, and what they are multiplied by. */
+static float scale_of(const ep_payload *payload, int rank, int row, int group, int is_ue8m0, uint32_t *bits)
+{
+    float amax = 1e-4f;
+    for (int i = 128 * group; i < payload->hidden && i < 128 * (group + 1); i++) {
+        double x = fabs(ep_bits_value(payload->dtype, ep_row_element(payload, rank, row, i)));
+        x = x > (double)FLT_MAX ? (double)FLT_MAX : x;
+        amax = x > (double)amax ? (float)x : amax;
+    }
+    float scale = (float)((double)amax / 448.0);
+    int exponent;
+    if (!is_ue8m0) {
+        memcpy(bits, &scale, sizeof *bits);
+        return (float)(448.0 / (double)amax);
+    }
+    exponent = frexpf(scale, &exponent) == 0.5f ? exponent - 1 : exponent; /* 2^exponent >= scale */
+    *bits = (uint32_t)(exponent + 127);
+    return ldexpf(1.0f, -exponent);
+}
+
+void ep_reference_quantise(const ep_payload *payload, int rank, int row, const ep_payload *to, unsigned char *elements,
+                           uint32_t *scales)
+{
+    int is_ue8m0 = to->scale_type == WEFT_EP_SCALE_UE8M0;
+    memset(scales, 0, (size_t)ep_scale_words(to) * sizeof *scales);
+    for (int group = 0; group < ep_scale_groups(payload->hidden); group++) {
+        uint32_t bits;
+        float inverse = scale_of(payload, rank, row, group, is_ue8m0, &bits);
+        if (is_ue8m0) {
+            scales[group / 4] |= bits << group % 4 * 8;
+        } else {
+            scales[group] = bits;
+        }
+        for (int i = 128 * group; i < payload->hidden && i < 128 * (group + 1); i++) {
+            float value = (float)ep_bits_value(payload->dtype, ep_row_element(payload, rank, row, i));
+            elements[i] = (unsigned char)ep_value_bits(WEFT_EP_FP8_E4M3, ep_multiply(value, inverse));
+        }
+    }
 }
 
 /* ---- sums ---- */
 
-/* The rows of one token on one owner. */
+/* What of a token is on one owner: the rows, in ascending choice, and the weight of each. */
 typedef struct token_rows {
     int owner;
-    int count; /* of choices there, each with its row */
+    int count;
     int row[64];
     float weight[64];
 } token_rows;
@@ -215,6 +344,22 @@ static token_rows rows_on(const ep_routing *routing, int owner, int source, int 
         }
     }
     return rows;
+}
+
+/* Each row once. */
+static void leave_distinct(token_rows *rows)
+{
+    int count = 0;
+    for (int i = 0; i < rows->count; i++) {
+        int seen = 0;
+        for (int j = 0; j < count; j++) {
+            seen |= rows->row[j] == rows->row[i];
+        }
+        if (!seen) {
+            rows->row[count++] = rows->row[i];
+        }
+    }
+    rows->count = count;
 }
 
 static float sum_weights(const token_rows *rows)
@@ -233,12 +378,16 @@ typedef struct partial {
     double terms; /* the sum of the magnitudes of what is added */
 } partial;
 
+static double element(const ep_payload *payload, int rank, int row, int column)
+{
+    return ep_bits_value(payload->dtype, ep_row_element(payload, rank, row, column));
+}
+
 static partial add_choices(const ep_payload *payload, const token_rows *rows, int weighted, int column)
 {
     partial of = {0.0f, 0.0, 0.0};
     for (int i = 0; i < rows->count; i++) {
-        uint32_t bits = ep_row_element(payload, rows->owner, rows->row[i], column);
-        double value = ep_bits_value(payload->dtype, bits);
+        double value = element(payload, rows->owner, rows->row[i], column);
         double term = weighted ? (double)rows->weight[i] * value : value;
         of.sum = weighted ? fmaf(rows->weight[i], (float)value, of.sum) : ep_add(of.sum, (float)value);
         of.exact += term;
@@ -249,7 +398,7 @@ static partial add_choices(const ep_payload *payload, const token_rows *rows, in
 
 static partial take_one(const ep_payload *payload, const token_rows *rows, int weighted, int column)
 {
-    double value = ep_bits_value(payload->dtype, ep_row_element(payload, rows->owner, rows->row[0], column));
+    double value = element(payload, rows->owner, rows->row[0], column);
     partial of = {(float)value, value, fabs(value)};
     if (weighted) {
         double weights = 0.0;
@@ -273,10 +422,14 @@ typedef struct total {
     int count;
 } total;
 
+static float rounded(weft_ep_dtype dtype, float value)
+{
+    return (float)ep_bits_value(dtype, ep_value_bits(dtype, value));
+}
+
 static void add_partial(const ep_payload *payload, const partial *of, total *sum)
 {
-    float rounded = (float)ep_bits_value(payload->dtype, ep_value_bits(payload->dtype, of->sum));
-    sum->sum = ep_add(sum->sum, rounded);
+    sum->sum = ep_add(sum->sum, rounded(payload->dtype, of->sum));
     sum->exact += of->exact;
     sum->partials += fabs(of->exact);
     sum->terms += of->terms;
@@ -295,14 +448,16 @@ static ep_sum finish(const ep_routing *routing, const ep_payload *payload, const
                     .bound = payload->dtype == WEFT_EP_F32 ? in_float : in_type + in_float};
 }
 
-void ep_reference_combine(const ep_routing *routing, const ep_payload *payload, int rank, int token, unsigned flags,
-                          ep_sum *sums)
+static void add_owners(const ep_routing *routing, const ep_payload *payload, int rank, int token, int weighted,
+                       int distinct, ep_sum *sums)
 {
-    int weighted = (flags & WEFT_EP_WEIGHTED) != 0;
     int by_expert = ep_is_by_expert(routing->one->plan.layout);
     total *totals = calloc((size_t)payload->hidden, sizeof *totals);
     for (int owner = 0; owner < routing->one->setup->ranks; owner++) {
         token_rows rows = rows_on(routing, owner, rank, token);
+        if (distinct) {
+            leave_distinct(&rows);
+        }
         for (int column = 0; column < payload->hidden && rows.count > 0; column++) {
             partial of =
                 by_expert ? add_choices(payload, &rows, weighted, column) : take_one(payload, &rows, weighted, column);
@@ -313,4 +468,66 @@ void ep_reference_combine(const ep_routing *routing, const ep_payload *payload, 
         sums[column] = finish(routing, payload, &totals[column]);
     }
     free(totals);
+}
+
+void ep_reference_combine(const ep_routing *routing, const ep_payload *payload, int rank, int token, unsigned flags,
+                          ep_sum *sums)
+{
+    add_owners(routing, payload, rank, token, (flags & WEFT_EP_WEIGHTED) != 0, 0, sums);
+}
+
+/* ---- gradients ---- */
+
+void ep_reference_dispatch_bwd(const ep_routing *routing, const ep_payload *payload, int rank, int token, ep_sum *sums)
+{
+    add_owners(routing, payload, rank, token, 0, 1, sums);
+}
+
+void ep_reference_combine_bwd(const ep_routing *routing, const ep_payload *payload, int rank, int64_t row,
+                              unsigned flags, uint32_t *bits)
+{
+    const ep_row *what = &routing->side[rank].row[row];
+    token_rows all = rows_on(routing, rank, what->source, what->token);
+    token_rows rows = {.owner = rank};
+    for (int i = 0; i < all.count; i++) {
+        if (all.row[i] == row) {
+            rows.weight[rows.count++] = all.weight[i];
+        }
+    }
+    /* How often combine adds the row: once a choice, where a row is of one expert. */
+    int times = ep_is_by_expert(routing->one->plan.layout) ? rows.count : 1;
+    float factor = (flags & WEFT_EP_WEIGHTED) != 0 ? sum_weights(&rows) : (float)times;
+    for (int column = 0; column < payload->hidden; column++) {
+        uint32_t gradient = ep_row_element(payload, what->source, what->token, column);
+        float product = ep_multiply(factor, (float)ep_bits_value(payload->dtype, gradient));
+        int is_copy = (flags & WEFT_EP_WEIGHTED) == 0 && times == 1;
+        bits[column] = is_copy ? gradient : ep_value_bits(payload->dtype, product);
+    }
+}
+
+/* The products of a row summed in the stated order: 256 sums by fma, element i into sum i mod 256, then these in a tree. */
+float ep_reference_weight_bwd(const ep_routing *routing, const ep_payload *payload, const ep_payload *rows, int rank,
+                              int token, int choice)
+{
+    float sums[256] = {0};
+    int owner;
+    int row;
+    if (!ep_reference_place(routing, rank, token, choice, &owner, &row)) {
+        return 0.0f;
+    }
+    for (int i = 0; i < payload->hidden; i++) {
+        float gradient = (float)element(payload, rank, token, i);
+        sums[i % 256] = fmaf((float)element(rows, owner, row, i), gradient, sums[i % 256]);
+    }
+    for (int width = 1; width < 8; width *= 2) { /* of eight neighbours each */
+        for (int i = 0; i < 256; i += 2 * width) {
+            sums[i] = ep_add(sums[i], sums[i + width]);
+        }
+    }
+    for (int width = 16; width > 0; width /= 2) {
+        for (int j = 0; j < width; j++) {
+            sums[8 * j] = ep_add(sums[8 * j], sums[8 * (j + width)]);
+        }
+    }
+    return sums[0];
 }

@@ -92,7 +92,8 @@ static void release(void *context, void *there, size_t bytes)
 
 static const char *layout_name(weft_ep_layout layout)
 {
-    return layout == WEFT_EP_RANK_MAJOR ? "rank-major" : "expert-major";
+    static const char *const names[] = {"rank-major", "expert-major", "slots by source", "slots by expert"};
+    return names[layout];
 }
 
 static void describe(ep_session *session, const char *call, int group, int route, const ep_payload *payload)
@@ -126,7 +127,7 @@ static void draw_routing(ep_session *session, session_group *group, session_rout
     ep_routing_destroy(route->routing);
     ep_case_free(&route->one);
     route->one = ep_case_draw(random_next(&session->common), &group->setup, &route->plan);
-    route->routing = ep_routing_create(&route->one);
+    route->routing = ep_routing_create(&route->one, NULL);
 }
 
 static void one_call(ep_session *session)
@@ -146,14 +147,15 @@ static void one_call(ep_session *session)
         ep_step_update(&step);
         return;
     }
-    ep_payload payload =
-        ep_payload_draw(random_next(&session->common), &group->setup, &session->plan->size, adds, session->salt);
+    ep_payload received;
+    ep_payload payload = ep_payload_draw(random_next(&session->common), &group->setup, &session->plan->size,
+                                         &route->plan, adds, session->salt, &received);
     ep_step step = step_of(session, route);
     describe(session, !adds ? "dispatch" : flags != 0 ? "weighted combine" : "combine", g, r, &payload);
     if (adds) {
         ep_step_combine(&step, &payload, flags);
     } else {
-        ep_step_dispatch(&step, &payload);
+        ep_step_dispatch(&step, &payload, &received);
     }
 }
 

@@ -28,19 +28,40 @@ static void dawdle(const ep_step *step)
 
 /* ---- arrays ---- */
 
-/* Rows, packed or with a stride. */
+/* Rows, packed or with a stride, and the scales of fp8. */
 typedef struct row_tensor {
+    ep_payload payload;
     ep_tensor tensor;
     size_t row_bytes;
     size_t pitch;
+    ep_tensor scales; /* none unless the payload has some */
+    size_t row_stride; /* of the scales, in words */
+    size_t word_stride;
     weft_ep_rows rows;
 } row_tensor;
+
+/* Scales: packed, or by row or by column with gaps. */
+static void scales_create(const ep_step *step, row_tensor *of, int64_t count)
+{
+    size_t words = (size_t)ep_scale_words(&of->payload);
+    unsigned kind = random_below(step->random, 3);
+    size_t gap = random_below(step->random, 3);
+    size_t rows = count > 0 ? (size_t)count : 1;
+    of->row_stride = kind == 2 ? 1 : words + (kind == 1 ? gap : 0);
+    of->word_stride = kind == 2 ? rows + gap : 1;
+    size_t all = (rows - 1) * of->row_stride + (words - 1) * of->word_stride + 1;
+    of->scales = ep_tensor_create(step->memory, "scales", 4 * all);
+    of->rows.scale_type = of->payload.scale_type;
+    of->rows.scale_row_stride = kind == 0 ? 0 : of->row_stride;
+    of->rows.scale_word_stride = kind == 0 ? 0 : of->word_stride;
+}
 
 static row_tensor rows_create(const ep_step *step, const char *name, const ep_payload *payload, int64_t count)
 {
     row_tensor of;
     memset(&of, 0, sizeof of);
     size_t gap = random_below(step->random, 3) == 0 ? 16 * (size_t)random_below(step->random, 4) : 0;
+    of.payload = *payload;
     of.row_bytes = ep_row_bytes(payload);
     of.pitch = of.row_bytes + gap;
     of.tensor = ep_tensor_create(step->memory, name, (size_t)count * of.pitch);
@@ -49,6 +70,9 @@ static row_tensor rows_create(const ep_step *step, const char *name, const ep_pa
     of.rows.dtype = payload->dtype;
     of.rows.hidden = payload->hidden;
     of.rows.stride_bytes = gap > 0 ? of.pitch : 0;
+    if (payload->scale_type != WEFT_EP_SCALE_NONE) {
+        scales_create(step, &of, count);
+    }
     return of;
 }
 
@@ -57,32 +81,77 @@ static void *rows_image(const row_tensor *of, int64_t row)
     return (unsigned char *)ep_tensor_image(&of->tensor) + (size_t)row * of->pitch;
 }
 
+static void scales_set(const row_tensor *of, int64_t row, const uint32_t *words)
+{
+    uint32_t *scales = of->scales.image == NULL ? NULL : ep_tensor_image(&of->scales);
+    for (int word = 0; word < ep_scale_words(&of->payload); word++) {
+        scales[(size_t)row * of->row_stride + (size_t)word * of->word_stride] = words[word];
+    }
+}
+
+/* Let row `row` of the image be the payload's row `number` of `rank`. */
+static void rows_fill(const row_tensor *of, int64_t row, int rank, int number)
+{
+    uint32_t words[EP_SCALE_WORDS_MAX];
+    for (int word = 0; word < ep_scale_words(&of->payload); word++) {
+        words[word] = ep_row_scale(&of->payload, rank, number, word);
+    }
+    ep_row_fill(&of->payload, rank, number, rows_image(of, row));
+    scales_set(of, row, words);
+}
+
+static void rows_zero(const row_tensor *of, int64_t row)
+{
+    const uint32_t words[EP_SCALE_WORDS_MAX] = {0};
+    memset(rows_image(of, row), 0, of->row_bytes);
+    scales_set(of, row, words);
+}
+
 static void rows_place(const ep_step *step, row_tensor *of)
 {
     of->rows.data = ep_tensor_place(&of->tensor, (unsigned)random_next(step->random));
+    if (of->scales.image != NULL) {
+        of->rows.scales = ep_tensor_place(&of->scales, (unsigned)random_next(step->random));
+    }
 }
 
-static void rows_check(const ep_step *step, const row_tensor *of, const ep_payload *payload)
+static void rows_destroy(row_tensor *of)
+{
+    ep_tensor_destroy(&of->tensor);
+    ep_tensor_destroy(&of->scales);
+}
+
+static void scales_check(const ep_step *step, const row_tensor *of)
 {
     long at;
-    unsigned char *found = ep_tensor_differs(&of->tensor, &at);
-    if (found == NULL) {
-        return;
+    unsigned char *found = of->scales.image == NULL ? NULL : ep_tensor_differs(&of->scales, &at);
+    if (found != NULL) {
+        int inside = at >= 0 && (size_t)at < of->scales.bytes;
+        const uint32_t *got = (const uint32_t *)(const void *)found;
+        const uint32_t *wanted = ep_tensor_image(&of->scales);
+        CHECK_SAY(0, "%s: %s: scales (strides %zu, %zu): word %ld of %zu is 0x%x, not 0x%x", step->what,
+                  of->tensor.name, of->row_stride, of->word_stride, at / 4, of->scales.bytes / 4,
+                  inside ? got[at / 4] : 0, inside ? wanted[at / 4] : 0);
+        free(found);
     }
+}
+
+static void rows_say(const ep_step *step, const row_tensor *of, const unsigned char *found, long at)
+{
     if (at < 0 || (size_t)at >= of->tensor.bytes || (size_t)at % of->pitch >= of->row_bytes) {
         CHECK_SAY(0, "%s: %s: wrote %s the rows, at byte %ld of %zu", step->what, of->tensor.name,
                   at < 0 || (size_t)at >= of->tensor.bytes ? "outside of" : "between", at, of->tensor.bytes);
-        free(found);
         return;
     }
+    weft_ep_dtype dtype = of->payload.dtype;
     size_t row = (size_t)at / of->pitch;
-    size_t size = payload->fill == EP_FILL_PATTERN ? 4 : ep_element_bytes(payload->dtype);
+    size_t size = of->payload.fill == EP_FILL_PATTERN ? 4 : ep_element_bytes(dtype);
     size_t column = (size_t)at % of->pitch / size;
     uint32_t got = 0;
     uint32_t wanted = 0;
     memcpy(&got, found + row * of->pitch + column * size, size);
     memcpy(&wanted, (unsigned char *)rows_image(of, (int64_t)row) + column * size, size);
-    if (payload->fill == EP_FILL_PATTERN) {
+    if (of->payload.fill == EP_FILL_PATTERN) {
         char got_text[80];
         char wanted_text[80];
         CHECK_SAY(0, "%s: %s: word %zu of row %zu is %s, not %s", step->what, of->tensor.name, column, row,
@@ -90,9 +159,19 @@ static void rows_check(const ep_step *step, const row_tensor *of, const ep_paylo
                   ep_pattern_text(wanted, wanted_text, sizeof wanted_text));
     } else {
         CHECK_SAY(0, "%s: %s: element %zu of row %zu is %g (0x%x), not %g (0x%x)", step->what, of->tensor.name, column,
-                  row, ep_bits_value(payload->dtype, got), got, ep_bits_value(payload->dtype, wanted), wanted);
+                  row, ep_bits_value(dtype, got), got, ep_bits_value(dtype, wanted), wanted);
     }
-    free(found);
+}
+
+static void rows_check(const ep_step *step, const row_tensor *of)
+{
+    long at;
+    unsigned char *found = ep_tensor_differs(&of->tensor, &at);
+    if (found != NULL) {
+        rows_say(step, of, found, at);
+        free(found);
+    }
+    scales_check(step, of);
 }
 
 /* An array of 4-byte words, absent in one call of six; then nothing is expected of it. */
@@ -166,7 +245,10 @@ static void check_number(const ep_step *step, const char *name, const int32_t *t
 
 static weft_status status_of(const ep_step *step)
 {
-    return step->routing->overflow ? WEFT_ERR_OVERFLOW : side_of(step)->out_of_range > 0 ? WEFT_ERR_RANGE : WEFT_OK;
+    if (step->routing->overflow) {
+        return WEFT_ERR_OVERFLOW;
+    }
+    return side_of(step)->out_of_range > 0 || side_of(step)->is_clamped ? WEFT_ERR_RANGE : WEFT_OK;
 }
 
 static void check_host_counts(const ep_step *step)
@@ -183,8 +265,10 @@ static void check_host_counts(const ep_step *step)
               weft_status_name(status_of(step)));
     CHECK_SAY(host.dropped == side->out_of_range, "%s: %lld dropped, not %d", step->what, (long long)host.dropped,
               side->out_of_range);
-    CHECK_SAY(host.tokens == side->offset_of_source[setup->ranks], "%s: %lld tokens, not %d", step->what,
-              (long long)host.tokens, side->offset_of_source[setup->ranks]);
+    CHECK_SAY(host.tokens == side->tokens, "%s: %lld tokens, not %lld", step->what, (long long)host.tokens,
+              (long long)side->tokens);
+    CHECK_SAY(host.dropped_rows == side->dropped_rows, "%s: %lld dropped rows, not %lld", step->what,
+              (long long)host.dropped_rows, (long long)side->dropped_rows);
     CHECK(host.local_experts == setup->table[step->rank] && host.first_expert == setup->first[step->rank]);
 }
 
@@ -206,6 +290,9 @@ void ep_step_check_counts(const ep_step *step)
     check_numbers(step, "offset_of_expert", counts.offset_of_expert, side->offset_of_expert, experts + 1);
     check_numbers(step, "rows_of_source", counts.rows_of_source, side->rows_of_source, ranks);
     check_numbers(step, "offset_of_source", counts.offset_of_source, side->offset_of_source, ranks + 1);
+    check_numbers(step, "rows_of_expert_source", counts.rows_of_expert_source, side->rows_of_expert_source,
+                  experts * ranks);
+    check_number(step, "dropped_rows", counts.dropped_rows, side->dropped_rows);
 }
 
 /* The ids in the type asked for. */
@@ -238,20 +325,46 @@ static ep_tensor weights_create(const ep_step *step)
     return tensor;
 }
 
-void ep_step_update(const ep_step *step)
+/* The arrays of a call that routes. */
+typedef struct choice_tensors {
+    ep_tensor ids;
+    ep_tensor weights;
+    ep_tensor told;
+} choice_tensors;
+
+static choice_tensors choices_create(const ep_step *step, weft_ep_choices *choices)
 {
     const ep_case *one = step->routing->one;
-    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
-    ep_tensor ids = ids_create(step);
-    ep_tensor weights = weights_create(step);
-    choices.tokens = tokens_of(step);
-    choices.id_type = one->id_type;
-    choices.ids = ep_tensor_place(&ids, (unsigned)random_next(step->random));
-    choices.weights = weights.image == NULL ? NULL : ep_tensor_place(&weights, (unsigned)random_next(step->random));
+    choice_tensors of = {.ids = ids_create(step), .weights = weights_create(step)};
+    *choices = (weft_ep_choices)WEFT_EP_CHOICES_INIT;
+    choices->tokens = one->tokens_most[step->rank];
+    choices->id_type = one->id_type;
+    choices->ids = ep_tensor_place(&of.ids, (unsigned)random_next(step->random));
+    if (of.weights.image != NULL) {
+        choices->weights = ep_tensor_place(&of.weights, (unsigned)random_next(step->random));
+    }
+    if (one->is_told[step->rank]) {
+        of.told = ep_tensor_create(step->memory, "tokens_at", sizeof(int32_t));
+        memcpy(ep_tensor_image(&of.told), &one->tokens_told[step->rank], sizeof(int32_t));
+        choices->tokens_at = ep_tensor_place(&of.told, (unsigned)random_next(step->random));
+    }
+    return of;
+}
+
+static void choices_destroy(choice_tensors *of)
+{
+    ep_tensor_destroy(&of->ids);
+    ep_tensor_destroy(&of->weights);
+    ep_tensor_destroy(&of->told);
+}
+
+void ep_step_update(const ep_step *step)
+{
+    weft_ep_choices choices;
+    choice_tensors of = choices_create(step, &choices);
     dawdle(step);
     int ok = CHECK_OK(weft_ep_route_update(step->route, &choices, step->stream));
-    ep_tensor_destroy(&ids);
-    ep_tensor_destroy(&weights);
+    choices_destroy(&of);
     if (ok) {
         ep_step_check_counts(step);
     }
@@ -290,30 +403,47 @@ static received_tensors received_create(const ep_step *step, const ep_payload *p
     return to;
 }
 
+static void expect_labels(const ep_step *step, const received_tensors *to, int64_t row)
+{
+    const ep_row *what = &side_of(step)->row[row];
+    size_t width = (size_t)ep_row_width(&step->routing->one->plan);
+    float weights[EP_TOPK_MAX];
+    int32_t experts[EP_TOPK_MAX];
+    if (ep_reference_labels(step->routing, step->rank, row, weights, experts)) {
+        words_set(&to->weights, (size_t)row * width, weights, width);
+        words_set(&to->experts, (size_t)row * width, experts, width);
+        words_set(&to->source_rank, (size_t)row, &what->source, 1);
+        words_set(&to->source_token, (size_t)row, &what->token, 1);
+    }
+}
+
+static void expect_row(const ep_payload *payload, const row_tensor *rows, int64_t row, const ep_row *what)
+{
+    if (payload->dtype == rows->payload.dtype) {
+        rows_fill(rows, row, what->source, what->token);
+    } else {
+        uint32_t scales[EP_SCALE_WORDS_MAX];
+        ep_reference_quantise(payload, what->source, what->token, &rows->payload, rows_image(rows, row), scales);
+        scales_set(rows, row, scales);
+    }
+}
+
 static void received_expect(const ep_step *step, const ep_payload *payload, const received_tensors *to)
 {
     const ep_side *side = side_of(step);
-    size_t width = (size_t)ep_row_width(&step->routing->one->plan);
-    float *weights = malloc(width * sizeof *weights);
-    int32_t *experts = malloc(width * sizeof *experts);
     for (int64_t i = 0; i < side->rows; i++) {
-        const ep_row *row = &side->row[i];
-        if (row->source >= 0) {
-            ep_row_fill(payload, row->source, row->token, rows_image(&to->rows, i));
+        if (side->row[i].source >= 0) {
+            expect_row(payload, &to->rows, i, &side->row[i]);
+        } else if (step->routing->one->plan.flags & WEFT_EP_ZERO_PADDING) {
+            rows_zero(&to->rows, i);
         }
-        ep_reference_labels(step->routing, step->rank, i, weights, experts);
-        words_set(&to->weights, (size_t)i * width, weights, width);
-        words_set(&to->experts, (size_t)i * width, experts, width);
-        words_set(&to->source_rank, (size_t)i, &row->source, 1);
-        words_set(&to->source_token, (size_t)i, &row->token, 1);
+        expect_labels(step, to, i);
     }
-    free(weights);
-    free(experts);
 }
 
-static void received_check(const ep_step *step, const ep_payload *payload, const received_tensors *to)
+static void received_check(const ep_step *step, const received_tensors *to)
 {
-    rows_check(step, &to->rows, payload);
+    rows_check(step, &to->rows);
     words_check(step, &to->weights);
     words_check(step, &to->experts);
     words_check(step, &to->source_rank);
@@ -322,18 +452,18 @@ static void received_check(const ep_step *step, const ep_payload *payload, const
 
 static void received_destroy(received_tensors *to)
 {
-    ep_tensor_destroy(&to->rows.tensor);
+    rows_destroy(&to->rows);
     ep_tensor_destroy(&to->weights.tensor);
     ep_tensor_destroy(&to->experts.tensor);
     ep_tensor_destroy(&to->source_rank.tensor);
     ep_tensor_destroy(&to->source_token.tensor);
 }
 
-static row_tensor token_rows(const ep_step *step, const ep_payload *payload)
+static row_tensor token_rows(const ep_step *step, const char *name, const ep_payload *payload)
 {
-    row_tensor in = rows_create(step, "token rows", payload, tokens_of(step));
+    row_tensor in = rows_create(step, name, payload, tokens_of(step));
     for (int token = 0; token < tokens_of(step); token++) {
-        ep_row_fill(payload, step->rank, token, rows_image(&in, token));
+        rows_fill(&in, token, step->rank, token);
     }
     rows_place(step, &in);
     return in;
@@ -344,72 +474,74 @@ static weft_status wanted_status(const ep_step *step)
     return step->routing->overflow ? WEFT_ERR_OVERFLOW : WEFT_OK;
 }
 
-void ep_step_dispatch(const ep_step *step, const ep_payload *payload)
+void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received)
 {
     weft_ep_received out;
-    received_tensors to = received_create(step, payload, &out);
-    row_tensor in = token_rows(step, payload);
+    received_tensors to = received_create(step, received, &out);
+    row_tensor in = token_rows(step, "token rows", payload);
     dawdle(step);
     int ok = CHECK_STATUS(weft_ep_dispatch(step->route, &in.rows, &out, step->stream), wanted_status(step));
-    rows_check(step, &in, payload);
-    ep_tensor_destroy(&in.tensor);
+    rows_check(step, &in);
+    rows_destroy(&in);
     dawdle(step); /* a consumer may be slow; nobody may write here yet */
     if (ok && !step->routing->overflow) {
         received_expect(step, payload, &to);
     }
-    received_check(step, payload, &to);
+    received_check(step, &to);
     received_destroy(&to);
 }
 
 /* ---- combine ---- */
 
-/* The results of the experts here: a row for each received; padding is left poisoned. */
-static row_tensor result_rows(const ep_step *step, const ep_payload *payload)
+/* A row for each received, padding and slots that nobody fills left poisoned. */
+static row_tensor result_rows(const ep_step *step, const char *name, const ep_payload *payload)
 {
     const ep_side *side = side_of(step);
-    row_tensor in = rows_create(step, "result rows", payload, side->rows);
+    row_tensor in = rows_create(step, name, payload, side->rows);
     for (int64_t i = 0; i < side->rows; i++) {
         if (side->row[i].source >= 0) {
-            ep_row_fill(payload, step->rank, (int)i, rows_image(&in, i));
+            rows_fill(&in, i, step->rank, (int)i);
         }
     }
     rows_place(step, &in);
     return in;
 }
 
-static void check_bound(const ep_step *step, const ep_payload *payload, int token, int column, const ep_sum *sum)
+static void expect_sums(const ep_step *step, const row_tensor *out, int token, const ep_sum *sums)
 {
-    double error = fabs(ep_bits_value(payload->dtype, sum->bits) - sum->exact);
-    CHECK_SAY(payload->fill == EP_FILL_WILD || error <= sum->bound, "%s: token %d, column %d is off by %g from %g",
-              step->what, token, column, error, sum->exact);
+    const ep_payload *payload = &out->payload;
+    for (int column = 0; column < payload->hidden; column++) {
+        const ep_sum *sum = &sums[column];
+        double error = fabs(ep_bits_value(payload->dtype, sum->bits) - sum->exact);
+        ep_element_set(payload->dtype, rows_image(out, token), column, sum->bits);
+        CHECK_SAY(payload->fill == EP_FILL_WILD || error <= sum->bound, "%s: token %d, column %d is off by %g from %g",
+                  step->what, token, column, error, sum->exact);
+    }
 }
 
-static void combined_expect(const ep_step *step, const ep_payload *payload, unsigned flags, const row_tensor *out)
+static void combined_expect(const ep_step *step, const row_tensor *out, unsigned flags)
 {
-    ep_sum *sums = malloc((size_t)payload->hidden * sizeof *sums);
+    ep_sum *sums = malloc((size_t)out->payload.hidden * sizeof *sums);
     for (int token = 0; token < tokens_of(step); token++) {
-        ep_reference_combine(step->routing, payload, step->rank, token, flags, sums);
-        for (int column = 0; column < payload->hidden; column++) {
-            ep_element_set(payload->dtype, rows_image(out, token), column, sums[column].bits);
-            check_bound(step, payload, token, column, &sums[column]);
-        }
+        ep_reference_combine(step->routing, &out->payload, step->rank, token, flags, sums);
+        expect_sums(step, out, token, sums);
     }
     free(sums);
 }
 
 void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags)
 {
-    row_tensor in = result_rows(step, payload);
+    row_tensor in = result_rows(step, "result rows", payload);
     row_tensor out = rows_create(step, "combined rows", payload, tokens_of(step));
     rows_place(step, &out);
     dawdle(step);
     int ok = CHECK_STATUS(weft_ep_combine(step->route, &in.rows, &out.rows, flags, step->stream), wanted_status(step));
-    rows_check(step, &in, payload);
-    ep_tensor_destroy(&in.tensor);
+    rows_check(step, &in);
+    rows_destroy(&in);
     dawdle(step);
     if (ok && !step->routing->overflow) {
-        combined_expect(step, payload, flags, &out);
+        combined_expect(step, &out, flags);
     }
-    rows_check(step, &out, payload);
-    ep_tensor_destroy(&out.tensor);
+    rows_check(step, &out);
+    rows_destroy(&out);
 }

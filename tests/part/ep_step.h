@@ -20,7 +20,8 @@ typedef struct ep_step {
 void ep_step_update(const ep_step *step);
 /* The counts the route has now. */
 void ep_step_check_counts(const ep_step *step);
-void ep_step_dispatch(const ep_step *step, const ep_payload *payload);
+/* `received`: the payload as it arrives, perhaps quantised. */
+void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received);
 void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "weft.h"
 
-#define PES_MAX 64
+#define PES_MAX 80
 
 /* Run body(pe, context) in `pes` threads and join them. In each, check_as_pe(pe) has been called. */
 void pes_each(int pes, void (*body)(int pe, void *context), void *context);
