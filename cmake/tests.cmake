@@ -12,7 +12,7 @@
 set(weft_test_skip 77)
 set(weft_test_timeout_s 120)
 set(weft_test_environment
-    "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1"
+    "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
 
@@ -147,11 +147,25 @@ function(weft_add_property_tests)
     endforeach()
 endfunction()
 
+# tests/input: one program, whose table must name every function of the public headers.
+function(weft_add_bad_input_test)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/input/*.c)
+    weft_add_test_program(bad_input_test "${sources}")
+    add_test(NAME bad_input_test COMMAND bad_input_test)
+    weft_describe_test(bad_input_test threads)
+    if(Python3_FOUND)
+        add_test(NAME bad_input_names COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/input/names.py
+            ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR}/include $<TARGET_FILE:bad_input_test>)
+        weft_describe_test(bad_input_names lint)
+    endif()
+endfunction()
+
 if(CMOCKA_FOUND)
     weft_add_property_tests()
     weft_add_cmocka_tests(unit ${PROJECT_SOURCE_DIR}/src/*_test.c)
     weft_add_cmocka_tests(threads ${PROJECT_SOURCE_DIR}/tests/threads/*_test.c)
     weft_add_cmocka_tests(process ${PROJECT_SOURCE_DIR}/tests/process/*_test.c)
+    weft_add_bad_input_test()
     if(TARGET weftrun)
         weft_add_multi_tests()
     endif()

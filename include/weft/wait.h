@@ -5,7 +5,8 @@
  * of a variable that satisfied it ordered before the write is then visible. Any thread.
  *
  * Waits block at most the deadline: WEFT_ERR_TIMEOUT, and the world stays usable. WEFT_ERR_ARGUMENT: a NULL where there
- * may be none, a comparison that is no weft_cmp, a variable that is not aligned. */
+ * may be none, a comparison that is no weft_cmp, a variable that is not aligned. WEFT_ERR_RANGE: variables that are not
+ * all in this PE's heap. */
 #ifndef WEFT_WAIT_H
 #define WEFT_WAIT_H
 

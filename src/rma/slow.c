@@ -225,6 +225,11 @@ weft_status wefti_quiet_slow(weft_world *world)
 weft_status wefti_rma_check(weft_world *world, const char *call, const void *address, size_t bytes, const void *local,
                             int pe)
 {
-    WEFT_TRY(check(world, call, address, bytes, pe));
+    if (device_of(world, address) != NULL) {
+        void *at;
+        WEFT_TRY(locate(world, call, address, bytes, pe, &at));
+    } else {
+        WEFT_TRY(check(world, call, address, bytes, pe));
+    }
     return check_local(call, local, bytes);
 }

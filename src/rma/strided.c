@@ -58,10 +58,21 @@ static size_t span_bytes(size_t count, ptrdiff_t stride, size_t element)
     return bytes;
 }
 
+/* A local buffer is trusted to be there, but no object is larger than half of the address space. */
+static weft_status check_local_span(const char *call, size_t count, ptrdiff_t stride, size_t element)
+{
+    if (span_bytes(count, stride, element) > PTRDIFF_MAX) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: %zu local elements of %zu bytes, %td apart, exceed the address space",
+                           call, count, element, stride);
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_iputmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
                          ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe)
 {
     WEFT_TRY(check_strides("iput", dest_stride, source_stride, element_bytes));
+    WEFT_TRY(check_local_span("iput", count, source_stride, element_bytes));
     size_t span = span_bytes(count, dest_stride, element_bytes);
     size_t dest_step = (size_t)dest_stride * element_bytes;
     size_t source_step = (size_t)source_stride * element_bytes;
@@ -81,6 +92,7 @@ weft_status weft_igetmem(weft_world *world, void *dest, const void *source, ptrd
                          ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe)
 {
     WEFT_TRY(check_strides("iget", dest_stride, source_stride, element_bytes));
+    WEFT_TRY(check_local_span("iget", count, dest_stride, element_bytes));
     size_t span = span_bytes(count, source_stride, element_bytes);
     size_t dest_step = (size_t)dest_stride * element_bytes;
     size_t source_step = (size_t)source_stride * element_bytes;

@@ -29,6 +29,20 @@ static int counts(const wefti_words *words, size_t i)
     return words->status == NULL || words->status[i] == 0;
 }
 
+/* The variables lie in this PE's heap; also a count whose bytes overflow is refused. */
+static weft_status check_inside(const weft_world *world, const wefti_words *words, const char *call, size_t bytes)
+{
+    size_t all;
+    if (words->count == 0 || (!__builtin_mul_overflow(words->count, bytes, &all) &&
+                              wefti_is_near(world, words->variables, all, (int)world->view.pe))) {
+        return WEFT_OK;
+    }
+    return wefti_error(WEFT_ERR_RANGE,
+                       "%s: %zu variables of %zu bytes at %p are not in the symmetric heap of world \"%s\"; allocate "
+                       "them with weft_malloc of this world",
+                       call, words->count, bytes, words->variables, world->name);
+}
+
 static weft_status check(weft_world *world, const wefti_words *words, const char *call, const void *result)
 {
     const char *wrong = NULL;
@@ -42,7 +56,8 @@ static weft_status check(weft_world *world, const wefti_words *words, const char
     } else if ((unsigned)words->cmp > WEFT_CMP_LE) {
         wrong = "the comparison is no weft_cmp";
     }
-    return wrong == NULL ? WEFT_OK : wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call, wrong);
+    return wrong == NULL ? check_inside(world, words, call, bytes)
+                         : wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call, wrong);
 }
 
 /* Several words are watched, so no address is named. */

@@ -71,11 +71,13 @@ weft_status weft_device_attach(weft_world *world, const weft_device_config *give
 /* WEFT_OK when the world has a device. */
 static weft_status need_device(const weft_world *world, const char *call)
 {
-    if (world == NULL || world->device == NULL) {
+    if (world == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world is NULL", call);
+    }
+    if (world->device == NULL) {
         return wefti_error(WEFT_ERR_STATE, "%s: %s", call,
-                           world == NULL                  ? "the world is NULL"
-                           : wefti_device_backend == NULL ? no_cuda
-                                                          : "the world has no device; call weft_device_attach first");
+                           wefti_device_backend == NULL ? no_cuda
+                                                        : "the world has no device; call weft_device_attach first");
     }
     return WEFT_OK;
 }

@@ -68,7 +68,7 @@ size_t weft_world_transport_map(const weft_world *world, char *text, size_t byte
         return 0;
     }
     const wefti_view *view = &world->view;
-    int length = snprintf(text, bytes,
+    int length = snprintf(text, text == NULL ? 0 : bytes,
                           "world \"%s\", PE %u of %u\n"
                           "  map   PEs %u-%u, by load and store: one window, slots of %zu MiB at a stride of %zu MiB\n"
                           "  self  PE %u\n",

@@ -1,0 +1,174 @@
+/* Expert parallelism: a group on both PEs, on which every wrong call is made by both. Single fields of the structs:
+ * tests/threads/ep_arguments_test.c. */
+#include <string.h>
+
+#include "input/table.h"
+#include "weft_ep.h"
+
+#define UNTOUCHED ((void *)(uintptr_t)0x5a5a)
+#define TOKENS 4
+#define TOPK 2
+#define HIDDEN 8
+
+/* A group, a route that has a routing, and one that has none. */
+typedef struct party {
+    weft_ep *ep;
+    weft_ep_route *route;
+    weft_ep_route *unrouted;
+    weft_ep_plan plan;
+    weft_ep_choices choices;
+    weft_ep_rows in;
+    weft_ep_received received;
+    weft_ep_rows out;
+} party;
+
+static const int32_t ids[TOKENS * TOPK] = {0, 1, 1, 2, 2, -1, 0, 3};
+static _Alignas(16) const float tokens[TOKENS * HIDDEN];
+
+static weft_ep_config good_config(void)
+{
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = 4;
+    config.tokens_max = TOKENS;
+    config.topk_max = TOPK;
+    config.row_bytes_max = HIDDEN * sizeof(float);
+    return config;
+}
+
+static void party_init(party *p, scene *s)
+{
+    const weft_ep_config config = good_config();
+    memset(p, 0, sizeof *p);
+    p->plan = (weft_ep_plan)WEFT_EP_PLAN_INIT;
+    p->plan.topk = TOPK;
+    p->choices = (weft_ep_choices)WEFT_EP_CHOICES_INIT;
+    p->choices.tokens = TOKENS;
+    p->choices.ids = ids;
+    p->in = (weft_ep_rows)WEFT_EP_ROWS_INIT;
+    p->in.data = (void *)(uintptr_t)tokens;
+    p->in.dtype = WEFT_EP_F32;
+    p->in.hidden = HIDDEN;
+    p->out = p->in;
+    p->out.data = s->dest;
+    p->received = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
+    p->received.rows = p->out;
+    p->received.rows_capacity = 4 * TOKENS;
+    CHECK_OK(weft_ep_create(s->team, &config, &p->ep));
+    CHECK_OK(weft_ep_route_create(p->ep, &p->plan, NULL, &p->route));
+    CHECK_OK(weft_ep_route_create(p->ep, &p->plan, NULL, &p->unrouted));
+    CHECK_OK(weft_ep_route_update(p->route, &p->choices, NULL));
+}
+
+/* The group still works, and goes. */
+static void party_fini(party *p, scene *s)
+{
+    CHECK_OK(weft_ep_dispatch(p->route, &p->in, &p->received, NULL));
+    CHECK_OK(weft_ep_combine(p->route, &p->received.rows, &p->out, 0, NULL));
+    memset(s->dest, POISON, PART_BYTES);
+    CHECK_OK(weft_ep_route_destroy(p->route));
+    CHECK_OK(weft_ep_route_destroy(p->unrouted));
+    CHECK_OK(weft_ep_destroy(p->ep));
+}
+
+COVERED(weft_ep_destroy)
+CASE(weft_ep_create)
+{
+    const weft_ep_config config = good_config();
+    weft_ep_config bad = config;
+    weft_ep *ep = UNTOUCHED;
+    party p;
+    CHECK_STATUS(weft_ep_create(NULL, &config, &ep), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_create(s->team, &config, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_create(s->team, NULL, &ep), WEFT_ERR_ARGUMENT);
+    bad.size = 0;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    bad = config;
+    bad.experts = INT_MIN;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    bad = config;
+    bad.row_bytes_max = SIZE_MAX;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    bad = config;
+    bad.overflow = (weft_ep_overflow)-1;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    CHECK(ep == UNTOUCHED);
+    party_init(&p, s);
+    CHECK_STATUS(weft_ep_destroy(p.ep), WEFT_ERR_STATE); /* its routes are alive */
+    party_fini(&p, s);
+    CHECK_OK(weft_ep_destroy(NULL));
+}
+
+COVERED(weft_ep_route_bytes)
+COVERED(weft_ep_route_destroy)
+CASE(weft_ep_route_create)
+{
+    weft_ep_route *route = UNTOUCHED;
+    size_t bytes = 11;
+    party p;
+    party_init(&p, s);
+    weft_ep_plan bad = p.plan;
+    bad.layout = (weft_ep_layout)-1;
+    CHECK_STATUS(weft_ep_route_bytes(NULL, &p.plan, &bytes), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_bytes(p.ep, NULL, &bytes), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_bytes(p.ep, &p.plan, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_bytes(p.ep, &bad, &bytes), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_create(NULL, &p.plan, NULL, &route), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_create(p.ep, NULL, NULL, &route), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_create(p.ep, &p.plan, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_create(p.ep, &p.plan, s->block + 1, &route), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_create(p.ep, &bad, NULL, &route), WEFT_ERR_ARGUMENT);
+    CHECK(route == UNTOUCHED && bytes == 11);
+    CHECK_OK(weft_ep_route_destroy(NULL));
+    party_fini(&p, s);
+}
+
+COVERED(weft_ep_route_counts)
+COVERED(weft_ep_route_query)
+CASE(weft_ep_route_update)
+{
+    weft_ep_counts counts = {.rows = UNTOUCHED};
+    weft_ep_host_counts host = {.rows = 11};
+    party p;
+    party_init(&p, s);
+    weft_ep_choices bad = p.choices;
+    CHECK_STATUS(weft_ep_route_update(NULL, &p.choices, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_update(p.unrouted, NULL, NULL), WEFT_ERR_ARGUMENT);
+    bad.tokens = INT_MAX;
+    CHECK_STATUS(weft_ep_route_update(p.unrouted, &bad, NULL), WEFT_ERR_ARGUMENT);
+    bad = p.choices;
+    bad.id_type = (weft_ep_id_type)-1;
+    CHECK_STATUS(weft_ep_route_update(p.unrouted, &bad, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_counts(NULL, &counts), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_counts(p.route, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_counts(p.unrouted, &counts), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_route_query(NULL, NULL, &host), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_query(p.route, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_query(p.unrouted, NULL, &host), WEFT_ERR_STATE);
+    CHECK(counts.rows == UNTOUCHED && host.rows == 11);
+    party_fini(&p, s);
+}
+
+COVERED(weft_ep_combine)
+CASE(weft_ep_dispatch)
+{
+    party p;
+    party_init(&p, s);
+    weft_ep_rows bad = p.in;
+    weft_ep_received small = p.received;
+    bad.hidden = INT_MAX;
+    small.rows_capacity = 0;
+    CHECK_STATUS(weft_ep_dispatch(NULL, &p.in, &p.received, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch(p.route, NULL, &p.received, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch(p.route, &bad, &p.received, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, &small, NULL), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_ep_dispatch(p.unrouted, &p.in, &p.received, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine(NULL, &p.in, &p.out, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine(p.route, NULL, &p.out, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine(p.route, &p.in, NULL, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine(p.route, &bad, &p.out, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine(p.route, &p.in, &p.out, 1u << 31, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine(p.unrouted, &p.in, &p.out, 0, NULL), WEFT_ERR_STATE);
+    CHECK(s->dest[0] == POISON);
+    party_fini(&p, s);
+}
