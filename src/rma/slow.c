@@ -145,7 +145,8 @@ static weft_status check_signal(const char *call, const uint64_t *signal, weft_s
     return WEFT_OK;
 }
 
-/* The data, or the signal, or both are in device memory: one after the other, each complete when it returns. */
+/* The data, or the signal, or both are in device memory: one after the other. A copy by the device is complete when it
+ * returns; a put to host memory is ordered before the device's write of the signal by a quiet only. */
 static weft_status device_put_signal(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *signal,
                                      uint64_t value, weft_signal_op op, int pe)
 {
@@ -153,6 +154,7 @@ static weft_status device_put_signal(weft_world *world, void *dest, const void *
     WEFT_TRY(check_signal(call, signal, op));
     if (bytes > 0) {
         WEFT_TRY(weft_putmem(world, dest, source, bytes, pe));
+        WEFT_TRY(weft_quiet(world));
     }
     return op == WEFT_SIGNAL_SET ? weft_uint64_atomic_set(world, signal, value, pe)
                                  : weft_uint64_atomic_add(world, signal, value, pe);

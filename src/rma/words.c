@@ -1,5 +1,6 @@
 /* Waiting for several variables, and looking at them. */
 #include "base/error.h"
+#include "rma/strided.h"
 #include "weft/wait.h"
 #include "world/world.h"
 
@@ -29,18 +30,15 @@ static int counts(const wefti_words *words, size_t i)
     return words->status == NULL || words->status[i] == 0;
 }
 
-/* The variables lie in this PE's heap; also a count whose bytes overflow is refused. */
-static weft_status check_inside(const weft_world *world, const wefti_words *words, const char *call, size_t bytes)
+/* The variables lie in this PE's heap or that of its device; a count whose bytes overflow is beyond both. */
+static weft_status check_inside(weft_world *world, const wefti_words *words, const char *call, size_t bytes)
 {
-    size_t all;
-    if (words->count == 0 || (!__builtin_mul_overflow(words->count, bytes, &all) &&
-                              wefti_is_near(world, words->variables, all, (int)world->view.pe))) {
+    const int me = (int)world->view.pe;
+    size_t all = wefti_bytes_of(words->count, bytes);
+    if (all == 0 || WEFTI_LIKELY(wefti_is_near(world, words->variables, all, me))) {
         return WEFT_OK;
     }
-    return wefti_error(WEFT_ERR_RANGE,
-                       "%s: %zu variables of %zu bytes at %p are not in the symmetric heap of world \"%s\"; allocate "
-                       "them with weft_malloc of this world",
-                       call, words->count, bytes, words->variables, world->name);
+    return wefti_rma_check(world, call, words->variables, all, words->variables, me);
 }
 
 static weft_status check(weft_world *world, const wefti_words *words, const char *call, const void *result)

@@ -548,6 +548,42 @@ static void test_host_waits(test_pe *pe, bench *all, int right)
 }
 
 /* The host's calls on device memory. */
+/* Elements that lie apart in device memory, and ones that would leave it. */
+static void test_strided_from_host(test_pe *pe, bench *all, int right)
+{
+    uint64_t out[12];
+    uint64_t in[12] = {0};
+    uint64_t *at = all->words + 256;
+    for (int i = 0; i < 12; i++) {
+        out[i] = (uint64_t)pe->pe * 100 + (uint64_t)i;
+    }
+    OK(pe, weft_uint64_iput(all->world, at, out, 3, 2, 6, right));
+    OK(pe, weft_uint64_iget(all->world, in, at, 2, 3, 6, right));
+    for (int i = 0; i < 12; i++) {
+        CHECK(pe, in[i] == (i % 2 == 0 ? out[i] : 0));
+    }
+    CHECK(pe, weft_uint64_iput(all->world, at, out, (ptrdiff_t)1 << 50, 1, 2, right) == WEFT_ERR_RANGE);
+    CHECK(pe, weft_uint64_iget(all->world, in, at, 1, 1, 2, pe->pes) == WEFT_ERR_RANGE);
+}
+
+/* Data in host memory and its signal in device memory, and the other way round: who sees the signal sees the data. */
+static void test_mixed_signals(test_pe *pe, bench *all, int right, int left)
+{
+    void *block = NULL;
+    uint64_t seen = 0;
+    OK(pe, weft_calloc(all->world, 3, 64, &block));
+    uint64_t *host = (uint64_t *)block;
+    uint64_t value = 1000 + (uint64_t)pe->pe;
+    OK(pe, weft_uint64_put_signal(all->world, host, &value, 1, all->words + 33, 1, WEFT_SIGNAL_ADD, right));
+    OK(pe, weft_uint64_wait_until(all->world, all->words + 33, WEFT_CMP_EQ, 1));
+    CHECK(pe, host[0] == 1000 + (uint64_t)left);
+    OK(pe, weft_uint64_put_signal(all->world, all->words + 34, &value, 1, host + 8, 1, WEFT_SIGNAL_SET, right));
+    OK(pe, weft_uint64_wait_until(all->world, host + 8, WEFT_CMP_EQ, 1));
+    OK(pe, weft_uint64_g(all->world, all->words + 34, pe->pe, &seen));
+    CHECK(pe, seen == 1000 + (uint64_t)left);
+    OK(pe, weft_free(all->world, block));
+}
+
 static void test_from_host(test_pe *pe, bench *all)
 {
     pe->part = "from the host";
@@ -596,6 +632,8 @@ static void test_from_host(test_pe *pe, bench *all)
     OK(pe, weft_getmem(all->world, got, all->target, sizeof got, pe->pe));
     CHECK(pe, strcmp(got, expected) == 0);
     test_host_waits(pe, all, right);
+    test_strided_from_host(pe, all, right);
+    test_mixed_signals(pe, all, right, left);
     CHECK(pe, weft_ptr(all->world, all->target, pe->pe) == all->target);
     CHECK(pe, weft_ptr(all->world, all->target, right) != NULL && weft_ptr(all->world, all->target, pe->pes) == NULL);
     CHECK(pe, weft_putmem(all->world, all->target, text, 1, pe->pes) == WEFT_ERR_RANGE);
