@@ -1,0 +1,324 @@
+/* Goal: each rule of expert parallelism, one test a rule, named after it; docs/expert-parallelism.md lists them.
+ *
+ * Method: steps of a few tokens written out by hand (part/ep_scene.h), and results written out by hand: no reference. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "part/check.h"
+#include "part/ep_scene.h"
+
+/* Two ranks with two experts each; rank 0 has the tokens. */
+static scene two_ranks(weft_ep_layout layout, int topk, int tokens)
+{
+    scene s = {.ranks = 2, .experts = 4, .topk = topk, .dtype = WEFT_EP_F32, .layout = layout};
+    s.tokens[0] = tokens;
+    return s;
+}
+
+static const weft_ep_layout both[] = {WEFT_EP_RANK_MAJOR, WEFT_EP_EXPERT_MAJOR};
+
+static void set_ids(scene *s, int rank, const int32_t *ids, int count)
+{
+    for (int i = 0; i < count; i++) {
+        s->ids[rank][i] = ids[i];
+    }
+}
+
+/* ---- choices ---- */
+
+static void minus_one_drops_a_choice(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        scene s = two_ranks(both[i], 2, 2);
+        set_ids(&s, 0, (int32_t[]){-1, 0, 3, -1}, 4);
+        scene_run(&s);
+        CHECK(s.seen[0].status == WEFT_OK && s.seen[0].dropped == 0);
+        CHECK(s.seen[0].rows == 1 && s.seen[0].received[0] == 1.0f && s.seen[0].source_token[0] == 0);
+        CHECK(s.seen[1].rows == 1 && s.seen[1].received[0] == 2.0f && s.seen[1].source_token[0] == 1);
+        CHECK(s.seen[0].out[0] == 1.0f && s.seen[0].out[1] == 2.0f);
+    }
+}
+
+static void another_id_out_of_range_drops_the_choice_and_latches_a_status(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        scene s = two_ranks(both[i], 2, 3);
+        set_ids(&s, 0, (int32_t[]){4, 0, 2, -2, INT32_MAX, INT32_MIN}, 6);
+        scene_run(&s);
+        CHECK_STATUS(s.seen[0].status, WEFT_ERR_RANGE);
+        CHECK(s.seen[0].dropped == 4);
+        CHECK(s.seen[1].status == WEFT_OK && s.seen[1].dropped == 0);
+        CHECK(s.seen[0].rows == 1 && s.seen[0].received[0] == 1.0f);
+        CHECK(s.seen[1].rows == 1 && s.seen[1].received[0] == 2.0f);
+        CHECK(s.seen[0].dispatched == WEFT_OK && s.seen[0].combined == WEFT_OK);
+        CHECK(s.seen[0].out[0] == 1.0f && s.seen[0].out[1] == 2.0f && s.seen[0].out[2] == 0.0f);
+    }
+}
+
+static void a_token_without_a_choice_combines_to_zeros(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        scene s = two_ranks(both[i], 2, 2);
+        set_ids(&s, 0, (int32_t[]){-1, -1, 1, 2}, 4);
+        scene_run(&s);
+        CHECK(s.seen[0].out[0] == 0.0f && !signbit(s.seen[0].out[0]));
+        CHECK(s.seen[0].out[1] == 4.0f); /* its row from both ranks */
+    }
+}
+
+static void a_duplicate_counts_twice(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        for (int weighted = 0; weighted < 2; weighted++) {
+            scene s = two_ranks(both[i], 2, 1);
+            set_ids(&s, 0, (int32_t[]){3, 3}, 2);
+            s.weights[0][0] = 0.25f;
+            s.weights[0][1] = 0.5f;
+            s.weighted = 1;
+            s.flags = weighted ? WEFT_EP_WEIGHTED : 0;
+            scene_run(&s);
+            int by_expert = both[i] == WEFT_EP_EXPERT_MAJOR;
+            CHECK(s.seen[1].rows == (by_expert ? 2 : 1));
+            CHECK(s.seen[1].rows_of_expert[1] == 2);
+            CHECK(s.seen[1].weights[0][0] == 0.25f);
+            CHECK((by_expert ? s.seen[1].weights[1][0] : s.seen[1].weights[0][1]) == 0.5f);
+            CHECK(s.seen[0].out[0] == (weighted ? 0.75f : by_expert ? 2.0f : 1.0f));
+        }
+    }
+}
+
+/* ---- order ---- */
+
+static void rows_come_by_source_then_token_in_rank_major(void **state)
+{
+    scene s = {.ranks = 3, .experts = 3, .topk = 2, .dtype = WEFT_EP_BF16, .tokens = {2, 0, 3}};
+    static const float wanted[] = {1, 2, 21, 23};
+    static const int sources[] = {0, 0, 2, 2};
+    static const int tokens[] = {0, 1, 0, 2};
+    (void)state;
+    set_ids(&s, 0, (int32_t[]){1, 0, 1, 1}, 4);
+    set_ids(&s, 2, (int32_t[]){1, 2, 0, 2, 2, 1}, 6);
+    scene_run(&s);
+    CHECK(s.seen[1].rows == 4);
+    for (int row = 0; row < 4; row++) {
+        CHECK(s.seen[1].received[row] == wanted[row]);
+        CHECK(s.seen[1].source_rank[row] == sources[row] && s.seen[1].source_token[row] == tokens[row]);
+    }
+    CHECK(s.seen[1].experts[0][0] == 0 && s.seen[1].experts[0][1] == -1);
+    CHECK(s.seen[1].experts[3][0] == -1 && s.seen[1].experts[3][1] == 0);
+    CHECK(s.seen[1].received[4] == SCENE_UNTOUCHED);
+}
+
+static void rows_come_by_source_then_token_then_choice_in_each_expert(void **state)
+{
+    scene s = {.ranks = 2, .experts = 4, .topk = 3, .dtype = WEFT_EP_F16, .tokens = {2, 1}, .weighted = 1};
+    static const float wanted[] = {1, 1, 11, 1, 2, 11}; /* expert 2: three rows; expert 3: three */
+    static const float weights[] = {0.5f, 0.125f, 0.125f, 0.25f, 0.5f, 0.5f};
+    (void)state;
+    s.layout = WEFT_EP_EXPERT_MAJOR;
+    set_ids(&s, 0, (int32_t[]){2, 3, 2, 3, 0, 1}, 6);
+    set_ids(&s, 1, (int32_t[]){3, 0, 2}, 3);
+    for (int i = 0; i < 6; i++) {
+        s.weights[0][i] = s.weights[1][i] = 0.5f / (float)(1 << i % 3);
+    }
+    scene_run(&s);
+    CHECK(s.seen[1].rows == 6);
+    for (int row = 0; row < 6; row++) {
+        CHECK_SAY(s.seen[1].received[row] == wanted[row], "row %d is %g", row, (double)s.seen[1].received[row]);
+        CHECK(s.seen[1].weights[row][0] == weights[row]);
+        CHECK(s.seen[1].experts[row][0] == (row < 3 ? 0 : 1));
+    }
+}
+
+static void groups_begin_at_multiples_of_the_alignment(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_EXPERT_MAJOR, 2, 3);
+    s.alignment = 4;
+    set_ids(&s, 0, (int32_t[]){2, 3, 2, -1, 3, 2}, 6);
+    scene_run(&s);
+    CHECK(s.seen[1].rows == 8 && s.seen[1].rows_of_expert[0] == 3 && s.seen[1].rows_of_expert[1] == 2);
+    CHECK(s.seen[1].received[2] == 3.0f && s.seen[1].received[3] == SCENE_UNTOUCHED);
+    CHECK(s.seen[1].received[4] == 1.0f && s.seen[1].received[5] == 3.0f);
+    CHECK(s.seen[1].source_rank[3] == -1 && s.seen[1].source_token[3] == -1 && s.seen[1].experts[3][0] == -1);
+}
+
+/* ---- addition ---- */
+
+static float by_expert_order(int rank, int row, const scene_seen *seen)
+{
+    static const float results[] = {0x1p24f, 1.0f, 1.0f};
+    (void)rank;
+    (void)seen;
+    return results[row];
+}
+
+/* (2^24 + 1) + 1 is 2^24 in float32, and 2^24 + (1 + 1) is not. */
+static void choices_are_added_in_ascending_order(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_EXPERT_MAJOR, 3, 1);
+    s.experts = 6;
+    s.result = by_expert_order;
+    set_ids(&s, 0, (int32_t[]){0, 1, 2}, 3);
+    scene_run(&s);
+    CHECK(s.seen[0].out[0] == 0x1p24f);
+    set_ids(&s, 0, (int32_t[]){2, 1, 0}, 3);
+    scene_run(&s);
+    CHECK(s.seen[0].out[0] == 0x1p24f + 2.0f);
+}
+
+static float by_rank_order(int rank, int row, const scene_seen *seen)
+{
+    static const float results[] = {1.0f, 1.0f, 0x1p24f};
+    (void)row;
+    (void)seen;
+    return results[rank];
+}
+
+static float by_falling_rank(int rank, int row, const scene_seen *seen)
+{
+    return by_rank_order(2 - rank, row, seen);
+}
+
+static void ranks_are_added_in_ascending_order(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        scene s = {.ranks = 3, .experts = 3, .topk = 3, .dtype = WEFT_EP_F32, .layout = both[i], .tokens = {0, 1, 0}};
+        set_ids(&s, 1, (int32_t[]){2, 0, 1}, 3); /* the order of choices does not matter between ranks */
+        s.result = by_rank_order;
+        scene_run(&s);
+        CHECK(s.seen[1].out[0] == 0x1p24f + 2.0f);
+        s.result = by_falling_rank;
+        scene_run(&s);
+        CHECK(s.seen[1].out[0] == 0x1p24f);
+    }
+}
+
+static float near_one(int rank, int row, const scene_seen *seen)
+{
+    (void)rank;
+    (void)seen;
+    return row == 0 ? 1.0f : 1.0f + 0x1p-12f;
+}
+
+/* -(1 + 2^-11) + (1 + 2^-12)^2 is 2^-24 when the product is not rounded, else 0. */
+static void products_are_fused_with_the_sum(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_EXPERT_MAJOR, 2, 1);
+    set_ids(&s, 0, (int32_t[]){0, 1}, 2);
+    s.weighted = 1;
+    s.weights[0][0] = -(1.0f + 0x1p-11f);
+    s.weights[0][1] = 1.0f + 0x1p-12f;
+    s.flags = WEFT_EP_WEIGHTED;
+    s.result = near_one;
+    scene_run(&s);
+    CHECK(s.seen[0].out[0] == 0x1p-24f);
+}
+
+static float around_256(int rank, int row, const scene_seen *seen)
+{
+    (void)seen;
+    return rank == 0 && row == 0 ? 256.0f : 1.0f;
+}
+
+/* 256 + 1 on rank 0 is 256 in bf16, and with the 1 of rank 1 again; unrounded it would be 258. */
+static void partial_sums_are_rounded_to_the_type_of_the_rows(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_EXPERT_MAJOR, 3, 1);
+    s.dtype = WEFT_EP_BF16;
+    s.result = around_256;
+    set_ids(&s, 0, (int32_t[]){0, 1, 2}, 3);
+    scene_run(&s);
+    CHECK(s.seen[0].out[0] == 256.0f);
+}
+
+static float two_small(int rank, int row, const scene_seen *seen)
+{
+    (void)row;
+    (void)seen;
+    return rank == 0 ? 256.0f : 0.75f;
+}
+
+/* 256 + 0.75 + 0.75 is 257.5, rounded once 258; rounded after each rank it would be 256. */
+static void the_sum_over_ranks_is_rounded_once(void **state)
+{
+    (void)state;
+    scene s = {.ranks = 3, .experts = 3, .topk = 3, .dtype = WEFT_EP_BF16, .tokens = {1}};
+    set_ids(&s, 0, (int32_t[]){0, 1, 2}, 3);
+    s.result = two_small;
+    scene_run(&s);
+    CHECK(s.seen[0].out[0] == 258.0f);
+}
+
+/* In rank-major a row stands for all of its token's choices there: its weight is their sum. */
+static void a_row_by_rank_has_the_sum_of_its_weights(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_RANK_MAJOR, 3, 1);
+    set_ids(&s, 0, (int32_t[]){0, 2, 1}, 3);
+    s.weighted = 1;
+    s.weights[0][0] = 0.5f;
+    s.weights[0][1] = 8.0f;
+    s.weights[0][2] = 0.125f;
+    s.flags = WEFT_EP_WEIGHTED;
+    scene_run(&s);
+    CHECK(s.seen[0].out[0] == 8.625f);
+}
+
+/* ---- too many rows ---- */
+
+static void overflow_as_an_error_sends_no_rows_and_is_seen_by_all(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        scene s = {.ranks = 3, .experts = 3, .topk = 1, .dtype = WEFT_EP_F32, .layout = both[i], .tokens = {2, 1, 1}};
+        s.rows_max = 3;
+        set_ids(&s, 0, (int32_t[]){2, 2}, 2);
+        set_ids(&s, 1, (int32_t[]){2}, 1);
+        set_ids(&s, 2, (int32_t[]){2}, 1);
+        scene_run(&s);
+        for (int rank = 0; rank < 3; rank++) {
+            CHECK_STATUS(s.seen[rank].status, WEFT_ERR_OVERFLOW);
+            CHECK_STATUS(s.seen[rank].dispatched, WEFT_ERR_OVERFLOW);
+            CHECK_STATUS(s.seen[rank].combined, WEFT_ERR_OVERFLOW);
+            CHECK(s.seen[rank].received[0] == SCENE_UNTOUCHED);
+        }
+        CHECK(s.seen[2].rows == 4); /* what would have come */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(minus_one_drops_a_choice),
+        CHECKED_TEST(another_id_out_of_range_drops_the_choice_and_latches_a_status),
+        CHECKED_TEST(a_token_without_a_choice_combines_to_zeros),
+        CHECKED_TEST(a_duplicate_counts_twice),
+        CHECKED_TEST(rows_come_by_source_then_token_in_rank_major),
+        CHECKED_TEST(rows_come_by_source_then_token_then_choice_in_each_expert),
+        CHECKED_TEST(groups_begin_at_multiples_of_the_alignment),
+        CHECKED_TEST(choices_are_added_in_ascending_order),
+        CHECKED_TEST(ranks_are_added_in_ascending_order),
+        CHECKED_TEST(products_are_fused_with_the_sum),
+        CHECKED_TEST(partial_sums_are_rounded_to_the_type_of_the_rows),
+        CHECKED_TEST(the_sum_over_ranks_is_rounded_once),
+        CHECKED_TEST(a_row_by_rank_has_the_sum_of_its_weights),
+        CHECKED_TEST(overflow_as_an_error_sends_no_rows_and_is_seen_by_all),
+    };
+    (void)setenv("WEFT_LOG", "none", 0); /* errors are expected */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
