@@ -9,7 +9,8 @@ import subprocess
 import sys
 
 HEADERS = ["weft.h", "weft_ep.h"]
-SIMULATOR = """counts_query cut fail is_dead kill note now_ns pe pes random run sleep_ns stall world_config""".split()
+SIMULATOR = """counts_query cut fail is_dead kill note now_ns pe pes random run same_process sleep_ns stall
+               world_config""".split()
 
 
 def functions_of(compiler, include, headers):
