@@ -175,6 +175,11 @@ if(TARGET weft-info AND Python3_FOUND)
     add_test(NAME weft_info COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_info.py
         $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun>)
     weft_describe_test(weft_info tools)
+    if(TARGET multi_coll)
+        add_test(NAME timeline COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/timeline.py
+            $<TARGET_FILE:weftrun> $<TARGET_FILE:hello> $<TARGET_FILE:multi_coll> $<TARGET_FILE:multi_ep_steps>)
+        weft_describe_test(timeline tools)
+    endif()
 endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/lint.cmake)

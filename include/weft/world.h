@@ -98,21 +98,41 @@ WEFT_API size_t weft_world_phases(const weft_world *world, weft_world_phase *pha
  * a NULL world 0 and an empty text. Any thread. */
 WEFT_API size_t weft_world_transport_map(const weft_world *world, char *text, size_t bytes);
 
-/* Counters of this world, X(name, what is counted). Counts of calls are of those that left the inline path. */
+/* Counters of this world, X(name, what is counted). Puts, gets, atomics and waits that load and store alone did are not
+ * counted: they are inline. WEFT_COUNTERS=1 prints the counters of each PE when its world is destroyed. */
 #define WEFT_COUNTER_TABLE(X)                                                                                          \
+    X(create_ns, "time that creation took, in ns")                                                                     \
     X(heap_allocs, "symmetric allocations")                                                                            \
     X(heap_frees, "symmetric frees")                                                                                   \
     X(heap_bytes_used, "bytes allocated in the symmetric heap, now")                                                   \
     X(heap_bytes_reserved, "bytes of memory reserved for the symmetric heap, now")                                     \
     X(teams_created, "teams created")                                                                                  \
     X(waits_slow, "waits that outlasted their spinning")                                                               \
+    X(waits_warned, "waits so long that a warning was logged")                                                         \
     X(waits_expired, "waits that met their deadline")                                                                  \
     X(remote_puts, "puts through a transport other than load and store")                                               \
+    X(remote_put_bytes, "bytes of these and of the next")                                                              \
+    X(remote_put_signals, "puts with a signal through a transport other than load and store")                          \
     X(remote_gets, "gets through a transport other than load and store")                                               \
+    X(remote_get_bytes, "bytes of these")                                                                              \
+    X(remote_atomics, "atomics through a transport other than load and store")                                         \
+    X(device_accesses, "puts, gets and atomics of the host on device memory")                                          \
+    X(barriers, "barriers and syncs, of all teams, as the following")                                                  \
+    X(broadcasts, "broadcasts")                                                                                        \
+    X(collects, "collects")                                                                                            \
+    X(fcollects, "fcollects")                                                                                          \
+    X(alltoalls, "alltoalls of blocks")                                                                                \
+    X(strided_alltoalls, "alltoalls with strides")                                                                     \
+    X(reduces, "reductions")                                                                                           \
+    X(reduce_scatters, "reductions whose result is scattered")                                                         \
+    X(scans, "scans")                                                                                                  \
+    X(ep_updates, "expert-parallel routings")                                                                          \
     X(ep_dispatches, "expert-parallel dispatches")                                                                     \
     X(ep_combines, "expert-parallel combines")                                                                         \
     X(ep_rows_sent, "rows sent by dispatches: a token once to each rank, the own included")                            \
-    X(ep_rows_received, "tokens received by dispatches, from each source, the own included")
+    X(ep_rows_received, "tokens received by dispatches, from each source, the own included")                           \
+    X(ep_bytes_sent, "bytes of the rows sent")                                                                         \
+    X(ep_bytes_received, "bytes of the rows received")
 
 typedef struct weft_counters {
 #define WEFT_COUNTER_FIELD(name, text) uint64_t name;

@@ -9,9 +9,9 @@
 
 #include "base/env.h"
 
-#define LINE_BYTES 1024
+#define LINE_BYTES 2048
 
-static const char *const level_names[] = {"none", "error", "warn", "info", "debug"};
+static const char *const level_names[] = {"none", "error", "warn", "info", "debug", "counters"};
 
 /* An unknown word shows what the default shows. */
 static wefti_log_level least_severe(void)
@@ -38,7 +38,7 @@ static size_t append(char *line, size_t used, const char *format, va_list argume
 
 void wefti_log(wefti_log_level level, const char *format, ...)
 {
-    if (level == WEFTI_LOG_NONE || level > least_severe()) {
+    if (level == WEFTI_LOG_NONE || (level != WEFTI_LOG_ASKED && level > least_severe())) {
         return;
     }
     int error = errno;

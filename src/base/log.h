@@ -11,7 +11,8 @@ typedef enum wefti_log_level {
     WEFTI_LOG_ERROR,
     WEFTI_LOG_WARN,
     WEFTI_LOG_INFO,
-    WEFTI_LOG_DEBUG
+    WEFTI_LOG_DEBUG,
+    WEFTI_LOG_ASKED /* what the user has asked for: shown whatever WEFT_LOG says */
 } wefti_log_level;
 
 void wefti_log(wefti_log_level level, const char *format, ...) WEFT_PRINTF(2, 3);

@@ -4,38 +4,40 @@
 #include "team/team.h"
 #include "weft/protocol/mutate.h"
 
-static inline weft_status sync_checked(weft_team *team, const char *call)
-{
-    WEFT_TRY(wefti_team_check(team, call));
-    return wefti_team_sync(team, call);
-}
-
 /* On load and store the release of the first flag publishes the puts before it; other transports are completed. */
 static inline weft_status complete_puts(weft_team *team)
 {
-    int is_needed = team != NULL && team->world->view.remote != 0;
-    return WEFTI_MUTATE(MISSING_QUIET, 0, is_needed) ? weft_quiet(team->world) : WEFT_OK;
+    return WEFTI_MUTATE(MISSING_QUIET, 0, team->world->view.remote != 0) ? weft_quiet(team->world) : WEFT_OK;
+}
+
+static inline weft_status sync_traced(weft_team *team, const char *call, int is_barrier)
+{
+    WEFT_TRY(wefti_team_check(team, call));
+    wefti_team_count(team, WEFTI_COUNTER_barriers);
+    const wefti_span span = wefti_team_span_begin(team, call);
+    weft_status status = is_barrier ? complete_puts(team) : WEFT_OK;
+    if (WEFTI_LIKELY(status == WEFT_OK)) {
+        status = wefti_team_sync(team, call);
+    }
+    return wefti_team_span_end(team, &span, SIZE_MAX, status);
 }
 
 weft_status weft_team_sync(weft_team *team)
 {
-    return sync_checked(team, "weft_team_sync");
+    return sync_traced(team, "weft_team_sync", 0);
 }
 
 weft_status weft_sync(weft_world *world)
 {
-    return sync_checked(weft_team_world(world), "weft_sync");
+    return sync_traced(weft_team_world(world), "weft_sync", 0);
 }
 
 weft_status weft_team_barrier(weft_team *team)
 {
-    WEFT_TRY(complete_puts(team));
-    return sync_checked(team, "weft_team_barrier");
+    return sync_traced(team, "weft_team_barrier", 1);
 }
 
 weft_status weft_barrier(weft_world *world)
 {
-    weft_team *team = weft_team_world(world);
-    WEFT_TRY(complete_puts(team));
-    return sync_checked(team, "weft_barrier");
+    return sync_traced(weft_team_world(world), "weft_barrier", 1);
 }

@@ -4,6 +4,10 @@
 #include "base/error.h"
 #include "weft/protocol/mutate.h"
 
+_Static_assert(WEFTI_COUNTER_alltoalls - WEFTI_COUNTER_broadcasts == (int)WEFTI_COLL_ALLTOALL &&
+                   WEFTI_COUNTER_scans - WEFTI_COUNTER_broadcasts == (int)WEFTI_COLL_SCAN,
+               "collectives are counted in the order of their table");
+
 /* The facts folded into the bits above the epoch; release builds carry none. */
 static uint64_t signature_of(const wefti_call_facts *facts)
 {
@@ -22,6 +26,9 @@ static uint64_t signature_of(const wefti_call_facts *facts)
 weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_facts *facts)
 {
     WEFT_TRY(wefti_team_check(team, call));
+    wefti_team_count(team, WEFTI_COUNTER_broadcasts + facts->kind);
+    step->span = wefti_team_span_begin(team, call);
+    step->count = facts->count;
     if (WEFTI_UNLIKELY(team->coll == NULL)) {
         WEFT_TRY(wefti_coll_open(team, call));
     }

@@ -35,6 +35,8 @@ typedef struct wefti_step {
     const char *call;
     uint64_t epoch;
     uint64_t signature; /* in place above the epoch */
+    size_t count; /* of the call's arguments */
+    wefti_span span;
     int large; /* the messages go through slots, not lines */
     int pending; /* how many in coll->pending */
     wefti_waiter waiter;
@@ -53,6 +55,11 @@ weft_status wefti_coll_open(weft_team *team, const char *call);
 
 /* Begin a call with its first step. */
 weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_facts *facts);
+/* The call has returned `status`, which is returned; `element` bytes each of its count. */
+static inline weft_status wefti_step_end(const wefti_step *step, size_t element, weft_status status)
+{
+    return wefti_team_span_end(step->team, &step->span, step->count * element, status);
+}
 /* The call's messages have so many bytes; before the first of them. 0 unless said. */
 static inline void wefti_step_carry(wefti_step *step, size_t bytes)
 {

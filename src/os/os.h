@@ -119,6 +119,20 @@ void wefti_os_ticket_close(wefti_os_ticket *ticket);
 int wefti_os_record_leave(void *record);
 void wefti_os_record_free(void *record);
 
+/* ---- a file that processes add to (os/posix/journal.c) ---- */
+
+/* Text between a head and a tail, in parts with a separator between them. The file is whole whenever nobody writes. */
+typedef struct wefti_os_journal {
+    const char *path;
+    const char *head;
+    const char *separator;
+    const char *tail;
+} wefti_os_journal;
+/* Insert a part at the end. Any process and thread, also at the same time; blocks for a second at most. */
+weft_status wefti_os_journal_insert(const wefti_os_journal *journal, const char *text, size_t bytes);
+/* Remove the file, if it begins with the head. */
+void wefti_os_journal_discard(const wefti_os_journal *journal);
+
 /* ---- handing a descriptor to other processes of this node (os/posix/pass.c) ---- */
 
 /* An abstract local socket named by 16 random bytes, which takes part in no file system. */

@@ -48,14 +48,14 @@ static wefti_device *device_of(const weft_world *world, const void *address)
     return device != NULL && device->ops->locate(device, address, (int)world->view.pe, &left) != 0 ? device : NULL;
 }
 
-static weft_status locate(const weft_world *world, const char *call, const void *address, size_t bytes, int pe,
-                          void **at)
+static weft_status locate(weft_world *world, const char *call, const void *address, size_t bytes, int pe, void **at)
 {
     uint64_t left = 0;
     if (pe < 0 || pe >= (int)world->view.pes) {
         return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"", call, pe,
                            world->view.pes, world->name);
     }
+    WEFTI_COUNT(world, device_accesses, 1);
     *at = (void *)world->device->ops->locate(world->device, address, pe, &left);
     if (*at == NULL) {
         return wefti_error(WEFT_ERR_UNREACHABLE, "%s: the device memory of PE %d is not mapped on PE %u", call, pe,
@@ -116,6 +116,7 @@ weft_status wefti_put_slow(weft_world *world, void *dest, const void *source, si
     }
     wefti_transport *transport = wefti_world_transport(world, pe);
     WEFTI_COUNT(world, remote_puts, 1);
+    WEFTI_COUNT(world, remote_put_bytes, bytes);
     return transport->ops->put(transport, pe, slot_offset(world, dest), source, bytes);
 }
 
@@ -132,6 +133,7 @@ weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, si
     }
     wefti_transport *transport = wefti_world_transport(world, pe);
     WEFTI_COUNT(world, remote_gets, 1);
+    WEFTI_COUNT(world, remote_get_bytes, bytes);
     return transport->ops->get(transport, pe, slot_offset(world, source), dest, bytes);
 }
 
@@ -174,6 +176,8 @@ weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *sou
     }
     WEFT_TRY(check_signal(call, signal, op));
     wefti_transport *transport = wefti_world_transport(world, pe);
+    WEFTI_COUNT(world, remote_put_signals, 1);
+    WEFTI_COUNT(world, remote_put_bytes, bytes);
     return transport->ops->put_signal(transport, pe, bytes > 0 ? slot_offset(world, dest) : 0, source, bytes,
                                       slot_offset(world, signal), value, op);
 }
@@ -195,6 +199,7 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
                            bits / 8);
     }
     wefti_transport *transport = wefti_world_transport(world, pe);
+    WEFTI_COUNT(world, remote_atomics, 1);
     WEFT_TRY(transport->ops->amo(transport, pe, slot_offset(world, dest), op, bits, value, cond, &before));
     if (old != NULL) {
         *old = before;

@@ -17,6 +17,19 @@ wefti_os_cores wefti_os_cores_query(void)
     return (wefti_os_cores){.count = 0, .mark = 0};
 }
 
+/* The simulation has no files. */
+weft_status wefti_os_journal_insert(const wefti_os_journal *journal, const char *text, size_t bytes)
+{
+    (void)text;
+    (void)bytes;
+    return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: simulated PEs have no files", journal->path);
+}
+
+void wefti_os_journal_discard(const wefti_os_journal *journal)
+{
+    (void)journal;
+}
+
 uint64_t wefti_os_memory_bytes(void)
 {
     return MEMORY_BYTES;

@@ -26,9 +26,3 @@ void wefti_world_detach(weft_world *world, wefti_attachment *attachment)
     }
     wefti_os_monitor_leave(world->heap_lock);
 }
-
-void wefti_world_count(weft_world *world, wefti_counter counter, uint64_t amount)
-{
-    uint64_t *counters = (uint64_t *)&world->counters; /* a struct of words only, in the order of the table */
-    (void)__atomic_fetch_add(&counters[counter], amount, __ATOMIC_RELAXED);
-}

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "world/hello.h"
+#include "world/timeline.h"
 #include "world/world.h"
 
 #define ADDRESS_SPACE_MAX ((uint64_t)1 << (WEFTI_TSAN ? 38 : 45)) /* of one window */
@@ -401,6 +402,9 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
     }
     set_spins(creation, world);
     WEFTI_COUNT_SET(world, heap_bytes_reserved, world->view.heap_bytes);
+    for (size_t i = 0; i < world->phase_count; i++) {
+        WEFTI_COUNT(world, create_ns, world->phases[i].ns);
+    }
     world->magic = WEFTI_WORLD_MAGIC;
     return WEFT_OK;
 }
@@ -428,6 +432,7 @@ static void world_free(weft_world *world)
 {
     world->magic = 0;
     end_attachments(world);
+    wefti_timeline_close(world);
     if (world->device != NULL) {
         world->device->ops->detach(world->device);
     }
@@ -478,6 +483,7 @@ weft_status weft_world_create(const weft_world_config *config, weft_world **out)
             return status;
         }
     }
+    wefti_timeline_open(world);
     *out = world;
     return WEFT_OK;
 }
@@ -490,6 +496,7 @@ weft_status weft_world_destroy(weft_world *world)
     if (world->magic != WEFTI_WORLD_MAGIC) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_destroy: %p is no living world", (void *)world);
     }
+    wefti_world_counters_print(world);
     world_free(world);
     return WEFT_OK;
 }

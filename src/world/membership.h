@@ -12,6 +12,8 @@
 
 struct wefti_coll;
 
+#define WEFTI_TEAM_CALLS (WEFTI_COUNTER_scans - WEFTI_COUNTER_barriers + 1)
+
 struct weft_team {
     wefti_attachment attachment;
     weft_world *world;
@@ -24,6 +26,7 @@ struct weft_team {
     unsigned rounds;
     wefti_team_area *area; /* this PE's, in its slot of the window */
     wefti_dev_team_area *device_area; /* this PE's, in device memory; NULL before weft_team_dev */
+    uint64_t calls[WEFTI_TEAM_CALLS]; /* of a predefined team: the counters from `barriers` on */
     int contexts; /* weft_team_config */
     int predefined; /* lives in the world; its area lies before the heap */
     weft_status dead; /* once a collective call has failed: what it returned; the team cannot be used again */

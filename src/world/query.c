@@ -1,5 +1,4 @@
 /* What a program can ask of a world. */
-#include "base/error.h"
 #include "world/world.h"
 
 int weft_world_pe(const weft_world *world)
@@ -21,15 +20,4 @@ size_t weft_world_phases(const weft_world *world, weft_world_phase *phases, size
         phases[i] = world->phases[i];
     }
     return world->phase_count;
-}
-
-weft_status weft_world_counters(const weft_world *world, weft_counters *out)
-{
-    if (world == NULL || out == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_counters: %s is NULL", world == NULL ? "world" : "out");
-    }
-#define READ(name, text) out->name = __atomic_load_n(&world->counters.name, __ATOMIC_RELAXED);
-    WEFT_COUNTER_TABLE(READ)
-#undef READ
-    return WEFT_OK;
 }

@@ -8,6 +8,7 @@
 #include "transport/transport.h"
 #include "weft/inline/view.h"
 #include "weft/protocol/layout.h"
+#include "weft/protocol/timeline.h"
 #include "weft/protocol/wait.h"
 #include "weft/world.h"
 #include "world/membership.h"
@@ -56,6 +57,7 @@ struct weft_world {
     uint64_t phase_start_ns;
 
     weft_counters counters;
+    struct wefti_timeline *timeline; /* NULL: not traced */
 };
 
 /* Add to a counter of this world; any thread. */
@@ -63,6 +65,42 @@ struct weft_world {
     ((void)__atomic_fetch_add(&(world)->counters.name, (uint64_t)(amount), __ATOMIC_RELAXED))
 #define WEFTI_COUNT_SET(world, name, amount)                                                                           \
     __atomic_store_n(&(world)->counters.name, (uint64_t)(amount), __ATOMIC_RELAXED)
+
+/* Count a call that a team makes together. One thread at a time uses a team, so that those that always exist, and are used
+ * most, count without an atomic access. */
+static inline void wefti_team_count(weft_team *team, wefti_counter call)
+{
+    if (WEFTI_LIKELY(team->predefined)) {
+        uint64_t *calls = &team->calls[call - WEFTI_COUNTER_barriers];
+        __atomic_store_n(calls, __atomic_load_n(calls, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+    } else {
+        wefti_world_count(team->world, call, 1);
+    }
+}
+
+/* ---- timeline.c ---- */
+
+/* A span of a call of this team: one test when the world is not traced. */
+static inline wefti_span wefti_team_span_begin(const weft_team *team, const char *call)
+{
+    return WEFTI_LIKELY(team->world->timeline == NULL) ? (wefti_span){.world = NULL}
+                                                       : wefti_span_begin(team->world, call);
+}
+
+/* Ends it and returns the call's status. */
+static inline weft_status wefti_team_span_end(const weft_team *team, const wefti_span *span, size_t bytes,
+                                              weft_status status)
+{
+    if (WEFTI_UNLIKELY(span->world != NULL)) {
+        wefti_span_end(span, (wefti_span_facts){.members = team->pes, .bytes = bytes, .status = status});
+    }
+    return status;
+}
+
+/* ---- counters.c ---- */
+
+/* Print them, if WEFT_COUNTERS asks for it. */
+void wefti_world_counters_print(const weft_world *world);
 
 /* ---- config.c: a config with the environment and the defaults filled in ---- */
 

@@ -15,9 +15,9 @@ weft_status weft_alltoallmem(weft_team *team, void *dest, const void *source, si
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_ALLTOALL, bytes)) {
     case WEFTI_ALGORITHM_PUSH:
-        return wefti_alltoall_push(&step, &a);
+        return wefti_step_end(&step, 1, wefti_alltoall_push(&step, &a));
     default:
-        return wefti_alltoall_pull(&step, &a);
+        return wefti_step_end(&step, 1, wefti_alltoall_pull(&step, &a));
     }
 }
 
@@ -54,8 +54,8 @@ weft_status weft_alltoallsmem(weft_team *team, void *dest, const void *source, p
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_ALLTOALLS, count * element_bytes)) {
     case WEFTI_ALGORITHM_PUSH:
-        return wefti_alltoalls_push(&step, &a);
+        return wefti_step_end(&step, 1, wefti_alltoalls_push(&step, &a));
     default:
-        return wefti_alltoalls_pull(&step, &a);
+        return wefti_step_end(&step, 1, wefti_alltoalls_pull(&step, &a));
     }
 }

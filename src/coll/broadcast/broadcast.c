@@ -19,8 +19,8 @@ weft_status weft_broadcastmem(weft_team *team, void *dest, const void *source, s
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_BROADCAST, bytes)) {
     case WEFTI_ALGORITHM_PUSH:
-        return wefti_broadcast_push(&step, &b);
+        return wefti_step_end(&step, 1, wefti_broadcast_push(&step, &b));
     default:
-        return wefti_broadcast_pull(&step, &b);
+        return wefti_step_end(&step, 1, wefti_broadcast_pull(&step, &b));
     }
 }

@@ -49,6 +49,27 @@ static weft_status take(wefti_step *step, collecting *c, int from)
     return WEFT_OK;
 }
 
+static weft_status run(wefti_step *step, collecting *c)
+{
+    wefti_step_carry(step, SIZE_MAX); /* the receivers do not know the size */
+    WEFT_TRY(post_all(step, c));
+    for (int from = 0; from < step->team->pes; from++) {
+        if (from != step->team->pe) {
+            WEFT_TRY(take(step, c, from));
+        } else {
+            if (has_place(step, c, c->bytes)) {
+                wefti_step_copy(c->dest + c->place, c->source, c->bytes);
+            }
+            c->place += c->bytes;
+        }
+    }
+    wefti_step_leave(step);
+    if (c->bytes > step->coll->slot_data_bytes) {
+        WEFT_TRY(wefti_step_await_all_left(step));
+    }
+    return c->status;
+}
+
 weft_status weft_collectmem(weft_team *team, void *dest, const void *source, size_t bytes)
 {
     static const char call[] = "weft_collect";
@@ -58,21 +79,6 @@ weft_status weft_collectmem(weft_team *team, void *dest, const void *source, siz
     const wefti_call_facts facts = {.kind = WEFTI_COLL_COLLECT};
     wefti_step step;
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
-    wefti_step_carry(&step, SIZE_MAX); /* the receivers do not know the size */
-    WEFT_TRY(post_all(&step, &c));
-    for (int from = 0; from < team->pes; from++) {
-        if (from != team->pe) {
-            WEFT_TRY(take(&step, &c, from));
-        } else {
-            if (has_place(&step, &c, bytes)) {
-                wefti_step_copy(c.dest + c.place, source, bytes);
-            }
-            c.place += bytes;
-        }
-    }
-    wefti_step_leave(&step);
-    if (bytes > step.coll->slot_data_bytes) {
-        WEFT_TRY(wefti_step_await_all_left(&step));
-    }
-    return c.status;
+    step.count = bytes;
+    return wefti_step_end(&step, 1, run(&step, &c));
 }

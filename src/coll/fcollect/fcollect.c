@@ -12,8 +12,8 @@ weft_status weft_fcollectmem(weft_team *team, void *dest, const void *source, si
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_FCOLLECT, bytes)) {
     case WEFTI_ALGORITHM_PUSH:
-        return wefti_fcollect_push(&step, &f);
+        return wefti_step_end(&step, 1, wefti_fcollect_push(&step, &f));
     default:
-        return wefti_fcollect_pull(&step, &f);
+        return wefti_step_end(&step, 1, wefti_fcollect_pull(&step, &f));
     }
 }

@@ -25,10 +25,10 @@ weft_status wefti_reduce(weft_team *team, wefti_op op, wefti_type type, void *de
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_REDUCE, count * r.fold.element)) {
     case WEFTI_ALGORITHM_PUSH:
-        return wefti_reduce_push(&step, &r);
+        return wefti_step_end(&step, r.fold.element, wefti_reduce_push(&step, &r));
     case WEFTI_ALGORITHM_DOUBLING:
-        return wefti_reduce_doubling(&step, &r);
+        return wefti_step_end(&step, r.fold.element, wefti_reduce_doubling(&step, &r));
     default:
-        return wefti_reduce_slices(&step, &r);
+        return wefti_step_end(&step, r.fold.element, wefti_reduce_slices(&step, &r));
     }
 }

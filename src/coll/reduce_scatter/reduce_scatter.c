@@ -16,8 +16,8 @@ weft_status wefti_reduce_scatter(weft_team *team, wefti_op op, wefti_type type, 
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_REDUCE_SCATTER, count * r.fold.element)) {
     case WEFTI_ALGORITHM_PUSH:
-        return wefti_reduce_scatter_push(&step, &r);
+        return wefti_step_end(&step, r.fold.element, wefti_reduce_scatter_push(&step, &r));
     default:
-        return wefti_reduce_scatter_pull(&step, &r);
+        return wefti_step_end(&step, r.fold.element, wefti_reduce_scatter_pull(&step, &r));
     }
 }

@@ -15,8 +15,8 @@ weft_status wefti_scan(weft_team *team, wefti_op op, wefti_type type, int inclus
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_SCAN, count * r.fold.element)) {
     case WEFTI_ALGORITHM_PUSH:
-        return wefti_scan_push(&step, &r, inclusive);
+        return wefti_step_end(&step, r.fold.element, wefti_scan_push(&step, &r, inclusive));
     default:
-        return wefti_scan_slices(&step, &r, inclusive);
+        return wefti_step_end(&step, r.fold.element, wefti_scan_slices(&step, &r, inclusive));
     }
 }

@@ -20,6 +20,7 @@
 #include "tools/weftrun/child.h"
 #include "tools/weftrun/input.h"
 #include "tools/weftrun/output.h"
+#include "world/timeline.h"
 
 #define EXIT_TIMEOUT 124
 #define EXIT_CANNOT_START 126
@@ -365,6 +366,21 @@ static void start_all(run_job *job)
     run_input_started(&job->input, job->setting.input);
 }
 
+/* PEs add to the timeline that WEFT_TRACE names; that of an earlier job makes place for this one's. */
+static void discard_timeline(const run_options *options)
+{
+    static const char name[] = "WEFT_TRACE=";
+    const char *path = getenv("WEFT_TRACE");
+    for (size_t i = 0; i < options->assignment_count; i++) {
+        if (strncmp(options->assignments[i], name, strlen(name)) == 0) {
+            path = options->assignments[i] + strlen(name);
+        }
+    }
+    if (path != NULL && path[0] != '\0') {
+        wefti_timeline_discard(path);
+    }
+}
+
 int run_job_run(const run_options *options)
 {
     run_job job;
@@ -372,6 +388,7 @@ int run_job_run(const run_options *options)
         (void)fprintf(stderr, "weftrun: cannot begin: %s\n", strerror(errno));
         job.code = EXIT_CANNOT_START;
     } else {
+        discard_timeline(options);
         start_all(&job);
         run_to_end(&job);
     }

@@ -1,0 +1,39 @@
+/* protocol/timeline.h: spans of time for WEFT_TRACE, the timeline of what a PE does. For all layers above a world.
+ *
+ * A world that is not traced costs a span one test. Names are static text. Spans of one thread nest. */
+#ifndef WEFTI_PROTOCOL_TIMELINE_H
+#define WEFTI_PROTOCOL_TIMELINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/world.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wefti_span {
+    weft_world *world; /* NULL: not traced */
+    const char *name;
+    uint64_t start_ns;
+} wefti_span;
+
+/* What a span says beside its name and times. */
+typedef struct wefti_span_facts {
+    int members; /* of the team; 0: not said */
+    size_t bytes; /* as the call's arguments count them; SIZE_MAX: not said */
+    weft_status status;
+} wefti_span_facts;
+
+/* Begin a span of this thread. Any thread. */
+WEFT_API wefti_span wefti_span_begin(weft_world *world, const char *name);
+/* End it; a failure is also written to the file at once. */
+WEFT_API void wefti_span_end(const wefti_span *span, wefti_span_facts facts);
+/* The same without facts, between two parts of a call: end one, begin the next. */
+WEFT_API void wefti_span_next(wefti_span *span, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
