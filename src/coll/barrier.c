@@ -10,34 +10,45 @@ static inline weft_status complete_puts(weft_team *team)
     return WEFTI_MUTATE(MISSING_QUIET, 0, team->world->view.remote != 0) ? weft_quiet(team->world) : WEFT_OK;
 }
 
-static inline weft_status sync_traced(weft_team *team, const char *call, int is_barrier)
+static inline weft_status meet(weft_team *team, const char *call, int is_barrier)
+{
+    if (is_barrier) {
+        WEFT_TRY(complete_puts(team));
+    }
+    return wefti_team_sync(team, call);
+}
+
+/* Apart, so that a call that is not traced keeps no span. */
+static __attribute__((noinline)) weft_status meet_traced(weft_team *team, const char *call, int is_barrier)
+{
+    const wefti_span span = wefti_team_span_begin(team, call);
+    return wefti_team_span_end(team, &span, SIZE_MAX, meet(team, call, is_barrier));
+}
+
+static inline weft_status meet_checked(weft_team *team, const char *call, int is_barrier)
 {
     WEFT_TRY(wefti_team_check(team, call));
     wefti_team_count(team, WEFTI_COUNTER_barriers);
-    const wefti_span span = wefti_team_span_begin(team, call);
-    weft_status status = is_barrier ? complete_puts(team) : WEFT_OK;
-    if (WEFTI_LIKELY(status == WEFT_OK)) {
-        status = wefti_team_sync(team, call);
-    }
-    return wefti_team_span_end(team, &span, SIZE_MAX, status);
+    return WEFTI_LIKELY(team->world->timeline == NULL) ? meet(team, call, is_barrier)
+                                                       : meet_traced(team, call, is_barrier);
 }
 
 weft_status weft_team_sync(weft_team *team)
 {
-    return sync_traced(team, "weft_team_sync", 0);
+    return meet_checked(team, "weft_team_sync", 0);
 }
 
 weft_status weft_sync(weft_world *world)
 {
-    return sync_traced(weft_team_world(world), "weft_sync", 0);
+    return meet_checked(weft_team_world(world), "weft_sync", 0);
 }
 
 weft_status weft_team_barrier(weft_team *team)
 {
-    return sync_traced(team, "weft_team_barrier", 1);
+    return meet_checked(team, "weft_team_barrier", 1);
 }
 
 weft_status weft_barrier(weft_world *world)
 {
-    return sync_traced(weft_team_world(world), "weft_barrier", 1);
+    return meet_checked(weft_team_world(world), "weft_barrier", 1);
 }

@@ -27,8 +27,11 @@ weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call
 {
     WEFT_TRY(wefti_team_check(team, call));
     wefti_team_count(team, WEFTI_COUNTER_broadcasts + facts->kind);
-    step->span = wefti_team_span_begin(team, call);
     step->count = facts->count;
+    step->span.world = NULL;
+    if (WEFTI_UNLIKELY(team->world->timeline != NULL)) {
+        step->span = wefti_span_begin(team->world, call);
+    }
     if (WEFTI_UNLIKELY(team->coll == NULL)) {
         WEFT_TRY(wefti_coll_open(team, call));
     }
