@@ -171,6 +171,12 @@ if(CMOCKA_FOUND)
     endif()
 endif()
 
+if(TARGET weft-ep-bench AND Python3_FOUND)
+    add_test(NAME weft_ep_bench COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_ep_bench.py
+        $<TARGET_FILE:weft-ep-bench> $<TARGET_FILE:weftrun>)
+    weft_describe_test(weft_ep_bench tools)
+endif()
+
 if(TARGET weft-info AND Python3_FOUND)
     add_test(NAME weft_info COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_info.py
         $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun>)

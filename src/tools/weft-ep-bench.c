@@ -1,0 +1,36 @@
+/* tools/weft-ep-bench.c: how long expert-parallel dispatch and combine take here, over many shapes. Its parts are in
+ * tools/weft-ep-bench/. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/weft-ep-bench/options.h"
+#include "tools/weft-ep-bench/pes.h"
+#include "tools/weft-ep-bench/report.h"
+#include "tools/weft-ep-bench/trial.h"
+
+/* Run every shape of the sweep on this PE. Collective. */
+static int sweep(weft_world *world, void *context)
+{
+    const bench_options *options = context;
+    bench_report report;
+    int failed = bench_report_open(&report, options, weft_world_pe(world), weft_world_pes(world));
+    for (int i = 0; i < bench_options_shapes(options) && !failed; i++) {
+        bench_shape shape = bench_options_shape(options, i);
+        bench_figures figures;
+        failed = bench_trial_run(world, options, &shape, &figures);
+        if (!failed) {
+            bench_report_add(&report, &shape, &figures);
+        }
+    }
+    return bench_report_close(&report, failed);
+}
+
+int main(int argc, char **argv)
+{
+    bench_options options;
+    int code = bench_options_parse(&options, argc, argv);
+    if (code != BENCH_GO_ON) {
+        return code;
+    }
+    return bench_pes_run(options.threads, sweep, &options);
+}

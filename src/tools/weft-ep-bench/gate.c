@@ -1,0 +1,132 @@
+/* weft-ep-bench/gate.c: which experts tokens choose. */
+#include "tools/weft-ep-bench/gate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* The expert e whose share 1 / (e + 1) of the whole a random number falls into. */
+static int draw_zipf(uint64_t *state, int experts)
+{
+    double whole = 0.0;
+    for (int e = 0; e < experts; e++) {
+        whole += 1.0 / (e + 1);
+    }
+    double left = (double)(next_random(state) >> 11) * 0x1p-53 * whole;
+    int e = 0;
+    while (e + 1 < experts && left >= 1.0 / (e + 1)) {
+        left -= 1.0 / (e + 1);
+        e++;
+    }
+    return e;
+}
+
+static int draw(const bench_shape *shape, int ranks, uint64_t *state)
+{
+    int of_first_rank = bench_gate_first_expert(shape, ranks, 1);
+    switch (shape->skew) {
+    case BENCH_ZIPF:
+        return draw_zipf(state, shape->experts);
+    case BENCH_ONE_RANK:
+        return (int)(next_random(state) % (uint64_t)of_first_rank);
+    default:
+        return (int)(next_random(state) % (uint64_t)shape->experts);
+    }
+}
+
+void bench_gate_choose(const bench_shape *shape, int ranks, uint64_t seed, int rank, int32_t *ids)
+{
+    uint64_t state = seed * 1000003u + (uint64_t)rank;
+    for (int t = 0; t < shape->tokens; t++) {
+        int32_t *of_token = &ids[(size_t)t * (size_t)shape->topk];
+        for (int k = 0; k < shape->topk; k++) {
+            int32_t id = draw(shape, ranks, &state);
+            for (int j = 0; j < k; j++) { /* taken: the next that is free */
+                if (of_token[j] == id) {
+                    id = (id + 1) % shape->experts;
+                    j = -1;
+                }
+            }
+            of_token[k] = id;
+        }
+    }
+}
+
+int bench_gate_first_expert(const bench_shape *shape, int ranks, int rank)
+{
+    int more = shape->experts % ranks;
+    return rank * (shape->experts / ranks) + (rank < more ? rank : more);
+}
+
+int bench_gate_owner(const bench_shape *shape, int ranks, int expert)
+{
+    int each = shape->experts / ranks;
+    int more = shape->experts % ranks;
+    int in_larger = more * (each + 1);
+    return expert < in_larger ? expert / (each + 1) : more + (expert - in_larger) / (each > 0 ? each : 1);
+}
+
+/* Count the choices of each expert, and the tokens that go to each rank. */
+static void count(const bench_shape *shape, int ranks, const int32_t *ids, int64_t *of_expert, int64_t *of_rank)
+{
+    for (int t = 0; t < shape->tokens; t++) {
+        const int32_t *of_token = &ids[(size_t)t * (size_t)shape->topk];
+        for (int k = 0; k < shape->topk; k++) {
+            int owner = bench_gate_owner(shape, ranks, of_token[k]);
+            int is_first = 1;
+            for (int j = 0; j < k; j++) {
+                is_first &= bench_gate_owner(shape, ranks, of_token[j]) != owner;
+            }
+            of_expert[of_token[k]]++;
+            of_rank[owner] += is_first;
+        }
+    }
+}
+
+static int64_t rows_of(const bench_shape *shape, int ranks, int alignment, int rank, const int64_t *of_expert,
+                       int64_t of_rank)
+{
+    int first = bench_gate_first_expert(shape, ranks, rank);
+    int end = bench_gate_first_expert(shape, ranks, rank + 1);
+    int64_t slots = (int64_t)ranks * shape->tokens;
+    int64_t rows = 0;
+    for (int e = first; e < end; e++) {
+        rows += (of_expert[e] + alignment - 1) / alignment * alignment;
+    }
+    switch (shape->layout) {
+    case BENCH_EXPERT_MAJOR:
+        return rows;
+    case BENCH_SLOTS_SOURCE:
+        return slots;
+    case BENCH_SLOTS_EXPERT:
+        return (end - first) * slots;
+    default:
+        return of_rank;
+    }
+}
+
+int bench_gate_rows(const bench_shape *shape, int ranks, int alignment, uint64_t seed, int64_t *rows)
+{
+    int32_t *ids = malloc(((size_t)shape->tokens * (size_t)shape->topk + 1) * sizeof *ids);
+    int64_t *of_expert = calloc((size_t)shape->experts, sizeof *of_expert);
+    int64_t *of_rank = calloc((size_t)ranks, sizeof *of_rank);
+    int code = ids == NULL || of_expert == NULL || of_rank == NULL ? -1 : 0;
+    for (int rank = 0; rank < ranks && code == 0; rank++) {
+        bench_gate_choose(shape, ranks, seed, rank, ids);
+        count(shape, ranks, ids, of_expert, of_rank);
+    }
+    for (int rank = 0; rank < ranks && code == 0; rank++) {
+        rows[rank] = rows_of(shape, ranks, alignment, rank, of_expert, of_rank[rank]);
+    }
+    free(ids);
+    free(of_expert);
+    free(of_rank);
+    return code;
+}

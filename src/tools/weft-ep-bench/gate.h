@@ -1,0 +1,20 @@
+/* weft-ep-bench/gate.h: which experts tokens choose: a pure function of the seed, the shape and the rank, so that every PE
+ * knows what all ranks send. */
+#ifndef WEFT_EP_BENCH_GATE_H
+#define WEFT_EP_BENCH_GATE_H
+
+#include <stdint.h>
+
+#include "tools/weft-ep-bench/shape.h"
+
+/* The choices of one rank's tokens: ids [tokens][topk], distinct within a token. */
+void bench_gate_choose(const bench_shape *shape, int ranks, uint64_t seed, int rank, int32_t *ids);
+
+/* The rank of an expert: experts / ranks each, the first ones one more. */
+int bench_gate_owner(const bench_shape *shape, int ranks, int expert);
+int bench_gate_first_expert(const bench_shape *shape, int ranks, int rank);
+
+/* The rows that each rank receives, padding and all slots included: [ranks]. Returns -1 when there is no memory. */
+int bench_gate_rows(const bench_shape *shape, int ranks, int alignment, uint64_t seed, int64_t *rows);
+
+#endif

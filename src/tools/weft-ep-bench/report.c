@@ -1,0 +1,155 @@
+/* weft-ep-bench/report.c: the table, the JSON lines and the plot. */
+#include "tools/weft-ep-bench/report.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/weft-ep-bench/plot.h"
+#include "weft.h"
+
+static int open_file(const char *path, const char *mode, FILE **file)
+{
+    if (path != NULL) {
+        *file = fopen(path, mode);
+        if (*file == NULL) {
+            fprintf(stderr, "weft-ep-bench: cannot write ");
+            perror(path);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int bench_report_open(bench_report *report, const bench_options *options, int pe, int pes)
+{
+    memset(report, 0, sizeof *report);
+    report->options = options;
+    report->prints = pe == 0;
+    report->pes = pes;
+    if (!report->prints) {
+        return 0;
+    }
+    if (open_file(options->json, "a", &report->json) || open_file(options->plot, "w", &report->plot)) {
+        return 1;
+    }
+    if (report->plot != NULL) {
+        bench_plot_begin(report->plot, options);
+    }
+    printf("%d PEs; times in us, of the slowest PE, medians of %d; GB/s a PE; memory in MB a PE\n", pes,
+           options->repeats);
+    printf("%6s %6s %4s %5s %-8s %-12s %-8s %-6s %10s %6s %10s %6s %10s %9s %8s\n", "tokens", "hidden", "topk", "exps",
+           "dtype", "layout", "skew", "route", "dispatch", "GB/s", "combine", "GB/s", "pair", "set-up", "memory");
+    return 0;
+}
+
+static double rate(const bench_figure *figure)
+{
+    return figure->median > 0.0 ? figure->bytes / figure->median * 1e-3 : 0.0;
+}
+
+static void print_row(const bench_shape *shape, const bench_figures *figures)
+{
+    printf("%6d %6d %4d %5d %-8s %-12s %-8s %-6s %10.1f %6.2f %10.1f %6.2f %10.1f %9.1f %8.2f\n", shape->tokens,
+           shape->hidden, shape->topk, shape->experts, bench_dtype_names[shape->dtype],
+           bench_layout_names[shape->layout], bench_skew_names[shape->skew], bench_routing_names[shape->routing],
+           figures->dispatch.median, rate(&figures->dispatch), figures->combine.median, rate(&figures->combine),
+           figures->pair.median, figures->setup.median, figures->memory.median);
+    (void)fflush(stdout);
+}
+
+/* A JSON string; only what must be escaped is. */
+static void print_string(FILE *file, const char *text)
+{
+    (void)fputc('"', file);
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') {
+            (void)fputc('\\', file);
+        }
+        (void)fputc((unsigned char)*text < ' ' ? ' ' : *text, file);
+    }
+    (void)fputc('"', file);
+}
+
+static void print_shape(FILE *file, const bench_shape *shape)
+{
+    const char *layout = bench_layout_names[shape->layout];
+    const char *by = strncmp(layout, "slots-", 6) == 0 ? layout + 6 : NULL;
+    fprintf(file,
+            ", \"tokens\": %d, \"hidden\": %d, \"topk\": %d, \"experts\": %d, \"dtype\": \"%s\", \"layout\": \"%s\"",
+            shape->tokens, shape->hidden, shape->topk, shape->experts, bench_dtype_names[shape->dtype],
+            by != NULL ? "slots" : layout);
+    if (by != NULL) {
+        fprintf(file, ", \"slots\": \"%s\"", by);
+    }
+    fprintf(file, ", \"mode\": \"ht\", \"routing\": \"%s\", \"skew\": \"%s\"", bench_routing_names[shape->routing],
+            bench_skew_names[shape->skew]);
+}
+
+static void print_line(const bench_report *report, const char *name, const bench_shape *shape,
+                       const bench_figure *figure, const char *unit)
+{
+    char host[256] = "unknown";
+    char date[16] = "";
+    time_t now = time(NULL);
+    struct tm utc;
+    (void)gethostname(host, sizeof host - 1);
+    if (gmtime_r(&now, &utc) != NULL) {
+        (void)strftime(date, sizeof date, "%Y-%m-%d", &utc);
+    }
+    fprintf(report->json, "{\"name\": \"%s\", \"impl\": \"weft\", \"pes\": %d, \"bytes\": %.0f, \"value\": %.6g, ",
+            name, report->pes, figure->bytes, figure->median);
+    fprintf(report->json, "\"unit\": \"%s\", \"stat\": \"median\", \"n\": %d, \"low\": %.6g, \"high\": %.6g", unit,
+            figure->samples, figure->low, figure->high);
+    print_shape(report->json, shape);
+    fputs(", \"machine\": ", report->json);
+    print_string(report->json, report->options->machine != NULL ? report->options->machine : host);
+    fprintf(report->json, ", \"version\": \"%d.%d.%d\", \"date\": \"%s\"}\n", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR,
+            WEFT_VERSION_PATCH, date);
+}
+
+void bench_report_add(bench_report *report, const bench_shape *shape, const bench_figures *figures)
+{
+    if (!report->prints) {
+        return;
+    }
+    print_row(shape, figures);
+    if (report->json != NULL) {
+        print_line(report, "ep_dispatch", shape, &figures->dispatch, "us");
+        print_line(report, "ep_combine", shape, &figures->combine, "us");
+        print_line(report, "ep_pair", shape, &figures->pair, "us");
+        print_line(report, "ep_setup", shape, &figures->setup, "us");
+        print_line(report, "ep_memory", shape, &figures->memory, "MB");
+    }
+    if (report->plot != NULL) {
+        bench_plot_add(report->plot, report->options, shape, figures);
+    }
+}
+
+static int close_file(FILE *file, const char *path)
+{
+    if (file == NULL) {
+        return 0;
+    }
+    int failed = ferror(file);
+    if (fclose(file) != 0 || failed) {
+        fprintf(stderr, "weft-ep-bench: cannot write ");
+        perror(path);
+        return 1;
+    }
+    return 0;
+}
+
+int bench_report_close(bench_report *report, int failed)
+{
+    if (report->plot != NULL) {
+        bench_plot_end(report->plot, report->options);
+    }
+    failed |= close_file(report->json, report->options->json);
+    failed |= close_file(report->plot, report->options->plot);
+    if (report->prints && (ferror(stdout) || fflush(stdout) != 0)) {
+        perror("weft-ep-bench: cannot write");
+        return 1;
+    }
+    return failed;
+}

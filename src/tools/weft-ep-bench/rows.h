@@ -1,0 +1,36 @@
+/* weft-ep-bench/rows.h: what rows hold: small integers that name their token and column, exact in every type, and so are
+ * their sums. */
+#ifndef WEFT_EP_BENCH_ROWS_H
+#define WEFT_EP_BENCH_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft_ep.h"
+
+size_t bench_element_bytes(weft_ep_dtype dtype);
+
+/* The integer at a column of a token's row. */
+static inline int bench_row_value(int rank, int token, int column)
+{
+    return (rank * 31 + token * 7 + column) % 15 - 7;
+}
+
+/* The scale of a group of 128 elements of it. */
+static inline float bench_row_scale(int rank, int token, int group)
+{
+    return (float)(1 + (rank + token + group) % 4);
+}
+
+/* The bits of an integer, and the value of bits. */
+uint32_t bench_integer_bits(weft_ep_dtype dtype, int value);
+double bench_bits_value(weft_ep_dtype dtype, uint32_t bits);
+
+/* Fill a row with `factor` times its token's. */
+void bench_row_fill(weft_ep_dtype dtype, int hidden, int rank, int token, int factor, void *row);
+/* The first column whose value is not within `tolerance` (relative) of that, the row's values times `scales` [groups]
+ * unless NULL; -1: none. */
+int bench_row_differs(weft_ep_dtype dtype, int hidden, int rank, int token, int factor, const float *scales,
+                      double tolerance, const void *row);
+
+#endif

@@ -1,0 +1,44 @@
+/* weft-ep-bench/shape.c: one point of a sweep. */
+#include "tools/weft-ep-bench/shape.h"
+
+#define NAME(value, name, ...) name,
+const char *const bench_dtype_names[BENCH_DTYPES] = {BENCH_DTYPE_TABLE(NAME)};
+const char *const bench_layout_names[BENCH_LAYOUTS] = {BENCH_LAYOUT_TABLE(NAME)};
+#undef NAME
+const char *const bench_skew_names[BENCH_SKEWS] = {"uniform", "zipf", "one-rank"};
+const char *const bench_routing_names[BENCH_ROUTINGS] = {"fresh", "cached"};
+
+weft_ep_dtype bench_sent_dtype(bench_dtype dtype)
+{
+#define SENT(value, name, sent, received) sent,
+    static const weft_ep_dtype types[] = {BENCH_DTYPE_TABLE(SENT)};
+#undef SENT
+    return types[dtype];
+}
+
+weft_ep_dtype bench_received_dtype(bench_dtype dtype)
+{
+#define RECEIVED(value, name, sent, received) received,
+    static const weft_ep_dtype types[] = {BENCH_DTYPE_TABLE(RECEIVED)};
+#undef RECEIVED
+    return types[dtype];
+}
+
+weft_ep_dtype bench_combined_dtype(bench_dtype dtype)
+{
+    weft_ep_dtype received = bench_received_dtype(dtype);
+    return received == WEFT_EP_FP8_E4M3 ? WEFT_EP_BF16 : received;
+}
+
+weft_ep_layout bench_weft_layout(bench_layout layout)
+{
+#define LAYOUT(value, name, weft) weft,
+    static const weft_ep_layout layouts[] = {BENCH_LAYOUT_TABLE(LAYOUT)};
+#undef LAYOUT
+    return layouts[layout];
+}
+
+int bench_is_by_expert(bench_layout layout)
+{
+    return layout == BENCH_EXPERT_MAJOR || layout == BENCH_SLOTS_EXPERT;
+}

@@ -1,0 +1,64 @@
+/* weft-ep-bench/shape.h: one point of a sweep. */
+#ifndef WEFT_EP_BENCH_SHAPE_H
+#define WEFT_EP_BENCH_SHAPE_H
+
+#include "weft_ep.h"
+
+/* X(value, name, type of the rows sent, of those received) */
+#define BENCH_DTYPE_TABLE(X)                                                                                           \
+    X(BENCH_BF16, "bf16", WEFT_EP_BF16, WEFT_EP_BF16)                                                                  \
+    X(BENCH_F16, "f16", WEFT_EP_F16, WEFT_EP_F16)                                                                      \
+    X(BENCH_F32, "f32", WEFT_EP_F32, WEFT_EP_F32)                                                                      \
+    X(BENCH_FP8, "fp8", WEFT_EP_FP8_E4M3, WEFT_EP_FP8_E4M3)                                                            \
+    X(BENCH_BF16_FP8, "bf16-fp8", WEFT_EP_BF16, WEFT_EP_FP8_E4M3)
+
+/* X(value, name, layout) */
+#define BENCH_LAYOUT_TABLE(X)                                                                                          \
+    X(BENCH_RANK_MAJOR, "rank-major", WEFT_EP_RANK_MAJOR)                                                              \
+    X(BENCH_EXPERT_MAJOR, "expert-major", WEFT_EP_EXPERT_MAJOR)                                                        \
+    X(BENCH_SLOTS_SOURCE, "slots-source", WEFT_EP_SLOTS_SOURCE)                                                        \
+    X(BENCH_SLOTS_EXPERT, "slots-expert", WEFT_EP_SLOTS_EXPERT)
+
+#define BENCH_ENUMERATE(value, ...) value,
+typedef enum bench_dtype { BENCH_DTYPE_TABLE(BENCH_ENUMERATE) BENCH_DTYPES } bench_dtype;
+typedef enum bench_layout { BENCH_LAYOUT_TABLE(BENCH_ENUMERATE) BENCH_LAYOUTS } bench_layout;
+#undef BENCH_ENUMERATE
+
+/* Which experts tokens choose, always distinct ones. */
+typedef enum bench_skew {
+    BENCH_UNIFORM, /* each as likely */
+    BENCH_ZIPF, /* expert e with a share of 1 / (e + 1) */
+    BENCH_ONE_RANK, /* all those of rank 0, before any other */
+    BENCH_SKEWS
+} bench_skew;
+
+typedef enum bench_routing {
+    BENCH_FRESH, /* dispatch routes anew each time */
+    BENCH_CACHED, /* all steps have one routing, agreed on before */
+    BENCH_ROUTINGS
+} bench_routing;
+
+typedef struct bench_shape {
+    int tokens; /* a rank */
+    int hidden;
+    int topk;
+    int experts;
+    bench_dtype dtype;
+    bench_layout layout;
+    bench_skew skew;
+    bench_routing routing;
+} bench_shape;
+
+extern const char *const bench_dtype_names[BENCH_DTYPES];
+extern const char *const bench_layout_names[BENCH_LAYOUTS];
+extern const char *const bench_skew_names[BENCH_SKEWS];
+extern const char *const bench_routing_names[BENCH_ROUTINGS];
+
+weft_ep_dtype bench_sent_dtype(bench_dtype dtype);
+weft_ep_dtype bench_received_dtype(bench_dtype dtype);
+/* What combine takes and gives: bf16 where rows are received in fp8. */
+weft_ep_dtype bench_combined_dtype(bench_dtype dtype);
+weft_ep_layout bench_weft_layout(bench_layout layout);
+int bench_is_by_expert(bench_layout layout);
+
+#endif

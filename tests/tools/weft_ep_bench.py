@@ -1,0 +1,107 @@
+"""Goal: weft-ep-bench measures what it is told to, checks it, tells it as a table, as JSON lines and as a plot, and says
+what is wrong with a command line.
+
+Method: run it on small shapes, alone, with threads and under weftrun, and read what it prints. The plot is drawn where
+gnuplot is installed. Usage: weft_ep_bench.py WEFT_EP_BENCH WEFTRUN.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BENCH, RUN = sys.argv[1:3]
+SMALL = ["--tokens", "8,20", "--hidden", "32", "--topk", "3", "--experts", "7", "--repeats", "3", "--check"]
+FIGURES = ["ep_dispatch", "ep_combine", "ep_pair", "ep_setup", "ep_memory"]
+
+
+def run(*arguments, launcher=()):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")} | {"WEFT_LOG": "none"}
+    return subprocess.run([*launcher, BENCH, *arguments], capture_output=True, text=True, env=environment, timeout=100)
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def lines(self, *arguments, launcher=()):
+        path = self.folder / "figures.jsonl"
+        done = run(*arguments, "--json", str(path), launcher=launcher)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [json.loads(line) for line in path.read_text().splitlines()], done.stdout
+
+    def test_alone(self):
+        figures, table = self.lines(*SMALL)
+        self.assertEqual([f["name"] for f in figures], FIGURES * 2)
+        self.assertEqual({f["tokens"] for f in figures}, {8, 20})
+        self.assertEqual(len(table.splitlines()), 4)
+
+    def test_threads_and_every_layout(self):
+        figures, _ = self.lines(*SMALL, "--threads", "3", "--layout", "rank-major,expert-major", "--alignment", "4",
+                                "--routing", "fresh,cached", "--skew", "uniform,zipf,one-rank", "--dtype", "bf16,f16,f32")
+        self.assertEqual(len(figures), 5 * 2 * 2 * 2 * 3 * 3)
+        for figure in figures:
+            self.assertEqual(figure["pes"], 3)
+            self.assertEqual((figure["impl"], figure["hidden"], figure["topk"], figure["experts"]), ("weft", 32, 3, 7))
+            self.assertEqual(figure["unit"], "MB" if figure["name"] == "ep_memory" else "us")
+            self.assertGreater(figure["value"], 0)
+            self.assertLessEqual(figure["low"], figure["value"])
+            self.assertLessEqual(figure["value"], figure["high"])
+        self.assertEqual({f["layout"] for f in figures}, {"rank-major", "expert-major"})
+
+    def test_processes(self):
+        figures, _ = self.lines(*SMALL, launcher=(RUN, "-n", "4", "-q"))
+        self.assertEqual({f["pes"] for f in figures}, {4})
+
+    def test_ranges(self):
+        figures, _ = self.lines("--tokens", "2:16", "--hidden", "16", "--repeats", "1", "--experts", "8")
+        self.assertEqual(sorted({f["tokens"] for f in figures}), [2, 4, 8, 16])
+
+    def test_plot(self):
+        script = self.folder / "plot.gp"
+        done = run("--tokens", "4:32", "--hidden", "32", "--repeats", "2", "--routing", "fresh,cached", "--plot", str(script))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("tokens a rank", script.read_text())
+        if shutil.which("gnuplot"):
+            drawn = subprocess.run(["gnuplot", str(script)], capture_output=True, text=True, timeout=60)
+            self.assertEqual(drawn.returncode, 0, drawn.stderr)
+            picture = pathlib.Path(f"{script}.svg").read_text()
+            for text in ("dispatch and combine", "rank-major", "fresh"):
+                self.assertIn(text, picture)
+
+    def test_help(self):
+        told = run("--help")
+        self.assertEqual(told.returncode, 0)
+        for option in ("--tokens", "--layout", "--check", "--plot", "--threads"):
+            self.assertIn(option, told.stdout)
+        self.assertRegex(run("--version").stdout, r"^weft \d+\.\d+\.\d+$")
+
+    def test_wrong_usage(self):
+        for arguments, told in [
+            (["--token", "8"], 'no option "--token"'),
+            (["--tokens"], "its value is missing"),
+            (["--tokens", "x"], "give a number from 0"),
+            (["--tokens", "64:8"], "a range goes from"),
+            (["--layout", "row-major"], "give one of: rank-major, expert-major"),
+            (["--hidden", "12"], "give a multiple of 8"),
+            (["--topk", "9", "--experts", "8"], "a token chooses distinct experts"),
+            (["--threads", "0"], "give a number from 1"),
+            (["stray"], 'no option "stray"'),
+        ]:
+            done = run(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+            self.assertIn(told, done.stderr)
+
+    def test_file_that_cannot_be_written(self):
+        done = run(*SMALL, "--json", "/nonexistent/figures")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write /nonexistent/figures", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
