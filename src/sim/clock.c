@@ -39,6 +39,13 @@ void wefti_os_yield(void)
     }
 }
 
+/* Few: a waiter that spins takes events and lets nobody run. */
+uint32_t wefti_os_spins(int crowded)
+{
+    (void)crowded;
+    return 8;
+}
+
 /* The first pause begins to watch the line and lets the caller look again, so that no landing is missed between a look
  * and the watch; only then does it suspend. */
 void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns)

@@ -79,7 +79,7 @@ static int name_culprits(const weft_team *team, const char *call, const uint64_t
     unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
     if (marks != NULL) {
         culprit = mark_behind(team, epoch_word, epoch, marks);
-        if (culprit < 0) {
+        if (culprit < 0 && epoch_word != &team->area->arrived.word) {
             culprit = mark_stuck(team, epoch_word == &team->area->sync_epoch.word, epoch, marks);
             fault = "came but did not go on, gone or having given up,";
         }

@@ -1,4 +1,4 @@
-/* Dissemination: in round r a member flags the member 2^r after it and waits for the one 2^r before. After the last
+/* How members meet. By dissemination: in round r a member flags the member 2^r after it and waits for the one 2^r before. After the last
  * round each knows of all. (Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988.) */
 #include "team/team.h"
 #include "weft/protocol/mutate.h"
@@ -14,7 +14,7 @@ static inline weft_status flag_member(weft_team *team, uint64_t *flag, uint64_t 
     return wefti_world_put_flag(team->world, NULL, NULL, 0, flag, epoch, pe);
 }
 
-weft_status wefti_team_sync(weft_team *team, const char *call)
+static weft_status disseminate(weft_team *team, const char *call)
 {
     wefti_team_area *area = team->area;
     uint64_t epoch = wefti_ld64(&area->sync_epoch.word, WEFTI_RELAXED) + 1;
@@ -33,4 +33,9 @@ weft_status wefti_team_sync(weft_team *team, const char *call)
         }
     }
     return WEFT_OK;
+}
+
+weft_status wefti_team_sync(weft_team *team, const char *call)
+{
+    return WEFTI_LIKELY(!team->counted) ? disseminate(team, call) : wefti_team_sync_by_count(team, call);
 }

@@ -177,6 +177,7 @@ static weft_status record_create(weft_team *parent, const member_list *members, 
             team->list[i] = wefti_member(parent, member_of(members, i));
         }
     }
+    wefti_team_set_meeting(team);
     *out = team;
     return WEFT_OK;
 }

@@ -304,11 +304,11 @@ static weft_status list_node(wefti_creation *creation, weft_world *world)
     return WEFT_OK;
 }
 
-/* Crowded: more PEs of the node have this PE's processors than there are of them. PEs bound to a processor each are not,
- * though each sees one only. */
-static int is_crowded(const wefti_creation *creation, const weft_world *world)
+/* Crowded: more PEs of the node have the processors of PE `of` than there are of them. PEs bound to a processor each are
+ * not, though each sees one only. */
+static int is_crowded(const wefti_creation *creation, int of)
 {
-    const wefti_hello *mine = &creation->all[world->view.pe];
+    const wefti_hello *mine = &creation->all[of];
     unsigned rivals = 0;
     for (int pe = creation->node_first; pe <= creation->node_last; pe++) {
         const wefti_hello *other = &creation->all[pe];
@@ -317,12 +317,14 @@ static int is_crowded(const wefti_creation *creation, const weft_world *world)
     return rivals > mine->cores.count;
 }
 
-static void set_spins(const wefti_creation *creation, weft_world *world)
+static void set_waiting(const wefti_creation *creation, weft_world *world)
 {
-    const uint32_t spins_alone = 4000;
-    const uint32_t spins_crowded = 8;
-    uint32_t by_load = is_crowded(creation, world) ? spins_crowded : spins_alone;
-    world->view.spins = creation->settings.spins != 0 ? (uint32_t)creation->settings.spins : by_load;
+    const uint64_t spins = creation->settings.spins;
+    world->view.spins = spins != 0 ? (uint32_t)spins : wefti_os_spins(is_crowded(creation, (int)world->view.pe));
+    world->crowded = is_crowded(creation, creation->node_first); /* the same on all PEs of the node */
+    wefti_team_set_meeting(&world->team_world);
+    wefti_team_set_meeting(&world->team_node);
+    wefti_team_set_meeting(&world->team_same_slot);
 }
 
 /* On one node every PE is alone in its slot. */
@@ -400,7 +402,7 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
         WEFT_TRY(wefti_verdict(&creation->bootstrap, &creation->outcome, creation->outcomes));
         wefti_world_phase(world, steps[i].name);
     }
-    set_spins(creation, world);
+    set_waiting(creation, world);
     WEFTI_COUNT_SET(world, heap_bytes_reserved, world->view.heap_bytes);
     for (size_t i = 0; i < world->phase_count; i++) {
         WEFTI_COUNT(world, create_ns, world->phases[i].ns);

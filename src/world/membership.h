@@ -24,6 +24,7 @@ struct weft_team {
     int stride;
     int32_t *list;
     unsigned rounds;
+    int counted; /* its members meet by counting, not by rounds */
     wefti_team_area *area; /* this PE's, in its slot of the window */
     wefti_dev_team_area *device_area; /* this PE's, in device memory; NULL before weft_team_dev */
     uint64_t calls[WEFTI_TEAM_CALLS]; /* of a predefined team: the counters from `barriers` on */
@@ -41,5 +42,8 @@ static inline int wefti_member(const weft_team *team, int pe)
 {
     return team->list != NULL ? team->list[pe] : team->start + pe * team->stride;
 }
+
+/* crowd.c: how the members of a new team meet. The same on all of them. */
+void wefti_team_set_meeting(weft_team *team);
 
 #endif

@@ -40,6 +40,8 @@ struct weft_world {
     wefti_blocks blocks;
     struct wefti_retry *retries; /* allocations that have to try again: see src/team/symmetric_alloc.c */
 
+    int crowded; /* the node has more PEs than processors */
+
     wefti_device *device; /* NULL until weft_device_attach */
 
     wefti_transport transports[WEFTI_WORLD_TRANSPORTS_MAX];

@@ -50,6 +50,8 @@ typedef struct wefti_vote {
 
 /* One member's words of a team, each in its own cache line, zero before first use.
  *   sync_epoch, agree_epoch   the step at which this member has arrived; written by itself, read by who waits too long
+ *   arrived                   the step of a sync by counting that this member has counted itself in; for the same
+ *   count                     the first member's only: how often members have counted themselves in
  *   published                 a word for the others to read between two agreements
  *   sync[r]                   flag of round r: the epoch of the member 2^r before; only it writes
  *   vote[parity][r]           what that member knows in round r of an agreement, and then its epoch as the flag.
@@ -68,6 +70,8 @@ typedef struct wefti_vote_line {
 typedef struct wefti_team_area {
     wefti_line sync_epoch;
     wefti_line agree_epoch;
+    wefti_line arrived;
+    wefti_line count;
     wefti_line published;
     /* then: rounds lines of sync flags, 2 * rounds vote lines */
 } wefti_team_area;
