@@ -87,6 +87,7 @@ static void fini(weft_ep *ep)
         ep->backend->group_fini(ep);
     }
     wefti_ep_owners_fini(&ep->owners);
+    wefti_free(ep->late);
     wefti_free(ep);
 }
 
@@ -105,6 +106,10 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
     }
     ep->rows_limit = config->rows_max != 0 ? (int64_t)config->rows_max : INT32_MAX;
     WEFT_TRY(wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank));
+    ep->late = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->late);
+    if (ep->late == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
+    }
     ep->backend = config->on_device ? wefti_ep_device_backend : &wefti_ep_host_backend;
     return ep->backend->group_init(ep);
 }

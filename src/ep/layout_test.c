@@ -28,15 +28,19 @@ static void assert_layout(const wefti_ep_limits *limits)
     assert_true(wefti_ep_call_at(&layout, last) + 64 <= end);
     assert_area(&end, layout.replies, 64 * limits->ranks);
     assert_true(wefti_ep_reply_at(&layout, last) + 64 <= end);
+    assert_area(&end, layout.marks, 8 * limits->ranks);
+    assert_true(wefti_ep_mark_at(&layout, last) + 8 <= end);
     assert_area(&end, layout.dones, 8 * limits->ranks);
     assert_true(wefti_ep_done_at(&layout, last) + 8 <= end);
     assert_true(end <= layout.words_bytes);
     assert_true(layout.counts >= layout.words_bytes);
     assert_area(&end, layout.counts, limits->ranks * layout.counts_pitch);
-    assert_true(layout.counts_pitch >= 4 * (1 + limits->local_experts_max));
+    assert_true(layout.counts_pitch >=
+                4 * (1 + (limits->direct ? limits->ranks + limits->experts : limits->local_experts_max)));
     assert_area(&end, layout.bases, 4 * (limits->ranks + limits->experts));
+    assert_area(&end, layout.recount, 4 * (1 + limits->local_experts_max));
     assert_area(&end, layout.records, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
-    assert_area(&end, layout.rows, limits->received_max * limits->row_bytes_max);
+    assert_area(&end, layout.rows, limits->received_max * (limits->row_bytes_max + limits->row_bytes_max / 128 * 4));
     assert_true(end <= layout.bytes);
 }
 
@@ -51,6 +55,7 @@ static void random_limits(void **state)
         limits.local_experts_max = 1 + random_below(&random, (unsigned)limits.experts);
         limits.received_max = random_below(&random, 100000);
         limits.topk_max = 1 + random_below(&random, 64);
+        limits.direct = random_below(&random, 100) == 0;
         limits.row_bytes_max = 16 * (1 + (size_t)random_below(&random, 2000));
         assert_layout(&limits);
     }
@@ -61,8 +66,8 @@ static void grows_linearly(void **state)
 {
     (void)state;
     for (size_t ranks = 16; ranks <= 65536; ranks *= 16) {
-        wefti_ep_limits limits = {ranks, 2 * ranks, 2, 0, 8, 16384};
-        assert_true(wefti_ep_layout_of(&limits).bytes <= 512 + ranks * (64 + 64 + 8 + 16 + 12 + 4));
+        wefti_ep_limits limits = {ranks, 2 * ranks, 2, 0, 8, 16384, 0};
+        assert_true(wefti_ep_layout_of(&limits).bytes <= 512 + ranks * (64 + 64 + 8 + 8 + 16 + 12 + 4));
     }
 }
 

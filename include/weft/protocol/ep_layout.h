@@ -1,24 +1,31 @@
 /* protocol/ep_layout.h: the symmetric memory of an expert-parallel group: what lies where, who writes it and when. Host
  * and device share it.
  *
- *   epoch    the last collective call of the group that this rank has completed; this rank's own word
+ *   epoch    the last collective call of the group that this rank has ended; this rank's own word
  *   calls    [R] lines: what source s calls, written by s at the start of each of its calls
- *   replies  [R] lines: the verdict of owner d on an update, written by d once it has the counts of all sources
+ *   replies  [R] lines: the verdict of owner d on the counts, written by d once it has those of all sources (not where
+ *            counts are direct); its answer again where rows are dropped; that it has worked on this rank's rows
+ *   marks    [R] words: the epoch of the last call in which s is half-way: its counts are there again, or its rows
  *   dones    [R] words: the epoch of the last call in which s is done with this rank's memory; written by s
- *   counts   [R][1 + Lmax]: tokens, then choices per local expert, that s sends here; written by s before its call line
- *   bases    [R + E]: per owner d the first token of this rank there, then the first row of this rank in each of d's
- *            experts; written by d before its reply line
- *   records  [M] who is received: source token, K local experts, K weights; written by the sources after this rank's
- *            reply, at the bases it gave
+ *   counts   [R]: what s sends, written by s before its call line. Through the owners: its message to this rank. Direct:
+ *            the rows that s can take, and its messages to all
+ *   bases    [R + E]: the answers of all owners; d's is written by d before its reply
+ *   recount  [1 + L] what the source at whose tokens this rank's limit falls sends instead; written by it before its mark
+ *   records  [M] who is received: source token, K local experts, K weights; written by the sources before their done flag,
+ *            at the bases they were given. In the backward calls: K gradients each, written by this rank
  *   rows     [M] rows received for a caller whose buffer is not symmetric, and partial sums on their way back
  *
- * R ranks, E experts, Lmax the most experts of a rank, M the most tokens a rank receives. Flags are 64-bit epochs, one
- * more with each call, stored with release after what they announce and compared for equality. Nothing is reset. */
+ * A message to an owner is 1 + L words: the tokens that go there, then the rows of each of its experts; its answer is the
+ * place of the source's first token there, then its first row of each of the experts. R ranks, E experts, L those of an
+ * owner, M the most tokens a rank receives. Flags are 64-bit epochs, one more with each call, stored with release after
+ * what they announce and compared for equality. Nothing is reset. */
 #ifndef WEFTI_PROTOCOL_EP_LAYOUT_H
 #define WEFTI_PROTOCOL_EP_LAYOUT_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "weft/protocol/fp8.h"
 
 #ifdef __CUDACC__
 #define WEFTI_EP_FN static inline __host__ __device__
@@ -34,34 +41,76 @@ extern "C" {
 
 /* One source's current call: 64 bytes, so that sources do not share lines. */
 typedef struct wefti_ep_call_line {
-    uint64_t shape; /* wefti_ep_update_shape or wefti_ep_rows_shape; equal on all ranks */
-    uint64_t route; /* the epoch of the route's last update, 0 in an update; equal on all ranks */
+    uint64_t shape; /* wefti_ep_shape; equal on all ranks */
+    uint64_t plan; /* wefti_ep_plan_word of a call that agrees on a routing, else 0; equal on all ranks */
+    uint64_t route; /* the epoch of the call that agreed on the route's routing, 0 in such a call; equal on all ranks */
     uint64_t buffer; /* where rows lie on s: bytes from its group memory to its buffer, modulo 2^64 */
-    uint64_t pitch; /* bytes from row to row there, and WEFTI_EP_BY_TOKEN */
-    uint64_t unused[3];
+    uint64_t pitch; /* bytes from row to row there, and WEFTI_EP_BY_PLACE */
+    uint64_t scales; /* where their scales lie, as `buffer`; not by place, where they follow each row */
+    uint64_t scale_strides; /* in words: from row to row, and << 32 from word to word */
     uint64_t epoch; /* the flag */
 } wefti_ep_call_line;
 
-/* In `pitch`, a multiple of 16: rows lie by received token, also on an expert-major route. */
-#define WEFTI_EP_BY_TOKEN 1u
+/* In `pitch`, a multiple of 16: rows lie by place (the number of a received token in the order of source and token),
+ * whatever the layout, their scales after them. */
+#define WEFTI_EP_BY_PLACE 1u
 
 typedef struct wefti_ep_reply_line {
     uint64_t status; /* a weft_status */
-    uint64_t unused[6];
+    uint64_t cut; /* 0, or 1 + the source at whose tokens the owner's limit falls: an answer follows under `final` */
+    uint64_t limit; /* the rows that the owner takes, padding included */
+    uint64_t
+        kept; /* of this rank's tokens to the owner, the first so many are received; set before the answer's flag */
+    uint64_t unused[2];
+    uint64_t final; /* the flag of the answer of an owner whose `cut` is not 0 */
     uint64_t epoch; /* the flag */
 } wefti_ep_reply_line;
 
-/* What a call is, in 64 bits. */
-typedef enum wefti_ep_kind { WEFTI_EP_UPDATE = 1, WEFTI_EP_DISPATCH = 2, WEFTI_EP_COMBINE = 3 } wefti_ep_kind;
+/* What a call is. */
+typedef enum wefti_ep_kind {
+    WEFTI_EP_UPDATE = 1,
+    WEFTI_EP_DISPATCH = 2,
+    WEFTI_EP_COMBINE = 3,
+    WEFTI_EP_DISPATCH_BWD = 4,
+    WEFTI_EP_COMBINE_BWD = 5
+} wefti_ep_kind;
 
-WEFTI_EP_FN uint64_t wefti_ep_update_shape(unsigned layout, unsigned topk, unsigned alignment)
+/* Flags of a shape beside those of weft_ep.h. */
+#define WEFTI_EP_FRESH 0x40u /* a dispatch that agrees on a routing on its way */
+#define WEFTI_EP_GRADIENTS 0x80u /* a backward with the gradients of weights */
+
+/* All that must be equal of the rows of a call; 0 for what a call has not. */
+typedef struct wefti_ep_shape_parts {
+    unsigned kind;
+    unsigned dtype;
+    unsigned out_dtype;
+    unsigned scale_type;
+    unsigned flags;
+    unsigned hidden;
+} wefti_ep_shape_parts;
+
+WEFTI_EP_FN uint64_t wefti_ep_shape(const wefti_ep_shape_parts *parts)
 {
-    return (uint64_t)WEFTI_EP_UPDATE | (uint64_t)layout << 4 | (uint64_t)topk << 8 | (uint64_t)alignment << 32;
+    return (uint64_t)parts->kind | (uint64_t)parts->dtype << 4 | (uint64_t)parts->out_dtype << 8 |
+           (uint64_t)parts->scale_type << 12 | (uint64_t)parts->flags << 16 | (uint64_t)parts->hidden << 32;
 }
 
-WEFTI_EP_FN uint64_t wefti_ep_rows_shape(wefti_ep_kind kind, unsigned dtype, unsigned flags, unsigned hidden)
+WEFTI_EP_FN wefti_ep_shape_parts wefti_ep_shape_split(uint64_t shape)
 {
-    return (uint64_t)kind | (uint64_t)dtype << 4 | (uint64_t)flags << 8 | (uint64_t)hidden << 32;
+    wefti_ep_shape_parts parts;
+    parts.kind = (unsigned)(shape & 15);
+    parts.dtype = (unsigned)(shape >> 4 & 15);
+    parts.out_dtype = (unsigned)(shape >> 8 & 15);
+    parts.scale_type = (unsigned)(shape >> 12 & 15);
+    parts.flags = (unsigned)(shape >> 16 & 255);
+    parts.hidden = (unsigned)(shape >> 32);
+    return parts;
+}
+
+/* `extent`: the alignment, or in slot layouts Tmax. */
+WEFTI_EP_FN uint64_t wefti_ep_plan_word(unsigned layout, unsigned topk, unsigned extent)
+{
+    return (uint64_t)layout | (uint64_t)topk << 8 | (uint64_t)extent << 32;
 }
 
 /* One received token. The words after `token`: K int32 local experts (-1: not of this rank), K float weights. */
@@ -78,17 +127,38 @@ typedef struct wefti_ep_limits {
     size_t received_max; /* M */
     size_t topk_max;
     size_t row_bytes_max;
+    int direct; /* counts go to all ranks directly */
 } wefti_ep_limits;
+
+/* The words that a source writes to a rank before its call line. */
+WEFTI_EP_FN size_t wefti_ep_counts_words(const wefti_ep_limits *limits)
+{
+    return limits->direct ? 1 + limits->ranks + limits->experts : 1 + limits->local_experts_max;
+}
+
+/* A row by place, of this many bytes and scale words. */
+WEFTI_EP_FN size_t wefti_ep_place_pitch(size_t row_bytes, size_t scale_words)
+{
+    return (row_bytes + 4 * scale_words + 15) / 16 * 16;
+}
+
+/* The most of them: fp8 rows have an element a byte. */
+WEFTI_EP_FN size_t wefti_ep_row_pitch_max(size_t row_bytes_max)
+{
+    return wefti_ep_place_pitch(row_bytes_max, wefti_fp8_groups(row_bytes_max));
+}
 
 /* Offsets from the start of a group's memory. */
 typedef struct wefti_ep_layout {
     size_t epoch;
     size_t calls;
     size_t replies;
+    size_t marks;
     size_t dones;
     size_t counts;
     size_t counts_pitch; /* bytes from source to source */
     size_t bases;
+    size_t recount;
     size_t records;
     size_t rows;
     size_t words_bytes; /* what must be zero before first use: all before `counts` */
@@ -115,13 +185,15 @@ WEFTI_EP_FN wefti_ep_layout wefti_ep_layout_of(const wefti_ep_limits *limits)
     layout.epoch = wefti_ep_take(&end, sizeof(uint64_t));
     layout.calls = wefti_ep_take(&end, limits->ranks * sizeof(wefti_ep_call_line));
     layout.replies = wefti_ep_take(&end, limits->ranks * sizeof(wefti_ep_reply_line));
+    layout.marks = wefti_ep_take(&end, limits->ranks * sizeof(uint64_t));
     layout.dones = wefti_ep_take(&end, limits->ranks * sizeof(uint64_t));
     layout.words_bytes = end;
-    layout.counts_pitch = wefti_ep_round_up((1 + limits->local_experts_max) * sizeof(uint32_t), 16);
+    layout.counts_pitch = wefti_ep_round_up(wefti_ep_counts_words(limits) * sizeof(uint32_t), 16);
     layout.counts = wefti_ep_take(&end, limits->ranks * layout.counts_pitch);
     layout.bases = wefti_ep_take(&end, (limits->ranks + limits->experts) * sizeof(uint32_t));
+    layout.recount = wefti_ep_take(&end, (1 + limits->local_experts_max) * sizeof(uint32_t));
     layout.records = wefti_ep_take(&end, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
-    layout.rows = wefti_ep_take(&end, limits->received_max * limits->row_bytes_max);
+    layout.rows = wefti_ep_take(&end, limits->received_max * wefti_ep_row_pitch_max(limits->row_bytes_max));
     layout.bytes = end;
     return layout;
 }
@@ -134,6 +206,11 @@ WEFTI_EP_FN size_t wefti_ep_call_at(const wefti_ep_layout *layout, int source)
 WEFTI_EP_FN size_t wefti_ep_reply_at(const wefti_ep_layout *layout, int owner)
 {
     return layout->replies + (size_t)owner * sizeof(wefti_ep_reply_line);
+}
+
+WEFTI_EP_FN size_t wefti_ep_mark_at(const wefti_ep_layout *layout, int source)
+{
+    return layout->marks + (size_t)source * sizeof(uint64_t);
 }
 
 WEFTI_EP_FN size_t wefti_ep_done_at(const wefti_ep_layout *layout, int source)

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -17,45 +18,54 @@ static uint64_t flag_at(const wefti_ep_arrivals *arrivals, int rank)
         return wefti_ep_call_at(layout, rank) + offsetof(wefti_ep_call_line, epoch);
     case WEFTI_EP_WORD_REPLY:
         return wefti_ep_reply_at(layout, rank) + offsetof(wefti_ep_reply_line, epoch);
+    case WEFTI_EP_WORD_FINAL:
+        return wefti_ep_reply_at(layout, rank) + offsetof(wefti_ep_reply_line, final);
+    case WEFTI_EP_WORD_MARK:
+        return wefti_ep_mark_at(layout, rank);
     default:
         return wefti_ep_done_at(layout, rank);
     }
 }
 
-wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word, uint64_t epoch, const char *what)
+wefti_ep_arrivals wefti_ep_arrivals_none(const weft_ep *ep, wefti_ep_word word, uint64_t epoch, const char *what)
 {
     wefti_ep_arrivals arrivals;
     arrivals.ep = ep;
     arrivals.word = word;
     arrivals.epoch = epoch;
     arrivals.pending = ep->host->scratch.pending;
-    arrivals.count = ep->ranks;
+    arrivals.count = 0;
     arrivals.kept = 0;
     arrivals.look = 0;
     arrivals.waiter = wefti_waiter_start(ep->world, what);
+    return arrivals;
+}
+
+void wefti_ep_arrivals_add(wefti_ep_arrivals *arrivals, int rank)
+{
+    arrivals->pending[arrivals->count++] = rank;
+}
+
+wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word, uint64_t epoch, const char *what)
+{
+    wefti_ep_arrivals arrivals = wefti_ep_arrivals_none(ep, word, epoch, what);
     for (int i = 0; i < ep->ranks; i++) {
-        arrivals.pending[i] = (ep->rank + i) % ep->ranks;
+        wefti_ep_arrivals_add(&arrivals, (ep->rank + i) % ep->ranks);
     }
     return arrivals;
 }
 
-static int is_pending(const wefti_ep_arrivals *arrivals, int rank)
+/* The PEs of the late ranks as text, such as "PEs 1, 3-5". */
+static void list_late(const weft_ep *ep, char text[WEFTI_PE_LIST_BYTES])
 {
-    return wefti_ld64(arrivals->ep->host->base + flag_at(arrivals, rank), WEFTI_ACQUIRE) != arrivals->epoch;
-}
-
-/* The PEs of the pending ranks as text, such as "PEs 1, 3-5". */
-static void list_pending(const wefti_ep_arrivals *arrivals, char text[WEFTI_PE_LIST_BYTES])
-{
-    const weft_ep *ep = arrivals->ep;
     int pes = weft_world_pes(ep->world);
     unsigned char *marks = wefti_alloc_zeroed((size_t)pes, 1);
     if (marks == NULL) {
-        snprintf(text, WEFTI_PE_LIST_BYTES, "PE %d or others", ep->host->peers[arrivals->pending[0]].pe);
+        snprintf(text, WEFTI_PE_LIST_BYTES, "some PEs");
         return;
     }
     for (int rank = 0; rank < ep->ranks; rank++) {
-        marks[ep->host->peers[rank].pe] = is_pending(arrivals, rank) != 0;
+        marks[ep->host->peers[rank].pe] = ep->late[rank];
     }
     (void)wefti_pe_list_text(marks, pes, 1, text);
     wefti_free(marks);
@@ -63,9 +73,15 @@ static void list_pending(const wefti_ep_arrivals *arrivals, char text[WEFTI_PE_L
 
 static weft_status expire(const wefti_ep_arrivals *arrivals)
 {
-    static const char *const lacking[] = {"did not make it", "did not answer the counts", "did not end it"};
+    static const char *const lacking[] = {"did not make it", "did not answer the counts",
+                                          "did not answer the counts again", "did not come half-way in it",
+                                          "did not end it"};
     char late[WEFTI_PE_LIST_BYTES];
-    list_pending(arrivals, late);
+    memset(arrivals->ep->late, 0, (size_t)arrivals->ep->ranks);
+    for (int i = 0; i < arrivals->count; i++) {
+        arrivals->ep->late[arrivals->pending[i]] = 1;
+    }
+    list_late(arrivals->ep, late);
     return wefti_error(WEFT_ERR_TIMEOUT,
                        "%s: call %" PRIu64
                        " of the group met its deadline: %s %s; the group is dead (WEFT_DEADLINE sets "

@@ -13,7 +13,14 @@
 #include "ep/host/host.h"
 #include "weft/protocol/wait.h"
 
-typedef enum wefti_ep_word { WEFTI_EP_WORD_CALL, WEFTI_EP_WORD_REPLY, WEFTI_EP_WORD_DONE } wefti_ep_word;
+/* The flags of protocol/ep_layout.h. */
+typedef enum wefti_ep_word {
+    WEFTI_EP_WORD_CALL,
+    WEFTI_EP_WORD_REPLY,
+    WEFTI_EP_WORD_FINAL,
+    WEFTI_EP_WORD_MARK,
+    WEFTI_EP_WORD_DONE
+} wefti_ep_word;
 
 typedef struct wefti_ep_arrivals {
     const weft_ep *ep;
@@ -28,6 +35,10 @@ typedef struct wefti_ep_arrivals {
 
 /* One at a time a group: they share its scratch. */
 wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word, uint64_t epoch, const char *what);
+
+/* The same of some ranks: of none, then add them before the first is heard. */
+wefti_ep_arrivals wefti_ep_arrivals_none(const weft_ep *ep, wefti_ep_word word, uint64_t epoch, const char *what);
+void wefti_ep_arrivals_add(wefti_ep_arrivals *arrivals, int rank);
 
 static inline int wefti_ep_arrivals_left(const wefti_ep_arrivals *arrivals)
 {

@@ -1,6 +1,7 @@
 #include "ep/host/call.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,31 +10,43 @@
 #include "ep/host/peers.h"
 #include "weft/protocol/mutate.h"
 
-wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, uint64_t shape, uint64_t route)
+wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_shape_parts *parts)
 {
     wefti_ep_call call;
     memset(&call, 0, sizeof call);
     call.ep = ep;
     call.name = name;
     call.epoch = wefti_ld64(ep->host->base + ep->host->layout.epoch, WEFTI_RELAXED) + 1;
-    call.line.shape = shape;
-    call.line.route = route;
+    call.line.shape = wefti_ep_shape(parts);
     call.odd_rank = -1;
     return call;
+}
+
+void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route)
+{
+    const weft_ep_plan *plan = &route->plan;
+    call->line.plan =
+        wefti_ep_plan_word((unsigned)plan->layout, (unsigned)plan->topk,
+                           (unsigned)(wefti_ep_plan_is_slots(plan) ? plan->slot_tokens : plan->alignment));
+}
+
+void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route)
+{
+    call->line.route = route->epoch;
 }
 
 weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank)
 {
     uint64_t at = wefti_ep_call_at(&call->ep->host->layout, call->ep->rank);
-    return wefti_ep_post(call->ep, rank, at, &call->line, offsetof(wefti_ep_call_line, unused),
+    return wefti_ep_post(call->ep, rank, at, &call->line, offsetof(wefti_ep_call_line, epoch),
                          at + offsetof(wefti_ep_call_line, epoch), call->epoch);
 }
 
 int wefti_ep_call_meet(wefti_ep_call *call, int rank, wefti_ep_call_line *line)
 {
     wefti_copy(line, call->ep->host->base + wefti_ep_call_at(&call->ep->host->layout, rank),
-               offsetof(wefti_ep_call_line, unused));
-    if (line->shape == call->line.shape && line->route == call->line.route) {
+               offsetof(wefti_ep_call_line, epoch));
+    if (line->shape == call->line.shape && line->plan == call->line.plan && line->route == call->line.route) {
         return 1;
     }
     if (call->odd_rank < 0 || rank < call->odd_rank) {
@@ -53,6 +66,12 @@ weft_status wefti_ep_call_meet_all(wefti_ep_call *call)
         (void)wefti_ep_call_meet(call, rank, &line);
     }
     return WEFT_OK;
+}
+
+weft_status wefti_ep_call_mark(const wefti_ep_call *call, int rank)
+{
+    return wefti_ep_post(call->ep, rank, 0, NULL, 0, wefti_ep_mark_at(&call->ep->host->layout, call->ep->rank),
+                         call->epoch);
 }
 
 weft_status wefti_ep_call_done(const wefti_ep_call *call, int rank)
@@ -79,21 +98,57 @@ weft_status wefti_ep_call_await_done(const wefti_ep_call *call)
     return WEFT_OK;
 }
 
-/* A call line as text. */
-static void describe(const wefti_ep_call_line *line, char *text, size_t bytes)
+/* Text that grows: printf to its end. */
+typedef struct text {
+    char bytes[192];
+    size_t used;
+} text;
+
+static void WEFT_PRINTF(2, 3) say(text *to, const char *format, ...)
 {
-    unsigned kind = line->shape & 15;
-    unsigned form = line->shape >> 4 & 15;
-    unsigned middle = line->shape >> 8 & 0xffffff;
-    unsigned high = (unsigned)(line->shape >> 32);
-    if (kind == WEFTI_EP_UPDATE) {
-        snprintf(text, bytes, "an update of topk %u, %s, alignment %u", middle,
-                 form == WEFT_EP_RANK_MAJOR ? "rank-major" : "expert-major", high);
-        return;
+    va_list list;
+    va_start(list, format);
+    int more = vsnprintf(to->bytes + to->used, sizeof to->bytes - to->used, format, list);
+    va_end(list);
+    to->used += more > 0 && to->used + (size_t)more < sizeof to->bytes ? (size_t)more : 0;
+}
+
+static void say_plan(text *to, uint64_t plan)
+{
+    static const char *const layouts[] = {"rank-major", "expert-major", "slots by source", "slots by expert"};
+    unsigned layout = plan & 3;
+    say(to, " of topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff), layouts[layout],
+        layout >= WEFT_EP_SLOTS_SOURCE ? "Tmax" : "alignment", (unsigned)(plan >> 32));
+}
+
+static text describe(const wefti_ep_call_line *line)
+{
+    static const char *const kinds[] = {"no call",   "an update",           "a dispatch",
+                                        "a combine", "a dispatch backward", "a combine backward"};
+    wefti_ep_shape_parts parts = wefti_ep_shape_split(line->shape);
+    text to = {.used = 0};
+    say(&to, "%s", kinds[parts.kind <= WEFTI_EP_COMBINE_BWD ? parts.kind : 0]);
+    if (parts.hidden != 0) {
+        say(&to, " of %u %s", parts.hidden, wefti_ep_dtype_name((weft_ep_dtype)parts.dtype));
     }
-    snprintf(text, bytes, "a %s of %u %s%s on the route updated in call %" PRIu64,
-             kind == WEFTI_EP_DISPATCH ? "dispatch" : "combine", high, wefti_ep_dtype_name((weft_ep_dtype)form),
-             (middle & WEFT_EP_WEIGHTED) != 0 ? ", weighted," : "", line->route);
+    if (parts.out_dtype != 0 && parts.out_dtype != parts.dtype) {
+        say(&to, " to %s", wefti_ep_dtype_name((weft_ep_dtype)parts.out_dtype));
+    }
+    if (parts.scale_type != 0) {
+        say(&to, ", %s scales", parts.scale_type == WEFT_EP_SCALE_F32 ? "float32" : "ue8m0");
+    }
+    if ((parts.flags & WEFT_EP_WEIGHTED) != 0) {
+        say(&to, ", weighted,");
+    }
+    if ((parts.flags & WEFTI_EP_GRADIENTS) != 0) {
+        say(&to, ", with weights,");
+    }
+    if (line->plan != 0) {
+        say_plan(&to, line->plan);
+    } else {
+        say(&to, " on the route updated in call %" PRIu64, line->route);
+    }
+    return to;
 }
 
 weft_status wefti_ep_call_end(const wefti_ep_call *call)
@@ -104,13 +159,17 @@ weft_status wefti_ep_call_end(const wefti_ep_call *call)
     if (call->odd_rank < 0) {
         return WEFT_OK;
     }
-    char mine[112];
-    char other[112];
-    describe(&call->line, mine, sizeof mine);
-    describe(&call->odd_line, other, sizeof other);
+    text mine = describe(&call->line);
+    text other = describe(&call->odd_line);
     return wefti_error(WEFT_ERR_MISMATCH,
                        "%s: call %" PRIu64 " of the group is %s on rank %d and %s on rank %d (PE %d); ranks must make "
                        "the same calls in the same order",
-                       call->name, call->epoch, mine, ep->rank, other, call->odd_rank,
+                       call->name, call->epoch, mine.bytes, ep->rank, other.bytes, call->odd_rank,
                        ep->host->peers[call->odd_rank].pe);
+}
+
+weft_status wefti_ep_call_end_routed(const wefti_ep_call *call, wefti_ep_routing *route)
+{
+    route->epoch = call->odd_rank < 0 ? call->epoch : 0;
+    return wefti_ep_call_end(call);
 }

@@ -1,7 +1,7 @@
 /* ep/host/call.h: a collective call of a group: every rank tells every rank what it calls and, at the end, that it is done
  * with its memory.
  *
- *     begin   read the epoch
+ *     begin   read the epoch; then say on which routing, or that one is agreed on
  *     post    to each rank, once it may write here: the call line (shape, route, buffer), flag last
  *     meet    for each rank whose line has come: compare it with this rank's own
  *     done    to each rank that was met, when this rank will not touch that rank's memory in this call again
@@ -13,6 +13,7 @@
 #define WEFTI_EP_HOST_CALL_H
 
 #include "ep/host/arrivals.h"
+#include "ep/host/routing.h"
 
 typedef struct wefti_ep_call {
     weft_ep *ep;
@@ -23,7 +24,11 @@ typedef struct wefti_ep_call {
     wefti_ep_call_line odd_line;
 } wefti_ep_call;
 
-wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, uint64_t shape, uint64_t route);
+wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_shape_parts *parts);
+
+/* The call agrees on the route's routing, or is about the one it has. */
+void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route);
+void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route);
 
 weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank);
 
@@ -33,6 +38,9 @@ int wefti_ep_call_meet(wefti_ep_call *call, int rank, wefti_ep_call_line *line);
 /* Meet the ranks whose lines have not been looked at, all of them. */
 weft_status wefti_ep_call_meet_all(wefti_ep_call *call);
 
+/* This rank is half-way: what `rank` needs of it lies there. */
+weft_status wefti_ep_call_mark(const wefti_ep_call *call, int rank);
+
 weft_status wefti_ep_call_done(const wefti_ep_call *call, int rank);
 weft_status wefti_ep_call_done_all(const wefti_ep_call *call);
 
@@ -41,5 +49,8 @@ weft_status wefti_ep_call_await_done(const wefti_ep_call *call);
 
 /* WEFT_OK or WEFT_ERR_MISMATCH, which names the rank and both calls. */
 weft_status wefti_ep_call_end(const wefti_ep_call *call);
+
+/* The same of a call that agreed on a routing: unless it did not match, the route has it now. */
+weft_status wefti_ep_call_end_routed(const wefti_ep_call *call, wefti_ep_routing *route);
 
 #endif

@@ -4,127 +4,127 @@
 
 #include "ep/host/peers.h"
 
-/* The words of this owner's messages, in and out. */
-static size_t message_words(const weft_ep *ep)
-{
-    return 1 + (size_t)wefti_ep_local_experts(ep);
-}
-
 static int32_t capped(int64_t count)
 {
     return count < INT32_MAX ? (int32_t)count : INT32_MAX;
 }
 
-weft_status wefti_ep_counts_put(const wefti_ep_routing *route, int owner)
+weft_status wefti_ep_counts_put(const weft_ep *ep, int rank, int64_t limit)
 {
-    const weft_ep *ep = route->ep;
-    size_t words = 1 + (size_t)wefti_ep_owners_count(&ep->owners, owner);
-    return wefti_ep_put(ep, owner, wefti_ep_counts_at(&ep->host->layout, ep->rank),
-                        &ep->host->scratch.counts[wefti_ep_owners_message(&ep->owners, owner)],
-                        words * sizeof(uint32_t));
+    const wefti_ep_host *host = ep->host;
+    uint64_t at = wefti_ep_counts_at(&host->layout, ep->rank);
+    size_t message = wefti_ep_owners_message(&ep->owners, rank);
+    if (host->limits.direct) {
+        host->scratch.counts[0] = (uint32_t)limit;
+        return wefti_ep_put(ep, rank, at, host->scratch.counts,
+                            wefti_ep_counts_words(&host->limits) * sizeof(uint32_t));
+    }
+    size_t words = 1 + (size_t)wefti_ep_owners_count(&ep->owners, rank);
+    return wefti_ep_put(ep, rank, at, host->scratch.counts + 1 + message, words * sizeof(uint32_t));
 }
 
-/* Tokens by source, and the sum of each expert's choices into scratch.expert_next. Returns the tokens. */
-static int64_t scan_sources(wefti_ep_routing *route)
+void wefti_ep_counts_read(const weft_ep *ep)
+{
+    const wefti_ep_host *host = ep->host;
+    size_t words = wefti_ep_counts_words(&host->limits);
+    size_t used = host->limits.direct ? words : 1 + (size_t)wefti_ep_local_experts(ep);
+    for (int source = 0; source < ep->ranks; source++) {
+        wefti_copy(host->scratch.counts_in + (size_t)source * words,
+                   host->base + wefti_ep_counts_at(&host->layout, source), used * sizeof(uint32_t));
+    }
+}
+
+int64_t wefti_ep_counts_limit(const weft_ep *ep, int rank)
+{
+    return ep->host->scratch.counts_in[(size_t)rank * wefti_ep_counts_words(&ep->host->limits)];
+}
+
+wefti_ep_column wefti_ep_counts_column(const wefti_ep_routing *route, int owner)
 {
     const weft_ep *ep = route->ep;
-    size_t words = message_words(ep);
-    int64_t *of_expert = ep->host->scratch.expert_next;
-    int64_t tokens = 0;
-    memset(of_expert, 0, (words - 1) * sizeof *of_expert);
-    for (int source = 0; source < ep->ranks; source++) {
-        uint32_t *message = &ep->host->scratch.counts_in[(size_t)source * words];
-        wefti_copy(message, ep->host->base + wefti_ep_counts_at(&ep->host->layout, source), words * sizeof *message);
+    wefti_ep_column column;
+    column.messages = ep->host->scratch.counts_in;
+    if (ep->host->limits.direct) {
+        column.messages += 1 + wefti_ep_owners_message(&ep->owners, owner);
+    }
+    column.pitch = wefti_ep_counts_words(&ep->host->limits);
+    column.ranks = ep->ranks;
+    column.experts = wefti_ep_owners_count(&ep->owners, owner);
+    column.plan = route->plan;
+    column.of_expert = ep->host->scratch.expert_next + ep->owners.first[owner];
+    return column;
+}
+
+static void set_sources(wefti_ep_routing *route, const wefti_ep_column *column)
+{
+    int64_t place = 0;
+    for (int source = 0; source < column->ranks; source++) {
+        const uint32_t *message = wefti_ep_column_message(column, source);
         route->rows_of_source[source] = (int32_t)message[0];
-        route->offset_of_source[source] = capped(tokens);
-        tokens += message[0];
-        for (size_t expert = 0; expert + 1 < words; expert++) {
-            of_expert[expert] += message[1 + expert];
-            route->rows_of_expert_source[expert * (size_t)ep->ranks + (size_t)source] = (int32_t)message[1 + expert];
+        route->place_of_source[source] = capped(place);
+        route->offset_of_source[source] =
+            route->plan.layout == WEFT_EP_SLOTS_SOURCE ? source * route->plan.slot_tokens : capped(place);
+        place += message[0];
+        for (int expert = 0; expert < column->experts; expert++) {
+            route->rows_of_expert_source[(size_t)expert * (size_t)column->ranks + (size_t)source] =
+                (int32_t)message[1 + expert];
         }
     }
-    route->offset_of_source[ep->ranks] = capped(tokens);
-    return tokens;
+    route->place_of_source[column->ranks] = capped(place);
+    route->offset_of_source[column->ranks] =
+        route->plan.layout == WEFT_EP_SLOTS_SOURCE ? column->ranks * route->plan.slot_tokens : capped(place);
 }
 
-/* Rows by expert, from the sums. Returns the rows of the expert-major layout. */
-static int64_t scan_experts(wefti_ep_routing *route)
+static void set_experts(wefti_ep_routing *route, const wefti_ep_column *column)
 {
-    const weft_ep *ep = route->ep;
-    int64_t alignment = route->plan.alignment > 1 ? route->plan.alignment : 1;
     int64_t end = 0;
-    int experts = wefti_ep_local_experts(ep);
-    for (int expert = 0; expert < experts; expert++) {
-        int64_t count = ep->host->scratch.expert_next[expert];
-        route->rows_of_expert[expert] = capped(count);
-        route->offset_of_expert[expert] = wefti_ep_is_expert_major(route) ? capped(end) : 0;
-        end += (count + alignment - 1) / alignment * alignment;
+    int by_source = wefti_ep_is_by_source(route);
+    for (int expert = 0; expert < column->experts; expert++) {
+        route->rows_of_expert[expert] = capped(column->of_expert[expert]);
+        route->offset_of_expert[expert] = by_source ? 0 : capped(end);
+        end = wefti_ep_expert_end(&route->plan, column->ranks, end, column->of_expert[expert]);
     }
-    route->offset_of_expert[experts] = wefti_ep_is_expert_major(route) ? capped(end) : 0;
-    return end;
+    route->offset_of_expert[column->experts] = by_source ? 0 : capped(end);
 }
 
-void wefti_ep_counts_scan(wefti_ep_routing *route)
+/* The counts of the routes from this rank's own column, which has been added up. */
+static void set_counts(wefti_ep_routing *route, const wefti_ep_column *column, const wefti_ep_column_sum *sum)
 {
-    int64_t tokens = scan_sources(route);
-    int64_t padded = scan_experts(route);
-    int64_t rows = wefti_ep_is_expert_major(route) ? padded : tokens;
-    *route->rows = capped(rows);
+    set_sources(route, column);
+    set_experts(route, column);
+    *route->rows = capped(sum->rows);
     *route->dropped_rows = 0;
-    *route->status = rows > route->ep->rows_limit ? WEFT_ERR_OVERFLOW : WEFT_OK;
+    route->wanted = sum->filled;
 }
 
-/* Replace the counts of all sources by their bases. */
-static void scan_bases(const wefti_ep_routing *route)
+wefti_ep_verdict wefti_ep_counts_judge(wefti_ep_routing *route, int owner, int64_t limit)
 {
-    const weft_ep *ep = route->ep;
-    size_t words = message_words(ep);
-    int64_t *next = ep->host->scratch.expert_next;
-    for (size_t expert = 0; expert + 1 < words; expert++) {
-        next[expert] = route->offset_of_expert[expert];
+    wefti_ep_verdict verdict = {.status = WEFT_OK, .cut = -1, .limit = limit};
+    wefti_ep_column column = wefti_ep_counts_column(route, owner);
+    wefti_ep_column_sum sum = wefti_ep_column_add_up(&column);
+    if (owner == route->ep->rank) {
+        set_counts(route, &column, &sum);
     }
-    for (int source = 0; source < ep->ranks; source++) {
-        uint32_t *message = &ep->host->scratch.counts_in[(size_t)source * words];
-        message[0] = (uint32_t)route->offset_of_source[source];
-        for (size_t expert = 0; expert + 1 < words; expert++) {
-            uint32_t count = message[1 + expert];
-            message[1 + expert] = (uint32_t)next[expert];
-            next[expert] += count;
+    if (sum.rows > limit && !wefti_ep_plan_is_slots(&route->plan)) {
+        if (route->ep->config.overflow == WEFT_EP_OVERFLOW_ERROR) {
+            verdict.status = WEFT_ERR_OVERFLOW;
+        } else {
+            verdict.cut = wefti_ep_column_cut(&column, limit);
         }
+        return verdict;
     }
+    wefti_ep_column_answer(&column);
+    return verdict;
 }
 
-weft_status wefti_ep_counts_answer(const wefti_ep_routing *route, const wefti_ep_call *call)
+void wefti_ep_counts_judge_again(wefti_ep_routing *route, int cut, const uint32_t *recount)
 {
-    const weft_ep *ep = route->ep;
-    size_t words = message_words(ep);
-    uint64_t bases_at = ep->host->layout.bases + wefti_ep_owners_message(&ep->owners, ep->rank) * sizeof(uint32_t);
-    uint64_t reply_at = wefti_ep_reply_at(&ep->host->layout, ep->rank);
-    uint64_t verdict = (uint64_t)(int64_t)*route->status;
-    scan_bases(route);
-    for (int i = 0; i < ep->ranks; i++) {
-        int source = (ep->rank + i) % ep->ranks;
-        WEFT_TRY(wefti_ep_put(ep, source, bases_at, &ep->host->scratch.counts_in[(size_t)source * words],
-                              words * sizeof(uint32_t)));
-        WEFT_TRY(wefti_ep_post(ep, source, reply_at, &verdict, sizeof verdict,
-                               reply_at + offsetof(wefti_ep_reply_line, epoch), call->epoch));
-    }
-    return WEFT_OK;
-}
-
-weft_status wefti_ep_counts_hear(const wefti_ep_routing *route, const wefti_ep_call *call, int32_t *status)
-{
-    const weft_ep *ep = route->ep;
-    wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_REPLY, call->epoch, call->name);
-    while (wefti_ep_arrivals_left(&arrivals)) {
-        int owner;
-        WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &owner));
-        uint64_t verdict = wefti_ld64(ep->host->base + wefti_ep_reply_at(&ep->host->layout, owner), WEFTI_RELAXED);
-        if ((int32_t)(int64_t)verdict != WEFT_OK) {
-            *status = (int32_t)(int64_t)verdict;
-        }
-    }
-    wefti_copy(ep->host->scratch.bases, ep->host->base + ep->host->layout.bases,
-               (ep->host->limits.ranks + ep->host->limits.experts) * sizeof(uint32_t));
-    return WEFT_OK;
+    wefti_ep_column column = wefti_ep_counts_column(route, route->ep->rank);
+    memcpy(wefti_ep_column_message(&column, cut), recount, (1 + (size_t)column.experts) * sizeof *recount);
+    /* Those before it are as they were. */
+    wefti_ep_column_sum sum = wefti_ep_column_add_up(&column);
+    int64_t wanted = route->wanted;
+    set_counts(route, &column, &sum);
+    *route->dropped_rows = capped(wanted - sum.filled);
+    wefti_ep_column_answer(&column);
 }

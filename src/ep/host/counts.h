@@ -1,21 +1,27 @@
-/* ep/host/counts.h: the counts of an update, through the owners of the experts: each source tells each owner how much comes;
- * the owner scans over the sources and answers each with its bases and a verdict. O(R + E) words a rank, balanced. */
+/* ep/host/counts.h: the counts of a routing: what the sources tell, and what follows for an owner. */
 #ifndef WEFTI_EP_HOST_COUNTS_H
 #define WEFTI_EP_HOST_COUNTS_H
 
-#include "ep/host/call.h"
+#include "ep/host/column.h"
 #include "ep/host/routing.h"
 
-/* Put this rank's counts to their owner; its call line, posted next, announces them. */
-weft_status wefti_ep_counts_put(const wefti_ep_routing *route, int owner);
+/* Put this rank's counts to `rank`; its call line, posted next, announces them. `limit`: the rows that this rank takes. */
+weft_status wefti_ep_counts_put(const weft_ep *ep, int rank, int64_t limit);
 
-/* As owner, once all sources' lines have come: set the route's counts, and its status as this rank alone sees it. */
-void wefti_ep_counts_scan(wefti_ep_routing *route);
+/* Once all lines have come: the sources' counts into scratch.counts_in. */
+void wefti_ep_counts_read(const weft_ep *ep);
 
-/* Answer all sources. */
-weft_status wefti_ep_counts_answer(const wefti_ep_routing *route, const wefti_ep_call *call);
+/* Where counts are direct: the limit that a rank has told. */
+int64_t wefti_ep_counts_limit(const weft_ep *ep, int rank);
 
-/* Hear all owners: the bases into scratch.bases; *status becomes WEFT_ERR_OVERFLOW if any owner says so. */
-weft_status wefti_ep_counts_hear(const wefti_ep_routing *route, const wefti_ep_call *call, int32_t *status);
+/* The column of an owner in scratch.counts_in: this rank's own or, where counts are direct, any. */
+wefti_ep_column wefti_ep_counts_column(const wefti_ep_routing *route, int owner);
+
+/* Decide on an owner's column: its verdict, but for `kept`. Of this rank's own the route's counts are set too. A column that
+ * is not cut, nor overflows, is answered: its messages have become bases. */
+wefti_ep_verdict wefti_ep_counts_judge(wefti_ep_routing *route, int owner, int64_t limit);
+
+/* This rank's own column was cut, and `recount` is what the source at the cut sends: set the route's counts and answer. */
+void wefti_ep_counts_judge_again(wefti_ep_routing *route, int cut, const uint32_t *recount);
 
 #endif

@@ -3,7 +3,6 @@
 #define WEFTI_EP_HOST_HOST_H
 
 #include "ep/backend.h"
-#include "ep/group.h"
 #include "weft/protocol/ep_layout.h"
 
 /* A rank as seen from here. */
@@ -12,32 +11,46 @@ typedef struct wefti_ep_peer {
     unsigned char *near; /* its group memory, where this process can load and store it; else NULL: by put and get */
 } wefti_ep_peer;
 
+/* What an owner says of the counts. */
+typedef struct wefti_ep_verdict {
+    int32_t status; /* a weft_status */
+    int32_t cut; /* the source at whose tokens its limit falls, or -1 */
+    int64_t limit;
+    uint32_t kept; /* of this rank's tokens to it, the first so many are received */
+} wefti_ep_verdict;
+
 /* Where another rank has the rows that this rank reads or writes. */
 typedef struct wefti_ep_lane {
     unsigned char *near; /* its first row, where this process can load and store it; else NULL */
     uint64_t buffer; /* the same from the start of its group memory */
     size_t pitch;
-    /* Of a dispatch: */
-    int by_place; /* rows lie by received token */
+    int by_place; /* rows lie by received token, else by row */
+    unsigned char *near_scales; /* as near and buffer: the scales of the first row */
+    uint64_t scales;
+    size_t scale_pitch; /* bytes from row to row, */
+    size_t scale_step; /* and from word to word */
     int streams; /* rows go past the caches */
-    int batch; /* ranks of one number are sent to together; 0: not yet */
+    int batch; /* ranks of one number are sent to together; 0: not yet, or not at all */
 } wefti_ep_lane;
 
 /* Private memory that a call works in; nothing in it outlives the call. */
 typedef struct wefti_ep_scratch {
     int32_t *pending; /* [R] ranks awaited */
     int32_t *choices; /* [T][K] ids with what is dropped as -1 */
-    uint32_t *counts; /* [R + E] messages to the owners */
-    uint32_t *counts_in; /* [R][1 + L] the sources' messages to this owner, then the answers to them */
-    uint32_t *bases; /* [R + E] the owners' answers */
+    uint32_t *counts; /* [1 + R + E] this rank's limit, then its messages to the owners */
+    uint32_t *counts_in; /* [R][wefti_ep_counts_words] the sources' messages, turned into the answers to them */
+    uint32_t *bases; /* [R + E] the owners' answers to this rank */
+    wefti_ep_verdict *verdicts; /* [R] of the owners */
     int64_t *expert_next; /* [E] the rows of each expert, or the next of them */
     unsigned char *records; /* [T] records on their way to one rank */
     wefti_ep_lane *lanes; /* [R] */
     unsigned char *rows; /* [1 + topk_max] rows: a sum, and copies of the ranks' rows that cannot be read in place */
     const void **row_at; /* [topk_max] the ranks' rows of one token */
+    float *row_weight; /* [topk_max] and their weights */
     unsigned char *choice_rows; /* [topk_max] rows: copies of the rows of one token's choices */
     const void **choice_at; /* [topk_max] the rows of one token's choices */
     float *choice_weight; /* [topk_max] and their weights */
+    unsigned char *wire; /* one row with its scales, quantised */
 } wefti_ep_scratch;
 
 typedef struct wefti_ep_host {

@@ -19,59 +19,76 @@ static void fill_row(const weft_ep_received *out, size_t row, float weight, int3
     }
 }
 
-static void fill_padding(const wefti_ep_routing *route, const weft_ep_received *out)
+void wefti_ep_received_padding(const wefti_ep_routing *route, const weft_ep_received *out)
 {
-    int experts = wefti_ep_local_experts(route->ep);
-    for (int expert = 0; expert < experts; expert++) {
+    for (int expert = 0; expert < wefti_ep_local_experts(route->ep); expert++) {
         int row = route->offset_of_expert[expert] + route->rows_of_expert[expert];
-        for (; row < route->offset_of_expert[expert + 1]; row++) {
+        for (; route->plan.layout == WEFT_EP_EXPERT_MAJOR && row < route->offset_of_expert[expert + 1]; row++) {
             fill_row(out, (size_t)row, 0.0f, -1, -1, -1);
         }
     }
 }
 
-static void fill_rank_major(const wefti_ep_routing *route, const weft_ep_received *out, int place, int source)
+static void fill_by_source(const wefti_ep_routing *route, const weft_ep_received *out, int place, int source)
 {
     size_t topk = (size_t)route->plan.topk;
+    size_t row = wefti_ep_row_of_place(route, source, place);
     wefti_ep_record record = wefti_ep_record_of(route, place);
     if (out->weights != NULL) {
-        memcpy(&out->weights[(size_t)place * topk], record.weights, topk * sizeof *record.weights);
+        memcpy(&out->weights[row * topk], record.weights, topk * sizeof *record.weights);
     }
     if (out->experts != NULL) {
-        memcpy(&out->experts[(size_t)place * topk], record.experts, topk * sizeof *record.experts);
+        memcpy(&out->experts[row * topk], record.experts, topk * sizeof *record.experts);
     }
     if (out->source_rank != NULL) {
-        out->source_rank[place] = source;
+        out->source_rank[row] = source;
     }
     if (out->source_token != NULL) {
-        out->source_token[place] = *record.token;
+        out->source_token[row] = *record.token;
     }
 }
 
-static void fill_expert_major(const wefti_ep_routing *route, const weft_ep_received *out, int place, int source)
+/* The weight of choice k's row, shared by those after it of the same row; 0 < k' < k has it not. */
+static float row_weight(const wefti_ep_record *record, const int32_t *rows, int k, int topk)
+{
+    float weight = record->weights[k];
+    for (int other = k + 1; other < topk; other++) {
+        weight = rows[other] == rows[k] ? weight + record->weights[other] : weight;
+    }
+    return weight;
+}
+
+/* Whether an earlier choice has the row of choice k. */
+static int is_again(const int32_t *rows, int k)
+{
+    for (int j = 0; j < k; j++) {
+        if (rows[j] == rows[k]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void fill_by_expert(const wefti_ep_routing *route, const weft_ep_received *out, int place, int source)
 {
     wefti_ep_record record = wefti_ep_record_of(route, place);
-    const int32_t *rows = &route->record_rows[(size_t)place * (size_t)route->plan.topk];
+    const int32_t *rows = wefti_ep_rows_at(route, place);
+    int shares = route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     for (int k = 0; k < route->plan.topk; k++) {
-        if (rows[k] >= 0) {
-            fill_row(out, (size_t)rows[k], record.weights[k], record.experts[k], source, *record.token);
+        if (rows[k] >= 0 && !(shares && is_again(rows, k))) {
+            float weight = shares ? row_weight(&record, rows, k, route->plan.topk) : record.weights[k];
+            fill_row(out, (size_t)rows[k], weight, record.experts[k], source, *record.token);
         }
     }
 }
 
-void wefti_ep_received_fill(const wefti_ep_routing *route, const weft_ep_received *out)
+void wefti_ep_received_source(const wefti_ep_routing *route, const weft_ep_received *out, int source)
 {
-    int expert_major = wefti_ep_is_expert_major(route);
-    if (expert_major) {
-        fill_padding(route, out);
-    }
-    for (int source = 0; source < route->ep->ranks; source++) {
-        for (int place = route->offset_of_source[source]; place < route->offset_of_source[source + 1]; place++) {
-            if (expert_major) {
-                fill_expert_major(route, out, place, source);
-            } else {
-                fill_rank_major(route, out, place, source);
-            }
+    for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
+        if (wefti_ep_is_by_source(route)) {
+            fill_by_source(route, out, place, source);
+        } else {
+            fill_by_expert(route, out, place, source);
         }
     }
 }

@@ -1,5 +1,6 @@
 #include "ep/host/records.h"
 
+#include "ep/host/counts.h"
 #include "ep/host/peers.h"
 
 /* The record of one token for `rank`. */
@@ -8,11 +9,12 @@ static void pack(const wefti_ep_routing *route, const float *weights, int token,
     const weft_ep *ep = route->ep;
     size_t topk = (size_t)route->plan.topk;
     const int32_t *choices = &ep->host->scratch.choices[(size_t)token * topk];
+    const int32_t *ranks = &route->choice_rank[(size_t)token * topk];
     int32_t *words = (int32_t *)(void *)to;
     float *values = (float *)(void *)(words + 1 + topk);
     words[0] = token;
     for (size_t k = 0; k < topk; k++) {
-        int here = choices[k] >= 0 && ep->owners.rank_of[choices[k]] == rank;
+        int here = ranks[k] == rank;
         words[1 + k] = here ? choices[k] - ep->owners.first[rank] : -1;
         values[k] = !here ? 0.0f : weights != NULL ? weights[(size_t)token * topk + k] : 1.0f;
     }
@@ -34,24 +36,39 @@ weft_status wefti_ep_records_put(const wefti_ep_routing *route, const float *wei
                         ep->host->scratch.records, (size_t)count * bytes);
 }
 
-void wefti_ep_records_take(wefti_ep_routing *route)
+/* The row of choice k, which an earlier choice of the same expert shares in slots. */
+static int32_t place_choice(const wefti_ep_routing *route, const int32_t *experts, int k, int32_t *rows, uint32_t *next)
+{
+    if (experts[k] < 0) {
+        return -1;
+    }
+    for (int j = 0; j < k && route->plan.layout == WEFT_EP_SLOTS_EXPERT; j++) {
+        if (experts[j] == experts[k]) {
+            return rows[j];
+        }
+    }
+    return (int32_t)next[experts[k]]++;
+}
+
+void wefti_ep_records_take(wefti_ep_routing *route, int source)
 {
     const weft_ep *ep = route->ep;
     size_t topk = (size_t)route->plan.topk;
-    wefti_copy(route->records, ep->host->base + ep->host->layout.records,
-               (size_t)route->received * wefti_ep_record_bytes(topk));
-    if (!wefti_ep_is_expert_major(route)) {
+    size_t bytes = wefti_ep_record_bytes(topk);
+    int first = route->place_of_source[source];
+    int end = route->place_of_source[source + 1];
+    wefti_copy(route->records + (size_t)first * bytes,
+               ep->host->base + ep->host->layout.records + (size_t)first * bytes, (size_t)(end - first) * bytes);
+    if (wefti_ep_is_by_source(route)) {
         return;
     }
-    int64_t *next = ep->host->scratch.expert_next;
-    for (int expert = 0; expert < wefti_ep_local_experts(ep); expert++) {
-        next[expert] = route->offset_of_expert[expert];
-    }
-    for (int place = 0; place < route->received; place++) {
+    wefti_ep_column column = wefti_ep_counts_column(route, ep->rank);
+    uint32_t *next = wefti_ep_column_message(&column, source) + 1;
+    for (int place = first; place < end; place++) {
         wefti_ep_record record = wefti_ep_record_of(route, place);
-        for (size_t k = 0; k < topk; k++) {
-            int32_t expert = record.experts[k];
-            route->record_rows[(size_t)place * topk + k] = expert >= 0 ? (int32_t)next[expert]++ : -1;
+        int32_t *rows = &route->record_rows[(size_t)place * topk];
+        for (int k = 0; k < route->plan.topk; k++) {
+            rows[k] = place_choice(route, record.experts, k, rows, next);
         }
     }
 }

@@ -16,7 +16,7 @@ static size_t lay_out(wefti_ep_routing *route, const weft_ep *ep, const weft_ep_
     size_t topk = (size_t)plan->topk;
     size_t pairs = tokens * (topk < ranks ? topk : ranks);
     size_t received = ep->host->limits.received_max;
-    int expert_major = plan->layout == WEFT_EP_EXPERT_MAJOR;
+    int by_expert = !wefti_ep_plan_is_by_source(plan);
     (void)wefti_ep_take(&end, sizeof *route);
 #define LAY(field, count) route->field = (void *)(memory + wefti_ep_take(&end, (count) * sizeof *route->field))
     LAY(rows, 1);
@@ -28,16 +28,18 @@ static size_t lay_out(wefti_ep_routing *route, const weft_ep *ep, const weft_ep_
     LAY(status, 1);
     LAY(rows_of_expert_source, local * ranks);
     LAY(dropped_rows, 1);
+    LAY(choice_rank, tokens * topk);
     LAY(token_pairs, tokens + 1);
     LAY(pair_rank, pairs);
     LAY(pair_index, pairs);
     LAY(pair_weight, pairs);
     LAY(rank_sends, ranks + 1);
     LAY(send_token, pairs);
-    LAY(send_row, expert_major ? pairs : 0);
+    LAY(send_row, by_expert ? pairs : 0);
     LAY(first_place, ranks);
+    LAY(place_of_source, ranks + 1);
     LAY(records, received * wefti_ep_record_bytes(topk));
-    LAY(record_rows, expert_major ? received * topk : 0);
+    LAY(record_rows, by_expert ? received * topk : 0);
 #undef LAY
     return end;
 }
@@ -79,9 +81,9 @@ weft_status wefti_ep_routing_check(const wefti_ep_routing *route, const char *ca
     if (*route->status == WEFT_ERR_OVERFLOW) {
         return wefti_error(
             WEFT_ERR_OVERFLOW,
-            "%s: the route's last update overflowed the group's rows_max, %lld, on some rank (%d rows for "
-            "this one); nothing moves until the next update",
-            call, (long long)route->ep->rows_limit, *route->rows);
+            "%s: more rows than the group's rows_max or a buffer's rows_capacity would come to some rank (%d to "
+            "this one); nothing moves until the route has another routing",
+            call, *route->rows);
     }
     return WEFT_OK;
 }
@@ -107,7 +109,7 @@ weft_status wefti_ep_routing_query(const weft_ep_route *handle, weft_stream *str
     const weft_ep *ep = route->ep;
     (void)stream;
     counts->rows = *route->rows;
-    counts->tokens = route->offset_of_source[ep->ranks];
+    counts->tokens = route->place_of_source[ep->ranks];
     counts->dropped = *route->dropped;
     counts->local_experts = wefti_ep_local_experts(ep);
     counts->first_expert = ep->owners.first[ep->rank];

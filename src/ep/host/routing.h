@@ -5,10 +5,10 @@
 #define WEFTI_EP_HOST_ROUTING_H
 
 #include "ep/host/host.h"
-#include "ep/route.h"
 
-/* A pair is one (token, rank) of this rank's tokens and the distinct ranks that own a choice of theirs; P of them.
- * A place is a received token's number on its rank, in the order (source, token). */
+/* A pair is one (token, rank) of this rank's tokens and the distinct ranks that own a choice of theirs; P of them. A
+ * token or choice that is dropped on its way is in no pair. A place is a received token's number on its rank, in the order
+ * (source, token). */
 typedef struct wefti_ep_routing {
     weft_ep *ep;
     weft_ep_plan plan;
@@ -16,6 +16,7 @@ typedef struct wefti_ep_routing {
     uint64_t epoch; /* the call of the last update; 0: none, or it failed */
     int tokens; /* T */
     int received; /* tokens received; 0 after an overflow */
+    int64_t wanted; /* rows, padding aside, that would come if none were dropped */
 
     /* weft_ep_counts */
     int32_t *rows;
@@ -28,21 +29,23 @@ typedef struct wefti_ep_routing {
     int32_t *rows_of_expert_source;
     int32_t *dropped_rows;
 
-    /* By token, for combine. */
+    /* By token, for what comes back. */
+    int32_t *choice_rank; /* [T][K] the rank that receives a choice, or -1 */
     int32_t *token_pairs; /* [T + 1] the first pair of each token */
     int32_t *pair_rank; /* [P] ascending within a token */
     int32_t *pair_index; /* [P] the token's number among those that go to that rank */
     float *pair_weight; /* [P] the weights of its choices there, added in ascending choice */
 
-    /* By rank, for dispatch. */
+    /* By rank, for what is sent. */
     int32_t *rank_sends; /* [R + 1] the first send to each rank */
     int32_t *send_token; /* [P] ascending within a rank */
-    int32_t *send_row; /* [P] expert-major: the row there of its first choice there */
+    int32_t *send_row; /* [P] by expert: the row there of its first choice there */
     uint32_t *first_place; /* [R] the place there of this rank's first token */
 
     /* Received. */
+    int32_t *place_of_source; /* [R + 1] the first place of each source */
     unsigned char *records; /* [M] by place, as the sources wrote them: see wefti_ep_record_bytes */
-    int32_t *record_rows; /* [M][K] expert-major: the row of each choice, -1 where it is not of this rank */
+    int32_t *record_rows; /* [M][K] by expert: the row of each choice, -1 where it is not of this rank */
 } wefti_ep_routing;
 
 /* One received token. */
@@ -63,6 +66,12 @@ static inline wefti_ep_record wefti_ep_record_of(const wefti_ep_routing *route, 
     return record;
 }
 
+/* [K]: by expert: the rows of a received token's choices. */
+static inline const int32_t *wefti_ep_rows_at(const wefti_ep_routing *route, int place)
+{
+    return &route->record_rows[(size_t)place * (size_t)route->plan.topk];
+}
+
 /* For ep/backend.h. */
 size_t wefti_ep_routing_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory);
@@ -73,15 +82,28 @@ weft_status wefti_ep_routing_query(const weft_ep_route *handle, weft_stream *str
 /* WEFT_OK when the routing can move rows, else WEFT_ERR_OVERFLOW. */
 weft_status wefti_ep_routing_check(const wefti_ep_routing *route, const char *call);
 
-static inline int wefti_ep_is_expert_major(const wefti_ep_routing *route)
+static inline int wefti_ep_is_by_source(const wefti_ep_routing *route)
 {
-    return route->plan.layout == WEFT_EP_EXPERT_MAJOR;
+    return wefti_ep_plan_is_by_source(&route->plan);
 }
 
 /* The tokens this rank sends to `rank`. */
 static inline int wefti_ep_sends_to(const wefti_ep_routing *route, int rank)
 {
     return route->rank_sends[rank + 1] - route->rank_sends[rank];
+}
+
+/* By source: the row on `rank` of this rank's first token there. */
+static inline size_t wefti_ep_first_row(const wefti_ep_routing *route, int rank)
+{
+    return route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (size_t)route->ep->rank * (size_t)route->plan.slot_tokens
+                                                      : route->first_place[rank];
+}
+
+/* By source: the row here of the token at `place`, which `source` sent. */
+static inline size_t wefti_ep_row_of_place(const wefti_ep_routing *route, int source, int place)
+{
+    return (size_t)(route->offset_of_source[source] + (place - route->place_of_source[source]));
 }
 
 #endif

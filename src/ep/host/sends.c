@@ -2,13 +2,21 @@
 
 #include <string.h>
 
-void wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choices)
+/* T, which is read when the call runs. */
+static int read_tokens(const weft_ep_choices *choices, int *tokens)
+{
+    *tokens = choices->tokens;
+    return 1;
+}
+
+int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choices)
 {
     const int32_t *narrow = choices->ids;
     const int64_t *wide = choices->ids;
     int32_t *to = route->ep->host->scratch.choices;
     int64_t experts = route->ep->config.experts;
-    size_t count = (size_t)choices->tokens * (size_t)route->plan.topk;
+    int in_range = read_tokens(choices, &route->tokens);
+    size_t count = (size_t)route->tokens * (size_t)route->plan.topk;
     int32_t dropped = 0;
     for (size_t i = 0; i < count; i++) {
         int64_t id = choices->id_type == WEFT_EP_INT64 ? wide[i] : narrow[i];
@@ -16,8 +24,46 @@ void wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choic
         to[i] = known ? (int32_t)id : -1;
         dropped += !known && id != -1;
     }
-    route->tokens = choices->tokens;
     *route->dropped = dropped;
+    return in_range;
+}
+
+uint32_t *wefti_ep_sends_message(const weft_ep *ep, int owner)
+{
+    return ep->host->scratch.counts + 1 + wefti_ep_owners_message(&ep->owners, owner);
+}
+
+/* Whether choice k of a token is of an expert that an earlier one has the row of. */
+static int shares_row(const wefti_ep_routing *route, const int32_t *choices, int k)
+{
+    for (int j = 0; j < k && route->plan.layout == WEFT_EP_SLOTS_EXPERT; j++) {
+        if (choices[j] == choices[k]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static const int32_t *choices_of(const wefti_ep_routing *route, int token)
+{
+    return &route->ep->host->scratch.choices[(size_t)token * (size_t)route->plan.topk];
+}
+
+static int32_t *ranks_of(const wefti_ep_routing *route, int token)
+{
+    return &route->choice_rank[(size_t)token * (size_t)route->plan.topk];
+}
+
+void wefti_ep_sends_count(const wefti_ep_routing *route, int token, int owner, uint32_t *message)
+{
+    const int32_t *choices = choices_of(route, token);
+    const int32_t *ranks = ranks_of(route, token);
+    message[0]++;
+    for (int k = 0; k < route->plan.topk; k++) {
+        if (ranks[k] == owner && !shares_row(route, choices, k)) {
+            message[1 + choices[k] - route->ep->owners.first[owner]]++;
+        }
+    }
 }
 
 /* Add a choice on `rank` to the pairs first .. end - 1 of one token, kept in ascending rank. Returns the new end. */
@@ -39,43 +85,38 @@ static int add_choice(wefti_ep_routing *route, int first, int end, int rank, flo
     return end + 1;
 }
 
-/* The pairs of all tokens, and the counts. */
-static void build_pairs(wefti_ep_routing *route, const float *weights)
+/* The pairs of a token from `first` on; returns their end. */
+static int build_token(wefti_ep_routing *route, int token, int first, const float *weights)
 {
     const weft_ep *ep = route->ep;
-    uint32_t *counts = ep->host->scratch.counts;
-    const int32_t *choice = ep->host->scratch.choices;
-    int end = 0;
-    for (int token = 0; token < route->tokens; token++) {
-        int first = end;
-        for (int k = 0; k < route->plan.topk; k++, choice++) {
-            if (*choice >= 0) {
-                float weight = weights != NULL ? weights[choice - ep->host->scratch.choices] : 1.0f;
-                counts[wefti_ep_owners_word(&ep->owners, *choice)]++;
-                end = add_choice(route, first, end, ep->owners.rank_of[*choice], weight);
+    const int32_t *choices = choices_of(route, token);
+    int32_t *ranks = ranks_of(route, token);
+    int end = first;
+    for (int k = 0; k < route->plan.topk; k++) {
+        ranks[k] = choices[k] >= 0 ? ep->owners.rank_of[choices[k]] : -1;
+        if (ranks[k] >= 0) {
+            float weight = weights != NULL ? weights[(size_t)token * (size_t)route->plan.topk + (size_t)k] : 1.0f;
+            end = add_choice(route, first, end, ranks[k], weight);
+            if (!shares_row(route, choices, k)) {
+                wefti_ep_sends_message(ep, ranks[k])[1 + choices[k] - ep->owners.first[ranks[k]]]++;
             }
         }
-        route->token_pairs[token] = first;
-        for (int pair = first; pair < end; pair++) {
-            uint32_t *tokens = &counts[wefti_ep_owners_message(&ep->owners, route->pair_rank[pair])];
-            route->pair_index[pair] = (int32_t)(*tokens)++;
-        }
     }
-    route->token_pairs[route->tokens] = end;
+    for (int pair = first; pair < end; pair++) {
+        route->pair_index[pair] = (int32_t)(*wefti_ep_sends_message(ep, route->pair_rank[pair]))++;
+    }
+    return end;
 }
 
-void wefti_ep_sends_build(wefti_ep_routing *route, const float *weights)
+/* The sends by rank, from the pairs and the number of tokens to each rank. */
+static void list_sends(wefti_ep_routing *route, uint32_t (*tokens_to)(const wefti_ep_routing *route, int rank))
 {
-    const weft_ep *ep = route->ep;
-    uint32_t *counts = ep->host->scratch.counts;
-    memset(counts, 0, (ep->host->limits.ranks + ep->host->limits.experts) * sizeof *counts);
-    build_pairs(route, weights);
     int32_t end = 0;
-    for (int rank = 0; rank < ep->ranks; rank++) {
+    for (int rank = 0; rank < route->ep->ranks; rank++) {
         route->rank_sends[rank] = end;
-        end += (int32_t)counts[wefti_ep_owners_message(&ep->owners, rank)];
+        end += (int32_t)tokens_to(route, rank);
     }
-    route->rank_sends[ep->ranks] = end;
+    route->rank_sends[route->ep->ranks] = end;
     for (int token = 0; token < route->tokens; token++) {
         for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
             route->send_token[route->rank_sends[route->pair_rank[pair]] + route->pair_index[pair]] = token;
@@ -83,26 +124,89 @@ void wefti_ep_sends_build(wefti_ep_routing *route, const float *weights)
     }
 }
 
-/* The rows of a token's first choice on each of its ranks. */
-static void place_token(wefti_ep_routing *route, int token, int64_t *expert_next)
+static uint32_t tokens_counted(const wefti_ep_routing *route, int rank)
+{
+    return *wefti_ep_sends_message(route->ep, rank);
+}
+
+static uint32_t tokens_kept(const wefti_ep_routing *route, int rank)
+{
+    return route->ep->host->scratch.verdicts[rank].kept;
+}
+
+void wefti_ep_sends_build(wefti_ep_routing *route, const float *weights)
 {
     const weft_ep *ep = route->ep;
-    const int32_t *choices = &ep->host->scratch.choices[(size_t)token * (size_t)route->plan.topk];
+    size_t words = ep->host->limits.ranks + ep->host->limits.experts;
+    memset(ep->host->scratch.counts + 1, 0, words * sizeof *ep->host->scratch.counts);
+    int end = 0;
+    for (int token = 0; token < route->tokens; token++) {
+        route->token_pairs[token] = end;
+        end = build_token(route, token, end, weights);
+    }
+    route->token_pairs[route->tokens] = end;
+    list_sends(route, tokens_counted);
+}
+
+static int is_kept(const wefti_ep_routing *route, int pair)
+{
+    return (uint32_t)route->pair_index[pair] < tokens_kept(route, route->pair_rank[pair]);
+}
+
+static void forget_choices(const wefti_ep_routing *route, int token, int rank)
+{
+    int32_t *ranks = ranks_of(route, token);
+    for (int k = 0; k < route->plan.topk; k++) {
+        ranks[k] = ranks[k] == rank ? -1 : ranks[k];
+    }
+}
+
+void wefti_ep_sends_cut(wefti_ep_routing *route)
+{
+    int all = 1;
+    for (int rank = 0; rank < route->ep->ranks; rank++) {
+        all &= tokens_kept(route, rank) == (uint32_t)wefti_ep_sends_to(route, rank);
+    }
+    if (all) {
+        return;
+    }
+    int end = 0;
+    for (int token = 0; token < route->tokens; token++) {
+        int first = route->token_pairs[token];
+        route->token_pairs[token] = end;
+        for (int pair = first; pair < route->token_pairs[token + 1]; pair++) {
+            if (!is_kept(route, pair)) {
+                forget_choices(route, token, route->pair_rank[pair]);
+                continue;
+            }
+            route->pair_rank[end] = route->pair_rank[pair];
+            route->pair_index[end] = route->pair_index[pair];
+            route->pair_weight[end++] = route->pair_weight[pair];
+        }
+    }
+    route->token_pairs[route->tokens] = end;
+    list_sends(route, tokens_kept);
+}
+
+/* The row of a token's first choice on each of its ranks. */
+static void place_token(wefti_ep_routing *route, int token, int64_t *expert_next)
+{
+    const int32_t *choices = choices_of(route, token);
+    const int32_t *ranks = ranks_of(route, token);
     int first = route->token_pairs[token];
-    int end = route->token_pairs[token + 1];
-    for (int pair = first; pair < end; pair++) {
+    for (int pair = first; pair < route->token_pairs[token + 1]; pair++) {
         route->send_row[route->rank_sends[route->pair_rank[pair]] + route->pair_index[pair]] = -1;
     }
     for (int k = 0; k < route->plan.topk; k++) {
-        if (choices[k] < 0) {
+        if (ranks[k] < 0 || shares_row(route, choices, k)) {
             continue;
         }
         int32_t row = (int32_t)expert_next[choices[k]]++;
         int pair = first;
-        while (route->pair_rank[pair] != ep->owners.rank_of[choices[k]]) {
+        while (route->pair_rank[pair] != ranks[k]) {
             pair++;
         }
-        int32_t *send_row = &route->send_row[route->rank_sends[route->pair_rank[pair]] + route->pair_index[pair]];
+        int32_t *send_row = &route->send_row[route->rank_sends[ranks[k]] + route->pair_index[pair]];
         *send_row = *send_row < 0 ? row : *send_row;
     }
 }
@@ -111,16 +215,17 @@ void wefti_ep_sends_place(wefti_ep_routing *route)
 {
     const weft_ep *ep = route->ep;
     const uint32_t *bases = ep->host->scratch.bases;
+    int64_t *expert_next = ep->host->scratch.expert_next;
     for (int rank = 0; rank < ep->ranks; rank++) {
         route->first_place[rank] = bases[wefti_ep_owners_message(&ep->owners, rank)];
     }
-    if (!wefti_ep_is_expert_major(route)) {
+    if (wefti_ep_is_by_source(route)) {
         return;
     }
     for (int expert = 0; expert < ep->config.experts; expert++) {
-        ep->host->scratch.expert_next[expert] = bases[wefti_ep_owners_word(&ep->owners, expert)];
+        expert_next[expert] = bases[wefti_ep_owners_word(&ep->owners, expert)];
     }
     for (int token = 0; token < route->tokens; token++) {
-        place_token(route, token, ep->host->scratch.expert_next);
+        place_token(route, token, expert_next);
     }
 }

@@ -1,15 +1,19 @@
-/* ep/host/span.h: the caller's rows: checked, and where they lie. */
+/* ep/host/span.h: rows, and where they lie. */
 #ifndef WEFTI_EP_HOST_SPAN_H
 #define WEFTI_EP_HOST_SPAN_H
 
 #include "ep/host/host.h"
 #include "weft/protocol/mem.h"
 
-/* Row i begins at data + i * pitch. */
+/* Row i begins at data + i * pitch, word w of its scales at scales + i * scale_pitch + w * scale_step. */
 typedef struct wefti_ep_span {
     unsigned char *data;
     size_t pitch;
     size_t row_bytes;
+    unsigned char *scales;
+    size_t scale_pitch; /* bytes */
+    size_t scale_step; /* bytes */
+    size_t scale_words; /* 0: rows without scales */
 } wefti_ep_span;
 
 static inline unsigned char *wefti_ep_span_row(const wefti_ep_span *span, size_t row)
@@ -17,14 +21,25 @@ static inline unsigned char *wefti_ep_span_row(const wefti_ep_span *span, size_t
     return span->data + row * span->pitch;
 }
 
-/* Of rows that have been checked. */
-wefti_ep_span wefti_ep_rows_span(const weft_ep_rows *rows);
+static inline unsigned char *wefti_ep_span_scales(const wefti_ep_span *span, size_t row)
+{
+    return span->scales + row * span->scale_pitch;
+}
 
-/* Whether `count` rows lie in this rank's symmetric heap, all of them. */
+/* Of rows that have been checked. */
+wefti_ep_span wefti_ep_span_of(const weft_ep_rows *rows);
+
+/* Whether `count` rows, and their scales, lie in this rank's symmetric heap, all of them. */
 int wefti_ep_span_is_symmetric(const weft_ep *ep, const wefti_ep_span *span, int64_t count);
 
-/* The group's own buffer as rows of `row_bytes`. */
-wefti_ep_span wefti_ep_group_span(const weft_ep *ep, size_t row_bytes);
+/* The group's own buffer as rows like these, by place, their scales after each. */
+wefti_ep_span wefti_ep_span_by_place(const weft_ep *ep, const wefti_ep_span *like);
+
+/* Copy scales, `words` words `step` bytes apart, to words `to_step` bytes apart. */
+void wefti_ep_scales_copy(unsigned char *to, size_t to_step, const unsigned char *from, size_t step, size_t words);
+
+/* Set a row and its scales to zero. */
+void wefti_ep_span_zero(const wefti_ep_span *span, size_t row);
 
 /* Arithmetic reads and writes rows where they lie; only the simulator, which must see every access to symmetric memory,
  * goes through `copy`, a private row. */

@@ -1,0 +1,46 @@
+#include "ep/host/exchange.h"
+
+#include "ep/host/answers.h"
+#include "ep/host/sends.h"
+
+weft_status wefti_ep_exchange_post(wefti_ep_routing *route, const wefti_ep_call *call, const weft_ep_choices *choices,
+                                   int64_t limit)
+{
+    const weft_ep *ep = route->ep;
+    route->epoch = 0;
+    route->received = 0;
+    int in_range = wefti_ep_choices_read(route, choices);
+    *route->status = in_range && *route->dropped == 0 ? WEFT_OK : WEFT_ERR_RANGE;
+    wefti_ep_sends_build(route, choices->weights);
+    for (int i = 0; i < ep->ranks; i++) {
+        int rank = (ep->rank + i) % ep->ranks;
+        WEFT_TRY(wefti_ep_counts_put(ep, rank, limit));
+        WEFT_TRY(wefti_ep_call_post(call, rank));
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_exchange_agree(wefti_ep_routing *route, const wefti_ep_call *call, int64_t limit)
+{
+    const weft_ep *ep = route->ep;
+    int cut = 0;
+    wefti_ep_counts_read(ep);
+    WEFT_TRY(wefti_ep_answers_exchange(route, call, limit));
+    for (int owner = 0; owner < ep->ranks; owner++) {
+        const wefti_ep_verdict *verdict = &ep->host->scratch.verdicts[owner];
+        cut |= verdict->cut >= 0;
+        if (verdict->status != WEFT_OK) {
+            *route->status = verdict->status;
+        }
+    }
+    if (*route->status == WEFT_ERR_OVERFLOW) {
+        return WEFT_OK;
+    }
+    if (cut) {
+        WEFT_TRY(wefti_ep_answers_cut(route, call));
+        wefti_ep_sends_cut(route);
+    }
+    wefti_ep_sends_place(route);
+    route->received = route->place_of_source[ep->ranks];
+    return WEFT_OK;
+}

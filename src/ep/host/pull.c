@@ -1,0 +1,172 @@
+#include "ep/host/pull.h"
+
+#include <string.h>
+
+#include "ep/host/peers.h"
+
+void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, const wefti_ep_call *call,
+                        const weft_ep_rows *in, const weft_ep_rows *out, int weighted)
+{
+    weft_ep *ep = route->ep;
+    memset(pull, 0, sizeof *pull);
+    pull->ep = ep;
+    pull->route = route;
+    pull->call = *call;
+    pull->arithmetic = wefti_ep_arithmetic_of(in->dtype);
+    pull->hidden = (size_t)in->hidden;
+    pull->weighted = weighted;
+    pull->in = wefti_ep_span_of(in);
+    pull->out = wefti_ep_span_of(out);
+    pull->staged = !wefti_ep_is_by_source(route) || !wefti_ep_span_is_symmetric(ep, &pull->in, *route->rows);
+    pull->ready = pull->staged ? wefti_ep_span_by_place(ep, &pull->in) : pull->in;
+    pull->call.line.buffer = (uint64_t)((uintptr_t)pull->ready.data - (uintptr_t)ep->host->base);
+    pull->call.line.pitch = pull->ready.pitch | (pull->staged ? WEFTI_EP_BY_PLACE : 0);
+}
+
+/* ---- what the sources read ---- */
+
+static int is_again(const int32_t *rows, size_t k)
+{
+    for (size_t j = 0; j < k; j++) {
+        if (rows[j] == rows[k]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* By expert: the sum of a received token's rows here, in ascending choice. */
+static void reduce_token(const wefti_ep_pull *pull, int place, void *sum)
+{
+    const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
+    size_t bytes = pull->in.row_bytes;
+    wefti_ep_record record = wefti_ep_record_of(pull->route, place);
+    const int32_t *rows = wefti_ep_rows_at(pull->route, place);
+    size_t count = 0;
+    for (size_t k = 0; k < (size_t)pull->route->plan.topk; k++) {
+        if (rows[k] >= 0 && !(pull->each_once && is_again(rows, k))) {
+            const void *row = wefti_ep_span_row(&pull->in, (size_t)rows[k]);
+            scratch->choice_at[count] = wefti_ep_row_read(row, scratch->choice_rows + count * bytes, bytes);
+            scratch->choice_weight[count++] = record.weights[k];
+        }
+    }
+    if (pull->weighted) {
+        pull->arithmetic->fuse(sum, scratch->choice_at, scratch->choice_weight, count, pull->hidden);
+    } else {
+        pull->arithmetic->add(sum, scratch->choice_at, count, pull->hidden);
+    }
+}
+
+/* Make ready what another rank will read. */
+static void make_ready(const wefti_ep_pull *pull, int source)
+{
+    const wefti_ep_routing *route = pull->route;
+    size_t bytes = pull->in.row_bytes;
+    for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
+        unsigned char *ready = wefti_ep_span_row(&pull->ready, (size_t)place);
+        if (wefti_ep_is_by_source(route)) {
+            wefti_copy(ready, wefti_ep_span_row(&pull->in, wefti_ep_row_of_place(route, source, place)), bytes);
+        } else {
+            void *sum = wefti_ep_row_write(ready, pull->ep->host->scratch.rows);
+            reduce_token(pull, place, sum);
+            wefti_ep_row_written(ready, sum, bytes);
+        }
+    }
+}
+
+weft_status wefti_ep_pull_post(const wefti_ep_pull *pull)
+{
+    for (int i = 1; i <= pull->ep->ranks; i++) {
+        int source = (pull->ep->rank + i) % pull->ep->ranks;
+        if (pull->staged && source != pull->ep->rank) {
+            make_ready(pull, source);
+        }
+        WEFT_TRY(wefti_ep_call_post(&pull->call, source));
+    }
+    return WEFT_OK;
+}
+
+/* ---- reading ---- */
+
+weft_status wefti_ep_pull_meet(wefti_ep_pull *pull)
+{
+    weft_ep *ep = pull->ep;
+    wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_CALL, pull->call.epoch, pull->call.name);
+    while (wefti_ep_arrivals_left(&arrivals)) {
+        wefti_ep_call_line line;
+        int rank;
+        WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
+        (void)wefti_ep_call_meet(&pull->call, rank, &line);
+        wefti_ep_lane *lane = &ep->host->scratch.lanes[rank];
+        lane->buffer = line.buffer;
+        lane->pitch = line.pitch & ~(uint64_t)WEFTI_EP_BY_PLACE;
+        lane->by_place = (line.pitch & WEFTI_EP_BY_PLACE) != 0;
+        lane->near = wefti_ep_near(ep, rank, line.buffer);
+    }
+    return WEFT_OK;
+}
+
+/* Make the row of the index-th token that this rank sent to `rank` readable; `copy` is a private row for when it must be
+ * fetched. This rank's own it sums only now, or reads where the caller has it. */
+static weft_status fetch_row(const wefti_ep_pull *pull, int rank, int index, void *copy, const void **row)
+{
+    const weft_ep *ep = pull->ep;
+    const wefti_ep_routing *route = pull->route;
+    const wefti_ep_lane *lane = &ep->host->scratch.lanes[rank];
+    size_t place = (size_t)route->first_place[rank] + (size_t)index;
+    size_t bytes = pull->out.row_bytes;
+    *row = copy;
+    if (rank == ep->rank && !wefti_ep_is_by_source(route)) {
+        reduce_token(pull, (int)place, copy);
+        return WEFT_OK;
+    }
+    size_t by_row = wefti_ep_is_by_source(route) ? wefti_ep_first_row(route, rank) + (size_t)index : 0;
+    if (rank == ep->rank) {
+        *row = wefti_ep_row_read(wefti_ep_span_row(&pull->in, by_row), copy, bytes);
+        return WEFT_OK;
+    }
+    size_t at = (lane->by_place ? place : by_row) * lane->pitch;
+    if (lane->near != NULL) {
+        *row = wefti_ep_row_read(lane->near + at, copy, bytes);
+        return WEFT_OK;
+    }
+    return weft_getmem(ep->world, copy, wefti_ep_symmetric(ep, lane->buffer + at), bytes, ep->host->peers[rank].pe);
+}
+
+static weft_status sum_token(const wefti_ep_pull *pull, int token)
+{
+    const wefti_ep_routing *route = pull->route;
+    const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
+    size_t bytes = pull->out.row_bytes;
+    size_t count = 0;
+    for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
+        scratch->row_weight[count] = route->pair_weight[pair];
+        WEFT_TRY(fetch_row(pull, route->pair_rank[pair], route->pair_index[pair], scratch->rows + (count + 1) * bytes,
+                           &scratch->row_at[count]));
+        count++;
+    }
+    unsigned char *out = wefti_ep_span_row(&pull->out, (size_t)token);
+    void *sum = wefti_ep_row_write(out, scratch->rows);
+    if (pull->weighted && wefti_ep_is_by_source(route)) {
+        pull->arithmetic->add_scaled(sum, scratch->row_at, scratch->row_weight, count, pull->hidden);
+    } else {
+        pull->arithmetic->add(sum, scratch->row_at, count, pull->hidden);
+    }
+    wefti_ep_row_written(out, sum, bytes);
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull)
+{
+    for (int token = 0; token < pull->route->tokens; token++) {
+        WEFT_TRY(sum_token(pull, token));
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_pull_end(const wefti_ep_pull *pull)
+{
+    WEFT_TRY(wefti_ep_call_done_all(&pull->call));
+    WEFT_TRY(WEFTI_MUTATE(BUFFER_REUSED, WEFT_OK, wefti_ep_call_await_done(&pull->call)));
+    return wefti_ep_call_end(&pull->call);
+}

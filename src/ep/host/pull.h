@@ -1,0 +1,43 @@
+/* ep/host/pull.h: rows back to their sources, added up: what combine and the backward of dispatch share.
+ *
+ * Each rank makes ready one row a received token (by expert: the sum over the token's choices here; by source: the row as it
+ * is) and tells the token's source where, in its call line; each source adds up its tokens' rows in ascending rank and tells
+ * the owners that it has read. Rows are read where they lie when the caller's are symmetric. */
+#ifndef WEFTI_EP_HOST_PULL_H
+#define WEFTI_EP_HOST_PULL_H
+
+#include "ep/host/arithmetic.h"
+#include "ep/host/call.h"
+#include "ep/host/span.h"
+
+typedef struct wefti_ep_pull {
+    weft_ep *ep;
+    const wefti_ep_routing *route;
+    wefti_ep_call call;
+    const wefti_ep_arithmetic *arithmetic;
+    size_t hidden;
+    int weighted;
+    int each_once; /* a row that several choices share is added once, not once a choice */
+    wefti_ep_span in;
+    wefti_ep_span out;
+    wefti_ep_span ready; /* what the sources read: in, or the group's buffer by place */
+    int staged; /* the latter */
+} wefti_ep_pull;
+
+/* The call has begun, and its line gets where rows are. each_once is 0. */
+void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, const wefti_ep_call *call,
+                        const weft_ep_rows *in, const weft_ep_rows *out, int weighted);
+
+/* Make rows ready and post the lines. */
+weft_status wefti_ep_pull_post(const wefti_ep_pull *pull);
+
+/* Meet all ranks. */
+weft_status wefti_ep_pull_meet(wefti_ep_pull *pull);
+
+/* Then, if all calls match: all sums. */
+weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull);
+
+/* Tell the owners that this rank has read, and wait until all have read here. */
+weft_status wefti_ep_pull_end(const wefti_ep_pull *pull);
+
+#endif

@@ -1,0 +1,71 @@
+/* ep/host/push.h: rows from their sources to their owners: what dispatch and the backward of combine share.
+ *
+ * Each rank's call line says where rows go; each rank copies a token once to every rank that receives it, and says so by a
+ * flag; the receiver delivers what does not lie in place yet, source by source as the flags come. In place: by source where
+ * the caller's buffer is symmetric; by expert then the row of the token's first choice there. Else rows land by place in
+ * the group's buffer.
+ *
+ * A rank writes several times the bytes that it reads, more than caches hold when there are many tokens: it then goes
+ * through its rows once for all ranks, and stores them past the caches, but for rows that are read again where they land. */
+#ifndef WEFTI_EP_HOST_PUSH_H
+#define WEFTI_EP_HOST_PUSH_H
+
+#include "ep/host/arithmetic.h"
+#include "ep/host/call.h"
+#include "ep/host/span.h"
+
+/* One row on its way: its bytes, and its scales `step` bytes apart. */
+typedef struct wefti_ep_wire {
+    const unsigned char *row;
+    const unsigned char *scales;
+    size_t step;
+} wefti_ep_wire;
+
+typedef struct wefti_ep_push wefti_ep_push;
+struct wefti_ep_push {
+    weft_ep *ep;
+    wefti_ep_routing *route;
+    wefti_ep_call call;
+    wefti_ep_word flag; /* that says that rows are there: MARK or DONE */
+    wefti_ep_span in; /* the tokens of this rank */
+    wefti_ep_span out; /* the rows received */
+    wefti_ep_span landing; /* where the other ranks write: out, or the group's buffer by place */
+    int staged; /* the latter */
+    int streams; /* what this rank writes to out goes past the caches */
+    /* Rows are quantised on their way, or NULL. */
+    const wefti_ep_arithmetic *quantises;
+    size_t hidden;
+    int is_ue8m0;
+    /* Bring a token from `source` to its rows here; `row` may be one of them. */
+    void (*deliver)(const wefti_ep_push *push, int source, int place, const wefti_ep_wire *row);
+    /* Before that, once for each source whose rows are there; NULL: nothing. And before rows go to a rank. */
+    void (*arrived)(wefti_ep_push *push, int source);
+    weft_status (*leaving)(const wefti_ep_push *push, int rank);
+    void *context; /* the call's */
+    /* Ranks are sent to in batches. */
+    wefti_ep_arrivals arrivals;
+    int batch; /* the number of this one */
+    int open; /* ranks in it */
+    uint64_t last_ns; /* when the last of them came */
+};
+
+/* Set up all but the call's own: deliver, arrived, leaving, context, quantisation. `rows`: how many out may hold.
+ * `stages`: rows land by place in any case. The call has begun, and its line gets where rows go. */
+void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const wefti_ep_call *call,
+                        const wefti_ep_span *in, const wefti_ep_span *out, int64_t rows, int stages);
+
+/* Copies: the `deliver` of a dispatch. */
+void wefti_ep_push_copies(const wefti_ep_push *push, int source, int place, const wefti_ep_wire *row);
+
+weft_status wefti_ep_push_post(const wefti_ep_push *push);
+/* Begin to hear the lines of the others; send to those that are there, without waiting; to all. In this order. */
+void wefti_ep_push_listen(wefti_ep_push *push);
+weft_status wefti_ep_push_send_some(wefti_ep_push *push);
+weft_status wefti_ep_push_send_all(wefti_ep_push *push);
+/* Instead of these three when all lines have been met. */
+weft_status wefti_ep_push_send_met(wefti_ep_push *push);
+
+/* Deliver what comes, until all has come. */
+weft_status wefti_ep_push_receive(wefti_ep_push *push);
+
+#endif
