@@ -24,6 +24,8 @@
     X(TRACE, "WEFT_TRACE", WORD, "", "file that gets a timeline of creation, collectives and steps, for Perfetto")     \
     X(TRACE_EVENTS, "WEFT_TRACE_EVENTS", COUNT, "200000", "most events that a PE writes to the timeline")              \
     X(COUNTERS, "WEFT_COUNTERS", COUNT, "0", "1: print a world's counters when it is destroyed")                       \
+    X(EP_COUNTS, "WEFT_EP_COUNTS", WORD, "",                                                                           \
+      "how counts of expert-parallel routings go: owners or direct; else by size")                                     \
     X(NODE_ID, "WEFT_NODE_ID", WORD, "", "overrides the identity of this node, so that one host can count as several") \
     X(UID_INTERFACE, "WEFT_UID_INTERFACE", WORD, "", "network interface or address at which a unique id listens")      \
     X(CUDA_VMM, "WEFT_CUDA_VMM", COUNT, "1", "0: share device memory by cudaIpc, in a heap of fixed size")             \

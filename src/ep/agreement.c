@@ -16,6 +16,9 @@
     X(row_bytes_max, "row_bytes_max")                                                                                  \
     X(rows_max, "rows_max")                                                                                            \
     X(overflow, "overflow")                                                                                            \
+    X(slot_tokens_max, "slot_tokens_max")                                                                              \
+    X(on_device, "on_device")                                                                                          \
+    X(counts_direct, "WEFT_EP_COUNTS")                                                                                 \
     X(table, "experts_of_rank")
 
 typedef struct proposal {
@@ -35,7 +38,7 @@ static uint64_t table_digest(const wefti_ep_owners *owners)
     return digest;
 }
 
-static proposal propose(const weft_ep_config *config, const wefti_ep_owners *owners, weft_status verdict)
+static proposal propose(const weft_ep_config *config, const weft_ep *ep, weft_status verdict)
 {
     proposal mine;
     memset(&mine, 0, sizeof mine);
@@ -47,7 +50,10 @@ static proposal propose(const weft_ep_config *config, const wefti_ep_owners *own
         mine.row_bytes_max = config->row_bytes_max;
         mine.rows_max = config->rows_max;
         mine.overflow = (uint64_t)config->overflow;
-        mine.table = table_digest(owners);
+        mine.slot_tokens_max = (uint64_t)config->slot_tokens_max;
+        mine.on_device = (uint64_t)config->on_device;
+        mine.counts_direct = (uint64_t)ep->counts_direct;
+        mine.table = table_digest(&ep->owners);
     }
     return mine;
 }
@@ -103,10 +109,9 @@ static weft_status judge(weft_team *team, const proposal *all, const proposal *m
     return WEFT_OK;
 }
 
-weft_status wefti_ep_agree(weft_team *team, const weft_ep_config *config, const wefti_ep_owners *owners,
-                           weft_status verdict)
+weft_status wefti_ep_agree(weft_team *team, const weft_ep_config *config, const weft_ep *ep, weft_status verdict)
 {
-    proposal mine = propose(config, owners, verdict);
+    proposal mine = propose(config, ep, verdict);
     void *block;
     WEFT_TRY(weft_team_malloc(team, (size_t)weft_team_pes(team) * sizeof(proposal), &block));
     /* A failed exchange leaves the team dead and the block taken: a rank that is late may still write there. */

@@ -2,14 +2,12 @@
 #ifndef WEFTI_EP_AGREEMENT_H
 #define WEFTI_EP_AGREEMENT_H
 
-#include "ep/owners.h"
-#include "weft_ep.h"
+#include "ep/group.h"
 
 /* Tell all ranks this rank's config and `verdict`, the status it would fail with (its text is the thread's last error).
  * Returns WEFT_OK on all ranks; or on all of them the first rank's verdict that is not WEFT_OK; or WEFT_ERR_MISMATCH,
  * naming a rank whose config differs and in what; or the status of a collective call that failed. Collective over the
- * team. `owners` may be NULL when the verdict is not WEFT_OK. */
-weft_status wefti_ep_agree(weft_team *team, const weft_ep_config *config, const wefti_ep_owners *owners,
-                           weft_status verdict);
+ * team. `ep` may be NULL when the verdict is not WEFT_OK. */
+weft_status wefti_ep_agree(weft_team *team, const weft_ep_config *config, const weft_ep *ep, weft_status verdict);
 
 #endif

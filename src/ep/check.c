@@ -1,6 +1,7 @@
 #include "ep/check.h"
 
 #include "base/error.h"
+#include "weft/protocol/fp8.h"
 
 #define ROW_GRAIN 16 /* bytes */
 
@@ -12,6 +13,8 @@ size_t wefti_ep_element_bytes(weft_ep_dtype dtype)
     case WEFT_EP_BF16:
     case WEFT_EP_F16:
         return 2;
+    case WEFT_EP_FP8_E4M3:
+        return 1;
     default:
         return 0;
     }
@@ -51,6 +54,46 @@ static weft_status check_shape(const weft_ep *ep, const weft_ep_rows *rows, cons
     return WEFT_OK;
 }
 
+/* Words lie apart when a row's all come before the next row's, or a word's of all rows before the next word's. */
+static weft_status check_scale_strides(const weft_ep_rows *rows, const char *call, const char *which)
+{
+    size_t row = rows->scale_row_stride;
+    size_t word = rows->scale_word_stride;
+    size_t words = wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
+    int packed = row == 0 && word == 0;
+    int apart =
+        row > 0 && word > 0 && row <= UINT32_MAX && word <= UINT32_MAX && (row > (words - 1) * word || word > row);
+    if (!packed && !apart) {
+        return wefti_error(
+            WEFT_ERR_ARGUMENT,
+            "%s: %s.scale_row_stride is %zu and scale_word_stride %zu words, with %zu words a row; give 0 "
+            "and 0, or strides with which no two words share a place",
+            call, which, row, word, words);
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_scales(const weft_ep_rows *rows, const char *call, const char *which)
+{
+    int has_scales = rows->scales != NULL || rows->scale_type != WEFT_EP_SCALE_NONE || rows->scale_row_stride != 0 ||
+                     rows->scale_word_stride != 0;
+    if (rows->dtype != WEFT_EP_FP8_E4M3) {
+        return !has_scales
+                   ? WEFT_OK
+                   : wefti_error(WEFT_ERR_ARGUMENT, "%s: %s has scales with rows of %s; only fp8 rows have them", call,
+                                 which, wefti_ep_dtype_name(rows->dtype));
+    }
+    if (rows->scale_type != WEFT_EP_SCALE_F32 && rows->scale_type != WEFT_EP_SCALE_UE8M0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.scale_type is %d; fp8 rows need WEFT_EP_SCALE_F32 or _UE8M0",
+                           call, which, (int)rows->scale_type);
+    }
+    if ((uintptr_t)rows->scales % sizeof(uint32_t) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.scales is %p; give memory aligned to 4 bytes", call, which,
+                           rows->scales);
+    }
+    return check_scale_strides(rows, call, which);
+}
+
 weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
 {
     if (rows == NULL || rows->size != sizeof *rows) {
@@ -62,17 +105,31 @@ weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, con
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.data is %p; give memory aligned to %d bytes", call, which,
                            rows->data, ROW_GRAIN);
     }
-    if (rows->scales != NULL || rows->scale_type != WEFT_EP_SCALE_NONE || rows->scale_row_stride != 0 ||
-        rows->scale_word_stride != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s has scales, and dtype %d; only fp8 rows have scales", call, which,
-                           (int)rows->dtype);
-    }
-    return WEFT_OK;
+    return check_scales(rows, call, which);
 }
 
 weft_status wefti_ep_sums_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
 {
-    return wefti_ep_rows_check(ep, rows, call, which);
+    WEFT_TRY(wefti_ep_rows_check(ep, rows, call, which));
+    if (rows->dtype == WEFT_EP_FP8_E4M3) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.dtype is fp8, which cannot be added up; give a wider type", call,
+                           which);
+    }
+    return WEFT_OK;
+}
+
+/* Whether a dispatch can make the one of the other. */
+weft_status wefti_ep_rows_become(const weft_ep_rows *in, const weft_ep_rows *out, const char *call)
+{
+    if (out->dtype == WEFT_EP_FP8_E4M3 && out->hidden == in->hidden &&
+        (in->dtype != WEFT_EP_FP8_E4M3 || in->scale_type == out->scale_type)) {
+        return WEFT_OK;
+    }
+    if (in->scale_type != WEFT_EP_SCALE_NONE && in->scale_type != out->scale_type && in->dtype == out->dtype) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: in.scale_type is %d and out.rows.scale_type %d; give the same", call,
+                           (int)in->scale_type, (int)out->scale_type);
+    }
+    return wefti_ep_rows_alike(in, out, call, "in", "out.rows");
 }
 
 weft_status wefti_ep_rows_alike(const weft_ep_rows *in, const weft_ep_rows *out, const char *call, const char *in_name,
@@ -90,19 +147,32 @@ weft_status wefti_ep_rows_held(const weft_ep_rows *rows, int64_t count, const ch
     if (count > 0 && rows->data == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.data is NULL with %lld rows", call, which, (long long)count);
     }
+    if (count > 0 && rows->dtype == WEFT_EP_FP8_E4M3 && rows->scales == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.scales is NULL with %lld fp8 rows", call, which,
+                           (long long)count);
+    }
+    int packed = rows->scale_row_stride == 0;
+    size_t words = wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
+    if (!packed && count > 1 && rows->scale_row_stride <= (words - 1) * rows->scale_word_stride &&
+        rows->scale_word_stride <= (uint64_t)(count - 1) * rows->scale_row_stride) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: %s.scale_word_stride is %zu words with %lld rows %zu words apart; give more", call,
+                           which, rows->scale_word_stride, (long long)count, rows->scale_row_stride);
+    }
     return WEFT_OK;
 }
 
 weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_choices *choices, const char *call)
 {
-    int tokens_max = route->ep->config.tokens_max;
+    int slots = wefti_ep_plan_is_slots(&route->plan);
+    int tokens_max = slots ? route->plan.slot_tokens : route->ep->config.tokens_max;
     if (choices->size != sizeof *choices) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the choices have a wrong size; start from WEFT_EP_CHOICES_INIT",
                            call);
     }
     if (choices->tokens < 0 || choices->tokens > tokens_max) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: tokens is %d; give 0 .. %d, the group's tokens_max", call,
-                           choices->tokens, tokens_max);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: tokens is %d; give 0 .. %d, the %s", call, choices->tokens,
+                           tokens_max, slots ? "plan's slot_tokens" : "group's tokens_max");
     }
     if (choices->id_type != WEFT_EP_INT32 && choices->id_type != WEFT_EP_INT64) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: id_type is %d; give a weft_ep_id_type", call, (int)choices->id_type);
@@ -110,8 +180,9 @@ weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_cho
     if (choices->tokens > 0 && choices->ids == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: ids is NULL with %d tokens", call, choices->tokens);
     }
-    if (choices->tokens_at != NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: tokens_at is not NULL; give the number in tokens", call);
+    if ((uintptr_t)choices->tokens_at % sizeof(int32_t) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: tokens_at is %p; give memory aligned to 4 bytes", call,
+                           (const void *)choices->tokens_at);
     }
     return WEFT_OK;
 }

@@ -20,7 +20,10 @@ weft_status wefti_ep_sums_check(const weft_ep *ep, const weft_ep_rows *rows, con
 weft_status wefti_ep_rows_alike(const weft_ep_rows *in, const weft_ep_rows *out, const char *call, const char *in_name,
                                 const char *out_name);
 
-/* Of rows that have been checked: that there is memory if there are `count` of them. */
+/* Whether a dispatch can send `in` as `out`: alike, fp8 with scales of one type, or quantised to fp8. */
+weft_status wefti_ep_rows_become(const weft_ep_rows *in, const weft_ep_rows *out, const char *call);
+
+/* Of rows that have been checked: that there is memory for `count` of them, and none shares scales. */
 weft_status wefti_ep_rows_held(const weft_ep_rows *rows, int64_t count, const char *call, const char *which);
 
 weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_choices *choices, const char *call);

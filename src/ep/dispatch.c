@@ -14,7 +14,7 @@ static weft_status check(const weft_ep_route *route, const weft_ep_rows *in, con
     }
     WEFT_TRY(wefti_ep_rows_check(route->ep, in, call, "in"));
     WEFT_TRY(wefti_ep_rows_check(route->ep, &out->rows, call, "out.rows"));
-    return wefti_ep_rows_alike(in, &out->rows, call, "in", "out.rows");
+    return wefti_ep_rows_become(in, &out->rows, call);
 }
 
 weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,

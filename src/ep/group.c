@@ -7,6 +7,7 @@
 #include "ep/agreement.h"
 #include "ep/backend.h"
 #include "ep/route.h"
+#include "ep/tuning.h"
 #include "weft.h"
 
 static weft_status check_limits(const weft_ep_config *config)
@@ -31,7 +32,7 @@ static weft_status check_limits(const weft_ep_config *config)
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: slot_tokens_max is %d; give 0 .. %d, the tokens_max",
                            config->slot_tokens_max, config->tokens_max);
     }
-    if (config->overflow != WEFT_EP_OVERFLOW_ERROR) {
+    if (config->overflow != WEFT_EP_OVERFLOW_ERROR && config->overflow != WEFT_EP_OVERFLOW_DROP) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: overflow is %d; give a weft_ep_overflow",
                            (int)config->overflow);
     }
@@ -105,6 +106,7 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
         ep->config.slot_tokens_max = config->tokens_max;
     }
     ep->rows_limit = config->rows_max != 0 ? (int64_t)config->rows_max : INT32_MAX;
+    WEFT_TRY(wefti_ep_counts_are_direct(ep->ranks, config->experts, &ep->counts_direct));
     WEFT_TRY(wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank));
     ep->late = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->late);
     if (ep->late == NULL) {
@@ -132,7 +134,7 @@ weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_e
     weft_ep *ep = wefti_alloc_zeroed(1, sizeof *ep);
     weft_status verdict = ep != NULL ? init_private(ep, team, config)
                                      : wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
-    weft_status status = wefti_ep_agree(team, config, ep != NULL ? &ep->owners : NULL, verdict);
+    weft_status status = wefti_ep_agree(team, config, ep, verdict);
     if (status == WEFT_OK) {
         status = ep->backend->group_open(ep);
     }

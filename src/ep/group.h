@@ -28,6 +28,7 @@ struct weft_ep {
     weft_ep_config config; /* without the table; slot_tokens_max is what it stands for */
     int64_t rows_limit; /* more rows than this overflow */
     wefti_ep_owners owners;
+    int counts_direct; /* to all ranks, else through the owners */
     unsigned char *late; /* [R] not 0: named by the last WEFT_ERR_TIMEOUT */
     weft_ep_route *routes; /* alive */
     weft_status dead; /* why no call can work any more, or WEFT_OK */

@@ -7,6 +7,32 @@
 #include "ep/backend.h"
 #include "weft/world.h"
 
+static weft_status check_slots(const weft_ep *ep, const weft_ep_plan *plan, const char *call)
+{
+    int most = ep->config.slot_tokens_max;
+    if (!wefti_ep_plan_is_slots(plan)) {
+        return WEFT_OK;
+    }
+    if (most == 0 && ep->config.tokens_max > 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: the group has rows_max and no slot_tokens_max, so no memory for slot layouts; set it",
+                           call);
+    }
+    if (plan->slot_tokens < 0 || plan->slot_tokens > most) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: slot_tokens is %d; give 0 .. %d, the group's slot_tokens_max", call,
+                           plan->slot_tokens, most);
+    }
+    int64_t slots = (int64_t)ep->ranks * (plan->slot_tokens > 0 ? plan->slot_tokens : most);
+    int64_t experts = plan->layout == WEFT_EP_SLOTS_EXPERT ? ep->owners.local_max : 1;
+    if (slots > INT32_MAX || slots * experts > INT32_MAX) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: %d ranks, %d local experts and slots of %lld tokens are more than %d rows; lower "
+                           "slot_tokens",
+                           call, ep->ranks, (int)experts, (long long)slots / ep->ranks, INT32_MAX);
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_plan(const weft_ep *ep, const weft_ep_plan *plan, const char *call)
 {
     if (ep == NULL || plan == NULL || plan->size != sizeof *plan) {
@@ -19,29 +45,30 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan *plan, const
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: topk is %d; give 1 .. %d, the group's topk_max", call, plan->topk,
                            ep->config.topk_max);
     }
-    if (plan->layout != WEFT_EP_RANK_MAJOR && plan->layout != WEFT_EP_EXPERT_MAJOR) {
+    if ((int)plan->layout < WEFT_EP_RANK_MAJOR || plan->layout > WEFT_EP_SLOTS_EXPERT) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: layout is %d; give a weft_ep_layout", call, (int)plan->layout);
     }
     if (plan->alignment < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: alignment is %d; give 0 or more rows", call, plan->alignment);
     }
-    if (plan->slot_tokens != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: slot_tokens is %d; give 0 unless the layout has slots", call,
-                           plan->slot_tokens);
-    }
-    if (plan->flags != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: flags is 0x%x; give 0", call, plan->flags);
+    if ((plan->flags & ~WEFT_EP_ZERO_PADDING) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: flags is 0x%x; give 0 or WEFT_EP_ZERO_PADDING", call, plan->flags);
     }
     if (plan->sms < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: sms is %d; give 0 or more", call, plan->sms);
     }
-    return WEFT_OK;
+    return check_slots(ep, plan, call);
 }
 
 /* What a valid plan stands for. */
-static weft_ep_plan resolve(const weft_ep_plan *plan)
+static weft_ep_plan resolve(const weft_ep *ep, const weft_ep_plan *plan)
 {
     weft_ep_plan resolved = *plan;
+    if (!wefti_ep_plan_is_slots(plan)) {
+        resolved.slot_tokens = 0;
+    } else if (plan->slot_tokens == 0) {
+        resolved.slot_tokens = ep->config.slot_tokens_max;
+    }
     resolved.alignment = plan->layout == WEFT_EP_EXPERT_MAJOR && plan->alignment > 1 ? plan->alignment : 1;
     return resolved;
 }
@@ -52,7 +79,7 @@ weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, siz
     if (bytes == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_bytes: the result is NULL");
     }
-    weft_ep_plan resolved = resolve(plan);
+    weft_ep_plan resolved = resolve(ep, plan);
     *bytes = ep->backend->route_bytes(ep, &resolved);
     return WEFT_OK;
 }
@@ -69,7 +96,7 @@ weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *me
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");
     }
     route->ep = ep;
-    route->plan = resolve(plan);
+    route->plan = resolve(ep, plan);
     weft_status status = ep->backend->route_open(route, memory);
     if (status != WEFT_OK) {
         wefti_free(route);

@@ -37,13 +37,32 @@ static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_ro
     wefti_ep_span from = wefti_ep_span_of(in);
     wefti_ep_span to = wefti_ep_span_of(&out->rows);
     wefti_ep_push_init(push, route, &call, &from, &to, *route->rows, 0);
+    if (in->dtype != out->rows.dtype) {
+        push->quantises = wefti_ep_arithmetic_of(in->dtype);
+        push->hidden = (size_t)in->hidden;
+        push->is_ue8m0 = out->rows.scale_type == WEFT_EP_SCALE_UE8M0;
+    }
     push->streams = (size_t)*route->rows * to.row_bytes >= WEFTI_STREAM_BYTES;
+}
+
+static void zero_padding(const wefti_ep_push *push)
+{
+    const wefti_ep_routing *route = push->route;
+    for (int expert = 0; expert < wefti_ep_local_experts(push->ep); expert++) {
+        int row = route->offset_of_expert[expert] + route->rows_of_expert[expert];
+        for (; row < route->offset_of_expert[expert + 1]; row++) {
+            wefti_ep_span_zero(&push->out, (size_t)row);
+        }
+    }
 }
 
 /* The caller's arrays, and padding. */
 static void fill(const wefti_ep_push *push, const weft_ep_received *out)
 {
     wefti_ep_received_padding(push->route, out);
+    if ((push->route->plan.flags & WEFT_EP_ZERO_PADDING) != 0 && push->route->plan.layout == WEFT_EP_EXPERT_MAJOR) {
+        zero_padding(push);
+    }
     for (int source = 0; source < push->ep->ranks; source++) {
         wefti_ep_received_source(push->route, out, source);
     }

@@ -11,11 +11,14 @@ static void set_limits(weft_ep *ep)
 {
     wefti_ep_limits *limits = &ep->host->limits;
     size_t received = (size_t)ep->ranks * (size_t)ep->config.tokens_max;
+    size_t slots = (size_t)ep->ranks * (size_t)ep->config.slot_tokens_max;
+    received = received < (size_t)ep->rows_limit ? received : (size_t)ep->rows_limit;
     limits->ranks = (size_t)ep->ranks;
     limits->experts = (size_t)ep->config.experts;
     limits->local_experts_max = (size_t)ep->owners.local_max;
-    limits->received_max = received < (size_t)ep->rows_limit ? received : (size_t)ep->rows_limit;
+    limits->received_max = received > slots ? received : slots;
     limits->topk_max = (size_t)ep->config.topk_max;
+    limits->direct = ep->counts_direct;
     limits->row_bytes_max = ep->config.row_bytes_max;
     ep->host->layout = wefti_ep_layout_of(limits);
 }

@@ -5,8 +5,9 @@
 /* T, which is read when the call runs. */
 static int read_tokens(const weft_ep_choices *choices, int *tokens)
 {
-    *tokens = choices->tokens;
-    return 1;
+    int32_t there = choices->tokens_at != NULL ? *choices->tokens_at : choices->tokens;
+    *tokens = there < 0 ? 0 : there > choices->tokens ? choices->tokens : there;
+    return *tokens == there;
 }
 
 int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choices)
