@@ -54,21 +54,30 @@ static weft_status check_shape(const weft_ep *ep, const weft_ep_rows *rows, cons
     return WEFT_OK;
 }
 
-/* Words lie apart when a row's all come before the next row's, or a word's of all rows before the next word's. */
 static weft_status check_scale_strides(const weft_ep_rows *rows, const char *call, const char *which)
 {
     size_t row = rows->scale_row_stride;
     size_t word = rows->scale_word_stride;
+    if ((row == 0) != (word == 0) || row > UINT32_MAX || word > UINT32_MAX) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: %s.scale_row_stride is %zu and scale_word_stride %zu words; give both, or 0 and 0",
+                           call, which, row, word);
+    }
+    return WEFT_OK;
+}
+
+/* Words lie apart when a row's all come before the next row's, or a word's of all rows before the next word's. */
+static weft_status check_scales_apart(const weft_ep_rows *rows, int64_t count, const char *call, const char *which)
+{
     size_t words = wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
-    int packed = row == 0 && word == 0;
-    int apart =
-        row > 0 && word > 0 && row <= UINT32_MAX && word <= UINT32_MAX && (row > (words - 1) * word || word > row);
-    if (!packed && !apart) {
+    size_t row = rows->scale_row_stride;
+    size_t word = rows->scale_word_stride;
+    if (row != 0 && count > 1 && row <= (words - 1) * word && word <= (uint64_t)(count - 1) * row) {
         return wefti_error(
             WEFT_ERR_ARGUMENT,
-            "%s: %s.scale_row_stride is %zu and scale_word_stride %zu words, with %zu words a row; give 0 "
-            "and 0, or strides with which no two words share a place",
-            call, which, row, word, words);
+            "%s: %s.scale_row_stride is %zu and scale_word_stride %zu words, so that of %lld rows of %zu "
+            "words some share a place; make one larger",
+            call, which, row, word, (long long)count, words);
     }
     return WEFT_OK;
 }
@@ -151,15 +160,7 @@ weft_status wefti_ep_rows_held(const weft_ep_rows *rows, int64_t count, const ch
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.scales is NULL with %lld fp8 rows", call, which,
                            (long long)count);
     }
-    int packed = rows->scale_row_stride == 0;
-    size_t words = wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
-    if (!packed && count > 1 && rows->scale_row_stride <= (words - 1) * rows->scale_word_stride &&
-        rows->scale_word_stride <= (uint64_t)(count - 1) * rows->scale_row_stride) {
-        return wefti_error(WEFT_ERR_ARGUMENT,
-                           "%s: %s.scale_word_stride is %zu words with %lld rows %zu words apart; give more", call,
-                           which, rows->scale_word_stride, (long long)count, rows->scale_row_stride);
-    }
-    return WEFT_OK;
+    return rows->dtype == WEFT_EP_FP8_E4M3 ? check_scales_apart(rows, count, call, which) : WEFT_OK;
 }
 
 weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_choices *choices, const char *call)

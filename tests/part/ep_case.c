@@ -8,7 +8,7 @@
 #include "part/check.h"
 
 /* What of the interface is drawn. */
-enum { DRAW_FP8 = 0, DRAW_TOLD = 0, DRAW_ZERO = 0, DRAW_DROP = 0, DRAW_SLOTS = 0, DRAW_QUANTISE = 0 };
+enum { DRAW_FP8 = 1, DRAW_TOLD = 1, DRAW_ZERO = 1, DRAW_DROP = 1, DRAW_SLOTS = 1, DRAW_QUANTISE = 1 };
 
 const ep_size ep_size_full = {300, 32, 300, 1024, (size_t)24 << 20};
 const ep_size ep_size_small = {40, 6, 24, 64, (size_t)1 << 20};
