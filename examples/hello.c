@@ -16,7 +16,7 @@ int main(void)
 {
     weft_world *world;
     void *block;
-    check(weft_world_create(NULL, &world)); /* under weftrun: all its processes; alone: a world of one */
+    check(weft_world_create(NULL, &world)); /* all processes of weftrun or torchrun; alone: a world of one */
     int pe = weft_world_pe(world);
     int pes = weft_world_pes(world);
     check(weft_calloc(world, 1, sizeof(int), &block)); /* the same offset in every PE's heap */

@@ -19,13 +19,34 @@ extern "C" {
     X(WEFT_BOOTSTRAP_LOCAL, 1, "local", "processes started by weftrun on this machine")                                \
     X(WEFT_BOOTSTRAP_THREADS, 2, "threads", "threads of this process, through a weft_threads object")                  \
     X(WEFT_BOOTSTRAP_UID, 3, "uid", "a unique id made by PE 0, then TCP")                                              \
-    X(WEFT_BOOTSTRAP_CALLBACK, 4, "callback", "the embedder's own allgather")
+    X(WEFT_BOOTSTRAP_CALLBACK, 4, "callback", "the embedder's own allgather")                                          \
+    X(WEFT_BOOTSTRAP_ENV, 5, "env", "processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them")
 
 typedef enum weft_bootstrap_kind {
 #define WEFT_BOOTSTRAP_ENUM(name, value, word, text) name = value,
     WEFT_BOOTSTRAP_TABLE(WEFT_BOOTSTRAP_ENUM)
 #undef WEFT_BOOTSTRAP_ENUM
 } weft_bootstrap_kind;
+
+/* WEFT_BOOTSTRAP_AUTO is, of the kinds whose conditions hold in the environment of the process, the first:
+ *   what WEFT_BOOTSTRAP says ("local" or "env")
+ *   local   WEFT_LOCAL_JOB is set: weftrun started the process, and the world has more than one PE
+ *   env     RANK, WORLD_SIZE and MASTER_ADDR are set
+ * and where none holds a world of one PE. It never waits for PEs that only one of several environments speaks of: a program
+ * that is started by both launchers meets by weftrun's.
+ *
+ * ---- env: torchrun, or a shell ----
+ *
+ *     torchrun --no-python --nproc-per-node 4 ./program
+ *     for r in 0 1 2 3; do RANK=$r WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 ./program & done
+ *
+ * config.pes 0: the PE is RANK of WORLD_SIZE. Else config.pe and config.pes count, and PE 0 must run on MASTER_ADDR's host.
+ * There it listens, while a world forms, at WEFT_PORT, else at MASTER_PORT + 1 (torchrun's own store has MASTER_PORT), on
+ * loopback alone when MASTER_ADDR is a loopback address or "localhost", else on all interfaces. PEs come in any order; a
+ * name that is not known yet and a connection that is refused are tried again until the deadline. Any number of worlds may
+ * be created, one after another or at once, at one port: those at once need different names (config.name).
+ * WEFT_SECRET, equal on all PEs, is what they prove to each other that they know; choose a long random one. Without it
+ * whoever reaches the port can take part, and PE 0 logs a warning. */
 
 /* ---- unique id ----------------------------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@ typedef struct weft_world_config {
     /* Tells apart worlds that meet through one launcher or address; at most 63 bytes. NULL: "world". */
     const char *name;
     /* How the PEs find each other; WEFT_BOOTSTRAP_AUTO takes WEFT_BOOTSTRAP, else the launcher found in the
-     * environment, else a world of one PE. */
+     * environment, else a world of one PE (weft/bootstrap.h). */
     weft_bootstrap_kind bootstrap;
     /* This PE's number and the number of PEs. pes 0: both come from the bootstrap (a launcher knows them). */
     int pe;

@@ -14,7 +14,7 @@
  * (decimal, also fractions), COUNT (a whole number). */
 #define WEFTI_ENV_TABLE(X)                                                                                             \
     X(LOG, "WEFT_LOG", WORD, "warn", "least severe log lines shown: none, error, warn, info, debug")                   \
-    X(BOOTSTRAP, "WEFT_BOOTSTRAP", WORD, "auto", "bootstrap of worlds that name none: auto, local")                    \
+    X(BOOTSTRAP, "WEFT_BOOTSTRAP", WORD, "auto", "bootstrap of worlds that name none: auto, local, env")               \
     X(HEAP, "WEFT_HEAP", SIZE, "0", "memory reserved for the symmetric heap of a PE at creation")                      \
     X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the machine's memory")    \
     X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step")                                     \
@@ -28,6 +28,12 @@
       "how counts of expert-parallel routings go: owners or direct; else by size")                                     \
     X(NODE_ID, "WEFT_NODE_ID", WORD, "", "overrides the identity of this node, so that one host can count as several") \
     X(UID_INTERFACE, "WEFT_UID_INTERFACE", WORD, "", "network interface or address at which a unique id listens")      \
+    X(PORT, "WEFT_PORT", COUNT, "0", "where PE 0 listens for the bootstrap env; 0: MASTER_PORT + 1")                   \
+    X(SECRET, "WEFT_SECRET", WORD, "", "what the PEs of the bootstrap env prove to know; empty: anybody may join")     \
+    X(RANK, "RANK", COUNT, "", "set by torchrun: this process's number")                                               \
+    X(WORLD_SIZE, "WORLD_SIZE", COUNT, "", "set by torchrun: the number of processes")                                 \
+    X(MASTER_ADDR, "MASTER_ADDR", WORD, "", "set by torchrun: the host of process 0, a name or an address")            \
+    X(MASTER_PORT, "MASTER_PORT", COUNT, "0", "set by torchrun: a port there, which is torchrun's own")                \
     X(CUDA_VMM, "WEFT_CUDA_VMM", COUNT, "1", "0: share device memory by cudaIpc, in a heap of fixed size")             \
     X(CUDA_FABRIC, "WEFT_CUDA_FABRIC", COUNT, "0",                                                                     \
       "1: share device memory by fabric handles where the driver has them")                                            \

@@ -5,6 +5,44 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
+
+/* Only all three say where the others are. */
+static int is_env_complete(void)
+{
+    return wefti_env_is_set(WEFTI_ENV_RANK) && wefti_env_is_set(WEFTI_ENV_WORLD_SIZE) &&
+           wefti_env_is_set(WEFTI_ENV_MASTER_ADDR);
+}
+
+static void warn_of_lonely_ranks(void)
+{
+    if (wefti_env_is_set(WEFTI_ENV_RANK) && wefti_env_is_set(WEFTI_ENV_WORLD_SIZE) &&
+        strcmp(wefti_env_word(WEFTI_ENV_WORLD_SIZE), "1") != 0) {
+        wefti_log(WEFTI_LOG_WARN,
+                  "RANK and WORLD_SIZE are set and MASTER_ADDR is not: this process makes a world of one PE");
+    }
+}
+
+/* What the launcher's variables say; NULL after an error. */
+static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *config)
+{
+    if (wefti_env_is_set(WEFTI_ENV_LOCAL_JOB) && config->pes != 1) {
+        return &wefti_bootstrap_local;
+    }
+    if (is_env_complete() && config->pes != 1) {
+        return &wefti_bootstrap_env;
+    }
+    if (config->pes <= 1) {
+        warn_of_lonely_ranks();
+        return &wefti_bootstrap_self;
+    }
+    (void)wefti_error(
+        WEFT_ERR_ARGUMENT,
+        "PE %d does not know how to find the other %d PEs of its world: start the program with weftrun or torchrun, or "
+        "set config.bootstrap (WEFT_BOOTSTRAP_UID, _THREADS or _CALLBACK) and what belongs to it",
+        config->pe, config->pes - 1);
+    return NULL;
+}
 
 /* What AUTO means here and now; NULL after an error. */
 static const wefti_bootstrap_ops *choose_by_environment(const weft_world_config *config)
@@ -13,21 +51,13 @@ static const wefti_bootstrap_ops *choose_by_environment(const weft_world_config 
     if (strcmp(word, "local") == 0) {
         return &wefti_bootstrap_local;
     }
-    if (strcmp(word, "auto") != 0) {
-        (void)wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP=\"%s\" is not a bootstrap: give auto or local", word);
-        return NULL;
+    if (strcmp(word, "env") == 0) {
+        return &wefti_bootstrap_env;
     }
-    if (wefti_env_is_set(WEFTI_ENV_LOCAL_JOB) && config->pes != 1) {
-        return &wefti_bootstrap_local;
+    if (strcmp(word, "auto") == 0) {
+        return choose_by_launcher(config);
     }
-    if (config->pes <= 1) {
-        return &wefti_bootstrap_self;
-    }
-    (void)wefti_error(
-        WEFT_ERR_ARGUMENT,
-        "PE %d does not know how to find the other %d PEs of its world: start the program with weftrun, or "
-        "set config.bootstrap (WEFT_BOOTSTRAP_UID, _THREADS or _CALLBACK) and what belongs to it",
-        config->pe, config->pes - 1);
+    (void)wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP=\"%s\" is not a bootstrap: give auto, local or env", word);
     return NULL;
 }
 
@@ -44,6 +74,8 @@ static const wefti_bootstrap_ops *choose(const weft_world_config *config)
         return &wefti_bootstrap_uid;
     case WEFT_BOOTSTRAP_CALLBACK:
         return &wefti_bootstrap_callback;
+    case WEFT_BOOTSTRAP_ENV:
+        return &wefti_bootstrap_env;
     }
     (void)wefti_error(WEFT_ERR_ARGUMENT, "config.bootstrap %d is none of WEFT_BOOTSTRAP_TABLE", (int)config->bootstrap);
     return NULL;

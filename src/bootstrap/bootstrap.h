@@ -1,6 +1,6 @@
 /* bootstrap/bootstrap.h: the seam between worlds and the ways in which their PEs find each other.
  *
- * One backend a folder: local, uid, threads, callback, self. A bootstrap is used by one thread, in the sequence open,
+ * One backend a folder: local, uid, env, threads, callback, self. A bootstrap is used by one thread, in the sequence open,
  * any number of allgathers, close. All PEs make the same calls. */
 #ifndef WEFTI_BOOTSTRAP_BOOTSTRAP_H
 #define WEFTI_BOOTSTRAP_BOOTSTRAP_H
@@ -53,5 +53,6 @@ extern const wefti_bootstrap_ops wefti_bootstrap_threads;
 extern const wefti_bootstrap_ops wefti_bootstrap_callback;
 extern const wefti_bootstrap_ops wefti_bootstrap_local;
 extern const wefti_bootstrap_ops wefti_bootstrap_uid;
+extern const wefti_bootstrap_ops wefti_bootstrap_env;
 
 #endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static char job[128]; /* of this process alone */
+static char port[16];
 
 typedef struct choice {
     const char *word; /* WEFT_BOOTSTRAP */
@@ -22,6 +23,15 @@ typedef struct choice {
     const char *backend; /* NULL: an error */
     const char *says; /* what its text must have in it */
 } choice;
+
+/* The same, where torchrun's variables are set too. */
+typedef struct ranked_choice {
+    choice choice;
+    const char *rank;
+    const char *world_size;
+    const char *master_addr;
+    const char *master_port;
+} ranked_choice;
 
 static void set(const char *name, const char *value)
 {
@@ -71,7 +81,7 @@ static void chooses_by_environment(void **state)
         {"local", job, 1, "local", NULL},
         {"local", NULL, 1, NULL, "weftrun"},
         {"local", NULL, 0, NULL, "weftrun"},
-        {"remote", job, 1, NULL, "auto or local"},
+        {"remote", job, 1, NULL, "auto, local or env"},
         {"local", "nonsense", 1, NULL, "WEFT_LOCAL_JOB"},
         {"local", ":0011", 1, NULL, "WEFT_LOCAL_JOB"},
         {"local", "x:0011223344zz66778899aabbccddeeff00112233445566778899aabbccddeeff", 1, NULL, "WEFT_LOCAL_JOB"},
@@ -79,6 +89,41 @@ static void chooses_by_environment(void **state)
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         assert_choice(&choices[i]);
     }
+}
+
+static void chooses_by_ranks(void **state)
+{
+    (void)state;
+    const ranked_choice choices[] = {
+        {{NULL, NULL, 0, "env", NULL}, "0", "1", "127.0.0.1", "29500"},
+        {{"auto", NULL, 1, "self", NULL}, "0", "2", "127.0.0.1", "29500"},
+        {{NULL, job, 0, "local", NULL}, "0", "2", "127.0.0.1", "29500"},
+        {{"env", job, 0, "env", NULL}, "0", "1", "127.0.0.1", "29500"},
+        {{"env", NULL, 1, "env", NULL}, NULL, NULL, NULL, NULL},
+        {{NULL, NULL, 0, "self", NULL}, "0", "2", NULL, "29500"},
+        {{NULL, NULL, 0, "self", NULL}, NULL, NULL, "127.0.0.1", "29500"},
+        {{NULL, NULL, 0, NULL, "PE 1"}, "0", "2", "127.0.0.1", port}, /* env, and nobody else comes */
+        {{NULL, NULL, 2, NULL, "PE 1"}, "7", "9", "localhost", port}, /* the config is PE 0 of 2 */
+        {{"env", NULL, 0, NULL, "RANK"}, NULL, "2", "127.0.0.1", "29500"},
+        {{"env", NULL, 0, NULL, "MASTER_ADDR"}, "0", "2", NULL, "29500"},
+        {{"env", NULL, 0, NULL, "WEFT_PORT"}, "0", "2", "127.0.0.1", NULL},
+        {{"env", NULL, 0, NULL, "WEFT_PORT"}, "0", "2", "127.0.0.1", "65535"},
+        {{"env", NULL, 0, NULL, "MASTER_PORT"}, "0", "2", "127.0.0.1", "http"},
+        {{"env", NULL, 0, NULL, "RANK"}, "x", "2", "127.0.0.1", "29500"},
+        {{"env", NULL, 0, NULL, "RANK=1 of WORLD_SIZE=1"}, "1", "1", "127.0.0.1", "29500"},
+        {{"env", NULL, 0, NULL, "link-local"}, "0", "2", "fe80::1%lo", "29500"},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        set("RANK", choices[i].rank);
+        set("WORLD_SIZE", choices[i].world_size);
+        set("MASTER_ADDR", choices[i].master_addr);
+        set("MASTER_PORT", choices[i].master_port);
+        assert_choice(&choices[i].choice);
+    }
+    set("RANK", NULL);
+    set("WORLD_SIZE", NULL);
+    set("MASTER_ADDR", NULL);
+    set("MASTER_PORT", NULL);
 }
 
 static void assert_refused(weft_world_config config, const char *says)
@@ -130,6 +175,7 @@ static int begin(void **state)
 {
     (void)state;
     (void)snprintf(job, sizeof job, "test%d:%064d", (int)getpid(), 7);
+    (void)snprintf(port, sizeof port, "%d", 10000 + (int)getpid() % 20000);
     return setenv("WEFT_LOG", "none", 1);
 }
 
@@ -137,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chooses_by_environment),
+        cmocka_unit_test(chooses_by_ranks),
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(believes_the_launcher_only_if_it_makes_sense),
     };

@@ -40,6 +40,9 @@ uint64_t wefti_os_socket_cookie(int descriptor);
 /* Small messages leave at once. An IPv6 listener takes IPv4 too. Both as well as possible. */
 void wefti_os_socket_hasten(int descriptor);
 void wefti_os_socket_widen(int descriptor);
+/* Before it is bound: several listeners of this user may be bound to one address, and connections are dealt out among
+ * them. */
+void wefti_os_socket_share(int descriptor);
 
 /* Wait for any of the items, at most wait_ns. Negative descriptors are left out. Returns how many have events. */
 int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns);

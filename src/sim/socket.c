@@ -406,6 +406,11 @@ void wefti_os_socket_widen(int descriptor)
     (void)descriptor;
 }
 
+void wefti_os_socket_share(int descriptor)
+{
+    (void)descriptor;
+}
+
 /* ---- meeting ---- */
 
 int wefti_os_socket_open(int family)

@@ -15,6 +15,7 @@
 #define REST_MIN_NS UINT64_C(50000)
 #define REST_MAX_NS UINT64_C(2000000)
 #define PATIENCE_FIRST_NS UINT64_C(3000000000)
+#define PATIENCE_SHARED_NS UINT64_C(300000000)
 /* How long all addresses must refuse before nobody is believed to listen there. */
 #define REFUSED_NS UINT64_C(500000000)
 
@@ -26,7 +27,7 @@ weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti
     caller->hello = hello;
     caller->pe = pe;
     caller->begun_ns = wefti_os_now_ns();
-    caller->patience_ns = PATIENCE_FIRST_NS;
+    caller->patience_ns = site->net->is_shared ? PATIENCE_SHARED_NS : PATIENCE_FIRST_NS;
     wefti_link_init(&caller->link, -1, pe);
     caller->address_count = site->net->resolve(site, contact, caller->addresses);
     if (caller->address_count == 0) {
@@ -109,7 +110,14 @@ static weft_status note_failure(wefti_caller *caller, int error)
     return retry(caller);
 }
 
-/* Say hello, once the nonces are known. */
+/* When to try another address, or whom else this one leads to, unless something is heard before. */
+static uint64_t patience_end_ns(const wefti_caller *caller)
+{
+    int has_others = caller->address_count > 1 || caller->site->net->is_shared;
+    return has_others ? wefti_os_now_ns() + caller->patience_ns : UINT64_MAX;
+}
+
+/* Say hello, once the nonces are known. From here on the other end may count on this PE, which must not come twice. */
 static weft_status introduce(wefti_caller *caller)
 {
     wefti_tree_introduction body = {0};
@@ -128,6 +136,7 @@ static weft_status introduce(wefti_caller *caller)
     memcpy(handshake.accepting_nonce, caller->their_nonce, sizeof caller->their_nonce);
     wefti_handshake_prove(caller->site, &handshake, WEFTI_HANDSHAKE_CONNECTED, body.proof);
     caller->stage = WEFTI_CALLER_PROVES;
+    caller->due_ns = UINT64_MAX;
     if (!wefti_link_send(&caller->link, WEFTI_FRAME_HELLO, 0, &body, sizeof body)) {
         return retry(caller);
     }
@@ -141,7 +150,7 @@ static weft_status begin_talk(wefti_caller *caller)
     if (!caller->site->net->admit(caller->site, caller->link.descriptor)) {
         return retry(caller);
     }
-    caller->due_ns = caller->address_count == 1 ? UINT64_MAX : wefti_os_now_ns() + caller->patience_ns;
+    caller->due_ns = patience_end_ns(caller);
     caller->patience_ns *= 2;
     if (!caller->site->net->has_challenge) {
         return introduce(caller);
@@ -173,7 +182,7 @@ static weft_status dial(wefti_caller *caller)
         return note_failure(caller, errno);
     }
     caller->stage = WEFTI_CALLER_CONNECTS;
-    caller->due_ns = caller->address_count == 1 ? UINT64_MAX : wefti_os_now_ns() + caller->patience_ns;
+    caller->due_ns = patience_end_ns(caller);
     return WEFT_OK;
 }
 
@@ -210,6 +219,9 @@ static weft_status take_frame(wefti_caller *caller)
     if (link->in.type == WEFTI_FRAME_ANSWER && caller->stage == WEFTI_CALLER_PROVES && answer_is_genuine(caller)) {
         caller->stage = WEFTI_CALLER_DONE;
         return WEFT_OK;
+    }
+    if (link->in.type == WEFTI_FRAME_ELSEWHERE) {
+        return note_failure(caller, ECONNREFUSED); /* nobody of this world listens, as far as is known */
     }
     if (link->in.type == WEFTI_FRAME_REFUSAL) {
         caller->strangers |= 1u << caller->at;

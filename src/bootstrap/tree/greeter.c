@@ -57,6 +57,11 @@ static void refuse(wefti_greeter *greeter, wefti_stranger *stranger)
     }
 }
 
+static int seeks_another(const wefti_greeter *greeter, const wefti_tree_hello *hello)
+{
+    return greeter->world != NULL && strncmp(hello->name, greeter->world, sizeof hello->name) != 0;
+}
+
 /* Check a hello, and answer it if it is genuine. Returns 0 when the stranger is to be dropped. */
 static int verify(wefti_greeter *greeter, wefti_stranger *stranger)
 {
@@ -74,6 +79,10 @@ static int verify(wefti_greeter *greeter, wefti_stranger *stranger)
     memcpy(handshake.accepting_nonce, stranger->nonce, sizeof stranger->nonce);
     if (!wefti_handshake_verify(greeter->site, &handshake, WEFTI_HANDSHAKE_CONNECTED, said.proof)) {
         refuse(greeter, stranger);
+        return 0;
+    }
+    if (seeks_another(greeter, &said.hello)) {
+        (void)wefti_link_send(&stranger->link, WEFTI_FRAME_ELSEWHERE, 0, NULL, 0);
         return 0;
     }
     wefti_handshake_prove(greeter->site, &handshake, WEFTI_HANDSHAKE_ACCEPTED, answer.proof);

@@ -23,6 +23,7 @@ typedef struct wefti_greeter {
     const wefti_tree_site *site;
     int listener; /* owned by the caller */
     int pe; /* who answers */
+    const char *world; /* NULL; or its name, and those who look for another world's PE 0 are sent to look on */
     int has_warned;
     size_t place;
     wefti_stranger *strangers[WEFTI_GREETER_STRANGERS_MAX]; /* in order of arrival */

@@ -15,6 +15,7 @@ typedef enum wefti_frame_type {
     WEFTI_FRAME_HELLO, /* who connects: who I am, a nonce, a proof */
     WEFTI_FRAME_ANSWER, /* who accepts: who I am, a proof */
     WEFTI_FRAME_REFUSAL, /* who accepts: your proof is wrong */
+    WEFTI_FRAME_ELSEWHERE, /* who accepts: this is another world's PE 0 */
     WEFTI_FRAME_WELCOME, /* PE 0: all are here, this is your parent */
     WEFTI_FRAME_GATHER, /* up: the contributions of a subtree */
     WEFTI_FRAME_RESULT, /* down: all contributions */

@@ -9,7 +9,7 @@
 #include "bootstrap/bootstrap.h"
 
 #define WEFTI_TREE_MAGIC UINT32_C(0x77656674) /* "weft" */
-#define WEFTI_TREE_PROTOCOL 1 /* grows with each change of these structs or of their sequence */
+#define WEFTI_TREE_PROTOCOL 2 /* grows with each change of these structs or of their sequence */
 #define WEFTI_TREE_NONCE_BYTES 32
 #define WEFTI_TREE_PROOF_BYTES 32
 #define WEFTI_TREE_SECRET_BYTES 32

@@ -28,6 +28,8 @@ struct wefti_tree_net {
     const char *name;
     /* Whether the side that accepts opens the handshake with a nonce: the proof is then made of both sides'. */
     int has_challenge;
+    /* Whether several worlds' PEs 0 listen at one address, and connections are dealt out among them. */
+    int is_shared;
     /* Whether a refused connection means that the PE is gone, because it listens before anybody learns its address. */
     int refusal_is_final;
     /* PE 0 only: take its listener, non-blocking. WEFT_ERR_STATE, without an error being decided: somebody else is

@@ -59,6 +59,7 @@ static weft_status meet_all(wefti_tree *tree, wefti_census *census)
 {
     wefti_greeter greeter;
     wefti_greeter_init(&greeter, tree->site, tree->listener, 0);
+    greeter.world = tree->site->net->is_shared ? tree->hello.name : NULL;
     weft_status status = await_arrivals(tree, census, &greeter);
     wefti_greeter_fini(&greeter);
     wefti_tree_stop_listening(tree);

@@ -13,6 +13,8 @@
 
 /* How long a PE that fails tries to tell those who do not read, and to read what one that is gone told it. */
 #define TELLING_NS UINT64_C(200000000)
+/* Between two looks of a PE 0 too many at whether the other is there still. */
+#define AGAIN_NS UINT64_C(100000)
 
 /* ---- deciding errors ---- */
 
@@ -279,6 +281,10 @@ static weft_status form_as_root(wefti_tree *tree)
             return status;
         }
         WEFT_TRY(wefti_tree_report_second_root(tree));
+        if (wefti_os_now_ns() >= tree->until_ns) {
+            return wefti_tree_missing_one(tree, 0, "its creation");
+        }
+        wefti_os_sleep_ns(AGAIN_NS);
     }
 }
 

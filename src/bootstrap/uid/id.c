@@ -15,9 +15,9 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
-#include "bootstrap/uid/interfaces.h"
-#include "bootstrap/uid/sodium.h"
-#include "bootstrap/uid/tcp.h"
+#include "bootstrap/tcp/interfaces.h"
+#include "bootstrap/tcp/listen.h"
+#include "bootstrap/tcp/sodium.h"
 #include "os/os.h"
 #include "os/socket.h"
 
@@ -89,19 +89,20 @@ weft_status wefti_uid_claim(const wefti_uid_body *body, int *claim)
 /* ---- making ---- */
 
 /* Loopback alone when nothing else is up; else everything, loopback among it. */
-static weft_status listen_by_default(wefti_uid_contact *contact, int *listener, unsigned *port)
+static weft_status listen_by_default(wefti_tcp_contact *contact, int *listener, unsigned *port)
 {
     int count;
     WEFT_TRY(wefti_interfaces_list(contact->addresses, &count));
     contact->count = (unsigned char)count;
-    return wefti_tcp_listen(wefti_uid_contact_is_wide(contact) ? NULL : &contact->addresses[0], listener, port);
+    return wefti_tcp_listen_anywhere(wefti_tcp_contact_is_wide(contact) ? NULL : &contact->addresses[0], listener,
+                                     port);
 }
 
-static weft_status listen_at(const char *interface, wefti_uid_contact *contact, int *listener, unsigned *port)
+static weft_status listen_at(const char *interface, wefti_tcp_contact *contact, int *listener, unsigned *port)
 {
     contact->count = 1;
     WEFT_TRY(wefti_interfaces_find(interface, &contact->addresses[0]));
-    return wefti_tcp_listen(&contact->addresses[0], listener, port);
+    return wefti_tcp_listen_anywhere(&contact->addresses[0], listener, port);
 }
 
 static weft_status open_port(const char *interface, wefti_uid_body *body)
@@ -113,7 +114,7 @@ static weft_status open_port(const char *interface, wefti_uid_body *body)
     }
     WEFT_TRY(interface[0] == '\0' ? listen_by_default(&body->contact, &listener, &port)
                                   : listen_at(interface, &body->contact, &listener, &port));
-    wefti_uid_contact_set_port(&body->contact, port);
+    wefti_tcp_contact_set_port(&body->contact, port);
     body->descriptor = listener;
     body->cookie = wefti_os_socket_cookie(listener);
     return WEFT_OK;

@@ -2,7 +2,7 @@
 #ifndef WEFTI_BOOTSTRAP_UID_ID_H
 #define WEFTI_BOOTSTRAP_UID_ID_H
 
-#include "bootstrap/uid/contact.h"
+#include "bootstrap/tcp/contact.h"
 #include "weft/bootstrap.h"
 
 #define WEFTI_UID_MAGIC UINT32_C(0x44495557) /* "WUID" */
@@ -17,7 +17,7 @@ typedef struct wefti_uid_body {
     unsigned char process[16]; /* of wefti_os_identity */
     unsigned char tag[8]; /* names the claim (below) */
     unsigned char secret[WEFTI_TREE_SECRET_BYTES];
-    wefti_uid_contact contact;
+    wefti_tcp_contact contact;
 } wefti_uid_body;
 
 _Static_assert(sizeof(wefti_uid_body) <= WEFT_UID_BYTES, "an id has room for what it holds");

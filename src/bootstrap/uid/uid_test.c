@@ -119,7 +119,7 @@ static int dial(const weft_uid *uid)
 {
     wefti_uid_body body = body_of(uid);
     struct sockaddr_storage address;
-    socklen_t bytes = wefti_uid_address_to(&body.contact.addresses[0], wefti_uid_contact_port(&body.contact), &address);
+    socklen_t bytes = wefti_tcp_address_to(&body.contact.addresses[0], wefti_tcp_contact_port(&body.contact), &address);
     int descriptor = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(descriptor, (const struct sockaddr *)&address, bytes) != 0) {
         (void)close(descriptor);
@@ -261,7 +261,7 @@ static int make_relay(weft_uid *uid)
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(bind(listener, (const struct sockaddr *)&address, bytes) == 0 && listen(listener, 8) == 0);
     CHECK(getsockname(listener, (struct sockaddr *)&address, &bytes) == 0);
-    wefti_uid_contact_set_port(&body.contact, ntohs(address.sin_port));
+    wefti_tcp_contact_set_port(&body.contact, ntohs(address.sin_port));
     memcpy(uid->bytes, &body, sizeof body);
     return listener;
 }

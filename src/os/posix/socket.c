@@ -98,6 +98,13 @@ void wefti_os_socket_widen(int descriptor)
     (void)setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
 }
 
+void wefti_os_socket_share(int descriptor)
+{
+    int on = 1;
+    (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+}
+
 int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns)
 {
     struct timespec wait = {.tv_sec = (time_t)(wait_ns / NS_PER_S), .tv_nsec = (long)(wait_ns % NS_PER_S)};

@@ -71,10 +71,9 @@ static const char *check(wefti_env_id id)
     return check_text(id);
 }
 
-/* The variables of weftrun are a secret, and say nothing to a person. */
 static int is_secret(wefti_env_id id)
 {
-    return id == WEFTI_ENV_LOCAL_JOB;
+    return id == WEFTI_ENV_LOCAL_JOB || id == WEFTI_ENV_SECRET;
 }
 
 /* ---- the table ---- */

@@ -1,5 +1,5 @@
-/* bootstrap/uid/interfaces.c: the addresses of this node. */
-#include "bootstrap/uid/interfaces.h"
+/* bootstrap/tcp/interfaces.c: the addresses of this node. */
+#include "bootstrap/tcp/interfaces.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static weft_status read_interfaces(struct ifaddrs **all)
 }
 
 /* The address of an entry. Returns 0 when it has none that can be used. */
-static int address_of(const struct ifaddrs *entry, wefti_uid_address *address)
+static int address_of(const struct ifaddrs *entry, wefti_tcp_address *address)
 {
     struct sockaddr_storage copy = {0};
     if (entry->ifa_addr == NULL || !(entry->ifa_flags & IFF_UP)) {
@@ -34,7 +34,7 @@ static int address_of(const struct ifaddrs *entry, wefti_uid_address *address)
     } else if (entry->ifa_addr->sa_family == AF_INET6) {
         memcpy(&copy, entry->ifa_addr, sizeof(struct sockaddr_in6));
     }
-    return wefti_uid_address_from(address, &copy) && !wefti_uid_address_is_link_local(address);
+    return wefti_tcp_address_from(address, &copy) && !wefti_tcp_address_is_link_local(address);
 }
 
 /* Interfaces that lead to containers and virtual machines of this node. */
@@ -49,26 +49,26 @@ static int is_bridge(const char *name)
     return 0;
 }
 
-static rank rank_of(const struct ifaddrs *entry, wefti_uid_address *address)
+static rank rank_of(const struct ifaddrs *entry, wefti_tcp_address *address)
 {
     if (!address_of(entry, address)) {
         return RANK_NONE;
     }
-    if (wefti_uid_address_is_loopback(address)) {
+    if (wefti_tcp_address_is_loopback(address)) {
         return RANK_LOOPBACK;
     }
     return is_bridge(entry->ifa_name) ? RANK_BRIDGE : address->family == 4 ? RANK_FOUR : RANK_SIX;
 }
 
-weft_status wefti_interfaces_list(wefti_uid_address addresses[WEFTI_UID_ADDRESSES_MAX], int *count)
+weft_status wefti_interfaces_list(wefti_tcp_address addresses[WEFTI_TCP_ADDRESSES_MAX], int *count)
 {
     struct ifaddrs *all;
     WEFT_TRY(read_interfaces(&all));
     *count = 0;
     for (rank wanted = RANK_LOOPBACK; wanted < RANK_NONE; wanted++) {
         for (const struct ifaddrs *entry = all; entry != NULL; entry = entry->ifa_next) {
-            wefti_uid_address address;
-            if (*count < WEFTI_UID_ADDRESSES_MAX && rank_of(entry, &address) == wanted) {
+            wefti_tcp_address address;
+            if (*count < WEFTI_TCP_ADDRESSES_MAX && rank_of(entry, &address) == wanted) {
                 addresses[(*count)++] = address;
             }
         }
@@ -80,7 +80,7 @@ weft_status wefti_interfaces_list(wefti_uid_address addresses[WEFTI_UID_ADDRESSE
     return WEFT_OK;
 }
 
-static int parse_address(const char *text, wefti_uid_address *address)
+static int parse_address(const char *text, wefti_tcp_address *address)
 {
     memset(address, 0, sizeof *address);
     if (inet_pton(AF_INET, text, address->bytes) == 1) {
@@ -100,7 +100,7 @@ static void list_names(const struct ifaddrs *all, char *text, size_t bytes)
     size_t used = 0;
     text[0] = '\0';
     for (const struct ifaddrs *entry = all; entry != NULL; entry = entry->ifa_next) {
-        wefti_uid_address address;
+        wefti_tcp_address address;
         if (address_of(entry, &address) && address.family == 4 && used < bytes) {
             int wrote = snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", entry->ifa_name);
             used += wrote > 0 ? (size_t)wrote : 0;
@@ -108,7 +108,7 @@ static void list_names(const struct ifaddrs *all, char *text, size_t bytes)
     }
 }
 
-weft_status wefti_interfaces_find(const char *name, wefti_uid_address *address)
+weft_status wefti_interfaces_find(const char *name, wefti_tcp_address *address)
 {
     struct ifaddrs *all;
     char names[256];

@@ -1,5 +1,5 @@
-/* bootstrap/uid/sodium.c: libsodium, loaded when a unique id is used. */
-#include "bootstrap/uid/sodium.h"
+/* bootstrap/tcp/sodium.c: libsodium, loaded when there is a secret. */
+#include "bootstrap/tcp/sodium.h"
 
 #include <string.h>
 
@@ -33,8 +33,8 @@ weft_status wefti_sodium_open(wefti_sodium *sodium)
     if (sodium->library == NULL || !find(sodium->library, "sodium_init", &sodium->init) ||
         !find(sodium->library, "crypto_generichash", &sodium->generichash) || sodium->init() < 0) {
         wefti_sodium_close(sodium);
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "unique ids need " LIBRARY ", which cannot be loaded; install the package libsodium23");
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "unique ids and secrets need " LIBRARY
+                                                 ", which cannot be loaded; install the package libsodium23");
     }
     return WEFT_OK;
 }
@@ -52,8 +52,9 @@ void wefti_sodium_close(wefti_sodium *sodium)
 weft_status wefti_sodium_open(wefti_sodium *sodium)
 {
     memset(sodium, 0, sizeof *sodium);
-    return wefti_error(WEFT_ERR_UNSUPPORTED,
-                       "this build of weft has no unique ids; install the package libsodium-dev and build again");
+    return wefti_error(
+        WEFT_ERR_UNSUPPORTED,
+        "this build of weft has no unique ids and no secrets; install the package libsodium-dev and build again");
 }
 
 void wefti_sodium_close(wefti_sodium *sodium)

@@ -1,11 +1,11 @@
-/* bootstrap/uid/contact.c: where a PE listens. */
-#include "bootstrap/uid/contact.h"
+/* bootstrap/tcp/contact.c: where a PE listens. */
+#include "bootstrap/tcp/contact.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 
-int wefti_uid_address_from(wefti_uid_address *address, const struct sockaddr_storage *socket_address)
+int wefti_tcp_address_from(wefti_tcp_address *address, const struct sockaddr_storage *socket_address)
 {
     const struct sockaddr_in *four = (const struct sockaddr_in *)socket_address;
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)socket_address;
@@ -28,7 +28,7 @@ int wefti_uid_address_from(wefti_uid_address *address, const struct sockaddr_sto
     return 1;
 }
 
-socklen_t wefti_uid_address_to(const wefti_uid_address *address, unsigned port, struct sockaddr_storage *out)
+socklen_t wefti_tcp_address_to(const wefti_tcp_address *address, unsigned port, struct sockaddr_storage *out)
 {
     struct sockaddr_in *four = (struct sockaddr_in *)out;
     struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
@@ -48,13 +48,13 @@ socklen_t wefti_uid_address_to(const wefti_uid_address *address, unsigned port, 
     return 0;
 }
 
-int wefti_uid_address_is_loopback(const wefti_uid_address *address)
+int wefti_tcp_address_is_loopback(const wefti_tcp_address *address)
 {
     static const unsigned char six[16] = {[15] = 1};
     return address->family == 4 ? address->bytes[0] == 127 : memcmp(address->bytes, six, 16) == 0;
 }
 
-int wefti_uid_address_is_link_local(const wefti_uid_address *address)
+int wefti_tcp_address_is_link_local(const wefti_tcp_address *address)
 {
     if (address->family == 4) {
         return address->bytes[0] == 169 && address->bytes[1] == 254;
@@ -62,21 +62,21 @@ int wefti_uid_address_is_link_local(const wefti_uid_address *address)
     return address->bytes[0] == 0xfe && (address->bytes[1] & 0xc0) == 0x80;
 }
 
-unsigned wefti_uid_contact_port(const wefti_uid_contact *contact)
+unsigned wefti_tcp_contact_port(const wefti_tcp_contact *contact)
 {
     return (unsigned)contact->port[0] << 8 | contact->port[1];
 }
 
-void wefti_uid_contact_set_port(wefti_uid_contact *contact, unsigned port)
+void wefti_tcp_contact_set_port(wefti_tcp_contact *contact, unsigned port)
 {
     contact->port[0] = (unsigned char)(port >> 8);
     contact->port[1] = (unsigned char)port;
 }
 
-int wefti_uid_contact_is_wide(const wefti_uid_contact *contact)
+int wefti_tcp_contact_is_wide(const wefti_tcp_contact *contact)
 {
-    for (int i = 0; i < contact->count && i < WEFTI_UID_ADDRESSES_MAX; i++) {
-        if (!wefti_uid_address_is_loopback(&contact->addresses[i])) {
+    for (int i = 0; i < contact->count && i < WEFTI_TCP_ADDRESSES_MAX; i++) {
+        if (!wefti_tcp_address_is_loopback(&contact->addresses[i])) {
             return 1;
         }
     }
@@ -84,12 +84,12 @@ int wefti_uid_contact_is_wide(const wefti_uid_contact *contact)
 }
 
 /* Add the addresses that are loopback, or those that are not. */
-static size_t add(const wefti_uid_contact *contact, int loopback, wefti_tree_address *addresses, size_t count)
+static size_t add(const wefti_tcp_contact *contact, int loopback, wefti_tree_address *addresses, size_t count)
 {
     for (int i = 0; i < contact->count; i++) {
         struct sockaddr_storage address;
-        socklen_t bytes = wefti_uid_address_to(&contact->addresses[i], wefti_uid_contact_port(contact), &address);
-        if (bytes > 0 && wefti_uid_address_is_loopback(&contact->addresses[i]) == loopback) {
+        socklen_t bytes = wefti_tcp_address_to(&contact->addresses[i], wefti_tcp_contact_port(contact), &address);
+        if (bytes > 0 && wefti_tcp_address_is_loopback(&contact->addresses[i]) == loopback) {
             addresses[count].bytes = bytes;
             memcpy(addresses[count].sockaddr, &address, bytes);
             count++;
@@ -98,10 +98,10 @@ static size_t add(const wefti_uid_contact *contact, int loopback, wefti_tree_add
     return count;
 }
 
-size_t wefti_uid_contact_resolve(const wefti_uid_contact *contact, const unsigned char node[16],
+size_t wefti_tcp_contact_resolve(const wefti_tcp_contact *contact, const unsigned char node[16],
                                  wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX])
 {
-    if (contact->count > WEFTI_UID_ADDRESSES_MAX || wefti_uid_contact_port(contact) == 0) {
+    if (contact->count > WEFTI_TCP_ADDRESSES_MAX || wefti_tcp_contact_port(contact) == 0) {
         return 0;
     }
     int is_near = memcmp(contact->node, node, sizeof contact->node) == 0;

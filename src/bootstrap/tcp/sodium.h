@@ -1,6 +1,6 @@
-/* bootstrap/uid/sodium.h: libsodium, loaded when a unique id is used. */
-#ifndef WEFTI_BOOTSTRAP_UID_SODIUM_H
-#define WEFTI_BOOTSTRAP_UID_SODIUM_H
+/* bootstrap/tcp/sodium.h: libsodium, loaded when there is a secret. */
+#ifndef WEFTI_BOOTSTRAP_TCP_SODIUM_H
+#define WEFTI_BOOTSTRAP_TCP_SODIUM_H
 
 #include <stddef.h>
 

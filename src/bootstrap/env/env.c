@@ -1,0 +1,250 @@
+/* bootstrap/env/env.c: processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them: the tree over TCP.
+ *
+ * The PEs 0 of all worlds that form listen at one port, to which the system lets all of a user's listen (SO_REUSEPORT).
+ * Who connects says its world's name, and is sent to try again by the PE 0 of another. Nothing is left open between
+ * worlds, and no process serves for another. That two are PE 0 of one world shows at an abstract socket named after the
+ * port and the world, which only one can bind. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "base/alloc.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/env/master.h"
+#include "bootstrap/tcp/listen.h"
+#include "bootstrap/tcp/site.h"
+#include "bootstrap/tree/tree.h"
+#include "os/os.h"
+#include "os/socket.h"
+
+/* How long a port may be taken, say by a connection that chance gave it. */
+#define PORT_TAKEN_NS UINT64_C(2000000000)
+#define PORT_AGAIN_NS UINT64_C(10000000)
+
+typedef struct env_state {
+    wefti_tcp_site tcp; /* first */
+    wefti_tree tree;
+    wefti_env_master master;
+    char world[WEFTI_BOOTSTRAP_NAME_BYTES];
+    int claim; /* PE 0, while it listens */
+} env_state;
+
+_Static_assert(sizeof "weft/env/65535/" + WEFTI_BOOTSTRAP_NAME_BYTES < sizeof((struct sockaddr_un){0}.sun_path),
+               "the longest name fits a unix socket's address");
+
+/* ---- PE 0 listens ---- */
+
+static weft_status bind_claim(const env_state *state, int *claim)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "weft/env/%u/%s",
+                          wefti_tcp_contact_port(&state->master.contact), state->world);
+    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    int made = wefti_fault("socket", EMFILE) ? -1 : wefti_os_socket_open(AF_UNIX);
+    if (made >= 0 && !wefti_fault("bind", EACCES) &&
+        wefti_os_socket_bind(made, (const struct sockaddr *)&address, bytes) == 0) {
+        *claim = made;
+        return WEFT_OK;
+    }
+    int error = errno;
+    if (made >= 0) {
+        wefti_os_socket_close(made);
+    }
+    return error == EADDRINUSE ? WEFT_ERR_STATE
+                               : wefti_error(WEFT_ERR_SYSTEM, "cannot bind the abstract socket \"%s\": %s",
+                                             address.sun_path + 1, strerror(error));
+}
+
+/* At the first address of loopback that is there, or everywhere. Returns a descriptor, or -1 with errno set. */
+static int listen_once(const wefti_env_master *master)
+{
+    unsigned port = wefti_tcp_contact_port(&master->contact);
+    int listener = master->is_loopback ? -1 : wefti_tcp_listen(NULL, port, WEFTI_TCP_PORT_SHARED);
+    for (int i = 0; master->is_loopback && listener < 0 && i < master->contact.count; i++) {
+        listener = wefti_tcp_listen(&master->contact.addresses[i], port, WEFTI_TCP_PORT_SHARED);
+    }
+    return listener;
+}
+
+static weft_status open_port(const wefti_env_master *master, int *listener)
+{
+    uint64_t until_ns = wefti_os_now_ns() + PORT_TAKEN_NS;
+    while ((*listener = listen_once(master)) < 0 && errno == EADDRINUSE && wefti_os_now_ns() < until_ns) {
+        wefti_os_sleep_ns(PORT_AGAIN_NS);
+    }
+    if (*listener < 0) {
+        return wefti_error(WEFT_ERR_SYSTEM,
+                           "PE 0 cannot listen at port %u: %s; set WEFT_PORT to another port on all PEs",
+                           wefti_tcp_contact_port(&master->contact), strerror(errno));
+    }
+    return WEFT_OK;
+}
+
+static weft_status env_meet(wefti_tree_site *site, int *listener)
+{
+    env_state *state = site->state;
+    WEFT_TRY(bind_claim(state, &state->claim));
+    weft_status status = open_port(&state->master, listener);
+    if (status != WEFT_OK) {
+        wefti_os_socket_close(state->claim);
+    }
+    return status;
+}
+
+static void env_part(wefti_tree_site *site, int listener)
+{
+    env_state *state = site->state;
+    wefti_os_socket_close(listener);
+    wefti_os_socket_close(state->claim);
+}
+
+static const wefti_tree_net env_net = {
+    .name = "env",
+    .has_challenge = 1,
+    .is_shared = 1,
+    .refusal_is_final = 0,
+    .meet = env_meet,
+    .part = env_part,
+    .listen = wefti_tcp_site_listen,
+    .resolve = wefti_tcp_site_resolve,
+    .admit = wefti_tcp_site_admit,
+    .prove = wefti_tcp_site_prove,
+    .print = wefti_tcp_site_print,
+};
+
+/* ---- the environment ---- */
+
+/* A number beyond the world's is for all PEs to hear of: PE 0 says so. */
+static weft_status find_place(const weft_world_config *config, int *pe, int *pes)
+{
+    uint64_t rank;
+    uint64_t size;
+    *pe = config->pe;
+    *pes = config->pes;
+    if (config->pes != 0) {
+        return WEFT_OK;
+    }
+    if (!wefti_env_is_set(WEFTI_ENV_RANK) || !wefti_env_is_set(WEFTI_ENV_WORLD_SIZE)) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "the bootstrap \"env\" needs RANK and WORLD_SIZE, or config.pe and config.pes: start the "
+                           "program with torchrun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+    }
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_RANK, &rank));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_WORLD_SIZE, &size));
+    if (size < 1 || size > INT32_MAX || rank > INT32_MAX || (size == 1 && rank != 0)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "RANK=%s of WORLD_SIZE=%s is no PE of a world",
+                           wefti_env_word(WEFTI_ENV_RANK), wefti_env_word(WEFTI_ENV_WORLD_SIZE));
+    }
+    *pe = (int)rank;
+    *pes = (int)size;
+    return WEFT_OK;
+}
+
+/* The key that stands for WEFT_SECRET. */
+static weft_status read_secret(unsigned char secret[WEFTI_TREE_SECRET_BYTES])
+{
+    const char *text = wefti_env_word(WEFTI_ENV_SECRET);
+    wefti_sodium sodium;
+    WEFT_TRY(wefti_sodium_open(&sodium));
+    (void)sodium.generichash(secret, WEFTI_TREE_SECRET_BYTES, (const unsigned char *)text, strlen(text), NULL, 0);
+    wefti_sodium_close(&sodium);
+    return WEFT_OK;
+}
+
+static weft_status fill_site(env_state *state)
+{
+    unsigned char secret[WEFTI_TREE_SECRET_BYTES];
+    state->tcp.root_is_complete = state->master.is_loopback;
+    if (!wefti_env_is_set(WEFTI_ENV_SECRET)) {
+        return wefti_tcp_site_init(&state->tcp, &env_net, &state->master.contact, NULL);
+    }
+    WEFT_TRY(read_secret(secret));
+    weft_status status = wefti_tcp_site_init(&state->tcp, &env_net, &state->master.contact, secret);
+    explicit_bzero(secret, sizeof secret);
+    return status;
+}
+
+static void warn(const env_state *state)
+{
+    if (!state->tcp.has_secret) {
+        wefti_log(WEFTI_LOG_WARN,
+                  "world \"%s\": whoever reaches port %u can join it; set WEFT_SECRET to a long random text on all PEs",
+                  state->world, wefti_tcp_contact_port(&state->master.contact));
+    }
+    if (!wefti_env_master_is_here(&state->master)) {
+        wefti_log(
+            WEFTI_LOG_WARN,
+            "world \"%s\": PE 0 is here, and MASTER_ADDR=%s is no address of this host: the others must find PE 0 "
+            "by it",
+            state->world, wefti_env_word(WEFTI_ENV_MASTER_ADDR));
+    }
+}
+
+/* ---- the ops ---- */
+
+static weft_status open_state(env_state *state, const weft_world_config *config, wefti_bootstrap *bootstrap)
+{
+    WEFT_TRY(wefti_env_master_find(wefti_os_now_ns() + config->deadline_ns, &state->master));
+    WEFT_TRY(fill_site(state));
+    (void)snprintf(state->world, sizeof state->world, "%s", wefti_bootstrap_world_name(config));
+    if (bootstrap->pe == 0) {
+        warn(state);
+    }
+    return wefti_tree_open(&state->tree, &state->tcp.site, config, bootstrap->pe, bootstrap->pes);
+}
+
+static void forget(env_state *state)
+{
+    wefti_tcp_site_fini(&state->tcp);
+    wefti_free(state);
+}
+
+static weft_status env_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
+{
+    WEFT_TRY(find_place(config, &bootstrap->pe, &bootstrap->pes));
+    if (bootstrap->pe == 0 && bootstrap->pes == 1) {
+        return WEFT_OK; /* with nobody to meet, and no state */
+    }
+    env_state *state = wefti_alloc_zeroed(1, sizeof *state);
+    if (state == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "PE %d has no memory to create a world", bootstrap->pe);
+    }
+    weft_status status = open_state(state, config, bootstrap);
+    if (status != WEFT_OK) {
+        forget(state);
+        return status;
+    }
+    bootstrap->state = state;
+    return WEFT_OK;
+}
+
+static weft_status env_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
+{
+    env_state *state = bootstrap->state;
+    if (state == NULL) {
+        memmove(all, mine, bytes);
+        return WEFT_OK;
+    }
+    return wefti_tree_allgather(&state->tree, mine, all, bytes);
+}
+
+static void env_close(wefti_bootstrap *bootstrap)
+{
+    env_state *state = bootstrap->state;
+    if (state != NULL) {
+        wefti_tree_close(&state->tree);
+        forget(state);
+    }
+}
+
+const wefti_bootstrap_ops wefti_bootstrap_env = {
+    .name = "env",
+    .open = env_open,
+    .allgather = env_allgather,
+    .close = env_close,
+};

@@ -1,0 +1,132 @@
+/* bootstrap/env/master.c: where PE 0 is. */
+#include "bootstrap/env/master.h"
+
+#include <netdb.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "os/os.h"
+#include "os/socket.h"
+
+/* Between two questions for a name. */
+#define AGAIN_NS UINT64_C(100000000)
+
+static weft_status read_port(unsigned *port)
+{
+    uint64_t own = 0;
+    uint64_t master = 0;
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_PORT, &own));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_MASTER_PORT, &master));
+    if (own == 0 && master == 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "the bootstrap \"env\" needs a port: set WEFT_PORT, or MASTER_PORT, of which "
+                           "the next is taken, to the same value on all PEs");
+    }
+    uint64_t chosen = own != 0 ? own : master + 1;
+    if (chosen > UINT16_MAX) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s=%s leads to port %llu, which is no port; set WEFT_PORT",
+                           own != 0 ? "WEFT_PORT" : "MASTER_PORT",
+                           wefti_env_word(own != 0 ? WEFTI_ENV_PORT : WEFTI_ENV_MASTER_PORT),
+                           (unsigned long long)chosen);
+    }
+    *port = (unsigned)chosen;
+    return WEFT_OK;
+}
+
+/* ---- names ---- */
+
+static int look_up(const char *host, struct addrinfo **found)
+{
+    const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    return wefti_fault("getaddrinfo", 0) ? EAI_SYSTEM : getaddrinfo(host, NULL, &wanted, found);
+}
+
+/* Those that can be used, in the order of the system. Returns how many. */
+static int keep_addresses(const struct addrinfo *found, wefti_tcp_contact *contact)
+{
+    for (; found != NULL && contact->count < WEFTI_TCP_ADDRESSES_MAX; found = found->ai_next) {
+        struct sockaddr_storage copy = {0};
+        wefti_tcp_address address;
+        memcpy(&copy, found->ai_addr, found->ai_addrlen < sizeof copy ? found->ai_addrlen : sizeof copy);
+        int is_usable = wefti_tcp_address_from(&address, &copy);
+        if (is_usable && !(address.family == 6 && wefti_tcp_address_is_link_local(&address))) {
+            contact->addresses[contact->count++] = address;
+        }
+    }
+    return contact->count;
+}
+
+static weft_status resolve(const char *host, uint64_t until_ns, wefti_tcp_contact *contact)
+{
+    struct addrinfo *found;
+    int error;
+    while ((error = look_up(host, &found)) == EAI_AGAIN || error == EAI_NONAME) {
+        if (wefti_os_now_ns() >= until_ns) {
+            break;
+        }
+        wefti_os_sleep_ns(AGAIN_NS);
+    }
+    if (error != 0) {
+        return wefti_error(WEFT_ERR_UNREACHABLE, "MASTER_ADDR=%.200s cannot be found: %s", host, gai_strerror(error));
+    }
+    int count = keep_addresses(found, contact);
+    freeaddrinfo(found);
+    if (count == 0) {
+        return wefti_error(
+            WEFT_ERR_ARGUMENT,
+            "MASTER_ADDR=%.200s has no address that can be used: give one of IPv4 or of IPv6 that is not "
+            "link-local",
+            host);
+    }
+    return WEFT_OK;
+}
+
+static int is_loopback(const char *host, const wefti_tcp_contact *contact)
+{
+    int is_literal = strspn(host, "0123456789.") == strlen(host) || strchr(host, ':') != NULL;
+    return (is_literal || strcasecmp(host, "localhost") == 0) && !wefti_tcp_contact_is_wide(contact);
+}
+
+weft_status wefti_env_master_find(uint64_t until_ns, wefti_env_master *master)
+{
+    const char *host = wefti_env_word(WEFTI_ENV_MASTER_ADDR);
+    unsigned port = 0;
+    memset(master, 0, sizeof *master);
+    if (host[0] == '\0') {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "the bootstrap \"env\" needs MASTER_ADDR, the host of PE 0: start the program "
+                           "with torchrun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+    }
+    WEFT_TRY(read_port(&port));
+    WEFT_TRY(resolve(host, until_ns, &master->contact));
+    wefti_tcp_contact_set_port(&master->contact, port);
+    master->is_loopback = is_loopback(host, &master->contact);
+    return WEFT_OK;
+}
+
+/* ---- is it here? ---- */
+
+static int can_bind(const wefti_tcp_address *address)
+{
+    struct sockaddr_storage socket_address;
+    socklen_t bytes = wefti_tcp_address_to(address, 0, &socket_address);
+    int descriptor = wefti_os_socket_open(socket_address.ss_family);
+    int can = descriptor >= 0 && wefti_os_socket_bind(descriptor, (const struct sockaddr *)&socket_address, bytes) == 0;
+    if (descriptor >= 0) {
+        wefti_os_socket_close(descriptor);
+    }
+    return can;
+}
+
+int wefti_env_master_is_here(const wefti_env_master *master)
+{
+    for (int i = 0; i < master->contact.count; i++) {
+        if (can_bind(&master->contact.addresses[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}

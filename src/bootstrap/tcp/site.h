@@ -1,0 +1,40 @@
+/* bootstrap/tcp/site.h: the tree's network (tree/net.h) over TCP, IPv4 and IPv6: all of it but where PE 0 listens, which is
+ * its backend's.
+ *
+ * Both sides of every connection prove that they know the world's secret, if it has one: each sends 32 fresh random bytes,
+ * and a BLAKE2b hash, keyed with the secret, of both sides' bytes, the role, and who is who. What was overheard is of no
+ * use on another connection, nor on the same one in the other direction. Without a secret the hash is an unkeyed one, which
+ * keeps out what does not speak the protocol, and nobody else. */
+#ifndef WEFTI_BOOTSTRAP_TCP_SITE_H
+#define WEFTI_BOOTSTRAP_TCP_SITE_H
+
+#include "bootstrap/tcp/contact.h"
+#include "bootstrap/tcp/sodium.h"
+
+/* Stands first in the backend's state. */
+typedef struct wefti_tcp_site {
+    wefti_tree_site site;
+    wefti_tcp_contact root; /* PE 0's, as this PE knows it */
+    /* Whether the root's addresses, where one is not loopback, are those by which others reach this PE too if it shares
+     * PE 0's node; else this PE lists its own. */
+    int root_is_complete;
+    int has_secret;
+    wefti_sodium sodium;
+    unsigned char node[16];
+} wefti_tcp_site;
+
+/* Fill the site in: `root` and, NULL for none, the secret are copied. */
+weft_status wefti_tcp_site_init(wefti_tcp_site *tcp, const wefti_tree_net *net, const wefti_tcp_contact *root,
+                                const unsigned char *secret);
+void wefti_tcp_site_fini(wefti_tcp_site *tcp); /* safe on zeroed memory; wipes the secret */
+
+/* Slots of wefti_tree_net. */
+weft_status wefti_tcp_site_listen(wefti_tree_site *site, int near, int *listener, wefti_tree_contact *contact);
+size_t wefti_tcp_site_resolve(const wefti_tree_site *site, const wefti_tree_contact *contact,
+                              wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX]);
+int wefti_tcp_site_admit(const wefti_tree_site *site, int descriptor);
+void wefti_tcp_site_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
+                          unsigned char proof[WEFTI_TREE_PROOF_BYTES]);
+void wefti_tcp_site_print(const wefti_tree_address *address, char *text, size_t bytes);
+
+#endif
