@@ -7,11 +7,16 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "part/check.h"
 #include "part/ep_scene.h"
+#include "part/pes.h"
+
+#define QUANTISED 144 /* elements: a group of 128 and one of 16 */
 
 /* Two ranks with two experts each; rank 0 has the tokens. */
 static scene two_ranks(weft_ep_layout layout, int topk, int tokens)
@@ -301,6 +306,247 @@ static void overflow_as_an_error_sends_no_rows_and_is_seen_by_all(void **state)
     }
 }
 
+/* Six tokens of one choice each come to rank 1, which has room for four: source 0's three and source 1's first. */
+static void dropping_keeps_the_first_rows_by_source_and_token(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        scene s = {.ranks = 3, .experts = 3, .topk = 1, .dtype = WEFT_EP_F32, .layout = both[i], .tokens = {3, 2, 1}};
+        s.rows_max = 4;
+        s.overflow = WEFT_EP_OVERFLOW_DROP;
+        for (int rank = 0; rank < 3; rank++) {
+            set_ids(&s, rank, (int32_t[]){1, 1, 1}, s.tokens[rank]);
+        }
+        scene_run(&s);
+        for (int rank = 0; rank < 3; rank++) {
+            CHECK(s.seen[rank].status == WEFT_OK && s.seen[rank].dropped_rows == (rank == 1 ? 2 : 0));
+        }
+        CHECK(s.seen[1].rows == 4 && s.seen[1].rows_of_source[0] == 3 && s.seen[1].rows_of_source[1] == 1);
+        CHECK(s.seen[1].rows_of_source[2] == 0 && s.seen[1].rows_of_expert[0] == 4);
+        CHECK(s.seen[1].received[3] == 11.0f && s.seen[1].received[4] == SCENE_UNTOUCHED);
+        CHECK(s.seen[0].out[2] == 3.0f && s.seen[1].out[0] == 11.0f); /* combine skips what was dropped */
+        CHECK(s.seen[1].out[1] == 0.0f && s.seen[2].out[0] == 0.0f);
+    }
+}
+
+/* With groups padded to 4, a token of both experts takes 8 rows, and one more of expert 2 none; then a fifth of it does not
+ * fit into 8, nor does what comes after it, though expert 3 has room. */
+static void dropping_counts_padding_and_drops_all_after_the_first_that_does_not_fit(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_EXPERT_MAJOR, 2, 6);
+    s.alignment = 4;
+    s.rows_max = 8;
+    s.overflow = WEFT_EP_OVERFLOW_DROP;
+    set_ids(&s, 0, (int32_t[]){2, 3, 2, -1, 2, -1, 2, -1, 2, -1, 3, 0}, 12);
+    scene_run(&s);
+    CHECK(s.seen[1].status == WEFT_OK && s.seen[1].rows == 8 && s.seen[1].dropped_rows == 2);
+    CHECK(s.seen[1].rows_of_expert[0] == 4 && s.seen[1].rows_of_expert[1] == 1);
+    CHECK(s.seen[0].out[3] == 4.0f && s.seen[0].out[4] == 0.0f);
+    CHECK(s.seen[0].out[5] == 6.0f); /* of rank 0, whose rows fit */
+}
+
+/* ---- padding and slots ---- */
+
+static void padding_is_zeroed_on_request(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_EXPERT_MAJOR, 1, 1);
+    s.alignment = 3;
+    s.plan_flags = WEFT_EP_ZERO_PADDING;
+    set_ids(&s, 0, (int32_t[]){3}, 1);
+    scene_run(&s);
+    CHECK(s.seen[1].rows == 3 && s.seen[1].received[0] == 1.0f);
+    CHECK(s.seen[1].received[1] == 0.0f && s.seen[1].received[2] == 0.0f);
+    CHECK(s.seen[1].received[3] == SCENE_UNTOUCHED);
+}
+
+static void slots_by_source_hold_each_source_apart(void **state)
+{
+    scene s = {.ranks = 3, .experts = 3, .topk = 2, .dtype = WEFT_EP_BF16, .tokens = {2, 0, 3}, .slot_tokens = 4};
+    (void)state;
+    s.layout = WEFT_EP_SLOTS_SOURCE;
+    set_ids(&s, 0, (int32_t[]){0, 0, 1, 1}, 4);
+    set_ids(&s, 2, (int32_t[]){1, 2, 0, 2, 2, 1}, 6);
+    scene_run(&s);
+    CHECK(s.seen[1].rows == 12);
+    CHECK(s.seen[1].rows_of_source[0] == 1 && s.seen[1].rows_of_source[1] == 0 && s.seen[1].rows_of_source[2] == 2);
+    CHECK(s.seen[1].received[0] == 2.0f && s.seen[1].received[8] == 21.0f && s.seen[1].received[9] == 23.0f);
+    for (int row = 0; row < SCENE_ROWS_MAX; row++) {
+        int is_filled = row == 0 || row == 8 || row == 9;
+        CHECK(is_filled || s.seen[1].received[row] == SCENE_UNTOUCHED);
+    }
+    CHECK(s.seen[2].out[0] == 42.0f); /* its row from ranks 1 and 2 */
+}
+
+static void slots_by_expert_hold_each_expert_apart(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_SLOTS_EXPERT, 2, 3);
+    s.slot_tokens = 3;
+    set_ids(&s, 0, (int32_t[]){3, 2, 0, 3, 3, 1}, 6);
+    scene_run(&s);
+    CHECK(s.seen[1].rows == 12); /* two experts, two sources, three tokens */
+    CHECK(s.seen[1].rows_of_expert[0] == 1 && s.seen[1].rows_of_expert[1] == 3);
+    CHECK(s.seen[1].received[0] == 1.0f && s.seen[1].received[1] == SCENE_UNTOUCHED);
+    CHECK(s.seen[1].received[6] == 1.0f && s.seen[1].received[7] == 2.0f && s.seen[1].received[8] == 3.0f);
+}
+
+static void duplicates_share_a_slot_by_expert_and_count_twice(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_SLOTS_EXPERT, 2, 1);
+    set_ids(&s, 0, (int32_t[]){3, 3}, 2);
+    s.weighted = 1;
+    s.weights[0][0] = 0.25f;
+    s.weights[0][1] = 0.5f;
+    scene_run(&s);
+    int row = 2 * SCENE_TOKENS_MAX; /* the first of the second expert */
+    CHECK(s.seen[1].rows_of_expert[1] == 1 && s.seen[1].weights[row][0] == 0.75f);
+    CHECK(s.seen[0].out[0] == 2.0f);
+    s.flags = WEFT_EP_WEIGHTED;
+    scene_run(&s);
+    CHECK(s.seen[0].out[0] == 0.75f);
+}
+
+/* ---- fp8 ---- */
+
+/* A row of one token, sent by a rank to itself and quantised on the way. */
+typedef struct quantised {
+    weft_ep_scale_type scale_type;
+    float in[QUANTISED] __attribute__((aligned(16)));
+    unsigned char q[QUANTISED] __attribute__((aligned(16)));
+    uint32_t words[2]; /* of scales */
+} quantised;
+
+static void quantise_on(weft_world *world, void *context)
+{
+    quantised *row = context;
+    const int32_t id = 0;
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    weft_ep_rows in = WEFT_EP_ROWS_INIT;
+    weft_ep_received out = WEFT_EP_RECEIVED_INIT;
+    weft_ep *ep;
+    weft_ep_route *route;
+    config.experts = config.tokens_max = config.topk_max = plan.topk = choices.tokens = 1;
+    config.row_bytes_max = sizeof row->in;
+    choices.ids = &id;
+    in.data = row->in;
+    in.dtype = WEFT_EP_F32;
+    in.hidden = out.rows.hidden = QUANTISED;
+    out.rows.data = row->q;
+    out.rows.dtype = WEFT_EP_FP8_E4M3;
+    out.rows.scales = row->words;
+    out.rows.scale_type = row->scale_type;
+    out.rows_capacity = 1;
+    if (CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep)) &&
+        CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
+        CHECK_OK(weft_ep_route_update(route, &choices, NULL));
+        CHECK_OK(weft_ep_dispatch(route, &in, &out, NULL));
+        CHECK_OK(weft_ep_route_destroy(route));
+        CHECK_OK(weft_ep_destroy(ep));
+    }
+}
+
+static void quantise(quantised *row)
+{
+    memset(row->q, 0xee, sizeof row->q);
+    memset(row->words, 0xee, sizeof row->words);
+    pes_run(1, quantise_on, row);
+}
+
+static float scale_at(const quantised *row, int group)
+{
+    float scale;
+    memcpy(&scale, &row->words[group], sizeof scale);
+    return scale;
+}
+
+/* With a largest magnitude of 448 the scale is 1. 16 is 0x58, then steps of 2; 2^-9 is 0x01. */
+static void quantisation_rounds_to_nearest_even(void **state)
+{
+    static const float in[] = {448.0f, 17.0f, 19.0f, 21.0f, -23.0f, 0x1p-10f, 0x1.8p-9f, -0x1p-12f, 0.0f, -0.0f};
+    static const unsigned char wanted[] = {0x7e, 0x58, 0x5a, 0x5a, 0xdc, 0x00, 0x02, 0x80, 0x00, 0x80};
+    quantised row = {.scale_type = WEFT_EP_SCALE_F32};
+    (void)state;
+    memcpy(row.in, in, sizeof in);
+    quantise(&row);
+    CHECK(scale_at(&row, 0) == 1.0f);
+    for (size_t i = 0; i < sizeof wanted; i++) {
+        CHECK_SAY(row.q[i] == wanted[i], "%g became 0x%02x", (double)in[i], row.q[i]);
+    }
+}
+
+static void a_partial_last_group_has_its_own_scale(void **state)
+{
+    quantised row = {.scale_type = WEFT_EP_SCALE_F32};
+    (void)state;
+    for (int i = 0; i < QUANTISED; i++) {
+        row.in[i] = i < 128 ? 448.0f : 4.0f;
+    }
+    row.in[QUANTISED - 1] = -8.0f;
+    quantise(&row);
+    CHECK(scale_at(&row, 0) == 1.0f && scale_at(&row, 1) == 8.0f / 448.0f);
+    CHECK(row.q[127] == 0x7e && row.q[128] == 0x76 && row.q[QUANTISED - 1] == 0xfe); /* 448, 224, -448 */
+}
+
+static void small_groups_have_the_scale_of_one_ten_thousandth(void **state)
+{
+    quantised row = {.scale_type = WEFT_EP_SCALE_F32};
+    (void)state;
+    row.in[128] = 5e-5f;
+    quantise(&row);
+    CHECK(scale_at(&row, 0) == 1e-4f / 448.0f && scale_at(&row, 1) == 1e-4f / 448.0f);
+    CHECK(row.q[0] == 0x00 && row.q[128] == 0x76); /* 224 */
+}
+
+static void quantisation_saturates_and_keeps_nan(void **state)
+{
+    quantised row = {.scale_type = WEFT_EP_SCALE_F32};
+    (void)state;
+    row.in[0] = INFINITY;
+    row.in[1] = -INFINITY;
+    row.in[2] = NAN;
+    row.in[3] = 1.0f;
+    row.in[129] = -NAN;
+    row.in[130] = 448.0f;
+    quantise(&row);
+    CHECK(scale_at(&row, 0) == FLT_MAX / 448.0f && scale_at(&row, 1) == 1.0f);
+    CHECK(row.q[0] == 0x7e && row.q[1] == 0xfe && row.q[2] == 0x7f && row.q[3] == 0x00);
+    CHECK(row.q[129] == 0x7f && row.q[130] == 0x7e);
+}
+
+/* 450 / 448 is a little over 1: the next power of two is 2, the byte 128. 448 / 448 is one, the byte 127. */
+static void ue8m0_scales_round_up_and_lie_four_to_a_word(void **state)
+{
+    quantised row = {.scale_type = WEFT_EP_SCALE_UE8M0};
+    (void)state;
+    row.in[0] = 450.0f;
+    row.in[128] = -448.0f;
+    quantise(&row);
+    CHECK(row.words[0] == (127u << 8 | 128u) && row.words[1] == 0xeeeeeeeeu);
+    CHECK(row.q[0] == 0x76 && row.q[128] == 0xfe); /* 225 becomes 224; -448 */
+}
+
+/* ---- T in memory ---- */
+
+static void the_number_of_tokens_may_lie_in_memory(void **state)
+{
+    const int32_t told[] = {1, -1, 3};
+    const int taken[] = {1, 0, 2};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        scene s = two_ranks(WEFT_EP_RANK_MAJOR, 1, 2);
+        set_ids(&s, 0, (int32_t[]){3, 3}, 2);
+        s.tokens_at = &told[i];
+        scene_run(&s);
+        CHECK_STATUS(s.seen[0].status, i == 0 ? WEFT_OK : WEFT_ERR_RANGE); /* it is clamped */
+        CHECK(s.seen[1].rows == taken[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +564,18 @@ int main(void)
         CHECKED_TEST(the_sum_over_ranks_is_rounded_once),
         CHECKED_TEST(a_row_by_rank_has_the_sum_of_its_weights),
         CHECKED_TEST(overflow_as_an_error_sends_no_rows_and_is_seen_by_all),
+        CHECKED_TEST(dropping_keeps_the_first_rows_by_source_and_token),
+        CHECKED_TEST(dropping_counts_padding_and_drops_all_after_the_first_that_does_not_fit),
+        CHECKED_TEST(padding_is_zeroed_on_request),
+        CHECKED_TEST(slots_by_source_hold_each_source_apart),
+        CHECKED_TEST(slots_by_expert_hold_each_expert_apart),
+        CHECKED_TEST(duplicates_share_a_slot_by_expert_and_count_twice),
+        CHECKED_TEST(quantisation_rounds_to_nearest_even),
+        CHECKED_TEST(a_partial_last_group_has_its_own_scale),
+        CHECKED_TEST(small_groups_have_the_scale_of_one_ten_thousandth),
+        CHECKED_TEST(quantisation_saturates_and_keeps_nan),
+        CHECKED_TEST(ue8m0_scales_round_up_and_lie_four_to_a_word),
+        CHECKED_TEST(the_number_of_tokens_may_lie_in_memory),
     };
     (void)setenv("WEFT_LOG", "none", 0); /* errors are expected */
     return cmocka_run_group_tests(tests, NULL, NULL);
