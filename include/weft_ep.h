@@ -179,6 +179,12 @@ typedef struct weft_ep_choices {
 WEFT_API weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *choices,
                                           weft_stream *stream) WEFT_MUST_CHECK;
 
+/* Choose a new routing: the next dispatch (or dispatch_send) of this route agrees on it on its way, as
+ * weft_ep_route_update would have, so that a step is one call. All ranks choose, or none. Local, moves nothing; the ids,
+ * weights and tokens_at must stay as they are until that dispatch completes. Choosing again replaces the choice, and an
+ * update drops it. Errors: WEFT_ERR_ARGUMENT; WEFT_ERR_STATE between the halves of a dispatch of this route. */
+WEFT_API weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *choices) WEFT_MUST_CHECK;
+
 /* Where the counts of a route lie: memory of the route, which the next route_update overwrites. After an overflow they
  * tell what would have come (at most INT32_MAX). */
 typedef struct weft_ep_counts {
@@ -197,7 +203,7 @@ typedef struct weft_ep_counts {
 } weft_ep_counts;
 /* "By source" are the layouts RANK_MAJOR and SLOTS_SOURCE, "by expert" EXPERT_MAJOR and SLOTS_EXPERT. */
 
-/* Local; valid after the first route_update. */
+/* Local; valid after the first route_update, or dispatch of a chosen routing. */
 WEFT_API weft_status weft_ep_route_counts(const weft_ep_route *route, weft_ep_counts *counts) WEFT_MUST_CHECK;
 
 /* The same for the host, by value. */
@@ -212,7 +218,7 @@ typedef struct weft_ep_host_counts {
     int64_t dropped_rows; /* as above */
 } weft_ep_host_counts;
 
-/* Wait for the last route_update and read its counts. Local. */
+/* Wait for the last routing and read its counts. Local. */
 WEFT_API weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream *stream,
                                          weft_ep_host_counts *counts) WEFT_MUST_CHECK;
 
@@ -258,10 +264,26 @@ typedef struct weft_ep_received {
     }
 
 /* Send the rows of this rank's tokens, `in` (T rows), and receive. Collective over the group. Completes when all rows
- * of this rank have arrived and `in` can be reused. On a route whose status is WEFT_ERR_OVERFLOW nothing moves and the
- * call returns WEFT_ERR_OVERFLOW, on all ranks. */
+ * of this rank have arrived and `in` can be reused. `out->rows` is of the type and width of `in`; or fp8 with a scale
+ * type, and then wider rows are quantised on the way, by their sender, as protocol/fp8.h says. fp8 rows and their scales
+ * move unchanged. On a route whose status is WEFT_ERR_OVERFLOW nothing moves and the call returns WEFT_ERR_OVERFLOW, on
+ * all ranks.
+ *
+ * After weft_ep_route_choose the call agrees on the routing first. rows_capacity then is a limit like rows_max: the least
+ * of both decides whether a rank overflows, or from where on rows are dropped (slot layouts: a capacity below N is
+ * WEFT_ERR_RANGE on this rank, before it joins). After an overflow the call returns WEFT_ERR_OVERFLOW on all ranks, and
+ * the counts tell what would have come. */
 WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                       weft_stream *stream) WEFT_MUST_CHECK;
+
+/* The halves of a dispatch, for work in between. send starts and waits for no other rank; recv does the rest. The arrays
+ * of `in` and `out` (and of the choice) belong to the call until recv returns; the structs do not. A group has one pair
+ * outstanding: any other collective call of the group before its recv is WEFT_ERR_STATE and changes nothing, and so is a
+ * recv without its send. Collective, both; ranks may call the halves or the whole. Errors of dispatch; a send that fails
+ * needs no recv. */
+WEFT_API weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
+                                           weft_stream *stream) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;
 
 /* Apply the route's weights while adding. Expert-major: each choice's row by its weight. Rank-major, where a row stands
  * for all of its token's choices on this rank: by the sum of their weights, in ascending choice, the product rounded to
@@ -272,6 +294,11 @@ WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *
  * into `out` (T rows). Collective over the group. Completes when `out` is written and no rank reads `in` any more. */
 WEFT_API weft_status weft_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                      unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
+
+/* The halves of a combine, as those of a dispatch. */
+WEFT_API weft_status weft_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                          unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_ep_combine_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -36,10 +36,19 @@ struct wefti_ep_backend {
     weft_status (*update)(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
     weft_status (*counts)(const weft_ep_route *route, weft_ep_counts *counts);
     weft_status (*query)(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts);
-    weft_status (*dispatch)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
-                            weft_stream *stream);
+    /* `fresh`: the choices of a routing to be agreed on in the way, or NULL: on the routing that the route has. */
+    weft_status (*dispatch)(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                            const weft_ep_received *out, weft_stream *stream);
     weft_status (*combine)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
                            weft_stream *stream);
+    /* The halves. A send that fails needs no recv. Between them no other collective call of the group is made; the
+     * structs given to send are gone, the arrays that they name are not. */
+    weft_status (*dispatch_send)(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                 const weft_ep_received *out, weft_stream *stream);
+    weft_status (*dispatch_recv)(weft_ep_route *route, weft_stream *stream);
+    weft_status (*combine_send)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
+                                weft_stream *stream);
+    weft_status (*combine_recv)(weft_ep_route *route, weft_stream *stream);
 };
 
 /* Of host memory. */

@@ -1,4 +1,4 @@
-/* weft_ep_dispatch. */
+/* weft_ep_dispatch and its halves. */
 #include "base/error.h"
 #include "ep/backend.h"
 #include "ep/check.h"
@@ -6,7 +6,9 @@
 static weft_status check(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                          const weft_stream *stream, const char *call)
 {
-    WEFT_TRY(wefti_ep_route_check(route, call));
+    if (route == NULL || !route->is_chosen) {
+        WEFT_TRY(wefti_ep_route_check(route, call));
+    }
     WEFT_TRY(wefti_ep_check_call(route->ep, stream, call));
     if (out == NULL || out->size != sizeof *out) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: out %s", call,
@@ -17,11 +19,50 @@ static weft_status check(const weft_ep_route *route, const weft_ep_rows *in, con
     return wefti_ep_rows_become(in, &out->rows, call);
 }
 
+/* The choices of a fresh routing, which this call uses up. */
+static const weft_ep_choices *take_choices(weft_ep_route *route)
+{
+    const weft_ep_choices *fresh = route->is_chosen ? &route->choices : NULL;
+    route->is_chosen = 0;
+    return fresh;
+}
+
+/* What was refused before anything moved has used up nothing. */
+static void give_choices_back(weft_ep_route *route, const weft_ep_choices *fresh, weft_status status)
+{
+    route->is_chosen = fresh != NULL && (status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE);
+}
+
 weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                              weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch";
     WEFT_TRY(check(route, in, out, stream, call));
     WEFT_TRY(wefti_ep_enter(route->ep, call));
-    return wefti_ep_leave(route->ep, route->ep->backend->dispatch(route, in, out, stream));
+    const weft_ep_choices *fresh = take_choices(route);
+    weft_status status = route->ep->backend->dispatch(route, fresh, in, out, stream);
+    give_choices_back(route, fresh, status);
+    return wefti_ep_leave(route->ep, status);
+}
+
+weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
+                                  weft_stream *stream)
+{
+    static const char call[] = "weft_ep_dispatch_send";
+    WEFT_TRY(check(route, in, out, stream, call));
+    WEFT_TRY(wefti_ep_enter(route->ep, call));
+    const weft_ep_choices *fresh = take_choices(route);
+    weft_status status = route->ep->backend->dispatch_send(route, fresh, in, out, stream);
+    give_choices_back(route, fresh, status);
+    wefti_ep_open_half(route->ep, WEFTI_EP_HALF_DISPATCH, route, status);
+    return wefti_ep_leave(route->ep, status);
+}
+
+weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_dispatch_recv";
+    WEFT_TRY(wefti_ep_check_half(route, WEFTI_EP_HALF_DISPATCH, stream, call));
+    WEFT_TRY(wefti_ep_enter(route->ep, call));
+    wefti_ep_close_half(route->ep);
+    return wefti_ep_leave(route->ep, route->ep->backend->dispatch_recv(route, stream));
 }

@@ -177,13 +177,24 @@ weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call)
     return WEFT_OK;
 }
 
-weft_status wefti_ep_check_call(const weft_ep *ep, const weft_stream *stream, const char *call)
+weft_status wefti_ep_check_stream(const weft_ep *ep, const weft_stream *stream, const char *call)
 {
-    WEFT_TRY(wefti_ep_check_alive(ep, call));
     if (stream != NULL && !ep->backend->has_streams) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: the host has no streams; give NULL", call);
     }
     return WEFT_OK;
+}
+
+weft_status wefti_ep_check_call(const weft_ep *ep, const weft_stream *stream, const char *call)
+{
+    WEFT_TRY(wefti_ep_check_alive(ep, call));
+    if (ep->half != WEFTI_EP_HALF_NONE) {
+        const char *name = ep->half == WEFTI_EP_HALF_DISPATCH ? "dispatch" : "combine";
+        return wefti_error(WEFT_ERR_STATE,
+                           "%s: a weft_ep_%s_send of the group waits for its weft_ep_%s_recv; call that", call, name,
+                           name);
+    }
+    return wefti_ep_check_stream(ep, stream, call);
 }
 
 weft_status wefti_ep_enter(weft_ep *ep, const char *call)

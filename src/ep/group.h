@@ -16,6 +16,9 @@
 
 typedef struct wefti_ep_backend wefti_ep_backend;
 
+/* The pair of halves whose second is to come. */
+typedef enum wefti_ep_half { WEFTI_EP_HALF_NONE = 0, WEFTI_EP_HALF_DISPATCH, WEFTI_EP_HALF_COMBINE } wefti_ep_half;
+
 struct weft_ep {
     wefti_attachment attachment;
     const wefti_ep_backend *backend;
@@ -31,6 +34,8 @@ struct weft_ep {
     int counts_direct; /* to all ranks, else through the owners */
     unsigned char *late; /* [R] not 0: named by the last WEFT_ERR_TIMEOUT */
     weft_ep_route *routes; /* alive */
+    wefti_ep_half half;
+    const weft_ep_route *half_route; /* whose */
     weft_status dead; /* why no call can work any more, or WEFT_OK */
     uint32_t busy; /* in a call; debug builds look */
 };
@@ -38,14 +43,30 @@ struct weft_ep {
 /* WEFT_OK, or what a dead group's calls return. */
 weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call);
 
-/* The same, and whether the backend takes the stream. */
+/* The same, whether no half is outstanding, and whether the backend takes the stream. */
 weft_status wefti_ep_check_call(const weft_ep *ep, const weft_stream *stream, const char *call);
+
+/* Whether the backend takes the stream. */
+weft_status wefti_ep_check_stream(const weft_ep *ep, const weft_stream *stream, const char *call);
 
 /* Begin a collective call on a group that is alive. In debug builds WEFT_ERR_STATE when another thread is inside. */
 weft_status wefti_ep_enter(weft_ep *ep, const char *call);
 
 /* End it. A status that leaves ranks apart kills the group; returns `status`. */
 weft_status wefti_ep_leave(weft_ep *ep, weft_status status);
+
+/* A send returned `status`: if WEFT_OK, its recv is to come. */
+static inline void wefti_ep_open_half(weft_ep *ep, wefti_ep_half half, const weft_ep_route *route, weft_status status)
+{
+    ep->half = status == WEFT_OK ? half : WEFTI_EP_HALF_NONE;
+    ep->half_route = status == WEFT_OK ? route : NULL;
+}
+
+static inline void wefti_ep_close_half(weft_ep *ep)
+{
+    ep->half = WEFTI_EP_HALF_NONE;
+    ep->half_route = NULL;
+}
 
 static inline int wefti_ep_local_experts(const weft_ep *ep)
 {

@@ -124,6 +124,9 @@ void wefti_ep_route_end(weft_ep_route *route)
 
 weft_status weft_ep_route_destroy(weft_ep_route *route)
 {
+    if (route != NULL && route->ep->half_route == route) {
+        return wefti_error(WEFT_ERR_STATE, "weft_ep_route_destroy: a send of the route waits for its recv; call that");
+    }
     if (route != NULL) {
         wefti_ep_route_end(route);
     }
@@ -133,7 +136,11 @@ weft_status weft_ep_route_destroy(weft_ep_route *route)
 static weft_status check_routed(const weft_ep_route *route, const char *call)
 {
     if (!route->is_routed) {
-        return wefti_error(WEFT_ERR_STATE, "%s: the route has no routing yet; call weft_ep_route_update first", call);
+        return wefti_error(
+            WEFT_ERR_STATE,
+            "%s: the route has no routing yet; call weft_ep_route_update first, or weft_ep_route_choose and "
+            "dispatch",
+            call);
     }
     return WEFT_OK;
 }
@@ -145,6 +152,19 @@ weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call)
     }
     WEFT_TRY(wefti_ep_check_alive(route->ep, call));
     return check_routed(route, call);
+}
+
+weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, const weft_stream *stream,
+                                const char *call)
+{
+    if (route == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL", call);
+    }
+    WEFT_TRY(wefti_ep_check_alive(route->ep, call));
+    if (route->ep->half != half || route->ep->half_route != route) {
+        return wefti_error(WEFT_ERR_STATE, "%s: no send of this route waits for it; call the send first", call);
+    }
+    return wefti_ep_check_stream(route->ep, stream, call);
 }
 
 static weft_status check_result(const weft_ep_route *route, const void *result, const char *call)
@@ -165,8 +185,6 @@ weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream *stream,
 {
     static const char call[] = "weft_ep_route_query";
     WEFT_TRY(check_result(route, counts, call));
-    if (stream != NULL && !route->ep->backend->has_streams) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: the host has no streams; give NULL", call);
-    }
+    WEFT_TRY(wefti_ep_check_stream(route->ep, stream, call));
     return route->ep->backend->query(route, stream, counts);
 }

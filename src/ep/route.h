@@ -9,6 +9,8 @@ struct weft_ep_route {
     weft_ep_route *next; /* of the group's */
     weft_ep_route **link; /* what points here */
     weft_ep_plan plan; /* alignment is at least 1, and 1 unless expert-major; slot_tokens 0 unless a slot layout */
+    int is_chosen; /* the next dispatch agrees on these choices */
+    weft_ep_choices choices;
     int is_routed; /* has a routing, of an update that did not fail */
     struct wefti_ep_routing *host; /* the backend's part: of the one that the group has */
     struct wefti_ep_device_route *device;
@@ -21,6 +23,10 @@ void wefti_ep_route_end(weft_ep_route *route);
  * group's calls return. */
 weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call);
 
+/* Whether the second half of `half` may be called on the route now. */
+weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, const weft_stream *stream,
+                                const char *call);
+
 /* Rows are received one a (source, token). */
 static inline int wefti_ep_plan_is_by_source(const weft_ep_plan *plan)
 {
@@ -30,6 +36,12 @@ static inline int wefti_ep_plan_is_by_source(const weft_ep_plan *plan)
 static inline int wefti_ep_plan_is_slots(const weft_ep_plan *plan)
 {
     return plan->layout == WEFT_EP_SLOTS_SOURCE || plan->layout == WEFT_EP_SLOTS_EXPERT;
+}
+
+/* The rows of a slot layout. */
+static inline int64_t wefti_ep_slot_rows(const weft_ep_plan *plan, int ranks, int local_experts)
+{
+    return (int64_t)ranks * plan->slot_tokens * (plan->layout == WEFT_EP_SLOTS_EXPERT ? local_experts : 1);
 }
 
 #endif

@@ -1,18 +1,38 @@
-/* weft_ep_route_update. */
+/* weft_ep_route_update and weft_ep_route_choose. */
 #include "base/error.h"
 #include "ep/backend.h"
 #include "ep/check.h"
 
-weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
+static weft_status check_given(const weft_ep_route *route, const weft_ep_choices *choices, const char *call)
 {
-    static const char call[] = "weft_ep_route_update";
     if (route == NULL || choices == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
                            route == NULL ? "the route is NULL" : "the choices are NULL");
     }
+    return WEFT_OK;
+}
+
+weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_route_update";
+    WEFT_TRY(check_given(route, choices, call));
     weft_ep *ep = route->ep;
     WEFT_TRY(wefti_ep_check_call(ep, stream, call));
     WEFT_TRY(wefti_ep_choices_check(route, choices, call));
     WEFT_TRY(wefti_ep_enter(ep, call));
+    route->is_chosen = 0;
     return wefti_ep_leave(ep, ep->backend->update(route, choices, stream));
+}
+
+weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *choices)
+{
+    static const char call[] = "weft_ep_route_choose";
+    WEFT_TRY(check_given(route, choices, call));
+    WEFT_TRY(wefti_ep_choices_check(route, choices, call));
+    if (route->ep->half_route == route) {
+        return wefti_error(WEFT_ERR_STATE, "%s: a send of the route waits for its recv; call that first", call);
+    }
+    route->choices = *choices;
+    route->is_chosen = 1;
+    return WEFT_OK;
 }

@@ -172,3 +172,49 @@ CASE(weft_ep_dispatch)
     CHECK(s->dest[0] == POISON);
     party_fini(&p, s);
 }
+
+CASE(weft_ep_route_choose)
+{
+    party p;
+    party_init(&p, s);
+    weft_ep_choices bad = p.choices;
+    bad.tokens = -1;
+    CHECK_STATUS(weft_ep_route_choose(NULL, &p.choices), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_choose(p.unrouted, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_choose(p.unrouted, &bad), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch(p.unrouted, &p.in, &p.received, NULL), WEFT_ERR_STATE); /* nothing is chosen */
+    party_fini(&p, s);
+}
+
+COVERED(weft_ep_dispatch_recv)
+COVERED(weft_ep_combine_send)
+COVERED(weft_ep_combine_recv)
+CASE(weft_ep_dispatch_send)
+{
+    party p;
+    party_init(&p, s);
+    weft_ep_rows bad = p.in;
+    bad.hidden = INT_MAX;
+    CHECK_STATUS(weft_ep_dispatch_send(NULL, &p.in, &p.received, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_send(p.route, &bad, &p.received, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_send(p.unrouted, &p.in, &p.received, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_dispatch_recv(NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_recv(p.route, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine_send(NULL, &p.in, &p.out, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_send(p.route, &bad, &p.out, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_send(p.unrouted, &p.in, &p.out, 0, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine_recv(NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_recv(p.route, NULL), WEFT_ERR_STATE);
+    CHECK(s->dest[0] == POISON);
+    CHECK_OK(weft_ep_dispatch_send(p.route, &p.in, &p.received, NULL));
+    CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, &p.received, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine(p.route, &p.received.rows, &p.out, 0, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine_recv(p.route, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_dispatch_recv(p.unrouted, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_route_update(p.unrouted, &p.choices, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_route_choose(p.route, &p.choices), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_route_destroy(p.route), WEFT_ERR_STATE);
+    CHECK_OK(weft_ep_dispatch_recv(p.route, NULL));
+    CHECK_STATUS(weft_ep_dispatch_recv(p.route, NULL), WEFT_ERR_STATE);
+    party_fini(&p, s);
+}

@@ -1,9 +1,13 @@
 /* sim/ep.c: sequences of expert-parallel calls on fresh and cached routes, by part/ep_session.h. */
+#include <stdlib.h>
+
 #include "part/ep_session.h"
 #include "sim/cases.h"
 
+/* Counts through the owners in one run, directly in the next. */
 static void run_session(const case_run *run, const ep_session_plan *plan)
 {
+    (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
     weft_world *world = case_world("ep");
     ep_session_run(world, run->seed, plan);
     MUST(weft_world_destroy(world));

@@ -4,10 +4,18 @@
 
 #include "ep/host/routing.h"
 
-weft_status wefti_ep_host_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
-weft_status wefti_ep_host_dispatch(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
-                                   weft_stream *stream);
-weft_status wefti_ep_host_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
-                                  weft_stream *stream);
+weft_status wefti_ep_host_update(weft_ep_route *handle, const weft_ep_choices *choices, weft_stream *stream);
+
+weft_status wefti_ep_host_dispatch(weft_ep_route *handle, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                   const weft_ep_received *out, weft_stream *stream);
+weft_status wefti_ep_host_dispatch_send(weft_ep_route *handle, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                        const weft_ep_received *out, weft_stream *stream);
+weft_status wefti_ep_host_dispatch_recv(weft_ep_route *handle, weft_stream *stream);
+
+weft_status wefti_ep_host_combine(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out,
+                                  unsigned flags, weft_stream *stream);
+weft_status wefti_ep_host_combine_send(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out,
+                                       unsigned flags, weft_stream *stream);
+weft_status wefti_ep_host_combine_recv(weft_ep_route *handle, weft_stream *stream);
 
 #endif

@@ -23,26 +23,43 @@ static void begin(wefti_ep_pull *pull, const wefti_ep_routing *route, const weft
     wefti_ep_pull_init(pull, route, &call, in, out, (flags & WEFT_EP_WEIGHTED) != 0);
 }
 
-static weft_status combine(const wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_rows *out,
-                           unsigned flags)
+static weft_status send(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags)
 {
-    wefti_ep_pull pull;
-    begin(&pull, route, in, out, flags);
-    WEFT_TRY(wefti_ep_pull_post(&pull));
-    WEFT_TRY(wefti_ep_pull_meet(&pull));
-    if (pull.call.odd_rank < 0) {
-        WEFT_TRY(wefti_ep_pull_sums(&pull));
+    const wefti_ep_routing *route = handle->host;
+    wefti_ep_pull *pull = route->ep->host->pull;
+    WEFT_TRY(check(route, in, out));
+    begin(pull, route, in, out, flags);
+    return wefti_ep_pull_post(pull);
+}
+
+static weft_status receive(wefti_ep_pull *pull)
+{
+    WEFT_TRY(wefti_ep_pull_meet(pull));
+    if (pull->call.odd_rank < 0) {
+        WEFT_TRY(wefti_ep_pull_sums(pull));
     }
-    return wefti_ep_pull_end(&pull);
+    WEFT_TRY(wefti_ep_pull_end(pull));
+    wefti_world_count(pull->ep->world, WEFTI_COUNTER_ep_combines, 1);
+    return WEFT_OK;
 }
 
 weft_status wefti_ep_host_combine(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out,
                                   unsigned flags, weft_stream *stream)
 {
-    const wefti_ep_routing *route = handle->host;
     (void)stream;
-    WEFT_TRY(check(route, in, out));
-    WEFT_TRY(combine(route, in, out, flags));
-    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_combines, 1);
-    return WEFT_OK;
+    WEFT_TRY(send(handle, in, out, flags));
+    return receive(handle->ep->host->pull);
+}
+
+weft_status wefti_ep_host_combine_send(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out,
+                                       unsigned flags, weft_stream *stream)
+{
+    (void)stream;
+    return send(handle, in, out, flags);
+}
+
+weft_status wefti_ep_host_combine_recv(weft_ep_route *handle, weft_stream *stream)
+{
+    (void)stream;
+    return receive(handle->ep->host->pull);
 }

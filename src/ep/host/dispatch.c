@@ -7,43 +7,45 @@
 #include "ep/host/push.h"
 #include "ep/host/received.h"
 #include "ep/host/records.h"
+#include "ep/host/sends.h"
 
 static const char call_name[] = "weft_ep_dispatch";
+
+static int64_t rows_held(const weft_ep_received *out)
+{
+    return out->rows_capacity < INT32_MAX ? (int64_t)out->rows_capacity : INT32_MAX;
+}
+
+static weft_status check_capacity(const weft_ep_received *out, int64_t rows)
+{
+    WEFT_TRY(wefti_ep_rows_held(&out->rows, rows, call_name, "out.rows"));
+    if (rows_held(out) < rows) {
+        return wefti_error(WEFT_ERR_RANGE,
+                           "%s: out.rows holds %zu rows and %lld come; size it by weft_ep_route_query or the group's "
+                           "rows_max",
+                           call_name, out->rows_capacity, (long long)rows);
+    }
+    return WEFT_OK;
+}
 
 /* What depends on the routing. */
 static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_received *out)
 {
     WEFT_TRY(wefti_ep_routing_check(route, call_name));
     WEFT_TRY(wefti_ep_rows_held(in, route->tokens, call_name, "in"));
-    WEFT_TRY(wefti_ep_rows_held(&out->rows, *route->rows, call_name, "out.rows"));
-    if (out->rows_capacity < (size_t)*route->rows) {
-        return wefti_error(WEFT_ERR_RANGE,
-                           "%s: out.rows holds %zu rows and %d come; size it by weft_ep_route_query or the group's "
-                           "rows_max",
-                           call_name, out->rows_capacity, *route->rows);
-    }
-    return WEFT_OK;
+    return check_capacity(out, *route->rows);
 }
 
-static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_received *out)
+/* What can be said before the ranks agree. */
+static weft_status check_fresh(const wefti_ep_routing *route, const weft_ep_choices *choices, const weft_ep_rows *in,
+                               const weft_ep_received *out)
 {
-    wefti_ep_shape_parts parts = {.kind = WEFTI_EP_DISPATCH,
-                                  .dtype = (unsigned)in->dtype,
-                                  .out_dtype = (unsigned)out->rows.dtype,
-                                  .scale_type = (unsigned)out->rows.scale_type,
-                                  .hidden = (unsigned)in->hidden};
-    wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
-    wefti_ep_call_follows(&call, route);
-    wefti_ep_span from = wefti_ep_span_of(in);
-    wefti_ep_span to = wefti_ep_span_of(&out->rows);
-    wefti_ep_push_init(push, route, &call, &from, &to, *route->rows, 0);
-    if (in->dtype != out->rows.dtype) {
-        push->quantises = wefti_ep_arithmetic_of(in->dtype);
-        push->hidden = (size_t)in->hidden;
-        push->is_ue8m0 = out->rows.scale_type == WEFT_EP_SCALE_UE8M0;
-    }
-    push->streams = (size_t)*route->rows * to.row_bytes >= WEFTI_STREAM_BYTES;
+    WEFT_TRY(wefti_ep_rows_held(in, wefti_ep_choices_tokens(choices), call_name, "in"));
+    int64_t slots = wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
+    return check_capacity(out, wefti_ep_plan_is_slots(&route->plan) ? slots : rows_held(out));
 }
+
+/* ---- the caller's arrays ---- */
 
 static void zero_padding(const wefti_ep_push *push)
 {
@@ -56,39 +58,159 @@ static void zero_padding(const wefti_ep_push *push)
     }
 }
 
-/* The caller's arrays, and padding. */
-static void fill(const wefti_ep_push *push, const weft_ep_received *out)
+static void fill_padding(const wefti_ep_push *push)
 {
-    wefti_ep_received_padding(push->route, out);
-    if ((push->route->plan.flags & WEFT_EP_ZERO_PADDING) != 0 && push->route->plan.layout == WEFT_EP_EXPERT_MAJOR) {
+    const weft_ep_plan *plan = &push->route->plan;
+    wefti_ep_received_padding(push->route, &push->received);
+    if (plan->layout == WEFT_EP_EXPERT_MAJOR && (plan->flags & WEFT_EP_ZERO_PADDING) != 0) {
         zero_padding(push);
     }
+}
+
+static void fill_all(const wefti_ep_push *push)
+{
+    fill_padding(push);
     for (int source = 0; source < push->ep->ranks; source++) {
-        wefti_ep_received_source(push->route, out, source);
+        wefti_ep_received_source(push->route, &push->received, source);
     }
 }
 
-static weft_status dispatch(wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_received *out)
+/* ---- a fresh routing ---- */
+
+static weft_status send_records(const wefti_ep_push *push, int rank)
 {
-    wefti_ep_push push;
-    begin(&push, route, in, out);
-    WEFT_TRY(wefti_ep_push_post(&push));
-    wefti_ep_push_listen(&push);
-    WEFT_TRY(wefti_ep_push_send_all(&push));
-    fill(&push, out);
-    WEFT_TRY(wefti_ep_push_receive(&push));
-    return wefti_ep_call_end(&push.call);
+    return rank == push->ep->rank ? WEFT_OK : wefti_ep_records_put(push->route, push->choices.weights, rank);
 }
 
-weft_status wefti_ep_host_dispatch(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_received *out,
-                                   weft_stream *stream)
+static void take_records(wefti_ep_push *push, int source)
+{
+    if (source != push->ep->rank) {
+        wefti_ep_records_take(push->route, source);
+    }
+    wefti_ep_received_source(push->route, &push->received, source);
+}
+
+/* Rows that all ranks have agreed on. */
+static weft_status move_fresh(wefti_ep_push *push)
+{
+    push->arrived = take_records;
+    push->leaving = send_records;
+    push->streams = (size_t)*push->route->rows * push->out.row_bytes >= WEFTI_STREAM_BYTES;
+    fill_padding(push);
+    WEFT_TRY(wefti_ep_records_put(push->route, push->choices.weights, push->ep->rank));
+    wefti_ep_records_take(push->route, push->ep->rank);
+    WEFT_TRY(wefti_ep_push_send_met(push));
+    return wefti_ep_push_receive(push);
+}
+
+static weft_status receive_fresh(wefti_ep_push *push)
+{
+    wefti_ep_routing *route = push->route;
+    WEFT_TRY(wefti_ep_call_meet_all(&push->call));
+    if (push->call.odd_rank < 0) {
+        WEFT_TRY(wefti_ep_exchange_agree(route, &push->call, push->limit));
+    }
+    if (push->call.odd_rank >= 0 || *route->status == WEFT_ERR_OVERFLOW) {
+        WEFT_TRY(wefti_ep_call_done_all(&push->call));
+        WEFT_TRY(wefti_ep_call_await_done(&push->call));
+    } else {
+        WEFT_TRY(move_fresh(push));
+    }
+    return wefti_ep_call_end_routed(&push->call, route);
+}
+
+/* ---- the call ---- */
+
+static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                  const weft_ep_received *out)
+{
+    wefti_ep_shape_parts parts = {.kind = WEFTI_EP_DISPATCH,
+                                  .dtype = (unsigned)in->dtype,
+                                  .out_dtype = (unsigned)out->rows.dtype,
+                                  .scale_type = (unsigned)out->rows.scale_type,
+                                  .flags = fresh != NULL ? WEFTI_EP_FRESH : 0,
+                                  .hidden = (unsigned)in->hidden};
+    wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
+    wefti_ep_span from = wefti_ep_span_of(in);
+    wefti_ep_span to = wefti_ep_span_of(&out->rows);
+    int64_t rows = fresh != NULL ? rows_held(out) : *route->rows;
+    if (fresh != NULL) {
+        wefti_ep_call_agrees(&call, route);
+    } else {
+        wefti_ep_call_follows(&call, route);
+    }
+    wefti_ep_push_init(push, route, &call, &from, &to, rows, 0);
+    push->received = *out;
+    if (in->dtype != out->rows.dtype) {
+        push->quantises = wefti_ep_arithmetic_of(in->dtype);
+        push->hidden = (size_t)in->hidden;
+        push->is_ue8m0 = out->rows.scale_type == WEFT_EP_SCALE_UE8M0;
+    }
+    if (fresh != NULL) {
+        push->is_fresh = 1;
+        push->choices = *fresh;
+        push->limit = rows < route->ep->rows_limit ? rows : route->ep->rows_limit;
+    }
+}
+
+/* Up to where another rank is needed. */
+static weft_status send(weft_ep_route *handle, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                        const weft_ep_received *out)
 {
     wefti_ep_routing *route = handle->host;
-    (void)stream;
+    wefti_ep_push *push = route->ep->host->push;
+    if (fresh != NULL) {
+        WEFT_TRY(check_fresh(route, fresh, in, out));
+        begin(push, route, fresh, in, out);
+        handle->is_routed = 0;
+        return wefti_ep_exchange_post(route, &push->call, &push->choices, push->limit);
+    }
     WEFT_TRY(check(route, in, out));
-    WEFT_TRY(dispatch(route, in, out));
+    begin(push, route, NULL, in, out);
+    push->streams = (size_t)*route->rows * push->out.row_bytes >= WEFTI_STREAM_BYTES;
+    WEFT_TRY(wefti_ep_push_post(push));
+    wefti_ep_push_listen(push);
+    return WEFT_OK;
+}
+
+static weft_status receive(weft_ep_route *handle)
+{
+    wefti_ep_routing *route = handle->host;
+    wefti_ep_push *push = route->ep->host->push;
+    if (push->is_fresh) {
+        WEFT_TRY(receive_fresh(push));
+        handle->is_routed = 1;
+        WEFT_TRY(wefti_ep_routing_check(route, call_name));
+    } else {
+        WEFT_TRY(wefti_ep_push_send_all(push));
+        fill_all(push);
+        WEFT_TRY(wefti_ep_push_receive(push));
+        WEFT_TRY(wefti_ep_call_end(&push->call));
+    }
     wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_dispatches, 1);
     wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_rows_sent, (uint64_t)route->token_pairs[route->tokens]);
     wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_rows_received, (uint64_t)route->received);
     return WEFT_OK;
+}
+
+weft_status wefti_ep_host_dispatch(weft_ep_route *handle, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                   const weft_ep_received *out, weft_stream *stream)
+{
+    (void)stream;
+    WEFT_TRY(send(handle, fresh, in, out));
+    return receive(handle);
+}
+
+weft_status wefti_ep_host_dispatch_send(weft_ep_route *handle, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                        const weft_ep_received *out, weft_stream *stream)
+{
+    (void)stream;
+    WEFT_TRY(send(handle, fresh, in, out));
+    return handle->ep->host->push->is_fresh ? WEFT_OK : wefti_ep_push_send_some(handle->ep->host->push);
+}
+
+weft_status wefti_ep_host_dispatch_recv(weft_ep_route *handle, weft_stream *stream)
+{
+    (void)stream;
+    return receive(handle);
 }

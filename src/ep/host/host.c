@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "ep/host/calls.h"
+#include "ep/host/pull.h"
+#include "ep/host/push.h"
 #include "weft.h"
 #include "weft/protocol/mem.h"
 
@@ -42,6 +44,11 @@ static weft_status group_init(weft_ep *ep)
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
     }
     set_limits(ep);
+    ep->host->push = wefti_alloc_zeroed(1, sizeof *ep->host->push);
+    ep->host->pull = wefti_alloc_zeroed(1, sizeof *ep->host->pull);
+    if (ep->host->push == NULL || ep->host->pull == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
+    }
     WEFT_TRY(init_peers(ep));
     return wefti_ep_scratch_init(ep);
 }
@@ -70,6 +77,8 @@ static void group_fini(weft_ep *ep)
     if (ep->host != NULL) {
         wefti_ep_scratch_fini(&ep->host->scratch);
         wefti_free(ep->host->peers);
+        wefti_free(ep->host->push);
+        wefti_free(ep->host->pull);
         wefti_free(ep->host);
     }
 }
@@ -89,4 +98,8 @@ const wefti_ep_backend wefti_ep_host_backend = {
     .query = wefti_ep_routing_query,
     .dispatch = wefti_ep_host_dispatch,
     .combine = wefti_ep_host_combine,
+    .dispatch_send = wefti_ep_host_dispatch_send,
+    .dispatch_recv = wefti_ep_host_dispatch_recv,
+    .combine_send = wefti_ep_host_combine_send,
+    .combine_recv = wefti_ep_host_combine_recv,
 };

@@ -59,6 +59,8 @@ typedef struct wefti_ep_host {
     unsigned char *base; /* this rank's group memory */
     wefti_ep_peer *peers; /* [R] */
     wefti_ep_scratch scratch;
+    struct wefti_ep_push *push; /* the last or current call of either kind, which may be between its halves */
+    struct wefti_ep_pull *pull;
 } wefti_ep_host;
 
 /* A half-built one is good for fini. */

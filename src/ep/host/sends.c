@@ -2,12 +2,10 @@
 
 #include <string.h>
 
-/* T, which is read when the call runs. */
-static int read_tokens(const weft_ep_choices *choices, int *tokens)
+int wefti_ep_choices_tokens(const weft_ep_choices *choices)
 {
     int32_t there = choices->tokens_at != NULL ? *choices->tokens_at : choices->tokens;
-    *tokens = there < 0 ? 0 : there > choices->tokens ? choices->tokens : there;
-    return *tokens == there;
+    return there < 0 ? 0 : there > choices->tokens ? choices->tokens : there;
 }
 
 int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choices)
@@ -16,7 +14,8 @@ int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choice
     const int64_t *wide = choices->ids;
     int32_t *to = route->ep->host->scratch.choices;
     int64_t experts = route->ep->config.experts;
-    int in_range = read_tokens(choices, &route->tokens);
+    route->tokens = wefti_ep_choices_tokens(choices);
+    int in_range = choices->tokens_at == NULL || *choices->tokens_at == route->tokens;
     size_t count = (size_t)route->tokens * (size_t)route->plan.topk;
     int32_t dropped = 0;
     for (size_t i = 0; i < count; i++) {

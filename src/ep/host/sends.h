@@ -4,6 +4,9 @@
 
 #include "ep/host/routing.h"
 
+/* The tokens of choices, which are read where the choices say. */
+int wefti_ep_choices_tokens(const weft_ep_choices *choices);
+
 /* Read the ids into the group's scratch, -1 for what is dropped, and set the route's tokens and dropped. Returns 0 when
  * the number of tokens read is out of its range, else 1. */
 int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choices);
