@@ -300,6 +300,36 @@ WEFT_API weft_status weft_ep_combine_send(weft_ep_route *route, const weft_ep_ro
                                           unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_combine_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;
 
+/* The backward of dispatch: gradients of received rows become gradients of tokens. Collective over the group; on the
+ * route's routing, without a dispatch if you like.
+ *
+ * grad_received [N][H], in the order received (padding is not read) -> grad_in [T][H]: the sum over the rows that dispatch
+ * made of the token: an unweighted combine, bit for bit, but for choices of WEFT_EP_SLOTS_EXPERT that share a row, which
+ * is added once, as it was made once.
+ *
+ * grad_weights_received, of the shape of weft_ep_received.weights, by source [N][K], by expert [N] -> grad_weights [T][K]:
+ * to each choice the value of its place or row, unchanged; 0 where the choice is not received by any rank. Both NULL or
+ * neither, equally on all ranks, also on one with N or T of 0. No fp8. */
+WEFT_API weft_status weft_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
+                                          const float *grad_weights_received, const weft_ep_rows *grad_in,
+                                          float *grad_weights, weft_stream *stream) WEFT_MUST_CHECK;
+
+/* The backward of combine: gradients of the combined rows become gradients of what was combined. Collective over the group.
+ *
+ * grad_out [T][H] -> grad_rows [N][H], in the order received. Unweighted: the row of grad_out of the row's token, unchanged
+ * (a row that c > 1 choices of WEFT_EP_SLOTS_EXPERT share was added c times: round(c * grad_out)). With WEFT_EP_WEIGHTED
+ * round(w * grad_out), where w is the choice's weight, or, where a row stands for several choices, the sum of theirs in
+ * float32 in ascending choice; the product is rounded to float32, then to the rows' type. Rows of padding are zeroed if the
+ * plan says WEFT_EP_ZERO_PADDING, else left as they were, as are slots that nobody fills.
+ *
+ * grad_weights [T][K], with WEFT_EP_WEIGHTED only, else NULL, equally on all ranks: to each choice the dot product
+ * <row, grad_out> in the order of protocol/dot.h, where `rows` [N][H] is what combine was given (NULL if and only if
+ * grad_weights is), and the row is the choice's, by source the one of its token on that rank; 0 where the choice is not
+ * received by any rank. No fp8. `rows` and grad_rows may be the same memory only if grad_weights is NULL. */
+WEFT_API weft_status weft_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                                         const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
+                                         weft_stream *stream) WEFT_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

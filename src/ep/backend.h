@@ -49,6 +49,11 @@ struct wefti_ep_backend {
     weft_status (*combine_send)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
                                 weft_stream *stream);
     weft_status (*combine_recv)(weft_ep_route *route, weft_stream *stream);
+    weft_status (*dispatch_bwd)(weft_ep_route *route, const weft_ep_rows *grad_received,
+                                const float *grad_weights_received, const weft_ep_rows *grad_in, float *grad_weights,
+                                weft_stream *stream);
+    weft_status (*combine_bwd)(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                               const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags, weft_stream *stream);
 };
 
 /* Of host memory. */

@@ -218,3 +218,32 @@ CASE(weft_ep_dispatch_send)
     CHECK_STATUS(weft_ep_dispatch_recv(p.route, NULL), WEFT_ERR_STATE);
     party_fini(&p, s);
 }
+
+COVERED(weft_ep_combine_bwd)
+CASE(weft_ep_dispatch_bwd)
+{
+    party p;
+    party_init(&p, s);
+    float weights[TOKENS * TOPK * 4] = {0};
+    weft_ep_rows bad = p.in;
+    weft_ep_rows rows = p.received.rows;
+    bad.hidden = INT_MAX;
+    CHECK_STATUS(weft_ep_dispatch_bwd(NULL, &rows, NULL, &p.out, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_bwd(p.route, NULL, NULL, &p.out, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_bwd(p.route, &rows, NULL, NULL, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_bwd(p.route, &rows, NULL, &bad, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_bwd(p.route, &rows, weights, &p.out, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_bwd(p.route, &rows, NULL, &p.out, weights, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_bwd(p.unrouted, &rows, NULL, &p.out, NULL, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine_bwd(NULL, &p.in, NULL, &rows, NULL, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_bwd(p.route, NULL, NULL, &rows, NULL, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_bwd(p.route, &p.in, NULL, NULL, NULL, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_bwd(p.route, &p.in, &bad, &rows, weights, WEFT_EP_WEIGHTED, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_bwd(p.route, &p.in, NULL, &rows, weights, WEFT_EP_WEIGHTED, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_bwd(p.route, &p.in, &rows, &rows, NULL, WEFT_EP_WEIGHTED, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_bwd(p.route, &p.in, &rows, &rows, weights, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_bwd(p.route, &p.in, NULL, &rows, NULL, 2, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_bwd(p.unrouted, &p.in, NULL, &rows, NULL, 0, NULL), WEFT_ERR_STATE);
+    CHECK(s->dest[0] == POISON);
+    party_fini(&p, s);
+}

@@ -74,6 +74,12 @@ weft_status wefti_ep_call_mark(const wefti_ep_call *call, int rank)
                          call->epoch);
 }
 
+weft_status wefti_ep_call_reply(const wefti_ep_call *call, int rank)
+{
+    uint64_t flag = wefti_ep_reply_at(&call->ep->host->layout, call->ep->rank) + offsetof(wefti_ep_reply_line, epoch);
+    return wefti_ep_post(call->ep, rank, 0, NULL, 0, flag, call->epoch);
+}
+
 weft_status wefti_ep_call_done(const wefti_ep_call *call, int rank)
 {
     return wefti_ep_post(call->ep, rank, 0, NULL, 0, wefti_ep_done_at(&call->ep->host->layout, call->ep->rank),

@@ -41,6 +41,9 @@ weft_status wefti_ep_call_meet_all(wefti_ep_call *call);
 /* This rank is half-way: what `rank` needs of it lies there. */
 weft_status wefti_ep_call_mark(const wefti_ep_call *call, int rank);
 
+/* This rank has worked on what `rank` sent. */
+weft_status wefti_ep_call_reply(const wefti_ep_call *call, int rank);
+
 weft_status wefti_ep_call_done(const wefti_ep_call *call, int rank);
 weft_status wefti_ep_call_done_all(const wefti_ep_call *call);
 

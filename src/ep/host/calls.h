@@ -18,4 +18,11 @@ weft_status wefti_ep_host_combine_send(weft_ep_route *handle, const weft_ep_rows
                                        unsigned flags, weft_stream *stream);
 weft_status wefti_ep_host_combine_recv(weft_ep_route *handle, weft_stream *stream);
 
+weft_status wefti_ep_host_dispatch_bwd(weft_ep_route *handle, const weft_ep_rows *grad_received,
+                                       const float *grad_weights_received, const weft_ep_rows *grad_in,
+                                       float *grad_weights, weft_stream *stream);
+weft_status wefti_ep_host_combine_bwd(weft_ep_route *handle, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                                      const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
+                                      weft_stream *stream);
+
 #endif

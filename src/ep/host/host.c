@@ -102,4 +102,6 @@ const wefti_ep_backend wefti_ep_host_backend = {
     .dispatch_recv = wefti_ep_host_dispatch_recv,
     .combine_send = wefti_ep_host_combine_send,
     .combine_recv = wefti_ep_host_combine_recv,
+    .dispatch_bwd = wefti_ep_host_dispatch_bwd,
+    .combine_bwd = wefti_ep_host_combine_bwd,
 };

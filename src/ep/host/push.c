@@ -329,6 +329,7 @@ weft_status wefti_ep_push_receive(wefti_ep_push *push)
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &source));
         if (push->call.odd_rank < 0) {
             settle(push, source);
+            WEFT_TRY(push->settled != NULL ? push->settled(push, source) : WEFT_OK);
         }
     }
     return WEFT_OK;

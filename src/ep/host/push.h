@@ -41,6 +41,8 @@ struct wefti_ep_push {
     /* Before that, once for each source whose rows are there; NULL: nothing. And before rows go to a rank. */
     void (*arrived)(wefti_ep_push *push, int source);
     weft_status (*leaving)(const wefti_ep_push *push, int rank);
+    /* After all its rows have been delivered; NULL: nothing. */
+    weft_status (*settled)(wefti_ep_push *push, int source);
     /* Of a dispatch: the caller's arrays; and of a fresh one its choices and the rows that this rank takes. */
     weft_ep_received received;
     int is_fresh;
@@ -53,7 +55,7 @@ struct wefti_ep_push {
     uint64_t last_ns; /* when the last of them came */
 };
 
-/* Set up all but the call's own: deliver, arrived, leaving, quantisation and what is of a dispatch. `rows`: how many out may hold.
+/* Set up all but the call's own: deliver, arrived, leaving, settled, quantisation and what is of a dispatch. `rows`: how many out may hold.
  * `stages`: rows land by place in any case. The call has begun, and its line gets where rows go. */
 void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const wefti_ep_call *call,
                         const wefti_ep_span *in, const wefti_ep_span *out, int64_t rows, int stages);

@@ -1,0 +1,74 @@
+/* weft_ep_dispatch_bwd: gradients of rows go back and are added up (pull.h), beside them those of weights (gradients.h). */
+#include "ep/check.h"
+#include "ep/host/calls.h"
+#include "ep/host/gradients.h"
+#include "ep/host/pull.h"
+
+static const char call_name[] = "weft_ep_dispatch_bwd";
+
+/* What depends on the routing. */
+static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_rows *out)
+{
+    WEFT_TRY(wefti_ep_routing_check(route, call_name));
+    WEFT_TRY(wefti_ep_rows_held(in, *route->rows, call_name, "grad_received"));
+    return wefti_ep_rows_held(out, route->tokens, call_name, "grad_in");
+}
+
+/* Sort the gradients of received weights by choice. */
+static void keep_gradients(const wefti_ep_routing *route, const float *received)
+{
+    size_t topk = (size_t)route->plan.topk;
+    float *values = route->ep->host->scratch.choice_weight;
+    for (int source = 0; source < route->ep->ranks; source++) {
+        for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
+            if (wefti_ep_is_by_source(route)) {
+                wefti_ep_gradients_keep(route, place, &received[wefti_ep_row_of_place(route, source, place) * topk]);
+                continue;
+            }
+            const int32_t *rows = wefti_ep_rows_at(route, place);
+            for (size_t k = 0; k < topk; k++) {
+                values[k] = rows[k] >= 0 ? received[rows[k]] : 0.0f;
+            }
+            wefti_ep_gradients_keep(route, place, values);
+        }
+    }
+}
+
+static weft_status read_gradients(const wefti_ep_routing *route, float *grad_weights)
+{
+    wefti_ep_gradients_clear(route, grad_weights);
+    for (int rank = 0; rank < route->ep->ranks; rank++) {
+        WEFT_TRY(wefti_ep_gradients_read(route, rank, grad_weights));
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_host_dispatch_bwd(weft_ep_route *handle, const weft_ep_rows *grad_received,
+                                       const float *grad_weights_received, const weft_ep_rows *grad_in,
+                                       float *grad_weights, weft_stream *stream)
+{
+    const wefti_ep_routing *route = handle->host;
+    wefti_ep_pull *pull = route->ep->host->pull;
+    wefti_ep_shape_parts parts = {.kind = WEFTI_EP_DISPATCH_BWD,
+                                  .dtype = (unsigned)grad_in->dtype,
+                                  .flags = grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0,
+                                  .hidden = (unsigned)grad_in->hidden};
+    (void)stream;
+    WEFT_TRY(check(route, grad_received, grad_in));
+    wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
+    wefti_ep_call_follows(&call, route);
+    wefti_ep_pull_init(pull, route, &call, grad_received, grad_in, 0);
+    pull->each_once = route->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    if (grad_weights != NULL) {
+        keep_gradients(route, grad_weights_received);
+    }
+    WEFT_TRY(wefti_ep_pull_post(pull));
+    WEFT_TRY(wefti_ep_pull_meet(pull));
+    if (pull->call.odd_rank < 0) {
+        WEFT_TRY(wefti_ep_pull_sums(pull));
+    }
+    if (pull->call.odd_rank < 0 && grad_weights != NULL) {
+        WEFT_TRY(read_gradients(route, grad_weights));
+    }
+    return wefti_ep_pull_end(pull);
+}
