@@ -6,6 +6,9 @@ set -eu
 build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev"
 install="$build python3"
 test="$install libcmocka-dev g++ clang spin mandoc"
+case $(uname -m) in
+x86_64) test="$test gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
+esac
 case ${1:-build} in
 build) packages=$build ;;
 install) packages=$install ;;

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Build and test every preset: all tests in release; unit, threads and multi-PE tests under each sanitizer, and those of the
-# GPU part on the fake driver.
+# GPU part on the fake driver; a part of them for aarch64 under an emulator, where that can be had.
 # The last line is "N passed, N failed, N skipped" over all presets. Fails when a test fails, a build fails or none ran.
-# Usage: test.sh [PRESET...]   (default: release asan ubsan tsan; "debug" is known as well)
+# Usage: test.sh [PRESET...]   (default: release asan ubsan tsan aarch64; "debug" is known as well)
 set -u
 cd "$(dirname "$0")/.."
-presets=${*:-release asan ubsan tsan}
+presets=${*:-release asan ubsan tsan aarch64}
 jobs=$(nproc)
 results=
 
@@ -14,11 +14,21 @@ for preset in $presets; do
     mkdir -p "build/$preset"
     report=$PWD/build/$preset/tests.xml
     rm -f "$report"
+    targets=
+    if [ "$preset" = aarch64 ]; then
+        targets=aarch64_tests
+        if ! reason=$(scripts/aarch64.sh); then
+            echo "== $preset: SKIPPED: $reason"
+            results="$results $preset=-:77"
+            continue
+        fi
+    fi
     echo "== $preset: build"
-    if scripts/build.sh "$preset"; then
+    if scripts/build.sh "$preset" $targets; then
         echo "== $preset: test (after $(($(date +%s) - start)) s)"
         case $preset in
         release | debug) labels='.' ;;
+        aarch64) labels='aarch64' ;;
         asan | ubsan) labels='unit|threads|multi|fake' ;;
         *) labels='unit|threads|multi' ;;
         esac

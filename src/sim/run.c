@@ -12,7 +12,11 @@
 #include "sim/sim.h"
 
 #define STACK_BYTES ((size_t)(WEFTI_ASAN || WEFTI_TSAN ? 512 : 128) << 10)
+#ifdef WEFT_SIM_ARENA_BITS /* an emulator may want less */
+#define ARENA_BYTES ((uint64_t)1 << WEFT_SIM_ARENA_BITS)
+#else
 #define ARENA_BYTES ((uint64_t)1 << (WEFTI_ASAN || WEFTI_TSAN ? 37 : 42))
+#endif
 #define EVENTS_MAX ((uint64_t)1 << 36)
 #define HEAP_MAX_BYTES ((size_t)4 << 20)
 #define DEADLINE_NS ((uint64_t)10 * 1000000000)
