@@ -7,9 +7,6 @@
 
 #include "part/check.h"
 
-/* What of the interface is drawn. */
-enum { DRAW_FP8 = 1, DRAW_TOLD = 1, DRAW_ZERO = 1, DRAW_DROP = 1, DRAW_SLOTS = 1, DRAW_QUANTISE = 1 };
-
 const ep_size ep_size_full = {300, 32, 300, 1024, (size_t)24 << 20};
 const ep_size ep_size_small = {40, 6, 24, 64, (size_t)1 << 20};
 
@@ -67,7 +64,8 @@ ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
     setup.ranks = ranks;
     setup.config.size = sizeof setup.config;
     setup.config.experts = 1 + draw_skewed(&state, size->experts_max);
-    setup.config.tokens_max = draw_skewed(&state, size->tokens_max + 1);
+    setup.config.tokens_max = draw_one_in(&state, 2) ? draw_skewed(&state, size->tokens_max + 1)
+                                                     : (int)random_below(&state, (unsigned)size->tokens_max + 1);
     setup.config.topk_max = 1 + draw_skewed(&state, size->topk_max);
     size_t copies = (size_t)ranks * (size_t)ranks * (size_t)(setup.config.tokens_max + 1);
     size_t row_bytes = size->bytes_max / copies / 16 * 16;
@@ -87,7 +85,7 @@ ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
     }
     if (draw_one_in(&state, 3)) {
         setup.config.rows_max = draw_cap(&state, &setup);
-        setup.config.overflow = !DRAW_DROP || draw_one_in(&state, 2) ? WEFT_EP_OVERFLOW_ERROR : WEFT_EP_OVERFLOW_DROP;
+        setup.config.overflow = draw_one_in(&state, 2) ? WEFT_EP_OVERFLOW_ERROR : WEFT_EP_OVERFLOW_DROP;
     }
     if (draw_one_in(&state, 2)) {
         setup.config.slot_tokens_max = (int)random_below(&state, (unsigned)setup.config.tokens_max + 1);
@@ -194,10 +192,10 @@ weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup)
     uint64_t state = seed;
     plan.topk = 1 + draw_skewed(&state, setup->config.topk_max);
     int slots = ep_slot_tokens(setup, &plan);
-    plan.layout = (weft_ep_layout)random_below(&state, DRAW_SLOTS && slots > 0 ? 4 : 2);
+    plan.layout = (weft_ep_layout)random_below(&state, slots > 0 ? 4 : 2);
     if (plan.layout == WEFT_EP_EXPERT_MAJOR) {
         plan.alignment = draw_one_in(&state, 2) ? 0 : 1 + draw_skewed(&state, 128);
-        plan.flags = DRAW_ZERO && draw_one_in(&state, 2) ? WEFT_EP_ZERO_PADDING : 0;
+        plan.flags = draw_one_in(&state, 2) ? WEFT_EP_ZERO_PADDING : 0;
     }
     if (is_slots(plan.layout) && draw_one_in(&state, 2)) {
         plan.slot_tokens = 1 + (int)random_below(&state, (unsigned)slots);
@@ -211,7 +209,7 @@ static void draw_tokens(uint64_t *state, ep_case *one, int rank, int most)
     int tokens = draw_one_in(state, 4) ? most : (int)random_below(state, (unsigned)most + 1);
     one->tokens[rank] = tokens;
     one->tokens_most[rank] = tokens;
-    if (DRAW_TOLD && draw_one_in(state, 4)) {
+    if (draw_one_in(state, 4)) {
         const int wrong[] = {-1, INT32_MIN, most + 1, INT32_MAX};
         one->is_told[rank] = 1;
         one->tokens_most[rank] = tokens + (int)random_below(state, (unsigned)(most - tokens) + 1);
@@ -295,7 +293,7 @@ ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *
     if (row_bytes * rows > 2 * size->bytes_max) {
         row_bytes = 2 * size->bytes_max / rows;
     }
-    payload.dtype = dtypes[random_below(&state, adds || !DRAW_FP8 ? 3 : 4)];
+    payload.dtype = dtypes[random_below(&state, adds ? 3 : 4)];
     payload.scale_type = WEFT_EP_SCALE_NONE;
     if (payload.dtype == WEFT_EP_FP8_E4M3) {
         payload.scale_type = draw_one_in(&state, 2) ? WEFT_EP_SCALE_F32 : WEFT_EP_SCALE_UE8M0;
@@ -305,8 +303,7 @@ ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *
         payload.fill = values[random_below(&state, 4)];
     }
     *received = payload;
-    if (DRAW_QUANTISE && !adds && payload.dtype != WEFT_EP_FP8_E4M3 && payload.hidden % 16 == 0 &&
-        draw_one_in(&state, 3)) {
+    if (!adds && payload.dtype != WEFT_EP_FP8_E4M3 && payload.hidden % 16 == 0 && draw_one_in(&state, 3)) {
         payload.fill = values[random_below(&state, 4)];
         received->dtype = WEFT_EP_FP8_E4M3;
         received->scale_type = draw_one_in(&state, 2) ? WEFT_EP_SCALE_F32 : WEFT_EP_SCALE_UE8M0;

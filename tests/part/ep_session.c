@@ -116,9 +116,8 @@ static ep_step step_of(ep_session *session, const session_route *route)
     return (ep_step){.route = route->route,
                      .routing = route->routing,
                      .rank = session->rank,
-                     .what = session->what,
-                     .memory = &session->memory,
-                     .random = &session->own,
+                     .arrays = {.memory = &session->memory, .random = &session->own, .what = session->what},
+                     .halves = random_below(&session->own, 2) == 0,
                      .slow_us = session->plan->slow_us};
 }
 
@@ -130,33 +129,101 @@ static void draw_routing(ep_session *session, session_group *group, session_rout
     route->routing = ep_routing_create(&route->one, NULL);
 }
 
+/* What the receive buffer of each rank holds: enough, barely enough, or too little. */
+static void draw_capacities(ep_session *session, session_route *route, int64_t *capacity)
+{
+    int is_tight = !ep_is_slots(route->plan.layout) && random_below(&session->common, 3) == 0;
+    for (int rank = 0; rank < session->ranks; rank++) {
+        int64_t rows = route->routing->side[rank].rows;
+        int64_t spare = random_below(&session->common, 3);
+        capacity[rank] = is_tight && random_below(&session->common, 4) == 0
+                             ? (int64_t)random_below(&session->common, (unsigned)rows + 1)
+                             : rows + spare;
+    }
+}
+
+typedef enum session_call {
+    CALL_UPDATE,
+    CALL_DISPATCH,
+    CALL_FRESH_DISPATCH,
+    CALL_COMBINE,
+    CALL_DISPATCH_BWD,
+    CALL_COMBINE_BWD
+} session_call;
+
+static const char *const call_names[] = {"update",  "dispatch",          "fresh dispatch",
+                                         "combine", "dispatch backward", "combine backward"};
+
+static session_call draw_call(ep_session *session, const session_route *route)
+{
+    static const session_call calls[] = {CALL_DISPATCH, CALL_COMBINE, CALL_DISPATCH_BWD, CALL_COMBINE_BWD};
+    int routes = random_below(&session->common, 100) < session->plan->updates;
+    int fresh = random_below(&session->common, 2) == 0;
+    session_call call = calls[random_below(&session->common, 4)];
+    if (route->routing == NULL || routes) {
+        return fresh ? CALL_FRESH_DISPATCH : CALL_UPDATE;
+    }
+    return call;
+}
+
+static void fresh_dispatch(ep_session *session, session_group *group, session_route *route, const ep_payload *payload,
+                           const ep_payload *received)
+{
+    int64_t capacity[EP_RANKS_MAX];
+    draw_routing(session, group, route);
+    draw_capacities(session, route, capacity);
+    ep_routing_destroy(route->routing);
+    route->routing = ep_routing_create(&route->one, capacity);
+    ep_step step = step_of(session, route);
+    ep_step_dispatch(&step, payload, received, capacity);
+}
+
+static void run_call(ep_session *session, session_group *group, session_route *route, session_call call,
+                     const ep_payload *payload, const ep_payload *received)
+{
+    ep_step step = step_of(session, route);
+    ep_payload rows = *payload;
+    int with_weights = (int)random_below(&session->common, 2);
+    unsigned flags = random_below(&session->common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
+    rows.salt += 500;
+    switch (call) {
+    case CALL_UPDATE:
+        draw_routing(session, group, route);
+        step = step_of(session, route);
+        ep_step_update(&step);
+        break;
+    case CALL_FRESH_DISPATCH:
+        fresh_dispatch(session, group, route, payload, received);
+        break;
+    case CALL_DISPATCH:
+        ep_step_dispatch(&step, payload, received, NULL);
+        break;
+    case CALL_COMBINE:
+        ep_step_combine(&step, payload, flags);
+        break;
+    case CALL_DISPATCH_BWD:
+        ep_step_dispatch_bwd(&step, payload, with_weights);
+        break;
+    case CALL_COMBINE_BWD:
+        ep_step_combine_bwd(&step, payload, with_weights && flags != 0 ? &rows : NULL, flags);
+        break;
+    }
+}
+
 static void one_call(ep_session *session)
 {
     int g = (int)random_below(&session->common, (unsigned)session->plan->groups);
     int r = (int)random_below(&session->common, (unsigned)session->plan->routes);
     session_group *group = &session->groups[g];
     session_route *route = &group->routes[r];
-    int wants_update = random_below(&session->common, 100) < session->plan->updates;
-    int adds = (int)random_below(&session->common, 2);
-    unsigned flags = random_below(&session->common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
-    session->salt++;
-    if (route->routing == NULL || wants_update) {
-        draw_routing(session, group, route);
-        ep_step step = step_of(session, route);
-        describe(session, "update", g, r, NULL);
-        ep_step_update(&step);
-        return;
-    }
+    session_call call = draw_call(session, route);
+    int adds = call != CALL_UPDATE && call != CALL_DISPATCH && call != CALL_FRESH_DISPATCH;
     ep_payload received;
+    session->salt++;
     ep_payload payload = ep_payload_draw(random_next(&session->common), &group->setup, &session->plan->size,
                                          &route->plan, adds, session->salt, &received);
-    ep_step step = step_of(session, route);
-    describe(session, !adds ? "dispatch" : flags != 0 ? "weighted combine" : "combine", g, r, &payload);
-    if (adds) {
-        ep_step_combine(&step, &payload, flags);
-    } else {
-        ep_step_dispatch(&step, &payload, &received);
-    }
+    describe(session, call_names[call], g, r, &payload);
+    run_call(session, group, route, call, &payload, &received);
 }
 
 static int create_route(ep_session *session, session_group *group, session_route *route)

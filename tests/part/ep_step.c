@@ -8,6 +8,7 @@
 
 #include "os/os.h"
 #include "part/check.h"
+#include "part/ep_coverage.h"
 
 static const ep_side *side_of(const ep_step *step)
 {
@@ -21,206 +22,55 @@ static int tokens_of(const ep_step *step)
 
 static void dawdle(const ep_step *step)
 {
-    if (step->slow_us > 0 && random_below(step->random, 3) == 0) {
-        wefti_os_sleep_ns(UINT64_C(1000) * random_below(step->random, step->slow_us));
+    if (step->slow_us > 0 && random_below(step->arrays.random, 3) == 0) {
+        wefti_os_sleep_ns(UINT64_C(1000) * random_below(step->arrays.random, step->slow_us));
     }
 }
 
-/* ---- arrays ---- */
+/* ---- what is met ---- */
 
-/* Rows, packed or with a stride, and the scales of fp8. */
-typedef struct row_tensor {
-    ep_payload payload;
-    ep_tensor tensor;
-    size_t row_bytes;
-    size_t pitch;
-    ep_tensor scales; /* none unless the payload has some */
-    size_t row_stride; /* of the scales, in words */
-    size_t word_stride;
-    weft_ep_rows rows;
-} row_tensor;
-
-/* Scales: packed, or by row or by column with gaps. */
-static void scales_create(const ep_step *step, row_tensor *of, int64_t count)
+static void cover(const ep_step *step, ep_coverage what, long times)
 {
-    size_t words = (size_t)ep_scale_words(&of->payload);
-    unsigned kind = random_below(step->random, 3);
-    size_t gap = random_below(step->random, 3);
-    size_t rows = count > 0 ? (size_t)count : 1;
-    of->row_stride = kind == 2 ? 1 : words + (kind == 1 ? gap : 0);
-    of->word_stride = kind == 2 ? rows + gap : 1;
-    size_t all = (rows - 1) * of->row_stride + (words - 1) * of->word_stride + 1;
-    of->scales = ep_tensor_create(step->memory, "scales", 4 * all);
-    of->rows.scale_type = of->payload.scale_type;
-    of->rows.scale_row_stride = kind == 0 ? 0 : of->row_stride;
-    of->rows.scale_word_stride = kind == 0 ? 0 : of->word_stride;
+    ep_cover(what, step->rank == 0 ? times : 0);
 }
 
-static row_tensor rows_create(const ep_step *step, const char *name, const ep_payload *payload, int64_t count)
+static void cover_routing(const ep_step *step)
 {
-    row_tensor of;
-    memset(&of, 0, sizeof of);
-    size_t gap = random_below(step->random, 3) == 0 ? 16 * (size_t)random_below(step->random, 4) : 0;
-    of.payload = *payload;
-    of.row_bytes = ep_row_bytes(payload);
-    of.pitch = of.row_bytes + gap;
-    of.tensor = ep_tensor_create(step->memory, name, (size_t)count * of.pitch);
-    of.tensor.is_f32 = payload->dtype == WEFT_EP_F32 && payload->fill != EP_FILL_PATTERN;
-    of.rows = (weft_ep_rows)WEFT_EP_ROWS_INIT;
-    of.rows.dtype = payload->dtype;
-    of.rows.hidden = payload->hidden;
-    of.rows.stride_bytes = gap > 0 ? of.pitch : 0;
-    if (payload->scale_type != WEFT_EP_SCALE_NONE) {
-        scales_create(step, &of, count);
+    static const ep_coverage layouts[] = {EP_COVER_RANK_MAJOR, EP_COVER_EXPERT_MAJOR, EP_COVER_SLOTS_SOURCE,
+                                          EP_COVER_SLOTS_EXPERT};
+    const ep_case *one = step->routing->one;
+    long dropped = 0;
+    long wrong = 0;
+    long clamped = 0;
+    long tokens = 0;
+    for (int rank = 0; rank < one->setup->ranks; rank++) {
+        dropped += step->routing->side[rank].dropped_rows;
+        wrong += step->routing->side[rank].out_of_range;
+        clamped += step->routing->side[rank].is_clamped;
+        tokens += step->routing->side[rank].tokens;
     }
-    return of;
+    cover(step, layouts[one->plan.layout], 1);
+    cover(step, EP_COVER_PADDED, one->plan.alignment > 1);
+    cover(step, EP_COVER_OVERFLOW, step->routing->overflow);
+    cover(step, EP_COVER_DROPPED, dropped > 0);
+    cover(step, EP_COVER_OUT_OF_RANGE, wrong > 0);
+    cover(step, EP_COVER_CLAMPED, clamped > 0);
+    cover(step, EP_COVER_NO_ROWS, tokens == 0);
 }
 
-static void *rows_image(const row_tensor *of, int64_t row)
+static void cover_rows(const ep_step *step, const ep_payload *payload, const ep_payload *received)
 {
-    return (unsigned char *)ep_tensor_image(&of->tensor) + (size_t)row * of->pitch;
-}
-
-static void scales_set(const row_tensor *of, int64_t row, const uint32_t *words)
-{
-    uint32_t *scales = of->scales.image == NULL ? NULL : ep_tensor_image(&of->scales);
-    for (int word = 0; word < ep_scale_words(&of->payload); word++) {
-        scales[(size_t)row * of->row_stride + (size_t)word * of->word_stride] = words[word];
-    }
-}
-
-/* Let row `row` of the image be the payload's row `number` of `rank`. */
-static void rows_fill(const row_tensor *of, int64_t row, int rank, int number)
-{
-    uint32_t words[EP_SCALE_WORDS_MAX];
-    for (int word = 0; word < ep_scale_words(&of->payload); word++) {
-        words[word] = ep_row_scale(&of->payload, rank, number, word);
-    }
-    ep_row_fill(&of->payload, rank, number, rows_image(of, row));
-    scales_set(of, row, words);
-}
-
-static void rows_zero(const row_tensor *of, int64_t row)
-{
-    const uint32_t words[EP_SCALE_WORDS_MAX] = {0};
-    memset(rows_image(of, row), 0, of->row_bytes);
-    scales_set(of, row, words);
-}
-
-static void rows_place(const ep_step *step, row_tensor *of)
-{
-    of->rows.data = ep_tensor_place(&of->tensor, (unsigned)random_next(step->random));
-    if (of->scales.image != NULL) {
-        of->rows.scales = ep_tensor_place(&of->scales, (unsigned)random_next(step->random));
-    }
-}
-
-static void rows_destroy(row_tensor *of)
-{
-    ep_tensor_destroy(&of->tensor);
-    ep_tensor_destroy(&of->scales);
-}
-
-static void scales_check(const ep_step *step, const row_tensor *of)
-{
-    long at;
-    unsigned char *found = of->scales.image == NULL ? NULL : ep_tensor_differs(&of->scales, &at);
-    if (found != NULL) {
-        int inside = at >= 0 && (size_t)at < of->scales.bytes;
-        const uint32_t *got = (const uint32_t *)(const void *)found;
-        const uint32_t *wanted = ep_tensor_image(&of->scales);
-        CHECK_SAY(0, "%s: %s: scales (strides %zu, %zu): word %ld of %zu is 0x%x, not 0x%x", step->what,
-                  of->tensor.name, of->row_stride, of->word_stride, at / 4, of->scales.bytes / 4,
-                  inside ? got[at / 4] : 0, inside ? wanted[at / 4] : 0);
-        free(found);
-    }
-}
-
-static void rows_say(const ep_step *step, const row_tensor *of, const unsigned char *found, long at)
-{
-    if (at < 0 || (size_t)at >= of->tensor.bytes || (size_t)at % of->pitch >= of->row_bytes) {
-        CHECK_SAY(0, "%s: %s: wrote %s the rows, at byte %ld of %zu", step->what, of->tensor.name,
-                  at < 0 || (size_t)at >= of->tensor.bytes ? "outside of" : "between", at, of->tensor.bytes);
-        return;
-    }
-    weft_ep_dtype dtype = of->payload.dtype;
-    size_t row = (size_t)at / of->pitch;
-    size_t size = of->payload.fill == EP_FILL_PATTERN ? 4 : ep_element_bytes(dtype);
-    size_t column = (size_t)at % of->pitch / size;
-    uint32_t got = 0;
-    uint32_t wanted = 0;
-    memcpy(&got, found + row * of->pitch + column * size, size);
-    memcpy(&wanted, (unsigned char *)rows_image(of, (int64_t)row) + column * size, size);
-    if (of->payload.fill == EP_FILL_PATTERN) {
-        char got_text[80];
-        char wanted_text[80];
-        CHECK_SAY(0, "%s: %s: word %zu of row %zu is %s, not %s", step->what, of->tensor.name, column, row,
-                  ep_pattern_text(got, got_text, sizeof got_text),
-                  ep_pattern_text(wanted, wanted_text, sizeof wanted_text));
-    } else {
-        CHECK_SAY(0, "%s: %s: element %zu of row %zu is %g (0x%x), not %g (0x%x)", step->what, of->tensor.name, column,
-                  row, ep_bits_value(dtype, got), got, ep_bits_value(dtype, wanted), wanted);
-    }
-}
-
-static void rows_check(const ep_step *step, const row_tensor *of)
-{
-    long at;
-    unsigned char *found = ep_tensor_differs(&of->tensor, &at);
-    if (found != NULL) {
-        rows_say(step, of, found, at);
-        free(found);
-    }
-    scales_check(step, of);
-}
-
-/* An array of 4-byte words, absent in one call of six; then nothing is expected of it. */
-typedef struct word_tensor {
-    ep_tensor tensor;
-    int is_float;
-} word_tensor;
-
-static word_tensor words_create(const ep_step *step, const char *name, size_t count, int is_float)
-{
-    word_tensor of = {.is_float = is_float};
-    if (random_below(step->random, 6) != 0) {
-        of.tensor = ep_tensor_create(step->memory, name, 4 * count);
-    }
-    return of;
-}
-
-static void *words_place(const ep_step *step, word_tensor *of)
-{
-    return of->tensor.image == NULL ? NULL : ep_tensor_place(&of->tensor, (unsigned)random_next(step->random));
-}
-
-static void words_set(const word_tensor *of, size_t at, const void *words, size_t count)
-{
-    if (of->tensor.image != NULL) {
-        memcpy((unsigned char *)ep_tensor_image(&of->tensor) + 4 * at, words, 4 * count);
-    }
-}
-
-static void words_check(const ep_step *step, const word_tensor *of)
-{
-    long at = 0;
-    unsigned char *found = of->tensor.image == NULL ? NULL : ep_tensor_differs(&of->tensor, &at);
-    if (found == NULL) {
-        return;
-    }
-    if (at < 0 || (size_t)at >= of->tensor.bytes) {
-        CHECK_SAY(0, "%s: wrote outside of %s, at byte %ld of %zu", step->what, of->tensor.name, at, of->tensor.bytes);
-    } else if (of->is_float) {
-        const float *got = (const float *)(const void *)found;
-        const float *wanted = ep_tensor_image(&of->tensor);
-        CHECK_SAY(0, "%s: %s[%ld] is %.9g, not %.9g", step->what, of->tensor.name, at / 4, (double)got[at / 4],
-                  (double)wanted[at / 4]);
-    } else {
-        const int32_t *got = (const int32_t *)(const void *)found;
-        const int32_t *wanted = ep_tensor_image(&of->tensor);
-        CHECK_SAY(0, "%s: %s[%ld] is %d, not %d", step->what, of->tensor.name, at / 4, got[at / 4], wanted[at / 4]);
-    }
-    free(found);
+    static const ep_coverage dtypes[] = {
+        [WEFT_EP_F32] = EP_COVER_F32,
+        [WEFT_EP_BF16] = EP_COVER_BF16,
+        [WEFT_EP_F16] = EP_COVER_F16,
+        [WEFT_EP_FP8_E4M3] = EP_COVER_FP8,
+    };
+    long rows = step->routing->overflow ? 0 : (long)side_of(step)->tokens;
+    cover(step, dtypes[payload->dtype], rows);
+    cover(step, EP_COVER_QUANTISED, payload->dtype != received->dtype ? rows : 0);
+    cover(step, EP_COVER_LARGE, rows * (long)ep_row_bytes(received) > 256 << 10);
+    cover(step, EP_COVER_HALVES, step->halves);
 }
 
 /* ---- update ---- */
@@ -228,9 +78,10 @@ static void words_check(const ep_step *step, const word_tensor *of)
 static void check_numbers(const ep_step *step, const char *name, const int32_t *there, const int *wanted, size_t count)
 {
     int32_t *got = malloc((count + 1) * sizeof *got);
-    step->memory->fetch(step->memory->context, got, there, count * sizeof *got);
+    step->arrays.memory->fetch(step->arrays.memory->context, got, there, count * sizeof *got);
     for (size_t i = 0; i < count; i++) {
-        if (!CHECK_SAY(got[i] == wanted[i], "%s: %s[%zu] is %d, not %d", step->what, name, i, got[i], wanted[i])) {
+        if (!CHECK_SAY(got[i] == wanted[i], "%s: %s[%zu] is %d, not %d", step->arrays.what, name, i, got[i],
+                       wanted[i])) {
             break;
         }
     }
@@ -259,15 +110,15 @@ static void check_host_counts(const ep_step *step)
     if (!CHECK_OK(weft_ep_route_query(step->route, step->stream, &host))) {
         return;
     }
-    CHECK_SAY(host.rows == side->rows, "%s: %lld rows, not %lld", step->what, (long long)host.rows,
+    CHECK_SAY(host.rows == side->rows, "%s: %lld rows, not %lld", step->arrays.what, (long long)host.rows,
               (long long)side->rows);
-    CHECK_SAY(host.status == status_of(step), "%s: status %s, not %s", step->what, weft_status_name(host.status),
+    CHECK_SAY(host.status == status_of(step), "%s: status %s, not %s", step->arrays.what, weft_status_name(host.status),
               weft_status_name(status_of(step)));
-    CHECK_SAY(host.dropped == side->out_of_range, "%s: %lld dropped, not %d", step->what, (long long)host.dropped,
-              side->out_of_range);
-    CHECK_SAY(host.tokens == side->tokens, "%s: %lld tokens, not %lld", step->what, (long long)host.tokens,
+    CHECK_SAY(host.dropped == side->out_of_range, "%s: %lld dropped, not %d", step->arrays.what,
+              (long long)host.dropped, side->out_of_range);
+    CHECK_SAY(host.tokens == side->tokens, "%s: %lld tokens, not %lld", step->arrays.what, (long long)host.tokens,
               (long long)side->tokens);
-    CHECK_SAY(host.dropped_rows == side->dropped_rows, "%s: %lld dropped rows, not %lld", step->what,
+    CHECK_SAY(host.dropped_rows == side->dropped_rows, "%s: %lld dropped rows, not %lld", step->arrays.what,
               (long long)host.dropped_rows, (long long)side->dropped_rows);
     CHECK(host.local_experts == setup->table[step->rank] && host.first_expert == setup->first[step->rank]);
 }
@@ -300,7 +151,7 @@ static ep_tensor ids_create(const ep_step *step)
 {
     const ep_case *one = step->routing->one;
     size_t count = (size_t)tokens_of(step) * (size_t)one->plan.topk;
-    ep_tensor tensor = ep_tensor_create(step->memory, "ids", count * (one->id_type == WEFT_EP_INT64 ? 8 : 4));
+    ep_tensor tensor = ep_tensor_create(step->arrays.memory, "ids", count * (one->id_type == WEFT_EP_INT64 ? 8 : 4));
     int64_t *wide = ep_tensor_image(&tensor);
     int32_t *narrow = ep_tensor_image(&tensor);
     for (size_t i = 0; i < count; i++) {
@@ -320,7 +171,7 @@ static ep_tensor weights_create(const ep_step *step)
     if (one->weights[step->rank] == NULL) {
         return (ep_tensor){0};
     }
-    ep_tensor tensor = ep_tensor_create(step->memory, "weights", bytes);
+    ep_tensor tensor = ep_tensor_create(step->arrays.memory, "weights", bytes);
     memcpy(ep_tensor_image(&tensor), one->weights[step->rank], bytes);
     return tensor;
 }
@@ -339,14 +190,14 @@ static choice_tensors choices_create(const ep_step *step, weft_ep_choices *choic
     *choices = (weft_ep_choices)WEFT_EP_CHOICES_INIT;
     choices->tokens = one->tokens_most[step->rank];
     choices->id_type = one->id_type;
-    choices->ids = ep_tensor_place(&of.ids, (unsigned)random_next(step->random));
+    choices->ids = ep_tensor_place(&of.ids, (unsigned)random_next(step->arrays.random));
     if (of.weights.image != NULL) {
-        choices->weights = ep_tensor_place(&of.weights, (unsigned)random_next(step->random));
+        choices->weights = ep_tensor_place(&of.weights, (unsigned)random_next(step->arrays.random));
     }
     if (one->is_told[step->rank]) {
-        of.told = ep_tensor_create(step->memory, "tokens_at", sizeof(int32_t));
+        of.told = ep_tensor_create(step->arrays.memory, "tokens_at", sizeof(int32_t));
         memcpy(ep_tensor_image(&of.told), &one->tokens_told[step->rank], sizeof(int32_t));
-        choices->tokens_at = ep_tensor_place(&of.told, (unsigned)random_next(step->random));
+        choices->tokens_at = ep_tensor_place(&of.told, (unsigned)random_next(step->arrays.random));
     }
     return of;
 }
@@ -368,38 +219,50 @@ void ep_step_update(const ep_step *step)
     if (ok) {
         ep_step_check_counts(step);
     }
+    cover(step, EP_COVER_UPDATES, 1);
+    cover_routing(step);
 }
 
 /* ---- dispatch ---- */
 
+/* Left out in one call of six. */
+static ep_word_array optional_words(const ep_step *step, const char *name, size_t count, int is_float)
+{
+    if (random_below(step->arrays.random, 6) == 0) {
+        return (ep_word_array){.is_float = is_float};
+    }
+    return ep_words_create(&step->arrays, name, count, is_float);
+}
+
 /* What a dispatch receives. */
 typedef struct received_tensors {
-    row_tensor rows;
-    word_tensor weights;
-    word_tensor experts;
-    word_tensor source_rank;
-    word_tensor source_token;
+    ep_row_array rows;
+    ep_word_array weights;
+    ep_word_array experts;
+    ep_word_array source_rank;
+    ep_word_array source_token;
 } received_tensors;
 
-static received_tensors received_create(const ep_step *step, const ep_payload *payload, weft_ep_received *out)
+static received_tensors received_create(const ep_step *step, const ep_payload *payload, int64_t capacity,
+                                        weft_ep_received *out)
 {
-    size_t rows = (size_t)side_of(step)->rows;
+    size_t rows = (size_t)capacity;
     size_t width = (size_t)ep_row_width(&step->routing->one->plan);
     received_tensors to = {
-        .rows = rows_create(step, "received rows", payload, side_of(step)->rows),
-        .weights = words_create(step, "received weights", rows * width, 1),
-        .experts = words_create(step, "received experts", rows * width, 0),
-        .source_rank = words_create(step, "source_rank", rows, 0),
-        .source_token = words_create(step, "source_token", rows, 0),
+        .rows = ep_rows_create(&step->arrays, "received rows", payload, capacity),
+        .weights = optional_words(step, "received weights", rows * width, 1),
+        .experts = optional_words(step, "received experts", rows * width, 0),
+        .source_rank = optional_words(step, "source_rank", rows, 0),
+        .source_token = optional_words(step, "source_token", rows, 0),
     };
-    rows_place(step, &to.rows);
+    ep_rows_place(&step->arrays, &to.rows);
     *out = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
     out->rows = to.rows.rows;
-    out->rows_capacity = rows + random_below(step->random, 3);
-    out->weights = words_place(step, &to.weights);
-    out->experts = words_place(step, &to.experts);
-    out->source_rank = words_place(step, &to.source_rank);
-    out->source_token = words_place(step, &to.source_token);
+    out->rows_capacity = rows;
+    out->weights = ep_words_place(&step->arrays, &to.weights);
+    out->experts = ep_words_place(&step->arrays, &to.experts);
+    out->source_rank = ep_words_place(&step->arrays, &to.source_rank);
+    out->source_token = ep_words_place(&step->arrays, &to.source_token);
     return to;
 }
 
@@ -410,21 +273,21 @@ static void expect_labels(const ep_step *step, const received_tensors *to, int64
     float weights[EP_TOPK_MAX];
     int32_t experts[EP_TOPK_MAX];
     if (ep_reference_labels(step->routing, step->rank, row, weights, experts)) {
-        words_set(&to->weights, (size_t)row * width, weights, width);
-        words_set(&to->experts, (size_t)row * width, experts, width);
-        words_set(&to->source_rank, (size_t)row, &what->source, 1);
-        words_set(&to->source_token, (size_t)row, &what->token, 1);
+        ep_words_set(&to->weights, (size_t)row * width, weights, width);
+        ep_words_set(&to->experts, (size_t)row * width, experts, width);
+        ep_words_set(&to->source_rank, (size_t)row, &what->source, 1);
+        ep_words_set(&to->source_token, (size_t)row, &what->token, 1);
     }
 }
 
-static void expect_row(const ep_payload *payload, const row_tensor *rows, int64_t row, const ep_row *what)
+static void expect_row(const ep_payload *payload, const ep_row_array *rows, int64_t row, const ep_row *what)
 {
     if (payload->dtype == rows->payload.dtype) {
-        rows_fill(rows, row, what->source, what->token);
+        ep_rows_fill(rows, row, what->source, what->token);
     } else {
         uint32_t scales[EP_SCALE_WORDS_MAX];
-        ep_reference_quantise(payload, what->source, what->token, &rows->payload, rows_image(rows, row), scales);
-        scales_set(rows, row, scales);
+        ep_reference_quantise(payload, what->source, what->token, &rows->payload, ep_rows_image(rows, row), scales);
+        ep_rows_set_scales(rows, row, scales);
     }
 }
 
@@ -435,7 +298,7 @@ static void received_expect(const ep_step *step, const ep_payload *payload, cons
         if (side->row[i].source >= 0) {
             expect_row(payload, &to->rows, i, &side->row[i]);
         } else if (step->routing->one->plan.flags & WEFT_EP_ZERO_PADDING) {
-            rows_zero(&to->rows, i);
+            ep_rows_zero(&to->rows, i);
         }
         expect_labels(step, to, i);
     }
@@ -443,29 +306,29 @@ static void received_expect(const ep_step *step, const ep_payload *payload, cons
 
 static void received_check(const ep_step *step, const received_tensors *to)
 {
-    rows_check(step, &to->rows);
-    words_check(step, &to->weights);
-    words_check(step, &to->experts);
-    words_check(step, &to->source_rank);
-    words_check(step, &to->source_token);
+    ep_rows_check(&step->arrays, &to->rows);
+    ep_words_check(&step->arrays, &to->weights);
+    ep_words_check(&step->arrays, &to->experts);
+    ep_words_check(&step->arrays, &to->source_rank);
+    ep_words_check(&step->arrays, &to->source_token);
 }
 
 static void received_destroy(received_tensors *to)
 {
-    rows_destroy(&to->rows);
-    ep_tensor_destroy(&to->weights.tensor);
-    ep_tensor_destroy(&to->experts.tensor);
-    ep_tensor_destroy(&to->source_rank.tensor);
-    ep_tensor_destroy(&to->source_token.tensor);
+    ep_rows_destroy(&to->rows);
+    ep_words_destroy(&to->weights);
+    ep_words_destroy(&to->experts);
+    ep_words_destroy(&to->source_rank);
+    ep_words_destroy(&to->source_token);
 }
 
-static row_tensor token_rows(const ep_step *step, const char *name, const ep_payload *payload)
+static ep_row_array token_rows(const ep_step *step, const char *name, const ep_payload *payload)
 {
-    row_tensor in = rows_create(step, name, payload, tokens_of(step));
+    ep_row_array in = ep_rows_create(&step->arrays, name, payload, tokens_of(step));
     for (int token = 0; token < tokens_of(step); token++) {
-        rows_fill(&in, token, step->rank, token);
+        ep_rows_fill(&in, token, step->rank, token);
     }
-    rows_place(step, &in);
+    ep_rows_place(&step->arrays, &in);
     return in;
 }
 
@@ -474,52 +337,79 @@ static weft_status wanted_status(const ep_step *step)
     return step->routing->overflow ? WEFT_ERR_OVERFLOW : WEFT_OK;
 }
 
-void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received)
+static weft_status call_dispatch(const ep_step *step, const weft_ep_rows *in, const weft_ep_received *out)
+{
+    if (!step->halves) {
+        return weft_ep_dispatch(step->route, in, out, step->stream);
+    }
+    weft_status status = weft_ep_dispatch_send(step->route, in, out, step->stream);
+    dawdle(step);
+    return status != WEFT_OK ? status : weft_ep_dispatch_recv(step->route, step->stream);
+}
+
+void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received,
+                      const int64_t *capacity)
 {
     weft_ep_received out;
-    received_tensors to = received_create(step, received, &out);
-    row_tensor in = token_rows(step, "token rows", payload);
+    weft_ep_choices choices;
+    choice_tensors chosen = {.ids = {0}};
+    int64_t room = capacity != NULL ? capacity[step->rank] : side_of(step)->rows + random_below(step->arrays.random, 3);
+    received_tensors to = received_create(step, received, room, &out);
+    ep_row_array in = token_rows(step, "token rows", payload);
+    if (capacity != NULL) {
+        chosen = choices_create(step, &choices);
+        CHECK_OK(weft_ep_route_choose(step->route, &choices));
+    }
     dawdle(step);
-    int ok = CHECK_STATUS(weft_ep_dispatch(step->route, &in.rows, &out, step->stream), wanted_status(step));
-    rows_check(step, &in);
-    rows_destroy(&in);
+    int ok = CHECK_STATUS(call_dispatch(step, &in.rows, &out), wanted_status(step));
+    ep_rows_check(&step->arrays, &in);
+    ep_rows_destroy(&in);
+    choices_destroy(&chosen);
+    if (ok && capacity != NULL) {
+        ep_step_check_counts(step);
+    }
     dawdle(step); /* a consumer may be slow; nobody may write here yet */
     if (ok && !step->routing->overflow) {
         received_expect(step, payload, &to);
     }
     received_check(step, &to);
     received_destroy(&to);
+    cover(step, capacity != NULL ? EP_COVER_FRESH : EP_COVER_CACHED, 1);
+    cover_rows(step, payload, received);
+    if (capacity != NULL) {
+        cover_routing(step);
+    }
 }
 
 /* ---- combine ---- */
 
 /* A row for each received, padding and slots that nobody fills left poisoned. */
-static row_tensor result_rows(const ep_step *step, const char *name, const ep_payload *payload)
+static ep_row_array result_rows(const ep_step *step, const char *name, const ep_payload *payload)
 {
     const ep_side *side = side_of(step);
-    row_tensor in = rows_create(step, name, payload, side->rows);
+    ep_row_array in = ep_rows_create(&step->arrays, name, payload, side->rows);
     for (int64_t i = 0; i < side->rows; i++) {
         if (side->row[i].source >= 0) {
-            rows_fill(&in, i, step->rank, (int)i);
+            ep_rows_fill(&in, i, step->rank, (int)i);
         }
     }
-    rows_place(step, &in);
+    ep_rows_place(&step->arrays, &in);
     return in;
 }
 
-static void expect_sums(const ep_step *step, const row_tensor *out, int token, const ep_sum *sums)
+static void expect_sums(const ep_step *step, const ep_row_array *out, int token, const ep_sum *sums)
 {
     const ep_payload *payload = &out->payload;
     for (int column = 0; column < payload->hidden; column++) {
         const ep_sum *sum = &sums[column];
         double error = fabs(ep_bits_value(payload->dtype, sum->bits) - sum->exact);
-        ep_element_set(payload->dtype, rows_image(out, token), column, sum->bits);
+        ep_element_set(payload->dtype, ep_rows_image(out, token), column, sum->bits);
         CHECK_SAY(payload->fill == EP_FILL_WILD || error <= sum->bound, "%s: token %d, column %d is off by %g from %g",
-                  step->what, token, column, error, sum->exact);
+                  step->arrays.what, token, column, error, sum->exact);
     }
 }
 
-static void combined_expect(const ep_step *step, const row_tensor *out, unsigned flags)
+static void combined_expect(const ep_step *step, const ep_row_array *out, unsigned flags)
 {
     ep_sum *sums = malloc((size_t)out->payload.hidden * sizeof *sums);
     for (int token = 0; token < tokens_of(step); token++) {
@@ -529,19 +419,192 @@ static void combined_expect(const ep_step *step, const row_tensor *out, unsigned
     free(sums);
 }
 
+static weft_status call_combine(const ep_step *step, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags)
+{
+    if (!step->halves) {
+        return weft_ep_combine(step->route, in, out, flags, step->stream);
+    }
+    weft_status status = weft_ep_combine_send(step->route, in, out, flags, step->stream);
+    dawdle(step);
+    return status != WEFT_OK ? status : weft_ep_combine_recv(step->route, step->stream);
+}
+
 void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags)
 {
-    row_tensor in = result_rows(step, "result rows", payload);
-    row_tensor out = rows_create(step, "combined rows", payload, tokens_of(step));
-    rows_place(step, &out);
+    ep_row_array in = result_rows(step, "result rows", payload);
+    ep_row_array out = ep_rows_create(&step->arrays, "combined rows", payload, tokens_of(step));
+    ep_rows_place(&step->arrays, &out);
     dawdle(step);
-    int ok = CHECK_STATUS(weft_ep_combine(step->route, &in.rows, &out.rows, flags, step->stream), wanted_status(step));
-    rows_check(step, &in);
-    rows_destroy(&in);
+    int ok = CHECK_STATUS(call_combine(step, &in.rows, &out.rows, flags), wanted_status(step));
+    ep_rows_check(&step->arrays, &in);
+    ep_rows_destroy(&in);
     dawdle(step);
     if (ok && !step->routing->overflow) {
         combined_expect(step, &out, flags);
     }
-    rows_check(step, &out);
-    rows_destroy(&out);
+    ep_rows_check(&step->arrays, &out);
+    ep_rows_destroy(&out);
+    cover(step, EP_COVER_COMBINES, 1);
+    cover_rows(step, payload, payload);
+}
+
+/* ---- backward ---- */
+
+static size_t choices_of(const ep_step *step)
+{
+    return (size_t)tokens_of(step) * (size_t)step->routing->one->plan.topk;
+}
+
+/* The gradients of received weights: floats that are a pure function of rank, row and place. */
+static ep_payload weight_gradients(const ep_step *step, const ep_payload *payload)
+{
+    return (ep_payload){.dtype = WEFT_EP_F32,
+                        .hidden = ep_row_width(&step->routing->one->plan),
+                        .fill = payload->fill == EP_FILL_INTEGER ? EP_FILL_INTEGER : EP_FILL_REAL,
+                        .salt = payload->salt + 1000};
+}
+
+static ep_word_array received_gradients(const ep_step *step, const ep_payload *of)
+{
+    const ep_side *side = side_of(step);
+    size_t width = (size_t)of->hidden;
+    ep_word_array array = ep_words_create(&step->arrays, "received weight gradients", (size_t)side->rows * width, 1);
+    for (int64_t row = 0; row < side->rows; row++) {
+        for (int i = 0; i < of->hidden && side->row[row].source >= 0; i++) {
+            uint32_t bits = ep_row_element(of, step->rank, (int)row, i);
+            ep_words_set(&array, (size_t)row * width + (size_t)i, &bits, 1);
+        }
+    }
+    return array;
+}
+
+/* The gradient of each choice's weight is what its row had, 0 where the choice has none. */
+static void expect_weight_gradients(const ep_step *step, const ep_payload *of, const ep_word_array *array)
+{
+    int topk = step->routing->one->plan.topk;
+    for (int token = 0; token < tokens_of(step); token++) {
+        for (int k = 0; k < topk; k++) {
+            int owner;
+            int row;
+            uint32_t bits = 0;
+            if (ep_reference_place(step->routing, step->rank, token, k, &owner, &row)) {
+                bits = ep_row_element(of, owner, row, of->hidden == 1 ? 0 : k);
+            }
+            ep_words_set(array, (size_t)token * (size_t)topk + (size_t)k, &bits, 1);
+        }
+    }
+}
+
+static void expect_gradients_in(const ep_step *step, const ep_row_array *out)
+{
+    ep_sum *sums = malloc((size_t)out->payload.hidden * sizeof *sums);
+    for (int token = 0; token < tokens_of(step); token++) {
+        ep_reference_dispatch_bwd(step->routing, &out->payload, step->rank, token, sums);
+        expect_sums(step, out, token, sums);
+    }
+    free(sums);
+}
+
+void ep_step_dispatch_bwd(const ep_step *step, const ep_payload *payload, int with_weights)
+{
+    ep_payload of_weights = weight_gradients(step, payload);
+    ep_row_array in = result_rows(step, "received gradients", payload);
+    ep_row_array out = ep_rows_create(&step->arrays, "gradients of rows", payload, tokens_of(step));
+    ep_word_array weights_in = {.is_float = 1};
+    ep_word_array weights_out = {.is_float = 1};
+    if (with_weights) {
+        weights_in = received_gradients(step, &of_weights);
+        weights_out = ep_words_create(&step->arrays, "gradients of weights", choices_of(step), 1);
+    }
+    ep_rows_place(&step->arrays, &out);
+    const float *given = ep_words_place(&step->arrays, &weights_in);
+    float *wanted = ep_words_place(&step->arrays, &weights_out);
+    dawdle(step);
+    int ok = CHECK_STATUS(weft_ep_dispatch_bwd(step->route, &in.rows, given, &out.rows, wanted, step->stream),
+                          wanted_status(step));
+    ep_rows_check(&step->arrays, &in);
+    ep_words_check(&step->arrays, &weights_in);
+    ep_rows_destroy(&in);
+    ep_words_destroy(&weights_in);
+    dawdle(step);
+    if (ok && !step->routing->overflow) {
+        expect_gradients_in(step, &out);
+        if (with_weights) {
+            expect_weight_gradients(step, &of_weights, &weights_out);
+        }
+    }
+    ep_rows_check(&step->arrays, &out);
+    ep_words_check(&step->arrays, &weights_out);
+    ep_rows_destroy(&out);
+    ep_words_destroy(&weights_out);
+    cover(step, EP_COVER_DISPATCH_BWD, 1);
+    cover(step, EP_COVER_WEIGHT_GRADIENTS, with_weights);
+}
+
+static void expect_gradients_out(const ep_step *step, const ep_row_array *out, unsigned flags)
+{
+    const ep_side *side = side_of(step);
+    uint32_t *bits = malloc((size_t)out->payload.hidden * sizeof *bits);
+    for (int64_t row = 0; row < side->rows; row++) {
+        if (side->row[row].source < 0) {
+            if (step->routing->one->plan.flags & WEFT_EP_ZERO_PADDING) {
+                ep_rows_zero(out, row);
+            }
+            continue;
+        }
+        ep_reference_combine_bwd(step->routing, &out->payload, step->rank, row, flags, bits);
+        for (int column = 0; column < out->payload.hidden; column++) {
+            ep_element_set(out->payload.dtype, ep_rows_image(out, row), column, bits[column]);
+        }
+    }
+    free(bits);
+}
+
+static void expect_dots(const ep_step *step, const ep_payload *payload, const ep_payload *rows,
+                        const ep_word_array *array)
+{
+    int topk = step->routing->one->plan.topk;
+    for (int token = 0; token < tokens_of(step); token++) {
+        for (int k = 0; k < topk; k++) {
+            float dot = ep_reference_weight_bwd(step->routing, payload, rows, step->rank, token, k);
+            ep_words_set(array, (size_t)token * (size_t)topk + (size_t)k, &dot, 1);
+        }
+    }
+}
+
+void ep_step_combine_bwd(const ep_step *step, const ep_payload *payload, const ep_payload *rows, unsigned flags)
+{
+    ep_row_array in = token_rows(step, "gradients of sums", payload);
+    ep_row_array results = {.rows = {0}};
+    ep_row_array out = ep_rows_create(&step->arrays, "gradients of results", payload, side_of(step)->rows);
+    ep_word_array weights = {.is_float = 1};
+    if (rows != NULL) {
+        results = result_rows(step, "result rows", rows);
+        weights = ep_words_create(&step->arrays, "gradients of weights", choices_of(step), 1);
+    }
+    ep_rows_place(&step->arrays, &out);
+    float *dots = ep_words_place(&step->arrays, &weights);
+    dawdle(step);
+    int ok = CHECK_STATUS(weft_ep_combine_bwd(step->route, &in.rows, rows != NULL ? &results.rows : NULL, &out.rows,
+                                              dots, flags, step->stream),
+                          wanted_status(step));
+    ep_rows_check(&step->arrays, &in);
+    ep_rows_destroy(&in);
+    if (rows != NULL) {
+        ep_rows_check(&step->arrays, &results);
+        ep_rows_destroy(&results);
+    }
+    dawdle(step);
+    if (ok && !step->routing->overflow) {
+        expect_gradients_out(step, &out, flags);
+        if (rows != NULL) {
+            expect_dots(step, payload, rows, &weights);
+        }
+    }
+    ep_rows_check(&step->arrays, &out);
+    ep_words_check(&step->arrays, &weights);
+    ep_rows_destroy(&out);
+    ep_words_destroy(&weights);
+    cover(step, EP_COVER_COMBINE_BWD, 1);
+    cover(step, EP_COVER_WEIGHT_GRADIENTS, rows != NULL);
 }

@@ -3,25 +3,32 @@
 #ifndef PART_EP_STEP_H
 #define PART_EP_STEP_H
 
+#include "part/ep_arrays.h"
 #include "part/ep_reference.h"
-#include "part/ep_tensor.h"
 
 typedef struct ep_step {
     weft_ep_route *route;
     const ep_routing *routing; /* the route's */
     int rank;
-    const char *what; /* which call it is, for messages */
-    const ep_memory *memory;
+    ep_array_source arrays;
     weft_stream *stream;
-    uint64_t *random; /* of this rank: strides, arrays left out, where things lie, when it dawdles */
+    int halves; /* dispatch and combine are made as send and recv */
     unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
 } ep_step;
 
 void ep_step_update(const ep_step *step);
 /* The counts the route has now. */
 void ep_step_check_counts(const ep_step *step);
-/* `received`: the payload as it arrives, perhaps quantised. */
-void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received);
+
+/* `received`: the payload as it arrives, perhaps quantised. `capacity`: NULL, or the rows that the receive buffer of each
+ * rank holds: then the routing is chosen with the dispatch, on its way. */
+void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received,
+                      const int64_t *capacity);
 void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags);
+
+/* The backward passes: the payload is of the gradients that are there before; `rows`: NULL, or what combine was given,
+ * when the gradients of the weights are wanted as well. */
+void ep_step_dispatch_bwd(const ep_step *step, const ep_payload *payload, int with_weights);
+void ep_step_combine_bwd(const ep_step *step, const ep_payload *payload, const ep_payload *rows, unsigned flags);
 
 #endif

@@ -2,11 +2,12 @@
  *
  * Method: many small random cases. A case is a group of 1 to 16 ranks, threads of this process, with one or two routes and
  * a few calls on them (part/ep_session.h); tokens 0..300, hidden 8..1024, choices 1..32, experts 1..300, alignments, -1s,
- * ids out of range, duplicates, skew, caps. All of a case follows from its seed. A case that fails is shrunk a little, and
+ * ids out of range, duplicates, skew, caps; all types, layouts and calls; both ways of counts. All of a case follows from its seed. A case that fails is shrunk a little, and
  * the command that repeats it is printed, also when the library crashes or the test runs out of time.
  *
  *     property_ep [--cases N] [--seed S]                               many cases; WEFT_TEST_SEED sets S as well
- *     property_ep --case SEED --ranks R [--tokens T] [--topk K] [--experts E] [--hidden H]       one, of at most these */
+ *     property_ep --case SEED --ranks R [--counts owners|direct] [--tokens T] [--topk K] [--experts E] [--hidden H]
+ *                                                                      one, of at most so many of each */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +16,24 @@
 
 #include "os/os.h"
 #include "part/check.h"
+#include "part/ep_coverage.h"
 #include "part/ep_session.h"
 #include "part/pes.h"
 
 #define RANKS_MAX 16
 #define BATCH 25 /* cases a world */
+#define CASES_FOR_ALL 5000 /* so many meet everything at least once */
 #define SECOND_NS UINT64_C(1000000000)
 
 typedef struct property_case {
     uint64_t seed;
     int ranks;
+    int counts; /* of counts_ways */
     ep_size size; /* the most of each */
 } property_case;
+
+/* How counts go: as the table has it, or as WEFT_EP_COUNTS says. */
+static const char *const counts_ways[] = {"", "owners", "direct"};
 
 static const char *program;
 static const ep_size size_max = {EP_TOKENS_MAX, 32, EP_EXPERTS_MAX, 1024, (size_t)8 << 20};
@@ -39,6 +46,9 @@ static void note(const property_case *one)
 {
     int bytes = snprintf(command, sizeof command, "%s --case %#llx --ranks %d", program, (unsigned long long)one->seed,
                          one->ranks);
+    if (one->counts != 0) {
+        bytes += snprintf(command + bytes, sizeof command - (size_t)bytes, " --counts %s", counts_ways[one->counts]);
+    }
     const struct {
         const char *name;
         int value;
@@ -80,7 +90,7 @@ static ep_session_plan plan_of(const property_case *one)
     ep_session_plan plan = {.size = one->size, .groups = 1, .updates = 35};
     plan.routes = 1 + (int)random_below(&state, 2);
     plan.calls = 3 + (int)random_below(&state, 4);
-    plan.size.bytes_max = (size_t)1 << (15 + random_below(&state, 6));
+    plan.size.bytes_max = (size_t)1 << (15 + random_below(&state, 8));
     if (random_below(&state, 50) == 0) {
         plan.size.bytes_max = one->size.bytes_max;
     }
@@ -125,6 +135,7 @@ static void run_batch(weft_world *world, void *context)
 static int run(batch *all)
 {
     (void)check_begin(NULL);
+    (void)setenv("WEFT_EP_COUNTS", counts_ways[all->cases[0].counts], 1);
     all->done = 0;
     all->stop = 0;
     pes_run(all->cases[0].ranks, run_batch, all);
@@ -183,8 +194,9 @@ static int run_many(uint64_t seed, int cases)
     for (int i = 0; i < cases;) {
         batch all = {.count = cases - i < BATCH ? cases - i : BATCH};
         int ranks = 1 + (i / BATCH) % RANKS_MAX;
+        int counts = (i / BATCH / RANKS_MAX) % 3;
         for (int j = 0; j < all.count; j++) {
-            all.cases[j] = (property_case){random_next(&seed), ranks, size_max};
+            all.cases[j] = (property_case){random_next(&seed), ranks, counts, size_max};
         }
         if (!run(&all)) {
             report(all.cases[all.done]);
@@ -192,7 +204,12 @@ static int run_many(uint64_t seed, int cases)
         }
         i += all.count;
     }
+    int missing = ep_coverage_print();
     printf("%d cases in %.1f s, none failed\n", cases, (double)(wefti_os_now_ns() - start) * 1e-9);
+    if (cases >= CASES_FOR_ALL && missing > 0) {
+        fprintf(stderr, "%d of these were never met: the cases do not test what they are there for\n", missing);
+        return 1;
+    }
     return 0;
 }
 
@@ -209,10 +226,11 @@ static int run_one(const property_case *one)
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: %s [--cases N] [--seed S]\n"
-            "       %s --case SEED --ranks R [--tokens T] [--topk K] [--experts E] [--hidden H]\n",
-            program, program);
+    fprintf(
+        stderr,
+        "usage: %s [--cases N] [--seed S]\n"
+        "       %s --case SEED --ranks R [--counts owners|direct] [--tokens T] [--topk K] [--experts E] [--hidden H]\n",
+        program, program);
     return 2;
 }
 
@@ -243,6 +261,12 @@ int main(int argc, char **argv)
             if (strcmp(argv[i], numbers[j].name) == 0) {
                 *numbers[j].value = atoi(argv[i + 1]);
                 known = *numbers[j].value >= 1 && *numbers[j].value <= numbers[j].most;
+            }
+        }
+        for (int j = 0; j < 3 && strcmp(argv[i], "--counts") == 0; j++) {
+            if (strcmp(argv[i + 1], counts_ways[j]) == 0) {
+                one.counts = j;
+                known = 1;
             }
         }
         if (strcmp(argv[i], "--case") == 0 || strcmp(argv[i], "--seed") == 0) {
