@@ -4,6 +4,8 @@ if(Python3_FOUND)
     add_test(NAME lint.layers_test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/lint/layers_test.py)
     weft_describe_test(lint.layers lint)
     weft_describe_test(lint.layers_test lint)
+    add_test(NAME lint.excerpts COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/lint/excerpts.py ${PROJECT_SOURCE_DIR})
+    weft_describe_test(lint.excerpts lint)
 endif()
 
 file(GLOB_RECURSE weft_public_headers CONFIGURE_DEPENDS
