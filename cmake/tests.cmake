@@ -14,7 +14,8 @@ set(weft_test_timeout_s 120)
 set(weft_test_environment
     "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
-    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+    ${weft_aarch64_environment})
 
 function(weft_describe_test name label)
     set_tests_properties(${name} PROPERTIES
@@ -107,7 +108,7 @@ function(weft_add_multi_tests)
         weft_read_pes(${source} counts)
         foreach(pes IN LISTS counts)
             set(test multi.${name}.${pes})
-            add_test(NAME ${test} COMMAND weftrun -n ${pes} $<TARGET_FILE:multi_${name}>)
+            add_test(NAME ${test} COMMAND weftrun -n ${pes} ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:multi_${name}>)
             weft_describe_test(${test} multi)
             set_tests_properties(${test} PROPERTIES PROCESSORS ${pes})
         endforeach()
@@ -174,7 +175,7 @@ endif()
 # The examples that check themselves.
 if(TARGET weftrun)
     foreach(example moe_train moe_decode)
-        add_test(NAME example.${example} COMMAND weftrun -n 3 $<TARGET_FILE:${example}>)
+        add_test(NAME example.${example} COMMAND weftrun -n 3 ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${example}>)
         weft_describe_test(example.${example} multi)
         set_tests_properties(example.${example} PROPERTIES PROCESSORS 2)
     endforeach()
