@@ -109,10 +109,7 @@ typedef struct weft_ep_config {
     int on_device;
 } weft_ep_config;
 
-#define WEFT_EP_CONFIG_INIT                                                                                            \
-    {                                                                                                                  \
-        .size = sizeof(weft_ep_config)                                                                                 \
-    }
+#define WEFT_EP_CONFIG_INIT WEFTI_SIZED(weft_ep_config)
 
 /* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only and
  * must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY,
@@ -139,10 +136,7 @@ typedef struct weft_ep_plan {
  * left as they were. */
 #define WEFT_EP_ZERO_PADDING 1u
 
-#define WEFT_EP_PLAN_INIT                                                                                              \
-    {                                                                                                                  \
-        .size = sizeof(weft_ep_plan)                                                                                   \
-    }
+#define WEFT_EP_PLAN_INIT WEFTI_SIZED(weft_ep_plan)
 
 /* The bytes of memory a route of this plan needs. Local. */
 WEFT_API weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, size_t *bytes) WEFT_MUST_CHECK;
@@ -168,10 +162,7 @@ typedef struct weft_ep_choices {
     const int32_t *tokens_at;
 } weft_ep_choices;
 
-#define WEFT_EP_CHOICES_INIT                                                                                           \
-    {                                                                                                                  \
-        .size = sizeof(weft_ep_choices)                                                                                \
-    }
+#define WEFT_EP_CHOICES_INIT WEFTI_SIZED(weft_ep_choices)
 
 /* Agree on a new routing. Collective over the group. On return the route knows its counts, and, per received row, its
  * source, experts and weights. Returns WEFT_ERR_OVERFLOW or WEFT_ERR_RANGE never: those are the route's status (see
@@ -239,10 +230,7 @@ typedef struct weft_ep_rows {
     size_t scale_word_stride;
 } weft_ep_rows;
 
-#define WEFT_EP_ROWS_INIT                                                                                              \
-    {                                                                                                                  \
-        .size = sizeof(weft_ep_rows)                                                                                   \
-    }
+#define WEFT_EP_ROWS_INIT WEFTI_SIZED(weft_ep_rows)
 
 /* Where a dispatch puts what it receives: the caller's arrays, each its own, any but rows.data NULL when not wanted. */
 typedef struct weft_ep_received {
@@ -258,10 +246,22 @@ typedef struct weft_ep_received {
 /* Rows of padding in expert-major: weight 0, expert -1, source rank and token -1; their row data is left as it was, or
  * zeroed (WEFT_EP_ZERO_PADDING). Of the rows of a slot layout that nobody fills, nothing is written in any array. */
 
+#ifdef __cplusplus
+extern "C++" {
+static inline weft_ep_received wefti_ep_received_init()
+{
+    weft_ep_received received = WEFTI_SIZED(weft_ep_received);
+    received.rows.size = sizeof received.rows;
+    return received;
+}
+}
+#define WEFT_EP_RECEIVED_INIT wefti_ep_received_init()
+#else
 #define WEFT_EP_RECEIVED_INIT                                                                                          \
     {                                                                                                                  \
         .size = sizeof(weft_ep_received), .rows = {.size = sizeof(weft_ep_rows) }                                      \
     }
+#endif
 
 /* Send the rows of this rank's tokens, `in` (T rows), and receive. Collective over the group. Completes when all rows
  * of this rank have arrived and `in` can be reused. `out->rows` is of the type and width of `in`; or fp8 with a scale

@@ -87,10 +87,7 @@ typedef struct weft_sim_config {
     weft_sim_result *result; /* may be NULL */
 } weft_sim_config;
 
-#define WEFT_SIM_CONFIG_INIT                                                                                           \
-    {                                                                                                                  \
-        .size = sizeof(weft_sim_config)                                                                                \
-    }
+#define WEFT_SIM_CONFIG_INIT WEFTI_SIZED(weft_sim_config)
 
 /* Run pe_main(arg) on `pes` PEs until all have returned. One simulation a thread at a time; those of different threads
  * are independent. config NULL: all defaults.

@@ -1,4 +1,4 @@
-/* weft/status.h: statuses, the thread's last error, logging.
+/* weft/status.h: statuses, the thread's last error, logging; and the macros of all headers.
  *
  * Every function that can fail returns a weft_status: WEFT_OK (0) or one of the negative values of the table below.
  * Handles and scalar outputs are written on success only; the contents of bulk destinations are undefined after a
@@ -28,6 +28,24 @@ extern "C" {
  * (src/ffi/inlines.c). */
 #ifndef WEFT_INLINE
 #define WEFT_INLINE static inline
+#endif
+
+/* An initialiser of a struct that begins with its size: the rest is zero, the default. */
+#ifdef __cplusplus
+extern "C++" {
+template <typename T> static inline T wefti_sized()
+{
+    T value = T();
+    value.size = sizeof(T);
+    return value;
+}
+}
+#define WEFTI_SIZED(TYPE) wefti_sized<TYPE>()
+#else
+#define WEFTI_SIZED(TYPE)                                                                                              \
+    {                                                                                                                  \
+        .size = sizeof(TYPE)                                                                                           \
+    }
 #endif
 
 /* X(name, value, what it means) */

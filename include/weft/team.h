@@ -57,10 +57,7 @@ typedef struct weft_team_config {
     int contexts; /* contexts that will be alive at once; advice, their number is bounded by memory only. 0: not known */
 } weft_team_config;
 
-#define WEFT_TEAM_CONFIG_INIT                                                                                          \
-    {                                                                                                                  \
-        .size = sizeof(weft_team_config)                                                                               \
-    }
+#define WEFT_TEAM_CONFIG_INIT WEFTI_SIZED(weft_team_config)
 
 /* Say it, and ask what was said. Local. WEFT_ERR_ARGUMENT: a NULL, a wrong size, a negative number.
  * (OpenSHMEM 1.5, 9.4.3 shmem_team_get_config.) */

@@ -47,10 +47,7 @@ typedef struct weft_world_config {
     const struct weft_device_config *device;
 } weft_world_config;
 
-#define WEFT_WORLD_CONFIG_INIT                                                                                         \
-    {                                                                                                                  \
-        .size = sizeof(weft_world_config)                                                                              \
-    }
+#define WEFT_WORLD_CONFIG_INIT WEFTI_SIZED(weft_world_config)
 
 /* Create this PE's membership of a world.
  * Collective: every PE of the world calls it, in its own thread or process (one thread that holds several PEs calls

@@ -309,10 +309,17 @@ static inline weft_status wefti_amo_fetching(weft_world *world, wefti_amo_op op,
     return wefti_amo_typed(world, op, bytes, dest, value, cond, pe, old);
 }
 
+/* A fetch only reads, through what the other operations write. */
+static inline void *wefti_writable(const void *address)
+{
+    return (void *)(uintptr_t)address;
+}
+
 #define WEFTI_DEFINE_EXTENDED_AMO(NAME, TYPE)                                                                          \
     WEFT_INLINE weft_status weft_##NAME##_atomic_fetch(weft_world *world, const TYPE *source, int pe, TYPE *value)     \
     {                                                                                                                  \
-        return wefti_amo_fetching(world, WEFTI_AMO_FETCH, sizeof(TYPE), (void *)source, NULL, NULL, pe, value);        \
+        return wefti_amo_fetching(world, WEFTI_AMO_FETCH, sizeof(TYPE), wefti_writable(source), NULL, NULL, pe,        \
+                                  value);                                                                              \
     }                                                                                                                  \
     WEFT_INLINE weft_status weft_##NAME##_atomic_set(weft_world *world, TYPE *dest, TYPE value, int pe)                \
     {                                                                                                                  \
