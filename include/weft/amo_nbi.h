@@ -1,4 +1,4 @@
-/* weft/amo_nbi.h: atomics whose result may arrive later. (OpenSHMEM 1.5, 9.8.2.)
+/* weft/amo_nbi.h: atomics whose result may arrive later. (OpenSHMEM 1.5, 9.7.2.)
  *
  * As the calls of weft/rma.h without _nbi, but the place for the result is written at weft_quiet at the latest, and
  * stays the caller's to keep until then. By load and store it is written at once. */

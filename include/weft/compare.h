@@ -2,7 +2,7 @@
 #ifndef WEFT_COMPARE_H
 #define WEFT_COMPARE_H
 
-/* The operation on a signal word. (OpenSHMEM 1.5, 9.8.4.) */
+/* The operation on a signal word. (OpenSHMEM 1.5, 9.8.) */
 typedef enum weft_signal_op { WEFT_SIGNAL_SET = 0, WEFT_SIGNAL_ADD = 1 } weft_signal_op;
 
 /* The comparison of a wait or test: variable CMP value. (OpenSHMEM 1.5, 9.10.) */

@@ -1,8 +1,9 @@
-/* weft/ctx.h: contexts, streams of one-sided accesses that are ordered apart from each other. (OpenSHMEM 1.5, 9.4.9, 9.5.)
+/* weft/ctx.h: contexts, streams of one-sided accesses that are ordered apart from each other. (OpenSHMEM 1.5, 9.5.)
  *
  * A context belongs to a team and names PEs by their numbers in it. Its calls are those of the world with weft_ctx_
  * before the rest of the name and the context in the world's place: weft_ctx_putmem(ctx, dest, source, bytes, pe) as
- * weft_putmem, weft_ctx_long_p as weft_long_p, and so for every put, get, p, g, iput, iget, put_signal and atomic. A PE
+ * weft_putmem, weft_ctx_long_p as weft_long_p, and so for every put, get, p, g, iput, iget, put_signal and atomic,
+ * by type, by size (weft_ctx_put32) and by bytes. A PE
  * that is no member is WEFT_ERR_RANGE, a NULL context WEFT_ERR_ARGUMENT. */
 #ifndef WEFT_CTX_H
 #define WEFT_CTX_H
@@ -47,6 +48,32 @@ WEFT_INLINE weft_status weft_ctx_putmem_signal(weft_ctx *ctx, void *dest, const 
                                                uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
 WEFT_INLINE weft_status weft_ctx_putmem_signal_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes,
                                                    uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
+
+WEFT_INLINE weft_status weft_ctx_iputmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                         ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
+WEFT_INLINE weft_status weft_ctx_igetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                         ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
+
+/* ---- for each size in bits of WEFT_SIZES ---- */
+
+#define WEFTI_DECLARE_CTX_SIZED(BITS, BYTES)                                                                           \
+    WEFT_INLINE weft_status weft_ctx_put##BITS(weft_ctx *ctx, void *dest, const void *source, size_t count, int pe);   \
+    WEFT_INLINE weft_status weft_ctx_put##BITS##_nbi(weft_ctx *ctx, void *dest, const void *source, size_t count,      \
+                                                     int pe);                                                          \
+    WEFT_INLINE weft_status weft_ctx_get##BITS(weft_ctx *ctx, void *dest, const void *source, size_t count, int pe);   \
+    WEFT_INLINE weft_status weft_ctx_get##BITS##_nbi(weft_ctx *ctx, void *dest, const void *source, size_t count,      \
+                                                     int pe);                                                          \
+    WEFT_INLINE weft_status weft_ctx_put##BITS##_signal(weft_ctx *ctx, void *dest, const void *source, size_t count,   \
+                                                        uint64_t *signal, uint64_t value, weft_signal_op op, int pe);  \
+    WEFT_INLINE weft_status weft_ctx_put##BITS##_signal_nbi(weft_ctx *ctx, void *dest, const void *source,             \
+                                                            size_t count, uint64_t *signal, uint64_t value,            \
+                                                            weft_signal_op op, int pe);                                \
+    WEFT_INLINE weft_status weft_ctx_iput##BITS(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,  \
+                                                ptrdiff_t source_stride, size_t count, int pe);                        \
+    WEFT_INLINE weft_status weft_ctx_iget##BITS(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,  \
+                                                ptrdiff_t source_stride, size_t count, int pe);
+WEFT_SIZES(WEFTI_DECLARE_CTX_SIZED)
+#undef WEFTI_DECLARE_CTX_SIZED
 
 /* ---- for each NAME, TYPE of WEFT_RMA_TYPES ---- */
 

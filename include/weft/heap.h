@@ -37,7 +37,7 @@ WEFT_API weft_status weft_team_free(weft_team *team, void *block) WEFT_MUST_CHEC
 
 /* The address at which this process can load and store PE `pe`'s copy of the symmetric object at `address`, or NULL
  * when there is none (another link domain, a PE out of range, an address outside the heap). Any thread.
- * (OpenSHMEM 1.5, 9.3.3 shmem_ptr.) */
+ * (OpenSHMEM 1.5, 9.1 shmem_ptr.) */
 WEFT_API void *weft_ptr(const weft_world *world, const void *address, int pe);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* weft/rma.h: one-sided access to the symmetric heaps of other PEs. (OpenSHMEM 1.5, 9.5, 9.6, 9.8, 9.10, 9.11.)
+/* weft/rma.h: one-sided access to the symmetric heaps of other PEs. (OpenSHMEM 1.5, 9.6, 9.7, 9.8, 9.10, 9.11.)
  *
  * Every call names a world, a symmetric address valid on the calling PE, and the PE (its number in the world) whose
  * copy is meant. Any thread, also several at once. Only calls marked so block.
@@ -69,7 +69,7 @@ WEFT_INLINE weft_status weft_quiet(weft_world *world);
  * of WEFT_BITWISE_TYPES also
  *   and, or, xor, fetch_and, fetch_or, fetch_xor(world, dest, value, pe[, &old])
  * Atomic with respect to each other on the same variable and type; sequentially consistent on a link domain. The
- * variable is aligned to its size. (OpenSHMEM 1.5, 9.8.) */
+ * variable is aligned to its size. (OpenSHMEM 1.5, 9.7.) */
 #define WEFTI_DECLARE_EXTENDED_AMO(NAME, TYPE)                                                                         \
     WEFT_INLINE weft_status weft_##NAME##_atomic_fetch(weft_world *world, const TYPE *source, int pe, TYPE *value);    \
     WEFT_INLINE weft_status weft_##NAME##_atomic_set(weft_world *world, TYPE *dest, TYPE value, int pe);               \
@@ -103,7 +103,7 @@ WEFT_BITWISE_TYPES(WEFTI_DECLARE_BITWISE_AMO)
 /* ---- signals ------------------------------------------------------------------------------------------------- */
 
 /* As weft_putmem, then update the 64-bit word `signal` on `pe` by `value`: who sees the update (weft_signal_wait_until)
- * sees the data. bytes may be 0. (OpenSHMEM 1.5, 9.8.4.) */
+ * sees the data. bytes may be 0. (OpenSHMEM 1.5, 9.8.) */
 WEFT_INLINE weft_status weft_putmem_signal(weft_world *world, void *dest, const void *source, size_t bytes,
                                            uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
 WEFT_INLINE weft_status weft_putmem_signal_nbi(weft_world *world, void *dest, const void *source, size_t bytes,
@@ -119,7 +119,7 @@ WEFT_INLINE weft_status weft_putmem_signal_nbi(weft_world *world, void *dest, co
 WEFT_RMA_TYPES(WEFTI_DECLARE_PUT_SIGNAL)
 #undef WEFTI_DECLARE_PUT_SIGNAL
 
-/* The value of a local signal word, as an acquire. (OpenSHMEM 1.5, 9.8.4.) */
+/* The value of a local signal word, as an acquire. (OpenSHMEM 1.5, 9.8.) */
 WEFT_INLINE weft_status weft_signal_fetch(weft_world *world, const uint64_t *signal, uint64_t *value);
 
 /* ---- point-to-point synchronisation --------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* weft/strided.h: put and get of elements that lie apart, and of elements named by their size. (OpenSHMEM 1.5, 9.5.)
+/* weft/strided.h: put and get of elements that lie apart, and of elements named by their size. (OpenSHMEM 1.5, 9.6.)
  *
  * Errors and order are those of weft/rma.h. */
 #ifndef WEFT_STRIDED_H
@@ -19,7 +19,7 @@ extern "C" {
     X(128, 16)
 
 /* Copy `count` elements of `element_bytes` bytes to `pe`, or from it: element i of `source` is source[i * source_stride],
- * and likewise in `dest`; both strides, in elements, are at least 1. (OpenSHMEM 1.5, 9.5.3, 9.5.6.) */
+ * and likewise in `dest`; both strides, in elements, are at least 1. (OpenSHMEM 1.5, 9.6 shmem_iput, shmem_iget.) */
 WEFT_API weft_status weft_iputmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
                                   ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
 WEFT_API weft_status weft_igetmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,

@@ -104,7 +104,7 @@ static weft_status read_forced(int forced[WEFTI_COLLECTIVES])
         if (collective < 0 || algorithm < 0 || !has_rule(collective, algorithm)) {
             return wefti_error(WEFT_ERR_ARGUMENT,
                                "WEFT_COLL=\"%s\" cannot be read at \"%.*s\": give collective:algorithm, separated by "
-                               "commas, of those that weft_world_tuning lists",
+                               "commas, of those that weft_team_tuning lists",
                                text, (int)length, at);
         }
         forced[collective] = algorithm;

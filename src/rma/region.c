@@ -10,12 +10,13 @@ struct weft_region {
     size_t bytes;
 };
 
-/* Whether any of the bytes belong to this PE's slot, which its heap is part of. */
-static int in_slot(const weft_world *world, const void *address, size_t bytes)
+/* Whether any of the bytes belong to the slot of a PE of this node, which its heap is part of. */
+static int is_symmetric(const weft_world *world, const void *address, size_t bytes)
 {
+    const wefti_os_memory *window = &world->window->memory;
     uintptr_t first = (uintptr_t)address;
-    uintptr_t slot = (uintptr_t)world->control;
-    return first < slot + world->stride && slot < first + bytes;
+    uintptr_t start = (uintptr_t)window->base;
+    return first < start + window->bytes && start < first + bytes;
 }
 
 weft_status weft_register(weft_world *world, void *address, size_t bytes, weft_region **out)
@@ -27,7 +28,7 @@ weft_status weft_register(weft_world *world, void *address, size_t bytes, weft_r
                                ? "the world, the address or the place for the region is NULL"
                                : "no bytes, or more than the address space has");
     }
-    if (in_slot(world, address, bytes)) {
+    if (is_symmetric(world, address, bytes)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %zu bytes at %p are symmetric memory, which is registered already",
                            call, bytes, address);
     }

@@ -95,13 +95,24 @@ weft_status wefti_words_all(weft_world *world, const wefti_words *words, wefti_p
     return WEFT_OK;
 }
 
-/* One look at those that count, up to the first `most` that satisfy the comparison; *any: whether one counts at all. */
-static weft_status look(weft_world *world, const wefti_words *words, size_t most, size_t *indices, size_t *found,
-                        int *any)
+/* Where the next look begins that wants one of several: spread over all, so that in a series of calls each that
+ * satisfies the comparison is returned some time. (OpenSHMEM 1.5, 9.10.) */
+static size_t next_start(weft_world *world, size_t count)
+{
+    const uint64_t golden = 0x9e3779b97f4a7c15u; /* 2^64 over the golden ratio: its multiples spread evenly */
+    uint64_t turn = __atomic_fetch_add(&world->any_turn, 1, __ATOMIC_RELAXED);
+    return count <= UINT32_MAX ? (size_t)((turn * golden >> 32) * count >> 32) : 0;
+}
+
+/* One look at those that count, from `start` on around, up to the first `most` that satisfy the comparison; *any: whether
+ * one counts at all. */
+static weft_status look(weft_world *world, const wefti_words *words, size_t start, size_t most, size_t *indices,
+                        size_t *found, int *any)
 {
     *found = 0;
     *any = 0;
-    for (size_t i = 0; i < words->count && *found < most; i++) {
+    for (size_t step = 0; step < words->count && *found < most; step++) {
+        size_t i = step < words->count - start ? start + step : step - (words->count - start);
         if (counts(words, i)) {
             int is_so = 0;
             *any = 1;
@@ -118,11 +129,12 @@ static weft_status find(weft_world *world, const wefti_words *words, wefti_patie
                         size_t most, size_t *indices, size_t *found)
 {
     int any;
+    size_t start = most < words->count ? next_start(world, words->count) : 0;
     wefti_waiter waiter = wefti_waiter_start(world, call);
-    WEFT_TRY(look(world, words, most, indices, found, &any));
+    WEFT_TRY(look(world, words, start, most, indices, found, &any));
     while (*found == 0 && any && patience == WEFTI_WAIT) {
         WEFT_TRY(pause_for(&waiter, words));
-        WEFT_TRY(look(world, words, most, indices, found, &any));
+        WEFT_TRY(look(world, words, start, most, indices, found, &any));
     }
     return WEFT_OK;
 }

@@ -58,6 +58,8 @@ struct weft_world {
     size_t phase_count;
     uint64_t phase_start_ns;
 
+    uint64_t any_turn; /* where calls that look for any of several variables begin: see src/rma/words.c */
+
     weft_counters counters;
     struct wefti_timeline *timeline; /* NULL: not traced */
 };

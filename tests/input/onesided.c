@@ -14,8 +14,11 @@
     ROW(1, PREFIX##quiet, OWNER)
 BYTES(weft_, WORLD)
 BYTES(weft_ctx_, CTX)
-ROW(8, weft_iputmem, WORLD, SYM, IN, STRIDE, STRIDE, COUNT, ELEMENT, PE)
-ROW(8, weft_igetmem, WORLD, OUT, SYM, STRIDE, STRIDE, COUNT, ELEMENT, PE)
+#define STRIDED_BYTES(PREFIX, OWNER)                                                                                   \
+    ROW(8, PREFIX##iputmem, OWNER, SYM, IN, STRIDE, STRIDE, COUNT, ELEMENT, PE)                                        \
+    ROW(8, PREFIX##igetmem, OWNER, OUT, SYM, STRIDE, STRIDE, COUNT, ELEMENT, PE)
+STRIDED_BYTES(weft_, WORLD)
+STRIDED_BYTES(weft_ctx_, CTX)
 
 /* ---- every type ---- */
 
@@ -35,16 +38,19 @@ ROW(8, weft_igetmem, WORLD, OUT, SYM, STRIDE, STRIDE, COUNT, ELEMENT, PE)
     RMA(weft_ctx_, CTX, NAME, TYPE)
 WEFT_RMA_TYPES(RMA_OF)
 
-#define SIZED(BITS, BYTES)                                                                                             \
-    ROW(BYTES, weft_put##BITS, WORLD, SYM, IN, COUNT, PE)                                                              \
-    ROW(BYTES, weft_put##BITS##_nbi, WORLD, SYM, IN, COUNT, PE)                                                        \
-    ROW(BYTES, weft_get##BITS, WORLD, OUT, SYM, COUNT, PE)                                                             \
-    ROW(BYTES, weft_get##BITS##_nbi, WORLD, OUT, SYM, COUNT, PE)                                                       \
-    ROW(BYTES, weft_put##BITS##_signal, WORLD, SYM, IN, COUNT, SIGNAL, VALUE, OP, PE)                                  \
-    ROW(BYTES, weft_put##BITS##_signal_nbi, WORLD, SYM, IN, COUNT, SIGNAL, VALUE, OP, PE)                              \
-    ROW(BYTES, weft_iput##BITS, WORLD, SYM, IN, STRIDE, STRIDE, COUNT, PE)                                             \
-    ROW(BYTES, weft_iget##BITS, WORLD, OUT, SYM, STRIDE, STRIDE, COUNT, PE)
-WEFT_SIZES(SIZED)
+#define SIZED(PREFIX, OWNER, BITS, BYTES)                                                                              \
+    ROW(BYTES, PREFIX##put##BITS, OWNER, SYM, IN, COUNT, PE)                                                           \
+    ROW(BYTES, PREFIX##put##BITS##_nbi, OWNER, SYM, IN, COUNT, PE)                                                     \
+    ROW(BYTES, PREFIX##get##BITS, OWNER, OUT, SYM, COUNT, PE)                                                          \
+    ROW(BYTES, PREFIX##get##BITS##_nbi, OWNER, OUT, SYM, COUNT, PE)                                                    \
+    ROW(BYTES, PREFIX##put##BITS##_signal, OWNER, SYM, IN, COUNT, SIGNAL, VALUE, OP, PE)                               \
+    ROW(BYTES, PREFIX##put##BITS##_signal_nbi, OWNER, SYM, IN, COUNT, SIGNAL, VALUE, OP, PE)                           \
+    ROW(BYTES, PREFIX##iput##BITS, OWNER, SYM, IN, STRIDE, STRIDE, COUNT, PE)                                          \
+    ROW(BYTES, PREFIX##iget##BITS, OWNER, OUT, SYM, STRIDE, STRIDE, COUNT, PE)
+#define SIZED_OF(BITS, BYTES)                                                                                          \
+    SIZED(weft_, WORLD, BITS, BYTES)                                                                                   \
+    SIZED(weft_ctx_, CTX, BITS, BYTES)
+WEFT_SIZES(SIZED_OF)
 
 /* ---- atomics ---- */
 

@@ -55,38 +55,42 @@ static int before_of(weft_world *world)
     }
 WEFT_RMA_TYPES(DEFINE_STRIDED)
 
-#define DEFINE_SIZED(BITS, BYTES)                                                                                      \
-    static void sized_##BITS(weft_world *world, void *block)                                                           \
+#define DEFINE_SIZED_OF(PREFIX, OWNER, BITS, BYTES)                                                                    \
+    static void PREFIX##_sized_##BITS(weft_world *world, weft_ctx *ctx, void *block)                                   \
     {                                                                                                                  \
         unsigned char *heap = block;                                                                                   \
         uint64_t *signal = (uint64_t *)(void *)(heap + 2048);                                                          \
         unsigned char local[4 * COUNT * (BYTES)];                                                                      \
+        (void)ctx;                                                                                                     \
         int pe = next_of(world);                                                                                       \
         memset(heap, 0, 4096);                                                                                         \
         for (size_t i = 0; i < sizeof local; i++) {                                                                    \
             local[i] = (unsigned char)(weft_world_pe(world) + (int)i);                                                 \
         }                                                                                                              \
         CHECK_OK(weft_barrier(world));                                                                                 \
-        CHECK_OK(weft_put##BITS(world, heap, local, 2, pe));                                                           \
-        CHECK_OK(weft_put##BITS##_nbi(world, heap + 2 * (BYTES), local + 2 * (BYTES), 2, pe));                         \
-        CHECK_OK(weft_iput##BITS(world, heap + 4 * (BYTES), local + 4 * (BYTES), 1, 1, 3, pe));                        \
-        CHECK_OK(weft_put##BITS##_signal_nbi(world, heap + 7 * (BYTES), local + 7 * (BYTES), 1, signal, 1,             \
+        CHECK_OK(PREFIX##_put##BITS(OWNER, heap, local, 2, pe));                                                       \
+        CHECK_OK(PREFIX##_put##BITS##_nbi(OWNER, heap + 2 * (BYTES), local + 2 * (BYTES), 2, pe));                     \
+        CHECK_OK(PREFIX##_iput##BITS(OWNER, heap + 4 * (BYTES), local + 4 * (BYTES), 1, 1, 3, pe));                    \
+        CHECK_OK(PREFIX##_put##BITS##_signal_nbi(OWNER, heap + 7 * (BYTES), local + 7 * (BYTES), 1, signal, 1,         \
+                                                 WEFT_SIGNAL_ADD, pe));                                                \
+        CHECK_OK(PREFIX##_put##BITS##_signal(OWNER, heap + 8 * (BYTES), local + 8 * (BYTES), 1, signal, 1,             \
                                              WEFT_SIGNAL_ADD, pe));                                                    \
-        CHECK_OK(weft_put##BITS##_signal(world, heap + 8 * (BYTES), local + 8 * (BYTES), 1, signal, 1,                 \
-                                         WEFT_SIGNAL_ADD, pe));                                                        \
         CHECK_OK(weft_signal_wait_until(world, signal, WEFT_CMP_EQ, 2, NULL));                                         \
         CHECK_OK(weft_barrier(world));                                                                                 \
         for (size_t i = 0; i < 9 * (BYTES); i++) {                                                                     \
             CHECK(heap[i] == (unsigned char)(before_of(world) + (int)i));                                              \
         }                                                                                                              \
         unsigned char back[9 * (BYTES)];                                                                               \
-        CHECK_OK(weft_get##BITS(world, back, heap, 4, pe));                                                            \
-        CHECK_OK(weft_get##BITS##_nbi(world, back + 4 * (BYTES), heap + 4 * (BYTES), 2, pe));                          \
-        CHECK_OK(weft_iget##BITS(world, back + 6 * (BYTES), heap + 6 * (BYTES), 1, 1, 3, pe));                         \
+        CHECK_OK(PREFIX##_get##BITS(OWNER, back, heap, 4, pe));                                                        \
+        CHECK_OK(PREFIX##_get##BITS##_nbi(OWNER, back + 4 * (BYTES), heap + 4 * (BYTES), 2, pe));                      \
+        CHECK_OK(PREFIX##_iget##BITS(OWNER, back + 6 * (BYTES), heap + 6 * (BYTES), 1, 1, 3, pe));                     \
         CHECK_OK(weft_quiet(world));                                                                                   \
         CHECK(memcmp(back, local, sizeof back) == 0);                                                                  \
         CHECK_OK(weft_barrier(world));                                                                                 \
     }
+#define DEFINE_SIZED(BITS, BYTES)                                                                                      \
+    DEFINE_SIZED_OF(weft, world, BITS, BYTES)                                                                          \
+    DEFINE_SIZED_OF(weft_ctx, ctx, BITS, BYTES)
 WEFT_SIZES(DEFINE_SIZED)
 
 static void strided_body(weft_world *world, void *context)
@@ -97,9 +101,16 @@ static void strided_body(weft_world *world, void *context)
 #define CALL(NAME, TYPE) strided_##NAME(world, block);
     WEFT_RMA_TYPES(CALL)
 #undef CALL
-#define CALL(BITS, BYTES) sized_##BITS(world, block);
+    weft_ctx *ctx;
+    CHECK_OK(weft_ctx_create(weft_team_world(world), 0, &ctx));
+#define CALL(BITS, BYTES)                                                                                              \
+    weft_sized_##BITS(world, ctx, block);                                                                              \
+    weft_ctx_sized_##BITS(world, ctx, block);
     WEFT_SIZES(CALL)
 #undef CALL
+    CHECK_STATUS(weft_ctx_iputmem(ctx, block, &ctx, 1, 1, 1, 8, weft_world_pes(world)), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_ctx_igetmem(NULL, &ctx, block, 1, 1, 1, 8, 0), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_ctx_destroy(ctx));
     long local[4] = {0};
     long *heap = block;
     CHECK_STATUS(weft_long_iput(world, heap, local, 0, 1, 2, 0), WEFT_ERR_ARGUMENT);
@@ -338,6 +349,35 @@ static void atomics_nbi(void **state)
     pes_run(1, nbi_body, NULL);
 }
 
+/* Of variables that all satisfy the comparison each is returned some time, also where another array takes turns. */
+static void turns_body(weft_world *world, void *context)
+{
+    enum { MOST = 7 };
+    long *words;
+    (void)context;
+    CHECK_OK(weft_calloc(world, MOST, sizeof *words, (void **)&words));
+    for (size_t count = 1; count <= MOST; count++) {
+        size_t times[2][MOST] = {{0}};
+        for (size_t turn = 0; turn < 200; turn++) {
+            size_t index = SIZE_MAX;
+            CHECK_OK(turn % 2 == 0 ? weft_long_wait_until_any(world, words, count, NULL, WEFT_CMP_EQ, 0, &index)
+                                   : weft_long_test_any(world, words, count, NULL, WEFT_CMP_EQ, 0, &index));
+            CHECK(index < count);
+            times[turn % 2][index]++;
+        }
+        for (size_t i = 0; i < count; i++) {
+            CHECK(times[0][i] > 0 && times[1][i] > 0);
+        }
+    }
+    CHECK_OK(weft_free(world, words));
+}
+
+static void turns(void **state)
+{
+    (void)state;
+    pes_run(2, turns_body, NULL);
+}
+
 /* ---- registered memory ---- */
 
 static void regions_body(weft_world *world, void *context)
@@ -359,6 +399,7 @@ static void regions_body(weft_world *world, void *context)
     CHECK_STATUS(weft_register(world, memory, SIZE_MAX, &region), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_register(world, memory, 1, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_register(world, block, 1, &region), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_register(world, weft_ptr(world, block, next_of(world)), 1, &region), WEFT_ERR_ARGUMENT);
     CHECK_OK(weft_free(world, block));
 }
 
@@ -524,10 +565,10 @@ static void locks_refuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(strided_and_sized), CHECKED_TEST(waits),          CHECKED_TEST(late_waits),
-        CHECKED_TEST(contexts),          CHECKED_TEST(atomics_nbi),    CHECKED_TEST(regions),
-        CHECKED_TEST(locks_exclude),     CHECKED_TEST(locks_are_fair), CHECKED_TEST(locks_give_up),
-        CHECKED_TEST(locks_refuse),
+        CHECKED_TEST(strided_and_sized), CHECKED_TEST(waits),         CHECKED_TEST(turns),
+        CHECKED_TEST(late_waits),        CHECKED_TEST(contexts),      CHECKED_TEST(atomics_nbi),
+        CHECKED_TEST(regions),           CHECKED_TEST(locks_exclude), CHECKED_TEST(locks_are_fair),
+        CHECKED_TEST(locks_give_up),     CHECKED_TEST(locks_refuse),
     };
     (void)setenv("WEFT_LOG", "none", 0); /* errors are expected */
     return cmocka_run_group_tests(tests, NULL, NULL);

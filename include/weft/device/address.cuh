@@ -98,7 +98,7 @@ WEFTI_DEVICE wefti_u64 wefti_dev_peer(const weft_dev &dev, const void *address, 
 }
 
 /* The address at which this kernel can load and store PE `pe`'s copy of the symmetric object at `address`: of the device
- * heap, the host heap or registered memory. NULL when there is none. Any thread. (OpenSHMEM 1.5, 9.3.3 shmem_ptr.) */
+ * heap, the host heap or registered memory. NULL when there is none. Any thread. (OpenSHMEM 1.5, 9.1 shmem_ptr.) */
 template <class T> WEFTI_DEVICE T *weft_dev_ptr(const weft_dev &dev, const T *address, int pe)
 {
     return (T *)wefti_dev_peer(dev, address, 1, pe);

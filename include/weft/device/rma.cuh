@@ -1,4 +1,4 @@
-/* weft/device/rma.cuh: put, get, p, g, signals, atomics and order inside kernels. (OpenSHMEM 1.5, 9.5, 9.8, 9.11.)
+/* weft/device/rma.cuh: put, get, p, g, signals, atomics and order inside kernels. (OpenSHMEM 1.5, 9.6, 9.7, 9.8, 9.11.)
  *
  * Addresses are symmetric (device heap, host heap, registered memory) unless said; local buffers are anything the
  * calling threads can address. Every call returns a weft_status; WEFT_ERR_RANGE and WEFT_ERR_UNREACHABLE are latched
@@ -202,7 +202,7 @@ WEFTI_DEVICE int wefti_dev_put_signal_small(weft_scope scope, const weft_dev &de
 }
 
 /* weft_dev_put, then the signal: who sees the signal sees the bytes, and all that the scope's threads did before.
- * bytes may be 0. On failure the signal is not given; the bytes may have been. (OpenSHMEM 1.5, 9.8.4.) */
+ * bytes may be 0. On failure the signal is not given; the bytes may have been. (OpenSHMEM 1.5, 9.8.) */
 template <class Signal>
 WEFTI_DEVICE int weft_dev_put_signal(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
                                      wefti_u64 bytes, Signal *signal, wefti_u64 value, weft_signal_op op, int pe)
@@ -236,7 +236,7 @@ WEFTI_DEVICE void weft_dev_quiet()
  * Atomic with respect to each other on the same variable, from kernels of any PE and from the host's calls on device
  * memory. Without an order of their own: weft_dev_fence gives it. On the host heap they need a link with native atomics:
  * elsewhere they return WEFT_ERR_UNSUPPORTED, latched. The variable is aligned to its size; integers of 4 and 8 bytes,
- * float and double for fetch, set, swap, add and fetch_add. (OpenSHMEM 1.5, 9.8.) */
+ * float and double for fetch, set, swap, add and fetch_add. (OpenSHMEM 1.5, 9.7.) */
 
 /* A variable that is not in a plain heap: where it is, or 0 and the latched status. */
 WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_atomic_slow(const weft_dev *dev, const void *dest, int pe)

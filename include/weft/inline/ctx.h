@@ -75,6 +75,67 @@ WEFT_INLINE weft_status weft_ctx_putmem_signal_nbi(weft_ctx *ctx, void *dest, co
     return weft_putmem_signal_nbi(wefti_ctx_world(ctx), dest, source, bytes, signal, value, op, wefti_ctx_pe(ctx, pe));
 }
 
+WEFT_INLINE weft_status weft_ctx_iputmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                         ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe)
+{
+    return weft_iputmem(wefti_ctx_world(ctx), dest, source, dest_stride, source_stride, count, element_bytes,
+                        wefti_ctx_pe(ctx, pe));
+}
+
+WEFT_INLINE weft_status weft_ctx_igetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                         ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe)
+{
+    return weft_igetmem(wefti_ctx_world(ctx), dest, source, dest_stride, source_stride, count, element_bytes,
+                        wefti_ctx_pe(ctx, pe));
+}
+
+#define WEFTI_DEFINE_CTX_SIZED(BITS, BYTES)                                                                            \
+    WEFT_INLINE weft_status weft_ctx_put##BITS(weft_ctx *ctx, void *dest, const void *source, size_t count, int pe)    \
+    {                                                                                                                  \
+        return weft_put##BITS(wefti_ctx_world(ctx), dest, source, count, wefti_ctx_pe(ctx, pe));                       \
+    }                                                                                                                  \
+    WEFT_INLINE weft_status weft_ctx_put##BITS##_nbi(weft_ctx *ctx, void *dest, const void *source, size_t count,      \
+                                                     int pe)                                                           \
+    {                                                                                                                  \
+        return weft_put##BITS##_nbi(wefti_ctx_world(ctx), dest, source, count, wefti_ctx_pe(ctx, pe));                 \
+    }                                                                                                                  \
+    WEFT_INLINE weft_status weft_ctx_get##BITS(weft_ctx *ctx, void *dest, const void *source, size_t count, int pe)    \
+    {                                                                                                                  \
+        return weft_get##BITS(wefti_ctx_world(ctx), dest, source, count, wefti_ctx_pe(ctx, pe));                       \
+    }                                                                                                                  \
+    WEFT_INLINE weft_status weft_ctx_get##BITS##_nbi(weft_ctx *ctx, void *dest, const void *source, size_t count,      \
+                                                     int pe)                                                           \
+    {                                                                                                                  \
+        return weft_get##BITS##_nbi(wefti_ctx_world(ctx), dest, source, count, wefti_ctx_pe(ctx, pe));                 \
+    }                                                                                                                  \
+    WEFT_INLINE weft_status weft_ctx_put##BITS##_signal(weft_ctx *ctx, void *dest, const void *source, size_t count,   \
+                                                        uint64_t *signal, uint64_t value, weft_signal_op op, int pe)   \
+    {                                                                                                                  \
+        return weft_put##BITS##_signal(wefti_ctx_world(ctx), dest, source, count, signal, value, op,                   \
+                                       wefti_ctx_pe(ctx, pe));                                                         \
+    }                                                                                                                  \
+    WEFT_INLINE weft_status weft_ctx_put##BITS##_signal_nbi(weft_ctx *ctx, void *dest, const void *source,             \
+                                                            size_t count, uint64_t *signal, uint64_t value,            \
+                                                            weft_signal_op op, int pe)                                 \
+    {                                                                                                                  \
+        return weft_put##BITS##_signal_nbi(wefti_ctx_world(ctx), dest, source, count, signal, value, op,               \
+                                           wefti_ctx_pe(ctx, pe));                                                     \
+    }                                                                                                                  \
+    WEFT_INLINE weft_status weft_ctx_iput##BITS(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,  \
+                                                ptrdiff_t source_stride, size_t count, int pe)                         \
+    {                                                                                                                  \
+        return weft_iput##BITS(wefti_ctx_world(ctx), dest, source, dest_stride, source_stride, count,                  \
+                               wefti_ctx_pe(ctx, pe));                                                                 \
+    }                                                                                                                  \
+    WEFT_INLINE weft_status weft_ctx_iget##BITS(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,  \
+                                                ptrdiff_t source_stride, size_t count, int pe)                         \
+    {                                                                                                                  \
+        return weft_iget##BITS(wefti_ctx_world(ctx), dest, source, dest_stride, source_stride, count,                  \
+                               wefti_ctx_pe(ctx, pe));                                                                 \
+    }
+WEFT_SIZES(WEFTI_DEFINE_CTX_SIZED)
+#undef WEFTI_DEFINE_CTX_SIZED
+
 #define WEFTI_DEFINE_CTX_RMA(NAME, TYPE)                                                                               \
     WEFT_INLINE weft_status weft_ctx_##NAME##_put(weft_ctx *ctx, TYPE *dest, const TYPE *source, size_t count, int pe) \
     {                                                                                                                  \
