@@ -45,10 +45,7 @@ typedef struct weft_device_config {
     size_t heap_bytes;
 } weft_device_config;
 
-#define WEFT_DEVICE_CONFIG_INIT                                                                                        \
-    {                                                                                                                  \
-        .size = sizeof(weft_device_config)                                                                             \
-    }
+#define WEFT_DEVICE_CONFIG_INIT WEFTI_SIZED(weft_device_config)
 
 /* Give the world a device heap. Collective over the world, once; weft_world_create does it at its end when
  * config.device is set. `config` may be NULL. The device lives as long as the world: weft_world_destroy, which is local,
