@@ -25,14 +25,6 @@ typedef struct session_group {
     session_route routes[ROUTES_MAX];
 } session_group;
 
-/* A symmetric block of which the arrays of a call take parts, one behind the other. */
-typedef struct session_arena {
-    unsigned char *base;
-    size_t bytes;
-    size_t used;
-    int live;
-} session_arena;
-
 typedef struct ep_session {
     const ep_session_plan *plan;
     weft_world *world;
@@ -41,52 +33,11 @@ typedef struct ep_session {
     int ranks;
     uint64_t common; /* random numbers that are the same on all ranks */
     uint64_t own;
-    session_arena arena;
-    ep_memory memory;
+    ep_place place;
     unsigned salt; /* of the current call */
     char what[200];
     session_group groups[GROUPS_MAX];
 } ep_session;
-
-/* ---- memory ---- */
-
-static int is_in_arena(const session_arena *arena, const void *there)
-{
-    return (const unsigned char *)there >= arena->base && (const unsigned char *)there < arena->base + arena->bytes;
-}
-
-static void *place(void *context, const void *image, size_t bytes, unsigned random)
-{
-    session_arena *arena = context;
-    size_t at = arena->used + (random / 4 % 8) * 16;
-    unsigned char *there = NULL;
-    if (random % 4 != 0 && at + bytes <= arena->bytes) {
-        there = arena->base + at;
-        arena->used = (at + bytes + 15) / 16 * 16;
-        arena->live++;
-    } else {
-        there = malloc(bytes);
-    }
-    memcpy(there, image, bytes);
-    return there;
-}
-
-static void fetch(void *context, void *image, const void *there, size_t bytes)
-{
-    (void)context;
-    memcpy(image, there, bytes);
-}
-
-static void release(void *context, void *there, size_t bytes)
-{
-    session_arena *arena = context;
-    memset(there, 0x5a, bytes);
-    if (!is_in_arena(arena, there)) {
-        free(there);
-    } else if (--arena->live == 0) {
-        arena->used = 0;
-    }
-}
 
 /* ---- the sequence ---- */
 
@@ -116,7 +67,9 @@ static ep_step step_of(ep_session *session, const session_route *route)
     return (ep_step){.route = route->route,
                      .routing = route->routing,
                      .rank = session->rank,
-                     .arrays = {.memory = &session->memory, .random = &session->own, .what = session->what},
+                     .arrays = {.memory = &session->place.memory, .random = &session->own, .what = session->what},
+                     .stream = session->place.stream,
+                     .is_late = session->place.on_device,
                      .halves = random_below(&session->own, 2) == 0,
                      .slow_us = session->plan->slow_us};
 }
@@ -233,7 +186,7 @@ static int create_route(ep_session *session, session_group *group, session_route
     if (!CHECK_OK(weft_ep_route_bytes(group->ep, &route->plan, &bytes))) {
         return 0;
     }
-    if (random_below(&session->own, 2) == 0) {
+    if (!session->place.on_device && random_below(&session->own, 2) == 0) {
         route->memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
         memset(route->memory, EP_POISON, bytes);
     }
@@ -245,6 +198,7 @@ static int create_group(ep_session *session, session_group *group)
     group->setup = ep_setup_draw(random_next(&session->common), session->ranks, &session->plan->size);
     weft_ep_config config = group->setup.config;
     config.experts_of_rank = group->setup.uneven ? group->setup.table : NULL;
+    config.on_device = session->place.on_device;
     if (!CHECK_OK(weft_ep_create(session->team, &config, &group->ep))) {
         return 0;
     }
@@ -288,13 +242,11 @@ static int choose_team(ep_session *session)
 
 static void run(ep_session *session)
 {
-    void *arena;
-    session->arena.bytes = session->plan->size.bytes_max / 4;
-    if (!choose_team(session) || !CHECK_OK(weft_malloc(session->world, session->arena.bytes, &arena))) {
+    ep_place_open open = session->plan->open != NULL ? session->plan->open : ep_host_open;
+    ep_place_close close = session->plan->close != NULL ? session->plan->close : ep_host_close;
+    if (!choose_team(session) || !open(&session->place, session->world, session->plan->size.bytes_max / 4)) {
         return;
     }
-    session->arena.base = arena;
-    session->memory = (ep_memory){.context = &session->arena, .place = place, .fetch = fetch, .release = release};
     for (int g = 0; g < session->plan->groups; g++) {
         if (!create_group(session, &session->groups[g])) {
             return;
@@ -306,7 +258,7 @@ static void run(ep_session *session)
     for (int g = 0; g < session->plan->groups; g++) {
         destroy_group(session, &session->groups[g]);
     }
-    CHECK_OK(weft_free(session->world, arena));
+    close(&session->place, session->world);
     if (session->team != weft_team_world(session->world)) {
         CHECK_OK(weft_team_destroy(session->team));
     }

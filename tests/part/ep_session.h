@@ -1,9 +1,10 @@
 /* part/ep_session.h: one PE's part in a sequence of expert-parallel calls that the seed decides: several groups, several
- * routes each, updates, dispatches and combines in any order, each result compared with the serial reference. */
+ * routes each, all collective calls in any order, each result compared with the serial reference. */
 #ifndef PART_EP_SESSION_H
 #define PART_EP_SESSION_H
 
 #include "part/ep_case.h"
+#include "part/ep_place.h"
 #include "weft.h"
 
 typedef struct ep_session_plan {
@@ -14,6 +15,8 @@ typedef struct ep_session_plan {
     unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
     unsigned updates; /* of 100 calls, so many are updates, also of routes that have a routing */
     void (*prepare)(weft_ep *ep); /* called on each new group, unless NULL */
+    ep_place_open open; /* where it runs; NULL, both: on the host */
+    ep_place_close close;
 } ep_session_plan;
 
 /* Collective over the world. What is wrong counts as a failed check (part/check.h). */

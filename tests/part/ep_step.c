@@ -334,7 +334,7 @@ static ep_row_array token_rows(const ep_step *step, const char *name, const ep_p
 
 static weft_status wanted_status(const ep_step *step)
 {
-    return step->routing->overflow ? WEFT_ERR_OVERFLOW : WEFT_OK;
+    return step->routing->overflow && !step->is_late ? WEFT_ERR_OVERFLOW : WEFT_OK;
 }
 
 static weft_status call_dispatch(const ep_step *step, const weft_ep_rows *in, const weft_ep_received *out)
