@@ -42,9 +42,10 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(table.splitlines()), 4)
 
     def test_threads_and_every_layout(self):
-        figures, _ = self.lines(*SMALL, "--threads", "3", "--layout", "rank-major,expert-major", "--alignment", "4",
-                                "--routing", "fresh,cached", "--skew", "uniform,zipf,one-rank", "--dtype", "bf16,f16,f32")
-        self.assertEqual(len(figures), 5 * 2 * 2 * 2 * 3 * 3)
+        figures, _ = self.lines(*SMALL, "--threads", "3", "--layout", "rank-major,expert-major,slots-source,slots-expert",
+                                "--alignment", "4", "--routing", "fresh,cached", "--skew", "uniform,zipf,one-rank",
+                                "--dtype", "bf16,f16,f32,fp8,bf16-fp8", "--mode", "ht,ll", "--repeats", "1")
+        self.assertEqual(len(figures), 5 * 2 * 4 * 2 * 3 * 5 * 2)
         for figure in figures:
             self.assertEqual(figure["pes"], 3)
             self.assertEqual((figure["impl"], figure["hidden"], figure["topk"], figure["experts"]), ("weft", 32, 3, 7))
@@ -52,7 +53,14 @@ class Bench(unittest.TestCase):
             self.assertGreater(figure["value"], 0)
             self.assertLessEqual(figure["low"], figure["value"])
             self.assertLessEqual(figure["value"], figure["high"])
-        self.assertEqual({f["layout"] for f in figures}, {"rank-major", "expert-major"})
+        self.assertEqual({f["layout"] for f in figures}, {"rank-major", "expert-major", "slots"})
+        self.assertEqual({f.get("slots") for f in figures}, {None, "source", "expert"})
+        self.assertEqual({f["mode"] for f in figures}, {"ht", "ll"})
+
+    def test_backward(self):
+        figures, table = self.lines(*SMALL, "--threads", "2", "--backward", "--layout", "expert-major,slots-expert")
+        self.assertEqual(sum(f["name"] in ("ep_dispatch_bwd", "ep_combine_bwd") for f in figures), 8)
+        self.assertIn("combine'", table)
 
     def test_processes(self):
         figures, _ = self.lines(*SMALL, launcher=(RUN, "-n", "4", "-q"))

@@ -45,6 +45,12 @@ static int create_words(void *at, weft_world *world, const bench_backend *backen
     return bench_failed(backend->alloc(world, 4 * count, at), "memory for what comes with the rows");
 }
 
+static int create_gradients(bench_arrays *a, weft_world *world, const bench_backend *backend, const bench_shape *shape)
+{
+    return create_words(&a->weight_gradients, world, backend, (size_t)shape->tokens * (size_t)shape->topk) ||
+           create_rows(&a->gradients, world, backend, bench_combined_dtype(shape->dtype), shape->hidden, a->rows);
+}
+
 static int create_all(bench_arrays *a, weft_world *world, const bench_backend *backend, const bench_shape *shape)
 {
     size_t tokens = (size_t)shape->tokens;
@@ -119,7 +125,9 @@ int bench_arrays_create(bench_arrays *arrays, weft_world *world, const bench_bac
     arrays->rows = rows;
     arrays->width = bench_is_by_expert(shape->layout) ? 1 : shape->topk;
     arrays->received = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
-    return create_all(arrays, world, backend, shape) || write_choices(arrays, world, backend, options, shape) ||
+    return create_all(arrays, world, backend, shape) ||
+           (options->backward && create_gradients(arrays, world, backend, shape)) ||
+           write_choices(arrays, world, backend, options, shape) ||
            write_rows(backend, &arrays->in, weft_world_pe(world), shape->tokens) ||
            bench_arrays_poison(arrays, backend, shape);
 }
@@ -144,7 +152,9 @@ void bench_arrays_destroy(bench_arrays *arrays, weft_world *world, const bench_b
                          arrays->received.source_rank,
                          arrays->received.source_token,
                          arrays->out.data,
-                         arrays->owns_results ? arrays->results.data : NULL};
+                         arrays->owns_results ? arrays->results.data : NULL,
+                         arrays->gradients.data,
+                         arrays->weight_gradients};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         free_one(world, backend, all[i]);
     }

@@ -15,6 +15,8 @@ typedef struct bench_arrays {
     weft_ep_rows results; /* [rows], what combine takes: the received rows where their type can be added */
     weft_ep_rows out; /* [tokens] */
     int owns_results;
+    weft_ep_rows gradients; /* [rows], and */
+    float *weight_gradients; /* [tokens][topk]: what the backward calls write; NULL unless they are timed */
 } bench_arrays;
 
 /* Make and fill them. Collective. Returns 0, or 1 after saying what failed; then destroy still frees what is there. */

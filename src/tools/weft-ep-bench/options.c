@@ -14,9 +14,9 @@
 #define REPEATS_MAX 100000
 
 static const char help[] =
-    "usage: weft-ep-bench [option...]              one PE\n"
+    "usage: weft-ep-bench [option...]                        one PE\n"
     "       weftrun -n N [--bind] weft-ep-bench [option...]   N processes\n"
-    "       weft-ep-bench --threads N [option...]  N threads of one process\n"
+    "       weft-ep-bench --threads N [option...]            N threads of one process\n"
     "\n"
     "Time expert-parallel dispatch and combine over every combination of the values given, and print a table. Options\n"
     "that take a LIST take values separated by commas; numbers also as FIRST:LAST, doubling from one to the other.\n"
@@ -29,7 +29,9 @@ static const char help[] =
     "  -d, --dtype LIST       bf16, f16, f32, fp8 (with scales), bf16-fp8 (quantised on the way) (bf16)\n"
     "  -l, --layout LIST      rank-major, expert-major, slots-source, slots-expert (rank-major)\n"
     "  -s, --skew LIST        uniform, zipf, one-rank: which experts are chosen (uniform)\n"
-    "  -r, --routing LIST     fresh: each dispatch routes anew; cached: one routing for all (cached)\n"
+    "  -r, --routing LIST     fresh: each dispatch agrees on a new one; cached: one for all (cached)\n"
+    "  -m, --mode LIST        ht: whole calls; ll: their halves, send and recv (ht)\n"
+    "  -b, --backward         time the backward calls as well, with the gradients of weights\n"
     "  -a, --alignment N      rows to which expert-major groups are padded (1)\n"
     "      --seed N           of the choices (1)\n"
     "\n"
@@ -260,6 +262,8 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
         {"layout", 'l', OPTION_NAMES, &options->layouts, 0, 0, bench_layout_names, BENCH_LAYOUTS},
         {"skew", 's', OPTION_NAMES, &options->skews, 0, 0, bench_skew_names, BENCH_SKEWS},
         {"routing", 'r', OPTION_NAMES, &options->routings, 0, 0, bench_routing_names, BENCH_ROUTINGS},
+        {"mode", 'm', OPTION_NAMES, &options->modes, 0, 0, bench_mode_names, BENCH_MODES},
+        {"backward", 'b', OPTION_FLAG, &options->backward, 0, 0, NULL, 0},
         {"alignment", 'a', OPTION_NUMBER, &options->alignment, 1, 1 << 16, NULL, 0},
         {"seed", '\0', OPTION_SEED, &options->seed, 0, 0, NULL, 0},
         {"repeats", 'n', OPTION_NUMBER, &options->repeats, 1, REPEATS_MAX, NULL, 0},
@@ -282,6 +286,7 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
                                .layouts = one,
                                .skews = one,
                                .routings = {1, {BENCH_CACHED}},
+                               .modes = one,
                                .alignment = 1,
                                .repeats = 21,
                                .warmup = 3,
@@ -304,7 +309,8 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
 int bench_options_shapes(const bench_options *options)
 {
     return options->tokens.count * options->hidden.count * options->topk.count * options->experts.count *
-           options->dtypes.count * options->layouts.count * options->skews.count * options->routings.count;
+           options->dtypes.count * options->layouts.count * options->skews.count * options->routings.count *
+           options->modes.count;
 }
 
 /* The value of a list whose turn it is; what is left of *i counts the lists after it. */
@@ -323,6 +329,7 @@ bench_shape bench_options_shape(const bench_options *options, int i)
     shape.topk = take(&options->topk, &i);
     shape.experts = take(&options->experts, &i);
     shape.routing = (bench_routing)take(&options->routings, &i);
+    shape.mode = (bench_mode)take(&options->modes, &i);
     shape.skew = (bench_skew)take(&options->skews, &i);
     shape.layout = (bench_layout)take(&options->layouts, &i);
     shape.dtype = (bench_dtype)take(&options->dtypes, &i);

@@ -24,6 +24,8 @@ typedef struct bench_options {
     bench_list layouts;
     bench_list skews;
     bench_list routings;
+    bench_list modes;
+    int backward; /* time the backward calls as well */
     int alignment; /* of expert-major */
     int repeats;
     int warmup;

@@ -25,8 +25,8 @@ static void name_curve(const bench_options *options, const bench_shape *shape, c
     static const char *const letters[AXES] = {"T", "H", "K", "E"};
     const int values[AXES] = {shape->tokens, shape->hidden, shape->topk, shape->experts};
     int used =
-        snprintf(text, bytes, "%s, %s, %s, %s", bench_dtype_names[shape->dtype], bench_layout_names[shape->layout],
-                 bench_skew_names[shape->skew], bench_routing_names[shape->routing]);
+        snprintf(text, bytes, "%s, %s, %s, %s, %s", bench_dtype_names[shape->dtype], bench_layout_names[shape->layout],
+                 bench_skew_names[shape->skew], bench_routing_names[shape->routing], bench_mode_names[shape->mode]);
     for (int i = 0; i < AXES; i++) {
         if (i != axis_of(options)) {
             used += snprintf(text + used, bytes - (size_t)used, ", %s=%d", letters[i], values[i]);

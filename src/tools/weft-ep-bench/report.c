@@ -38,8 +38,9 @@ int bench_report_open(bench_report *report, const bench_options *options, int pe
     }
     printf("%d PEs; times in us, of the slowest PE, medians of %d; GB/s a PE; memory in MB a PE\n", pes,
            options->repeats);
-    printf("%6s %6s %4s %5s %-8s %-12s %-8s %-6s %10s %6s %10s %6s %10s %9s %8s\n", "tokens", "hidden", "topk", "exps",
-           "dtype", "layout", "skew", "route", "dispatch", "GB/s", "combine", "GB/s", "pair", "set-up", "memory");
+    printf("%6s %6s %4s %5s %-8s %-12s %-8s %-6s %-4s %9s %6s %9s %6s %9s%s %8s %8s\n", "tokens", "hidden", "topk",
+           "exps", "dtype", "layout", "skew", "route", "mode", "dispatch", "GB/s", "combine", "GB/s", "pair",
+           options->backward ? "  dispatch'  combine'" : "", "set-up", "memory");
     return 0;
 }
 
@@ -50,11 +51,15 @@ static double rate(const bench_figure *figure)
 
 static void print_row(const bench_shape *shape, const bench_figures *figures)
 {
-    printf("%6d %6d %4d %5d %-8s %-12s %-8s %-6s %10.1f %6.2f %10.1f %6.2f %10.1f %9.1f %8.2f\n", shape->tokens,
-           shape->hidden, shape->topk, shape->experts, bench_dtype_names[shape->dtype],
-           bench_layout_names[shape->layout], bench_skew_names[shape->skew], bench_routing_names[shape->routing],
+    printf("%6d %6d %4d %5d %-8s %-12s %-8s %-6s %-4s %9.1f %6.2f %9.1f %6.2f %9.1f", shape->tokens, shape->hidden,
+           shape->topk, shape->experts, bench_dtype_names[shape->dtype], bench_layout_names[shape->layout],
+           bench_skew_names[shape->skew], bench_routing_names[shape->routing], bench_mode_names[shape->mode],
            figures->dispatch.median, rate(&figures->dispatch), figures->combine.median, rate(&figures->combine),
-           figures->pair.median, figures->setup.median, figures->memory.median);
+           figures->pair.median);
+    if (figures->dispatch_bwd.samples > 0) {
+        printf("  %9.1f %9.1f", figures->dispatch_bwd.median, figures->combine_bwd.median);
+    }
+    printf(" %8.1f %8.2f\n", figures->setup.median, figures->memory.median);
     (void)fflush(stdout);
 }
 
@@ -82,8 +87,8 @@ static void print_shape(FILE *file, const bench_shape *shape)
     if (by != NULL) {
         fprintf(file, ", \"slots\": \"%s\"", by);
     }
-    fprintf(file, ", \"mode\": \"ht\", \"routing\": \"%s\", \"skew\": \"%s\"", bench_routing_names[shape->routing],
-            bench_skew_names[shape->skew]);
+    fprintf(file, ", \"mode\": \"%s\", \"routing\": \"%s\", \"skew\": \"%s\"", bench_mode_names[shape->mode],
+            bench_routing_names[shape->routing], bench_skew_names[shape->skew]);
 }
 
 static void print_line(const bench_report *report, const char *name, const bench_shape *shape,
@@ -118,6 +123,10 @@ void bench_report_add(bench_report *report, const bench_shape *shape, const benc
         print_line(report, "ep_dispatch", shape, &figures->dispatch, "us");
         print_line(report, "ep_combine", shape, &figures->combine, "us");
         print_line(report, "ep_pair", shape, &figures->pair, "us");
+        if (report->options->backward) {
+            print_line(report, "ep_dispatch_bwd", shape, &figures->dispatch_bwd, "us");
+            print_line(report, "ep_combine_bwd", shape, &figures->combine_bwd, "us");
+        }
         print_line(report, "ep_setup", shape, &figures->setup, "us");
         print_line(report, "ep_memory", shape, &figures->memory, "MB");
     }

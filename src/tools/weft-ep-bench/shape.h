@@ -33,10 +33,16 @@ typedef enum bench_skew {
 } bench_skew;
 
 typedef enum bench_routing {
-    BENCH_FRESH, /* dispatch routes anew each time */
+    BENCH_FRESH, /* dispatch agrees on a new routing on its way */
     BENCH_CACHED, /* all steps have one routing, agreed on before */
     BENCH_ROUTINGS
 } bench_routing;
+
+typedef enum bench_mode {
+    BENCH_HT, /* whole calls */
+    BENCH_LL, /* the halves, one behind the other: send, recv */
+    BENCH_MODES
+} bench_mode;
 
 typedef struct bench_shape {
     int tokens; /* a rank */
@@ -47,12 +53,14 @@ typedef struct bench_shape {
     bench_layout layout;
     bench_skew skew;
     bench_routing routing;
+    bench_mode mode;
 } bench_shape;
 
 extern const char *const bench_dtype_names[BENCH_DTYPES];
 extern const char *const bench_layout_names[BENCH_LAYOUTS];
 extern const char *const bench_skew_names[BENCH_SKEWS];
 extern const char *const bench_routing_names[BENCH_ROUTINGS];
+extern const char *const bench_mode_names[BENCH_MODES];
 
 weft_ep_dtype bench_sent_dtype(bench_dtype dtype);
 weft_ep_dtype bench_received_dtype(bench_dtype dtype);

@@ -29,29 +29,55 @@ typedef struct trial {
 
 /* ---- the calls that are timed ---- */
 
-static weft_status route_anew(trial *t)
+static weft_ep_choices choices_of(const trial *t)
 {
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
     choices.tokens = t->shape->tokens;
     choices.ids = t->arrays.ids;
     choices.weights = t->arrays.weights;
-    return weft_ep_route_update(t->route, &choices, t->backend->stream);
+    return choices;
 }
 
 static weft_status dispatch(void *context)
 {
     trial *t = context;
-    weft_status status = t->shape->routing == BENCH_FRESH ? route_anew(t) : WEFT_OK;
+    weft_stream *stream = t->backend->stream;
+    weft_ep_choices choices = choices_of(t);
+    weft_status status = t->shape->routing == BENCH_FRESH ? weft_ep_route_choose(t->route, &choices) : WEFT_OK;
     if (status != WEFT_OK) {
         return status;
     }
-    return weft_ep_dispatch(t->route, &t->arrays.in, &t->arrays.received, t->backend->stream);
+    if (t->shape->mode == BENCH_HT) {
+        return weft_ep_dispatch(t->route, &t->arrays.in, &t->arrays.received, stream);
+    }
+    status = weft_ep_dispatch_send(t->route, &t->arrays.in, &t->arrays.received, stream);
+    return status != WEFT_OK ? status : weft_ep_dispatch_recv(t->route, stream);
 }
 
 static weft_status combine(void *context)
 {
     trial *t = context;
-    return weft_ep_combine(t->route, &t->arrays.results, &t->arrays.out, WEFT_EP_WEIGHTED, t->backend->stream);
+    weft_stream *stream = t->backend->stream;
+    if (t->shape->mode == BENCH_HT) {
+        return weft_ep_combine(t->route, &t->arrays.results, &t->arrays.out, WEFT_EP_WEIGHTED, stream);
+    }
+    weft_status status = weft_ep_combine_send(t->route, &t->arrays.results, &t->arrays.out, WEFT_EP_WEIGHTED, stream);
+    return status != WEFT_OK ? status : weft_ep_combine_recv(t->route, stream);
+}
+
+/* The results stand for the gradients of the received rows, and the sums for those of the tokens. */
+static weft_status dispatch_bwd(void *context)
+{
+    trial *t = context;
+    return weft_ep_dispatch_bwd(t->route, &t->arrays.results, t->arrays.received.weights, &t->arrays.out,
+                                t->arrays.weight_gradients, t->backend->stream);
+}
+
+static weft_status combine_bwd(void *context)
+{
+    trial *t = context;
+    return weft_ep_combine_bwd(t->route, &t->arrays.out, &t->arrays.results, &t->arrays.gradients,
+                               t->arrays.weight_gradients, WEFT_EP_WEIGHTED, t->backend->stream);
 }
 
 static weft_status pair(void *context)
@@ -171,7 +197,8 @@ static int set_up(trial *t, bench_figures *figures)
 static int rehearse(trial *t)
 {
     weft_ep_host_counts counts;
-    if (bench_failed(route_anew(t), "weft_ep_route_update") ||
+    weft_ep_choices choices = choices_of(t);
+    if (bench_failed(weft_ep_route_update(t->route, &choices, t->backend->stream), "weft_ep_route_update") ||
         bench_failed(weft_ep_route_query(t->route, t->backend->stream, &counts), "weft_ep_route_query")) {
         return 1;
     }
@@ -214,6 +241,12 @@ static int time_all(trial *t, bench_figures *figures)
         time_call(t, pair, "dispatch and combine", &figures->pair)) {
         return 1;
     }
+    if (t->options->backward && (time_call(t, dispatch_bwd, "weft_ep_dispatch_bwd", &figures->dispatch_bwd) ||
+                                 time_call(t, combine_bwd, "weft_ep_combine_bwd", &figures->combine_bwd))) {
+        return 1;
+    }
+    figures->dispatch_bwd.bytes = returned;
+    figures->combine_bwd.bytes = returned;
     figures->dispatch.bytes = sent;
     figures->combine.bytes = returned;
     figures->pair.bytes = sent + returned;

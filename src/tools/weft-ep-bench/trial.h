@@ -18,6 +18,8 @@ typedef struct bench_figures {
     bench_figure dispatch;
     bench_figure combine;
     bench_figure pair;
+    bench_figure dispatch_bwd; /* these two without samples unless asked for */
+    bench_figure combine_bwd;
     bench_figure setup;
     bench_figure memory;
 } bench_figures;
