@@ -204,10 +204,9 @@ weft_status wefti_ep_enter(weft_ep *ep, const char *call)
         return wefti_error(WEFT_ERR_STATE, "%s: another thread is inside a call on this group; use one at a time",
                            call);
     }
-#else
-    (void)ep;
-    (void)call;
 #endif
+    ep->call_span = wefti_span_begin(ep->world, call);
+    ep->part_span = wefti_span_begin(ep->world, "post");
     return WEFT_OK;
 }
 
@@ -220,6 +219,8 @@ static int leaves_together(weft_status status)
 
 weft_status wefti_ep_leave(weft_ep *ep, weft_status status)
 {
+    wefti_span_end(&ep->part_span, (wefti_span_facts){.bytes = SIZE_MAX});
+    wefti_span_end(&ep->call_span, (wefti_span_facts){.members = ep->ranks, .bytes = SIZE_MAX, .status = status});
     if (!leaves_together(status)) {
         ep->dead = status;
     }

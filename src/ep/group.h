@@ -7,6 +7,7 @@
 
 #include "ep/owners.h"
 #include "weft/protocol/attachment.h"
+#include "weft/protocol/timeline.h"
 #include "weft_ep.h"
 
 #define WEFTI_EP_EXPERTS_MAX (1 << 24)
@@ -38,6 +39,8 @@ struct weft_ep {
     const weft_ep_route *half_route; /* whose */
     weft_status dead; /* why no call can work any more, or WEFT_OK */
     uint32_t busy; /* in a call; debug builds look */
+    wefti_span call_span; /* of the call that runs, and of its part, for the timeline */
+    wefti_span part_span;
 };
 
 /* WEFT_OK, or what a dead group's calls return. */
@@ -51,6 +54,12 @@ weft_status wefti_ep_check_stream(const weft_ep *ep, const weft_stream *stream, 
 
 /* Begin a collective call on a group that is alive. In debug builds WEFT_ERR_STATE when another thread is inside. */
 weft_status wefti_ep_enter(weft_ep *ep, const char *call);
+
+/* Another part of the call begins, for the timeline. */
+static inline void wefti_ep_part(weft_ep *ep, const char *name)
+{
+    wefti_span_next(&ep->part_span, name);
+}
 
 /* End it. A status that leaves ranks apart kills the group; returns `status`. */
 weft_status wefti_ep_leave(weft_ep *ep, weft_status status);

@@ -84,6 +84,9 @@ static void count_rows(weft_world *world, void *context)
     CHECK_OK(weft_ep_combine(route, &out.rows, &in, 0, NULL));
     CHECK_OK(weft_world_counters(world, &counters));
     CHECK(counters.ep_dispatches == 3 && counters.ep_combines == 1);
+    CHECK(counters.ep_updates == 1);
+    CHECK(counters.ep_bytes_sent == counters.ep_rows_sent * sizeof rows[0]);
+    CHECK(counters.ep_bytes_received == counters.ep_rows_received * sizeof rows[0]);
     CHECK(counters.ep_rows_sent == 3 * TOKENS * 2 && counters.ep_rows_received == 3 * TOKENS * 2);
 }
 

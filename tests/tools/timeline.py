@@ -81,6 +81,30 @@ class Timeline(unittest.TestCase):
         seen = set().union(*(counts for lines in worlds.values() for counts in lines))
         self.assertTrue({"weft_broadcast", "weft_reduce", "weft_alltoall", "weft_scan"} <= seen, seen)
 
+    def test_expert_parallel_steps(self):
+        """Each call is a span with its parts inside it, one after the other from its begin to its end."""
+        done = self.run_job(EP)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        parts = collections.defaultdict(set)
+        calls = collections.defaultdict(collections.Counter)
+        for (_, tid), line in self.read().items():
+            self.assert_nested(line)
+            call = None
+            for event in line:
+                end = event["ts"] + event["dur"]
+                if event["name"].startswith("weft_ep_"):
+                    call, call_end = event["name"], end
+                    calls[tid][call] += 1
+                elif call and end <= call_end + 0.001:
+                    parts[call].add(event["name"])
+        self.assertEqual(len(calls), 3)
+        # Ranks may choose whether they call a move or its halves, but all update together.
+        updates = {tid: counts["weft_ep_route_update"] for tid, counts in calls.items()}
+        self.assertTrue(0 < updates[0] == updates[1] == updates[2], calls)
+        self.assertTrue({"post", "wait for ready", "move", "wait for done"} <= parts["weft_ep_route_update"], parts)
+        self.assertTrue({"post", "move to those who are ready", "wait for done"} <= parts["weft_ep_dispatch"], parts)
+        self.assertTrue({"post", "wait for ready", "move", "wait for done"} <= parts["weft_ep_combine"], parts)
+
     def test_a_second_job_replaces_the_first(self):
         self.run_job(HELLO, pes=3)
         self.run_job(HELLO, pes=2)

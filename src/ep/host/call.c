@@ -58,6 +58,7 @@ int wefti_ep_call_meet(wefti_ep_call *call, int rank, wefti_ep_call_line *line)
 
 weft_status wefti_ep_call_meet_all(wefti_ep_call *call)
 {
+    wefti_ep_part(call->ep, "wait for ready");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(call->ep, WEFTI_EP_WORD_CALL, call->epoch, call->name);
     while (wefti_ep_arrivals_left(&arrivals)) {
         wefti_ep_call_line line;
@@ -96,6 +97,7 @@ weft_status wefti_ep_call_done_all(const wefti_ep_call *call)
 
 weft_status wefti_ep_call_await_done(const wefti_ep_call *call)
 {
+    wefti_ep_part(call->ep, "wait for done");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(call->ep, WEFTI_EP_WORD_DONE, call->epoch, call->name);
     while (wefti_ep_arrivals_left(&arrivals)) {
         int rank;

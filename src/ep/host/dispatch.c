@@ -188,8 +188,12 @@ static weft_status receive(weft_ep_route *handle)
         WEFT_TRY(wefti_ep_call_end(&push->call));
     }
     wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_dispatches, 1);
-    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_rows_sent, (uint64_t)route->token_pairs[route->tokens]);
-    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_rows_received, (uint64_t)route->received);
+    uint64_t sent = (uint64_t)route->token_pairs[route->tokens];
+    uint64_t received = (uint64_t)route->received;
+    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_rows_sent, sent);
+    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_rows_received, received);
+    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_bytes_sent, sent * push->out.row_bytes);
+    wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_bytes_received, received * push->out.row_bytes);
     return WEFT_OK;
 }
 

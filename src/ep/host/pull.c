@@ -91,6 +91,7 @@ weft_status wefti_ep_pull_post(const wefti_ep_pull *pull)
 weft_status wefti_ep_pull_meet(wefti_ep_pull *pull)
 {
     weft_ep *ep = pull->ep;
+    wefti_ep_part(ep, "wait for ready");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_CALL, pull->call.epoch, pull->call.name);
     while (wefti_ep_arrivals_left(&arrivals)) {
         wefti_ep_call_line line;
@@ -158,6 +159,7 @@ static weft_status sum_token(const wefti_ep_pull *pull, int token)
 
 weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull)
 {
+    wefti_ep_part(pull->ep, "move");
     for (int token = 0; token < pull->route->tokens; token++) {
         WEFT_TRY(sum_token(pull, token));
     }

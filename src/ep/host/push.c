@@ -263,6 +263,7 @@ weft_status wefti_ep_push_send_some(wefti_ep_push *push)
 /* A batch is those that have come, once all have or none has come for PATIENCE_NS. */
 weft_status wefti_ep_push_send_all(wefti_ep_push *push)
 {
+    wefti_ep_part(push->ep, "move to those who are ready");
     while (push->open > 0 || wefti_ep_arrivals_left(&push->arrivals)) {
         if (open_next(push)) {
             push->last_ns = wefti_os_now_ns();
@@ -278,6 +279,7 @@ weft_status wefti_ep_push_send_all(wefti_ep_push *push)
 
 weft_status wefti_ep_push_send_met(wefti_ep_push *push)
 {
+    wefti_ep_part(push->ep, "move");
     forget_lanes(push);
     for (int rank = 0; rank < push->ep->ranks; rank++) {
         open_lane(push, rank);
@@ -323,6 +325,7 @@ static void settle(wefti_ep_push *push, int source)
 
 weft_status wefti_ep_push_receive(wefti_ep_push *push)
 {
+    wefti_ep_part(push->ep, "wait for done");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(push->ep, push->flag, push->call.epoch, push->call.name);
     while (wefti_ep_arrivals_left(&arrivals)) {
         int source;

@@ -6,11 +6,13 @@
 
 static weft_status exchange_records(wefti_ep_routing *route, const wefti_ep_call *call, const float *weights)
 {
+    wefti_ep_part(route->ep, "move");
     for (int i = 0; i < route->ep->ranks; i++) {
         int rank = (route->ep->rank + i) % route->ep->ranks;
         WEFT_TRY(wefti_ep_records_put(route, weights, rank));
         WEFT_TRY(wefti_ep_call_done(call, rank));
     }
+    wefti_ep_part(route->ep, "wait for done");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(route->ep, WEFTI_EP_WORD_DONE, call->epoch, call->name);
     while (wefti_ep_arrivals_left(&arrivals)) {
         int source;
@@ -46,5 +48,6 @@ weft_status wefti_ep_host_update(weft_ep_route *handle, const weft_ep_choices *c
     handle->is_routed = 0;
     WEFT_TRY(update(handle->host, choices));
     handle->is_routed = 1;
+    wefti_world_count(handle->ep->world, WEFTI_COUNTER_ep_updates, 1);
     return WEFT_OK;
 }
