@@ -91,11 +91,13 @@ static weft_status refuse_late(const lock_call *call)
     if (holder >= 0) {
         (void)snprintf(who, sizeof who, "PE %d", holder);
     }
+    char gone[WEFTI_GONE_BYTES];
     return wefti_error(
         WEFT_ERR_TIMEOUT,
         "%s: world \"%s\" PE %d: the lock at %p is still held by %s after %.1f s (WEFT_DEADLINE sets the "
-        "limit)",
-        call->name, call->world->name, call->me, (void *)call->words, who, (double)call->world->deadline_ns * 1e-9);
+        "limit)%s",
+        call->name, call->world->name, call->me, (void *)call->words, who, (double)call->world->deadline_ns * 1e-9,
+        wefti_world_gone_text(call->world, gone));
 }
 
 /* ---- passing on ---- */
@@ -104,6 +106,7 @@ static weft_status refuse_late(const lock_call *call)
 static weft_status find_next(const lock_call *call, int pe, uint32_t *next)
 {
     wefti_waiter waiter = wefti_waiter_start(call->world, call->name);
+    char gone[WEFTI_GONE_BYTES];
     uint32_t node = 0;
     uint32_t tail;
     WEFT_TRY(change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node));
@@ -118,8 +121,9 @@ static weft_status find_next(const lock_call *call, int pe, uint32_t *next)
         weft_status status = wefti_waiter_pause(&waiter, NULL);
         if (status != WEFT_OK) {
             return status == WEFT_ERR_TIMEOUT
-                       ? wefti_error(status, "%s: world \"%s\": a PE asked for the lock at %p and stopped half way",
-                                     call->name, call->world->name, (void *)call->words)
+                       ? wefti_error(status, "%s: world \"%s\": a PE asked for the lock at %p and stopped half way%s",
+                                     call->name, call->world->name, (void *)call->words,
+                                     wefti_world_gone_text(call->world, gone))
                        : status;
         }
         WEFT_TRY(change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node));

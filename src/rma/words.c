@@ -64,11 +64,12 @@ static weft_status pause_for(wefti_waiter *waiter, const wefti_words *words)
     weft_world *world = waiter->world;
     weft_status status = wefti_waiter_pause(waiter, NULL);
     if (status == WEFT_ERR_TIMEOUT) {
+        char gone[WEFTI_GONE_BYTES];
         return wefti_error(status,
                            "%s: world \"%s\" PE %u: of %zu variables at %p too few are as awaited after %.1f s; their "
-                           "writers are late or gone (WEFT_DEADLINE sets the limit)",
+                           "writers are late or gone (WEFT_DEADLINE sets the limit)%s",
                            waiter->what, world->name, world->view.pe, words->count, words->variables,
-                           (double)world->deadline_ns * 1e-9);
+                           (double)world->deadline_ns * 1e-9, wefti_world_gone_text(world, gone));
     }
     return status;
 }

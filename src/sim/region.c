@@ -107,6 +107,45 @@ void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t byte
     }
 }
 
+static void sign_as(wefti_os_memory *memory, uint64_t number, int signer)
+{
+    wefti_sim *sim = running_sim();
+    if (sim == NULL || memory->descriptor < 0) {
+        return;
+    }
+    wefti_region *region = &sim->regions[memory->descriptor];
+    if (number >= region->signer_count) {
+        int *longer = realloc(region->signers, ((size_t)number + 1) * sizeof *longer);
+        if (longer == NULL) {
+            return;
+        }
+        memset(longer + region->signer_count, 0, ((size_t)number + 1 - region->signer_count) * sizeof *longer);
+        region->signers = longer;
+        region->signer_count = (size_t)number + 1;
+    }
+    region->signers[number] = signer;
+}
+
+void wefti_os_memory_sign(wefti_os_memory *memory, uint64_t number)
+{
+    sign_as(memory, number, weft_sim_pe() + 1);
+}
+
+void wefti_os_memory_unsign(wefti_os_memory *memory, uint64_t number)
+{
+    sign_as(memory, number, 0);
+}
+
+int wefti_os_memory_is_signed(const wefti_os_memory *memory, uint64_t number)
+{
+    const wefti_sim *sim = running_sim();
+    const wefti_region *region = sim == NULL || memory->descriptor < 0 ? NULL : &sim->regions[memory->descriptor];
+    if (region == NULL || number >= region->signer_count) {
+        return 1;
+    }
+    return region->signers[number] != 0 && !weft_sim_is_dead(region->signers[number] - 1);
+}
+
 void wefti_os_memory_close(wefti_os_memory *memory)
 {
     (void)memory; /* the number stays: it is how the region is found again */
@@ -123,9 +162,20 @@ void wefti_os_memory_fini(wefti_os_memory *memory)
         if (--region->users == 0) {
             wefti_memory_drain_all(sim); /* what is still on its way to it */
             (void)madvise(sim->arena + region->offset, region->bytes, MADV_DONTNEED);
+            free(region->signers);
+            region->signers = NULL;
+            region->signer_count = 0;
         }
     }
     *memory = (wefti_os_memory){.descriptor = -1};
+}
+
+void wefti_sim_regions_fini(wefti_sim *sim)
+{
+    for (size_t i = 0; i < sim->region_count; i++) {
+        free(sim->regions[i].signers);
+    }
+    free(sim->regions);
 }
 
 /* ---- handing descriptors over ---- */

@@ -143,7 +143,7 @@ static void sim_fini(wefti_sim *sim)
     wefti_scheduler_fini(sim);
     wefti_lines_fini(&sim->lines);
     wefti_entry_pool_fini(&sim->entries);
-    free(sim->regions);
+    wefti_sim_regions_fini(sim);
     free(sim->ports);
     free(sim->offers);
     free(sim->rounds);

@@ -110,6 +110,8 @@ typedef struct wefti_region {
     uint64_t offset;
     uint64_t bytes;
     int users; /* 0: free */
+    int *signers; /* [signer_count] by number: a PE + 1; 0: nobody */
+    size_t signer_count;
 } wefti_region;
 
 /* Where the sim transport finds PEs. */
@@ -266,6 +268,10 @@ void wefti_memory_watch(wefti_sim *sim, wefti_strand *strand, uint64_t offset);
 void wefti_memory_unwatch(wefti_sim *sim, wefti_strand *strand);
 /* Read the newest bytes, as nobody in particular. */
 void wefti_memory_peek(const wefti_sim *sim, uint64_t offset, void *out, size_t bytes);
+
+/* ---- region.c ---- */
+
+void wefti_sim_regions_fini(wefti_sim *sim);
 
 /* ---- record.c ---- */
 

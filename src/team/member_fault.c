@@ -69,29 +69,86 @@ static int mark_stuck(const weft_team *team, int is_sync, uint64_t epoch, unsign
     return first;
 }
 
-/* Name those for whom a collective could not end, as this thread's error. The lowest of them, or -1. */
+/* Mark the members whose processes have ended, or the members that have left; the lowest of them, or -1. */
+static int mark_those(const weft_team *team, int (*is_so)(const weft_world *world, int pe), unsigned char *marks)
+{
+    int first = -1;
+    for (int i = 0; i < team->pes; i++) {
+        int pe = wefti_member(team, i);
+        if (is_so(team->world, pe)) {
+            marks[pe] = 1;
+            first = first < 0 || pe < first ? pe : first;
+        }
+    }
+    return first;
+}
+
+/* Set the marks of those whose processes have ended to 2: others may wait for them. The lowest of them, or -1. */
+static int mark_ended(const weft_world *world, unsigned char *marks)
+{
+    int first = -1;
+    for (int pe = (int)world->view.pes - 1; pe >= 0; pe--) {
+        if (marks[pe] && wefti_world_has_ended(world, pe)) {
+            marks[pe] = 2;
+            first = pe;
+        }
+    }
+    return first;
+}
+
+/* "PE 3 ended and PEs 1, 2 did not arrive": those that are behind, which are marked. The culprit. */
+static int describe_behind(const weft_world *world, int lowest, unsigned char *marks, char *text, size_t bytes)
+{
+    char ended[WEFTI_PE_LIST_BYTES];
+    char late[WEFTI_PE_LIST_BYTES];
+    int first = mark_ended(world, marks);
+    (void)wefti_pe_list_text(marks, (int)world->view.pes, 2, ended);
+    int lates = wefti_pe_list_text(marks, (int)world->view.pes, 1, late);
+    (void)snprintf(text, bytes, "%s%s%s%s", first >= 0 ? ended : "",
+                   first < 0   ? ""
+                   : lates > 0 ? " ended and "
+                               : " ended",
+                   lates > 0 ? late : "", lates > 0 ? " did not arrive" : " and did not arrive");
+    return first >= 0 ? first : lowest;
+}
+
+/* All have come. */
+static int describe_stuck(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch, unsigned char *marks,
+                          char *text, size_t bytes)
+{
+    char list[WEFTI_PE_LIST_BYTES];
+    const char *fault = "came, but ended before all were done";
+    int is_sync = epoch_word == &team->area->sync_epoch.word;
+    int culprit = mark_those(team, wefti_world_has_ended, marks);
+    if (culprit < 0 && (is_sync || epoch_word == &team->area->agree_epoch.word)) {
+        fault = "came but did not go on, or gave up";
+        culprit = mark_stuck(team, is_sync, epoch, marks);
+    }
+    if (culprit < 0) {
+        fault = "came, but left the world before all were done";
+        culprit = mark_those(team, wefti_world_has_left, marks);
+    }
+    (void)wefti_pe_list_text(marks, (int)team->world->view.pes, 1, list);
+    (void)snprintf(text, bytes, "%s %s", culprit >= 0 ? list : "all members",
+                   culprit >= 0 ? fault : "came, but too late");
+    return culprit;
+}
+
+/* Name those for whom a collective could not end, as this thread's error. The culprit, or -1. */
 static int name_culprits(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch)
 {
     const weft_world *world = team->world;
-    char names[WEFTI_PE_LIST_BYTES] = "some PE";
-    const char *fault = "did not arrive";
+    char text[2 * WEFTI_PE_LIST_BYTES + 64] = "some PE did not arrive";
     int culprit = -1;
     unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
     if (marks != NULL) {
-        culprit = mark_behind(team, epoch_word, epoch, marks);
-        if (culprit < 0 && epoch_word != &team->area->arrived.word) {
-            culprit = mark_stuck(team, epoch_word == &team->area->sync_epoch.word, epoch, marks);
-            fault = "came but did not go on, gone or having given up,";
-        }
-        (void)wefti_pe_list_text(marks, (int)world->view.pes, 1, names);
+        int lowest = mark_behind(team, epoch_word, epoch, marks);
+        culprit = lowest >= 0 ? describe_behind(world, lowest, marks, text, sizeof text)
+                              : describe_stuck(team, epoch_word, epoch, marks, text, sizeof text);
         wefti_free(marks);
-        if (culprit < 0) {
-            (void)snprintf(names, sizeof names, "all members came, but too late, and");
-            fault = "did not meet";
-        }
     }
-    (void)wefti_error(WEFT_ERR_TIMEOUT, "%s: world \"%s\": %s %s within %.1f s (WEFT_DEADLINE sets the limit)", call,
-                      world->name, names, fault, (double)world->deadline_ns * 1e-9);
+    (void)wefti_error(WEFT_ERR_TIMEOUT, "%s: world \"%s\": %s within %.1f s (WEFT_DEADLINE sets the limit)", call,
+                      world->name, text, (double)world->deadline_ns * 1e-9);
     return culprit;
 }
 

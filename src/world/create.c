@@ -259,13 +259,16 @@ static weft_status fill_slot(wefti_creation *creation, weft_world *world)
     wefti_control *control = (wefti_control *)(void *)slot;
     wefti_copy(control->proof, creation->all[world->view.pe].proof, sizeof control->proof);
     wefti_st64(&control->reserved, heap_offset + heap_bytes, WEFTI_RELAXED);
+    wefti_st64(&control->process, wefti_hello_process(&creation->all[world->view.pe]), WEFTI_RELAXED);
     wefti_st64(&control->pe, world->view.pe, WEFTI_RELEASE);
     world->control = control;
     world->heap = slot + heap_offset;
     world->view.heap = (uintptr_t)world->heap;
     world->view.heap_bytes = heap_bytes;
     wefti_blocks_init(&world->blocks, world->heap_max_bytes);
-    return set_view(creation, world);
+    WEFT_TRY(set_view(creation, world));
+    wefti_world_come(world);
+    return WEFT_OK;
 }
 
 /* ---- teams ---- */
@@ -449,6 +452,7 @@ static void world_free(weft_world *world)
     if (world->heap_lock != NULL) {
         wefti_os_monitor_destroy(world->heap_lock);
     }
+    wefti_world_leave(world);
     wefti_window_leave(world->window);
     wefti_free(world);
 }

@@ -48,6 +48,16 @@ void wefti_hello_token(const wefti_hello *hello, unsigned char token[16])
     wefti_hash(hello->proof, "token", 5, token);
 }
 
+uint64_t wefti_hello_process(const wefti_hello *hello)
+{
+    static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
+    unsigned char hash[WEFTI_HASH_BYTES];
+    uint64_t number;
+    wefti_hash(no_secret, hello->identity.process, sizeof hello->identity.process, hash);
+    memcpy(&number, hash, sizeof number);
+    return number;
+}
+
 uint64_t wefti_hello_key(const wefti_hello *first)
 {
     unsigned char hash[WEFTI_HASH_BYTES];

@@ -26,6 +26,9 @@ typedef struct wefti_hello {
 void wefti_hello_port(const wefti_hello *hello, unsigned char port[16]);
 void wefti_hello_token(const wefti_hello *hello, unsigned char token[16]);
 
+/* A number that is equal for PEs of one process of a node. */
+uint64_t wefti_hello_process(const wefti_hello *hello);
+
 /* A number that is this world's alone, from what its PE 0 said. */
 uint64_t wefti_hello_key(const wefti_hello *first);
 

@@ -91,11 +91,13 @@ weft_status wefti_wait_slow(weft_world *world, const void *variable, wefti_word_
     while (!compares(kind, now, cmp, value)) {
         weft_status status = wefti_waiter_pause_slow(&waiter, variable);
         if (status == WEFT_ERR_TIMEOUT) {
+            char gone[WEFTI_GONE_BYTES];
             return wefti_error(
                 status,
                 "wait_until: world \"%s\" PE %u: the variable at %p is %lld, not as awaited, after %.1f s; "
-                "its writer is late or gone (WEFT_DEADLINE sets the limit)",
-                world->name, world->view.pe, variable, (long long)now, (double)world->deadline_ns * 1e-9);
+                "its writer is late or gone (WEFT_DEADLINE sets the limit)%s",
+                world->name, world->view.pe, variable, (long long)now, (double)world->deadline_ns * 1e-9,
+                wefti_world_gone_text(world, gone));
         }
         WEFT_TRY(status);
         WEFT_TRY(wefti_world_look(world, variable, kind, &now));

@@ -129,6 +129,18 @@ weft_status wefti_world_check(weft_world *world, const char *call);
 /* The word of this PE at `variable`, with acquire; in device memory by a copy. */
 weft_status wefti_world_look(weft_world *world, const void *variable, wefti_word_kind kind, uint64_t *value);
 
+/* ---- presence.c: who is still there; known of the PEs of this node ---- */
+
+/* This PE is there from now on; it leaves. */
+void wefti_world_come(weft_world *world);
+void wefti_world_leave(weft_world *world); /* safe before it came */
+/* Whether the process of `pe` has ended while it was there; whether `pe` has destroyed its world. */
+int wefti_world_has_ended(const weft_world *world, int pe);
+int wefti_world_has_left(const weft_world *world, int pe);
+/* For the end of an error's text: "; PE 3 has ended; PEs 1, 2 have left the world", or "". */
+#define WEFTI_GONE_BYTES 440
+const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_BYTES]);
+
 /* ---- route.c: which transport carries what to whom ---- */
 
 weft_status wefti_world_transports_open(weft_world *world);

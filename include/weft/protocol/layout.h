@@ -27,7 +27,9 @@ typedef struct wefti_control {
     uint64_t pe;
     uint64_t device_fault; /* written by this PE's kernels: 0, or the first fault (see weft/device/dev.h) */
     uint64_t reserved; /* bytes of this slot that have memory, from its start; written by its PE */
-    uint64_t unused[3];
+    uint64_t process; /* equal for the PEs of one process */
+    uint64_t left; /* 1 once this PE has destroyed its world */
+    uint64_t unused;
     uint64_t abort;
     uint64_t unused_abort[7];
 } wefti_control;

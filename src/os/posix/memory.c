@@ -172,6 +172,34 @@ void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t byte
     }
 }
 
+/* A signature is a record lock on one byte, which belongs to a process whatever descriptor it was made by, and ends with
+ * the process, or when it closes the file: that has one descriptor only. */
+static int lock_byte(const wefti_os_memory *memory, int command, short type, uint64_t number, short *seen)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)number, .l_len = 1};
+    int result = memory->descriptor < 0 ? -1 : fcntl(memory->descriptor, command, &lock);
+    *seen = lock.l_type;
+    return result;
+}
+
+void wefti_os_memory_sign(wefti_os_memory *memory, uint64_t number)
+{
+    short seen;
+    (void)lock_byte(memory, F_SETLK, F_WRLCK, number, &seen);
+}
+
+void wefti_os_memory_unsign(wefti_os_memory *memory, uint64_t number)
+{
+    short seen;
+    (void)lock_byte(memory, F_SETLK, F_UNLCK, number, &seen);
+}
+
+int wefti_os_memory_is_signed(const wefti_os_memory *memory, uint64_t number)
+{
+    short seen;
+    return lock_byte(memory, F_GETLK, F_WRLCK, number, &seen) != 0 || seen != F_UNLCK;
+}
+
 void wefti_os_memory_close(wefti_os_memory *memory)
 {
     if (memory->base != NULL && memory->descriptor >= 0) {

@@ -7,10 +7,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -52,6 +54,43 @@ static void test_memory_is_sparse(void **state)
     assert_int_equal(real_bytes(&memory), 0);
     assert_int_equal(memory.base[offset + PART_BYTES - 1], 0);
     wefti_os_memory_fini(&memory);
+}
+
+/* A process signs, says so, and ends when it is told to: by itself, or killed. */
+static void test_signatures_end_with_their_process(void **state)
+{
+    (void)state;
+    wefti_os_memory memory = {0};
+    assert_int_equal(wefti_os_memory_create(&memory, 1 << 16), WEFT_OK);
+    for (int killed = 0; killed < 2; killed++) {
+        int ready[2];
+        char byte;
+        assert_int_equal(pipe(ready), 0);
+        pid_t child = fork();
+        if (child == 0) {
+            wefti_os_memory_sign(&memory, 3);
+            wefti_os_memory_sign(&memory, 5);
+            wefti_os_memory_unsign(&memory, 5);
+            (void)!write(ready[1], "r", 1);
+            (void)raise(killed ? SIGSTOP : 0);
+            _exit(0);
+        }
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        if (killed) {
+            assert_true(wefti_os_memory_is_signed(&memory, 3));
+            assert_false(wefti_os_memory_is_signed(&memory, 5));
+            assert_false(wefti_os_memory_is_signed(&memory, 4));
+            assert_int_equal(kill(child, SIGKILL), 0);
+        }
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        assert_false(wefti_os_memory_is_signed(&memory, 3));
+        close(ready[0]);
+        close(ready[1]);
+    }
+    wefti_os_memory_sign(&memory, 7);
+    assert_false(wefti_os_memory_is_signed(&memory, 7)); /* its own */
+    wefti_os_memory_fini(&memory);
+    assert_true(wefti_os_memory_is_signed(&memory, 7)); /* cannot be told */
 }
 
 static void test_memory_is_shared(void **state)
@@ -177,10 +216,15 @@ static void test_failing_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory_is_sparse),        cmocka_unit_test(test_memory_is_shared),
-        cmocka_unit_test(test_size_cannot_change),      cmocka_unit_test(test_wrong_descriptors_are_refused),
-        cmocka_unit_test(test_wrong_parts_are_refused), cmocka_unit_test(test_lack_of_memory_is_a_status),
-        cmocka_unit_test(test_close_keeps_the_mapping), cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_signatures_end_with_their_process),
+        cmocka_unit_test(test_memory_is_sparse),
+        cmocka_unit_test(test_memory_is_shared),
+        cmocka_unit_test(test_size_cannot_change),
+        cmocka_unit_test(test_wrong_descriptors_are_refused),
+        cmocka_unit_test(test_wrong_parts_are_refused),
+        cmocka_unit_test(test_lack_of_memory_is_a_status),
+        cmocka_unit_test(test_close_keeps_the_mapping),
+        cmocka_unit_test(test_failing_calls),
     };
     return cmocka_run_group_tests_name("memory", tests, be_quiet, NULL);
 }

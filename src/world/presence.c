@@ -1,0 +1,83 @@
+/* Who is still there. A PE that ends cannot say so: the system does, by what its process signed (os/os.h). A PE that
+ * destroys its world says so in its control block, which stays while others of the node share the memory. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/pe_list.h"
+#include "weft/inline/rma.h"
+#include "world/world.h"
+
+_Static_assert(WEFTI_GONE_BYTES > WEFTI_PE_LIST_BYTES + 16, "there is room for any list");
+
+void wefti_world_come(weft_world *world)
+{
+    wefti_os_memory_sign(&world->window->memory, world->slot);
+}
+
+void wefti_world_leave(weft_world *world)
+{
+    if (world->control != NULL) {
+        wefti_st64(&world->control->left, 1, WEFTI_RELEASE);
+        wefti_os_memory_unsign(&world->window->memory, world->slot);
+    }
+}
+
+/* The slot of a PE of this node. */
+static uint64_t slot_of(const weft_world *world, const wefti_control *control)
+{
+    uint64_t offset = (uint64_t)((const unsigned char *)control - world->window->memory.base);
+    return offset / world->stride;
+}
+
+/* The control block of another PE of this node; NULL for all others. */
+static const wefti_control *neighbour(const weft_world *world, int pe)
+{
+    int is_neighbour = wefti_pe_is_near(&world->view, pe) && pe != (int)world->view.pe;
+    return is_neighbour ? wefti_peer_address(world, world->control, pe) : NULL;
+}
+
+int wefti_world_has_left(const weft_world *world, int pe)
+{
+    const wefti_control *control = neighbour(world, pe);
+    return control != NULL && wefti_ld64(&control->left, WEFTI_ACQUIRE) != 0;
+}
+
+int wefti_world_has_ended(const weft_world *world, int pe)
+{
+    const wefti_control *control = neighbour(world, pe);
+    if (control == NULL ||
+        wefti_ld64(&control->process, WEFTI_RELAXED) == wefti_ld64(&world->control->process, WEFTI_RELAXED)) {
+        return 0;
+    }
+    /* In this order: who leaves says so before its signature goes. */
+    return !wefti_os_memory_is_signed(&world->window->memory, slot_of(world, control)) &&
+           wefti_ld64(&control->left, WEFTI_ACQUIRE) == 0;
+}
+
+/* Append the PEs for which `is_so`, if there are any. */
+static void append(const weft_world *world, int (*is_so)(const weft_world *, int), const char *what,
+                   unsigned char *marks, char text[WEFTI_GONE_BYTES])
+{
+    char list[WEFTI_PE_LIST_BYTES];
+    size_t used = strlen(text);
+    for (int pe = 0; pe < (int)world->view.pes; pe++) {
+        marks[pe] = is_so(world, pe) != 0;
+    }
+    int count = wefti_pe_list_text(marks, (int)world->view.pes, 1, list);
+    if (count > 0) {
+        (void)snprintf(text + used, WEFTI_GONE_BYTES - used, "; %s %s %s", list, count == 1 ? "has" : "have", what);
+    }
+}
+
+const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_BYTES])
+{
+    unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
+    text[0] = '\0';
+    if (marks != NULL) {
+        append(world, wefti_world_has_ended, "ended", marks, text);
+        append(world, wefti_world_has_left, "left the world", marks, text);
+    }
+    wefti_free(marks);
+    return text;
+}
