@@ -364,6 +364,40 @@ static void test_a_thousand_creations(void **state)
     weft_threads_destroy(work.meeting);
 }
 
+/* Two worlds alive through one meeting point, the second numbered in reverse: a thread that has its first world comes to the
+ * second under the number of one that has not. */
+static void create_reversed(int pe, void *context)
+{
+    weft_threads *meeting = context;
+    weft_world *first = NULL;
+    weft_world *second = NULL;
+    weft_world_config config = pes_config(meeting, pe, POOL);
+    config.name = "first";
+    if (!CHECK_OK(weft_world_create(&config, &first))) {
+        abort();
+    }
+    config.pe = POOL - 1 - pe;
+    config.name = "second";
+    if (CHECK_OK(weft_world_create(&config, &second))) {
+        CHECK(weft_world_pe(second) == POOL - 1 - pe);
+        exchange(second, 5, 1);
+    }
+    CHECK_OK(weft_world_destroy(second));
+    CHECK_OK(weft_world_destroy(first));
+}
+
+static void test_renumbered_at_once(void **state)
+{
+    (void)state;
+    ledger before = ledger_read();
+    for (int round = 0; round < 100 && check_failures() == 0; round++) {
+        weft_threads *meeting = pes_meeting(POOL);
+        pes_each(POOL, create_reversed, meeting);
+        weft_threads_destroy(meeting);
+    }
+    ledger_assert_same(&before);
+}
+
 /* ---- several PEs by one thread ---- */
 
 static void test_one_thread_many_pes(void **state)
@@ -483,6 +517,7 @@ int main(void)
         CHECKED_TEST(test_two_modules),
         CHECKED_TEST(test_many_worlds_any_order),
         CHECKED_TEST(test_recreate_with_other_numbers),
+        CHECKED_TEST(test_renumbered_at_once),
         CHECKED_TEST(test_a_thousand_creations),
         CHECKED_TEST(test_one_thread_many_pes),
         CHECKED_TEST(test_many_pes_all_or_none),

@@ -272,11 +272,11 @@ static weft_status check_comer(weft_threads *threads, const weft_world_config *c
     return status == WEFT_OK ? WEFT_OK : latch(threads, status, threads->pes - threads->arrived - 1);
 }
 
-/* A PE that is ahead of others waits until all have left the world before this one. */
+/* Once all have come, who comes next, under whatever number, comes for the next world: wait until all have left this. */
 static weft_status await_generation(weft_threads *threads, const weft_world_config *config)
 {
     uint64_t until_ns = wefti_os_now_ns() + config->deadline_ns;
-    while (threads->failed == WEFT_OK && config->pe < threads->pes && threads->places[config->pe] == PE_GONE) {
+    while (threads->failed == WEFT_OK && threads->exchange > 0) {
         if (!wefti_os_monitor_wait(threads->monitor, until_ns)) {
             return wefti_error(
                 WEFT_ERR_TIMEOUT,
