@@ -17,8 +17,9 @@ extern "C" {
 /* Allocate `bytes` of symmetric memory on every PE. Collective over the world (weft_team_malloc: over the team), equal
  * arguments everywhere. When it returns, the block may be written by any member. Contents: undefined. bytes 0 gives
  * NULL and WEFT_OK.
- * Errors, the same on all members: WEFT_ERR_MISMATCH (the call or its arguments differ; names a PE), WEFT_ERR_MEMORY,
- * WEFT_ERR_TIMEOUT. */
+ * Errors, the same on all members: WEFT_ERR_MISMATCH (the call or its arguments differ; names a PE), WEFT_ERR_MEMORY.
+ * WEFT_ERR_TIMEOUT and WEFT_ERR_PEER are those of a member that has given up: another that came late may have WEFT_OK and
+ * the block. So the memory stays taken on members that gave up, until the world ends. */
 WEFT_API weft_status weft_malloc(weft_world *world, size_t bytes, void **block) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_team_malloc(weft_team *team, size_t bytes, void **block) WEFT_MUST_CHECK;
 
@@ -31,7 +32,8 @@ WEFT_API weft_status weft_align(weft_world *world, size_t alignment, size_t byte
 
 /* Free a block on every PE. Collective over the world or team that allocated it, the same block everywhere. Completes
  * the caller's outstanding puts (a quiet) and waits for all members before the block can be allocated again. NULL is
- * allowed, on all members. Errors: WEFT_ERR_ARGUMENT when the block is none of this world's (freed already, say). */
+ * allowed, on all members. Errors: WEFT_ERR_ARGUMENT when the block is none of this world's (freed already, say). A
+ * member that gets WEFT_ERR_TIMEOUT or WEFT_ERR_PEER may not use the block any more, and its memory stays taken there. */
 WEFT_API weft_status weft_free(weft_world *world, void *block) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_team_free(weft_team *team, void *block) WEFT_MUST_CHECK;
 

@@ -44,6 +44,11 @@ static uint64_t end_of_previous(const wefti_blocks *blocks, size_t index)
     return index == 0 ? 0 : blocks->list[index - 1].offset + blocks->list[index - 1].bytes;
 }
 
+uint64_t wefti_blocks_end(const wefti_blocks *blocks)
+{
+    return end_of_previous(blocks, blocks->count);
+}
+
 uint64_t wefti_blocks_fit(const wefti_blocks *blocks, uint64_t bytes, uint64_t alignment, uint64_t floor)
 {
     assert(bytes > 0 && alignment >= WEFTI_BLOCK_ALIGNMENT && (alignment & (alignment - 1)) == 0);

@@ -38,6 +38,9 @@ uint64_t wefti_blocks_fit(const wefti_blocks *blocks, uint64_t bytes, uint64_t a
 /* Reserve what wefti_blocks_fit gave. WEFT_ERR_MEMORY when the record cannot be kept. */
 weft_status wefti_blocks_take(wefti_blocks *blocks, uint64_t offset, uint64_t bytes);
 
+/* The end of the highest block; 0 if there is none. */
+uint64_t wefti_blocks_end(const wefti_blocks *blocks);
+
 /* The block that begins at `offset`, or NULL. */
 const wefti_block *wefti_blocks_find(const wefti_blocks *blocks, uint64_t offset);
 

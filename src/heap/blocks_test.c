@@ -73,6 +73,7 @@ static void model_drop(model *m, size_t index)
 static void compare(const wefti_blocks *blocks, const model *m)
 {
     uint64_t used = 0;
+    uint64_t end = 0;
     assert_true(wefti_blocks_check(blocks));
     assert_int_equal(blocks->count, m->count);
     for (size_t i = 0; i < m->count; i++) {
@@ -85,8 +86,10 @@ static void compare(const wefti_blocks *blocks, const model *m)
             assert_null(wefti_blocks_find(blocks, m->offsets[i] + UNIT));
         }
         used += block->bytes;
+        end = block->offset + block->bytes > end ? block->offset + block->bytes : end;
     }
     assert_int_equal(blocks->bytes_used, used);
+    assert_int_equal(wefti_blocks_end(blocks), end);
 }
 
 /* Mostly small, sometimes a good part of everything. */

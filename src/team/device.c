@@ -223,7 +223,9 @@ static weft_status make_area(weft_team *team, const char *call)
     vote.status = fill_area(team, area);
     weft_status status = wefti_team_agree(team, &vote, call);
     if (status != WEFT_OK) {
-        wefti_records_forget(&records, area);
+        if (team->dead == WEFT_OK) { /* else a member that came late may use it */
+            wefti_records_forget(&records, area);
+        }
         return status;
     }
     team->device_area = area;

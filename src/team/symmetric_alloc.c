@@ -1,6 +1,5 @@
-/* Allocation that all members of a team agree on: each proposes the lowest offset that fits in its own records; the
- * highest proposal wins if it is free everywhere, else it is the floor of the next proposals. Members whose records are
- * equal agree in one round. Memory that is not reserved yet is reserved before any member may touch it.
+/* Allocation on all members of a team: they agree on an offset (offset.c), and memory that is not reserved yet is reserved
+ * before any member may touch it.
  *
  * The same for both heaps of a world, which differ in how they grow: see wefti_records. */
 #include <string.h>
@@ -14,141 +13,6 @@
 /* What stands for NULL, and for an address outside the heap, where members compare the blocks they free. */
 #define NO_BLOCK UINT64_MAX
 #define FOREIGN_BLOCK (UINT64_MAX - 1)
-
-static void count_used(const wefti_records *records)
-{
-    if (records->used_counter != NULL) {
-        __atomic_store_n(records->used_counter, records->blocks->bytes_used, __ATOMIC_RELAXED);
-    }
-}
-
-/* A proposal is taken in this PE's records at once, so that another thread, which allocates on another team, does not
- * propose the same; the lock is never held while waiting for other PEs. WEFTI_BLOCK_NONE and a status if there is none. */
-static weft_status propose(const wefti_records *records, const char *call, uint64_t bytes, uint64_t alignment,
-                           uint64_t floor, uint64_t *offset)
-{
-    weft_status status = WEFT_OK;
-    wefti_os_monitor_enter(records->lock);
-    uint64_t fit = wefti_blocks_fit(records->blocks, bytes, alignment, floor);
-    uint64_t used = records->blocks->bytes_used;
-    if (fit != WEFTI_BLOCK_NONE) {
-        status = wefti_blocks_take(records->blocks, fit, bytes);
-    }
-    count_used(records);
-    wefti_os_monitor_leave(records->lock);
-    *offset = status == WEFT_OK ? fit : WEFTI_BLOCK_NONE;
-    if (fit == WEFTI_BLOCK_NONE) {
-        status = wefti_error(WEFT_ERR_MEMORY,
-                             "%s: no room for %llu bytes in the symmetric heap of at most %llu bytes, of which %llu "
-                             "are in use; raise %s",
-                             call, (unsigned long long)bytes, (unsigned long long)records->max_bytes,
-                             (unsigned long long)used, records->remedy);
-    }
-    return status;
-}
-
-/* Undo a proposal; WEFTI_BLOCK_NONE is allowed. */
-static void withdraw(const wefti_records *records, uint64_t offset)
-{
-    if (offset == WEFTI_BLOCK_NONE) {
-        return;
-    }
-    wefti_os_monitor_enter(records->lock);
-    wefti_blocks_drop(records->blocks, offset);
-    count_used(records);
-    wefti_os_monitor_leave(records->lock);
-}
-
-/* ---- agreement ---- */
-
-/* An offset that no member can have proposed: this one passes. */
-#define PASS WEFTI_BLOCK_NONE
-
-/* Allocations of different teams that this PE's threads make at once would take each other's proposals away for ever, or
- * until the heap is at its end. So once the members of a team have disagreed (and have therefore all come, so that nobody
- * waits for a PE that is late) it tries again only while no other team that does so stands before it, and passes else.
- * Teams stand by the place of their area, which is the same on all members: the first of all never passes. */
-typedef struct wefti_retry {
-    struct wefti_retry *next;
-    uintptr_t place;
-    int entered;
-} wefti_retry;
-
-static void retry_enter(weft_world *world, wefti_retry *retry)
-{
-    if (!retry->entered) {
-        wefti_os_monitor_enter(world->heap_lock);
-        retry->next = world->retries;
-        world->retries = retry;
-        retry->entered = 1;
-        wefti_os_monitor_leave(world->heap_lock);
-    }
-}
-
-static void retry_leave(weft_world *world, wefti_retry *retry)
-{
-    if (retry->entered) {
-        wefti_os_monitor_enter(world->heap_lock);
-        wefti_retry **link = &world->retries;
-        while (*link != retry) {
-            link = &(*link)->next;
-        }
-        *link = retry->next;
-        wefti_os_monitor_leave(world->heap_lock);
-    }
-}
-
-static int retry_must_pass(weft_world *world, const wefti_retry *retry)
-{
-    int others_first = 0;
-    wefti_os_monitor_enter(world->heap_lock);
-    for (const wefti_retry *other = world->retries; other != NULL && retry->entered; other = other->next) {
-        others_first |= other->place < retry->place;
-    }
-    wefti_os_monitor_leave(world->heap_lock);
-    return others_first;
-}
-
-/* One round. On return *offset is what this PE has taken, and *vote what all say. */
-static weft_status agree_once(weft_team *team, const wefti_records *records, const wefti_retry *retry, const char *call,
-                              uint64_t bytes, uint64_t alignment, uint64_t floor, uint64_t *offset, wefti_vote *vote)
-{
-    *vote = wefti_vote_init(team, call, bytes, alignment);
-    *offset = WEFTI_BLOCK_NONE;
-    if (retry_must_pass(team->world, retry)) {
-        vote->offset_high = PASS;
-    } else {
-        vote->status = propose(records, call, bytes, alignment, floor, offset);
-        vote->offset_low = vote->offset_high = vote->status == WEFT_OK ? *offset : 0;
-    }
-    vote->reserved_low = wefti_ld64(records->reserved, WEFTI_RELAXED);
-    weft_status status = wefti_team_agree(team, vote, call);
-    return status == WEFT_ERR_MEMORY && vote->offset_high == PASS ? WEFT_OK
-                                                                  : status; /* what is full may be so for now */
-}
-
-/* On success the offset is taken on all members; *reserved_low is the least that any of them has reserved. */
-static weft_status agree_offset(weft_team *team, const wefti_records *records, const char *call, uint64_t bytes,
-                                uint64_t alignment, uint64_t *offset, uint64_t *reserved_low)
-{
-    wefti_retry retry = {.place = (uintptr_t)team->area};
-    wefti_vote vote;
-    uint64_t floor = 0;
-    weft_status status = agree_once(team, records, &retry, call, bytes, alignment, floor, offset, &vote);
-    while (status == WEFT_OK && vote.offset_low != vote.offset_high) {
-        withdraw(records, *offset);
-        retry_enter(team->world, &retry);
-        floor = vote.offset_high == PASS ? 0 : vote.offset_high;
-        status = agree_once(team, records, &retry, call, bytes, alignment, floor, offset, &vote);
-    }
-    retry_leave(team->world, &retry);
-    if (status != WEFT_OK) {
-        withdraw(records, *offset);
-        return status;
-    }
-    *reserved_low = vote.reserved_low;
-    return WEFT_OK;
-}
 
 /* Reserve memory up to `end` of this PE's heap. */
 static weft_status grow(weft_world *world, uint64_t end)
@@ -209,11 +73,12 @@ weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, c
 {
     uint64_t offset;
     uint64_t reserved_low;
-    WEFT_TRY(agree_offset(team, records, call, bytes, alignment, &offset, &reserved_low));
+    const wefti_block_wanted wanted = {.bytes = bytes, .alignment = alignment};
+    WEFT_TRY(wefti_offset_agree(team, records, call, &wanted, &offset, &reserved_low));
     if (offset + bytes > reserved_low) {
         weft_status status = records->grow(team, call, offset, offset + bytes);
         if (status != WEFT_OK) {
-            withdraw(records, offset);
+            wefti_offset_refuse(team, records, offset);
             return status;
         }
     }
@@ -231,7 +96,7 @@ static int is_block(const wefti_records *records, uint64_t offset)
 
 void wefti_records_forget(const wefti_records *records, const void *block)
 {
-    withdraw(records, (uint64_t)((uintptr_t)block - (uintptr_t)records->base));
+    wefti_offset_drop(records, (uint64_t)((uintptr_t)block - (uintptr_t)records->base));
 }
 
 weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, void *block)
@@ -244,7 +109,7 @@ weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records,
                         block, team->world->name);
     }
     WEFT_TRY(wefti_team_agree(team, &vote, call));
-    withdraw(records, offset);
+    wefti_offset_drop(records, offset);
     return WEFT_OK;
 }
 

@@ -66,6 +66,23 @@ weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, c
 weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, void *block);
 void wefti_records_forget(const wefti_records *records, const void *block);
 
+/* ---- offset.c ---- */
+
+typedef struct wefti_block_wanted {
+    uint64_t bytes;
+    uint64_t alignment;
+} wefti_block_wanted;
+
+/* Agree on an offset. On success it is taken in the records of all members; *reserved_low is the least that any of them
+ * has reserved. If the members could not end the agreement the offset may be taken, on others too. */
+weft_status wefti_offset_agree(weft_team *team, const wefti_records *records, const char *call,
+                               const wefti_block_wanted *wanted, uint64_t *offset, uint64_t *reserved_low);
+/* Free it in this PE's records; WEFTI_BLOCK_NONE is allowed. */
+void wefti_offset_drop(const wefti_records *records, uint64_t offset);
+/* A call over the team has failed after it took this offset: free it, but not if the team is dead, since members that came
+ * late may have the block and write there. */
+void wefti_offset_refuse(const weft_team *team, const wefti_records *records, uint64_t offset);
+
 /* ---- device.c ---- */
 
 /* A team ends: its flags in device memory can be reused. All members have agreed that it does. */

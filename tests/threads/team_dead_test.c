@@ -200,6 +200,75 @@ static void test_members_missing(void **state)
     ledger_assert_same(&before);
 }
 
+/* ---- who comes too late may still get what the others gave up ---- */
+
+#define BLOCK_BYTES 4096
+
+typedef struct late_scene {
+    int frees; /* the late call is weft_free, not weft_malloc */
+    void *late; /* what the late PE got, at its address on PE 0 */
+    int stage;
+} late_scene;
+
+static void reach(const late_scene *s, int stage)
+{
+    while (__atomic_load_n(&s->stage, __ATOMIC_ACQUIRE) < stage) {
+        wefti_os_sleep_ns(MS);
+    }
+}
+
+static weft_status call_late(const late_scene *s, weft_world *world, void **block)
+{
+    return s->frees ? weft_free(world, *block) : weft_malloc(world, BLOCK_BYTES, block);
+}
+
+/* PE 1 comes after PE 0 has given up. Whatever PE 0 allocates then, it is not where PE 1 may write to it. */
+static void be_late(weft_world *world, void *context)
+{
+    late_scene *s = context;
+    weft_team *self = NULL;
+    void *mine;
+    void *block = NULL;
+    int me = weft_world_pe(world);
+    CHECK_OK(weft_team_create(weft_team_world(world), &me, 1, &self));
+    CHECK_OK(weft_malloc(world, BLOCK_BYTES, &block));
+    if (me == 1) {
+        reach(s, 1);
+        weft_status status = call_late(s, world, &block);
+        CHECK_SAY(status == WEFT_OK || status == WEFT_ERR_TIMEOUT, "%s", weft_status_name(status));
+        s->late = weft_ptr(world, block, 0);
+        __atomic_store_n(&s->stage, 2, __ATOMIC_RELEASE);
+        return;
+    }
+    CHECK_STATUS(call_late(s, world, &block), WEFT_ERR_TIMEOUT);
+    __atomic_store_n(&s->stage, 1, __ATOMIC_RELEASE);
+    reach(s, 2);
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(weft_team_malloc(self, BLOCK_BYTES, &mine));
+        CHECK_SAY(mine != s->late, "block %d is the one that PE 1 has", i);
+    }
+}
+
+static void test_late_allocation(void **state)
+{
+    (void)state;
+    for (int frees = 0; frees < 2; frees++) {
+        late_scene s = {.frees = frees};
+        weft_threads *meeting = pes_meeting(2);
+        weft_world_config configs[2];
+        pes_outcome outcomes[2];
+        for (int pe = 0; pe < 2; pe++) {
+            configs[pe] = pes_config(meeting, pe, 2);
+            configs[pe].deadline_ns = DEADLINE_NS;
+        }
+        pes_create(configs, 2, outcomes);
+        weft_world *worlds[2] = {outcomes[0].world, outcomes[1].world};
+        pes_run_in(2, worlds, be_late, &s);
+        pes_destroy_world(2, worlds);
+        weft_threads_destroy(meeting);
+    }
+}
+
 /* Members that make different collective calls of which one agrees and one does not wait for each other in vain. */
 static void cross(weft_world *world, void *context)
 {
@@ -278,6 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKED_TEST(test_members_missing),
+        CHECKED_TEST(test_late_allocation),
         CHECKED_TEST(test_calls_of_two_kinds),
         CHECKED_TEST(test_wait_in_vain),
     };

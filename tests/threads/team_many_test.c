@@ -1,5 +1,6 @@
 /* Goal: teams can be made in any number: rows and columns are what they should be, predefined teams too; ten thousand
- * are made and destroyed, thousands live at once and work, and nothing is left.
+ * are made and destroyed, thousands live at once and work, and nothing is left; how many agreements a creation takes does
+ * not depend on how many teams are alive, nor on who is in them.
  *
  * Method: PEs as threads; a sum over each team tells whether its members are the right ones. */
 #include <setjmp.h>
@@ -9,10 +10,12 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #include "part/check.h"
 #include "part/ledger.h"
 #include "part/pes.h"
+#include "world/world.h"
 
 #define CREATIONS 10000
 #define ALIVE 2000
@@ -167,13 +170,133 @@ static void thousands_alive(void **state)
     pes_run(2, thousands_alive_body, NULL);
 }
 
+/* ---- teams of some PEs each, so that no two PEs have the same records ---- */
+
+#define SUBSETS_ALIVE 1500
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SUBSETS_MADE 2500
+#else
+#define SUBSETS_MADE 10000
+#endif
+#define SUBSET_PES 8
+#define ROUNDS_MAX 12 /* agreements a creation, whatever is alive */
+
+static uint64_t agreements(weft_world *world)
+{
+    return wefti_ld64(&weft_team_world(world)->area->agree_epoch.word, WEFTI_RELAXED);
+}
+
+static uint64_t heap_reserved(weft_world *world)
+{
+    weft_counters counters;
+    CHECK_OK(weft_world_counters(world, &counters));
+    return counters.heap_bytes_reserved;
+}
+
+/* Team i: one PE, or a pair, or three PEs in descending order. */
+static void make_subset(weft_world *world, int i, weft_team **team)
+{
+    const int pes = weft_world_pes(world);
+    const int size = 1 + i % 3;
+    const int start = size - 1 + i * 5 % (pes - size + 1);
+    CHECK_OK(weft_team_split_strided(weft_team_world(world), start, size == 1 ? 1 : -1, size, team));
+}
+
+/* Teams come, and after SUBSETS_ALIVE more they go. */
+static void subsets_body(weft_world *world, void *context)
+{
+    static weft_team *of_pe[SUBSET_PES][SUBSETS_ALIVE];
+    weft_team **teams = of_pe[weft_world_pe(world)];
+    void *block;
+    (void)context;
+    memset(teams, 0, sizeof of_pe[0]);
+    CHECK_OK(weft_malloc(world, 64, &block));
+    uint64_t used = heap_used(world);
+    uint64_t reserved = 0;
+    for (int i = 0; i < SUBSETS_MADE && check_failures() == 0; i++) {
+        weft_team **team = &teams[i % SUBSETS_ALIVE];
+        CHECK_OK(weft_team_destroy(*team));
+        uint64_t before = agreements(world);
+        make_subset(world, i, team);
+        CHECK_SAY(agreements(world) - before <= ROUNDS_MAX, "creation %d took %llu agreements", i,
+                  (unsigned long long)(agreements(world) - before));
+        if (*team != NULL && i % 100 == 0) {
+            CHECK_OK(weft_team_sync(*team));
+        }
+        reserved = i == SUBSETS_ALIVE - 1 ? heap_reserved(world) : reserved;
+    }
+    /* They do not wander through the heap. */
+    CHECK_SAY(heap_reserved(world) <= 3 * reserved, "%llu bytes are reserved, %llu when as many teams were alive first",
+              (unsigned long long)heap_reserved(world), (unsigned long long)reserved);
+    for (int i = 0; i < SUBSETS_ALIVE; i++) {
+        CHECK_OK(weft_team_destroy(teams[i]));
+    }
+    CHECK(heap_used(world) == used);
+    CHECK_OK(weft_free(world, block));
+}
+
+static void thousands_of_subsets(void **state)
+{
+    (void)state;
+    pes_run(5, subsets_body, NULL);
+    pes_run(SUBSET_PES, subsets_body, NULL);
+}
+
+#define HOLES 40
+#define HOLE_BYTES 4096
+#define COMMON_HOLE (HOLES - 2)
+
+/* Leave no room for a block of HOLE_BYTES but in these holes, and take them all on this PE alone. */
+static void fill_heap(weft_world *world, weft_team *self, void **holes)
+{
+    void *rest;
+    for (int i = 0; i < HOLES; i++) {
+        CHECK_OK(weft_malloc(world, HOLE_BYTES, &holes[i]));
+    }
+    for (size_t room = (size_t)8 << 20; room >= HOLE_BYTES;) {
+        room = weft_malloc(world, room, &rest) == WEFT_OK ? room : room / 2;
+    }
+    for (int i = 0; i < HOLES; i++) {
+        CHECK_OK(weft_free(world, holes[i]));
+    }
+    for (int i = 0; i < HOLES; i++) {
+        CHECK_OK(weft_team_malloc(self, HOLE_BYTES, &holes[i]));
+    }
+}
+
+/* With nothing free above, every hole is tried: the one that is free on all PEs is found. */
+static void last_hole_body(weft_world *world, void *context)
+{
+    weft_team *self = NULL;
+    void *holes[HOLES];
+    void *block = NULL;
+    int me = weft_world_pe(world);
+    (void)context;
+    CHECK_OK(weft_team_create(weft_team_world(world), &me, 1, &self));
+    fill_heap(world, self, holes);
+    for (int i = 0; i < HOLES; i++) {
+        if (i % 2 != me || i == COMMON_HOLE) {
+            CHECK_OK(weft_team_free(self, holes[i]));
+        }
+    }
+    CHECK_OK(weft_malloc(world, HOLE_BYTES, &block));
+    CHECK(block == holes[COMMON_HOLE]);
+    CHECK_STATUS(weft_malloc(world, HOLE_BYTES, &holes[0]), WEFT_ERR_MEMORY);
+    CHECK_OK(weft_free(world, block));
+    CHECK_OK(weft_team_destroy(self));
+}
+
+static void last_hole(void **state)
+{
+    (void)state;
+    pes_run(2, last_hole_body, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(rows_and_columns),
-        CHECKED_TEST(predefined_teams),
-        CHECKED_TEST(ten_thousand_creations),
-        CHECKED_TEST(thousands_alive),
+        CHECKED_TEST(rows_and_columns), CHECKED_TEST(predefined_teams),     CHECKED_TEST(ten_thousand_creations),
+        CHECKED_TEST(thousands_alive),  CHECKED_TEST(thousands_of_subsets), CHECKED_TEST(last_hole),
     };
     (void)setenv("WEFT_LOG", "none", 0); /* errors are expected */
     return cmocka_run_group_tests(tests, NULL, NULL);
