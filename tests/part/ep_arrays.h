@@ -3,7 +3,7 @@
 #ifndef PART_EP_ARRAYS_H
 #define PART_EP_ARRAYS_H
 
-#include "part/ep_case.h"
+#include "part/ep_payload.h"
 #include "part/ep_tensor.h"
 
 /* Whose arrays they are. */

@@ -1,26 +1,13 @@
 /* part/ep_case.c: random cases for expert parallelism. */
 #include "part/ep_case.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
+#include "part/ep_draw.h"
 
 const ep_size ep_size_full = {300, 32, 300, 1024, (size_t)24 << 20};
 const ep_size ep_size_small = {40, 6, 24, 64, (size_t)1 << 20};
-
-/* Below `limit`, small values more often than large ones. */
-static int draw_skewed(uint64_t *state, int limit)
-{
-    int bound = 1 + (int)random_below(state, (unsigned)limit);
-    return (int)random_below(state, (unsigned)bound);
-}
-
-static int draw_one_in(uint64_t *state, unsigned count)
-{
-    return random_below(state, count) == 0;
-}
 
 /* ---- a group ---- */
 
@@ -28,7 +15,7 @@ static void draw_table(uint64_t *state, ep_setup *setup)
 {
     int left = setup->config.experts;
     for (int rank = 0; rank < setup->ranks; rank++) {
-        int count = rank + 1 == setup->ranks ? left : draw_skewed(state, left + 1);
+        int count = rank + 1 == setup->ranks ? left : ep_draw_skewed(state, left + 1);
         setup->table[rank] = count;
         left -= count;
     }
@@ -53,7 +40,7 @@ static size_t draw_cap(uint64_t *state, const ep_setup *setup)
 {
     int worst = setup->ranks * setup->config.tokens_max * setup->config.topk_max;
     int usual = setup->config.tokens_max * setup->config.topk_max;
-    return 1 + random_below(state, (unsigned)(draw_one_in(state, 2) ? worst : usual) + 16);
+    return 1 + random_below(state, (unsigned)(ep_draw_one_in(state, 2) ? worst : usual) + 16);
 }
 
 ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
@@ -63,15 +50,15 @@ ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
     memset(&setup, 0, sizeof setup);
     setup.ranks = ranks;
     setup.config.size = sizeof setup.config;
-    setup.config.experts = 1 + draw_skewed(&state, size->experts_max);
-    setup.config.tokens_max = draw_one_in(&state, 2) ? draw_skewed(&state, size->tokens_max + 1)
-                                                     : (int)random_below(&state, (unsigned)size->tokens_max + 1);
-    setup.config.topk_max = 1 + draw_skewed(&state, size->topk_max);
+    setup.config.experts = 1 + ep_draw_skewed(&state, size->experts_max);
+    setup.config.tokens_max = ep_draw_one_in(&state, 2) ? ep_draw_skewed(&state, size->tokens_max + 1)
+                                                        : (int)random_below(&state, (unsigned)size->tokens_max + 1);
+    setup.config.topk_max = 1 + ep_draw_skewed(&state, size->topk_max);
     size_t copies = (size_t)ranks * (size_t)ranks * (size_t)(setup.config.tokens_max + 1);
     size_t row_bytes = size->bytes_max / copies / 16 * 16;
     size_t row_bytes_max = (size_t)size->hidden_max * 4;
     setup.config.row_bytes_max = row_bytes < 16 ? 16 : row_bytes > row_bytes_max ? row_bytes_max : row_bytes;
-    if (draw_one_in(&state, 3)) {
+    if (ep_draw_one_in(&state, 3)) {
         draw_table(&state, &setup);
         setup.uneven = 1;
     } else {
@@ -83,11 +70,11 @@ ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
             setup.owner[expert] = rank;
         }
     }
-    if (draw_one_in(&state, 3)) {
+    if (ep_draw_one_in(&state, 3)) {
         setup.config.rows_max = draw_cap(&state, &setup);
-        setup.config.overflow = draw_one_in(&state, 2) ? WEFT_EP_OVERFLOW_ERROR : WEFT_EP_OVERFLOW_DROP;
+        setup.config.overflow = ep_draw_one_in(&state, 2) ? WEFT_EP_OVERFLOW_ERROR : WEFT_EP_OVERFLOW_DROP;
     }
-    if (draw_one_in(&state, 2)) {
+    if (ep_draw_one_in(&state, 2)) {
         setup.config.slot_tokens_max = (int)random_below(&state, (unsigned)setup.config.tokens_max + 1);
     }
     return setup;
@@ -122,7 +109,7 @@ static gate draw_gate(uint64_t *state, const ep_setup *setup, unsigned flaws)
         drawn.first = setup->table[rank] > 0 ? setup->first[rank] : 0;
         drawn.count = setup->table[rank] > 0 ? setup->table[rank] : setup->config.experts;
     }
-    if (draw_one_in(state, 4)) {
+    if (ep_draw_one_in(state, 4)) {
         drawn.spared = (int)random_below(state, 100);
     }
     return drawn;
@@ -152,8 +139,8 @@ static void draw_token(uint64_t *state, const ep_case *one, const gate *how, int
 {
     int spared = (int)random_below(state, 100) < how->spared;
     for (int k = 0; k < one->plan.topk; k++) {
-        int pick =
-            how->kind == GATE_SKEWED ? draw_skewed(state, how->count) : (int)random_below(state, (unsigned)how->count);
+        int pick = how->kind == GATE_SKEWED ? ep_draw_skewed(state, how->count)
+                                            : (int)random_below(state, (unsigned)how->count);
         ids[k] = how->first + pick;
         if (how->kind == GATE_DISTINCT) {
             for (int tries = 0; tries < how->count && is_among(ids, k, ids[k]); tries++) {
@@ -161,7 +148,7 @@ static void draw_token(uint64_t *state, const ep_case *one, const gate *how, int
             }
         }
         if (spared || random_below(state, 100) < how->flaws) {
-            ids[k] = spared || draw_one_in(state, 2) ? -1 : draw_wrong(state, one);
+            ids[k] = spared || ep_draw_one_in(state, 2) ? -1 : draw_wrong(state, one);
         }
     }
 }
@@ -190,14 +177,14 @@ weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup)
 {
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     uint64_t state = seed;
-    plan.topk = 1 + draw_skewed(&state, setup->config.topk_max);
+    plan.topk = 1 + ep_draw_skewed(&state, setup->config.topk_max);
     int slots = ep_slot_tokens(setup, &plan);
     plan.layout = (weft_ep_layout)random_below(&state, slots > 0 ? 4 : 2);
     if (plan.layout == WEFT_EP_EXPERT_MAJOR) {
-        plan.alignment = draw_one_in(&state, 2) ? 0 : 1 + draw_skewed(&state, 128);
-        plan.flags = draw_one_in(&state, 2) ? WEFT_EP_ZERO_PADDING : 0;
+        plan.alignment = ep_draw_one_in(&state, 2) ? 0 : 1 + ep_draw_skewed(&state, 128);
+        plan.flags = ep_draw_one_in(&state, 2) ? WEFT_EP_ZERO_PADDING : 0;
     }
-    if (is_slots(plan.layout) && draw_one_in(&state, 2)) {
+    if (is_slots(plan.layout) && ep_draw_one_in(&state, 2)) {
         plan.slot_tokens = 1 + (int)random_below(&state, (unsigned)slots);
     }
     return plan;
@@ -206,15 +193,15 @@ weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup)
 /* How many tokens a rank has, and how it says so. */
 static void draw_tokens(uint64_t *state, ep_case *one, int rank, int most)
 {
-    int tokens = draw_one_in(state, 4) ? most : (int)random_below(state, (unsigned)most + 1);
+    int tokens = ep_draw_one_in(state, 4) ? most : (int)random_below(state, (unsigned)most + 1);
     one->tokens[rank] = tokens;
     one->tokens_most[rank] = tokens;
-    if (draw_one_in(state, 4)) {
+    if (ep_draw_one_in(state, 4)) {
         const int wrong[] = {-1, INT32_MIN, most + 1, INT32_MAX};
         one->is_told[rank] = 1;
         one->tokens_most[rank] = tokens + (int)random_below(state, (unsigned)(most - tokens) + 1);
         one->tokens_told[rank] = tokens;
-        if (draw_one_in(state, 4)) {
+        if (ep_draw_one_in(state, 4)) {
             int told = wrong[random_below(state, 4)];
             one->tokens_told[rank] = told;
             one->tokens[rank] = told < 0 ? 0 : one->tokens_most[rank];
@@ -229,13 +216,13 @@ ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const weft_ep_plan *p
     memset(&one, 0, sizeof one);
     one.setup = setup;
     one.plan = *plan;
-    one.id_type = draw_one_in(&state, 2) ? WEFT_EP_INT32 : WEFT_EP_INT64;
-    int weighted = !draw_one_in(&state, 3);
-    unsigned flaws = draw_one_in(&state, 2) ? 0 : random_below(&state, 101);
-    int all_empty = draw_one_in(&state, 16);
+    one.id_type = ep_draw_one_in(&state, 2) ? WEFT_EP_INT32 : WEFT_EP_INT64;
+    int weighted = !ep_draw_one_in(&state, 3);
+    unsigned flaws = ep_draw_one_in(&state, 2) ? 0 : random_below(&state, 101);
+    int all_empty = ep_draw_one_in(&state, 16);
     gate common = draw_gate(&state, setup, flaws);
     int most = is_slots(plan->layout) ? ep_slot_tokens(setup, plan) : setup->config.tokens_max;
-    int alike = draw_one_in(&state, 2); /* all ranks to the same expert or rank */
+    int alike = ep_draw_one_in(&state, 2); /* all ranks to the same expert or rank */
     for (int rank = 0; rank < setup->ranks; rank++) {
         gate own = draw_gate(&state, setup, flaws);
         draw_tokens(&state, &one, rank, all_empty ? 0 : most);
@@ -251,178 +238,4 @@ void ep_case_free(ep_case *one)
         free(one->weights[rank]);
     }
     memset(one, 0, sizeof *one);
-}
-
-/* ---- the rows of a call ---- */
-
-/* The rows that all ranks together may receive, at most. */
-static size_t rows_most(const ep_setup *setup, const weft_ep_plan *plan)
-{
-    size_t sent = (size_t)setup->ranks * (size_t)setup->config.tokens_max;
-    switch (plan->layout) {
-    case WEFT_EP_SLOTS_SOURCE:
-        return (size_t)setup->ranks * (size_t)setup->ranks * (size_t)ep_slot_tokens(setup, plan);
-    case WEFT_EP_SLOTS_EXPERT:
-        return (size_t)setup->config.experts * (size_t)setup->ranks * (size_t)ep_slot_tokens(setup, plan);
-    case WEFT_EP_EXPERT_MAJOR:
-        return sent * (size_t)plan->topk + (size_t)setup->config.experts * (size_t)plan->alignment;
-    default:
-        return sent * (size_t)(plan->topk < setup->ranks ? plan->topk : setup->ranks);
-    }
-}
-
-static int draw_hidden(uint64_t *state, const ep_payload *payload, size_t row_bytes_max, const ep_size *size)
-{
-    int per_grain = 16 / (int)ep_element_bytes(payload->dtype);
-    int grains = row_bytes_max < 16 ? 1 : (int)(row_bytes_max / 16);
-    if (grains > size->hidden_max / per_grain) {
-        grains = size->hidden_max / per_grain;
-    }
-    return per_grain * (1 + draw_skewed(state, grains < 1 ? 1 : grains));
-}
-
-ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, const weft_ep_plan *plan,
-                           int adds, unsigned salt, ep_payload *received)
-{
-    static const weft_ep_dtype dtypes[] = {WEFT_EP_BF16, WEFT_EP_F32, WEFT_EP_F16, WEFT_EP_FP8_E4M3};
-    static const ep_fill values[] = {EP_FILL_REAL, EP_FILL_REAL, EP_FILL_REAL, EP_FILL_WILD};
-    uint64_t state = seed;
-    ep_payload payload = {.fill = EP_FILL_PATTERN, .salt = salt};
-    size_t row_bytes = setup->config.row_bytes_max;
-    size_t rows = rows_most(setup, plan);
-    if (row_bytes * rows > 2 * size->bytes_max) {
-        row_bytes = 2 * size->bytes_max / rows;
-    }
-    payload.dtype = dtypes[random_below(&state, adds ? 3 : 4)];
-    payload.scale_type = WEFT_EP_SCALE_NONE;
-    if (payload.dtype == WEFT_EP_FP8_E4M3) {
-        payload.scale_type = draw_one_in(&state, 2) ? WEFT_EP_SCALE_F32 : WEFT_EP_SCALE_UE8M0;
-    }
-    payload.hidden = draw_hidden(&state, &payload, row_bytes, size);
-    if (adds) {
-        payload.fill = values[random_below(&state, 4)];
-    }
-    *received = payload;
-    if (!adds && payload.dtype != WEFT_EP_FP8_E4M3 && payload.hidden % 16 == 0 && draw_one_in(&state, 3)) {
-        payload.fill = values[random_below(&state, 4)];
-        received->dtype = WEFT_EP_FP8_E4M3;
-        received->scale_type = draw_one_in(&state, 2) ? WEFT_EP_SCALE_F32 : WEFT_EP_SCALE_UE8M0;
-    }
-    return payload;
-}
-
-size_t ep_row_bytes(const ep_payload *payload)
-{
-    return (size_t)payload->hidden * ep_element_bytes(payload->dtype);
-}
-
-/* ---- elements ---- */
-
-/* Rank: 7 bits, row: 9, word: 10, salt: 6. Rows of more than 512 tokens or words repeat. */
-static uint32_t pattern_of(int rank, int row, int word, unsigned salt)
-{
-    return (uint32_t)rank << 25 | ((uint32_t)row & 511) << 16 | ((uint32_t)word & 1023) << 6 | (salt & 63);
-}
-
-int ep_scale_groups(int hidden)
-{
-    return (hidden + 127) / 128;
-}
-
-int ep_scale_words(const ep_payload *payload)
-{
-    int groups = ep_scale_groups(payload->hidden);
-    switch (payload->scale_type) {
-    case WEFT_EP_SCALE_F32:
-        return groups;
-    case WEFT_EP_SCALE_UE8M0:
-        return (groups + 3) / 4;
-    default:
-        return 0;
-    }
-}
-
-uint32_t ep_row_scale(const ep_payload *payload, int rank, int row, int word)
-{
-    return ~pattern_of(rank, row, word, payload->salt);
-}
-
-const char *ep_pattern_text(uint32_t pattern, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "0x%08x (rank %u, token %u, word %u, salt %u)", pattern, pattern >> 25, pattern >> 16 & 511,
-             pattern >> 6 & 1023, pattern & 63);
-    return text;
-}
-
-/* A finite value whose exponent is one of eight below 1. */
-static uint32_t real_of(weft_ep_dtype dtype, uint64_t bits)
-{
-    int mantissa = (int)(bits >> 8 & 0xffffff);
-    float value = (1.0f + (float)mantissa * 0x1p-24f) * (float)(1 << (bits >> 1 & 7)) * 0x1p-8f;
-    return ep_value_bits(dtype, bits & 1 ? -value : value);
-}
-
-/* Bits of any kind; in one of four cases those of a special value. */
-static uint32_t wild_of(weft_ep_dtype dtype, uint64_t bits)
-{
-    uint32_t any = (uint32_t)(bits >> 16) & (uint32_t)((UINT64_C(1) << (8 * ep_element_bytes(dtype))) - 1);
-    const float special[] = {0.0f, -0.0f, 1.0f / 0.0f, -1.0f / 0.0f};
-    return (bits & 3) == 0   ? ep_value_bits(dtype, special[bits >> 2 & 3])
-           : (bits & 3) == 1 ? any
-                             : real_of(dtype, bits >> 4);
-}
-
-static uint64_t key_of(const ep_payload *payload, int rank, int row, int column)
-{
-    uint64_t state = ((uint64_t)(unsigned)rank << 56) ^ ((uint64_t)(unsigned)row << 32) ^
-                     ((uint64_t)payload->salt << 16) ^ (uint64_t)(unsigned)column;
-    return random_next(&state);
-}
-
-uint32_t ep_row_element(const ep_payload *payload, int rank, int row, int column)
-{
-    uint64_t key = key_of(payload, rank, row, column);
-    size_t bytes = ep_element_bytes(payload->dtype);
-    size_t at = (size_t)column * bytes;
-    switch (payload->fill) {
-    case EP_FILL_REAL:
-        return real_of(payload->dtype, key);
-    case EP_FILL_INTEGER:
-        return ep_value_bits(payload->dtype, (float)((int)(key % 9) - 4));
-    case EP_FILL_WILD:
-        return wild_of(payload->dtype, key);
-    case EP_FILL_PATTERN:
-    default:
-        return (uint32_t)((uint64_t)pattern_of(rank, row, (int)(at / 4), payload->salt) >> 8 * (at % 4)) &
-               (uint32_t)((UINT64_C(1) << 8 * bytes) - 1);
-    }
-}
-
-void ep_row_fill(const ep_payload *payload, int rank, int row, void *bytes)
-{
-    for (int column = 0; column < payload->hidden; column++) {
-        ep_element_set(payload->dtype, bytes, column, ep_row_element(payload, rank, row, column));
-    }
-}
-
-uint32_t ep_element_get(weft_ep_dtype dtype, const void *row, int column)
-{
-    size_t bytes = ep_element_bytes(dtype);
-    uint32_t bits = 0;
-    memcpy(&bits, (const unsigned char *)row + (size_t)column * bytes, bytes); /* little-endian, as the library is */
-    return bits;
-}
-
-void ep_element_set(weft_ep_dtype dtype, void *row, int column, uint32_t bits)
-{
-    size_t bytes = ep_element_bytes(dtype);
-    memcpy((unsigned char *)row + (size_t)column * bytes, &bits, bytes);
-}
-
-uint32_t ep_result(weft_ep_dtype dtype, int rank, int source, int token, int choice, int column, unsigned salt)
-{
-    uint64_t state = ((uint64_t)(unsigned)rank << 58) ^ ((uint64_t)(unsigned)source << 50) ^
-                     ((uint64_t)(unsigned)token << 36) ^ ((uint64_t)(unsigned)choice << 28) ^
-                     ((uint64_t)(unsigned)column << 12) ^ salt;
-    return real_of(dtype, random_next(&state));
 }

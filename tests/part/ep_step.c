@@ -484,12 +484,9 @@ static void expect_weight_gradients(const ep_step *step, const ep_payload *of, c
     int topk = step->routing->one->plan.topk;
     for (int token = 0; token < tokens_of(step); token++) {
         for (int k = 0; k < topk; k++) {
-            int owner;
-            int row;
-            uint32_t bits = 0;
-            if (ep_reference_place(step->routing, step->rank, token, k, &owner, &row)) {
-                bits = ep_row_element(of, owner, row, of->hidden == 1 ? 0 : k);
-            }
+            int owner = ep_owner_of(step->routing->one, step->rank, token, k);
+            int row = ep_row_of(step->routing, step->rank, token, k);
+            uint32_t bits = row < 0 ? 0 : ep_row_element(of, owner, row, of->hidden == 1 ? 0 : k);
             ep_words_set(array, (size_t)token * (size_t)topk + (size_t)k, &bits, 1);
         }
     }

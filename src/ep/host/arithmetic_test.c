@@ -62,11 +62,12 @@ typedef struct operands {
 static void draw(operands *in, uint64_t *state)
 {
     size_t bytes = ep_element_bytes(in->dtype);
+    const ep_payload any = {.dtype = in->dtype, .fill = EP_FILL_REAL};
     for (size_t j = 0; j < in->count; j++) {
         in->weights[j] = (float)((double)random_below(state, 2000001) / 1e6 - 1.0);
         in->row_at[j] = in->rows[j];
         for (size_t i = 0; i < in->elements; i++) {
-            in->bits[j][i] = ep_result(in->dtype, 0, 0, 0, 0, 0, (unsigned)random_next(state));
+            in->bits[j][i] = ep_row_element(&any, 0, (int)(random_next(state) >> 33), 0);
             memcpy(&in->rows[j][i * bytes], &in->bits[j][i], bytes); /* little-endian */
         }
     }
