@@ -22,8 +22,9 @@
  * Ranks that make different calls, or the same with another plan, route, type, width or flags, all get
  * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable.
  *
- * Deadline: as all blocking calls. After WEFT_ERR_TIMEOUT, which names the ranks that did not come, the group is dead
- * and its calls return that status. See docs/architecture.md, "Expert parallelism". */
+ * Deadline: as all blocking calls. After WEFT_ERR_TIMEOUT, which names the ranks that did not come, the group's calls
+ * return that status until weft_ep_mask is called for a rank that it names, or the group is destroyed. See
+ * docs/architecture.md, "Expert parallelism". */
 #ifndef WEFT_EP_H
 #define WEFT_EP_H
 
@@ -117,9 +118,26 @@ typedef struct weft_ep_config {
 WEFT_API weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **ep) WEFT_MUST_CHECK;
 
 /* Free a group. Its routes must be destroyed first (WEFT_ERR_STATE). Collective over the team; local when the team, the
- * group or the world is dead, and then its symmetric memory stays taken, since a late rank may still write there. NULL is
+ * group or the world is dead or a rank is masked, and then its symmetric memory stays taken, since a late rank may still write there. NULL is
  * allowed. */
 WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
+
+/* Go on without a rank that is gone (alive 0), or with one that is back in step (alive 1). Local, between collective
+ * calls; every survivor masks the same ranks. From the next call on a masked rank is neither awaited nor sent to: its
+ * experts count as -1 in new routings, and on routings that exist it receives and adds nothing, and what it sent is left
+ * as it was.
+ *
+ * A call that failed with WEFT_ERR_TIMEOUT counts like one that was completed, so survivors that fail in the same call
+ * agree on the next; where one completed a call in which another failed, their next calls may differ, which is
+ * WEFT_ERR_MISMATCH, and then they are in step again. A rank may be named only because it waited for one that is gone:
+ * say of it that it is alive. Arrays given to the failed call may still be read and written by ranks that are late, until
+ * the next call has succeeded.
+ *
+ * A rank that was masked is unmasked only when it has made every collective call of the group that the others have made,
+ * failed ones counted; else its calls are told from theirs and it times out. Errors:
+ * WEFT_ERR_ARGUMENT (NULL, oneself, alive neither 0 nor 1), WEFT_ERR_RANGE (no such rank), WEFT_ERR_STATE (between the
+ * halves of a call, or the group is dead for another reason than a timeout). */
+WEFT_API weft_status weft_ep_mask(weft_ep *ep, int rank, int alive) WEFT_MUST_CHECK;
 
 /* How the steps of a route work. Equal on all ranks. */
 typedef struct weft_ep_plan {

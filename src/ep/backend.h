@@ -25,6 +25,10 @@ struct wefti_ep_backend {
      * never called. */
     void (*group_fini)(weft_ep *ep);
 
+    /* A rank of the group, not this one, is to be masked or unmasked; the call is valid. Local. The backend sets ep->late
+     * when a call returns WEFT_ERR_TIMEOUT, and counts such a call like one that was completed. */
+    weft_status (*mask)(weft_ep *ep, int rank, int alive);
+
     /* The bytes that route_open wants of a route of this plan, which is valid. */
     size_t (*route_bytes)(const weft_ep *ep, const weft_ep_plan *plan);
     /* Make the backend's part of a route, in `memory`, which has route_bytes bytes aligned to 64 and stays the

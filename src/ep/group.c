@@ -89,6 +89,7 @@ static void fini(weft_ep *ep)
     }
     wefti_ep_owners_fini(&ep->owners);
     wefti_free(ep->late);
+    wefti_free(ep->masked);
     wefti_free(ep);
 }
 
@@ -109,7 +110,8 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
     WEFT_TRY(wefti_ep_counts_are_direct(ep->ranks, config->experts, &ep->counts_direct));
     WEFT_TRY(wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank));
     ep->late = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->late);
-    if (ep->late == NULL) {
+    ep->masked = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->masked);
+    if (ep->late == NULL || ep->masked == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
     }
     ep->backend = config->on_device ? wefti_ep_device_backend : &wefti_ep_host_backend;
@@ -160,7 +162,8 @@ weft_status weft_ep_destroy(weft_ep *ep)
     }
     /* The memory of a dead group stays taken: a rank that is late may still write there. */
     weft_status status = WEFT_OK;
-    if (ep->dead == WEFT_OK && weft_world_fault(ep->world, NULL) == WEFT_OK) {
+    int is_complete = memchr(ep->masked, 1, (size_t)ep->ranks) == NULL;
+    if (ep->dead == WEFT_OK && is_complete && weft_world_fault(ep->world, NULL) == WEFT_OK) {
         status = ep->backend->group_close(ep);
     }
     wefti_world_detach(ep->world, &ep->attachment);
@@ -171,8 +174,9 @@ weft_status weft_ep_destroy(weft_ep *ep)
 weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call)
 {
     if (ep->dead != WEFT_OK) {
-        return wefti_error(ep->dead, "%s: the group is dead since a call failed with %s; destroy it and make a new one",
-                           call, weft_status_name(ep->dead));
+        return wefti_error(
+            ep->dead, "%s: the group is dead since a call failed with %s; %sdestroy it and make a new one", call,
+            weft_status_name(ep->dead), ep->dead == WEFT_ERR_TIMEOUT ? "mask the rank that is gone, or " : "");
     }
     return WEFT_OK;
 }

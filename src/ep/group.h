@@ -34,6 +34,7 @@ struct weft_ep {
     wefti_ep_owners owners;
     int counts_direct; /* to all ranks, else through the owners */
     unsigned char *late; /* [R] not 0: named by the last WEFT_ERR_TIMEOUT */
+    unsigned char *masked; /* [R] not 0: masked */
     weft_ep_route *routes; /* alive */
     wefti_ep_half half;
     const weft_ep_route *half_route; /* whose */

@@ -173,6 +173,19 @@ CASE(weft_ep_dispatch)
     party_fini(&p, s);
 }
 
+CASE(weft_ep_mask)
+{
+    party p;
+    party_init(&p, s);
+    int rank = weft_team_pe(s->team);
+    CHECK_STATUS(weft_ep_mask(NULL, 0, 0), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_mask(p.ep, rank, 0), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_mask(p.ep, !rank, 7), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_mask(p.ep, -1, 0), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_ep_mask(p.ep, INT_MAX, 0), WEFT_ERR_RANGE);
+    party_fini(&p, s);
+}
+
 CASE(weft_ep_route_choose)
 {
     party p;

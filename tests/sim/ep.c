@@ -25,6 +25,116 @@ void case_ep(void *argument)
     run_session(argument, &plan);
 }
 
+/* ---- a rank is lost ---- */
+
+#define LOST_TRIES 5 /* of a step, until all survivors are in the same call */
+#define LOST_HIDDEN 8
+
+/* Every token goes to all ranks. */
+static weft_status route_to_all(weft_ep_route *route, int ranks)
+{
+    int32_t ids[32];
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    for (int i = 0; i < ranks; i++) {
+        ids[i] = i;
+    }
+    choices.tokens = 1;
+    choices.ids = ids;
+    return weft_ep_route_update(route, &choices, NULL);
+}
+
+static weft_ep_rows lost_rows(float *data)
+{
+    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+    rows.data = data;
+    rows.dtype = WEFT_EP_F32;
+    rows.hidden = LOST_HIDDEN;
+    return rows;
+}
+
+/* What goes to all comes back from all that are left. */
+static weft_status step_among(weft_ep_route *route, int ranks, int left)
+{
+    _Alignas(16) float in[LOST_HIDDEN];
+    _Alignas(16) float received[32 * LOST_HIDDEN];
+    _Alignas(16) float out[LOST_HIDDEN];
+    weft_ep_received to = WEFT_EP_RECEIVED_INIT;
+    to.rows = lost_rows(received);
+    to.rows_capacity = 32;
+    for (int i = 0; i < LOST_HIDDEN; i++) {
+        in[i] = (float)(weft_sim_pe() * LOST_HIDDEN + i);
+    }
+    weft_ep_rows rows = lost_rows(in);
+    weft_ep_rows sums = lost_rows(out);
+    WEFT_TRY(route_to_all(route, ranks));
+    WEFT_TRY(weft_ep_dispatch(route, &rows, &to, NULL));
+    WEFT_TRY(weft_ep_combine(route, &to.rows, &sums, 0, NULL));
+    for (int i = 0; i < LOST_HIDDEN; i++) {
+        if (out[i] != (float)left * in[i]) {
+            weft_sim_fail("element %d came back as %g from %d ranks, not %g", i, (double)out[i], left,
+                          (double)((float)left * in[i]));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* How survivors learn of each other that all have left the call that failed, as a framework would tell them. */
+static void meet_survivors(case_run *run)
+{
+    run->board[weft_sim_pe()] = 1;
+    for (int there = 0; there < run->pes - 1;) {
+        weft_sim_sleep_ns(1000000);
+        there = 0;
+        for (int pe = 0; pe < run->pes; pe++) {
+            there += run->board[pe] != 0;
+        }
+    }
+}
+
+/* The lost rank, wherever it is in a call; the others, until a call fails: they mask it, know that those who are named but
+ * are not lost only waited for it, meet, and call until they are in step. */
+void case_ep_lost(void *argument)
+{
+    case_run *run = argument;
+    uint64_t common = run->seed;
+    int lost = common_below(&common, run->pes);
+    int killer = (lost + 1) % run->pes;
+    int when = 1 + common_below(&common, 5); /* once the first call is complete, all have made the group */
+    weft_world_config world_config = WEFT_WORLD_CONFIG_INIT;
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_world *world;
+    weft_ep *ep;
+    weft_ep_route *route;
+    (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
+    weft_sim_world_config(&world_config);
+    world_config.deadline_ns = UINT64_C(50000000);
+    MUST(weft_world_create(&world_config, &world));
+    config.experts = plan.topk = config.topk_max = run->pes;
+    config.tokens_max = 1;
+    config.row_bytes_max = LOST_HIDDEN * sizeof(float);
+    MUST(weft_ep_create(weft_team_world(world), &config, &ep));
+    MUST(weft_ep_route_create(ep, &plan, NULL, &route));
+    weft_status status = WEFT_OK;
+    for (int i = 0; status == WEFT_OK; i++) {
+        if (weft_sim_pe() == killer && i == when) {
+            weft_sim_kill(lost);
+        }
+        status = route_to_all(route, run->pes);
+    }
+    for (int rank = 0; rank < run->pes; rank++) {
+        if (rank != weft_sim_pe()) {
+            MUST(weft_ep_mask(ep, rank, rank != lost));
+        }
+    }
+    meet_survivors(run);
+    for (int i = 0; i < LOST_TRIES && status != WEFT_OK; i++) {
+        status = step_among(route, run->pes, run->pes - 1);
+    }
+    must(status, "a step without the lost rank");
+    MUST(weft_world_destroy(world));
+}
+
 void case_ep_wide(void *argument)
 {
     const ep_session_plan plan = {

@@ -29,6 +29,9 @@ static void judge_all(wefti_ep_routing *route)
 {
     const weft_ep *ep = route->ep;
     for (int owner = 0; owner < ep->ranks; owner++) {
+        if (ep->masked[owner]) {
+            continue;
+        }
         wefti_ep_column column = wefti_ep_counts_column(route, owner);
         wefti_ep_verdict verdict = wefti_ep_counts_judge(route, owner, wefti_ep_counts_limit(ep, owner));
         verdict.kept = (uint32_t)wefti_ep_sends_to(route, owner);
@@ -53,6 +56,9 @@ static weft_status answer_all(const wefti_ep_routing *route, const wefti_ep_call
     for (int i = 0; i < ep->ranks; i++) {
         int source = (ep->rank + i) % ep->ranks;
         wefti_ep_reply_line line;
+        if (ep->masked[source]) {
+            continue;
+        }
         line.status = (uint64_t)(int64_t)verdict->status;
         line.cut = (uint64_t)(int64_t)(verdict->cut + 1);
         line.limit = (uint64_t)verdict->limit;
@@ -97,6 +103,9 @@ static weft_status hear_all(const wefti_ep_routing *route, const wefti_ep_call *
 weft_status wefti_ep_answers_exchange(wefti_ep_routing *route, const wefti_ep_call *call, int64_t limit)
 {
     const weft_ep *ep = route->ep;
+    for (int owner = 0; owner < ep->ranks; owner++) { /* those of masked owners stay so */
+        ep->host->scratch.verdicts[owner] = (wefti_ep_verdict){.status = WEFT_OK, .cut = -1};
+    }
     if (ep->host->limits.direct) {
         judge_all(route);
         return WEFT_OK;
@@ -151,6 +160,9 @@ static weft_status answer_again(wefti_ep_routing *route, const wefti_ep_call *ca
     uint64_t at = wefti_ep_reply_at(&ep->host->layout, ep->rank);
     for (int i = 0; i < ep->ranks; i++) {
         int source = (ep->rank + i) % ep->ranks;
+        if (ep->masked[source]) {
+            continue;
+        }
         uint64_t kept = (uint64_t)(int64_t)route->rows_of_source[source];
         WEFT_TRY(WEFTI_MUTATE(ANSWER_LATE, WEFT_OK, put_answer(ep, source, &column)));
         WEFT_TRY(wefti_ep_post(ep, source, at + offsetof(wefti_ep_reply_line, kept), &kept, sizeof kept,

@@ -50,7 +50,10 @@ wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word,
 {
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_none(ep, word, epoch, what);
     for (int i = 0; i < ep->ranks; i++) {
-        wefti_ep_arrivals_add(&arrivals, (ep->rank + i) % ep->ranks);
+        int rank = (ep->rank + i) % ep->ranks;
+        if (!ep->masked[rank]) {
+            wefti_ep_arrivals_add(&arrivals, rank);
+        }
     }
     return arrivals;
 }
@@ -82,10 +85,10 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
         arrivals->ep->late[arrivals->pending[i]] = 1;
     }
     list_late(arrivals->ep, late);
+    wefti_st64(arrivals->ep->host->base + arrivals->ep->host->layout.epoch, arrivals->epoch, WEFTI_RELAXED);
     return wefti_error(WEFT_ERR_TIMEOUT,
-                       "%s: call %" PRIu64
-                       " of the group met its deadline: %s %s; the group is dead (WEFT_DEADLINE sets "
-                       "the limit)",
+                       "%s: call %" PRIu64 " of the group met its deadline: %s %s; the group is dead "
+                       "unless a rank that is gone is masked (WEFT_DEADLINE sets the limit)",
                        arrivals->waiter.what, arrivals->epoch, late, lacking[arrivals->word]);
 }
 
@@ -119,8 +122,28 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
     return 0;
 }
 
+/* A rank awaited that has begun a later call without setting its flag has given this one up, after a deadline of its own: what is awaited never
+ * comes. The next call here becomes the one that it is in. */
+static weft_status look_ahead(const wefti_ep_arrivals *arrivals)
+{
+    const wefti_ep_host *host = arrivals->ep->host;
+    int rank = arrivals->pending[arrivals->waiter.looks % (uint32_t)arrivals->count];
+    uint64_t at = wefti_ep_call_at(&host->layout, rank) + offsetof(wefti_ep_call_line, epoch);
+    uint64_t epoch = wefti_ld64(host->base + at, WEFTI_ACQUIRE);
+    if (WEFTI_MUTATED(LOOK_AHEAD_MISSING) || epoch <= arrivals->epoch ||
+        (!WEFTI_MUTATED(LOOK_ONCE) && has_come(arrivals, rank))) { /* its flag may have come since it was looked at */
+        return WEFT_OK;
+    }
+    wefti_st64(host->base + host->layout.epoch, epoch - 1, WEFTI_RELAXED);
+    return wefti_error(WEFT_ERR_MISMATCH,
+                       "%s: PE %d has gone on from call %" PRIu64 " of the group to call %" PRIu64
+                       ", as after a deadline; the next call joins it",
+                       arrivals->waiter.what, host->peers[rank].pe, arrivals->epoch, epoch);
+}
+
 weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
 {
+    WEFT_TRY(look_ahead(arrivals));
     const void *flag = arrivals->ep->host->base + flag_at(arrivals, arrivals->pending[0]);
     weft_status status = wefti_waiter_pause(&arrivals->waiter, flag);
     return status == WEFT_ERR_TIMEOUT ? expire(arrivals) : status;

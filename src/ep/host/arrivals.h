@@ -33,7 +33,8 @@ typedef struct wefti_ep_arrivals {
     wefti_waiter waiter; /* one deadline for all */
 } wefti_ep_arrivals;
 
-/* One at a time a group: they share its scratch. */
+/* Of all ranks that are not masked. One at a time a group: they share its scratch. After a timeout the epoch is that of
+ * this call, as if it had ended. */
 wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word, uint64_t epoch, const char *what);
 
 /* The same of some ranks: of none, then add them before the first is heard. */

@@ -90,7 +90,8 @@ weft_status wefti_ep_call_done(const wefti_ep_call *call, int rank)
 weft_status wefti_ep_call_done_all(const wefti_ep_call *call)
 {
     for (int i = 0; i < call->ep->ranks; i++) {
-        WEFT_TRY(wefti_ep_call_done(call, (call->ep->rank + i) % call->ep->ranks));
+        int rank = (call->ep->rank + i) % call->ep->ranks;
+        WEFT_TRY(call->ep->masked[rank] ? WEFT_OK : wefti_ep_call_done(call, rank));
     }
     return WEFT_OK;
 }

@@ -29,8 +29,12 @@ void wefti_ep_counts_read(const weft_ep *ep)
     size_t words = wefti_ep_counts_words(&host->limits);
     size_t used = host->limits.direct ? words : 1 + (size_t)wefti_ep_local_experts(ep);
     for (int source = 0; source < ep->ranks; source++) {
-        wefti_copy(host->scratch.counts_in + (size_t)source * words,
-                   host->base + wefti_ep_counts_at(&host->layout, source), used * sizeof(uint32_t));
+        uint32_t *to = host->scratch.counts_in + (size_t)source * words;
+        if (ep->masked[source]) {
+            memset(to, 0, used * sizeof *to);
+        } else {
+            wefti_copy(to, host->base + wefti_ep_counts_at(&host->layout, source), used * sizeof *to);
+        }
     }
 }
 

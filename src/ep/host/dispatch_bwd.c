@@ -38,7 +38,7 @@ static weft_status read_gradients(const wefti_ep_routing *route, float *grad_wei
 {
     wefti_ep_gradients_clear(route, grad_weights);
     for (int rank = 0; rank < route->ep->ranks; rank++) {
-        WEFT_TRY(wefti_ep_gradients_read(route, rank, grad_weights));
+        WEFT_TRY(route->ep->masked[rank] ? WEFT_OK : wefti_ep_gradients_read(route, rank, grad_weights));
     }
     return WEFT_OK;
 }

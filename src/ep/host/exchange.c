@@ -15,6 +15,9 @@ weft_status wefti_ep_exchange_post(wefti_ep_routing *route, const wefti_ep_call 
     wefti_ep_sends_build(route, choices->weights);
     for (int i = 0; i < ep->ranks; i++) {
         int rank = (ep->rank + i) % ep->ranks;
+        if (ep->masked[rank]) {
+            continue;
+        }
         WEFT_TRY(WEFTI_MUTATE(COUNTS_LATE, WEFT_OK, wefti_ep_counts_put(ep, rank, limit)));
         WEFT_TRY(wefti_ep_call_post(call, rank));
         WEFT_TRY(WEFTI_MUTATE(COUNTS_LATE, wefti_ep_counts_put(ep, rank, limit), WEFT_OK));

@@ -25,7 +25,7 @@ static weft_status fetch(const wefti_ep_routing *route, int rank, size_t place, 
         wefti_copy(values, near, bytes);
         return WEFT_OK;
     }
-    return weft_getmem(ep->world, values, wefti_ep_symmetric(ep, at), bytes, ep->host->peers[rank].pe);
+    return wefti_ep_get(ep, rank, values, at, bytes);
 }
 
 weft_status wefti_ep_gradients_read(const wefti_ep_routing *route, int rank, float *grad_weights)

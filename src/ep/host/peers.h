@@ -21,6 +21,13 @@ static inline unsigned char *wefti_ep_symmetric(const weft_ep *ep, uint64_t at)
     return (unsigned char *)((uintptr_t)ep->host->base + (uintptr_t)at);
 }
 
+/* A far rank that is gone is no reason to leave a call half-way: the other ranks are still told what they wait for, and the
+ * call ends by the deadline, since that one's flags do not come. */
+static inline weft_status wefti_ep_unless_gone(weft_status status)
+{
+    return status == WEFT_ERR_PEER ? WEFT_OK : status;
+}
+
 /* Copy `bytes` bytes into `rank`'s memory. `source` can be reused on return. No order but by wefti_ep_post. */
 static inline weft_status wefti_ep_put(const weft_ep *ep, int rank, uint64_t at, const void *source, size_t bytes)
 {
@@ -29,7 +36,15 @@ static inline weft_status wefti_ep_put(const weft_ep *ep, int rank, uint64_t at,
         wefti_copy(near, source, bytes);
         return WEFT_OK;
     }
-    return weft_putmem(ep->world, wefti_ep_symmetric(ep, at), source, bytes, ep->host->peers[rank].pe);
+    return wefti_ep_unless_gone(
+        weft_putmem(ep->world, wefti_ep_symmetric(ep, at), source, bytes, ep->host->peers[rank].pe));
+}
+
+/* Copy `bytes` bytes out of the memory of a far rank. */
+static inline weft_status wefti_ep_get(const weft_ep *ep, int rank, void *to, uint64_t at, size_t bytes)
+{
+    return wefti_ep_unless_gone(
+        weft_getmem(ep->world, to, wefti_ep_symmetric(ep, at), bytes, ep->host->peers[rank].pe));
 }
 
 /* Set the flag at `flag_at` in `rank`'s memory: who sees it sees all that this rank has put there before, and the
@@ -46,9 +61,9 @@ static inline weft_status wefti_ep_post(const weft_ep *ep, int rank, uint64_t at
         return WEFT_OK;
     }
     WEFT_TRY(WEFTI_MUTATE(FENCE_MISSING, WEFT_OK, weft_fence(ep->world)));
-    return weft_putmem_signal(ep->world, wefti_ep_symmetric(ep, at), bytes > 0 ? payload : &value, bytes,
-                              (uint64_t *)(void *)wefti_ep_symmetric(ep, flag_at), value, WEFT_SIGNAL_SET,
-                              ep->host->peers[rank].pe);
+    return wefti_ep_unless_gone(weft_putmem_signal(ep->world, wefti_ep_symmetric(ep, at), bytes > 0 ? payload : &value,
+                                                   bytes, (uint64_t *)(void *)wefti_ep_symmetric(ep, flag_at), value,
+                                                   WEFT_SIGNAL_SET, ep->host->peers[rank].pe));
 }
 
 #endif

@@ -78,6 +78,9 @@ weft_status wefti_ep_pull_post(const wefti_ep_pull *pull)
 {
     for (int i = 1; i <= pull->ep->ranks; i++) {
         int source = (pull->ep->rank + i) % pull->ep->ranks;
+        if (pull->ep->masked[source]) {
+            continue;
+        }
         if (pull->staged && source != pull->ep->rank) {
             make_ready(pull, source);
         }
@@ -131,7 +134,7 @@ static weft_status fetch_row(const wefti_ep_pull *pull, int rank, int index, voi
         *row = wefti_ep_row_read(lane->near + at, copy, bytes);
         return WEFT_OK;
     }
-    return weft_getmem(ep->world, copy, wefti_ep_symmetric(ep, lane->buffer + at), bytes, ep->host->peers[rank].pe);
+    return wefti_ep_get(ep, rank, copy, lane->buffer + at, bytes);
 }
 
 static weft_status sum_token(const wefti_ep_pull *pull, int token)
@@ -141,6 +144,9 @@ static weft_status sum_token(const wefti_ep_pull *pull, int token)
     size_t bytes = pull->out.row_bytes;
     size_t count = 0;
     for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
+        if (pull->ep->masked[route->pair_rank[pair]]) {
+            continue;
+        }
         scratch->row_weight[count] = route->pair_weight[pair];
         WEFT_TRY(fetch_row(pull, route->pair_rank[pair], route->pair_index[pair], scratch->rows + (count + 1) * bytes,
                            &scratch->row_at[count]));

@@ -37,7 +37,8 @@ void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const weft
 weft_status wefti_ep_push_post(const wefti_ep_push *push)
 {
     for (int i = 0; i < push->ep->ranks; i++) {
-        WEFT_TRY(wefti_ep_call_post(&push->call, (push->ep->rank + i) % push->ep->ranks));
+        int rank = (push->ep->rank + i) % push->ep->ranks;
+        WEFT_TRY(push->ep->masked[rank] ? WEFT_OK : wefti_ep_call_post(&push->call, rank));
     }
     return WEFT_OK;
 }
@@ -282,7 +283,9 @@ weft_status wefti_ep_push_send_met(wefti_ep_push *push)
     wefti_ep_part(push->ep, "move");
     forget_lanes(push);
     for (int rank = 0; rank < push->ep->ranks; rank++) {
-        open_lane(push, rank);
+        if (!push->ep->masked[rank]) {
+            open_lane(push, rank);
+        }
     }
     return send_batch(push);
 }
@@ -331,8 +334,9 @@ weft_status wefti_ep_push_receive(wefti_ep_push *push)
         int source;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &source));
         if (push->call.odd_rank < 0) {
+            WEFT_TRY(WEFTI_MUTATED(REPLY_EARLY) && push->settled != NULL ? push->settled(push, source) : WEFT_OK);
             settle(push, source);
-            WEFT_TRY(push->settled != NULL ? push->settled(push, source) : WEFT_OK);
+            WEFT_TRY(!WEFTI_MUTATED(REPLY_EARLY) && push->settled != NULL ? push->settled(push, source) : WEFT_OK);
         }
     }
     return WEFT_OK;

@@ -94,6 +94,7 @@ static int build_token(wefti_ep_routing *route, int token, int first, const floa
     int end = first;
     for (int k = 0; k < route->plan.topk; k++) {
         ranks[k] = choices[k] >= 0 ? ep->owners.rank_of[choices[k]] : -1;
+        ranks[k] = ranks[k] >= 0 && ep->masked[ranks[k]] ? -1 : ranks[k];
         if (ranks[k] >= 0) {
             float weight = weights != NULL ? weights[(size_t)token * (size_t)route->plan.topk + (size_t)k] : 1.0f;
             end = add_choice(route, first, end, ranks[k], weight);

@@ -9,6 +9,9 @@ static weft_status exchange_records(wefti_ep_routing *route, const wefti_ep_call
     wefti_ep_part(route->ep, "move");
     for (int i = 0; i < route->ep->ranks; i++) {
         int rank = (route->ep->rank + i) % route->ep->ranks;
+        if (route->ep->masked[rank]) {
+            continue;
+        }
         WEFT_TRY(wefti_ep_records_put(route, weights, rank));
         WEFT_TRY(wefti_ep_call_done(call, rank));
     }
