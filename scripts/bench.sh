@@ -137,6 +137,8 @@ weft_world()
             run_weft $pes "$built/bench_world" --blocks 7 --json "$1" || return 1
         done
     done
+    run_weft 64 "$built/bench_world" --blocks 3 --json "$1" &&
+        "$built/bench_start" --blocks 3 --json "$1" >>"$work/weft.log" 2>&1
 }
 
 peer_world()

@@ -36,7 +36,8 @@ BARS = (
     + [(name, {"bytes": size, "pes": 2}, 1.25, "floor") for name in ("broadcast", "alltoall") for size in (64 << 10, 1 << 20)]
     + [("lock", {"pes": pes}, 0.7, "ompi") for pes in (2, 4, 8)]
     + [("barrier", {"pes": pes}, 0.7, "ompi") for pes in (4, 8)]
-    + [("world_create", {"pes": 2}, 5, "ms"), ("world_create", {"pes": 16}, 40, "ms")]
+    + [("world_create", {"pes": pes}, most, "ms") for pes, most in ((2, 5), (16, 40), (64, 150), (512, 1000))]
+    + [("pss_per_pe", {"pes": 64}, 1, "MB"), ("hello", {"pes": 64}, 600, "ms")]
     + [
         (
             "ep_dispatch",
