@@ -19,7 +19,7 @@ static weft_status record_create(const weft_team *team, const char *call, wefti_
     coll->slot_data_bytes = coll->slot_bytes - sizeof(wefti_coll_slot);
     coll->chunks = (unsigned char *)coll + head;
     coll->pending = (int32_t *)(void *)(coll->left + team->pes);
-    weft_status status = wefti_tuning_init(&coll->tuning, (unsigned)team->pes, coll->slot_data_bytes);
+    weft_status status = wefti_tuning_init(&coll->tuning, (unsigned)team->pes, team->counted, coll->slot_data_bytes);
     if (status != WEFT_OK) {
         wefti_free(coll);
         return status;

@@ -42,6 +42,7 @@ weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call
     step->epoch = wefti_ld64(&area->entered, WEFTI_RELAXED) + 1;
     step->signature = signature_of(facts);
     step->large = 0;
+    step->shared = 0;
     step->pending = 0;
     step->waiter = wefti_waiter_start(team->world, call);
     wefti_st64(&area->entered, step->epoch, WEFTI_RELEASE);
@@ -93,33 +94,61 @@ static weft_status post_far(wefti_step *step, wefti_coll_slot *slot, int pe, uin
                              : wefti_team_fail(step->team, status, step->call, &step->coll->area->entered, step->epoch);
 }
 
-weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void *data, size_t bytes)
+/* Wait until member `to` has left the step whose line or slot comes round in this one. */
+static inline weft_status await_turn(wefti_step *step, int to)
 {
-    weft_team *team = step->team;
-    wefti_coll *coll = step->coll;
     unsigned ring = step->large ? WEFTI_COLL_SLOTS : WEFTI_COLL_LINES;
-    if (WEFTI_UNLIKELY(step->epoch > coll->left[to] + WEFTI_MUTATE(SLOT_NOT_FREE, UINT64_MAX / 2, ring))) {
-        WEFT_TRY(await_left(step, to, step->epoch - ring));
+    uint64_t left = step->coll->left[to];
+    if (WEFTI_UNLIKELY(step->epoch > left + WEFTI_MUTATE(SLOT_NOT_FREE, UINT64_MAX / 2, ring))) {
+        return await_left(step, to, step->epoch - ring);
     }
-    int pe = wefti_member(team, to);
-    wefti_coll_slot *slot =
-        wefti_coll_slot_of(coll->area, coll->slot_bytes, (unsigned)team->pe, step->epoch, step->large);
-    if (WEFTI_UNLIKELY(!wefti_pe_is_near(&team->world->view, pe))) {
-        return post_far(step, slot, pe, word, data, bytes);
-    }
-    wefti_coll_slot *there = wefti_peer_address(team->world, slot, pe);
-    wefti_st64(&there->word, word, WEFTI_RELAXED);
-    if (bytes == sizeof(uint64_t)) {
-        wefti_copy(wefti_coll_slot_data(there), data, sizeof(uint64_t));
-    } else if (bytes > 0) {
-        wefti_copy(wefti_coll_slot_data(there), data, bytes);
-    }
-    wefti_st64(&there->flag, step->epoch | step->signature,
-               WEFTI_MUTATE(MESSAGE_RELAXED, WEFTI_RELAXED, WEFTI_RELEASE));
     return WEFT_OK;
 }
 
-static weft_status refuse_mismatch(wefti_step *step, int from)
+static inline void write_message(const wefti_step *step, wefti_coll_slot *slot, uint64_t word, const void *data,
+                                 size_t bytes)
+{
+    wefti_st64(&slot->word, word, WEFTI_RELAXED);
+    if (bytes == sizeof(uint64_t)) {
+        wefti_copy(wefti_coll_slot_data(slot), data, sizeof(uint64_t));
+    } else if (bytes > 0) {
+        wefti_copy(wefti_coll_slot_data(slot), data, bytes);
+    }
+    wefti_st64(&slot->flag, step->epoch | step->signature, WEFTI_MUTATE(MESSAGE_RELAXED, WEFTI_RELAXED, WEFTI_RELEASE));
+}
+
+static inline wefti_coll_slot *slot_of(const wefti_step *step, int source)
+{
+    return wefti_coll_slot_of(step->coll->area, step->coll->slot_bytes, (unsigned)source, step->epoch, step->large);
+}
+
+weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void *data, size_t bytes)
+{
+    weft_team *team = step->team;
+    WEFT_TRY(await_turn(step, to));
+    int pe = wefti_member(team, to);
+    wefti_coll_slot *slot = slot_of(step, team->pe);
+    if (WEFTI_UNLIKELY(!wefti_pe_is_near(&team->world->view, pe))) {
+        return post_far(step, slot, pe, word, data, bytes);
+    }
+    write_message(step, wefti_peer_address(team->world, slot, pe), word, data, bytes);
+    return WEFT_OK;
+}
+
+weft_status wefti_step_post_all(wefti_step *step, uint64_t word, const void *data, size_t bytes)
+{
+    int pes = step->team->pes;
+    for (int i = 1; i < pes; i++) {
+        int to = wefti_step_after(step, i);
+        WEFT_TRY(step->shared ? await_turn(step, to) : wefti_step_post(step, to, word, data, bytes));
+    }
+    if (step->shared) {
+        write_message(step, slot_of(step, step->team->pe), word, data, bytes);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_step_refuse(wefti_step *step, int from)
 {
     (void)wefti_error(WEFT_ERR_MISMATCH,
                       "%s: PEs %d and %d of the team made different calls or gave different arguments; collective "
@@ -129,9 +158,11 @@ static weft_status refuse_mismatch(wefti_step *step, int from)
     return wefti_team_fail(step->team, WEFT_ERR_MISMATCH, step->call, NULL, 0);
 }
 
+/* Where the message of member `from` comes: here, or with its sender. */
 static wefti_coll_slot *slot_from(const wefti_step *step, int from)
 {
-    return wefti_coll_slot_of(step->coll->area, step->coll->slot_bytes, (unsigned)from, step->epoch, step->large);
+    wefti_coll_slot *slot = slot_of(step, from);
+    return step->shared ? wefti_peer_address(step->team->world, slot, wefti_member(step->team, from)) : slot;
 }
 
 /* Whether this flag is that of this step. */
@@ -143,7 +174,7 @@ static int has_come(const wefti_step *step, uint64_t flag)
 static weft_status accept(wefti_step *step, int from, uint64_t flag)
 {
     if (WEFTI_UNLIKELY(flag != (step->epoch | step->signature))) {
-        return refuse_mismatch(step, from);
+        return wefti_step_refuse(step, from);
     }
     if (step->coll->left[from] + 1 < step->epoch) {
         step->coll->left[from] = step->epoch - 1; /* it sends in this step, so it has left the one before */
@@ -171,11 +202,21 @@ weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot)
     return accept(step, from, flag);
 }
 
-void wefti_step_expect_all(wefti_step *step)
+void wefti_step_expect_none(wefti_step *step)
 {
     step->pending = 0;
+}
+
+void wefti_step_expect(wefti_step *step, int from)
+{
+    step->coll->pending[step->pending++] = from;
+}
+
+void wefti_step_expect_all(wefti_step *step)
+{
+    wefti_step_expect_none(step);
     for (int i = step->team->pes - 1; i > 0; i--) {
-        step->coll->pending[step->pending++] = wefti_step_after(step, i);
+        wefti_step_expect(step, wefti_step_after(step, i));
     }
 }
 
@@ -207,12 +248,10 @@ weft_status wefti_step_await_left(wefti_step *step, int of)
 
 weft_status wefti_step_meet(wefti_step *step)
 {
-    int pes = step->team->pes;
     wefti_coll_slot *slot;
-    for (int i = 1; i < pes; i++) {
-        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), 0, NULL, 0));
-    }
-    for (int i = pes - 1; i > 0; i--) {
+    wefti_step_share(step);
+    WEFT_TRY(wefti_step_post_all(step, 0, NULL, 0));
+    for (int i = step->team->pes - 1; i > 0; i--) {
         WEFT_TRY(wefti_step_await(step, wefti_step_after(step, i), &slot));
     }
     return WEFT_OK;

@@ -24,6 +24,7 @@ struct wefti_coll {
     size_t slot_data_bytes;
     wefti_tuning tuning;
     unsigned char *chunks; /* WEFTI_COLL_CHUNKS of them: 0 stages messages to far members, the others are free */
+    int turn; /* how often members have come by bits, modulo 2 */
     int32_t *pending; /* members from which a message of this step is yet to be taken */
     uint64_t left[]; /* by member: a step that it is known to have left */
 };
@@ -38,6 +39,7 @@ typedef struct wefti_step {
     size_t count; /* of the call's arguments */
     wefti_span span;
     int large; /* the messages go through slots, not lines */
+    int shared; /* each is stored once, at its sender */
     int pending; /* how many in coll->pending */
     wefti_waiter waiter;
 } wefti_step;
@@ -65,6 +67,12 @@ static inline void wefti_step_carry(wefti_step *step, size_t bytes)
 {
     step->large = bytes > WEFTI_COLL_LINE_DATA_BYTES;
 }
+/* The call's messages are alike for all receivers. Where members share processors each is stored once, at its sender, and
+ * read there, so that a line goes from processor to processor and not from member to member. Before the first of them. */
+static inline void wefti_step_share(wefti_step *step)
+{
+    step->shared = step->team->counted;
+}
 /* Leave this step: nobody's slots or buffers of it are read by this member any more. */
 static inline void wefti_step_leave(wefti_step *step)
 {
@@ -75,11 +83,18 @@ void wefti_step_next(wefti_step *step);
 
 /* Send to member `to`: once a step at most, at most coll->slot_data_bytes. `data` may be any memory. */
 weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void *data, size_t bytes);
+/* The same to all other members, once a step at most. */
+weft_status wefti_step_post_all(wefti_step *step, uint64_t word, const void *data, size_t bytes);
 /* The message of member `from` in this step. */
 weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot);
 /* The messages of all other members in the order in which they come: expect, then take until *from is -1. */
 void wefti_step_expect_all(wefti_step *step);
+/* The same for some of them: none, and then each. */
+void wefti_step_expect_none(wefti_step *step);
+void wefti_step_expect(wefti_step *step, int from);
 weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot);
+/* Members made different calls, `from` and this one among them: the status, and the team is dead. */
+weft_status wefti_step_refuse(wefti_step *step, int from);
 /* Wait until member `of` has left this step. */
 weft_status wefti_step_await_left(wefti_step *step, int of);
 

@@ -6,12 +6,19 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "team/team.h"
 #include "weft/coll.h"
 #include "weft/protocol/coll_layout.h"
 
 #define ANY_PES 0xffffffffu
 #define ANY_BYTES SIZE_MAX
 #define SLOT_BYTES 0 /* as much as a slot holds */
+#define WHOLE_BYTES 1 /* as much as a slot holds of a block to each member */
+#define PAIRS_PES_MAX 63 /* a bit each */
+
+/* Whom a rule is for: all teams, or those whose members share processors. */
+#define ANYWHERE 0
+#define CROWDED 1
 
 /* For a team of at most pes_max, messages of at most bytes_max: the first rule that holds. What `bytes` counts: of a
  * broadcast the message, of an alltoall a pair's block, else a member's contribution. */
@@ -20,25 +27,29 @@ typedef struct rule {
     wefti_algorithm algorithm;
     unsigned pes_max;
     size_t bytes_max;
+    int crowded;
 } rule;
 
 static const rule rules[] = {
-    {WEFTI_COLL_BROADCAST, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048},
-    {WEFTI_COLL_BROADCAST, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES},
-    {WEFTI_COLL_COLLECT, WEFTI_ALGORITHM_PUSH, ANY_PES, ANY_BYTES}, /* each member: its block, or where it lies */
-    {WEFTI_COLL_FCOLLECT, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048},
-    {WEFTI_COLL_FCOLLECT, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES},
-    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048},
-    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES},
-    {WEFTI_COLL_ALLTOALLS, WEFTI_ALGORITHM_PUSH, ANY_PES, SLOT_BYTES},
-    {WEFTI_COLL_ALLTOALLS, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES},
-    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_PUSH, 32, 2048},
-    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_DOUBLING, ANY_PES, SLOT_BYTES},
-    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES},
-    {WEFTI_COLL_REDUCE_SCATTER, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048},
-    {WEFTI_COLL_REDUCE_SCATTER, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES},
-    {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048},
-    {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES},
+    {WEFTI_COLL_BROADCAST, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
+    {WEFTI_COLL_BROADCAST, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
+    {WEFTI_COLL_COLLECT, WEFTI_ALGORITHM_PUSH, ANY_PES, ANY_BYTES,
+     ANYWHERE}, /* each member: its block, or where it lies */
+    {WEFTI_COLL_FCOLLECT, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
+    {WEFTI_COLL_FCOLLECT, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
+    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PUSH, ANY_PES, WHOLE_BYTES, CROWDED},
+    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PAIRS, PAIRS_PES_MAX, 16384, CROWDED},
+    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
+    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
+    {WEFTI_COLL_ALLTOALLS, WEFTI_ALGORITHM_PUSH, ANY_PES, SLOT_BYTES, ANYWHERE},
+    {WEFTI_COLL_ALLTOALLS, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
+    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_PUSH, 32, 2048, ANYWHERE},
+    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_DOUBLING, ANY_PES, SLOT_BYTES, ANYWHERE},
+    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES, ANYWHERE},
+    {WEFTI_COLL_REDUCE_SCATTER, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
+    {WEFTI_COLL_REDUCE_SCATTER, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
+    {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
+    {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES, ANYWHERE},
 };
 #define RULES (sizeof rules / sizeof rules[0])
 
@@ -60,9 +71,12 @@ static int through_slots(wefti_algorithm algorithm)
 }
 
 /* The most that a rule carries on this team. */
-static size_t limit_of(const rule *r, size_t slot_data_bytes)
+static size_t limit_of(const rule *r, unsigned pes, size_t slot_data_bytes)
 {
     int bounded = through_slots(r->algorithm) && r->collective != WEFTI_COLL_COLLECT;
+    if (r->bytes_max == WHOLE_BYTES) {
+        return slot_data_bytes / pes;
+    }
     return r->bytes_max == SLOT_BYTES || (bounded && r->bytes_max > slot_data_bytes) ? slot_data_bytes : r->bytes_max;
 }
 
@@ -113,6 +127,17 @@ static weft_status read_forced(int forced[WEFTI_COLLECTIVES])
     return WEFT_OK;
 }
 
+static int fits(const rule *r, unsigned pes, int crowded)
+{
+    return pes <= r->pes_max && (crowded || !r->crowded);
+}
+
+/* Whether a team of this kind can do what the rule says at all. */
+static int possible(const rule *r, unsigned pes, int crowded)
+{
+    return r->algorithm != WEFTI_ALGORITHM_PAIRS || fits(r, pes, crowded);
+}
+
 /* The rule of a forced algorithm without its own limits, if there is one. */
 static void force(wefti_choice *choices, int *count, const rule *r, size_t slot_data_bytes)
 {
@@ -122,18 +147,19 @@ static void force(wefti_choice *choices, int *count, const rule *r, size_t slot_
     *count = 1;
 }
 
-static void choose_one(wefti_choice *choices, wefti_collective collective, int forced, unsigned pes,
+static void choose_one(wefti_choice *choices, wefti_collective collective, int forced, unsigned pes, int crowded,
                        size_t slot_data_bytes)
 {
     int count = 0;
     for (size_t i = 0; i < RULES && forced >= 0; i++) {
-        if (rules[i].collective == collective && (int)rules[i].algorithm == forced) {
+        if (rules[i].collective == collective && (int)rules[i].algorithm == forced &&
+            possible(&rules[i], pes, crowded)) {
             force(choices, &count, &rules[i], slot_data_bytes);
         }
     }
     for (size_t i = 0; i < RULES && count < WEFTI_CHOICES_MAX; i++) {
-        size_t limit = limit_of(&rules[i], slot_data_bytes);
-        if (rules[i].collective == collective && pes <= rules[i].pes_max && (int)rules[i].algorithm != forced &&
+        size_t limit = limit_of(&rules[i], pes, slot_data_bytes);
+        if (rules[i].collective == collective && fits(&rules[i], pes, crowded) && (int)rules[i].algorithm != forced &&
             (count == 0 || limit > choices[count - 1].bytes_max)) {
             choices[count].algorithm = rules[i].algorithm;
             choices[count].bytes_max = limit;
@@ -142,12 +168,12 @@ static void choose_one(wefti_choice *choices, wefti_collective collective, int f
     }
 }
 
-weft_status wefti_tuning_init(wefti_tuning *tuning, unsigned pes, size_t slot_data_bytes)
+weft_status wefti_tuning_init(wefti_tuning *tuning, unsigned pes, int crowded, size_t slot_data_bytes)
 {
     int forced[WEFTI_COLLECTIVES];
     WEFT_TRY(read_forced(forced));
     for (int c = 0; c < WEFTI_COLLECTIVES; c++) {
-        choose_one(tuning->choices[c], (wefti_collective)c, forced[c], pes, slot_data_bytes);
+        choose_one(tuning->choices[c], (wefti_collective)c, forced[c], pes, crowded, slot_data_bytes);
     }
     return WEFT_OK;
 }
@@ -179,7 +205,7 @@ weft_status weft_team_tuning(const weft_team *team, char *text, size_t bytes, si
     }
     unsigned pes = (unsigned)weft_team_pes(team);
     wefti_tuning tuning;
-    WEFT_TRY(wefti_tuning_init(&tuning, pes, wefti_coll_slot_bytes(pes) - sizeof(wefti_coll_slot)));
+    WEFT_TRY(wefti_tuning_init(&tuning, pes, team->counted, wefti_coll_slot_bytes(pes) - sizeof(wefti_coll_slot)));
     text_out out = {.text = text, .bytes = bytes};
     for (int c = 0; c < WEFTI_COLLECTIVES; c++) {
         const wefti_choice *choice = tuning.choices[c];

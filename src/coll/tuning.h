@@ -29,6 +29,7 @@ typedef enum wefti_collective {
     X(PUSH, "push", "the data goes with its flag into the receivers' scratch")                                         \
     X(PULL, "pull", "receivers read the senders' buffers once they are ready")                                         \
     X(DOUBLING, "doubling", "through scratch, with a partner at twice the distance each round")                        \
+    X(PAIRS, "pairs", "of two members the later one moves both blocks, from source to dest")                           \
     X(SLICES, "slices", "each member does its slice for all, from and to the users' buffers")
 
 typedef enum wefti_algorithm {
@@ -38,7 +39,7 @@ typedef enum wefti_algorithm {
         WEFTI_ALGORITHMS
 } wefti_algorithm;
 
-#define WEFTI_CHOICES_MAX 3
+#define WEFTI_CHOICES_MAX 4
 
 /* What one team does: for each collective the first choice whose bytes_max holds the message. The last always does. */
 typedef struct wefti_choice {
@@ -50,8 +51,9 @@ typedef struct wefti_tuning {
     wefti_choice choices[WEFTI_COLLECTIVES][WEFTI_CHOICES_MAX];
 } wefti_tuning;
 
-/* The choices of a team of `pes` whose slots hold `slot_data_bytes`, by the table and by WEFT_COLL. */
-weft_status wefti_tuning_init(wefti_tuning *tuning, unsigned pes, size_t slot_data_bytes);
+/* The choices of a team of `pes` whose slots hold `slot_data_bytes`, by the table and by WEFT_COLL. `crowded`: its members
+ * share processors of one node. */
+weft_status wefti_tuning_init(wefti_tuning *tuning, unsigned pes, int crowded, size_t slot_data_bytes);
 
 static inline wefti_algorithm wefti_tuning_choose(const wefti_tuning *tuning, wefti_collective collective, size_t bytes)
 {

@@ -2,10 +2,11 @@
  *
  *   scratch:  | area | of member 0 | of member 1 | ... |        of a member:  | lines | slots |
  *
- * Member s writes only into what is its own at each other member: in step e, line e mod WEFTI_COLL_LINES when the call's
- * messages fit in a cache line with their flag, else slot e mod WEFTI_COLL_SLOTS. Steps are numbered from 1 by the team's
- * epoch, equally on all members. A line or slot is used again once its owner's `done` says that it has left the earlier
- * step: the more of them, the further ahead a sender may run that need not wait. Zero before first use. */
+ * Member s writes only into what is its own at each other member, or, where all read one message, in its own scratch: in
+ * step e, line e mod WEFTI_COLL_LINES when the call's messages fit in a cache line with their flag, else slot e mod
+ * WEFTI_COLL_SLOTS. Steps are numbered from 1 by the team's epoch, equally on all members. A line or slot is used again
+ * once its readers' `done` say that they have left the earlier step: the more of them, the further ahead a sender may run
+ * that need not wait. Zero before first use. */
 #ifndef WEFTI_PROTOCOL_COLL_LAYOUT_H
 #define WEFTI_PROTOCOL_COLL_LAYOUT_H
 
@@ -20,12 +21,20 @@
 #define WEFTI_COLL_SLOTS_BYTES_MAX ((size_t)512 << 10) /* unless the members are too many for a line each */
 
 /* Both words are the member's own: others read them. `entered`: the last step it has begun, for those who wait too long.
- * `done`: the last step of which it has read all that it had to, in slots and in others' buffers. */
+ * `done`: the last step of which it has read all that it had to, in slots and in others' buffers.
+ * `source`, `dest`, `call`: of a call whose members move each other's blocks: where this member's buffers lie in its slot
+ * of the window, and the call's flag. `came`: the first member's: a bit each, turned over as a member comes. */
 typedef struct wefti_coll_area {
     uint64_t entered;
     uint64_t unused_entered[7];
     uint64_t done;
     uint64_t unused_done[7];
+    uint64_t source;
+    uint64_t dest;
+    uint64_t call;
+    uint64_t unused_call[5];
+    uint64_t came;
+    uint64_t unused_came[7];
 } wefti_coll_area;
 
 /* flag: the step in the low WEFTI_COLL_EPOCH_BITS, what tells calls apart above (0 in release builds). Written last. */

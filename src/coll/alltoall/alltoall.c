@@ -16,6 +16,8 @@ weft_status weft_alltoallmem(weft_team *team, void *dest, const void *source, si
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_ALLTOALL, bytes)) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, 1, wefti_alltoall_push(&step, &a));
+    case WEFTI_ALGORITHM_PAIRS:
+        return wefti_step_end(&step, 1, wefti_alltoall_pairs(&step, &a));
     default:
         return wefti_step_end(&step, 1, wefti_alltoall_pull(&step, &a));
     }

@@ -17,6 +17,7 @@ typedef struct wefti_alltoall {
 
 weft_status wefti_alltoall_push(wefti_step *step, const wefti_alltoall *a);
 weft_status wefti_alltoall_pull(wefti_step *step, const wefti_alltoall *a);
+weft_status wefti_alltoall_pairs(wefti_step *step, const wefti_alltoall *a);
 weft_status wefti_alltoalls_push(wefti_step *step, const wefti_alltoall *a);
 weft_status wefti_alltoalls_pull(wefti_step *step, const wefti_alltoall *a);
 

@@ -4,12 +4,10 @@
 
 weft_status wefti_alltoall_pull(wefti_step *step, const wefti_alltoall *a)
 {
-    int pes = step->team->pes;
     size_t mine = (size_t)step->team->pe * a->count;
     size_t half = a->count / 2;
-    for (int i = 1; i < pes; i++) {
-        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), wefti_step_offset(step, a->source), NULL, 0));
-    }
+    wefti_step_share(step);
+    WEFT_TRY(wefti_step_post_all(step, wefti_step_offset(step, a->source), NULL, 0));
     wefti_step_copy(a->dest + mine, a->source + mine, half);
     int from;
     wefti_coll_slot *slot;

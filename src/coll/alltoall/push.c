@@ -1,22 +1,34 @@
-/* Alltoall of blocks that fit in a slot. */
+/* Alltoall of blocks that fit in a slot. Where members share processors and all blocks of a member fit in one, it is one
+ * message: all of its source. */
 #include "coll/alltoall/alltoall.h"
 
-weft_status wefti_alltoall_push(wefti_step *step, const wefti_alltoall *a)
+static weft_status post_blocks(wefti_step *step, const wefti_alltoall *a)
 {
-    int pes = step->team->pes;
-    int me = step->team->pe;
-    wefti_step_carry(step, a->count);
-    for (int i = 1; i < pes; i++) {
+    for (int i = 1; i < step->team->pes; i++) {
         int to = wefti_step_after(step, i);
         WEFT_TRY(wefti_step_post(step, to, 0, a->source + (size_t)to * a->count, a->count));
     }
-    wefti_step_copy(a->dest + (size_t)me * a->count, a->source + (size_t)me * a->count, a->count);
+    return WEFT_OK;
+}
+
+weft_status wefti_alltoall_push(wefti_step *step, const wefti_alltoall *a)
+{
+    size_t mine = (size_t)step->team->pe * a->count;
+    size_t all = (size_t)step->team->pes * a->count;
+    int whole = step->team->counted && all <= step->coll->slot_data_bytes;
+    wefti_step_carry(step, whole ? all : a->count);
+    if (whole) {
+        wefti_step_share(step);
+    }
+    WEFT_TRY(whole ? wefti_step_post_all(step, 0, a->source, all) : post_blocks(step, a));
+    wefti_step_copy(a->dest + mine, a->source + mine, a->count);
     int from;
     wefti_coll_slot *slot;
     wefti_step_expect_all(step);
     WEFT_TRY(wefti_step_take(step, &from, &slot));
     while (from >= 0) {
-        wefti_step_copy(a->dest + (size_t)from * a->count, wefti_coll_slot_data(slot), a->count);
+        const unsigned char *block = wefti_coll_slot_data(slot);
+        wefti_step_copy(a->dest + (size_t)from * a->count, whole ? block + mine : block, a->count);
         WEFT_TRY(wefti_step_take(step, &from, &slot));
     }
     wefti_step_leave(step);

@@ -21,11 +21,9 @@ static weft_status pull_block(wefti_step *step, const wefti_alltoall *a, int fro
 
 weft_status wefti_alltoalls_pull(wefti_step *step, const wefti_alltoall *a)
 {
-    int pes = step->team->pes;
     uint64_t source = wefti_step_offset(step, a->source);
-    for (int i = 1; i < pes; i++) {
-        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), source, NULL, 0));
-    }
+    wefti_step_share(step);
+    WEFT_TRY(wefti_step_post_all(step, source, NULL, 0));
     WEFT_TRY(pull_block(step, a, step->team->pe, source));
     int from;
     wefti_coll_slot *slot;

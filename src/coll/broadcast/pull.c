@@ -3,9 +3,7 @@
 
 static weft_status give(wefti_step *step, const wefti_broadcast *b)
 {
-    for (int i = 1; i < step->team->pes; i++) {
-        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), wefti_step_offset(step, b->source), NULL, 0));
-    }
+    WEFT_TRY(wefti_step_post_all(step, wefti_step_offset(step, b->source), NULL, 0));
     wefti_step_copy(b->dest, b->source, b->bytes);
     wefti_step_leave(step);
     return wefti_step_await_all_left(step);
@@ -13,6 +11,7 @@ static weft_status give(wefti_step *step, const wefti_broadcast *b)
 
 weft_status wefti_broadcast_pull(wefti_step *step, const wefti_broadcast *b)
 {
+    wefti_step_share(step);
     if (step->team->pe == b->root) {
         return give(step, b);
     }

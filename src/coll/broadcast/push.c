@@ -7,6 +7,9 @@
 static weft_status post_children(wefti_step *step, const wefti_broadcast *b, int place, const void *data)
 {
     int pes = step->team->pes;
+    if (step->shared) { /* all read it at the root */
+        return place == 0 ? wefti_step_post_all(step, 0, data, b->bytes) : WEFT_OK;
+    }
     for (int64_t child = (int64_t)place * WIDTH + 1; child <= (int64_t)place * WIDTH + WIDTH && child < pes; child++) {
         int to = (int)((child + b->root) % pes);
         WEFT_TRY(wefti_step_post(step, to, 0, data, b->bytes));
@@ -20,9 +23,11 @@ weft_status wefti_broadcast_push(wefti_step *step, const wefti_broadcast *b)
     int place = (step->team->pe - b->root + pes) % pes;
     const void *data = b->source;
     wefti_step_carry(step, b->bytes);
+    wefti_step_share(step);
     if (place != 0) {
         wefti_coll_slot *slot;
-        WEFT_TRY(wefti_step_await(step, ((place - 1) / WIDTH + b->root) % pes, &slot));
+        int parent = step->shared ? 0 : (place - 1) / WIDTH;
+        WEFT_TRY(wefti_step_await(step, (parent + b->root) % pes, &slot));
         data = wefti_coll_slot_data(slot);
     }
     WEFT_TRY(post_children(step, b, place, data));

@@ -15,11 +15,8 @@ static weft_status post_all(wefti_step *step, const collecting *c)
 {
     uint64_t offset = wefti_step_offset(step, c->source);
     int large = c->bytes > step->coll->slot_data_bytes;
-    for (int i = 1; i < step->team->pes; i++) {
-        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), c->bytes, large ? &offset : c->source,
-                                 large ? sizeof offset : c->bytes));
-    }
-    return WEFT_OK;
+    wefti_step_share(step);
+    return wefti_step_post_all(step, c->bytes, large ? &offset : c->source, large ? sizeof offset : c->bytes);
 }
 
 /* Make room for the next block; whether there is some to be filled. */

@@ -4,10 +4,8 @@
 
 weft_status wefti_fcollect_pull(wefti_step *step, const wefti_fcollect *f)
 {
-    int pes = step->team->pes;
-    for (int i = 1; i < pes; i++) {
-        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), wefti_step_offset(step, f->source), NULL, 0));
-    }
+    wefti_step_share(step);
+    WEFT_TRY(wefti_step_post_all(step, wefti_step_offset(step, f->source), NULL, 0));
     unsigned char *mine = f->dest + (size_t)step->team->pe * f->bytes;
     const unsigned char *source = f->source;
     size_t half = f->bytes / 2;

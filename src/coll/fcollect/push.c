@@ -3,11 +3,9 @@
 
 weft_status wefti_fcollect_push(wefti_step *step, const wefti_fcollect *f)
 {
-    int pes = step->team->pes;
     wefti_step_carry(step, f->bytes);
-    for (int i = 1; i < pes; i++) {
-        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), 0, f->source, f->bytes));
-    }
+    wefti_step_share(step);
+    WEFT_TRY(wefti_step_post_all(step, 0, f->source, f->bytes));
     wefti_step_copy(f->dest + (size_t)step->team->pe * f->bytes, f->source, f->bytes);
     int from;
     wefti_coll_slot *slot;

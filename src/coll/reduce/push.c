@@ -7,9 +7,8 @@ weft_status wefti_reduce_push(wefti_step *step, const wefti_reduction *r)
     size_t bytes = r->count * r->fold.element;
     const void *sum = NULL;
     wefti_step_carry(step, bytes);
-    for (int i = 1; i < pes; i++) {
-        WEFT_TRY(wefti_step_post(step, wefti_step_after(step, i), 0, r->source, bytes));
-    }
+    wefti_step_share(step);
+    WEFT_TRY(wefti_step_post_all(step, 0, r->source, bytes));
     for (int from = 0; from < pes; from++) {
         const void *part = r->source;
         if (from != step->team->pe) {

@@ -45,7 +45,7 @@ static const char *check_text(wefti_env_id id)
     case WEFTI_ENV_BOOTSTRAP:
         return check_word(id, bootstraps);
     case WEFTI_ENV_COLL:
-        return check_status(wefti_tuning_init(&tuning, 2, SLOT_BYTES_ANY));
+        return check_status(wefti_tuning_init(&tuning, 2, 0, SLOT_BYTES_ANY));
     default:
         return NULL;
     }

@@ -1,0 +1,83 @@
+/* Alltoall where members share processors: of two members the one that comes later moves both of their blocks, straight
+ * from source to dest, and tells the other. Nobody waits in order to be read, so that a member needs one turn of its
+ * processor a call, and a block is copied once.
+ *
+ * Who is later is decided by one word of the first member, in which each member has a bit that it turns over when it
+ * comes: up in odd calls, down in even ones. Its value before says who had come. Where a member's buffers are it has
+ * stored before. */
+#include "coll/alltoall/alltoall.h"
+#include "weft/protocol/mutate.h"
+
+/* Say where this member's buffers are and that it has come: the members that had come before, a bit each. */
+static uint64_t come(wefti_step *step, const wefti_alltoall *a)
+{
+    wefti_coll *coll = step->coll;
+    uint64_t bit = (uint64_t)1 << step->team->pe;
+    uint64_t everyone = ((uint64_t)1 << step->team->pes) - 1;
+    uint64_t *came = wefti_peer_address(step->team->world, &coll->area->came, wefti_member(step->team, 0));
+    wefti_st64(&coll->area->source, wefti_step_offset(step, a->source), WEFTI_RELAXED);
+    wefti_st64(&coll->area->dest, wefti_step_offset(step, a->dest), WEFTI_RELAXED);
+    wefti_st64(&coll->area->call, step->epoch | step->signature, WEFTI_RELAXED);
+    coll->turn = !coll->turn;
+    uint64_t before = wefti_add64(came, coll->turn ? bit : 0 - bit);
+    return WEFTI_MUTATE(PAIRS_TURN, before, coll->turn ? before : ~before) & everyone;
+}
+
+static const wefti_coll_area *area_of(const wefti_step *step, int member)
+{
+    return wefti_step_view(step, member, wefti_step_offset(step, step->coll->area));
+}
+
+/* Whether all of the members `early` make this call. Those that do not are told by the message that each gets. */
+static weft_status compare(wefti_step *step, uint64_t early)
+{
+    int differs = -1;
+    for (int i = 0; i < step->team->pes; i++) {
+        if ((early >> i & 1) != 0 &&
+            wefti_ld64(&area_of(step, i)->call, WEFTI_RELAXED) != (step->epoch | step->signature)) {
+            differs = i;
+        }
+    }
+    for (int i = 0; differs >= 0 && i < step->team->pes; i++) {
+        if ((early >> i & 1) != 0) {
+            WEFT_TRY(wefti_step_post(step, i, 0, NULL, 0));
+        }
+    }
+    return differs < 0 ? WEFT_OK : wefti_step_refuse(step, differs);
+}
+
+/* Both blocks of this member and `with`, which waits for them. */
+static weft_status move_both(wefti_step *step, const wefti_alltoall *a, int with)
+{
+    const wefti_coll_area *theirs = area_of(step, with);
+    uint64_t mine = (uint64_t)step->team->pe * a->count;
+    uint64_t other = (uint64_t)with * a->count;
+    WEFT_TRY(wefti_step_pull(step, with, a->dest + other, wefti_ld64(&theirs->source, WEFTI_RELAXED) + mine, a->count));
+    WEFT_TRY(wefti_step_push(step, with, wefti_ld64(&theirs->dest, WEFTI_RELAXED) + mine, a->source + other, a->count));
+    return wefti_step_post(step, with, 0, NULL, 0);
+}
+
+weft_status wefti_alltoall_pairs(wefti_step *step, const wefti_alltoall *a)
+{
+    int pes = step->team->pes;
+    size_t mine = (size_t)step->team->pe * a->count;
+    uint64_t early = come(step, a);
+    WEFT_TRY(compare(step, early));
+    wefti_step_expect_none(step);
+    for (int i = 1; i < pes; i++) {
+        int with = wefti_step_after(step, i);
+        if ((early >> with & 1) != 0) {
+            WEFT_TRY(move_both(step, a, with));
+        } else {
+            wefti_step_expect(step, with);
+        }
+    }
+    wefti_step_copy(a->dest + mine, a->source + mine, a->count);
+    int from;
+    wefti_coll_slot *slot;
+    do {
+        WEFT_TRY(wefti_step_take(step, &from, &slot));
+    } while (from >= 0);
+    wefti_step_leave(step);
+    return WEFT_OK;
+}
