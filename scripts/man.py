@@ -322,6 +322,10 @@ def write_command(program, folder, version):
     body = [".SH SYNOPSIS", ".nf"] + [f"\\fB{escape(line)}\\fP" for line in usage] + [".fi", ".SH DESCRIPTION"]
     summary = re.split(r"[.:] |\.$", " ".join(parts[1].split()))[0]
     for part in parts[1:]:
+        heading = re.match(r"(\S[^\n]*):\n(?=  )", part)
+        if heading:
+            body += [f".SS {escape(heading.group(1))}"]
+            part = part[heading.end():]
         if not part.startswith("  "):
             body += paragraphs(part) + [".PP"]
             continue
