@@ -140,6 +140,10 @@ typedef struct weft_counters {
 /* Read the counters. Any thread; each value is whole, the set is not a snapshot. */
 WEFT_API weft_status weft_world_counters(const weft_world *world, weft_counters *out);
 
+/* Counter number `index` from 0 up: returns its name, static text, and gives its *value; NULL beyond the last. For those
+ * who do not compile the table in. Any thread. */
+WEFT_API const char *weft_world_counter(const weft_world *world, size_t index, uint64_t *value);
+
 #ifdef __cplusplus
 }
 #endif

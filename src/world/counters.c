@@ -46,6 +46,15 @@ weft_status weft_world_counters(const weft_world *world, weft_counters *out)
     return WEFT_OK;
 }
 
+const char *weft_world_counter(const weft_world *world, size_t index, uint64_t *value)
+{
+    if (world == NULL || value == NULL || index >= COUNTERS) {
+        return NULL;
+    }
+    *value = value_of(world, (unsigned)index);
+    return names[index];
+}
+
 /* One line, without those that are 0. */
 void wefti_world_counters_print(const weft_world *world)
 {

@@ -175,6 +175,17 @@ CASE(weft_world_transport_map)
     CHECK(text[1] == '\0' && text[2] == (char)POISON);
 }
 
+CASE(weft_world_counter)
+{
+    uint64_t number = 11;
+    CHECK(weft_world_counter(NULL, 0, &number) == NULL);
+    CHECK(weft_world_counter(s->world, 0, NULL) == NULL);
+    CHECK(weft_world_counter(s->world, sizeof(weft_counters) / sizeof(uint64_t), &number) == NULL);
+    CHECK(weft_world_counter(s->world, SIZE_MAX, &number) == NULL);
+    CHECK(number == 11);
+    CHECK(weft_world_counter(s->world, 0, &number) != NULL);
+}
+
 CASE(weft_world_counters)
 {
     weft_counters counters = {.heap_allocs = 11};

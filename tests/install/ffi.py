@@ -57,6 +57,15 @@ def put_and_get(library, world, block):
     assert old.value == 40 and ctypes.c_long.from_address(block.value).value == 42
 
 
+def read_counters(library, world):
+    library.weft_world_counter.restype = ctypes.c_char_p
+    counters = {}
+    value = ctypes.c_uint64()
+    while name := library.weft_world_counter(world, ctypes.c_size_t(len(counters)), ctypes.byref(value)):
+        counters[name.decode()] = value.value
+    assert counters["heap_allocs"] == 1 and counters["barriers"] == 0 and counters["create_ns"] > 0, counters
+
+
 def main():
     for name in [name for name in os.environ if name.startswith("WEFT_")]:
         del os.environ[name]
@@ -67,6 +76,7 @@ def main():
     check(library, library.weft_world_create(None, ctypes.byref(world)))
     check(library, library.weft_malloc(world, ctypes.c_size_t(64), ctypes.byref(block)))
     put_and_get(library, world, block)
+    read_counters(library, world)
     check(library, library.weft_free(world, block))
     check(library, library.weft_world_destroy(world))
     print("a world was used by ctypes")

@@ -1,0 +1,77 @@
+"""Line coverage of src/ by the tests that a build with WEFT_COVERAGE has run.
+
+coverage.py ROOT BUILD    one line a file below LIMIT, and the sum; all files in BUILD/coverage.txt. A line counts as run when
+                          any test ran it, in the library or in the simulator. Fails when a file below LIMIT has no
+                          explanation in tests/coverage.txt, or one that is far above it has one.
+"""
+
+import collections
+import concurrent.futures
+import json
+import pathlib
+import subprocess
+import sys
+
+LIMIT = 85
+CLEARLY_ABOVE = 92  # coverage differs a little from run to run
+
+
+def read_object(note):
+    """What gcov says of one object: (file, line, count)."""
+    command = ["gcov", "--json-format", "--stdout", note.name]
+    text = subprocess.run(command, cwd=note.parent, capture_output=True, text=True, check=True).stdout
+    for document in filter(None, text.splitlines()):
+        for file in json.loads(document)["files"]:
+            for line in file["lines"]:
+                yield file["file"], line["line_number"], line["count"]
+
+
+def read_counts(root, build):
+    """Of each file of src/, how often each of its lines ran."""
+    source = root / "src"
+    counts = collections.defaultdict(lambda: collections.defaultdict(int))
+    notes = sorted(build.rglob("*.gcno"))
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        for lines in pool.map(lambda note: list(read_object(note)), notes):
+            for file, line, count in lines:
+                path = pathlib.Path(file)
+                if path.is_relative_to(source):
+                    counts[str(path.relative_to(root))][line] += count
+    return counts
+
+
+def explanations(root):
+    rows = [line.split(": ", 1) for line in (root / "tests/coverage.txt").read_text().splitlines()]
+    return {row[0]: row[1] for row in rows if len(row) == 2 and not row[0].startswith("#")}
+
+
+def percent(run, lines):
+    return 100 * run / lines if lines else 100.0
+
+
+def main(root, build):
+    explained = explanations(root)
+    problems, table = [], []
+    run_in_all = lines_in_all = 0
+    for file, lines in sorted(read_counts(root, build).items()):
+        run = sum(1 for count in lines.values() if count > 0)
+        share = percent(run, len(lines))
+        run_in_all += run
+        lines_in_all += len(lines)
+        table.append(f"{share:5.1f} %  {run:5} of {len(lines):5}  {file}")
+        if share < LIMIT:
+            print(f"{table[-1]}: {explained.get(file, 'NOT EXPLAINED')}")
+            if file not in explained:
+                problems.append(f"{file} is below {LIMIT} %: test it, or say why not in tests/coverage.txt")
+        elif share > CLEARLY_ABOVE and file in explained:
+            problems.append(f"{file} is at {share:.0f} % and explained in tests/coverage.txt: take it out")
+    problems += [f"{file} is explained, but there is no such file" for file in explained if not (root / file).is_file()]
+    table.append(f"{percent(run_in_all, lines_in_all):5.1f} %  {run_in_all:5} of {lines_in_all:5}  all")
+    (build / "coverage.txt").write_text("\n".join(table) + "\n")
+    print(f"coverage: {percent(run_in_all, lines_in_all):.1f} % of the lines of src/ (each file: {build}/coverage.txt)")
+    print("\n".join(problems))
+    return 1 if problems or lines_in_all == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()))
