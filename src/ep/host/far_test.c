@@ -42,12 +42,20 @@ static void run_sessions(weft_world *world, void *context)
     }
 }
 
-static void run(void (*prepare)(weft_ep *ep), int pes)
+static void run_with(const char *counts, void (*prepare)(weft_ep *ep), int pes)
 {
+    (void)setenv("WEFT_EP_COUNTS", counts, 1);
     ep_session_plan plan = {.groups = 1, .routes = 2, .calls = 25, .slow_us = 100, .updates = 20};
     plan.size = ep_size_small;
     plan.prepare = prepare;
     pes_run(pes, run_sessions, &plan);
+}
+
+/* With both protocols for counts. */
+static void run(void (*prepare)(weft_ep *ep), int pes)
+{
+    run_with("owners", prepare, pes);
+    run_with("direct", prepare, pes);
 }
 
 static void all_far(void **state)
