@@ -144,7 +144,7 @@ function(weft_add_property_tests)
         weft_add_test_program(property_${name} ${source})
         add_test(NAME property.${name} COMMAND property_${name} --cases ${cases})
         weft_describe_test(property.${name} threads)
-        set_tests_properties(property.${name} PROPERTIES PROCESSORS 2 TIMEOUT 300)
+        set_tests_properties(property.${name} PROPERTIES PROCESSORS 2 TIMEOUT 900)
     endforeach()
 endfunction()
 

@@ -231,6 +231,21 @@ ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const weft_ep_plan *p
     return one;
 }
 
+void ep_case_mask(ep_case *one, const int *masked)
+{
+    for (int rank = 0; rank < one->setup->ranks; rank++) {
+        if (masked[rank]) {
+            one->tokens[rank] = one->tokens_most[rank] = one->is_told[rank] = 0;
+        }
+        for (size_t i = 0; i < (size_t)one->tokens[rank] * (size_t)one->plan.topk; i++) {
+            int64_t id = one->ids[rank][i];
+            if (id >= 0 && id < one->setup->config.experts && masked[one->setup->owner[id]]) {
+                one->ids[rank][i] = -1;
+            }
+        }
+    }
+}
+
 void ep_case_free(ep_case *one)
 {
     for (int rank = 0; rank < EP_RANKS_MAX; rank++) {

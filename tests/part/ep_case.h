@@ -60,6 +60,8 @@ int ep_slot_tokens(const ep_setup *setup, const weft_ep_plan *plan);
 weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup);
 ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const weft_ep_plan *plan);
 void ep_case_free(ep_case *one);
+/* What the gates' choices amount to once these ranks [ranks] are masked: they have no tokens, and their experts are -1. */
+void ep_case_mask(ep_case *one, const int *masked);
 
 static inline int64_t ep_id(const ep_case *one, int source, int token, int choice)
 {

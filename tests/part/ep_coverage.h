@@ -28,6 +28,7 @@
     X(F16, "of f16")                                                                                                   \
     X(FP8, "of fp8")                                                                                                   \
     X(QUANTISED, "quantised")                                                                                          \
+    X(MASKED, "ranks masked")                                                                                          \
     X(LARGE, "dispatches of more than 256 KiB a rank")
 
 typedef enum ep_coverage {

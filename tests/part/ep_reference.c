@@ -203,6 +203,9 @@ static void add_owners(const ep_routing *routing, const ep_payload *payload, int
     total *totals = calloc((size_t)payload->hidden, sizeof *totals);
     for (int owner = 0; owner < routing->one->setup->ranks; owner++) {
         token_rows rows = rows_on(routing, owner, rank, token);
+        if (routing->masked[owner]) {
+            continue;
+        }
         if (distinct) {
             leave_distinct(&rows);
         }
@@ -260,7 +263,7 @@ float ep_reference_weight_bwd(const ep_routing *routing, const ep_payload *paylo
     float sums[256] = {0};
     int owner = ep_owner_of(routing->one, rank, token, choice);
     int row = ep_row_of(routing, rank, token, choice);
-    if (row < 0) {
+    if (row < 0 || routing->masked[owner]) {
         return 0.0f;
     }
     for (int i = 0; i < payload->hidden; i++) {

@@ -38,6 +38,7 @@ typedef struct ep_side {
 typedef struct ep_routing {
     const ep_case *one;
     int overflow; /* on any rank: nothing moves */
+    int masked[EP_RANKS_MAX]; /* since the routing was agreed on: receives, adds and sends nothing any more */
     ep_side side[EP_RANKS_MAX];
     int *row_of[EP_RANKS_MAX]; /* [T][K] of each source: the row on the owner, or -1 */
 } ep_routing;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "part/check.h"
+#include "part/ep_coverage.h"
 #include "part/ep_step.h"
 
 #define GROUPS_MAX 4
@@ -22,6 +23,7 @@ typedef struct session_route {
 typedef struct session_group {
     weft_ep *ep;
     ep_setup setup;
+    int masked[EP_RANKS_MAX];
     session_route routes[ROUTES_MAX];
 } session_group;
 
@@ -62,11 +64,12 @@ static void describe(ep_session *session, const char *call, int group, int route
     }
 }
 
-static ep_step step_of(ep_session *session, const session_route *route)
+static ep_step step_of(ep_session *session, const session_group *group, const session_route *route)
 {
     return (ep_step){.route = route->route,
                      .routing = route->routing,
                      .rank = session->rank,
+                     .is_absent = group->masked[session->rank],
                      .arrays = {.memory = &session->place.memory, .random = &session->own, .what = session->what},
                      .stream = session->place.stream,
                      .is_late = session->place.on_device,
@@ -79,6 +82,7 @@ static void draw_routing(ep_session *session, session_group *group, session_rout
     ep_routing_destroy(route->routing);
     ep_case_free(&route->one);
     route->one = ep_case_draw(random_next(&session->common), &group->setup, &route->plan);
+    ep_case_mask(&route->one, group->masked);
     route->routing = ep_routing_create(&route->one, NULL);
 }
 
@@ -127,14 +131,14 @@ static void fresh_dispatch(ep_session *session, session_group *group, session_ro
     draw_capacities(session, route, capacity);
     ep_routing_destroy(route->routing);
     route->routing = ep_routing_create(&route->one, capacity);
-    ep_step step = step_of(session, route);
+    ep_step step = step_of(session, group, route);
     ep_step_dispatch(&step, payload, received, capacity);
 }
 
 static void run_call(ep_session *session, session_group *group, session_route *route, session_call call,
                      const ep_payload *payload, const ep_payload *received)
 {
-    ep_step step = step_of(session, route);
+    ep_step step = step_of(session, group, route);
     ep_payload rows = *payload;
     int with_weights = (int)random_below(&session->common, 2);
     unsigned flags = random_below(&session->common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
@@ -142,7 +146,7 @@ static void run_call(ep_session *session, session_group *group, session_route *r
     switch (call) {
     case CALL_UPDATE:
         draw_routing(session, group, route);
-        step = step_of(session, route);
+        step = step_of(session, group, route);
         ep_step_update(&step);
         break;
     case CALL_FRESH_DISPATCH:
@@ -163,12 +167,43 @@ static void run_call(ep_session *session, session_group *group, session_route *r
     }
 }
 
+/* Each rank but the masked ones says that a rank is masked; and that one of all others, since it is to end alone. */
+static void mask_one(ep_session *session, session_group *group)
+{
+    int lost = (int)random_below(&session->common, (unsigned)session->ranks);
+    int left = 0;
+    for (int rank = 0; rank < session->ranks; rank++) {
+        left += !group->masked[rank];
+    }
+    if (left == 1 || group->masked[lost]) {
+        return;
+    }
+    for (int rank = 0; rank < session->ranks && session->rank == lost; rank++) {
+        if (rank != lost) {
+            CHECK_OK(weft_ep_mask(group->ep, rank, 0));
+        }
+    }
+    if (session->rank != lost && !group->masked[session->rank]) {
+        CHECK_OK(weft_ep_mask(group->ep, lost, 0));
+    }
+    group->masked[lost] = 1;
+    for (int r = 0; r < session->plan->routes; r++) {
+        if (group->routes[r].routing != NULL) {
+            group->routes[r].routing->masked[lost] = 1;
+        }
+    }
+    ep_cover(EP_COVER_MASKED, session->rank == lost);
+}
+
 static void one_call(ep_session *session)
 {
     int g = (int)random_below(&session->common, (unsigned)session->plan->groups);
     int r = (int)random_below(&session->common, (unsigned)session->plan->routes);
     session_group *group = &session->groups[g];
     session_route *route = &group->routes[r];
+    if (random_below(&session->common, 100) < session->plan->masks) {
+        mask_one(session, group);
+    }
     session_call call = draw_call(session, route);
     int adds = call != CALL_UPDATE && call != CALL_DISPATCH && call != CALL_FRESH_DISPATCH;
     ep_payload received;

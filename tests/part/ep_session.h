@@ -14,6 +14,8 @@ typedef struct ep_session_plan {
     int calls; /* collective calls in all */
     unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
     unsigned updates; /* of 100 calls, so many are updates, also of routes that have a routing */
+    unsigned
+        masks; /* of 100 calls, before so many a rank is masked; the last is not. Such a group's memory stays taken */
     void (*prepare)(weft_ep *ep); /* called on each new group, unless NULL */
     ep_place_open open; /* where it runs; NULL, both: on the host */
     ep_place_close close;

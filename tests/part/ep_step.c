@@ -211,6 +211,9 @@ static void choices_destroy(choice_tensors *of)
 
 void ep_step_update(const ep_step *step)
 {
+    if (step->is_absent) {
+        return;
+    }
     weft_ep_choices choices;
     choice_tensors of = choices_create(step, &choices);
     dawdle(step);
@@ -295,6 +298,10 @@ static void received_expect(const ep_step *step, const ep_payload *payload, cons
 {
     const ep_side *side = side_of(step);
     for (int64_t i = 0; i < side->rows; i++) {
+        if (side->row[i].source >= 0 && step->routing->masked[side->row[i].source]) {
+            expect_labels(step, to, i); /* the routing still has them; the row is left as it was */
+            continue;
+        }
         if (side->row[i].source >= 0) {
             expect_row(payload, &to->rows, i, &side->row[i]);
         } else if (step->routing->one->plan.flags & WEFT_EP_ZERO_PADDING) {
@@ -350,6 +357,9 @@ static weft_status call_dispatch(const ep_step *step, const weft_ep_rows *in, co
 void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received,
                       const int64_t *capacity)
 {
+    if (step->is_absent) {
+        return;
+    }
     weft_ep_received out;
     weft_ep_choices choices;
     choice_tensors chosen = {.ids = {0}};
@@ -431,6 +441,9 @@ static weft_status call_combine(const ep_step *step, const weft_ep_rows *in, con
 
 void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags)
 {
+    if (step->is_absent) {
+        return;
+    }
     ep_row_array in = result_rows(step, "result rows", payload);
     ep_row_array out = ep_rows_create(&step->arrays, "combined rows", payload, tokens_of(step));
     ep_rows_place(&step->arrays, &out);
@@ -486,7 +499,8 @@ static void expect_weight_gradients(const ep_step *step, const ep_payload *of, c
         for (int k = 0; k < topk; k++) {
             int owner = ep_owner_of(step->routing->one, step->rank, token, k);
             int row = ep_row_of(step->routing, step->rank, token, k);
-            uint32_t bits = row < 0 ? 0 : ep_row_element(of, owner, row, of->hidden == 1 ? 0 : k);
+            uint32_t bits =
+                row < 0 || step->routing->masked[owner] ? 0 : ep_row_element(of, owner, row, of->hidden == 1 ? 0 : k);
             ep_words_set(array, (size_t)token * (size_t)topk + (size_t)k, &bits, 1);
         }
     }
@@ -504,6 +518,9 @@ static void expect_gradients_in(const ep_step *step, const ep_row_array *out)
 
 void ep_step_dispatch_bwd(const ep_step *step, const ep_payload *payload, int with_weights)
 {
+    if (step->is_absent) {
+        return;
+    }
     ep_payload of_weights = weight_gradients(step, payload);
     ep_row_array in = result_rows(step, "received gradients", payload);
     ep_row_array out = ep_rows_create(&step->arrays, "gradients of rows", payload, tokens_of(step));
@@ -543,6 +560,9 @@ static void expect_gradients_out(const ep_step *step, const ep_row_array *out, u
     const ep_side *side = side_of(step);
     uint32_t *bits = malloc((size_t)out->payload.hidden * sizeof *bits);
     for (int64_t row = 0; row < side->rows; row++) {
+        if (side->row[row].source >= 0 && step->routing->masked[side->row[row].source]) {
+            continue; /* left as it was */
+        }
         if (side->row[row].source < 0) {
             if (step->routing->one->plan.flags & WEFT_EP_ZERO_PADDING) {
                 ep_rows_zero(out, row);
@@ -571,6 +591,9 @@ static void expect_dots(const ep_step *step, const ep_payload *payload, const ep
 
 void ep_step_combine_bwd(const ep_step *step, const ep_payload *payload, const ep_payload *rows, unsigned flags)
 {
+    if (step->is_absent) {
+        return;
+    }
     ep_row_array in = token_rows(step, "gradients of sums", payload);
     ep_row_array results = {.rows = {0}};
     ep_row_array out = ep_rows_create(&step->arrays, "gradients of results", payload, side_of(step)->rows);

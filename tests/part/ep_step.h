@@ -13,6 +13,7 @@ typedef struct ep_step {
     ep_array_source arrays;
     weft_stream *stream;
     int is_late; /* calls return WEFT_OK before they have found out about an overflow */
+    int is_absent; /* this rank is masked: nothing is called */
     int halves; /* dispatch and combine are made as send and recv */
     unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
 } ep_step;

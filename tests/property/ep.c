@@ -94,6 +94,11 @@ static ep_session_plan plan_of(const property_case *one)
     if (random_below(&state, 50) == 0) {
         plan.size.bytes_max = one->size.bytes_max;
     }
+    if (random_below(&state, 12) == 0) {
+        plan.masks = 20;
+        plan.calls += 3;
+        plan.size.bytes_max = 64 << 10;
+    }
     if (random_below(&state, 4) == 0) { /* many choices of few tokens */
         plan.size.tokens_max = plan.size.tokens_max < 12 ? plan.size.tokens_max : 12;
     }
