@@ -85,7 +85,7 @@ static int must_follow(const wefti_entry *entry, const wefti_entry *earlier)
     if (overlap(earlier, entry->offset, entry->bytes)) {
         return 1;
     }
-    if (earlier->target != entry->target) {
+    if (earlier->target != entry->target || earlier->kind == WEFTI_ENTRY_STREAM) {
         return 0;
     }
     return earlier->group != entry->group || entry->kind == WEFTI_ENTRY_RELEASE ||
@@ -115,11 +115,21 @@ uint32_t wefti_flow_at(const wefti_flow *flow, const wefti_entry_pool *pool, uin
 int wefti_flow_may_pass(const wefti_flow *flow, const wefti_entry_pool *pool, uint64_t offset, size_t bytes)
 {
     for (uint32_t i = flow->first; i != WEFTI_ENTRY_NONE; i = pool->all[i].next) {
-        if (pool->all[i].group != flow->group || overlap(&pool->all[i], offset, bytes)) {
+        const wefti_entry *entry = &pool->all[i];
+        if ((entry->group != flow->group && entry->kind != WEFTI_ENTRY_STREAM) || overlap(entry, offset, bytes)) {
             return 0;
         }
     }
     return 1;
+}
+
+void wefti_flow_end_streams(const wefti_flow *flow, wefti_entry_pool *pool)
+{
+    for (uint32_t i = flow->first; i != WEFTI_ENTRY_NONE; i = pool->all[i].next) {
+        if (pool->all[i].kind == WEFTI_ENTRY_STREAM) {
+            pool->all[i].kind = WEFTI_ENTRY_RELAXED;
+        }
+    }
 }
 
 void wefti_flow_forward(const wefti_flow *flow, const wefti_entry_pool *pool, uint64_t offset, size_t bytes,

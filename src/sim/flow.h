@@ -5,7 +5,8 @@
  *   it overlaps one of them;
  *   it is of a later group to the same target (a release fence, or a transport's fence, begins a group);
  *   it is a release, which lands after all earlier ones (of the flow; a message: to its target);
- *   it is the signal of an operation whose data is among them. */
+ *   it is the signal of an operation whose data is among them.
+ * A store past the caches keeps back only what overlaps it, not even a release, until the strand ends such stores. */
 #ifndef WEFTI_SIM_FLOW_H
 #define WEFTI_SIM_FLOW_H
 
@@ -18,7 +19,8 @@
 typedef enum wefti_entry_kind {
     WEFTI_ENTRY_RELAXED,
     WEFTI_ENTRY_RELEASE,
-    WEFTI_ENTRY_AFTER_OPERATION
+    WEFTI_ENTRY_AFTER_OPERATION,
+    WEFTI_ENTRY_STREAM /* relaxed, past the caches */
 } wefti_entry_kind;
 
 typedef struct wefti_entry {
@@ -65,6 +67,9 @@ uint32_t wefti_flow_at(const wefti_flow *flow, const wefti_entry_pool *pool, uin
 
 /* Whether a relaxed store of these bytes by the owner of a store buffer may pass all that waits there. */
 int wefti_flow_may_pass(const wefti_flow *flow, const wefti_entry_pool *pool, uint64_t offset, size_t bytes);
+
+/* From here on what is stored later comes after the stores past the caches, as after any. */
+void wefti_flow_end_streams(const wefti_flow *flow, wefti_entry_pool *pool);
 
 /* Put what waits for these bytes over `out`, oldest first: a strand sees its own stores. */
 void wefti_flow_forward(const wefti_flow *flow, const wefti_entry_pool *pool, uint64_t offset, size_t bytes,

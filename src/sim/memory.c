@@ -177,8 +177,11 @@ static void pass_fence(wefti_sim *sim, wefti_strand *strand, const wefti_flow *f
 
 static uint64_t sync_of(const wefti_strand *strand, const wefti_entry *entry)
 {
-    if (entry->kind != WEFTI_ENTRY_RELAXED) {
+    if (entry->kind == WEFTI_ENTRY_RELEASE || entry->kind == WEFTI_ENTRY_AFTER_OPERATION) {
         return UINT64_MAX;
+    }
+    if (entry->kind == WEFTI_ENTRY_STREAM) {
+        return 0;
     }
     if (entry->target < 0) {
         return strand->fence_seq;
@@ -419,18 +422,19 @@ static void write_own(wefti_sim *sim, wefti_strand *strand, uint64_t offset, con
     wefti_memory_land(sim, strand->number, offset, data, bytes, strand->fence_seq);
 }
 
-/* One piece inside a line, relaxed or release. */
+/* One piece inside a line: relaxed, release or past the caches. */
 static void write_piece(wefti_sim *sim, wefti_strand *strand, uint64_t offset, const void *data, size_t bytes,
                         wefti_entry_kind kind)
 {
     wefti_flow *flow = &strand->stores;
-    if (kind == WEFTI_ENTRY_RELAXED && is_own(strand, offset)) {
+    if (kind != WEFTI_ENTRY_RELEASE && is_own(strand, offset)) {
         write_own(sim, strand, offset, data, bytes);
         return;
     }
-    int late = wefti_random_hit(&sim->random, sim->rates.delay);
+    /* A store past the caches always waits: its line is given up when it is full, and nothing asks for it before. */
+    int late = wefti_random_hit(&sim->random, sim->rates.delay) || kind == WEFTI_ENTRY_STREAM;
     if (!late && (flow->count == 0 ||
-                  (kind == WEFTI_ENTRY_RELAXED && wefti_flow_may_pass(flow, &sim->entries, offset, bytes)))) {
+                  (kind != WEFTI_ENTRY_RELEASE && wefti_flow_may_pass(flow, &sim->entries, offset, bytes)))) {
         wefti_memory_land(sim, strand->number, offset, data, bytes,
                           kind == WEFTI_ENTRY_RELEASE ? UINT64_MAX : strand->fence_seq);
         return;
@@ -486,47 +490,66 @@ static void copy_out(wefti_sim *sim, unsigned char *dst, uint64_t offset, size_t
     }
 }
 
-static void copy_in(wefti_sim *sim, uint64_t offset, const unsigned char *src, size_t bytes)
+static void copy_in(wefti_sim *sim, uint64_t offset, const unsigned char *src, size_t bytes, wefti_entry_kind kind)
 {
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_WRITE, offset, bytes);
     sim->running->counts.stores++;
     while (bytes > 0) {
         wefti_sim_step(sim);
         size_t piece = piece_bytes(sim, offset, bytes);
-        write_piece(sim, sim->running, offset, src, piece, WEFTI_ENTRY_RELAXED);
+        write_piece(sim, sim->running, offset, src, piece, kind);
         src += piece;
         offset += piece;
         bytes -= piece;
     }
 }
 
-static void copy_across(wefti_sim *sim, uint64_t to, uint64_t from, size_t bytes)
+static void copy_across(wefti_sim *sim, uint64_t to, uint64_t from, size_t bytes, wefti_entry_kind kind)
 {
     unsigned char some[4 * LINE];
     while (bytes > 0) {
         size_t piece = bytes < sizeof some ? bytes : sizeof some;
         copy_out(sim, some, from, piece);
-        copy_in(sim, to, some, piece);
+        copy_in(sim, to, some, piece, kind);
         to += piece;
         from += piece;
         bytes -= piece;
     }
 }
 
-void wefti_copy(void *dst, const void *src, size_t bytes)
+static void copy(void *dst, const void *src, size_t bytes, wefti_entry_kind kind)
 {
     uint64_t to = WEFTI_NOWHERE;
     uint64_t from = WEFTI_NOWHERE;
     wefti_sim *sim_to = sim_of(dst, &to);
     wefti_sim *sim_from = sim_of(src, &from);
     if (sim_to != NULL && sim_from != NULL) {
-        copy_across(sim_to, to, from, bytes);
+        copy_across(sim_to, to, from, bytes, kind);
     } else if (sim_to != NULL) {
-        copy_in(sim_to, to, src, bytes);
+        copy_in(sim_to, to, src, bytes, kind);
     } else if (sim_from != NULL) {
         copy_out(sim_from, dst, from, bytes);
     } else {
         memcpy(dst, src, bytes);
+    }
+}
+
+void wefti_copy(void *dst, const void *src, size_t bytes)
+{
+    copy(dst, src, bytes, WEFTI_ENTRY_RELAXED);
+}
+
+void wefti_copy_stream(void *dst, const void *src, size_t bytes)
+{
+    copy(dst, src, bytes, WEFTI_ENTRY_STREAM);
+}
+
+void wefti_copy_stream_end(void)
+{
+    wefti_sim *sim = wefti_sim_current;
+    if (sim != NULL && sim->running != NULL) {
+        wefti_sim_step(sim);
+        wefti_flow_end_streams(&sim->running->stores, &sim->entries);
     }
 }
 

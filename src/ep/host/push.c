@@ -4,6 +4,7 @@
 
 #include "ep/host/peers.h"
 #include "os/os.h"
+#include "weft/protocol/mutate.h"
 
 /* How long to wait for another rank to come before rows go to those that have: short beside the time of reading all
  * rows once more, long beside the usual lag of ranks that work in step. */
@@ -198,7 +199,9 @@ static weft_status send_rows(const wefti_ep_push *push)
             }
         }
     }
-    wefti_copy_stream_end();
+    if (!WEFTI_MUTATED(STREAM_NOT_ENDED)) {
+        wefti_copy_stream_end();
+    }
     return WEFT_OK;
 }
 
