@@ -193,16 +193,28 @@ WEFTI_DEVICE int wefti_load_barrier_passed(wefti_u64 *barrier, unsigned parity)
     return (int)passed;
 }
 
-WEFTI_DEVICE void wefti_bulk_store(void *global, const void *shared, unsigned bytes)
+/* Into the group of stores that this thread's next commit ends. */
+WEFTI_DEVICE void wefti_bulk_store_add(void *global, const void *shared, unsigned bytes)
 {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
                  :
                  : "l"(wefti_global(global)), "r"(wefti_shared(shared)), "r"(bytes)
                  : "memory");
+}
+
+/* End a group, which may be empty. */
+WEFTI_DEVICE void wefti_bulk_stores_commit()
+{
     asm volatile("cp.async.bulk.commit_group;" : : : "memory");
 }
 
-/* All but the last LEFT bulk stores of this thread have read their shared memory. */
+WEFTI_DEVICE void wefti_bulk_store(void *global, const void *shared, unsigned bytes)
+{
+    wefti_bulk_store_add(global, shared, bytes);
+    wefti_bulk_stores_commit();
+}
+
+/* All but the last LEFT groups of bulk stores of this thread have read their shared memory. */
 template <int LEFT> WEFTI_DEVICE void wefti_bulk_stores_read()
 {
     asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(LEFT) : "memory");
