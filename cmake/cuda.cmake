@@ -29,13 +29,32 @@ add_custom_command(OUTPUT ${weft_fatbin}
 add_custom_target(weft_fatbin_made DEPENDS ${weft_fatbin})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernels.c PROPERTIES
     COMPILE_DEFINITIONS "WEFT_CUDA_FATBIN=\"${weft_fatbin}\"" OBJECT_DEPENDS ${weft_fatbin})
+
+# Expert parallelism: sm_90 and later.
+file(GLOB weft_ep_kernel_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cu ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cuh
+    ${PROJECT_SOURCE_DIR}/src/cuda/ep/shape.h ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.h)
+set(weft_ep_fatbin ${PROJECT_BINARY_DIR}/ep_kernels.fatbin)
+add_custom_command(OUTPUT ${weft_ep_fatbin}
+    COMMAND ${CMAKE_CUDA_COMPILER} --fatbin -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100
+        -gencode arch=compute_90,code=compute_90 -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+        ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.cu -o ${weft_ep_fatbin}
+    DEPENDS ${weft_ep_kernel_sources} ${weft_device_headers}
+    VERBATIM)
+add_custom_target(weft_ep_fatbin_made DEPENDS ${weft_ep_fatbin})
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.c PROPERTIES
+    COMPILE_DEFINITIONS "WEFT_CUDA_EP_FATBIN=\"${weft_ep_fatbin}\"" OBJECT_DEPENDS ${weft_ep_fatbin})
 target_sources(weft_objects PRIVATE ${weft_cuda_sources})
 target_compile_definitions(weft_objects PRIVATE WEFT_HAVE_CUDA)
 target_include_directories(weft_objects SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
-add_dependencies(weft_objects weft_fatbin_made)
+add_dependencies(weft_objects weft_fatbin_made weft_ep_fatbin_made)
 
 # One program a file, static but for the system's libraries, so that it can be carried to the machine with the GPUs.
+# Programs may use tests/part.
 add_custom_target(gpu_programs)
+file(GLOB weft_gpu_test_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/part/ep_*.c ${PROJECT_SOURCE_DIR}/tests/part/check.c)
+add_library(weft_gpu_parts STATIC EXCLUDE_FROM_ALL ${weft_gpu_test_parts})
+target_include_directories(weft_gpu_parts PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(weft_gpu_parts PRIVATE weft_flags weft_static)
 function(weft_add_gpu_programs folder prefix)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
     file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/part/*.h)
@@ -45,9 +64,10 @@ function(weft_add_gpu_programs folder prefix)
         add_custom_command(OUTPUT ${program}
             COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/gpu
             COMMAND ${CMAKE_CUDA_COMPILER} -arch=sm_90 -std=c++17 -O3 -lineinfo -Werror all-warnings
-                -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR} ${source} $<TARGET_FILE:weft_static>
+                -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/tests ${source}
+                $<TARGET_FILE:weft_gpu_parts> $<TARGET_FILE:weft_static>
                 -lpthread -ldl -lm -o ${program}
-            DEPENDS ${source} ${parts} ${weft_device_headers} weft_static
+            DEPENDS ${source} ${parts} ${weft_device_headers} weft_static weft_gpu_parts
             VERBATIM)
         add_custom_target(gpu_${prefix}${name} DEPENDS ${program})
         add_dependencies(gpu_programs gpu_${prefix}${name})

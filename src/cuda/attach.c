@@ -239,6 +239,12 @@ static void fini(wefti_cuda *cuda)
     if (cuda->module != NULL) {
         (void)driver->cuModuleUnload(cuda->module);
     }
+    if (cuda->ep_pool != NULL) {
+        (void)driver->cuMemPoolDestroy(cuda->ep_pool);
+    }
+    if (cuda->ep_module != NULL) {
+        (void)driver->cuModuleUnload(cuda->ep_module);
+    }
     if (cuda->amo_old != NULL) {
         (void)driver->cuMemFreeHost(cuda->amo_old);
     }

@@ -68,6 +68,8 @@ typedef struct wefti_cuda {
     CUstream stream; /* of the host's copies and atomics */
     wefti_os_monitor *stream_lock;
     CUmodule module;
+    CUmodule ep_module; /* NULL until the first group of expert parallelism; then its pool is there */
+    CUmemoryPool ep_pool;
     CUfunction amo;
     uint64_t *amo_old; /* pinned host memory */
 

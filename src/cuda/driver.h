@@ -44,6 +44,11 @@
     X(cuIpcCloseMemHandle)                                                                                             \
     X(cuMemAllocHost)                                                                                                  \
     X(cuMemFreeHost)                                                                                                   \
+    X(cuMemPoolCreate)                                                                                                 \
+    X(cuMemPoolDestroy)                                                                                                \
+    X(cuMemPoolSetAttribute)                                                                                           \
+    X(cuMemAllocFromPoolAsync)                                                                                         \
+    X(cuMemFreeAsync)                                                                                                  \
     X(cuMemHostRegister)                                                                                               \
     X(cuMemHostUnregister)                                                                                             \
     X(cuMemHostGetDevicePointer)                                                                                       \
@@ -56,6 +61,8 @@
     X(cuModuleUnload)                                                                                                  \
     X(cuModuleGetFunction)                                                                                             \
     X(cuFuncLoad)                                                                                                      \
+    X(cuFuncGetAttribute)                                                                                              \
+    X(cuFuncSetAttribute)                                                                                              \
     X(cuLaunchKernel)
 
 typedef struct wefti_cuda_driver {

@@ -1,4 +1,6 @@
 /* A build without expert parallelism on GPUs. */
 #include "ep/group.h"
 
+#ifndef WEFT_HAVE_CUDA
 const wefti_ep_backend *const wefti_ep_device_backend = NULL;
+#endif

@@ -488,6 +488,50 @@ FAKE CUresult cuFuncLoad(CUfunction function)
     return CUDA_SUCCESS;
 }
 
+FAKE CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
+{
+    (void)attribute, (void)function;
+    *value = 0;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+{
+    (void)function, (void)attribute, (void)value;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    (void)properties;
+    *pool = (CUmemoryPool)malloc(1);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    free(pool);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    (void)pool, (void)attribute, (void)value;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    (void)pool, (void)stream;
+    return cuMemAlloc(memory, bytes);
+}
+
+FAKE CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
+{
+    (void)stream;
+    return cuMemFree(memory);
+}
+
 static uint64_t amo(const wefti_cuda_amo_args *args)
 {
     void *word = (void *)(uintptr_t)args->word;

@@ -1,0 +1,300 @@
+/* cuda/ep/group.c: a group's device memory and kernels. */
+#include "cuda/ep/group.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cuda/ep/kernels.h"
+#include "weft.h"
+
+#define CALL "weft_ep_create"
+#define SM_MIN 90
+
+/* ---- what is private ---- */
+
+static weft_status check_ranks(const weft_ep *ep)
+{
+    if (ep->world->device == NULL) {
+        return wefti_error(WEFT_ERR_STATE,
+                           CALL ": on_device is 1 and the world has no device; call weft_device_attach");
+    }
+    if (ep->ranks > WEFTI_CUDA_EP_RANKS_MAX) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, CALL ": %d ranks; on GPUs a group has at most %d", ep->ranks,
+                           WEFTI_CUDA_EP_RANKS_MAX);
+    }
+    if (ep->config.experts > WEFTI_CUDA_EP_EXPERTS_MAX) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, CALL ": %d experts; on GPUs a group has at most %d",
+                           ep->config.experts, WEFTI_CUDA_EP_EXPERTS_MAX);
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_overflow(const weft_ep *ep)
+{
+    if (ep->config.overflow != WEFT_EP_OVERFLOW_ERROR) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, CALL ": on GPUs overflow is WEFT_EP_OVERFLOW_ERROR only");
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_device(const wefti_cuda *cuda)
+{
+    int major = 0;
+    int minor = 0;
+    WEFT_TRY(wefti_cuda_check(
+        &cuda->driver,
+        cuda->driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, cuda->ordinal),
+        "cuDeviceGetAttribute"));
+    WEFT_TRY(wefti_cuda_check(
+        &cuda->driver,
+        cuda->driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, cuda->ordinal),
+        "cuDeviceGetAttribute"));
+    if (major * 10 + minor < SM_MIN) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL ": the GPU has compute capability %d.%d; expert parallelism needs 9.0 or later", major,
+                           minor);
+    }
+    return WEFT_OK;
+}
+
+static weft_status find_kernel(const wefti_cuda *cuda, const char *name, CUfunction *function)
+{
+    const wefti_cuda_driver *driver = &cuda->driver;
+    int shared = 0;
+    int own = 0;
+    WEFT_TRY(
+        wefti_cuda_check(driver, driver->cuModuleGetFunction(function, cuda->ep_module, name), "cuModuleGetFunction"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncLoad(*function), "cuFuncLoad"));
+    WEFT_TRY(wefti_cuda_check(
+        driver,
+        driver->cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, cuda->ordinal),
+        "cuDeviceGetAttribute"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, *function),
+                              "cuFuncGetAttribute"));
+    return wefti_cuda_check(
+        driver, driver->cuFuncSetAttribute(*function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared - own),
+        "cuFuncSetAttribute");
+}
+
+/* Routes come and go while other PEs of this GPU are in their steps, so their memory is taken and given back in stream
+ * order, from a pool that keeps what it has: cuMemFree would wait for those steps. */
+static weft_status make_pool(wefti_cuda *cuda)
+{
+    const wefti_cuda_driver *driver = &cuda->driver;
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->ordinal}};
+    cuuint64_t keep = UINT64_MAX;
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuMemPoolCreate(&cuda->ep_pool, &properties), "cuMemPoolCreate"));
+    return wefti_cuda_check(driver,
+                            driver->cuMemPoolSetAttribute(cuda->ep_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
+                            "cuMemPoolSetAttribute");
+}
+
+/* Everything a call may launch. Once a world. */
+static weft_status load(weft_ep *ep)
+{
+    wefti_cuda *cuda = ep->device->cuda;
+    const wefti_cuda_driver *driver = &cuda->driver;
+    WEFT_TRY(check_device(cuda));
+    if (cuda->ep_module == NULL) {
+        WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleLoadData(&cuda->ep_module, wefti_cuda_ep_kernels),
+                                  "cuModuleLoadData"));
+        WEFT_TRY(make_pool(cuda));
+    }
+    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch", &ep->device->dispatch));
+    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_combine", &ep->device->combine));
+    return WEFT_OK;
+}
+
+static void set_limits(weft_ep *ep)
+{
+    wefti_cuda_ep_group *group = &ep->device->group;
+    uint64_t tokens = (uint64_t)ep->config.tokens_max;
+    uint64_t received = (uint64_t)ep->ranks * tokens;
+    uint64_t others = (uint64_t)(ep->ranks - 1);
+    uint64_t topk = (uint64_t)ep->config.topk_max;
+    uint64_t staged = tokens * (topk < others ? topk : others);
+    ep->device->received_max = received < (uint64_t)ep->rows_limit ? received : (uint64_t)ep->rows_limit;
+    uint64_t slots = (uint64_t)ep->ranks * (uint64_t)ep->config.slot_tokens_max;
+    ep->device->received_max = slots > ep->device->received_max ? slots : ep->device->received_max;
+    staged = staged > ep->device->received_max ? staged : ep->device->received_max;
+    group->rank = ep->rank;
+    group->ranks = ep->ranks;
+    group->rows_limit = (uint32_t)ep->rows_limit;
+    for (int rank = 0; rank <= ep->ranks; rank++) {
+        group->first_expert[rank] = ep->owners.first[rank];
+    }
+    group->at = wefti_cuda_ep_layout_of(ep->ranks, ep->owners.local_max, ep->config.tokens_max, ep->config.topk_max,
+                                        ep->device->received_max, staged * ep->config.row_bytes_max);
+}
+
+static weft_status group_init(weft_ep *ep)
+{
+    WEFT_TRY(check_ranks(ep));
+    WEFT_TRY(check_overflow(ep));
+    ep->device = wefti_alloc_zeroed(1, sizeof *ep->device);
+    if (ep->device == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, CALL ": no memory for the group");
+    }
+    ep->device->cuda = wefti_cuda_of(ep->world->device);
+    ep->device->sms = ep->device->cuda->sms;
+    set_limits(ep);
+    WEFT_TRY(wefti_cuda_enter(ep->device->cuda));
+    weft_status status = load(ep);
+    wefti_cuda_leave(ep->device->cuda);
+    return status;
+}
+
+static void group_fini(weft_ep *ep)
+{
+    wefti_free(ep->device);
+}
+
+/* ---- what is shared ---- */
+
+/* How many PEs of the world use this PE's GPU. */
+static int pes_of_gpu(const wefti_cuda *cuda)
+{
+    int count = 0;
+    uint32_t own = cuda->world->view.pe - cuda->world->view.near_first;
+    const CUuuid uuid = wefti_cuda_record_of(cuda, own)->uuid;
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
+        count += cuda->group[i] >= 0 && memcmp(&wefti_cuda_record_of(cuda, i)->uuid, &uuid, sizeof uuid) == 0;
+    }
+    return count > 0 ? count : 1;
+}
+
+static weft_status find_areas(weft_ep *ep)
+{
+    wefti_ep_device *device = ep->device;
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        uint64_t left;
+        int pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
+        device->group.pe_of[rank] = pe;
+        device->group.area[rank] = wefti_cuda_locate(&device->cuda->base, device->area, pe, &left);
+        if (device->group.area[rank] == 0) {
+            return wefti_error(WEFT_ERR_UNREACHABLE, CALL ": rank %d does not reach the device memory of rank %d",
+                               ep->rank, rank);
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status group_open(weft_ep *ep)
+{
+    wefti_ep_device *device = ep->device;
+    void *news;
+    WEFT_TRY(weft_team_malloc(ep->team, WEFTI_CUDA_EP_NEWS * sizeof *device->news, &news));
+    WEFT_TRY(weft_device_team_malloc(ep->team, device->group.at.bytes, &device->area));
+    device->news = news;
+    memset(device->news, 0, WEFTI_CUDA_EP_NEWS * sizeof *device->news);
+    weft_status status = wefti_cuda_clear(&device->cuda->base, device->area, device->group.at.cleared_bytes);
+    status = status != WEFT_OK ? status : find_areas(ep);
+    if (status == WEFT_OK) {
+        status = weft_world_dev(ep->world, &device->group.dev);
+    }
+    device->group.news = (wefti_u64 *)device->news; /* kernels have the host heap at its address */
+    device->sms = device->cuda->sms / pes_of_gpu(device->cuda);
+    device->sms = device->sms > 0 ? device->sms : 1;
+    weft_status agreed = weft_team_barrier(ep->team);
+    return status != WEFT_OK ? status : agreed;
+}
+
+/* The caller's streams have ended: nothing of this rank uses the memory, and nobody writes here outside a call. */
+static weft_status group_close(weft_ep *ep)
+{
+    if (ep->device->news[WEFTI_CUDA_EP_NEWS_FAILED] != 0) {
+        return WEFT_OK; /* the memory stays taken: a rank that is late may still write there */
+    }
+    WEFT_TRY(weft_team_free(ep->team, ep->device->news));
+    return weft_device_team_free(ep->team, ep->device->area);
+}
+
+/* ---- news ---- */
+
+weft_status wefti_cuda_ep_news(weft_ep *ep, const char *call)
+{
+    wefti_ep_device *device = ep->device;
+    uint64_t failed = __atomic_load_n(&device->news[WEFTI_CUDA_EP_NEWS_FAILED], __ATOMIC_ACQUIRE);
+    uint64_t odd = __atomic_load_n(&device->news[WEFTI_CUDA_EP_NEWS_ODD], __ATOMIC_ACQUIRE);
+    if (failed != 0) {
+        char ranks[128] = "";
+        size_t at = 0;
+        for (int rank = 0; rank < ep->ranks && at + 8 < sizeof ranks; rank++) {
+            if ((failed >> 32 >> rank & 1) != 0) {
+                ep->late[rank] = 1;
+                at += (size_t)snprintf(ranks + at, sizeof ranks - at, " %d", rank);
+            }
+        }
+        ep->dead = (weft_status) - (int)(uint32_t)failed;
+        return wefti_error(ep->dead, "%s: a call of the group failed on the GPU%s%s", call,
+                           at > 0 ? "; it waited in vain for rank" : "", ranks);
+    }
+    if (odd != device->odd_seen) {
+        device->odd_seen = odd;
+        return wefti_error(
+            WEFT_ERR_MISMATCH,
+            "%s: in an earlier call, epoch %u, rank %d made another call, or one of another route, type, "
+            "width or flags; nothing was moved",
+            call, (unsigned)(uint32_t)odd, (int)(odd >> 32) - 1);
+    }
+    return WEFT_OK;
+}
+
+/* The words after the mask say what failed, and are cleared with it. No kernel of the group runs on this rank. */
+static weft_status mask(weft_ep *ep, int rank, int alive)
+{
+    wefti_ep_device *device = ep->device;
+    wefti_cuda_ep_own own = {0};
+    wefti_cuda_ep_own *there = device->area;
+    uint32_t masked = device->masked;
+    masked = alive ? masked & ~(UINT32_C(1) << rank) : masked | UINT32_C(1) << rank;
+    own.masked = masked;
+    WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &there->masked, &own.masked,
+                             sizeof own - offsetof(wefti_cuda_ep_own, masked)));
+    device->masked = masked;
+    __atomic_store_n(&device->news[WEFTI_CUDA_EP_NEWS_FAILED], 0, __ATOMIC_RELEASE);
+    return WEFT_OK;
+}
+
+static weft_status dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
+                                const float *grad_weights_received, const weft_ep_rows *grad_in, float *grad_weights,
+                                weft_stream *stream)
+{
+    (void)route, (void)grad_received, (void)grad_weights_received, (void)grad_in, (void)grad_weights, (void)stream;
+    return wefti_error(WEFT_ERR_UNSUPPORTED, "weft_ep_dispatch_bwd: not on GPUs yet");
+}
+
+static weft_status combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                               const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags, weft_stream *stream)
+{
+    (void)route, (void)grad_out, (void)rows, (void)grad_rows, (void)grad_weights, (void)flags, (void)stream;
+    return wefti_error(WEFT_ERR_UNSUPPORTED, "weft_ep_combine_bwd: not on GPUs yet");
+}
+
+static const wefti_ep_backend device_backend = {
+    .name = "device",
+    .has_streams = 1,
+    .group_init = group_init,
+    .group_open = group_open,
+    .group_close = group_close,
+    .group_fini = group_fini,
+    .mask = mask,
+    .route_bytes = wefti_cuda_ep_route_bytes,
+    .route_open = wefti_cuda_ep_route_open,
+    .route_close = wefti_cuda_ep_route_close,
+    .update = wefti_cuda_ep_update,
+    .counts = wefti_cuda_ep_counts,
+    .query = wefti_cuda_ep_query,
+    .dispatch = wefti_cuda_ep_dispatch,
+    .combine = wefti_cuda_ep_combine,
+    .dispatch_send = wefti_cuda_ep_dispatch_send,
+    .dispatch_recv = wefti_cuda_ep_dispatch_recv,
+    .combine_send = wefti_cuda_ep_combine_send,
+    .combine_recv = wefti_cuda_ep_combine_recv,
+    .dispatch_bwd = dispatch_bwd,
+    .combine_bwd = combine_bwd,
+};
+
+const wefti_ep_backend *const wefti_ep_device_backend = &device_backend;

@@ -1,0 +1,49 @@
+/* cuda/ep/group.h: the device backend of expert parallelism: what hangs on a weft_ep and on its routes. */
+#ifndef WEFTI_CUDA_EP_GROUP_H
+#define WEFTI_CUDA_EP_GROUP_H
+
+#include "cuda/device.h"
+#include "cuda/ep/shape.h"
+#include "ep/backend.h"
+
+typedef struct wefti_ep_device {
+    wefti_cuda *cuda;
+    wefti_cuda_ep_group group; /* as kernels get it */
+    void *area; /* symmetric */
+    uint64_t received_max; /* M */
+    uint64_t *news; /* in the host heap */
+    uint32_t masked; /* ranks, as bits; the area has a copy */
+    uint64_t odd_seen; /* of news[ODD]: reported */
+    int sms; /* of the GPU, divided by the ranks that use it */
+    CUfunction dispatch;
+    CUfunction combine;
+} wefti_ep_device;
+
+typedef struct wefti_ep_device_route {
+    wefti_cuda_ep_sheet sheet;
+    CUdeviceptr owned; /* the memory, if it is the library's */
+    weft_stream *sent_on; /* the stream of the last send */
+} wefti_ep_device_route;
+
+/* WEFT_OK, or what kernels have found out since the last call: WEFT_ERR_TIMEOUT, naming the ranks; WEFT_ERR_MISMATCH. */
+weft_status wefti_cuda_ep_news(weft_ep *ep, const char *call);
+
+size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
+weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory);
+void wefti_cuda_ep_route_close(weft_ep_route *route);
+weft_status wefti_cuda_ep_counts(const weft_ep_route *route, weft_ep_counts *counts);
+weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts);
+
+weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
+weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                   const weft_ep_received *out, weft_stream *stream);
+weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
+                                  weft_stream *stream);
+weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                        const weft_ep_received *out, weft_stream *stream);
+weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream);
+weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                       unsigned flags, weft_stream *stream);
+weft_status wefti_cuda_ep_combine_recv(weft_ep_route *route, weft_stream *stream);
+
+#endif

@@ -1,0 +1,197 @@
+/* cuda/ep/meet.cuh: the beginning of a call: every rank tells every rank what it calls, where its rows go and how many it
+ * sends to whom; every block hears all of them.
+ *
+ * The line is the ready word: it is sent after what came before on this rank's stream, so whoever has it may write here.
+ * Its words are stored relaxed after a fence by the same threads, which runs while others still count. */
+#ifndef WEFTI_CUDA_EP_MEET_CUH
+#define WEFTI_CUDA_EP_MEET_CUH
+
+#include "cuda/ep/words.cuh"
+
+/* What the threads of a block share. */
+typedef struct ep_call {
+    wefti_u64 epoch;
+    wefti_u32 tag; /* its low half, in packed words; never 0 */
+    wefti_u32 alive; /* ranks, as bits */
+    int status;
+    int tokens; /* T */
+    wefti_u32 route; /* of a call that makes no routing: the epoch of the one it uses, */
+    int route_status; /* and its status */
+    int odd_tokens; /* T was given out of range, and clamped */
+    int failed; /* some thread of this block waited in vain */
+    wefti_u32 total[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens of this rank that go to each rank */
+    wefti_u32 before[WEFTI_CUDA_EP_RANKS_MAX]; /* of those, the ones before this block's tokens */
+    wefti_u32 place[WEFTI_CUDA_EP_RANKS_MAX]; /* where they begin there */
+    wefti_u64 to[WEFTI_CUDA_EP_RANKS_MAX]; /* the address of that row; 0: no rows go there */
+    wefti_u64 pitch[WEFTI_CUDA_EP_RANKS_MAX];
+    int tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank */
+    wefti_u32 from[WEFTI_CUDA_EP_RANKS_MAX + 1]; /* the first place of each source here; at last N */
+    wefti_u32 count[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens from each source */
+    wefti_u32 line[WEFTI_CUDA_EP_RANKS_MAX][WEFTI_CUDA_EP_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
+} ep_call;
+
+/* What this rank says. */
+typedef struct ep_saying {
+    wefti_u64 shape;
+    wefti_u32 route;
+    wefti_u64 place;
+    wefti_u64 pitch;
+    wefti_u32 capacity;
+    wefti_u32 slots; /* of a source, at each rank; 0: rows are packed */
+} ep_saying;
+
+/* Read the epoch; the last block to have done so advances it for the next call. False: the group has failed. All threads. */
+EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
+{
+    if (threadIdx.x == 0) {
+        wefti_cuda_ep_own *own = ep_own(group);
+        call->epoch = wefti_ld_relaxed(&own->epoch) + 1;
+        call->tag = (wefti_u32)call->epoch;
+        call->alive = ~wefti_ld_relaxed(&own->masked) & (wefti_u32)((1ull << group.ranks) - 1);
+        call->failed = wefti_ld_relaxed(&own->failed) != 0;
+        call->status = WEFT_OK;
+    }
+    if (threadIdx.x < WEFTI_CUDA_EP_RANKS_MAX) {
+        call->total[threadIdx.x] = 0;
+        call->before[threadIdx.x] = 0;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        wefti_cuda_ep_own *own = ep_own(group);
+        if (atomicInc(&own->begun, gridDim.x - 1) == gridDim.x - 1) {
+            wefti_u64 next = call->epoch + ((wefti_u32)(call->epoch + 1) == 0 ? 1 : 0);
+            wefti_st_relaxed(&own->epoch, next);
+        }
+    }
+    return call->failed == 0;
+}
+
+EP_DEVICE wefti_u64 *ep_line(const ep_group &group, const ep_call *call, int reader, int writer)
+{
+    wefti_u64 number = (call->epoch & 1) * (wefti_u64)group.ranks + (wefti_u64)writer;
+    return (wefti_u64 *)(group.area[reader] + group.at.lines) + number * (wefti_u64)(WEFTI_CUDA_EP_WORDS + group.ranks);
+}
+
+/* A word of this rank's line. */
+EP_DEVICE wefti_u32 ep_say_word(const ep_call *call, const ep_saying &saying, int word)
+{
+    switch (word) {
+    case WEFTI_CUDA_EP_SHAPE_LOW:
+        return (wefti_u32)saying.shape;
+    case WEFTI_CUDA_EP_SHAPE_HIGH:
+        return (wefti_u32)(saying.shape >> 32);
+    case WEFTI_CUDA_EP_ROUTE:
+        return saying.route;
+    case WEFTI_CUDA_EP_BUFFER_LOW:
+        return (wefti_u32)saying.place;
+    case WEFTI_CUDA_EP_BUFFER_HIGH:
+        return (wefti_u32)(saying.place >> 32);
+    case WEFTI_CUDA_EP_PITCH:
+        return (wefti_u32)(saying.pitch / 16);
+    case WEFTI_CUDA_EP_CAPACITY:
+        return saying.capacity;
+    case WEFTI_CUDA_EP_TOKENS:
+        return (wefti_u32)call->tokens;
+    default:
+        return call->total[word - WEFTI_CUDA_EP_WORDS];
+    }
+}
+
+/* Tell all ranks. Some warps of one block, `threads` threads of number `thread`, each of which has fenced before. */
+EP_DEVICE void ep_say(const ep_group &group, const ep_call *call, const ep_saying &saying, int thread, int threads)
+{
+    int words = WEFTI_CUDA_EP_WORDS + group.ranks;
+    for (int i = thread; i < words * group.ranks; i += threads) {
+        int rank = i / words;
+        int word = i - rank * words;
+        if ((call->alive >> rank & 1) != 0) {
+            wefti_st_relaxed(ep_line(group, call, rank, group.rank) + word,
+                             ep_packed(call->tag, ep_say_word(call, saying, word)));
+        }
+    }
+}
+
+/* Hear all ranks. All threads. False: a rank did not come. */
+EP_DEVICE bool ep_hear(const ep_group &group, ep_call *call)
+{
+    int words = WEFTI_CUDA_EP_WORDS + group.ranks;
+    for (int i = (int)threadIdx.x; i < words * group.ranks; i += (int)blockDim.x) {
+        int rank = i / words;
+        int word = i - rank * words;
+        wefti_u32 value = 0;
+        if ((call->alive >> rank & 1) != 0 &&
+            !ep_await_value(group, ep_line(group, call, group.rank, rank) + word, call->tag, rank, &value)) {
+            call->failed = 1;
+        }
+        call->line[rank][word] = value;
+    }
+    __syncthreads();
+    return call->failed == 0;
+}
+
+/* The address here of what `rank` calls its `place`. */
+EP_DEVICE wefti_u64 ep_resolve(const ep_group &group, wefti_u64 place, int rank)
+{
+    wefti_u64 offset = place & (((wefti_u64)1 << WEFTI_CUDA_EP_OFFSET_BITS) - 1);
+    wefti_u64 region = place >> WEFTI_CUDA_EP_OFFSET_BITS;
+    const weft_dev &dev = group.dev;
+    wefti_u64 here =
+        region == 0 ? dev.heap + offset : wefti_ld_relaxed(&dev.control->regions[region - 1].base) + offset;
+    return wefti_dev_peer(dev, (const void *)here, 1, group.pe_of[rank]);
+}
+
+/* Whether `rank` calls the same. */
+EP_DEVICE bool ep_agrees(const ep_call *call, const ep_saying &saying, int rank)
+{
+    const wefti_u32 *line = call->line[rank];
+    return line[WEFTI_CUDA_EP_SHAPE_LOW] == (wefti_u32)saying.shape &&
+           line[WEFTI_CUDA_EP_SHAPE_HIGH] == (wefti_u32)(saying.shape >> 32) &&
+           line[WEFTI_CUDA_EP_ROUTE] == saying.route;
+}
+
+/* From the lines, by lane r of one warp for rank r: where this rank's rows go, where those of others come, whether all is
+ * well. `fresh`: the counts are this call's; else they are the route's already. */
+EP_DEVICE void ep_study(const ep_group &group, ep_call *call, const ep_saying &saying, bool fresh)
+{
+    int rank = ep_lane();
+    bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
+    const wefti_u32 *line = call->line[rank];
+    bool differs = here && !ep_agrees(call, saying, rank);
+    wefti_u32 received = 0; /* by that rank */
+    wefti_u32 first = 0;
+    for (int source = 0; source < group.ranks; source++) {
+        first = source == group.rank ? received : first;
+        received += here ? call->line[source][WEFTI_CUDA_EP_WORDS + rank] : 0;
+    }
+    first = saying.slots != 0 ? (wefti_u32)group.rank * saying.slots : first;
+    wefti_u32 limit = group.rows_limit < line[WEFTI_CUDA_EP_CAPACITY] ? group.rows_limit : line[WEFTI_CUDA_EP_CAPACITY];
+    bool overflows = here && saying.slots == 0 && received > limit;
+    bool odd = __any_sync(~0u, differs);
+    bool full = __any_sync(~0u, overflows);
+    if (rank < group.ranks) {
+        wefti_u64 place = (wefti_u64)line[WEFTI_CUDA_EP_BUFFER_HIGH] << 32 | line[WEFTI_CUDA_EP_BUFFER_LOW];
+        call->pitch[rank] = (wefti_u64)line[WEFTI_CUDA_EP_PITCH] * 16;
+        call->to[rank] = here && call->pitch[rank] != 0 ? ep_resolve(group, place, rank) : 0;
+        call->tokens_of[rank] = here ? (int)line[WEFTI_CUDA_EP_TOKENS] : 0;
+        if (fresh) {
+            call->place[rank] = first;
+        }
+    }
+    if (fresh && rank == 0) {
+        wefti_u32 end = 0;
+        for (int source = 0; source < group.ranks; source++) {
+            call->count[source] = call->line[source][WEFTI_CUDA_EP_WORDS + group.rank];
+            call->from[source] = end;
+            end += saying.slots != 0 ? saying.slots : call->count[source];
+        }
+        call->from[group.ranks] = end;
+    }
+    if (differs && blockIdx.x == 0) {
+        wefti_st_release(&group.news[WEFTI_CUDA_EP_NEWS_ODD], (wefti_u64)(rank + 1) << 32 | call->tag);
+    }
+    if (rank == 0) {
+        call->status = odd ? WEFT_ERR_MISMATCH : full ? WEFT_ERR_OVERFLOW : WEFT_OK;
+    }
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* cuda/ep/route.c: a route's sheet: its device memory, and what of it callers see. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cuda/ep/group.h"
+#include "weft.h"
+
+/* Set the pointers of a sheet at `memory`, which is not touched and may be 0. Returns its bytes. */
+static size_t lay_out(wefti_cuda_ep_sheet *sheet, const weft_ep *ep, const weft_ep_plan *plan, uint64_t memory)
+{
+    wefti_u64 end = 0;
+    uint64_t ranks = (uint64_t)ep->ranks;
+    uint64_t local = (uint64_t)wefti_ep_local_experts(ep);
+    uint64_t tokens = (uint64_t)ep->config.tokens_max;
+    uint64_t units = ep->device->group.at.units;
+#define LAY(field, count)                                                                                              \
+    sheet->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, (count) * sizeof *sheet->field))
+    LAY(facts, 1);
+    LAY(rows_of_expert, local);
+    LAY(rows_of_expert_source, local * ranks);
+    LAY(offset_of_expert, local + 1);
+    LAY(rows_of_source, ranks);
+    LAY(offset_of_source, ranks + 1);
+    LAY(sent, ranks);
+    LAY(place, ranks);
+    LAY(bits, units * ranks);
+    LAY(before, units * ranks);
+    LAY(parts, (uint64_t)ep->device->sms * ((uint64_t)ep->config.experts + 1));
+    LAY(weights, tokens * ranks);
+    LAY(records, ep->device->received_max * (uint64_t)wefti_cuda_ep_record_words(plan->topk));
+#undef LAY
+    return end;
+}
+
+size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan)
+{
+    wefti_cuda_ep_sheet sheet;
+    return lay_out(&sheet, ep, plan, 0);
+}
+
+static weft_status allocate(const wefti_cuda *cuda, size_t bytes, CUdeviceptr *memory)
+{
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuMemAllocFromPoolAsync(memory, bytes, cuda->ep_pool, cuda->stream);
+    if (result == CUDA_SUCCESS) {
+        result = cuda->driver.cuStreamSynchronize(cuda->stream);
+    }
+    wefti_cuda_leave(cuda);
+    return wefti_cuda_check(&cuda->driver, result, "weft_ep_route_create: cuMemAllocFromPoolAsync");
+}
+
+weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory)
+{
+    const weft_ep *ep = route->ep;
+    size_t bytes = wefti_cuda_ep_route_bytes(ep, &route->plan);
+    if (route->plan.layout != WEFT_EP_RANK_MAJOR && route->plan.layout != WEFT_EP_SLOTS_SOURCE) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "weft_ep_route_create: on GPUs the layout is rank-major or slots by source; not %d",
+                           (int)route->plan.layout);
+    }
+    wefti_ep_device_route *of = wefti_alloc_zeroed(1, sizeof *of);
+    if (of == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");
+    }
+    weft_status status = memory != NULL ? WEFT_OK : allocate(ep->device->cuda, bytes, &of->owned);
+    if (status == WEFT_OK) {
+        (void)lay_out(&of->sheet, ep, &route->plan, memory != NULL ? (uintptr_t)memory : (uintptr_t)of->owned);
+        /* Counts of a route that has none, words of no epoch. */
+        status = wefti_cuda_clear(&ep->device->cuda->base, of->sheet.facts,
+                                  (size_t)((char *)of->sheet.weights - (char *)of->sheet.facts));
+    }
+    route->device = of;
+    if (status != WEFT_OK) {
+        wefti_cuda_ep_route_close(route);
+    }
+    return status;
+}
+
+void wefti_cuda_ep_route_close(weft_ep_route *route)
+{
+    const wefti_cuda *cuda = route->ep->device->cuda;
+    if (route->device->owned != 0 && wefti_cuda_enter(cuda) == WEFT_OK) {
+        (void)cuda->driver.cuMemFreeAsync(route->device->owned, cuda->stream);
+        wefti_cuda_leave(cuda);
+    }
+    wefti_free(route->device);
+}
+
+weft_status wefti_cuda_ep_counts(const weft_ep_route *route, weft_ep_counts *counts)
+{
+    const wefti_cuda_ep_sheet *sheet = &route->device->sheet;
+    *counts = (weft_ep_counts){
+        .rows = &sheet->facts->rows,
+        .rows_of_expert = sheet->rows_of_expert,
+        .offset_of_expert = sheet->offset_of_expert,
+        .rows_of_source = sheet->rows_of_source,
+        .offset_of_source = sheet->offset_of_source,
+        .dropped = &sheet->facts->dropped,
+        .status = &sheet->facts->status,
+        .rows_of_expert_source = sheet->rows_of_expert_source,
+        .dropped_rows = &sheet->facts->dropped_rows,
+    };
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts)
+{
+    static const char call[] = "weft_ep_route_query";
+    weft_ep *ep = route->ep;
+    wefti_cuda *cuda = ep->device->cuda;
+    wefti_cuda_ep_facts facts;
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuStreamSynchronize((CUstream)(void *)stream);
+    wefti_cuda_leave(cuda);
+    WEFT_TRY(wefti_cuda_check(&cuda->driver, result, "weft_ep_route_query: cuStreamSynchronize"));
+    WEFT_TRY(wefti_cuda_ep_news(ep, call));
+    WEFT_TRY(wefti_cuda_copy(&cuda->base, &facts, route->device->sheet.facts, sizeof facts));
+    counts->rows = facts.rows;
+    counts->tokens = facts.received;
+    counts->dropped = facts.dropped;
+    counts->local_experts = wefti_ep_local_experts(ep);
+    counts->first_expert = ep->owners.first[ep->rank];
+    counts->status = (weft_status)facts.status;
+    counts->dropped_rows = facts.dropped_rows;
+    return WEFT_OK;
+}

@@ -1,0 +1,277 @@
+/* cuda/ep/shape.h: what the host tells the kernels of expert parallelism, and what lies where in device memory.
+ *
+ * An area is a rank's symmetric memory of a group, in the device heap:
+ *
+ *   own        this rank's words: the epoch, the ranks alive, what went wrong
+ *   lines      [2][R][WORDS + R] packed words: what source s calls; by the parity of the epoch, because a rank that has
+ *              ended a call may begin the next while a block here has not yet read its line
+ *   told       [R][U] packed words: unit u of source s has its records here; the value is the place of its first token
+ *   moved      [R][P] packed words: unit u of rank s has its rows here; the value is the number of its rows
+ *   choices    [R][L] packed words: how many choices of local expert l source s has
+ *   records    [M] who is received: source token, K local experts, K weights
+ *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
+ *
+ * R ranks, U units, M the most tokens a rank receives. A packed word is {epoch, 32 bits}: it carries its own flag, and is
+ * compared for equality. Nothing is reset. A rank writes to another only after that one's line of the same call, except
+ * for the line itself.
+ *
+ * A unit is what one warp moves at a time: in a dispatch U units of the source's tokens, in a combine at most P of the rows
+ * that came from a source. Its size depends on their number only. Those of a combine are smaller, because a token can be
+ * added up when all its units are there, and the warps' units are under way at the same time.
+ *
+ * A sheet is a route's device memory, private to the rank. It holds the routing by unit: for unit u and rank r the tokens
+ * of it that go there, as bits, and how many went there before: the place of every token in a few bits. */
+#ifndef WEFTI_CUDA_EP_SHAPE_H
+#define WEFTI_CUDA_EP_SHAPE_H
+
+#include "weft/device/dev.h"
+
+#ifdef __CUDACC__
+#define WEFTI_CUDA_EP_FN static inline __host__ __device__
+#else
+#define WEFTI_CUDA_EP_FN static inline
+#endif
+
+#define WEFTI_CUDA_EP_RANKS_MAX 32
+#define WEFTI_CUDA_EP_UNIT_MAX 32 /* tokens */
+#define WEFTI_CUDA_EP_EXPERTS_MAX 16384
+#define WEFTI_CUDA_EP_UNITS_MAX 512 /* of at most 16384 tokens */
+#define WEFTI_CUDA_EP_PUSHES_MAX 2048 /* of at most 65536 rows */
+
+/* The words of a line before its counts. */
+enum {
+    WEFTI_CUDA_EP_SHAPE_LOW, /* what is called: equal on all ranks */
+    WEFTI_CUDA_EP_SHAPE_HIGH,
+    WEFTI_CUDA_EP_ROUTE, /* the epoch of the route's last update; 0 in a call that updates it */
+    WEFTI_CUDA_EP_BUFFER_LOW, /* where rows go: wefti_cuda_ep_place */
+    WEFTI_CUDA_EP_BUFFER_HIGH,
+    WEFTI_CUDA_EP_PITCH, /* from row to row there, in 16 bytes */
+    WEFTI_CUDA_EP_CAPACITY, /* rows it holds */
+    WEFTI_CUDA_EP_TOKENS, /* T */
+    WEFTI_CUDA_EP_WORDS
+};
+
+/* Where a buffer lies, the same on all ranks: the number of the registered region that has it, 0 for the heap, above an
+ * offset of 56 bits. */
+#define WEFTI_CUDA_EP_OFFSET_BITS 56
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_place(unsigned region, wefti_u64 offset)
+{
+    return (wefti_u64)region << WEFTI_CUDA_EP_OFFSET_BITS | offset;
+}
+
+/* This rank's words. */
+typedef struct wefti_cuda_ep_own {
+    wefti_u64 epoch; /* of the last call */
+    wefti_u32 begun; /* blocks of this call that have read the epoch; wraps by itself */
+    wefti_u32 masked; /* ranks that take no part, as bits; written by the host */
+    wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
+    wefti_u32 missing; /* the ranks it waited for in vain, as bits */
+} wefti_cuda_ep_own;
+
+/* Offsets in an area. */
+typedef struct wefti_cuda_ep_layout {
+    wefti_u64 own;
+    wefti_u64 lines;
+    wefti_u64 told;
+    wefti_u64 moved;
+    wefti_u64 choices;
+    wefti_u64 cleared_bytes; /* must be zero before first use: all before `records` */
+    wefti_u64 records;
+    wefti_u64 rows;
+    wefti_u64 bytes;
+    wefti_u32 units; /* U, at most */
+    wefti_u32 pushes; /* P, at least U */
+    wefti_u32 local_max; /* L of the rank with the most experts */
+} wefti_cuda_ep_layout;
+
+/* Tokens or rows a unit: a power of two, 1 .. 32. */
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_unit_of(int count, int units_max)
+{
+    int unit = 1;
+    while (unit < WEFTI_CUDA_EP_UNIT_MAX && (count + unit - 1) / unit > units_max) {
+        unit *= 2;
+    }
+    return unit;
+}
+
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_unit(int tokens)
+{
+    return wefti_cuda_ep_unit_of(tokens, WEFTI_CUDA_EP_UNITS_MAX);
+}
+
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_units(int tokens)
+{
+    int unit = wefti_cuda_ep_unit(tokens);
+    return (tokens + unit - 1) / unit;
+}
+
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_push_unit(int rows)
+{
+    return wefti_cuda_ep_unit_of(rows, WEFTI_CUDA_EP_PUSHES_MAX);
+}
+
+/* The most units that up to `count` tokens or rows have. */
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_units_bound(int count, int units_max)
+{
+    int most = (count + WEFTI_CUDA_EP_UNIT_MAX - 1) / WEFTI_CUDA_EP_UNIT_MAX;
+    most = most > units_max ? most : units_max;
+    return (wefti_u32)(most < count ? most : count);
+}
+
+/* Words of a record. */
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_record_words(int topk)
+{
+    return 1 + 2 * topk;
+}
+
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_take(wefti_u64 *end, wefti_u64 bytes)
+{
+    wefti_u64 at = *end;
+    *end = at + (bytes + 255) / 256 * 256;
+    return at;
+}
+
+/* `received`: M; `staged_bytes`: of `rows`. */
+WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int local_max, int tokens_max, int topk_max,
+                                                              wefti_u64 received, wefti_u64 staged_bytes)
+{
+    wefti_cuda_ep_layout at;
+    wefti_u64 end = 0;
+    at.units = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_UNITS_MAX);
+    at.pushes = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_PUSHES_MAX);
+    at.own = wefti_cuda_ep_take(&end, sizeof(wefti_cuda_ep_own));
+    at.lines = wefti_cuda_ep_take(&end, (wefti_u64)(2 * ranks * (WEFTI_CUDA_EP_WORDS + ranks)) * 8);
+    at.told = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
+    at.moved = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.pushes * 8);
+    at.local_max = (wefti_u32)local_max;
+    at.choices = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.local_max * 8);
+    at.cleared_bytes = end;
+    at.records = wefti_cuda_ep_take(&end, received * (wefti_u64)wefti_cuda_ep_record_words(topk_max) * 4);
+    at.rows = wefti_cuda_ep_take(&end, staged_bytes);
+    at.bytes = end;
+    return at;
+}
+
+/* A group as its kernels see it. */
+typedef struct wefti_cuda_ep_group {
+    weft_dev dev;
+    wefti_i32 rank;
+    wefti_i32 ranks;
+    wefti_i32 pe_of[WEFTI_CUDA_EP_RANKS_MAX];
+    wefti_i32 first_expert[WEFTI_CUDA_EP_RANKS_MAX + 1];
+    wefti_u64 area[WEFTI_CUDA_EP_RANKS_MAX]; /* each rank's, as this one addresses it */
+    wefti_cuda_ep_layout at;
+    wefti_u32 rows_limit; /* more rows overflow */
+    wefti_u64 *news; /* host memory: what the host is to know at its next call, see wefti_cuda_ep_news */
+} wefti_cuda_ep_group;
+
+/* Words of `news`, in pinned host memory. */
+enum {
+    WEFTI_CUDA_EP_NEWS_FAILED, /* 0, or {ranks waited for in vain, -status}: no call works any more */
+    WEFTI_CUDA_EP_NEWS_ODD, /* 0, or {a rank + 1 that called something else, its epoch}: the last such call */
+    WEFTI_CUDA_EP_NEWS
+};
+
+/* The first words of a sheet. */
+typedef struct wefti_cuda_ep_facts {
+    wefti_u32 epoch; /* of the call that made this routing; 0: none */
+    wefti_i32 tokens; /* T */
+    wefti_i32 received; /* tokens received, or that would have been */
+    wefti_i32 rows; /* N, as the caller sees it */
+    wefti_i32 status;
+    wefti_i32 dropped;
+    wefti_i32 dropped_rows;
+    wefti_i32 unused;
+} wefti_cuda_ep_facts;
+
+/* A sheet: device addresses. */
+typedef struct wefti_cuda_ep_sheet {
+    wefti_cuda_ep_facts *facts;
+    wefti_i32 *rows_of_expert; /* [L] */
+    wefti_i32 *rows_of_expert_source; /* [L][R] */
+    wefti_i32 *offset_of_expert; /* [L + 1] */
+    wefti_i32 *rows_of_source; /* [R] */
+    wefti_i32 *offset_of_source; /* [R + 1] */
+    wefti_u32 *sent; /* [R] tokens of this rank that go to each rank */
+    wefti_u32 *place; /* [R] the place there of the first of them */
+    wefti_u64 *bits; /* [U][R] packed words: the tokens of each unit that go to each rank */
+    wefti_u32 *before; /* [U][R] how many went there before */
+    wefti_u64
+        *parts; /* [B][E + 1] packed words: the choices of each expert that block b counted, and those out of range */
+    float *weights; /* [T][R] the sum of a token's weights on each rank, in ascending choice */
+    wefti_u32 *records; /* [M] as the sources wrote them */
+} wefti_cuda_ep_sheet;
+
+/* The caller's choices. */
+typedef struct wefti_cuda_ep_choices {
+    const void *ids;
+    const float *weights; /* or NULL */
+    const wefti_i32 *tokens_at; /* or NULL */
+    wefti_i32 tokens;
+    wefti_i32 wide; /* ids are 64 bits */
+} wefti_cuda_ep_choices;
+
+/* The caller's arrays of what is received; each may be NULL. */
+typedef struct wefti_cuda_ep_arrays {
+    float *weights;
+    wefti_i32 *experts;
+    wefti_i32 *source_rank;
+    wefti_i32 *source_token;
+} wefti_cuda_ep_arrays;
+
+/* What is called, in 64 bits: equal on all ranks. */
+typedef enum wefti_cuda_ep_call { WEFTI_CUDA_EP_DISPATCH = 1, WEFTI_CUDA_EP_COMBINE = 2 } wefti_cuda_ep_call;
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_shape(wefti_cuda_ep_call call, unsigned flags, unsigned dtype, unsigned hidden,
+                                               unsigned topk)
+{
+    return (wefti_u64)call | (wefti_u64)flags << 4 | (wefti_u64)dtype << 12 | (wefti_u64)topk << 16 |
+           (wefti_u64)hidden << 32;
+}
+
+enum { WEFTI_CUDA_EP_FRESH = 1, WEFTI_CUDA_EP_MOVE = 2, WEFTI_CUDA_EP_LAND = 4, WEFTI_CUDA_EP_WEIGHTED = 8 };
+
+/* How a block is divided. */
+typedef struct wefti_cuda_ep_blocks {
+    wefti_i32 movers; /* warps that move rows */
+    wefti_i32 settlers; /* warps that take in what has come, of the others */
+    wefti_u32 rest_ns; /* between two looks at a word of theirs */
+    wefti_u32 stage_bytes; /* of one of their WEFTI_CUDA_EP_STAGES stages in shared memory */
+} wefti_cuda_ep_blocks;
+
+typedef struct wefti_cuda_ep_dispatch_args {
+    wefti_cuda_ep_group group;
+    wefti_cuda_ep_sheet sheet;
+    wefti_cuda_ep_choices choices; /* FRESH */
+    wefti_cuda_ep_arrays arrays;
+    wefti_cuda_ep_blocks blocks;
+    wefti_u64 shape;
+    wefti_i32 topk;
+    wefti_u32 slots; /* of each source; 0: rows are packed */
+    wefti_u32 flags;
+    /* MOVE: */
+    const unsigned char *in;
+    wefti_u64 in_pitch;
+    unsigned char *out;
+    wefti_u64 out_pitch;
+    wefti_u64 place; /* where the others write, and their pitch there: out, or with LAND the area's rows */
+    wefti_u64 pitch;
+    wefti_u32 row_bytes;
+    wefti_u32 capacity; /* rows of out */
+} wefti_cuda_ep_dispatch_args;
+
+typedef struct wefti_cuda_ep_combine_args {
+    wefti_cuda_ep_group group;
+    wefti_cuda_ep_sheet sheet;
+    wefti_cuda_ep_blocks blocks;
+    wefti_u64 shape;
+    const unsigned char *in;
+    wefti_u64 in_pitch;
+    unsigned char *out;
+    wefti_u64 out_pitch;
+    wefti_u64 place; /* of the area's rows */
+    wefti_u32 row_bytes;
+    wefti_i32 dtype; /* a weft_ep_dtype */
+    wefti_u32 flags;
+} wefti_cuda_ep_combine_args;
+
+#endif

@@ -1,0 +1,152 @@
+/* cuda/ep/words.cuh: packed words, and waiting for them.
+ *
+ * A packed word carries its epoch, so that its arrival is its own flag: one store and one poll, where a value and a flag
+ * would need a release between them. What else a word announces (rows, records) is ordered by storing it with release. */
+#ifndef WEFTI_CUDA_EP_WORDS_CUH
+#define WEFTI_CUDA_EP_WORDS_CUH
+
+#include "cuda/ep/shape.h"
+#include "weft_device.cuh"
+
+#define EP_DEVICE static __device__ __forceinline__
+#define EP_DEVICE_SLOW static __device__ __noinline__
+
+typedef wefti_cuda_ep_group ep_group;
+
+EP_DEVICE wefti_u64 ep_packed(wefti_u32 epoch, wefti_u32 value)
+{
+    return (wefti_u64)epoch << 32 | value;
+}
+
+EP_DEVICE wefti_cuda_ep_own *ep_own(const ep_group &group)
+{
+    return (wefti_cuda_ep_own *)(group.area[group.rank] + group.at.own);
+}
+
+/* How long a waiter looks at device memory only. The abort word is in host memory, and reads from there hold up the stores
+ * to other GPUs behind them: a few hundred waiters that look every 100 us take nine tenths of the rate. */
+#define EP_PATIENCE_NS 10000000u
+#define EP_LONG_REST_NS 20000u
+
+/* Whether to go on waiting for `rank`. A failure is noted once for the whole group, so that no other waiter begins a
+ * deadline of its own. */
+EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int rank)
+{
+    wefti_cuda_ep_own *own = ep_own(*group);
+    if (wefti_ld_relaxed(&own->failed) != 0) {
+        return false;
+    }
+    if (wefti_time_ns() - start_ns < EP_PATIENCE_NS) {
+        return true;
+    }
+    int status = wefti_dev_pause_slow(&group->dev, start_ns);
+    if (status != WEFT_OK) {
+        wefti_u32 missing = status == WEFT_ERR_TIMEOUT ? 1u << rank : 0u;
+        missing |= atomicOr(&own->missing, missing);
+        atomicCAS(&own->failed, 0u, (wefti_u32)-status);
+        wefti_st_release(&group->news[WEFTI_CUDA_EP_NEWS_FAILED], (wefti_u64)missing << 32 | (wefti_u32)-status);
+        return false;
+    }
+    wefti_rest(EP_LONG_REST_NS);
+    return true;
+}
+
+EP_DEVICE bool ep_go_on(const ep_group &group, wefti_dev_waiter *waiter, int rank)
+{
+    if (++waiter->looks % WEFTI_DEV_LOOKS != 0) {
+        return true;
+    }
+    waiter->start_ns = waiter->start_ns == 0 ? wefti_time_ns() : waiter->start_ns;
+    return ep_go_on_slow(&group, waiter->start_ns, rank);
+}
+
+/* Wait for the word of this epoch, which `rank` writes, and which announces nothing but its value: of a line, whose reader
+ * stores only to addresses that it finds there, and of counts. False: the call has failed. One thread. */
+EP_DEVICE bool ep_await_value(const ep_group &group, const wefti_u64 *word, wefti_u32 epoch, int rank, wefti_u32 *value)
+{
+    wefti_dev_waiter waiter = {0, 0};
+    wefti_u64 seen = wefti_ld_relaxed(word);
+    while ((wefti_u32)(seen >> 32) != epoch) {
+        if (!ep_go_on(group, &waiter, rank)) {
+            return false;
+        }
+        seen = wefti_ld_relaxed(word);
+    }
+    *value = (wefti_u32)seen;
+    return true;
+}
+
+/* The same of a word that announces rows or records: acquires, once, when it is there, because each acquire empties the
+ * multiprocessor's cache. Rests between looks. */
+EP_DEVICE bool ep_await(const ep_group &group, const wefti_u64 *word, wefti_u32 epoch, int rank, wefti_u32 rest_ns,
+                        wefti_u32 *value)
+{
+    wefti_dev_waiter waiter = {0, 0};
+    while ((wefti_u32)(wefti_ld_relaxed(word) >> 32) != epoch) {
+        if (!ep_go_on(group, &waiter, rank)) {
+            return false;
+        }
+        wefti_rest(rest_ns);
+    }
+    *value = (wefti_u32)wefti_ld_acquire(word);
+    return true;
+}
+
+/* `count` words of a table at once, `stride` apart, which this rank's blocks write: the looks overlap. The values of
+ * words that are not wanted, from `count` on, are 0. */
+#define EP_AT_ONCE 8
+EP_DEVICE bool ep_await_values(const ep_group &group, const wefti_u64 *words, int stride, int count, wefti_u32 epoch,
+                               wefti_u32 *values)
+{
+    wefti_u64 seen[EP_AT_ONCE];
+    bool well = true;
+#pragma unroll
+    for (int i = 0; i < EP_AT_ONCE; i++) {
+        seen[i] = i < count ? wefti_ld_relaxed(words + (wefti_i64)i * stride) : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < EP_AT_ONCE; i++) {
+        values[i] = (wefti_u32)seen[i];
+        if (i < count && (wefti_u32)(seen[i] >> 32) != epoch) {
+            well = well && ep_await_value(group, words + (wefti_i64)i * stride, epoch, group.rank, &values[i]);
+        }
+    }
+    return well;
+}
+
+/* ---- the words of units ---- */
+
+/* The words of `rank`'s units in `told` and in `moved`, in the memory of `reader`. */
+EP_DEVICE wefti_u64 *ep_told(const ep_group &group, int reader, int rank)
+{
+    return (wefti_u64 *)(group.area[reader] + group.at.told) + (wefti_u64)rank * group.at.units;
+}
+
+EP_DEVICE wefti_u64 *ep_moved(const ep_group &group, int reader, int rank)
+{
+    return (wefti_u64 *)(group.area[reader] + group.at.moved) + (wefti_u64)rank * group.at.pushes;
+}
+
+EP_DEVICE int ep_lane()
+{
+    return (int)(threadIdx.x & 31u);
+}
+
+EP_DEVICE int ep_warp()
+{
+    return (int)(threadIdx.x >> 5);
+}
+
+EP_DEVICE int ep_warps()
+{
+    return (int)(blockDim.x >> 5);
+}
+
+/* This block's share of `count` things: first .. end - 1. */
+EP_DEVICE void ep_share(int count, int *first, int *end)
+{
+    *first = (int)((wefti_i64)count * blockIdx.x / gridDim.x);
+    *end = (int)((wefti_i64)count * (blockIdx.x + 1) / gridDim.x);
+}
+
+#endif
