@@ -12,13 +12,16 @@ if ! command -v "$nvcc" >/dev/null; then
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-strict="-std=c++17 -Werror all-warnings -I$root/include -I$root -I$root/tests/gpu"
+strict="-std=c++17 -Werror all-warnings -I$root/include -I$root -I$root/src -I$root/tests -I$root/tests/gpu"
 
 case $what in
 arch)
     for arch in 80 90 100; do
         "$nvcc" -arch=sm_$arch $strict -cubin "$root/tests/gpu/calls/calls.cu" -o "$folder/calls.cubin"
         "$nvcc" -arch=sm_$arch $strict -cubin "$root/src/cuda/kernels.cu" -o "$folder/kernels.cubin"
+    done
+    for arch in 90 100; do
+        "$nvcc" -arch=sm_$arch $strict -cubin "$root/src/cuda/ep/kernels.cu" -o "$folder/kernels.cubin"
     done
     ;;
 programs)

@@ -1,0 +1,435 @@
+/* Goal: expert parallelism on GPUs gives, to the bit, what the serial reference gives (and with it the host backend).
+ *
+ * Method: the random cases of tests/part, with all arrays in device memory: in the device heap, in registered memory, and
+ * in memory that is neither. Each PE draws the same cases; each case is a group, a few routes, and a sequence of calls.
+ * Usage: as part/launch.h says; WEFT_EP_CASES: how many cases; WEFT_SEED. */
+#include "part/launch.h"
+#undef CHECK /* from here on those of part/check.h */
+#undef CHECK_SAY
+
+extern "C" {
+#include "part/check.h"
+#include "part/ep_step.h"
+}
+
+#define ARENA ((size_t)96 << 20)
+
+/* Memory of the arrays of a call: three blocks of which they take parts, one behind the other. */
+enum { HEAP, REGISTERED, PLAIN, KINDS };
+
+typedef struct arena {
+    test_pe *pe;
+    unsigned char *pinned; /* copies go through it: those of pageable memory may wait for the kernels of other PEs */
+    unsigned char *base[KINDS];
+    size_t used[KINDS];
+    int live;
+} arena;
+
+static void check_gpu(cudaError_t error, const char *what)
+{
+    check_that(error == cudaSuccess, __FILE__, __LINE__, "%s: %s", what, cudaGetErrorString(error));
+}
+
+static void *place(void *context, const void *image, size_t bytes, unsigned random)
+{
+    arena *all = (arena *)context;
+    int kind = (int)(random % KINDS);
+    size_t at = all->used[kind] + (random / KINDS % 8) * 16;
+    if (at + bytes > ARENA) {
+        fprintf(stderr, "the arena is too small\n");
+        exit(1);
+    }
+    all->used[kind] = (at + bytes + 15) / 16 * 16;
+    all->live++;
+    memcpy(all->pinned, image, bytes);
+    check_gpu(cudaMemcpyAsync(all->base[kind] + at, all->pinned, bytes, cudaMemcpyHostToDevice, all->pe->stream),
+              "place");
+    check_gpu(cudaStreamSynchronize(all->pe->stream), "place");
+    return all->base[kind] + at;
+}
+
+static void fetch(void *context, void *image, const void *there, size_t bytes)
+{
+    arena *all = (arena *)context;
+    check_gpu(cudaMemcpyAsync(all->pinned, there, bytes, cudaMemcpyDeviceToHost, all->pe->stream), "fetch");
+    check_gpu(cudaStreamSynchronize(all->pe->stream), "fetch");
+    memcpy(image, all->pinned, bytes);
+}
+
+static void release(void *context, void *there, size_t bytes)
+{
+    arena *all = (arena *)context;
+    check_gpu(cudaMemsetAsync(there, 0x5a, bytes, all->pe->stream), "release");
+    check_gpu(cudaStreamSynchronize(all->pe->stream), "release");
+    if (--all->live == 0) {
+        memset(all->used, 0, sizeof all->used);
+    }
+}
+
+/* ---- cases ---- */
+
+typedef struct job {
+    test_pe *pe;
+    weft_world *world;
+    ep_memory memory;
+    uint64_t own;
+    unsigned salt;
+    char what[160];
+} job;
+
+static ep_step step_of(job *of, weft_ep_route *route, const ep_routing *routing)
+{
+    ep_step step = {};
+    step.route = route;
+    step.routing = routing;
+    step.rank = of->pe->pe;
+    step.arrays.what = of->what;
+    step.arrays.memory = &of->memory;
+    step.arrays.random = &of->own;
+    step.is_late = 1;
+    step.halves = of->salt % 2 == 0;
+    step.stream = (weft_stream *)of->pe->stream;
+    step.slow_us = of->salt % 7 == 0 ? 300 : 0;
+    return step;
+}
+
+/* What the receive buffer of each rank holds: enough, or now and then too little. */
+static void draw_capacities(uint64_t *common, const ep_routing *routing, const weft_ep_plan *plan, int ranks,
+                            int64_t *capacity)
+{
+    int is_tight = plan->layout == WEFT_EP_RANK_MAJOR && random_below(common, 4) == 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        int64_t rows = routing->side[rank].rows;
+        int64_t spare = random_below(common, 3);
+        int is_short = is_tight && random_below(common, 4) == 0;
+        capacity[rank] = is_short ? (int64_t)random_below(common, (unsigned)rows + 1) : rows + spare;
+    }
+}
+
+static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, uint64_t *common)
+{
+    weft_ep_plan plan = ep_plan_draw(random_next(common), setup);
+    weft_ep_route *route = NULL;
+    ep_routing *routing = NULL;
+    ep_case one = {};
+    if (plan.layout != WEFT_EP_SLOTS_SOURCE) { /* what there is on GPUs */
+        plan.layout = WEFT_EP_RANK_MAJOR;
+        plan.slot_tokens = 0;
+    }
+    plan.alignment = 0;
+    plan.flags = 0;
+    plan.sms = random_below(common, 3) == 0 ? 1 + (int)random_below(common, 20) : 0;
+    if (!CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
+        return;
+    }
+    for (int call = 0; call < 5; call++) {
+        of->salt++;
+        int updates = routing == NULL || random_below(common, 4) == 0;
+        int fresh = updates && random_below(common, 2) == 0;
+        int adds = !updates && random_below(common, 2) == 0;
+        unsigned flags = random_below(common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
+        int64_t capacity[EP_RANKS_MAX];
+        ep_payload received;
+        ep_payload payload = ep_payload_draw(random_next(common), setup, size, &plan, 1, of->salt, &received);
+        if (updates) {
+            ep_routing_destroy(routing);
+            ep_case_free(&one);
+            one = ep_case_draw(random_next(common), setup, &plan);
+            routing = ep_routing_create(&one, NULL);
+        }
+        if (fresh) {
+            draw_capacities(common, routing, &plan, of->pe->pes, capacity);
+            ep_routing_destroy(routing);
+            routing = ep_routing_create(&one, capacity);
+        }
+        snprintf(of->what, sizeof of->what, "%s %u (layout %d, T %d, E %d, K %d, H %d, type %d)",
+                 fresh     ? "fresh dispatch"
+                 : updates ? "update"
+                 : adds    ? "combine"
+                           : "dispatch",
+                 of->salt, plan.layout, one.tokens[of->pe->pe], setup->config.experts, plan.topk, payload.hidden,
+                 payload.dtype);
+        ep_step step = step_of(of, route, routing);
+        if (adds) {
+            ep_step_combine(&step, &payload, flags);
+        } else if (updates && !fresh) {
+            ep_step_update(&step);
+        } else {
+            ep_step_dispatch(&step, &payload, &received, fresh ? capacity : NULL);
+        }
+    }
+    ep_routing_destroy(routing);
+    ep_case_free(&one);
+    CHECK_OK(weft_ep_route_destroy(route));
+}
+
+static void run_case(job *of, uint64_t seed, const ep_size *size)
+{
+    uint64_t common = seed;
+    weft_ep *ep = NULL;
+    ep_setup setup = ep_setup_draw(random_next(&common), of->pe->pes, size);
+    setup.config.overflow = WEFT_EP_OVERFLOW_ERROR;
+    setup.config.on_device = 1;
+    weft_ep_config config = setup.config;
+    config.experts_of_rank = setup.uneven ? setup.table : NULL;
+    if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep))) {
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        run_route(of, ep, &setup, size, &common);
+    }
+    CHECK_OK(weft_ep_destroy(ep));
+}
+
+/* ---- a captured graph: a step of identity experts, replayed with new routing, T and data ---- */
+
+#define GRAPH_TOKENS 200
+#define GRAPH_HIDDEN 512
+#define GRAPH_TOPK 4
+#define GRAPH_EXPERTS 16
+#define GRAPH_REPLAYS 1000
+
+typedef struct graph_step {
+    wefti_u32 *number; /* of the replay */
+    wefti_u32 *wrong; /* elements so far */
+    wefti_i32 *tokens; /* T */
+    wefti_i32 *ids;
+    unsigned short *in; /* bf16: small integers */
+    unsigned short *out;
+    int pe;
+    int pes;
+} graph_step;
+
+static __device__ wefti_u32 mixed(wefti_u32 a, wefti_u32 b)
+{
+    wefti_u32 z = a * 0x9e3779b9u + b;
+    z = (z ^ z >> 16) * 0x85ebca6bu;
+    z = (z ^ z >> 13) * 0xc2b2ae35u;
+    return z ^ z >> 16;
+}
+
+static __device__ wefti_u32 bf16_of(wefti_u32 integer)
+{
+    return __float_as_uint((float)integer) >> 16;
+}
+
+/* One block. */
+static __global__ void make_step(graph_step step)
+{
+    wefti_u32 number = *step.number + 1;
+    wefti_u32 salt = mixed(number, (wefti_u32)step.pe);
+    wefti_i32 tokens = (wefti_i32)(salt % (GRAPH_TOKENS + 1));
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        *step.number = number;
+        *step.tokens = tokens;
+    }
+    for (int i = (int)threadIdx.x; i < GRAPH_TOKENS * GRAPH_TOPK; i += (int)blockDim.x) {
+        step.ids[i] = (wefti_i32)(mixed(salt, (wefti_u32)i) % (GRAPH_EXPERTS + 1)) - 1;
+    }
+    for (int i = (int)threadIdx.x; i < GRAPH_TOKENS * GRAPH_HIDDEN; i += (int)blockDim.x) {
+        step.in[i] = (unsigned short)bf16_of(mixed(salt + 1, (wefti_u32)i) % 16);
+        step.out[i] = 0x7fff;
+    }
+}
+
+/* What the ranks of a token returned is its row once for each of them. One block. */
+static __global__ void check_step(graph_step step)
+{
+    wefti_u32 wrong = 0;
+    for (int i = (int)threadIdx.x; i < GRAPH_TOKENS * GRAPH_HIDDEN; i += (int)blockDim.x) {
+        int token = i / GRAPH_HIDDEN;
+        wefti_u32 ranks = 0;
+        for (int k = 0; k < GRAPH_TOPK; k++) {
+            int id = step.ids[token * GRAPH_TOPK + k];
+            int first = 0;
+            for (int rank = 0; id >= 0 && rank < step.pes; rank++) {
+                int count = GRAPH_EXPERTS / step.pes + (rank < GRAPH_EXPERTS % step.pes);
+                ranks |= id >= first && id < first + count ? 1u << rank : 0;
+                first += count;
+            }
+        }
+        wefti_u32 wanted =
+            token < *step.tokens
+                ? bf16_of((wefti_u32)__popc(ranks) * (wefti_u32)__uint_as_float((wefti_u32)step.in[i] << 16))
+                : 0x7fff;
+        wrong += step.out[i] != wanted;
+    }
+    atomicAdd(step.wrong, wrong);
+}
+
+static void capture_step(job *of, const graph_step *step, weft_ep_route *route, void *received, int fused)
+{
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    choices.tokens = GRAPH_TOKENS;
+    choices.tokens_at = step->tokens;
+    choices.ids = step->ids;
+    weft_ep_rows in = WEFT_EP_ROWS_INIT;
+    in.data = step->in;
+    in.dtype = WEFT_EP_BF16;
+    in.hidden = GRAPH_HIDDEN;
+    weft_ep_rows out = in;
+    out.data = step->out;
+    weft_ep_received got = WEFT_EP_RECEIVED_INIT;
+    got.rows = in;
+    got.rows.data = received;
+    got.rows_capacity = (size_t)of->pe->pes * GRAPH_TOKENS;
+    weft_stream *stream = (weft_stream *)of->pe->stream;
+    make_step<<<1, 512, 0, of->pe->stream>>>(*step);
+    if (fused) {
+        CHECK_OK(weft_ep_route_choose(route, &choices));
+    } else {
+        CHECK_OK(weft_ep_route_update(route, &choices, stream));
+    }
+    CHECK_OK(weft_ep_dispatch(route, &in, &got, stream));
+    CHECK_OK(weft_ep_combine(route, &got.rows, &out, 0, stream));
+    check_step<<<1, 512, 0, of->pe->stream>>>(*step);
+}
+
+static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused)
+{
+    test_pe *pe = of->pe;
+    weft_ep *ep = NULL;
+    weft_ep_route *route = NULL;
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = GRAPH_EXPERTS;
+    config.tokens_max = GRAPH_TOKENS;
+    config.topk_max = GRAPH_TOPK;
+    config.row_bytes_max = GRAPH_HIDDEN * 2;
+    config.on_device = 1;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    plan.topk = GRAPH_TOPK;
+    plan.sms = 12;
+    plan.layout = layout;
+    if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep)) ||
+        !CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
+        return;
+    }
+    unsigned char *memory = all->base[PLAIN];
+    graph_step step = {};
+    step.number = (wefti_u32 *)memory;
+    step.wrong = step.number + 64;
+    step.tokens = (wefti_i32 *)step.wrong + 64;
+    step.ids = step.tokens + 64;
+    step.in = (unsigned short *)(memory + (1 << 20));
+    step.out = (unsigned short *)(memory + (2 << 20));
+    step.pe = pe->pe;
+    step.pes = pe->pes;
+    check_gpu(cudaMemsetAsync(memory, 0, 1 << 20, pe->stream), "test_graph");
+    check_gpu(cudaStreamSynchronize(pe->stream), "test_graph");
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    check_gpu(cudaStreamBeginCapture(pe->stream, cudaStreamCaptureModeThreadLocal), "capture");
+    capture_step(of, &step, route, all->base[HEAP], fused);
+    check_gpu(cudaStreamEndCapture(pe->stream, &graph), "capture");
+    check_gpu(cudaGraphInstantiate(&exec, graph, 0), "capture");
+    for (int i = 0; i < GRAPH_REPLAYS; i++) {
+        check_gpu(cudaGraphLaunch(exec, pe->stream), "replay");
+    }
+    wefti_u32 seen[128] = {};
+    fetch(all, seen, memory, sizeof seen);
+    check_that(seen[0] == GRAPH_REPLAYS && seen[64] == 0, __FILE__, __LINE__, "%u replays, %u wrong elements", seen[0],
+               seen[64]);
+    check_gpu(cudaGraphExecDestroy(exec), "test_graph");
+    check_gpu(cudaGraphDestroy(graph), "test_graph");
+    CHECK_OK(weft_ep_route_destroy(route));
+    CHECK_OK(weft_ep_destroy(ep));
+}
+
+/* ---- a rank that does not come ---- */
+
+static void test_absence(job *of, arena *all)
+{
+    weft_ep *ep = NULL;
+    weft_ep_route *route = NULL;
+    weft_ep_host_counts counts;
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = 8;
+    config.tokens_max = 8;
+    config.topk_max = 2;
+    config.row_bytes_max = 64;
+    config.on_device = 1;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    plan.topk = 2;
+    int absent = of->pe->pes - 1;
+    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep));
+    CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route));
+    CHECK_OK(weft_device_deadline(of->world, UINT64_C(300000000)));
+    check_gpu(cudaMemsetAsync(all->base[PLAIN], 0, 1024, of->pe->stream), "test_absence");
+    if (of->pe->pe != absent) {
+        weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+        choices.tokens = 8;
+        choices.ids = all->base[PLAIN];
+        CHECK_OK(weft_ep_route_update(route, &choices, (weft_stream *)of->pe->stream));
+        CHECK_STATUS(weft_ep_route_query(route, (weft_stream *)of->pe->stream, &counts), WEFT_ERR_TIMEOUT);
+        char rank[16];
+        snprintf(rank, sizeof rank, " %d", absent);
+        check_that(strstr(weft_last_error(), rank) != NULL, __FILE__, __LINE__, "names no rank %d: %s", absent,
+                   weft_last_error());
+        CHECK_STATUS(weft_ep_route_update(route, &choices, (weft_stream *)of->pe->stream), WEFT_ERR_TIMEOUT);
+        /* The others go on: all their tokens go to expert 0, of rank 0. */
+        CHECK_OK(weft_ep_mask(ep, absent, 0));
+        CHECK_OK(weft_ep_route_update(route, &choices, (weft_stream *)of->pe->stream));
+        CHECK_OK(weft_ep_route_query(route, (weft_stream *)of->pe->stream, &counts));
+        check_that(counts.status == WEFT_OK && counts.rows == (of->pe->pe == 0 ? 8 * absent : 0), __FILE__, __LINE__,
+                   "%lld rows after a mask, status %d", (long long)counts.rows, counts.status);
+        CHECK_OK(weft_ep_route_destroy(route));
+        CHECK_OK(weft_ep_destroy(ep));
+    }
+    /* The absent rank's group ends with its world. */
+}
+
+static void test_body(test_pe *pe)
+{
+    arena all = {};
+    job of = {};
+    const char *cases_text = getenv("WEFT_EP_CASES");
+    int cases = cases_text != NULL ? atoi(cases_text) : 40;
+    check_as_pe(pe->pe);
+    of.pe = pe;
+    all.pe = pe;
+    of.world = test_world(pe, "ep", (size_t)4 << 30, (size_t)512 << 20);
+    CHECK_OK(weft_device_deadline(of.world, UINT64_C(4000000000)));
+    all.base[HEAP] = (unsigned char *)test_malloc(pe, of.world, ARENA);
+    check_gpu(cudaMallocHost((void **)&all.pinned, ARENA), "test_body");
+    check_gpu(cudaMemsetAsync(all.base[HEAP], 0, ARENA, pe->stream), "test_body");
+    check_gpu(cudaMalloc((void **)&all.base[REGISTERED], ARENA), "test_body");
+    check_gpu(cudaMalloc((void **)&all.base[PLAIN], ARENA), "test_body");
+    CHECK_OK(weft_device_register(of.world, all.base[REGISTERED], ARENA));
+    of.memory.context = &all;
+    of.memory.place = place;
+    of.memory.fetch = fetch;
+    of.memory.release = release;
+    uint64_t common = pe->seed * UINT64_C(0x9e3779b97f4a7c15);
+    for (int i = 0; i < cases && check_failures() == 0; i++) {
+        of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
+        uint64_t seed = random_next(&common);
+        run_case(&of, seed, i % 4 == 0 ? &ep_size_full : &ep_size_small);
+        if (check_failures() != 0) {
+            fprintf(stderr, "PE %d: case %d, seed %llu\n", pe->pe, i, (unsigned long long)seed);
+        }
+    }
+    if (check_failures() == 0) {
+        test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 0);
+        test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 1);
+        test_graph(&of, &all, WEFT_EP_SLOTS_SOURCE, 1);
+    }
+    CHECK_OK(weft_barrier(of.world));
+    CHECK_OK(weft_device_unregister(of.world, all.base[REGISTERED]));
+    if (pe->pes > 1 && check_failures() == 0) {
+        test_absence(&of, &all);
+    }
+    CHECK_OK(weft_world_destroy(of.world));
+    check_gpu(cudaFree(all.base[REGISTERED]), "test_body");
+    check_gpu(cudaFree(all.base[PLAIN]), "test_body");
+    check_gpu(cudaFreeHost(all.pinned), "test_body");
+    if (pe->pe == 0) {
+        pe->failures += check_failures() != 0;
+        printf("%d cases, %u calls\n", cases, of.salt);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    return test_main(argc, argv);
+}
