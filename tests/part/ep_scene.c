@@ -113,6 +113,35 @@ static void combine(scene *s, weft_ep_route *route, int rank, void *results)
     }
 }
 
+static void backward(scene *s, weft_ep_route *route, int rank, void *results)
+{
+    static _Thread_local unsigned char ones[SCENE_ROWS_MAX * SCENE_ROW_BYTES] __attribute__((aligned(16)));
+    static _Thread_local unsigned char out[SCENE_ROWS_MAX * SCENE_ROW_BYTES] __attribute__((aligned(16)));
+    scene_seen *seen = &s->seen[rank];
+    float grad_weights[SCENE_ROWS_MAX * SCENE_TOPK_MAX];
+    weft_ep_rows given = rows_at(s, ones);
+    weft_ep_rows wanted = rows_at(s, out);
+    weft_ep_rows rows = rows_at(s, results);
+    for (int row = 0; row < SCENE_ROWS_MAX; row++) {
+        set_row(s, ones, row, 1.0f);
+        for (int k = 0; k < SCENE_TOPK_MAX; k++) {
+            grad_weights[row * SCENE_TOPK_MAX + k] = 1.0f;
+        }
+    }
+    memset(out, 0xff, sizeof out); /* NaN */
+    CHECK_OK(weft_ep_dispatch_bwd(route, &given, grad_weights, &wanted, seen->grad_weights, NULL));
+    for (int token = 0; token < s->tokens[rank]; token++) {
+        seen->grad_in[token] = get_row(s, out, token);
+    }
+    for (int row = 0; row < SCENE_ROWS_MAX; row++) {
+        set_row(s, out, row, SCENE_UNTOUCHED);
+    }
+    CHECK_OK(weft_ep_combine_bwd(route, &given, &rows, &wanted, seen->dots, WEFT_EP_WEIGHTED, NULL));
+    for (int row = 0; row < SCENE_ROWS_MAX; row++) {
+        seen->grad_rows[row] = get_row(s, out, row);
+    }
+}
+
 static void run_step(scene *s, weft_ep_route *route, int rank)
 {
     static _Thread_local unsigned char received[SCENE_ROWS_MAX * SCENE_ROW_BYTES] __attribute__((aligned(16)));
@@ -126,6 +155,9 @@ static void run_step(scene *s, weft_ep_route *route, int rank)
         look_at_counts(s, route, rank);
         dispatch(s, route, rank, received);
         combine(s, route, rank, received);
+        if (s->backward) {
+            backward(s, route, rank, received);
+        }
     }
 }
 

@@ -30,6 +30,11 @@ typedef struct scene_seen {
     int rows_of_source[SCENE_RANKS_MAX];
     int rows_of_expert[SCENE_ROWS_MAX];
     float out[SCENE_TOKENS_MAX];
+    /* backward, where every gradient that is given is 1 */
+    float grad_in[SCENE_TOKENS_MAX];
+    float grad_weights[SCENE_TOKENS_MAX * SCENE_TOPK_MAX]; /* from dispatch_bwd: those that come with rows */
+    float grad_rows[SCENE_ROWS_MAX]; /* SCENE_UNTOUCHED where nothing was written */
+    float dots[SCENE_TOKENS_MAX * SCENE_TOPK_MAX]; /* from a weighted combine_bwd of the results */
 } scene_seen;
 
 #define SCENE_UNTOUCHED (-7.0f)
@@ -50,6 +55,7 @@ typedef struct scene {
     int32_t ids[SCENE_RANKS_MAX][SCENE_TOKENS_MAX * SCENE_TOPK_MAX]; /* [T][K] */
     float weights[SCENE_RANKS_MAX][SCENE_TOKENS_MAX * SCENE_TOPK_MAX]; /* used if weighted */
     int weighted;
+    int backward; /* make the backward calls as well */
     const int32_t *tokens_at; /* as in weft_ep_choices, of rank 0 */
     /* The result of the experts for a row: that of (source, token) with these experts, [K] or one. NULL: the row itself,
      * which is 10 * source + token + 1. */
@@ -57,7 +63,7 @@ typedef struct scene {
     scene_seen seen[SCENE_RANKS_MAX];
 } scene;
 
-/* Run it: an update, a dispatch, a combine. */
+/* Run it: an update, a dispatch, a combine; the backward calls if wanted. */
 void scene_run(scene *s);
 
 #endif

@@ -346,6 +346,48 @@ static void dropping_counts_padding_and_drops_all_after_the_first_that_does_not_
     CHECK(s.seen[0].out[5] == 6.0f); /* of rank 0, whose rows fit */
 }
 
+/* Rank 1 has room for two of three tokens, whose choices weigh 0.5. */
+static void what_was_dropped_has_no_gradient(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        scene s = two_ranks(both[i], 2, 3);
+        s.rows_max = 2;
+        s.overflow = WEFT_EP_OVERFLOW_DROP;
+        s.weighted = s.backward = 1;
+        set_ids(&s, 0, (int32_t[]){2, -1, 2, -1, 2, -1}, 6);
+        for (int k = 0; k < 6; k++) {
+            s.weights[0][k] = 0.5f;
+        }
+        scene_run(&s);
+        CHECK(s.seen[1].rows == 2 && s.seen[1].dropped_rows == 1);
+        CHECK(s.seen[0].grad_in[0] == 1.0f && s.seen[0].grad_in[1] == 1.0f && s.seen[0].grad_in[2] == 0.0f);
+        CHECK(s.seen[0].grad_weights[0] == 1.0f && s.seen[0].grad_weights[2] == 1.0f);
+        CHECK(s.seen[0].grad_weights[1] == 0.0f && s.seen[0].grad_weights[4] == 0.0f);
+        CHECK(s.seen[1].grad_rows[0] == 0.5f && s.seen[1].grad_rows[1] == 0.5f);
+        CHECK(s.seen[1].grad_rows[2] == SCENE_UNTOUCHED);
+        CHECK(s.seen[0].dots[0] == 8.0f && s.seen[0].dots[2] == 16.0f); /* eight elements of 1 and of 2, times 1 */
+        CHECK(s.seen[0].dots[4] == 0.0f && s.seen[0].dots[5] == 0.0f);
+    }
+}
+
+/* The choices of a token share its row on a rank in rank-major: each has the row's dot product as its gradient, and the row
+ * has the sum of their weights. */
+static void choices_on_one_rank_share_the_row_backward_too(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_RANK_MAJOR, 2, 1);
+    s.weighted = s.backward = 1;
+    s.weights[0][0] = 0.5f;
+    s.weights[0][1] = 2.0f;
+    set_ids(&s, 0, (int32_t[]){2, 3}, 2);
+    scene_run(&s);
+    CHECK(s.seen[0].grad_in[0] == 1.0f); /* one row */
+    CHECK(s.seen[0].grad_weights[0] == 1.0f && s.seen[0].grad_weights[1] == 1.0f);
+    CHECK(s.seen[1].grad_rows[0] == 2.5f);
+    CHECK(s.seen[0].dots[0] == 8.0f && s.seen[0].dots[1] == 8.0f);
+}
+
 /* ---- padding and slots ---- */
 
 static void padding_is_zeroed_on_request(void **state)
@@ -566,6 +608,8 @@ int main(void)
         CHECKED_TEST(overflow_as_an_error_sends_no_rows_and_is_seen_by_all),
         CHECKED_TEST(dropping_keeps_the_first_rows_by_source_and_token),
         CHECKED_TEST(dropping_counts_padding_and_drops_all_after_the_first_that_does_not_fit),
+        CHECKED_TEST(what_was_dropped_has_no_gradient),
+        CHECKED_TEST(choices_on_one_rank_share_the_row_backward_too),
         CHECKED_TEST(padding_is_zeroed_on_request),
         CHECKED_TEST(slots_by_source_hold_each_source_apart),
         CHECKED_TEST(slots_by_expert_hold_each_expert_apart),

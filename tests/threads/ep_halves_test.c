@@ -1,0 +1,188 @@
+/* Goal: between the halves of a call its group takes no other collective call, which changes nothing; other groups go on; a
+ * half without the other is refused; a send that failed needs no recv.
+ *
+ * Method: three PEs as threads; each token goes to the next rank. Every call is tried between send and recv of dispatch and
+ * of combine, on the same route and on another, and then the pair must give what it gives undisturbed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "part/check.h"
+#include "part/pes.h"
+#include "weft_ep.h"
+
+#define PES 3
+#define HIDDEN 4
+#define ROWS PES
+
+/* One PE: two routes of a group, and one of another group; each token of the rank goes to the next rank. */
+typedef struct halves_rig {
+    int rank;
+    int32_t id;
+    weft_ep *ep;
+    weft_ep *other;
+    weft_ep_route *route;
+    weft_ep_route *second;
+    weft_ep_route *others;
+    _Alignas(16) float in[HIDDEN];
+    _Alignas(16) float received[ROWS * HIDDEN];
+    _Alignas(16) float out[HIDDEN];
+    weft_ep_choices choices;
+} halves_rig;
+
+static weft_ep_rows rows_at(float *data)
+{
+    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+    rows.data = data;
+    rows.dtype = WEFT_EP_F32;
+    rows.hidden = HIDDEN;
+    return rows;
+}
+
+static weft_ep_received received_at(float *data)
+{
+    weft_ep_received received = WEFT_EP_RECEIVED_INIT;
+    received.rows = rows_at(data);
+    received.rows_capacity = ROWS;
+    return received;
+}
+
+/* Every collective call of the group, on this route. */
+static void refuse_all(halves_rig *rig, weft_ep_route *route)
+{
+    float untouched[ROWS * HIDDEN] __attribute__((aligned(16)));
+    weft_ep_rows rows = rows_at(untouched);
+    weft_ep_received received = received_at(untouched);
+    memset(untouched, 0x33, sizeof untouched);
+    CHECK_STATUS(weft_ep_route_update(route, &rig->choices, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_dispatch(route, &rows, &received, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_dispatch_send(route, &rows, &received, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine(route, &rows, &rows, 0, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine_send(route, &rows, &rows, 0, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_dispatch_bwd(route, &rows, NULL, &rows, NULL, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine_bwd(route, &rows, NULL, &rows, NULL, 0, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_mask(rig->ep, (rig->rank + 1) % PES, 0), WEFT_ERR_STATE);
+    for (size_t i = 0; i < sizeof untouched; i++) {
+        if (!CHECK(((unsigned char *)untouched)[i] == 0x33)) {
+            break;
+        }
+    }
+}
+
+static void check_row(const float *row, int rank)
+{
+    for (int i = 0; i < HIDDEN; i++) {
+        CHECK_SAY(row[i] == (float)(100 * rank + i), "element %d is %g", i, (double)row[i]);
+    }
+}
+
+/* A dispatch and a combine of the other group, whole. */
+static void use_other_group(halves_rig *rig)
+{
+    float received[ROWS * HIDDEN] __attribute__((aligned(16)));
+    float out[HIDDEN] __attribute__((aligned(16)));
+    weft_ep_rows in = rows_at(rig->in);
+    weft_ep_received to = received_at(received);
+    weft_ep_rows sums = rows_at(out);
+    CHECK_OK(weft_ep_dispatch(rig->others, &in, &to, NULL));
+    CHECK_OK(weft_ep_combine(rig->others, &to.rows, &sums, 0, NULL));
+    check_row(out, rig->rank);
+}
+
+static void disturb_pairs(halves_rig *rig)
+{
+    weft_ep_rows in = rows_at(rig->in);
+    weft_ep_rows out = rows_at(rig->out);
+    weft_ep_received received = received_at(rig->received);
+    CHECK_OK(weft_ep_dispatch_send(rig->route, &in, &received, NULL));
+    refuse_all(rig, rig->route);
+    refuse_all(rig, rig->second);
+    CHECK_STATUS(weft_ep_combine_recv(rig->route, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_dispatch_recv(rig->second, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_route_choose(rig->route, &rig->choices), WEFT_ERR_STATE);
+    use_other_group(rig);
+    CHECK_OK(weft_ep_dispatch_recv(rig->route, NULL));
+    check_row(rig->received, (rig->rank + PES - 1) % PES);
+    CHECK_OK(weft_ep_combine_send(rig->route, &received.rows, &out, 0, NULL));
+    refuse_all(rig, rig->route);
+    refuse_all(rig, rig->second);
+    CHECK_STATUS(weft_ep_dispatch_recv(rig->route, NULL), WEFT_ERR_STATE);
+    use_other_group(rig);
+    CHECK_OK(weft_ep_combine_recv(rig->route, NULL));
+    check_row(rig->out, rig->rank);
+}
+
+static void refuse_single_halves(halves_rig *rig)
+{
+    weft_ep_rows in = rows_at(rig->in);
+    weft_ep_received received = received_at(rig->received);
+    CHECK_STATUS(weft_ep_dispatch_recv(rig->route, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine_recv(rig->route, NULL), WEFT_ERR_STATE);
+    in.hidden = 3; /* no multiple of 16 bytes */
+    CHECK_STATUS(weft_ep_dispatch_send(rig->route, &in, &received, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_recv(rig->route, NULL), WEFT_ERR_STATE);
+}
+
+static int open_group(weft_world *world, weft_ep **ep)
+{
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = PES;
+    config.tokens_max = 1;
+    config.topk_max = 1;
+    config.row_bytes_max = HIDDEN * sizeof(float);
+    return CHECK_OK(weft_ep_create(weft_team_world(world), &config, ep));
+}
+
+static int open_route(halves_rig *rig, weft_ep *ep, weft_ep_route **route)
+{
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    plan.topk = 1;
+    return CHECK_OK(weft_ep_route_create(ep, &plan, NULL, route)) &&
+           CHECK_OK(weft_ep_route_update(*route, &rig->choices, NULL));
+}
+
+static void run(weft_world *world, void *context)
+{
+    halves_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
+    (void)context;
+    memset(rig, 0, sizeof *rig);
+    rig->rank = weft_world_pe(world);
+    rig->id = (rig->rank + 1) % PES;
+    rig->choices = (weft_ep_choices)WEFT_EP_CHOICES_INIT;
+    rig->choices.tokens = 1;
+    rig->choices.ids = &rig->id;
+    for (int i = 0; i < HIDDEN; i++) {
+        rig->in[i] = (float)(100 * rig->rank + i);
+    }
+    if (open_group(world, &rig->ep) && open_group(world, &rig->other) && open_route(rig, rig->ep, &rig->route) &&
+        open_route(rig, rig->ep, &rig->second) && open_route(rig, rig->other, &rig->others)) {
+        refuse_single_halves(rig);
+        disturb_pairs(rig);
+        refuse_single_halves(rig);
+        disturb_pairs(rig);
+        CHECK_OK(weft_ep_route_destroy(rig->route));
+        CHECK_OK(weft_ep_route_destroy(rig->second));
+        CHECK_OK(weft_ep_route_destroy(rig->others));
+        CHECK_OK(weft_ep_destroy(rig->ep));
+        CHECK_OK(weft_ep_destroy(rig->other));
+    }
+    free(rig);
+}
+
+static void one_pair_a_group(void **state)
+{
+    (void)state;
+    pes_run(PES, run, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CHECKED_TEST(one_pair_a_group)};
+    (void)setenv("WEFT_LOG", "none", 0); /* errors are expected */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
