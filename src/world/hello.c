@@ -138,6 +138,22 @@ weft_status wefti_hello_check(const wefti_hello *all, int pes)
     return WEFT_OK;
 }
 
+/* The lowest PE that failed by itself; where all failures are of those that waited for another, the lowest. */
+static int find_cause(const wefti_outcome *outcomes, int pes)
+{
+    int first = -1;
+    for (int pe = pes - 1; pe >= 0; pe--) {
+        first = outcomes[pe].status != WEFT_OK ? pe : first;
+    }
+    for (int pe = first; pe < pes; pe++) {
+        int status = outcomes[pe].status;
+        if (status != WEFT_OK && status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_PEER) {
+            return pe;
+        }
+    }
+    return first;
+}
+
 /* What went wrong where; every PE takes part, and those on which all went well say nothing. */
 static weft_status share_causes(wefti_bootstrap *bootstrap, const wefti_outcome *outcomes)
 {
@@ -150,11 +166,8 @@ static weft_status share_causes(wefti_bootstrap *bootstrap, const wefti_outcome 
         snprintf(mine, sizeof mine, "%s", weft_last_error());
     }
     weft_status status = bootstrap->ops->allgather(bootstrap, mine, all, sizeof mine);
-    int pe = 0;
-    while (status == WEFT_OK && pe < bootstrap->pes && outcomes[pe].status == WEFT_OK) {
-        pe++;
-    }
     if (status == WEFT_OK) {
+        int pe = find_cause(outcomes, bootstrap->pes);
         status = (weft_status)outcomes[pe].status;
         char text[sizeof mine + 32];
         snprintf(text, sizeof text, "PE %d: %.*s", pe, (int)sizeof mine - 1, all + (size_t)pe * sizeof mine);

@@ -52,7 +52,8 @@ typedef struct wefti_outcome {
 } wefti_outcome;
 
 /* Tell all PEs how a step went on this one; all[i] becomes PE i's outcome. WEFT_OK if it went well everywhere; else the
- * status of the lowest PE on which it failed, with that PE's number and text as the error. */
+ * status of the lowest PE on which it failed, of those that did not merely wait for another, with that PE's number and
+ * text as the error. */
 weft_status wefti_verdict(wefti_bootstrap *bootstrap, const wefti_outcome *mine, wefti_outcome *all);
 
 #endif

@@ -314,6 +314,10 @@ static ssize_t receive_answer(int taker, int *descriptor)
         header->cmsg_len == CMSG_LEN(sizeof(int))) {
         memcpy(descriptor, CMSG_DATA(header), sizeof *descriptor);
     }
+    if (bytes > 0 && *descriptor < 0 && (message.msg_flags & MSG_CTRUNC) != 0) { /* there was one, and no room for it */
+        errno = EMFILE;
+        return -1;
+    }
     return bytes;
 }
 
@@ -329,12 +333,11 @@ static weft_status take_answer(int taker, uint64_t until_ns, int *descriptor)
         return wefti_error(WEFT_ERR_PEER, "the process that offers the shared memory is gone");
     }
     if (bytes < 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot read a local socket: %s", strerror(errno));
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot take the shared memory: %s; look at ulimit -n", strerror(errno));
     }
     if (taken < 0) {
         return wefti_error(WEFT_ERR_AUTHENTICATION,
-                           "the process that offers the shared memory did not accept this one's token, or this process "
-                           "has no descriptor left (ulimit -n)");
+                           "the process that offers the shared memory did not accept this one's token");
     }
     *descriptor = taken;
     return WEFT_OK;

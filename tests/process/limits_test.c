@@ -1,0 +1,160 @@
+/* Goal: a PE that runs out of descriptors or of address space gets a status that says so, the others are told of that PE
+ * in time, and nobody crashes, hangs or has a world that others have not.
+ * Method: PEs are processes; one, each in turn, has room for n more descriptors, for n = 0, 1, ... until that is enough,
+ * or for n more MiB of address space. With the world that came of it they allocate and synchronise. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "part/check.h"
+#include "part/crew.h"
+#include "weft.h"
+
+#define PES 3
+#define MS UINT64_C(1000000)
+#define DEADLINE_NS (1500 * MS)
+#define MIB ((uint64_t)1 << 20)
+
+typedef struct plan {
+    int resource; /* RLIMIT_NOFILE or RLIMIT_AS */
+    uint64_t room;
+    int poor; /* the PE that has no more */
+} plan;
+
+static uint64_t count_descriptors(void)
+{
+    uint64_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder != NULL && readdir(folder) != NULL) {
+        count++;
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+    return count - 3; /* ".", ".." and the folder's own */
+}
+
+static uint64_t address_space(void)
+{
+    unsigned long pages = 0;
+    FILE *from = fopen("/proc/self/statm", "r");
+    if (from != NULL) {
+        (void)!fscanf(from, "%lu", &pages);
+        (void)fclose(from);
+    }
+    return (uint64_t)pages * wefti_os_page_bytes();
+}
+
+static void become_poor(const plan *p)
+{
+    uint64_t used = p->resource == RLIMIT_NOFILE ? count_descriptors() : address_space();
+    struct rlimit limit = {.rlim_cur = used + p->room, .rlim_max = used + p->room};
+    (void)setrlimit(p->resource == RLIMIT_NOFILE ? RLIMIT_NOFILE : RLIMIT_AS, &limit);
+}
+
+static weft_status create_and_use(void)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    void *block;
+    config.deadline_ns = DEADLINE_NS;
+    config.heap_max_bytes = 8 * MIB;
+    WEFT_TRY(weft_world_create(&config, &world));
+    weft_status status = weft_malloc(world, 1000, &block);
+    status = status == WEFT_OK ? weft_barrier(world) : status;
+    weft_status ended = weft_world_destroy(world);
+    return status == WEFT_OK ? ended : status;
+}
+
+static void run_pe(const crew *c, int pe, void *context)
+{
+    const plan *p = context;
+    if (pe == p->poor) {
+        become_poor(p);
+    }
+    uint64_t start = wefti_os_now_ns();
+    crew_tell(c, pe, 1, create_and_use(), start);
+}
+
+static void check_report(const plan *p, const crew_report *r)
+{
+    int is_own = r->status == WEFT_ERR_SYSTEM || r->status == WEFT_ERR_MEMORY || r->status == WEFT_ERR_UNSUPPORTED;
+    int is_told = is_own || r->status == WEFT_ERR_PEER || r->status == WEFT_ERR_TIMEOUT;
+    CHECK_SAY(r->pe == p->poor ? is_own || r->status == WEFT_ERR_PEER : is_told,
+              "room %llu for PE %d: PE %d got %s: %s", (unsigned long long)p->room, p->poor, r->pe,
+              weft_status_name(r->status), r->text);
+    CHECK_SAY(r->pe == p->poor || text_names_pe(r->text, p->poor), "room %llu: PE %d is not named to PE %d: %s",
+              (unsigned long long)p->room, p->poor, r->pe, r->text);
+    CHECK_SAY(r->ns < 2 * DEADLINE_NS + 1500 * MS, "room %llu for PE %d: PE %d took %.1f s",
+              (unsigned long long)p->room, p->poor, r->pe, (double)r->ns * 1e-9);
+}
+
+/* Returns whether all had a world. */
+static int run(plan *p, uint64_t *random)
+{
+    crew c;
+    crew_report reports[PES];
+    int count = 0;
+    int succeeded = 0;
+    uint64_t until_ns = wefti_os_now_ns() + 20000 * MS;
+    crew_start(&c, PES, random, run_pe, p);
+    while (count < PES && crew_hear(&c, &reports[count], until_ns)) {
+        succeeded += reports[count].status == WEFT_OK;
+        count++;
+    }
+    crew_end(&c);
+    CHECK_SAY(count == PES, "room %llu for PE %d: %d of %d came back", (unsigned long long)p->room, p->poor, count,
+              PES);
+    CHECK_SAY(succeeded == 0 || succeeded == PES, "room %llu for PE %d: %d of %d had a world",
+              (unsigned long long)p->room, p->poor, succeeded, PES);
+    for (int i = 0; i < count && succeeded == 0; i++) {
+        check_report(p, &reports[i]);
+    }
+    return succeeded == PES;
+}
+
+/* From no room on, until there is enough. */
+static void widen(int resource, uint64_t step, uint64_t most)
+{
+    uint64_t random = test_seed();
+    for (int poor = 0; poor < PES; poor++) {
+        plan p = {.resource = resource, .poor = poor};
+        int failures = 0;
+        while (p.room <= most && !run(&p, &random)) {
+            p.room += step;
+            failures++;
+        }
+        CHECK_SAY(failures > 0 && p.room <= most, "PE %d: %d failures until a room of %llu", poor, failures,
+                  (unsigned long long)p.room);
+    }
+}
+
+static void test_descriptors(void **state)
+{
+    (void)state;
+    widen(RLIMIT_NOFILE, 1, 40);
+}
+
+static void test_address_space(void **state)
+{
+    (void)state;
+    widen(RLIMIT_AS, 3 * MIB, 200 * MIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CHECKED_TEST(test_descriptors), CHECKED_TEST(test_address_space)};
+    setenv("WEFT_LOG", "none", 1);
+    unsetenv("WEFT_BOOTSTRAP");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
