@@ -1,0 +1,25 @@
+#!/bin/sh
+# Fuzz the messages by which PEs meet, for a while, from the inputs that are kept; what is found stays in the build folder.
+# Exit 77 where clang has no libFuzzer.
+# Usage: run.sh SOURCE-FOLDER BUILD-FOLDER SECONDS
+set -eu
+source=$1
+build=$2/fuzz
+seconds=$3
+clang=$(command -v clang || true)
+mkdir -p "$build/new"
+[ -n "$clang" ] || exit 77
+if ! echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d == 0 && n > 9; }' |
+    "$clang" -fsanitize=fuzzer -x c - -o "$build/probe" 2>/dev/null; then
+    echo "clang has no libFuzzer here"
+    exit 77
+fi
+parts=$(find "$source/src/base" "$source/src/os/posix" "$source/src/bootstrap" -name '*.c' |
+    grep -vE '(_test|/conformance|/posix/socket|/posix/clock)\.c$')
+# shellcheck disable=SC2086 # a list of files
+"$clang" -g -O1 -D_GNU_SOURCE -I"$source/include" -I"$source/src" -I"$source/tests" \
+    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+    "$source/tests/fuzz/tree_fuzz.c" "$source/tests/fuzz/wire.c" $parts -ldl -lpthread -lm -o "$build/tree_fuzz"
+cd "$build"
+WEFT_LOG=none exec ./tree_fuzz -max_total_time="$seconds" -max_len=8192 -timeout=10 -print_final_stats=1 -verbosity=0 \
+    new "$source/tests/fuzz/corpus"
