@@ -8,9 +8,12 @@
  *     (the experts work on the received rows)
  *     combine        the results come back and are added up, token by token; collective
  *
+ * or, with weft_ep_route_choose, the update is made in the way of the dispatch. Both moves have halves, for overlap, and
+ * backwards, for training.
+ *
  * Collective calls are made by every rank of the group in the same order, on one thread (or stream) at a time a group;
  * different groups are independent. dispatch and combine may be repeated on one route (a cached route) until its next
- * route_update. Nothing is cleaned between steps and no call needs a barrier before or after it: a rank may still work
+ * route_update or route_choose. Nothing is cleaned between steps and no call needs a barrier before or after it: a rank may still work
  * on its last step while others are a step ahead, and nobody writes into its buffers before it has called again.
  *
  * Order and arithmetic, equal on every backend: received rows are ordered by (source rank, token), then by choice.

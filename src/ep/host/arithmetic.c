@@ -3,6 +3,11 @@
  * chooses; the bits are the same, because every operation is exact IEEE float32. */
 #include "ep/host/arithmetic.h"
 
+/* No value depends on it; without it, the selects of float16 and fp8 are not vectorised. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-trapping-math")
+#endif
+
 #include <math.h>
 #include <string.h>
 

@@ -124,6 +124,10 @@ static weft_status put_far(const wefti_ep_push *push, int rank, size_t row, cons
     const wefti_ep_lane *lane = &push->ep->host->scratch.lanes[rank];
     WEFT_TRY(wefti_ep_put(push->ep, rank, lane->buffer + row * lane->pitch, from->row, push->out.row_bytes));
     uint64_t scales = lane->scales + row * lane->scale_pitch;
+    if (lane->scale_step == 4 && from->step == 4) {
+        return push->out.scale_words > 0 ? wefti_ep_put(push->ep, rank, scales, from->scales, 4 * push->out.scale_words)
+                                         : WEFT_OK;
+    }
     for (size_t i = 0; i < push->out.scale_words; i++) {
         WEFT_TRY(wefti_ep_put(push->ep, rank, scales + i * lane->scale_step, from->scales + i * from->step, 4));
     }

@@ -2,10 +2,21 @@
 
 #include <string.h>
 
+/* As told, which may be out of range, */
+static int32_t tokens_told(const weft_ep_choices *choices)
+{
+    return choices->tokens_at != NULL ? *choices->tokens_at : choices->tokens;
+}
+
+/* and in range. */
+static int clamp(const weft_ep_choices *choices, int32_t told)
+{
+    return told < 0 ? 0 : told > choices->tokens ? choices->tokens : told;
+}
+
 int wefti_ep_choices_tokens(const weft_ep_choices *choices)
 {
-    int32_t there = choices->tokens_at != NULL ? *choices->tokens_at : choices->tokens;
-    return there < 0 ? 0 : there > choices->tokens ? choices->tokens : there;
+    return clamp(choices, tokens_told(choices));
 }
 
 int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choices)
@@ -14,8 +25,9 @@ int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choice
     const int64_t *wide = choices->ids;
     int32_t *to = route->ep->host->scratch.choices;
     int64_t experts = route->ep->config.experts;
-    route->tokens = wefti_ep_choices_tokens(choices);
-    int in_range = choices->tokens_at == NULL || *choices->tokens_at == route->tokens;
+    int32_t told = tokens_told(choices);
+    route->tokens = clamp(choices, told);
+    int in_range = told == route->tokens;
     size_t count = (size_t)route->tokens * (size_t)route->plan.topk;
     int32_t dropped = 0;
     for (size_t i = 0; i < count; i++) {
