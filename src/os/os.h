@@ -136,7 +136,8 @@ typedef struct wefti_os_journal {
     const char *separator;
     const char *tail;
 } wefti_os_journal;
-/* Insert a part at the end. Any process and thread, also at the same time; blocks for a second at most. */
+/* Insert a part at the end. Any process and thread, also at the same time; blocks for three seconds at most, while
+ * another has the file. */
 weft_status wefti_os_journal_insert(const wefti_os_journal *journal, const char *text, size_t bytes);
 /* Remove the file, if it begins with the head. */
 void wefti_os_journal_discard(const wefti_os_journal *journal);

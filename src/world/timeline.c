@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/env.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "world/world.h"
 
@@ -35,6 +36,7 @@ struct wefti_timeline {
     uint64_t dropped;
     uint64_t dropped_told;
     uint64_t flushed_ns;
+    int is_lost; /* the file could not be written: events go nowhere */
     unsigned lanes;
     unsigned lanes_told;
     const void *threads[LANES]; /* by lane, the thread's own state, which tells threads apart */
@@ -149,7 +151,15 @@ static void tell_dropped(weft_world *world)
 
 /* ---- to the file ---- */
 
-/* Write all. A file that cannot be written is told once, and its events count as dropped. */
+/* Write the text. A file that cannot be written is told once and left; the caller's last error stays. */
+static void write_text(wefti_timeline *timeline)
+{
+    char error[WEFTI_ERROR_BYTES];
+    memcpy(error, wefti_thread_text(), sizeof error);
+    timeline->is_lost = wefti_os_journal_insert(&timeline->file, timeline->text, timeline->text_bytes) != WEFT_OK;
+    memcpy(wefti_thread_text(), error, sizeof error);
+}
+
 static void flush(weft_world *world)
 {
     wefti_timeline *timeline = world->timeline;
@@ -159,9 +169,8 @@ static void flush(weft_world *world)
         tell_event(world, &timeline->events[i]);
     }
     tell_dropped(world);
-    if (timeline->text_bytes > 0 &&
-        wefti_os_journal_insert(&timeline->file, timeline->text, timeline->text_bytes) != WEFT_OK) {
-        timeline->dropped += timeline->count;
+    if (timeline->text_bytes > 0 && !timeline->is_lost) {
+        write_text(timeline);
     }
     timeline->count = 0;
     timeline->flushed_ns = wefti_os_now_ns();

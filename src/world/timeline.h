@@ -2,7 +2,7 @@
  *
  * One file holds all PEs of all worlds that name it: each PE keeps its events in memory and inserts them before the end of
  * the file, which is complete JSON at any time, when it has many, once a second, after a failure and when the world ends. A
- * killed PE loses what it has not written. Events beyond WEFT_TRACE_EVENTS are dropped and their number is written.
+ * killed PE loses what it has not written. A file that cannot be written is told in the log, once. Events beyond WEFT_TRACE_EVENTS are dropped and their number is written.
  * A world is a process of the timeline, a PE a thread of it; a second thread of a PE has a line of its own. Times are
  * those of the system's monotonic clock, which the PEs of a machine share. */
 #ifndef WEFTI_WORLD_TIMELINE_H

@@ -146,6 +146,30 @@ static void test_events_beyond_the_limit_are_counted(void **state)
     CHECK(times_in_file(wanted) == PES);
 }
 
+/* A call that fails is written at once; its error is what the caller reads, whatever becomes of the file. */
+static void fail_once(weft_world *world, void *context)
+{
+    (void)context;
+    if (weft_world_pe(world) == 0) {
+        CHECK_OK(weft_world_abort(world, 7));
+    }
+    while (weft_sync(world) != WEFT_ERR_ABORTED) {
+        wefti_os_yield();
+    }
+    CHECK_SAY(strstr(weft_last_error(), "abort") != NULL, "the last error is \"%s\"", weft_last_error());
+}
+
+static void test_errors_stay_the_callers(void **state)
+{
+    (void)state;
+    CHECK(setenv("WEFT_LOG", "none", 1) == 0);
+    empty_file();
+    pes_run(PES, fail_once, NULL);
+    CHECK(setenv("WEFT_TRACE", "/nonexistent/folder/file", 1) == 0);
+    pes_run(PES, fail_once, NULL);
+    CHECK(setenv("WEFT_TRACE", path, 1) == 0 && unsetenv("WEFT_LOG") == 0);
+}
+
 static void test_worlds_do_not_need_the_file(void **state)
 {
     (void)state;
@@ -180,11 +204,9 @@ static void test_failing_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(test_calls_are_counted_and_traced),
-        CHECKED_TEST(test_two_threads_of_a_pe),
-        CHECKED_TEST(test_events_beyond_the_limit_are_counted),
-        CHECKED_TEST(test_worlds_do_not_need_the_file),
-        CHECKED_TEST(test_failing_calls),
+        CHECKED_TEST(test_calls_are_counted_and_traced),        CHECKED_TEST(test_two_threads_of_a_pe),
+        CHECKED_TEST(test_events_beyond_the_limit_are_counted), CHECKED_TEST(test_errors_stay_the_callers),
+        CHECKED_TEST(test_worlds_do_not_need_the_file),         CHECKED_TEST(test_failing_calls),
     };
     int descriptor = mkstemp(path);
     if (descriptor < 0 || setenv("WEFT_TRACE", path, 1) != 0) {

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "os/os.h"
 
-#define PATIENCE_NS UINT64_C(1000000000)
+#define PATIENCE_NS UINT64_C(3000000000)
 #define RETRY_NS UINT64_C(1000000)
 #define HEAD_BYTES_MAX 128
 
