@@ -55,21 +55,11 @@ static float dot_row(const backward *step, size_t row, const void *gradient)
     return step->arithmetic->dot(at, gradient, push->hidden);
 }
 
-/* Choice k's row, and how often or with which weights combine added it, if no earlier choice has the row. */
-static int takes_part(const wefti_ep_routing *route, const int32_t *rows, int k)
-{
-    for (int j = 0; j < k && route->plan.layout == WEFT_EP_SLOTS_EXPERT; j++) {
-        if (rows[j] == rows[k]) {
-            return 0;
-        }
-    }
-    return rows[k] >= 0;
-}
-
+/* How often, or with which weights in sum, combine added choice k's row, which those after it may share. */
 static float factor_of(const backward *step, const wefti_ep_record *record, const int32_t *rows, int k)
 {
     const weft_ep_plan *plan = &step->push.route->plan;
-    int end = plan->layout == WEFT_EP_SLOTS_EXPERT ? plan->topk : k + 1;
+    int end = wefti_ep_shares_rows(step->push.route) ? plan->topk : k + 1;
     float factor = 0.0f;
     for (int j = k; j < end; j++) {
         if (rows[j] == rows[k]) {
@@ -86,7 +76,7 @@ static void deliver_by_expert(const backward *step, int place, const void *gradi
     wefti_ep_record record = wefti_ep_record_of(route, place);
     const int32_t *rows = wefti_ep_rows_at(route, place);
     for (int k = 0; k < route->plan.topk; k++) {
-        if (takes_part(route, rows, k)) {
+        if (rows[k] >= 0 && !(wefti_ep_shares_rows(route) && wefti_ep_is_again(rows, k))) {
             float factor = factor_of(step, &record, rows, k);
             if (step->weighted || factor > 1.0f) {
                 scale_row(step, (size_t)rows[k], factor, gradient);
@@ -140,20 +130,6 @@ static weft_status reply(wefti_ep_push *push, int source)
     return wefti_ep_call_reply(&push->call, source);
 }
 
-static void zero_padding(const wefti_ep_push *push)
-{
-    const wefti_ep_routing *route = push->route;
-    if ((route->plan.flags & WEFT_EP_ZERO_PADDING) == 0 || route->plan.layout != WEFT_EP_EXPERT_MAJOR) {
-        return;
-    }
-    for (int expert = 0; expert < wefti_ep_local_experts(push->ep); expert++) {
-        int row = route->offset_of_expert[expert] + route->rows_of_expert[expert];
-        for (; row < route->offset_of_expert[expert + 1]; row++) {
-            wefti_ep_span_zero(&push->out, (size_t)row);
-        }
-    }
-}
-
 static weft_status read_weights(const backward *step)
 {
     const wefti_ep_call *call = &step->push.call;
@@ -174,7 +150,7 @@ static weft_status move(backward *step)
     WEFT_TRY(wefti_ep_push_post(push));
     wefti_ep_push_listen(push);
     WEFT_TRY(wefti_ep_push_send_all(push));
-    zero_padding(push);
+    wefti_ep_push_zero_padding(push);
     if (step->grad_weights == NULL) {
         return wefti_ep_push_receive(push);
     }
@@ -202,7 +178,7 @@ weft_status wefti_ep_host_combine_bwd(weft_ep_route *handle, const weft_ep_rows 
     wefti_ep_call_follows(&call, route);
     wefti_ep_span in = wefti_ep_span_of(grad_out);
     wefti_ep_span out = wefti_ep_span_of(grad_rows);
-    int computes = step.weighted || route->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    int computes = step.weighted || wefti_ep_shares_rows(route);
     wefti_ep_push_init(&step.push, route, &call, &in, &out, *route->rows, computes);
     step.arithmetic = wefti_ep_arithmetic_of(grad_out->dtype);
     step.push.hidden = (size_t)grad_out->hidden;

@@ -47,24 +47,10 @@ static weft_status check_fresh(const wefti_ep_routing *route, const weft_ep_choi
 
 /* ---- the caller's arrays ---- */
 
-static void zero_padding(const wefti_ep_push *push)
-{
-    const wefti_ep_routing *route = push->route;
-    for (int expert = 0; expert < wefti_ep_local_experts(push->ep); expert++) {
-        int row = route->offset_of_expert[expert] + route->rows_of_expert[expert];
-        for (; row < route->offset_of_expert[expert + 1]; row++) {
-            wefti_ep_span_zero(&push->out, (size_t)row);
-        }
-    }
-}
-
 static void fill_padding(const wefti_ep_push *push)
 {
-    const weft_ep_plan *plan = &push->route->plan;
     wefti_ep_received_padding(push->route, &push->received);
-    if (plan->layout == WEFT_EP_EXPERT_MAJOR && (plan->flags & WEFT_EP_ZERO_PADDING) != 0) {
-        zero_padding(push);
-    }
+    wefti_ep_push_zero_padding(push);
 }
 
 static void fill_all(const wefti_ep_push *push)

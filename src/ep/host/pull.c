@@ -25,16 +25,6 @@ void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, cons
 
 /* ---- what the sources read ---- */
 
-static int is_again(const int32_t *rows, size_t k)
-{
-    for (size_t j = 0; j < k; j++) {
-        if (rows[j] == rows[k]) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* By expert: the sum of a received token's rows here, in ascending choice. */
 static void reduce_token(const wefti_ep_pull *pull, int place, void *sum)
 {
@@ -43,8 +33,8 @@ static void reduce_token(const wefti_ep_pull *pull, int place, void *sum)
     wefti_ep_record record = wefti_ep_record_of(pull->route, place);
     const int32_t *rows = wefti_ep_rows_at(pull->route, place);
     size_t count = 0;
-    for (size_t k = 0; k < (size_t)pull->route->plan.topk; k++) {
-        if (rows[k] >= 0 && !(pull->each_once && is_again(rows, k))) {
+    for (int k = 0; k < pull->route->plan.topk; k++) {
+        if (rows[k] >= 0 && !(pull->each_once && wefti_ep_is_again(rows, k))) {
             const void *row = wefti_ep_span_row(&pull->in, (size_t)rows[k]);
             scratch->choice_at[count] = wefti_ep_row_read(row, scratch->choice_rows + count * bytes, bytes);
             scratch->choice_weight[count++] = record.weights[k];

@@ -83,6 +83,18 @@ void wefti_ep_push_copies(const wefti_ep_push *push, int source, int place, cons
     }
 }
 
+void wefti_ep_push_zero_padding(const wefti_ep_push *push)
+{
+    const wefti_ep_routing *route = push->route;
+    int zeroes = (route->plan.flags & WEFT_EP_ZERO_PADDING) != 0 && route->plan.layout == WEFT_EP_EXPERT_MAJOR;
+    for (int expert = 0; zeroes && expert < wefti_ep_local_experts(push->ep); expert++) {
+        int row = route->offset_of_expert[expert] + route->rows_of_expert[expert];
+        for (; row < route->offset_of_expert[expert + 1]; row++) {
+            wefti_ep_span_zero(&push->out, (size_t)row);
+        }
+    }
+}
+
 /* ---- to the owners ---- */
 
 /* Learn from the line of a rank that has come where its rows go. */

@@ -63,6 +63,9 @@ void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const weft
 /* Copies: the `deliver` of a dispatch. */
 void wefti_ep_push_copies(const wefti_ep_push *push, int source, int place, const wefti_ep_wire *row);
 
+/* Set the rows of padding to zero, if the plan says so. */
+void wefti_ep_push_zero_padding(const wefti_ep_push *push);
+
 weft_status wefti_ep_push_post(const wefti_ep_push *push);
 /* Begin to hear the lines of the others; send to those that are there, without waiting; to all. In this order. */
 void wefti_ep_push_listen(wefti_ep_push *push);

@@ -48,7 +48,7 @@ static void fill_by_source(const wefti_ep_routing *route, const weft_ep_received
     }
 }
 
-/* The weight of choice k's row, shared by those after it of the same row; 0 < k' < k has it not. */
+/* The weight of choice k's row, which those after it may share. */
 static float row_weight(const wefti_ep_record *record, const int32_t *rows, int k, int topk)
 {
     float weight = record->weights[k];
@@ -58,24 +58,13 @@ static float row_weight(const wefti_ep_record *record, const int32_t *rows, int 
     return weight;
 }
 
-/* Whether an earlier choice has the row of choice k. */
-static int is_again(const int32_t *rows, int k)
-{
-    for (int j = 0; j < k; j++) {
-        if (rows[j] == rows[k]) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static void fill_by_expert(const wefti_ep_routing *route, const weft_ep_received *out, int place, int source)
 {
     wefti_ep_record record = wefti_ep_record_of(route, place);
     const int32_t *rows = wefti_ep_rows_at(route, place);
-    int shares = route->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    int shares = wefti_ep_shares_rows(route);
     for (int k = 0; k < route->plan.topk; k++) {
-        if (rows[k] >= 0 && !(shares && is_again(rows, k))) {
+        if (rows[k] >= 0 && !(shares && wefti_ep_is_again(rows, k))) {
             float weight = shares ? row_weight(&record, rows, k, route->plan.topk) : record.weights[k];
             fill_row(out, (size_t)rows[k], weight, record.experts[k], source, *record.token);
         }

@@ -42,7 +42,7 @@ static int32_t place_choice(const wefti_ep_routing *route, const int32_t *expert
     if (experts[k] < 0) {
         return -1;
     }
-    for (int j = 0; j < k && route->plan.layout == WEFT_EP_SLOTS_EXPERT; j++) {
+    for (int j = 0; j < k && wefti_ep_shares_rows(route); j++) {
         if (experts[j] == experts[k]) {
             return rows[j];
         }

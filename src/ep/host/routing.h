@@ -72,6 +72,22 @@ static inline const int32_t *wefti_ep_rows_at(const wefti_ep_routing *route, int
     return &route->record_rows[(size_t)place * (size_t)route->plan.topk];
 }
 
+/* Whether an earlier choice has the value of choice k: the row, the expert. Slots by expert keep one row of both. */
+static inline int wefti_ep_is_again(const int32_t *values, int k)
+{
+    for (int j = 0; j < k; j++) {
+        if (values[j] == values[k]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static inline int wefti_ep_shares_rows(const wefti_ep_routing *route)
+{
+    return route->plan.layout == WEFT_EP_SLOTS_EXPERT;
+}
+
 /* For ep/backend.h. */
 size_t wefti_ep_routing_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory);

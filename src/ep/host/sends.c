@@ -48,12 +48,7 @@ uint32_t *wefti_ep_sends_message(const weft_ep *ep, int owner)
 /* Whether choice k of a token is of an expert that an earlier one has the row of. */
 static int shares_row(const wefti_ep_routing *route, const int32_t *choices, int k)
 {
-    for (int j = 0; j < k && route->plan.layout == WEFT_EP_SLOTS_EXPERT; j++) {
-        if (choices[j] == choices[k]) {
-            return 1;
-        }
-    }
-    return 0;
+    return wefti_ep_shares_rows(route) && wefti_ep_is_again(choices, k);
 }
 
 static const int32_t *choices_of(const wefti_ep_routing *route, int token)
