@@ -114,6 +114,22 @@ static wefti_cuda_ep_choices choices_of(const weft_ep_choices *choices)
     };
 }
 
+static size_t scale_words_of(const weft_ep_rows *rows)
+{
+    size_t groups = ((size_t)rows->hidden + 127) / 128;
+    return rows->scale_type == WEFT_EP_SCALE_UE8M0 ? (groups + 3) / 4 : groups;
+}
+
+static wefti_cuda_ep_scales scales_of(const weft_ep_rows *rows)
+{
+    int is_packed = rows->scale_row_stride == 0 && rows->scale_word_stride == 0;
+    return (wefti_cuda_ep_scales){
+        .words = rows->scales,
+        .row_stride = is_packed ? scale_words_of(rows) : rows->scale_row_stride,
+        .word_stride = is_packed ? 1 : rows->scale_word_stride,
+    };
+}
+
 static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep *ep, const weft_ep_rows *in,
                      const weft_ep_received *out, int movers)
 {
@@ -127,6 +143,11 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep *ep, const
     args->pitch = args->out_pitch;
     args->row_bytes = (wefti_u32)row_bytes_of(in);
     args->capacity = out->rows_capacity < UINT32_MAX ? (wefti_u32)out->rows_capacity : UINT32_MAX;
+    if (in->scale_type != WEFT_EP_SCALE_NONE) {
+        args->scale_words = (wefti_u32)scale_words_of(in);
+        args->in_scales = scales_of(in);
+        args->out_scales = scales_of(&out->rows);
+    }
     args->arrays = (wefti_cuda_ep_arrays){.weights = out->weights,
                                           .experts = out->experts,
                                           .source_rank = out->source_rank,
@@ -157,8 +178,9 @@ static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_rows
                                   const char *call)
 {
     uint64_t slots = (uint64_t)route->ep->ranks * (uint64_t)route->plan.slot_tokens;
-    if (in->dtype == WEFT_EP_FP8_E4M3 || out->rows.dtype == WEFT_EP_FP8_E4M3) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: rows of fp8 are not moved on GPUs yet", call);
+    if (in->dtype != out->rows.dtype) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: rows are not quantised on GPUs yet; give out.rows the type of in",
+                           call);
     }
     if (out->rows_capacity < slots) {
         return wefti_error(WEFT_ERR_RANGE, "%s: out.rows holds %zu rows; slots take %llu", call, out->rows_capacity,
@@ -181,8 +203,9 @@ weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *
         args.choices = choices_of(fresh);
         route->is_routed = 1;
     }
-    args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH, args.flags & ~(unsigned)WEFTI_CUDA_EP_LAND, in->dtype,
-                                     (unsigned)in->hidden, (unsigned)args.topk);
+    args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH,
+                                     (args.flags & ~(unsigned)WEFTI_CUDA_EP_LAND) | (unsigned)in->scale_type << 4,
+                                     in->dtype, (unsigned)in->hidden, (unsigned)args.topk);
     return launch(ep, ep->device->dispatch, blocks_of(route), &args.blocks, &args, stream, call);
 }
 

@@ -24,6 +24,12 @@ EP_DEVICE bool ep_is(const ep_dispatch &args, wefti_u32 flag)
     return (args.flags & flag) != 0;
 }
 
+/* Whether units have something to be told beside their rows. */
+EP_DEVICE bool ep_tells(const ep_dispatch &args)
+{
+    return ep_is(args, WEFTI_CUDA_EP_FRESH) || args.scale_words != 0;
+}
+
 /* ---- moving ---- */
 
 /* What a lane knows of a unit: its tokens that go to the lane's rank. */
@@ -62,7 +68,7 @@ EP_DEVICE void ep_unit_moved(const ep_dispatch &args, const ep_call *call, int n
     const int own = args.group.rank;
     wefti_bulk_stores_complete();
     if (unit.rank >= 0 && (call->alive >> unit.rank & 1) != 0) {
-        if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        if (!ep_tells(args)) {
             wefti_st_relaxed(ep_told(args.group, unit.rank, own) + number,
                              ep_packed(call->tag, call->place[unit.rank] + unit.first));
         }
@@ -194,15 +200,41 @@ EP_DEVICE void ep_tell_rank(const ep_dispatch &args, const ep_call *call, int to
     }
 }
 
+/* The scales of a unit's rows, likewise. */
+EP_DEVICE void ep_tell_scales(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
+                              wefti_u32 first)
+{
+    const int words = (int)args.scale_words;
+    wefti_u32 *scales = (wefti_u32 *)(args.group.area[rank] + args.group.at.scales) +
+                        (wefti_u64)(call->place[rank] + first) * (wefti_u64)words;
+#pragma unroll 2
+    for (int i = ep_lane(); i < __popc(bits) * words; i += 32) {
+        wefti_u32 left = bits;
+        for (int skip = i / words; skip > 0; skip--) {
+            left &= left - 1;
+        }
+        wefti_u64 row = (wefti_u64)(token + __ffs((int)left) - 1);
+        scales[i] =
+            args.in_scales.words[row * args.in_scales.row_stride + (wefti_u64)(i % words) * args.in_scales.word_stride];
+    }
+}
+
 EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens)
 {
     const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
     const int token = number * unit_tokens;
     const ep_unit unit = ep_unit_of(args, call, number, 0);
     for (int rank = 0; rank < args.group.ranks; rank++) {
-        ep_tell_rank(args, call, token, rank, __shfl_sync(~0u, unit.bits, rank), __shfl_sync(~0u, unit.first, rank));
+        const wefti_u32 bits = __shfl_sync(~0u, unit.bits, rank);
+        const wefti_u32 first = __shfl_sync(~0u, unit.first, rank);
+        if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+            ep_tell_rank(args, call, token, rank, bits, first);
+        }
+        ep_tell_scales(args, call, token, rank, bits, first);
     }
-    ep_write_weights(args, call, token, rows);
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        ep_write_weights(args, call, token, rows);
+    }
     __syncwarp();
     const int rank = ep_lane();
     if (rank < args.group.ranks && (call->alive >> rank & 1) != 0) {
@@ -275,6 +307,19 @@ EP_DEVICE void ep_settle_records(const ep_dispatch &args, int source, wefti_u32 
     }
 }
 
+/* The scales of a unit: to the caller's. A warp. */
+EP_DEVICE void ep_settle_scales(const ep_dispatch &args, wefti_u32 place, wefti_u32 count)
+{
+    const int words = (int)args.scale_words;
+    const wefti_u64 first = (wefti_u64)place * (wefti_u64)words;
+    const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) + first;
+#pragma unroll 4
+    for (int i = ep_lane(); i < (int)count * words; i += 32) {
+        args.out_scales.words[((wefti_u64)place + (wefti_u64)(i / words)) * args.out_scales.row_stride +
+                              (wefti_u64)(i % words) * args.out_scales.word_stride] = from[i];
+    }
+}
+
 /* The caller's arrays of a route that has been settled before. This block's share of each source's tokens. */
 EP_DEVICE void ep_settle_again(const ep_dispatch &args, const ep_call *call)
 {
@@ -311,6 +356,7 @@ EP_DEVICE bool ep_settle_unit(const ep_dispatch &args, const ep_call *call, int 
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         ep_settle_records(args, source, place, count);
     }
+    ep_settle_scales(args, place, count);
     if (ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.group.rank) {
         const unsigned char *landed = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows);
         for (wefti_u32 i = 0; i < count; i++) {
@@ -402,9 +448,10 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const int skip = args.blocks.movers;
-    if (fresh && goes) {
+    if (goes && ep_tells(args)) {
         ep_tell(args, call);
-    } else if (goes) {
+    }
+    if (goes && !fresh) {
         ep_settle_again(args, call);
     }
     if (fresh) {

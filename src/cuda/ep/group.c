@@ -125,8 +125,9 @@ static void set_limits(weft_ep *ep)
     for (int rank = 0; rank <= ep->ranks; rank++) {
         group->first_expert[rank] = ep->owners.first[rank];
     }
-    group->at = wefti_cuda_ep_layout_of(ep->ranks, ep->owners.local_max, ep->config.tokens_max, ep->config.topk_max,
-                                        ep->device->received_max, staged * ep->config.row_bytes_max);
+    group->at =
+        wefti_cuda_ep_layout_of(ep->ranks, ep->owners.local_max, ep->config.tokens_max, ep->config.topk_max,
+                                ep->device->received_max, ep->config.row_bytes_max, staged * ep->config.row_bytes_max);
 }
 
 static weft_status group_init(weft_ep *ep)

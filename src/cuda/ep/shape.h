@@ -9,6 +9,7 @@
  *   moved      [R][P] packed words: unit u of rank s has its rows here; the value is the number of its rows
  *   choices    [R][L] packed words: how many choices of local expert l source s has
  *   records    [M] who is received: source token, K local experts, K weights
+ *   scales     [M] the scales of fp8 rows, W words each, written with the unit's records, or where those would be
  *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
  *
  * R ranks, U units, M the most tokens a rank receives. A packed word is {epoch, 32 bits}: it carries its own flag, and is
@@ -77,6 +78,7 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 choices;
     wefti_u64 cleared_bytes; /* must be zero before first use: all before `records` */
     wefti_u64 records;
+    wefti_u64 scales;
     wefti_u64 rows;
     wefti_u64 bytes;
     wefti_u32 units; /* U, at most */
@@ -133,7 +135,8 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_take(wefti_u64 *end, wefti_u64 bytes)
 
 /* `received`: M; `staged_bytes`: of `rows`. */
 WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int local_max, int tokens_max, int topk_max,
-                                                              wefti_u64 received, wefti_u64 staged_bytes)
+                                                              wefti_u64 received, wefti_u64 row_bytes_max,
+                                                              wefti_u64 staged_bytes)
 {
     wefti_cuda_ep_layout at;
     wefti_u64 end = 0;
@@ -147,6 +150,7 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int loc
     at.choices = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.local_max * 8);
     at.cleared_bytes = end;
     at.records = wefti_cuda_ep_take(&end, received * (wefti_u64)wefti_cuda_ep_record_words(topk_max) * 4);
+    at.scales = wefti_cuda_ep_take(&end, received * ((row_bytes_max + 127) / 128) * 4);
     at.rows = wefti_cuda_ep_take(&end, staged_bytes);
     at.bytes = end;
     return at;
@@ -230,6 +234,13 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_shape(wefti_cuda_ep_call call, unsigned
 
 enum { WEFTI_CUDA_EP_FRESH = 1, WEFTI_CUDA_EP_MOVE = 2, WEFTI_CUDA_EP_LAND = 4, WEFTI_CUDA_EP_WEIGHTED = 8 };
 
+/* Scales of fp8 rows: word w of row i is at words[i * row_stride + w * word_stride]. */
+typedef struct wefti_cuda_ep_scales {
+    wefti_u32 *words;
+    wefti_u64 row_stride;
+    wefti_u64 word_stride;
+} wefti_cuda_ep_scales;
+
 /* How a block is divided. */
 typedef struct wefti_cuda_ep_blocks {
     wefti_i32 movers; /* warps that move rows */
@@ -257,6 +268,9 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_u64 pitch;
     wefti_u32 row_bytes;
     wefti_u32 capacity; /* rows of out */
+    wefti_u32 scale_words; /* of a row; 0: rows have no scales */
+    wefti_cuda_ep_scales in_scales;
+    wefti_cuda_ep_scales out_scales;
 } wefti_cuda_ep_dispatch_args;
 
 typedef struct wefti_cuda_ep_combine_args {
