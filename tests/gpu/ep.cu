@@ -130,7 +130,9 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
         unsigned flags = random_below(common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
         int64_t capacity[EP_RANKS_MAX];
         ep_payload received;
-        ep_payload payload = ep_payload_draw(random_next(common), setup, size, &plan, 1, of->salt, &received);
+        ep_payload payload =
+            ep_payload_draw(random_next(common), setup, size, &plan, adds || (updates && !fresh), of->salt, &received);
+        received = payload; /* nothing is quantised on GPUs */
         if (updates) {
             ep_routing_destroy(routing);
             ep_case_free(&one);
