@@ -1,6 +1,6 @@
 #!/bin/sh
-# The whole GPU set on this machine: tests, then benchmarks with NVSHMEM's beside ours where its package is installed. Writes
-# bench/records/<date>-<machine>-device.jsonl. Every program has a time limit.
+# The whole GPU set on this machine: tests, then benchmarks with NVSHMEM's beside ours where its package is installed, then
+# gpu_ep.sh. Writes bench/records/<date>-<machine>-device.jsonl. Every program has a time limit.
 # Usage: gpu.sh [BUILD]   BUILD: a build directory that has gpu/ and weftrun; default: build/release, built here
 # WEFT_MACHINE, WEFT_COMMIT, WEFT_DATE, WEFT_RECORD replace what is found out.
 set -u
@@ -24,7 +24,6 @@ WEFT_DATE=${WEFT_DATE:-$(date +%F)}
 WEFT_LOG=${WEFT_LOG:-none} # the tests provoke errors
 export WEFT_MACHINE WEFT_COMMIT WEFT_DATE WEFT_LOG
 record=${WEFT_RECORD:-bench/records/$WEFT_DATE-$WEFT_MACHINE-device.jsonl}
-ep_record=${WEFT_EP_RECORD:-bench/records/$WEFT_DATE-$WEFT_MACHINE-ep.jsonl}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -61,21 +60,6 @@ run "$gpus processes, fabric handles if any" env WEFT_CUDA_FABRIC=1 "$build/weft
 for seed in 2 3 4; do
     run "$gpus processes, seed $seed" env WEFT_SEED=$seed "$build/weftrun" -n "$gpus" "$test"
 done
-test=$build/gpu/test_ep
-for pes in 1 2 3 4; do
-    if [ "$pes" -le "$gpus" ]; then
-        run "expert parallelism, $pes processes" env WEFT_EP_CASES=300 "$build/weftrun" -n $pes "$test"
-    fi
-done
-for pes in 6 8 12; do
-    run "expert parallelism, $pes threads" env WEFT_EP_CASES=100 "$test" -t $pes
-done
-run "expert parallelism, $gpus threads, cudaIpc" env WEFT_CUDA_VMM=0 "$test" -t "$gpus"
-if command -v compute-sanitizer >/dev/null; then
-    run "expert parallelism, memcheck" env WEFT_EP_CASES=2 "$build/weftrun" -n 2 \
-        compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9 "$test"
-fi
-test=$build/gpu/test_device
 if command -v compute-sanitizer >/dev/null; then
     check="compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9"
     run "2 threads, memcheck" $check "$test" -t 2
@@ -122,5 +106,6 @@ fi
 mkdir -p "$(dirname "$record")"
 cp "$scratch/record" "$record"
 python3 bench/gpu/table.py "$record"
+scripts/gpu_ep.sh "$build" || failed=$((failed + 1))
 echo "== $failed failed; record: $record"
 [ $failed = 0 ]

@@ -57,7 +57,7 @@ static options options_of(int argc, char **argv)
 {
     options of;
     int option;
-    while ((option = getopt(argc, argv, "t:s:c:e:k:h:n:xl")) != -1) {
+    while ((option = getopt(argc, argv, "t:s:c:e:k:h:n:xl8")) != -1) {
         switch (option) {
         case 't':
             of.tokens = numbers_of(optarg);
@@ -80,6 +80,9 @@ static options options_of(int argc, char **argv)
         case 'n':
             of.repeats = atoi(optarg);
             break;
+        case '8':
+            of.dtype = WEFT_EP_FP8_E4M3;
+            break;
         case 'l':
             of.slots = 1;
             break;
@@ -87,7 +90,8 @@ static options options_of(int argc, char **argv)
             of.skewed = 1;
             break;
         default:
-            fprintf(stderr, "bench_ep [-t T,T] [-s SMS,SMS] [-c fdcpus] [-e E] [-k K] [-h H] [-n REPEATS] [-x] [-l]\n");
+            fprintf(stderr,
+                    "bench_ep [-t T,T] [-s SMS,SMS] [-c fdcpus] [-e E] [-k K] [-h H] [-n REPEATS] [-x] [-l] [-8]\n");
             exit(2);
         }
     }
@@ -269,7 +273,9 @@ static void *device_memory(size_t bytes)
 static void bench_tokens(const bench *all, int tokens, const std::vector<double> &rates)
 {
     const options &with = all->with;
-    size_t row_bytes = (size_t)with.hidden * 2;
+    bool is_fp8 = with.dtype == WEFT_EP_FP8_E4M3;
+    size_t row_bytes = (size_t)with.hidden * (is_fp8 ? 1 : 2);
+    size_t scale_words = (size_t)(with.hidden + 127) / 128;
     size_t capacity = (size_t)all->pes * (size_t)tokens;
     std::vector<int32_t> ids = choose(all, tokens);
     double out_bytes = max_of_all(all, (double)(rows_out(all, ids) * row_bytes));
@@ -317,6 +323,13 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
     rows_in.dtype = with.dtype;
     rows_in.hidden = with.hidden;
     rows_in.data = in;
+    void *scales = device_memory(((size_t)tokens + capacity) * scale_words * 4);
+    if (is_fp8) {
+        rows_in.scale_type = WEFT_EP_SCALE_F32;
+        rows_in.scales = scales;
+        out.rows.scale_type = WEFT_EP_SCALE_F32;
+        out.rows.scales = (float *)scales + (size_t)tokens * scale_words;
+    }
     for (size_t s = 0; s < with.sms.size(); s++) {
         weft_ep_plan plan = WEFT_EP_PLAN_INIT;
         weft_ep_route *route;
@@ -360,9 +373,12 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
                 name = "ep_update";
                 of = capture(all, [&] { OK(weft_ep_route_update(route, &choices, stream)); });
             } else if (call == 'p') {
-                how = "cached, plain buffers";
+                how = "fresh, plain buffers";
                 out.rows.data = device_memory(capacity * row_bytes);
-                of = capture(all, [&] { OK(weft_ep_dispatch(route, &rows_in, &out, stream)); });
+                of = capture(all, [&] {
+                    OK(weft_ep_route_choose(route, &choices));
+                    OK(weft_ep_dispatch(route, &rows_in, &out, stream));
+                });
             } else {
                 name = "ep_combine";
                 weft_ep_rows results = out.rows;
@@ -377,13 +393,14 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
             }
             OK(weft_ep_route_query(route, stream, &counts));
             if (all->pe == 0) {
-                char more[200];
+                char more[400];
                 snprintf(
                     more, sizeof more,
-                    ", \"tokens\": %d, \"hidden\": %d, \"topk\": %d, \"experts\": %d, \"dtype\": \"bf16\", \"layout\": "
-                    "\"%s\", \"mode\": \"%s\", \"sms\": %d, \"route\": \"%s\"",
-                    tokens, with.hidden, with.topk, with.experts, with.slots ? "slots" : "rank-major",
-                    with.slots ? "ll" : "ht", with.sms[s], how);
+                    ", \"tokens\": %d, \"hidden\": %d, \"topk\": %d, \"experts\": %d, \"dtype\": \"%s\", \"layout\": "
+                    "\"%s\", \"mode\": \"%s\", \"sms\": %d, \"route\": \"%s\", \"gate\": \"%s\"",
+                    tokens, with.hidden, with.topk, with.experts, is_fp8 ? "fp8" : "bf16",
+                    with.slots ? "slots" : "rank-major", with.slots ? "ll" : "ht", with.sms[s], how,
+                    with.skewed ? "skewed" : "uniform");
                 figure(name, "weft", all->pes, (size_t)out_bytes, us, "us", with.repeats, "%s", more);
                 figure(name, "floor", all->pes, (size_t)out_bytes, out_bytes / rates[s] * 1e-3, "us", 5, "%s", more);
             }
@@ -398,7 +415,7 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
     }
     OK(weft_ep_destroy(group));
     OK(weft_device_free(all->world, received));
-    for (void *memory : {device_ids, (void *)weights, in, combined, (void *)out.weights, (void *)out.experts,
+    for (void *memory : {scales, device_ids, (void *)weights, in, combined, (void *)out.weights, (void *)out.experts,
                          (void *)out.source_rank, (void *)out.source_token}) {
         GPU(cudaFree(memory));
     }

@@ -34,7 +34,7 @@ static inline double median_of(std::vector<double> values)
 static inline void figure(const char *name, const char *impl, int pes, size_t bytes, double value, const char *unit,
                           int n, const char *more, ...)
 {
-    char members[200];
+    char members[400];
     va_list arguments;
     va_start(arguments, more);
     vsnprintf(members, sizeof members, more, arguments);
