@@ -19,18 +19,63 @@ static int axis_of(const bench_options *options)
     return most;
 }
 
-/* What tells one curve from another: every parameter but the axis. */
+/* One parameter of a shape as text. */
+typedef struct parameter {
+    char text[48];
+    int varies; /* the sweep has several values of it */
+} parameter;
+
+enum { PARAMETERS = 9 };
+
+static void list_parameters(const bench_options *options, const bench_shape *shape, parameter *list)
+{
+    const struct {
+        const char *name; /* or a letter and a number */
+        char letter;
+        int value;
+        int count;
+    } all[PARAMETERS] = {
+        {bench_dtype_names[shape->dtype], 0, 0, options->dtypes.count},
+        {bench_layout_names[shape->layout], 0, 0, options->layouts.count},
+        {bench_skew_names[shape->skew], 0, 0, options->skews.count},
+        {bench_routing_names[shape->routing], 0, 0, options->routings.count},
+        {bench_mode_names[shape->mode], 0, 0, options->modes.count},
+        {NULL, 'T', shape->tokens, options->tokens.count},
+        {NULL, 'H', shape->hidden, options->hidden.count},
+        {NULL, 'K', shape->topk, options->topk.count},
+        {NULL, 'E', shape->experts, options->experts.count},
+    };
+    for (int i = 0; i < PARAMETERS; i++) {
+        if (all[i].name != NULL) {
+            snprintf(list[i].text, sizeof list[i].text, "%s", all[i].name);
+        } else {
+            snprintf(list[i].text, sizeof list[i].text, "%c=%d", all[i].letter, all[i].value);
+        }
+        list[i].varies = all[i].count > 1;
+    }
+}
+
+/* The parameters that vary, or those that do not, but for the axis; separated by commas. */
+static void join(const bench_options *options, const bench_shape *shape, int varying, char *text, size_t bytes)
+{
+    parameter list[PARAMETERS];
+    size_t used = 0;
+    list_parameters(options, shape, list);
+    text[0] = '\0';
+    for (int i = 0; i < PARAMETERS; i++) {
+        int is_axis = i - (PARAMETERS - AXES) == axis_of(options);
+        if (!is_axis && list[i].varies == varying && used < bytes) {
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", list[i].text);
+        }
+    }
+}
+
+/* What tells one curve from another. */
 static void name_curve(const bench_options *options, const bench_shape *shape, char *text, size_t bytes)
 {
-    static const char *const letters[AXES] = {"T", "H", "K", "E"};
-    const int values[AXES] = {shape->tokens, shape->hidden, shape->topk, shape->experts};
-    int used =
-        snprintf(text, bytes, "%s, %s, %s, %s, %s", bench_dtype_names[shape->dtype], bench_layout_names[shape->layout],
-                 bench_skew_names[shape->skew], bench_routing_names[shape->routing], bench_mode_names[shape->mode]);
-    for (int i = 0; i < AXES; i++) {
-        if (i != axis_of(options)) {
-            used += snprintf(text + used, bytes - (size_t)used, ", %s=%d", letters[i], values[i]);
-        }
+    join(options, shape, 1, text, bytes);
+    if (text[0] == '\0') {
+        snprintf(text, bytes, "%s", bench_layout_names[shape->layout]);
     }
 }
 
@@ -73,9 +118,12 @@ void bench_plot_end(FILE *file, const bench_options *options)
 {
     fputs("END\n", file);
     fprintf(file, "set terminal svg size 1000,1100 background 'white'\nset output '%s.svg'\n", options->plot);
-    fprintf(file, "set xlabel '%s'\nset ylabel 'us'\nset logscale xy 2\nset key outside bottom\nset grid\n",
+    fprintf(file, "set xlabel '%s'\nset ylabel 'us'\nset logscale xy 2\nset key left top\nset grid\n",
             axis_labels[axis_of(options)]);
-    fputs("set multiplot layout 3,1\n", file);
+    bench_shape first = bench_options_shape(options, 0);
+    char common[256];
+    join(options, &first, 0, common, sizeof common);
+    fprintf(file, "set multiplot layout 3,1 title \"%s\"\n", common);
     static const char *const panels[] = {"dispatch", "combine", "dispatch and combine"};
     for (int panel = 0; panel < 3; panel++) {
         fprintf(file, "set title '%s'\nplot", panels[panel]);
