@@ -45,7 +45,8 @@ WEFT_API weft_status weft_team_create(weft_team *parent, const int *members, int
                                       weft_team **team) WEFT_MUST_CHECK;
 
 /* Destroy a team. Collective over its members; its last operations must have completed on this PE. Frees its scratch
- * in the symmetric heap. NULL is allowed. */
+ * in the symmetric heap. NULL is allowed. In builds with assertions the library refuses a destroyed team by
+ * WEFT_ERR_STATE until its world ends. */
 WEFT_API weft_status weft_team_destroy(weft_team *team) WEFT_MUST_CHECK;
 
 /* This PE's number in the team and the number of members; -1 for a NULL team. Any thread. */

@@ -34,13 +34,42 @@ weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
     return WEFT_OK;
 }
 
+#ifdef NDEBUG
+
+static void bury(weft_ctx *ctx)
+{
+    wefti_free(ctx);
+}
+
+#else /* a destroyed context stays, without a world, until its world ends, so that who still uses it is told */
+
+static void end_with_world(wefti_attachment *attachment)
+{
+    wefti_free((unsigned char *)attachment - offsetof(weft_ctx, attachment));
+}
+
+static void bury(weft_ctx *ctx)
+{
+    weft_world *world = ctx->world;
+    ctx->world = NULL;
+    ctx->pes = 0;
+    ctx->team = NULL;
+    ctx->attachment.end = end_with_world;
+    wefti_world_attach(world, &ctx->attachment);
+}
+
+#endif
+
 weft_status weft_ctx_destroy(weft_ctx *ctx)
 {
     if (ctx == NULL) {
         return WEFT_OK;
     }
+    if (ctx->world == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ctx_destroy: the context has been destroyed already");
+    }
     weft_status status = weft_ctx_quiet(ctx);
-    wefti_free(ctx);
+    bury(ctx);
     return status;
 }
 

@@ -203,6 +203,23 @@ static void record_destroy(weft_team *team)
     }
 }
 
+/* The record of a destroyed team. Builds with assertions keep it until the world ends, as that of a dead team, so that who
+ * still uses the handle is told. */
+static void record_bury(weft_team *team)
+{
+#ifdef NDEBUG
+    record_destroy(team);
+#else
+    wefti_free(team->coll);
+    team->coll = NULL;
+    team->destroyed = 1;
+    team->dead = WEFT_ERR_STATE;
+    team->dead_culprit = -1;
+    (void)snprintf(team->dead_text, sizeof team->dead_text, "the team, of world \"%s\", has been destroyed",
+                   team->world->name);
+#endif
+}
+
 #define NO_PAIR UINT64_MAX
 
 /* Every member of this PE's list must have published the same hash. *pair becomes this PE and the first that has not,
@@ -374,6 +391,9 @@ weft_status weft_team_destroy(weft_team *team)
     if (team->predefined) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: a predefined team lives as long as its world", call);
     }
+    if (team->destroyed) {
+        return wefti_error(WEFT_ERR_STATE, "%s: %s already", call, team->dead_text);
+    }
     if (team->dead == WEFT_OK && weft_world_fault(team->world, NULL) == WEFT_OK) {
         weft_status status = wefti_team_dealloc(team, call, team->area);
         if (status == WEFT_OK && team->coll_scratch != NULL) {
@@ -385,6 +405,6 @@ weft_status weft_team_destroy(weft_team *team)
         wefti_team_device_forget(team);
     }
     /* The area of a dead team stays taken: a late peer may still write there. */
-    record_destroy(team);
+    record_bury(team);
     return WEFT_OK;
 }

@@ -30,6 +30,7 @@ struct weft_team {
     uint64_t calls[WEFTI_TEAM_CALLS]; /* of a predefined team: the counters from `barriers` on */
     int contexts; /* weft_team_config */
     int predefined; /* lives in the world; its area lies before the heap */
+    int destroyed; /* and kept: see weft_team_destroy */
     weft_status dead; /* once a collective call has failed: what it returned; the team cannot be used again */
     int dead_culprit; /* a world PE, or -1 */
     char dead_text[256];

@@ -19,6 +19,9 @@ weft_status wefti_reduce_slices(wefti_step *step, const wefti_reduction *r);
 /* reduce.c: the fold, WEFT_ERR_ARGUMENT when the type has no such operation. */
 weft_status wefti_reduction_init(wefti_reduction *r, const char *call, wefti_op op, wefti_type type);
 
+/* messages.c: the messages of members 0 .. parts - 1 (>= 1) of this step into dest; this member's own part is `own`. */
+weft_status wefti_reduce_messages(wefti_step *step, const wefti_reduction *r, const void *own, int parts);
+
 /* slices.c: the elements [first, last) that member `pe` does for all. */
 void wefti_slice_of(const wefti_step *step, size_t count, size_t element, size_t *first, size_t *last);
 /* `count` elements at `offset` in the window slot of member `from`: in place, or read into `room`. */
