@@ -98,6 +98,9 @@ WEFT_API weft_status weft_sim_run(const weft_sim_config *config, int pes, void (
 
 /* ---- inside pe_main --------------------------------------------------------------------------------------------- */
 
+/* Outside of it, and for a PE that the run does not have, the calls below do nothing and give 0 where nothing else is
+ * said; weft_sim_fail ends the process then. */
+
 /* This PE's number and the number of PEs; -1 outside a simulation. */
 WEFT_API int weft_sim_pe(void);
 WEFT_API int weft_sim_pes(void);
@@ -105,7 +108,7 @@ WEFT_API int weft_sim_pes(void);
 /* Fill in what finds the other PEs: bootstrap, pe, pes, a small heap_max_bytes and deadline. Other fields stay. */
 WEFT_API void weft_sim_world_config(weft_world_config *config);
 
-/* A number below `bound`, decided by the seed. bound >= 1. */
+/* A number below `bound`, decided by the seed; 0 for a bound of 0. */
 WEFT_API uint64_t weft_sim_random(uint64_t bound);
 
 /* Virtual time since the start of the run. PEs' own clocks differ from it. */

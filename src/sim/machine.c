@@ -69,6 +69,9 @@ static int process_of(const wefti_sim *sim, int pe)
 int weft_sim_same_process(int a, int b)
 {
     const wefti_sim *sim = wefti_sim_current;
+    if (sim == NULL || a < 0 || a >= sim->pes || b < 0 || b >= sim->pes) {
+        return 0;
+    }
     return domain_of(sim, a) == domain_of(sim, b) && process_of(sim, a) == process_of(sim, b);
 }
 

@@ -247,6 +247,9 @@ int weft_sim_pes(void)
 
 void weft_sim_world_config(weft_world_config *config)
 {
+    if (config == NULL || running_strand() == NULL) {
+        return;
+    }
     config->bootstrap = WEFT_BOOTSTRAP_THREADS;
     config->threads = wefti_sim_current->threads;
     config->pe = weft_sim_pe();
@@ -258,12 +261,15 @@ void weft_sim_world_config(weft_world_config *config)
 
 void weft_sim_counts_query(weft_sim_counts *out)
 {
-    *out = running_strand()->counts;
+    const wefti_strand *strand = running_strand();
+    if (out != NULL) {
+        *out = strand == NULL ? (weft_sim_counts){0} : strand->counts;
+    }
 }
 
 uint64_t weft_sim_random(uint64_t bound)
 {
-    return wefti_random_next(&wefti_sim_current->random) % bound;
+    return bound == 0 || running_strand() == NULL ? 0 : wefti_random_next(&wefti_sim_current->random) % bound;
 }
 
 void weft_sim_fail(const char *format, ...)
@@ -271,6 +277,10 @@ void weft_sim_fail(const char *format, ...)
     wefti_sim *sim = wefti_sim_current;
     va_list arguments;
     va_start(arguments, format);
+    if (running_strand() == NULL) {
+        (void)vfprintf(stderr, format, arguments);
+        abort(); /* a test's own failure, where no run can take it */
+    }
     (void)vsnprintf(sim->text, sizeof sim->text, format, arguments);
     va_end(arguments);
     sim->culprit = sim->running->pe;
@@ -279,9 +289,18 @@ void weft_sim_fail(const char *format, ...)
 
 /* ---- faults ---- */
 
+/* Whether a simulation runs that has this PE. */
+static int has_pe(int pe)
+{
+    return running_strand() != NULL && pe >= 0 && pe < wefti_sim_current->pes;
+}
+
 void weft_sim_kill(int pe)
 {
     wefti_sim *sim = wefti_sim_current;
+    if (!has_pe(pe)) {
+        return;
+    }
     wefti_strand *self = sim->running;
     for (size_t i = 0; i < sim->strand_count; i++) {
         if (sim->strands[i]->pe == pe && sim->strands[i] != self) {
@@ -296,12 +315,18 @@ void weft_sim_kill(int pe)
 int weft_sim_is_dead(int pe)
 {
     const wefti_sim *sim = wefti_sim_current;
+    if (!has_pe(pe)) {
+        return 0;
+    }
     return sim->strands[pe]->state == WEFTI_STRAND_DEAD || sim->strands[pe]->doomed;
 }
 
 void weft_sim_stall(int pe, uint64_t ns)
 {
     wefti_sim *sim = wefti_sim_current;
+    if (!has_pe(pe)) {
+        return;
+    }
     for (size_t i = 0; i < sim->strand_count; i++) {
         if (sim->strands[i]->pe == pe) {
             sim->strands[i]->stalled_until_ns = sim->now_ns + ns;

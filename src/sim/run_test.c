@@ -310,9 +310,62 @@ static void test_one_pe_makes_several(void **state)
     }
 }
 
+static const int no_pe[] = {-1, 2, 1000000, INT32_MAX, INT32_MIN};
+
+/* Every call of weft_sim.h with what cannot be; tests/input/names.py has the list of them. */
+static void call_badly(void)
+{
+    for (size_t i = 0; i < sizeof no_pe / sizeof no_pe[0]; i++) {
+        weft_sim_kill(no_pe[i]);
+        weft_sim_stall(no_pe[i], 1000);
+        assert_int_equal(weft_sim_cut(no_pe[i]), 0);
+        assert_int_equal(weft_sim_is_dead(no_pe[i]), 0);
+        assert_int_equal(weft_sim_same_process(no_pe[i], 0), 0);
+        assert_int_equal(weft_sim_same_process(0, no_pe[i]), 0);
+    }
+    weft_sim_world_config(NULL);
+    weft_sim_counts_query(NULL);
+    assert_int_equal(weft_sim_random(0), 0);
+    weft_sim_sleep_ns(0);
+    weft_sim_note("nothing", 0);
+}
+
+static void live_on(void *unused)
+{
+    (void)unused;
+    call_badly();
+    must(weft_sim_run(NULL, 1, live_on, NULL) == WEFT_ERR_ARGUMENT ? WEFT_OK : WEFT_ERR_STATE, "a run inside a run");
+    weft_sim_sleep_ns(1000);
+}
+
+static void test_bad_input(void **state)
+{
+    (void)state;
+    weft_sim_config unsized = WEFT_SIM_CONFIG_INIT;
+    weft_sim_counts counts = {.loads = 11};
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    unsized.size = 0;
+    assert_int_equal(weft_sim_run(&unsized, 2, live_on, NULL), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_sim_run(NULL, 0, live_on, NULL), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_sim_run(NULL, INT32_MIN, live_on, NULL), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_sim_run(NULL, 2, NULL, NULL), WEFT_ERR_ARGUMENT);
+    call_badly();
+    weft_sim_counts_query(&counts);
+    weft_sim_world_config(&config);
+    assert_int_equal(counts.loads, 0);
+    assert_int_equal(config.pes, 0);
+    assert_int_equal(weft_sim_pe(), -1);
+    assert_int_equal(weft_sim_pes(), -1);
+    assert_int_equal(weft_sim_now_ns(), 0);
+    unsized = (weft_sim_config)WEFT_SIM_CONFIG_INIT;
+    unsized.seed = 7;
+    assert_int_equal(weft_sim_run(&unsized, 2, live_on, NULL), WEFT_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bad_input),
         cmocka_unit_test(test_equal_seeds_give_equal_traces),
         cmocka_unit_test(test_worlds_of_several_shapes),
         cmocka_unit_test(test_a_fresh_seed_is_told),

@@ -742,7 +742,7 @@ int weft_sim_cut(int pe)
 {
     wefti_sim *sim = wefti_sim_current;
     uint32_t count = 0;
-    size_t capacity = sim->sockets == NULL ? 0 : sim->sockets->capacity;
+    size_t capacity = sim == NULL || sim->running == NULL || sim->sockets == NULL ? 0 : sim->sockets->capacity;
     for (size_t i = 0; i < capacity; i++) {
         count += is_cuttable(sim->sockets->open[i], pe) != 0;
     }
