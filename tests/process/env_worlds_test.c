@@ -15,10 +15,12 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -438,6 +440,58 @@ static void test_port_taken(void **state)
     close(taken);
 }
 
+/* ---- tests: strangers ---- */
+
+static int call_at(unsigned port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int one = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    (void)connect(one, (struct sockaddr *)&address, sizeof address);
+    return one;
+}
+
+#define STRANGERS 300 /* more than are heard at a time */
+
+/* Connections that say nothing, garbage, or the beginning of a greeting byte by byte, without end. */
+static void be_a_nuisance(unsigned port, uint64_t random)
+{
+    static int connections[STRANGERS];
+    for (uint64_t turn = 0;; turn++) {
+        int *one = &connections[turn % STRANGERS];
+        if (*one == 0 || random_below(&random, 8) == 0) {
+            close(*one == 0 ? -1 : *one);
+            *one = call_at(port);
+        }
+        unsigned char garbage[40];
+        for (size_t i = 0; i < sizeof garbage; i++) {
+            garbage[i] = (unsigned char)random_next(&random);
+        }
+        unsigned char begin = turn / STRANGERS % 16 == 0 ? 2 : 0; /* the type of a greeting, then zeros */
+        int manner = *one % 3;
+        (void)!send(*one, manner == 0 ? garbage : &begin, manner == 0 ? sizeof garbage : (size_t)(manner == 1),
+                    MSG_NOSIGNAL);
+        if (turn % 50 == 0) {
+            wefti_os_sleep_ns(MS);
+        }
+    }
+}
+
+static void test_strangers(void **state)
+{
+    plan p = plan_of(5, "127.0.0.1", *state, make_one_after_another);
+    for (int secret = 0; secret < 2; secret++) {
+        p.secret = secret ? "that strangers do not know" : NULL;
+        pid_t nuisance = fork();
+        if (nuisance == 0) {
+            be_a_nuisance(p.port + 1, 7);
+        }
+        check_success(&p, *state);
+        (void)kill(nuisance, SIGKILL);
+        (void)waitpid(nuisance, NULL, 0);
+    }
+}
+
 /* ---- tests: hosts ---- */
 
 static int call_ip(const char *format, ...)
@@ -516,9 +570,9 @@ int main(void)
 #test, test, check_begin, check_end, &random                                                                   \
     }
     const struct CMUnitTest tests[] = {
-        WITH_RANDOM(test_shell_loop), WITH_RANDOM(test_torchrun), WITH_RANDOM(test_worlds),
-        WITH_RANDOM(test_addresses),  WITH_RANDOM(test_misfits),  WITH_RANDOM(test_wrong_secrets),
-        WITH_RANDOM(test_port_taken), WITH_RANDOM(test_hosts),
+        WITH_RANDOM(test_shell_loop), WITH_RANDOM(test_torchrun),  WITH_RANDOM(test_worlds),
+        WITH_RANDOM(test_addresses),  WITH_RANDOM(test_misfits),   WITH_RANDOM(test_wrong_secrets),
+        WITH_RANDOM(test_port_taken), WITH_RANDOM(test_strangers), WITH_RANDOM(test_hosts),
     };
 #undef WITH_RANDOM
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,7 +165,7 @@ static void test_create_many(void **state)
 
 /* ---- teams and the heap of a world that is there ---- */
 
-#define STEPS 8
+#define STEPS 10
 
 /* What each PE got from each step. A step that failed leaves its thing NULL, and what follows does without. */
 typedef struct steps {
@@ -201,9 +201,14 @@ static void take_steps(weft_world *world, void *context)
     if (listed != NULL) {
         note(s, world, 4, weft_team_malloc(listed, 5000, &of_team));
         note(s, world, 5, weft_team_sync(listed));
+        int64_t *out = of_team;
+        note(s, world, 8, out == NULL ? WEFT_OK : weft_fcollectmem(listed, out, out + PES, sizeof *out));
+        note(s, world, 9, out == NULL ? WEFT_OK : weft_int64_sum_reduce(listed, out, out + PES, PES));
     } else {
         note(s, world, 4, WEFT_OK);
         note(s, world, 5, WEFT_OK);
+        note(s, world, 8, WEFT_OK);
+        note(s, world, 9, WEFT_OK);
     }
     note(s, world, 6, weft_calloc(world, 10, 10, &zeroed));
     note(s, world, 7, weft_barrier(world));

@@ -27,6 +27,7 @@ struct weft_threads {
     wefti_os_monitor *monitor;
     int pes;
     char name[WEFTI_BOOTSTRAP_NAME_BYTES]; /* of the world being created: what its first PE said */
+    int first; /* that PE */
     uint64_t exchange; /* the one being made */
     int arrived; /* PEs that came to it */
     int has_warned; /* that it takes long */
@@ -266,8 +267,8 @@ static weft_status check_comer(weft_threads *threads, const weft_world_config *c
         status = wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d came twice; give each PE a number of its own",
                              name, config->pe);
     } else if (threads->arrived > 0 && strcmp(threads->name, name) != 0) {
-        status = wefti_error(WEFT_ERR_MISMATCH, "PE %d creates the world \"%s\" where others create \"%s\"", config->pe,
-                             name, threads->name);
+        status = wefti_error(WEFT_ERR_MISMATCH, "PE %d creates the world \"%s\" where PE %d creates \"%s\"", config->pe,
+                             name, threads->first, threads->name);
     }
     return status == WEFT_OK ? WEFT_OK : latch(threads, status, threads->pes - threads->arrived - 1);
 }
@@ -294,6 +295,7 @@ static weft_status come(weft_threads *threads, const weft_world_config *config)
     WEFT_TRY(check_comer(threads, config));
     if (threads->arrived == 0) {
         (void)snprintf(threads->name, sizeof threads->name, "%s", wefti_bootstrap_world_name(config));
+        threads->first = config->pe;
     }
     threads->places[config->pe] = PE_HERE;
     return meet(threads, config->pe, config->deadline_ns, config->warn_ns);
