@@ -37,6 +37,7 @@ wefti_ep_arrivals wefti_ep_arrivals_none(const weft_ep *ep, wefti_ep_word word, 
     arrivals.count = 0;
     arrivals.kept = 0;
     arrivals.look = 0;
+    arrivals.turn = 0;
     arrivals.waiter = wefti_waiter_start(ep->world, what);
     return arrivals;
 }
@@ -124,10 +125,10 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
 
 /* A rank awaited that has begun a later call without setting its flag has given this one up, after a deadline of its own: what is awaited never
  * comes. The next call here becomes the one that it is in. */
-static weft_status look_ahead(const wefti_ep_arrivals *arrivals)
+static weft_status look_ahead(wefti_ep_arrivals *arrivals)
 {
     const wefti_ep_host *host = arrivals->ep->host;
-    int rank = arrivals->pending[arrivals->waiter.looks % (uint32_t)arrivals->count];
+    int rank = arrivals->pending[arrivals->turn++ % (unsigned)arrivals->count];
     uint64_t at = wefti_ep_call_at(&host->layout, rank) + offsetof(wefti_ep_call_line, epoch);
     uint64_t epoch = wefti_ld64(host->base + at, WEFTI_ACQUIRE);
     if (WEFTI_MUTATED(LOOK_AHEAD_MISSING) || epoch <= arrivals->epoch ||

@@ -30,6 +30,7 @@ typedef struct wefti_ep_arrivals {
     int count;
     int kept;
     int look;
+    unsigned turn; /* which of the pending is looked at for having gone on */
     wefti_waiter waiter; /* one deadline for all */
 } wefti_ep_arrivals;
 
