@@ -70,6 +70,7 @@ bench()
     fi
 }
 : >"$scratch/record"
+bench "set-up and memory" -t 4096 -c m
 bench "T 4096" -t 4096 -s 132,64,32,16,8 -c fdpcu
 bench "T 1 to 8192" -t 8192,2048,1024,512,256,128,64,32,8,1 -s 132 -c fdcs
 bench "skewed" -x -t 4096,512 -s 132 -c fdc

@@ -37,7 +37,7 @@ typedef struct options {
     std::vector<int> tokens = {4096};
     std::vector<int> sms = {0};
     std::string calls =
-        "fdc"; /* f: fresh dispatch, d: cached, c: combine, p: plain buffers, u: update, s: fresh and combine */
+        "fdc"; /* f: fresh dispatch, d: cached, c: combine, p: plain buffers, u: update, s: fresh and combine; m alone: set-up and memory */
     weft_ep_dtype dtype = WEFT_EP_BF16;
 } options;
 
@@ -302,19 +302,7 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
     config.topk_max = with.topk;
     config.row_bytes_max = row_bytes;
     config.on_device = 1;
-    double before = max_of_all(all, 0);
-    struct timespec start;
-    struct timespec end;
-    size_t free_before;
-    size_t free_after;
-    size_t total;
-    (void)before;
-    GPU(cudaMemGetInfo(&free_before, &total));
-    clock_gettime(CLOCK_MONOTONIC, &start);
     OK(weft_ep_create(weft_team_world(all->world), &config, &group));
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    double setup =
-        max_of_all(all, (double)(end.tv_sec - start.tv_sec) * 1e3 + (double)(end.tv_nsec - start.tv_nsec) * 1e-6);
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
     choices.tokens = tokens;
     choices.ids = device_ids;
@@ -341,7 +329,6 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
         OK(weft_ep_route_update(route, &choices, stream));
         weft_ep_host_counts counts;
         OK(weft_ep_route_query(route, stream, &counts));
-        GPU(cudaMemGetInfo(&free_after, &total));
         for (char call : with.calls) {
             out.rows.data = received;
             const char *name = "ep_dispatch";
@@ -407,18 +394,71 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
         }
         OK(weft_ep_route_destroy(route));
     }
-    if (all->pe == 0) {
-        figure("ep_setup", "weft", all->pes, 0, setup * 1e3, "us", 1, ", \"tokens\": %d", tokens);
-        figure("ep_memory", "weft", all->pes, 0,
-               (double)(free_before - free_after) * 1e-6 + capacity * row_bytes * 1e-6, "MB", 1, ", \"tokens\": %d",
-               tokens);
-    }
     OK(weft_ep_destroy(group));
     OK(weft_device_free(all->world, received));
     for (void *memory : {scales, device_ids, (void *)weights, in, combined, (void *)out.weights, (void *)out.experts,
                          (void *)out.source_rank, (void *)out.source_token}) {
         GPU(cudaFree(memory));
     }
+}
+
+/* A group's creation and first step, and what GPU memory it takes with its receive buffer, in a world with nothing else. */
+static void bench_setup(const bench *all, int tokens)
+{
+    const options &with = all->with;
+    size_t row_bytes = (size_t)with.hidden * 2;
+    size_t capacity = (size_t)all->pes * (size_t)tokens;
+    std::vector<int32_t> ids = choose(all, tokens);
+    void *device_ids = device_memory(ids.size() * 4);
+    GPU(cudaMemcpy(device_ids, ids.data(), ids.size() * 4, cudaMemcpyHostToDevice));
+    size_t before;
+    size_t after;
+    size_t total;
+    struct timespec start;
+    struct timespec end;
+    weft_ep *group;
+    weft_ep_route *route;
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = with.experts;
+    config.tokens_max = tokens;
+    config.topk_max = with.topk;
+    config.row_bytes_max = row_bytes;
+    config.on_device = 1;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    plan.topk = with.topk;
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    choices.tokens = tokens;
+    choices.ids = device_ids;
+    weft_ep_rows in = WEFT_EP_ROWS_INIT;
+    in.dtype = WEFT_EP_BF16;
+    in.hidden = with.hidden;
+    in.data = device_memory((size_t)tokens * row_bytes);
+    weft_ep_received out = WEFT_EP_RECEIVED_INIT;
+    out.rows = in;
+    out.rows_capacity = capacity;
+    weft_stream *stream = (weft_stream *)all->stream;
+    GPU(cudaDeviceSynchronize());
+    GPU(cudaMemGetInfo(&before, &total));
+    OK(weft_barrier(all->world));
+    OK(weft_device_malloc(all->world, capacity * row_bytes, &out.rows.data));
+    OK(weft_barrier(all->world));
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    OK(weft_ep_create(weft_team_world(all->world), &config, &group));
+    OK(weft_ep_route_create(group, &plan, NULL, &route));
+    OK(weft_ep_route_choose(route, &choices));
+    OK(weft_ep_dispatch(route, &in, &out, stream));
+    GPU(cudaStreamSynchronize(all->stream));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    GPU(cudaMemGetInfo(&after, &total));
+    double ms = (double)(end.tv_sec - start.tv_sec) * 1e3 + (double)(end.tv_nsec - start.tv_nsec) * 1e-6;
+    ms = max_of_all(all, ms);
+    double mb = max_of_all(all, (double)(before - after) * 1e-6);
+    if (all->pe == 0) {
+        figure("ep_setup", "weft", all->pes, 0, ms * 1e3, "us", 1, ", \"tokens\": %d", tokens);
+        figure("ep_memory", "weft", all->pes, 0, mb, "MB", 1, ", \"tokens\": %d", tokens);
+    }
+    OK(weft_ep_route_destroy(route));
+    OK(weft_ep_destroy(group));
 }
 
 int main(int argc, char **argv)
@@ -446,6 +486,12 @@ int main(int argc, char **argv)
     OK(weft_malloc(all.world, 64, &block));
     all.host_words = (double *)block;
     all.flush = (unsigned char *)device_memory(FLUSH_BYTES);
+    if (all.with.calls == "m") {
+        bench_setup(&all, all.with.tokens[0]);
+        OK(weft_barrier(all.world));
+        OK(weft_world_destroy(all.world));
+        return 0;
+    }
     std::vector<double> rates;
     OK(weft_device_malloc(all.world, STRIPE * (size_t)(all.pes + 1), &block));
     all.stripe = (unsigned char *)block;
