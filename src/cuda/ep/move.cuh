@@ -1,0 +1,127 @@
+/* cuda/ep/move.cuh: the rows of a block's units to all their ranks, and the word of each unit in `moved`. */
+#ifndef WEFTI_CUDA_EP_MOVE_CUH
+#define WEFTI_CUDA_EP_MOVE_CUH
+
+#include "cuda/ep/choose.cuh"
+#include "cuda/ep/pipe.cuh"
+
+typedef wefti_cuda_ep_dispatch_args ep_dispatch;
+
+EP_DEVICE bool ep_is(const ep_dispatch &args, wefti_u32 flag)
+{
+    return (args.flags & flag) != 0;
+}
+
+/* Whether units have something to be told beside their rows. */
+EP_DEVICE bool ep_tells(const ep_dispatch &args)
+{
+    return ep_is(args, WEFTI_CUDA_EP_FRESH) || args.scale_words != 0;
+}
+
+/* What a lane knows of a unit: its tokens that go to the lane's rank. */
+typedef struct ep_unit {
+    int rank; /* -1: none */
+    wefti_u32 bits; /* by token of the unit */
+    wefti_u64 to; /* where the next of them goes */
+    wefti_u64 pitch;
+    wefti_u32 first; /* the number of the first of them among all of this rank's there */
+} ep_unit;
+
+/* Lane i has rank i + `turn`, modulo R. */
+EP_DEVICE ep_unit ep_unit_of(const ep_dispatch &args, const ep_call *call, int number, int turn)
+{
+    ep_unit unit = {-1, 0, 0, 0, 0};
+    if (ep_lane() < args.group.ranks) {
+        unit.rank = (ep_lane() + turn) % args.group.ranks;
+        int at = number * args.group.ranks + unit.rank;
+        unit.bits = (call->alive >> unit.rank & 1) != 0 ? (wefti_u32)wefti_ld_relaxed(&args.sheet.bits[at]) : 0;
+        unit.first = args.sheet.before[at];
+        unit.pitch = call->pitch[unit.rank];
+        unit.to = call->to[unit.rank] + (wefti_u64)(call->place[unit.rank] + unit.first) * unit.pitch;
+    }
+    return unit;
+}
+
+EP_DEVICE int ep_rows_of_unit(int tokens, int unit_tokens, int unit)
+{
+    int left = tokens - unit * unit_tokens;
+    return left < unit_tokens ? left : unit_tokens;
+}
+
+/* All rows of the unit that went to this lane's rank are there. */
+EP_DEVICE void ep_unit_moved(const ep_dispatch &args, const ep_call *call, int number, const ep_unit &unit)
+{
+    const int own = args.group.rank;
+    wefti_bulk_stores_complete();
+    if (unit.rank >= 0 && (call->alive >> unit.rank & 1) != 0) {
+        if (!ep_tells(args)) {
+            wefti_st_relaxed(ep_told(args.group, unit.rank, own) + number,
+                             ep_packed(call->tag, call->place[unit.rank] + unit.first));
+        }
+        wefti_st_release(ep_moved(args.group, unit.rank, own) + number,
+                         ep_packed(call->tag, (wefti_u32)__popc(unit.bits)));
+    }
+}
+
+/* A warp that moves units, from the first piece loaded on. */
+typedef struct ep_mover {
+    ep_pipe pipe;
+    ep_cut cut;
+    ep_cursor load;
+    ep_cursor store;
+    int end; /* of this block's units */
+} ep_mover;
+
+/* Begin loads while there is room. */
+EP_DEVICE void ep_mover_load(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
+{
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    while (mover->load.unit < mover->end && ep_pipe_has_room(mover->pipe)) {
+        wefti_u64 token = (wefti_u64)(mover->load.unit * unit_tokens + mover->load.row);
+        ep_pipe_load(&mover->pipe, args.in + token * args.in_pitch + mover->load.at,
+                     ep_cursor_bytes(mover->load, mover->cut));
+        ep_cursor_advance(&mover->load, mover->cut, ep_rows_of_unit(call->tokens, unit_tokens, mover->load.unit),
+                          args.blocks.movers);
+    }
+}
+
+/* The first rows come while the ranks meet: it is known what is sent before it is known where to. */
+EP_DEVICE ep_mover ep_mover_open(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
+{
+    ep_mover mover;
+    int first;
+    ep_share(wefti_cuda_ep_units(call->tokens), &first, &mover.end);
+    mover.cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
+    mover.pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
+    mover.load = {first + ep_warp(), 0, 0};
+    mover.store = mover.load;
+    ep_mover_load(args, call, &mover);
+    return mover;
+}
+
+EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
+{
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    const ep_cut cut = mover->cut;
+    ep_cursor store = mover->store;
+    ep_unit unit = {-1, 0, 0, 0, 0};
+    while (store.unit < mover->end) {
+        ep_mover_load(args, call, mover);
+        int number = store.unit;
+        if (store.row == 0 && store.at == 0) {
+            unit = ep_unit_of(args, call, number, args.group.rank + number); /* not all to one rank at first */
+        }
+        const unsigned char *piece = ep_pipe_next(&mover->pipe);
+        bool goes = (unit.bits >> store.row & 1) != 0;
+        if (goes) {
+            wefti_bulk_store_add((void *)(unit.to + store.at), piece, ep_cursor_bytes(store, cut));
+        }
+        ep_pipe_stored(&mover->pipe);
+        unit.to += goes && store.at + cut.piece_bytes >= cut.row_bytes ? unit.pitch : 0;
+        if (ep_cursor_advance(&store, cut, ep_rows_of_unit(call->tokens, unit_tokens, number), args.blocks.movers)) {
+            ep_unit_moved(args, call, number, unit);
+        }
+    }
+}
+
+#endif

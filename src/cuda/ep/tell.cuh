@@ -1,0 +1,126 @@
+/* cuda/ep/tell.cuh: what ranks are told of a block's units beside their rows: records of a new routing, scales of fp8 rows;
+ * then the word of each unit in `told`. And the sums of weights that stay here. */
+#ifndef WEFTI_CUDA_EP_TELL_CUH
+#define WEFTI_CUDA_EP_TELL_CUH
+
+#include "cuda/ep/move.cuh"
+
+/* The weights of a unit's tokens, added up by rank in ascending choice: a lane takes a pair of token and rank. */
+EP_DEVICE void ep_write_weights(const ep_dispatch &args, const ep_call *call, int token, int rows)
+{
+    const ep_group &group = args.group;
+    const int experts = group.first_expert[group.ranks];
+    for (int pair = ep_lane(); pair < rows * group.ranks; pair += 32) {
+        const int rank = pair % group.ranks;
+        const wefti_u64 first = (wefti_u64)(token + pair / group.ranks) * (wefti_u64)args.topk;
+        float sum = 0.0f;
+        for (int base = 0; base < args.topk; base += EP_AT_ONCE) {
+            int ids[EP_AT_ONCE];
+            float weights[EP_AT_ONCE];
+#pragma unroll
+            for (int i = 0; i < EP_AT_ONCE; i++) {
+                bool is = base + i < args.topk;
+                ids[i] = is ? ep_id(args.choices, first + (wefti_u64)(base + i), experts) : -1;
+                weights[i] =
+                    is && args.choices.weights != 0 ? args.choices.weights[first + (wefti_u64)(base + i)] : 1.0f;
+            }
+#pragma unroll
+            for (int i = 0; i < EP_AT_ONCE; i++) {
+                sum += ep_owner(group, call->alive, ids[i]) == rank ? weights[i] : 0.0f;
+            }
+        }
+        args.sheet.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)pair] = sum;
+    }
+}
+
+/* Word `word` of the record of `token` for `rank`. */
+EP_DEVICE wefti_u32 ep_record_word(const ep_dispatch &args, const ep_call *call, int token, int rank, int word)
+{
+    if (word == 0) {
+        return (wefti_u32)token;
+    }
+    const ep_group &group = args.group;
+    const bool is_weight = word > args.topk;
+    const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)(word - 1 - (is_weight ? args.topk : 0));
+    const int id = ep_id(args.choices, at, group.first_expert[group.ranks]);
+    const float weight = is_weight && args.choices.weights != 0 ? args.choices.weights[at] : 1.0f;
+    const bool here = ep_owner(group, call->alive, id) == rank;
+    return is_weight ? __float_as_uint(here ? weight : 0.0f) : (wefti_u32)(here ? id - group.first_expert[rank] : -1);
+}
+
+/* The records of a unit, which lie one behind the other at each rank. */
+EP_DEVICE void ep_tell_rank(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
+                            wefti_u32 first)
+{
+    const int words = wefti_cuda_ep_record_words(args.topk);
+    wefti_u32 *records = (wefti_u32 *)(args.group.area[rank] + args.group.at.records) +
+                         (wefti_u64)(call->place[rank] + first) * (wefti_u64)words;
+#pragma unroll 2
+    for (int i = ep_lane(); i < __popc(bits) * words; i += 32) {
+        wefti_u32 left = bits;
+        for (int skip = i / words; skip > 0; skip--) {
+            left &= left - 1;
+        }
+        records[i] = ep_record_word(args, call, token + __ffs((int)left) - 1, rank, i % words);
+    }
+}
+
+/* The scales of a unit's rows, likewise. */
+EP_DEVICE void ep_tell_scales(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
+                              wefti_u32 first)
+{
+    const int words = (int)args.scale_words;
+    wefti_u32 *scales = (wefti_u32 *)(args.group.area[rank] + args.group.at.scales) +
+                        (wefti_u64)(call->place[rank] + first) * (wefti_u64)words;
+#pragma unroll 2
+    for (int i = ep_lane(); i < __popc(bits) * words; i += 32) {
+        wefti_u32 left = bits;
+        for (int skip = i / words; skip > 0; skip--) {
+            left &= left - 1;
+        }
+        wefti_u64 row = (wefti_u64)(token + __ffs((int)left) - 1);
+        scales[i] =
+            args.in_scales.words[row * args.in_scales.row_stride + (wefti_u64)(i % words) * args.in_scales.word_stride];
+    }
+}
+
+EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens)
+{
+    const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
+    const int token = number * unit_tokens;
+    const ep_unit unit = ep_unit_of(args, call, number, 0);
+    for (int rank = 0; rank < args.group.ranks; rank++) {
+        const wefti_u32 bits = __shfl_sync(~0u, unit.bits, rank);
+        const wefti_u32 first = __shfl_sync(~0u, unit.first, rank);
+        if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+            ep_tell_rank(args, call, token, rank, bits, first);
+        }
+        ep_tell_scales(args, call, token, rank, bits, first);
+    }
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        ep_write_weights(args, call, token, rows);
+    }
+    __syncwarp();
+    const int rank = ep_lane();
+    if (rank < args.group.ranks && (call->alive >> rank & 1) != 0) {
+        if (!ep_is(args, WEFTI_CUDA_EP_MOVE)) {
+            wefti_st_relaxed(ep_moved(args.group, rank, args.group.rank) + number,
+                             ep_packed(call->tag, (wefti_u32)__popc(unit.bits)));
+        }
+        wefti_st_release(ep_told(args.group, rank, args.group.rank) + number,
+                         ep_packed(call->tag, call->place[rank] + unit.first));
+    }
+}
+
+EP_DEVICE void ep_tell(const ep_dispatch &args, const ep_call *call)
+{
+    int first;
+    int end;
+    int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
+    for (int unit = first + ep_warp() - args.blocks.movers; unit < end; unit += ep_warps() - args.blocks.movers) {
+        ep_tell_unit(args, call, unit, unit_tokens);
+    }
+}
+
+#endif
