@@ -25,14 +25,14 @@ typedef struct weft_ctx weft_ctx;
 #define WEFT_CTX_NOSTORE 4u /* its quiet and fence need not order stores to this PE's own heap */
 
 /* Make a context on a team. Local; any number of them; any thread. `options`: WEFT_CTX_ flags, 0 for none. It stays
- * usable when the team is destroyed, and is destroyed before its world. WEFT_ERR_ARGUMENT, WEFT_ERR_MEMORY. */
+ * usable when the team is destroyed, and ends with the world if it is not destroyed before. WEFT_ERR_ARGUMENT, WEFT_ERR_MEMORY. */
 WEFT_API weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **ctx) WEFT_MUST_CHECK;
 
 /* Complete the context's accesses and destroy it. Local. NULL is allowed. In builds with assertions the library refuses a
  * destroyed context by WEFT_ERR_ARGUMENT until its world ends. */
 WEFT_API weft_status weft_ctx_destroy(weft_ctx *ctx);
 
-/* The team it was made on; NULL for a NULL context. Any thread. */
+/* The team it was made on; NULL when that has been destroyed, and for a NULL context. Any thread. */
 WEFT_API weft_team *weft_ctx_team(const weft_ctx *ctx);
 
 /* weft_fence and weft_quiet for the accesses of this context (more may be ordered and completed too). */

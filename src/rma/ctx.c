@@ -2,9 +2,56 @@
 #include "weft/ctx.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "weft/protocol/attachment.h"
 #include "world/world.h"
 
 static const unsigned all_options = WEFT_CTX_SERIALIZED | WEFT_CTX_PRIVATE | WEFT_CTX_NOSTORE;
+
+/* What a context is part of; then: the list of members, if there is one. */
+typedef struct ctx_record {
+    wefti_team_user user;
+    weft_ctx ctx;
+} ctx_record;
+
+static ctx_record *record_of(weft_ctx *ctx)
+{
+    return (ctx_record *)(void *)((unsigned char *)ctx - offsetof(ctx_record, ctx));
+}
+
+static void join_team(ctx_record *record, weft_team *team)
+{
+    wefti_team_user *user = &record->user;
+    wefti_os_monitor_enter(team->world->heap_lock);
+    *user = (wefti_team_user){.next = team->users, .link = &team->users, .team = &record->ctx.team};
+    if (user->next != NULL) {
+        user->next->link = &user->next;
+    }
+    team->users = user;
+    wefti_os_monitor_leave(team->world->heap_lock);
+}
+
+static void leave_team(weft_world *world, ctx_record *record)
+{
+    wefti_team_user *user = &record->user;
+    wefti_os_monitor_enter(world->heap_lock);
+    if (user->link != NULL) {
+        *user->link = user->next;
+        if (user->next != NULL) {
+            user->next->link = user->link;
+        }
+        user->link = NULL;
+    }
+    wefti_os_monitor_leave(world->heap_lock);
+}
+
+static void end_with_world(wefti_attachment *attachment)
+{
+    weft_ctx *ctx = (weft_ctx *)(void *)((unsigned char *)attachment - offsetof(weft_ctx, attachment));
+    if (ctx->world != NULL) {
+        leave_team(ctx->world, record_of(ctx));
+    }
+    wefti_free(record_of(ctx));
+}
 
 weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
 {
@@ -16,10 +63,11 @@ weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
                                          : "an option is none of WEFT_CTX_SERIALIZED, _PRIVATE, _NOSTORE");
     }
     size_t list_bytes = team->list != NULL ? (size_t)team->pes * sizeof *team->list : 0;
-    weft_ctx *ctx = wefti_alloc(sizeof *ctx + list_bytes);
-    if (ctx == NULL) {
+    ctx_record *record = wefti_alloc(sizeof *record + list_bytes);
+    if (record == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a context", call);
     }
+    weft_ctx *ctx = &record->ctx;
     *ctx = (weft_ctx){.world = team->world,
                       .pes = team->pes,
                       .start = team->start,
@@ -27,38 +75,30 @@ weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
                       .team = team,
                       .options = options};
     if (list_bytes > 0) {
-        memcpy(ctx + 1, team->list, list_bytes);
-        ctx->list = (const int32_t *)(const void *)(ctx + 1);
+        memcpy(record + 1, team->list, list_bytes);
+        ctx->list = (const int32_t *)(const void *)(record + 1);
     }
+    join_team(record, team);
+    ctx->attachment.end = end_with_world;
+    wefti_world_attach(team->world, &ctx->attachment);
     *out = ctx;
     return WEFT_OK;
 }
 
+/* In builds with assertions a destroyed context stays, without a world, until its world ends, so that who still uses it is
+ * told. */
+static void bury(weft_ctx *ctx)
+{
+    leave_team(ctx->world, record_of(ctx));
 #ifdef NDEBUG
-
-static void bury(weft_ctx *ctx)
-{
-    wefti_free(ctx);
-}
-
-#else /* a destroyed context stays, without a world, until its world ends, so that who still uses it is told */
-
-static void end_with_world(wefti_attachment *attachment)
-{
-    wefti_free((unsigned char *)attachment - offsetof(weft_ctx, attachment));
-}
-
-static void bury(weft_ctx *ctx)
-{
-    weft_world *world = ctx->world;
+    wefti_world_detach(ctx->world, &ctx->attachment);
+    wefti_free(record_of(ctx));
+#else
     ctx->world = NULL;
     ctx->pes = 0;
     ctx->team = NULL;
-    ctx->attachment.end = end_with_world;
-    wefti_world_attach(world, &ctx->attachment);
-}
-
 #endif
+}
 
 weft_status weft_ctx_destroy(weft_ctx *ctx)
 {

@@ -5,10 +5,16 @@
 #include "world/world.h"
 
 struct weft_region {
+    wefti_attachment attachment;
     weft_world *world;
     void *address;
     size_t bytes;
 };
+
+static void end_with_world(wefti_attachment *attachment)
+{
+    wefti_free(attachment);
+}
 
 /* Whether any of the bytes belong to the slot of a PE of this node, which its heap is part of. */
 static int is_symmetric(const weft_world *world, const void *address, size_t bytes)
@@ -36,14 +42,18 @@ weft_status weft_register(weft_world *world, void *address, size_t bytes, weft_r
     if (region == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a region", call);
     }
-    *region = (weft_region){.world = world, .address = address, .bytes = bytes};
+    *region = (weft_region){.attachment.end = end_with_world, .world = world, .address = address, .bytes = bytes};
+    wefti_world_attach(world, &region->attachment);
     *out = region;
     return WEFT_OK;
 }
 
 weft_status weft_unregister(weft_region *region)
 {
-    wefti_free(region);
+    if (region != NULL) {
+        wefti_world_detach(region->world, &region->attachment);
+        wefti_free(region);
+    }
     return WEFT_OK;
 }
 

@@ -182,8 +182,20 @@ static weft_status record_create(weft_team *parent, const member_list *members, 
     return WEFT_OK;
 }
 
+static void forget_users(weft_team *team)
+{
+    wefti_os_monitor_enter(team->world->heap_lock);
+    for (wefti_team_user *user = team->users; user != NULL; user = user->next) {
+        *user->team = NULL;
+        user->link = NULL;
+    }
+    team->users = NULL;
+    wefti_os_monitor_leave(team->world->heap_lock);
+}
+
 static void record_free(weft_team *team)
 {
+    forget_users(team);
     wefti_free(team->list);
     wefti_free(team->coll);
     wefti_free(team);
@@ -210,6 +222,7 @@ static void record_bury(weft_team *team)
 #ifdef NDEBUG
     record_destroy(team);
 #else
+    forget_users(team);
     wefti_free(team->coll);
     team->coll = NULL;
     team->destroyed = 1;

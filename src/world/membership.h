@@ -12,6 +12,13 @@
 
 struct wefti_coll;
 
+/* What refers to a team and may outlive it: *team becomes NULL when the team ends. */
+typedef struct wefti_team_user {
+    struct wefti_team_user *next;
+    struct wefti_team_user **link; /* what points here; NULL when the team has ended */
+    weft_team **team;
+} wefti_team_user;
+
 #define WEFTI_TEAM_CALLS (WEFTI_COUNTER_scans - WEFTI_COUNTER_barriers + 1)
 
 struct weft_team {
@@ -29,6 +36,7 @@ struct weft_team {
     wefti_dev_team_area *device_area; /* this PE's, in device memory; NULL before weft_team_dev */
     uint64_t calls[WEFTI_TEAM_CALLS]; /* of a predefined team: the counters from `barriers` on */
     int contexts; /* weft_team_config */
+    wefti_team_user *users; /* the world's heap_lock */
     int predefined; /* lives in the world; its area lies before the heap */
     int destroyed; /* and kept: see weft_team_destroy */
     weft_status dead; /* once a collective call has failed: what it returned; the team cannot be used again */

@@ -284,7 +284,9 @@ static void contexts_body(weft_world *world, void *context)
     CHECK_OK(weft_ctx_destroy(NULL));
     CHECK_OK(weft_team_create(weft_team_world(world), list, 3, &order));
     CHECK_OK(weft_ctx_create(order, 0, &ctx));
+    CHECK(weft_ctx_team(ctx) == order);
     CHECK_OK(weft_team_destroy(order));
+    CHECK(weft_ctx_team(ctx) == NULL);
     CHECK_OK(weft_ctx_long_atomic_inc(ctx, &words[8], 0)); /* its members stay known */
     CHECK_OK(weft_ctx_destroy(ctx));
     CHECK_OK(weft_barrier(world));

@@ -1,6 +1,6 @@
 /* Goal: what hangs on a world ends with it, and its counters count.
- * Method: PEs as threads destroy a world that still has teams, a group and routes, and compare the ledger; and they
- * dispatch a known number of rows and read the counters. */
+ * Method: PEs as threads destroy a world that still has teams, contexts, a region, a group and routes, and compare the
+ * ledger; and they dispatch a known number of rows and read the counters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,6 +48,14 @@ static void leave_everything(weft_world *world, void *context)
     (void)make_route(ep);
     (void)make_route(ep);
     CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, PES, &team));
+    static long words[PES][8];
+    weft_ctx *contexts[3];
+    weft_region *region = NULL;
+    CHECK_OK(weft_ctx_create(weft_team_world(world), 0, &contexts[0]));
+    CHECK_OK(weft_ctx_create(team, 0, &contexts[1]));
+    CHECK_OK(weft_ctx_create(team, 0, &contexts[2]));
+    CHECK_OK(weft_ctx_destroy(contexts[1])); /* between others */
+    CHECK_OK(weft_register(world, words[weft_world_pe(world)], sizeof words[0], &region));
     CHECK_OK(weft_ep_route_destroy(make_route(ep)));
 }
 

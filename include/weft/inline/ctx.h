@@ -18,7 +18,7 @@ struct weft_ctx {
     const int32_t *list;
     weft_team *team;
     unsigned options;
-    wefti_attachment attachment; /* once destroyed: see weft_ctx_destroy */
+    wefti_attachment attachment;
 };
 
 static inline weft_world *wefti_ctx_world(const weft_ctx *ctx)

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* First in an object that ends with its world: a team, an expert-parallel group. Zeroed memory is not attached. */
+/* First in an object that ends with its world: a team, a context, an expert-parallel group. Zeroed memory is not attached. */
 typedef struct wefti_attachment {
     struct wefti_attachment *next;
     struct wefti_attachment **link; /* what points here; NULL when not attached */
