@@ -20,7 +20,7 @@ weft_team *weft_team_node(weft_world *world)
 
 weft_team *weft_team_link(weft_world *world)
 {
-    return weft_team_node(world); /* the window reaches every PE of the node, and no other */
+    return world == NULL ? NULL : &world->team_link;
 }
 
 weft_team *weft_team_same_slot(weft_world *world)

@@ -25,7 +25,7 @@ void wefti_world_count(weft_world *world, wefti_counter counter, uint64_t amount
 static uint64_t value_of(const weft_world *world, unsigned counter)
 {
     const uint64_t *counters = (const uint64_t *)&world->counters;
-    const weft_team *const teams[] = {&world->team_world, &world->team_node, &world->team_same_slot};
+    const weft_team *const teams[] = {&world->team_world, &world->team_node, &world->team_same_slot, &world->team_link};
     uint64_t value = __atomic_load_n(&counters[counter], __ATOMIC_RELAXED);
     for (size_t i = 0; i < sizeof teams / sizeof *teams; i++) {
         unsigned call = counter - WEFTI_COUNTER_barriers;

@@ -328,6 +328,7 @@ static void set_waiting(const wefti_creation *creation, weft_world *world)
     wefti_team_set_meeting(&world->team_world);
     wefti_team_set_meeting(&world->team_node);
     wefti_team_set_meeting(&world->team_same_slot);
+    wefti_team_set_meeting(&world->team_link);
 }
 
 /* On one node every PE is alone in its slot. */
@@ -352,6 +353,10 @@ static weft_status set_teams(wefti_creation *creation, weft_world *world)
     team_record(&world->team_node, world, (int)world->slot, creation->node_first, creation->node_pes,
                 wefti_layout_node_area(world->view.pes));
     WEFT_TRY(list_node(creation, world));
+    /* The window reaches every PE of the node, and no other. */
+    team_record(&world->team_link, world, (int)world->slot, creation->node_first, creation->node_pes,
+                wefti_layout_link_area(world->view.pes));
+    world->team_link.list = world->team_node.list;
     return set_same_slot(creation, world);
 }
 
@@ -445,6 +450,7 @@ static void world_free(weft_world *world)
     wefti_blocks_fini(&world->blocks);
     wefti_free(world->team_node.list);
     wefti_free(world->team_same_slot.list);
+    wefti_free(world->team_link.coll);
     wefti_free(world->team_same_slot.coll);
     wefti_free(world->team_node.coll);
     wefti_free(world->team_world.coll);

@@ -50,6 +50,8 @@ struct weft_world {
     struct weft_team team_world;
     struct weft_team team_node;
     struct weft_team team_same_slot;
+    struct weft_team team_link; /* the node's members, but a team of its own; shares its list */
+    uint32_t teams_made; /* the highest number of a team */
     wefti_attachment *attachments; /* teams and what else was made later and ends with the world; heap_lock */
 
     uint64_t fault; /* 0, or the first fault: see fault.c */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "part/check.h"
@@ -105,6 +106,46 @@ static void predefined_teams(void **state)
 {
     (void)state;
     pes_run(3, predefined_body, NULL);
+}
+
+#define SUMS 2000
+
+typedef struct one_team {
+    weft_team *team;
+    long *words; /* of this thread */
+} one_team;
+
+static void *add_up(void *argument)
+{
+    const one_team *one = argument;
+    for (long i = 0; i < SUMS && check_failures() == 0; i++) {
+        one->words[0] = i;
+        CHECK_OK(weft_long_sum_reduce(one->team, &one->words[1], &one->words[0], 1));
+        CHECK(one->words[1] == i * weft_team_pes(one->team));
+    }
+    return NULL;
+}
+
+/* The predefined teams are independent, though some have the same members: two threads of a PE use one each. */
+static void independent_body(weft_world *world, void *context)
+{
+    void *block;
+    pthread_t thread;
+    (void)context;
+    CHECK_OK(weft_calloc(world, 64, sizeof(long), &block));
+    one_team node = {.team = weft_team_node(world), .words = block};
+    one_team link = {.team = weft_team_link(world), .words = (long *)block + 32};
+    CHECK(node.team != link.team);
+    CHECK(pthread_create(&thread, NULL, add_up, &node) == 0);
+    (void)add_up(&link);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_OK(weft_free(world, block));
+}
+
+static void independent_teams(void **state)
+{
+    (void)state;
+    pes_run(2, independent_body, NULL);
 }
 
 static uint64_t heap_used(weft_world *world)
@@ -295,8 +336,10 @@ static void last_hole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(rows_and_columns), CHECKED_TEST(predefined_teams),     CHECKED_TEST(ten_thousand_creations),
-        CHECKED_TEST(thousands_alive),  CHECKED_TEST(thousands_of_subsets), CHECKED_TEST(last_hole),
+        CHECKED_TEST(rows_and_columns),  CHECKED_TEST(predefined_teams),
+        CHECKED_TEST(independent_teams), CHECKED_TEST(ten_thousand_creations),
+        CHECKED_TEST(thousands_alive),   CHECKED_TEST(thousands_of_subsets),
+        CHECKED_TEST(last_hole),
     };
     (void)setenv("WEFT_LOG", "none", 0); /* errors are expected */
     return cmocka_run_group_tests(tests, NULL, NULL);

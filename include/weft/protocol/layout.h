@@ -1,6 +1,6 @@
 /* protocol/layout.h: what lies where in symmetric memory that the library itself uses.
  *
- * A PE's slot of the window is   control block | areas of the world, node and same-slot teams | (page) heap
+ * A PE's slot of the window is   control block | areas of the world, node, same-slot and link teams | (page) heap
  * and a team made later has its area in the heap. All offsets are equal on all PEs of a world. */
 #ifndef WEFTI_PROTOCOL_LAYOUT_H
 #define WEFTI_PROTOCOL_LAYOUT_H
@@ -110,9 +110,14 @@ static inline size_t wefti_layout_same_slot_area(unsigned pes)
     return wefti_layout_node_area(pes) + wefti_team_area_bytes(pes);
 }
 
+static inline size_t wefti_layout_link_area(unsigned pes)
+{
+    return wefti_layout_same_slot_area(pes) + wefti_team_area_bytes(pes);
+}
+
 static inline size_t wefti_layout_heap(unsigned pes, size_t page_bytes)
 {
-    size_t end = wefti_layout_same_slot_area(pes) + wefti_team_area_bytes(pes);
+    size_t end = wefti_layout_link_area(pes) + wefti_team_area_bytes(pes);
     return (end + page_bytes - 1) / page_bytes * page_bytes;
 }
 
