@@ -30,9 +30,11 @@ WEFT_API weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, 
  * common in where they map the heap. */
 WEFT_API weft_status weft_align(weft_world *world, size_t alignment, size_t bytes, void **block) WEFT_MUST_CHECK;
 
-/* Free a block on every PE. Collective over the world or team that allocated it, the same block everywhere. Completes
+/* Free a block on every PE. Collective over the world or team that allocated it (weft_free for weft_malloc, weft_calloc
+ * and weft_align, weft_team_free over the same team for weft_team_malloc), the same block everywhere. Completes
  * the caller's outstanding puts (a quiet) and waits for all members before the block can be allocated again. NULL is
- * allowed, on all members. Errors: WEFT_ERR_ARGUMENT when the block is none of this world's (freed already, say). A
+ * allowed, on all members. A block ends with the world at the latest; that of a destroyed team not before. Errors:
+ * WEFT_ERR_ARGUMENT when the block is none that was allocated so (freed already, another team's, the library's own). A
  * member that gets WEFT_ERR_TIMEOUT or WEFT_ERR_PEER may not use the block any more, and its memory stays taken there. */
 WEFT_API weft_status weft_free(weft_world *world, void *block) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_team_free(weft_team *team, void *block) WEFT_MUST_CHECK;

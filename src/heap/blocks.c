@@ -72,7 +72,7 @@ uint64_t wefti_blocks_fit(const wefti_blocks *blocks, uint64_t bytes, uint64_t a
     }
 }
 
-weft_status wefti_blocks_take(wefti_blocks *blocks, uint64_t offset, uint64_t bytes)
+weft_status wefti_blocks_take(wefti_blocks *blocks, uint64_t offset, uint64_t bytes, uint32_t owner)
 {
     bytes = round_up(bytes, WEFTI_BLOCK_ALIGNMENT);
     if (blocks->count == blocks->capacity) {
@@ -87,7 +87,7 @@ weft_status wefti_blocks_take(wefti_blocks *blocks, uint64_t offset, uint64_t by
     size_t index = first_ending_after(blocks, offset);
     assert(index == blocks->count || offset + bytes <= blocks->list[index].offset);
     memmove(&blocks->list[index + 1], &blocks->list[index], (blocks->count - index) * sizeof *blocks->list);
-    blocks->list[index] = (wefti_block){.offset = offset, .bytes = bytes};
+    blocks->list[index] = (wefti_block){.offset = offset, .bytes = bytes, .owner = owner};
     blocks->count++;
     blocks->bytes_used += bytes;
     while (blocks->first_gap < blocks->count &&

@@ -16,6 +16,7 @@
 typedef struct wefti_block {
     uint64_t offset;
     uint64_t bytes; /* as reserved: a multiple of WEFTI_BLOCK_ALIGNMENT */
+    uint32_t owner; /* a number of the caller's */
 } wefti_block;
 
 /* Allocated blocks in ascending order of offset. Zeroed memory is a valid empty set but for `limit`. */
@@ -36,7 +37,7 @@ void wefti_blocks_fini(wefti_blocks *blocks); /* safe on zeroed memory */
 uint64_t wefti_blocks_fit(const wefti_blocks *blocks, uint64_t bytes, uint64_t alignment, uint64_t floor);
 
 /* Reserve what wefti_blocks_fit gave. WEFT_ERR_MEMORY when the record cannot be kept. */
-weft_status wefti_blocks_take(wefti_blocks *blocks, uint64_t offset, uint64_t bytes);
+weft_status wefti_blocks_take(wefti_blocks *blocks, uint64_t offset, uint64_t bytes, uint32_t owner);
 
 /* The end of the highest block; 0 if there is none. */
 uint64_t wefti_blocks_end(const wefti_blocks *blocks);

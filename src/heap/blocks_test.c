@@ -107,7 +107,7 @@ static void step_take(wefti_blocks *blocks, model *m, uint64_t *random)
     uint64_t offset = wefti_blocks_fit(blocks, bytes, alignment, floor);
     assert_int_equal(offset, model_fit(m, bytes, alignment, floor));
     if (offset != WEFTI_BLOCK_NONE) {
-        assert_int_equal(wefti_blocks_take(blocks, offset, bytes), WEFT_OK);
+        assert_int_equal(wefti_blocks_take(blocks, offset, bytes, 0), WEFT_OK);
         model_take(m, offset, bytes);
     }
 }
@@ -185,7 +185,7 @@ static void test_edges(void **state)
     assert_int_equal(wefti_blocks_fit(&blocks, 1, UNIT, UINT64_MAX), WEFTI_BLOCK_NONE);
     assert_int_equal(wefti_blocks_fit(&blocks, 1, UINT64_C(1) << 30, 0), 0);
     assert_int_equal(wefti_blocks_fit(&blocks, 1, UINT64_C(1) << 30, 1), WEFTI_BLOCK_NONE);
-    assert_int_equal(wefti_blocks_take(&blocks, 0, limit), WEFT_OK);
+    assert_int_equal(wefti_blocks_take(&blocks, 0, limit, 0), WEFT_OK);
     assert_int_equal(wefti_blocks_fit(&blocks, 1, UNIT, 0), WEFTI_BLOCK_NONE);
     assert_null(wefti_blocks_find(&blocks, limit));
     wefti_blocks_drop(&blocks, 0);
@@ -198,8 +198,8 @@ static void test_edges(void **state)
 static void two_blocks(wefti_blocks *blocks)
 {
     wefti_blocks_init(blocks, 16 * UNIT);
-    assert_int_equal(wefti_blocks_take(blocks, UNIT, UNIT), WEFT_OK);
-    assert_int_equal(wefti_blocks_take(blocks, 4 * UNIT, UNIT), WEFT_OK);
+    assert_int_equal(wefti_blocks_take(blocks, UNIT, UNIT, 0), WEFT_OK);
+    assert_int_equal(wefti_blocks_take(blocks, 4 * UNIT, UNIT, 0), WEFT_OK);
     assert_true(wefti_blocks_check(blocks));
 }
 
@@ -239,7 +239,7 @@ static void test_no_memory_for_a_record(void **state)
     size_t refused = 0;
     for (uint64_t i = 0; i < 100; i++) {
         wefti_fault_arm(1, 1);
-        weft_status status = wefti_blocks_take(&blocks, i * UNIT, UNIT);
+        weft_status status = wefti_blocks_take(&blocks, i * UNIT, UNIT, 0);
         wefti_fault_arm(0, 0);
         if (status != WEFT_OK) {
             refused++;
@@ -247,7 +247,7 @@ static void test_no_memory_for_a_record(void **state)
             assert_true(wefti_blocks_check(&blocks));
             assert_int_equal(blocks.count, i);
             assert_int_equal(blocks.bytes_used, i * UNIT);
-            assert_int_equal(wefti_blocks_take(&blocks, i * UNIT, UNIT), WEFT_OK);
+            assert_int_equal(wefti_blocks_take(&blocks, i * UNIT, UNIT, 0), WEFT_OK);
         }
         assert_true(wefti_blocks_check(&blocks));
     }

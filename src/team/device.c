@@ -133,7 +133,8 @@ static weft_status allocate(weft_team *team, const char *call, size_t bytes, voi
         return WEFT_OK;
     }
     const wefti_records records = device_records(team->world->device);
-    return wefti_records_alloc(team, &records, call, bytes, BLOCK_ALIGNMENT, block);
+    const wefti_block_wanted wanted = {.bytes = bytes, .alignment = BLOCK_ALIGNMENT, .owner = team->number};
+    return wefti_records_alloc(team, &records, call, &wanted, block);
 }
 
 static weft_status deallocate(weft_team *team, const char *call, void *block)
@@ -144,7 +145,7 @@ static weft_status deallocate(weft_team *team, const char *call, void *block)
         return WEFT_OK;
     }
     const wefti_records records = device_records(team->world->device);
-    return wefti_records_dealloc(team, &records, call, block);
+    return wefti_records_dealloc(team, &records, call, team->number, block);
 }
 
 weft_status weft_device_malloc(weft_world *world, size_t bytes, void **block)
@@ -218,7 +219,9 @@ static weft_status make_area(weft_team *team, const char *call)
 {
     void *area;
     const wefti_records records = device_records(team->world->device);
-    WEFT_TRY(wefti_records_alloc(team, &records, call, area_bytes(team), BLOCK_ALIGNMENT, &area));
+    const wefti_block_wanted wanted = {
+        .bytes = area_bytes(team), .alignment = BLOCK_ALIGNMENT, .owner = WEFTI_OWNER_LIBRARY};
+    WEFT_TRY(wefti_records_alloc(team, &records, call, &wanted, &area));
     wefti_vote vote = wefti_vote_init(team, call, 0, 0);
     vote.status = fill_area(team, area);
     weft_status status = wefti_team_agree(team, &vote, call);

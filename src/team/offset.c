@@ -35,7 +35,7 @@ static weft_status propose(const wefti_records *records, const wefti_block_wante
     uint64_t end = wefti_blocks_end(records->blocks);
     *offset = wefti_blocks_fit(records->blocks, wanted->bytes, wanted->alignment, above && end > floor ? end : floor);
     if (*offset != WEFTI_BLOCK_NONE) {
-        status = wefti_blocks_take(records->blocks, *offset, wanted->bytes);
+        status = wefti_blocks_take(records->blocks, *offset, wanted->bytes, wanted->owner);
     }
     count_used(records);
     wefti_os_monitor_leave(records->lock);

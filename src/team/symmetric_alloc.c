@@ -68,15 +68,14 @@ static wefti_records host_records(weft_world *world)
     };
 }
 
-weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, const char *call, size_t bytes,
-                                size_t alignment, void **block)
+weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, const char *call,
+                                const wefti_block_wanted *wanted, void **block)
 {
     uint64_t offset;
     uint64_t reserved_low;
-    const wefti_block_wanted wanted = {.bytes = bytes, .alignment = alignment};
-    WEFT_TRY(wefti_offset_agree(team, records, call, &wanted, &offset, &reserved_low));
-    if (offset + bytes > reserved_low) {
-        weft_status status = records->grow(team, call, offset, offset + bytes);
+    WEFT_TRY(wefti_offset_agree(team, records, call, wanted, &offset, &reserved_low));
+    if (offset + wanted->bytes > reserved_low) {
+        weft_status status = records->grow(team, call, offset, offset + wanted->bytes);
         if (status != WEFT_OK) {
             wefti_offset_refuse(team, records, offset);
             return status;
@@ -86,12 +85,25 @@ weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, c
     return WEFT_OK;
 }
 
-static int is_block(const wefti_records *records, uint64_t offset)
+/* WEFT_OK if a block of this owner begins there. */
+static weft_status check_block(const weft_team *team, const wefti_records *records, const char *call, uint64_t offset,
+                               uint32_t owner)
 {
     wefti_os_monitor_enter(records->lock);
-    int found = wefti_blocks_find(records->blocks, offset) != NULL;
+    const wefti_block *found = wefti_blocks_find(records->blocks, offset);
+    int is_owners = found != NULL && found->owner == owner;
+    int is_library = found != NULL && found->owner == WEFTI_OWNER_LIBRARY;
     wefti_os_monitor_leave(records->lock);
-    return found;
+    if (is_owners) {
+        return WEFT_OK;
+    }
+    return wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is %s \"%s\"; %s", call, (void *)(records->base + offset),
+                       found == NULL ? "no block of world"
+                       : is_library  ? "memory of the library in world"
+                                     : "a block of another team of world",
+                       team->world->name,
+                       found == NULL || is_library ? "give what was allocated, once"
+                                                   : "free it over the team (or the world) that allocated it");
 }
 
 void wefti_records_forget(const wefti_records *records, const void *block)
@@ -99,41 +111,48 @@ void wefti_records_forget(const wefti_records *records, const void *block)
     wefti_offset_drop(records, (uint64_t)((uintptr_t)block - (uintptr_t)records->base));
 }
 
-weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, void *block)
+weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, uint32_t owner,
+                                  void *block)
 {
     uint64_t offset = (uint64_t)((uintptr_t)block - (uintptr_t)records->base);
     wefti_vote vote = wefti_vote_init(team, call, offset < records->max_bytes ? offset : FOREIGN_BLOCK, 0);
-    if (!is_block(records, offset)) {
-        vote.status =
-            wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is no block of world \"%s\"; give what was allocated, once", call,
-                        block, team->world->name);
-    }
+    vote.status = check_block(team, records, call, offset, owner);
     WEFT_TRY(wefti_team_agree(team, &vote, call));
     wefti_offset_drop(records, offset);
     return WEFT_OK;
 }
 
-weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block)
+static weft_status host_alloc(weft_team *team, const char *call, const wefti_block_wanted *wanted, void **block)
 {
     const wefti_records records = host_records(team->world);
-    alignment = alignment < WEFTI_BLOCK_ALIGNMENT ? WEFTI_BLOCK_ALIGNMENT : alignment;
-    WEFT_TRY(wefti_records_alloc(team, &records, call, bytes, alignment, block));
+    WEFT_TRY(wefti_records_alloc(team, &records, call, wanted, block));
     WEFTI_COUNT(team->world, heap_allocs, 1);
     return WEFT_OK;
+}
+
+static weft_status host_dealloc(weft_team *team, const char *call, uint32_t owner, void *block)
+{
+    const wefti_records records = host_records(team->world);
+    WEFT_TRY(wefti_records_dealloc(team, &records, call, owner, block));
+    WEFTI_COUNT(team->world, heap_frees, 1);
+    return WEFT_OK;
+}
+
+weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block)
+{
+    const wefti_block_wanted wanted = {.bytes = bytes, .alignment = alignment, .owner = WEFTI_OWNER_LIBRARY};
+    return host_alloc(team, call, &wanted, block);
+}
+
+weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block)
+{
+    return host_dealloc(team, call, WEFTI_OWNER_LIBRARY, block);
 }
 
 void wefti_team_forget(weft_team *team, const void *block)
 {
     const wefti_records records = host_records(team->world);
     wefti_records_forget(&records, block);
-}
-
-weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block)
-{
-    const wefti_records records = host_records(team->world);
-    WEFT_TRY(wefti_records_dealloc(team, &records, call, block));
-    WEFTI_COUNT(team->world, heap_frees, 1);
-    return WEFT_OK;
 }
 
 /* ---- public ---- */
@@ -149,7 +168,8 @@ static weft_status allocate(weft_team *team, const char *call, size_t bytes, siz
     }
     alignment = alignment < WEFTI_BLOCK_ALIGNMENT ? WEFTI_BLOCK_ALIGNMENT : alignment;
     if (mine == WEFT_OK && bytes > 0) {
-        return wefti_team_alloc(team, call, bytes, alignment, block);
+        const wefti_block_wanted wanted = {.bytes = bytes, .alignment = alignment, .owner = team->number};
+        return host_alloc(team, call, &wanted, block);
     }
     wefti_vote vote = wefti_vote_init(team, call, bytes, alignment);
     vote.status = mine;
@@ -204,7 +224,7 @@ static weft_status deallocate(weft_team *team, const char *call, void *block)
         wefti_vote vote = wefti_vote_init(team, call, NO_BLOCK, 0);
         return wefti_team_agree(team, &vote, call);
     }
-    return wefti_team_dealloc(team, call, block);
+    return host_dealloc(team, call, team->number, block);
 }
 
 weft_status weft_free(weft_world *world, void *block)

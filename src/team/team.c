@@ -156,6 +156,7 @@ static weft_status record_create(weft_team *parent, const member_list *members, 
         return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a team", call);
     }
     team->world = parent->world;
+    team->number = __atomic_add_fetch(&team->world->teams_made, 1, __ATOMIC_RELAXED);
     team->pes = members->count;
     team->rounds = wefti_rounds((unsigned)members->count);
     team->start = wefti_member(parent, member_of(members, 0));

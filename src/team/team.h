@@ -61,17 +61,22 @@ typedef struct wefti_records {
     weft_status (*grow)(weft_team *team, const char *call, uint64_t offset, uint64_t end);
 } wefti_records;
 
-weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, const char *call, size_t bytes,
-                                size_t alignment, void **block);
-weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, void *block);
-void wefti_records_forget(const wefti_records *records, const void *block);
-
-/* ---- offset.c ---- */
+#define WEFTI_OWNER_LIBRARY 0u
 
 typedef struct wefti_block_wanted {
     uint64_t bytes;
     uint64_t alignment;
+    uint32_t owner; /* the number of the team over which a user allocates it and frees it; or WEFTI_OWNER_LIBRARY */
 } wefti_block_wanted;
+
+weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, const char *call,
+                                const wefti_block_wanted *wanted, void **block);
+/* WEFT_ERR_ARGUMENT on all members if it is no block of this owner on one of them. */
+weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, uint32_t owner,
+                                  void *block);
+void wefti_records_forget(const wefti_records *records, const void *block);
+
+/* ---- offset.c ---- */
 
 /* Agree on an offset. On success it is taken in the records of all members; *reserved_low is the least that any of them
  * has reserved. If the members could not end the agreement the offset may be taken, on others too. */

@@ -277,6 +277,7 @@ static void team_record(weft_team *team, weft_world *world, int pe, int start, i
 {
     memset(team, 0, sizeof *team);
     team->world = world;
+    team->number = ++world->teams_made;
     team->pe = pe;
     team->pes = pes;
     team->start = start;

@@ -24,6 +24,7 @@ typedef struct wefti_team_user {
 struct weft_team {
     wefti_attachment attachment;
     weft_world *world;
+    uint32_t number; /* this PE's teams of the world are numbered from 1 on; a number is not given again */
     int pe; /* this PE's number in the team */
     int pes;
     /* Member i is the world's PE start + i * stride, or list[i] when there is no such rule. */

@@ -465,6 +465,41 @@ static void free_wrongly(weft_world *world, void *context)
     CHECK(count(world).heap_bytes_used == 0);
 }
 
+/* Blocks that are somebody else's: the library's, another team's. */
+static void free_others(weft_world *world, void *context)
+{
+    weft_team *team = NULL;
+    void *first;
+    void *of_world;
+    void *of_team;
+    (void)context;
+    CHECK_OK(weft_malloc(world, 64, &first)); /* at the heap's beginning; then the team's area, and its scratch */
+    CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, WRONG_PES, &team));
+    CHECK_OK(weft_long_sum_reduce(team, first, first, 1));
+    CHECK_OK(weft_malloc(world, 100, &of_world));
+    CHECK_OK(weft_team_malloc(team, 100, &of_team));
+    uint64_t used = count(world).heap_bytes_used;
+    for (unsigned char *at = (unsigned char *)first + 64; at < (unsigned char *)of_world; at += 64) {
+        CHECK_STATUS(weft_free(world, at), WEFT_ERR_ARGUMENT);
+        CHECK_STATUS(weft_team_free(team, at), WEFT_ERR_ARGUMENT);
+    }
+    CHECK_STATUS(weft_free(world, of_team), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_free(team, of_world), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_free(weft_team_node(world), of_world), WEFT_ERR_ARGUMENT);
+    CHECK(count(world).heap_bytes_used == used);
+    CHECK_OK(weft_team_free(team, of_team));
+    CHECK_OK(weft_team_free(weft_team_world(world), of_world));
+    CHECK_OK(weft_team_destroy(team));
+    CHECK_OK(weft_free(world, first));
+    CHECK(count(world).heap_bytes_used == 0);
+}
+
+static void test_blocks_of_others(void **state)
+{
+    (void)state;
+    pes_run(WRONG_PES, free_others, NULL);
+}
+
 static void test_blocks_that_are_none(void **state)
 {
     (void)state;
@@ -567,6 +602,7 @@ int main(void)
         CHECKED_TEST(test_arguments_that_cannot_be),
         CHECKED_TEST(test_nothing),
         CHECKED_TEST(test_blocks_that_are_none),
+        CHECKED_TEST(test_blocks_of_others),
         CHECKED_TEST(test_pointers),
         CHECKED_TEST(test_free_completes_puts),
         CHECKED_TEST(test_leaves_nothing),
