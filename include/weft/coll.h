@@ -10,9 +10,11 @@
  *
  * Errors: WEFT_ERR_ARGUMENT (NULL team, NULL buffer), WEFT_ERR_RANGE (a buffer outside the reserved heap, a root that is
  * no member): decided by each PE for itself, nothing was changed. WEFT_ERR_TIMEOUT names the members that did not come
- * within the deadline; from then on the team is dead and its calls return that status. Builds with assertions detect
- * members that make different calls or give different counts: WEFT_ERR_MISMATCH, and the team is dead. The first data
- * collective of a team allocates its scratch in the symmetric heap: WEFT_ERR_MEMORY, the same on all members. */
+ * within the deadline; from then on the team is dead and its calls return that status. WEFT_ERR_MISMATCH names a member
+ * that made another call or gave another count, root, type or operation, and the team is dead: a message carries 16 bits
+ * of those, so that who gets one from such a member knows at once, but for one case in 65536; who gets none knows at the
+ * deadline. The first data collective of a team allocates its scratch in the symmetric heap: WEFT_ERR_MEMORY, the same on
+ * all members. */
 #ifndef WEFT_COLL_H
 #define WEFT_COLL_H
 

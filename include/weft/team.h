@@ -45,8 +45,11 @@ WEFT_API weft_status weft_team_create(weft_team *parent, const int *members, int
                                       weft_team **team) WEFT_MUST_CHECK;
 
 /* Destroy a team. Collective over its members; its last operations must have completed on this PE. Frees its scratch
- * in the symmetric heap. NULL is allowed. In builds with assertions the library refuses a destroyed team by
- * WEFT_ERR_STATE until its world ends. */
+ * in the symmetric heap. NULL is allowed. Local, and WEFT_OK, when the team is dead or the world has a fault.
+ * Errors: WEFT_ERR_ARGUMENT (a predefined team), WEFT_ERR_MISMATCH (members made different calls): the team lives on.
+ * WEFT_ERR_TIMEOUT (names the members that did not come), WEFT_ERR_PEER and the world's fault: the team is gone on this PE,
+ * its symmetric memory stays taken, since a late member may still write there. In builds with assertions the library
+ * refuses a destroyed team by WEFT_ERR_STATE until its world ends. */
 WEFT_API weft_status weft_team_destroy(weft_team *team) WEFT_MUST_CHECK;
 
 /* This PE's number in the team and the number of members; -1 for a NULL team. Any thread. */

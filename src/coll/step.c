@@ -8,19 +8,18 @@ _Static_assert(WEFTI_COUNTER_alltoalls - WEFTI_COUNTER_broadcasts == (int)WEFTI_
                    WEFTI_COUNTER_scans - WEFTI_COUNTER_broadcasts == (int)WEFTI_COLL_SCAN,
                "collectives are counted in the order of their table");
 
-/* The facts folded into the bits above the epoch; release builds carry none. */
+/* The facts folded into the bits above the epoch. */
 static uint64_t signature_of(const wefti_call_facts *facts)
 {
-#ifdef NDEBUG
-    (void)facts;
-    return 0;
-#else
-    uint64_t mix = facts->kind;
-    mix = (mix ^ (uint64_t)(unsigned)facts->root) * UINT64_C(0x9e3779b97f4a7c15);
-    mix = (mix ^ mix >> 32 ^ facts->count) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t mix = (uint64_t)facts->kind << 32 | (unsigned)facts->root;
+    mix = (mix ^ facts->count) * UINT64_C(0x9e3779b97f4a7c15);
     mix = (mix ^ mix >> 32 ^ facts->more) * UINT64_C(0x9e3779b97f4a7c15);
     return mix & ~WEFTI_COLL_EPOCH_MASK;
-#endif
+}
+
+void wefti_step_sign(wefti_step *step, uint64_t fact)
+{
+    step->signature ^= (fact * UINT64_C(0x9e3779b97f4a7c15)) & ~WEFTI_COLL_EPOCH_MASK;
 }
 
 weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_facts *facts)
@@ -44,7 +43,8 @@ weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call
     step->large = 0;
     step->shared = 0;
     step->pending = 0;
-    step->waiter = wefti_waiter_start(team->world, call);
+    step->waiter = wefti_team_waiter(team, call);
+    wefti_st64(&area->mark, step->epoch | step->signature, WEFTI_RELAXED);
     wefti_st64(&area->entered, step->epoch, WEFTI_RELEASE);
     return WEFT_OK;
 }
@@ -54,6 +54,37 @@ void wefti_step_next(wefti_step *step)
     wefti_step_leave(step);
     step->epoch++;
     wefti_st64(&step->coll->area->entered, step->epoch, WEFTI_RELEASE);
+}
+
+weft_status wefti_step_refuse(wefti_step *step, int from)
+{
+    (void)wefti_error(WEFT_ERR_MISMATCH,
+                      "%s: PEs %d and %d of the team made different calls or gave different arguments; collective "
+                      "calls need the same on all members",
+                      step->call, step->team->pe < from ? step->team->pe : from,
+                      step->team->pe < from ? from : step->team->pe);
+    return wefti_team_fail(step->team, WEFT_ERR_MISMATCH, step->call, NULL, 0);
+}
+
+/* Whether member `i` has begun another call where this one began this. */
+static int is_other_call(const wefti_step *step, int i)
+{
+    const uint64_t *mark = &step->coll->area->mark;
+    uint64_t mine = wefti_ld64(mark, WEFTI_RELAXED);
+    uint64_t theirs;
+    return wefti_world_read(step->team->world, mark, wefti_member(step->team, i), &theirs) == WEFT_OK &&
+           theirs != mine && ((theirs ^ mine) & WEFTI_COLL_EPOCH_MASK) == 0;
+}
+
+/* A wait has failed. If that is because a member is in another call, say so. */
+static weft_status fail_wait(wefti_step *step, weft_status status, const uint64_t *epoch_word, uint64_t epoch)
+{
+    for (int i = 0; i < step->team->pes && status == WEFT_ERR_TIMEOUT; i++) {
+        if (is_other_call(step, i)) {
+            return wefti_step_refuse(step, i);
+        }
+    }
+    return wefti_team_fail(step->team, status, step->call, epoch_word, epoch);
 }
 
 /* Wait until member `of` has left step `epoch`. */
@@ -67,14 +98,15 @@ static weft_status await_left(wefti_step *step, int of, uint64_t epoch)
         weft_status status = wefti_world_read(team->world, &coll->area->done, pe, &left);
         if (status == WEFT_OK && left >= epoch) {
             coll->left[of] = left;
+            wefti_waiter_renew(&step->waiter);
             return WEFT_OK;
         }
         if (status == WEFT_OK) {
-            status = wefti_waiter_pause(&step->waiter,
-                                        wefti_step_view(step, of, wefti_step_offset(step, &coll->area->done)));
+            const void *done = wefti_step_view(step, of, wefti_step_offset(step, &coll->area->done));
+            status = wefti_team_pause(team, &step->waiter, done, &coll->area->done, epoch);
         }
         if (WEFTI_UNLIKELY(status != WEFT_OK)) {
-            return wefti_team_fail(team, status, step->call, &coll->area->done, epoch);
+            return fail_wait(step, status, &coll->area->done, epoch);
         }
     }
 }
@@ -148,16 +180,6 @@ weft_status wefti_step_post_all(wefti_step *step, uint64_t word, const void *dat
     return WEFT_OK;
 }
 
-weft_status wefti_step_refuse(wefti_step *step, int from)
-{
-    (void)wefti_error(WEFT_ERR_MISMATCH,
-                      "%s: PEs %d and %d of the team made different calls or gave different arguments; collective "
-                      "calls need the same on all members",
-                      step->call, step->team->pe < from ? step->team->pe : from,
-                      step->team->pe < from ? from : step->team->pe);
-    return wefti_team_fail(step->team, WEFT_ERR_MISMATCH, step->call, NULL, 0);
-}
-
 /* Where the message of member `from` comes: here, or with its sender. */
 static wefti_coll_slot *slot_from(const wefti_step *step, int from)
 {
@@ -179,15 +201,25 @@ static weft_status accept(wefti_step *step, int from, uint64_t flag)
     if (step->coll->left[from] + 1 < step->epoch) {
         step->coll->left[from] = step->epoch - 1; /* it sends in this step, so it has left the one before */
     }
+    wefti_waiter_renew(&step->waiter);
     return WEFT_OK;
 }
 
-static weft_status pause_for(wefti_step *step, const void *flag)
+/* The message of `from` is not there yet. After a while look whether it will never be. */
+static weft_status pause_for(wefti_step *step, int from)
 {
-    weft_status status = wefti_waiter_pause(&step->waiter, flag);
-    return WEFTI_LIKELY(status == WEFT_OK)
-               ? WEFT_OK
-               : wefti_team_fail(step->team, status, step->call, &step->coll->area->entered, step->epoch);
+    uint64_t *entered = &step->coll->area->entered;
+    weft_status status =
+        wefti_team_pause(step->team, &step->waiter, &slot_from(step, from)->flag, entered, step->epoch);
+    if (WEFTI_UNLIKELY(status != WEFT_OK)) {
+        return fail_wait(step, status, entered, step->epoch);
+    }
+    int is_slow = step->waiter.start_ns != 0;
+    if (WEFTI_UNLIKELY(is_slow && wefti_pe_is_near(&step->team->world->view, wefti_member(step->team, from)) &&
+                       is_other_call(step, from))) {
+        return wefti_step_refuse(step, from);
+    }
+    return WEFT_OK;
 }
 
 weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot)
@@ -195,7 +227,7 @@ weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot)
     wefti_coll_slot *mine = slot_from(step, from);
     uint64_t flag = wefti_ld64(&mine->flag, WEFTI_MUTATE(TAKE_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE));
     while (!has_come(step, flag)) {
-        WEFT_TRY(pause_for(step, &mine->flag));
+        WEFT_TRY(pause_for(step, from));
         flag = wefti_ld64(&mine->flag, WEFTI_MUTATE(TAKE_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE));
     }
     *slot = mine;
@@ -236,7 +268,7 @@ weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot)
             }
         }
         /* all of them come without this member doing anything, so one word stands for all */
-        WEFT_TRY(pause_for(step, &slot_from(step, pending[0])->flag));
+        WEFT_TRY(pause_for(step, pending[0]));
     }
     return WEFT_OK;
 }

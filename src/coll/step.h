@@ -44,7 +44,7 @@ typedef struct wefti_step {
     wefti_waiter waiter;
 } wefti_step;
 
-/* What must be equal on all members of a call; compared in debug builds. */
+/* What must be equal on all members of a call: 16 bits of it go with every message. */
 typedef struct wefti_call_facts {
     unsigned kind; /* collective, operation, type */
     int root;
@@ -57,6 +57,8 @@ weft_status wefti_coll_open(weft_team *team, const char *call);
 
 /* Begin a call with its first step. */
 weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_facts *facts);
+/* One more fact, of one algorithm; before its first message. */
+void wefti_step_sign(wefti_step *step, uint64_t fact);
 /* The call has returned `status`, which is returned; `element` bytes each of its count. */
 static inline weft_status wefti_step_end(const wefti_step *step, size_t element, weft_status status)
 {

@@ -68,14 +68,14 @@ static weft_status exchange(weft_team *team, wefti_vote *vote, const char *call)
     wefti_team_area *area = team->area;
     uint64_t epoch = wefti_ld64(&area->agree_epoch.word, WEFTI_RELAXED) + 1;
     wefti_st64(&area->agree_epoch.word, epoch, WEFTI_RELEASE);
-    wefti_waiter waiter = wefti_waiter_start(team->world, call);
+    wefti_waiter waiter = wefti_team_waiter(team, call);
     for (unsigned round = 0; round < team->rounds; round++) {
         unsigned parity = (unsigned)WEFTI_MUTATE(ONE_PARITY, 0, epoch & 1);
         wefti_vote_line *line = wefti_team_vote_line(area, team->rounds, parity, round);
         int to = wefti_member(team, wefti_team_after(team, round));
         weft_status status = wefti_world_put_flag(team->world, &line->vote, vote, sizeof *vote, &line->flag, epoch, to);
         while (status == WEFT_OK && wefti_ld64(&line->flag, WEFTI_ACQUIRE) != epoch) {
-            status = wefti_waiter_pause(&waiter, &line->flag);
+            status = wefti_team_pause(team, &waiter, &line->flag, &area->agree_epoch.word, epoch);
         }
         if (status != WEFT_OK) {
             return wefti_team_fail(team, status, call, &area->agree_epoch.word, epoch);

@@ -5,16 +5,22 @@
  * The word only grows: step e is complete at e times the members. Nobody can be two steps ahead, and one that is a step
  * ahead has counted itself in after all had come, so that a larger count never means a missing member. A member says in
  * its `arrived` word that it has counted itself in after it has, so that those who have not are known to who gives up.
- * Who gives up says so in the word: one that comes later must not believe that they have met. */
+ * Who gives up at the deadline says so in the word, unless all have come by then: all members come to the same end, and
+ * one that comes later knows at once. */
 #include "team/team.h"
 #include "weft/protocol/mutate.h"
 
 #define GIVEN_UP ((uint64_t)1 << 63)
 
-static weft_status give_up(weft_team *team, const char *call, weft_status status, uint64_t *count, uint64_t step)
+/* The word as it is then: below `all` no longer. */
+static uint64_t give_up(uint64_t *count, uint64_t all)
 {
-    (void)wefti_or64(count, GIVEN_UP);
-    return wefti_team_fail(team, status, call, &team->area->arrived.word, step);
+    uint64_t seen = wefti_ld64(count, WEFTI_ACQUIRE);
+    while (seen < all) {
+        uint64_t old = wefti_cas64(count, seen, seen | GIVEN_UP);
+        seen = old == seen ? seen | GIVEN_UP : old;
+    }
+    return seen;
 }
 
 weft_status wefti_team_sync_by_count(weft_team *team, const char *call)
@@ -25,13 +31,16 @@ weft_status wefti_team_sync_by_count(weft_team *team, const char *call)
     uint64_t all = step * (uint64_t)team->pes - WEFTI_MUTATE(COUNT_SHORT, 1u, 0u);
     uint64_t seen = wefti_add64(count, 1) + 1;
     wefti_st64(&area->arrived.word, step, WEFTI_RELEASE);
-    wefti_waiter waiter = wefti_waiter_start(team->world, call);
-    while (seen < all || WEFTI_UNLIKELY(seen >= GIVEN_UP)) {
-        weft_status status = wefti_waiter_pause(&waiter, count);
-        if (WEFTI_UNLIKELY(status != WEFT_OK)) {
-            return give_up(team, call, status, count, step);
+    wefti_waiter waiter = wefti_team_waiter(team, call);
+    while (seen < all) {
+        weft_status status = wefti_team_pause(team, &waiter, count, &area->arrived.word, step);
+        if (WEFTI_UNLIKELY(status != WEFT_OK && status != WEFT_ERR_TIMEOUT)) {
+            return wefti_team_fail(team, status, call, &area->arrived.word, step);
         }
-        seen = wefti_ld64(count, WEFTI_MUTATE(COUNT_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE));
+        seen = WEFTI_LIKELY(status == WEFT_OK)
+                   ? wefti_ld64(count, WEFTI_MUTATE(COUNT_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE))
+                   : give_up(count, all);
     }
-    return WEFT_OK;
+    return WEFTI_LIKELY(seen < GIVEN_UP) ? WEFT_OK
+                                         : wefti_team_fail(team, WEFT_ERR_TIMEOUT, call, &area->arrived.word, step);
 }

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/pe_list.h"
 #include "team/team.h"
 
@@ -30,6 +31,47 @@ static int mark_behind(const weft_team *team, const uint64_t *epoch_word, uint64
             first = first < 0 ? pe : first;
         }
     }
+    return first;
+}
+
+/* Whether `pe`, which has not come to this call, has come to one of another kind that this member has not. */
+static int is_elsewhere(const weft_team *team, const uint64_t *epoch_word, int pe)
+{
+    const uint64_t *words[] = {&team->area->sync_epoch.word, &team->area->agree_epoch.word, &team->area->arrived.word,
+                               team->coll == NULL ? NULL : team->coll_scratch}; /* which begins with `entered` */
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        uint64_t theirs;
+        if (words[i] != NULL && words[i] != epoch_word &&
+            wefti_world_read(team->world, words[i], pe, &theirs) == WEFT_OK &&
+            theirs > wefti_ld64(words[i], WEFTI_RELAXED)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Of the marked PEs leave those that are elsewhere, if there are any: as this thread's error. The lowest, or -1. */
+static int name_elsewhere(const weft_team *team, const char *call, const uint64_t *epoch_word,
+                          const unsigned char *behind)
+{
+    const weft_world *world = team->world;
+    char list[WEFTI_PE_LIST_BYTES];
+    int first = -1;
+    unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
+    for (int pe = (int)world->view.pes - 1; marks != NULL && pe >= 0; pe--) {
+        if (behind[pe] && is_elsewhere(team, epoch_word, pe)) {
+            marks[pe] = 1;
+            first = pe;
+        }
+    }
+    if (first >= 0) {
+        int count = wefti_pe_list_text(marks, (int)world->view.pes, 1, list);
+        (void)wefti_error(WEFT_ERR_MISMATCH,
+                          "%s: world \"%s\": %s %s in another collective call of the team; members make the same calls "
+                          "in the same order",
+                          call, world->name, list, count == 1 ? "is" : "are");
+    }
+    wefti_free(marks);
     return first;
 }
 
@@ -134,22 +176,43 @@ static int describe_stuck(const weft_team *team, const uint64_t *epoch_word, uin
     return culprit;
 }
 
-/* Name those for whom a collective could not end, as this thread's error. The culprit, or -1. */
-static int name_culprits(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch)
+/* Name those for whom a collective could not end, as this thread's error: its status, and the culprit, or -1. */
+static weft_status name_culprits(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch,
+                                 int *culprit)
 {
     const weft_world *world = team->world;
     char text[2 * WEFTI_PE_LIST_BYTES + 64] = "some PE did not arrive";
-    int culprit = -1;
+    *culprit = -1;
     unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
     if (marks != NULL) {
         int lowest = mark_behind(team, epoch_word, epoch, marks);
-        culprit = lowest >= 0 ? describe_behind(world, lowest, marks, text, sizeof text)
-                              : describe_stuck(team, epoch_word, epoch, marks, text, sizeof text);
+        int elsewhere = lowest < 0 ? -1 : name_elsewhere(team, call, epoch_word, marks);
+        if (elsewhere >= 0) {
+            wefti_free(marks);
+            *culprit = elsewhere;
+            return WEFT_ERR_MISMATCH;
+        }
+        *culprit = lowest >= 0 ? describe_behind(world, lowest, marks, text, sizeof text)
+                               : describe_stuck(team, epoch_word, epoch, marks, text, sizeof text);
         wefti_free(marks);
     }
-    (void)wefti_error(WEFT_ERR_TIMEOUT, "%s: world \"%s\": %s within %.1f s (WEFT_DEADLINE sets the limit)", call,
-                      world->name, text, (double)world->deadline_ns * 1e-9);
-    return culprit;
+    return wefti_error(WEFT_ERR_TIMEOUT, "%s: world \"%s\": %s within %.1f s (WEFT_DEADLINE sets the limit)", call,
+                       world->name, text, (double)world->deadline_ns * 1e-9);
+}
+
+void wefti_team_warn(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch)
+{
+    const weft_world *world = team->world;
+    char list[WEFTI_PE_LIST_BYTES] = "";
+    unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
+    int count = 0;
+    if (marks != NULL) {
+        (void)mark_behind(team, epoch_word, epoch, marks);
+        count = wefti_pe_list_text(marks, (int)world->view.pes, 1, list);
+    }
+    wefti_free(marks);
+    wefti_log(WEFTI_LOG_WARN, "world \"%s\" PE %u: %s has waited for %.3g s for %s", world->name, world->view.pe, call,
+              (double)world->warn_ns * 1e-9, count > 0 ? list : "members that have come to go on");
 }
 
 weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
@@ -160,7 +223,10 @@ weft_status wefti_team_fail(weft_team *team, weft_status status, const char *cal
             wefti_world_check(team->world, call); /* a member that aborts the world may be gone at once */
         status = fault != WEFT_OK ? fault : status;
     }
-    int culprit = status == WEFT_ERR_TIMEOUT ? name_culprits(team, call, epoch_word, epoch) : -1;
+    int culprit = -1;
+    if (status == WEFT_ERR_TIMEOUT) {
+        status = name_culprits(team, call, epoch_word, epoch, &culprit);
+    }
     team->dead = status;
     team->dead_culprit = culprit;
     (void)snprintf(team->dead_text, sizeof team->dead_text, "%s", weft_last_error());

@@ -35,14 +35,37 @@ weft_status wefti_team_agree(weft_team *team, wefti_vote *vote, const char *call
 weft_status wefti_team_check(weft_team *team, const char *call);
 
 /* The wait of a collective has failed with `status`. On WEFT_ERR_TIMEOUT name the members whose epoch word (at
- * `epoch_word` here: that of sync or of agreements) is behind `epoch`; if none is, those that came and stopped half-way.
- * The team is dead from now on. */
+ * `epoch_word` here) is behind `epoch`; if none is, those that came and stopped half-way. If one of those behind has come
+ * to a collective of another kind instead, that is WEFT_ERR_MISMATCH. The team is dead from now on. */
 weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
                             uint64_t epoch);
 
+/* A waiter for members, whose caller pauses by the following. */
+static inline wefti_waiter wefti_team_waiter(weft_team *team, const char *call)
+{
+    wefti_waiter waiter = wefti_waiter_start(team->world, call);
+    waiter.caller_warns = 1;
+    return waiter;
+}
+
+/* Write to the log which members' epoch words are behind. */
+void wefti_team_warn(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch);
+
+/* wefti_waiter_pause, which warns once with the members' names. */
+static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter, const void *address,
+                                           const uint64_t *epoch_word, uint64_t epoch)
+{
+    weft_status status = wefti_waiter_pause(waiter, address);
+    if (WEFTI_UNLIKELY(waiter->warned == 1)) {
+        waiter->warned = 2;
+        wefti_team_warn(team, waiter->what, epoch_word, epoch);
+    }
+    return status;
+}
+
 /* ---- symmetric_alloc.c ---- */
 
-/* Reserve the same offset on all members. See weft_malloc. */
+/* Reserve the same offset on all members, for the library itself: users cannot free it. See weft_malloc. */
 weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block);
 weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block);
 /* Drop a block from this PE's records only: the others keep it. */

@@ -23,8 +23,10 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
     if (waited >= world->warn_ns && !waiter->warned) {
         waiter->warned = 1;
         WEFTI_COUNT(world, waits_warned, 1);
-        wefti_log(WEFTI_LOG_WARN, "world \"%s\" PE %u: waiting for %s since %.1f s", world->name, world->view.pe,
-                  waiter->what, (double)waited * 1e-9);
+        if (!waiter->caller_warns) {
+            wefti_log(WEFTI_LOG_WARN, "world \"%s\" PE %u: waiting for %s since %.1f s", world->name, world->view.pe,
+                      waiter->what, (double)waited * 1e-9);
+        }
     }
     wefti_os_pause(address, waiter->what, waited, world->deadline_ns - waited);
     return WEFT_OK;

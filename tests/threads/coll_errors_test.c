@@ -1,19 +1,23 @@
 /* Goal: collectives refuse what they must with the documented status, name who is missing, tell members that make
  * different calls, fail on all members alike when memory is short, and add floating-point numbers within bounds.
  *
- * Method: PEs as threads. A table of wrong calls, after which the team still works; a member that stays away; builds with
- * assertions also: members whose arguments differ. */
+ * Method: PEs as threads. A table of wrong calls, after which the team still works; a member that stays away, or comes late;
+ * members whose calls or arguments differ. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "coll/step.h"
+#include "os/os.h"
 #include "part/check.h"
 #include "part/pes.h"
 
@@ -202,33 +206,165 @@ static void a_missing_member(void **state)
     }
 }
 
-#ifndef NDEBUG
+#define LONG_COUNT ((size_t)20000)
+
+/* What member 2 does is not what the others do. */
+static weft_status differ(weft_team *team, int row, int odd, long *d, long *s)
+{
+    switch (row) {
+    case 0: /* counts in a line */
+        return weft_long_sum_reduce(team, d, s, odd ? 2 : 1);
+    case 1: /* operations */
+        return odd ? weft_long_max_reduce(team, d, s, 2) : weft_long_sum_reduce(team, d, s, 2);
+    case 2: /* calls */
+        return odd ? weft_long_fcollect(team, d, s, 2) : weft_long_sum_reduce(team, d, s, 2);
+    case 3: /* one in a line, one in a slot */
+        return weft_long_sum_reduce(team, d, s, odd ? 1 : 40);
+    case 4: /* one in a slot, one through the buffers */
+        return weft_long_sum_reduce(team, d, s, odd ? 40 : LONG_COUNT);
+    case 5: /* roots: nobody sends */
+        return weft_long_broadcast(team, d, s, 4, odd ? 0 : 2);
+    case 6: /* a barrier, which sends other flags */
+        return odd ? weft_team_barrier(team) : weft_long_sum_reduce(team, d, s, 1);
+    case 7:
+        return weft_long_alltoalls(team, d, s, odd ? 2 : 1, 1, 1);
+    case 8:
+        return weft_long_alltoalls(team, d, s, 1, odd ? 2 : 1, 1);
+    case 9: /* buffers at other places, of an algorithm that takes them for the same */
+        return weft_long_sum_reduce(team, odd ? d + 8 : d, s, LONG_COUNT);
+    default:
+        return weft_long_sum_inscan(team, odd ? d + 8 : d, s, LONG_COUNT);
+    }
+}
+#define DIFFERENCES 11
+
 static void different_body(weft_world *world, void *context)
 {
-    weft_team *team;
     void *block;
-    int me = weft_world_pe(world);
+    int odd = weft_world_pe(world) == 2;
     (void)context;
-    CHECK_OK(weft_calloc(world, 64, sizeof(long), &block));
-    long *words = block;
-    CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, 2, &team));
-    CHECK_STATUS(weft_long_sum_reduce(team, words, words, 1 + (size_t)me), WEFT_ERR_MISMATCH);
-    CHECK_STATUS(weft_team_sync(team), WEFT_ERR_MISMATCH); /* dead */
-    CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, 2, &team));
-    CHECK_STATUS(me == 0 ? weft_long_sum_reduce(team, words, words, 2) : weft_long_max_reduce(team, words, words, 2),
-                 WEFT_ERR_MISMATCH);
-    CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, 2, &team));
-    CHECK_STATUS(me == 0 ? weft_long_sum_reduce(team, words, words, 2) : weft_long_fcollect(team, words + 8, words, 2),
-                 WEFT_ERR_MISMATCH);
-    CHECK_OK(weft_barrier(world));
+    CHECK_OK(weft_calloc(world, 2 * LONG_COUNT + 64, sizeof(long), &block));
+    long *d = block;
+    long *s = d + LONG_COUNT + 32;
+    for (int row = 0; row < DIFFERENCES; row++) {
+        weft_team *team = NULL;
+        CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, 3, &team));
+        CHECK_OK(weft_long_sum_reduce(team, d, s, 1));
+        weft_status status = differ(team, row, odd, d, s);
+        CHECK_SAY(status == WEFT_ERR_MISMATCH, "difference %d: %s", row, weft_status_name(status));
+        CHECK(text_names_pe(weft_last_error(), 2) || odd);
+        CHECK_STATUS(weft_team_sync(team), WEFT_ERR_MISMATCH); /* dead */
+        CHECK_OK(weft_team_destroy(team));
+        CHECK_OK(weft_barrier(world));
+    }
 }
 
 static void different_calls(void **state)
 {
+    weft_world *worlds[3];
     (void)state;
-    pes_run(2, different_body, NULL);
+    create_short(3, worlds, 500000000);
+    pes_run_in(3, worlds, different_body, NULL);
+    pes_destroy_world(3, worlds);
 }
-#endif
+
+/* ---- deadlines of single waits ---- */
+
+#define LATE_NS UINT64_C(700000000)
+
+/* Member 1 comes late, and works in between: no wait is as long as the deadline, all together are longer. */
+static void slow_body(weft_world *world, void *context)
+{
+    wefti_step step;
+    wefti_coll_slot *slot;
+    const wefti_call_facts facts = {.kind = WEFTI_COLL_REDUCE};
+    weft_team *team = weft_team_world(world);
+    void *block;
+    int me = weft_world_pe(world);
+    (void)context;
+    CHECK_OK(weft_calloc(world, 2, sizeof(long), &block));
+    CHECK_OK(weft_long_sum_reduce(team, block, block, 1));
+    CHECK_OK(wefti_step_begin(&step, team, "slow", &facts));
+    for (int i = 0; i < 3; i++) {
+        if (me == 1) {
+            wefti_os_sleep_ns(LATE_NS);
+            CHECK_OK(wefti_step_post(&step, 0, 0, NULL, 0));
+        } else {
+            CHECK_OK(wefti_step_await(&step, 1, &slot));
+        }
+        wefti_step_next(&step);
+    }
+    wefti_step_leave(&step);
+    CHECK_OK(weft_barrier(world));
+}
+
+static void slow_members(void **state)
+{
+    weft_world *worlds[2];
+    (void)state;
+    create_short(2, worlds, 1200000000);
+    pes_run_in(2, worlds, slow_body, NULL);
+    pes_destroy_world(2, worlds);
+}
+
+/* What is written to standard error meanwhile. */
+static void capture(char *text, size_t bytes, int pes, weft_world **worlds,
+                    void (*body)(weft_world *world, void *context))
+{
+    FILE *file = tmpfile();
+    int before = dup(STDERR_FILENO);
+    assert_non_null(file);
+    (void)dup2(fileno(file), STDERR_FILENO);
+    pes_run_in(pes, worlds, body, NULL);
+    (void)dup2(before, STDERR_FILENO);
+    (void)close(before);
+    rewind(file);
+    text[fread(text, 1, bytes - 1, file)] = '\0';
+    (void)fclose(file);
+}
+
+static void warned_body(weft_world *world, void *context)
+{
+    void *block;
+    (void)context;
+    CHECK_OK(weft_calloc(world, 1, sizeof(long), &block));
+    CHECK_OK(weft_long_sum_reduce(weft_team_world(world), block, block, 1));
+    CHECK_OK(weft_barrier(world));
+    if (weft_world_pe(world) == 2) {
+        wefti_os_sleep_ns(LATE_NS);
+    }
+    CHECK_OK(weft_barrier(world));
+    if (weft_world_pe(world) == 1) {
+        wefti_os_sleep_ns(LATE_NS);
+    }
+    CHECK_OK(weft_long_sum_reduce(weft_team_world(world), block, block, 1));
+}
+
+/* A wait that takes long is a line in the log that names whom it is for. */
+static void warnings(void **state)
+{
+    weft_world *worlds[3];
+    weft_threads *threads = pes_meeting(3);
+    weft_world_config configs[3];
+    pes_outcome outcomes[3];
+    char text[4096];
+    (void)state;
+    for (int pe = 0; pe < 3; pe++) {
+        configs[pe] = pes_config(threads, pe, 3);
+        configs[pe].warn_ns = LATE_NS / 4;
+    }
+    pes_create(configs, 3, outcomes);
+    for (int pe = 0; pe < 3; pe++) {
+        worlds[pe] = outcomes[pe].world;
+    }
+    (void)setenv("WEFT_LOG", "warn", 1);
+    capture(text, sizeof text, 3, worlds, warned_body);
+    (void)setenv("WEFT_LOG", "none", 1);
+    CHECK_SAY(strstr(text, "weft_barrier has waited for 0.175 s for PE 2") != NULL, "%s", text);
+    CHECK_SAY(strstr(text, "weft_reduce has waited for 0.175 s for PE 1") != NULL, "%s", text);
+    pes_destroy_world(3, worlds);
+    weft_threads_destroy(threads);
+}
 
 #ifdef WEFT_FAULTS
 /* Each allocation and system call of a team's first collective fails once: the same status everywhere, and the team
@@ -350,9 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKED_TEST(arguments),       CHECKED_TEST(tuning),         CHECKED_TEST(a_missing_member),
-#ifndef NDEBUG
-        CHECKED_TEST(different_calls),
-#endif
+        CHECKED_TEST(different_calls), CHECKED_TEST(slow_members),   CHECKED_TEST(warnings),
 #ifdef WEFT_FAULTS
         CHECKED_TEST(memory_is_short),
 #endif

@@ -16,6 +16,7 @@
 #include "part/check.h"
 #include "part/ledger.h"
 #include "part/pes.h"
+#include "team/team.h"
 
 #define PES 5
 #define MS UINT64_C(1000000)
@@ -69,6 +70,7 @@ static const struct {
 typedef struct scene {
     size_t call;
     unsigned missing; /* a bit for each PE of the world that stays away */
+    uint64_t start_ns; /* of the first that waits */
     int failed; /* members that have failed */
     int done; /* members that have seen the team dead */
 } scene;
@@ -108,9 +110,10 @@ static void check_dead(weft_team *team)
 
 static void be_present(scene *s, weft_team *team)
 {
-    uint64_t start = wefti_os_now_ns();
+    uint64_t none = 0;
+    (void)__atomic_compare_exchange_n(&s->start_ns, &none, wefti_os_now_ns(), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     CHECK_STATUS(calls[s->call].call(team), WEFT_ERR_TIMEOUT);
-    uint64_t took = wefti_os_now_ns() - start;
+    uint64_t took = wefti_os_now_ns() - __atomic_load_n(&s->start_ns, __ATOMIC_ACQUIRE); /* one may end with another */
     check_names_missing(s);
     CHECK_SAY(strstr(weft_last_error(), "did not arrive") != NULL, "\"%s\"", weft_last_error());
     CHECK_SAY(took >= DEADLINE_NS && took < LATEST_NS, "%s took %llu ns", calls[s->call].name,
@@ -132,6 +135,9 @@ static void be_missing(scene *s, weft_team *team, weft_team *elsewhere)
     CHECK_STATUS(calls[s->call].call(team), WEFT_ERR_TIMEOUT);
     CHECK_SAY(strstr(weft_last_error(), "no PE") == NULL, "\"%s\"", weft_last_error());
     CHECK(wefti_os_now_ns() - start < LATEST_NS);
+    if (team->counted && (calls[s->call].call == call_sync || calls[s->call].call == call_barrier)) {
+        CHECK_SAY(wefti_os_now_ns() - start < DEADLINE_NS, "who comes after all have given up waits");
+    }
     check_dead(team);
 }
 
@@ -168,23 +174,24 @@ static void miss(weft_world *world, void *context)
     CHECK_OK(weft_team_destroy(team));
 }
 
-static void run_scene(scene *s)
+/* Run the body on each PE of a world with a short deadline. */
+static void run_short(int pes, void (*body)(weft_world *world, void *context), void *context)
 {
-    weft_threads *meeting = pes_meeting(PES);
+    weft_threads *meeting = pes_meeting(pes);
     weft_world_config configs[PES];
     pes_outcome outcomes[PES];
     weft_world *worlds[PES];
-    for (int pe = 0; pe < PES; pe++) {
-        configs[pe] = pes_config(meeting, pe, PES);
+    for (int pe = 0; pe < pes; pe++) {
+        configs[pe] = pes_config(meeting, pe, pes);
         configs[pe].deadline_ns = DEADLINE_NS;
     }
-    pes_create(configs, PES, outcomes);
-    for (int pe = 0; pe < PES; pe++) {
+    pes_create(configs, pes, outcomes);
+    for (int pe = 0; pe < pes; pe++) {
         assert_int_equal(outcomes[pe].status, WEFT_OK);
         worlds[pe] = outcomes[pe].world;
     }
-    pes_run_in(PES, worlds, miss, s);
-    pes_destroy_world(PES, worlds);
+    pes_run_in(pes, worlds, body, context);
+    pes_destroy_world(pes, worlds);
     weft_threads_destroy(meeting);
 }
 
@@ -195,7 +202,7 @@ static void test_members_missing(void **state)
     ledger before = ledger_read();
     for (size_t i = 0; i < CALLS; i++) {
         scene s = {.call = i, .missing = missing[i]};
-        run_scene(&s);
+        run_short(PES, miss, &s);
     }
     ledger_assert_same(&before);
 }
@@ -254,55 +261,54 @@ static void test_late_allocation(void **state)
     (void)state;
     for (int frees = 0; frees < 2; frees++) {
         late_scene s = {.frees = frees};
-        weft_threads *meeting = pes_meeting(2);
-        weft_world_config configs[2];
-        pes_outcome outcomes[2];
-        for (int pe = 0; pe < 2; pe++) {
-            configs[pe] = pes_config(meeting, pe, 2);
-            configs[pe].deadline_ns = DEADLINE_NS;
-        }
-        pes_create(configs, 2, outcomes);
-        weft_world *worlds[2] = {outcomes[0].world, outcomes[1].world};
-        pes_run_in(2, worlds, be_late, &s);
-        pes_destroy_world(2, worlds);
-        weft_threads_destroy(meeting);
+        run_short(2, be_late, &s);
     }
 }
 
-/* Members that make different collective calls of which one agrees and one does not wait for each other in vain. */
+/* Members that make different collective calls of which one agrees and one does not wait for each other in vain, and are
+ * told why. */
 static void cross(weft_world *world, void *context)
 {
     (void)context;
     void *block;
     int odd = weft_world_pe(world) == 2;
-    CHECK_STATUS(odd ? weft_barrier(world) : weft_malloc(world, 10, &block), WEFT_ERR_TIMEOUT);
-    if (!odd) {
-        CHECK_NAMES(2);
+    CHECK_STATUS(odd ? weft_barrier(world) : weft_malloc(world, 10, &block), WEFT_ERR_MISMATCH);
+    for (int pe = 0; pe < 3; pe++) {
+        CHECK(text_names_pe(weft_last_error(), pe) == (odd ? pe != 2 : pe == 2));
     }
-    CHECK_STATUS(weft_barrier(world), WEFT_ERR_TIMEOUT);
-    CHECK_STATUS(weft_malloc(world, 10, &block), WEFT_ERR_TIMEOUT);
+    CHECK_STATUS(weft_barrier(world), WEFT_ERR_MISMATCH);
+    CHECK_STATUS(weft_malloc(world, 10, &block), WEFT_ERR_MISMATCH);
     CHECK_OK(weft_team_sync(weft_team_node(world)));
 }
 
 static void test_calls_of_two_kinds(void **state)
 {
     (void)state;
-    weft_threads *meeting = pes_meeting(3);
-    weft_world_config configs[3];
-    pes_outcome outcomes[3];
-    weft_world *worlds[3];
-    for (int pe = 0; pe < 3; pe++) {
-        configs[pe] = pes_config(meeting, pe, 3);
-        configs[pe].deadline_ns = DEADLINE_NS;
+    run_short(3, cross, NULL);
+}
+
+/* A team whose destruction not all members make is gone on the others, which say that they have given up. */
+static void destroy_alone(weft_world *world, void *context)
+{
+    scene *s = context;
+    weft_team *team = NULL;
+    CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, 2, &team));
+    if (weft_world_pe(world) == 0) {
+        CHECK_STATUS(weft_team_destroy(team), WEFT_ERR_TIMEOUT);
+        CHECK_NAMES(1);
+        __atomic_store_n(&s->failed, 1, __ATOMIC_RELEASE);
+    } else {
+        while (__atomic_load_n(&s->failed, __ATOMIC_ACQUIRE) == 0) {
+            wefti_os_sleep_ns(MS);
+        }
     }
-    pes_create(configs, 3, outcomes);
-    for (int pe = 0; pe < 3; pe++) {
-        assert_int_equal(outcomes[pe].status, WEFT_OK);
-        worlds[pe] = outcomes[pe].world;
-    }
-    pes_run_in(3, worlds, cross, NULL);
-    pes_destroy_world(3, worlds);
-    weft_threads_destroy(meeting);
+}
+
+static void test_destroyed_alone(void **state)
+{
+    (void)state;
+    scene s = {0};
+    run_short(2, destroy_alone, &s);
 }
 
 /* Waiting for a word that nobody writes: the status at the deadline, and the world goes on. */
@@ -329,27 +335,14 @@ static void wait_in_vain(weft_world *world, void *context)
 static void test_wait_in_vain(void **state)
 {
     (void)state;
-    weft_threads *meeting = pes_meeting(2);
-    weft_world_config configs[2];
-    pes_outcome outcomes[2];
-    for (int pe = 0; pe < 2; pe++) {
-        configs[pe] = pes_config(meeting, pe, 2);
-        configs[pe].deadline_ns = DEADLINE_NS;
-    }
-    pes_create(configs, 2, outcomes);
-    weft_world *worlds[2] = {outcomes[0].world, outcomes[1].world};
-    pes_run_in(2, worlds, wait_in_vain, NULL);
-    pes_destroy_world(2, worlds);
-    weft_threads_destroy(meeting);
+    run_short(2, wait_in_vain, NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(test_members_missing),
-        CHECKED_TEST(test_late_allocation),
-        CHECKED_TEST(test_calls_of_two_kinds),
-        CHECKED_TEST(test_wait_in_vain),
+        CHECKED_TEST(test_members_missing), CHECKED_TEST(test_late_allocation), CHECKED_TEST(test_calls_of_two_kinds),
+        CHECKED_TEST(test_destroyed_alone), CHECKED_TEST(test_wait_in_vain),
     };
     setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

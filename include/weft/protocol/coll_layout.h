@@ -20,13 +20,14 @@
 #define WEFTI_COLL_SLOT_BYTES_MAX ((size_t)2048 + WEFTI_CACHE_LINE)
 #define WEFTI_COLL_SLOTS_BYTES_MAX ((size_t)512 << 10) /* unless the members are too many for a line each */
 
-/* Both words are the member's own: others read them. `entered`: the last step it has begun, for those who wait too long.
- * `done`: the last step of which it has read all that it had to, in slots and in others' buffers.
+/* All words are the member's own: others read them. `entered`: the last step it has begun, and `mark`: the flag of the first
+ * step of the call that this is part of, for those who wait too long. `done`: the last step of which it has read all that it had to, in slots and in others' buffers.
  * `source`, `dest`, `call`: of a call whose members move each other's blocks: where this member's buffers lie in its slot
  * of the window, and the call's flag. `came`: the first member's: a bit each, turned over as a member comes. */
 typedef struct wefti_coll_area {
     uint64_t entered;
-    uint64_t unused_entered[7];
+    uint64_t mark;
+    uint64_t unused_entered[6];
     uint64_t done;
     uint64_t unused_done[7];
     uint64_t source;
@@ -37,7 +38,7 @@ typedef struct wefti_coll_area {
     uint64_t unused_came[7];
 } wefti_coll_area;
 
-/* flag: the step in the low WEFTI_COLL_EPOCH_BITS, what tells calls apart above (0 in release builds). Written last. */
+/* flag: the step in the low WEFTI_COLL_EPOCH_BITS, what tells calls apart above. Written last. */
 typedef struct wefti_coll_slot {
     uint64_t flag;
     uint64_t word; /* a count, or where the sender's buffer lies in its slot of the window */

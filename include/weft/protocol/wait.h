@@ -40,15 +40,16 @@ typedef enum wefti_amo_op {
  *
  * It spins, then yields, then sleeps briefly (an inline store wakes nobody), and fails with WEFT_ERR_TIMEOUT at the
  * world's deadline, counted from its first slow pause, or with the world's latched fault. One waiter may serve several
- * words one after another: they then share one deadline. On WEFT_ERR_TIMEOUT no error text has been set: the caller
- * knows who is missing and decides the error. It needs no end. */
+ * words one after another: they then share one deadline, unless it is renewed between them. On WEFT_ERR_TIMEOUT no error
+ * text has been set: the caller knows who is missing and decides the error. It needs no end. */
 typedef struct wefti_waiter {
     weft_world *world;
     const char *what; /* what is awaited, for warnings and the simulator */
     uint64_t start_ns; /* 0: not slow yet */
     uint32_t looks;
     uint32_t spins;
-    uint32_t warned;
+    uint32_t warned; /* it has waited for longer than the world's warn_ns */
+    uint32_t caller_warns; /* the caller knows whom it waits for: it looks at `warned` and writes the warning */
 } wefti_waiter;
 
 #ifdef __cplusplus
@@ -65,6 +66,13 @@ static inline wefti_waiter wefti_waiter_start(weft_world *world, const char *wha
     waiter.what = what;
     waiter.spins = wefti_spins(world);
     return waiter;
+}
+
+/* What was awaited has come: the next wait has a deadline of its own. */
+static inline void wefti_waiter_renew(wefti_waiter *waiter)
+{
+    waiter->start_ns = 0;
+    waiter->warned = 0;
 }
 
 static inline weft_status wefti_waiter_pause(wefti_waiter *waiter, const void *address)

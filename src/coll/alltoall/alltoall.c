@@ -54,6 +54,8 @@ weft_status weft_alltoallsmem(weft_team *team, void *dest, const void *source, p
         .kind = WEFTI_COLL_ALLTOALLS, .count = count * element_bytes, .more = element_bytes};
     wefti_step step;
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
+    wefti_step_sign(&step, a.dest_stride);
+    wefti_step_sign(&step, ~(uint64_t)a.source_stride);
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_ALLTOALLS, count * element_bytes)) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, 1, wefti_alltoalls_push(&step, &a));

@@ -16,6 +16,12 @@ void wefti_slice_of(const wefti_step *step, size_t count, size_t element, size_t
     *last = count - *first < share ? count : *first + share;
 }
 
+void wefti_slice_sign(wefti_step *step, const wefti_reduction *r)
+{
+    wefti_step_sign(step, wefti_step_offset(step, r->source));
+    wefti_step_sign(step, ~wefti_step_offset(step, r->dest));
+}
+
 weft_status wefti_slice_part(wefti_step *step, int from, uint64_t offset, size_t bytes, void *room, const void **part)
 {
     *part = wefti_step_view(step, from, offset);
@@ -66,6 +72,7 @@ weft_status wefti_reduce_slices(wefti_step *step, const wefti_reduction *r)
     size_t first;
     size_t last;
     wefti_slice_of(step, r->count, r->fold.element, &first, &last);
+    wefti_slice_sign(step, r);
     WEFT_TRY(wefti_step_meet(step));
     for (; first < last; first += piece) {
         WEFT_TRY(reduce_piece(step, r, first, last - first < piece ? last - first : piece));

@@ -30,6 +30,7 @@ static weft_status reduce_piece(wefti_step *step, const wefti_reduction *r, size
 weft_status wefti_reduce_scatter_pull(wefti_step *step, const wefti_reduction *r)
 {
     size_t piece = WEFTI_FOLD_BYTES / r->fold.element;
+    wefti_step_sign(step, wefti_step_offset(step, r->source));
     WEFT_TRY(wefti_step_meet(step));
     for (size_t first = 0; first < r->count; first += piece) {
         WEFT_TRY(reduce_piece(step, r, first, r->count - first < piece ? r->count - first : piece));
