@@ -473,13 +473,13 @@ static void free_others(weft_world *world, void *context)
     void *of_world;
     void *of_team;
     (void)context;
-    CHECK_OK(weft_malloc(world, 64, &first)); /* at the heap's beginning; then the team's area, and its scratch */
+    CHECK_OK(weft_malloc(world, 64, &first)); /* at the heap's beginning; next the team's area, and its scratch */
     CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, WRONG_PES, &team));
     CHECK_OK(weft_long_sum_reduce(team, first, first, 1));
     CHECK_OK(weft_malloc(world, 100, &of_world));
     CHECK_OK(weft_team_malloc(team, 100, &of_team));
     uint64_t used = count(world).heap_bytes_used;
-    for (unsigned char *at = (unsigned char *)first + 64; at < (unsigned char *)of_world; at += 64) {
+    for (unsigned char *at = (unsigned char *)first + 64; at < (unsigned char *)first + 4096; at += 64) {
         CHECK_STATUS(weft_free(world, at), WEFT_ERR_ARGUMENT);
         CHECK_STATUS(weft_team_free(team, at), WEFT_ERR_ARGUMENT);
     }
