@@ -411,13 +411,15 @@ weft_status weft_team_destroy(weft_team *team)
     weft_status status = WEFT_OK;
     if (team->dead == WEFT_OK && weft_world_fault(team->world, NULL) == WEFT_OK) {
         status = wefti_team_dealloc(team, call, team->area);
-        if (status == WEFT_OK && team->coll_scratch != NULL) {
-            wefti_team_forget(team, team->coll_scratch); /* all have come, so nobody writes there any more */
-        }
         if (status == WEFT_ERR_MISMATCH || (status != WEFT_OK && team->dead == WEFT_OK)) {
             return status; /* the members disagree; the team lives on */
         }
-        wefti_team_device_forget(team);
+        if (status == WEFT_OK) { /* all have come, so nobody writes there any more */
+            if (team->coll_scratch != NULL) {
+                wefti_team_forget(team, team->coll_scratch);
+            }
+            wefti_team_device_forget(team);
+        }
     }
     /* The area of a dead team stays taken: a late peer may still write there. */
     record_bury(team);
