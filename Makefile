@@ -1,6 +1,6 @@
 # The commands a person types; CMake does the work. Each installs the Debian packages that it lacks.
 # make demo TEXT=file runs the demonstration on a text of your own.
-.PHONY: build install demo test campaign bench lint exports clean
+.PHONY: build install demo test campaign bench coverage lint exports clean
 
 build:
 	@scripts/install-deps.sh build
@@ -33,6 +33,11 @@ bench:
 
 gpu:
 	@scripts/gpu.sh
+
+# Which lines of src/ the tests run.
+coverage:
+	@scripts/install-deps.sh test
+	@scripts/test.sh ubsan
 
 lint:
 	@scripts/install-deps.sh lint

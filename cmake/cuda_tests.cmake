@@ -44,6 +44,9 @@ set(weft_on_host_flags -std=c++17 -O1 -g -DWEFT_DEVICE_ON_HOST -Wall -Wextra -Wn
 if(WEFT_SANITIZE)
     list(APPEND weft_on_host_flags -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
 endif()
+if(WEFT_COVERAGE)
+    list(APPEND weft_on_host_flags --coverage)
+endif()
 file(GLOB weft_gpu_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/part/*.h)
 add_custom_command(OUTPUT ${weft_on_host}
     COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/tests/gpu

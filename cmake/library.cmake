@@ -10,6 +10,7 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/coll/fold.c PROPERTIES COM
 
 add_library(weft_objects OBJECT ${weft_sources})
 target_link_libraries(weft_objects PRIVATE weft_flags Threads::Threads)
+weft_cover(weft_objects)
 
 add_library(weft SHARED $<TARGET_OBJECTS:weft_objects>)
 add_library(weft_static STATIC $<TARGET_OBJECTS:weft_objects>)

@@ -23,6 +23,7 @@ endfunction()
 
 weft_add_programs(src/tools/*.c weft_static programs "")
 get_property(weft_tools TARGET programs PROPERTY MANUALLY_ADDED_DEPENDENCIES)
+weft_cover(${weft_tools})
 weft_add_programs(examples/*.c weft programs "")
 
 # What weft-info says of the build.

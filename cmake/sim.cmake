@@ -12,6 +12,7 @@ function(weft_add_sim_library name)
     add_library(${name} STATIC EXCLUDE_FROM_ALL ${weft_sim_sources})
     target_compile_definitions(${name} PUBLIC WEFT_SIM WEFT_FAULTS ${ARGN})
     target_link_libraries(${name} PUBLIC weft_flags Threads::Threads ${CMAKE_DL_LIBS} m)
+    weft_cover(${name})
 endfunction()
 weft_add_sim_library(weft_sim)
 

@@ -166,6 +166,7 @@ if(CMOCKA_FOUND)
     weft_add_cmocka_tests(unit ${PROJECT_SOURCE_DIR}/src/*_test.c)
     weft_add_cmocka_tests(threads ${PROJECT_SOURCE_DIR}/tests/threads/*_test.c)
     weft_add_cmocka_tests(process ${PROJECT_SOURCE_DIR}/tests/process/*_test.c)
+    set_property(TEST weftrun_test APPEND PROPERTY LABELS tools)
     weft_add_bad_input_test()
     if(TARGET weftrun)
         weft_add_multi_tests()
@@ -191,6 +192,9 @@ if(TARGET weft-info AND Python3_FOUND)
     add_test(NAME weft_info COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_info.py
         $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun>)
     weft_describe_test(weft_info tools)
+    add_test(NAME weftrun_terminal COMMAND ${Python3_EXECUTABLE}
+        ${PROJECT_SOURCE_DIR}/tests/tools/weftrun_terminal.py $<TARGET_FILE:weftrun>)
+    weft_describe_test(weftrun_terminal tools)
     if(TARGET multi_coll)
         add_test(NAME timeline COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/timeline.py
             $<TARGET_FILE:weftrun> $<TARGET_FILE:hello> $<TARGET_FILE:multi_coll> $<TARGET_FILE:multi_ep_steps>)

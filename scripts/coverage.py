@@ -2,7 +2,8 @@
 
 coverage.py ROOT BUILD    one line a file below LIMIT, and the sum; all files in BUILD/coverage.txt. A line counts as run when
                           any test ran it, in the library or in the simulator. Fails when a file below LIMIT has no
-                          explanation in tests/coverage.txt, or one that is far above it has one.
+                          explanation in tests/coverage.txt, or one that is far above it has one. A folder there,
+                          with a "/" at its end, explains all files in it.
 """
 
 import collections
@@ -35,7 +36,7 @@ def read_counts(root, build):
         for lines in pool.map(lambda note: list(read_object(note)), notes):
             for file, line, count in lines:
                 path = pathlib.Path(file)
-                if path.is_relative_to(source):
+                if path.is_relative_to(source) and path.exists():
                     counts[str(path.relative_to(root))][line] += count
     return counts
 
@@ -43,6 +44,11 @@ def read_counts(root, build):
 def explanations(root):
     rows = [line.split(": ", 1) for line in (root / "tests/coverage.txt").read_text().splitlines()]
     return {row[0]: row[1] for row in rows if len(row) == 2 and not row[0].startswith("#")}
+
+
+def explanation_of(file, explained):
+    folders = [name for name in explained if name.endswith("/") and file.startswith(name)]
+    return explained.get(file) or (explained[folders[0]] if folders else None)
 
 
 def percent(run, lines):
@@ -60,12 +66,13 @@ def main(root, build):
         lines_in_all += len(lines)
         table.append(f"{share:5.1f} %  {run:5} of {len(lines):5}  {file}")
         if share < LIMIT:
-            print(f"{table[-1]}: {explained.get(file, 'NOT EXPLAINED')}")
-            if file not in explained:
+            why = explanation_of(file, explained)
+            print(f"{table[-1]}: {why or 'NOT EXPLAINED'}")
+            if not why:
                 problems.append(f"{file} is below {LIMIT} %: test it, or say why not in tests/coverage.txt")
         elif share > CLEARLY_ABOVE and file in explained:
             problems.append(f"{file} is at {share:.0f} % and explained in tests/coverage.txt: take it out")
-    problems += [f"{file} is explained, but there is no such file" for file in explained if not (root / file).is_file()]
+    problems += [f"{file} is explained, but it does not exist" for file in explained if not (root / file).exists()]
     table.append(f"{percent(run_in_all, lines_in_all):5.1f} %  {run_in_all:5} of {lines_in_all:5}  all")
     (build / "coverage.txt").write_text("\n".join(table) + "\n")
     print(f"coverage: {percent(run_in_all, lines_in_all):.1f} % of the lines of src/ (each file: {build}/coverage.txt)")

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Build and test every preset: all tests in release; unit, threads and multi-PE tests under each sanitizer, and those of the
-# GPU part on the fake driver; a part of them for aarch64 under an emulator, where that can be had.
+# GPU part on the fake driver; a part of them for aarch64 under an emulator, where that can be had. The ubsan preset also counts
+# which lines of src/ run, in the tests of tools too.
 # The last line is "N passed, N failed, N skipped" over all presets. Fails when a test fails, a build fails or none ran.
 # Usage: test.sh [PRESET...]   (default: release asan ubsan tsan aarch64; "debug" is known as well)
 set -u
@@ -29,9 +30,11 @@ for preset in $presets; do
         case $preset in
         release | debug) labels='.' ;;
         aarch64) labels='aarch64' ;;
-        asan | ubsan) labels='unit|threads|multi|fake' ;;
+        asan) labels='unit|threads|multi|fake' ;;
+        ubsan) labels='unit|threads|multi|fake|tools' ;;
         *) labels='unit|threads|multi' ;;
         esac
+        find "build/$preset" -name '*.gcda' -delete # what earlier runs counted
         run=
         if [ "$preset" = tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
             # gcc 12's ThreadSanitizer does not start where the kernel randomises addresses over 32 bits.
@@ -43,6 +46,10 @@ for preset in $presets; do
         python3 scripts/test_summary.py show "$preset" "$report" "$code" "build/$preset/tests.log"
         echo "== $preset: $(($(date +%s) - start)) s"
         results="$results $preset=$report:$code"
+        if [ "$preset" = ubsan ]; then
+            python3 scripts/coverage.py . "build/$preset"
+            results="$results coverage=-:$?"
+        fi
     else
         results="$results $preset=:1"
     fi
