@@ -30,8 +30,9 @@ extern "C" {
 #define WEFT_INLINE static inline
 #endif
 
-/* An initialiser of a struct that begins with its size: the rest is zero, the default. */
-#ifdef __cplusplus
+/* An initialiser of a struct that begins with its size: the rest is zero, the default. Not in kernels compiled at run time,
+ * which take no host functions. */
+#if defined(__cplusplus) && !defined(__CUDACC_RTC__)
 extern "C++" {
 template <typename T> static inline T wefti_sized()
 {
