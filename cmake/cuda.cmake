@@ -19,12 +19,15 @@ file(GLOB_RECURSE weft_cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/
 list(FILTER weft_cuda_sources EXCLUDE REGEX "(_test\\.c$|/fake/)")
 file(GLOB_RECURSE weft_device_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.cuh)
 list(APPEND weft_device_headers ${PROJECT_SOURCE_DIR}/include/weft/device/dev.h)
+file(GLOB weft_kernel_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cuh)
+list(APPEND weft_kernel_parts ${PROJECT_SOURCE_DIR}/src/cuda/kernels.h)
 
 set(weft_fatbin ${PROJECT_BINARY_DIR}/kernels.fatbin)
 add_custom_command(OUTPUT ${weft_fatbin}
     COMMAND ${CMAKE_CUDA_COMPILER} --fatbin ${weft_nvcc_architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include
+        -I${PROJECT_SOURCE_DIR}/src
         ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu -o ${weft_fatbin}
-    DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu ${weft_device_headers}
+    DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu ${weft_kernel_parts} ${weft_device_headers}
     VERBATIM)
 add_custom_target(weft_fatbin_made DEPENDS ${weft_fatbin})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernels.c PROPERTIES

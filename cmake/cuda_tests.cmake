@@ -1,7 +1,7 @@
 # What of the GPU part is tested without a GPU (label cuda, and fake for what runs on the fake driver; exit 77 where nvcc, g++ or NVRTC is absent):
 #   cuda.compile.*      every kernel and device header compiles, for sm_80, sm_90 and sm_100; the PTX has the orders meant
 #   cuda.nvrtc          the device headers compile at run time
-#   cuda.on_host.*      tests/gpu/device.cu with kernels as functions of one thread, on a fake driver whose device memory is
+#   cuda.on_host.*      tests/gpu/*.cu with kernels as functions of one thread, on a fake driver whose device memory is
 #                       this machine's: PEs as processes and as threads, with virtual memory and with cudaIpc
 set(weft_nvcc ${CMAKE_CUDA_COMPILER})
 if(NOT weft_nvcc)
@@ -29,17 +29,10 @@ if(WEFT_SANITIZE)
     set_tests_properties(cuda.nvrtc PROPERTIES DISABLED TRUE) # the library's own leaks
 endif()
 
-add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/cuda/fake/libcuda.c)
-target_include_directories(fake_cuda SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
-target_link_libraries(fake_cuda PRIVATE weft_flags Threads::Threads)
-set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake)
-
 find_program(WEFT_CXX NAMES g++ c++)
 if(NOT WEFT_CXX)
     return()
 endif()
-set(weft_on_host ${PROJECT_BINARY_DIR}/tests/gpu_on_host)
 set(weft_on_host_flags -std=c++17 -O1 -g -DWEFT_DEVICE_ON_HOST -Wall -Wextra -Wno-missing-field-initializers)
 if(WEFT_SANITIZE)
     list(APPEND weft_on_host_flags -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
@@ -47,15 +40,35 @@ endif()
 if(WEFT_COVERAGE)
     list(APPEND weft_on_host_flags --coverage)
 endif()
-file(GLOB weft_gpu_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/part/*.h)
-add_custom_command(OUTPUT ${weft_on_host}
-    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/tests/gpu
-        ${PROJECT_SOURCE_DIR}/tests/gpu/device.cu -x none $<TARGET_FILE:weft_static> -ldl -lm -lpthread
-        -o ${weft_on_host}
-    DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/device.cu ${weft_gpu_parts} ${weft_device_headers} weft_static
+
+# The library's kernels, for the CPU: what the fake driver launches.
+set(weft_fake_kernels ${PROJECT_BINARY_DIR}/fake/kernels.o)
+add_custom_command(OUTPUT ${weft_fake_kernels}
+    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -I${PROJECT_SOURCE_DIR}/include
+        -I${PROJECT_SOURCE_DIR}/src -c ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu -o ${weft_fake_kernels}
+    DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu ${weft_kernel_parts} ${weft_device_headers}
     VERBATIM)
-add_custom_target(gpu_on_host ALL DEPENDS ${weft_on_host})
+add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/cuda/fake/libcuda.c ${weft_fake_kernels})
+target_include_directories(fake_cuda SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
+target_link_libraries(fake_cuda PRIVATE weft_flags Threads::Threads)
+set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake)
+
+# tests/gpu/NAME.cu with its kernels as functions of one thread: tests/NAME_on_host.
+file(GLOB weft_gpu_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/part/*.h)
+add_custom_target(gpu_on_host ALL)
 add_dependencies(gpu_on_host fake_cuda)
+function(weft_add_on_host_program name)
+    set(program ${PROJECT_BINARY_DIR}/tests/${name}_on_host)
+    add_custom_command(OUTPUT ${program}
+        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -I${PROJECT_SOURCE_DIR}/include
+            -I${PROJECT_SOURCE_DIR}/tests/gpu ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu -x none
+            $<TARGET_FILE:weft_static> -ldl -lm -lpthread -o ${program}
+        DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu ${weft_gpu_parts} ${weft_device_headers} weft_static
+        VERBATIM)
+    add_custom_target(${name}_on_host DEPENDS ${program})
+    add_dependencies(gpu_on_host ${name}_on_host)
+endfunction()
 
 function(weft_add_on_host_test name environment)
     add_test(NAME cuda.on_host.${name} COMMAND ${ARGN})
@@ -64,16 +77,20 @@ function(weft_add_on_host_test name environment)
         "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_LOG=none;${environment}")
     set_tests_properties(cuda.on_host.${name} PROPERTIES PROCESSORS 2)
 endfunction()
-foreach(pes 1 2 3 4)
-    weft_add_on_host_test(threads.${pes} "" ${weft_on_host} -t ${pes})
-endforeach()
-weft_add_on_host_test(threads.ipc "WEFT_CUDA_VMM=0" ${weft_on_host} -t 3)
-if(TARGET weftrun)
-    foreach(pes 2 4)
-        weft_add_on_host_test(processes.${pes} "" $<TARGET_FILE:weftrun> -n ${pes} ${weft_on_host})
+foreach(program device collective)
+    weft_add_on_host_program(${program})
+    set(on_host ${PROJECT_BINARY_DIR}/tests/${program}_on_host)
+    foreach(pes 1 2 3 4)
+        weft_add_on_host_test(${program}.threads.${pes} "" ${on_host} -t ${pes})
     endforeach()
-    weft_add_on_host_test(processes.ipc "WEFT_CUDA_VMM=0" $<TARGET_FILE:weftrun> -n 3 ${weft_on_host})
-endif()
+    weft_add_on_host_test(${program}.threads.ipc "WEFT_CUDA_VMM=0" ${on_host} -t 3)
+    if(TARGET weftrun)
+        foreach(pes 2 4)
+            weft_add_on_host_test(${program}.processes.${pes} "" $<TARGET_FILE:weftrun> -n ${pes} ${on_host})
+        endforeach()
+        weft_add_on_host_test(${program}.processes.ipc "WEFT_CUDA_VMM=0" $<TARGET_FILE:weftrun> -n 3 ${on_host})
+    endif()
+endforeach()
 
 if(CMOCKA_FOUND)
     weft_add_test_program(attach_torture_test ${PROJECT_SOURCE_DIR}/tests/gpu/attach_torture_test.c)

@@ -12,6 +12,7 @@
 #include "weft/region.h"
 #include "weft/rma.h"
 #include "weft/status.h"
+#include "weft/stream.h"
 #include "weft/strided.h"
 #include "weft/team.h"
 #include "weft/types.h"

@@ -18,6 +18,8 @@
 
 #include "weft/device/address.cuh"
 #include "weft/device/bulk.cuh"
+#include "weft/device/coll.cuh"
+#include "weft/device/reduce.cuh"
 #include "weft/device/rma.cuh"
 #include "weft/device/sync.cuh"
 #include "weft/device/wait.cuh"

@@ -35,6 +35,7 @@
 #include <stdint.h>
 
 #include "weft/status.h"
+#include "weft/stream_type.h"
 #include "weft/team.h"
 
 #ifdef __cplusplus
@@ -44,8 +45,8 @@ extern "C" {
 typedef struct weft_ep weft_ep;
 typedef struct weft_ep_route weft_ep_route;
 
-/* A stream of the backend; NULL on the host backend, where calls run inline and return when they are complete. */
-typedef struct weft_stream weft_stream;
+/* A weft_stream is one of the backend; NULL on the host backend, where calls run inline and return when they are
+ * complete. */
 
 /* X(NAME, value, bytes an element, what it is) */
 #define WEFT_EP_DTYPE_TABLE(X)                                                                                         \

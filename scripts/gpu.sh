@@ -68,6 +68,19 @@ else
     echo "skip  memcheck: no compute-sanitizer here"
 fi
 
+echo "== streams and collectives"
+test=$build/gpu/test_collective
+for pes in 1 2 3 4; do
+    if [ "$pes" -le "$gpus" ]; then
+        run "$pes processes, $pes GPUs" "$build/weftrun" -n $pes "$test"
+    fi
+done
+for pes in 2 3 8 12; do
+    run "$pes threads, $gpus GPUs" "$test" -t $pes
+done
+run "3 threads, 1 GPU" "$test" -t 3 -g 1
+run "$gpus processes, cudaIpc" env WEFT_CUDA_VMM=0 "$build/weftrun" -n "$gpus" "$test"
+
 echo "== benchmarks"
 bench()
 {
@@ -84,6 +97,7 @@ bench()
 }
 : >"$scratch/record"
 bench weft "$build/weftrun" -q -n "$gpus" "$build/gpu/bench_device"
+bench "weft, collectives" "$build/weftrun" -q -n "$gpus" "$build/gpu/bench_collective"
 
 # NVSHMEM: from NVSHMEM_HOME, else its Python package.
 home=${NVSHMEM_HOME:-$(python3 -c 'import nvidia.nvshmem; print(list(nvidia.nvshmem.__path__)[0])' 2>/dev/null)}

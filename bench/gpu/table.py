@@ -37,6 +37,20 @@ BARS = [
     ("fetch_add on a peer, us", "fetch_add", 8, ("thread",), lambda p, r: p, "<="),
     ("barrier, thread, us", "barrier", None, ("thread",), lambda p, r: 1.8, "<="),
     ("barrier, block, us", "barrier", None, ("block",), lambda p, r: 1.8, "<="),
+    ("barrier on a stream, us", "barrier", None, ("stream",), lambda p, r: 4.0, "<="),
+    ("barrier as a graph node, us", "barrier", None, ("graph",), lambda p, r: 2.6, "<="),
+    *[
+        (f"{name} {label} on a stream, us", name, size, ("stream",), lambda p, r, bound=bound: bound, "<=")
+        for label, size, bounds in (
+            ("1 KiB", 1024, (4.5, 4.5, 4.5, 5.0)),
+            ("64 KiB", 65536, (5.0, 5.0, 5.5, 7.5)),
+            ("512 KiB", 524288, (7.5, 7.5, 7.5, 11)),
+            ("4 MiB", 4194304, (16, 16, 20, 31)),
+            ("32 MiB", 33554432, (78, 78, 103, 155)),
+        )
+        for name, bound in zip(("alltoall", "fcollect", "broadcast", "sum"), bounds)
+    ],
+    ("sum of 1 KiB in a kernel, block, us", "sum", 1024, ("block",), lambda p, r: 4.0, "<="),
     ("allocation of 1 MiB, us", "device_malloc", None, (), lambda p, r: 13, "<="),
     ("memory of an idle world, heap included, MB", "device_memory_idle", None, (), lambda p, r: 8, "<="),
 ]

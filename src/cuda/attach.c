@@ -9,7 +9,6 @@
 
 #include "base/alloc.h"
 #include "cuda/device.h"
-#include "cuda/kernels.h"
 
 static const char call[] = "weft_device_attach";
 static const wefti_device_ops cuda_ops;
@@ -148,9 +147,7 @@ static weft_status load(wefti_cuda *cuda)
     WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&cuda->amo_old, sizeof *cuda->amo_old),
                               "cuMemAllocHost"));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleLoadData(&cuda->module, wefti_cuda_kernels), "cuModuleLoadData"));
-    WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleGetFunction(&cuda->amo, cuda->module, "wefti_cuda_amo"),
-                              "cuModuleGetFunction"));
-    return wefti_cuda_check(driver, driver->cuFuncLoad(cuda->amo), "cuFuncLoad");
+    return wefti_cuda_kernels_load(cuda);
 }
 
 static weft_status find(wefti_cuda *cuda, const weft_device_config *config)
@@ -409,6 +406,12 @@ static void sms_give(wefti_device *device, int sms)
     wefti_cuda_window_give(cuda->window, cuda->ordinal, sms);
 }
 
+static int sms_free(const wefti_device *device)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    return wefti_cuda_window_free_sms(cuda->window, cuda->ordinal, cuda->sms);
+}
+
 static const wefti_device_ops cuda_ops = {
     .name = "cuda",
     .attach = attach,
@@ -427,6 +430,16 @@ static const wefti_device_ops cuda_ops = {
     .set_deadline = set_deadline,
     .sms_take = sms_take,
     .sms_give = sms_give,
+    .sms_free = sms_free,
+    .stream_ready = wefti_cuda_stream_ready,
+    .stream_is_capturing = wefti_cuda_stream_is_capturing,
+    .stream_copy = wefti_cuda_stream_copy,
+    .stream_store = wefti_cuda_stream_store,
+    .stream_amo = wefti_cuda_stream_amo,
+    .stream_signal = wefti_cuda_stream_signal,
+    .stream_wait = wefti_cuda_stream_wait,
+    .stream_sync = wefti_cuda_stream_sync,
+    .stream_coll = wefti_cuda_stream_coll,
 };
 
 const wefti_device_ops *const wefti_device_backend = &cuda_ops;

@@ -3,7 +3,25 @@
 #include <string.h>
 
 #include "cuda/device.h"
-#include "cuda/kernels.h"
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+weft_status wefti_cuda_enqueue_copy(const wefti_cuda *cuda, void *to, const void *from, size_t bytes, CUstream stream)
+{
+    CUresult issued = CUDA_SUCCESS;
+    for (size_t done = 0; done < bytes && issued == CUDA_SUCCESS;) {
+        unsigned char *dest = (unsigned char *)to + done;
+        const unsigned char *source = (const unsigned char *)from + done;
+        const size_t span = least(wefti_cuda_window_host_span(cuda->window, dest, bytes - done),
+                                  wefti_cuda_window_host_span(cuda->window, source, bytes - done));
+        issued = cuda->driver.cuMemcpyAsync((CUdeviceptr)(uintptr_t)dest, (CUdeviceptr)(uintptr_t)source, span, stream);
+        done += span;
+    }
+    return wefti_cuda_check(&cuda->driver, issued, "cuMemcpyAsync");
+}
 
 static weft_status synchronise(wefti_cuda *cuda, CUresult issued, const char *call)
 {
@@ -15,9 +33,10 @@ weft_status wefti_cuda_copy(wefti_device *device, void *to, const void *from, si
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
     WEFT_TRY(wefti_cuda_enter(cuda));
-    CUresult issued =
-        cuda->driver.cuMemcpyAsync((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes, cuda->stream);
-    weft_status status = synchronise(cuda, issued, "cuMemcpyAsync");
+    weft_status status = wefti_cuda_enqueue_copy(cuda, to, from, bytes, cuda->stream);
+    if (status == WEFT_OK) {
+        status = synchronise(cuda, CUDA_SUCCESS, "cuMemcpyAsync");
+    }
     wefti_cuda_leave(cuda);
     return status;
 }
@@ -38,17 +57,20 @@ weft_status wefti_cuda_amo(wefti_device *device, wefti_amo_op op, int bits, void
     wefti_cuda *cuda = wefti_cuda_of(device);
     WEFT_TRY(wefti_cuda_enter(cuda));
     wefti_os_monitor_enter(cuda->stream_lock); /* the place of the result is one */
-    wefti_cuda_amo_args args = {
-        .op = (int32_t)op,
+    *(volatile uint64_t *)cuda->amo_old = 0;
+    const wefti_cuda_word_args args = {
+        .what = WEFTI_CUDA_AMO,
+        .op = (int)op,
         .bits = bits,
-        .word = (uint64_t)(uintptr_t)word,
+        .at = (uintptr_t)word,
         .value = value,
         .cond = cond,
-        .old = (uint64_t)(uintptr_t)cuda->amo_old,
+        .old = (uintptr_t)cuda->amo_old,
     };
-    void *arguments[] = {&args};
-    CUresult issued = cuda->driver.cuLaunchKernel(cuda->amo, 1, 1, 1, 1, 1, 1, 0, cuda->stream, arguments, NULL);
-    weft_status status = synchronise(cuda, issued, "cuLaunchKernel");
+    weft_status status = wefti_cuda_launch(cuda, WEFTI_CUDA_KERNEL_word, 1, &args, cuda->stream);
+    if (status == WEFT_OK) {
+        status = synchronise(cuda, CUDA_SUCCESS, "cuLaunchKernel");
+    }
     if (status == WEFT_OK) {
         *old = *(volatile uint64_t *)cuda->amo_old;
     }

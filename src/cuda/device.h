@@ -3,6 +3,7 @@
 #define WEFTI_CUDA_DEVICE_H
 
 #include "cuda/driver.h"
+#include "cuda/kernels.h"
 #include "cuda/window.h"
 #include "heap/device.h"
 #include "team/team.h"
@@ -70,7 +71,7 @@ typedef struct wefti_cuda {
     CUmodule module;
     CUmodule ep_module; /* NULL until the first group of expert parallelism; then its pool is there */
     CUmemoryPool ep_pool;
-    CUfunction amo;
+    CUfunction kernels[WEFTI_CUDA_KERNEL_COUNT];
     uint64_t *amo_old; /* pinned host memory */
 
     wefti_cuda_window *window; /* NULL: not joined */
@@ -146,8 +147,35 @@ weft_status wefti_cuda_enrol(wefti_device *device, weft_team *team, void *addres
 weft_status wefti_cuda_expel(wefti_device *device, weft_team *team, void *address);
 void wefti_cuda_regions_fini(wefti_cuda *cuda);
 
+/* ---- launch.c ---- */
+
+/* Find every kernel, and load all but the one that needs memory of its own on the device: that comes with the first
+ * collective on a stream. The context is current. */
+weft_status wefti_cuda_kernels_load(wefti_cuda *cuda);
+weft_status wefti_cuda_stream_ready(wefti_device *device);
+/* Put a kernel of `blocks` blocks on a stream. `args` is its struct. Any thread. */
+weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, const void *args,
+                              CUstream stream);
+
+/* ---- stream.c ---- */
+
+weft_status wefti_cuda_stream_is_capturing(wefti_device *device, weft_stream *stream, int *is_capturing);
+weft_status wefti_cuda_stream_copy(wefti_device *device, void *to, const void *from, size_t bytes, weft_stream *stream);
+weft_status wefti_cuda_stream_store(wefti_device *device, void *at, uint64_t value, int bits, weft_stream *stream);
+weft_status wefti_cuda_stream_amo(wefti_device *device, wefti_amo_op op, int bits, void *at, uint64_t value,
+                                  uint64_t cond, void *old, weft_stream *stream);
+weft_status wefti_cuda_stream_signal(wefti_device *device, const wefti_device_signal *signal, void *dest_at,
+                                     weft_stream *stream);
+weft_status wefti_cuda_stream_wait(wefti_device *device, const void *variable, wefti_word_kind kind, weft_cmp cmp,
+                                   uint64_t value, weft_stream *stream);
+weft_status wefti_cuda_stream_sync(wefti_device *device, const weft_dev_team *team, weft_stream *stream);
+weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
+                                   weft_stream *stream);
+
 /* ---- copy.c ---- */
 
+/* Put a copy between any memory on a stream. The context is current. */
+weft_status wefti_cuda_enqueue_copy(const wefti_cuda *cuda, void *to, const void *from, size_t bytes, CUstream stream);
 weft_status wefti_cuda_copy(wefti_device *device, void *to, const void *from, size_t bytes);
 weft_status wefti_cuda_clear(wefti_device *device, void *address, size_t bytes);
 weft_status wefti_cuda_amo(wefti_device *device, wefti_amo_op op, int bits, void *word, uint64_t value, uint64_t cond,

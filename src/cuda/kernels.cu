@@ -1,25 +1,18 @@
-/* cuda/kernels.cu: what the host cannot do on device memory itself. Embedded in the library, loaded at attach.
+/* cuda/kernels.cu: the library's own kernels, embedded in it and loaded at attach: words, signals, sync. Collectives: below,
+ * by include, so that one binary has all.
  *
- * wefti_cuda_amo: one atomic by one thread, <<<1, 1>>>. The word may be any PE's; the value before goes to a word of the
- * host's memory, which the host reads after the stream has ended. Acquires and releases, so that host calls are ordered
- * as on the host backend. */
-#include "weft_device.cuh"
-
-typedef struct wefti_cuda_amo_args {
-    int op; /* wefti_amo_op */
-    int bits;
-    wefti_u64 word;
-    wefti_u64 value;
-    wefti_u64 cond;
-    wefti_u64 old;
-} wefti_cuda_amo_args;
+ * word        <<<1, 1>>>    one access to a word of any PE. Atomics acquire and release, so that host calls are ordered as on
+ *                           the host backend; a signal releases what the stream did before; a wait acquires
+ * put_signal  <<<1, 256>>>  few bytes, then the signal with release
+ * sync        <<<1, 32>>>   weft_dev_sync: every member adds to every other's count, and waits for its own */
+#include "cuda/kernel.cuh"
 
 /* The values of wefti_amo_op. */
 enum { OP_FETCH, OP_SET, OP_SWAP, OP_COMPARE_SWAP, OP_ADD, OP_AND, OP_OR, OP_XOR };
 
-template <class T> static __device__ T apply(const wefti_cuda_amo_args &args)
+template <class T> static WEFTI_DEVICE T apply(const wefti_cuda_word_args &args)
 {
-    T *word = (T *)args.word;
+    T *word = (T *)args.at;
     T value = (T)args.value;
     switch (args.op) {
     case OP_SET:
@@ -40,10 +33,94 @@ template <class T> static __device__ T apply(const wefti_cuda_amo_args &args)
     }
 }
 
-extern "C" __global__ void wefti_cuda_amo(wefti_cuda_amo_args args)
+/* The value before goes to memory of the width of the variable. */
+template <class T> static WEFTI_DEVICE void amo(const wefti_cuda_word_args &args)
 {
     wefti_fence_sc();
-    wefti_u64 old = args.bits == 64 ? apply<wefti_u64>(args) : apply<wefti_u32>(args);
+    T old = apply<T>(args);
     wefti_fence_sc();
-    *(wefti_u64 *)args.old = old;
+    if (args.old != 0) {
+        *(T *)args.old = old;
+    }
 }
+
+static WEFTI_DEVICE void store(const wefti_cuda_word_args &args)
+{
+    switch (args.bits) {
+    case 8:
+        wefti_st_relaxed((unsigned char *)args.at, (unsigned char)args.value);
+        break;
+    case 16:
+        wefti_st_relaxed((unsigned short *)args.at, (unsigned short)args.value);
+        break;
+    case 32:
+        wefti_st_relaxed((wefti_u32 *)args.at, (wefti_u32)args.value);
+        break;
+    default:
+        wefti_st_relaxed((wefti_u64 *)args.at, args.value);
+        break;
+    }
+}
+
+template <class T> static WEFTI_DEVICE void wait(const wefti_cuda_word_args &args)
+{
+    (void)weft_dev_wait_until(weft_thread(), args.dev, (const T *)args.at, (weft_cmp)args.op, (T)args.value);
+}
+
+static WEFTI_DEVICE void wait_kind(const wefti_cuda_word_args &args)
+{
+    switch (args.kind) {
+    case 0:
+        wait<wefti_i32>(args);
+        break;
+    case 1:
+        wait<wefti_u32>(args);
+        break;
+    case 2:
+        wait<wefti_i64>(args);
+        break;
+    default:
+        wait<wefti_u64>(args);
+        break;
+    }
+}
+
+DEFINE_KERNEL(word, 1)
+{
+    (void)scope;
+    (void)slice;
+    switch (args.what) {
+    case WEFTI_CUDA_AMO:
+        if (args.bits == 64) {
+            amo<wefti_u64>(args);
+        } else {
+            amo<wefti_u32>(args);
+        }
+        break;
+    case WEFTI_CUDA_STORE:
+        store(args);
+        break;
+    case WEFTI_CUDA_SIGNAL:
+        wefti_dev_signal_at(args.at, args.value, (weft_signal_op)args.op);
+        break;
+    default:
+        wait_kind(args);
+        break;
+    }
+}
+
+DEFINE_KERNEL(put_signal, 256)
+{
+    (void)slice;
+    (void)weft_dev_put_signal(scope, args.dev, (void *)args.dest, (const void *)args.source, args.bytes,
+                              (wefti_u64 *)args.signal, args.value, (weft_signal_op)args.op, args.pe);
+}
+
+DEFINE_KERNEL(sync, 32)
+{
+    (void)slice;
+    const weft_scope warp = wefti_first_warp(scope);
+    (void)weft_dev_sync(warp, args.team);
+}
+
+#include "cuda/kernels_coll.cuh"

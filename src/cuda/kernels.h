@@ -1,19 +1,94 @@
-/* cuda/kernels.h: the library's own kernels, a fat binary inside it; see kernels.cu. */
+/* cuda/kernels.h: the library's own kernels, a fat binary inside it: what each is called with. See kernels.cu and
+ * kernels_coll.cu; compiled by gcc and nvcc. */
 #ifndef WEFTI_CUDA_KERNELS_H
 #define WEFTI_CUDA_KERNELS_H
 
-#include <stdint.h>
+#include "weft/device/dev.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 extern const unsigned char wefti_cuda_kernels[];
 
-/* The arguments of the kernel "wefti_cuda_amo". */
-typedef struct wefti_cuda_amo_args {
-    int32_t op;
-    int32_t bits;
-    uint64_t word;
-    uint64_t value;
-    uint64_t cond;
-    uint64_t old; /* address of the word that gets the value before */
-} wefti_cuda_amo_args;
+/* X(NAME, threads a block): the kernel is wefti_cuda_NAME and takes a wefti_cuda_NAME_args. */
+#define WEFTI_CUDA_KERNELS(X)                                                                                          \
+    X(word, 1)                                                                                                         \
+    X(put_signal, 256)                                                                                                 \
+    X(sync, 32)                                                                                                        \
+    X(exchange, 512)                                                                                                   \
+    X(broadcast, 512)                                                                                                  \
+    X(collect, 512)                                                                                                    \
+    X(alltoallv, 512)                                                                                                  \
+    X(reduce_any, 512)                                                                                                 \
+    X(sum_float, 512)                                                                                                  \
+    X(sum_bf16, 512)                                                                                                   \
+    X(sum_fp16, 512)
 
+typedef enum wefti_cuda_kernel {
+#define WEFTI_CUDA_KERNEL(NAME, threads) WEFTI_CUDA_KERNEL_##NAME,
+    WEFTI_CUDA_KERNELS(WEFTI_CUDA_KERNEL)
+#undef WEFTI_CUDA_KERNEL
+        WEFTI_CUDA_KERNEL_COUNT
+} wefti_cuda_kernel;
+
+/* One access to one word, by one thread. */
+typedef enum wefti_cuda_what {
+    WEFTI_CUDA_AMO, /* op: a wefti_amo_op; `bits` is 32 or 64; `old` gets the value before, unless 0 */
+    WEFTI_CUDA_STORE, /* of `bits` bits, 8 to 64 */
+    WEFTI_CUDA_SIGNAL, /* op: a weft_signal_op */
+    WEFTI_CUDA_WAIT /* op: a weft_cmp; kind: a wefti_word_kind */
+} wefti_cuda_what;
+
+typedef struct wefti_cuda_word_args {
+    weft_dev dev;
+    wefti_i32 what;
+    wefti_i32 op;
+    wefti_i32 bits;
+    wefti_i32 kind;
+    wefti_u64 at; /* on whichever PE */
+    wefti_u64 value;
+    wefti_u64 cond;
+    wefti_u64 old; /* address of the word that gets the value before */
+} wefti_cuda_word_args;
+
+typedef struct wefti_cuda_put_signal_args {
+    weft_dev dev;
+    wefti_u64 dest;
+    wefti_u64 source;
+    wefti_u64 bytes;
+    wefti_u64 signal;
+    wefti_u64 value;
+    wefti_i32 op;
+    wefti_i32 pe;
+} wefti_cuda_put_signal_args;
+
+typedef struct wefti_cuda_sync_args {
+    weft_dev_team team;
+} wefti_cuda_sync_args;
+
+/* All collectives. What a kernel does not name it does not read. */
+typedef struct wefti_cuda_coll_args {
+    weft_dev_team team;
+    wefti_u64 dest;
+    wefti_u64 source;
+    wefti_u64 bytes; /* of a block; of dest for reductions */
+    wefti_u64 part; /* reduce_scatter: bytes of a block of the source; else 0 */
+    wefti_i32 way; /* a wefti_way */
+    wefti_i32 is_alltoall; /* exchange: not fcollect */
+    wefti_i32 root;
+    wefti_i32 dtype; /* reductions */
+    wefti_i32 op;
+    const wefti_u64 *receive_offsets; /* alltoallv */
+    const wefti_u64 *send_offsets;
+    const wefti_u64 *send_bytes;
+} wefti_cuda_coll_args;
+
+typedef wefti_cuda_coll_args wefti_cuda_exchange_args, wefti_cuda_broadcast_args, wefti_cuda_collect_args,
+    wefti_cuda_alltoallv_args, wefti_cuda_reduce_any_args, wefti_cuda_sum_float_args, wefti_cuda_sum_bf16_args,
+    wefti_cuda_sum_fp16_args;
+
+#ifdef __cplusplus
+}
+#endif
 #endif

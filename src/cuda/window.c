@@ -163,6 +163,14 @@ void wefti_cuda_window_give(wefti_cuda_window *window, CUdevice device, int sms)
     wefti_os_monitor_leave(window->lock);
 }
 
+int wefti_cuda_window_free_sms(wefti_cuda_window *window, CUdevice device, int sms_max)
+{
+    wefti_os_monitor_enter(window->lock);
+    int taken = window->sms_taken[index_of(window, device)];
+    wefti_os_monitor_leave(window->lock);
+    return taken < sms_max ? sms_max - taken : 0;
+}
+
 /* ---- address space and pieces ---- */
 
 weft_status wefti_cuda_window_reserve(wefti_cuda_window *window, size_t slots, uint64_t stride)
@@ -301,7 +309,7 @@ static weft_status register_locked(wefti_cuda_window *window, const wefti_window
                               window->driver.cuMemHostRegister(
                                   from, bytes - have, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
                               "cuMemHostRegister (of the symmetric host heap; ulimit -l?)"));
-    window->host_parts[window->host_part_count++].address = from;
+    window->host_parts[window->host_part_count++] = (wefti_cuda_host_part){.address = from, .bytes = bytes - have};
     window->host_registered[slot] = bytes;
     WEFT_TRY(wefti_cuda_check(&window->driver, window->driver.cuMemHostGetDevicePointer(&device, from, 0),
                               "cuMemHostGetDevicePointer"));
@@ -318,4 +326,19 @@ weft_status wefti_cuda_window_register(wefti_cuda_window *window, const wefti_wi
     weft_status status = register_locked(window, host, slots, slot, stride, bytes);
     wefti_os_monitor_leave(window->lock);
     return status;
+}
+
+size_t wefti_cuda_window_host_span(wefti_cuda_window *window, const void *address, size_t bytes)
+{
+    const uintptr_t first = (uintptr_t)address;
+    size_t span = bytes;
+    wefti_os_monitor_enter(window->lock);
+    for (size_t i = 0; i < window->host_part_count; i++) {
+        const uintptr_t part = (uintptr_t)window->host_parts[i].address;
+        const uintptr_t end = part + window->host_parts[i].bytes;
+        const uintptr_t border = first < part ? part : end; /* the next one after `first` */
+        span = first < border && border - first < span ? border - first : span;
+    }
+    wefti_os_monitor_leave(window->lock);
+    return span;
 }

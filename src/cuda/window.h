@@ -21,6 +21,7 @@ typedef struct wefti_cuda_piece {
 
 typedef struct wefti_cuda_host_part {
     unsigned char *address;
+    uint64_t bytes;
 } wefti_cuda_host_part;
 
 typedef struct wefti_cuda_window {
@@ -76,8 +77,13 @@ weft_status wefti_cuda_window_keep(wefti_cuda_window *window, CUdeviceptr memory
 weft_status wefti_cuda_window_register(wefti_cuda_window *window, const wefti_window *host, size_t slots, size_t slot,
                                        size_t stride, uint64_t bytes);
 
+/* Of the `bytes` bytes at `address`, any memory, how many one copy of the driver may take: it refuses those that lie in two
+ * registrations, or inside and outside of one. At least 1. */
+size_t wefti_cuda_window_host_span(wefti_cuda_window *window, const void *address, size_t bytes);
+
 /* The budget of multiprocessors of one device. */
 weft_status wefti_cuda_window_take(wefti_cuda_window *window, CUdevice device, int sms, int sms_max);
 void wefti_cuda_window_give(wefti_cuda_window *window, CUdevice device, int sms);
+int wefti_cuda_window_free_sms(wefti_cuda_window *window, CUdevice device, int sms_max);
 
 #endif

@@ -13,8 +13,45 @@
 #include "os/os.h"
 #include "weft/device.h"
 #include "weft/protocol/wait.h"
+#include "weft/stream.h"
 
 typedef struct wefti_device wefti_device;
+
+/* A signal, after `bytes` bytes. */
+typedef struct wefti_device_signal {
+    void *dest; /* symmetric */
+    const void *source;
+    size_t bytes;
+    uint64_t *signal; /* symmetric */
+    uint64_t value;
+    weft_signal_op op;
+    int pe;
+} wefti_device_signal;
+
+typedef enum wefti_device_coll_kind {
+    WEFTI_DEVICE_BROADCAST,
+    WEFTI_DEVICE_FCOLLECT,
+    WEFTI_DEVICE_COLLECT,
+    WEFTI_DEVICE_ALLTOALL,
+    WEFTI_DEVICE_ALLTOALLV,
+    WEFTI_DEVICE_REDUCE,
+    WEFTI_DEVICE_REDUCE_SCATTER
+} wefti_device_coll_kind;
+
+/* A collective; what its kind does not need is zero. */
+typedef struct wefti_device_coll {
+    wefti_device_coll_kind kind;
+    void *dest;
+    const void *source;
+    size_t bytes; /* of a block; of dest for reductions */
+    int root;
+    weft_dtype dtype;
+    weft_op op;
+    const uint64_t *receive_offsets; /* alltoallv: read by the kernel */
+    const uint64_t *send_offsets;
+    const uint64_t *send_bytes;
+    int blocks_max; /* multiprocessors that the team has claimed, equal on all members */
+} wefti_device_coll;
 
 typedef struct wefti_device_ops {
     const char *name;
@@ -54,6 +91,26 @@ typedef struct wefti_device_ops {
     weft_status (*set_deadline)(wefti_device *device, uint64_t deadline_ns);
     weft_status (*sms_take)(wefti_device *device, int sms);
     void (*sms_give)(wefti_device *device, int sms);
+    int (*sms_free)(const wefti_device *device);
+
+    /* On a stream: enqueued, in its order, never waiting for the device; captured when the stream is. `at` and `signal`
+     * are addresses that `locate` gave, or of the host window; `dest` and `source` of collectives are symmetric. Any
+     * thread. `old`: memory that the device reaches, or NULL. */
+    /* Before the first collective on a stream: load what only those need. May be repeated; never in a capture. */
+    weft_status (*stream_ready)(wefti_device *device);
+    weft_status (*stream_is_capturing)(wefti_device *device, weft_stream *stream, int *is_capturing);
+    weft_status (*stream_copy)(wefti_device *device, void *to, const void *from, size_t bytes, weft_stream *stream);
+    weft_status (*stream_store)(wefti_device *device, void *at, uint64_t value, int bits, weft_stream *stream);
+    weft_status (*stream_amo)(wefti_device *device, wefti_amo_op op, int bits, void *at, uint64_t value, uint64_t cond,
+                              void *old, weft_stream *stream);
+    /* dest_at: where `pe` has signal->dest. */
+    weft_status (*stream_signal)(wefti_device *device, const wefti_device_signal *signal, void *dest_at,
+                                 weft_stream *stream);
+    weft_status (*stream_wait)(wefti_device *device, const void *variable, wefti_word_kind kind, weft_cmp cmp,
+                               uint64_t value, weft_stream *stream);
+    weft_status (*stream_sync)(wefti_device *device, const weft_dev_team *team, weft_stream *stream);
+    weft_status (*stream_coll)(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
+                               weft_stream *stream);
 } wefti_device_ops;
 
 /* What every backend's device begins with. */

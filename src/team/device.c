@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "team/team.h"
+#include "weft/stream.h"
 
 #define BLOCK_ALIGNMENT 256
 
@@ -59,7 +60,7 @@ weft_status weft_device_attach(weft_world *world, const weft_device_config *give
     vote = wefti_vote_init(team, call, config.heap_max_bytes, config.heap_bytes);
     WEFT_TRY(wefti_team_agree(team, &vote, call));
     WEFT_TRY(wefti_device_backend->attach(team, &config, &world->device));
-    weft_status status = weft_team_dev(team, &dev);
+    weft_status status = wefti_team_device_area(team, call, &dev);
     if (status != WEFT_OK) {
         world->device->ops->detach(world->device);
         world->device = NULL;
@@ -68,8 +69,7 @@ weft_status weft_device_attach(weft_world *world, const weft_device_config *give
     return status;
 }
 
-/* WEFT_OK when the world has a device. */
-static weft_status need_device(const weft_world *world, const char *call)
+weft_status wefti_world_need_device(const weft_world *world, const char *call)
 {
     if (world == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world is NULL", call);
@@ -84,7 +84,7 @@ static weft_status need_device(const weft_world *world, const char *call)
 
 weft_status weft_device_query(const weft_world *world, weft_device_info *info)
 {
-    WEFT_TRY(need_device(world, "weft_device_query"));
+    WEFT_TRY(wefti_world_need_device(world, "weft_device_query"));
     if (info == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_device_query: info is NULL");
     }
@@ -124,7 +124,7 @@ static wefti_records device_records(wefti_device *device)
 static weft_status allocate(weft_team *team, const char *call, size_t bytes, void **block)
 {
     WEFT_TRY(wefti_team_check(team, call));
-    WEFT_TRY(need_device(team->world, call));
+    WEFT_TRY(wefti_world_need_device(team->world, call));
     if (block == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the block is NULL", call);
     }
@@ -140,7 +140,7 @@ static weft_status allocate(weft_team *team, const char *call, size_t bytes, voi
 static weft_status deallocate(weft_team *team, const char *call, void *block)
 {
     WEFT_TRY(wefti_team_check(team, call));
-    WEFT_TRY(need_device(team->world, call));
+    WEFT_TRY(wefti_world_need_device(team->world, call));
     if (block == NULL) {
         return WEFT_OK;
     }
@@ -173,7 +173,7 @@ weft_status weft_device_register(weft_world *world, void *address, size_t bytes)
     static const char call[] = "weft_device_register";
     weft_team *team = weft_team_world(world);
     WEFT_TRY(wefti_team_check(team, call));
-    WEFT_TRY(need_device(world, call));
+    WEFT_TRY(wefti_world_need_device(world, call));
     return world->device->ops->enrol(world->device, team, address, bytes);
 }
 
@@ -182,7 +182,7 @@ weft_status weft_device_unregister(weft_world *world, void *address)
     static const char call[] = "weft_device_unregister";
     weft_team *team = weft_team_world(world);
     WEFT_TRY(wefti_team_check(team, call));
-    WEFT_TRY(need_device(world, call));
+    WEFT_TRY(wefti_world_need_device(world, call));
     return address == NULL ? WEFT_OK : world->device->ops->expel(world->device, team, address);
 }
 
@@ -190,7 +190,7 @@ weft_status weft_device_unregister(weft_world *world, void *address)
 
 weft_status weft_world_dev(weft_world *world, weft_dev *dev)
 {
-    WEFT_TRY(need_device(world, "weft_world_dev"));
+    WEFT_TRY(wefti_world_need_device(world, "weft_world_dev"));
     if (dev == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_dev: dev is NULL");
     }
@@ -235,14 +235,73 @@ static weft_status make_area(weft_team *team, const char *call)
     return WEFT_OK;
 }
 
-weft_status weft_team_dev(weft_team *team, weft_dev_team *dev)
+/* ---- channels: the scratch of collectives ---- */
+
+/* Inside kernels: one channel, in whose slots a scope sends at most WEFTI_DEV_PACKED_BYTES (weft/device/coll.cuh). */
+#define KERNEL_SLOT_UNITS 256u
+/* On streams: a channel a block. */
+#define CHANNELS_MAX 32u
+#define STREAM_SLOT_UNITS 512u
+#define CHANNELS_BYTES_MAX ((uint64_t)16 << 20) /* with smaller slots in a large team */
+
+static uint32_t stream_slot_units(const weft_team *team)
 {
-    static const char call[] = "weft_team_dev";
-    WEFT_TRY(wefti_team_check(team, call));
-    WEFT_TRY(need_device(team->world, call));
-    if (dev == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: dev is NULL", call);
+    uint64_t units = CHANNELS_BYTES_MAX / ((uint64_t)CHANNELS_MAX * 2 * (uint64_t)team->pes * WEFTI_DEV_SLOT_BYTES(1));
+    return units < 8 ? 8 : units > STREAM_SLOT_UNITS ? STREAM_SLOT_UNITS : (uint32_t)units;
+}
+
+/* Cleared device memory at one offset on all members. */
+static weft_status make_cleared(weft_team *team, const char *call, uint64_t bytes, unsigned char **out)
+{
+    void *block;
+    wefti_device *device = team->world->device;
+    const wefti_records records = device_records(device);
+    const wefti_block_wanted wanted = {.bytes = bytes, .alignment = BLOCK_ALIGNMENT, .owner = WEFTI_OWNER_LIBRARY};
+    WEFT_TRY(wefti_records_alloc(team, &records, call, &wanted, &block));
+    wefti_vote vote = wefti_vote_init(team, call, bytes, 0);
+    vote.status = device->ops->clear(device, block, bytes);
+    weft_status status = wefti_team_agree(team, &vote, call);
+    if (status != WEFT_OK) {
+        if (team->dead == WEFT_OK) { /* else a member that came late may use it */
+            wefti_records_forget(&records, block);
+        }
+        return status;
     }
+    *out = block;
+    return WEFT_OK;
+}
+
+/* How many channels there is room for: a team that is not the world's cannot make the heap grow. */
+static uint32_t propose_channels(const weft_team *team, uint64_t channel_bytes)
+{
+    wefti_device *device = team->world->device;
+    uint32_t count = CHANNELS_MAX;
+    wefti_os_monitor_enter(device->lock);
+    const uint64_t end = team->pes == (int)team->world->view.pes ? device->heap_max_bytes : device->heap_bytes;
+    while (count > 1) {
+        uint64_t at = wefti_blocks_fit(&device->blocks, count * channel_bytes, BLOCK_ALIGNMENT, 0);
+        if (at != WEFTI_BLOCK_NONE && at + count * channel_bytes <= end) {
+            break;
+        }
+        count /= 2;
+    }
+    wefti_os_monitor_leave(device->lock);
+    return count;
+}
+
+static weft_status make_stream_channels(weft_team *team, const char *call)
+{
+    const uint64_t channel_bytes = WEFTI_DEV_CHANNEL_BYTES(team->pes, stream_slot_units(team));
+    wefti_vote vote = wefti_vote_init(team, call, 1, 0);
+    vote.reserved_low = propose_channels(team, channel_bytes);
+    WEFT_TRY(wefti_team_agree(team, &vote, call));
+    WEFT_TRY(make_cleared(team, call, vote.reserved_low * channel_bytes, &team->stream_channels));
+    team->stream_channel_count = (uint32_t)vote.reserved_low;
+    return WEFT_OK;
+}
+
+weft_status wefti_team_device_area(weft_team *team, const char *call, weft_dev_team *dev)
+{
     if (team->device_area == NULL) {
         WEFT_TRY(make_area(team, call));
     }
@@ -257,20 +316,106 @@ weft_status weft_team_dev(weft_team *team, weft_dev_team *dev)
     return weft_world_dev(team->world, &dev->world);
 }
 
+static void tell_channels(weft_dev_team *dev, unsigned char *channels, uint32_t count, uint32_t slot_units)
+{
+    dev->channels = (uintptr_t)channels;
+    dev->channel_bytes = WEFTI_DEV_CHANNEL_BYTES(dev->pes, slot_units);
+    dev->channel_count = count;
+    dev->slot_units = slot_units;
+}
+
+weft_status weft_team_dev(weft_team *team, weft_dev_team *dev)
+{
+    static const char call[] = "weft_team_dev";
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(wefti_world_need_device(team->world, call));
+    if (dev == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: dev is NULL", call);
+    }
+    weft_dev_team told;
+    WEFT_TRY(wefti_team_device_area(team, call, &told));
+    if (team->device_channel == NULL) {
+        WEFT_TRY(
+            make_cleared(team, call, WEFTI_DEV_CHANNEL_BYTES(team->pes, KERNEL_SLOT_UNITS), &team->device_channel));
+    }
+    tell_channels(&told, team->device_channel, 1, KERNEL_SLOT_UNITS);
+    *dev = told;
+    return WEFT_OK;
+}
+
+weft_status wefti_team_stream_dev(weft_team *team, const char *call, weft_dev_team *dev)
+{
+    WEFT_TRY(wefti_team_device_area(team, call, dev));
+    tell_channels(dev, team->stream_channels, team->stream_channel_count, stream_slot_units(team));
+    return WEFT_OK;
+}
+
 void wefti_team_device_forget(weft_team *team)
 {
+    wefti_device *device = team->world->device;
     if (team->device_area != NULL) {
-        const wefti_records records = device_records(team->world->device);
+        const wefti_records records = device_records(device);
         wefti_records_forget(&records, team->device_area);
         team->device_area = NULL;
+        if (team->device_channel != NULL) {
+            wefti_records_forget(&records, team->device_channel);
+            team->device_channel = NULL;
+        }
+        if (team->stream_channels != NULL) {
+            wefti_records_forget(&records, team->stream_channels);
+            team->stream_channels = NULL;
+        }
     }
+    if (team->stream_sms > 0) {
+        device->ops->sms_give(device, team->stream_sms);
+        team->stream_sms = 0;
+    }
+}
+
+/* ---- multiprocessors of collectives on streams ---- */
+
+#define STREAM_SMS_MAX 32
+
+/* Half of what is free, so that the next team finds some too; the least of the members' claims. */
+static weft_status claim_sms(weft_team *team, const char *call)
+{
+    wefti_device *device = team->world->device;
+    int half = (device->ops->sms_free(device) + 1) / 2;
+    int mine = half < 1 ? 1 : half > STREAM_SMS_MAX ? STREAM_SMS_MAX : half;
+    wefti_vote vote = wefti_vote_init(team, call, 3, 0);
+    vote.reserved_low = (uint64_t)mine;
+    vote.status = device->ops->stream_ready(device);
+    if (vote.status == WEFT_OK) {
+        vote.status = device->ops->sms_take(device, mine);
+    }
+    int taken = vote.status == WEFT_OK ? mine : 0;
+    weft_status status = wefti_team_agree(team, &vote, call);
+    int agreed = status == WEFT_OK ? (int)vote.reserved_low : 0;
+    if (taken > agreed) {
+        device->ops->sms_give(device, taken - agreed);
+    }
+    team->stream_sms = agreed;
+    return status;
+}
+
+weft_status weft_team_stream_ready(weft_team *team)
+{
+    static const char call[] = "weft_team_stream_ready";
+    weft_dev_team dev;
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(wefti_world_need_device(team->world, call));
+    WEFT_TRY(wefti_team_device_area(team, call, &dev));
+    if (team->stream_channels == NULL) {
+        WEFT_TRY(make_stream_channels(team, call));
+    }
+    return team->stream_sms > 0 ? WEFT_OK : claim_sms(team, call);
 }
 
 /* ---- deadlines and multiprocessors ---- */
 
 weft_status weft_device_deadline(weft_world *world, uint64_t deadline_ns)
 {
-    WEFT_TRY(need_device(world, "weft_device_deadline"));
+    WEFT_TRY(wefti_world_need_device(world, "weft_device_deadline"));
     if (deadline_ns == 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_device_deadline: a deadline of 0 ns; give at least 1");
     }
@@ -279,7 +424,7 @@ weft_status weft_device_deadline(weft_world *world, uint64_t deadline_ns)
 
 weft_status weft_device_sms_take(weft_world *world, int sms)
 {
-    WEFT_TRY(need_device(world, "weft_device_sms_take"));
+    WEFT_TRY(wefti_world_need_device(world, "weft_device_sms_take"));
     if (sms < 1) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_device_sms_take: %d multiprocessors; give at least 1", sms);
     }
@@ -288,7 +433,7 @@ weft_status weft_device_sms_take(weft_world *world, int sms)
 
 weft_status weft_device_sms_give(weft_world *world, int sms)
 {
-    WEFT_TRY(need_device(world, "weft_device_sms_give"));
+    WEFT_TRY(wefti_world_need_device(world, "weft_device_sms_give"));
     world->device->ops->sms_give(world->device, sms);
     return WEFT_OK;
 }

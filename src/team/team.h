@@ -113,7 +113,13 @@ void wefti_offset_refuse(const weft_team *team, const wefti_records *records, ui
 
 /* ---- device.c ---- */
 
-/* A team ends: its flags in device memory can be reused. All members have agreed that it does. */
+/* What kernels wait with on this team, but no channels: collective the first time, then local. */
+weft_status wefti_team_device_area(weft_team *team, const char *call, weft_dev_team *dev);
+/* The same with the channels of collectives on streams, which weft_team_stream_ready has made. Local then. */
+weft_status wefti_team_stream_dev(weft_team *team, const char *call, weft_dev_team *dev);
+/* A team ends: what it has in device memory can be reused. All members have agreed that it does. */
 void wefti_team_device_forget(weft_team *team);
+/* WEFT_OK when the world has a device. */
+weft_status wefti_world_need_device(const weft_world *world, const char *call);
 
 #endif

@@ -35,6 +35,11 @@ struct weft_team {
     int counted; /* its members meet by counting, not by rounds */
     wefti_team_area *area; /* this PE's, in its slot of the window */
     wefti_dev_team_area *device_area; /* this PE's, in device memory; NULL before weft_team_dev */
+    /* Likewise: the channel of collectives inside kernels, and those of collectives on streams. */
+    unsigned char *device_channel;
+    unsigned char *stream_channels;
+    uint32_t stream_channel_count;
+    int stream_sms; /* claimed for its collectives on streams; 0: none yet */
     uint64_t calls[WEFTI_TEAM_CALLS]; /* of a predefined team: the counters from `barriers` on */
     int contexts; /* weft_team_config */
     wefti_team_user *users; /* the world's heap_lock */

@@ -30,6 +30,24 @@ EXPECTED = {
         [r"wait_group\.read 0"],
     ),
     "use_get": ([r"ld\.relaxed\.sys\.global\.v4"], [r"ld\.global\.nc"]),
+    "use_packed": (
+        [BLOCK_BARRIER, r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128"],
+        [r"fence\.", r"st\.release"],
+    ),
+    "use_plain": (
+        [
+            r"st\.relaxed\.sys\.global\.b128",
+            r"ld\.relaxed\.sys\.global\.b128",
+            BLOCK_BARRIER,
+            r"st\.global\.v4",
+            BLOCK_BARRIER,
+            r"fence\.acq_rel\.sys",
+            r"st\.relaxed\.sys\.global\.b64",
+            r"ld\.acquire\.sys",
+            BLOCK_BARRIER,
+        ],
+        [],
+    ),
     "use_order": ([r"fence\.acq_rel\.sys", r"fence\.sc\.sys"], []),
 }
 

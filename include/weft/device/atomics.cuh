@@ -75,6 +75,17 @@ WEFTI_DEFINE_ATOMIC(or)
 WEFTI_DEFINE_ATOMIC(xor)
 #undef WEFTI_DEFINE_ATOMIC
 
+/* Add 1; what has reached `limit` becomes 0. Among the threads of this GPU. */
+WEFTI_DEVICE wefti_u32 wefti_atomic_count(wefti_u32 *address, wefti_u32 limit)
+{
+    wefti_u32 old;
+    asm volatile("atom.relaxed.gpu.global.inc.u32 %0, [%1], %2;"
+                 : "=r"(old)
+                 : "l"(wefti_global(address)), "r"(limit)
+                 : "memory");
+    return old;
+}
+
 WEFTI_DEVICE float wefti_atomic_add(float *address, float value)
 {
     return wefti_rmw_add(address, value);

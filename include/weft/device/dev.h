@@ -6,7 +6,7 @@
 #ifndef WEFT_DEVICE_DEV_H
 #define WEFT_DEVICE_DEV_H
 
-#define WEFT_DEV_ABI 1
+#define WEFT_DEV_ABI 2
 
 typedef unsigned int wefti_u32;
 typedef int wefti_i32;
@@ -55,6 +55,43 @@ typedef struct wefti_dev_team_area {
     wefti_u64 unused_arrivals[15];
 } wefti_dev_team_area;
 
+/* A collective runs through one channel, or several side by side, each of which takes a slice of the data. A channel has
+ * steps, numbered equally on all members; nothing is cleaned between them. In symmetric device memory, zero before first
+ * use: this head, then for each kind of word one a member that writes it, then the slots: for the two parities of the
+ * step, for each member that writes there, a plane of packed words for the low halves of units of 16 bytes, and one for the high halves.
+ *   epoch   the last step that this member has finished; written by its own kernels only
+ *   met     the last step in which every member heard from every other, so that all had finished the one before
+ *   drawn   in the first channel: pieces of the data that this member's blocks have taken; goes back to 0 by itself */
+typedef struct wefti_dev_channel {
+    wefti_u64 epoch;
+    wefti_u64 met;
+    wefti_u64 drawn;
+    wefti_u64 unused[13];
+} wefti_dev_channel;
+
+/* 16 bytes that are written and read at once: data, and the step it belongs to. */
+typedef struct wefti_dev_packed {
+    wefti_u64 value;
+    wefti_u64 epoch;
+} wefti_dev_packed;
+
+/* IN: this member has entered step `epoch`, its buffers may be used. OUT: it has done what it does to others'. LEFT: it
+ * has finished a step in which not all heard from all. PART: a broadcast's next part is there. */
+typedef enum wefti_dev_word {
+    WEFTI_DEV_IN = 0,
+    WEFTI_DEV_OUT,
+    WEFTI_DEV_LEFT,
+    WEFTI_DEV_PART,
+    WEFTI_DEV_WORDS
+} wefti_dev_word;
+
+#define WEFTI_DEV_UNIT 16
+#define WEFTI_DEV_WORD_BYTES(pes)                                                                                      \
+    (((wefti_u64)WEFTI_DEV_WORDS * (wefti_u64)(pes) * sizeof(wefti_dev_packed) + 127) / 128 * 128)
+#define WEFTI_DEV_SLOT_BYTES(units) ((wefti_u64)(units)*2 * sizeof(wefti_dev_packed))
+#define WEFTI_DEV_CHANNEL_BYTES(pes, units)                                                                            \
+    (sizeof(wefti_dev_channel) + WEFTI_DEV_WORD_BYTES(pes) + 2 * (wefti_u64)(pes)*WEFTI_DEV_SLOT_BYTES(units))
+
 typedef struct weft_dev {
     wefti_u32 abi; /* WEFT_DEV_ABI */
     wefti_i32 pe; /* this PE and their number */
@@ -86,6 +123,11 @@ typedef struct weft_dev_team {
     wefti_i32 stride;
     const wefti_i32 *list;
     wefti_dev_team_area *area; /* this PE's */
+    /* This PE's channels, channel_count of them, equally many on all members. */
+    wefti_u64 channels;
+    wefti_u64 channel_bytes;
+    wefti_u32 channel_count;
+    wefti_u32 slot_units; /* that a member sends another in one step */
 } weft_dev_team;
 
 #endif

@@ -88,6 +88,21 @@ WEFTI_DEVICE void wefti_st_remote(wefti_wide *address, wefti_wide value)
     *address = value;
 }
 
+/* Two accesses: a word whose epoch has been seen is read after it, and was written before it. */
+WEFTI_DEVICE wefti_dev_packed wefti_ld_packed(const wefti_dev_packed *address)
+{
+    wefti_dev_packed word;
+    word.epoch = __atomic_load_n(&address->epoch, __ATOMIC_ACQUIRE);
+    word.value = __atomic_load_n(&address->value, __ATOMIC_RELAXED);
+    return word;
+}
+
+WEFTI_DEVICE void wefti_st_packed(wefti_dev_packed *address, wefti_u64 value, wefti_u64 epoch)
+{
+    __atomic_store_n(&address->value, value, __ATOMIC_RELAXED);
+    __atomic_store_n(&address->epoch, epoch, __ATOMIC_RELEASE);
+}
+
 /* ---- atomics ---- */
 
 template <class T> WEFTI_DEVICE T wefti_atomic_add(T *address, T value)
@@ -112,6 +127,16 @@ template <class T> WEFTI_DEVICE T wefti_atomic_cas(T *address, T expected, T val
 {
     __atomic_compare_exchange(address, &expected, &value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     return expected;
+}
+
+/* Add 1; what has reached `limit` becomes 0. */
+WEFTI_DEVICE wefti_u32 wefti_atomic_count(wefti_u32 *address, wefti_u32 limit)
+{
+    wefti_u32 old = __atomic_load_n(address, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(address, &old, old >= limit ? 0 : old + 1, 1, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
+    }
+    return old;
 }
 
 #define WEFTI_DEFINE_BITWISE(name, op)                                                                                 \
@@ -139,6 +164,17 @@ WEFTI_DEVICE void wefti_sync_block()
 }
 
 WEFTI_DEVICE int wefti_any_of_block(int value)
+{
+    return value;
+}
+
+WEFTI_DEVICE wefti_u32 wefti_first_of_block(wefti_u32 rank, wefti_u32 value)
+{
+    (void)rank;
+    return value;
+}
+
+WEFTI_DEVICE int wefti_any_of_warp(int value)
 {
     return value;
 }

@@ -2,6 +2,7 @@
  *
  *   wefti_ld_acquire, wefti_ld_relaxed    .sys scope, 32 and 64 bits (relaxed: 8 and 16 as well)
  *   wefti_st_release, wefti_st_relaxed
+ *   wefti_ld_packed, wefti_st_packed      relaxed .sys, 16 bytes as one access
  *   wefti_fence_acq_rel                   what this thread wrote, or saw written, before is seen before what it writes
  *                                         after; also orders what it reads after behind what it read before
  *   wefti_fence_sc                        ... and before what it reads after
@@ -133,6 +134,56 @@ WEFTI_DEVICE void wefti_st_remote(wefti_wide *address, wefti_wide value)
                  :
                  : "l"(wefti_global(address)), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w)
                  : "memory");
+}
+
+/* A packed word is one access: its two halves are never of different stores. */
+WEFTI_DEVICE wefti_dev_packed wefti_ld_packed(const wefti_dev_packed *address)
+{
+    wefti_dev_packed word;
+    asm volatile("{\n\t"
+                 ".reg .b128 both;\n\t"
+                 "ld.relaxed.sys.global.b128 both, [%2];\n\t"
+                 "mov.b128 {%0, %1}, both;\n\t"
+                 "}"
+                 : "=l"(word.value), "=l"(word.epoch)
+                 : "l"(wefti_global(address))
+                 : "memory");
+    return word;
+}
+
+WEFTI_DEVICE void wefti_st_packed(wefti_dev_packed *address, wefti_u64 value, wefti_u64 epoch)
+{
+    asm volatile("{\n\t"
+                 ".reg .b128 both;\n\t"
+                 "mov.b128 both, {%1, %2};\n\t"
+                 "st.relaxed.sys.global.b128 [%0], both;\n\t"
+                 "}"
+                 :
+                 : "l"(wefti_global(address)), "l"(value), "l"(epoch)
+                 : "memory");
+}
+
+/* ---- 16-bit floats, to nearest even ---- */
+
+WEFTI_DEVICE float wefti_fp16_widen(unsigned short bits)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+
+WEFTI_DEVICE unsigned short wefti_fp16_round(float value)
+{
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+WEFTI_DEVICE unsigned short wefti_bf16_round(float value)
+{
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
 }
 
 /* ---- bulk copies between global and shared memory (sm_90 and later) ---- */

@@ -54,12 +54,37 @@ WEFTI_DEVICE int wefti_any_of_block(int value)
     return __syncthreads_or(value);
 }
 
+/* Every thread of the block gets the first one's value. */
+WEFTI_DEVICE wefti_u32 wefti_first_of_block(wefti_u32 rank, wefti_u32 value)
+{
+    __shared__ wefti_u32 shared;
+    __syncthreads();
+    if (rank == 0) {
+        shared = value;
+    }
+    __syncthreads();
+    return shared;
+}
+
+WEFTI_DEVICE int wefti_any_of_warp(int value)
+{
+    return __any_sync(0xffffffffu, value != 0);
+}
+
 WEFTI_DEVICE int wefti_first_of_warp(int value)
 {
     return __shfl_sync(0xffffffffu, value, 0);
 }
 
 #endif
+
+/* Every thread of the scope gets the first one's value. Also a barrier. */
+WEFTI_DEVICE wefti_u32 wefti_scope_first(weft_scope scope, wefti_u32 value)
+{
+    return scope.kind == WEFTI_SCOPE_BLOCK  ? wefti_first_of_block(scope.rank, value)
+           : scope.kind == WEFTI_SCOPE_WARP ? (wefti_u32)wefti_first_of_warp((int)value)
+                                            : value;
+}
 
 /* The threads of a block's first warp, which has 32 or all of the block's. For those threads. */
 WEFTI_DEVICE weft_scope wefti_first_warp(weft_scope block)

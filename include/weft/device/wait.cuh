@@ -66,6 +66,18 @@ WEFTI_DEVICE int wefti_dev_share(weft_scope scope, const weft_dev &dev, int stat
     return status;
 }
 
+/* All threads get a status when any of them has one, which has been latched. Also a barrier of the scope. */
+WEFTI_DEVICE int wefti_dev_share_any(weft_scope scope, const weft_dev &dev, int status)
+{
+    int any = scope.kind == WEFTI_SCOPE_WARP    ? wefti_any_of_warp(status)
+              : scope.kind == WEFTI_SCOPE_BLOCK ? wefti_any_of_block(status)
+                                                : status;
+    if (scope.kind == WEFTI_SCOPE_WARP) {
+        wefti_sync_warp(); /* a vote orders no memory */
+    }
+    return __builtin_expect(any != 0, 0) ? weft_dev_fault(dev) : WEFT_OK;
+}
+
 template <class T> WEFTI_DEVICE int wefti_dev_holds(T seen, weft_cmp cmp, T value)
 {
     switch (cmp) {

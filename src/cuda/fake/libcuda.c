@@ -405,16 +405,52 @@ FAKE CUresult cuMemFreeHost(void *at)
     return CUDA_SUCCESS;
 }
 
+/* Registered host memory. */
+#define REGISTRATIONS_MAX 4096
+static struct {
+    uintptr_t first;
+    uintptr_t end; /* 0: free */
+} registrations[REGISTRATIONS_MAX];
+
 FAKE CUresult cuMemHostRegister(void *at, size_t bytes, unsigned flags)
 {
     (void)flags;
-    return (uintptr_t)at % 4096 == 0 && bytes % 4096 == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < REGISTRATIONS_MAX && result != CUDA_SUCCESS; i++) {
+        if (registrations[i].end == 0 && (uintptr_t)at % 4096 == 0 && bytes % 4096 == 0) {
+            registrations[i].first = (uintptr_t)at;
+            registrations[i].end = (uintptr_t)at + bytes;
+            result = CUDA_SUCCESS;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 FAKE CUresult cuMemHostUnregister(void *at)
 {
-    (void)at;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < REGISTRATIONS_MAX; i++) {
+        if (registrations[i].first == (uintptr_t)at) {
+            registrations[i].first = registrations[i].end = 0;
+        }
+    }
+    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
+}
+
+/* The driver refuses copies of memory that is registered in part, or in two parts. */
+static int is_whole(uintptr_t first, size_t bytes)
+{
+    int is_so = 1;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < REGISTRATIONS_MAX; i++) {
+        int overlaps = registrations[i].first < first + bytes && first < registrations[i].end;
+        is_so &= !overlaps || (registrations[i].first <= first && first + bytes <= registrations[i].end);
+    }
+    pthread_mutex_unlock(&lock);
+    return is_so;
 }
 
 FAKE CUresult cuMemHostGetDevicePointer(CUdeviceptr *device, void *at, unsigned flags)
@@ -429,6 +465,9 @@ FAKE CUresult cuMemHostGetDevicePointer(CUdeviceptr *device, void *at, unsigned 
 FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     (void)stream;
+    if (!is_whole((uintptr_t)to, bytes) || !is_whole((uintptr_t)from, bytes)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     /* As memory of the link domain, so that ThreadSanitizer sees ordered words. */
     if (bytes == 8 && to % 8 == 0 && from % 8 == 0) {
         wefti_st64((void *)(uintptr_t)to, wefti_ld64((const void *)(uintptr_t)from, WEFTI_ACQUIRE), WEFTI_RELEASE);
@@ -464,6 +503,13 @@ FAKE CUresult cuStreamSynchronize(CUstream stream)
     return CUDA_SUCCESS;
 }
 
+FAKE CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    (void)stream;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
 FAKE CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
     *module = (CUmodule)(uintptr_t)image;
@@ -476,10 +522,30 @@ FAKE CUresult cuModuleUnload(CUmodule module)
     return CUDA_SUCCESS;
 }
 
+/* Kernels: kernels.cu compiled for the CPU, called block by block. */
+typedef void (*kernel)(const void *args, unsigned block, unsigned blocks);
+#define DECLARE(NAME, threads) void wefti_cuda_##NAME(const void *args, unsigned block, unsigned blocks);
+WEFTI_CUDA_KERNELS(DECLARE)
+#undef DECLARE
+static const struct {
+    const char *name;
+    kernel run;
+} kernels[] = {
+#define KERNEL(NAME, threads) {"wefti_cuda_" #NAME, wefti_cuda_##NAME},
+    WEFTI_CUDA_KERNELS(KERNEL)
+#undef KERNEL
+};
+
 FAKE CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-    *function = (CUfunction)(void *)module;
-    return strcmp(name, "wefti_cuda_amo") == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    (void)module;
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        if (strcmp(name, kernels[i].name) == 0) {
+            *function = (CUfunction)(uintptr_t)&kernels[i];
+            return CUDA_SUCCESS;
+        }
+    }
+    return CUDA_ERROR_NOT_FOUND;
 }
 
 FAKE CUresult cuFuncLoad(CUfunction function)
@@ -532,39 +598,16 @@ FAKE CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
     return cuMemFree(memory);
 }
 
-static uint64_t amo(const wefti_cuda_amo_args *args)
-{
-    void *word = (void *)(uintptr_t)args->word;
-    int wide = args->bits == 64;
-    uint64_t v = args->value;
-    switch (args->op) {
-    case WEFTI_AMO_SET:
-    case WEFTI_AMO_SWAP:
-        return wide ? wefti_xchg64(word, v) : wefti_xchg32(word, (uint32_t)v);
-    case WEFTI_AMO_COMPARE_SWAP:
-        return wide ? wefti_cas64(word, args->cond, v) : wefti_cas32(word, (uint32_t)args->cond, (uint32_t)v);
-    case WEFTI_AMO_ADD:
-        return wide ? wefti_add64(word, v) : wefti_add32(word, (uint32_t)v);
-    case WEFTI_AMO_AND:
-        return wide ? wefti_and64(word, v) : wefti_and32(word, (uint32_t)v);
-    case WEFTI_AMO_OR:
-        return wide ? wefti_or64(word, v) : wefti_or32(word, (uint32_t)v);
-    case WEFTI_AMO_XOR:
-        return wide ? wefti_xor64(word, v) : wefti_xor32(word, (uint32_t)v);
-    default:
-        return wide ? wefti_ld64(word, WEFTI_ACQUIRE) : wefti_ld32(word, WEFTI_ACQUIRE);
-    }
-}
-
 FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                              unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **arguments,
                              void **extra)
 {
-    (void)function, (void)shared, (void)stream, (void)extra;
-    const wefti_cuda_amo_args *args = arguments[0];
-    if (grid_x * grid_y * grid_z * block_x * block_y * block_z != 1) {
+    (void)block_x, (void)block_y, (void)block_z, (void)shared, (void)stream, (void)extra;
+    if (grid_x == 0 || grid_y * grid_z != 1) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *(uint64_t *)(uintptr_t)args->old = amo(args);
+    for (unsigned block = 0; block < grid_x; block++) {
+        ((const __typeof__(*kernels) *)(const void *)function)->run(arguments[0], block, grid_x);
+    }
     return CUDA_SUCCESS;
 }

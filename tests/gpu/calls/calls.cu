@@ -68,3 +68,25 @@ extern "C" __global__ void use_rest(const __grid_constant__ weft_dev dev, const 
     *word = weft_dev_test(word, WEFT_CMP_EQ, 1) + weft_dev_fault(dev) + old + (weft_dev_ptr(dev, word, 1) != 0) +
             (int)old_wide + (int)old_real;
 }
+
+extern "C" __global__ void use_packed(const __grid_constant__ weft_dev_team team, char *to, const char *from)
+{
+    (void)weft_dev_alltoall(weft_block(), team, to, from, 1024);
+}
+
+extern "C" __global__ void use_plain(const __grid_constant__ weft_dev_team team, char *to, const char *from)
+{
+    (void)weft_dev_fcollect(weft_block(), team, to, from, 1 << 20);
+}
+
+extern "C" __global__ void use_collectives(const __grid_constant__ weft_dev_team team, float *real, int *number,
+                                           unsigned long long *wide, weft_bf16 *half, weft_e4m3 *small)
+{
+    (void)weft_dev_broadcast(weft_warp(), team, real, number, *wide, 0);
+    (void)weft_dev_collect(weft_thread(), team, real, number, *wide);
+    (void)weft_dev_alltoallv(weft_block(), team, real, wide, number, wide, wide);
+    (void)weft_dev_reduce<WEFT_OP_SUM>(weft_block(), team, real, real, *wide);
+    (void)weft_dev_reduce<WEFT_OP_XOR>(weft_warp(), team, number, number, *wide);
+    (void)weft_dev_reduce<WEFT_OP_MAX>(weft_thread(), team, half, half, *wide);
+    (void)weft_dev_reduce_scatter<WEFT_OP_PROD>(weft_block(), team, small, small, *wide);
+}

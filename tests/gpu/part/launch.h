@@ -129,6 +129,8 @@ static inline void *test_malloc(test_pe *pe, weft_world *world, size_t bytes)
     void *block = NULL;
     OK(pe, weft_device_malloc(world, bytes, &block));
     if (block == NULL) {
+        fprintf(stderr, "PE %d, %s: no block of %zu bytes after %d failed checks\n", pe->pe, pe->part, bytes,
+                pe->failures);
         exit(1);
     }
     return block;

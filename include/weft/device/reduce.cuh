@@ -1,0 +1,267 @@
+/* weft/device/reduce.cuh: combining data of all members of a team inside kernels. (OpenSHMEM 1.5, 9.9.9.)
+ *
+ * As in coll.cuh, with elements. Members are combined in ascending order, on one member for each element, so that all get
+ * the same bits, in every run. dest may equal source.
+ *
+ *     weft_dev_reduce<WEFT_OP_SUM>(weft_block(), team, dest, source, count);
+ *
+ * Types: integers of 1 to 8 bytes, float, double, weft_bf16, weft_fp16, weft_e4m3, weft_e5m2 (number.cuh; those are
+ * combined in float and rounded once), weft_dev_complexf and weft_dev_complexd (sum and product). */
+#ifndef WEFTI_DEVICE_REDUCE_CUH
+#define WEFTI_DEVICE_REDUCE_CUH
+
+#include "weft/device/coll.cuh"
+#include "weft/device/reducer.cuh"
+
+/* Members looked at together. */
+#define WEFTI_REDUCE_GROUP 4
+
+typedef struct wefti_vector {
+    wefti_u64 dest;
+    wefti_u64 source;
+    wefti_u64 bytes; /* of dest */
+    wefti_u64 part; /* reduce_scatter: bytes of a member's block in the source; else 0 */
+} wefti_vector;
+
+/* Unit `unit` of what member `number` is to combine, of this PE's source. */
+WEFTI_DEVICE wefti_wide wefti_vector_load(const wefti_vector &vector, int number, wefti_u64 unit)
+{
+    return wefti_unit_load<WEFTI_HERE>(vector.source + (wefti_u64)(wefti_u32)number * vector.part, unit, vector.bytes);
+}
+
+/* All members' contributions to N units in ascending order. fetch(first, units) loads those of WEFTI_REDUCE_GROUP members
+ * from `first` on, of which those beyond the last do not count. */
+template <int N, class R, class Fetch>
+WEFTI_DEVICE void wefti_reduce_units(const wefti_dev_call &call, const R &reducer, const Fetch &fetch,
+                                     wefti_wide (&results)[N])
+{
+    wefti_wide units[N][WEFTI_REDUCE_GROUP];
+    typename R::sum all[N];
+    fetch(0, units);
+    WEFTI_UNROLL(N)
+    for (int n = 0; n < N; n++) {
+        all[n] = reducer.start(units[n][0]);
+        WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
+        for (int j = 1; j < WEFTI_REDUCE_GROUP; j++) {
+            if (j < call.team->pes) {
+                reducer.add(all[n], units[n][j]);
+            }
+        }
+    }
+    WEFTI_UNROLL(1)
+    for (int first = WEFTI_REDUCE_GROUP; first < call.team->pes; first += WEFTI_REDUCE_GROUP) {
+        fetch(first, units);
+        WEFTI_UNROLL(N)
+        for (int n = 0; n < N; n++) {
+            WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
+            for (int j = 0; j < WEFTI_REDUCE_GROUP; j++) {
+                if (first + j < call.team->pes) {
+                    reducer.add(all[n], units[n][j]);
+                }
+            }
+        }
+    }
+    WEFTI_UNROLL(N)
+    for (int n = 0; n < N; n++) {
+        results[n] = reducer.finish(all[n]);
+    }
+}
+
+/* The combination of what has been sent to this member at `place`, with its own unit `unit`. */
+template <class R>
+WEFTI_DEVICE wefti_wide wefti_reduce_received(wefti_dev_call &call, const R &reducer, const wefti_vector &vector,
+                                              wefti_u32 place, wefti_u64 unit)
+{
+    const wefti_wide mine = wefti_vector_load(vector, call.team->pe, unit);
+    wefti_wide result[1];
+    wefti_reduce_units(
+        call, reducer,
+        [&](int first, wefti_wide(&units)[1][WEFTI_REDUCE_GROUP]) {
+            wefti_units_receive(call, first, place, units[0]);
+            WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
+            for (int j = 0; j < WEFTI_REDUCE_GROUP; j++) {
+                units[0][j] = first + j == call.team->pe ? mine : units[0][j];
+            }
+        },
+        result);
+    return result[0];
+}
+
+/* All send all that these need; each combines for itself. */
+template <class R>
+WEFTI_DEVICE int wefti_reduce_packed(wefti_dev_call &call, wefti_slice slice, const R &reducer,
+                                     const wefti_vector &vector)
+{
+    const wefti_range range = wefti_slice_units(slice, vector.bytes);
+    if (range.first == range.end) {
+        return WEFT_OK;
+    }
+    for (wefti_u64 base = range.first; base < range.end; base += call.team->slot_units) {
+        const wefti_u32 units = wefti_step_units(call, base, range.end);
+        if (base != range.first) {
+            wefti_call_next_met(call);
+        }
+        wefti_call_send_all(
+            call, units, [&](int number, wefti_u32 place) { return wefti_vector_load(vector, number, base + place); });
+        wefti_scope_sync(call.scope); /* dest may be the source */
+        for (wefti_u32 place = call.scope.rank; place < units; place += call.scope.size) {
+            wefti_wide result = wefti_reduce_received(call, reducer, vector, place, base + place);
+            if (call.status == WEFT_OK) {
+                wefti_unit_store<WEFTI_HERE>(vector.dest, base + place, vector.bytes, result);
+            }
+        }
+    }
+    return wefti_call_end(call, true);
+}
+
+/* Each member combines its part of the slice and sends the result to all. One step of parts of at most slot_units units,
+ * none of them empty. */
+template <class R>
+WEFTI_DEVICE int wefti_reduce_forward(wefti_dev_call &call, wefti_range range, const R &reducer,
+                                      const wefti_vector &vector)
+{
+    const wefti_u32 members = (wefti_u32)call.team->pes;
+    const wefti_range longest = wefti_range_part(range, 0, members, 1);
+    const wefti_u32 units = (wefti_u32)(longest.end - longest.first);
+    const wefti_range mine = wefti_range_part(range, (wefti_u32)call.team->pe, members, 1);
+    for (wefti_u32 i = call.scope.rank; i < (members - 1) * units; i += call.scope.size) {
+        const int number = wefti_call_after(call, 1 + i / units);
+        const wefti_range part = wefti_range_part(range, (wefti_u32)number, members, 1);
+        const wefti_u64 unit = part.first + i % units;
+        if (unit < part.end) {
+            wefti_unit_send(call, number, i % units, wefti_vector_load(vector, 0, unit));
+        }
+    }
+    for (wefti_u32 place = call.scope.rank; place < mine.end - mine.first; place += call.scope.size) {
+        wefti_wide result = wefti_reduce_received(call, reducer, vector, place, mine.first + place);
+        call.epoch++;
+        for (wefti_u32 hop = 1; hop < members && call.status == WEFT_OK; hop++) {
+            wefti_unit_send(call, wefti_call_after(call, hop), place, result);
+        }
+        call.epoch--;
+        if (call.status == WEFT_OK) {
+            wefti_unit_store<WEFTI_HERE>(vector.dest, mine.first + place, vector.bytes, result);
+        }
+    }
+    call.epoch++; /* all of this member's units have been sent, so nobody needs its slots of the step before */
+    for (wefti_u32 i = call.scope.rank; i < (members - 1) * units; i += call.scope.size) {
+        const int number = wefti_call_after(call, 1 + i / units);
+        const wefti_range part = wefti_range_part(range, (wefti_u32)number, members, 1);
+        const wefti_u64 unit = part.first + i % units;
+        wefti_wide result[1];
+        if (unit < part.end) {
+            wefti_units_receive(call, number, i % units, result);
+            if (call.status == WEFT_OK) {
+                wefti_unit_store<WEFTI_HERE>(vector.dest, unit, vector.bytes, result[0]);
+            }
+        }
+    }
+    return wefti_call_end(call, true);
+}
+
+/* Load N units of all sources, the first one `unit`, the others a scope apart, combine them, and store them to the dest of
+ * this member and the receivers - 1 after it. */
+template <int N, class R>
+WEFTI_DEVICE void wefti_reduce_pull(wefti_dev_call &call, wefti_u64 unit, const R &reducer, const wefti_vector &vector,
+                                    int receivers)
+{
+    const wefti_u64 source = vector.source + (wefti_u64)(wefti_u32)call.team->pe * vector.part;
+    wefti_wide results[N];
+    wefti_reduce_units(
+        call, reducer,
+        [&](int first, wefti_wide(&units)[N][WEFTI_REDUCE_GROUP]) {
+            WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
+            for (int j = 0; j < WEFTI_REDUCE_GROUP; j++) {
+                wefti_u64 at = first + j < call.team->pes ? wefti_call_place(call, source, vector.bytes, first + j) : 0;
+                WEFTI_UNROLL(N)
+                for (int n = 0; n < N; n++) {
+                    units[n][j] = at == 0 ? wefti_wide_of(0, 0)
+                                          : wefti_unit_load<WEFTI_THERE>(at, unit + n * call.scope.size, vector.bytes);
+                }
+            }
+        },
+        results);
+    for (int hop = 0; hop < receivers; hop++) {
+        wefti_u64 at = wefti_call_place(call, vector.dest, vector.bytes, wefti_call_after(call, (wefti_u32)hop));
+        WEFTI_UNROLL(N)
+        for (int n = 0; n < N && at != 0; n++) {
+            wefti_unit_store<WEFTI_THERE>(at, unit + n * call.scope.size, vector.bytes, results[n]);
+        }
+    }
+}
+
+/* Each member combines its part of all sources and stores it to all; for reduce_scatter, its block, for itself. */
+template <class R>
+WEFTI_DEVICE int wefti_reduce_plain(wefti_dev_call &call, wefti_slice slice, const R &reducer,
+                                    const wefti_vector &vector)
+{
+    const wefti_range units = {0, (vector.bytes + WEFTI_DEV_UNIT - 1) / WEFTI_DEV_UNIT};
+    const bool is_scatter = vector.part != 0;
+    const wefti_range mine =
+        is_scatter ? units : wefti_range_part(units, (wefti_u32)call.team->pe, (wefti_u32)call.team->pes, 1);
+    const wefti_u32 pieces = wefti_piece_count(slice, mine.end - mine.first, 8 * call.scope.size, 2 * call.scope.size);
+    const int receivers = is_scatter ? 1 : call.team->pes;
+    wefti_call_meet_in(call, [](int) { return (wefti_u64)0; });
+    wefti_for_pieces(call, slice, pieces, [&](wefti_u32 piece) {
+        const wefti_range range = wefti_range_part(mine, piece, pieces, 1);
+        wefti_u64 unit = range.first + call.scope.rank;
+        for (; unit + call.scope.size < range.end; unit += 2 * call.scope.size) {
+            wefti_reduce_pull<2>(call, unit, reducer, vector, receivers);
+        }
+        for (; unit < range.end; unit += call.scope.size) {
+            wefti_reduce_pull<1>(call, unit, reducer, vector, receivers);
+        }
+    });
+    wefti_call_meet_out(call);
+    return wefti_call_end(call, true);
+}
+
+/* Whether the slice can go by wefti_reduce_forward. */
+WEFTI_DEVICE bool wefti_reduce_can_forward(const weft_dev_team &team, wefti_range range)
+{
+    const wefti_range longest = wefti_range_part(range, 0, (wefti_u32)team.pes, 1);
+    const wefti_u64 part = longest.end - longest.first;
+    return part <= team.slot_units && (wefti_u64)(team.pes - 1) * part < range.end - range.first;
+}
+
+template <class R>
+WEFTI_DEVICE int wefti_reduce(weft_scope scope, const weft_dev_team &team, wefti_slice slice, wefti_way way,
+                              const R &reducer, const wefti_vector &vector)
+{
+    wefti_dev_call call = wefti_call_begin(scope, team, slice.index);
+    const wefti_range range = wefti_slice_units(slice, vector.bytes);
+    if (way == WEFTI_WAY_PACKED) {
+        return wefti_reduce_packed(call, slice, reducer, vector);
+    }
+    if (way == WEFTI_WAY_FORWARD && wefti_reduce_can_forward(team, range)) {
+        return wefti_reduce_forward(call, range, reducer, vector);
+    }
+    return wefti_reduce_plain(call, slice, reducer, vector);
+}
+
+/* ---- inside kernels ---- */
+
+/* dest[k] = source[k] of all members combined. */
+template <weft_op OP, class T>
+WEFTI_DEVICE int weft_dev_reduce(weft_scope scope, const weft_dev_team &team, T *dest, const T *source, wefti_u64 count)
+{
+    const wefti_vector vector = {(wefti_u64)dest, (wefti_u64)source, count * sizeof(T), 0};
+    wefti_scope_sync(scope);
+    return count == 0
+               ? WEFT_OK
+               : wefti_reduce(scope, team, WEFTI_ALONE, wefti_dev_way(vector.bytes), wefti_reducer<T, OP>(), vector);
+}
+
+/* source has `count` elements a member; dest gets the combination of this member's. dest may be its own block. */
+template <weft_op OP, class T>
+WEFTI_DEVICE int weft_dev_reduce_scatter(weft_scope scope, const weft_dev_team &team, T *dest, const T *source,
+                                         wefti_u64 count)
+{
+    const wefti_vector vector = {(wefti_u64)dest, (wefti_u64)source, count * sizeof(T), count * sizeof(T)};
+    wefti_scope_sync(scope);
+    return count == 0
+               ? WEFT_OK
+               : wefti_reduce(scope, team, WEFTI_ALONE, wefti_dev_way(vector.bytes), wefti_reducer<T, OP>(), vector);
+}
+
+#endif

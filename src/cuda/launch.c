@@ -1,0 +1,42 @@
+/* cuda/launch.c: the library's kernels: found and loaded at attach, put on streams later. */
+#include "cuda/device.h"
+
+static const struct {
+    const char *name;
+    unsigned threads;
+} kernels[] = {
+#define KERNEL(NAME, threads) {"wefti_cuda_" #NAME, threads},
+    WEFTI_CUDA_KERNELS(KERNEL)
+#undef KERNEL
+};
+
+weft_status wefti_cuda_kernels_load(wefti_cuda *cuda)
+{
+    const wefti_cuda_driver *driver = &cuda->driver;
+    for (int i = 0; i < WEFTI_CUDA_KERNEL_COUNT; i++) {
+        WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleGetFunction(&cuda->kernels[i], cuda->module, kernels[i].name),
+                                  "cuModuleGetFunction"));
+        if (i != WEFTI_CUDA_KERNEL_reduce_any) { /* the one with a stack, which the driver reserves for every thread */
+            WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncLoad(cuda->kernels[i]), "cuFuncLoad"));
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_stream_ready(wefti_device *device)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuFuncLoad(cuda->kernels[WEFTI_CUDA_KERNEL_reduce_any]);
+    wefti_cuda_leave(cuda);
+    return wefti_cuda_check(&cuda->driver, result, "cuFuncLoad");
+}
+
+weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, const void *args,
+                              CUstream stream)
+{
+    void *arguments[] = {(void *)(uintptr_t)args}; /* read, and copied by the launch */
+    CUresult result = cuda->driver.cuLaunchKernel(cuda->kernels[kernel], (unsigned)blocks, 1, 1,
+                                                  kernels[kernel].threads, 1, 1, 0, stream, arguments, NULL);
+    return wefti_cuda_check(&cuda->driver, result, "cuLaunchKernel (is the stream one of this PE's GPU?)");
+}

@@ -1,0 +1,146 @@
+/* cuda/stream.c: operations on streams: copies by the copy engines, all else by the library's kernels. */
+#include <string.h>
+
+#include "cuda/device.h"
+#include "cuda/tuning.h"
+
+/* Up to here a kernel copies and signals in one launch; beyond, a copy engine copies first. */
+#define PUT_SIGNAL_KERNEL_BYTES ((size_t)32 << 10)
+
+weft_status wefti_cuda_stream_is_capturing(wefti_device *device, weft_stream *stream, int *is_capturing)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    weft_status status =
+        wefti_cuda_check(&cuda->driver, cuda->driver.cuStreamIsCapturing(stream, &state), "cuStreamIsCapturing");
+    wefti_cuda_leave(cuda);
+    *is_capturing = state != CU_STREAM_CAPTURE_STATUS_NONE;
+    return status;
+}
+
+weft_status wefti_cuda_stream_copy(wefti_device *device, void *to, const void *from, size_t bytes, weft_stream *stream)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    weft_status status = wefti_cuda_enqueue_copy(cuda, to, from, bytes, stream);
+    wefti_cuda_leave(cuda);
+    return status;
+}
+
+static weft_status launch(wefti_device *device, wefti_cuda_kernel kernel, int blocks, const void *args,
+                          weft_stream *stream)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    weft_status status = wefti_cuda_launch(cuda, kernel, blocks, args, stream);
+    wefti_cuda_leave(cuda);
+    return status;
+}
+
+weft_status wefti_cuda_stream_store(wefti_device *device, void *at, uint64_t value, int bits, weft_stream *stream)
+{
+    const wefti_cuda_word_args args = {.what = WEFTI_CUDA_STORE, .bits = bits, .at = (uintptr_t)at, .value = value};
+    return launch(device, WEFTI_CUDA_KERNEL_word, 1, &args, stream);
+}
+
+weft_status wefti_cuda_stream_amo(wefti_device *device, wefti_amo_op op, int bits, void *at, uint64_t value,
+                                  uint64_t cond, void *old, weft_stream *stream)
+{
+    const wefti_cuda_word_args args = {
+        .what = WEFTI_CUDA_AMO,
+        .op = (int)op,
+        .bits = bits,
+        .at = (uintptr_t)at,
+        .value = value,
+        .cond = cond,
+        .old = (uintptr_t)old,
+    };
+    return launch(device, WEFTI_CUDA_KERNEL_word, 1, &args, stream);
+}
+
+weft_status wefti_cuda_stream_wait(wefti_device *device, const void *variable, wefti_word_kind kind, weft_cmp cmp,
+                                   uint64_t value, weft_stream *stream)
+{
+    wefti_cuda_word_args args = {
+        .what = WEFTI_CUDA_WAIT,
+        .op = (int)cmp,
+        .kind = (int)kind,
+        .at = (uintptr_t)variable,
+        .value = value,
+    };
+    device->ops->fill_dev(device, &args.dev);
+    return launch(device, WEFTI_CUDA_KERNEL_word, 1, &args, stream);
+}
+
+weft_status wefti_cuda_stream_signal(wefti_device *device, const wefti_device_signal *signal, void *dest_at,
+                                     weft_stream *stream)
+{
+    wefti_cuda_put_signal_args args = {
+        .dest = (uintptr_t)signal->dest,
+        .source = (uintptr_t)signal->source,
+        .bytes = signal->bytes,
+        .signal = (uintptr_t)signal->signal,
+        .value = signal->value,
+        .op = (int)signal->op,
+        .pe = signal->pe,
+    };
+    if (signal->bytes > PUT_SIGNAL_KERNEL_BYTES) {
+        WEFT_TRY(wefti_cuda_stream_copy(device, dest_at, signal->source, signal->bytes, stream));
+        args.bytes = 0;
+    }
+    device->ops->fill_dev(device, &args.dev);
+    return launch(device, WEFTI_CUDA_KERNEL_put_signal, 1, &args, stream);
+}
+
+weft_status wefti_cuda_stream_sync(wefti_device *device, const weft_dev_team *team, weft_stream *stream)
+{
+    const wefti_cuda_sync_args args = {.team = *team};
+    return launch(device, WEFTI_CUDA_KERNEL_sync, 1, &args, stream);
+}
+
+static wefti_cuda_kernel kernel_of(const wefti_device_coll *coll)
+{
+    switch (coll->kind) {
+    case WEFTI_DEVICE_BROADCAST:
+        return WEFTI_CUDA_KERNEL_broadcast;
+    case WEFTI_DEVICE_FCOLLECT:
+    case WEFTI_DEVICE_ALLTOALL:
+        return WEFTI_CUDA_KERNEL_exchange;
+    case WEFTI_DEVICE_COLLECT:
+        return WEFTI_CUDA_KERNEL_collect;
+    case WEFTI_DEVICE_ALLTOALLV:
+        return WEFTI_CUDA_KERNEL_alltoallv;
+    default:
+        break;
+    }
+    if (coll->op != WEFT_OP_SUM) {
+        return WEFTI_CUDA_KERNEL_reduce_any;
+    }
+    return coll->dtype == WEFT_DTYPE_FLOAT  ? WEFTI_CUDA_KERNEL_sum_float
+           : coll->dtype == WEFT_DTYPE_BF16 ? WEFTI_CUDA_KERNEL_sum_bf16
+           : coll->dtype == WEFT_DTYPE_FP16 ? WEFTI_CUDA_KERNEL_sum_fp16
+                                            : WEFTI_CUDA_KERNEL_reduce_any;
+}
+
+weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
+                                   weft_stream *stream)
+{
+    const wefti_cuda_choice choice = wefti_cuda_choose(team, coll);
+    const wefti_cuda_coll_args args = {
+        .team = *team,
+        .dest = (uintptr_t)coll->dest,
+        .source = (uintptr_t)coll->source,
+        .bytes = coll->bytes,
+        .part = coll->kind == WEFTI_DEVICE_REDUCE_SCATTER ? coll->bytes : 0,
+        .way = choice.way,
+        .is_alltoall = coll->kind == WEFTI_DEVICE_ALLTOALL,
+        .root = coll->root,
+        .dtype = (int)coll->dtype,
+        .op = (int)coll->op,
+        .receive_offsets = (const wefti_u64 *)(const void *)coll->receive_offsets,
+        .send_offsets = (const wefti_u64 *)(const void *)coll->send_offsets,
+        .send_bytes = (const wefti_u64 *)(const void *)coll->send_bytes,
+    };
+    return launch(device, kernel_of(coll), choice.blocks, &args, stream);
+}

@@ -1,0 +1,18 @@
+/* cuda/tuning.h: which way a collective on a stream takes, and with how many blocks: a function of what is equal on all
+ * members. */
+#ifndef WEFTI_CUDA_TUNING_H
+#define WEFTI_CUDA_TUNING_H
+
+#include "heap/device.h"
+
+/* The values of wefti_way in weft/device/coll.cuh. */
+enum { WEFTI_CUDA_PACKED = 0, WEFTI_CUDA_FORWARD = 1, WEFTI_CUDA_PLAIN = 2 };
+
+typedef struct wefti_cuda_choice {
+    int way;
+    int blocks;
+} wefti_cuda_choice;
+
+wefti_cuda_choice wefti_cuda_choose(const weft_dev_team *team, const wefti_device_coll *coll);
+
+#endif

@@ -1,0 +1,175 @@
+/* One-sided access on streams: what is decided at once; the device enqueues the rest. */
+#include "weft/stream.h"
+
+#include "base/error.h"
+#include "team/team.h"
+#include "weft/inline/rma.h"
+
+/* WEFT_OK, or why nothing can be enqueued: no device, the world's fault. */
+static weft_status check_world(weft_world *world, const char *call)
+{
+    WEFT_TRY(wefti_world_need_device(world, call));
+    return wefti_world_check(world, call);
+}
+
+static weft_status check_local(const char *call, const void *local, size_t bytes)
+{
+    if (local == NULL && bytes > 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the local buffer of %zu bytes is NULL", call, bytes);
+    }
+    return WEFT_OK;
+}
+
+/* Where the GPU has the symmetric `bytes` bytes at `address` of PE `pe`. */
+static weft_status locate(weft_world *world, const char *call, const void *address, size_t bytes, int pe, void **at)
+{
+    uint64_t left = 0;
+    uint64_t offset = (uint64_t)((uintptr_t)address - world->view.heap);
+    uint64_t reserved = wefti_ld64(&world->view.heap_bytes, WEFTI_RELAXED);
+    if (pe < 0 || pe >= (int)world->view.pes) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"", call, pe,
+                           world->view.pes, world->name);
+    }
+    int is_host = offset < reserved;
+    int is_device = !is_host && world->device->ops->locate(world->device, address, (int)world->view.pe, &left) != 0;
+    left = is_host ? reserved - offset : left;
+    if (!(is_host || is_device) || bytes > left) {
+        return wefti_error(WEFT_ERR_RANGE,
+                           "%s: %zu bytes at %p are not in the symmetric memory of world \"%s\"; allocate them with "
+                           "weft_device_malloc or weft_malloc, or register them",
+                           call, bytes, address, world->name);
+    }
+    if (is_host) {
+        *at = wefti_pe_is_near(&world->view, pe) ? wefti_peer_address(world, address, pe) : NULL;
+    } else {
+        *at = (void *)world->device->ops->locate(world->device, address, pe, &left);
+    }
+    if (*at == NULL) {
+        return wefti_error(WEFT_ERR_UNREACHABLE, "%s: the memory of PE %d is not mapped on PE %u", call, pe,
+                           world->view.pe);
+    }
+    return WEFT_OK;
+}
+
+static weft_status locate_word(weft_world *world, const char *call, const void *address, size_t bytes, int pe,
+                               void **at)
+{
+    WEFT_TRY(locate(world, call, address, bytes, pe, at));
+    if (((uintptr_t)address & (bytes - 1)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %zu bytes", call, address,
+                           bytes);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_putmem_on_stream(weft_world *world, void *dest, const void *source, size_t bytes, int pe,
+                                  weft_stream *stream)
+{
+    static const char call[] = "weft_putmem_on_stream";
+    void *at;
+    WEFT_TRY(check_world(world, call));
+    WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
+    WEFT_TRY(check_local(call, source, bytes));
+    return bytes == 0 ? WEFT_OK : world->device->ops->stream_copy(world->device, at, source, bytes, stream);
+}
+
+weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *source, size_t bytes, int pe,
+                                  weft_stream *stream)
+{
+    static const char call[] = "weft_getmem_on_stream";
+    void *at;
+    WEFT_TRY(check_world(world, call));
+    WEFT_TRY(locate(world, call, source, bytes, pe, &at));
+    WEFT_TRY(check_local(call, dest, bytes));
+    return bytes == 0 ? WEFT_OK : world->device->ops->stream_copy(world->device, dest, at, bytes, stream);
+}
+
+weft_status weft_putmem_signal_on_stream(weft_world *world, void *dest, const void *source, size_t bytes,
+                                         uint64_t *signal, uint64_t value, weft_signal_op op, int pe,
+                                         weft_stream *stream)
+{
+    static const char call[] = "weft_putmem_signal_on_stream";
+    void *at;
+    WEFT_TRY(check_world(world, call));
+    WEFT_TRY(locate_word(world, call, signal, sizeof *signal, pe, &at));
+    if (op != WEFT_SIGNAL_SET && op != WEFT_SIGNAL_ADD) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the operation is no weft_signal_op", call);
+    }
+    const wefti_device_signal request = {
+        .dest = dest, .source = source, .bytes = bytes, .signal = signal, .value = value, .op = op, .pe = pe};
+    if (bytes > 0) {
+        WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
+        WEFT_TRY(check_local(call, source, bytes));
+    }
+    return world->device->ops->stream_signal(world->device, &request, at, stream);
+}
+
+weft_status weft_signal_on_stream(weft_world *world, uint64_t *signal, uint64_t value, weft_signal_op op, int pe,
+                                  weft_stream *stream)
+{
+    return weft_putmem_signal_on_stream(world, NULL, NULL, 0, signal, value, op, pe, stream);
+}
+
+weft_status wefti_wait_on_stream(weft_world *world, const void *variable, wefti_word_kind kind, weft_cmp cmp,
+                                 uint64_t value, weft_stream *stream)
+{
+    static const char call[] = "weft_wait_until_on_stream";
+    void *at;
+    WEFT_TRY(check_world(world, call));
+    WEFT_TRY(locate_word(world, call, variable, kind >= WEFTI_WORD_INT64 ? 8 : 4, (int)world->view.pe, &at));
+    if ((unsigned)cmp > WEFT_CMP_LE) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %d is no weft_cmp", call, (int)cmp);
+    }
+    return world->device->ops->stream_wait(world->device, at, kind, cmp, value, stream);
+}
+
+weft_status weft_signal_wait_until_on_stream(weft_world *world, const uint64_t *signal, weft_cmp cmp, uint64_t value,
+                                             weft_stream *stream)
+{
+    return wefti_wait_on_stream(world, signal, WEFTI_WORD_UINT64, cmp, value, stream);
+}
+
+/* A kernel's or copy's stores are performed, for every PE of the link domain, before the stream goes on. */
+weft_status weft_fence_on_stream(weft_world *world, weft_stream *stream)
+{
+    (void)stream;
+    return check_world(world, "weft_fence_on_stream");
+}
+
+weft_status weft_quiet_on_stream(weft_world *world, weft_stream *stream)
+{
+    (void)stream;
+    return check_world(world, "weft_quiet_on_stream");
+}
+
+weft_status wefti_p_on_stream(weft_world *world, void *dest, uint64_t value, int bits, int pe, weft_stream *stream)
+{
+    static const char call[] = "weft_p_on_stream";
+    void *at;
+    WEFT_TRY(check_world(world, call));
+    WEFT_TRY(locate_word(world, call, dest, (size_t)bits / 8, pe, &at));
+    return world->device->ops->stream_store(world->device, at, value, bits, stream);
+}
+
+weft_status wefti_amo_on_stream(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value, uint64_t cond,
+                                int pe, void *old, weft_stream *stream)
+{
+    static const char call[] = "weft_atomic_on_stream";
+    void *at;
+    WEFT_TRY(check_world(world, call));
+    WEFT_TRY(locate_word(world, call, dest, (size_t)bits / 8, pe, &at));
+    weft_dev dev;
+    world->device->ops->fill_dev(world->device, &dev);
+    if (!dev.host_atomics && (uint64_t)((uintptr_t)dest - world->view.heap) < world->heap_max_bytes) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: the variable is in the host heap, and this GPU's atomics are not atomic against the "
+                           "CPU's; take device memory",
+                           call);
+    }
+    return world->device->ops->stream_amo(world->device, op, bits, at, value, cond, old, stream);
+}
+
+weft_status wefti_no_place_on_stream(const char *call)
+{
+    return wefti_error(WEFT_ERR_ARGUMENT, "weft_%s_on_stream: the place for the value before is NULL", call);
+}
