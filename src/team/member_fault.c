@@ -154,23 +154,30 @@ static int describe_behind(const weft_world *world, int lowest, unsigned char *m
     return first >= 0 ? first : lowest;
 }
 
-/* All have come. */
+/* All have come. A member that gave up may have ended since: it is named only if the others wait for it. */
 static int describe_stuck(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch, unsigned char *marks,
                           char *text, size_t bytes)
 {
     char list[WEFTI_PE_LIST_BYTES];
-    const char *fault = "came, but ended before all were done";
+    const char *fault = NULL;
+    unsigned char named = 1;
+    int culprit = -1;
     int is_sync = epoch_word == &team->area->sync_epoch.word;
-    int culprit = mark_those(team, wefti_world_has_ended, marks);
-    if (culprit < 0 && (is_sync || epoch_word == &team->area->agree_epoch.word)) {
+    if (is_sync || epoch_word == &team->area->agree_epoch.word) {
         fault = "came but did not go on, or gave up";
         culprit = mark_stuck(team, is_sync, epoch, marks);
+    }
+    int ended = culprit >= 0 ? mark_ended(team->world, marks) : mark_those(team, wefti_world_has_ended, marks);
+    if (ended >= 0) {
+        fault = "came, but ended before all were done";
+        named = culprit >= 0 ? 2 : 1;
+        culprit = ended;
     }
     if (culprit < 0) {
         fault = "came, but left the world before all were done";
         culprit = mark_those(team, wefti_world_has_left, marks);
     }
-    (void)wefti_pe_list_text(marks, (int)team->world->view.pes, 1, list);
+    (void)wefti_pe_list_text(marks, (int)team->world->view.pes, named, list);
     (void)snprintf(text, bytes, "%s %s", culprit >= 0 ? list : "all members",
                    culprit >= 0 ? fault : "came, but too late");
     return culprit;
