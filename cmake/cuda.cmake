@@ -4,6 +4,12 @@
 set(weft_nvcc_architectures
     -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100
     -gencode arch=compute_80,code=compute_80)
+set(weft_ep_nvcc_architectures # expert parallelism: sm_90 and later
+    -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100 -gencode arch=compute_90,code=compute_90)
+if(WEFT_SANITIZE) # these builds run on the fake driver only
+    set(weft_nvcc_architectures -gencode arch=compute_90,code=sm_90)
+    set(weft_ep_nvcc_architectures ${weft_nvcc_architectures})
+endif()
 
 if(CMAKE_CUDA_COMPILER)
     get_filename_component(weft_cuda_bin ${CMAKE_CUDA_COMPILER} REALPATH)
@@ -33,13 +39,11 @@ add_custom_target(weft_fatbin_made DEPENDS ${weft_fatbin})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernels.c PROPERTIES
     COMPILE_DEFINITIONS "WEFT_CUDA_FATBIN=\"${weft_fatbin}\"" OBJECT_DEPENDS ${weft_fatbin})
 
-# Expert parallelism: sm_90 and later.
 file(GLOB weft_ep_kernel_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cu ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cuh
     ${PROJECT_SOURCE_DIR}/src/cuda/ep/shape.h ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.h)
 set(weft_ep_fatbin ${PROJECT_BINARY_DIR}/ep_kernels.fatbin)
 add_custom_command(OUTPUT ${weft_ep_fatbin}
-    COMMAND ${CMAKE_CUDA_COMPILER} --fatbin -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100
-        -gencode arch=compute_90,code=compute_90 -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+    COMMAND ${CMAKE_CUDA_COMPILER} --fatbin ${weft_ep_nvcc_architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
         ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.cu -o ${weft_ep_fatbin}
     DEPENDS ${weft_ep_kernel_sources} ${weft_device_headers}
     VERBATIM)
