@@ -228,8 +228,10 @@ static void check_nothing_stays(const ledger *before)
               before->descriptors);
     CHECK_SAY(now.threads == before->threads, "%ld threads, %ld before", now.threads, before->threads);
     CHECK_SAY(now.maps == before->maps, "%ld maps, %ld before", now.maps, before->maps);
+#ifdef NDEBUG /* builds with assertions keep what is left of destroyed teams until their world ends */
     CHECK_SAY(now.allocations == before->allocations, "%ld allocations, %ld before", now.allocations,
               before->allocations);
+#endif
 }
 
 int main(void)
