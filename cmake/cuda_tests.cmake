@@ -44,7 +44,7 @@ endif()
 # The library's kernels, for the CPU: what the fake driver launches.
 set(weft_fake_kernels ${PROJECT_BINARY_DIR}/fake/kernels.o)
 add_custom_command(OUTPUT ${weft_fake_kernels}
-    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -I${PROJECT_SOURCE_DIR}/include
+    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -fno-exceptions -I${PROJECT_SOURCE_DIR}/include
         -I${PROJECT_SOURCE_DIR}/src -c ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu -o ${weft_fake_kernels}
     DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu ${weft_kernel_parts} ${weft_device_headers}
     VERBATIM)
