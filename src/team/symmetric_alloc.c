@@ -97,7 +97,7 @@ static weft_status check_block(const weft_team *team, const wefti_records *recor
     if (is_owners) {
         return WEFT_OK;
     }
-    return wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is %s \"%s\"; %s", call, (void *)(records->base + offset),
+    return wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is %s \"%s\"; %s", call, (void *)((uintptr_t)records->base + offset),
                        found == NULL ? "no block of world"
                        : is_library  ? "memory of the library in world"
                                      : "a block of another team of world",
