@@ -6,39 +6,11 @@
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
-limit="timeout -k 5 120"
-failed=0
-
-if ! command -v nvidia-smi >/dev/null || ! nvidia-smi -L | grep -q GPU; then
-    echo "no GPU here"
-    exit 77
-fi
+. scripts/gpu_part.sh
 if [ $# = 0 ]; then
     scripts/build.sh release weftrun gpu_programs || exit 1
 fi
-gpus=$(nvidia-smi -L | grep -c GPU)
-model=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1 | tr 'A-Z' 'a-z' | awk '{print $NF}')
-WEFT_MACHINE=${WEFT_MACHINE:-${model}x$gpus}
-WEFT_COMMIT=${WEFT_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
-WEFT_DATE=${WEFT_DATE:-$(date +%F)}
-WEFT_LOG=${WEFT_LOG:-none} # the tests provoke errors
-export WEFT_MACHINE WEFT_COMMIT WEFT_DATE WEFT_LOG
 record=${WEFT_RECORD:-bench/records/$WEFT_DATE-$WEFT_MACHINE-device.jsonl}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-run()
-{
-    name=$1
-    shift
-    if $limit "$@" >"$scratch/log" 2>&1; then
-        echo "ok    $name"
-    else
-        echo "FAIL  $name ($?)"
-        tail -15 "$scratch/log"
-        failed=$((failed + 1))
-    fi
-}
 
 echo "== tests on $gpus GPUs"
 test=$build/gpu/test_device
@@ -82,20 +54,6 @@ run "3 threads, 1 GPU" "$test" -t 3 -g 1
 run "$gpus processes, cudaIpc" env WEFT_CUDA_VMM=0 "$build/weftrun" -n "$gpus" "$test"
 
 echo "== benchmarks"
-bench()
-{
-    name=$1
-    shift
-    if $limit "$@" >"$scratch/figures" 2>"$scratch/log"; then
-        sed -n 's/^\(\[0\] \)*{/{/p' "$scratch/figures" >>"$scratch/record"
-        echo "ok    $name: $(wc -l <"$scratch/figures") figures"
-    else
-        echo "FAIL  $name ($?)"
-        tail -15 "$scratch/log"
-        failed=$((failed + 1))
-    fi
-}
-: >"$scratch/record"
 bench weft "$build/weftrun" -q -n "$gpus" "$build/gpu/bench_device"
 bench "weft, collectives" "$build/weftrun" -q -n "$gpus" "$build/gpu/bench_collective"
 
@@ -117,9 +75,6 @@ else
         NVSHMEM_REMOTE_TRANSPORT=none NVSHMEM_DISABLE_NVLS=1 WEFT_MEETING="$scratch/meeting" \
         "$build/weftrun" -q -n "$gpus" "$peer"
 fi
-mkdir -p "$(dirname "$record")"
-cp "$scratch/record" "$record"
-python3 bench/gpu/table.py "$record"
 scripts/gpu_ep.sh "$build" || failed=$((failed + 1))
-echo "== $failed failed; record: $record"
+keep_record "$record" bench/gpu/table.py
 [ $failed = 0 ]
