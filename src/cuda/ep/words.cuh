@@ -23,11 +23,6 @@ EP_DEVICE wefti_cuda_ep_own *ep_own(const ep_group &group)
     return (wefti_cuda_ep_own *)(group.area[group.rank] + group.at.own);
 }
 
-/* How long a waiter looks at device memory only. The abort word is in host memory, and reads from there hold up the stores
- * to other GPUs behind them: a few hundred waiters that look every 100 us take nine tenths of the rate. */
-#define EP_PATIENCE_NS 10000000u
-#define EP_LONG_REST_NS 20000u
-
 /* Whether to go on waiting for `rank`. A failure is noted once for the whole group, so that no other waiter begins a
  * deadline of its own. */
 EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int rank)
@@ -35,9 +30,6 @@ EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int
     wefti_cuda_ep_own *own = ep_own(*group);
     if (wefti_ld_relaxed(&own->failed) != 0) {
         return false;
-    }
-    if (wefti_time_ns() - start_ns < EP_PATIENCE_NS) {
-        return true;
     }
     int status = wefti_dev_pause_slow(&group->dev, start_ns);
     if (status != WEFT_OK) {
@@ -47,7 +39,6 @@ EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int
         wefti_st_release(&group->news[WEFTI_CUDA_EP_NEWS_FAILED], (wefti_u64)missing << 32 | (wefti_u32)-status);
         return false;
     }
-    wefti_rest(EP_LONG_REST_NS);
     return true;
 }
 
