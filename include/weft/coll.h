@@ -126,8 +126,9 @@ WEFT_REDUCE_COMPLEX_TYPES(WEFTI_DECLARE_ARITHMETIC_REDUCE)
 /* ---- how ----------------------------------------------------------------------------------------------------- */
 
 /* Write as text which algorithm this team takes for which collective and how many bytes, one line each: at most `bytes`
- * bytes with the final zero; *length is that of the whole text. WEFT_COLL=collective:algorithm,... puts an algorithm
- * first, for as many bytes as it can carry. Any thread. WEFT_ERR_ARGUMENT also when WEFT_COLL cannot be read. */
+ * bytes with the final zero; *length is that of the whole text. WEFT_COLL=collective:algorithm,..., read when the world
+ * is created and equal on all PEs, puts an algorithm first, for as many bytes as it can carry; a team that cannot take it
+ * (sync:count beyond a link domain, alltoall:pairs) does without. Any thread. WEFT_ERR_ARGUMENT: a NULL. */
 WEFT_API weft_status weft_team_tuning(const weft_team *team, char *text, size_t bytes, size_t *length) WEFT_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -19,28 +19,9 @@ static weft_status record_create(const weft_team *team, const char *call, wefti_
     coll->slot_data_bytes = coll->slot_bytes - sizeof(wefti_coll_slot);
     coll->chunks = (unsigned char *)coll + head;
     coll->pending = (int32_t *)(void *)(coll->left + team->pes);
-    weft_status status = wefti_tuning_init(&coll->tuning, (unsigned)team->pes, team->counted, coll->slot_data_bytes);
-    if (status != WEFT_OK) {
-        wefti_free(coll);
-        return status;
-    }
+    wefti_tuning_init(&coll->tuning, team);
     *out = coll;
     return WEFT_OK;
-}
-
-/* Members that chose differently would wait for each other in vain. */
-static uint64_t tuning_key(const wefti_coll *coll)
-{
-    uint64_t key = 1;
-    for (int c = 0; coll != NULL && c < WEFTI_COLLECTIVES; c++) {
-        for (const wefti_choice *choice = coll->tuning.choices[c];; choice++) {
-            key = (key ^ choice->bytes_max) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)choice->algorithm;
-            if (choice->bytes_max == SIZE_MAX) {
-                break;
-            }
-        }
-    }
-    return key;
 }
 
 weft_status wefti_coll_open(weft_team *team, const char *call)
@@ -52,10 +33,6 @@ weft_status wefti_coll_open(weft_team *team, const char *call)
     wefti_vote vote = wefti_vote_init(team, what, 0, 0);
     vote.status = mine;
     weft_status status = wefti_team_agree(team, &vote, call);
-    if (status == WEFT_OK) {
-        vote = wefti_vote_init(team, "WEFT_COLL", tuning_key(coll), 0);
-        status = wefti_team_agree(team, &vote, "WEFT_COLL");
-    }
     if (status == WEFT_OK) {
         status =
             wefti_team_alloc(team, call, wefti_coll_scratch_bytes((unsigned)team->pes), WEFTI_CACHE_LINE, &scratch);

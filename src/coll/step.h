@@ -8,11 +8,11 @@
 #ifndef WEFTI_COLL_STEP_H
 #define WEFTI_COLL_STEP_H
 
-#include "coll/tuning.h"
 #include "team/team.h"
 #include "weft/coll.h"
 #include "weft/protocol/coll_layout.h"
 #include "weft/protocol/wait.h"
+#include "world/tuning.h"
 
 #define WEFTI_COLL_CHUNKS 4
 #define WEFTI_COLL_CHUNK_BYTES ((size_t)8 << 10) /* a slice is done in pieces that stay in the first cache */
@@ -73,7 +73,7 @@ static inline void wefti_step_carry(wefti_step *step, size_t bytes)
  * read there, so that a line goes from processor to processor and not from member to member. Before the first of them. */
 static inline void wefti_step_share(wefti_step *step)
 {
-    step->shared = step->team->counted;
+    step->shared = step->team->crowded;
 }
 /* Leave this step: nobody's slots or buffers of it are read by this member any more. */
 static inline void wefti_step_leave(wefti_step *step)

@@ -13,8 +13,8 @@ static inline int wefti_team_after(const weft_team *team, unsigned round)
 
 /* ---- sync.c ---- */
 
-/* Wait until all members have come: by dissemination, O(log n) flags, or by a count, where the members are crowded. The
- * caller has checked the team. */
+/* Wait until all members have come: by dissemination, O(log n) flags, or by a count, as the tuning table says (crowded
+ * members count). The caller has checked the team. */
 weft_status wefti_team_sync(weft_team *team, const char *call);
 /* count.c: the same, by a count. */
 weft_status wefti_team_sync_by_count(weft_team *team, const char *call);

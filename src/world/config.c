@@ -83,5 +83,8 @@ weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft
                            "WEFT_HEAP_MAX",
                            (unsigned long long)settings->heap_bytes, (unsigned long long)settings->heap_max_bytes);
     }
+    WEFT_TRY(wefti_preferences_read(&settings->preferences));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_TRACE_EVENTS, &settings->trace_events_max));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_COUNTERS, &settings->prints_counters));
     return wefti_env_count(WEFTI_ENV_SPIN, &settings->spins);
 }

@@ -1,7 +1,6 @@
 /* What a world has counted. */
 #include <stdio.h>
 
-#include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "world/world.h"
@@ -58,10 +57,9 @@ const char *weft_world_counter(const weft_world *world, size_t index, uint64_t *
 /* One line, without those that are 0. */
 void wefti_world_counters_print(const weft_world *world)
 {
-    uint64_t wanted;
     char text[TEXT_BYTES];
     size_t used = 0;
-    if (wefti_env_count(WEFTI_ENV_COUNTERS, &wanted) != WEFT_OK || wanted == 0) {
+    if (!world->prints_counters) {
         return;
     }
     text[0] = '\0';

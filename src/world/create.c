@@ -479,6 +479,8 @@ weft_status weft_world_create(const weft_world_config *config, weft_world **out)
     world->phase_start_ns = wefti_os_now_ns();
     world->deadline_ns = creation.settings.config.deadline_ns;
     world->warn_ns = creation.settings.config.warn_ns;
+    world->preferences = creation.settings.preferences;
+    world->prints_counters = creation.settings.prints_counters != 0;
     strcpy(world->name, creation.settings.config.name);
     weft_status status = wefti_os_monitor_create(&world->heap_lock);
     if (status == WEFT_OK) {
@@ -496,7 +498,7 @@ weft_status weft_world_create(const weft_world_config *config, weft_world **out)
             return status;
         }
     }
-    wefti_timeline_open(world);
+    wefti_timeline_open(world, creation.settings.trace_events_max);
     *out = world;
     return WEFT_OK;
 }

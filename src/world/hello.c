@@ -33,6 +33,7 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     uint64_t half = wefti_os_memory_bytes() / 2;
     hello->heap_auto_bytes = half < HEAP_AUTO_BYTES_MAX ? half : HEAP_AUTO_BYTES_MAX;
     hello->heap_bytes = settings->heap_bytes;
+    hello->preferences = wefti_preferences_key(&settings->preferences);
     hello->cores = wefti_os_cores_query();
     WEFT_TRY(wefti_os_identity_query(&hello->identity));
     return wefti_os_random(hello->proof, sizeof hello->proof);
@@ -79,6 +80,7 @@ static const struct {
     {"name (config.name)", offsetof(wefti_hello, name_hash), sizeof(uint64_t)},
     {"largest heap (heap_max_bytes, WEFT_HEAP_MAX)", offsetof(wefti_hello, heap_max_bytes), sizeof(uint64_t)},
     {"initial heap (heap_bytes, WEFT_HEAP)", offsetof(wefti_hello, heap_bytes), sizeof(uint64_t)},
+    {"collective algorithms (WEFT_COLL)", offsetof(wefti_hello, preferences), sizeof(uint64_t)},
 };
 
 static int same(const wefti_hello *a, const wefti_hello *b, size_t field)

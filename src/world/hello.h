@@ -16,6 +16,7 @@ typedef struct wefti_hello {
     uint64_t heap_max_bytes; /* as configured; 0: by memory */
     uint64_t heap_auto_bytes; /* what this node's memory suggests */
     uint64_t heap_bytes;
+    uint64_t preferences; /* of collective algorithms, as a number */
     wefti_os_identity identity;
     wefti_os_cores cores; /* of the creating thread */
     unsigned char proof[16]; /* random: read back in mapped memory */

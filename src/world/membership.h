@@ -32,7 +32,9 @@ struct weft_team {
     int stride;
     int32_t *list;
     unsigned rounds;
-    int counted; /* its members meet by counting, not by rounds */
+    int near; /* all members are in one link domain */
+    int crowded; /* near, and they share processors */
+    int counted; /* they meet by counting, not by rounds */
     wefti_team_area *area; /* this PE's, in its slot of the window */
     wefti_dev_team_area *device_area; /* this PE's, in device memory; NULL before weft_team_dev */
     /* Likewise: the channel of collectives inside kernels, and those of collectives on streams. */
@@ -57,8 +59,5 @@ static inline int wefti_member(const weft_team *team, int pe)
 {
     return team->list != NULL ? team->list[pe] : team->start + pe * team->stride;
 }
-
-/* crowd.c: how the members of a new team meet. The same on all of them. */
-void wefti_team_set_meeting(weft_team *team);
 
 #endif

@@ -264,11 +264,10 @@ static void keep_creation(weft_world *world)
     }
 }
 
-void wefti_timeline_open(weft_world *world)
+void wefti_timeline_open(weft_world *world, uint64_t events_max)
 {
     const char *path = wefti_env_word(WEFTI_ENV_TRACE);
-    uint64_t events_max;
-    if (path[0] == '\0' || wefti_env_count(WEFTI_ENV_TRACE_EVENTS, &events_max) != WEFT_OK) {
+    if (path[0] == '\0') {
         return;
     }
     size_t path_bytes = strlen(path) + 1;

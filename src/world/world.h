@@ -12,6 +12,7 @@
 #include "weft/protocol/wait.h"
 #include "weft/world.h"
 #include "world/membership.h"
+#include "world/tuning.h"
 
 #define WEFTI_WORLD_NAME_BYTES 64
 #define WEFTI_WORLD_PHASES_MAX 12
@@ -41,6 +42,7 @@ struct weft_world {
     struct wefti_retry *retries; /* allocations that have to try again: see src/team/symmetric_alloc.c */
 
     int crowded; /* the node has more PEs than processors */
+    wefti_preferences preferences; /* of collective algorithms */
 
     wefti_device *device; /* NULL until weft_device_attach */
 
@@ -63,6 +65,7 @@ struct weft_world {
     uint64_t any_turn; /* where calls that look for any of several variables begin: see src/rma/words.c */
 
     weft_counters counters;
+    int prints_counters; /* when it is destroyed */
     struct wefti_timeline *timeline; /* NULL: not traced */
 };
 
@@ -105,7 +108,7 @@ static inline weft_status wefti_team_span_end(const weft_team *team, const wefti
 
 /* ---- counters.c ---- */
 
-/* Print them, if WEFT_COUNTERS asks for it. */
+/* Print them, if WEFT_COUNTERS asked for it at creation. */
 void wefti_world_counters_print(const weft_world *world);
 
 /* ---- config.c: a config with the environment and the defaults filled in ---- */
@@ -115,6 +118,9 @@ typedef struct wefti_world_settings {
     uint64_t heap_max_bytes; /* 0: by the least of the nodes' memory, once they are known */
     uint64_t heap_bytes;
     uint64_t spins; /* 0: by PEs and cores */
+    wefti_preferences preferences;
+    uint64_t trace_events_max;
+    uint64_t prints_counters;
 } wefti_world_settings;
 
 weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft_world_config *config);

@@ -1,39 +1,66 @@
 /* Goal: every collective gives what a serial reference gives, back to back without barriers.
  * Method: every operation on every type at three sizes, then random calls of up to 1 MiB on overlapping teams (all, a
- * stride, reversed, permuted, of one member), in place and not, with delays (part/coll_session.h). The same again with
- * each algorithm preferred by WEFT_COLL. The seed is the world's; WEFT_TEST_SEED repeats a run. */
-#include <pthread.h>
+ * stride, reversed, permuted, of one member), in place and not, with delays (part/coll_session.h). The same again in
+ * worlds of the same PEs, which meet by a collective of the first, with each algorithm preferred by WEFT_COLL. The seed
+ * is the world's; WEFT_TEST_SEED repeats a run. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "part/check.h"
 #include "part/coll_session.h"
 #include "part/pe_main.h"
 
-/* For teams that have made no collective yet. PEs may be threads of one process, and none reads the environment
- * meanwhile. */
-static void prefer(weft_world *world, const char *algorithms)
+/* The allgather of an embedder: one of the world that there is. */
+static int gather(void *context, const void *mine, void *all, size_t bytes)
 {
-    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    weft_world *world = context;
+    size_t total = bytes * (size_t)weft_world_pes(world);
+    void *block;
+    if (weft_malloc(world, total + bytes, &block) != WEFT_OK) {
+        return 1;
+    }
+    unsigned char *source = (unsigned char *)block + total;
+    memcpy(source, mine, bytes);
+    weft_status status = weft_fcollectmem(weft_team_world(world), block, source, bytes);
+    memcpy(all, block, total);
+    return status != WEFT_OK || weft_free(world, block) != WEFT_OK;
+}
+
+/* PEs may be threads of one process: one sets the variable, and none reads the environment meanwhile. */
+static weft_world *create_preferring(weft_world *world, const char *algorithms)
+{
+    const weft_callback_ops ops = {.size = sizeof ops, .context = world, .allgather = gather};
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *made = NULL;
+    config.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
+    config.callback = &ops;
+    config.pe = weft_world_pe(world);
+    config.pes = weft_world_pes(world);
     CHECK_OK(weft_barrier(world));
-    (void)pthread_mutex_lock(&one_at_a_time);
-    (void)setenv("WEFT_COLL", algorithms, 1);
-    (void)pthread_mutex_unlock(&one_at_a_time);
+    if (config.pe == 0 || pe_main_is_process()) {
+        (void)setenv("WEFT_COLL", algorithms, 1);
+    }
     CHECK_OK(weft_barrier(world));
+    if (!CHECK_OK(weft_world_create(&config, &made))) {
+        exit(1);
+    }
+    return made;
 }
 
 static void body(weft_world *world)
 {
     static const char *const preferences[] = {
         "", "broadcast:pull,fcollect:pull,alltoall:pull,alltoalls:pull,reduce:slices,reduce_scatter:pull,scan:slices",
-        "reduce:doubling,broadcast:push"};
+        "reduce:doubling,broadcast:push,sync:count"};
     uint64_t seed = pe_common_seed(world);
     coll_session_plan large = {.calls = 150, .bytes_max = (size_t)1 << 20, .slow_us = 300};
     coll_session_plan small = {.calls = 1200, .bytes_max = 3000, .slow_us = 200};
     coll_session_all_types(world, random_next(&seed));
     for (int i = 0; i < 3; i++) {
-        prefer(world, preferences[i]);
-        coll_session_run(world, random_next(&seed), &large);
-        coll_session_run(world, random_next(&seed), &small);
+        weft_world *preferring = create_preferring(world, preferences[i]);
+        coll_session_run(preferring, random_next(&seed), &large);
+        coll_session_run(preferring, random_next(&seed), &small);
+        CHECK_OK(weft_world_destroy(preferring));
     }
 }
 

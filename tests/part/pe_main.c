@@ -10,6 +10,12 @@
 #include "part/pes.h"
 
 static void (*body_of_program)(weft_world *world);
+static int is_process;
+
+int pe_main_is_process(void)
+{
+    return is_process;
+}
 
 static void run_body(weft_world *world, void *context)
 {
@@ -63,6 +69,7 @@ int pe_main(int argc, char **argv, void (*body)(weft_world *world))
         return 2;
     }
     body_of_program = body;
+    is_process = pes == 0;
     (void)setenv("WEFT_LOG", "none", 0); /* errors that are expected */
     if (pes > 0) {
         run_threads(pes);

@@ -8,6 +8,9 @@
  * started, or, with `--threads N` among the arguments, N threads of this process (which ThreadSanitizer can see). */
 int pe_main(int argc, char **argv, void (*body)(weft_world *world));
 
+/* Whether the PEs are processes. */
+int pe_main_is_process(void);
+
 /* The same random number on all PEs: PE 0's test_seed. Collective. */
 uint64_t pe_common_seed(weft_world *world);
 

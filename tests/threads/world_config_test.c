@@ -383,9 +383,22 @@ static void test_heap_by_environment(void **state)
     setenv("WEFT_HEAP", "-1", 1);
     create_by_env(3, worlds, WEFT_ERR_ARGUMENT, "WEFT_HEAP");
     unsetenv("WEFT_HEAP");
-    setenv("WEFT_SPIN", "many", 1);
-    create_by_env(3, worlds, WEFT_ERR_ARGUMENT, "WEFT_SPIN");
-    unsetenv("WEFT_SPIN");
+}
+
+static void test_unreadable_environment(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"WEFT_SPIN", "many"},     {"WEFT_TRACE_EVENTS", "all"}, {"WEFT_COUNTERS", "yes"},
+        {"WEFT_COLL", "reduce"},   {"WEFT_COLL", "reduce:"},     {"WEFT_COLL", "reduce:pull"},
+        {"WEFT_COLL", "sum:push"}, {"WEFT_COLL", ":"},           {"WEFT_COLL", "scan:push,,"}};
+    weft_world *worlds[3];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv(cases[i][0], cases[i][1], 1);
+        create_by_env(3, worlds, WEFT_ERR_ARGUMENT, cases[i][0]);
+        create_by_env(3, worlds, WEFT_ERR_ARGUMENT, cases[i][1]);
+        unsetenv(cases[i][0]);
+    }
 }
 
 static void test_deadline_by_environment(void **state)
@@ -549,6 +562,7 @@ int main(void)
         CHECKED_TEST(test_missing_are_named),
         CHECKED_TEST(test_impossible_sizes),
         CHECKED_TEST(test_heap_by_environment),
+        CHECKED_TEST(test_unreadable_environment),
         CHECKED_TEST(test_deadline_by_environment),
         CHECKED_TEST(test_callback),
         CHECKED_TEST(test_callback_that_cannot_be),

@@ -34,6 +34,7 @@ class Info(unittest.TestCase):
         self.assertIn("hello", [phase["name"] for phase in told["phases"]])
         self.assertIn({"team": "world", "members": 1, "number_of_pe_0": 0}, told["teams"])
         self.assertIn("broadcast", [row["collective"] for row in told["tuning"]])
+        self.assertIn({"collective": "sync", "algorithm": "rounds", "bytes": "any"}, told["tuning"])
         self.assertEqual(told["heap"]["bytes used"], 0)
         self.assertEqual(done.stderr, "")
 

@@ -15,7 +15,7 @@ weft_status wefti_alltoall_push(wefti_step *step, const wefti_alltoall *a)
 {
     size_t mine = (size_t)step->team->pe * a->count;
     size_t all = (size_t)step->team->pes * a->count;
-    int whole = step->team->counted && all <= step->coll->slot_data_bytes;
+    int whole = step->team->crowded && all <= step->coll->slot_data_bytes;
     wefti_step_carry(step, whole ? all : a->count);
     if (whole) {
         wefti_step_share(step);

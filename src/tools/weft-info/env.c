@@ -3,12 +3,10 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "coll/tuning.h"
 #include "tools/weft-info/nearest.h"
 #include "tools/weft-info/sections.h"
 #include "weft/bootstrap.h"
-
-#define SLOT_BYTES_ANY 64
+#include "world/tuning.h"
 
 extern char **environ;
 
@@ -38,14 +36,14 @@ static const char *check_text(wefti_env_id id)
         WEFT_BOOTSTRAP_TABLE(WORD)
 #undef WORD
             NULL};
-    wefti_tuning tuning;
+    wefti_preferences preferences;
     switch (id) {
     case WEFTI_ENV_LOG:
         return check_word(id, levels);
     case WEFTI_ENV_BOOTSTRAP:
         return check_word(id, bootstraps);
     case WEFTI_ENV_COLL:
-        return check_status(wefti_tuning_init(&tuning, 2, 0, SLOT_BYTES_ANY));
+        return check_status(wefti_preferences_read(&preferences));
     default:
         return NULL;
     }

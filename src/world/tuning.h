@@ -1,12 +1,14 @@
-/* coll/tuning.h: which algorithm a collective takes, by the team's size and the message's. */
-#ifndef WEFTI_COLL_TUNING_H
-#define WEFTI_COLL_TUNING_H
+/* world/tuning.h: which algorithm a collective takes, by the team's size and members and the message's bytes. */
+#ifndef WEFTI_WORLD_TUNING_H
+#define WEFTI_WORLD_TUNING_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "weft/status.h"
+#include "weft/team.h"
 
-/* X(id, name) */
+/* X(id, name). A barrier is a quiet and a sync. */
 #define WEFTI_COLLECTIVE_TABLE(X)                                                                                      \
     X(BROADCAST, "broadcast")                                                                                          \
     X(COLLECT, "collect")                                                                                              \
@@ -15,7 +17,8 @@
     X(ALLTOALLS, "alltoalls")                                                                                          \
     X(REDUCE, "reduce")                                                                                                \
     X(REDUCE_SCATTER, "reduce_scatter")                                                                                \
-    X(SCAN, "scan")
+    X(SCAN, "scan")                                                                                                    \
+    X(SYNC, "sync")
 
 typedef enum wefti_collective {
 #define WEFTI_COLLECTIVE_ENUM(id, name) WEFTI_COLL_##id,
@@ -30,7 +33,9 @@ typedef enum wefti_collective {
     X(PULL, "pull", "receivers read the senders' buffers once they are ready")                                         \
     X(DOUBLING, "doubling", "through scratch, with a partner at twice the distance each round")                        \
     X(PAIRS, "pairs", "of two members the later one moves both blocks, from source to dest")                           \
-    X(SLICES, "slices", "each member does its slice for all, from and to the users' buffers")
+    X(SLICES, "slices", "each member does its slice for all, from and to the users' buffers")                          \
+    X(ROUNDS, "rounds", "flags to members at twice the distance each round")                                           \
+    X(COUNT, "count", "all add themselves to one word of the first member and look at it")
 
 typedef enum wefti_algorithm {
 #define WEFTI_ALGORITHM_ENUM(id, name, text) WEFTI_ALGORITHM_##id,
@@ -51,9 +56,22 @@ typedef struct wefti_tuning {
     wefti_choice choices[WEFTI_COLLECTIVES][WEFTI_CHOICES_MAX];
 } wefti_tuning;
 
-/* The choices of a team of `pes` whose slots hold `slot_data_bytes`, by the table and by WEFT_COLL. `crowded`: its members
- * share processors of one node. */
-weft_status wefti_tuning_init(wefti_tuning *tuning, unsigned pes, int crowded, size_t slot_data_bytes);
+/* What WEFT_COLL wants first: by collective an algorithm, or WEFTI_ALGORITHMS for none. */
+typedef struct wefti_preferences {
+    unsigned char algorithms[WEFTI_COLLECTIVES];
+} wefti_preferences;
+
+/* Read WEFT_COLL. */
+weft_status wefti_preferences_read(wefti_preferences *preferences);
+/* A number that differs when preferences do. */
+uint64_t wefti_preferences_key(const wefti_preferences *preferences);
+
+/* What a team of this world does, by the table and the world's preferences; the same on all members. Its members, and
+ * whether they share processors, are known. */
+void wefti_tuning_init(wefti_tuning *tuning, const weft_team *team);
+
+/* Find out whether the members of a new team share processors, and how they sync. The same on all of them. */
+void wefti_team_set_meeting(weft_team *team);
 
 static inline wefti_algorithm wefti_tuning_choose(const wefti_tuning *tuning, wefti_collective collective, size_t bytes)
 {

@@ -1,14 +1,14 @@
 /* The one tuning table of the collectives, how WEFT_COLL overrides it, and how it is printed. */
-#include "coll/tuning.h"
+#include "world/tuning.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/env.h"
 #include "base/error.h"
-#include "team/team.h"
 #include "weft/coll.h"
 #include "weft/protocol/coll_layout.h"
+#include "world/world.h"
 
 #define ANY_PES 0xffffffffu
 #define ANY_BYTES SIZE_MAX
@@ -16,7 +16,8 @@
 #define WHOLE_BYTES 1 /* as much as a slot holds of a block to each member */
 #define PAIRS_PES_MAX 63 /* a bit each */
 
-/* Whom a rule is for: all teams, or those whose members share processors. */
+/* Whom a rule is for: all teams, or those whose members share processors: there a wait ends after the others have had
+ * their turns, so that what a call costs is the number of turns and not that of flags. */
 #define ANYWHERE 0
 #define CROWDED 1
 
@@ -50,6 +51,8 @@ static const rule rules[] = {
     {WEFTI_COLL_REDUCE_SCATTER, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
     {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
     {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES, ANYWHERE},
+    {WEFTI_COLL_SYNC, WEFTI_ALGORITHM_COUNT, ANY_PES, ANY_BYTES, CROWDED},
+    {WEFTI_COLL_SYNC, WEFTI_ALGORITHM_ROUNDS, ANY_PES, ANY_BYTES, ANYWHERE},
 };
 #define RULES (sizeof rules / sizeof rules[0])
 
@@ -70,9 +73,15 @@ static int through_slots(wefti_algorithm algorithm)
     return algorithm == WEFTI_ALGORITHM_PUSH || algorithm == WEFTI_ALGORITHM_DOUBLING;
 }
 
-/* The most that a rule carries on this team. */
-static size_t limit_of(const rule *r, unsigned pes, size_t slot_data_bytes)
+static size_t slot_data_bytes_of(unsigned pes)
 {
+    return wefti_coll_slot_bytes(pes) - sizeof(wefti_coll_slot);
+}
+
+/* The most that a rule carries on a team of `pes`. */
+static size_t limit_of(const rule *r, unsigned pes)
+{
+    const size_t slot_data_bytes = slot_data_bytes_of(pes);
     int bounded = through_slots(r->algorithm) && r->collective != WEFTI_COLL_COLLECT;
     if (r->bytes_max == WHOLE_BYTES) {
         return slot_data_bytes / pes;
@@ -102,13 +111,10 @@ static int has_rule(int collective, int algorithm)
     return 0;
 }
 
-/* forced[c]: the algorithm that the environment wants first, or -1. */
-static weft_status read_forced(int forced[WEFTI_COLLECTIVES])
+weft_status wefti_preferences_read(wefti_preferences *preferences)
 {
     const char *text = wefti_env_word(WEFTI_ENV_COLL);
-    for (int i = 0; i < WEFTI_COLLECTIVES; i++) {
-        forced[i] = -1;
-    }
+    memset(preferences->algorithms, WEFTI_ALGORITHMS, sizeof preferences->algorithms);
     for (const char *at = text; *at != '\0';) {
         size_t length = strcspn(at, ",");
         const char *colon = memchr(at, ':', length);
@@ -118,48 +124,66 @@ static weft_status read_forced(int forced[WEFTI_COLLECTIVES])
         if (collective < 0 || algorithm < 0 || !has_rule(collective, algorithm)) {
             return wefti_error(WEFT_ERR_ARGUMENT,
                                "WEFT_COLL=\"%s\" cannot be read at \"%.*s\": give collective:algorithm, separated by "
-                               "commas, of those that weft_team_tuning lists",
+                               "commas, of those that weft-info tuning lists",
                                text, (int)length, at);
         }
-        forced[collective] = algorithm;
+        preferences->algorithms[collective] = (unsigned char)algorithm;
         at += length + (at[length] == ',');
     }
     return WEFT_OK;
 }
 
-static int fits(const rule *r, unsigned pes, int crowded)
+uint64_t wefti_preferences_key(const wefti_preferences *preferences)
 {
-    return pes <= r->pes_max && (crowded || !r->crowded);
+    _Static_assert(WEFTI_ALGORITHMS < 16 && WEFTI_COLLECTIVES <= 16, "four bits each");
+    uint64_t key = 0;
+    for (int c = 0; c < WEFTI_COLLECTIVES; c++) {
+        key |= (uint64_t)(WEFTI_ALGORITHMS - preferences->algorithms[c]) << 4 * c;
+    }
+    return key;
+}
+
+/* ---- one team ---- */
+
+static int fits(const rule *r, const weft_team *team)
+{
+    return (unsigned)team->pes <= r->pes_max && (team->crowded || !r->crowded);
 }
 
 /* Whether a team of this kind can do what the rule says at all. */
-static int possible(const rule *r, unsigned pes, int crowded)
+static int possible(const rule *r, const weft_team *team)
 {
-    return r->algorithm != WEFTI_ALGORITHM_PAIRS || fits(r, pes, crowded);
+    switch (r->algorithm) {
+    case WEFTI_ALGORITHM_PAIRS:
+        return fits(r, team);
+    case WEFTI_ALGORITHM_COUNT:
+        return team->near;
+    default:
+        return 1;
+    }
 }
 
-/* The rule of a forced algorithm without its own limits, if there is one. */
-static void force(wefti_choice *choices, int *count, const rule *r, size_t slot_data_bytes)
+/* A preferred algorithm without its rule's own limits. */
+static void prefer(wefti_choice *choices, int *count, const rule *r, unsigned pes)
 {
     choices[0].algorithm = r->algorithm;
     choices[0].bytes_max =
-        through_slots(r->algorithm) && r->collective != WEFTI_COLL_COLLECT ? slot_data_bytes : ANY_BYTES;
+        through_slots(r->algorithm) && r->collective != WEFTI_COLL_COLLECT ? slot_data_bytes_of(pes) : ANY_BYTES;
     *count = 1;
 }
 
-static void choose_one(wefti_choice *choices, wefti_collective collective, int forced, unsigned pes, int crowded,
-                       size_t slot_data_bytes)
+static void choose_one(wefti_choice *choices, wefti_collective collective, const weft_team *team)
 {
+    const wefti_algorithm preferred = team->world->preferences.algorithms[collective];
     int count = 0;
-    for (size_t i = 0; i < RULES && forced >= 0; i++) {
-        if (rules[i].collective == collective && (int)rules[i].algorithm == forced &&
-            possible(&rules[i], pes, crowded)) {
-            force(choices, &count, &rules[i], slot_data_bytes);
+    for (size_t i = 0; i < RULES; i++) {
+        if (rules[i].collective == collective && rules[i].algorithm == preferred && possible(&rules[i], team)) {
+            prefer(choices, &count, &rules[i], (unsigned)team->pes);
         }
     }
     for (size_t i = 0; i < RULES && count < WEFTI_CHOICES_MAX; i++) {
-        size_t limit = limit_of(&rules[i], pes, slot_data_bytes);
-        if (rules[i].collective == collective && fits(&rules[i], pes, crowded) && (int)rules[i].algorithm != forced &&
+        size_t limit = limit_of(&rules[i], (unsigned)team->pes);
+        if (rules[i].collective == collective && fits(&rules[i], team) && rules[i].algorithm != preferred &&
             (count == 0 || limit > choices[count - 1].bytes_max)) {
             choices[count].algorithm = rules[i].algorithm;
             choices[count].bytes_max = limit;
@@ -168,14 +192,23 @@ static void choose_one(wefti_choice *choices, wefti_collective collective, int f
     }
 }
 
-weft_status wefti_tuning_init(wefti_tuning *tuning, unsigned pes, int crowded, size_t slot_data_bytes)
+void wefti_tuning_init(wefti_tuning *tuning, const weft_team *team)
 {
-    int forced[WEFTI_COLLECTIVES];
-    WEFT_TRY(read_forced(forced));
     for (int c = 0; c < WEFTI_COLLECTIVES; c++) {
-        choose_one(tuning->choices[c], (wefti_collective)c, forced[c], pes, crowded, slot_data_bytes);
+        choose_one(tuning->choices[c], (wefti_collective)c, team);
     }
-    return WEFT_OK;
+}
+
+void wefti_team_set_meeting(weft_team *team)
+{
+    wefti_choice choices[WEFTI_CHOICES_MAX];
+    team->near = 1;
+    for (int i = 0; i < team->pes && team->near; i++) {
+        team->near = wefti_pe_is_near(&team->world->view, wefti_member(team, i));
+    }
+    team->crowded = team->world->crowded && team->near && team->pes > 1;
+    choose_one(choices, WEFTI_COLL_SYNC, team);
+    team->counted = choices[0].algorithm == WEFTI_ALGORITHM_COUNT;
 }
 
 /* ---- the table as text ---- */
@@ -203,9 +236,8 @@ weft_status weft_team_tuning(const weft_team *team, char *text, size_t bytes, si
     if (team == NULL || (text == NULL && bytes > 0) || length == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_team_tuning: the team, the text or the length is NULL");
     }
-    unsigned pes = (unsigned)weft_team_pes(team);
     wefti_tuning tuning;
-    WEFT_TRY(wefti_tuning_init(&tuning, pes, team->counted, wefti_coll_slot_bytes(pes) - sizeof(wefti_coll_slot)));
+    wefti_tuning_init(&tuning, team);
     text_out out = {.text = text, .bytes = bytes};
     for (int c = 0; c < WEFTI_COLLECTIVES; c++) {
         const wefti_choice *choice = tuning.choices[c];
