@@ -2,7 +2,8 @@
 #   cuda.compile.*      every kernel and device header compiles, for sm_80, sm_90 and sm_100; the PTX has the orders meant
 #   cuda.nvrtc          the device headers compile at run time
 #   cuda.on_host.*      tests/gpu/*.cu with kernels as functions of one thread, on a fake driver whose device memory is
-#                       this machine's: PEs as processes and as threads, with virtual memory and with cudaIpc
+#                       this machine's: PEs as processes and as threads, with virtual memory and with cudaIpc. Those of
+#                       expert parallelism run as grids whose threads are coroutines (src/cuda/fake/grid.h)
 set(weft_nvcc ${CMAKE_CUDA_COMPILER})
 if(NOT weft_nvcc)
     set(weft_nvcc nvcc)
@@ -33,7 +34,8 @@ find_program(WEFT_CXX NAMES g++ c++)
 if(NOT WEFT_CXX)
     return()
 endif()
-set(weft_on_host_flags -std=c++17 -O1 -g -DWEFT_DEVICE_ON_HOST -Wall -Wextra -Wno-missing-field-initializers)
+set(weft_on_host_flags -std=c++17 -O1 -g -DWEFT_DEVICE_ON_HOST -Wall -Wextra -Wno-missing-field-initializers
+    -Wno-unknown-pragmas)
 if(WEFT_SANITIZE)
     list(APPEND weft_on_host_flags -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
 endif()
@@ -48,7 +50,18 @@ add_custom_command(OUTPUT ${weft_fake_kernels}
         -I${PROJECT_SOURCE_DIR}/src -c ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu -o ${weft_fake_kernels}
     DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu ${weft_kernel_parts} ${weft_device_headers}
     VERBATIM)
-add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/cuda/fake/libcuda.c ${weft_fake_kernels})
+# Those of expert parallelism, whose threads are coroutines.
+set(weft_fake_ep_kernels ${PROJECT_BINARY_DIR}/fake/kernels_ep.o)
+add_custom_command(OUTPUT ${weft_fake_ep_kernels}
+    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -fno-exceptions -fno-threadsafe-statics
+        -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+        -c ${PROJECT_SOURCE_DIR}/src/cuda/fake/kernels_ep.cpp -o ${weft_fake_ep_kernels}
+    DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/fake/kernels_ep.cpp ${PROJECT_SOURCE_DIR}/src/cuda/fake/simt.h
+        ${PROJECT_SOURCE_DIR}/src/cuda/fake/grid.h ${weft_ep_kernel_sources} ${weft_device_headers}
+    VERBATIM)
+add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/cuda/fake/libcuda.c ${PROJECT_SOURCE_DIR}/src/cuda/fake/grid.c
+    ${PROJECT_SOURCE_DIR}/src/sim/coroutine.c ${PROJECT_SOURCE_DIR}/src/sim/stacks.c
+    ${weft_fake_kernels} ${weft_fake_ep_kernels})
 target_include_directories(fake_cuda SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
 target_link_libraries(fake_cuda PRIVATE weft_flags Threads::Threads)
 set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
@@ -62,9 +75,9 @@ function(weft_add_on_host_program name)
     set(program ${PROJECT_BINARY_DIR}/tests/${name}_on_host)
     add_custom_command(OUTPUT ${program}
         COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -I${PROJECT_SOURCE_DIR}/include
-            -I${PROJECT_SOURCE_DIR}/tests/gpu ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu -x none
-            $<TARGET_FILE:weft_static> -ldl -lm -lpthread -o ${program}
-        DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu ${weft_gpu_parts} ${weft_device_headers} weft_static
+            -I${PROJECT_SOURCE_DIR}/tests/gpu -I${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu -x none
+            $<TARGET_FILE:weft_gpu_parts> $<TARGET_FILE:weft_static> -ldl -lm -lpthread -o ${program}
+        DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu ${weft_gpu_parts} ${weft_device_headers} weft_static weft_gpu_parts
         VERBATIM)
     add_custom_target(${name}_on_host DEPENDS ${program})
     add_dependencies(gpu_on_host ${name}_on_host)
@@ -90,6 +103,12 @@ foreach(program device collective)
         endforeach()
         weft_add_on_host_test(${program}.processes.ipc "WEFT_CUDA_VMM=0" $<TARGET_FILE:weftrun> -n 3 ${on_host})
     endif()
+endforeach()
+
+# Expert parallelism: random cases. A grid is large, so the multiprocessors are few.
+weft_add_on_host_program(ep)
+foreach(pes 1 2 3 4)
+    weft_add_on_host_test(ep.threads.${pes} "WEFT_FAKE_SMS=4" ${PROJECT_BINARY_DIR}/tests/ep_on_host -t ${pes})
 endforeach()
 
 if(CMOCKA_FOUND)

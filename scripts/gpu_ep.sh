@@ -13,16 +13,16 @@ echo "== tests of expert parallelism on $gpus GPUs"
 test=$build/gpu/test_ep
 for pes in 1 2 3 4; do
     if [ "$pes" -le "$gpus" ]; then
-        run "$pes processes" env WEFT_EP_CASES=300 "$build/weftrun" -n $pes "$test"
+        run "$pes processes" "$build/weftrun" -n $pes "$test" -c 300
     fi
 done
 for pes in 6 8 12; do
-    run "$pes threads" env WEFT_EP_CASES=100 "$test" -t $pes
+    run "$pes threads" "$test" -t $pes -c 100
 done
 run "$gpus threads, cudaIpc" env WEFT_CUDA_VMM=0 "$test" -t "$gpus"
 if command -v compute-sanitizer >/dev/null; then
-    run "memcheck" env WEFT_EP_CASES=2 "$build/weftrun" -n 2 \
-        compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9 "$test"
+    run "memcheck" "$build/weftrun" -n 2 \
+        compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9 "$test" -c 2
 else
     echo "skip  memcheck: no compute-sanitizer here"
 fi

@@ -2,8 +2,8 @@
  *
  * Method: the random cases of tests/part, with all arrays in device memory: in the device heap, in registered memory, and
  * in memory that is neither. Each PE draws the same cases; each case is a group, a few routes, and a sequence of calls.
- * Usage: as part/launch.h says; WEFT_EP_CASES: how many cases; WEFT_SEED. */
-#include "part/launch.h"
+ * Usage: as part/launch.h says; -c: how many cases; WEFT_SEED. */
+#include "part/memory.h"
 #undef CHECK /* from here on those of part/check.h */
 #undef CHECK_SAY
 
@@ -12,23 +12,27 @@ extern "C" {
 #include "part/ep_step.h"
 }
 
-#define ARENA ((size_t)96 << 20)
+#define ARENA ((size_t)(ON_GPU ? 96 : 24) << 20)
+#define CASES (ON_GPU ? 40 : 12)
+#define DEADLINE_NS UINT64_C(4000000000)
 
 /* Memory of the arrays of a call: three blocks of which they take parts, one behind the other. */
 enum { HEAP, REGISTERED, PLAIN, KINDS };
 
 typedef struct arena {
     test_pe *pe;
-    unsigned char *pinned; /* copies go through it: those of pageable memory may wait for the kernels of other PEs */
+    unsigned char *pinned; /* copies go through it */
     unsigned char *base[KINDS];
     size_t used[KINDS];
     int live;
 } arena;
 
+#if ON_GPU
 static void check_gpu(cudaError_t error, const char *what)
 {
     check_that(error == cudaSuccess, __FILE__, __LINE__, "%s: %s", what, cudaGetErrorString(error));
 }
+#endif
 
 static void *place(void *context, const void *image, size_t bytes, unsigned random)
 {
@@ -42,25 +46,21 @@ static void *place(void *context, const void *image, size_t bytes, unsigned rand
     all->used[kind] = (at + bytes + 15) / 16 * 16;
     all->live++;
     memcpy(all->pinned, image, bytes);
-    check_gpu(cudaMemcpyAsync(all->base[kind] + at, all->pinned, bytes, cudaMemcpyHostToDevice, all->pe->stream),
-              "place");
-    check_gpu(cudaStreamSynchronize(all->pe->stream), "place");
+    gpu_copy(all->pe, all->base[kind] + at, all->pinned, bytes);
     return all->base[kind] + at;
 }
 
 static void fetch(void *context, void *image, const void *there, size_t bytes)
 {
     arena *all = (arena *)context;
-    check_gpu(cudaMemcpyAsync(all->pinned, there, bytes, cudaMemcpyDeviceToHost, all->pe->stream), "fetch");
-    check_gpu(cudaStreamSynchronize(all->pe->stream), "fetch");
+    gpu_copy(all->pe, all->pinned, there, bytes);
     memcpy(image, all->pinned, bytes);
 }
 
 static void release(void *context, void *there, size_t bytes)
 {
     arena *all = (arena *)context;
-    check_gpu(cudaMemsetAsync(there, 0x5a, bytes, all->pe->stream), "release");
-    check_gpu(cudaStreamSynchronize(all->pe->stream), "release");
+    gpu_set(all->pe, there, 0x5a, bytes);
     if (--all->live == 0) {
         memset(all->used, 0, sizeof all->used);
     }
@@ -88,7 +88,7 @@ static ep_step step_of(job *of, weft_ep_route *route, const ep_routing *routing)
     step.arrays.random = &of->own;
     step.is_late = 1;
     step.halves = of->salt % 2 == 0;
-    step.stream = (weft_stream *)of->pe->stream;
+    step.stream = gpu_stream_of(of->pe);
     step.slow_us = of->salt % 7 == 0 ? 300 : 0;
     return step;
 }
@@ -183,6 +183,8 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
     CHECK_OK(weft_ep_destroy(ep));
 }
 
+#if ON_GPU
+
 /* ---- a captured graph: a step of identity experts, replayed with new routing, T and data ---- */
 
 #define GRAPH_TOKENS 200
@@ -276,7 +278,7 @@ static void capture_step(job *of, const graph_step *step, weft_ep_route *route, 
     got.rows = in;
     got.rows.data = received;
     got.rows_capacity = (size_t)of->pe->pes * GRAPH_TOKENS;
-    weft_stream *stream = (weft_stream *)of->pe->stream;
+    weft_stream *stream = gpu_stream_of(of->pe);
     make_step<<<1, 512, 0, of->pe->stream>>>(*step);
     if (fused) {
         CHECK_OK(weft_ep_route_choose(route, &choices));
@@ -338,6 +340,8 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused)
     CHECK_OK(weft_ep_destroy(ep));
 }
 
+#endif
+
 /* ---- a rank that does not come ---- */
 
 static void test_absence(job *of, arena *all)
@@ -357,22 +361,22 @@ static void test_absence(job *of, arena *all)
     CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep));
     CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route));
     CHECK_OK(weft_device_deadline(of->world, UINT64_C(300000000)));
-    check_gpu(cudaMemsetAsync(all->base[PLAIN], 0, 1024, of->pe->stream), "test_absence");
+    gpu_set(of->pe, all->base[PLAIN], 0, 1024);
     if (of->pe->pe != absent) {
         weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
         choices.tokens = 8;
         choices.ids = all->base[PLAIN];
-        CHECK_OK(weft_ep_route_update(route, &choices, (weft_stream *)of->pe->stream));
-        CHECK_STATUS(weft_ep_route_query(route, (weft_stream *)of->pe->stream, &counts), WEFT_ERR_TIMEOUT);
+        CHECK_OK(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)));
+        CHECK_STATUS(weft_ep_route_query(route, gpu_stream_of(of->pe), &counts), WEFT_ERR_TIMEOUT);
         char rank[16];
         snprintf(rank, sizeof rank, " %d", absent);
         check_that(strstr(weft_last_error(), rank) != NULL, __FILE__, __LINE__, "names no rank %d: %s", absent,
                    weft_last_error());
-        CHECK_STATUS(weft_ep_route_update(route, &choices, (weft_stream *)of->pe->stream), WEFT_ERR_TIMEOUT);
+        CHECK_STATUS(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)), WEFT_ERR_TIMEOUT);
         /* The others go on: all their tokens go to expert 0, of rank 0. */
         CHECK_OK(weft_ep_mask(ep, absent, 0));
-        CHECK_OK(weft_ep_route_update(route, &choices, (weft_stream *)of->pe->stream));
-        CHECK_OK(weft_ep_route_query(route, (weft_stream *)of->pe->stream, &counts));
+        CHECK_OK(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)));
+        CHECK_OK(weft_ep_route_query(route, gpu_stream_of(of->pe), &counts));
         check_that(counts.status == WEFT_OK && counts.rows == (of->pe->pe == 0 ? 8 * absent : 0), __FILE__, __LINE__,
                    "%lld rows after a mask, status %d", (long long)counts.rows, counts.status);
         CHECK_OK(weft_ep_route_destroy(route));
@@ -385,18 +389,17 @@ static void test_body(test_pe *pe)
 {
     arena all = {};
     job of = {};
-    const char *cases_text = getenv("WEFT_EP_CASES");
-    int cases = cases_text != NULL ? atoi(cases_text) : 40;
+    int cases = pe->cases > 0 ? pe->cases : CASES;
     check_as_pe(pe->pe);
     of.pe = pe;
     all.pe = pe;
-    of.world = test_world(pe, "ep", (size_t)4 << 30, (size_t)512 << 20);
-    CHECK_OK(weft_device_deadline(of.world, UINT64_C(4000000000)));
+    of.world = test_world(pe, "ep", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)64 << 20);
+    CHECK_OK(weft_device_deadline(of.world, DEADLINE_NS * (ON_GPU ? 1 : 10)));
     all.base[HEAP] = (unsigned char *)test_malloc(pe, of.world, ARENA);
-    check_gpu(cudaMallocHost((void **)&all.pinned, ARENA), "test_body");
-    check_gpu(cudaMemsetAsync(all.base[HEAP], 0, ARENA, pe->stream), "test_body");
-    check_gpu(cudaMalloc((void **)&all.base[REGISTERED], ARENA), "test_body");
-    check_gpu(cudaMalloc((void **)&all.base[PLAIN], ARENA), "test_body");
+    all.pinned = gpu_alloc_pinned(ARENA);
+    gpu_set(pe, all.base[HEAP], 0, ARENA);
+    all.base[REGISTERED] = gpu_alloc(ARENA);
+    all.base[PLAIN] = gpu_alloc(ARENA);
     CHECK_OK(weft_device_register(of.world, all.base[REGISTERED], ARENA));
     of.memory.context = &all;
     of.memory.place = place;
@@ -406,25 +409,27 @@ static void test_body(test_pe *pe)
     for (int i = 0; i < cases && check_failures() == 0; i++) {
         of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
         uint64_t seed = random_next(&common);
-        run_case(&of, seed, i % 4 == 0 ? &ep_size_full : &ep_size_small);
+        run_case(&of, seed, i % (ON_GPU ? 4 : 16) == 0 ? &ep_size_full : &ep_size_small);
         if (check_failures() != 0) {
             fprintf(stderr, "PE %d: case %d, seed %llu\n", pe->pe, i, (unsigned long long)seed);
         }
     }
+#if ON_GPU
     if (check_failures() == 0) {
         test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 0);
         test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 1);
         test_graph(&of, &all, WEFT_EP_SLOTS_SOURCE, 1);
     }
+#endif
     CHECK_OK(weft_barrier(of.world));
     CHECK_OK(weft_device_unregister(of.world, all.base[REGISTERED]));
     if (pe->pes > 1 && check_failures() == 0) {
         test_absence(&of, &all);
     }
     CHECK_OK(weft_world_destroy(of.world));
-    check_gpu(cudaFree(all.base[REGISTERED]), "test_body");
-    check_gpu(cudaFree(all.base[PLAIN]), "test_body");
-    check_gpu(cudaFreeHost(all.pinned), "test_body");
+    gpu_free(all.base[REGISTERED]);
+    gpu_free(all.base[PLAIN]);
+    gpu_free_pinned(all.pinned);
     if (pe->pe == 0) {
         pe->failures += check_failures() != 0;
         printf("%d cases, %u calls\n", cases, of.salt);

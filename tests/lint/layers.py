@@ -28,6 +28,7 @@ ONLY = {name: {"base", "os", "protocol", name} for name in ("ep", "ffi", "shmem"
 # The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
 ONLY["sim"] = {"base", "os", "protocol", "topo", "bootstrap", "heap", "transport", "sim"}
 ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}
+ONLY["cuda/fake"] = ONLY["cuda"] | {"sim"}  # a driver for tests, whose threads are coroutines
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 CUDA_HEADER = re.compile(r"^(cuda|cu[A-Z]|cub/|cooperative_groups|device_launch|nvml|nvrtc|nccl|vector_types)")
@@ -66,7 +67,7 @@ def wrong_include(root, file, quote, target):
         return None
     if not (root / "src" / target).is_file():
         return "no such header in include/ or src/"
-    layer = parts[1]
+    layer = "/".join(parts[1:3]) if "/".join(parts[1:3]) in ONLY else parts[1]
     allowed = allowed_layers(layer)
     if allowed is None:
         return f'"{layer}" is no layer; add it to the table in tests/lint/layers.py'

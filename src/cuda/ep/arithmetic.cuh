@@ -6,6 +6,30 @@
 #include "cuda/ep/words.cuh"
 #include "weft_ep.h"
 
+#if !defined(WEFT_DEVICE_ON_HOST) /* else as cuda/fake/simt.h says */
+/* Two numbers at once; every NaN becomes 0x7fff. */
+EP_DEVICE wefti_u32 ep_bf16_pair(float low, float high)
+{
+    wefti_u32 pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+EP_DEVICE wefti_u32 ep_f16_pair(float low, float high)
+{
+    wefti_u32 pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+EP_DEVICE float ep_f16_widen(wefti_u32 bits)
+{
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"((unsigned short)bits));
+    return wide;
+}
+#endif
+
 template <int DTYPE> struct ep_type;
 
 template <> struct ep_type<WEFT_EP_F32> {
@@ -24,14 +48,6 @@ template <> struct ep_type<WEFT_EP_F32> {
     }
 };
 
-/* Two at once; every NaN becomes 0x7fff. */
-EP_DEVICE wefti_u32 ep_bf16_pair(float low, float high)
-{
-    wefti_u32 pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
 template <> struct ep_type<WEFT_EP_BF16> {
     enum { ELEMENTS = 8 };
     static __device__ __forceinline__ void widen(const uint4 &vector, float *to)
@@ -49,21 +65,6 @@ template <> struct ep_type<WEFT_EP_BF16> {
                           ep_bf16_pair(from[4], from[5]), ep_bf16_pair(from[6], from[7]));
     }
 };
-
-/* Two at once; every NaN becomes 0x7fff. */
-EP_DEVICE wefti_u32 ep_f16_pair(float low, float high)
-{
-    wefti_u32 pair;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
-EP_DEVICE float ep_f16_widen(wefti_u32 bits)
-{
-    float wide;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"((unsigned short)bits));
-    return wide;
-}
 
 template <> struct ep_type<WEFT_EP_F16> {
     enum { ELEMENTS = 8 };

@@ -255,8 +255,8 @@ EP_DEVICE void ep_find_staging(const ep_combine &args, ep_call *call)
 
 extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_combine(const __grid_constant__ ep_combine args)
 {
-    __shared__ ep_call call;
-    extern __shared__ __align__(128) unsigned char stages[];
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(stages);
     const ep_group &group = args.group;
     const bool speaks = blockIdx.x == 0 && ep_warp() < 2;
     if (threadIdx.x == blockDim.x - 1) {

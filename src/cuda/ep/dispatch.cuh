@@ -98,8 +98,8 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
 
 extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_dispatch(const __grid_constant__ ep_dispatch args)
 {
-    __shared__ ep_call call;
-    extern __shared__ __align__(128) unsigned char stages[];
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(stages);
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const int speakers = 2; /* the last warps of block 0 */

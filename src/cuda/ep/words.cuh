@@ -11,6 +11,12 @@
 #define EP_DEVICE static __device__ __forceinline__
 #define EP_DEVICE_SLOW static __device__ __noinline__
 
+#if !defined(WEFT_DEVICE_ON_HOST) /* else as cuda/fake/simt.h says */
+#define EP_SHARED(type, name) __shared__ type name
+#define EP_DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
+#define EP_PAUSE() ((void)0)
+#endif
+
 typedef wefti_cuda_ep_group ep_group;
 
 EP_DEVICE wefti_u64 ep_packed(wefti_u32 epoch, wefti_u32 value)
@@ -44,6 +50,7 @@ EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int
 
 EP_DEVICE bool ep_go_on(const ep_group &group, wefti_dev_waiter *waiter, int rank)
 {
+    EP_PAUSE();
     if (++waiter->looks % WEFTI_DEV_LOOKS != 0) {
         return true;
     }

@@ -1,6 +1,7 @@
 /* cuda/fake/libcuda.c: a CUDA driver whose devices are this machine's memory: what src/cuda asks of libcuda.so.1, and no
  * more. For tests without a GPU: device memory is memory files, so that exporting, importing, mapping and copying are
- * real; a launched kernel is a function. Two devices (WEFT_FAKE_GPUS), one context each. */
+ * real; a launched kernel is a function of one thread, or, of expert parallelism, a grid (grid.h). Two devices
+ * (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS), one context each. */
 #include <cuda.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cuda/fake/grid.h"
+#include "cuda/fake/kernels_ep.h"
 #include "cuda/kernels.h"
 #include "weft/protocol/wait.h"
 
@@ -43,6 +46,12 @@ static int count_devices(void)
 {
     const char *text = getenv("WEFT_FAKE_GPUS");
     return text == NULL ? 2 : atoi(text);
+}
+
+static int count_multiprocessors(void)
+{
+    const char *text = getenv("WEFT_FAKE_SMS");
+    return text == NULL ? 132 : atoi(text);
 }
 
 static CUcontext context_of(CUdevice device)
@@ -95,7 +104,9 @@ FAKE CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)
 {
     (void)device;
-    *value = which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? 132
+    *value = which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                ? count_multiprocessors()
+             : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR          ? 9
+             : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 232448
              : which == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED ||
                      which == CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED
                  ? 0
@@ -522,7 +533,7 @@ FAKE CUresult cuModuleUnload(CUmodule module)
     return CUDA_SUCCESS;
 }
 
-/* Kernels: kernels.cu compiled for the CPU, called block by block. */
+/* Kernels: kernels.cu compiled for the CPU, called block by block, and those of kernels_ep.h, a grid each. */
 typedef void (*kernel)(const void *args, unsigned block, unsigned blocks);
 #define DECLARE(NAME, threads) void wefti_cuda_##NAME(const void *args, unsigned block, unsigned blocks);
 WEFTI_CUDA_KERNELS(DECLARE)
@@ -542,6 +553,12 @@ FAKE CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const c
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         if (strcmp(name, kernels[i].name) == 0) {
             *function = (CUfunction)(uintptr_t)&kernels[i];
+            return CUDA_SUCCESS;
+        }
+    }
+    for (const fake_ep_kernel *found = fake_ep_kernels; found->name != NULL; found++) {
+        if (strcmp(name, found->name) == 0) {
+            *function = (CUfunction)(uintptr_t)found;
             return CUDA_SUCCESS;
         }
     }
@@ -602,9 +619,13 @@ FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid
                              unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **arguments,
                              void **extra)
 {
-    (void)block_x, (void)block_y, (void)block_z, (void)shared, (void)stream, (void)extra;
+    (void)block_y, (void)block_z, (void)stream, (void)extra;
     if (grid_x == 0 || grid_y * grid_z != 1) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if ((uintptr_t)function - (uintptr_t)kernels >= sizeof kernels) {
+        fake_grid_run(((const fake_ep_kernel *)(const void *)function)->body, arguments[0], grid_x, block_x, shared);
+        return CUDA_SUCCESS;
     }
     for (unsigned block = 0; block < grid_x; block++) {
         ((const __typeof__(*kernels) *)(const void *)function)->run(arguments[0], block, grid_x);

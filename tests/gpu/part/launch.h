@@ -47,6 +47,7 @@ typedef struct test_pe {
     int failures;
     const char *part;
     uint64_t seed; /* equal on all PEs */
+    int cases; /* random cases asked for; 0: the program's own number */
 } test_pe;
 
 #define CHECK_SAY(context, condition, ...)                                                                             \
@@ -154,19 +155,22 @@ static void *test_thread(void *argument)
     return NULL;
 }
 
-/* Usage: NAME [-t THREADS] [-g GPUS]. Exit 77: no GPU. */
+/* Usage: NAME [-t THREADS] [-g GPUS] [-c CASES]. Exit 77: no GPU. */
 static inline int test_main(int argc, char **argv)
 {
     int threads = 0;
     int gpus = 2;
     int limit = 0;
+    int cases = 0;
     int option;
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch must not wait for running kernels */
-    while ((option = getopt(argc, argv, "t:g:")) != -1) {
+    while ((option = getopt(argc, argv, "t:g:c:")) != -1) {
         if (option == 't') {
             threads = atoi(optarg);
         } else if (option == 'g') {
             limit = atoi(optarg);
+        } else if (option == 'c') {
+            cases = atoi(optarg);
         } else {
             return 2;
         }
@@ -190,6 +194,7 @@ static inline int test_main(int argc, char **argv)
         pe.gpu = pe.pe % gpus;
         pe.gpus = gpus;
         pe.seed = seed;
+        pe.cases = cases;
         test_thread(&pe);
         failures = pe.failures;
         threads = 1;
@@ -209,6 +214,7 @@ static inline int test_main(int argc, char **argv)
             all[i].threaded = 1;
             all[i].meeting = meeting;
             all[i].seed = seed;
+            all[i].cases = cases;
             pthread_create(&handles[i], NULL, test_thread, &all[i]);
         }
         for (int i = 0; i < threads; i++) {
