@@ -22,7 +22,7 @@ test:
 	@scripts/install-deps.sh test
 	@scripts/test.sh
 
-# The simulator for long: make campaign FOR=3600 (seconds; the tests run it for 40).
+# The simulator for long: make campaign FOR=3600 (seconds; the tests run it for 20).
 campaign:
 	@scripts/install-deps.sh build
 	@scripts/build.sh release campaign
@@ -37,7 +37,7 @@ gpu:
 # Which lines of src/ the tests run.
 coverage:
 	@scripts/install-deps.sh test
-	@scripts/test.sh ubsan
+	@scripts/test.sh asan
 
 lint:
 	@scripts/install-deps.sh lint

@@ -6,10 +6,6 @@ set(weft_nvcc_architectures
     -gencode arch=compute_80,code=compute_80)
 set(weft_ep_nvcc_architectures # expert parallelism: sm_90 and later
     -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100 -gencode arch=compute_90,code=compute_90)
-if(WEFT_SANITIZE) # these builds run on the fake driver only
-    set(weft_nvcc_architectures -gencode arch=compute_90,code=sm_90)
-    set(weft_ep_nvcc_architectures ${weft_nvcc_architectures})
-endif()
 
 if(CMAKE_CUDA_COMPILER)
     get_filename_component(weft_cuda_bin ${CMAKE_CUDA_COMPILER} REALPATH)
@@ -28,13 +24,23 @@ list(APPEND weft_device_headers ${PROJECT_SOURCE_DIR}/include/weft/device/dev.h)
 file(GLOB weft_kernel_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cuh)
 list(APPEND weft_kernel_parts ${PROJECT_SOURCE_DIR}/src/cuda/kernels.h)
 
+# Kernels for the library to carry; further arguments are what they depend on. Sanitizer builds run on the fake driver only,
+# which has kernels of its own, and carry an empty file.
+function(weft_add_fatbin fatbin source architectures)
+    set(command ${CMAKE_CUDA_COMPILER} --fatbin ${architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include
+        -I${PROJECT_SOURCE_DIR}/src ${source} -o ${fatbin})
+    if(WEFT_WERROR)
+        list(APPEND command -Werror all-warnings)
+    endif()
+    if(WEFT_SANITIZE)
+        set(command ${CMAKE_COMMAND} -E touch ${fatbin})
+    endif()
+    add_custom_command(OUTPUT ${fatbin} COMMAND ${command} DEPENDS ${source} ${ARGN} VERBATIM)
+endfunction()
+
 set(weft_fatbin ${PROJECT_BINARY_DIR}/kernels.fatbin)
-add_custom_command(OUTPUT ${weft_fatbin}
-    COMMAND ${CMAKE_CUDA_COMPILER} --fatbin ${weft_nvcc_architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include
-        -I${PROJECT_SOURCE_DIR}/src
-        ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu -o ${weft_fatbin}
-    DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu ${weft_kernel_parts} ${weft_device_headers}
-    VERBATIM)
+weft_add_fatbin(${weft_fatbin} ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu "${weft_nvcc_architectures}"
+    ${weft_kernel_parts} ${weft_device_headers})
 add_custom_target(weft_fatbin_made DEPENDS ${weft_fatbin})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernels.c PROPERTIES
     COMPILE_DEFINITIONS "WEFT_CUDA_FATBIN=\"${weft_fatbin}\"" OBJECT_DEPENDS ${weft_fatbin})
@@ -42,11 +48,8 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernels.c PROPERTIES
 file(GLOB weft_ep_kernel_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cu ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cuh
     ${PROJECT_SOURCE_DIR}/src/cuda/ep/shape.h ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.h)
 set(weft_ep_fatbin ${PROJECT_BINARY_DIR}/ep_kernels.fatbin)
-add_custom_command(OUTPUT ${weft_ep_fatbin}
-    COMMAND ${CMAKE_CUDA_COMPILER} --fatbin ${weft_ep_nvcc_architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
-        ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.cu -o ${weft_ep_fatbin}
-    DEPENDS ${weft_ep_kernel_sources} ${weft_device_headers}
-    VERBATIM)
+weft_add_fatbin(${weft_ep_fatbin} ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.cu "${weft_ep_nvcc_architectures}"
+    ${weft_ep_kernel_sources} ${weft_device_headers})
 add_custom_target(weft_ep_fatbin_made DEPENDS ${weft_ep_fatbin})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.c PROPERTIES
     COMPILE_DEFINITIONS "WEFT_CUDA_EP_FATBIN=\"${weft_ep_fatbin}\"" OBJECT_DEPENDS ${weft_ep_fatbin})

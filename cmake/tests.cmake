@@ -3,7 +3,7 @@
 #   threads  tests/threads/NAME_test.c: cmocka, PEs are threads of the one process (what ThreadSanitizer can see)
 #   process  tests/process/NAME_test.c: cmocka, starts processes itself
 #   multi    tests/multi/NAME.c: by weftrun with N PEs, as test multi.NAME.N; a line "/* PES: 2 4 */" sets the Ns; those on
-#            part/pe_main.h also with threads, as multi.NAME.threads.N
+#            part/pe_main.h also with threads, as multi.NAME.threads.N (label threads)
 #   tools    tests/tools: the commands
 #   property tests/property/NAME.c, as test property.NAME (label threads): thousands of random cases
 #   lint     layer order, each public header alone
@@ -17,8 +17,17 @@ set(weft_test_environment
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
     ${weft_aarch64_environment})
 
+# PROCESSORS is in halves: a test that computes takes 2, one that mostly waits, for deadlines and for processes, 1.
+set(weft_waiting_tests
+    uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test threads_bootstrap_test uid_test
+    bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test team_dead_test world_faults_test)
+
 function(weft_describe_test name label)
-    set_tests_properties(${name} PROPERTIES
+    set(halves 2)
+    if(name IN_LIST weft_waiting_tests)
+        set(halves 1)
+    endif()
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${halves}
         LABELS "${label}" TIMEOUT ${weft_test_timeout_s} SKIP_RETURN_CODE ${weft_test_skip}
         ENVIRONMENT "${weft_test_environment}")
 endfunction()
@@ -90,7 +99,7 @@ endfunction()
 function(weft_read_pes source result)
     weft_read_numbers(${source} PES counts)
     if(NOT counts AND WEFT_SANITIZE)
-        set(counts 1 2 3 5)
+        set(counts 2 5)
     elseif(NOT counts)
         set(counts 1 2 3 5 8 16)
     endif()
@@ -110,7 +119,8 @@ function(weft_add_multi_tests)
             set(test multi.${name}.${pes})
             add_test(NAME ${test} COMMAND weftrun -n ${pes} ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:multi_${name}>)
             weft_describe_test(${test} multi)
-            set_tests_properties(${test} PROPERTIES PROCESSORS ${pes})
+            math(EXPR halves "2 * ${pes}")
+            set_tests_properties(${test} PROPERTIES PROCESSORS ${halves})
         endforeach()
         weft_add_multi_threads_tests(${name} ${source} ${counts})
     endforeach()
@@ -127,7 +137,7 @@ function(weft_add_multi_threads_tests name source)
         if(WEFT_SANITIZE OR pes EQUAL 5)
             set(test multi.${name}.threads.${pes})
             add_test(NAME ${test} COMMAND multi_${name} --threads ${pes})
-            weft_describe_test(${test} multi)
+            weft_describe_test(${test} threads)
         endif()
     endforeach()
 endfunction()
@@ -137,14 +147,14 @@ function(weft_add_property_tests)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/property/*.c)
     set(cases 10000)
     if(WEFT_SANITIZE)
-        set(cases 600)
+        set(cases 200)
     endif()
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
         weft_add_test_program(property_${name} ${source})
         add_test(NAME property.${name} COMMAND property_${name} --cases ${cases})
         weft_describe_test(property.${name} threads)
-        set_tests_properties(property.${name} PROPERTIES PROCESSORS 2 TIMEOUT 900)
+        set_tests_properties(property.${name} PROPERTIES PROCESSORS 4 TIMEOUT 900)
     endforeach()
 endfunction()
 
@@ -178,7 +188,7 @@ if(TARGET weftrun)
     foreach(example moe_train moe_decode)
         add_test(NAME example.${example} COMMAND weftrun -n 3 ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${example}>)
         weft_describe_test(example.${example} multi)
-        set_tests_properties(example.${example} PROPERTIES PROCESSORS 2)
+        set_tests_properties(example.${example} PROPERTIES PROCESSORS 4)
     endforeach()
 endif()
 

@@ -19,10 +19,6 @@ arch)
     for arch in 80 90 100; do
         "$nvcc" -arch=sm_$arch $strict -cubin "$root/tests/gpu/calls/calls.cu" -o "$folder/calls.cubin"
     done
-    # The library's own kernels for every architecture are part of the build; here, without a warning.
-    for source in "$root/src/cuda/kernels.cu" "$root/src/cuda/ep/kernels.cu"; do
-        "$nvcc" -arch=sm_90 $strict -cubin "$source" -o "$folder/kernels.cubin"
-    done
     ;;
 programs)
     for source in "$root"/tests/gpu/*.cu "$root"/bench/gpu/*.cu; do

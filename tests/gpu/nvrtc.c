@@ -63,8 +63,7 @@ int main(int argc, char **argv)
         return 77;
     }
     char *source = read_file(argv[2]);
-    int failed =
-        compile(source, argv[1], "sm_80") + compile(source, argv[1], "sm_90") + compile(source, argv[1], "sm_100");
+    int failed = compile(source, argv[1], "sm_90");
     free(source);
     return failed != 0;
 }

@@ -82,10 +82,11 @@ ledger ledger_read(void)
     return now;
 }
 
-static int is_same(const ledger *a, const ledger *b)
+/* Fewer threads are no difference: under an emulator, one that has been joined may still be listed in `before`. */
+static int is_same(const ledger *before, const ledger *now)
 {
-    return a->descriptors == b->descriptors && a->threads == b->threads && a->maps == b->maps &&
-           a->allocations == b->allocations;
+    return now->descriptors == before->descriptors && now->threads <= before->threads && now->maps == before->maps &&
+           now->allocations == before->allocations;
 }
 
 void ledger_assert_same(const ledger *before)
@@ -96,7 +97,7 @@ void ledger_assert_same(const ledger *before)
         now = ledger_read();
     }
     assert_int_equal(now.descriptors, before->descriptors);
-    assert_int_equal(now.threads, before->threads);
+    assert_true(now.threads <= before->threads);
     assert_int_equal(now.maps, before->maps);
     assert_int_equal(now.allocations, before->allocations);
 }
