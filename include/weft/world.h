@@ -66,7 +66,9 @@ WEFT_API weft_status weft_world_create_many(const weft_world_config *configs, si
 
 /* End a membership and free all that hangs on it: teams, groups and the heap's mapping. Local: never waits for peers,
  * who may be gone. NULL is allowed. A peer that still works in the world reads and writes the destroyed PE's heap as
- * before; a collective call there meets its deadline. The caller's other threads must have left the world. */
+ * before; a collective call there meets its deadline. The caller's other threads must have left the world. In builds with
+ * assertions calls take a world that was destroyed lately for NULL, which gives WEFT_ERR_ARGUMENT, and its predefined
+ * teams give WEFT_ERR_STATE. */
 WEFT_API weft_status weft_world_destroy(weft_world *world);
 
 /* Make every blocking call of every PE of this world return WEFT_ERR_ABORTED, now and ever after, naming this PE and

@@ -348,6 +348,9 @@ weft_status wefti_coll_check_buffer(const weft_team *team, const char *call, con
     if (team == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the team is NULL; this PE may not be a member of it", call);
     }
+    if (team->destroyed) {
+        return wefti_error_relay(WEFT_ERR_STATE, team->dead_text);
+    }
     if (buffer == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s is NULL", call, name);
     }

@@ -90,7 +90,8 @@ static void fini(weft_ep *ep)
     wefti_ep_owners_fini(&ep->owners);
     wefti_free(ep->late);
     wefti_free(ep->masked);
-    wefti_free(ep);
+    memset(ep, 0, sizeof *ep);
+    wefti_bury(ep);
 }
 
 /* Everything that is this rank's alone. A half-built group is good for fini. */
@@ -156,6 +157,9 @@ weft_status weft_ep_destroy(weft_ep *ep)
 {
     if (ep == NULL) {
         return WEFT_OK;
+    }
+    if (!wefti_ep_is_alive(ep)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_destroy: the group has been destroyed already");
     }
     if (ep->routes != NULL) {
         return wefti_error(WEFT_ERR_STATE, "weft_ep_destroy: routes of the group are alive; destroy them first");

@@ -44,6 +44,12 @@ struct weft_ep {
     wefti_span part_span;
 };
 
+/* Neither NULL nor destroyed. Builds with assertions keep those that were destroyed last for this test. */
+static inline int wefti_ep_is_alive(const weft_ep *ep)
+{
+    return ep != NULL && ep->world != NULL;
+}
+
 /* WEFT_OK, or what a dead group's calls return. */
 weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call);
 

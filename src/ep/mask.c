@@ -7,9 +7,11 @@
 static weft_status check(const weft_ep *ep, int rank, int alive)
 {
     static const char call[] = "weft_ep_mask";
-    if (ep == NULL || (alive != 0 && alive != 1)) {
-        return ep == NULL ? wefti_error(WEFT_ERR_ARGUMENT, "%s: the group is NULL", call)
-                          : wefti_error(WEFT_ERR_ARGUMENT, "%s: alive is %d; give 0 or 1", call, alive);
+    if (!wefti_ep_is_alive(ep)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the group is NULL or destroyed", call);
+    }
+    if (alive != 0 && alive != 1) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: alive is %d; give 0 or 1", call, alive);
     }
     if (rank < 0 || rank >= ep->ranks) {
         return wefti_error(WEFT_ERR_RANGE, "%s: rank is %d; give 0 .. %d", call, rank, ep->ranks - 1);

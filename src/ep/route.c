@@ -35,11 +35,11 @@ static weft_status check_slots(const weft_ep *ep, const weft_ep_plan *plan, cons
 
 static weft_status check_plan(const weft_ep *ep, const weft_ep_plan *plan, const char *call)
 {
-    if (ep == NULL || plan == NULL || plan->size != sizeof *plan) {
+    if (!wefti_ep_is_alive(ep) || plan == NULL || plan->size != sizeof *plan) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           ep == NULL     ? "the group is NULL"
-                           : plan == NULL ? "the plan is NULL"
-                                          : "the plan has a wrong size; start from WEFT_EP_PLAN_INIT");
+                           !wefti_ep_is_alive(ep) ? "the group is NULL or destroyed"
+                           : plan == NULL         ? "the plan is NULL"
+                                                  : "the plan has a wrong size; start from WEFT_EP_PLAN_INIT");
     }
     if (plan->topk < 1 || plan->topk > ep->config.topk_max) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: topk is %d; give 1 .. %d, the group's topk_max", call, plan->topk,
@@ -119,17 +119,22 @@ void wefti_ep_route_end(weft_ep_route *route)
         route->next->link = route->link;
     }
     route->ep->backend->route_close(route);
-    wefti_free(route);
+    memset(route, 0, sizeof *route);
+    wefti_bury(route);
 }
 
 weft_status weft_ep_route_destroy(weft_ep_route *route)
 {
-    if (route != NULL && route->ep->half_route == route) {
+    if (route == NULL) {
+        return WEFT_OK;
+    }
+    if (!wefti_ep_route_is_alive(route)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_destroy: the route has been destroyed already");
+    }
+    if (route->ep->half_route == route) {
         return wefti_error(WEFT_ERR_STATE, "weft_ep_route_destroy: a send of the route waits for its recv; call that");
     }
-    if (route != NULL) {
-        wefti_ep_route_end(route);
-    }
+    wefti_ep_route_end(route);
     return WEFT_OK;
 }
 
@@ -147,8 +152,8 @@ static weft_status check_routed(const weft_ep_route *route, const char *call)
 
 weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call)
 {
-    if (route == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL", call);
+    if (!wefti_ep_route_is_alive(route)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_ep_check_alive(route->ep, call));
     return check_routed(route, call);
@@ -157,8 +162,8 @@ weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call)
 weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, const weft_stream *stream,
                                 const char *call)
 {
-    if (route == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL", call);
+    if (!wefti_ep_route_is_alive(route)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_ep_check_alive(route->ep, call));
     if (route->ep->half != half || route->ep->half_route != route) {
@@ -169,8 +174,9 @@ weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, 
 
 static weft_status check_result(const weft_ep_route *route, const void *result, const char *call)
 {
-    if (route == NULL || result == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s is NULL", call, route == NULL ? "the route" : "the result");
+    if (!wefti_ep_route_is_alive(route) || result == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
+                           result == NULL ? "the result is NULL" : "the route is NULL or destroyed");
     }
     return check_routed(route, call);
 }

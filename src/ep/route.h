@@ -16,6 +16,12 @@ struct weft_ep_route {
     struct wefti_ep_device_route *device;
 };
 
+/* Neither NULL nor destroyed, as wefti_ep_is_alive. */
+static inline int wefti_ep_route_is_alive(const weft_ep_route *route)
+{
+    return route != NULL && route->ep != NULL;
+}
+
 /* Free a route and take it off its group's list. */
 void wefti_ep_route_end(weft_ep_route *route);
 

@@ -5,9 +5,9 @@
 
 static weft_status check_given(const weft_ep_route *route, const weft_ep_choices *choices, const char *call)
 {
-    if (route == NULL || choices == NULL) {
+    if (!wefti_ep_route_is_alive(route) || choices == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           route == NULL ? "the route is NULL" : "the choices are NULL");
+                           choices == NULL ? "the choices are NULL" : "the route is NULL or destroyed");
     }
     return WEFT_OK;
 }

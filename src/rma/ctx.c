@@ -56,6 +56,9 @@ static void end_with_world(wefti_attachment *attachment)
 weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
 {
     static const char call[] = "weft_ctx_create";
+    if (team != NULL && team->destroyed) {
+        return wefti_error(WEFT_ERR_STATE, "%s: %s", call, team->dead_text);
+    }
     if (team == NULL || out == NULL || (options & ~all_options) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
                            team == NULL  ? "the team is NULL"

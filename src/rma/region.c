@@ -28,10 +28,11 @@ static int is_symmetric(const weft_world *world, const void *address, size_t byt
 weft_status weft_register(weft_world *world, void *address, size_t bytes, weft_region **out)
 {
     static const char call[] = "weft_register";
-    if (world == NULL || address == NULL || out == NULL || bytes == 0 || bytes > UINTPTR_MAX - (uintptr_t)address) {
+    if (!wefti_world_is_alive(world) || address == NULL || out == NULL || bytes == 0 ||
+        bytes > UINTPTR_MAX - (uintptr_t)address) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           world == NULL || address == NULL || out == NULL
-                               ? "the world, the address or the place for the region is NULL"
+                           !wefti_world_is_alive(world) || address == NULL || out == NULL
+                               ? "the world, the address or the place for the region is NULL, or the world destroyed"
                                : "no bytes, or more than the address space has");
     }
     if (is_symmetric(world, address, bytes)) {
@@ -50,10 +51,19 @@ weft_status weft_register(weft_world *world, void *address, size_t bytes, weft_r
 
 weft_status weft_unregister(weft_region *region)
 {
-    if (region != NULL) {
-        wefti_world_detach(region->world, &region->attachment);
-        wefti_free(region);
+    if (region == NULL) {
+        return WEFT_OK;
     }
+    if (region->bytes == 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_unregister: the region has been unregistered already");
+    }
+#ifdef NDEBUG
+    wefti_world_detach(region->world, &region->attachment);
+    wefti_free(region);
+#else /* it stays until its world ends, so that who still uses it is told */
+    region->address = NULL;
+    region->bytes = 0;
+#endif
     return WEFT_OK;
 }
 

@@ -7,9 +7,10 @@
 /* Whether `bytes` bytes at `address` lie in the heap and `pe` in the world; which of them does not, in words. */
 static weft_status check(weft_world *world, const char *call, const void *address, size_t bytes, int pe)
 {
-    if (world == NULL || address == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s is NULL", call,
-                           world == NULL ? "world" : "symmetric address");
+    if (!wefti_world_is_alive(world) || address == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s", call,
+                           address == NULL && wefti_world_is_alive(world) ? "symmetric address is NULL"
+                                                                          : "world is NULL or destroyed");
     }
     if (pe < 0 || pe >= (int)world->view.pes) {
         return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"", call, pe,
@@ -44,7 +45,7 @@ static weft_status check_local(const char *call, const void *local, size_t bytes
 static wefti_device *device_of(const weft_world *world, const void *address)
 {
     uint64_t left;
-    wefti_device *device = world == NULL ? NULL : world->device;
+    wefti_device *device = wefti_world_is_alive(world) ? world->device : NULL;
     return device != NULL && device->ops->locate(device, address, (int)world->view.pe, &left) != 0 ? device : NULL;
 }
 
@@ -187,8 +188,9 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
 {
     static const char call[] = "atomic";
     uint64_t before;
-    if (world == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world or the place for the value before is NULL", call);
+    if (!wefti_world_is_alive(world)) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: the world is NULL or destroyed, or the place for the value before is NULL", call);
     }
     if (device_of(world, dest) != NULL) {
         return device_amo(world, call, op, bits, dest, value, cond, pe, old);
@@ -209,8 +211,8 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
 
 static weft_status each_transport(weft_world *world, const char *call, int quiet)
 {
-    if (world == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world is NULL", call);
+    if (!wefti_world_is_alive(world)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world is NULL or destroyed", call);
     }
     for (size_t i = 0; i < world->transport_count; i++) {
         wefti_transport *transport = &world->transports[i];

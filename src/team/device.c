@@ -71,8 +71,8 @@ weft_status weft_device_attach(weft_world *world, const weft_device_config *give
 
 weft_status wefti_world_need_device(const weft_world *world, const char *call)
 {
-    if (world == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world is NULL", call);
+    if (!wefti_world_is_alive(world)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world is NULL or destroyed", call);
     }
     if (world->device == NULL) {
         return wefti_error(WEFT_ERR_STATE, "%s: %s", call,

@@ -239,8 +239,11 @@ weft_status weft_team_free(weft_team *team, void *block)
 
 void *weft_ptr(const weft_world *world, const void *address, int pe)
 {
-    if (world == NULL || wefti_is_near(world, address, 1, pe)) {
-        return world == NULL ? NULL : wefti_peer_address(world, address, pe);
+    if (!wefti_world_is_alive(world)) {
+        return NULL;
+    }
+    if (wefti_is_near(world, address, 1, pe)) {
+        return wefti_peer_address(world, address, pe);
     }
     uint64_t left;
     return world->device == NULL || pe < 0 || pe >= (int)world->view.pes

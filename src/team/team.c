@@ -10,22 +10,22 @@
 
 weft_team *weft_team_world(weft_world *world)
 {
-    return world == NULL ? NULL : &world->team_world;
+    return wefti_world_is_alive(world) ? &world->team_world : NULL;
 }
 
 weft_team *weft_team_node(weft_world *world)
 {
-    return world == NULL ? NULL : &world->team_node;
+    return wefti_world_is_alive(world) ? &world->team_node : NULL;
 }
 
 weft_team *weft_team_link(weft_world *world)
 {
-    return world == NULL ? NULL : &world->team_link;
+    return wefti_world_is_alive(world) ? &world->team_link : NULL;
 }
 
 weft_team *weft_team_same_slot(weft_world *world)
 {
-    return world == NULL ? NULL : &world->team_same_slot;
+    return wefti_world_is_alive(world) ? &world->team_same_slot : NULL;
 }
 
 weft_status weft_team_configure(weft_team *team, const weft_team_config *config)

@@ -35,8 +35,9 @@ static uint64_t value_of(const weft_world *world, unsigned counter)
 
 weft_status weft_world_counters(const weft_world *world, weft_counters *out)
 {
-    if (world == NULL || out == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_counters: %s is NULL", world == NULL ? "world" : "out");
+    if (!wefti_world_is_alive(world) || out == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_counters: %s",
+                           wefti_world_is_alive(world) ? "out is NULL" : "the world is NULL or destroyed");
     }
     uint64_t *values = (uint64_t *)out;
     for (unsigned i = 0; i < COUNTERS; i++) {
@@ -47,7 +48,7 @@ weft_status weft_world_counters(const weft_world *world, weft_counters *out)
 
 const char *weft_world_counter(const weft_world *world, size_t index, uint64_t *value)
 {
-    if (world == NULL || value == NULL || index >= COUNTERS) {
+    if (!wefti_world_is_alive(world) || value == NULL || index >= COUNTERS) {
         return NULL;
     }
     *value = value_of(world, (unsigned)index);

@@ -6,6 +6,7 @@
  *           writes its proof there
  *   verify  every PE reads the proof of every PE of its node in mapped memory: they are in one link domain
  * The bootstrap is closed at the end. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -438,6 +439,29 @@ static void end_attachments(weft_world *world)
     }
 }
 
+/* Of a world that builds with assertions keep there is left what makes every call refuse it, inline ones by way of their
+ * slow half, and its teams those of a dead one. */
+static void bury(weft_world *world)
+{
+#ifndef NDEBUG
+    weft_team *const teams[] = {&world->team_world, &world->team_node, &world->team_same_slot, &world->team_link};
+    memset(&world->view, 0, sizeof world->view);
+    world->view.remote = 1;
+    world->view.device = 1;
+    for (size_t i = 0; i < sizeof teams / sizeof *teams; i++) {
+        memset(teams[i], 0, sizeof *teams[i]);
+        teams[i]->world = world;
+        teams[i]->predefined = 1;
+        teams[i]->destroyed = 1;
+        teams[i]->dead = WEFT_ERR_STATE;
+        teams[i]->dead_culprit = -1;
+        (void)snprintf(teams[i]->dead_text, sizeof teams[i]->dead_text, "the world \"%s\" has been destroyed",
+                       world->name);
+    }
+#endif
+    wefti_bury(world);
+}
+
 /* Safe on a half-built world. */
 static void world_free(weft_world *world)
 {
@@ -461,7 +485,7 @@ static void world_free(weft_world *world)
     }
     wefti_world_leave(world);
     wefti_window_leave(world->window);
-    wefti_free(world);
+    bury(world);
 }
 
 weft_status weft_world_create(const weft_world_config *config, weft_world **out)

@@ -64,8 +64,8 @@ weft_status wefti_world_check(weft_world *world, const char *call)
 
 weft_status weft_world_fault(const weft_world *world, int *culprit_pe)
 {
-    if (world == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_fault: world is NULL");
+    if (!wefti_world_is_alive(world)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_fault: the world is NULL or destroyed");
     }
     uint64_t fault = read_fault(world);
     if (culprit_pe != NULL) {
@@ -76,8 +76,8 @@ weft_status weft_world_fault(const weft_world *world, int *culprit_pe)
 
 weft_status weft_world_abort(weft_world *world, int code)
 {
-    if (world == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_abort: world is NULL");
+    if (!wefti_world_is_alive(world)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_abort: the world is NULL or destroyed");
     }
     uint64_t word = WEFTI_ABORT_SET | (uint64_t)world->view.pe << 32 | (uint32_t)code;
     for (int pe = 0; pe < (int)world->view.pes; pe++) {

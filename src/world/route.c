@@ -61,7 +61,7 @@ wefti_transport *wefti_world_transport(weft_world *world, int pe)
 
 size_t weft_world_transport_map(const weft_world *world, char *text, size_t bytes)
 {
-    if (world == NULL) {
+    if (!wefti_world_is_alive(world)) {
         if (text != NULL && bytes > 0) {
             text[0] = '\0';
         }

@@ -64,11 +64,11 @@ static int compares(wefti_word_kind kind, uint64_t seen, weft_cmp cmp, uint64_t 
 
 static weft_status check_variable(weft_world *world, const void *variable, size_t bytes, const char *call)
 {
-    if (world == NULL || variable == NULL || ((uintptr_t)variable & (bytes - 1)) != 0) {
+    if (!wefti_world_is_alive(world) || variable == NULL || ((uintptr_t)variable & (bytes - 1)) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s; give a world and a variable aligned to its size", call,
-                           world == NULL      ? "the world is NULL"
-                           : variable == NULL ? "the variable is NULL"
-                                              : "the variable is not aligned");
+                           !wefti_world_is_alive(world) ? "the world is NULL or destroyed"
+                           : variable == NULL           ? "the variable is NULL"
+                                                        : "the variable is not aligned");
     }
     return WEFT_OK;
 }

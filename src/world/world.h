@@ -69,6 +69,16 @@ struct weft_world {
     struct wefti_timeline *timeline; /* NULL: not traced */
 };
 
+/* Whether this is a world: not NULL and, in builds with assertions, which keep those that ended last, not destroyed. */
+static inline int wefti_world_is_alive(const weft_world *world)
+{
+#ifdef NDEBUG
+    return world != NULL;
+#else
+    return world != NULL && world->magic == WEFTI_WORLD_MAGIC;
+#endif
+}
+
 /* Add to a counter of this world; any thread. */
 #define WEFTI_COUNT(world, name, amount)                                                                               \
     ((void)__atomic_fetch_add(&(world)->counters.name, (uint64_t)(amount), __ATOMIC_RELAXED))

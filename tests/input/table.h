@@ -106,6 +106,8 @@ typedef struct row {
 } row;
 
 void table_add(row *r);
+/* destroyed.c: use handles of what has been destroyed; a part of the body of weft_world_destroy. */
+void use_destroyed(scene *s);
 /* Run all rows on two PEs; a cmocka test. */
 void table_run(void **state);
 /* For main: with "--names" print the functions that have a row and return 1. */

@@ -7,8 +7,6 @@
 
 #define UNTOUCHED ((void *)(uintptr_t)0x5a5a)
 
-static void use_after_destruction(scene *s);
-
 /* ---- statuses ---- */
 
 COVERED(weft_status_text)
@@ -130,8 +128,8 @@ CASE(weft_world_create)
 
 CASE(weft_world_destroy)
 {
-    (void)s;
     CHECK_OK(weft_world_destroy(NULL));
+    use_destroyed(s);
 }
 
 CASE(weft_world_abort)
@@ -345,7 +343,6 @@ CASE(weft_team_destroy)
     CHECK_STATUS(weft_team_destroy(weft_team_node(s->world)), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_team_destroy(weft_team_link(s->world)), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_team_destroy(weft_team_same_slot(s->world)), WEFT_ERR_ARGUMENT);
-    use_after_destruction(s);
 }
 
 COVERED(weft_team_query)
@@ -390,42 +387,6 @@ CASE(weft_team_translate)
         CHECK(weft_team_translate(s->team, no_pe[i], s->team) == -1);
     }
 }
-
-#ifndef NDEBUG
-
-/* Builds with assertions know destroyed handles while the world lives. */
-static void use_after_destruction(scene *s)
-{
-    weft_team *team = NULL;
-    weft_team *more = UNTOUCHED;
-    weft_ctx *ctx = NULL;
-    long *dest = (long *)(void *)s->dest;
-    CHECK_OK(weft_team_split_strided(s->team, 0, 1, s->pes, &team));
-    CHECK_OK(weft_ctx_create(team, 0, &ctx));
-    CHECK_OK(weft_ctx_destroy(ctx));
-    CHECK_OK(weft_team_destroy(team));
-    CHECK_STATUS(weft_ctx_destroy(ctx), WEFT_ERR_ARGUMENT);
-    CHECK_STATUS(weft_ctx_putmem(ctx, s->dest, s->in, 8, 0), WEFT_ERR_ARGUMENT);
-    CHECK_STATUS(weft_ctx_long_p(ctx, dest, 1, 0), WEFT_ERR_ARGUMENT);
-    CHECK_STATUS(weft_ctx_quiet(ctx), WEFT_ERR_ARGUMENT);
-    CHECK_STATUS(weft_team_destroy(team), WEFT_ERR_STATE);
-    CHECK_STATUS(weft_team_sync(team), WEFT_ERR_STATE);
-    CHECK_STATUS(weft_team_barrier(team), WEFT_ERR_STATE);
-    CHECK_STATUS(weft_long_sum_reduce(team, dest, dest, 1), WEFT_ERR_STATE);
-    CHECK_STATUS(weft_team_split_strided(team, 0, 1, 1, &more), WEFT_ERR_STATE);
-    CHECK_STATUS(weft_team_malloc(team, 8, (void **)&more), WEFT_ERR_STATE);
-    CHECK_STATUS(weft_team_free(team, s->block), WEFT_ERR_STATE);
-    CHECK(more == UNTOUCHED);
-}
-
-#else
-
-static void use_after_destruction(scene *s)
-{
-    (void)s;
-}
-
-#endif
 
 /* ---- contexts and regions ---- */
 

@@ -103,6 +103,12 @@ INLINE void include_products(float *sum, const float *row, float weight, size_t 
     }
 }
 
+/* The weights from row j on; there are none where rows are added as they are. */
+INLINE const float *weights_from(operation op, const float *weights, size_t j)
+{
+    return op != ADD ? weights + j : NULL;
+}
+
 INLINE void fold_chunk(weft_ep_dtype dtype, operation op, void *out, const void *const *rows, const float *weights,
                        size_t count, size_t at, size_t n)
 {
@@ -115,14 +121,14 @@ INLINE void fold_chunk(weft_ep_dtype dtype, operation op, void *out, const void 
         }
     } else {
         for (; j + 4 <= count; j += 4) {
-            include_rows(dtype, op, sum, rows + j, weights + j, 4, at, n);
+            include_rows(dtype, op, sum, rows + j, weights_from(op, weights, j), 4, at, n);
         }
         if ((count & 2) != 0) {
-            include_rows(dtype, op, sum, rows + j, weights + j, 2, at, n);
+            include_rows(dtype, op, sum, rows + j, weights_from(op, weights, j), 2, at, n);
             j += 2;
         }
         if ((count & 1) != 0) {
-            include_rows(dtype, op, sum, rows + j, weights + j, 1, at, n);
+            include_rows(dtype, op, sum, rows + j, weights_from(op, weights, j), 1, at, n);
         }
     }
     for (size_t i = 0; i < n; i++) {
