@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "os/os.h"
 
 /* Only all three say where the others are. */
 static int is_env_complete(void)
@@ -100,8 +101,15 @@ weft_status wefti_bootstrap_open(const weft_world_config *config, wefti_bootstra
     weft_status status = ops->open(config, bootstrap);
     if (status == WEFT_OK) {
         bootstrap->ops = ops;
+        bootstrap->until_ns = wefti_os_now_ns() + config->deadline_ns;
     }
     return status;
+}
+
+uint64_t wefti_bootstrap_limit_ns(const wefti_bootstrap *bootstrap)
+{
+    uint64_t least_ns = wefti_os_now_ns() + WEFTI_BOOTSTRAP_LAST_NS;
+    return bootstrap->until_ns > least_ns ? bootstrap->until_ns : least_ns;
 }
 
 const char *wefti_bootstrap_world_name(const weft_world_config *config)

@@ -22,8 +22,8 @@ typedef struct wefti_bootstrap_ops {
      * WEFT_ERR_TIMEOUT names all PEs that are missing; WEFT_ERR_MISMATCH names a PE whose number is taken or whose
      * size or name differs; WEFT_ERR_AUTHENTICATION. */
     weft_status (*open)(const weft_world_config *config, wefti_bootstrap *bootstrap);
-    /* all[i * bytes] becomes PE i's `mine`. At most the deadline, which starts anew with each call. A PE that died or
-     * did not come is named on every PE (WEFT_ERR_TIMEOUT or WEFT_ERR_PEER); the bootstrap is then good for close
+    /* all[i * bytes] becomes PE i's `mine`. Until bootstrap->until_ns, but for WEFTI_BOOTSTRAP_LAST_NS at least, plus
+     * what it takes to tell the others. A PE that died or did not come is named on every PE (WEFT_ERR_TIMEOUT or WEFT_ERR_PEER); the bootstrap is then good for close
      * only. `bytes` is equal everywhere. */
     weft_status (*allgather)(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes);
     /* Free everything. Local, never blocks; also after a failed allgather. */
@@ -35,8 +35,15 @@ struct wefti_bootstrap {
     int pe;
     int pes;
     uint64_t deadline_ns;
+    uint64_t until_ns; /* when exchanges give up: one deadline, from the end of open on, for all of them together */
     void *state; /* the backend's */
 };
+
+/* What an exchange has at least: also after a step that met the deadline, the others hear how it went. */
+#define WEFTI_BOOTSTRAP_LAST_NS UINT64_C(300000000)
+
+/* When an exchange that begins now gives up. */
+uint64_t wefti_bootstrap_limit_ns(const wefti_bootstrap *bootstrap);
 
 /* The most a world's name takes, with its final zero. */
 #define WEFTI_BOOTSTRAP_NAME_BYTES 64

@@ -7,17 +7,14 @@
 
 #define HEAP_BYTES_MAX ((uint64_t)1 << 47) /* no process has more addresses */
 #define PES_MAX (1 << 24)
+#define CONFIG_BYTES_MAX 1024 /* no version has more */
+#define MEETING_NS ((uint64_t)60 * 1000000000) /* where no deadline can be read */
 #define DEADLINE_NS_MAX ((uint64_t)1000000 * 1000000000) /* eleven days */
 
-static weft_status check(const weft_world_config *config)
+/* What says how to meet the others. A number beyond the PEs is the bootstrap's to refuse: the others may say another
+ * number of PEs, and must hear. */
+static weft_status check_place(const weft_world_config *config)
 {
-    if (config->size != sizeof *config) {
-        return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_world_create: config.size is %zu, this library's is %zu; start from "
-                           "WEFT_WORLD_CONFIG_INIT and build against the headers of the library in use",
-                           config->size, sizeof *config);
-    }
-    /* A number beyond the PEs is the bootstrap's to refuse: the others may say another number of PEs, and must hear. */
     if (config->pes < 0 || config->pes > PES_MAX || config->pe < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "weft_world_create: config.pe %d of config.pes %d; give 0 <= pe < pes, or pes 0 when the "
@@ -35,6 +32,26 @@ static weft_status check(const weft_world_config *config)
     return WEFT_OK;
 }
 
+/* Of a config of another version as much is read as both have, if that says how to meet the others. */
+static weft_status read_config(wefti_world_settings *settings, const weft_world_config *config)
+{
+    if (config->size == sizeof *config) {
+        settings->config = *config;
+        WEFT_TRY(check_place(&settings->config));
+        settings->can_meet = 1;
+        return WEFT_OK;
+    }
+    if (config->size >= offsetof(weft_world_config, heap_max_bytes) && config->size <= CONFIG_BYTES_MAX) {
+        memcpy(&settings->config, config, config->size < sizeof *config ? config->size : sizeof *config);
+        settings->can_meet = check_place(&settings->config) == WEFT_OK;
+    }
+    return wefti_error(
+        WEFT_ERR_ARGUMENT,
+        "weft_world_create: config.size is %zu, this library's is %zu; start from WEFT_WORLD_CONFIG_INIT "
+        "and build against the headers of the library in use",
+        config->size, sizeof *config);
+}
+
 static weft_status resolve_times(weft_world_config *config)
 {
     if (config->deadline_ns == 0) {
@@ -50,21 +67,10 @@ static weft_status resolve_times(weft_world_config *config)
     return WEFT_OK;
 }
 
-weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft_world_config *config)
+static weft_status resolve_heap(wefti_world_settings *settings)
 {
-    const weft_world_config standard = WEFT_WORLD_CONFIG_INIT;
-    if (config == NULL) {
-        config = &standard;
-    }
-    WEFT_TRY(check(config));
-    memset(settings, 0, sizeof *settings);
-    settings->config = *config;
-    if (settings->config.name == NULL) {
-        settings->config.name = "world";
-    }
-    WEFT_TRY(resolve_times(&settings->config));
-    settings->heap_max_bytes = config->heap_max_bytes;
-    settings->heap_bytes = config->heap_bytes;
+    settings->heap_max_bytes = settings->config.heap_max_bytes;
+    settings->heap_bytes = settings->config.heap_bytes;
     if (settings->heap_max_bytes == 0) {
         WEFT_TRY(wefti_env_size(WEFTI_ENV_HEAP_MAX, &settings->heap_max_bytes));
     }
@@ -83,8 +89,32 @@ weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft
                            "WEFT_HEAP_MAX",
                            (unsigned long long)settings->heap_bytes, (unsigned long long)settings->heap_max_bytes);
     }
+    return WEFT_OK;
+}
+
+static weft_status resolve(wefti_world_settings *settings)
+{
+    WEFT_TRY(resolve_times(&settings->config));
+    WEFT_TRY(resolve_heap(settings));
     WEFT_TRY(wefti_preferences_read(&settings->preferences));
     WEFT_TRY(wefti_env_count(WEFTI_ENV_TRACE_EVENTS, &settings->trace_events_max));
     WEFT_TRY(wefti_env_count(WEFTI_ENV_COUNTERS, &settings->prints_counters));
     return wefti_env_count(WEFTI_ENV_SPIN, &settings->spins);
+}
+
+weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft_world_config *config)
+{
+    const weft_world_config standard = WEFT_WORLD_CONFIG_INIT;
+    memset(settings, 0, sizeof *settings);
+    weft_status status = read_config(settings, config == NULL ? &standard : config);
+    if (settings->config.name == NULL) {
+        settings->config.name = "world";
+    }
+    if (status == WEFT_OK) {
+        status = resolve(settings);
+    }
+    if (settings->config.deadline_ns == 0 || settings->config.deadline_ns > DEADLINE_NS_MAX) {
+        settings->config.deadline_ns = MEETING_NS;
+    }
+    return status;
 }

@@ -118,26 +118,57 @@ static void set_slots(wefti_creation *creation, weft_world *world)
 
 /* ---- meet ---- */
 
-static weft_status meet(wefti_creation *creation, weft_world *world)
+/* The bootstrap opens and PEs say hello; `status` is what this PE knows to be wrong already. Then they agree whether
+ * anything is. */
+static weft_status say_hello(wefti_creation *creation, weft_status status)
 {
-    WEFT_TRY(wefti_bootstrap_open(&creation->settings.config, &creation->bootstrap));
     wefti_bootstrap *bootstrap = &creation->bootstrap;
-    world->view.pe = (uint32_t)bootstrap->pe;
-    world->view.pes = (uint32_t)bootstrap->pes;
+    wefti_hello mine;
     creation->all = wefti_alloc_zeroed((size_t)bootstrap->pes, sizeof *creation->all);
     creation->outcomes = wefti_alloc_zeroed((size_t)bootstrap->pes, sizeof *creation->outcomes);
     if (creation->all == NULL || creation->outcomes == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory to meet %d PEs", bootstrap->pes);
     }
-    wefti_world_phase(world, "bootstrap");
-    wefti_hello mine;
     WEFT_TRY(wefti_hello_init(&mine, &creation->settings, bootstrap));
+    mine.status = status;
     WEFT_TRY(bootstrap->ops->allgather(bootstrap, &mine, creation->all, sizeof mine));
+    for (int pe = 0; pe < bootstrap->pes; pe++) {
+        creation->outcomes[pe].status = creation->all[pe].status;
+    }
+    return wefti_verdict_share(bootstrap, creation->outcomes);
+}
+
+static weft_status meet(wefti_creation *creation, weft_world *world)
+{
+    wefti_bootstrap *bootstrap = &creation->bootstrap;
+    WEFT_TRY(wefti_bootstrap_open(&creation->settings.config, bootstrap));
+    world->view.pe = (uint32_t)bootstrap->pe;
+    world->view.pes = (uint32_t)bootstrap->pes;
+    wefti_world_phase(world, "bootstrap");
+    WEFT_TRY(say_hello(creation, WEFT_OK));
     world->key = wefti_hello_key(&creation->all[0]);
     WEFT_TRY(wefti_hello_check(creation->all, bootstrap->pes));
     find_neighbours(creation, world);
     wefti_world_phase(world, "hello");
     return WEFT_OK;
+}
+
+/* This PE cannot take part, with `status` and this thread's error. Where its config says how to meet the others they are
+ * told, and all return the same; else they miss it at their deadline. */
+static weft_status meet_to_refuse(wefti_creation *creation, weft_status status)
+{
+    char text[WEFTI_ERROR_BYTES];
+    memcpy(text, wefti_thread_text(), sizeof text);
+    if (creation->settings.can_meet &&
+        wefti_bootstrap_open(&creation->settings.config, &creation->bootstrap) == WEFT_OK) {
+        memcpy(wefti_thread_text(), text, sizeof text);
+        weft_status told = say_hello(creation, status);
+        if (told != WEFT_ERR_TIMEOUT && told != WEFT_ERR_PEER) {
+            return told;
+        }
+    }
+    memcpy(wefti_thread_text(), text, sizeof text);
+    return status;
 }
 
 /* ---- window ---- */
@@ -206,7 +237,8 @@ static weft_status join_window(const wefti_creation *creation, weft_world *world
 
 static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
 {
-    uint64_t until_ns = wefti_os_now_ns() + creation->bootstrap.deadline_ns;
+    /* A little before the others, who wait for the verdict already, give up. */
+    uint64_t until_ns = creation->bootstrap.until_ns - creation->bootstrap.deadline_ns / 16;
     const wefti_hello *maker = &creation->all[creation->node_first];
     if (makes_memory(creation, world)) {
         unsigned char token[16];
@@ -462,9 +494,12 @@ static void bury(weft_world *world)
     wefti_bury(world);
 }
 
-/* Safe on a half-built world. */
+/* Safe on a half-built world, and on NULL. */
 static void world_free(weft_world *world)
 {
+    if (world == NULL) {
+        return;
+    }
     world->magic = 0;
     end_attachments(world);
     wefti_timeline_close(world);
@@ -488,28 +523,36 @@ static void world_free(weft_world *world)
     bury(world);
 }
 
+/* On failure *out may be half a world. */
+static weft_status world_alloc(const wefti_world_settings *settings, weft_world **out)
+{
+    weft_world *world = wefti_alloc_aligned(WEFTI_CACHE_LINE, sizeof *world);
+    if (world == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for a world");
+    }
+    *out = world;
+    world->view.abi = WEFTI_VIEW_ABI;
+    world->phase_start_ns = wefti_os_now_ns();
+    world->deadline_ns = settings->config.deadline_ns;
+    world->warn_ns = settings->config.warn_ns;
+    world->preferences = settings->preferences;
+    world->prints_counters = settings->prints_counters != 0;
+    strcpy(world->name, settings->config.name);
+    return wefti_os_monitor_create(&world->heap_lock);
+}
+
 weft_status weft_world_create(const weft_world_config *config, weft_world **out)
 {
     if (out == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: the place for the world is NULL");
     }
     wefti_creation creation = {.pass = {.listener = -1}, .outcome.window.descriptor = -1};
-    WEFT_TRY(wefti_world_settings_init(&creation.settings, config));
-    weft_world *world = wefti_alloc_aligned(WEFTI_CACHE_LINE, sizeof *world);
-    if (world == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for a world");
-    }
-    world->view.abi = WEFTI_VIEW_ABI;
-    world->phase_start_ns = wefti_os_now_ns();
-    world->deadline_ns = creation.settings.config.deadline_ns;
-    world->warn_ns = creation.settings.config.warn_ns;
-    world->preferences = creation.settings.preferences;
-    world->prints_counters = creation.settings.prints_counters != 0;
-    strcpy(world->name, creation.settings.config.name);
-    weft_status status = wefti_os_monitor_create(&world->heap_lock);
+    weft_world *world = NULL;
+    weft_status status = wefti_world_settings_init(&creation.settings, config);
     if (status == WEFT_OK) {
-        status = run_steps(&creation, world);
+        status = world_alloc(&creation.settings, &world);
     }
+    status = status == WEFT_OK ? run_steps(&creation, world) : meet_to_refuse(&creation, status);
     creation_fini(&creation);
     if (status != WEFT_OK) {
         world_free(world);

@@ -182,6 +182,11 @@ static weft_status share_causes(wefti_bootstrap *bootstrap, const wefti_outcome 
 weft_status wefti_verdict(wefti_bootstrap *bootstrap, const wefti_outcome *mine, wefti_outcome *all)
 {
     WEFT_TRY(bootstrap->ops->allgather(bootstrap, mine, all, sizeof *mine));
+    return wefti_verdict_share(bootstrap, all);
+}
+
+weft_status wefti_verdict_share(wefti_bootstrap *bootstrap, const wefti_outcome *all)
+{
     for (int pe = 0; pe < bootstrap->pes; pe++) {
         if (all[pe].status != WEFT_OK) {
             return share_causes(bootstrap, all);

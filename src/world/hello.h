@@ -18,6 +18,7 @@ typedef struct wefti_hello {
     uint64_t heap_bytes;
     uint64_t preferences; /* of collective algorithms, as a number */
     wefti_os_identity identity;
+    int32_t status; /* not WEFT_OK: this PE cannot take part */
     wefti_os_cores cores; /* of the creating thread */
     unsigned char proof[16]; /* random: read back in mapped memory */
 } wefti_hello;
@@ -56,5 +57,7 @@ typedef struct wefti_outcome {
  * status of the lowest PE on which it failed, of those that did not merely wait for another, with that PE's number and
  * text as the error. */
 weft_status wefti_verdict(wefti_bootstrap *bootstrap, const wefti_outcome *mine, wefti_outcome *all);
+/* The same once all PEs know all outcomes. */
+weft_status wefti_verdict_share(wefti_bootstrap *bootstrap, const wefti_outcome *all);
 
 #endif

@@ -128,11 +128,13 @@ typedef struct wefti_world_settings {
     uint64_t heap_max_bytes; /* 0: by the least of the nodes' memory, once they are known */
     uint64_t heap_bytes;
     uint64_t spins; /* 0: by PEs and cores */
+    int can_meet; /* the others can be met with this config, also to tell them that something is wrong */
     wefti_preferences preferences;
     uint64_t trace_events_max;
     uint64_t prints_counters;
 } wefti_world_settings;
 
+/* On failure settings->config is good for meeting the others if can_meet says so. */
 weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft_world_config *config);
 
 /* ---- fault.c: the latched fault ---- */

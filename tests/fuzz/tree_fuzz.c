@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "bootstrap/tcp/site.h"
 #include "bootstrap/tree/tree.h"
+#include "os/os.h"
 #include "fuzz/wire.h"
 #include "os/socket.h"
 
@@ -71,7 +72,7 @@ static void run_pe(int pe, int pes)
         return;
     }
     for (int i = 0; i < 2; i++) {
-        (void)!wefti_tree_allgather(&tree, mine, all, BLOCK);
+        (void)!wefti_tree_allgather(&tree, mine, all, BLOCK, wefti_os_now_ns() + config.deadline_ns);
     }
     wefti_tree_close(&tree);
 }

@@ -118,10 +118,13 @@ CASE(weft_world_create)
     by_callback.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
     by_callback.callback = &no_call;
     refuse_config(&by_callback, "a callback without an allgather");
-    weft_world_config beyond = config;
-    beyond.pe = INT_MAX; /* the others must hear of it, so it is refused where they meet, which then is used up */
+    weft_threads_destroy(threads);
+    threads = pes_meeting(1);
+    weft_world_config beyond = pes_config(threads, INT_MAX, 1);
+    /* The others must hear of it, so it is refused where they meet, which then is used up. */
     CHECK_STATUS(weft_world_create(&beyond, &world), WEFT_ERR_MISMATCH);
-    CHECK_STATUS(weft_world_create(&config, &world), WEFT_ERR_STATE);
+    beyond.pe = 0;
+    CHECK_STATUS(weft_world_create(&beyond, &world), WEFT_ERR_STATE);
     CHECK(world == UNTOUCHED);
     weft_threads_destroy(threads);
 }

@@ -236,7 +236,7 @@ static void expect_loss(const loss *one, weft_status status, uint64_t start_ns, 
         weft_sim_fail("PE %d is lost, but %s speaks of others: %s", one->culprit, weft_status_name(status),
                       weft_last_error());
     }
-    if (since_ns > 2 * deadline_ns + S_NS) { /* of the step, and of the verdict on it */
+    if (since_ns > deadline_ns + S_NS) {
         weft_sim_fail("PE %d was missed after %llu ms only", one->culprit, (unsigned long long)(since_ns / MS_NS));
     }
 }

@@ -137,6 +137,11 @@ static void heap_above_max(weft_world_config *config)
     config->heap_bytes = config->heap_max_bytes + 1;
 }
 
+static void long_deadline(weft_world_config *config)
+{
+    config->deadline_ns = UINT64_MAX;
+}
+
 /* All PEs learn of these at once: they could talk to each other. */
 static const wrong told[] = {
     {"more PEs", more_pes, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
@@ -145,20 +150,21 @@ static const wrong told[] = {
     {"larger heap_max_bytes", other_heap_max, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
     {"default heap_max_bytes", no_heap_max, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
     {"other heap_bytes", other_heap, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
+    {"smaller struct", small_struct, WEFT_ERR_ARGUMENT, WEFT_ERR_ARGUMENT, NAMES_OFFENDER},
+    {"larger struct", large_struct, WEFT_ERR_ARGUMENT, WEFT_ERR_ARGUMENT, NAMES_OFFENDER},
+    {"heap_bytes above heap_max_bytes", heap_above_max, WEFT_ERR_ARGUMENT, WEFT_ERR_ARGUMENT, NAMES_OFFENDER},
+    {"too long a deadline", long_deadline, WEFT_ERR_ARGUMENT, WEFT_ERR_ARGUMENT, NAMES_OFFENDER},
 };
 
 /* These leave the offender with nothing it could say to the others, who miss it. */
 static const wrong missed[] = {
-    {"smaller struct", small_struct, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
     {"struct without size", no_struct_size, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
-    {"larger struct", large_struct, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
     {"negative pe", number_negative, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
     {"negative pes", pes_negative, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
     {"no such bootstrap", no_such_bootstrap, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
     {"no meeting point", no_meeting, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
     {"empty name", empty_name, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
     {"long name", long_name, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
-    {"heap_bytes above heap_max_bytes", heap_above_max, WEFT_ERR_ARGUMENT, WEFT_ERR_TIMEOUT, NAMES_OFFENDER},
 };
 
 static void try_wrong(const wrong *w, int offender, uint64_t deadline_ns)
@@ -184,7 +190,7 @@ static void try_wrong(const wrong *w, int offender, uint64_t deadline_ns)
                   weft_status_name(outcomes[pe].status), outcomes[pe].text);
         CHECK_SAY(w->on_offender != w->on_others || strcmp(outcomes[pe].text, outcomes[0].text) == 0,
                   "%s: PE %d was told \"%s\", PE 0 \"%s\"", w->name, pe, outcomes[pe].text, outcomes[0].text);
-        CHECK_SAY((pe == offender && w->on_offender == WEFT_ERR_ARGUMENT) || text_names_pe(outcomes[pe].text, named),
+        CHECK_SAY((pe == offender && w->on_offender != w->on_others) || text_names_pe(outcomes[pe].text, named),
                   "%s: PE %d is not named to PE %d by \"%s\"", w->name, named, pe, outcomes[pe].text);
         waited_ns = outcomes[pe].ns > waited_ns ? outcomes[pe].ns : waited_ns;
     }

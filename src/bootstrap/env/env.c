@@ -230,7 +230,7 @@ static weft_status env_allgather(wefti_bootstrap *bootstrap, const void *mine, v
         memmove(all, mine, bytes);
         return WEFT_OK;
     }
-    return wefti_tree_allgather(&state->tree, mine, all, bytes);
+    return wefti_tree_allgather(&state->tree, mine, all, bytes, wefti_bootstrap_limit_ns(bootstrap));
 }
 
 static void env_close(wefti_bootstrap *bootstrap)

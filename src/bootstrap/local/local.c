@@ -237,7 +237,7 @@ static weft_status local_open(const weft_world_config *config, wefti_bootstrap *
 static weft_status local_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
 {
     local_state *state = bootstrap->state;
-    return wefti_tree_allgather(&state->tree, mine, all, bytes);
+    return wefti_tree_allgather(&state->tree, mine, all, bytes, wefti_bootstrap_limit_ns(bootstrap));
 }
 
 static void local_close(wefti_bootstrap *bootstrap)

@@ -183,13 +183,11 @@ static int await_change(weft_threads *threads, uint64_t until_ns, uint64_t warn_
     return in_time || will_warn;
 }
 
-/* Count `pe` in and wait until all have come to the same exchange. */
-static weft_status meet(weft_threads *threads, int pe, uint64_t deadline_ns, uint64_t warn_ns)
+/* Count `pe` in and wait until all have come to the same exchange; until_ns is when that deadline passes. */
+static weft_status meet(weft_threads *threads, int pe, uint64_t deadline_ns, uint64_t until_ns, uint64_t warn_ns)
 {
     uint64_t exchange = threads->exchange;
-    uint64_t now_ns = wefti_os_now_ns();
-    uint64_t until_ns = now_ns + deadline_ns;
-    warn_ns = warn_ns == 0 ? UINT64_MAX : now_ns + warn_ns;
+    warn_ns = warn_ns == 0 ? UINT64_MAX : wefti_os_now_ns() + warn_ns;
     threads->exchanges[pe]++;
     threads->arrived++;
     WEFT_TRY(name_gone(threads));
@@ -298,7 +296,7 @@ static weft_status come(weft_threads *threads, const weft_world_config *config)
         threads->first = config->pe;
     }
     threads->places[config->pe] = PE_HERE;
-    return meet(threads, config->pe, config->deadline_ns, config->warn_ns);
+    return meet(threads, config->pe, config->deadline_ns, wefti_os_now_ns() + config->deadline_ns, config->warn_ns);
 }
 
 static weft_status threads_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
@@ -326,7 +324,7 @@ static weft_status threads_allgather(wefti_bootstrap *bootstrap, const void *min
     weft_status status =
         threads->failed == WEFT_OK ? deposit(threads, bootstrap->pe, mine, bytes) : relay_latch(threads);
     if (status == WEFT_OK) {
-        status = meet(threads, bootstrap->pe, bootstrap->deadline_ns, 0);
+        status = meet(threads, bootstrap->pe, bootstrap->deadline_ns, wefti_bootstrap_limit_ns(bootstrap), 0);
     }
     const unsigned char *memory = now->memory;
     wefti_os_monitor_leave(threads->monitor);

@@ -300,12 +300,12 @@ weft_status wefti_tree_open(wefti_tree *tree, wefti_tree_site *site, const weft_
     return WEFT_OK;
 }
 
-weft_status wefti_tree_allgather(wefti_tree *tree, const void *mine, void *all, size_t bytes)
+weft_status wefti_tree_allgather(wefti_tree *tree, const void *mine, void *all, size_t bytes, uint64_t until_ns)
 {
     if (tree->failed != WEFT_OK) {
         return wefti_error_relay(tree->failed, tree->text);
     }
-    tree->until_ns = wefti_os_now_ns() + tree->deadline_ns;
+    tree->until_ns = until_ns;
     weft_status status = wefti_tree_exchange(tree, mine, all, bytes);
     return status == WEFT_OK ? WEFT_OK : fail(tree, status);
 }

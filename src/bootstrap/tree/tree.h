@@ -49,7 +49,7 @@ typedef struct wefti_tree {
 
 /* The ops of a backend, behind its own open: `site` belongs to the tree's owner and outlives it. */
 weft_status wefti_tree_open(wefti_tree *tree, wefti_tree_site *site, const weft_world_config *config, int pe, int pes);
-weft_status wefti_tree_allgather(wefti_tree *tree, const void *mine, void *all, size_t bytes);
+weft_status wefti_tree_allgather(wefti_tree *tree, const void *mine, void *all, size_t bytes, uint64_t until_ns);
 void wefti_tree_close(wefti_tree *tree);
 
 /* ---- for the files of the tree ---- */

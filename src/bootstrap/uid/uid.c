@@ -102,7 +102,7 @@ static weft_status uid_open(const weft_world_config *config, wefti_bootstrap *bo
 static weft_status uid_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
 {
     uid_state *state = bootstrap->state;
-    return wefti_tree_allgather(&state->tree, mine, all, bytes);
+    return wefti_tree_allgather(&state->tree, mine, all, bytes, wefti_bootstrap_limit_ns(bootstrap));
 }
 
 static void uid_close(wefti_bootstrap *bootstrap)
