@@ -33,7 +33,7 @@ typedef struct options {
     int hidden = 7168;
     int repeats = 50;
     int skewed = 0;
-    int slots = 0;
+    weft_ep_layout layout = WEFT_EP_RANK_MAJOR;
     std::vector<int> tokens = {4096};
     std::vector<int> sms = {0};
     std::string calls =
@@ -53,11 +53,24 @@ static std::vector<int> numbers_of(const char *text)
     return all;
 }
 
+static const char *const layouts[] = {"rank-major", "expert-major", "slots", "slots by expert"}; /* as the enum */
+
+static weft_ep_layout layout_of(const char *name)
+{
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(name, layouts[i]) == 0) {
+            return (weft_ep_layout)i;
+        }
+    }
+    fprintf(stderr, "no layout \"%s\": give rank-major, expert-major, slots or \"slots by expert\"\n", name);
+    exit(2);
+}
+
 static options options_of(int argc, char **argv)
 {
     options of;
     int option;
-    while ((option = getopt(argc, argv, "t:s:c:e:k:h:n:xl8")) != -1) {
+    while ((option = getopt(argc, argv, "t:s:c:e:k:h:n:y:x8")) != -1) {
         switch (option) {
         case 't':
             of.tokens = numbers_of(optarg);
@@ -83,15 +96,16 @@ static options options_of(int argc, char **argv)
         case '8':
             of.dtype = WEFT_EP_FP8_E4M3;
             break;
-        case 'l':
-            of.slots = 1;
+        case 'y':
+            of.layout = layout_of(optarg);
             break;
         case 'x':
             of.skewed = 1;
             break;
         default:
-            fprintf(stderr,
-                    "bench_ep [-t T,T] [-s SMS,SMS] [-c fdcpus] [-e E] [-k K] [-h H] [-n REPEATS] [-x] [-l] [-8]\n");
+            fprintf(
+                stderr,
+                "bench_ep [-t T,T] [-s SMS,SMS] [-c fdcpus] [-e E] [-k K] [-h H] [-n REPEATS] [-x] [-y LAYOUT] [-8]\n");
             exit(2);
         }
     }
@@ -276,7 +290,10 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
     bool is_fp8 = with.dtype == WEFT_EP_FP8_E4M3;
     size_t row_bytes = (size_t)with.hidden * (is_fp8 ? 1 : 2);
     size_t scale_words = (size_t)(with.hidden + 127) / 128;
-    size_t capacity = (size_t)all->pes * (size_t)tokens;
+    size_t capacity = (size_t)all->pes * (size_t)tokens; /* the worst case */
+    size_t topk = (size_t)with.topk;
+    size_t local = (size_t)(with.experts + all->pes - 1) / (size_t)all->pes;
+    capacity *= with.layout == WEFT_EP_EXPERT_MAJOR ? topk : with.layout == WEFT_EP_SLOTS_EXPERT ? local : 1;
     std::vector<int32_t> ids = choose(all, tokens);
     double out_bytes = max_of_all(all, (double)(rows_out(all, ids) * row_bytes));
     void *device_ids = device_memory(ids.size() * 4 + 16);
@@ -290,8 +307,9 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
     out.rows.dtype = with.dtype;
     out.rows.hidden = with.hidden;
     out.rows_capacity = capacity;
-    out.weights = (float *)device_memory(capacity * (size_t)with.topk * 4);
-    out.experts = (int32_t *)device_memory(capacity * (size_t)with.topk * 4);
+    size_t wide = with.layout == WEFT_EP_RANK_MAJOR || with.layout == WEFT_EP_SLOTS_SOURCE ? topk : 1;
+    out.weights = (float *)device_memory(capacity * wide * 4);
+    out.experts = (int32_t *)device_memory(capacity * wide * 4);
     out.source_rank = (int32_t *)device_memory(capacity * 4);
     out.source_token = (int32_t *)device_memory(capacity * 4);
 
@@ -323,7 +341,7 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
         weft_ep_route *route;
         plan.topk = with.topk;
         plan.sms = with.sms[s];
-        plan.layout = with.slots ? WEFT_EP_SLOTS_SOURCE : WEFT_EP_RANK_MAJOR;
+        plan.layout = with.layout;
         OK(weft_ep_route_create(group, &plan, NULL, &route));
         weft_stream *stream = (weft_stream *)all->stream;
         OK(weft_ep_route_update(route, &choices, stream));
@@ -385,8 +403,8 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
                     more, sizeof more,
                     ", \"tokens\": %d, \"hidden\": %d, \"topk\": %d, \"experts\": %d, \"dtype\": \"%s\", \"layout\": "
                     "\"%s\", \"mode\": \"%s\", \"sms\": %d, \"route\": \"%s\", \"gate\": \"%s\"",
-                    tokens, with.hidden, with.topk, with.experts, is_fp8 ? "fp8" : "bf16",
-                    with.slots ? "slots" : "rank-major", with.slots ? "ll" : "ht", with.sms[s], how,
+                    tokens, with.hidden, with.topk, with.experts, is_fp8 ? "fp8" : "bf16", layouts[with.layout],
+                    with.layout >= WEFT_EP_SLOTS_SOURCE ? "ll" : "ht", with.sms[s], how,
                     with.skewed ? "skewed" : "uniform");
                 figure(name, "weft", all->pes, (size_t)out_bytes, us, "us", with.repeats, "%s", more);
                 figure(name, "floor", all->pes, (size_t)out_bytes, out_bytes / rates[s] * 1e-3, "us", 5, "%s", more);

@@ -9,10 +9,11 @@
 
 extern "C" {
 #include "part/check.h"
+#include "part/ep_coverage.h"
 #include "part/ep_step.h"
 }
 
-#define ARENA ((size_t)(ON_GPU ? 96 : 24) << 20)
+#define ARENA ((size_t)(ON_GPU ? 96 : 48) << 20)
 #define CASES (ON_GPU ? 40 : 12)
 #define DEADLINE_NS UINT64_C(4000000000)
 
@@ -97,7 +98,7 @@ static ep_step step_of(job *of, weft_ep_route *route, const ep_routing *routing)
 static void draw_capacities(uint64_t *common, const ep_routing *routing, const weft_ep_plan *plan, int ranks,
                             int64_t *capacity)
 {
-    int is_tight = plan->layout == WEFT_EP_RANK_MAJOR && random_below(common, 4) == 0;
+    int is_tight = !ep_is_slots(plan->layout) && random_below(common, 4) == 0;
     for (int rank = 0; rank < ranks; rank++) {
         int64_t rows = routing->side[rank].rows;
         int64_t spare = random_below(common, 3);
@@ -112,12 +113,6 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     weft_ep_route *route = NULL;
     ep_routing *routing = NULL;
     ep_case one = {};
-    if (plan.layout != WEFT_EP_SLOTS_SOURCE) { /* what there is on GPUs */
-        plan.layout = WEFT_EP_RANK_MAJOR;
-        plan.slot_tokens = 0;
-    }
-    plan.alignment = 0;
-    plan.flags = 0;
     plan.sms = random_below(common, 3) == 0 ? 1 + (int)random_below(common, 20) : 0;
     if (!CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
         return;
@@ -385,6 +380,14 @@ static void test_absence(job *of, arena *all)
     /* The absent rank's group ends with its world. */
 }
 
+/* Of eight cases a large one, on GPUs two, and two of few but wide rows. */
+static const ep_size *size_of_case(int number)
+{
+    static const ep_size wide = {12, 5, 12, 2048, (size_t)4 << 20};
+    int kind = number % 8;
+    return kind == 0 || (ON_GPU && kind == 4) ? &ep_size_full : kind % 3 == 1 ? &wide : &ep_size_small;
+}
+
 static void test_body(test_pe *pe)
 {
     arena all = {};
@@ -393,7 +396,7 @@ static void test_body(test_pe *pe)
     check_as_pe(pe->pe);
     of.pe = pe;
     all.pe = pe;
-    of.world = test_world(pe, "ep", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)64 << 20);
+    of.world = test_world(pe, "ep", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)128 << 20);
     CHECK_OK(weft_device_deadline(of.world, DEADLINE_NS * (ON_GPU ? 1 : 10)));
     all.base[HEAP] = (unsigned char *)test_malloc(pe, of.world, ARENA);
     all.pinned = gpu_alloc_pinned(ARENA);
@@ -409,7 +412,7 @@ static void test_body(test_pe *pe)
     for (int i = 0; i < cases && check_failures() == 0; i++) {
         of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
         uint64_t seed = random_next(&common);
-        run_case(&of, seed, i % (ON_GPU ? 4 : 16) == 0 ? &ep_size_full : &ep_size_small);
+        run_case(&of, seed, size_of_case(i));
         if (check_failures() != 0) {
             fprintf(stderr, "PE %d: case %d, seed %llu\n", pe->pe, i, (unsigned long long)seed);
         }
@@ -432,7 +435,8 @@ static void test_body(test_pe *pe)
     gpu_free_pinned(all.pinned);
     if (pe->pe == 0) {
         pe->failures += check_failures() != 0;
-        printf("%d cases, %u calls\n", cases, of.salt);
+        printf("%d cases, %u calls:\n", cases, of.salt);
+        ep_coverage_print();
     }
 }
 

@@ -95,6 +95,17 @@ template <int DTYPE> EP_DEVICE void ep_add(float *sum, const uint4 &vector)
     }
 }
 
+/* sum = fma(weight, vector, sum) */
+template <int DTYPE> EP_DEVICE void ep_fuse(float *sum, const uint4 &vector, float weight)
+{
+    float here[ep_type<DTYPE>::ELEMENTS];
+    ep_type<DTYPE>::widen(vector, here);
+#pragma unroll
+    for (int i = 0; i < ep_type<DTYPE>::ELEMENTS; i++) {
+        sum[i] = __fmaf_rn(weight, here[i], sum[i]);
+    }
+}
+
 /* sum += round(weight * vector) */
 template <int DTYPE> EP_DEVICE void ep_add_scaled(float *sum, const uint4 &vector, float weight)
 {

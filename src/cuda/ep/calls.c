@@ -5,6 +5,7 @@
 
 /* Warps of a block that move rows, their stages, and the rest between two looks of the others. */
 #define MOVERS 4
+#define SUMMERS 8 /* that add up rows by expert and move the sums */
 #define STAGE_BYTES_MAX 4096
 #define REST_NS 100
 #define BLOCKS_MIN 16 /* counts are added up by all blocks, also of few tokens */
@@ -30,14 +31,19 @@ static int dispatch_movers(int blocks)
     return blocks >= 96 ? MOVERS / 2 : MOVERS;
 }
 
+static unsigned pipes_bytes(const wefti_cuda_ep_blocks *parts)
+{
+    return (unsigned)parts->movers * (WEFTI_CUDA_EP_STAGES * parts->stage_bytes + WEFTI_CUDA_EP_PIPE_HEAD);
+}
+
+/* Pipes, and, first in their place, [E + 1] counts; by expert also behind them. */
 static weft_status launch(const weft_ep *ep, CUfunction kernel, int blocks, const wefti_cuda_ep_blocks *parts,
                           const void *args, weft_stream *stream, const char *call)
 {
     wefti_cuda *cuda = ep->device->cuda;
     void *arguments[] = {(void *)(uintptr_t)args};
-    unsigned pipes = (unsigned)parts->movers * (WEFTI_CUDA_EP_STAGES * parts->stage_bytes + WEFTI_CUDA_EP_PIPE_HEAD);
     unsigned counts = ((unsigned)ep->config.experts + 1) * (unsigned)sizeof(uint32_t);
-    unsigned shared = pipes > counts ? pipes : counts;
+    unsigned shared = pipes_bytes(parts) + counts;
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuLaunchKernel(kernel, (unsigned)blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1, shared,
                                                   (CUstream)(void *)stream, arguments, NULL);
@@ -52,7 +58,7 @@ static wefti_cuda_ep_blocks blocks_for(size_t row_bytes, int movers)
     size_t piece = (row_bytes + pieces - 1) / pieces;
     return (wefti_cuda_ep_blocks){
         .movers = movers,
-        .settlers = WEFTI_CUDA_EP_THREADS / 32 - MOVERS,
+        .settlers = WEFTI_CUDA_EP_THREADS / 32 - (movers > MOVERS ? movers : MOVERS),
         .rest_ns = REST_NS,
         .stage_bytes = (wefti_u32)((piece + 127) / 128 * 128),
     };
@@ -94,12 +100,34 @@ static int find_place(const wefti_cuda *cuda, const void *address, uint64_t byte
 
 /* ---- dispatch and update ---- */
 
+/* The layout's part in what is called. */
+static unsigned layout_flags(const weft_ep_route *route)
+{
+    return (unsigned)route->plan.layout << 6;
+}
+
+static int is_by_expert(const weft_ep_route *route)
+{
+    return !wefti_ep_plan_is_by_source(&route->plan);
+}
+
+static wefti_cuda_ep_experts experts_of(const weft_ep_route *route)
+{
+    int has_slots = route->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    return (wefti_cuda_ep_experts){
+        .slots = has_slots ? (wefti_u32)(route->ep->ranks * route->plan.slot_tokens) : 0,
+        .alignment = (wefti_u32)route->plan.alignment,
+        .zeroes = !has_slots && (route->plan.flags & WEFT_EP_ZERO_PADDING) != 0,
+    };
+}
+
 static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
 {
     return (wefti_cuda_ep_dispatch_args){
         .group = route->ep->device->group,
         .sheet = route->device->sheet,
         .topk = route->plan.topk,
+        .experts = experts_of(route),
         .slots = route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (wefti_u32)route->plan.slot_tokens : 0};
 }
 
@@ -131,7 +159,7 @@ static wefti_cuda_ep_scales scales_of(const weft_ep_rows *rows)
 }
 
 static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep *ep, const weft_ep_rows *in,
-                     const weft_ep_received *out, int movers)
+                     const weft_ep_received *out, int movers, int by_expert)
 {
     const wefti_cuda *cuda = ep->device->cuda;
     args->flags |= WEFTI_CUDA_EP_MOVE;
@@ -154,9 +182,11 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep *ep, const
                                           .source_token = out->source_token};
     if (!find_place(cuda, args->out, out->rows_capacity * args->out_pitch, &args->place)) {
         args->flags |= WEFTI_CUDA_EP_LAND;
-        args->place = place_in_heap(cuda, (char *)ep->device->area + args->group.at.rows);
+        args->place =
+            place_in_heap(cuda, (char *)ep->device->area + args->group.at.rows) | (by_expert ? WEFTI_CUDA_EP_LANDS : 0);
         args->pitch = args->row_bytes;
     }
+    args->experts.starts_at = pipes_bytes(&args->blocks);
 }
 
 weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
@@ -168,8 +198,10 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
     args.flags = WEFTI_CUDA_EP_FRESH;
     args.choices = choices_of(choices);
     args.blocks = (wefti_cuda_ep_blocks){.settlers = WEFTI_CUDA_EP_THREADS / 32, .rest_ns = REST_NS};
-    args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH, args.flags, 0, 0, (unsigned)args.topk);
-    WEFT_TRY(launch(ep, ep->device->dispatch, blocks_of(route), &args.blocks, &args, stream, call));
+    args.shape =
+        wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH, args.flags | layout_flags(route), 0, 0, (unsigned)args.topk);
+    WEFT_TRY(
+        launch(ep, ep->device->dispatch[is_by_expert(route)], blocks_of(route), &args.blocks, &args, stream, call));
     route->is_routed = 1;
     return WEFT_OK;
 }
@@ -177,7 +209,7 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
 static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                   const char *call)
 {
-    uint64_t slots = (uint64_t)route->ep->ranks * (uint64_t)route->plan.slot_tokens;
+    uint64_t slots = (uint64_t)wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
     if (in->dtype != out->rows.dtype) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: rows are not quantised on GPUs yet; give out.rows the type of in",
                            call);
@@ -197,16 +229,17 @@ weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *
     WEFT_TRY(check_dispatch(route, in, out, call));
     WEFT_TRY(wefti_cuda_ep_news(ep, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
-    add_rows(&args, ep, in, out, dispatch_movers(blocks_of(route)));
+    add_rows(&args, ep, in, out, dispatch_movers(blocks_of(route)), is_by_expert(route));
     if (fresh != NULL) {
         args.flags |= WEFTI_CUDA_EP_FRESH;
         args.choices = choices_of(fresh);
         route->is_routed = 1;
     }
     args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH,
-                                     (args.flags & ~(unsigned)WEFTI_CUDA_EP_LAND) | (unsigned)in->scale_type << 4,
+                                     (args.flags & ~(unsigned)WEFTI_CUDA_EP_LAND) | (unsigned)in->scale_type << 4 |
+                                         layout_flags(route),
                                      in->dtype, (unsigned)in->hidden, (unsigned)args.topk);
-    return launch(ep, ep->device->dispatch, blocks_of(route), &args.blocks, &args, stream, call);
+    return launch(ep, ep->device->dispatch[is_by_expert(route)], blocks_of(route), &args.blocks, &args, stream, call);
 }
 
 /* ---- combine ---- */
@@ -221,7 +254,7 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
     wefti_cuda_ep_combine_args args = {
         .group = ep->device->group,
         .sheet = route->device->sheet,
-        .blocks = blocks_for(row_bytes, MOVERS),
+        .blocks = blocks_for(row_bytes, is_by_expert(route) ? SUMMERS : MOVERS),
         .in = in->data,
         .in_pitch = pitch_of(in),
         .out = out->data,
@@ -230,10 +263,11 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
         .row_bytes = (wefti_u32)row_bytes,
         .dtype = in->dtype,
         .flags = (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0,
+        .topk = route->plan.topk,
     };
-    args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_COMBINE, args.flags, in->dtype, (unsigned)in->hidden,
-                                     (unsigned)route->plan.topk);
-    return launch(ep, ep->device->combine, blocks_of(route), &args.blocks, &args, stream, call);
+    args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_COMBINE, args.flags | layout_flags(route), in->dtype,
+                                     (unsigned)in->hidden, (unsigned)route->plan.topk);
+    return launch(ep, ep->device->combine[is_by_expert(route)], blocks_of(route), &args.blocks, &args, stream, call);
 }
 
 /* ---- halves: send launches the whole call, which its stream completes ---- */

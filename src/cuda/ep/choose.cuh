@@ -31,9 +31,19 @@ EP_DEVICE int ep_owner(const ep_group &group, wefti_u32 alive, int id)
     return id >= 0 && (alive >> rank & 1) != 0 ? rank : -1;
 }
 
-/* The ranks of a token's experts, as bits; its choices are added to `part`. */
+/* Whether a choice of the same token before choice `k` is of the same expert. */
+EP_DEVICE bool ep_is_again(const ep_choices &choices, wefti_u64 first, int k, int id, int experts)
+{
+    bool again = false;
+    for (int before = 0; before < k; before++) {
+        again = again || ep_id(choices, first + (wefti_u64)before, experts) == id;
+    }
+    return again;
+}
+
+/* The ranks of a token's experts, as bits; its choices are added to `part`, those of the same expert once if `shared`. */
 EP_DEVICE wefti_u32 ep_ranks_of(const ep_group &group, const ep_call *call, const ep_choices &choices, int token,
-                                int topk, wefti_u32 *part)
+                                int topk, bool shared, wefti_u32 *part)
 {
     wefti_u32 ranks = 0;
     const int experts = group.first_expert[group.ranks];
@@ -48,7 +58,8 @@ EP_DEVICE wefti_u32 ep_ranks_of(const ep_group &group, const ep_call *call, cons
         for (int i = 0; i < EP_AT_ONCE; i++) {
             int rank = ep_owner(group, call->alive, ids[i]);
             ranks |= rank >= 0 ? 1u << rank : 0;
-            if (rank >= 0 || ids[i] == -2) {
+            bool counts = rank >= 0 && !(shared && ep_is_again(choices, first, base + i, ids[i], experts));
+            if (counts || ids[i] == -2) {
                 atomicAdd(&part[rank >= 0 ? ids[i] : experts], 1u);
             }
         }
@@ -59,7 +70,7 @@ EP_DEVICE wefti_u32 ep_ranks_of(const ep_group &group, const ep_call *call, cons
 /* This block's share of the units: their bits, and how often each expert is chosen, into the sheet, where all blocks wait
  * for them. `part`: [E + 1] words of shared memory. All threads. */
 EP_DEVICE void ep_count(const ep_group &group, const ep_call *call, const ep_sheet &sheet, const ep_choices &choices,
-                        int topk, wefti_u32 *part)
+                        int topk, bool shared, wefti_u32 *part)
 {
     int first;
     int end;
@@ -72,8 +83,9 @@ EP_DEVICE void ep_count(const ep_group &group, const ep_call *call, const ep_she
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
     for (int unit = first + ep_warp(); unit < end; unit += ep_warps()) {
         int token = unit * unit_tokens + ep_lane();
-        wefti_u32 ranks =
-            ep_lane() < unit_tokens && token < call->tokens ? ep_ranks_of(group, call, choices, token, topk, part) : 0;
+        wefti_u32 ranks = ep_lane() < unit_tokens && token < call->tokens
+                              ? ep_ranks_of(group, call, choices, token, topk, shared, part)
+                              : 0;
         wefti_u32 mine = 0;
         for (int rank = 0; rank < group.ranks; rank++) {
             wefti_u32 bits = __ballot_sync(~0u, (ranks >> rank & 1) != 0);

@@ -1,4 +1,4 @@
-/* cuda/ep/combine.cuh: the received rows back to their sources, which add them up, in one launch.
+/* cuda/ep/combine.cuh: the received rows back to their sources, which add them up, in one launch; by source, or by expert.
  *
  * Blocks and warps as in dispatch.cuh: movers push rows into the staging rows of their sources' areas, the others add up.
  *
@@ -9,15 +9,17 @@
  *     others     token by token, ascending: once the units of its rows are there, the sum in ascending rank
  *
  * The staging rows of rank d's results lie behind those of the ranks before it, in the order this rank sent them. Pushed,
- * because all GPUs together store faster to each other than they load. A rank's own rows are read where they are. */
+ * because all GPUs together store faster to each other than they load. By source a rank's own rows are read where they are;
+ * by expert movers push the sums of a token's rows, and this rank's own results are staged as well.
+ *
+ * Bytes: by source each row is read once and written once, there, and read once more there. By expert each row is read once,
+ * each sum of a token on a rank written once, there, and read there. */
 #ifndef WEFTI_CUDA_EP_COMBINE_CUH
 #define WEFTI_CUDA_EP_COMBINE_CUH
 
-#include "cuda/ep/arithmetic.cuh"
 #include "cuda/ep/choose.cuh"
+#include "cuda/ep/fold.cuh"
 #include "cuda/ep/pipe.cuh"
-
-typedef wefti_cuda_ep_combine_args ep_combine;
 
 /* ---- pushing ---- */
 
@@ -30,10 +32,10 @@ typedef struct ep_push {
 } ep_push;
 
 /* The i-th in the order in which all movers of this rank go: units ascending, the other ranks in turn. */
-EP_DEVICE ep_push ep_push_of(const ep_group &group, const ep_call *call, int i)
+template <bool BY_EXPERT> EP_DEVICE ep_push ep_push_of(const ep_group &group, const ep_call *call, int i)
 {
     ep_push push;
-    int others = group.ranks - 1;
+    int others = BY_EXPERT ? group.ranks : group.ranks - 1;
     push.unit = i / others;
     push.source = (group.rank + 1 + i % others) % group.ranks;
     int rows = (int)call->count[push.source];
@@ -45,9 +47,10 @@ EP_DEVICE ep_push ep_push_of(const ep_group &group, const ep_call *call, int i)
 }
 
 /* The first from i on, in steps, that has rows; `end` if there is none. */
+template <bool BY_EXPERT>
 EP_DEVICE int ep_push_next(const ep_group &group, const ep_call *call, int i, int step, int end)
 {
-    while (i < end && ep_push_of(group, call, i).rows == 0) {
+    while (i < end && ep_push_of<BY_EXPERT>(group, call, i).rows == 0) {
         i += step;
     }
     return i < end ? i : end;
@@ -63,31 +66,68 @@ EP_DEVICE void ep_pushed(const ep_group &group, const ep_call *call, const ep_pu
     }
 }
 
+/* The number behind the last. */
+template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_group &group, const ep_call *call)
+{
+    int end = 0;
+    for (int rank = 0; rank < group.ranks; rank++) {
+        int rows = !BY_EXPERT && rank == group.rank ? 0 : (int)call->count[rank];
+        int unit_rows = wefti_cuda_ep_push_unit(rows);
+        int units = (rows + unit_rows - 1) / unit_rows * (BY_EXPERT ? group.ranks : group.ranks - 1);
+        end = units > end ? units : end;
+    }
+    return end;
+}
+
+/* By expert: the sums of the rows of each received token. */
+EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    const int step = args.blocks.movers * (int)gridDim.x;
+    const int end = ep_push_end<true>(group, call);
+    const int words = wefti_cuda_ep_record_words(args.topk, 1);
+    for (int i = ep_push_next<true>(group, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end); i < end;
+         i = ep_push_next<true>(group, call, i + step, step, end)) {
+        const ep_push push = ep_push_of<true>(group, call, i);
+        for (int row = 0; row < push.rows; row++) {
+            wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + row);
+            const wefti_u32 *record = args.sheet.records + place * (wefti_u64)words;
+            unsigned char *to = (unsigned char *)call->to[push.source] + (wefti_u64)(push.first + row) * args.row_bytes;
+            if (args.dtype == WEFT_EP_BF16) {
+                ep_fold<WEFT_EP_BF16>(args, record, to);
+            } else if (args.dtype == WEFT_EP_F16) {
+                ep_fold<WEFT_EP_F16>(args, record, to);
+            } else {
+                ep_fold<WEFT_EP_F32>(args, record, to);
+            }
+        }
+        __syncwarp();
+        if (ep_lane() == 0) {
+            wefti_st_release(ep_moved(group, push.source, group.rank) + push.unit,
+                             ep_packed(call->tag, (wefti_u32)push.rows));
+        }
+    }
+}
+
 EP_DEVICE void ep_push_rows(const ep_combine &args, const ep_call *call, unsigned char *shared)
 {
     const ep_group &group = args.group;
     const int step = args.blocks.movers * (int)gridDim.x;
     const ep_cut cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
-    int end = 0;
-    for (int rank = 0; rank < group.ranks; rank++) {
-        int rows = rank == group.rank ? 0 : (int)call->count[rank];
-        int unit_rows = wefti_cuda_ep_push_unit(rows);
-        int units = (rows + unit_rows - 1) / unit_rows * (group.ranks - 1);
-        end = units > end ? units : end;
-    }
+    const int end = ep_push_end<false>(group, call);
     ep_pipe pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
-    int begin = ep_push_next(group, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end);
+    int begin = ep_push_next<false>(group, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end);
     ep_cursor load = {begin, 0, 0};
     ep_cursor store = load;
-    ep_push loading = ep_push_of(group, call, begin);
+    ep_push loading = ep_push_of<false>(group, call, begin);
     ep_push push = loading;
     while (store.unit < end) {
         while (load.unit < end && ep_pipe_has_room(pipe)) {
             wefti_u64 row = (wefti_u64)call->from[loading.source] + (wefti_u64)(loading.first + load.row);
             ep_pipe_load(&pipe, args.in + row * args.in_pitch + load.at, ep_cursor_bytes(load, cut));
             if (ep_cursor_advance(&load, cut, loading.rows, step)) {
-                load.unit = ep_push_next(group, call, load.unit, step, end);
-                loading = ep_push_of(group, call, load.unit);
+                load.unit = ep_push_next<false>(group, call, load.unit, step, end);
+                loading = ep_push_of<false>(group, call, load.unit);
             }
         }
         const unsigned char *piece = ep_pipe_next(&pipe);
@@ -99,64 +139,13 @@ EP_DEVICE void ep_push_rows(const ep_combine &args, const ep_call *call, unsigne
         ep_pipe_stored(&pipe);
         if (ep_cursor_advance(&store, cut, push.rows, step)) {
             ep_pushed(group, call, push);
-            store.unit = ep_push_next(group, call, store.unit, step, end);
-            push = ep_push_of(group, call, store.unit);
+            store.unit = ep_push_next<false>(group, call, store.unit, step, end);
+            push = ep_push_of<false>(group, call, store.unit);
         }
     }
 }
 
 /* ---- adding up ---- */
-
-#define EP_ROWS_AT_ONCE 4
-#define EP_VECTORS_AT_ONCE 3
-
-/* The sum of rows, one a bit of `ranks`, whose addresses and weights the lanes of these ranks have: of their vectors
- * first .. end - 1. A warp. */
-template <int DTYPE>
-EP_DEVICE void ep_sum(const ep_combine &args, wefti_u32 ranks, wefti_u64 row, float weight, unsigned char *out,
-                      int first, int vectors)
-{
-    const bool scaled = (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
-    for (int at = first + ep_lane(); at - ep_lane() < vectors; at += 32 * EP_VECTORS_AT_ONCE) {
-        float sum[EP_VECTORS_AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
-        for (wefti_u32 left = ranks; left != 0;) {
-            uint4 vector[EP_ROWS_AT_ONCE][EP_VECTORS_AT_ONCE];
-            wefti_u32 batch = left;
-#pragma unroll
-            for (int i = 0; i < EP_ROWS_AT_ONCE; i++) {
-                const uint4 *from = (const uint4 *)__shfl_sync(~0u, row, batch != 0 ? __ffs((int)batch) - 1 : 0);
-#pragma unroll
-                for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
-                    if (batch != 0 && at + 32 * v < vectors) {
-                        vector[i][v] = from[at + 32 * v];
-                    }
-                }
-                batch &= batch - 1;
-            }
-#pragma unroll
-            for (int i = 0; i < EP_ROWS_AT_ONCE; i++) {
-                if (left != 0) {
-                    float by = __shfl_sync(~0u, weight, __ffs((int)left) - 1);
-#pragma unroll
-                    for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
-                        if (scaled) {
-                            ep_add_scaled<DTYPE>(sum[v], vector[i][v], by);
-                        } else {
-                            ep_add<DTYPE>(sum[v], vector[i][v]);
-                        }
-                    }
-                }
-                left &= left - 1;
-            }
-        }
-#pragma unroll
-        for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
-            if (at + 32 * v < vectors) {
-                ((uint4 *)out)[at + 32 * v] = ep_type<DTYPE>::round(sum[v]);
-            }
-        }
-    }
-}
 
 /* What lane r knows of rank r. */
 typedef struct ep_source {
@@ -166,17 +155,17 @@ typedef struct ep_source {
     int unit; /* the last whose rows are known to be here */
 } ep_source;
 
-EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
 {
     ep_source source = {0, args.row_bytes, 1, -1};
     int rank = ep_lane();
-    if (rank == args.group.rank) {
+    if (!BY_EXPERT && rank == args.group.rank) {
         source.rows = (wefti_u64)(args.in + (wefti_u64)call->from[rank] * args.in_pitch);
         source.pitch = args.in_pitch;
     } else if (rank < args.group.ranks) {
         wefti_u64 first = 0;
         for (int before = 0; before < rank; before++) {
-            first += before == args.group.rank ? 0 : call->total[before];
+            first += !BY_EXPERT && before == args.group.rank ? 0 : call->total[before];
         }
         source.rows = args.group.area[args.group.rank] + args.group.at.rows + first * args.row_bytes;
         source.unit_rows = wefti_cuda_ep_push_unit((int)call->total[rank]);
@@ -192,7 +181,7 @@ EP_DEVICE int ep_parts(int tokens, int warps, int vectors)
     return parts < most ? parts : most;
 }
 
-EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
@@ -200,9 +189,10 @@ EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
     const int mine = (ep_warp() - args.blocks.movers) * (int)gridDim.x + (int)blockIdx.x;
     const int step = args.blocks.settlers * (int)gridDim.x;
     const int vectors = (int)(args.row_bytes / 16);
+    const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     const int parts = ep_parts(call->tokens, step, vectors);
     const int part_vectors = (vectors + parts - 1) / parts;
-    ep_source source = ep_source_of(args, call);
+    ep_source source = ep_source_of<BY_EXPERT>(args, call);
     for (int i = mine; i < call->tokens * parts; i += step) {
         int token = i / parts;
         int first = i % parts * part_vectors;
@@ -212,10 +202,10 @@ EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
         if (rank < group.ranks) {
             going = ep_going_of(group, args.sheet, token, unit_tokens, rank);
             going.goes = going.goes && (call->alive >> rank & 1) != 0;
-            weight = args.sheet.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
+            weight = BY_EXPERT ? 0.0f : args.sheet.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
         }
         int unit = (int)going.index / source.unit_rows;
-        if (going.goes && rank != group.rank && unit != source.unit) {
+        if (going.goes && (BY_EXPERT || rank != group.rank) && unit != source.unit) {
             wefti_u32 count;
             well =
                 ep_await(group, ep_moved(group, group.rank, rank) + unit, call->tag, rank, args.blocks.rest_ns, &count);
@@ -229,11 +219,11 @@ EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
         unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
         int end = first + part_vectors < vectors ? first + part_vectors : vectors;
         if (args.dtype == WEFT_EP_BF16) {
-            ep_sum<WEFT_EP_BF16>(args, ranks, row, weight, out, first, end);
+            ep_sum<WEFT_EP_BF16>(scaled, ranks, row, weight, out, first, end);
         } else if (args.dtype == WEFT_EP_F16) {
-            ep_sum<WEFT_EP_F16>(args, ranks, row, weight, out, first, end);
+            ep_sum<WEFT_EP_F16>(scaled, ranks, row, weight, out, first, end);
         } else {
-            ep_sum<WEFT_EP_F32>(args, ranks, row, weight, out, first, end);
+            ep_sum<WEFT_EP_F32>(scaled, ranks, row, weight, out, first, end);
         }
     }
 }
@@ -241,19 +231,20 @@ EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
 /* ---- the call ---- */
 
 /* Behind what the ranks before this one sent to the source: where this rank's results begin there. */
-EP_DEVICE void ep_find_staging(const ep_combine &args, ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE void ep_find_staging(const ep_combine &args, ep_call *call)
 {
     int source = ep_lane();
     if (source < args.group.ranks && call->to[source] != 0) {
         wefti_u64 first = 0;
         for (int before = 0; before < args.group.rank; before++) {
-            first += before == source ? 0 : call->line[source][WEFTI_CUDA_EP_WORDS + before];
+            first += !BY_EXPERT && before == source ? 0 : call->line[source][WEFTI_CUDA_EP_WORDS + before];
         }
         call->to[source] += first * args.row_bytes;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_combine(const __grid_constant__ ep_combine args)
+/* All threads of all blocks. */
+template <bool BY_EXPERT> EP_DEVICE void ep_combine_all(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
@@ -275,6 +266,7 @@ extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_combine(const
     saying.place = args.place;
     saying.pitch = args.row_bytes;
     saying.capacity = ~0u;
+    saying.by_expert = false;
     saying.slots = 1; /* nothing is received that could overflow */
     if (speaks) {
         ep_say(group, &call, saying, (int)threadIdx.x, 64);
@@ -285,19 +277,32 @@ extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_combine(const
     if (ep_warp() == 0) {
         ep_study(group, &call, saying, false);
         __syncwarp();
-        ep_find_staging(args, &call);
+        ep_find_staging<BY_EXPERT>(args, &call);
     }
     __syncthreads();
     if (call.status != WEFT_OK || call.route_status == WEFT_ERR_OVERFLOW) {
         return;
     }
     if (ep_warp() < args.blocks.movers) {
-        if (group.ranks > 1) {
+        if (BY_EXPERT) {
+            ep_push_sums(args, &call);
+        } else if (group.ranks > 1) {
             ep_push_rows(args, &call, stages);
         }
     } else if (ep_warp() < args.blocks.movers + args.blocks.settlers) {
-        ep_add_up(args, &call);
+        ep_add_up<BY_EXPERT>(args, &call);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_combine(const __grid_constant__ ep_combine args)
+{
+    ep_combine_all<false>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+    wefti_cuda_ep_combine_expert(const __grid_constant__ ep_combine args)
+{
+    ep_combine_all<true>(args);
 }
 
 #endif

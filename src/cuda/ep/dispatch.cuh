@@ -1,4 +1,4 @@
-/* cuda/ep/dispatch.cuh: a new routing (FRESH), its rows (MOVE), or both, in one launch.
+/* cuda/ep/dispatch.cuh: a new routing (FRESH), its rows (MOVE), or both, in one launch; by source, or by expert.
  *
  * Any number of blocks, which must be able to run together; warps 0 .. movers - 1 of a block move rows, the others tell and
  * settle. Shared memory: a pipe a mover. Flags: protocol in shape.h.
@@ -10,18 +10,27 @@
  *     others     of each unit of this block: its records, then its word in `told`
  *                of each unit of any source: once both words are there, from the area to the route and the caller's arrays
  *
- * Bytes: each row is read once and written once to each of its ranks. */
+ * By expert there is between the lines and the rows what expert.cuh says, and the others also copy the rows of tokens with
+ * several experts here (replicas.cuh).
+ *
+ * Bytes: each row is read once and written once to each of its ranks; by expert, read there once more if it has several
+ * rows, and written to these. */
 #ifndef WEFTI_CUDA_EP_DISPATCH_CUH
 #define WEFTI_CUDA_EP_DISPATCH_CUH
 
+#include "cuda/ep/expert.cuh"
 #include "cuda/ep/settle.cuh"
 #include "cuda/ep/tell.cuh"
 
-EP_DEVICE ep_saying ep_dispatch_saying(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE ep_saying ep_dispatch_saying(const ep_dispatch &args, const ep_call *call)
 {
     ep_saying saying;
     saying.shape = args.shape;
+    saying.by_expert = BY_EXPERT;
     saying.route = ep_is(args, WEFTI_CUDA_EP_FRESH) ? 0 : call->route;
+    if (BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        saying.route = args.experts.alignment + args.experts.slots; /* equal on all ranks */
+    }
     saying.place = args.place;
     saying.pitch = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.pitch : 0;
     saying.capacity = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.capacity : ~0u;
@@ -45,7 +54,7 @@ EP_DEVICE int ep_tokens_of_call(const ep_dispatch &args, ep_call *call)
 }
 
 /* The facts of a new routing, by one warp. */
-EP_DEVICE void ep_note(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const ep_call *call)
 {
     int rank = ep_lane();
     const ep_group &group = args.group;
@@ -61,7 +70,8 @@ EP_DEVICE void ep_note(const ep_dispatch &args, const ep_call *call)
     if (rank == 0) {
         args.sheet.offset_of_source[group.ranks] = (wefti_i32)call->from[group.ranks];
         facts->tokens = call->tokens;
-        facts->rows = (wefti_i32)call->from[group.ranks];
+        facts->rows =
+            BY_EXPERT ? (wefti_i32)wefti_ld_relaxed(&args.sheet.full[group.rank]) : (wefti_i32)call->from[group.ranks];
         facts->received = (wefti_i32)received;
         facts->epoch = call->status == WEFT_ERR_MISMATCH ? 0 : call->tag;
         facts->dropped = (wefti_i32)dropped;
@@ -72,31 +82,51 @@ EP_DEVICE void ep_note(const ep_dispatch &args, const ep_call *call)
 }
 
 /* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
-EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
+template <bool BY_EXPERT> EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const int skip = args.blocks.movers;
     if (goes && ep_tells(args)) {
-        ep_tell(args, call);
+        ep_tell<BY_EXPERT>(args, call);
     }
     if (goes && !fresh) {
-        ep_settle_again(args, call);
+        ep_settle_again<BY_EXPERT>(args, call);
     }
     if (fresh) {
-        ep_tell_choices(args.group, call, args.sheet, skip);
+        if (!BY_EXPERT) {
+            ep_tell_choices(args.group, call, args.sheet, skip);
+        }
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
-            ep_note(args, call);
+            ep_note<BY_EXPERT>(args, call);
         }
     }
-    if (goes) {
-        ep_settle(args, call);
+    if (BY_EXPERT && goes && args.experts.slots == 0 && !ep_pad(args, call, skip)) {
+        return;
     }
-    if (fresh) {
+    if (goes) {
+        ep_settle<BY_EXPERT>(args, call);
+    }
+    if (!BY_EXPERT && fresh) {
         ep_hear_choices(args.group, call, args.sheet, skip);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_dispatch(const __grid_constant__ ep_dispatch args)
+/* By expert: the rows of a new routing, or whether those of the one that is there fit. All threads. False: a rank or block
+ * did not come. */
+EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned char *shared, int first_unit, int end_unit)
+{
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        return ep_place_rows(args, call, first_unit, end_unit, (wefti_u32 *)(shared + args.experts.starts_at));
+    }
+    if (ep_warp() == ep_warps() - 1) {
+        ep_judge(args, call, false);
+    }
+    __syncthreads();
+    return true;
+}
+
+/* All threads of all blocks. */
+template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
@@ -118,14 +148,15 @@ extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_dispatch(cons
     int end_unit;
     ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
     if (fresh) {
-        ep_count(group, &call, args.sheet, args.choices, args.topk, (wefti_u32 *)stages);
+        ep_count(group, &call, args.sheet, args.choices, args.topk, BY_EXPERT && args.experts.slots != 0,
+                 (wefti_u32 *)stages);
         if (!ep_gather(group, &call, args.sheet, first_unit)) {
             return;
         }
     } else {
         ep_recall(group, &call, args.sheet);
     }
-    const ep_saying saying = ep_dispatch_saying(args, &call);
+    const ep_saying saying = ep_dispatch_saying<BY_EXPERT>(args, &call);
     if (speaks) {
         __syncwarp();
         ep_say(group, &call, saying, speaker, speakers * 32);
@@ -137,6 +168,9 @@ extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_dispatch(cons
     ep_mover mover;
     if (moves) {
         mover = ep_mover_open(args, &call, stages);
+    }
+    if (BY_EXPERT && fresh) {
+        ep_tell_counts(args, &call);
     }
     if (!ep_hear(group, &call)) {
         if (moves) {
@@ -152,11 +186,20 @@ extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_dispatch(cons
         /* This rank's own rows never land elsewhere. */
         call.to[group.rank] = (wefti_u64)args.out;
         call.pitch[group.rank] = args.out_pitch;
+        if (BY_EXPERT) {
+            call.lands &= ~(1u << group.rank);
+        }
     }
     __syncthreads();
     if (fresh && call.status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && threadIdx.x == 0) {
         args.sheet.facts->status = WEFT_ERR_MISMATCH;
         args.sheet.facts->epoch = 0; /* its words are overwritten */
+    }
+    if (BY_EXPERT && call.status != WEFT_ERR_MISMATCH && !ep_find_rows(args, &call, stages, first_unit, end_unit)) {
+        if (moves) {
+            ep_pipe_drain(&mover.pipe);
+        }
+        return;
     }
     if (!fresh && call.status == WEFT_ERR_OVERFLOW && blockIdx.x == 0 && threadIdx.x == 0) {
         args.sheet.facts->status = WEFT_ERR_OVERFLOW; /* some rank's buffer is too small */
@@ -164,13 +207,24 @@ extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_dispatch(cons
     const bool goes = call.status == WEFT_OK && (fresh || call.route_status != WEFT_ERR_OVERFLOW);
     if (moves) {
         if (goes) {
-            ep_mover_run(args, &call, &mover);
+            ep_mover_run<BY_EXPERT>(args, &call, &mover);
         } else {
             ep_pipe_drain(&mover.pipe);
         }
     } else if (call.status != WEFT_ERR_MISMATCH) {
-        ep_serve(args, &call, goes);
+        ep_serve<BY_EXPERT>(args, &call, goes);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_dispatch(const __grid_constant__ ep_dispatch args)
+{
+    ep_dispatch_all<false>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+    wefti_cuda_ep_dispatch_expert(const __grid_constant__ ep_dispatch args)
+{
+    ep_dispatch_all<true>(args);
 }
 
 #endif

@@ -102,9 +102,10 @@ static weft_status load(weft_ep *ep)
                                   "cuModuleLoadData"));
         WEFT_TRY(make_pool(cuda));
     }
-    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch", &ep->device->dispatch));
-    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_combine", &ep->device->combine));
-    return WEFT_OK;
+    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch", &ep->device->dispatch[0]));
+    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch_expert", &ep->device->dispatch[1]));
+    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_combine", &ep->device->combine[0]));
+    return find_kernel(cuda, "wefti_cuda_ep_combine_expert", &ep->device->combine[1]);
 }
 
 static void set_limits(weft_ep *ep)
@@ -112,9 +113,9 @@ static void set_limits(weft_ep *ep)
     wefti_cuda_ep_group *group = &ep->device->group;
     uint64_t tokens = (uint64_t)ep->config.tokens_max;
     uint64_t received = (uint64_t)ep->ranks * tokens;
-    uint64_t others = (uint64_t)(ep->ranks - 1);
+    uint64_t ranks = (uint64_t)ep->ranks;
     uint64_t topk = (uint64_t)ep->config.topk_max;
-    uint64_t staged = tokens * (topk < others ? topk : others);
+    uint64_t staged = tokens * (topk < ranks ? topk : ranks); /* by source a rank's own results are not */
     ep->device->received_max = received < (uint64_t)ep->rows_limit ? received : (uint64_t)ep->rows_limit;
     uint64_t slots = (uint64_t)ep->ranks * (uint64_t)ep->config.slot_tokens_max;
     ep->device->received_max = slots > ep->device->received_max ? slots : ep->device->received_max;
@@ -125,9 +126,9 @@ static void set_limits(weft_ep *ep)
     for (int rank = 0; rank <= ep->ranks; rank++) {
         group->first_expert[rank] = ep->owners.first[rank];
     }
-    group->at =
-        wefti_cuda_ep_layout_of(ep->ranks, ep->owners.local_max, ep->config.tokens_max, ep->config.topk_max,
-                                ep->device->received_max, ep->config.row_bytes_max, staged * ep->config.row_bytes_max);
+    group->at = wefti_cuda_ep_layout_of(ep->ranks, ep->config.experts, ep->owners.local_max, ep->config.tokens_max,
+                                        ep->config.topk_max, ep->device->received_max, ep->config.row_bytes_max,
+                                        staged * ep->config.row_bytes_max);
 }
 
 static weft_status group_init(weft_ep *ep)

@@ -27,6 +27,7 @@ typedef struct ep_call {
     int tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank */
     wefti_u32 from[WEFTI_CUDA_EP_RANKS_MAX + 1]; /* the first place of each source here; at last N */
     wefti_u32 count[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens from each source */
+    wefti_u32 lands; /* by expert: ranks that want rows by their places, as bits */
     wefti_u32 line[WEFTI_CUDA_EP_RANKS_MAX][WEFTI_CUDA_EP_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
 } ep_call;
 
@@ -38,6 +39,7 @@ typedef struct ep_saying {
     wefti_u64 pitch;
     wefti_u32 capacity;
     wefti_u32 slots; /* of a source, at each rank; 0: rows are packed */
+    bool by_expert; /* rows are counted elsewhere, not here */
 } ep_saying;
 
 /* Read the epoch; the last block to have done so advances it for the next call. False: the group has failed. All threads. */
@@ -165,11 +167,16 @@ EP_DEVICE void ep_study(const ep_group &group, ep_call *call, const ep_saying &s
     }
     first = saying.slots != 0 ? (wefti_u32)group.rank * saying.slots : first;
     wefti_u32 limit = group.rows_limit < line[WEFTI_CUDA_EP_CAPACITY] ? group.rows_limit : line[WEFTI_CUDA_EP_CAPACITY];
-    bool overflows = here && saying.slots == 0 && received > limit;
+    bool overflows = here && saying.slots == 0 && !saying.by_expert && received > limit;
     bool odd = __any_sync(~0u, differs);
     bool full = __any_sync(~0u, overflows);
+    if (saying.by_expert) {
+        wefti_u32 lands = __ballot_sync(~0u, here && line[WEFTI_CUDA_EP_BUFFER_HIGH] >> 31 != 0);
+        call->lands = lands; /* of all lanes the same */
+    }
     if (rank < group.ranks) {
         wefti_u64 place = (wefti_u64)line[WEFTI_CUDA_EP_BUFFER_HIGH] << 32 | line[WEFTI_CUDA_EP_BUFFER_LOW];
+        place &= saying.by_expert ? ~WEFTI_CUDA_EP_LANDS : ~(wefti_u64)0;
         call->pitch[rank] = (wefti_u64)line[WEFTI_CUDA_EP_PITCH] * 16;
         call->to[rank] = here && call->pitch[rank] != 0 ? ep_resolve(group, place, rank) : 0;
         call->tokens_of[rank] = here ? (int)line[WEFTI_CUDA_EP_TOKENS] : 0;

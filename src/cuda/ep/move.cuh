@@ -63,6 +63,16 @@ EP_DEVICE void ep_unit_moved(const ep_dispatch &args, const ep_call *call, int n
     }
 }
 
+/* By expert: where the unit's token `index` goes: to the row of its first choice there, or, by its place, to where rows
+ * land. */
+EP_DEVICE wefti_u64 ep_target_of(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token,
+                                 int index)
+{
+    wefti_u32 row = args.sheet.target[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)unit.rank];
+    wefti_u32 place = call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << index) - 1));
+    return call->to[unit.rank] + ((call->lands >> unit.rank & 1) != 0 ? place : row) * unit.pitch;
+}
+
 /* A warp that moves units, from the first piece loaded on. */
 typedef struct ep_mover {
     ep_pipe pipe;
@@ -99,7 +109,7 @@ EP_DEVICE ep_mover ep_mover_open(const ep_dispatch &args, const ep_call *call, u
     return mover;
 }
 
-EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
+template <bool BY_EXPERT> EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
 {
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const ep_cut cut = mover->cut;
@@ -113,11 +123,14 @@ EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mov
         }
         const unsigned char *piece = ep_pipe_next(&mover->pipe);
         bool goes = (unit.bits >> store.row & 1) != 0;
+        if (BY_EXPERT && goes && store.at == 0) {
+            unit.to = ep_target_of(args, call, unit, number * unit_tokens + store.row, store.row);
+        }
         if (goes) {
             wefti_bulk_store_add((void *)(unit.to + store.at), piece, ep_cursor_bytes(store, cut));
         }
         ep_pipe_stored(&mover->pipe);
-        unit.to += goes && store.at + cut.piece_bytes >= cut.row_bytes ? unit.pitch : 0;
+        unit.to += !BY_EXPERT && goes && store.at + cut.piece_bytes >= cut.row_bytes ? unit.pitch : 0;
         if (ep_cursor_advance(&store, cut, ep_rows_of_unit(call->tokens, unit_tokens, number), args.blocks.movers)) {
             ep_unit_moved(args, call, number, unit);
         }

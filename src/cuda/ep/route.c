@@ -13,6 +13,9 @@ static size_t lay_out(wefti_cuda_ep_sheet *sheet, const weft_ep *ep, const weft_
     uint64_t local = (uint64_t)wefti_ep_local_experts(ep);
     uint64_t tokens = (uint64_t)ep->config.tokens_max;
     uint64_t units = ep->device->group.at.units;
+    uint64_t experts = (uint64_t)ep->config.experts;
+    uint64_t topk = (uint64_t)plan->topk;
+    int by_expert = !wefti_ep_plan_is_by_source(plan);
 #define LAY(field, count)                                                                                              \
     sheet->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, (count) * sizeof *sheet->field))
     LAY(facts, 1);
@@ -25,16 +28,26 @@ static size_t lay_out(wefti_cuda_ep_sheet *sheet, const weft_ep *ep, const weft_
     LAY(place, ranks);
     LAY(bits, units * ranks);
     LAY(before, units * ranks);
-    LAY(parts, (uint64_t)ep->device->sms * ((uint64_t)ep->config.experts + 1));
-    LAY(weights, tokens * ranks);
-    LAY(records, ep->device->received_max * (uint64_t)wefti_cuda_ep_record_words(plan->topk));
+    LAY(parts, (uint64_t)ep->device->sms * (experts + 1));
+    if (by_expert) {
+        LAY(ahead, (uint64_t)ep->device->sms * experts);
+        LAY(base, experts);
+        LAY(full, ranks);
+        LAY(begin, local + 1);
+        LAY(end, local);
+        LAY(rows, tokens * topk);
+        LAY(target, tokens * ranks);
+    } else {
+        LAY(weights, tokens * ranks);
+    }
+    LAY(records, ep->device->received_max * (uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert));
 #undef LAY
     return end;
 }
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan)
 {
-    wefti_cuda_ep_sheet sheet;
+    wefti_cuda_ep_sheet sheet = {0};
     return lay_out(&sheet, ep, plan, 0);
 }
 
@@ -53,11 +66,6 @@ weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory)
 {
     const weft_ep *ep = route->ep;
     size_t bytes = wefti_cuda_ep_route_bytes(ep, &route->plan);
-    if (route->plan.layout != WEFT_EP_RANK_MAJOR && route->plan.layout != WEFT_EP_SLOTS_SOURCE) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "weft_ep_route_create: on GPUs the layout is rank-major or slots by source; not %d",
-                           (int)route->plan.layout);
-    }
     wefti_ep_device_route *of = wefti_alloc_zeroed(1, sizeof *of);
     if (of == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");
@@ -67,7 +75,7 @@ weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory)
         (void)lay_out(&of->sheet, ep, &route->plan, memory != NULL ? (uintptr_t)memory : (uintptr_t)of->owned);
         /* Counts of a route that has none, words of no epoch. */
         status = wefti_cuda_clear(&ep->device->cuda->base, of->sheet.facts,
-                                  (size_t)((char *)of->sheet.weights - (char *)of->sheet.facts));
+                                  (size_t)((char *)of->sheet.records - (char *)of->sheet.facts));
     }
     route->device = of;
     if (status != WEFT_OK) {

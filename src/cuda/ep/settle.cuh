@@ -3,7 +3,7 @@
 #ifndef WEFTI_CUDA_EP_SETTLE_CUH
 #define WEFTI_CUDA_EP_SETTLE_CUH
 
-#include "cuda/ep/move.cuh"
+#include "cuda/ep/replicas.cuh"
 
 /* One word of a received record, to where the caller wants it. */
 EP_DEVICE void ep_spread(const ep_dispatch &args, wefti_u64 place, int word, wefti_u32 value, int source)
@@ -31,7 +31,7 @@ EP_DEVICE void ep_spread(const ep_dispatch &args, wefti_u64 place, int word, wef
 /* The records of a fresh unit: into the sheet and the caller's arrays. A warp. */
 EP_DEVICE void ep_settle_records(const ep_dispatch &args, int source, wefti_u32 place, wefti_u32 count)
 {
-    const int words = wefti_cuda_ep_record_words(args.topk);
+    const int words = wefti_cuda_ep_record_words(args.topk, 0);
     const wefti_u64 first = (wefti_u64)place * (wefti_u64)words;
     const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.records) + first;
     const int end = (int)count * words;
@@ -66,9 +66,9 @@ EP_DEVICE void ep_settle_scales(const ep_dispatch &args, wefti_u32 place, wefti_
 }
 
 /* The caller's arrays of a route that has been settled before. This block's share of each source's tokens. */
-EP_DEVICE void ep_settle_again(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args, const ep_call *call)
 {
-    const int words = wefti_cuda_ep_record_words(args.topk);
+    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
     const int warps = ep_warps() - args.blocks.movers;
     for (int source = 0; source < args.group.ranks; source++) {
         int first;
@@ -76,14 +76,21 @@ EP_DEVICE void ep_settle_again(const ep_dispatch &args, const ep_call *call)
         ep_share((int)call->count[source], &first, &end);
         for (int i = first + ep_warp() - args.blocks.movers; i < end; i += warps) {
             const wefti_u64 place = (wefti_u64)call->from[source] + (wefti_u64)i;
-            for (int word = ep_lane(); word < words; word += 32) {
-                ep_spread(args, place, word, args.sheet.records[place * (wefti_u64)words + (wefti_u64)word], source);
+            const wefti_u32 *record = args.sheet.records + place * (wefti_u64)words;
+            if constexpr (BY_EXPERT) {
+                ep_label(args, record, source);
+            } else {
+                for (int word = ep_lane(); word < words; word += 32) {
+                    ep_spread(args, place, word, record[word], source);
+                }
             }
         }
     }
 }
 
-EP_DEVICE bool ep_settle_unit(const ep_dispatch &args, const ep_call *call, int source, int unit)
+/* Wait for the words of a unit. A warp. False: they did not come. */
+EP_DEVICE bool ep_await_unit(const ep_dispatch &args, const ep_call *call, int source, int unit, wefti_u32 *place,
+                             wefti_u32 *count)
 {
     const ep_group &group = args.group;
     wefti_u32 value = 0;
@@ -96,8 +103,18 @@ EP_DEVICE bool ep_settle_unit(const ep_dispatch &args, const ep_call *call, int 
     if (!__all_sync(~0u, well)) {
         return false;
     }
-    const wefti_u32 place = __shfl_sync(~0u, value, 0);
-    const wefti_u32 count = __shfl_sync(~0u, value, 1);
+    *place = __shfl_sync(~0u, value, 0);
+    *count = __shfl_sync(~0u, value, 1);
+    return true;
+}
+
+EP_DEVICE bool ep_settle_unit(const ep_dispatch &args, const ep_call *call, int source, int unit)
+{
+    wefti_u32 place;
+    wefti_u32 count;
+    if (!ep_await_unit(args, call, source, unit, &place, &count)) {
+        return false;
+    }
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         ep_settle_records(args, source, place, count);
     }
@@ -112,21 +129,49 @@ EP_DEVICE bool ep_settle_unit(const ep_dispatch &args, const ep_call *call, int 
     return true;
 }
 
-EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
+/* By expert: the same of a part of the unit's rows; of the first part also the records. */
+EP_DEVICE bool ep_settle_part(const ep_dispatch &args, const ep_call *call, int source, int unit, int part, int parts)
+{
+    wefti_u32 place;
+    wefti_u32 count;
+    if (!ep_await_unit(args, call, source, unit, &place, &count)) {
+        return false;
+    }
+    __syncwarp();
+    for (wefti_u32 i = 0; i < count; i++) {
+        const wefti_u32 *record = ep_record_here(args, place + i);
+        if (part == 0 && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+            ep_keep_record(args, place + i, record);
+            ep_label(args, record, source);
+        }
+        if (part == 0) {
+            ep_replicate_scales(args, record, place + i);
+        }
+        if (ep_is(args, WEFTI_CUDA_EP_MOVE)) {
+            ep_replicate(args, record, source, place + i, part, parts);
+        }
+    }
+    return true;
+}
+
+template <bool BY_EXPERT> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
 {
     int ranks = args.group.ranks;
     int units = 0;
     int warps = args.blocks.settlers;
+    int parts = BY_EXPERT ? ep_replica_parts(args) : 1;
     for (int rank = 0; rank < ranks; rank++) {
         int here = wefti_cuda_ep_units(call->tokens_of[rank]);
         units = here > units ? here : units;
     }
     int mine = ep_warp() - args.blocks.movers;
-    for (int i = mine < warps ? mine * (int)gridDim.x + (int)blockIdx.x : units * ranks; i < units * ranks;
-         i += warps * (int)gridDim.x) {
+    int end = units * ranks * parts;
+    for (int i = mine < warps ? mine * (int)gridDim.x + (int)blockIdx.x : end; i < end; i += warps * (int)gridDim.x) {
         int source = (args.group.rank + i) % ranks;
-        int unit = i / ranks;
-        if (unit < wefti_cuda_ep_units(call->tokens_of[source]) && !ep_settle_unit(args, call, source, unit)) {
+        int unit = i / ranks / parts;
+        if (unit < wefti_cuda_ep_units(call->tokens_of[source]) &&
+            !(BY_EXPERT ? ep_settle_part(args, call, source, unit, i / ranks % parts, parts)
+                        : ep_settle_unit(args, call, source, unit))) {
             return;
         }
     }

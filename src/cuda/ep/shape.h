@@ -8,7 +8,8 @@
  *   told       [R][U] packed words: unit u of source s has its records here; the value is the place of its first token
  *   moved      [R][P] packed words: unit u of rank s has its rows here; the value is the number of its rows
  *   choices    [R][L] packed words: how many choices of local expert l source s has
- *   records    [M] who is received: source token, K local experts, K weights
+ *   counts     [2][R][E] packed words, by the parity of the epoch: by expert: how many rows of expert e source s has
+ *   records    [M] who is received: source token, K local experts, K weights; by expert also K rows
  *   scales     [M] the scales of fp8 rows, W words each, written with the unit's records, or where those would be
  *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
  *
@@ -19,6 +20,9 @@
  * A unit is what one warp moves at a time: in a dispatch U units of the source's tokens, in a combine at most P of the rows
  * that came from a source. Its size depends on their number only. Those of a combine are smaller, because a token can be
  * added up when all its units are there, and the warps' units are under way at the same time.
+ *
+ * "By source" are the layouts in which a row stands for all of its token's choices here, "by expert" those where it
+ * stands for one.
  *
  * A sheet is a route's device memory, private to the rank. It holds the routing by unit: for unit u and rank r the tokens
  * of it that go there, as bits, and how many went there before: the place of every token in a few bits. */
@@ -55,6 +59,7 @@ enum {
 /* Where a buffer lies, the same on all ranks: the number of the registered region that has it, 0 for the heap, above an
  * offset of 56 bits. */
 #define WEFTI_CUDA_EP_OFFSET_BITS 56
+#define WEFTI_CUDA_EP_LANDS ((wefti_u64)1 << 63) /* by expert: rows are wanted there by their places, not by expert */
 WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_place(unsigned region, wefti_u64 offset)
 {
     return (wefti_u64)region << WEFTI_CUDA_EP_OFFSET_BITS | offset;
@@ -76,6 +81,7 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 told;
     wefti_u64 moved;
     wefti_u64 choices;
+    wefti_u64 counts;
     wefti_u64 cleared_bytes; /* must be zero before first use: all before `records` */
     wefti_u64 records;
     wefti_u64 scales;
@@ -121,9 +127,9 @@ WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_units_bound(int count, int units_max)
 }
 
 /* Words of a record. */
-WEFTI_CUDA_EP_FN int wefti_cuda_ep_record_words(int topk)
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_record_words(int topk, int by_expert)
 {
-    return 1 + 2 * topk;
+    return 1 + (by_expert ? 3 : 2) * topk;
 }
 
 WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_take(wefti_u64 *end, wefti_u64 bytes)
@@ -134,8 +140,8 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_take(wefti_u64 *end, wefti_u64 bytes)
 }
 
 /* `received`: M; `staged_bytes`: of `rows`. */
-WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int local_max, int tokens_max, int topk_max,
-                                                              wefti_u64 received, wefti_u64 row_bytes_max,
+WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int experts, int local_max, int tokens_max,
+                                                              int topk_max, wefti_u64 received, wefti_u64 row_bytes_max,
                                                               wefti_u64 staged_bytes)
 {
     wefti_cuda_ep_layout at;
@@ -148,8 +154,9 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int loc
     at.moved = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.pushes * 8);
     at.local_max = (wefti_u32)local_max;
     at.choices = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.local_max * 8);
+    at.counts = wefti_cuda_ep_take(&end, 2 * (wefti_u64)ranks * (wefti_u64)experts * 8);
     at.cleared_bytes = end;
-    at.records = wefti_cuda_ep_take(&end, received * (wefti_u64)wefti_cuda_ep_record_words(topk_max) * 4);
+    at.records = wefti_cuda_ep_take(&end, received * (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4);
     at.scales = wefti_cuda_ep_take(&end, received * ((row_bytes_max + 127) / 128) * 4);
     at.rows = wefti_cuda_ep_take(&end, staged_bytes);
     at.bytes = end;
@@ -202,9 +209,19 @@ typedef struct wefti_cuda_ep_sheet {
     wefti_u32 *before; /* [U][R] how many went there before */
     wefti_u64
         *parts; /* [B][E + 1] packed words: the choices of each expert that block b counted, and those out of range */
-    float *weights; /* [T][R] the sum of a token's weights on each rank, in ascending choice */
+    float *weights; /* by source: [T][R] the sum of a token's weights on each rank, in ascending choice */
     wefti_u32 *records; /* [M] as the sources wrote them */
+    /* By expert: */
+    wefti_u64 *ahead; /* [B][E] packed words: this rank's rows of each expert that the blocks before b have */
+    wefti_u64 *base; /* [E] packed words: the row at its owner of the first of this rank's rows of each expert */
+    wefti_u64 *full; /* [R] packed words: all rows of each rank, padding included */
+    wefti_u64 *begin; /* [L + 1] packed words: the first row of each local expert */
+    wefti_u64 *end; /* [L] packed words: the row behind its last */
+    wefti_u32 *rows; /* [T][K] the row of each choice at its owner; EP_NO_ROW: none, or that of an earlier choice */
+    wefti_u32 *target; /* [T][R] the row of a token's first choice at each rank */
 } wefti_cuda_ep_sheet;
+
+#define WEFTI_CUDA_EP_NO_ROW 0xffffffffu
 
 /* The caller's choices. */
 typedef struct wefti_cuda_ep_choices {
@@ -232,7 +249,13 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_shape(wefti_cuda_ep_call call, unsigned
            (wefti_u64)hidden << 32;
 }
 
-enum { WEFTI_CUDA_EP_FRESH = 1, WEFTI_CUDA_EP_MOVE = 2, WEFTI_CUDA_EP_LAND = 4, WEFTI_CUDA_EP_WEIGHTED = 8 };
+enum {
+    WEFTI_CUDA_EP_FRESH = 1,
+    WEFTI_CUDA_EP_MOVE = 2,
+    WEFTI_CUDA_EP_LAND = 4, /* of this rank only */
+    WEFTI_CUDA_EP_WEIGHTED = 8,
+    WEFTI_CUDA_EP_ONCE = 4 /* of a combine: a row that choices share is added once */
+};
 
 /* Scales of fp8 rows: word w of row i is at words[i * row_stride + w * word_stride]. */
 typedef struct wefti_cuda_ep_scales {
@@ -240,6 +263,14 @@ typedef struct wefti_cuda_ep_scales {
     wefti_u64 row_stride;
     wefti_u64 word_stride;
 } wefti_cuda_ep_scales;
+
+/* How rows lie by expert. */
+typedef struct wefti_cuda_ep_experts {
+    wefti_u32 slots; /* of each expert, which choices of the same expert share; 0: packed, */
+    wefti_u32 alignment; /* each expert's first row a multiple of it */
+    wefti_u32 starts_at; /* of [E] words in dynamic shared memory, behind the pipes */
+    wefti_u32 zeroes; /* padding is zeroed */
+} wefti_cuda_ep_experts;
 
 /* How a block is divided. */
 typedef struct wefti_cuda_ep_blocks {
@@ -271,6 +302,8 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_u32 scale_words; /* of a row; 0: rows have no scales */
     wefti_cuda_ep_scales in_scales;
     wefti_cuda_ep_scales out_scales;
+    /* By expert: */
+    wefti_cuda_ep_experts experts;
 } wefti_cuda_ep_dispatch_args;
 
 typedef struct wefti_cuda_ep_combine_args {
@@ -286,6 +319,7 @@ typedef struct wefti_cuda_ep_combine_args {
     wefti_u32 row_bytes;
     wefti_i32 dtype; /* a weft_ep_dtype */
     wefti_u32 flags;
+    wefti_i32 topk; /* by expert */
 } wefti_cuda_ep_combine_args;
 
 #endif

@@ -33,9 +33,29 @@ EP_DEVICE void ep_write_weights(const ep_dispatch &args, const ep_call *call, in
     }
 }
 
+/* By expert: the row of choice `k` of a token, perhaps shared with an earlier one; NO_ROW if `rank` does not own it. */
+EP_DEVICE wefti_u32 ep_choice_row(const ep_dispatch &args, const ep_call *call, int token, int rank, int k)
+{
+    const int experts = args.group.first_expert[args.group.ranks];
+    const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
+    const int id = ep_id(args.choices, first + (wefti_u64)k, experts);
+    if (ep_owner(args.group, call->alive, id) != rank) {
+        return WEFTI_CUDA_EP_NO_ROW;
+    }
+    int alike = args.experts.slots != 0 ? 0 : k;
+    while (ep_id(args.choices, first + (wefti_u64)alike, experts) != id) {
+        alike++;
+    }
+    return args.sheet.rows[first + (wefti_u64)alike];
+}
+
 /* Word `word` of the record of `token` for `rank`. */
+template <bool BY_EXPERT>
 EP_DEVICE wefti_u32 ep_record_word(const ep_dispatch &args, const ep_call *call, int token, int rank, int word)
 {
+    if (BY_EXPERT && word > 2 * args.topk) {
+        return ep_choice_row(args, call, token, rank, word - 1 - 2 * args.topk);
+    }
     if (word == 0) {
         return (wefti_u32)token;
     }
@@ -49,10 +69,11 @@ EP_DEVICE wefti_u32 ep_record_word(const ep_dispatch &args, const ep_call *call,
 }
 
 /* The records of a unit, which lie one behind the other at each rank. */
+template <bool BY_EXPERT>
 EP_DEVICE void ep_tell_rank(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
                             wefti_u32 first)
 {
-    const int words = wefti_cuda_ep_record_words(args.topk);
+    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
     wefti_u32 *records = (wefti_u32 *)(args.group.area[rank] + args.group.at.records) +
                          (wefti_u64)(call->place[rank] + first) * (wefti_u64)words;
 #pragma unroll 2
@@ -61,7 +82,7 @@ EP_DEVICE void ep_tell_rank(const ep_dispatch &args, const ep_call *call, int to
         for (int skip = i / words; skip > 0; skip--) {
             left &= left - 1;
         }
-        records[i] = ep_record_word(args, call, token + __ffs((int)left) - 1, rank, i % words);
+        records[i] = ep_record_word<BY_EXPERT>(args, call, token + __ffs((int)left) - 1, rank, i % words);
     }
 }
 
@@ -84,6 +105,7 @@ EP_DEVICE void ep_tell_scales(const ep_dispatch &args, const ep_call *call, int 
     }
 }
 
+template <bool BY_EXPERT>
 EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens)
 {
     const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
@@ -93,11 +115,11 @@ EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int nu
         const wefti_u32 bits = __shfl_sync(~0u, unit.bits, rank);
         const wefti_u32 first = __shfl_sync(~0u, unit.first, rank);
         if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-            ep_tell_rank(args, call, token, rank, bits, first);
+            ep_tell_rank<BY_EXPERT>(args, call, token, rank, bits, first);
         }
         ep_tell_scales(args, call, token, rank, bits, first);
     }
-    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+    if (!BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         ep_write_weights(args, call, token, rows);
     }
     __syncwarp();
@@ -112,14 +134,14 @@ EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int nu
     }
 }
 
-EP_DEVICE void ep_tell(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE void ep_tell(const ep_dispatch &args, const ep_call *call)
 {
     int first;
     int end;
     int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
     for (int unit = first + ep_warp() - args.blocks.movers; unit < end; unit += ep_warps() - args.blocks.movers) {
-        ep_tell_unit(args, call, unit, unit_tokens);
+        ep_tell_unit<BY_EXPERT>(args, call, unit, unit_tokens);
     }
 }
 

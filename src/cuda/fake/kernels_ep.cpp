@@ -5,17 +5,21 @@
 
 #include "cuda/ep/kernels.cu"
 
-#define BODY(NAME)                                                                                                     \
+#define BODY(NAME, CALL)                                                                                               \
     static void body_##NAME(const void *args)                                                                          \
     {                                                                                                                  \
-        wefti_cuda_ep_##NAME(*(const wefti_cuda_ep_##NAME##_args *)args);                                              \
+        wefti_cuda_ep_##NAME(*(const wefti_cuda_ep_##CALL##_args *)args);                                              \
     }
-BODY(dispatch)
-BODY(combine)
+BODY(dispatch, dispatch)
+BODY(dispatch_expert, dispatch)
+BODY(combine, combine)
+BODY(combine_expert, combine)
 #undef BODY
 
 extern "C" const fake_ep_kernel fake_ep_kernels[] = {
     {"wefti_cuda_ep_dispatch", body_dispatch},
+    {"wefti_cuda_ep_dispatch_expert", body_dispatch_expert},
     {"wefti_cuda_ep_combine", body_combine},
+    {"wefti_cuda_ep_combine_expert", body_combine_expert},
     {0, 0},
 };

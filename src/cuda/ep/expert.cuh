@@ -1,0 +1,309 @@
+/* cuda/ep/expert.cuh: by expert, the row of each choice at its owner, known before rows move.
+ *
+ *     count     each block: its rows of each expert (choose.cuh)
+ *     ahead     a warp an expert: the rows of the blocks before each, told to them; all rows, told to all ranks
+ *     base      a warp an owner: from what all ranks have of its experts, where each expert begins there and where this
+ *               rank's rows of it do; told to all blocks
+ *     rows      each block: base + ahead + the block's own before it, by one warp in the order of choices
+ *     target    of each token and rank, the row that the token's first choice there has: where its row is sent
+ *
+ * Words that all blocks wait for are packed. */
+#ifndef WEFTI_CUDA_EP_EXPERT_CUH
+#define WEFTI_CUDA_EP_EXPERT_CUH
+
+#include "cuda/ep/replicas.cuh"
+
+/* The sum of the lanes up to this one. */
+template <class T> EP_DEVICE T ep_scan(T value)
+{
+    for (int step = 1; step < 32; step *= 2) {
+        T below = __shfl_up_sync(~0u, value, (unsigned)step);
+        value += ep_lane() >= step ? below : 0;
+    }
+    return value;
+}
+
+/* ---- counts ---- */
+
+/* What the blocks counted of `expert`: the rows of those before each, told to it, and of all. A warp. ~0: some block did not
+ * count in time. */
+EP_DEVICE wefti_u32 ep_scan_parts(const ep_dispatch &args, const ep_call *call, int expert)
+{
+    const int experts = args.group.first_expert[args.group.ranks];
+    const int blocks = (int)gridDim.x;
+    wefti_u32 run = 0;
+    bool well = true;
+    for (int base = 0; base < blocks; base += 32 * EP_AT_ONCE) {
+        wefti_u32 counts[EP_AT_ONCE];
+        const int block = base + ep_lane();
+        const int left = block < blocks ? (blocks - block + 31) / 32 : 0;
+        const wefti_u64 *parts =
+            &args.sheet.parts[(wefti_u64)(left > 0 ? block : 0) * (wefti_u64)(experts + 1) + (wefti_u64)expert];
+        well = well && ep_await_values(args.group, parts, 32 * (experts + 1), left, call->tag, counts);
+#pragma unroll
+        for (int i = 0; i < EP_AT_ONCE; i++) {
+            wefti_u32 count = i < left ? counts[i] : 0;
+            wefti_u32 sum = ep_scan(count);
+            if (i < left) {
+                wefti_st_relaxed(
+                    &args.sheet.ahead[(wefti_u64)(block + 32 * i) * (wefti_u64)experts + (wefti_u64)expert],
+                    ep_packed(call->tag, run + sum - count));
+            }
+            run += __shfl_sync(~0u, sum, 31);
+        }
+    }
+    return __all_sync(~0u, well) ? run : ~0u;
+}
+
+/* Where `reader` is told of `source`'s rows, by expert. */
+EP_DEVICE wefti_u64 *ep_counts(const ep_group &group, const ep_call *call, int reader, int source)
+{
+    wefti_u64 number = (call->epoch & 1) * (wefti_u64)group.ranks + (wefti_u64)source;
+    return (wefti_u64 *)(group.area[reader] + group.at.counts) + number * (wefti_u64)group.first_expert[group.ranks];
+}
+
+/* This block's share of the experts. All warps. */
+EP_DEVICE void ep_tell_counts(const ep_dispatch &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    const int experts = group.first_expert[group.ranks];
+    for (int expert = ep_warp() * (int)gridDim.x + (int)blockIdx.x; expert < experts;
+         expert += ep_warps() * (int)gridDim.x) {
+        wefti_u32 sum = ep_scan_parts(args, call, expert);
+        if (sum != ~0u && ep_lane() < group.ranks && (call->alive >> ep_lane() & 1) != 0) {
+            wefti_st_relaxed(ep_counts(group, call, ep_lane(), group.rank) + expert, ep_packed(call->tag, sum));
+        }
+    }
+}
+
+/* ---- bases ---- */
+
+/* The rows of all sources of an expert, and of those before this rank; of an expert of this rank, written down. A lane.
+ * False: they did not come in time. */
+EP_DEVICE bool ep_hear_counts(const ep_dispatch &args, const ep_call *call, int expert, wefti_u64 *sum,
+                              wefti_u64 *before)
+{
+    const ep_group &group = args.group;
+    const int local = expert - group.first_expert[group.rank];
+    const bool own = expert >= group.first_expert[group.rank] && expert < group.first_expert[group.rank + 1];
+    bool well = true;
+    *sum = 0;
+    *before = 0;
+    for (int base = 0; base < group.ranks; base += EP_AT_ONCE) {
+        wefti_u64 seen[EP_AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < EP_AT_ONCE; i++) {
+            bool comes = base + i < group.ranks && (call->alive >> (base + i) & 1) != 0;
+            seen[i] = comes ? wefti_ld_relaxed(ep_counts(group, call, group.rank, base + i) + expert)
+                            : ep_packed(call->tag, 0);
+        }
+        for (int i = 0; i < EP_AT_ONCE && base + i < group.ranks; i++) {
+            wefti_u32 count = (wefti_u32)seen[i];
+            if ((wefti_u32)(seen[i] >> 32) != call->tag) {
+                well = well && ep_await_value(group, ep_counts(group, call, group.rank, base + i) + expert, call->tag,
+                                              base + i, &count);
+            }
+            *before += base + i < group.rank ? count : 0;
+            *sum += count;
+            if (own) {
+                args.sheet.rows_of_expert_source[local * group.ranks + base + i] = (wefti_i32)count;
+            }
+        }
+    }
+    if (own) {
+        args.sheet.rows_of_expert[local] = (wefti_i32)*sum;
+    }
+    return well;
+}
+
+EP_DEVICE wefti_u32 ep_at_most_int(wefti_u64 rows)
+{
+    return rows > 0x7fffffffu ? 0x7fffffffu : (wefti_u32)rows;
+}
+
+/* Where the rows of `owner`'s experts begin there. A warp. */
+EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int owner)
+{
+    const ep_group &group = args.group;
+    const wefti_cuda_ep_experts &lie = args.experts;
+    const int first = group.first_expert[owner];
+    const int end = group.first_expert[owner + 1];
+    const bool own = owner == group.rank;
+    wefti_u64 run = 0;
+    bool well = true;
+    for (int base = first; base < end; base += 32) {
+        const int expert = base + ep_lane();
+        const bool is = expert < end;
+        wefti_u64 sum = 0;
+        wefti_u64 before = 0;
+        if (is) {
+            well = ep_hear_counts(args, call, expert, &sum, &before) && well;
+        }
+        wefti_u64 takes = lie.slots != 0 ? lie.slots : (sum + lie.alignment - 1) / lie.alignment * lie.alignment;
+        wefti_u64 behind = ep_scan(is ? takes : 0);
+        wefti_u64 begin = run + behind - takes;
+        if (is && well) {
+            wefti_st_relaxed(&args.sheet.base[expert], ep_packed(call->tag, (wefti_u32)(begin + before)));
+        }
+        if (is && well && own) {
+            args.sheet.offset_of_expert[expert - first] = (wefti_i32)ep_at_most_int(begin);
+            wefti_st_relaxed(&args.sheet.begin[expert - first], ep_packed(call->tag, ep_at_most_int(begin)));
+            wefti_st_relaxed(&args.sheet.end[expert - first], ep_packed(call->tag, ep_at_most_int(begin + sum)));
+        }
+        run += __shfl_sync(~0u, behind, 31);
+    }
+    if (__all_sync(~0u, well) && ep_lane() == 0) {
+        wefti_u32 rows = ep_at_most_int(run);
+        wefti_st_relaxed(&args.sheet.full[owner], ep_packed(call->tag, rows));
+        if (own) {
+            args.sheet.offset_of_expert[end - first] = (wefti_i32)rows;
+            wefti_st_relaxed(&args.sheet.begin[end - first], ep_packed(call->tag, rows));
+        }
+    }
+}
+
+/* Whether all rows fit everywhere: into call->status. A warp. */
+EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
+{
+    const ep_group &group = args.group;
+    const int rank = ep_lane();
+    const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
+    wefti_u32 rows = 0;
+    bool well = true;
+    if (here && fresh) {
+        well = ep_await_value(group, &args.sheet.full[rank], call->tag, group.rank, &rows);
+    } else if (here) {
+        rows = (wefti_u32)wefti_ld_relaxed(&args.sheet.full[rank]);
+    }
+    const wefti_u32 capacity = call->line[rank < group.ranks ? rank : 0][WEFTI_CUDA_EP_CAPACITY];
+    const wefti_u32 limit = group.rows_limit < capacity ? group.rows_limit : capacity;
+    const bool full = __any_sync(~0u, here && args.experts.slots == 0 && rows > limit);
+    if (!__all_sync(~0u, well)) {
+        call->failed = 1;
+    }
+    if (rank == 0 && full) {
+        call->status = WEFT_ERR_OVERFLOW;
+    }
+}
+
+/* ---- rows ---- */
+
+/* Where this block's rows of each expert begin. All threads. */
+EP_DEVICE void ep_find_starts(const ep_dispatch &args, ep_call *call, wefti_u32 *starts)
+{
+    const int experts = args.group.first_expert[args.group.ranks];
+    const wefti_u64 *ahead = args.sheet.ahead + (wefti_u64)blockIdx.x * (wefti_u64)experts;
+    for (int expert = (int)threadIdx.x; expert < experts; expert += (int)blockDim.x) {
+        wefti_u32 base = 0;
+        wefti_u32 before = 0;
+        if (!ep_await_value(args.group, &args.sheet.base[expert], call->tag, args.group.rank, &base) ||
+            !ep_await_value(args.group, &ahead[expert], call->tag, args.group.rank, &before)) {
+            call->failed = 1;
+        }
+        starts[expert] = base + before;
+    }
+}
+
+/* The row of each choice of tokens first .. end - 1. A warp. */
+EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int first, int end, wefti_u32 *starts)
+{
+    const int experts = args.group.first_expert[args.group.ranks];
+    const wefti_u64 at = (wefti_u64)first * (wefti_u64)args.topk;
+    const wefti_u64 count = (wefti_u64)(end > first ? end - first : 0) * (wefti_u64)args.topk;
+    const wefti_u32 below = (1u << ep_lane()) - 1;
+    for (wefti_u64 base = 0; base < count; base += 32) {
+        const wefti_u64 i = base + (wefti_u64)ep_lane();
+        const int id = i < count ? ep_id(args.choices, at + i, experts) : -1;
+        const int k = (int)((at + i) % (wefti_u64)args.topk);
+        const bool numbered =
+            ep_owner(args.group, call->alive, id) >= 0 &&
+            !(args.experts.slots != 0 && ep_is_again(args.choices, at + i - (wefti_u64)k, k, id, experts));
+        const wefti_u32 alike = __match_any_sync(~0u, numbered ? id : -1 - ep_lane());
+        const wefti_u32 row = numbered ? starts[id] + (wefti_u32)__popc(alike & below) : WEFTI_CUDA_EP_NO_ROW;
+        __syncwarp();
+        if (numbered && alike >> ep_lane() == 1) { /* the last of its expert */
+            starts[id] = row + 1;
+        }
+        __syncwarp();
+        if (i < count) {
+            args.sheet.rows[at + i] = row;
+        }
+    }
+}
+
+/* The target of each token and rank. All threads. */
+EP_DEVICE void ep_find_targets(const ep_dispatch &args, const ep_call *call, int first, int end)
+{
+    const ep_group &group = args.group;
+    const int experts = group.first_expert[group.ranks];
+    for (int pair = (int)threadIdx.x; pair < (end - first) * group.ranks; pair += (int)blockDim.x) {
+        const wefti_u64 token = (wefti_u64)(first + pair / group.ranks);
+        const int rank = pair % group.ranks;
+        int found = args.topk;
+        for (int k = args.topk - 1; k >= 0; k--) {
+            int id = ep_id(args.choices, token * (wefti_u64)args.topk + (wefti_u64)k, experts);
+            found = ep_owner(group, call->alive, id) == rank ? k : found;
+        }
+        args.sheet.target[token * (wefti_u64)group.ranks + (wefti_u64)rank] =
+            found < args.topk ? args.sheet.rows[token * (wefti_u64)args.topk + (wefti_u64)found] : WEFTI_CUDA_EP_NO_ROW;
+    }
+}
+
+/* The rows of this block's units, once the lines are there. All threads. False: a rank or block did not come. */
+EP_DEVICE bool ep_place_rows(const ep_dispatch &args, ep_call *call, int first_unit, int end_unit, wefti_u32 *starts)
+{
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    const int first = first_unit * unit_tokens;
+    const int end = end_unit * unit_tokens < call->tokens ? end_unit * unit_tokens : call->tokens;
+    for (int owner = ep_warp() * (int)gridDim.x + (int)blockIdx.x; owner < args.group.ranks;
+         owner += ep_warps() * (int)gridDim.x) {
+        ep_find_bases(args, call, owner);
+    }
+    if (ep_warp() == ep_warps() - 1) {
+        ep_judge(args, call, true);
+    }
+    ep_find_starts(args, call, starts);
+    __syncthreads();
+    if (call->failed != 0) {
+        return false;
+    }
+    if (ep_warp() == ep_warps() - 1) {
+        ep_number_rows(args, call, first, end, starts);
+    }
+    __syncthreads();
+    ep_find_targets(args, call, first, end);
+    __syncthreads();
+    return true;
+}
+
+/* ---- padding ---- */
+
+/* The rows behind those of each local expert: labelled as nobody's, and zeroed if asked for. The warps from `skip` on, each
+ * an expert. False: a block did not come. */
+EP_DEVICE bool ep_pad(const ep_dispatch &args, const ep_call *call, int skip)
+{
+    const ep_group &group = args.group;
+    const int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
+    const int step = (ep_warps() - skip) * (int)gridDim.x;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    for (int expert = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; expert < local; expert += step) {
+        wefti_u32 row = (wefti_u32)wefti_ld_relaxed(&args.sheet.end[expert]);
+        wefti_u32 end = (wefti_u32)wefti_ld_relaxed(&args.sheet.begin[expert + 1]);
+        bool well = true;
+        if (fresh && ep_lane() < 2) {
+            well = ep_await_value(group, ep_lane() == 0 ? &args.sheet.end[expert] : &args.sheet.begin[expert + 1],
+                                  call->tag, group.rank, ep_lane() == 0 ? &row : &end);
+        }
+        if (!__all_sync(~0u, well)) {
+            return false;
+        }
+        row = __shfl_sync(~0u, row, 0);
+        end = __shfl_sync(~0u, end, 1);
+        for (; row < end; row++) {
+            ep_pad_row(args, row);
+        }
+    }
+    return true;
+}
+
+#endif

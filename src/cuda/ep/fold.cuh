@@ -1,0 +1,98 @@
+/* cuda/ep/fold.cuh: the sum of a few rows by a warp: of one token's results on all ranks, or, by expert, on this one. */
+#ifndef WEFTI_CUDA_EP_FOLD_CUH
+#define WEFTI_CUDA_EP_FOLD_CUH
+
+#include "cuda/ep/arithmetic.cuh"
+#include "cuda/ep/record.cuh"
+
+typedef wefti_cuda_ep_combine_args ep_combine;
+
+#define EP_ROWS_AT_ONCE 4
+#define EP_VECTORS_AT_ONCE 3
+
+/* The sums of the vectors `at`, at + 32 ... below `vectors`, with the rows, one a bit of `lanes`, whose addresses and weights
+ * these lanes have. Scaled: round(weight * row), or, by expert, fused. A warp. */
+template <int DTYPE, bool FUSED>
+EP_DEVICE void ep_include(float (*sum)[ep_type<DTYPE>::ELEMENTS], wefti_u32 lanes, wefti_u64 row, float weight,
+                          bool scaled, int at, int vectors)
+{
+    for (wefti_u32 left = lanes; left != 0;) {
+        uint4 vector[EP_ROWS_AT_ONCE][EP_VECTORS_AT_ONCE];
+        wefti_u32 batch = left;
+#pragma unroll
+        for (int i = 0; i < EP_ROWS_AT_ONCE; i++) {
+            const uint4 *from = (const uint4 *)__shfl_sync(~0u, row, batch != 0 ? __ffs((int)batch) - 1 : 0);
+#pragma unroll
+            for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
+                if (batch != 0 && at + 32 * v < vectors) {
+                    vector[i][v] = from[at + 32 * v];
+                }
+            }
+            batch &= batch - 1;
+        }
+#pragma unroll
+        for (int i = 0; i < EP_ROWS_AT_ONCE; i++) {
+            if (left != 0) {
+                float by = __shfl_sync(~0u, weight, __ffs((int)left) - 1);
+#pragma unroll
+                for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
+                    if (scaled && FUSED) {
+                        ep_fuse<DTYPE>(sum[v], vector[i][v], by);
+                    } else if (scaled) {
+                        ep_add_scaled<DTYPE>(sum[v], vector[i][v], by);
+                    } else {
+                        ep_add<DTYPE>(sum[v], vector[i][v]);
+                    }
+                }
+            }
+            left &= left - 1;
+        }
+    }
+}
+
+/* Store them, rounded. */
+template <int DTYPE>
+EP_DEVICE void ep_store_sums(unsigned char *out, float (*sum)[ep_type<DTYPE>::ELEMENTS], int at, int vectors)
+{
+#pragma unroll
+    for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
+        if (at + 32 * v < vectors) {
+            ((uint4 *)out)[at + 32 * v] = ep_type<DTYPE>::round(sum[v]);
+        }
+    }
+}
+
+/* The sum of rows, one a bit of `ranks`, whose addresses and weights the lanes of these ranks have: of their vectors
+ * first .. end - 1. A warp. */
+template <int DTYPE>
+EP_DEVICE void ep_sum(bool scaled, wefti_u32 ranks, wefti_u64 row, float weight, unsigned char *out, int first,
+                      int vectors)
+{
+    for (int at = first + ep_lane(); at - ep_lane() < vectors; at += 32 * EP_VECTORS_AT_ONCE) {
+        float sum[EP_VECTORS_AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
+        ep_include<DTYPE, false>(sum, ranks, row, weight, scaled, at, vectors);
+        ep_store_sums<DTYPE>(out, sum, at, vectors);
+    }
+}
+
+/* By expert: the sum of a received token's rows, in ascending choice. A warp. */
+template <int DTYPE> EP_DEVICE void ep_fold(const ep_combine &args, const wefti_u32 *record, unsigned char *out)
+{
+    const bool scaled = (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    const bool once = (args.flags & WEFTI_CUDA_EP_ONCE) != 0;
+    const int vectors = (int)(args.row_bytes / 16);
+    for (int at = ep_lane(); at - ep_lane() < vectors; at += 32 * EP_VECTORS_AT_ONCE) {
+        float sum[EP_VECTORS_AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
+        for (int base = 0; base < args.topk; base += 32) {
+            const int k = base + ep_lane();
+            wefti_u32 row;
+            wefti_u32 lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, once, base, &row));
+            float weight = k < args.topk ? ep_record_weight(record, args.topk, k) : 0.0f;
+            wefti_u64 from = (wefti_u64)args.in + (wefti_u64)row * args.in_pitch;
+            ep_include<DTYPE, true>(sum, lanes, from, weight, scaled, at, vectors);
+        }
+        ep_store_sums<DTYPE>(out, sum, at, vectors);
+    }
+}
+
+#endif
