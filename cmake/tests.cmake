@@ -11,10 +11,13 @@
 # Tests of every kind may use tests/part (what a process holds, fault torture) and src/**/conformance.c.
 set(weft_test_skip 77)
 set(weft_test_timeout_s 120)
+if(WEFT_SANITIZE)
+    set(weft_test_timeout_s 300)
+endif()
 set(weft_test_environment
     "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
-    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1:suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.txt"
     ${weft_aarch64_environment})
 
 # PROCESSORS is in halves: a test that computes takes 2, one that mostly waits, for deadlines and for processes, 1.

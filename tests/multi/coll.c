@@ -10,6 +10,8 @@
 #include "part/coll_session.h"
 #include "part/pe_main.h"
 
+#define SLOWNESS (WEFTI_TSAN ? 6 : 1) /* of a call, beside other builds */
+
 /* The allgather of an embedder: one of the world that there is. */
 static int gather(void *context, const void *mine, void *all, size_t bytes)
 {
@@ -53,8 +55,8 @@ static void body(weft_world *world)
         "", "broadcast:pull,fcollect:pull,alltoall:pull,alltoalls:pull,reduce:slices,reduce_scatter:pull,scan:slices",
         "reduce:doubling,broadcast:push,sync:count"};
     uint64_t seed = pe_common_seed(world);
-    coll_session_plan large = {.calls = 150, .bytes_max = (size_t)1 << 20, .slow_us = 300};
-    coll_session_plan small = {.calls = 1200, .bytes_max = 3000, .slow_us = 200};
+    coll_session_plan large = {.calls = 150 / SLOWNESS, .bytes_max = (size_t)1 << 20, .slow_us = 300};
+    coll_session_plan small = {.calls = 1200 / SLOWNESS, .bytes_max = 3000, .slow_us = 200};
     coll_session_all_types(world, random_next(&seed));
     for (int i = 0; i < 3; i++) {
         weft_world *preferring = create_preferring(world, preferences[i]);

@@ -13,6 +13,7 @@
 
 #include "part/check.h"
 
+#define SIZES_STEP (WEFTI_TSAN ? 2 : 1)
 #define GUARD_BYTES 64
 #define TEAMS 6
 
@@ -503,7 +504,7 @@ void coll_session_all_types(weft_world *world, uint64_t seed)
     static const coll_session_plan plan = {.bytes_max = 65536};
     session s;
     open_session(&s, world, seed, &plan);
-    for (size_t size = 0; size < sizeof sizes / sizeof sizes[0]; size++) {
+    for (size_t size = 0; size < sizeof sizes / sizeof sizes[0]; size += SIZES_STEP) {
         for (int in_place = 0; in_place < 2; in_place++) {
             for (unsigned c = 0; c < REDUCE_CASES * REDUCE_CALLS; c++) {
                 s.turn++;

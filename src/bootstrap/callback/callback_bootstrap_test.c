@@ -3,8 +3,10 @@
 #include <stdlib.h>
 
 #include "bootstrap/conformance.h"
+#include "weft/protocol/mem.h"
 
 #define PLACES_MAX 64
+#define DEADLINE_NS (UINT64_C(300000000) * (WEFTI_TSAN ? 4 : 1)) /* what an injected fault costs, too */
 
 /* What an embedder's communicator would be, for one rank; those of all ranks are an array. */
 typedef struct embedder {
@@ -32,7 +34,7 @@ static weft_status begin(int pes, weft_world_config *shared)
         all[rank].config = (weft_world_config){sizeof(weft_world_config), .bootstrap = WEFT_BOOTSTRAP_THREADS};
         all[rank].config.threads = threads;
         all[rank].config.pe = rank;
-        all[rank].config.deadline_ns = UINT64_C(300000000);
+        all[rank].config.deadline_ns = DEADLINE_NS;
     }
     shared->bootstrap = WEFT_BOOTSTRAP_CALLBACK;
     shared->callback = &all[0].ops;
