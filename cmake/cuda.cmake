@@ -53,6 +53,15 @@ weft_add_fatbin(${weft_ep_fatbin} ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.cu "
 add_custom_target(weft_ep_fatbin_made DEPENDS ${weft_ep_fatbin})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.c PROPERTIES
     COMPILE_DEFINITIONS "WEFT_CUDA_EP_FATBIN=\"${weft_ep_fatbin}\"" OBJECT_DEPENDS ${weft_ep_fatbin})
+
+# The kernels with which tools measure.
+set(weft_tool_kernels ${PROJECT_SOURCE_DIR}/src/tools/part/kernels.cu)
+set(weft_tool_kernel_sources ${weft_tool_kernels} ${PROJECT_SOURCE_DIR}/src/tools/part/kernels.h ${weft_device_headers})
+set(weft_tool_fatbin ${PROJECT_BINARY_DIR}/tool_kernels.fatbin)
+weft_add_fatbin(${weft_tool_fatbin} ${weft_tool_kernels}
+    "-gencode;arch=compute_90,code=sm_90;-gencode;arch=compute_80,code=compute_80" ${weft_tool_kernel_sources})
+add_custom_target(weft_tool_fatbin_made DEPENDS ${weft_tool_fatbin})
+
 target_sources(weft_objects PRIVATE ${weft_cuda_sources})
 target_compile_definitions(weft_objects PRIVATE WEFT_HAVE_CUDA)
 target_include_directories(weft_objects SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})

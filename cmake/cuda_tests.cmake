@@ -59,9 +59,16 @@ add_custom_command(OUTPUT ${weft_fake_ep_kernels}
     DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/fake/kernels_ep.cpp ${PROJECT_SOURCE_DIR}/src/cuda/fake/simt.h
         ${PROJECT_SOURCE_DIR}/src/cuda/fake/grid.h ${weft_ep_kernel_sources} ${weft_device_headers}
     VERBATIM)
+# Those of tools.
+set(weft_fake_tool_kernels ${PROJECT_BINARY_DIR}/fake/tool_kernels.o)
+add_custom_command(OUTPUT ${weft_fake_tool_kernels}
+    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -fno-exceptions -I${PROJECT_SOURCE_DIR}/include
+        -I${PROJECT_SOURCE_DIR}/src -c ${weft_tool_kernels} -o ${weft_fake_tool_kernels}
+    DEPENDS ${weft_tool_kernel_sources}
+    VERBATIM)
 add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/cuda/fake/libcuda.c ${PROJECT_SOURCE_DIR}/src/cuda/fake/grid.c
     ${PROJECT_SOURCE_DIR}/src/sim/coroutine.c ${PROJECT_SOURCE_DIR}/src/sim/stacks.c
-    ${weft_fake_kernels} ${weft_fake_ep_kernels})
+    ${weft_fake_kernels} ${weft_fake_ep_kernels} ${weft_fake_tool_kernels})
 target_include_directories(fake_cuda SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
 target_link_libraries(fake_cuda PRIVATE weft_flags Threads::Threads)
 set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1

@@ -21,9 +21,19 @@ function(weft_add_programs pattern library group prefix)
     endforeach()
 endfunction()
 
-weft_add_programs(src/tools/*.c weft_static programs "")
+# What the tools share, src/tools/part; with its kernels, for those that measure inside kernels, when nvcc is here.
+file(GLOB weft_tool_part_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tools/part/*.c)
+add_library(weft_tool_parts STATIC ${weft_tool_part_sources})
+target_link_libraries(weft_tool_parts PRIVATE weft_flags PUBLIC weft_static ${CMAKE_DL_LIBS})
+if(TARGET weft_tool_fatbin_made)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/tools/part/kernels.c PROPERTIES
+        COMPILE_DEFINITIONS "TOOL_FATBIN=\"${weft_tool_fatbin}\"" OBJECT_DEPENDS ${weft_tool_fatbin})
+    add_dependencies(weft_tool_parts weft_tool_fatbin_made)
+endif()
+
+weft_add_programs(src/tools/*.c weft_tool_parts programs "")
 get_property(weft_tools TARGET programs PROPERTY MANUALLY_ADDED_DEPENDENCIES)
-weft_cover(${weft_tools})
+weft_cover(${weft_tools} weft_tool_parts)
 weft_add_programs(examples/*.c weft programs "")
 
 # What weft-info says of the build.

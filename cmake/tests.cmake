@@ -201,6 +201,12 @@ if(TARGET weft-ep-bench AND Python3_FOUND)
     weft_describe_test(weft_ep_bench tools)
 endif()
 
+if(TARGET weft-perf AND Python3_FOUND)
+    add_test(NAME weft_perf COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_perf.py
+        $<TARGET_FILE:weft-perf> $<TARGET_FILE:weftrun> ${PROJECT_BINARY_DIR}/fake)
+    weft_describe_test(weft_perf tools)
+endif()
+
 if(TARGET weft-info AND Python3_FOUND)
     add_test(NAME weft_info COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_info.py
         $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun>)

@@ -1,14 +1,14 @@
 #!/bin/sh
 # The whole GPU set on this machine: tests, then benchmarks with NVSHMEM's beside ours where its package is installed, then
 # gpu_ep.sh. Writes bench/records/<date>-<machine>-device.jsonl. Every program has a time limit.
-# Usage: gpu.sh [BUILD]   BUILD: a build directory that has gpu/ and weftrun; default: build/release, built here
+# Usage: gpu.sh [BUILD]   BUILD: a build directory that has gpu/, weftrun and weft-perf; default: build/release, built here
 # WEFT_MACHINE, WEFT_COMMIT, WEFT_DATE, WEFT_RECORD replace what is found out.
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
 . scripts/gpu_part.sh
 if [ $# = 0 ]; then
-    scripts/build.sh release weftrun gpu_programs || exit 1
+    scripts/build.sh release weftrun weft-perf gpu_programs || exit 1
 fi
 record=${WEFT_RECORD:-bench/records/$WEFT_DATE-$WEFT_MACHINE-device.jsonl}
 
@@ -54,8 +54,25 @@ run "3 threads, 1 GPU" "$test" -t 3 -g 1
 run "$gpus processes, cudaIpc" env WEFT_CUDA_VMM=0 "$build/weftrun" -n "$gpus" "$test"
 
 echo "== benchmarks"
-bench weft "$build/weftrun" -q -n "$gpus" "$build/gpu/bench_device"
-bench "weft, collectives" "$build/weftrun" -q -n "$gpus" "$build/gpu/bench_collective"
+perf()
+{
+    name=$1
+    shift
+    bench "weft, $name" "$build/weftrun" -q -n "$gpus" "$build/weft-perf" "$@" --json /dev/stdout
+}
+perf "worlds, allocation" --memory device --op world,malloc
+perf "from the host" --memory device --op put,fetch_add --bytes 8
+perf "words and barriers in kernels" --scope thread --op p_pingpong,signal,fetch_add,g,barrier,sync
+perf "barriers of blocks" --scope block --op barrier,sync
+perf "signals with data" --scope block --op put_signal --block-threads 1024,256
+perf "the hardware's" --scope thread,block --op raw_put_signal --bytes 8,1K --block-threads 1024,256
+perf "rates" --scope block --op put_bw,get_bw,raw_put_bw,raw_get_bw --blocks 1,2,4,8,16,32,64,132 --pattern one,all \
+    --rounds 5
+perf "rates of bulk copies" --scope warp --op put_bulk_bw,raw_get_bulk_bw --blocks 1,2,4,8,16,32,64,132 \
+    --pattern one,all --rounds 5
+perf "barriers on streams" --scope stream,graph --op barrier
+perf "collectives on streams" --scope stream,graph --op alltoall,fcollect,broadcast,reduce
+perf "a sum in a kernel" --scope block --op reduce --bytes 1K --block-threads 256,512
 
 # NVSHMEM: from NVSHMEM_HOME, else its Python package.
 home=${NVSHMEM_HOME:-$(python3 -c 'import nvidia.nvshmem; print(list(nvidia.nvshmem.__path__)[0])' 2>/dev/null)}

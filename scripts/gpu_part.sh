@@ -43,8 +43,9 @@ bench()
     name=$1
     shift
     if $limit "$@" >"$scratch/figures" 2>"$scratch/log"; then
-        sed -n 's/^\(\[0\] \)*{/{/p' "$scratch/figures" >>"$scratch/record"
-        echo "ok    $name: $(wc -l <"$scratch/figures") figures"
+        sed -n 's/^\(\[0\] \)*{/{/p' "$scratch/figures" >"$scratch/lines"
+        cat "$scratch/lines" >>"$scratch/record"
+        echo "ok    $name: $(wc -l <"$scratch/lines") figures"
     else
         fail "$name" $?
     fi

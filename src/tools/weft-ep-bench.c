@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/part/pes.h"
 #include "tools/weft-ep-bench/options.h"
-#include "tools/weft-ep-bench/pes.h"
 #include "tools/weft-ep-bench/report.h"
 #include "tools/weft-ep-bench/trial.h"
 
@@ -14,7 +14,7 @@ static int sweep(weft_world *world, void *context)
     const bench_options *options = context;
     bench_report report;
     int failed = bench_report_open(&report, options, weft_world_pe(world), weft_world_pes(world));
-    for (int i = 0; i < bench_options_shapes(options) && !failed; i++) {
+    for (long i = 0; i < bench_options_shapes(options) && !failed; i++) {
         bench_shape shape = bench_options_shape(options, i);
         bench_figures figures;
         failed = bench_trial_run(world, options, &shape, &figures);
@@ -29,8 +29,9 @@ int main(int argc, char **argv)
 {
     bench_options options;
     int code = bench_options_parse(&options, argc, argv);
-    if (code != BENCH_GO_ON) {
+    if (code != TOOL_GO_ON) {
         return code;
     }
-    return bench_pes_run(options.threads, sweep, &options);
+    const weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    return tool_pes_run(&config, options.threads, sweep, &options);
 }

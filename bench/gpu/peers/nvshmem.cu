@@ -1,4 +1,4 @@
-/* The same figures by NVSHMEM's public API: the peer beside which bench/gpu/device.cu is read. One process a GPU, started by
+/* The same figures by NVSHMEM's public API: the peer beside which weft-perf is read. One process a GPU, started by
  * weftrun, which only numbers them; NVSHMEM meets by its unique id, through the file named by WEFT_MEETING.
  * Built by scripts/gpu.sh where the package nvidia-nvshmem is installed; nothing of weft is linked. */
 #include <nvshmem.h>

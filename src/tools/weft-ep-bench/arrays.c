@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/part/pes.h"
 #include "tools/weft-ep-bench/gate.h"
-#include "tools/weft-ep-bench/pes.h"
 #include "tools/weft-ep-bench/rows.h"
 
 static size_t scale_groups(int hidden)
@@ -30,19 +30,19 @@ static int create_rows(weft_ep_rows *rows, weft_world *world, const bench_backen
     *rows = (weft_ep_rows)WEFT_EP_ROWS_INIT;
     rows->dtype = dtype;
     rows->hidden = hidden;
-    if (bench_failed(backend->alloc(world, count * data_bytes(rows), &rows->data), "memory for rows")) {
+    if (tool_failed(backend->alloc(world, count * data_bytes(rows), &rows->data), "memory for rows")) {
         return 1;
     }
     if (dtype != WEFT_EP_FP8_E4M3) {
         return 0;
     }
     rows->scale_type = WEFT_EP_SCALE_F32;
-    return bench_failed(backend->alloc(world, 4 * count * scale_groups(hidden), &rows->scales), "memory for scales");
+    return tool_failed(backend->alloc(world, 4 * count * scale_groups(hidden), &rows->scales), "memory for scales");
 }
 
 static int create_words(void *at, weft_world *world, const bench_backend *backend, size_t count)
 {
-    return bench_failed(backend->alloc(world, 4 * count, at), "memory for what comes with the rows");
+    return tool_failed(backend->alloc(world, 4 * count, at), "memory for what comes with the rows");
 }
 
 static int create_gradients(bench_arrays *a, weft_world *world, const bench_backend *backend, const bench_shape *shape)
@@ -84,13 +84,13 @@ static int write_rows(const bench_backend *backend, const weft_ep_rows *rows, in
     int failed = row == NULL || scales == NULL;
     for (int token = 0; token < count && !failed; token++) {
         bench_row_fill(rows->dtype, rows->hidden, rank, token, 1, row);
-        failed = bench_failed(backend->write((char *)rows->data + (size_t)token * bytes, row, bytes), "writing rows");
+        failed = tool_failed(backend->write((char *)rows->data + (size_t)token * bytes, row, bytes), "writing rows");
         for (size_t group = 0; group < groups; group++) {
             scales[group] = bench_row_scale(rank, token, (int)group);
         }
         if (rows->scales != NULL && !failed) {
-            failed = bench_failed(backend->write((float *)rows->scales + (size_t)token * groups, scales, 4 * groups),
-                                  "writing scales");
+            failed = tool_failed(backend->write((float *)rows->scales + (size_t)token * groups, scales, 4 * groups),
+                                 "writing scales");
         }
     }
     free(row);
@@ -110,8 +110,8 @@ static int write_choices(const bench_arrays *a, weft_world *world, const bench_b
         for (size_t i = 0; i < choices; i++) {
             weights[i] = 1.0f;
         }
-        failed = bench_failed(backend->write(a->ids, ids, choices * sizeof *ids), "writing ids") ||
-                 bench_failed(backend->write(a->weights, weights, choices * sizeof *weights), "writing weights");
+        failed = tool_failed(backend->write(a->ids, ids, choices * sizeof *ids), "writing ids") ||
+                 tool_failed(backend->write(a->weights, weights, choices * sizeof *weights), "writing weights");
     }
     free(ids);
     free(weights);
@@ -135,7 +135,7 @@ int bench_arrays_create(bench_arrays *arrays, weft_world *world, const bench_bac
 static void free_one(weft_world *world, const bench_backend *backend, void *at)
 {
     if (at != NULL) {
-        (void)bench_failed(backend->free(world, at), "freeing memory");
+        (void)tool_failed(backend->free(world, at), "freeing memory");
     }
 }
 
@@ -166,7 +166,7 @@ static int poison(const bench_backend *backend, void *at, size_t bytes)
     memset(block, 0xff, sizeof block); /* NaN, and the number -1 */
     for (size_t done = 0; done < bytes; done += sizeof block) {
         size_t part = bytes - done < sizeof block ? bytes - done : sizeof block;
-        if (bench_failed(backend->write((char *)at + done, block, part), "writing")) {
+        if (tool_failed(backend->write((char *)at + done, block, part), "writing")) {
             return 1;
         }
     }

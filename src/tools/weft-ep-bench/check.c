@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/part/pes.h"
 #include "tools/weft-ep-bench/gate.h"
-#include "tools/weft-ep-bench/pes.h"
 #include "tools/weft-ep-bench/rows.h"
 
 /* What is looked at on one PE. */
@@ -49,11 +49,11 @@ static int check_data(const checker *c, size_t row, int source, int token)
     size_t bytes = (size_t)rows->hidden * bench_element_bytes(rows->dtype);
     size_t groups = ((size_t)rows->hidden + 127) / 128;
     int quantised = c->shape->dtype == BENCH_BF16_FP8;
-    if (bench_failed(c->backend->read(c->row, (char *)rows->data + row * bytes, bytes), "reading")) {
+    if (tool_failed(c->backend->read(c->row, (char *)rows->data + row * bytes, bytes), "reading")) {
         return 1;
     }
     if (rows->scales != NULL &&
-        bench_failed(c->backend->read(c->scales, (float *)rows->scales + row * groups, 4 * groups), "reading")) {
+        tool_failed(c->backend->read(c->scales, (float *)rows->scales + row * groups, 4 * groups), "reading")) {
         return 1;
     }
     for (size_t group = 0; group < groups && rows->scales != NULL && !quantised; group++) {
@@ -74,10 +74,10 @@ static int check_labels(const checker *c, size_t row, int source, int token, int
     float weights[1024];
     int32_t experts[1024];
     int32_t from[2];
-    if (bench_failed(c->backend->read(weights, received->weights + row * width, 4 * width), "reading") ||
-        bench_failed(c->backend->read(experts, received->experts + row * width, 4 * width), "reading") ||
-        bench_failed(c->backend->read(&from[0], received->source_rank + row, 4), "reading") ||
-        bench_failed(c->backend->read(&from[1], received->source_token + row, 4), "reading")) {
+    if (tool_failed(c->backend->read(weights, received->weights + row * width, 4 * width), "reading") ||
+        tool_failed(c->backend->read(experts, received->experts + row * width, 4 * width), "reading") ||
+        tool_failed(c->backend->read(&from[0], received->source_rank + row, 4), "reading") ||
+        tool_failed(c->backend->read(&from[1], received->source_token + row, 4), "reading")) {
         return 1;
     }
     if (from[0] != source || from[1] != token) {
@@ -150,13 +150,13 @@ static int write_results(const checker *c)
     for (size_t row = 0; row < a->rows && a->owns_results; row++) {
         int32_t source;
         int32_t token;
-        if (bench_failed(c->backend->read(&source, a->received.source_rank + row, 4), "reading") ||
-            bench_failed(c->backend->read(&token, a->received.source_token + row, 4), "reading")) {
+        if (tool_failed(c->backend->read(&source, a->received.source_rank + row, 4), "reading") ||
+            tool_failed(c->backend->read(&token, a->received.source_token + row, 4), "reading")) {
             return 1;
         }
         if (source >= 0) {
             bench_row_fill(a->results.dtype, a->results.hidden, source, token, 1, c->row);
-            if (bench_failed(c->backend->write((char *)a->results.data + row * bytes, c->row, bytes), "writing")) {
+            if (tool_failed(c->backend->write((char *)a->results.data + row * bytes, c->row, bytes), "writing")) {
                 return 1;
             }
         }
@@ -170,7 +170,7 @@ static int check_sums(const checker *c)
     size_t bytes = (size_t)out->hidden * bench_element_bytes(out->dtype);
     for (int token = 0; token < c->shape->tokens; token++) {
         /* Weights are 1, and a row stands for its choices: the token's row times its choices. */
-        if (bench_failed(c->backend->read(c->row, (char *)out->data + (size_t)token * bytes, bytes), "reading")) {
+        if (tool_failed(c->backend->read(c->row, (char *)out->data + (size_t)token * bytes, bytes), "reading")) {
             return 1;
         }
         if (bench_row_differs(out->dtype, out->hidden, c->rank, token, c->shape->topk, NULL, 0x1p-7, c->row) >= 0) {

@@ -1,15 +1,10 @@
 /* weft-ep-bench/options.c: the command line of weft-ep-bench. */
 #include "tools/weft-ep-bench/options.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "weft.h"
 
-#define EXIT_USAGE 2
 #define THREADS_MAX 256
 #define REPEATS_MAX 100000
 
@@ -54,183 +49,10 @@ static const char help[] =
     "\n"
     "Exits with 1 when a call fails or a check does, and with 2 when the command line is wrong.\n";
 
-typedef enum option_kind {
-    OPTION_NUMBERS,
-    OPTION_NAMES,
-    OPTION_NUMBER,
-    OPTION_TEXT,
-    OPTION_SEED,
-    OPTION_FLAG
-} option_kind;
-
-typedef struct option_row {
-    const char *name;
-    char letter;
-    option_kind kind;
-    void *at;
-    int least; /* of numbers */
-    int most;
-    const char *const *names;
-    int names_count;
-} option_row;
-
-static int wrong(const char *option, const char *text, const char *remedy)
-{
-    fprintf(stderr, "weft-ep-bench: --%s: \"%s\": %s\n", option, text, remedy);
-    return EXIT_USAGE;
-}
-
-static int read_number(const option_row *row, const char *text, int *value)
-{
-    char remedy[80];
-    char *end;
-    errno = 0;
-    long number = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || number < row->least || number > row->most) {
-        snprintf(remedy, sizeof remedy, "give a number from %d to %d", row->least, row->most);
-        return wrong(row->name, text, remedy);
-    }
-    *value = (int)number;
-    return BENCH_GO_ON;
-}
-
-static int add(const option_row *row, const char *text, bench_list *list, int value)
-{
-    if (list->count == BENCH_LIST_MAX) {
-        return wrong(row->name, text, "too many values; give at most 32");
-    }
-    list->values[list->count++] = value;
-    return BENCH_GO_ON;
-}
-
-/* "8" or "8:1024". */
-static int read_range(const option_row *row, char *text, bench_list *list)
-{
-    char *colon = strchr(text, ':');
-    int first;
-    int last;
-    if (colon != NULL) {
-        *colon = '\0';
-    }
-    int code = read_number(row, text, &first);
-    last = first;
-    if (code == BENCH_GO_ON && colon != NULL) {
-        code = read_number(row, colon + 1, &last);
-    }
-    if (code == BENCH_GO_ON && (last < first || (colon != NULL && first == 0))) {
-        return wrong(row->name, colon + 1, "a range goes from a number above 0 to a larger one");
-    }
-    for (long value = first; value <= last && code == BENCH_GO_ON; value *= 2) {
-        code = add(row, text, list, (int)value);
-        if (first == last) {
-            break;
-        }
-    }
-    return code;
-}
-
-static int read_name(const option_row *row, const char *text, bench_list *list)
-{
-    char remedy[160] = "give one of:";
-    for (int i = 0; i < row->names_count; i++) {
-        if (strcmp(text, row->names[i]) == 0) {
-            return add(row, text, list, i);
-        }
-        strcat(strcat(remedy, i == 0 ? " " : ", "), row->names[i]);
-    }
-    return wrong(row->name, text, remedy);
-}
-
-static int read_list(const option_row *row, const char *text)
-{
-    bench_list *list = row->at;
-    char copy[512];
-    int code = BENCH_GO_ON;
-    char *rest = copy;
-    if (strlen(text) >= sizeof copy) {
-        return wrong(row->name, text, "too long");
-    }
-    strcpy(copy, text);
-    list->count = 0;
-    while (rest != NULL && code == BENCH_GO_ON) {
-        char *value = strsep(&rest, ",");
-        code = row->kind == OPTION_NAMES ? read_name(row, value, list) : read_range(row, value, list);
-    }
-    return code;
-}
-
-static int read_seed(const option_row *row, const char *text)
-{
-    char *end;
-    errno = 0;
-    uint64_t value = strtoull(text, &end, 0);
-    if (end == text || *end != '\0' || errno != 0) {
-        return wrong(row->name, text, "give a number");
-    }
-    *(uint64_t *)row->at = value;
-    return BENCH_GO_ON;
-}
-
-static int read_value(const option_row *row, const char *text)
-{
-    switch (row->kind) {
-    case OPTION_NUMBERS:
-    case OPTION_NAMES:
-        return read_list(row, text);
-    case OPTION_NUMBER:
-        return read_number(row, text, row->at);
-    case OPTION_SEED:
-        return read_seed(row, text);
-    default:
-        *(const char **)row->at = text;
-        return BENCH_GO_ON;
-    }
-}
-
-/* The row of "--name", "--name=value" or "-x"; *value is what follows "=", or NULL. */
-static const option_row *find(const option_row *rows, const char *argument, const char **value)
-{
-    size_t length = strcspn(argument, "=");
-    *value = argument[length] == '=' ? argument + length + 1 : NULL;
-    for (; rows->name != NULL; rows++) {
-        int is_long = length > 2 && strncmp(argument, "--", 2) == 0 && strlen(rows->name) == length - 2 &&
-                      strncmp(argument + 2, rows->name, length - 2) == 0;
-        int is_short = argument[0] == '-' && rows->letter != '\0' && argument[1] == rows->letter && length == 2;
-        if (is_long || is_short) {
-            return rows;
-        }
-    }
-    return NULL;
-}
-
-static int read_all(const option_row *rows, int argc, char **argv)
-{
-    int code = BENCH_GO_ON;
-    for (int i = 1; i < argc && code == BENCH_GO_ON; i++) {
-        const char *value;
-        const option_row *row = find(rows, argv[i], &value);
-        if (row == NULL) {
-            fprintf(stderr, "weft-ep-bench: no option \"%s\"; see weft-ep-bench --help\n", argv[i]);
-            return EXIT_USAGE;
-        }
-        if (row->kind == OPTION_FLAG) {
-            *(int *)row->at = 1;
-            continue;
-        }
-        value = value != NULL ? value : ++i < argc ? argv[i] : NULL;
-        if (value == NULL) {
-            fprintf(stderr, "weft-ep-bench: --%s: its value is missing; see weft-ep-bench --help\n", row->name);
-            return EXIT_USAGE;
-        }
-        code = read_value(row, value);
-    }
-    return code;
-}
-
 /* What of two parameters does not go together. */
 static int check_shapes(const bench_options *options)
 {
-    for (int i = 0; i < bench_options_shapes(options); i++) {
+    for (long i = 0; i < bench_options_shapes(options); i++) {
         bench_shape shape = bench_options_shape(options, i);
         int grain = bench_sent_dtype(shape.dtype) == WEFT_EP_F32            ? 4
                     : bench_received_dtype(shape.dtype) == WEFT_EP_FP8_E4M3 ? 16
@@ -238,46 +60,46 @@ static int check_shapes(const bench_options *options)
         if (shape.topk > shape.experts) {
             fprintf(stderr, "weft-ep-bench: --topk %d: a token chooses distinct experts; give at most --experts, %d\n",
                     shape.topk, shape.experts);
-            return EXIT_USAGE;
+            return TOOL_USAGE;
         }
         if (shape.hidden % grain != 0) {
             fprintf(stderr, "weft-ep-bench: --hidden %d: rows of %s are multiples of 16 bytes; give a multiple of %d\n",
                     shape.hidden, bench_dtype_names[shape.dtype], grain);
-            return EXIT_USAGE;
+            return TOOL_USAGE;
         }
     }
-    return BENCH_GO_ON;
+    return TOOL_GO_ON;
 }
 
 int bench_options_parse(bench_options *options, int argc, char **argv)
 {
     int wants_help = 0;
     int wants_version = 0;
-    const option_row rows[] = {
-        {"tokens", 't', OPTION_NUMBERS, &options->tokens, 0, 1 << 20, NULL, 0},
-        {"hidden", 'H', OPTION_NUMBERS, &options->hidden, 4, 1 << 20, NULL, 0},
-        {"topk", 'k', OPTION_NUMBERS, &options->topk, 1, 1024, NULL, 0},
-        {"experts", 'e', OPTION_NUMBERS, &options->experts, 1, 1 << 16, NULL, 0},
-        {"dtype", 'd', OPTION_NAMES, &options->dtypes, 0, 0, bench_dtype_names, BENCH_DTYPES},
-        {"layout", 'l', OPTION_NAMES, &options->layouts, 0, 0, bench_layout_names, BENCH_LAYOUTS},
-        {"skew", 's', OPTION_NAMES, &options->skews, 0, 0, bench_skew_names, BENCH_SKEWS},
-        {"routing", 'r', OPTION_NAMES, &options->routings, 0, 0, bench_routing_names, BENCH_ROUTINGS},
-        {"mode", 'm', OPTION_NAMES, &options->modes, 0, 0, bench_mode_names, BENCH_MODES},
-        {"backward", 'b', OPTION_FLAG, &options->backward, 0, 0, NULL, 0},
-        {"alignment", 'a', OPTION_NUMBER, &options->alignment, 1, 1 << 16, NULL, 0},
-        {"seed", '\0', OPTION_SEED, &options->seed, 0, 0, NULL, 0},
-        {"repeats", 'n', OPTION_NUMBER, &options->repeats, 1, REPEATS_MAX, NULL, 0},
-        {"warmup", 'w', OPTION_NUMBER, &options->warmup, 0, REPEATS_MAX, NULL, 0},
-        {"threads", '\0', OPTION_NUMBER, &options->threads, 1, THREADS_MAX, NULL, 0},
-        {"check", 'c', OPTION_FLAG, &options->check, 0, 0, NULL, 0},
-        {"json", 'j', OPTION_TEXT, &options->json, 0, 0, NULL, 0},
-        {"plot", 'p', OPTION_TEXT, &options->plot, 0, 0, NULL, 0},
-        {"machine", '\0', OPTION_TEXT, &options->machine, 0, 0, NULL, 0},
-        {"help", 'h', OPTION_FLAG, &wants_help, 0, 0, NULL, 0},
-        {"version", '\0', OPTION_FLAG, &wants_version, 0, 0, NULL, 0},
-        {NULL, '\0', OPTION_FLAG, NULL, 0, 0, NULL, 0},
+    const tool_option rows[] = {
+        {"tokens", 't', TOOL_NUMBERS, &options->tokens, 0, 1 << 20, NULL, 0},
+        {"hidden", 'H', TOOL_NUMBERS, &options->hidden, 4, 1 << 20, NULL, 0},
+        {"topk", 'k', TOOL_NUMBERS, &options->topk, 1, 1024, NULL, 0},
+        {"experts", 'e', TOOL_NUMBERS, &options->experts, 1, 1 << 16, NULL, 0},
+        {"dtype", 'd', TOOL_NAMES, &options->dtypes, 0, 0, bench_dtype_names, BENCH_DTYPES},
+        {"layout", 'l', TOOL_NAMES, &options->layouts, 0, 0, bench_layout_names, BENCH_LAYOUTS},
+        {"skew", 's', TOOL_NAMES, &options->skews, 0, 0, bench_skew_names, BENCH_SKEWS},
+        {"routing", 'r', TOOL_NAMES, &options->routings, 0, 0, bench_routing_names, BENCH_ROUTINGS},
+        {"mode", 'm', TOOL_NAMES, &options->modes, 0, 0, bench_mode_names, BENCH_MODES},
+        {"backward", 'b', TOOL_FLAG, &options->backward, 0, 0, NULL, 0},
+        {"alignment", 'a', TOOL_NUMBER, &options->alignment, 1, 1 << 16, NULL, 0},
+        {"seed", '\0', TOOL_SEED, &options->seed, 0, 0, NULL, 0},
+        {"repeats", 'n', TOOL_NUMBER, &options->repeats, 1, REPEATS_MAX, NULL, 0},
+        {"warmup", 'w', TOOL_NUMBER, &options->warmup, 0, REPEATS_MAX, NULL, 0},
+        {"threads", '\0', TOOL_NUMBER, &options->threads, 1, THREADS_MAX, NULL, 0},
+        {"check", 'c', TOOL_FLAG, &options->check, 0, 0, NULL, 0},
+        {"json", 'j', TOOL_TEXT, &options->json, 0, 0, NULL, 0},
+        {"plot", 'p', TOOL_TEXT, &options->plot, 0, 0, NULL, 0},
+        {"machine", '\0', TOOL_TEXT, &options->machine, 0, 0, NULL, 0},
+        {"help", 'h', TOOL_FLAG, &wants_help, 0, 0, NULL, 0},
+        {"version", '\0', TOOL_FLAG, &wants_version, 0, 0, NULL, 0},
+        {NULL, '\0', TOOL_FLAG, NULL, 0, 0, NULL, 0},
     };
-    const bench_list one = {.count = 1};
+    const tool_list one = {.count = 1};
     *options = (bench_options){.tokens = {1, {1024}},
                                .hidden = {1, {4096}},
                                .topk = {1, {8}},
@@ -291,8 +113,8 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
                                .repeats = 21,
                                .warmup = 3,
                                .seed = 1};
-    int code = read_all(rows, argc, argv);
-    if (code != BENCH_GO_ON) {
+    int code = tool_options_read(rows, argc, argv);
+    if (code != TOOL_GO_ON) {
         return code;
     }
     if (wants_help) {
@@ -300,38 +122,30 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
         return 0;
     }
     if (wants_version) {
-        printf("weft %d.%d.%d\n", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH);
+        tool_print_version();
         return 0;
     }
     return check_shapes(options);
 }
 
-int bench_options_shapes(const bench_options *options)
+long bench_options_shapes(const bench_options *options)
 {
-    return options->tokens.count * options->hidden.count * options->topk.count * options->experts.count *
+    return (long)options->tokens.count * options->hidden.count * options->topk.count * options->experts.count *
            options->dtypes.count * options->layouts.count * options->skews.count * options->routings.count *
            options->modes.count;
 }
 
-/* The value of a list whose turn it is; what is left of *i counts the lists after it. */
-static int take(const bench_list *list, int *i)
-{
-    int value = list->values[*i % list->count];
-    *i /= list->count;
-    return value;
-}
-
-bench_shape bench_options_shape(const bench_options *options, int i)
+bench_shape bench_options_shape(const bench_options *options, long i)
 {
     bench_shape shape;
-    shape.tokens = take(&options->tokens, &i);
-    shape.hidden = take(&options->hidden, &i);
-    shape.topk = take(&options->topk, &i);
-    shape.experts = take(&options->experts, &i);
-    shape.routing = (bench_routing)take(&options->routings, &i);
-    shape.mode = (bench_mode)take(&options->modes, &i);
-    shape.skew = (bench_skew)take(&options->skews, &i);
-    shape.layout = (bench_layout)take(&options->layouts, &i);
-    shape.dtype = (bench_dtype)take(&options->dtypes, &i);
+    shape.tokens = (int)tool_list_take(&options->tokens, &i);
+    shape.hidden = (int)tool_list_take(&options->hidden, &i);
+    shape.topk = (int)tool_list_take(&options->topk, &i);
+    shape.experts = (int)tool_list_take(&options->experts, &i);
+    shape.routing = (bench_routing)tool_list_take(&options->routings, &i);
+    shape.mode = (bench_mode)tool_list_take(&options->modes, &i);
+    shape.skew = (bench_skew)tool_list_take(&options->skews, &i);
+    shape.layout = (bench_layout)tool_list_take(&options->layouts, &i);
+    shape.dtype = (bench_dtype)tool_list_take(&options->dtypes, &i);
     return shape;
 }

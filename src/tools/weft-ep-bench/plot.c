@@ -1,7 +1,7 @@
-/* weft-ep-bench/plot.c: a gnuplot script with its data. */
+/* weft-ep-bench/plot.c: curves of a sweep. */
 #include "tools/weft-ep-bench/plot.h"
 
-#include <string.h>
+#include <stdio.h>
 
 /* The numeric parameters, any of which may be the axis. */
 enum { AXIS_TOKENS, AXIS_HIDDEN, AXIS_TOPK, AXIS_EXPERTS, AXES };
@@ -85,60 +85,28 @@ static int axis_value(const bench_options *options, const bench_shape *shape)
     return values[axis_of(options)];
 }
 
-void bench_plot_begin(FILE *file, const bench_options *options)
+int bench_plot_open(tool_plot *plot, const bench_options *options)
 {
-    (void)options;
-    fputs("# gnuplot script; columns: the parameter, then dispatch, combine and pair in us, and the curve's name\n"
-          "$data << END\n",
-          file);
+    return tool_plot_open(plot, options->plot, 3);
 }
 
-void bench_plot_add(FILE *file, const bench_options *options, const bench_shape *shape, const bench_figures *figures)
+void bench_plot_add(tool_plot *plot, const bench_options *options, const bench_shape *shape,
+                    const bench_figures *figures)
 {
     char name[256];
+    const double values[] = {figures->dispatch.median, figures->combine.median, figures->pair.median};
     name_curve(options, shape, name, sizeof name);
-    fprintf(file, "%d %.6g %.6g %.6g \"%s\"\n", axis_value(options, shape), figures->dispatch.median,
-            figures->combine.median, figures->pair.median, name);
+    tool_plot_add(plot, name, axis_value(options, shape), values);
 }
 
-static int is_first(const bench_options *options, int shape, const char *name)
+int bench_plot_close(tool_plot *plot, const bench_options *options)
 {
-    for (int i = 0; i < shape; i++) {
-        bench_shape earlier = bench_options_shape(options, i);
-        char other[256];
-        name_curve(options, &earlier, other, sizeof other);
-        if (strcmp(other, name) == 0) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-void bench_plot_end(FILE *file, const bench_options *options)
-{
-    fputs("END\n", file);
-    fprintf(file, "set terminal svg size 1000,1100 background 'white'\nset output '%s.svg'\n", options->plot);
-    fprintf(file, "set xlabel '%s'\nset ylabel 'us'\nset logscale xy 2\nset key left top\nset grid\n",
-            axis_labels[axis_of(options)]);
-    bench_shape first = bench_options_shape(options, 0);
     char common[256];
+    bench_shape first = bench_options_shape(options, 0);
     join(options, &first, 0, common, sizeof common);
-    fprintf(file, "set multiplot layout 3,1 title \"%s\"\n", common);
-    static const char *const panels[] = {"dispatch", "combine", "dispatch and combine"};
-    for (int panel = 0; panel < 3; panel++) {
-        fprintf(file, "set title '%s'\nplot", panels[panel]);
-        for (int i = 0; i < bench_options_shapes(options); i++) {
-            bench_shape shape = bench_options_shape(options, i);
-            char name[256];
-            name_curve(options, &shape, name, sizeof name);
-            if (is_first(options, i, name)) {
-                fprintf(file,
-                        "%s $data using 1:(stringcolumn(5) eq \"%s\" ? column(%d) : NaN) with linespoints title "
-                        "\"%s\"",
-                        i == 0 ? "" : ",", name, panel + 2, name);
-            }
-        }
-        fputs("\n", file);
-    }
-    fputs("unset multiplot\n", file);
+    const tool_plot_labels labels = {.title = common,
+                                     .x = axis_labels[axis_of(options)],
+                                     .y = {"us", "us", "us"},
+                                     .panels = {"dispatch", "combine", "dispatch and combine"}};
+    return tool_plot_close(plot, &labels);
 }

@@ -2,24 +2,9 @@
 #include "tools/weft-ep-bench/report.h"
 
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "tools/part/record.h"
 #include "tools/weft-ep-bench/plot.h"
-#include "weft.h"
-
-static int open_file(const char *path, const char *mode, FILE **file)
-{
-    if (path != NULL) {
-        *file = fopen(path, mode);
-        if (*file == NULL) {
-            fprintf(stderr, "weft-ep-bench: cannot write ");
-            perror(path);
-            return 1;
-        }
-    }
-    return 0;
-}
 
 int bench_report_open(bench_report *report, const bench_options *options, int pe, int pes)
 {
@@ -30,11 +15,8 @@ int bench_report_open(bench_report *report, const bench_options *options, int pe
     if (!report->prints) {
         return 0;
     }
-    if (open_file(options->json, "a", &report->json) || open_file(options->plot, "w", &report->plot)) {
+    if (tool_file_open(options->json, "a", &report->json) || bench_plot_open(&report->plot, options)) {
         return 1;
-    }
-    if (report->plot != NULL) {
-        bench_plot_begin(report->plot, options);
     }
     printf("%d PEs; times in us, of the slowest PE, medians of %d; GB/s a PE; memory in MB a PE\n", pes,
            options->repeats);
@@ -44,7 +26,7 @@ int bench_report_open(bench_report *report, const bench_options *options, int pe
     return 0;
 }
 
-static double rate(const bench_figure *figure)
+static double rate(const tool_figure *figure)
 {
     return figure->median > 0.0 ? figure->bytes / figure->median * 1e-3 : 0.0;
 }
@@ -63,19 +45,6 @@ static void print_row(const bench_shape *shape, const bench_figures *figures)
     (void)fflush(stdout);
 }
 
-/* A JSON string; only what must be escaped is. */
-static void print_string(FILE *file, const char *text)
-{
-    (void)fputc('"', file);
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            (void)fputc('\\', file);
-        }
-        (void)fputc((unsigned char)*text < ' ' ? ' ' : *text, file);
-    }
-    (void)fputc('"', file);
-}
-
 static void print_shape(FILE *file, const bench_shape *shape)
 {
     const char *layout = bench_layout_names[shape->layout];
@@ -92,25 +61,11 @@ static void print_shape(FILE *file, const bench_shape *shape)
 }
 
 static void print_line(const bench_report *report, const char *name, const bench_shape *shape,
-                       const bench_figure *figure, const char *unit)
+                       const tool_figure *figure, const char *unit)
 {
-    char host[256] = "unknown";
-    char date[16] = "";
-    time_t now = time(NULL);
-    struct tm utc;
-    (void)gethostname(host, sizeof host - 1);
-    if (gmtime_r(&now, &utc) != NULL) {
-        (void)strftime(date, sizeof date, "%Y-%m-%d", &utc);
-    }
-    fprintf(report->json, "{\"name\": \"%s\", \"impl\": \"weft\", \"pes\": %d, \"bytes\": %.0f, \"value\": %.6g, ",
-            name, report->pes, figure->bytes, figure->median);
-    fprintf(report->json, "\"unit\": \"%s\", \"stat\": \"median\", \"n\": %d, \"low\": %.6g, \"high\": %.6g", unit,
-            figure->samples, figure->low, figure->high);
+    tool_record_begin(report->json, name, "weft", report->pes, figure, unit);
     print_shape(report->json, shape);
-    fputs(", \"machine\": ", report->json);
-    print_string(report->json, report->options->machine != NULL ? report->options->machine : host);
-    fprintf(report->json, ", \"version\": \"%d.%d.%d\", \"date\": \"%s\"}\n", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR,
-            WEFT_VERSION_PATCH, date);
+    tool_record_end(report->json, report->options->machine);
 }
 
 void bench_report_add(bench_report *report, const bench_shape *shape, const bench_figures *figures)
@@ -130,32 +85,13 @@ void bench_report_add(bench_report *report, const bench_shape *shape, const benc
         print_line(report, "ep_setup", shape, &figures->setup, "us");
         print_line(report, "ep_memory", shape, &figures->memory, "MB");
     }
-    if (report->plot != NULL) {
-        bench_plot_add(report->plot, report->options, shape, figures);
-    }
-}
-
-static int close_file(FILE *file, const char *path)
-{
-    if (file == NULL) {
-        return 0;
-    }
-    int failed = ferror(file);
-    if (fclose(file) != 0 || failed) {
-        fprintf(stderr, "weft-ep-bench: cannot write ");
-        perror(path);
-        return 1;
-    }
-    return 0;
+    bench_plot_add(&report->plot, report->options, shape, figures);
 }
 
 int bench_report_close(bench_report *report, int failed)
 {
-    if (report->plot != NULL) {
-        bench_plot_end(report->plot, report->options);
-    }
-    failed |= close_file(report->json, report->options->json);
-    failed |= close_file(report->plot, report->options->plot);
+    failed |= tool_file_close(report->json, report->options->json);
+    failed |= bench_plot_close(&report->plot, report->options);
     if (report->prints && (ferror(stdout) || fflush(stdout) != 0)) {
         perror("weft-ep-bench: cannot write");
         return 1;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "tools/part/plot.h"
 #include "tools/weft-ep-bench/options.h"
 #include "tools/weft-ep-bench/trial.h"
 
@@ -12,7 +13,7 @@ typedef struct bench_report {
     int prints;
     int pes;
     FILE *json; /* NULL: none */
-    FILE *plot;
+    tool_plot plot;
 } bench_report;
 
 /* Returns 0, or 1 after saying which file cannot be written. */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/part/pes.h"
 #include "tools/weft-ep-bench/arrays.h"
 #include "tools/weft-ep-bench/check.h"
 #include "tools/weft-ep-bench/gate.h"
-#include "tools/weft-ep-bench/pes.h"
 #include "weft/coll.h"
 
 #define MB 1e-6
@@ -114,8 +114,8 @@ static weft_status create(void *context)
 
 static int destroy(trial *t)
 {
-    int failed = bench_failed(weft_ep_route_destroy(t->route), "weft_ep_route_destroy") ||
-                 bench_failed(weft_ep_destroy(t->ep), "weft_ep_destroy");
+    int failed = tool_failed(weft_ep_route_destroy(t->route), "weft_ep_route_destroy") ||
+                 tool_failed(weft_ep_destroy(t->ep), "weft_ep_destroy");
     t->route = NULL;
     t->ep = NULL;
     return failed;
@@ -123,41 +123,15 @@ static int destroy(trial *t)
 
 /* ---- figures ---- */
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double quantile(const double *sorted, int count, double share)
-{
-    double place = share * (count - 1);
-    int below = (int)place;
-    int above = below + 1 < count ? below + 1 : below;
-    return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
-}
-
 /* Of this PE's `count` samples in t->times, the slowest PE's each. Collective. */
-static int summarise(trial *t, int count, bench_figure *figure)
+static int summarise(trial *t, int count, tool_figure *figure)
 {
     weft_team *team = weft_team_world(t->world);
-    if (bench_failed(weft_double_max_reduce(team, t->times, t->times, (size_t)count), "comparing times")) {
+    if (tool_failed(weft_double_max_reduce(team, t->times, t->times, (size_t)count), "comparing times")) {
         return 1;
     }
-    double *sorted = malloc((size_t)count * sizeof *sorted);
-    if (sorted == NULL) {
-        fprintf(stderr, "weft-ep-bench: no memory\n");
-        return 1;
-    }
-    memcpy(sorted, t->times, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare);
-    figure->median = quantile(sorted, count, 0.5);
-    figure->low = quantile(sorted, count, 0.25);
-    figure->high = quantile(sorted, count, 0.75);
-    figure->samples = count;
-    free(sorted);
-    return bench_failed(weft_barrier(t->world), "barrier");
+    tool_figure_of(figure, t->times, count);
+    return tool_failed(weft_barrier(t->world), "barrier");
 }
 
 /* The bytes of the rows that this PE's tokens send: once a rank, or once an expert where rows are by expert. */
@@ -180,9 +154,9 @@ static int set_up(trial *t, bench_figures *figures)
         if (i > 0 && destroy(t)) {
             return 1;
         }
-        if (bench_failed(weft_world_counters(t->world, &before), "weft_world_counters") ||
-            bench_failed(t->backend->time(t->world, create, t, &t->times[i]), "creating a group and a route") ||
-            bench_failed(weft_world_counters(t->world, &after), "weft_world_counters")) {
+        if (tool_failed(weft_world_counters(t->world, &before), "weft_world_counters") ||
+            tool_failed(t->backend->time(t->world, create, t, &t->times[i]), "creating a group and a route") ||
+            tool_failed(weft_world_counters(t->world, &after), "weft_world_counters")) {
             return 1;
         }
     }
@@ -198,8 +172,8 @@ static int rehearse(trial *t)
 {
     weft_ep_host_counts counts;
     weft_ep_choices choices = choices_of(t);
-    if (bench_failed(weft_ep_route_update(t->route, &choices, t->backend->stream), "weft_ep_route_update") ||
-        bench_failed(weft_ep_route_query(t->route, t->backend->stream, &counts), "weft_ep_route_query")) {
+    if (tool_failed(weft_ep_route_update(t->route, &choices, t->backend->stream), "weft_ep_route_update") ||
+        tool_failed(weft_ep_route_query(t->route, t->backend->stream, &counts), "weft_ep_route_query")) {
         return 1;
     }
     if (counts.status != WEFT_OK || counts.rows != t->rows) {
@@ -210,19 +184,19 @@ static int rehearse(trial *t)
     if (!t->options->check) {
         return 0;
     }
-    if (bench_failed(dispatch(t), "weft_ep_dispatch") ||
+    if (tool_failed(dispatch(t), "weft_ep_dispatch") ||
         bench_check_received(&t->arrays, t->world, t->backend, t->options, t->shape)) {
         return 1;
     }
-    return bench_failed(combine(t), "weft_ep_combine") ||
+    return tool_failed(combine(t), "weft_ep_combine") ||
            bench_check_combined(&t->arrays, t->world, t->backend, t->options, t->shape);
 }
 
-static int time_call(trial *t, weft_status (*call)(void *context), const char *what, bench_figure *figure)
+static int time_call(trial *t, weft_status (*call)(void *context), const char *what, tool_figure *figure)
 {
     for (int i = -t->options->warmup; i < t->options->repeats; i++) {
         double us;
-        if (bench_failed(t->backend->time(t->world, call, t, &us), what)) {
+        if (tool_failed(t->backend->time(t->world, call, t, &us), what)) {
             return 1;
         }
         if (i >= 0) {
@@ -279,7 +253,7 @@ int bench_trial_run(weft_world *world, const bench_options *options, const bench
     size_t rows;
     void *times;
     memset(figures, 0, sizeof *figures);
-    if (count_rows(&t, &rows) || bench_failed(weft_malloc(world, samples * sizeof *t.times, &times), "memory")) {
+    if (count_rows(&t, &rows) || tool_failed(weft_malloc(world, samples * sizeof *t.times, &times), "memory")) {
         return 1;
     }
     t.times = times;
@@ -288,5 +262,5 @@ int bench_trial_run(weft_world *world, const bench_options *options, const bench
         return 1; /* others may be anywhere: the world's end frees the rest */
     }
     bench_arrays_destroy(&t.arrays, world, t.backend);
-    return bench_failed(weft_free(world, times), "weft_free");
+    return tool_failed(weft_free(world, times), "weft_free");
 }

@@ -1,14 +1,16 @@
-/* weft-ep-bench/pes.c: the PEs of the benchmark. */
-#include "tools/weft-ep-bench/pes.h"
+/* part/pes.c: the PEs of a measuring tool. */
+#include "tools/part/pes.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-int bench_failed(weft_status status, const char *what)
+int tool_failed(weft_status status, const char *what)
 {
     if (status != WEFT_OK) {
-        fprintf(stderr, "weft-ep-bench: %s: %s: %s\n", what, weft_status_name(status), weft_last_error());
+        fprintf(stderr, "%s: %s: %s: %s\n", program_invocation_short_name, what, weft_status_name(status),
+                weft_last_error());
     }
     return status != WEFT_OK;
 }
@@ -16,11 +18,11 @@ int bench_failed(weft_status status, const char *what)
 static int run_in(const weft_world_config *config, int (*body)(weft_world *world, void *context), void *context)
 {
     weft_world *world;
-    if (bench_failed(weft_world_create(config, &world), "creating the world")) {
+    if (tool_failed(weft_world_create(config, &world), "creating the world")) {
         return 1;
     }
     int failed = body(world, context);
-    return bench_failed(weft_world_destroy(world), "destroying the world") || failed;
+    return tool_failed(weft_world_destroy(world), "destroying the world") || failed;
 }
 
 typedef struct one_pe {
@@ -38,15 +40,16 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-static int run_threads(int threads, int (*body)(weft_world *world, void *context), void *context)
+static int run_threads(const weft_world_config *config, int threads, int (*body)(weft_world *world, void *context),
+                       void *context)
 {
     one_pe *pes = calloc((size_t)threads, sizeof *pes);
     weft_threads *meeting = NULL;
     int started = 0;
-    int failed = pes == NULL || bench_failed(weft_threads_create(threads, &meeting), "meeting");
+    int failed = pes == NULL || tool_failed(weft_threads_create(threads, &meeting), "meeting");
     for (; started < threads && !failed; started++) {
         one_pe *pe = &pes[started];
-        pe->config = (weft_world_config)WEFT_WORLD_CONFIG_INIT;
+        pe->config = *config;
         pe->config.bootstrap = WEFT_BOOTSTRAP_THREADS;
         pe->config.threads = meeting;
         pe->config.pe = started;
@@ -54,7 +57,7 @@ static int run_threads(int threads, int (*body)(weft_world *world, void *context
         pe->body = body;
         pe->context = context;
         if (pthread_create(&pe->thread, NULL, run_thread, pe) != 0) {
-            fprintf(stderr, "weft-ep-bench: cannot start thread %d of %d\n", started, threads);
+            fprintf(stderr, "%s: cannot start thread %d of %d\n", program_invocation_short_name, started, threads);
             exit(1); /* the others would wait for it */
         }
     }
@@ -67,7 +70,8 @@ static int run_threads(int threads, int (*body)(weft_world *world, void *context
     return failed;
 }
 
-int bench_pes_run(int threads, int (*body)(weft_world *world, void *context), void *context)
+int tool_pes_run(const weft_world_config *config, int threads, int (*body)(weft_world *world, void *context),
+                 void *context)
 {
-    return threads > 0 ? run_threads(threads, body, context) : run_in(NULL, body, context);
+    return threads > 0 ? run_threads(config, threads, body, context) : run_in(config, body, context);
 }
