@@ -190,7 +190,7 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
     uint64_t before;
     if (!wefti_world_is_alive(world)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "%s: the world is NULL or destroyed, or the place for the value before is NULL", call);
+                           "%s: the world or the place for the value before is NULL, or the world is destroyed", call);
     }
     if (device_of(world, dest) != NULL) {
         return device_amo(world, call, op, bits, dest, value, cond, pe, old);

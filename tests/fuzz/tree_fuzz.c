@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "bootstrap/tcp/site.h"
 #include "bootstrap/tree/tree.h"
-#include "os/os.h"
 #include "fuzz/wire.h"
+#include "os/os.h"
 #include "os/socket.h"
 
 #define PES_MAX 20
