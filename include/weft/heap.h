@@ -26,9 +26,18 @@ WEFT_API weft_status weft_team_malloc(weft_team *team, size_t bytes, void **bloc
 /* As weft_malloc, for count * bytes bytes, zeroed on every PE before any returns. */
 WEFT_API weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, void **block) WEFT_MUST_CHECK;
 
-/* As weft_malloc, the address a multiple of `alignment`, a power of two of at most 4096: that is what processes have in
- * common in where they map the heap. */
+/* As weft_malloc, the address a multiple of `alignment` in every process, a power of two of at most 2 MiB: that is what
+ * processes have in common in where they map the heap. */
 WEFT_API weft_status weft_align(weft_world *world, size_t alignment, size_t bytes, void **block) WEFT_MUST_CHECK;
+
+/* Give a block of weft_malloc, weft_calloc or weft_align (weft_team_realloc: of weft_team_malloc over the same team) at
+ * least `bytes` bytes. Collective as weft_malloc, equal arguments everywhere. *result is the block itself where it has room
+ * or gets smaller, else another, aligned to 64 bytes, and the block is freed; what was in it, up to the smaller of
+ * both sizes, is there on every PE when the call returns, also what any PE put there before it called. A NULL block: as weft_malloc.
+ * bytes 0: as weft_free, *result becomes NULL. Errors as weft_malloc's and weft_free's; with WEFT_ERR_ARGUMENT,
+ * WEFT_ERR_MISMATCH and WEFT_ERR_MEMORY the block is as it was. (OpenSHMEM 1.5, 9.3.1.) */
+WEFT_API weft_status weft_realloc(weft_world *world, void *block, size_t bytes, void **result) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_team_realloc(weft_team *team, void *block, size_t bytes, void **result) WEFT_MUST_CHECK;
 
 /* Free a block on every PE. Collective over the world or team that allocated it (weft_free for weft_malloc, weft_calloc
  * and weft_align, weft_team_free over the same team for weft_team_malloc), the same block everywhere. Completes
@@ -38,6 +47,12 @@ WEFT_API weft_status weft_align(weft_world *world, size_t alignment, size_t byte
  * member that gets WEFT_ERR_TIMEOUT or WEFT_ERR_PEER may not use the block any more, and its memory stays taken there. */
 WEFT_API weft_status weft_free(weft_world *world, void *block) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_team_free(weft_team *team, void *block) WEFT_MUST_CHECK;
+
+/* Whether PE `pe` has the symmetric object at `address` (1), and every call can reach it there; 0 when the PE is out of
+ * range, or the address lies in neither the heap nor the world's device memory. weft_pe_accessible asks for the PE alone: a
+ * world has no PE that cannot be reached. Any thread. (OpenSHMEM 1.5, 9.1.6, 9.1.7.) */
+WEFT_API int weft_addr_accessible(const weft_world *world, const void *address, int pe);
+WEFT_API int weft_pe_accessible(const weft_world *world, int pe);
 
 /* The address at which this process can load and store PE `pe`'s copy of the symmetric object at `address`, or NULL
  * when there is none (another link domain, a PE out of range, an address outside the heap). Any thread.

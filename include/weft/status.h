@@ -13,6 +13,7 @@ extern "C" {
 #define WEFT_VERSION_MAJOR 0
 #define WEFT_VERSION_MINOR 1
 #define WEFT_VERSION_PATCH 0
+#define WEFT_VERSION (WEFT_VERSION_MAJOR << 16 | WEFT_VERSION_MINOR << 8 | WEFT_VERSION_PATCH)
 
 #if defined(__GNUC__) || defined(__clang__)
 #define WEFT_MUST_CHECK __attribute__((warn_unused_result))
@@ -73,6 +74,11 @@ typedef enum weft_status {
 } weft_status;
 
 #ifndef __CUDACC_RTC__ /* which takes no host functions */
+
+/* The version of the library in use, as WEFT_VERSION is that of the headers; and as text, such as "0.1.0". Any thread.
+ * (OpenSHMEM 1.5, 9.1.9.) */
+WEFT_API int weft_version(void);
+WEFT_API const char *weft_version_text(void);
 
 /* The name of a status, such as "WEFT_ERR_RANGE"; "WEFT_ERR_(unknown)" for a value outside the table. Any thread. */
 WEFT_API const char *weft_status_name(weft_status status);

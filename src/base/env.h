@@ -21,7 +21,7 @@
     X(WARN, "WEFT_WARN", SECONDS, "10", "a PE that waits longer logs whom it waits for")                               \
     X(SPIN, "WEFT_SPIN", COUNT, "0", "looks before a waiter yields; 0: by PEs and cores of the node")                  \
     X(COLL, "WEFT_COLL", WORD, "", "collective algorithms to prefer, as in reduce:slices,sync:rounds")                 \
-    X(TRACE, "WEFT_TRACE", WORD, "", "file that gets a timeline of creation, collectives and steps, for Perfetto")     \
+    X(TRACE, "WEFT_TRACE", WORD, "", "file that gets a timeline of what each PE calls, for Perfetto")                  \
     X(TRACE_EVENTS, "WEFT_TRACE_EVENTS", COUNT, "200000", "most events that a PE writes to the timeline")              \
     X(COUNTERS, "WEFT_COUNTERS", COUNT, "0", "1: print a world's counters when it is destroyed")                       \
     X(EP_COUNTS, "WEFT_EP_COUNTS", WORD, "",                                                                           \

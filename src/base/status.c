@@ -1,5 +1,18 @@
-/* base/status.c: names and meanings of statuses, from the one table. */
+/* base/status.c: the version; names and meanings of statuses, from the one table. */
 #include "weft/status.h"
+
+#define TEXT_OF(number) #number
+#define DOTTED(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+int weft_version(void)
+{
+    return WEFT_VERSION;
+}
+
+const char *weft_version_text(void)
+{
+    return DOTTED(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH);
+}
 
 const char *weft_status_name(weft_status status)
 {

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "ep/owners.h"
-#include "weft/protocol/attachment.h"
-#include "weft/protocol/timeline.h"
+#include "protocol/attachment.h"
+#include "protocol/timeline.h"
 #include "weft_ep.h"
 
 #define WEFTI_EP_EXPERTS_MAX (1 << 24)

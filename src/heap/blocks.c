@@ -62,7 +62,7 @@ uint64_t wefti_blocks_fit(const wefti_blocks *blocks, uint64_t bytes, uint64_t a
     for (;; index++) {
         uint64_t start = end_of_previous(blocks, index);
         uint64_t end = index < blocks->count ? blocks->list[index].offset : blocks->limit;
-        uint64_t offset = round_up(start > floor ? start : floor, alignment);
+        uint64_t offset = round_up((start > floor ? start : floor) + blocks->lead, alignment) - blocks->lead;
         if (offset <= end && end - offset >= bytes) {
             return offset;
         }
@@ -101,6 +101,19 @@ const wefti_block *wefti_blocks_find(const wefti_blocks *blocks, uint64_t offset
 {
     size_t index = first_ending_after(blocks, offset);
     return index < blocks->count && blocks->list[index].offset == offset ? &blocks->list[index] : NULL;
+}
+
+void wefti_blocks_cut(wefti_blocks *blocks, uint64_t offset, uint64_t bytes)
+{
+    size_t index = first_ending_after(blocks, offset);
+    assert(index < blocks->count && blocks->list[index].offset == offset);
+    uint64_t less = blocks->list[index].bytes - round_up(bytes, WEFTI_BLOCK_ALIGNMENT);
+    assert(less < blocks->list[index].bytes);
+    blocks->list[index].bytes -= less;
+    blocks->bytes_used -= less;
+    if (less > 0 && blocks->first_gap > index + 1) {
+        blocks->first_gap = index + 1;
+    }
 }
 
 void wefti_blocks_drop(wefti_blocks *blocks, uint64_t offset)

@@ -26,6 +26,7 @@ typedef struct wefti_blocks {
     size_t capacity;
     size_t first_gap; /* the blocks before this index leave no gap between them, from offset 0 on */
     uint64_t limit; /* bytes of the heap */
+    uint64_t lead; /* bytes before the heap from where blocks are aligned; 0 unless set */
     uint64_t bytes_used;
 } wefti_blocks;
 
@@ -33,7 +34,7 @@ void wefti_blocks_init(wefti_blocks *blocks, uint64_t limit);
 void wefti_blocks_fini(wefti_blocks *blocks); /* safe on zeroed memory */
 
 /* The lowest offset >= floor, a multiple of alignment, at which `bytes` bytes are free; WEFTI_BLOCK_NONE if there is
- * none. bytes > 0; alignment a power of two of at least WEFTI_BLOCK_ALIGNMENT. Reserves nothing. */
+ * none. bytes > 0; alignment a power of two of at least WEFTI_BLOCK_ALIGNMENT. What is aligned is lead + offset. Reserves nothing. */
 uint64_t wefti_blocks_fit(const wefti_blocks *blocks, uint64_t bytes, uint64_t alignment, uint64_t floor);
 
 /* Reserve what wefti_blocks_fit gave. WEFT_ERR_MEMORY when the record cannot be kept. */
@@ -44,6 +45,9 @@ uint64_t wefti_blocks_end(const wefti_blocks *blocks);
 
 /* The block that begins at `offset`, or NULL. */
 const wefti_block *wefti_blocks_find(const wefti_blocks *blocks, uint64_t offset);
+
+/* Cut the block that begins at `offset`, which exists, to `bytes` bytes, at least 1 and no more than it has. */
+void wefti_blocks_cut(wefti_blocks *blocks, uint64_t offset, uint64_t bytes);
 
 /* Free the block that begins at `offset`, which exists. */
 void wefti_blocks_drop(wefti_blocks *blocks, uint64_t offset);

@@ -21,6 +21,7 @@
 
 typedef struct model {
     uint64_t limit;
+    uint64_t lead;
     unsigned char taken[UNITS];
     uint64_t offsets[UNITS]; /* of the blocks, in no order */
     uint64_t bytes[UNITS]; /* as asked for */
@@ -48,7 +49,7 @@ static int is_free(const model *m, uint64_t offset, uint64_t bytes)
 static uint64_t model_fit(const model *m, uint64_t bytes, uint64_t alignment, uint64_t floor)
 {
     for (uint64_t offset = 0; offset <= m->limit; offset += UNIT) {
-        if (offset >= floor && offset % alignment == 0 && is_free(m, offset, bytes)) {
+        if (offset >= floor && (m->lead + offset) % alignment == 0 && is_free(m, offset, bytes)) {
             return offset;
         }
     }
@@ -112,17 +113,31 @@ static void step_take(wefti_blocks *blocks, model *m, uint64_t *random)
     }
 }
 
+static void step_cut(wefti_blocks *blocks, model *m, uint64_t *random)
+{
+    size_t index = random_below(random, (unsigned)m->count);
+    uint64_t bytes = 1 + random_below(random, (unsigned)m->bytes[index]);
+    uint64_t kept = m->offsets[index] / UNIT + units_of(bytes);
+    memset(m->taken + kept, 0, units_of(m->bytes[index]) - units_of(bytes));
+    wefti_blocks_cut(blocks, m->offsets[index], bytes);
+    m->bytes[index] = bytes;
+}
+
 static void run_random(wefti_blocks *blocks, model *m, uint64_t limit, uint64_t seed)
 {
     uint64_t random = seed;
     memset(m, 0, sizeof *m);
     m->limit = limit;
+    m->lead = random_below(&random, 3) * 5 * UNIT;
     wefti_blocks_init(blocks, limit);
+    blocks->lead = m->lead;
     for (int step = 0; step < STEPS; step++) {
         /* Waves: mostly takes, then mostly drops, so that both a full and an empty heap are met. */
         unsigned takes = step / 500 % 2 == 0 ? 7 : 3;
         if (m->count == 0 || random_below(&random, 10) < takes) {
             step_take(blocks, m, &random);
+        } else if (random_below(&random, 4) == 0) {
+            step_cut(blocks, m, &random);
         } else {
             size_t index = random_below(&random, (unsigned)m->count);
             wefti_blocks_drop(blocks, m->offsets[index]);

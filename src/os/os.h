@@ -77,6 +77,8 @@ weft_status wefti_os_identity_query(wefti_os_identity *out);
 
 /* ---- shared memory (os/posix/memory.c) ---- */
 
+#define WEFTI_OS_MEMORY_ALIGNMENT ((size_t)2 << 20) /* of its address in every process: a huge page */
+
 /* A sparse, anonymous, sealed-size file in memory and its one mapping in this process. `descriptor` can be handed to
  * other processes of the node. */
 typedef struct wefti_os_memory {

@@ -2,13 +2,14 @@
 #include "weft/ctx.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "weft/protocol/attachment.h"
+#include "protocol/attachment.h"
 #include "world/world.h"
 
 static const unsigned all_options = WEFT_CTX_SERIALIZED | WEFT_CTX_PRIVATE | WEFT_CTX_NOSTORE;
 
 /* What a context is part of; then: the list of members, if there is one. */
 typedef struct ctx_record {
+    wefti_attachment attachment;
     wefti_team_user user;
     weft_ctx ctx;
 } ctx_record;
@@ -46,11 +47,11 @@ static void leave_team(weft_world *world, ctx_record *record)
 
 static void end_with_world(wefti_attachment *attachment)
 {
-    weft_ctx *ctx = (weft_ctx *)(void *)((unsigned char *)attachment - offsetof(weft_ctx, attachment));
-    if (ctx->world != NULL) {
-        leave_team(ctx->world, record_of(ctx));
+    ctx_record *record = (ctx_record *)(void *)attachment;
+    if (record->ctx.world != NULL) {
+        leave_team(record->ctx.world, record);
     }
-    wefti_free(record_of(ctx));
+    wefti_free(record);
 }
 
 weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
@@ -65,6 +66,7 @@ weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
                            : out == NULL ? "the place for the context is NULL"
                                          : "an option is none of WEFT_CTX_SERIALIZED, _PRIVATE, _NOSTORE");
     }
+    const wefti_span span = wefti_team_span_begin(team, call);
     size_t list_bytes = team->list != NULL ? (size_t)team->pes * sizeof *team->list : 0;
     ctx_record *record = wefti_alloc(sizeof *record + list_bytes);
     if (record == NULL) {
@@ -82,10 +84,10 @@ weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
         ctx->list = (const int32_t *)(const void *)(record + 1);
     }
     join_team(record, team);
-    ctx->attachment.end = end_with_world;
-    wefti_world_attach(team->world, &ctx->attachment);
+    record->attachment = (wefti_attachment){.end = end_with_world};
+    wefti_world_attach(team->world, &record->attachment);
     *out = ctx;
-    return WEFT_OK;
+    return wefti_team_span_end(team, &span, SIZE_MAX, WEFT_OK);
 }
 
 /* In builds with assertions a destroyed context stays, without a world, until its world ends, so that who still uses it is
@@ -94,7 +96,7 @@ static void bury(weft_ctx *ctx)
 {
     leave_team(ctx->world, record_of(ctx));
 #ifdef NDEBUG
-    wefti_world_detach(ctx->world, &ctx->attachment);
+    wefti_world_detach(ctx->world, &record_of(ctx)->attachment);
     wefti_free(record_of(ctx));
 #else
     ctx->world = NULL;

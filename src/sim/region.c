@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "sim/sim.h"
 
-#define REGION_ALIGNMENT ((uint64_t)2 << 20)
+#define REGION_ALIGNMENT ((uint64_t)WEFTI_OS_MEMORY_ALIGNMENT)
 #define POLL_NS 5000
 
 static wefti_sim *running_sim(void)

@@ -78,10 +78,18 @@ static weft_status choose_seed(wefti_sim *sim)
 
 static weft_status map_arena(wefti_sim *sim)
 {
-    void *arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (arena == MAP_FAILED) {
+    const size_t room_bytes = ARENA_BYTES + WEFTI_OS_MEMORY_ALIGNMENT;
+    unsigned char *room =
+        mmap(NULL, room_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_sim_run: no address space for simulated memory; raise ulimit -v");
     }
+    size_t before = -(size_t)(uintptr_t)room % WEFTI_OS_MEMORY_ALIGNMENT;
+    unsigned char *arena = room + before;
+    if (before > 0) {
+        munmap(room, before);
+    }
+    munmap(arena + ARENA_BYTES, WEFTI_OS_MEMORY_ALIGNMENT - before);
     (void)madvise(arena, ARENA_BYTES, MADV_NOHUGEPAGE);
     (void)madvise(arena, ARENA_BYTES, MADV_DONTDUMP);
     sim->arena = arena;

@@ -6,13 +6,8 @@
 
 #include "base/error.h"
 #include "team/team.h"
-#include "weft/heap.h"
 
 #define GROWTH_BYTES_MIN ((uint64_t)1 << 20)
-#define ALIGNMENT_MAX ((size_t)4096) /* of addresses: a window is mapped at any page */
-/* What stands for NULL, and for an address outside the heap, where members compare the blocks they free. */
-#define NO_BLOCK UINT64_MAX
-#define FOREIGN_BLOCK (UINT64_MAX - 1)
 
 /* Reserve memory up to `end` of this PE's heap. */
 static weft_status grow(weft_world *world, uint64_t end)
@@ -54,7 +49,7 @@ static weft_status grow_host(weft_team *team, const char *call, uint64_t offset,
     return wefti_team_agree(team, &vote, call);
 }
 
-static wefti_records host_records(weft_world *world)
+wefti_records wefti_host_records(weft_world *world)
 {
     return (wefti_records){
         .lock = world->heap_lock,
@@ -85,9 +80,8 @@ weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, c
     return WEFT_OK;
 }
 
-/* WEFT_OK if a block of this owner begins there. */
-static weft_status check_block(const weft_team *team, const wefti_records *records, const char *call, uint64_t offset,
-                               uint32_t owner)
+weft_status wefti_records_check(const weft_team *team, const wefti_records *records, const char *call, uint64_t offset,
+                                uint32_t owner)
 {
     wefti_os_monitor_enter(records->lock);
     const wefti_block *found = wefti_blocks_find(records->blocks, offset);
@@ -115,24 +109,24 @@ weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records,
                                   void *block)
 {
     uint64_t offset = (uint64_t)((uintptr_t)block - (uintptr_t)records->base);
-    wefti_vote vote = wefti_vote_init(team, call, offset < records->max_bytes ? offset : FOREIGN_BLOCK, 0);
-    vote.status = check_block(team, records, call, offset, owner);
+    wefti_vote vote = wefti_vote_init(team, call, offset < records->max_bytes ? offset : WEFTI_BLOCK_FOREIGN, 0);
+    vote.status = wefti_records_check(team, records, call, offset, owner);
     WEFT_TRY(wefti_team_agree(team, &vote, call));
     wefti_offset_drop(records, offset);
     return WEFT_OK;
 }
 
-static weft_status host_alloc(weft_team *team, const char *call, const wefti_block_wanted *wanted, void **block)
+weft_status wefti_host_alloc(weft_team *team, const char *call, const wefti_block_wanted *wanted, void **block)
 {
-    const wefti_records records = host_records(team->world);
+    const wefti_records records = wefti_host_records(team->world);
     WEFT_TRY(wefti_records_alloc(team, &records, call, wanted, block));
     WEFTI_COUNT(team->world, heap_allocs, 1);
     return WEFT_OK;
 }
 
-static weft_status host_dealloc(weft_team *team, const char *call, uint32_t owner, void *block)
+weft_status wefti_host_dealloc(weft_team *team, const char *call, uint32_t owner, void *block)
 {
-    const wefti_records records = host_records(team->world);
+    const wefti_records records = wefti_host_records(team->world);
     WEFT_TRY(wefti_records_dealloc(team, &records, call, owner, block));
     WEFTI_COUNT(team->world, heap_frees, 1);
     return WEFT_OK;
@@ -141,112 +135,16 @@ static weft_status host_dealloc(weft_team *team, const char *call, uint32_t owne
 weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block)
 {
     const wefti_block_wanted wanted = {.bytes = bytes, .alignment = alignment, .owner = WEFTI_OWNER_LIBRARY};
-    return host_alloc(team, call, &wanted, block);
+    return wefti_host_alloc(team, call, &wanted, block);
 }
 
 weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block)
 {
-    return host_dealloc(team, call, WEFTI_OWNER_LIBRARY, block);
+    return wefti_host_dealloc(team, call, WEFTI_OWNER_LIBRARY, block);
 }
 
 void wefti_team_forget(weft_team *team, const void *block)
 {
-    const wefti_records records = host_records(team->world);
+    const wefti_records records = wefti_host_records(team->world);
     wefti_records_forget(&records, block);
-}
-
-/* ---- public ---- */
-
-/* `mine` is what is wrong with this PE's arguments so far: also a PE that cannot go on takes part in the agreement, so
- * that no other waits for it in vain. */
-static weft_status allocate(weft_team *team, const char *call, size_t bytes, size_t alignment, weft_status mine,
-                            void **block)
-{
-    WEFT_TRY(wefti_team_check(team, call));
-    if (mine == WEFT_OK && block == NULL) {
-        mine = wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the block is NULL", call);
-    }
-    alignment = alignment < WEFTI_BLOCK_ALIGNMENT ? WEFTI_BLOCK_ALIGNMENT : alignment;
-    if (mine == WEFT_OK && bytes > 0) {
-        const wefti_block_wanted wanted = {.bytes = bytes, .alignment = alignment, .owner = team->number};
-        return host_alloc(team, call, &wanted, block);
-    }
-    wefti_vote vote = wefti_vote_init(team, call, bytes, alignment);
-    vote.status = mine;
-    WEFT_TRY(wefti_team_agree(team, &vote, call));
-    *block = NULL;
-    return WEFT_OK;
-}
-
-weft_status weft_malloc(weft_world *world, size_t bytes, void **block)
-{
-    return allocate(weft_team_world(world), "weft_malloc", bytes, 0, WEFT_OK, block);
-}
-
-weft_status weft_team_malloc(weft_team *team, size_t bytes, void **block)
-{
-    return allocate(team, "weft_team_malloc", bytes, 0, WEFT_OK, block);
-}
-
-weft_status weft_align(weft_world *world, size_t alignment, size_t bytes, void **block)
-{
-    weft_status mine = WEFT_OK;
-    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > ALIGNMENT_MAX) {
-        mine = wefti_error(WEFT_ERR_ARGUMENT, "weft_align: an alignment of %zu; give a power of two of at most %zu",
-                           alignment, ALIGNMENT_MAX);
-    }
-    return allocate(weft_team_world(world), "weft_align", bytes, alignment, mine, block);
-}
-
-weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, void **block)
-{
-    size_t total;
-    void *zeroed;
-    weft_status mine = WEFT_OK;
-    if (__builtin_mul_overflow(count, bytes, &total)) {
-        mine = wefti_error(WEFT_ERR_ARGUMENT, "weft_calloc: %zu elements of %zu bytes exceed the address space", count,
-                           bytes);
-    }
-    WEFT_TRY(allocate(weft_team_world(world), "weft_calloc", total, 0, mine, block == NULL ? NULL : &zeroed));
-    if (zeroed != NULL) {
-        wefti_zero(zeroed, total);
-        WEFT_TRY(wefti_team_sync(weft_team_world(world), "weft_calloc"));
-    }
-    *block = zeroed;
-    return WEFT_OK;
-}
-
-static weft_status deallocate(weft_team *team, const char *call, void *block)
-{
-    WEFT_TRY(wefti_team_check(team, call));
-    WEFT_TRY(weft_quiet(team->world));
-    if (block == NULL) {
-        wefti_vote vote = wefti_vote_init(team, call, NO_BLOCK, 0);
-        return wefti_team_agree(team, &vote, call);
-    }
-    return host_dealloc(team, call, team->number, block);
-}
-
-weft_status weft_free(weft_world *world, void *block)
-{
-    return deallocate(weft_team_world(world), "weft_free", block);
-}
-
-weft_status weft_team_free(weft_team *team, void *block)
-{
-    return deallocate(team, "weft_team_free", block);
-}
-
-void *weft_ptr(const weft_world *world, const void *address, int pe)
-{
-    if (!wefti_world_is_alive(world)) {
-        return NULL;
-    }
-    if (wefti_is_near(world, address, 1, pe)) {
-        return wefti_peer_address(world, address, pe);
-    }
-    uint64_t left;
-    return world->device == NULL || pe < 0 || pe >= (int)world->view.pes
-               ? NULL
-               : (void *)world->device->ops->locate(world->device, address, pe, &left);
 }

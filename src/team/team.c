@@ -274,8 +274,8 @@ static weft_status agree_on_lists(weft_team *parent, const member_list *members,
  * with this PE's arguments; also a PE that cannot go on takes part in the agreement, so that no other waits for it in
  * vain. All teams made by one call have their areas at one offset, which is therefore agreed by all members of the
  * parent. */
-static weft_status create(weft_team *parent, const member_list *members, const uint64_t key[2], const char *call,
-                          weft_status mine, weft_team **out)
+static weft_status agree_and_create(weft_team *parent, const member_list *members, const uint64_t key[2],
+                                    const char *call, weft_status mine, weft_team **out)
 {
     weft_team *team = NULL;
     void *area = NULL;
@@ -316,6 +316,13 @@ static weft_status create(weft_team *parent, const member_list *members, const u
     }
     *out = team;
     return WEFT_OK;
+}
+
+static weft_status create(weft_team *parent, const member_list *members, const uint64_t key[2], const char *call,
+                          weft_status mine, weft_team **out)
+{
+    const wefti_span span = wefti_team_span_begin(parent, call);
+    return wefti_team_span_end(parent, &span, SIZE_MAX, agree_and_create(parent, members, key, call, mine, out));
 }
 
 static weft_status check_split(const weft_team *parent, int start, int stride, int size, const char *call)
@@ -396,18 +403,9 @@ weft_status weft_team_create(weft_team *parent, const int *list, int count, weft
     return create(parent, &members, key, call, mine, team);
 }
 
-weft_status weft_team_destroy(weft_team *team)
+/* The team is none that its world made, and is not destroyed yet. */
+static weft_status destroy(weft_team *team, const char *call)
 {
-    static const char call[] = "weft_team_destroy";
-    if (team == NULL) {
-        return WEFT_OK;
-    }
-    if (team->predefined) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: a predefined team lives as long as its world", call);
-    }
-    if (team->destroyed) {
-        return wefti_error(WEFT_ERR_STATE, "%s: %s already", call, team->dead_text);
-    }
     weft_status status = WEFT_OK;
     if (team->dead == WEFT_OK && weft_world_fault(team->world, NULL) == WEFT_OK) {
         status = wefti_team_dealloc(team, call, team->area);
@@ -423,5 +421,24 @@ weft_status weft_team_destroy(weft_team *team)
     }
     /* The area of a dead team stays taken: a late peer may still write there. */
     record_bury(team);
+    return status;
+}
+
+weft_status weft_team_destroy(weft_team *team)
+{
+    static const char call[] = "weft_team_destroy";
+    if (team == NULL) {
+        return WEFT_OK;
+    }
+    if (team->predefined) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: a predefined team lives as long as its world", call);
+    }
+    if (team->destroyed) {
+        return wefti_error(WEFT_ERR_STATE, "%s: %s already", call, team->dead_text);
+    }
+    const wefti_span span = wefti_span_begin(team->world, call);
+    const int members = team->pes;
+    weft_status status = destroy(team, call);
+    wefti_span_end(&span, (wefti_span_facts){.members = members, .bytes = SIZE_MAX, .status = status});
     return status;
 }

@@ -85,6 +85,7 @@ typedef struct wefti_records {
 } wefti_records;
 
 #define WEFTI_OWNER_LIBRARY 0u
+#define WEFTI_BLOCK_FOREIGN (UINT64_MAX - 1) /* stands for an address outside the heap where members compare blocks */
 
 typedef struct wefti_block_wanted {
     uint64_t bytes;
@@ -94,10 +95,18 @@ typedef struct wefti_block_wanted {
 
 weft_status wefti_records_alloc(weft_team *team, const wefti_records *records, const char *call,
                                 const wefti_block_wanted *wanted, void **block);
+/* WEFT_OK if a block of this owner begins at `offset`. */
+weft_status wefti_records_check(const weft_team *team, const wefti_records *records, const char *call, uint64_t offset,
+                                uint32_t owner);
 /* WEFT_ERR_ARGUMENT on all members if it is no block of this owner on one of them. */
 weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, uint32_t owner,
                                   void *block);
 void wefti_records_forget(const wefti_records *records, const void *block);
+
+/* The host heap's, and the above for it. */
+wefti_records wefti_host_records(weft_world *world);
+weft_status wefti_host_alloc(weft_team *team, const char *call, const wefti_block_wanted *wanted, void **block);
+weft_status wefti_host_dealloc(weft_team *team, const char *call, uint32_t owner, void *block);
 
 /* ---- offset.c ---- */
 

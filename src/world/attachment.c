@@ -1,4 +1,4 @@
-#include "weft/protocol/attachment.h"
+#include "protocol/attachment.h"
 
 #include "world/world.h"
 

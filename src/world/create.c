@@ -16,7 +16,7 @@
 #include "world/world.h"
 
 #define ADDRESS_SPACE_MAX ((uint64_t)1 << (WEFTI_TSAN ? 38 : 45)) /* of one window */
-#define SLOT_ALIGNMENT ((uint64_t)2 << 20)
+#define SLOT_ALIGNMENT ((uint64_t)WEFTI_OS_MEMORY_ALIGNMENT)
 
 /* What creation knows beside the world; gone at its end. */
 typedef struct wefti_creation {
@@ -299,6 +299,7 @@ static weft_status fill_slot(wefti_creation *creation, weft_world *world)
     world->view.heap = (uintptr_t)world->heap;
     world->view.heap_bytes = heap_bytes;
     wefti_blocks_init(&world->blocks, world->heap_max_bytes);
+    world->blocks.lead = heap_offset; /* slots are aligned to all that a block can be */
     WEFT_TRY(set_view(creation, world));
     wefti_world_come(world);
     return WEFT_OK;

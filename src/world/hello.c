@@ -24,7 +24,7 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
 {
     memset(hello, 0, sizeof *hello);
     hello->magic = HELLO_MAGIC;
-    hello->version = WEFT_VERSION_MAJOR << 16 | WEFT_VERSION_MINOR << 8 | WEFT_VERSION_PATCH;
+    hello->version = WEFT_VERSION;
     hello->view_abi = WEFTI_VIEW_ABI;
     hello->pe = (uint32_t)bootstrap->pe;
     hello->pes = (uint32_t)bootstrap->pes;

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
+#include "protocol/attachment.h"
 #include "weft/device/dev.h"
-#include "weft/protocol/attachment.h"
 #include "weft/protocol/layout.h"
 #include "weft/team.h"
 

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "weft/protocol/timeline.h"
+#include "protocol/timeline.h"
 
 typedef struct wefti_timeline wefti_timeline;
 

@@ -9,6 +9,14 @@
 
 /* ---- statuses ---- */
 
+COVERED(weft_version_text)
+CASE(weft_version)
+{
+    (void)s;
+    CHECK(weft_version() == WEFT_VERSION);
+    CHECK(weft_version_text()[0] == '0' + WEFT_VERSION_MAJOR);
+}
+
 COVERED(weft_status_text)
 COVERED(weft_last_error)
 CASE(weft_status_name)
@@ -205,7 +213,7 @@ COVERED(weft_align)
 CASE(weft_malloc)
 {
     const size_t too_large[] = {SIZE_MAX, SIZE_MAX - 63, SIZE_MAX / 2, (size_t)1 << 40};
-    const size_t no_alignment[] = {0, 3, 65, 8192, SIZE_MAX};
+    const size_t no_alignment[] = {0, 3, 65, (size_t)4 << 20, SIZE_MAX};
     void *block = UNTOUCHED;
     CHECK_STATUS(weft_malloc(NULL, 8, &block), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_malloc(s->world, 8, NULL), WEFT_ERR_ARGUMENT);
@@ -236,6 +244,33 @@ CASE(weft_malloc)
     CHECK(block == NULL);
 }
 
+COVERED(weft_team_realloc)
+CASE(weft_realloc)
+{
+    static long not_symmetric;
+    void *block = NULL;
+    void *result = UNTOUCHED;
+    CHECK_OK(weft_malloc(s->world, 256, &block));
+    void *const wrong[] = {&not_symmetric,     s->other,          s->foreign_block,          s->end,
+                           (char *)block + 64, (char *)block + 1, (void *)(UINTPTR_MAX - 63)};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        CHECK_STATUS(weft_realloc(s->world, wrong[i], 8, &result), WEFT_ERR_ARGUMENT);
+        CHECK_STATUS(weft_team_realloc(s->team, wrong[i], 8, &result), WEFT_ERR_ARGUMENT);
+        CHECK_STATUS(weft_realloc(s->world, wrong[i], 0, &result), WEFT_ERR_ARGUMENT);
+    }
+    CHECK_STATUS(weft_realloc(NULL, block, 8, &result), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_realloc(NULL, block, 8, &result), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_realloc(s->world, block, 8, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_realloc(s->world, NULL, 8, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_realloc(s->world, block, SIZE_MAX, &result), WEFT_ERR_MEMORY);
+    CHECK_STATUS(weft_realloc(s->world, block, (size_t)1 << 40, &result), WEFT_ERR_MEMORY);
+    CHECK_STATUS(weft_team_realloc(weft_team_node(s->world), block, 8, &result), WEFT_ERR_ARGUMENT); /* not its block */
+    CHECK(result == UNTOUCHED);
+    CHECK_OK(weft_realloc(s->world, block, 0, &result));
+    CHECK(result == NULL);
+    CHECK_STATUS(weft_realloc(s->world, block, 8, &result), WEFT_ERR_ARGUMENT); /* freed already */
+}
+
 COVERED(weft_team_free)
 CASE(weft_free)
 {
@@ -257,6 +292,22 @@ CASE(weft_free)
     CHECK_OK(weft_free(s->world, block));
     CHECK_STATUS(weft_free(s->world, block), WEFT_ERR_ARGUMENT); /* freed already */
     CHECK_STATUS(weft_team_free(s->team, block), WEFT_ERR_ARGUMENT);
+}
+
+COVERED(weft_pe_accessible)
+CASE(weft_addr_accessible)
+{
+    static long not_symmetric;
+    const int no_pe[] = {-1, s->pes, INT_MAX, INT_MIN};
+    CHECK(weft_addr_accessible(s->world, s->block, 1 - s->me) == 1 && weft_pe_accessible(s->world, 1) == 1);
+    CHECK(weft_addr_accessible(NULL, s->block, 0) == 0 && weft_pe_accessible(NULL, 0) == 0);
+    CHECK(weft_addr_accessible(s->world, NULL, 0) == 0);
+    CHECK(weft_addr_accessible(s->world, &not_symmetric, 0) == 0);
+    CHECK(weft_addr_accessible(s->world, s->foreign_block, 0) == 0);
+    CHECK(weft_addr_accessible(s->world, s->end, 0) == 0);
+    for (size_t i = 0; i < sizeof no_pe / sizeof no_pe[0]; i++) {
+        CHECK(weft_addr_accessible(s->world, s->block, no_pe[i]) == 0 && weft_pe_accessible(s->world, no_pe[i]) == 0);
+    }
 }
 
 CASE(weft_ptr)

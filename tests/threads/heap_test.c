@@ -156,7 +156,7 @@ static void align_all(weft_world *world, void *context)
 static void test_alignment(void **state)
 {
     (void)state;
-    size_t most = 4096; /* as documented */
+    size_t most = (size_t)2 << 20; /* as documented */
     pes_run(3, align_all, &most);
 }
 
@@ -389,7 +389,7 @@ static void refuse(weft_world *world, void *context)
     CHECK_STATUS(weft_malloc(world, 10, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_calloc(world, 1, 10, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_align(world, 64, 10, NULL), WEFT_ERR_ARGUMENT);
-    const size_t wrong[] = {0, 3, 65, 8192, (size_t)1 << 31, SIZE_MAX, SIZE_MAX / 2 + 1};
+    const size_t wrong[] = {0, 3, 65, (size_t)4 << 20, (size_t)1 << 31, SIZE_MAX, SIZE_MAX / 2 + 1};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK_STATUS(weft_align(world, wrong[i], 10, &block), WEFT_ERR_ARGUMENT);
     }
@@ -581,6 +581,81 @@ static void test_free_completes_puts(void **state)
     pes_run(3, reuse, NULL);
 }
 
+/* ---- realloc ---- */
+
+/* Blocks change their sizes beside each other; what they hold is put there by the PE before, without a barrier. */
+static void resize_blocks(weft_world *world, void *context)
+{
+    uint64_t random = *(const uint64_t *)context; /* the same on all */
+    const int me = weft_world_pe(world);
+    const int pes = weft_world_pes(world);
+    const int from = (me + pes - 1) % pes;
+    unsigned char mark[6000];
+    void *blocks[4] = {NULL};
+    size_t bytes[4] = {0};
+    for (int step = 0; step < 300; step++) {
+        int i = (int)random_below(&random, 4);
+        size_t wanted = random_below(&random, 12) == 0 ? 0 : 1 + random_below(&random, sizeof mark);
+        size_t kept = wanted < bytes[i] ? wanted : bytes[i];
+        void *result = &random;
+        pattern_fill(mark, bytes[i], me, (size_t)step);
+        if (bytes[i] > 0) {
+            CHECK_OK(weft_putmem(world, blocks[i], mark, bytes[i], (me + 1) % pes));
+        }
+        CHECK_OK(weft_realloc(world, blocks[i], wanted, &result));
+        CHECK((result == NULL) == (wanted == 0));
+        CHECK_SAY(wanted == 0 || wanted > bytes[i] || result == blocks[i], "a block of %zu bytes moved to get %zu",
+                  bytes[i], wanted);
+        pattern_check(result, kept, from, (size_t)step, "a block that was resized");
+        blocks[i] = result;
+        bytes[i] = wanted;
+        CHECK_OK(weft_barrier(world)); /* all have looked */
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(weft_free(world, blocks[i]));
+    }
+    CHECK(count(world).heap_bytes_used == 0);
+}
+
+static void resize_wrongly(weft_world *world, void *context)
+{
+    (void)context;
+    const int me = weft_world_pe(world);
+    void *block;
+    void *other;
+    void *result = &other;
+    weft_team *team;
+    CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, 2, &team));
+    CHECK_OK(weft_malloc(world, 1000, &block));
+    CHECK_OK(weft_malloc(world, 1000, &other));
+    memset(block, me + 1, 1000);
+    CHECK_STATUS(weft_realloc(world, block, me == 1 ? 5000 : 6000, &result), WEFT_ERR_MISMATCH);
+    CHECK_STATUS(weft_realloc(world, me == 1 ? block : other, 5000, &result), WEFT_ERR_MISMATCH);
+    CHECK_STATUS(weft_realloc(world, me == 1 ? NULL : block, 5000, &result), WEFT_ERR_MISMATCH);
+    CHECK_STATUS(weft_realloc(world, block, me == 1 ? 0 : 64, &result), WEFT_ERR_MISMATCH);
+    CHECK_STATUS(weft_realloc(world, block, 5000, me == 1 ? NULL : &result), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_realloc(world, block, (size_t)64 << 20, &result), WEFT_ERR_MEMORY);
+    CHECK(result == &other && *(unsigned char *)block == me + 1 && ((unsigned char *)block)[999] == me + 1);
+    if (team != NULL) {
+        CHECK_STATUS(weft_team_realloc(team, block, 5000, &result), WEFT_ERR_ARGUMENT);
+        CHECK_OK(weft_team_realloc(team, NULL, 100, &result));
+        CHECK_OK(weft_team_realloc(team, result, 5000, &result));
+        CHECK_OK(weft_team_realloc(team, result, 0, &result));
+        CHECK_OK(weft_team_destroy(team));
+    }
+    CHECK_OK(weft_free(world, other));
+    CHECK_OK(weft_free(world, block));
+}
+
+static void test_resizing(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed();
+    pes_run(1, resize_blocks, &seed);
+    pes_run(3, resize_blocks, &seed);
+    pes_run(3, resize_wrongly, NULL);
+}
+
 static void test_leaves_nothing(void **state)
 {
     (void)state;
@@ -605,6 +680,7 @@ int main(void)
         CHECKED_TEST(test_blocks_of_others),
         CHECKED_TEST(test_pointers),
         CHECKED_TEST(test_free_completes_puts),
+        CHECKED_TEST(test_resizing),
         CHECKED_TEST(test_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, be_quiet, NULL);

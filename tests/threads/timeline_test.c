@@ -106,6 +106,7 @@ static void use_two_threads(weft_world *world, void *context)
 {
     (void)context;
     weft_team *team = NULL;
+    weft_ctx *ctx = NULL;
     wefti_os_thread *thread = NULL;
     weft_counters counters;
     CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, PES, &team));
@@ -114,6 +115,9 @@ static void use_two_threads(weft_world *world, void *context)
     wefti_os_thread_join(thread);
     CHECK_OK(weft_world_counters(world, &counters));
     CHECK(counters.barriers == 2 * ROUNDS);
+    CHECK_OK(weft_ctx_create(team, 0, &ctx));
+    CHECK_OK(weft_ctx_destroy(ctx));
+    CHECK_OK(weft_team_destroy(team));
 }
 
 static void test_two_threads_of_a_pe(void **state)
@@ -123,6 +127,8 @@ static void test_two_threads_of_a_pe(void **state)
     pes_run(PES, use_two_threads, NULL);
     CHECK(times_in_file("\"weft_team_sync\"") == 2 * ROUNDS * PES);
     CHECK(times_in_file(", thread 1\"") == PES);
+    CHECK(times_in_file("\"weft_team_split_strided\"") == PES && times_in_file("\"weft_team_destroy\"") == PES);
+    CHECK(times_in_file("\"weft_ctx_create\"") == PES);
 }
 
 static void sync_world_often(weft_world *world, void *context)

@@ -62,6 +62,7 @@ class Timeline(unittest.TestCase):
             self.assert_nested(line)
             names = [event["name"] for event in line]
             self.assertEqual(names[:6], ["weft_world_create"] + PHASES)
+            self.assertEqual(names[6:], ["weft_calloc", "weft_barrier", "weft_free"])
             self.assertEqual({event["args"]["pe"] for event in line}, {tid})
             self.assertAlmostEqual(line[0]["dur"], sum(event["dur"] for event in line[1:6]), delta=0.01)
             barriers += [event for event in line if event["name"] == "weft_barrier"]
@@ -79,7 +80,8 @@ class Timeline(unittest.TestCase):
             worlds[pid].append(collections.Counter(name for name, _ in calls))
         self.assertTrue(all(counts == lines[0] for lines in worlds.values() for counts in lines), worlds)
         seen = set().union(*(counts for lines in worlds.values() for counts in lines))
-        self.assertTrue({"weft_broadcast", "weft_reduce", "weft_alltoall", "weft_scan"} <= seen, seen)
+        self.assertTrue({"weft_broadcast", "weft_reduce", "weft_alltoall", "weft_scan", "weft_malloc", "weft_team_create",
+                         "weft_team_destroy"} <= seen, seen)
 
     def test_expert_parallel_steps(self):
         """Each call is a span with its parts inside it, one after the other from its begin to its end."""

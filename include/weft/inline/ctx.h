@@ -3,7 +3,6 @@
 #define WEFTI_INLINE_CTX_H
 
 #include "weft/ctx.h"
-#include "weft/protocol/attachment.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,7 +17,6 @@ struct weft_ctx {
     const int32_t *list;
     weft_team *team;
     unsigned options;
-    wefti_attachment attachment;
 };
 
 static inline weft_world *wefti_ctx_world(const weft_ctx *ctx)

@@ -70,7 +70,7 @@ static weft_status introduce(const callback_state *state, int pe, int pes)
 {
     callback_record mine = {
         .magic = RECORD_MAGIC,
-        .version = WEFT_VERSION_MAJOR << 16 | WEFT_VERSION_MINOR << 8 | WEFT_VERSION_PATCH,
+        .version = WEFT_VERSION,
         .pe = pe,
         .pes = pes,
     };

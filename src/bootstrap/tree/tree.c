@@ -263,7 +263,7 @@ static void init(wefti_tree *tree, wefti_tree_site *site, const weft_world_confi
     wefti_link_init(&tree->parent, -1, -1);
     tree->hello.magic = WEFTI_TREE_MAGIC;
     tree->hello.protocol = WEFTI_TREE_PROTOCOL;
-    tree->hello.version = WEFT_VERSION_MAJOR << 16 | WEFT_VERSION_MINOR << 8 | WEFT_VERSION_PATCH;
+    tree->hello.version = WEFT_VERSION;
     tree->hello.pe = pe;
     tree->hello.pes = pes;
     (void)snprintf(tree->hello.name, sizeof tree->hello.name, "%s", wefti_bootstrap_world_name(config));

@@ -18,11 +18,41 @@
 /* An interrupted fallocate undoes all of its work: pieces let a process with a periodic signal get on. */
 #define RESERVE_PIECE_BYTES (UINT64_C(4) << 20)
 
+/* Map the file at a multiple of WEFTI_OS_MEMORY_ALIGNMENT, inside a range of addresses that is had first. */
+static void *map_aligned(int descriptor, size_t bytes)
+{
+    const size_t page = wefti_os_page_bytes();
+    const size_t whole = (bytes + page - 1) / page * page;
+    size_t room_bytes;
+    if (wefti_fault("mmap", ENOMEM) || whole < bytes ||
+        __builtin_add_overflow(whole, WEFTI_OS_MEMORY_ALIGNMENT, &room_bytes)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    unsigned char *room = mmap(NULL, room_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) {
+        return MAP_FAILED;
+    }
+    size_t before = -(size_t)(uintptr_t)room % WEFTI_OS_MEMORY_ALIGNMENT;
+    size_t after = WEFTI_OS_MEMORY_ALIGNMENT - before;
+    void *base =
+        mmap(room + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, descriptor, 0);
+    if (base == MAP_FAILED) {
+        int error = errno;
+        munmap(room, room_bytes);
+        errno = error;
+        return MAP_FAILED;
+    }
+    if (before > 0) {
+        munmap(room, before);
+    }
+    munmap(room + before + whole, after);
+    return base;
+}
+
 static weft_status map_file(wefti_os_memory *memory, int descriptor, size_t bytes)
 {
-    void *base = wefti_fault("mmap", ENOMEM)
-                     ? MAP_FAILED
-                     : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
+    void *base = map_aligned(descriptor, bytes);
     if (base == MAP_FAILED) {
         return wefti_error(WEFT_ERR_MEMORY,
                            "cannot map %zu bytes of shared address space: %s; lower WEFT_HEAP_MAX or raise ulimit -v",

@@ -42,6 +42,7 @@ static void test_memory_is_sparse(void **state)
     size_t offset = MEMORY_BYTES / 2;
     assert_int_equal(wefti_os_memory_create(&memory, MEMORY_BYTES), WEFT_OK);
     assert_int_equal(memory.bytes, MEMORY_BYTES);
+    assert_int_equal((uintptr_t)memory.base % WEFTI_OS_MEMORY_ALIGNMENT, 0);
     assert_int_equal(real_bytes(&memory), 0);
     assert_int_equal(wefti_os_memory_reserve(&memory, offset, PART_BYTES), WEFT_OK);
     assert_int_equal(real_bytes(&memory), PART_BYTES);

@@ -9,10 +9,6 @@
 
 #include "weft/world.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct wefti_span {
     weft_world *world; /* NULL: not traced */
     const char *name;
@@ -27,13 +23,9 @@ typedef struct wefti_span_facts {
 } wefti_span_facts;
 
 /* Begin a span of this thread. Any thread. */
-WEFT_API wefti_span wefti_span_begin(weft_world *world, const char *name);
+wefti_span wefti_span_begin(weft_world *world, const char *name);
 /* End it; a failure is also written to the file at once. */
-WEFT_API void wefti_span_end(const wefti_span *span, wefti_span_facts facts);
+void wefti_span_end(const wefti_span *span, wefti_span_facts facts);
 /* The same without facts, between two parts of a call: end one, begin the next. */
-WEFT_API void wefti_span_next(wefti_span *span, const char *name);
-
-#ifdef __cplusplus
-}
-#endif
+void wefti_span_next(wefti_span *span, const char *name);
 #endif

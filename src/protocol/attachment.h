@@ -6,10 +6,6 @@
 
 #include "weft/world.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* First in an object that ends with its world: a team, a context, an expert-parallel group. Zeroed memory is not attached. */
 typedef struct wefti_attachment {
     struct wefti_attachment *next;
@@ -20,9 +16,9 @@ typedef struct wefti_attachment {
 } wefti_attachment;
 
 /* Objects end in the opposite order of their attaching. Any thread. */
-WEFT_API void wefti_world_attach(weft_world *world, wefti_attachment *attachment);
+void wefti_world_attach(weft_world *world, wefti_attachment *attachment);
 /* Before the object is freed otherwise; one that is not attached is left alone. Any thread. */
-WEFT_API void wefti_world_detach(weft_world *world, wefti_attachment *attachment);
+void wefti_world_detach(weft_world *world, wefti_attachment *attachment);
 
 typedef enum wefti_counter {
 #define WEFTI_COUNTER_ENUM(name, text) WEFTI_COUNTER_##name,
@@ -31,9 +27,5 @@ typedef enum wefti_counter {
 } wefti_counter;
 
 /* Add to a counter of the world. Any thread. */
-WEFT_API void wefti_world_count(weft_world *world, wefti_counter counter, uint64_t amount);
-
-#ifdef __cplusplus
-}
-#endif
+void wefti_world_count(weft_world *world, wefti_counter counter, uint64_t amount);
 #endif
