@@ -53,7 +53,7 @@ add_custom_command(OUTPUT ${weft_fake_kernels}
 # Those of expert parallelism, whose threads are coroutines.
 set(weft_fake_ep_kernels ${PROJECT_BINARY_DIR}/fake/kernels_ep.o)
 add_custom_command(OUTPUT ${weft_fake_ep_kernels}
-    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -fno-exceptions -fno-threadsafe-statics
+    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -fno-exceptions -fno-threadsafe-statics -Wno-maybe-uninitialized
         -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
         -c ${PROJECT_SOURCE_DIR}/src/cuda/fake/kernels_ep.cpp -o ${weft_fake_ep_kernels}
     DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/fake/kernels_ep.cpp ${PROJECT_SOURCE_DIR}/src/cuda/fake/simt.h

@@ -39,6 +39,8 @@ figures "T 4096" -t 4096 -s 132,64,32,16,8 -c fdpcu
 figures "T 1 to 8192" -t 8192,2048,1024,512,256,128,64,32,8,1 -s 132 -c fdcs
 figures "skewed" -x -t 4096,512 -s 132 -c fdc
 figures "fp8" -8 -t 4096,512,128 -s 132,64,16 -c fd
+figures "fp8 from bf16" -q -t 4096 -s 132,64,16 -c fd
+figures "slots, fp8 from bf16" -q -y slots -t 128,8 -s 132 -c fd
 figures "slots" -y slots -t 128,64,32,8,1 -s 132 -c fdcs
 figures "expert-major" -y expert-major -t 4096,512 -s 132,64,16 -c fdc
 figures "slots by expert" -y "slots by expert" -t 128,8 -s 132 -c fdcs

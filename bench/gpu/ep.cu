@@ -38,7 +38,8 @@ typedef struct options {
     std::vector<int> sms = {0};
     std::string calls =
         "fdc"; /* f: fresh dispatch, d: cached, c: combine, p: plain buffers, u: update, s: fresh and combine; m alone: set-up and memory */
-    weft_ep_dtype dtype = WEFT_EP_BF16;
+    weft_ep_dtype dtype = WEFT_EP_BF16; /* received */
+    int quantises = 0; /* from bf16 */
 } options;
 
 static std::vector<int> numbers_of(const char *text)
@@ -70,7 +71,7 @@ static options options_of(int argc, char **argv)
 {
     options of;
     int option;
-    while ((option = getopt(argc, argv, "t:s:c:e:k:h:n:y:x8")) != -1) {
+    while ((option = getopt(argc, argv, "t:s:c:e:k:h:n:y:x8q")) != -1) {
         switch (option) {
         case 't':
             of.tokens = numbers_of(optarg);
@@ -96,6 +97,10 @@ static options options_of(int argc, char **argv)
         case '8':
             of.dtype = WEFT_EP_FP8_E4M3;
             break;
+        case 'q':
+            of.dtype = WEFT_EP_FP8_E4M3;
+            of.quantises = 1;
+            break;
         case 'y':
             of.layout = layout_of(optarg);
             break;
@@ -103,9 +108,8 @@ static options options_of(int argc, char **argv)
             of.skewed = 1;
             break;
         default:
-            fprintf(
-                stderr,
-                "bench_ep [-t T,T] [-s SMS,SMS] [-c fdcpus] [-e E] [-k K] [-h H] [-n REPEATS] [-x] [-y LAYOUT] [-8]\n");
+            fprintf(stderr, "bench_ep [-t T,T] [-s SMS,SMS] [-c fdcpus] [-e E] [-k K] [-h H] [-n REPEATS] [-x] [-y "
+                            "LAYOUT] [-8 | -q]\n");
             exit(2);
         }
     }
@@ -299,7 +303,7 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
     void *device_ids = device_memory(ids.size() * 4 + 16);
     float *weights = (float *)device_memory(ids.size() * 4 + 16);
     GPU(cudaMemcpy(device_ids, ids.data(), ids.size() * 4, cudaMemcpyHostToDevice));
-    void *in = device_memory((size_t)tokens * row_bytes);
+    void *in = device_memory((size_t)tokens * row_bytes * (with.quantises ? 2 : 1));
     void *combined = device_memory((size_t)tokens * row_bytes);
     void *received;
     OK(weft_device_malloc(all->world, capacity * row_bytes, &received));
@@ -318,7 +322,7 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
     config.experts = with.experts;
     config.tokens_max = tokens;
     config.topk_max = with.topk;
-    config.row_bytes_max = row_bytes;
+    config.row_bytes_max = row_bytes * (with.quantises ? 2 : 1);
     config.on_device = 1;
     OK(weft_ep_create(weft_team_world(all->world), &config, &group));
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
@@ -326,13 +330,13 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
     choices.ids = device_ids;
     choices.weights = weights;
     weft_ep_rows rows_in = WEFT_EP_ROWS_INIT;
-    rows_in.dtype = with.dtype;
+    rows_in.dtype = with.quantises ? WEFT_EP_BF16 : with.dtype;
     rows_in.hidden = with.hidden;
     rows_in.data = in;
     void *scales = device_memory(((size_t)tokens + capacity) * scale_words * 4);
     if (is_fp8) {
-        rows_in.scale_type = WEFT_EP_SCALE_F32;
-        rows_in.scales = scales;
+        rows_in.scale_type = with.quantises ? WEFT_EP_SCALE_NONE : WEFT_EP_SCALE_F32;
+        rows_in.scales = with.quantises ? NULL : scales;
         out.rows.scale_type = WEFT_EP_SCALE_F32;
         out.rows.scales = (float *)scales + (size_t)tokens * scale_words;
     }
@@ -403,8 +407,11 @@ static void bench_tokens(const bench *all, int tokens, const std::vector<double>
                     more, sizeof more,
                     ", \"tokens\": %d, \"hidden\": %d, \"topk\": %d, \"experts\": %d, \"dtype\": \"%s\", \"layout\": "
                     "\"%s\", \"mode\": \"%s\", \"sms\": %d, \"route\": \"%s\", \"gate\": \"%s\"",
-                    tokens, with.hidden, with.topk, with.experts, is_fp8 ? "fp8" : "bf16", layouts[with.layout],
-                    with.layout >= WEFT_EP_SLOTS_SOURCE ? "ll" : "ht", with.sms[s], how,
+                    tokens, with.hidden, with.topk, with.experts,
+                    with.quantises ? "fp8, from bf16"
+                    : is_fp8       ? "fp8"
+                                   : "bf16",
+                    layouts[with.layout], with.layout >= WEFT_EP_SLOTS_SOURCE ? "ll" : "ht", with.sms[s], how,
                     with.skewed ? "skewed" : "uniform");
                 figure(name, "weft", all->pes, (size_t)out_bytes, us, "us", with.repeats, "%s", more);
                 figure(name, "floor", all->pes, (size_t)out_bytes, out_bytes / rates[s] * 1e-3, "us", 5, "%s", more);

@@ -31,6 +31,7 @@ BARS = [
     ("the same, expert-major", "ep_combine", "cached", "bf16", "expert-major", 4096, 590, None),
     ("bf16 dispatch, fresh", "ep_dispatch", "fresh", "bf16", "rank-major", 512, 70, None),
     ("bf16 combine", "ep_combine", "cached", "bf16", "rank-major", 512, 72, None),
+    ("slots, fp8 from bf16", "ep_dispatch", "fresh", "fp8, from bf16", "slots", 128, 14.5, None),
     ("slots by source, dispatch", "ep_dispatch", "fresh", "bf16", "slots", 128, 20, None),
     ("slots by source, combine", "ep_combine", "cached", "bf16", "slots", 128, 22, None),
     ("slots by expert, dispatch", "ep_dispatch", "fresh", "bf16", "slots by expert", 128, 26, None),
@@ -43,10 +44,10 @@ def show(path):
     table = figures(path)
     setup = table.pop("ep_setup", None)
     memory = table.pop("ep_memory", None)
-    print(f"{'call':12} {'route':22} {'dtype':5} {'layout':15} {'gate':8} {'T':>5} {'SMs':>4} {'us':>8} {'floor':>8}")
+    print(f"{'call':12} {'route':22} {'dtype':14} {'layout':15} {'gate':8} {'T':>5} {'SMs':>4} {'us':>8} {'floor':>8}")
     for (name, route, dtype, layout, gate, tokens, sms), by in table.items():
         floor = f"{by['floor']:8.4g}" if "floor" in by else ""
-        print(f"{name:12} {route:22} {dtype:5} {layout:15} {gate:8} {tokens:5} {sms:4} {by.get('weft', 0):8.4g} {floor}")
+        print(f"{name:12} {route:22} {dtype:14} {layout:15} {gate:8} {tokens:5} {sms:4} {by.get('weft', 0):8.4g} {floor}")
     print(f"\n{'bar (3 % tolerance)':32} {'T':>5} {'us':>8}   limit")
     for what, name, route, dtype, layout, tokens, limit, sms in BARS:
         found = [

@@ -127,7 +127,6 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
         ep_payload received;
         ep_payload payload =
             ep_payload_draw(random_next(common), setup, size, &plan, adds || (updates && !fresh), of->salt, &received);
-        received = payload; /* nothing is quantised on GPUs */
         if (updates) {
             ep_routing_destroy(routing);
             ep_case_free(&one);

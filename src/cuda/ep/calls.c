@@ -7,6 +7,7 @@
 #define MOVERS 4
 #define SUMMERS 8 /* that add up rows by expert and move the sums */
 #define STAGE_BYTES_MAX 4096
+#define GROUPS_GRAIN 512 /* bytes: a group of fp8, of the widest elements */
 #define REST_NS 100
 #define BLOCKS_MIN 16 /* counts are added up by all blocks, also of few tokens */
 
@@ -158,21 +159,34 @@ static wefti_cuda_ep_scales scales_of(const weft_ep_rows *rows)
     };
 }
 
+static int is_quantised(const weft_ep_rows *in, const weft_ep_received *out)
+{
+    return in->dtype != out->rows.dtype;
+}
+
 static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep *ep, const weft_ep_rows *in,
                      const weft_ep_received *out, int movers, int by_expert)
 {
     const wefti_cuda *cuda = ep->device->cuda;
     args->flags |= WEFTI_CUDA_EP_MOVE;
     args->blocks = blocks_for(row_bytes_of(in), movers);
+    if (is_quantised(in, out)) {
+        args->blocks.stage_bytes = (args->blocks.stage_bytes + GROUPS_GRAIN - 1) / GROUPS_GRAIN * GROUPS_GRAIN;
+        args->wide = (wefti_cuda_ep_wide){.row_bytes = (wefti_u32)row_bytes_of(in),
+                                          .element_bytes = (wefti_u32)wefti_ep_element_bytes(in->dtype),
+                                          .dtype = in->dtype,
+                                          .is_ue8m0 = out->rows.scale_type == WEFT_EP_SCALE_UE8M0};
+    }
     args->in = in->data;
     args->in_pitch = pitch_of(in);
     args->out = out->rows.data;
     args->out_pitch = pitch_of(&out->rows);
     args->pitch = args->out_pitch;
-    args->row_bytes = (wefti_u32)row_bytes_of(in);
+    args->row_bytes = (wefti_u32)row_bytes_of(&out->rows);
     args->capacity = out->rows_capacity < UINT32_MAX ? (wefti_u32)out->rows_capacity : UINT32_MAX;
-    if (in->scale_type != WEFT_EP_SCALE_NONE) {
-        args->scale_words = (wefti_u32)scale_words_of(in);
+    if (out->rows.scale_type != WEFT_EP_SCALE_NONE) {
+        args->scale_words = (wefti_u32)scale_words_of(&out->rows);
+        args->given_words = is_quantised(in, out) ? 0 : args->scale_words;
         args->in_scales = scales_of(in);
         args->out_scales = scales_of(&out->rows);
     }
@@ -201,19 +215,14 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
     args.shape =
         wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH, args.flags | layout_flags(route), 0, 0, (unsigned)args.topk);
     WEFT_TRY(
-        launch(ep, ep->device->dispatch[is_by_expert(route)], blocks_of(route), &args.blocks, &args, stream, call));
+        launch(ep, ep->device->dispatch[is_by_expert(route)][0], blocks_of(route), &args.blocks, &args, stream, call));
     route->is_routed = 1;
     return WEFT_OK;
 }
 
-static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
-                                  const char *call)
+static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_received *out, const char *call)
 {
     uint64_t slots = (uint64_t)wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
-    if (in->dtype != out->rows.dtype) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: rows are not quantised on GPUs yet; give out.rows the type of in",
-                           call);
-    }
     if (out->rows_capacity < slots) {
         return wefti_error(WEFT_ERR_RANGE, "%s: out.rows holds %zu rows; slots take %llu", call, out->rows_capacity,
                            (unsigned long long)slots);
@@ -226,7 +235,7 @@ weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *
 {
     static const char call[] = "weft_ep_dispatch";
     weft_ep *ep = route->ep;
-    WEFT_TRY(check_dispatch(route, in, out, call));
+    WEFT_TRY(check_dispatch(route, out, call));
     WEFT_TRY(wefti_cuda_ep_news(ep, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     add_rows(&args, ep, in, out, dispatch_movers(blocks_of(route)), is_by_expert(route));
@@ -235,11 +244,12 @@ weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *
         args.choices = choices_of(fresh);
         route->is_routed = 1;
     }
-    args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH,
-                                     (args.flags & ~(unsigned)WEFTI_CUDA_EP_LAND) | (unsigned)in->scale_type << 4 |
-                                         layout_flags(route),
-                                     in->dtype, (unsigned)in->hidden, (unsigned)args.topk);
-    return launch(ep, ep->device->dispatch[is_by_expert(route)], blocks_of(route), &args.blocks, &args, stream, call);
+    args.shape = wefti_cuda_ep_shape(
+        WEFTI_CUDA_EP_DISPATCH,
+        (args.flags & ~(unsigned)WEFTI_CUDA_EP_LAND) | (unsigned)out->rows.scale_type << 4 | layout_flags(route),
+        (unsigned)in->dtype | (unsigned)is_quantised(in, out) << 3, (unsigned)in->hidden, (unsigned)args.topk);
+    return launch(ep, ep->device->dispatch[is_by_expert(route)][is_quantised(in, out)], blocks_of(route), &args.blocks,
+                  &args, stream, call);
 }
 
 /* ---- combine ---- */

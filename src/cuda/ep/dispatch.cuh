@@ -126,7 +126,7 @@ EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned cha
 }
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
+template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
@@ -167,7 +167,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args
     const bool moves = ep_warp() < args.blocks.movers && ep_is(args, WEFTI_CUDA_EP_MOVE);
     ep_mover mover;
     if (moves) {
-        mover = ep_mover_open(args, &call, stages);
+        mover = ep_mover_open<QUANTISES>(args, &call, stages);
     }
     if (BY_EXPERT && fresh) {
         ep_tell_counts(args, &call);
@@ -207,7 +207,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args
     const bool goes = call.status == WEFT_OK && (fresh || call.route_status != WEFT_ERR_OVERFLOW);
     if (moves) {
         if (goes) {
-            ep_mover_run<BY_EXPERT>(args, &call, &mover);
+            ep_mover_run<BY_EXPERT, QUANTISES>(args, &call, &mover);
         } else {
             ep_pipe_drain(&mover.pipe);
         }
@@ -218,13 +218,25 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args
 
 extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_dispatch(const __grid_constant__ ep_dispatch args)
 {
-    ep_dispatch_all<false>(args);
+    ep_dispatch_all<false, false>(args);
 }
 
 extern "C" __global__ void __launch_bounds__(512, 1)
     wefti_cuda_ep_dispatch_expert(const __grid_constant__ ep_dispatch args)
 {
-    ep_dispatch_all<true>(args);
+    ep_dispatch_all<true, false>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+    wefti_cuda_ep_dispatch_quantised(const __grid_constant__ ep_dispatch args)
+{
+    ep_dispatch_all<false, true>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+    wefti_cuda_ep_dispatch_expert_quantised(const __grid_constant__ ep_dispatch args)
+{
+    ep_dispatch_all<true, true>(args);
 }
 
 #endif

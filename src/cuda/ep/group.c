@@ -102,8 +102,10 @@ static weft_status load(weft_ep *ep)
                                   "cuModuleLoadData"));
         WEFT_TRY(make_pool(cuda));
     }
-    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch", &ep->device->dispatch[0]));
-    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch_expert", &ep->device->dispatch[1]));
+    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch", &ep->device->dispatch[0][0]));
+    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch_quantised", &ep->device->dispatch[0][1]));
+    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch_expert", &ep->device->dispatch[1][0]));
+    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch_expert_quantised", &ep->device->dispatch[1][1]));
     WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_combine", &ep->device->combine[0]));
     return find_kernel(cuda, "wefti_cuda_ep_combine_expert", &ep->device->combine[1]);
 }

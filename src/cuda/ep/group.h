@@ -15,7 +15,7 @@ typedef struct wefti_ep_device {
     uint32_t masked; /* ranks, as bits; the area has a copy */
     uint64_t odd_seen; /* of news[ODD]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
-    CUfunction dispatch[2]; /* by source, by expert */
+    CUfunction dispatch[2][2]; /* by source, by expert; as they are, quantising */
     CUfunction combine[2];
 } wefti_ep_device;
 

@@ -4,6 +4,7 @@
 
 #include "cuda/ep/choose.cuh"
 #include "cuda/ep/pipe.cuh"
+#include "cuda/ep/quantise.cuh"
 
 typedef wefti_cuda_ep_dispatch_args ep_dispatch;
 
@@ -15,7 +16,7 @@ EP_DEVICE bool ep_is(const ep_dispatch &args, wefti_u32 flag)
 /* Whether units have something to be told beside their rows. */
 EP_DEVICE bool ep_tells(const ep_dispatch &args)
 {
-    return ep_is(args, WEFTI_CUDA_EP_FRESH) || args.scale_words != 0;
+    return ep_is(args, WEFTI_CUDA_EP_FRESH) || args.given_words != 0;
 }
 
 /* What a lane knows of a unit: its tokens that go to the lane's rank. */
@@ -96,12 +97,17 @@ EP_DEVICE void ep_mover_load(const ep_dispatch &args, const ep_call *call, ep_mo
 }
 
 /* The first rows come while the ranks meet: it is known what is sent before it is known where to. */
+template <bool QUANTISES>
 EP_DEVICE ep_mover ep_mover_open(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
 {
     ep_mover mover;
     int first;
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &mover.end);
-    mover.cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
+    if (QUANTISES) {
+        mover.cut = {args.wide.row_bytes, args.blocks.stage_bytes};
+    } else {
+        mover.cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
+    }
     mover.pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
     mover.load = {first + ep_warp(), 0, 0};
     mover.store = mover.load;
@@ -109,7 +115,32 @@ EP_DEVICE ep_mover ep_mover_open(const ep_dispatch &args, const ep_call *call, u
     return mover;
 }
 
-template <bool BY_EXPERT> EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
+/* Make the piece that the mover is to store next fp8, and store its scales. A warp. */
+EP_DEVICE void ep_mover_quantise(const ep_dispatch &args, const ep_call *call, unsigned char *piece,
+                                 const ep_cursor &store, const ep_cut &cut, const ep_unit &unit)
+{
+    const int element = (int)args.wide.element_bytes;
+    const int first = (int)store.at / element;
+    const int count = (int)ep_cursor_bytes(store, cut) / element;
+    const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
+    const wefti_u32 scale = ep_quantise_as(args.wide.dtype, piece, count, is_ue8m0);
+    wefti_fence_before_bulk();
+    __syncwarp();
+    wefti_u64 to = 0;
+    if (unit.rank >= 0) {
+        wefti_u64 place = call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << store.row) - 1));
+        to = args.group.area[unit.rank] + args.group.at.scales + place * args.scale_words * 4;
+    }
+    wefti_u32 lanes = __ballot_sync(~0u, (unit.bits >> store.row & 1) != 0);
+    for (; lanes != 0; lanes &= lanes - 1) {
+        ep_store_scales((wefti_u32 *)__shfl_sync(~0u, to, __ffs((int)lanes) - 1), scale, first / WEFTI_FP8_GROUP,
+                        (first + count + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP, is_ue8m0,
+                        store.at + cut.piece_bytes >= cut.row_bytes);
+    }
+}
+
+template <bool BY_EXPERT, bool QUANTISES>
+EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
 {
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const ep_cut cut = mover->cut;
@@ -121,17 +152,24 @@ template <bool BY_EXPERT> EP_DEVICE void ep_mover_run(const ep_dispatch &args, c
         if (store.row == 0 && store.at == 0) {
             unit = ep_unit_of(args, call, number, args.group.rank + number); /* not all to one rank at first */
         }
-        const unsigned char *piece = ep_pipe_next(&mover->pipe);
+        unsigned char *piece = ep_pipe_next(&mover->pipe);
+        if (QUANTISES) {
+            ep_mover_quantise(args, call, piece, store, cut, unit);
+        }
+        const wefti_u32 shrinks = QUANTISES ? args.wide.element_bytes : 1;
         bool goes = (unit.bits >> store.row & 1) != 0;
         if (BY_EXPERT && goes && store.at == 0) {
             unit.to = ep_target_of(args, call, unit, number * unit_tokens + store.row, store.row);
         }
         if (goes) {
-            wefti_bulk_store_add((void *)(unit.to + store.at), piece, ep_cursor_bytes(store, cut));
+            wefti_bulk_store_add((void *)(unit.to + store.at / shrinks), piece, ep_cursor_bytes(store, cut) / shrinks);
         }
         ep_pipe_stored(&mover->pipe);
         unit.to += !BY_EXPERT && goes && store.at + cut.piece_bytes >= cut.row_bytes ? unit.pitch : 0;
         if (ep_cursor_advance(&store, cut, ep_rows_of_unit(call->tokens, unit_tokens, number), args.blocks.movers)) {
+            if (QUANTISES) {
+                __syncwarp(); /* scales are stored by other lanes than those that tell of them */
+            }
             ep_unit_moved(args, call, number, unit);
         }
     }

@@ -65,7 +65,7 @@ EP_DEVICE void ep_pipe_load(ep_pipe *pipe, const unsigned char *from, wefti_u32 
 }
 
 /* Wait for the next piece; its address in shared memory. All lanes. */
-EP_DEVICE const unsigned char *ep_pipe_next(ep_pipe *pipe)
+EP_DEVICE unsigned char *ep_pipe_next(ep_pipe *pipe)
 {
     wefti_u32 stage = pipe->stores % EP_STAGES;
     while (!wefti_load_barrier_passed(&pipe->full[stage], pipe->stores / EP_STAGES & 1)) {

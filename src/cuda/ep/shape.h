@@ -272,6 +272,14 @@ typedef struct wefti_cuda_ep_experts {
     wefti_u32 zeroes; /* padding is zeroed */
 } wefti_cuda_ep_experts;
 
+/* Rows that become fp8 on their way. */
+typedef struct wefti_cuda_ep_wide {
+    wefti_u32 row_bytes; /* before */
+    wefti_u32 element_bytes;
+    wefti_i32 dtype; /* a weft_ep_dtype */
+    wefti_u32 is_ue8m0;
+} wefti_cuda_ep_wide;
+
 /* How a block is divided. */
 typedef struct wefti_cuda_ep_blocks {
     wefti_i32 movers; /* warps that move rows */
@@ -300,10 +308,13 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_u32 row_bytes;
     wefti_u32 capacity; /* rows of out */
     wefti_u32 scale_words; /* of a row; 0: rows have no scales */
+    wefti_u32 given_words; /* of them, that are given with the rows: all or none */
     wefti_cuda_ep_scales in_scales;
     wefti_cuda_ep_scales out_scales;
     /* By expert: */
     wefti_cuda_ep_experts experts;
+    /* Quantising: */
+    wefti_cuda_ep_wide wide;
 } wefti_cuda_ep_dispatch_args;
 
 typedef struct wefti_cuda_ep_combine_args {

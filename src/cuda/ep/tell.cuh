@@ -90,7 +90,7 @@ EP_DEVICE void ep_tell_rank(const ep_dispatch &args, const ep_call *call, int to
 EP_DEVICE void ep_tell_scales(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
                               wefti_u32 first)
 {
-    const int words = (int)args.scale_words;
+    const int words = (int)args.given_words;
     wefti_u32 *scales = (wefti_u32 *)(args.group.area[rank] + args.group.at.scales) +
                         (wefti_u64)(call->place[rank] + first) * (wefti_u64)words;
 #pragma unroll 2

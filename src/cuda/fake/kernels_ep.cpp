@@ -12,6 +12,8 @@
     }
 BODY(dispatch, dispatch)
 BODY(dispatch_expert, dispatch)
+BODY(dispatch_quantised, dispatch)
+BODY(dispatch_expert_quantised, dispatch)
 BODY(combine, combine)
 BODY(combine_expert, combine)
 #undef BODY
@@ -19,6 +21,8 @@ BODY(combine_expert, combine)
 extern "C" const fake_ep_kernel fake_ep_kernels[] = {
     {"wefti_cuda_ep_dispatch", body_dispatch},
     {"wefti_cuda_ep_dispatch_expert", body_dispatch_expert},
+    {"wefti_cuda_ep_dispatch_quantised", body_dispatch_quantised},
+    {"wefti_cuda_ep_dispatch_expert_quantised", body_dispatch_expert_quantised},
     {"wefti_cuda_ep_combine", body_combine},
     {"wefti_cuda_ep_combine_expert", body_combine_expert},
     {0, 0},
