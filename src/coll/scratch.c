@@ -24,6 +24,19 @@ static weft_status record_create(const weft_team *team, const char *call, wefti_
     return WEFT_OK;
 }
 
+/* All flags are 0 before any member writes one; what lies behind the flags of slots is read after them only. */
+static void clear_flags(wefti_coll_area *area, unsigned pes)
+{
+    const size_t slot_bytes = wefti_coll_slot_bytes(pes);
+    wefti_zero(area, sizeof *area);
+    for (unsigned source = 0; source < pes; source++) {
+        wefti_zero(wefti_coll_slot_of(area, slot_bytes, source, 0, 0), WEFTI_COLL_LINES * (size_t)WEFTI_CACHE_LINE);
+        for (unsigned i = 0; i < WEFTI_COLL_SLOTS; i++) {
+            wefti_zero(wefti_coll_slot_of(area, slot_bytes, source, i, 1), sizeof(wefti_coll_slot));
+        }
+    }
+}
+
 weft_status wefti_coll_open(weft_team *team, const char *call)
 {
     static const char what[] = "the first collective of a team";
@@ -38,7 +51,7 @@ weft_status wefti_coll_open(weft_team *team, const char *call)
             wefti_team_alloc(team, call, wefti_coll_scratch_bytes((unsigned)team->pes), WEFTI_CACHE_LINE, &scratch);
     }
     if (status == WEFT_OK) {
-        wefti_zero(scratch, wefti_coll_scratch_bytes((unsigned)team->pes));
+        clear_flags(scratch, (unsigned)team->pes);
         status = wefti_team_sync(team, call);
     }
     if (status != WEFT_OK) {

@@ -6,7 +6,7 @@
  * step e, line e mod WEFTI_COLL_LINES when the call's messages fit in a cache line with their flag, else slot e mod
  * WEFTI_COLL_SLOTS. Steps are numbered from 1 by the team's epoch, equally on all members. A line or slot is used again
  * once its readers' `done` say that they have left the earlier step: the more of them, the further ahead a sender may run
- * that need not wait. Zero before first use. */
+ * that need not wait. Lines and the flags of slots are zero before first use. */
 #ifndef WEFTI_PROTOCOL_COLL_LAYOUT_H
 #define WEFTI_PROTOCOL_COLL_LAYOUT_H
 

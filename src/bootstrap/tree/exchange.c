@@ -23,6 +23,7 @@ typedef struct exchange {
     int children_left; /* whose contributions have not come */
     int has_result;
     int has_asked; /* in this stage */
+    uint64_t looked_ns; /* when the last look at the links began */
     uint64_t name_ns; /* if so, when to name the silent */
 } exchange;
 
@@ -92,9 +93,10 @@ static uint64_t limit_ns(const exchange *now)
     return now->has_asked ? now->name_ns : now->tree->is_pressed ? 0 : now->tree->until_ns;
 }
 
+/* Only a look that began when the time was over shows that somebody is silent: this PE may have been late itself. */
 static weft_status check_time(exchange *now)
 {
-    if (wefti_os_now_ns() < limit_ns(now)) {
+    if (now->looked_ns < limit_ns(now)) {
         return WEFT_OK;
     }
     if (now->has_asked) {
@@ -194,6 +196,7 @@ static weft_status step(exchange *now)
 {
     WEFT_TRY(check_time(now));
     watch(now);
+    now->looked_ns = wefti_os_now_ns();
     WEFT_TRY(wefti_polls_wait(&now->tree->polls, limit_ns(now)));
     return hear_all(now);
 }
@@ -268,6 +271,7 @@ static weft_status flush_children(exchange *now)
 {
     wefti_tree *tree = now->tree;
     while (watch_takers(tree) > 0) {
+        now->looked_ns = wefti_os_now_ns();
         WEFT_TRY(wefti_polls_wait(&tree->polls, limit_ns(now)));
         for (int i = 0; i < tree->child_count; i++) {
             if (!wefti_link_is_flushed(&tree->children[i])) {
