@@ -1,6 +1,6 @@
 # GPUs: src/cuda, when nvcc and cuda.h are here; else a world has no device, and the build says so. The driver is loaded at
 # run time and no runtime library is linked. `gpu_programs` builds what runs on a GPU machine, into the folder gpu/:
-#   tests/gpu/NAME.cu      gpu/test_NAME         bench/gpu/NAME.cu      gpu/bench_NAME
+#   tests/gpu/NAME.cu      gpu/test_NAME
 set(weft_nvcc_architectures
     -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100
     -gencode arch=compute_80,code=compute_80)
@@ -93,4 +93,3 @@ function(weft_add_gpu_programs folder prefix)
     endforeach()
 endfunction()
 weft_add_gpu_programs(tests/gpu test_)
-weft_add_gpu_programs(bench/gpu bench_)

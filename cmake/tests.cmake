@@ -197,7 +197,7 @@ endif()
 
 if(TARGET weft-ep-bench AND Python3_FOUND)
     add_test(NAME weft_ep_bench COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_ep_bench.py
-        $<TARGET_FILE:weft-ep-bench> $<TARGET_FILE:weftrun>)
+        $<TARGET_FILE:weft-ep-bench> $<TARGET_FILE:weftrun> ${PROJECT_BINARY_DIR}/fake)
     weft_describe_test(weft_ep_bench tools)
 endif()
 

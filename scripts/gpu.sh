@@ -1,14 +1,14 @@
 #!/bin/sh
 # The whole GPU set on this machine: tests, then benchmarks with NVSHMEM's beside ours where its package is installed, then
 # gpu_ep.sh. Writes bench/records/<date>-<machine>-device.jsonl. Every program has a time limit.
-# Usage: gpu.sh [BUILD]   BUILD: a build directory that has gpu/, weftrun and weft-perf; default: build/release, built here
+# Usage: gpu.sh [BUILD]   BUILD: a build directory that has gpu/ and the tools; default: build/release, built here
 # WEFT_MACHINE, WEFT_COMMIT, WEFT_DATE, WEFT_RECORD replace what is found out.
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
 . scripts/gpu_part.sh
 if [ $# = 0 ]; then
-    scripts/build.sh release weftrun weft-perf gpu_programs || exit 1
+    scripts/build.sh release weftrun weft-perf weft-ep-bench gpu_programs || exit 1
 fi
 record=${WEFT_RECORD:-bench/records/$WEFT_DATE-$WEFT_MACHINE-device.jsonl}
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Expert parallelism on this machine's GPUs: tests, then figures. Writes bench/records/<date>-<machine>-ep.jsonl. Every
 # program has a time limit.
-# Usage: gpu_ep.sh BUILD   BUILD: a build directory that has gpu/ and weftrun
+# Usage: gpu_ep.sh BUILD   BUILD: a build directory that has gpu/, weftrun and weft-ep-bench
 # WEFT_MACHINE, WEFT_COMMIT, WEFT_DATE, WEFT_EP_RECORD replace what is found out.
 set -u
 cd "$(dirname "$0")/.."
@@ -27,22 +27,26 @@ else
     echo "skip  memcheck: no compute-sanitizer here"
 fi
 
+echo "== weft-ep-bench, every row checked"
+ep="$build/weftrun -q -n $gpus $build/weft-ep-bench --gpu --experts 256 --hidden 7168 --worst-case"
+layouts=rank-major,expert-major,slots-source,slots-expert
+run "every layout" $ep --check --tokens 1,7,128 --layout $layouts --buffers symmetric,plain --repeats 3
+run "fp8 and skewed" $ep --check --tokens 33 --layout $layouts --dtype fp8,bf16-fp8 --skew uniform,zipf,one-rank --repeats 3
+
 echo "== figures of expert parallelism"
 figures()
 {
     name=$1
     shift
-    bench "$name" "$build/weftrun" -q -n "$gpus" "$build/gpu/bench_ep" "$@"
+    bench "$name" $ep --routing fresh,cached --repeats 50 --warmup 5 --json /dev/stdout "$@"
 }
-figures "set-up and memory" -t 4096 -c m
-figures "T 4096" -t 4096 -s 132,64,32,16,8 -c fdpcu
-figures "T 1 to 8192" -t 8192,2048,1024,512,256,128,64,32,8,1 -s 132 -c fdcs
-figures "skewed" -x -t 4096,512 -s 132 -c fdc
-figures "fp8" -8 -t 4096,512,128 -s 132,64,16 -c fd
-figures "fp8 from bf16" -q -t 4096 -s 132,64,16 -c fd
-figures "slots, fp8 from bf16" -q -y slots -t 128,8 -s 132 -c fd
-figures "slots" -y slots -t 128,64,32,8,1 -s 132 -c fdcs
-figures "expert-major" -y expert-major -t 4096,512 -s 132,64,16 -c fdc
-figures "slots by expert" -y "slots by expert" -t 128,8 -s 132 -c fdcs
+figures "T 4096" --tokens 4096 --sms 132,64,32,16,8 --buffers symmetric,plain
+figures "T 1 to 8192" --tokens 1,8,32,64,128,256,512,1024,2048,8192 --sms 132
+figures "expert-major" --tokens 4096,512 --layout expert-major --sms 132,16
+figures "skewed" --skew zipf --tokens 4096,512 --sms 132
+figures "fp8" --dtype fp8,bf16-fp8 --tokens 4096,512,128 --sms 132,64,16
+figures "slots" --layout slots-source,slots-expert --tokens 1,8,32,64,128 --sms 132
+figures "slots, fp8" --layout slots-source,slots-expert --dtype bf16-fp8 --tokens 128 --sms 132
+figures "slots, halves" --layout slots-source --mode ll --tokens 8,128 --sms 132
 keep_record "$record" bench/gpu/ep_table.py
 [ $failed = 0 ]

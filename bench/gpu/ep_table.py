@@ -7,16 +7,25 @@ import json
 import sys
 
 
+def key_of(f):
+    """(call, route, dtype, layout, gate, T, SMs)."""
+    route = f["route"] if "route" in f else f["routing"] + (", plain buffers" if f["buffers"] == "plain" else "")
+    layout = "slots by expert" if f.get("slots") == "expert" else f["layout"]
+    layout += ", halves" if "buffers" in f and f["mode"] == "ll" else ""
+    gate = f["gate"] if "gate" in f else f["skew"]
+    return f["name"], route, f["dtype"], layout, gate, f["tokens"], f["sms"]
+
+
 def figures(path):
-    """{(call, route, dtype, layout, T, SMs): {impl: value}}."""
+    """{key: {impl: value}}, and set-up and memory of the worst case that has a bar."""
     table = {}
     for line in open(path):
         f = json.loads(line)
         if f["name"] in ("ep_setup", "ep_memory"):
-            table[f["name"]] = f["value"]
-        elif "route" in f:
-            key = (f["name"], f["route"], f["dtype"], f["layout"], f["gate"], f["tokens"], f["sms"])
-            table.setdefault(key, {})[f["impl"]] = f["value"]
+            if f["tokens"] == 4096 and f.get("layout", "rank-major") == "rank-major":
+                table.setdefault(f["name"], f["value"])
+        elif "tokens" in f:
+            table.setdefault(key_of(f), {})[f["impl"]] = f["value"]
     return table
 
 
@@ -31,7 +40,7 @@ BARS = [
     ("the same, expert-major", "ep_combine", "cached", "bf16", "expert-major", 4096, 590, None),
     ("bf16 dispatch, fresh", "ep_dispatch", "fresh", "bf16", "rank-major", 512, 70, None),
     ("bf16 combine", "ep_combine", "cached", "bf16", "rank-major", 512, 72, None),
-    ("slots, fp8 from bf16", "ep_dispatch", "fresh", "fp8, from bf16", "slots", 128, 14.5, None),
+    ("slots, fp8 from bf16", "ep_dispatch", "fresh", "bf16-fp8", "slots", 128, 14.5, None),
     ("slots by source, dispatch", "ep_dispatch", "fresh", "bf16", "slots", 128, 20, None),
     ("slots by source, combine", "ep_combine", "cached", "bf16", "slots", 128, 22, None),
     ("slots by expert, dispatch", "ep_dispatch", "fresh", "bf16", "slots by expert", 128, 26, None),
@@ -44,10 +53,10 @@ def show(path):
     table = figures(path)
     setup = table.pop("ep_setup", None)
     memory = table.pop("ep_memory", None)
-    print(f"{'call':12} {'route':22} {'dtype':14} {'layout':15} {'gate':8} {'T':>5} {'SMs':>4} {'us':>8} {'floor':>8}")
+    print(f"{'call':12} {'route':22} {'dtype':8} {'layout':15} {'gate':8} {'T':>5} {'SMs':>4} {'us':>8} {'floor':>8}")
     for (name, route, dtype, layout, gate, tokens, sms), by in table.items():
         floor = f"{by['floor']:8.4g}" if "floor" in by else ""
-        print(f"{name:12} {route:22} {dtype:14} {layout:15} {gate:8} {tokens:5} {sms:4} {by.get('weft', 0):8.4g} {floor}")
+        print(f"{name:12} {route:22} {dtype:8} {layout:15} {gate:8} {tokens:5} {sms:4} {by.get('weft', 0):8.4g} {floor}")
     print(f"\n{'bar (3 % tolerance)':32} {'T':>5} {'us':>8}   limit")
     for what, name, route, dtype, layout, tokens, limit, sms in BARS:
         found = [

@@ -3,26 +3,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/part/gpu.h"
 #include "tools/part/pes.h"
+#include "tools/weft-ep-bench/backend.h"
 #include "tools/weft-ep-bench/options.h"
 #include "tools/weft-ep-bench/report.h"
 #include "tools/weft-ep-bench/trial.h"
 
-/* Run every shape of the sweep on this PE. Collective. */
-static int sweep(weft_world *world, void *context)
+#define NO_GPU 77
+
+static int run_shapes(bench_backend *backend, const bench_options *options)
 {
-    const bench_options *options = context;
     bench_report report;
-    int failed = bench_report_open(&report, options, weft_world_pe(world), weft_world_pes(world));
+    int failed = bench_report_open(&report, options, weft_world_pe(backend->world), weft_world_pes(backend->world));
     for (long i = 0; i < bench_options_shapes(options) && !failed; i++) {
         bench_shape shape = bench_options_shape(options, i);
         bench_figures figures;
-        failed = bench_trial_run(world, options, &shape, &figures);
+        failed = bench_trial_run(backend, options, &shape, &figures);
         if (!failed) {
             bench_report_add(&report, &shape, &figures);
         }
     }
     return bench_report_close(&report, failed);
+}
+
+/* Run every shape of the sweep on this PE. Collective. */
+static int sweep(weft_world *world, void *context)
+{
+    const bench_options *options = context;
+    bench_backend backend;
+    int failed = options->on_device ? bench_device_open(&backend, world, options->threads > 0)
+                                    : bench_host_open(&backend, world);
+    failed = failed || run_shapes(&backend, options);
+    bench_backend_close(&backend);
+    return failed;
 }
 
 int main(int argc, char **argv)
@@ -31,6 +45,10 @@ int main(int argc, char **argv)
     int code = bench_options_parse(&options, argc, argv);
     if (code != TOOL_GO_ON) {
         return code;
+    }
+    if (options.on_device && tool_gpu_count() == 0) {
+        fprintf(stderr, "weft-ep-bench: --gpu: no GPU here, or no CUDA driver\n");
+        return NO_GPU;
     }
     const weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     return tool_pes_run(&config, options.threads, sweep, &options);

@@ -21,7 +21,7 @@ arch)
     done
     ;;
 programs)
-    for source in "$root"/tests/gpu/*.cu "$root"/bench/gpu/*.cu; do
+    for source in "$root"/tests/gpu/*.cu; do
         "$nvcc" -arch=sm_90 $strict -cubin "$source" -o "$folder/program.cubin"
     done
     ;;

@@ -2,7 +2,8 @@
 what is wrong with a command line.
 
 Method: run it on small shapes, alone, with threads and under weftrun, and read what it prints. The plot is drawn where
-gnuplot is installed. Usage: weft_ep_bench.py WEFT_EP_BENCH WEFTRUN.
+gnuplot is installed. The GPU's part runs on the fake driver where
+that was built. Usage: weft_ep_bench.py WEFT_EP_BENCH WEFTRUN FAKE_DRIVER_FOLDER.
 """
 
 import json
@@ -14,13 +15,15 @@ import sys
 import tempfile
 import unittest
 
-BENCH, RUN = sys.argv[1:3]
+BENCH, RUN, FAKE = sys.argv[1:4]
 SMALL = ["--tokens", "8,20", "--hidden", "32", "--topk", "3", "--experts", "7", "--repeats", "3", "--check"]
 FIGURES = ["ep_dispatch", "ep_combine", "ep_pair", "ep_setup", "ep_memory"]
 
 
-def run(*arguments, launcher=()):
+def run(*arguments, launcher=(), fake=False):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")} | {"WEFT_LOG": "none"}
+    if fake:
+        environment |= {"LD_LIBRARY_PATH": FAKE, "WEFT_FAKE_SMS": "1"}
     return subprocess.run([*launcher, BENCH, *arguments], capture_output=True, text=True, env=environment, timeout=100)
 
 
@@ -29,9 +32,9 @@ class Bench(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def lines(self, *arguments, launcher=()):
+    def lines(self, *arguments, **how):
         path = self.folder / "figures.jsonl"
-        done = run(*arguments, "--json", str(path), launcher=launcher)
+        done = run(*arguments, "--json", str(path), **how)
         self.assertEqual(done.returncode, 0, done.stderr)
         return [json.loads(line) for line in path.read_text().splitlines()], done.stdout
 
@@ -45,10 +48,11 @@ class Bench(unittest.TestCase):
         figures, _ = self.lines(*SMALL, "--threads", "3", "--layout", "rank-major,expert-major,slots-source,slots-expert",
                                 "--alignment", "4", "--routing", "fresh,cached", "--skew", "uniform,zipf,one-rank",
                                 "--dtype", "bf16,f16,f32,fp8,bf16-fp8", "--mode", "ht,ll", "--repeats", "1")
-        self.assertEqual(len(figures), 5 * 2 * 4 * 2 * 3 * 5 * 2)
+        self.assertEqual(len(figures), 7 * 2 * 4 * 2 * 3 * 5 * 2)  # with the floors of dispatch and combine
         for figure in figures:
             self.assertEqual(figure["pes"], 3)
-            self.assertEqual((figure["impl"], figure["hidden"], figure["topk"], figure["experts"]), ("weft", 32, 3, 7))
+            self.assertEqual((figure["hidden"], figure["topk"], figure["experts"]), (32, 3, 7))
+            self.assertIn(figure["impl"], ("weft", "floor"))
             self.assertEqual(figure["unit"], "MB" if figure["name"] == "ep_memory" else "us")
             self.assertGreater(figure["value"], 0)
             self.assertLessEqual(figure["low"], figure["value"])
@@ -65,6 +69,28 @@ class Bench(unittest.TestCase):
     def test_processes(self):
         figures, _ = self.lines(*SMALL, launcher=(RUN, "-n", "4", "-q"))
         self.assertEqual({f["pes"] for f in figures}, {4})
+
+    def test_buffers_and_worst_case(self):
+        figures, _ = self.lines(*SMALL, "--threads", "2", "--buffers", "symmetric,plain", "--worst-case", "--layout",
+                                "rank-major,expert-major,slots-expert")
+        self.assertEqual({f["buffers"] for f in figures}, {"symmetric", "plain"})
+        self.assertEqual({f["name"] for f in figures if f["impl"] == "floor"}, {"ep_dispatch", "ep_combine"})
+
+    @unittest.skipUnless(pathlib.Path(FAKE, "libcuda.so.1").exists(), "no fake driver was built")
+    def test_gpu(self):
+        shape = ["--gpu", "--check", "--hidden", "64", "--topk", "2", "--experts", "5", "--repeats", "1", "--warmup", "0"]
+        figures, _ = self.lines(*shape, "--tokens", "3", "--threads", "2", "--routing", "fresh,cached", "--sms", "0,1", fake=True)
+        self.assertEqual(len({(f["routing"], f["sms"]) for f in figures}), 4)
+        self.assertEqual({f["name"] for f in figures if f["impl"] == "floor"}, {"ep_dispatch", "ep_combine"})
+        _, table = self.lines(*shape, "--tokens", "3", "--mode", "ll", "--dtype", "f32", "--buffers", "plain", "--worst-case",
+                              launcher=(RUN, "-n", "2", "-q"), fake=True)
+        self.assertEqual(len(table.splitlines()), 3)
+
+    def test_no_gpu(self):
+        if shutil.which("nvidia-smi") is None:
+            done = run("--gpu")
+            self.assertEqual(done.returncode, 77)
+            self.assertIn("no GPU here", done.stderr)
 
     def test_ranges(self):
         figures, _ = self.lines("--tokens", "2:16", "--hidden", "16", "--repeats", "1", "--experts", "8")
@@ -85,7 +111,7 @@ class Bench(unittest.TestCase):
     def test_help(self):
         told = run("--help")
         self.assertEqual(told.returncode, 0)
-        for option in ("--tokens", "--layout", "--check", "--plot", "--threads"):
+        for option in ("--tokens", "--layout", "--check", "--plot", "--threads", "--gpu", "--sms", "--buffers"):
             self.assertIn(option, told.stdout)
         self.assertRegex(run("--version").stdout, r"^weft \d+\.\d+\.\d+$")
 

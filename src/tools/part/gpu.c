@@ -16,6 +16,7 @@
 #define NOT_FOUND 500
 #define OUT_OF_MEMORY 2
 #define MULTIPROCESSORS 16 /* values of CUdevice_attribute, CUstream_flags, CUevent_flags, CUstreamCaptureMode ... */
+#define L2_CACHE_BYTES 38
 #define NON_BLOCKING 1
 #define RECORD_EXTERNAL 1
 #define RECORD_DEFAULT 0
@@ -81,6 +82,7 @@ struct tool_gpu {
     void *ended;
     int is_capturing;
     int multiprocessors;
+    int cache_bytes;
     void *module;
 };
 
@@ -163,6 +165,7 @@ static weft_status open_in(tool_gpu *gpu)
     TRY(cuDevicePrimaryCtxRetain(&gpu->context, device));
     TRY(cuCtxPushCurrent(gpu->context));
     TRY(cuDeviceGetAttribute(&gpu->multiprocessors, MULTIPROCESSORS, device));
+    TRY(cuDeviceGetAttribute(&gpu->cache_bytes, L2_CACHE_BYTES, device));
     if (driver.cuEventCreate != NULL && driver.cuEventRecordWithFlags != NULL && driver.cuEventElapsedTime != NULL) {
         TRY(cuEventCreate(&gpu->begun, 0));
         TRY(cuEventCreate(&gpu->ended, 0));
@@ -226,6 +229,11 @@ weft_stream *tool_gpu_stream(const tool_gpu *gpu)
 int tool_gpu_multiprocessors(const tool_gpu *gpu)
 {
     return gpu->multiprocessors;
+}
+
+size_t tool_gpu_cache_bytes(const tool_gpu *gpu)
+{
+    return gpu->cache_bytes > 0 ? (size_t)gpu->cache_bytes : 1;
 }
 
 /* ---- memory ---- */

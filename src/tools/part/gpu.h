@@ -19,6 +19,7 @@ weft_status tool_gpu_open(int number, tool_gpu **gpu);
 void tool_gpu_close(tool_gpu *gpu); /* NULL is allowed */
 weft_stream *tool_gpu_stream(const tool_gpu *gpu);
 int tool_gpu_multiprocessors(const tool_gpu *gpu);
+size_t tool_gpu_cache_bytes(const tool_gpu *gpu); /* of the L2 cache */
 
 weft_status tool_gpu_malloc(tool_gpu *gpu, size_t bytes, void **at);
 weft_status tool_gpu_free(tool_gpu *gpu, void *at);

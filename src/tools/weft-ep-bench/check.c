@@ -12,7 +12,7 @@
 /* What is looked at on one PE. */
 typedef struct checker {
     const bench_arrays *arrays;
-    const bench_backend *backend;
+    bench_backend *backend;
     const bench_options *options;
     const bench_shape *shape;
     int rank;
@@ -49,11 +49,12 @@ static int check_data(const checker *c, size_t row, int source, int token)
     size_t bytes = (size_t)rows->hidden * bench_element_bytes(rows->dtype);
     size_t groups = ((size_t)rows->hidden + 127) / 128;
     int quantised = c->shape->dtype == BENCH_BF16_FP8;
-    if (tool_failed(c->backend->read(c->row, (char *)rows->data + row * bytes, bytes), "reading")) {
+    if (tool_failed(c->backend->ops->read(c->backend, c->row, (char *)rows->data + row * bytes, bytes), "reading")) {
         return 1;
     }
     if (rows->scales != NULL &&
-        tool_failed(c->backend->read(c->scales, (float *)rows->scales + row * groups, 4 * groups), "reading")) {
+        tool_failed(c->backend->ops->read(c->backend, c->scales, (float *)rows->scales + row * groups, 4 * groups),
+                    "reading")) {
         return 1;
     }
     for (size_t group = 0; group < groups && rows->scales != NULL && !quantised; group++) {
@@ -74,10 +75,12 @@ static int check_labels(const checker *c, size_t row, int source, int token, int
     float weights[1024];
     int32_t experts[1024];
     int32_t from[2];
-    if (tool_failed(c->backend->read(weights, received->weights + row * width, 4 * width), "reading") ||
-        tool_failed(c->backend->read(experts, received->experts + row * width, 4 * width), "reading") ||
-        tool_failed(c->backend->read(&from[0], received->source_rank + row, 4), "reading") ||
-        tool_failed(c->backend->read(&from[1], received->source_token + row, 4), "reading")) {
+    if (tool_failed(c->backend->ops->read(c->backend, weights, received->weights + row * width, 4 * width),
+                    "reading") ||
+        tool_failed(c->backend->ops->read(c->backend, experts, received->experts + row * width, 4 * width),
+                    "reading") ||
+        tool_failed(c->backend->ops->read(c->backend, &from[0], received->source_rank + row, 4), "reading") ||
+        tool_failed(c->backend->ops->read(c->backend, &from[1], received->source_token + row, 4), "reading")) {
         return 1;
     }
     if (from[0] != source || from[1] != token) {
@@ -150,13 +153,14 @@ static int write_results(const checker *c)
     for (size_t row = 0; row < a->rows && a->owns_results; row++) {
         int32_t source;
         int32_t token;
-        if (tool_failed(c->backend->read(&source, a->received.source_rank + row, 4), "reading") ||
-            tool_failed(c->backend->read(&token, a->received.source_token + row, 4), "reading")) {
+        if (tool_failed(c->backend->ops->read(c->backend, &source, a->received.source_rank + row, 4), "reading") ||
+            tool_failed(c->backend->ops->read(c->backend, &token, a->received.source_token + row, 4), "reading")) {
             return 1;
         }
         if (source >= 0) {
             bench_row_fill(a->results.dtype, a->results.hidden, source, token, 1, c->row);
-            if (tool_failed(c->backend->write((char *)a->results.data + row * bytes, c->row, bytes), "writing")) {
+            if (tool_failed(c->backend->ops->write(c->backend, (char *)a->results.data + row * bytes, c->row, bytes),
+                            "writing")) {
                 return 1;
             }
         }
@@ -170,7 +174,8 @@ static int check_sums(const checker *c)
     size_t bytes = (size_t)out->hidden * bench_element_bytes(out->dtype);
     for (int token = 0; token < c->shape->tokens; token++) {
         /* Weights are 1, and a row stands for its choices: the token's row times its choices. */
-        if (tool_failed(c->backend->read(c->row, (char *)out->data + (size_t)token * bytes, bytes), "reading")) {
+        if (tool_failed(c->backend->ops->read(c->backend, c->row, (char *)out->data + (size_t)token * bytes, bytes),
+                        "reading")) {
             return 1;
         }
         if (bench_row_differs(out->dtype, out->hidden, c->rank, token, c->shape->topk, NULL, 0x1p-7, c->row) >= 0) {
@@ -180,12 +185,12 @@ static int check_sums(const checker *c)
     return 0;
 }
 
-static int open_checker(checker *c, const bench_arrays *arrays, weft_world *world, const bench_backend *backend,
-                        const bench_options *options, const bench_shape *shape)
+static int open_checker(checker *c, const bench_arrays *arrays, bench_backend *backend, const bench_options *options,
+                        const bench_shape *shape)
 {
     *c = (checker){.arrays = arrays, .backend = backend, .options = options, .shape = shape};
-    c->rank = weft_world_pe(world);
-    c->ranks = weft_world_pes(world);
+    c->rank = weft_world_pe(backend->world);
+    c->ranks = weft_world_pes(backend->world);
     size_t choices = (size_t)shape->tokens * (size_t)shape->topk;
     c->ids = malloc((choices * (size_t)c->ranks + 1) * sizeof *c->ids);
     c->row = malloc(4 * (size_t)shape->hidden);
@@ -206,20 +211,20 @@ static void close_checker(checker *c)
     free(c->scales);
 }
 
-int bench_check_received(const bench_arrays *arrays, weft_world *world, const bench_backend *backend,
-                         const bench_options *options, const bench_shape *shape)
+int bench_check_received(const bench_arrays *arrays, bench_backend *backend, const bench_options *options,
+                         const bench_shape *shape)
 {
     checker c;
-    int failed = open_checker(&c, arrays, world, backend, options, shape) || check_rows(&c) || write_results(&c);
+    int failed = open_checker(&c, arrays, backend, options, shape) || check_rows(&c) || write_results(&c);
     close_checker(&c);
     return failed;
 }
 
-int bench_check_combined(const bench_arrays *arrays, weft_world *world, const bench_backend *backend,
-                         const bench_options *options, const bench_shape *shape)
+int bench_check_combined(const bench_arrays *arrays, bench_backend *backend, const bench_options *options,
+                         const bench_shape *shape)
 {
     checker c;
-    int failed = open_checker(&c, arrays, world, backend, options, shape) || check_sums(&c);
+    int failed = open_checker(&c, arrays, backend, options, shape) || check_sums(&c);
     close_checker(&c);
     return failed;
 }

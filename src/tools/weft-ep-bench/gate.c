@@ -130,3 +130,33 @@ int bench_gate_rows(const bench_shape *shape, int ranks, int alignment, uint64_t
     free(of_rank);
     return code;
 }
+
+static int64_t count_sent(const bench_shape *shape, int ranks, int rank, const int32_t *ids)
+{
+    int64_t sent = 0;
+    for (int t = 0; t < shape->tokens; t++) {
+        const int32_t *of_token = &ids[(size_t)t * (size_t)shape->topk];
+        for (int k = 0; k < shape->topk; k++) {
+            int owner = bench_gate_owner(shape, ranks, of_token[k]);
+            int is_first = owner != rank;
+            for (int j = 0; j < k; j++) {
+                is_first &= bench_gate_owner(shape, ranks, of_token[j]) != owner;
+            }
+            sent += is_first;
+        }
+    }
+    return sent;
+}
+
+int64_t bench_gate_most_sent(const bench_shape *shape, int ranks, uint64_t seed)
+{
+    int32_t *ids = malloc(((size_t)shape->tokens * (size_t)shape->topk + 1) * sizeof *ids);
+    int64_t most = ids == NULL ? -1 : 0;
+    for (int rank = 0; rank < ranks && most >= 0; rank++) {
+        bench_gate_choose(shape, ranks, seed, rank, ids);
+        int64_t sent = count_sent(shape, ranks, rank, ids);
+        most = sent > most ? sent : most;
+    }
+    free(ids);
+    return most;
+}

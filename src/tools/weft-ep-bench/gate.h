@@ -17,4 +17,8 @@ int bench_gate_first_expert(const bench_shape *shape, int ranks, int rank);
 /* The rows that each rank receives, padding and all slots included: [ranks]. Returns -1 when there is no memory. */
 int bench_gate_rows(const bench_shape *shape, int ranks, int alignment, uint64_t seed, int64_t *rows);
 
+/* The most tokens that any rank sends, counting one once for each other rank that it goes to. Negative when there is no
+ * memory. */
+int64_t bench_gate_most_sent(const bench_shape *shape, int ranks, uint64_t seed);
+
 #endif

@@ -26,11 +26,16 @@ static const char help[] =
     "  -s, --skew LIST        uniform, zipf, one-rank: which experts are chosen (uniform)\n"
     "  -r, --routing LIST     fresh: each dispatch agrees on a new one; cached: one for all (cached)\n"
     "  -m, --mode LIST        ht: whole calls; ll: their halves, send and recv (ht)\n"
+    "  -B, --buffers LIST     symmetric: rows are received where senders write them; plain: in other memory "
+    "(symmetric)\n"
+    "  -W, --worst-case       limits and receive buffers for whatever may come, not for what does\n"
     "  -b, --backward         time the backward calls as well, with the gradients of weights\n"
     "  -a, --alignment N      rows to which expert-major groups are padded (1)\n"
     "      --seed N           of the choices (1)\n"
     "\n"
     "How:\n"
+    "  -g, --gpu              on GPUs, one a PE\n"
+    "      --sms LIST         on GPUs: multiprocessors of a call (0: the library's choice)\n"
     "  -n, --repeats N        of each call; the median over them of the slowest rank's time is told (21)\n"
     "  -w, --warmup N         calls before (3)\n"
     "      --threads N        PEs are threads of this process\n"
@@ -44,10 +49,21 @@ static const char help[] =
     "      --version          the version\n"
     "\n"
     "Figures: dispatch and combine, each after a barrier, and the two as a pair; set-up: creating the group and its\n"
-    "route; memory: symmetric memory of the group and memory of the route, a PE. In fresh routing dispatch and pair\n"
-    "contain the routing. Bytes are those of the rows that leave or reach a rank's tokens, its own included.\n"
+    "route, on GPUs and a first dispatch; memory: symmetric memory of the group and memory of the route, a PE; on "
+    "GPUs\n"
+    "what they take of the GPU's, and the received rows. In fresh routing dispatch and pair contain the routing. Bytes "
+    "are\n"
+    "those of the rows that leave or reach a rank's tokens, its own included. A call on GPUs is timed as a graph of "
+    "the\n"
+    "caches flushed, a barrier, an event, the call, an event. The floor beside a figure, of the same run: the bytes "
+    "that the\n"
+    "rank sends most of sends to others, a token once a rank, in one piece to each, by all PEs at once; on GPUs over "
+    "the rate\n"
+    "at which all GPUs store to each other with as many multiprocessors.\n"
     "\n"
-    "Exits with 1 when a call fails or a check does, and with 2 when the command line is wrong.\n";
+    "Exits with 1 when a call fails or a check does, and with 2 when the command line is wrong, and with 77 when "
+    "there\n"
+    "is no GPU for --gpu.\n";
 
 /* What of two parameters does not go together. */
 static int check_shapes(const bench_options *options)
@@ -85,6 +101,10 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
         {"skew", 's', TOOL_NAMES, &options->skews, 0, 0, bench_skew_names, BENCH_SKEWS},
         {"routing", 'r', TOOL_NAMES, &options->routings, 0, 0, bench_routing_names, BENCH_ROUTINGS},
         {"mode", 'm', TOOL_NAMES, &options->modes, 0, 0, bench_mode_names, BENCH_MODES},
+        {"buffers", 'B', TOOL_NAMES, &options->buffers, 0, 0, bench_buffers_names, BENCH_BUFFERS},
+        {"worst-case", 'W', TOOL_FLAG, &options->worst_case, 0, 0, NULL, 0},
+        {"gpu", 'g', TOOL_FLAG, &options->on_device, 0, 0, NULL, 0},
+        {"sms", '\0', TOOL_NUMBERS, &options->sms, 0, 65535, NULL, 0},
         {"backward", 'b', TOOL_FLAG, &options->backward, 0, 0, NULL, 0},
         {"alignment", 'a', TOOL_NUMBER, &options->alignment, 1, 1 << 16, NULL, 0},
         {"seed", '\0', TOOL_SEED, &options->seed, 0, 0, NULL, 0},
@@ -109,6 +129,8 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
                                .skews = one,
                                .routings = {1, {BENCH_CACHED}},
                                .modes = one,
+                               .buffers = one,
+                               .sms = one,
                                .alignment = 1,
                                .repeats = 21,
                                .warmup = 3,
@@ -132,7 +154,7 @@ long bench_options_shapes(const bench_options *options)
 {
     return (long)options->tokens.count * options->hidden.count * options->topk.count * options->experts.count *
            options->dtypes.count * options->layouts.count * options->skews.count * options->routings.count *
-           options->modes.count;
+           options->modes.count * options->buffers.count * options->sms.count;
 }
 
 bench_shape bench_options_shape(const bench_options *options, long i)
@@ -142,6 +164,8 @@ bench_shape bench_options_shape(const bench_options *options, long i)
     shape.hidden = (int)tool_list_take(&options->hidden, &i);
     shape.topk = (int)tool_list_take(&options->topk, &i);
     shape.experts = (int)tool_list_take(&options->experts, &i);
+    shape.sms = (int)tool_list_take(&options->sms, &i);
+    shape.buffers = (bench_buffers)tool_list_take(&options->buffers, &i);
     shape.routing = (bench_routing)tool_list_take(&options->routings, &i);
     shape.mode = (bench_mode)tool_list_take(&options->modes, &i);
     shape.skew = (bench_skew)tool_list_take(&options->skews, &i);

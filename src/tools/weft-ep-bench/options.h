@@ -17,6 +17,10 @@ typedef struct bench_options {
     tool_list skews;
     tool_list routings;
     tool_list modes;
+    tool_list buffers;
+    tool_list sms;
+    int on_device;
+    int worst_case; /* limits and buffers for whatever may come, not for what does */
     int backward; /* time the backward calls as well */
     int alignment; /* of expert-major */
     int repeats;

@@ -25,7 +25,7 @@ typedef struct parameter {
     int varies; /* the sweep has several values of it */
 } parameter;
 
-enum { PARAMETERS = 9 };
+enum { PARAMETERS = 11 };
 
 static void list_parameters(const bench_options *options, const bench_shape *shape, parameter *list)
 {
@@ -40,6 +40,8 @@ static void list_parameters(const bench_options *options, const bench_shape *sha
         {bench_skew_names[shape->skew], 0, 0, options->skews.count},
         {bench_routing_names[shape->routing], 0, 0, options->routings.count},
         {bench_mode_names[shape->mode], 0, 0, options->modes.count},
+        {bench_buffers_names[shape->buffers], 0, 0, options->buffers.count},
+        {NULL, 'S', shape->sms, options->sms.count},
         {NULL, 'T', shape->tokens, options->tokens.count},
         {NULL, 'H', shape->hidden, options->hidden.count},
         {NULL, 'K', shape->topk, options->topk.count},

@@ -20,9 +20,10 @@ int bench_report_open(bench_report *report, const bench_options *options, int pe
     }
     printf("%d PEs; times in us, of the slowest PE, medians of %d; GB/s a PE; memory in MB a PE\n", pes,
            options->repeats);
-    printf("%6s %6s %4s %5s %-8s %-12s %-8s %-6s %-4s %9s %6s %9s %6s %9s%s %8s %8s\n", "tokens", "hidden", "topk",
-           "exps", "dtype", "layout", "skew", "route", "mode", "dispatch", "GB/s", "combine", "GB/s", "pair",
-           options->backward ? "  dispatch'  combine'" : "", "set-up", "memory");
+    printf("%6s %6s %4s %5s %-8s %-12s %-8s %-6s %-4s %-9s %4s %9s %8s %6s %9s %8s %6s %9s%s %8s %8s\n", "tokens",
+           "hidden", "topk", "exps", "dtype", "layout", "skew", "route", "mode", "buffers", "SMs", "dispatch", "floor",
+           "GB/s", "combine", "floor", "GB/s", "pair", options->backward ? "  dispatch'  combine'" : "", "set-up",
+           "memory");
     return 0;
 }
 
@@ -31,15 +32,38 @@ static double rate(const tool_figure *figure)
     return figure->median > 0.0 ? figure->bytes / figure->median * 1e-3 : 0.0;
 }
 
-static void print_row(const bench_shape *shape, const bench_figures *figures)
+/* A time, or a dash where there is none. */
+static void print_time(const tool_figure *figure, int width)
 {
-    printf("%6d %6d %4d %5d %-8s %-12s %-8s %-6s %-4s %9.1f %6.2f %9.1f %6.2f %9.1f", shape->tokens, shape->hidden,
-           shape->topk, shape->experts, bench_dtype_names[shape->dtype], bench_layout_names[shape->layout],
+    if (figure->samples > 0) {
+        printf(" %*.1f", width, figure->median);
+    } else {
+        printf(" %*s", width, "-");
+    }
+}
+
+static void print_row(const bench_report *report, const bench_shape *shape, const bench_figures *figures)
+{
+    printf("%6d %6d %4d %5d %-8s %-12s %-8s %-6s %-4s %-9s %4d", shape->tokens, shape->hidden, shape->topk,
+           shape->experts, bench_dtype_names[shape->dtype], bench_layout_names[shape->layout],
            bench_skew_names[shape->skew], bench_routing_names[shape->routing], bench_mode_names[shape->mode],
-           figures->dispatch.median, rate(&figures->dispatch), figures->combine.median, rate(&figures->combine),
-           figures->pair.median);
-    if (figures->dispatch_bwd.samples > 0) {
-        printf("  %9.1f %9.1f", figures->dispatch_bwd.median, figures->combine_bwd.median);
+           bench_buffers_names[shape->buffers], shape->sms);
+    if (figures->missing[0] != '\0') {
+        printf(" not supported: %s\n", figures->missing);
+        (void)fflush(stdout);
+        return;
+    }
+    print_time(&figures->dispatch, 9);
+    print_time(&figures->dispatch_floor, 8);
+    printf(" %6.2f", rate(&figures->dispatch));
+    print_time(&figures->combine, 9);
+    print_time(&figures->combine_floor, 8);
+    printf(" %6.2f", rate(&figures->combine));
+    print_time(&figures->pair, 9);
+    if (report->options->backward) {
+        printf(" ");
+        print_time(&figures->dispatch_bwd, 9);
+        print_time(&figures->combine_bwd, 9);
     }
     printf(" %8.1f %8.2f\n", figures->setup.median, figures->memory.median);
     (void)fflush(stdout);
@@ -56,14 +80,18 @@ static void print_shape(FILE *file, const bench_shape *shape)
     if (by != NULL) {
         fprintf(file, ", \"slots\": \"%s\"", by);
     }
-    fprintf(file, ", \"mode\": \"%s\", \"routing\": \"%s\", \"skew\": \"%s\"", bench_mode_names[shape->mode],
-            bench_routing_names[shape->routing], bench_skew_names[shape->skew]);
+    fprintf(file, ", \"mode\": \"%s\", \"routing\": \"%s\", \"skew\": \"%s\", \"buffers\": \"%s\", \"sms\": %d",
+            bench_mode_names[shape->mode], bench_routing_names[shape->routing], bench_skew_names[shape->skew],
+            bench_buffers_names[shape->buffers], shape->sms);
 }
 
-static void print_line(const bench_report *report, const char *name, const bench_shape *shape,
+static void print_line(const bench_report *report, const char *name, const char *impl, const bench_shape *shape,
                        const tool_figure *figure, const char *unit)
 {
-    tool_record_begin(report->json, name, "weft", report->pes, figure, unit);
+    if (figure->samples == 0) {
+        return;
+    }
+    tool_record_begin(report->json, name, impl, report->pes, figure, unit);
     print_shape(report->json, shape);
     tool_record_end(report->json, report->options->machine);
 }
@@ -73,17 +101,20 @@ void bench_report_add(bench_report *report, const bench_shape *shape, const benc
     if (!report->prints) {
         return;
     }
-    print_row(shape, figures);
+    print_row(report, shape, figures);
+    if (figures->missing[0] != '\0') {
+        return;
+    }
     if (report->json != NULL) {
-        print_line(report, "ep_dispatch", shape, &figures->dispatch, "us");
-        print_line(report, "ep_combine", shape, &figures->combine, "us");
-        print_line(report, "ep_pair", shape, &figures->pair, "us");
-        if (report->options->backward) {
-            print_line(report, "ep_dispatch_bwd", shape, &figures->dispatch_bwd, "us");
-            print_line(report, "ep_combine_bwd", shape, &figures->combine_bwd, "us");
-        }
-        print_line(report, "ep_setup", shape, &figures->setup, "us");
-        print_line(report, "ep_memory", shape, &figures->memory, "MB");
+        print_line(report, "ep_dispatch", "weft", shape, &figures->dispatch, "us");
+        print_line(report, "ep_dispatch", "floor", shape, &figures->dispatch_floor, "us");
+        print_line(report, "ep_combine", "weft", shape, &figures->combine, "us");
+        print_line(report, "ep_combine", "floor", shape, &figures->combine_floor, "us");
+        print_line(report, "ep_pair", "weft", shape, &figures->pair, "us");
+        print_line(report, "ep_dispatch_bwd", "weft", shape, &figures->dispatch_bwd, "us");
+        print_line(report, "ep_combine_bwd", "weft", shape, &figures->combine_bwd, "us");
+        print_line(report, "ep_setup", "weft", shape, &figures->setup, "us");
+        print_line(report, "ep_memory", "weft", shape, &figures->memory, "MB");
     }
     bench_plot_add(&report->plot, report->options, shape, figures);
 }

@@ -44,6 +44,12 @@ typedef enum bench_mode {
     BENCH_MODES
 } bench_mode;
 
+typedef enum bench_buffers {
+    BENCH_SYMMETRIC, /* rows are received in symmetric memory, where senders write them */
+    BENCH_PLAIN, /* in any other, to which the library copies them */
+    BENCH_BUFFERS
+} bench_buffers;
+
 typedef struct bench_shape {
     int tokens; /* a rank */
     int hidden;
@@ -54,6 +60,8 @@ typedef struct bench_shape {
     bench_skew skew;
     bench_routing routing;
     bench_mode mode;
+    bench_buffers buffers;
+    int sms; /* on GPUs; 0: the library's choice */
 } bench_shape;
 
 extern const char *const bench_dtype_names[BENCH_DTYPES];
@@ -61,6 +69,7 @@ extern const char *const bench_layout_names[BENCH_LAYOUTS];
 extern const char *const bench_skew_names[BENCH_SKEWS];
 extern const char *const bench_routing_names[BENCH_ROUTINGS];
 extern const char *const bench_mode_names[BENCH_MODES];
+extern const char *const bench_buffers_names[BENCH_BUFFERS];
 
 weft_ep_dtype bench_sent_dtype(bench_dtype dtype);
 weft_ep_dtype bench_received_dtype(bench_dtype dtype);

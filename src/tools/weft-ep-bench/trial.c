@@ -16,7 +16,7 @@
 
 typedef struct trial {
     weft_world *world;
-    const bench_backend *backend;
+    bench_backend *backend;
     const bench_options *options;
     const bench_shape *shape;
     bench_arrays arrays;
@@ -86,9 +86,8 @@ static weft_status pair(void *context)
     return status != WEFT_OK ? status : combine(context);
 }
 
-static weft_status create(void *context)
+static weft_status create_group(trial *t)
 {
-    trial *t = context;
     int is_slots = t->shape->layout == BENCH_SLOTS_SOURCE || t->shape->layout == BENCH_SLOTS_EXPERT;
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
@@ -99,17 +98,32 @@ static weft_status create(void *context)
     if (bench_sent_dtype(t->shape->dtype) == WEFT_EP_F32) {
         config.row_bytes_max *= 2;
     }
-    config.rows_max = t->arrays.rows;
+    config.rows_max = t->options->worst_case ? 0 : t->arrays.rows;
     config.slot_tokens_max = is_slots ? t->shape->tokens : 0;
     config.on_device = t->backend->on_device;
     plan.topk = t->shape->topk;
     plan.layout = bench_weft_layout(t->shape->layout);
     plan.alignment = t->shape->layout == BENCH_EXPERT_MAJOR ? t->options->alignment : 0;
+    plan.sms = t->shape->sms;
     weft_status status = weft_ep_create(weft_team_world(t->world), &config, &t->ep);
     if (status == WEFT_OK) {
         status = weft_ep_route_bytes(t->ep, &plan, &t->memory_bytes);
     }
     return status != WEFT_OK ? status : weft_ep_route_create(t->ep, &plan, NULL, &t->route);
+}
+
+/* On GPUs with a first dispatch of a new routing, which must find everything there. */
+static weft_status create(trial *t)
+{
+    weft_status status = create_group(t);
+    if (status == WEFT_OK && t->backend->on_device) {
+        weft_ep_choices choices = choices_of(t);
+        status = weft_ep_route_choose(t->route, &choices);
+        status = status != WEFT_OK ? status
+                                   : weft_ep_dispatch(t->route, &t->arrays.in, &t->arrays.received, t->backend->stream);
+        status = status != WEFT_OK ? status : t->backend->ops->finish(t->backend);
+    }
+    return status;
 }
 
 static int destroy(trial *t)
@@ -146,71 +160,123 @@ static double bytes_sent(const trial *t, const weft_ep_rows *rows)
 
 /* ---- the course of a trial ---- */
 
-static int set_up(trial *t, bench_figures *figures)
+/* Memory in use now: of the symmetric heap, or of the GPU. */
+static int memory_used(const trial *t, double *bytes)
 {
-    weft_counters before;
-    weft_counters after;
-    for (int i = 0; i < SETUPS; i++) {
-        if (i > 0 && destroy(t)) {
-            return 1;
-        }
-        if (tool_failed(weft_world_counters(t->world, &before), "weft_world_counters") ||
-            tool_failed(t->backend->time(t->world, create, t, &t->times[i]), "creating a group and a route") ||
-            tool_failed(weft_world_counters(t->world, &after), "weft_world_counters")) {
-            return 1;
-        }
+    size_t left = 0;
+    weft_counters counters;
+    if (t->backend->on_device) {
+        weft_status status = tool_gpu_free_bytes(t->backend->gpu, &left);
+        *bytes = -(double)left;
+        return status != WEFT_ERR_UNSUPPORTED && tool_failed(status, "the GPU's memory");
     }
-    if (summarise(t, SETUPS, &figures->setup)) {
+    if (tool_failed(weft_world_counters(t->world, &counters), "weft_world_counters")) {
         return 1;
     }
-    t->times[0] = MB * (double)(after.heap_bytes_used - before.heap_bytes_used + t->memory_bytes);
-    return summarise(t, 1, &figures->memory);
+    *bytes = (double)counters.heap_bytes_used;
+    return 0;
+}
+
+/* What a group and its route take; of GPUs with the rows received, which the first of them alone makes the heap grow by. */
+static double memory_of(const trial *t, double before, double after)
+{
+    const bench_arrays *a = &t->arrays;
+    return after - before +
+           (t->backend->on_device ? (double)(a->rows * bench_row_bytes(&a->received.rows)) : (double)t->memory_bytes);
+}
+
+static weft_status set_up(trial *t, bench_figures *figures)
+{
+    double before;
+    double after;
+    double taken = 0;
+    for (int i = 0; i < SETUPS; i++) {
+        if ((i > 0 && destroy(t)) || memory_used(t, &before)) {
+            return WEFT_ERR_SYSTEM;
+        }
+        weft_status status = weft_barrier(t->world);
+        double start = bench_now_us();
+        status = status != WEFT_OK ? status : create(t);
+        t->times[i] = bench_now_us() - start;
+        if (status != WEFT_OK || memory_used(t, &after)) {
+            return status != WEFT_OK ? status : WEFT_ERR_SYSTEM;
+        }
+        taken = i == 0 ? memory_of(t, before, after) : taken;
+    }
+    if (summarise(t, SETUPS, &figures->setup)) {
+        return WEFT_ERR_SYSTEM;
+    }
+    t->times[0] = MB * taken;
+    return summarise(t, 1, &figures->memory) ? WEFT_ERR_SYSTEM : WEFT_OK;
+}
+
+static int has_wrong_counts(const trial *t, const weft_ep_host_counts *counts)
+{
+    int is_wrong = counts->status != WEFT_OK || counts->rows != t->rows;
+    if (is_wrong) {
+        fprintf(stderr, "weft-ep-bench: PE %d: the route has status %s and %lld rows, not %lld\n",
+                weft_world_pe(t->world), weft_status_name(counts->status), (long long)counts->rows, (long long)t->rows);
+    }
+    return is_wrong;
 }
 
 /* One route update, whose status must be well; dispatch and combine once, looked at if asked for. */
-static int rehearse(trial *t)
+static weft_status rehearse(trial *t)
 {
     weft_ep_host_counts counts;
     weft_ep_choices choices = choices_of(t);
-    if (tool_failed(weft_ep_route_update(t->route, &choices, t->backend->stream), "weft_ep_route_update") ||
-        tool_failed(weft_ep_route_query(t->route, t->backend->stream, &counts), "weft_ep_route_query")) {
-        return 1;
+    weft_status status = weft_ep_route_update(t->route, &choices, t->backend->stream);
+    status = status != WEFT_OK ? status : weft_ep_route_query(t->route, t->backend->stream, &counts);
+    if (status != WEFT_OK || has_wrong_counts(t, &counts)) {
+        return status != WEFT_OK ? status : WEFT_ERR_STATE;
     }
-    if (counts.status != WEFT_OK || counts.rows != t->rows) {
-        fprintf(stderr, "weft-ep-bench: PE %d: the route has status %s and %lld rows, not %lld\n",
-                weft_world_pe(t->world), weft_status_name(counts.status), (long long)counts.rows, (long long)t->rows);
-        return 1;
+    status = dispatch(t);
+    status = status != WEFT_OK ? status : t->backend->ops->finish(t->backend);
+    if (status != WEFT_OK || !t->options->check) {
+        return status;
     }
-    if (!t->options->check) {
-        return 0;
+    if (bench_check_received(&t->arrays, t->backend, t->options, t->shape)) {
+        return WEFT_ERR_STATE;
     }
-    if (tool_failed(dispatch(t), "weft_ep_dispatch") ||
-        bench_check_received(&t->arrays, t->world, t->backend, t->options, t->shape)) {
-        return 1;
+    status = combine(t);
+    status = status != WEFT_OK ? status : t->backend->ops->finish(t->backend);
+    if (status == WEFT_ERR_UNSUPPORTED) { /* as its figure will say */
+        return WEFT_OK;
     }
-    return tool_failed(combine(t), "weft_ep_combine") ||
-           bench_check_combined(&t->arrays, t->world, t->backend, t->options, t->shape);
+    return status == WEFT_OK && bench_check_combined(&t->arrays, t->backend, t->options, t->shape) ? WEFT_ERR_STATE
+                                                                                                   : status;
 }
 
 static int time_call(trial *t, weft_status (*call)(void *context), const char *what, tool_figure *figure)
 {
-    for (int i = -t->options->warmup; i < t->options->repeats; i++) {
-        double us;
-        if (tool_failed(t->backend->time(t->world, call, t, &us), what)) {
-            return 1;
-        }
-        if (i >= 0) {
-            t->times[i] = us;
-        }
+    const bench_options *options = t->options;
+    weft_status status = t->backend->ops->time(t->backend, call, t, options->warmup, options->repeats, t->times);
+    if (status == WEFT_ERR_UNSUPPORTED) {
+        return 0;
     }
-    return summarise(t, t->options->repeats, figure);
+    return tool_failed(status, what) || summarise(t, options->repeats, figure);
+}
+
+/* What the rows of the rank that sends most take at least. */
+static int time_floor(trial *t, const weft_ep_rows *rows, tool_figure *figure)
+{
+    int64_t sent = bench_gate_most_sent(t->shape, weft_world_pes(t->world), t->options->seed);
+    size_t bytes = sent > 0 ? (size_t)sent * bench_row_bytes(rows) : 0;
+    if (bytes == 0) {
+        return 0;
+    }
+    figure->bytes = (double)bytes;
+    weft_status status = t->backend->ops->floor(t->backend, bytes, t->shape->sms, t->options->repeats, t->times);
+    return tool_failed(status, "the floor") || summarise(t, t->options->repeats, figure);
 }
 
 static int time_all(trial *t, bench_figures *figures)
 {
     double sent = bytes_sent(t, &t->arrays.received.rows);
     double returned = bytes_sent(t, &t->arrays.results);
-    if (time_call(t, dispatch, "weft_ep_dispatch", &figures->dispatch) ||
+    if (time_floor(t, &t->arrays.received.rows, &figures->dispatch_floor) ||
+        time_floor(t, &t->arrays.results, &figures->combine_floor) ||
+        time_call(t, dispatch, "weft_ep_dispatch", &figures->dispatch) ||
         time_call(t, combine, "weft_ep_combine", &figures->combine) ||
         time_call(t, pair, "dispatch and combine", &figures->pair)) {
         return 1;
@@ -227,17 +293,27 @@ static int time_all(trial *t, bench_figures *figures)
     return 0;
 }
 
+/* The most rows that any PE may receive, whatever the gate says. */
+static size_t worst_rows(const trial *t, int pes)
+{
+    size_t tokens = (size_t)pes * (size_t)t->shape->tokens;
+    return t->shape->layout == BENCH_RANK_MAJOR
+               ? tokens
+               : tokens * (size_t)t->shape->topk + (size_t)t->shape->experts * (size_t)t->options->alignment;
+}
+
 /* The most rows of any PE, and this one's. */
 static int count_rows(trial *t, size_t *most)
 {
     int pes = weft_world_pes(t->world);
     int64_t *rows = malloc((size_t)pes * sizeof *rows);
+    int is_slots = t->shape->layout == BENCH_SLOTS_SOURCE || t->shape->layout == BENCH_SLOTS_EXPERT;
     if (rows == NULL || bench_gate_rows(t->shape, pes, t->options->alignment, t->options->seed, rows) != 0) {
         fprintf(stderr, "weft-ep-bench: no memory\n");
         free(rows);
         return 1;
     }
-    *most = 1;
+    *most = t->options->worst_case && !is_slots ? worst_rows(t, pes) : 1;
     for (int pe = 0; pe < pes; pe++) {
         *most = (size_t)rows[pe] > *most ? (size_t)rows[pe] : *most;
     }
@@ -246,9 +322,23 @@ static int count_rows(trial *t, size_t *most)
     return 0;
 }
 
-int bench_trial_run(weft_world *world, const bench_options *options, const bench_shape *shape, bench_figures *figures)
+/* Returns 0 also where the library said that it cannot do this, equally on all ranks: figures->missing says what. */
+static int run(trial *t, bench_figures *figures)
 {
-    trial t = {.world = world, .backend = &bench_host, .options = options, .shape = shape};
+    weft_status status = set_up(t, figures);
+    status = status != WEFT_OK ? status : rehearse(t);
+    if (status == WEFT_ERR_UNSUPPORTED) {
+        snprintf(figures->missing, sizeof figures->missing, "%s", weft_last_error());
+        return destroy(t);
+    }
+    return tool_failed(status, "a trial") || time_all(t, figures) || destroy(t);
+}
+
+int bench_trial_run(bench_backend *backend, const bench_options *options, const bench_shape *shape,
+                    bench_figures *figures)
+{
+    weft_world *world = backend->world;
+    trial t = {.world = world, .backend = backend, .options = options, .shape = shape};
     size_t samples = (size_t)(options->repeats > SETUPS ? options->repeats : SETUPS);
     size_t rows;
     void *times;
@@ -257,10 +347,9 @@ int bench_trial_run(weft_world *world, const bench_options *options, const bench
         return 1;
     }
     t.times = times;
-    if (bench_arrays_create(&t.arrays, world, t.backend, options, shape, rows) || set_up(&t, figures) || rehearse(&t) ||
-        time_all(&t, figures) || destroy(&t)) {
+    if (bench_arrays_create(&t.arrays, backend, options, shape, rows) || run(&t, figures)) {
         return 1; /* others may be anywhere: the world's end frees the rest */
     }
-    bench_arrays_destroy(&t.arrays, world, t.backend);
+    bench_arrays_destroy(&t.arrays, backend);
     return tool_failed(weft_free(world, times), "weft_free");
 }

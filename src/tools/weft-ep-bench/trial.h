@@ -3,8 +3,8 @@
 #define WEFT_EP_BENCH_TRIAL_H
 
 #include "tools/part/samples.h"
+#include "tools/weft-ep-bench/backend.h"
 #include "tools/weft-ep-bench/options.h"
-#include "weft.h"
 
 /* Times in us, of the slowest PE; memory in MB (10^6 bytes) a PE. */
 typedef struct bench_figures {
@@ -13,11 +13,15 @@ typedef struct bench_figures {
     tool_figure pair;
     tool_figure dispatch_bwd; /* these two without samples unless asked for */
     tool_figure combine_bwd;
+    tool_figure dispatch_floor; /* without samples where one PE is alone */
+    tool_figure combine_floor;
     tool_figure setup;
     tool_figure memory;
+    char missing[256]; /* not empty: what the library says is not supported here; no figure counts */
 } bench_figures;
 
-/* Collective over the world; the figures are those of all PEs, on all PEs. Returns 0, or 1 after saying what failed. */
-int bench_trial_run(weft_world *world, const bench_options *options, const bench_shape *shape, bench_figures *figures);
+/* A figure without samples is of a call that is not supported. Collective over the world; the figures are those of all PEs, on all PEs. Returns 0, or 1 after saying what failed. */
+int bench_trial_run(bench_backend *backend, const bench_options *options, const bench_shape *shape,
+                    bench_figures *figures);
 
 #endif
