@@ -70,7 +70,7 @@ add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/cuda/fake/libcuda.c ${PRO
     ${PROJECT_SOURCE_DIR}/src/sim/coroutine.c ${PROJECT_SOURCE_DIR}/src/sim/stacks.c
     ${weft_fake_kernels} ${weft_fake_ep_kernels} ${weft_fake_tool_kernels})
 target_include_directories(fake_cuda SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
-target_link_libraries(fake_cuda PRIVATE weft_flags Threads::Threads)
+target_link_libraries(fake_cuda PRIVATE weft_flags Threads::Threads m)
 set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake)
 

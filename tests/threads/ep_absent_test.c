@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os.h"
 #include "part/check.h"
 #include "part/pes.h"
 #include "weft_ep.h"
@@ -25,6 +26,7 @@ typedef enum call_kind { CALL_UPDATE, CALL_DISPATCH, CALL_COMBINE, CALL_KINDS } 
 typedef struct absence_case {
     call_kind kind; /* of the call that some do not come to */
     int is_abort; /* one of them aborts instead */
+    int made; /* how many PEs have what they need */
 } absence_case;
 
 typedef struct absent_rig {
@@ -90,12 +92,22 @@ static void make(weft_world *world, absent_rig *rig)
     CHECK_OK(call(rig, CALL_UPDATE));
 }
 
+/* All PEs: the abort is not to meet one that is still at its first call. */
+static void await_made(absence_case *absence)
+{
+    (void)__atomic_add_fetch(&absence->made, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&absence->made, __ATOMIC_ACQUIRE) < PES) {
+        wefti_os_sleep_ns(1000000);
+    }
+}
+
 static void stay_away(weft_world *world, void *context)
 {
-    const absence_case *absence = context;
+    absence_case *absence = context;
     weft_status wanted = absence->is_abort ? WEFT_ERR_ABORTED : WEFT_ERR_TIMEOUT;
     absent_rig rig;
     make(world, &rig);
+    await_made(absence);
     if (!is_absent(weft_world_pe(world))) {
         CHECK_STATUS(call(&rig, absence->kind), wanted);
         if (!absence->is_abort) {
