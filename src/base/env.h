@@ -23,6 +23,7 @@
     X(COLL, "WEFT_COLL", WORD, "", "collective algorithms to prefer, as in reduce:slices,sync:rounds")                 \
     X(TRACE, "WEFT_TRACE", WORD, "", "file that gets a timeline of what each PE calls, for Perfetto")                  \
     X(TRACE_EVENTS, "WEFT_TRACE_EVENTS", COUNT, "200000", "most events that a PE writes to the timeline")              \
+    X(NVTX, "WEFT_NVTX", COUNT, "0", "1: tell NVIDIA's tools of a world's calls, as ranges of the domain \"weft\"")    \
     X(COUNTERS, "WEFT_COUNTERS", COUNT, "0", "1: print a world's counters when it is destroyed")                       \
     X(EP_COUNTS, "WEFT_EP_COUNTS", WORD, "",                                                                           \
       "how counts of expert-parallel routings go: owners or direct; else by size")                                     \

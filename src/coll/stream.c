@@ -34,6 +34,7 @@ weft_status weft_team_sync_on_stream(weft_team *team, weft_stream *stream)
     static const char call[] = "weft_team_sync_on_stream";
     weft_dev_team dev;
     WEFT_TRY(check_team(team, call));
+    WEFTI_SPAN_OF_BLOCK(team->world, call);
     if (team->device_area == NULL) {
         WEFT_TRY(check_not_capturing(team, call, stream));
     }
@@ -119,6 +120,7 @@ weft_status weft_broadcastmem_on_stream(weft_team *team, void *dest, const void 
     wefti_device_coll coll = {
         .kind = WEFTI_DEVICE_BROADCAST, .dest = dest, .source = source, .bytes = bytes, .root = root};
     WEFT_TRY(check_team(team, call));
+    WEFTI_SPAN_OF_BLOCK(team->world, call);
     if (root < 0 || root >= team->pes) {
         return wefti_error(WEFT_ERR_RANGE, "%s: root %d is not one of the team's %d members", call, root, team->pes);
     }
@@ -131,6 +133,7 @@ weft_status weft_fcollectmem_on_stream(weft_team *team, void *dest, const void *
     static const char call[] = "weft_fcollectmem_on_stream";
     wefti_device_coll coll = {.kind = WEFTI_DEVICE_FCOLLECT, .dest = dest, .source = source, .bytes = bytes};
     WEFT_TRY(check_team(team, call));
+    WEFTI_SPAN_OF_BLOCK(team->world, call);
     const buffers needs = {bytes, times(bytes, team->pes)};
     return bytes == 0 ? WEFT_OK : enqueue(team, call, &coll, needs, stream);
 }
@@ -141,6 +144,7 @@ weft_status weft_collectmem_on_stream(weft_team *team, void *dest, const void *s
     static const char call[] = "weft_collectmem_on_stream";
     wefti_device_coll coll = {.kind = WEFTI_DEVICE_COLLECT, .dest = dest, .source = source, .bytes = bytes};
     WEFT_TRY(check_team(team, call));
+    WEFTI_SPAN_OF_BLOCK(team->world, call);
     return enqueue(team, call, &coll, (buffers){bytes, bytes}, stream);
 }
 
@@ -150,6 +154,7 @@ weft_status weft_alltoallmem_on_stream(weft_team *team, void *dest, const void *
     static const char call[] = "weft_alltoallmem_on_stream";
     wefti_device_coll coll = {.kind = WEFTI_DEVICE_ALLTOALL, .dest = dest, .source = source, .bytes = bytes};
     WEFT_TRY(check_team(team, call));
+    WEFTI_SPAN_OF_BLOCK(team->world, call);
     const size_t all = times(bytes, team->pes);
     return bytes == 0 ? WEFT_OK : enqueue(team, call, &coll, (buffers){all, all}, stream);
 }
@@ -168,6 +173,7 @@ weft_status weft_alltoallvmem_on_stream(weft_team *team, void *dest, const uint6
         .send_bytes = send_bytes,
     };
     WEFT_TRY(check_team(team, call));
+    WEFTI_SPAN_OF_BLOCK(team->world, call);
     if (receive_offsets == NULL || send_offsets == NULL || send_bytes == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: an array of offsets or bytes is NULL", call);
     }
@@ -200,6 +206,7 @@ static weft_status reduce(weft_team *team, const char *call, wefti_device_coll *
 {
     size_t element = element_bytes(coll->dtype);
     WEFT_TRY(check_team(team, call));
+    WEFTI_SPAN_OF_BLOCK(team->world, call);
     if (element == 0 || !fits(coll->dtype, coll->op)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "%s: type %d and operation %d do not go together: bitwise operations take integers, complex "

@@ -137,13 +137,26 @@ static weft_status read_proofs(wefti_cuda *cuda)
 
 /* ---- the steps ---- */
 
+/* The library's own stream: of the greatest priority, so that the host's calls do not wait behind a busy GPU. Users'
+ * streams keep the priority that they were made with. */
+static weft_status create_stream(wefti_cuda *cuda)
+{
+    const wefti_cuda_driver *driver = &cuda->driver;
+    int least = 0;
+    int greatest = 0;
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuCtxGetStreamPriorityRange(&least, &greatest),
+                              "cuCtxGetStreamPriorityRange"));
+    return wefti_cuda_check(driver, driver->cuStreamCreateWithPriority(&cuda->stream, CU_STREAM_NON_BLOCKING, greatest),
+                            "cuStreamCreateWithPriority");
+}
+
 /* What the host's copies and atomics need. Loaded to the last byte now: the driver would otherwise do so at the first
  * launch, and may wait for running kernels then. */
 static weft_status load(wefti_cuda *cuda)
 {
     const wefti_cuda_driver *driver = &cuda->driver;
     WEFT_TRY(wefti_os_monitor_create(&cuda->stream_lock));
-    WEFT_TRY(wefti_cuda_check(driver, driver->cuStreamCreate(&cuda->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
+    WEFT_TRY(create_stream(cuda));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&cuda->amo_old, sizeof *cuda->amo_old),
                               "cuMemAllocHost"));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleLoadData(&cuda->module, wefti_cuda_kernels), "cuModuleLoadData"));

@@ -54,7 +54,8 @@
     X(cuMemHostGetDevicePointer)                                                                                       \
     X(cuMemcpyAsync)                                                                                                   \
     X(cuMemsetD8Async)                                                                                                 \
-    X(cuStreamCreate)                                                                                                  \
+    X(cuCtxGetStreamPriorityRange)                                                                                     \
+    X(cuStreamCreateWithPriority)                                                                                      \
     X(cuStreamDestroy)                                                                                                 \
     X(cuStreamSynchronize)                                                                                             \
     X(cuStreamIsCapturing)                                                                                             \

@@ -1,4 +1,4 @@
-/* protocol/timeline.h: spans of time for WEFT_TRACE, the timeline of what a PE does. For all layers above a world.
+/* protocol/timeline.h: spans of time for WEFT_TRACE, the timeline of what a PE does, and WEFT_NVTX, the same for NVIDIA's tools. For all layers above a world.
  *
  * A world that is not traced costs a span one test. Names are static text. Spans of one thread nest. */
 #ifndef WEFTI_PROTOCOL_TIMELINE_H
@@ -13,6 +13,7 @@ typedef struct wefti_span {
     weft_world *world; /* NULL: not traced */
     const char *name;
     uint64_t start_ns;
+    uint64_t range; /* of NVTX */
 } wefti_span;
 
 /* What a span says beside its name and times. */
@@ -28,4 +29,15 @@ wefti_span wefti_span_begin(weft_world *world, const char *name);
 void wefti_span_end(const wefti_span *span, wefti_span_facts facts);
 /* The same without facts, between two parts of a call: end one, begin the next. */
 void wefti_span_next(wefti_span *span, const char *name);
+
+/* A span of the rest of the block, without facts. */
+static inline void wefti_span_leave(const wefti_span *span)
+{
+    if (span->world != NULL) {
+        wefti_span_end(span, (wefti_span_facts){.bytes = SIZE_MAX});
+    }
+}
+#define WEFTI_SPAN_OF_BLOCK(world, name)                                                                               \
+    __attribute__((cleanup(wefti_span_leave))) const wefti_span span_of_block = wefti_span_begin(world, name)
+
 #endif

@@ -68,6 +68,7 @@ weft_status weft_putmem_on_stream(weft_world *world, void *dest, const void *sou
     static const char call[] = "weft_putmem_on_stream";
     void *at;
     WEFT_TRY(check_world(world, call));
+    WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
     WEFT_TRY(check_local(call, source, bytes));
     return bytes == 0 ? WEFT_OK : world->device->ops->stream_copy(world->device, at, source, bytes, stream);
@@ -79,6 +80,7 @@ weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *sou
     static const char call[] = "weft_getmem_on_stream";
     void *at;
     WEFT_TRY(check_world(world, call));
+    WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate(world, call, source, bytes, pe, &at));
     WEFT_TRY(check_local(call, dest, bytes));
     return bytes == 0 ? WEFT_OK : world->device->ops->stream_copy(world->device, dest, at, bytes, stream);
@@ -91,6 +93,7 @@ weft_status weft_putmem_signal_on_stream(weft_world *world, void *dest, const vo
     static const char call[] = "weft_putmem_signal_on_stream";
     void *at;
     WEFT_TRY(check_world(world, call));
+    WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate_word(world, call, signal, sizeof *signal, pe, &at));
     if (op != WEFT_SIGNAL_SET && op != WEFT_SIGNAL_ADD) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the operation is no weft_signal_op", call);
@@ -116,6 +119,7 @@ weft_status wefti_wait_on_stream(weft_world *world, const void *variable, wefti_
     static const char call[] = "weft_wait_until_on_stream";
     void *at;
     WEFT_TRY(check_world(world, call));
+    WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate_word(world, call, variable, kind >= WEFTI_WORD_INT64 ? 8 : 4, (int)world->view.pe, &at));
     if ((unsigned)cmp > WEFT_CMP_LE) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %d is no weft_cmp", call, (int)cmp);
@@ -147,6 +151,7 @@ weft_status wefti_p_on_stream(weft_world *world, void *dest, uint64_t value, int
     static const char call[] = "weft_p_on_stream";
     void *at;
     WEFT_TRY(check_world(world, call));
+    WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate_word(world, call, dest, (size_t)bits / 8, pe, &at));
     return world->device->ops->stream_store(world->device, at, value, bits, stream);
 }
@@ -157,6 +162,7 @@ weft_status wefti_amo_on_stream(weft_world *world, wefti_amo_op op, int bits, vo
     static const char call[] = "weft_atomic_on_stream";
     void *at;
     WEFT_TRY(check_world(world, call));
+    WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate_word(world, call, dest, (size_t)bits / 8, pe, &at));
     weft_dev dev;
     world->device->ops->fill_dev(world->device, &dev);

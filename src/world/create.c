@@ -566,7 +566,7 @@ weft_status weft_world_create(const weft_world_config *config, weft_world **out)
             return status;
         }
     }
-    wefti_timeline_open(world, creation.settings.trace_events_max);
+    wefti_timeline_open(world, &creation.settings);
     *out = world;
     return WEFT_OK;
 }

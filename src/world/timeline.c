@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "world/nvtx.h"
 #include "world/world.h"
 
 #define EVENTS 2048 /* in memory */
@@ -39,12 +40,13 @@ struct wefti_timeline {
     int is_lost; /* the file could not be written: events go nowhere */
     unsigned lanes;
     unsigned lanes_told;
+    void *nvtx; /* NULL: no ranges */
     const void *threads[LANES]; /* by lane, the thread's own state, which tells threads apart */
     size_t count;
     event events[EVENTS];
     char text[(EVENTS + LANES + 8) * EVENT_TEXT_BYTES];
     size_t text_bytes;
-    char path[];
+    char path[]; /* empty: ranges only */
 };
 
 /* ---- as text ---- */
@@ -216,16 +218,29 @@ static void keep(weft_world *world, const event *e)
 static void keep_span(const wefti_span *span, uint64_t end_ns, wefti_span_facts facts)
 {
     wefti_timeline *timeline = span->world->timeline;
+    if (timeline->nvtx != NULL) {
+        wefti_nvtx_range_end(timeline->nvtx, span->range);
+    }
+    if (timeline->path[0] == '\0') {
+        return;
+    }
     wefti_os_monitor_enter(timeline->lock);
     keep(span->world, &(event){span->name, span->start_ns, end_ns, facts, lane_of_thread(timeline)});
     wefti_os_monitor_leave(timeline->lock);
+}
+
+static void begin(wefti_span *span, weft_world *world, const char *name, uint64_t start_ns)
+{
+    void *nvtx = world->timeline->nvtx;
+    *span = (wefti_span){.world = world, .name = name, .start_ns = start_ns};
+    span->range = nvtx != NULL ? wefti_nvtx_range_start(nvtx, name) : 0;
 }
 
 wefti_span wefti_span_begin(weft_world *world, const char *name)
 {
     wefti_span span = {.world = NULL};
     if (WEFTI_UNLIKELY(world->timeline != NULL)) {
-        span = (wefti_span){.world = world, .name = name, .start_ns = wefti_os_now_ns()};
+        begin(&span, world, name, wefti_os_now_ns());
     }
     return span;
 }
@@ -242,8 +257,7 @@ void wefti_span_next(wefti_span *span, const char *name)
     if (WEFTI_UNLIKELY(span->world != NULL)) {
         uint64_t now = wefti_os_now_ns();
         keep_span(span, now, (wefti_span_facts){.bytes = ANY_BYTES});
-        span->name = name;
-        span->start_ns = now;
+        begin(span, span->world, name, now);
     }
 }
 
@@ -264,34 +278,43 @@ static void keep_creation(weft_world *world)
     }
 }
 
-void wefti_timeline_open(weft_world *world, uint64_t events_max)
+void wefti_timeline_open(weft_world *world, const wefti_world_settings *settings)
 {
     const char *path = wefti_env_word(WEFTI_ENV_TRACE);
-    if (path[0] == '\0') {
+    void *nvtx = settings->tells_nvtx != 0 ? wefti_nvtx_open(world) : NULL;
+    if (path[0] == '\0' && nvtx == NULL) {
         return;
     }
     size_t path_bytes = strlen(path) + 1;
     wefti_timeline *timeline = wefti_alloc_aligned(sizeof(uint64_t), sizeof *timeline + path_bytes);
     if (timeline == NULL || wefti_os_monitor_create(&timeline->lock) != WEFT_OK) {
-        wefti_log(WEFTI_LOG_WARN, "world \"%s\" PE %u: no memory for the timeline that WEFT_TRACE asks for",
-                  world->name, world->view.pe);
+        wefti_log(WEFTI_LOG_WARN,
+                  "world \"%s\" PE %u: no memory for the timeline that WEFT_TRACE or WEFT_NVTX asks for", world->name,
+                  world->view.pe);
+        wefti_nvtx_close(nvtx);
         wefti_free(timeline);
         return;
     }
     memcpy(timeline->path, path, path_bytes);
     timeline->file = form;
     timeline->file.path = timeline->path;
-    timeline->events_max = events_max;
+    timeline->events_max = settings->trace_events_max;
+    timeline->nvtx = nvtx;
     timeline->flushed_ns = wefti_os_now_ns();
     timeline->lanes = 1;
     world->timeline = timeline;
-    keep_creation(world);
+    if (path[0] != '\0') {
+        keep_creation(world);
+    }
 }
 
 void wefti_timeline_close(weft_world *world)
 {
     if (world->timeline != NULL) {
-        flush(world);
+        if (world->timeline->path[0] != '\0') {
+            flush(world);
+        }
+        wefti_nvtx_close(world->timeline->nvtx);
         wefti_os_monitor_destroy(world->timeline->lock);
         wefti_free(world->timeline);
         world->timeline = NULL;

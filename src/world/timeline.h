@@ -14,10 +14,10 @@
 
 typedef struct wefti_timeline wefti_timeline;
 
-/* Begin to trace a world that has just been created, if WEFT_TRACE is set, with at most so many events; its
- * phases are the first. A timeline that
- * cannot be had is a warning in the log, and the world is not traced. */
-void wefti_timeline_open(weft_world *world, uint64_t events_max);
+/* Begin to trace a world that has just been created, if WEFT_TRACE is set, its phases first; and to tell NVIDIA's tools of
+ * its calls, if WEFT_NVTX is. A timeline that cannot be had is a warning in the log, and the world is not traced. */
+struct wefti_world_settings;
+void wefti_timeline_open(weft_world *world, const struct wefti_world_settings *settings);
 /* Write what is left. NULL is allowed. */
 void wefti_timeline_close(weft_world *world);
 

@@ -131,6 +131,7 @@ typedef struct wefti_world_settings {
     int can_meet; /* the others can be met with this config, also to tell them that something is wrong */
     wefti_preferences preferences;
     uint64_t trace_events_max;
+    uint64_t tells_nvtx;
     uint64_t prints_counters;
 } wefti_world_settings;
 

@@ -1,7 +1,8 @@
 """Goal: WEFT_TRACE gives one file that loads, whatever becomes of the job, with what every PE did and when.
 
 Method: run programs under weftrun and read the file: the events of each PE, how they nest, whether the PEs' clocks agree;
-a killed job, a second job, files that are none. Usage: timeline.py WEFTRUN HELLO MULTI_COLL EP_STEPS.
+a killed job, a second job, files that are none. WEFT_NVTX tells the same to a library that stands for NVIDIA's tools.
+Usage: timeline.py WEFTRUN HELLO MULTI_COLL EP_STEPS NVTX_LISTENER; "none": this build has no NVTX.
 """
 
 import collections
@@ -15,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-RUN, HELLO, COLL, EP = sys.argv[1:5]
+RUN, HELLO, COLL, EP, LISTENER = sys.argv[1:6]
 PHASES = ["bootstrap", "hello", "window", "map", "verify"]
 
 
@@ -50,6 +51,19 @@ class Timeline(unittest.TestCase):
                 open_spans.pop()
             self.assertTrue(not open_spans or end <= open_spans[-1] + 1, event)
             open_spans.append(end)
+
+    @unittest.skipIf(LISTENER == "none", "no NVTX here")
+    def test_nvtx(self):
+        told = pathlib.Path(self.folder.name) / "ranges"
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
+        environment |= {"WEFT_NVTX": "1", "NVTX_INJECTION64_PATH": LISTENER, "NVTX_LISTENER_FILE": str(told)}
+        done = subprocess.run([RUN, "-n", "2", "-t", "100", EP], capture_output=True, text=True, env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = told.read_text().splitlines()
+        started = [line.split()[1] for line in lines if line.startswith("start ")]
+        self.assertEqual(len(started), sum(line.startswith("end") for line in lines))
+        self.assertLessEqual({"weft_ep_dispatch", "weft_ep_combine", "weft_malloc"}, set(started))
+        self.assertFalse(self.file.exists())
 
     def test_hello(self):
         done = self.run_job(HELLO)

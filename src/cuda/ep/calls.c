@@ -2,6 +2,7 @@
 #include "cuda/ep/group.h"
 #include "cuda/ep/kernels.h"
 #include "ep/check.h"
+#include "protocol/timeline.h"
 
 /* Warps of a block that move rows, their stages, and the rest between two looks of the others. */
 #define MOVERS 4
@@ -41,6 +42,7 @@ static unsigned pipes_bytes(const wefti_cuda_ep_blocks *parts)
 static weft_status launch(const weft_ep *ep, CUfunction kernel, int blocks, const wefti_cuda_ep_blocks *parts,
                           const void *args, weft_stream *stream, const char *call)
 {
+    WEFTI_SPAN_OF_BLOCK(ep->world, call);
     wefti_cuda *cuda = ep->device->cuda;
     void *arguments[] = {(void *)(uintptr_t)args};
     unsigned counts = ((unsigned)ep->config.experts + 1) * (unsigned)sizeof(uint32_t);

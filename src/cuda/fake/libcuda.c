@@ -503,9 +503,21 @@ FAKE CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes,
     return CUDA_SUCCESS;
 }
 
-FAKE CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+#define GREATEST_PRIORITY (-5)
+
+FAKE CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = GREATEST_PRIORITY;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
 {
     (void)flags;
+    if (priority > 0 || priority < GREATEST_PRIORITY) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     *stream = (CUstream)malloc(1);
     return CUDA_SUCCESS;
 }

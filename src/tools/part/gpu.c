@@ -34,7 +34,8 @@
     X(cuDevicePrimaryCtxRelease, (int))                                                                                \
     X(cuCtxPushCurrent, (void *))                                                                                      \
     X(cuCtxPopCurrent, (void **))                                                                                      \
-    X(cuStreamCreate, (void **, unsigned))                                                                             \
+    X(cuCtxGetStreamPriorityRange, (int *, int *))                                                                     \
+    X(cuStreamCreateWithPriority, (void **, unsigned, int))                                                            \
     X(cuStreamDestroy, (void *))                                                                                       \
     X(cuStreamSynchronize, (void *))                                                                                   \
     X(cuMemAlloc, (uint64_t *, size_t))                                                                                \
@@ -51,8 +52,6 @@
     X(cuLaunchKernel,                                                                                                  \
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))
 #define OTHER_FUNCTIONS(X)                                                                                             \
-    X(cuCtxGetStreamPriorityRange, (int *, int *))                                                                     \
-    X(cuStreamCreateWithPriority, (void **, unsigned, int))                                                            \
     X(cuEventCreate, (void **, unsigned))                                                                              \
     X(cuEventDestroy, (void *))                                                                                        \
     X(cuEventRecordWithFlags, (void *, void *, unsigned))                                                              \
@@ -149,10 +148,6 @@ static weft_status create_stream(tool_gpu *gpu)
 {
     int least = 0;
     int greatest = 0;
-    if (driver.cuStreamCreateWithPriority == NULL || driver.cuCtxGetStreamPriorityRange == NULL) {
-        TRY(cuStreamCreate(&gpu->stream, NON_BLOCKING));
-        return WEFT_OK;
-    }
     TRY(cuCtxGetStreamPriorityRange(&least, &greatest));
     TRY(cuStreamCreateWithPriority(&gpu->stream, NON_BLOCKING, greatest));
     return WEFT_OK;
