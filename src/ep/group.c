@@ -134,6 +134,9 @@ weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_e
     if (team == NULL || out == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: %s is NULL", team == NULL ? "the team" : "the result");
     }
+    if (weft_team_pes(team) < 1) {
+        return wefti_error(WEFT_ERR_STATE, "weft_ep_create: the team has been destroyed");
+    }
     weft_ep *ep = wefti_alloc_zeroed(1, sizeof *ep);
     weft_status verdict = ep != NULL ? init_private(ep, team, config)
                                      : wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");

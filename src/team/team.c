@@ -28,12 +28,18 @@ weft_team *weft_team_same_slot(weft_world *world)
     return wefti_world_is_alive(world) ? &world->team_same_slot : NULL;
 }
 
+/* Builds with assertions keep what is left of a destroyed team. */
+static int is_alive(const weft_team *team)
+{
+    return team != NULL && !team->destroyed;
+}
+
 weft_status weft_team_configure(weft_team *team, const weft_team_config *config)
 {
-    if (team == NULL || config == NULL || config->size != sizeof *config || config->contexts < 0) {
+    if (!is_alive(team) || config == NULL || config->size != sizeof *config || config->contexts < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_team_configure: %s",
-                           team == NULL || config == NULL
-                               ? "the team or the config is NULL"
+                           !is_alive(team) || config == NULL
+                               ? "the team or the config is NULL, or the team destroyed"
                                : "the config's size is wrong (use WEFT_TEAM_CONFIG_INIT) or a number negative");
     }
     team->contexts = config->contexts;
@@ -42,10 +48,10 @@ weft_status weft_team_configure(weft_team *team, const weft_team_config *config)
 
 weft_status weft_team_query(const weft_team *team, weft_team_config *config)
 {
-    if (team == NULL || config == NULL || config->size != sizeof *config) {
+    if (!is_alive(team) || config == NULL || config->size != sizeof *config) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_team_query: %s",
-                           team == NULL || config == NULL ? "the team or the config is NULL"
-                                                          : "the config's size is wrong; use WEFT_TEAM_CONFIG_INIT");
+                           !is_alive(team) || config == NULL ? "the team or the config is NULL, or the team destroyed"
+                                                             : "the config's size is wrong; use WEFT_TEAM_CONFIG_INIT");
     }
     config->contexts = team->contexts;
     return WEFT_OK;
@@ -53,17 +59,17 @@ weft_status weft_team_query(const weft_team *team, weft_team_config *config)
 
 int weft_team_pe(const weft_team *team)
 {
-    return team == NULL ? -1 : team->pe;
+    return is_alive(team) ? team->pe : -1;
 }
 
 int weft_team_pes(const weft_team *team)
 {
-    return team == NULL ? -1 : team->pes;
+    return is_alive(team) ? team->pes : -1;
 }
 
 weft_world *weft_team_owner(const weft_team *team)
 {
-    return team == NULL ? NULL : team->world;
+    return is_alive(team) ? team->world : NULL;
 }
 
 /* The number in `team` of the world's PE `pe`, or -1. */
@@ -84,7 +90,7 @@ static int number_of(const weft_team *team, int pe)
 
 int weft_team_translate(const weft_team *from, int pe, const weft_team *to)
 {
-    if (from == NULL || to == NULL || pe < 0 || pe >= from->pes || from->world != to->world) {
+    if (!is_alive(from) || !is_alive(to) || pe < 0 || pe >= from->pes || from->world != to->world) {
         return -1;
     }
     return number_of(to, wefti_member(from, pe));

@@ -29,6 +29,15 @@ static void use_destroyed_team_and_context(scene *s)
     CHECK_STATUS(weft_ctx_long_p(ctx, dest, 1, 0), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ctx_quiet(ctx), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_team_destroy(team), WEFT_ERR_STATE);
+    weft_team_config config = WEFT_TEAM_CONFIG_INIT;
+    weft_ep_config limits = WEFT_EP_CONFIG_INIT;
+    size_t length = 11;
+    CHECK(weft_team_pe(team) == -1 && weft_team_pes(team) == -1 && weft_team_owner(team) == NULL);
+    CHECK(weft_team_translate(team, 0, s->team) == -1 && weft_team_translate(s->team, 0, team) == -1);
+    CHECK_STATUS(weft_team_configure(team, &config), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_query(team, &config), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_tuning(team, NULL, 0, &length), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_create(team, &limits, (weft_ep **)&more), WEFT_ERR_STATE);
     CHECK_STATUS(weft_team_sync(team), WEFT_ERR_STATE);
     CHECK_STATUS(weft_team_barrier(team), WEFT_ERR_STATE);
     CHECK_STATUS(weft_long_sum_reduce(team, dest, dest, 1), WEFT_ERR_STATE);
@@ -76,6 +85,9 @@ static void use_destroyed_world(scene *s)
     CHECK_STATUS(weft_team_malloc(team, 8, &more), WEFT_ERR_STATE);
     CHECK_STATUS(weft_team_split_strided(team, 0, 1, 1, (weft_team **)&more), WEFT_ERR_STATE);
     CHECK_STATUS(weft_ctx_create(team, 0, (weft_ctx **)&more), WEFT_ERR_STATE);
+    weft_ep_config limits = WEFT_EP_CONFIG_INIT;
+    CHECK_STATUS(weft_ep_create(team, &limits, (weft_ep **)&more), WEFT_ERR_STATE);
+    CHECK(weft_team_pe(team) == -1 && weft_team_owner(team) == NULL);
     CHECK_STATUS(weft_register(world, s->in, 8, (weft_region **)&more), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_putmem(world, block, s->in, 8, 0), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_getmem(world, s->out, block, 8, 0), WEFT_ERR_ARGUMENT);
