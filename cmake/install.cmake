@@ -1,14 +1,15 @@
 # Installation. Everything finds the rest from where it lies itself, so that an installed tree can be moved.
 #   include/             the public headers, for C, C++ and CUDA
-#   lib/                 libweft.so, libweft.a; pkgconfig/weft.pc; cmake/weft, for find_package(weft): weft::weft, weft::static
+#   lib/                 libweft.so, libweft.a, libweft_sim.a; pkgconfig/weft.pc, weft_sim.pc; cmake/weft, for
+#                        find_package(weft): weft::weft, weft::static, weft::sim
 #   bin/                 the tools
 #   share/man/           a page for each tool, header and function
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "weft_sim.h" EXCLUDE)
-install(TARGETS weft weft_static EXPORT weft
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh")
+install(TARGETS weft weft_static weft_sim EXPORT weft
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ${weft_tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
@@ -34,10 +35,11 @@ if(NOT IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
     set(weft_pc_prefix "\${pcfiledir}/${weft_pc_up}")
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/weft_sim.pc.in ${PROJECT_BINARY_DIR}/weft_sim.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/weft.pc ${PROJECT_BINARY_DIR}/weft_sim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # `product` builds what is installed.
-add_custom_target(product DEPENDS weft weft_static ${weft_tools})
+add_custom_target(product DEPENDS weft weft_static weft_sim ${weft_tools})
 
 # Manual pages, from the headers and from what the tools print for --help.
 if(NOT Python3_FOUND)

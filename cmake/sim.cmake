@@ -1,21 +1,6 @@
-# The simulator: libweft's sources compiled with WEFT_SIM, where src/sim stands in for src/os/posix and for the access to
-# symmetric memory, and its tests.
+# Tests of and with the simulator.
 #   src/sim/NAME_test.c             cmocka, as test sim_NAME_test (label unit)
 #   src/transport/sim/NAME_test.c   the same, with the parts that tests share
-file(GLOB_RECURSE weft_sim_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
-list(FILTER weft_sim_sources EXCLUDE REGEX "(_test|/conformance)\\.c$")
-list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(tools|ffi|cuda|os/posix)/")
-list(FILTER weft_sim_sources EXCLUDE REGEX "/src/protocol/copy\\.c$")
-
-# A simulator library; further arguments are definitions.
-function(weft_add_sim_library name)
-    add_library(${name} STATIC EXCLUDE_FROM_ALL ${weft_sim_sources})
-    target_compile_definitions(${name} PUBLIC WEFT_SIM WEFT_FAULTS ${ARGN})
-    target_link_libraries(${name} PUBLIC weft_flags Threads::Threads ${CMAKE_DL_LIBS} m)
-    weft_cover(${name})
-endfunction()
-weft_add_sim_library(weft_sim)
-
 function(weft_add_sim_tests library)
     foreach(source IN LISTS ARGN)
         get_filename_component(name ${source} NAME_WE)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Goal: an installed weft is found and works, for C and C++, shared and static, also after it was moved.
 # Method: install into an empty DESTDIR, move the prefix elsewhere, build tests/install/consumer.c by pkg-config and by
-# CMake, and run each program on three PEs with the installed weftrun.
+# CMake, and run each program on three PEs with the installed weftrun; likewise simulated.c, on the simulator.
 # Usage: install.sh BUILD_DIR SOURCE_DIR pkg-config|cmake. Exit 77: that tool or a compiler is not here.
 set -eu
 build=$1
@@ -62,6 +62,9 @@ build_by_pkg_config()
         LD_LIBRARY_PATH=$libraries run "$program-shared"
         run "$program-static"
     done
+    eval "gcc -std=c11 -pedantic -Wall -Wextra -Werror $(pkg-config --cflags weft_sim) '$source/tests/install/simulated.c' \
+        -o '$folder/simulated' $(pkg-config --libs weft_sim)"
+    "$folder/simulated"
 }
 
 build_by_cmake()
@@ -74,6 +77,7 @@ build_by_cmake()
         run "$folder/package/${language}_weft" # finds the library by its run path
         run "$folder/package/${language}_static"
     done
+    "$folder/package/simulated"
 }
 
 case $way in

@@ -1,0 +1,13 @@
+# The simulator: libweft's sources compiled with WEFT_SIM, where src/sim stands in for src/os/posix and for the access to
+# symmetric memory. Users of an installed weft know it as weft::sim.
+file(GLOB_RECURSE weft_sim_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
+list(FILTER weft_sim_sources EXCLUDE REGEX "(_test|/conformance)\\.c$")
+list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(tools|ffi|cuda|os/posix)/")
+list(FILTER weft_sim_sources EXCLUDE REGEX "/src/protocol/copy\\.c$")
+
+add_library(weft_sim STATIC ${weft_sim_sources})
+target_compile_definitions(weft_sim PUBLIC WEFT_SIM $<BUILD_INTERFACE:WEFT_FAULTS>)
+target_include_directories(weft_sim PUBLIC $<INSTALL_INTERFACE:include>)
+target_link_libraries(weft_sim PUBLIC $<BUILD_INTERFACE:weft_flags> Threads::Threads ${CMAKE_DL_LIBS} m)
+set_target_properties(weft_sim PROPERTIES EXPORT_NAME sim)
+weft_cover(weft_sim)
