@@ -107,6 +107,19 @@ static void draw_capacities(uint64_t *common, const ep_routing *routing, const w
     }
 }
 
+static void run_backward(const ep_step *step, const ep_payload *payload, unsigned flags, uint64_t *common)
+{
+    int of_dispatch = random_below(common, 2) == 0;
+    int with_weights = random_below(common, 2) == 0;
+    ep_payload rows = *payload;
+    rows.salt += 500;
+    if (of_dispatch) {
+        ep_step_dispatch_bwd(step, payload, with_weights);
+    } else {
+        ep_step_combine_bwd(step, payload, with_weights && flags != 0 ? &rows : NULL, flags);
+    }
+}
+
 static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, uint64_t *common)
 {
     weft_ep_plan plan = ep_plan_draw(random_next(common), setup);
@@ -121,7 +134,8 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
         of->salt++;
         int updates = routing == NULL || random_below(common, 4) == 0;
         int fresh = updates && random_below(common, 2) == 0;
-        int adds = !updates && random_below(common, 2) == 0;
+        int back = !updates && random_below(common, 2) == 0;
+        int adds = back || (!updates && random_below(common, 2) == 0);
         unsigned flags = random_below(common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
         int64_t capacity[EP_RANKS_MAX];
         ep_payload received;
@@ -141,12 +155,15 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
         snprintf(of->what, sizeof of->what, "%s %u (layout %d, T %d, E %d, K %d, H %d, type %d)",
                  fresh     ? "fresh dispatch"
                  : updates ? "update"
+                 : back    ? "backward"
                  : adds    ? "combine"
                            : "dispatch",
                  of->salt, plan.layout, one.tokens[of->pe->pe], setup->config.experts, plan.topk, payload.hidden,
                  payload.dtype);
         ep_step step = step_of(of, route, routing);
-        if (adds) {
+        if (back) {
+            run_backward(&step, &payload, flags, common);
+        } else if (adds) {
             ep_step_combine(&step, &payload, flags);
         } else if (updates && !fresh) {
             ep_step_update(&step);

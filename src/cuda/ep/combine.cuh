@@ -20,6 +20,7 @@
 #include "cuda/ep/choose.cuh"
 #include "cuda/ep/fold.cuh"
 #include "cuda/ep/pipe.cuh"
+#include "cuda/ep/values.cuh"
 
 /* ---- pushing ---- */
 
@@ -80,7 +81,7 @@ template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_group &group, const
 }
 
 /* By expert: the sums of the rows of each received token. */
-EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
+template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int step = args.blocks.movers * (int)gridDim.x;
@@ -100,6 +101,9 @@ EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
             } else {
                 ep_fold<WEFT_EP_F32>(args, record, to);
             }
+            if (VALUES) {
+                ep_return_given<true>(group, args.backward.given, record, args.topk, push.source, place);
+            }
         }
         __syncwarp();
         if (ep_lane() == 0) {
@@ -109,7 +113,18 @@ EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
     }
 }
 
-EP_DEVICE void ep_push_rows(const ep_combine &args, const ep_call *call, unsigned char *shared)
+/* By source: the gradients of weights of a unit's tokens. */
+EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const ep_push &push)
+{
+    const wefti_u64 words = (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
+    for (int i = 0; i < push.rows; i++) {
+        wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + i);
+        ep_return_given<false>(args.group, args.backward.given, args.sheet.records + place * words, args.topk,
+                               push.source, place);
+    }
+}
+
+template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, const ep_call *call, unsigned char *shared)
 {
     const ep_group &group = args.group;
     const int step = args.blocks.movers * (int)gridDim.x;
@@ -138,6 +153,9 @@ EP_DEVICE void ep_push_rows(const ep_combine &args, const ep_call *call, unsigne
         }
         ep_pipe_stored(&pipe);
         if (ep_cursor_advance(&store, cut, push.rows, step)) {
+            if (VALUES) {
+                ep_push_values(args, call, push);
+            }
             ep_pushed(group, call, push);
             store.unit = ep_push_next<false>(group, call, store.unit, step, end);
             push = ep_push_of<false>(group, call, store.unit);
@@ -181,7 +199,28 @@ EP_DEVICE int ep_parts(int tokens, int warps, int vectors)
     return parts < most ? parts : most;
 }
 
-template <bool BY_EXPERT> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
+/* The gradients of a token's weights, which lie here; by source those of this rank lie where the caller has them. A warp. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, int token, wefti_u32 ranks,
+                                 wefti_u32 index)
+{
+    const ep_group &group = args.group;
+    __syncwarp();
+    ep_take_values(group, args.backward.grad_weights, args.topk, token);
+    if (BY_EXPERT || (ranks >> group.rank & 1) == 0) {
+        return;
+    }
+    const wefti_u64 place = (wefti_u64)call->from[group.rank] + __shfl_sync(~0u, index, group.rank);
+    const wefti_u32 *record = args.sheet.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
+    float *to = args.backward.grad_weights + (wefti_u64)token * (wefti_u64)args.topk;
+    for (int k = ep_lane(); k < args.topk; k += 32) {
+        if (ep_is_here<false>(record, args.topk, k)) {
+            to[k] = ep_given_value<false>(args.backward.given, record, args.topk, place, k);
+        }
+    }
+}
+
+template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
@@ -215,6 +254,9 @@ template <bool BY_EXPERT> EP_DEVICE void ep_add_up(const ep_combine &args, const
             return;
         }
         wefti_u32 ranks = __ballot_sync(~0u, going.goes);
+        if (VALUES && first == 0) {
+            ep_take_gradients<BY_EXPERT>(args, call, token, ranks, going.index);
+        }
         wefti_u64 row = source.rows + going.index * source.pitch;
         unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
         int end = first + part_vectors < vectors ? first + part_vectors : vectors;
@@ -244,7 +286,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_find_staging(const ep_combine &args,
 }
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT> EP_DEVICE void ep_combine_all(const ep_combine &args)
+template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
@@ -268,6 +310,12 @@ template <bool BY_EXPERT> EP_DEVICE void ep_combine_all(const ep_combine &args)
     saying.capacity = ~0u;
     saying.by_expert = false;
     saying.slots = 1; /* nothing is received that could overflow */
+    if (VALUES && blockIdx.x == 0) {
+        ep_clear_values(group, &call, args.topk);
+        if (speaks) {
+            wefti_fence_acq_rel();
+        }
+    }
     if (speaks) {
         ep_say(group, &call, saying, (int)threadIdx.x, 64);
     }
@@ -285,24 +333,24 @@ template <bool BY_EXPERT> EP_DEVICE void ep_combine_all(const ep_combine &args)
     }
     if (ep_warp() < args.blocks.movers) {
         if (BY_EXPERT) {
-            ep_push_sums(args, &call);
+            ep_push_sums<VALUES>(args, &call);
         } else if (group.ranks > 1) {
-            ep_push_rows(args, &call, stages);
+            ep_push_rows<VALUES>(args, &call, stages);
         }
     } else if (ep_warp() < args.blocks.movers + args.blocks.settlers) {
-        ep_add_up<BY_EXPERT>(args, &call);
+        ep_add_up<BY_EXPERT, VALUES>(args, &call);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_combine(const __grid_constant__ ep_combine args)
-{
-    ep_combine_all<false>(args);
-}
-
-extern "C" __global__ void __launch_bounds__(512, 1)
-    wefti_cuda_ep_combine_expert(const __grid_constant__ ep_combine args)
-{
-    ep_combine_all<true>(args);
-}
+#define EP_COMBINE(NAME, BY_EXPERT, VALUES)                                                                            \
+    extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_##NAME(const __grid_constant__ ep_combine args) \
+    {                                                                                                                  \
+        ep_combine_all<BY_EXPERT, VALUES>(args);                                                                       \
+    }
+EP_COMBINE(combine, false, false)
+EP_COMBINE(dispatch_bwd, false, true)
+EP_COMBINE(combine_expert, true, false)
+EP_COMBINE(dispatch_expert_bwd, true, true)
+#undef EP_COMBINE
 
 #endif

@@ -22,6 +22,9 @@
 #include "cuda/ep/settle.cuh"
 #include "cuda/ep/tell.cuh"
 
+/* What becomes of rows on their way. */
+enum ep_way { EP_AS_THEY_ARE, EP_QUANTISED, EP_BACKWARD };
+
 template <bool BY_EXPERT> EP_DEVICE ep_saying ep_dispatch_saying(const ep_dispatch &args, const ep_call *call)
 {
     ep_saying saying;
@@ -82,7 +85,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
 }
 
 /* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
-template <bool BY_EXPERT> EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const int skip = args.blocks.movers;
@@ -104,7 +107,10 @@ template <bool BY_EXPERT> EP_DEVICE void ep_serve(const ep_dispatch &args, const
         return;
     }
     if (goes) {
-        ep_settle<BY_EXPERT>(args, call);
+        ep_settle<BY_EXPERT, WAY == EP_BACKWARD>(args, call);
+    }
+    if (WAY == EP_BACKWARD && goes && ep_is(args, WEFTI_CUDA_EP_VALUES)) {
+        ep_take_returned(args, call, skip);
     }
     if (!BY_EXPERT && fresh) {
         ep_hear_choices(args.group, call, args.sheet, skip);
@@ -126,7 +132,7 @@ EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned cha
 }
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
@@ -157,6 +163,12 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_dispatch_all(const e
         ep_recall(group, &call, args.sheet);
     }
     const ep_saying saying = ep_dispatch_saying<BY_EXPERT>(args, &call);
+    if (WAY == EP_BACKWARD && ep_is(args, WEFTI_CUDA_EP_VALUES) && blockIdx.x == 0) {
+        ep_clear_values(group, &call, args.topk);
+        if (speaks) {
+            wefti_fence_acq_rel();
+        }
+    }
     if (speaks) {
         __syncwarp();
         ep_say(group, &call, saying, speaker, speakers * 32);
@@ -167,7 +179,7 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_dispatch_all(const e
     const bool moves = ep_warp() < args.blocks.movers && ep_is(args, WEFTI_CUDA_EP_MOVE);
     ep_mover mover;
     if (moves) {
-        mover = ep_mover_open<QUANTISES>(args, &call, stages);
+        mover = ep_mover_open<WAY == EP_QUANTISED>(args, &call, stages);
     }
     if (BY_EXPERT && fresh) {
         ep_tell_counts(args, &call);
@@ -207,36 +219,27 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_dispatch_all(const e
     const bool goes = call.status == WEFT_OK && (fresh || call.route_status != WEFT_ERR_OVERFLOW);
     if (moves) {
         if (goes) {
-            ep_mover_run<BY_EXPERT, QUANTISES>(args, &call, &mover);
+            ep_mover_run<BY_EXPERT, WAY == EP_QUANTISED>(args, &call, &mover);
         } else {
             ep_pipe_drain(&mover.pipe);
         }
     } else if (call.status != WEFT_ERR_MISMATCH) {
-        ep_serve<BY_EXPERT>(args, &call, goes);
+        ep_serve<BY_EXPERT, WAY>(args, &call, goes);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_dispatch(const __grid_constant__ ep_dispatch args)
-{
-    ep_dispatch_all<false, false>(args);
-}
-
-extern "C" __global__ void __launch_bounds__(512, 1)
-    wefti_cuda_ep_dispatch_expert(const __grid_constant__ ep_dispatch args)
-{
-    ep_dispatch_all<true, false>(args);
-}
-
-extern "C" __global__ void __launch_bounds__(512, 1)
-    wefti_cuda_ep_dispatch_quantised(const __grid_constant__ ep_dispatch args)
-{
-    ep_dispatch_all<false, true>(args);
-}
-
-extern "C" __global__ void __launch_bounds__(512, 1)
-    wefti_cuda_ep_dispatch_expert_quantised(const __grid_constant__ ep_dispatch args)
-{
-    ep_dispatch_all<true, true>(args);
-}
+#define EP_DISPATCH(NAME, BY_EXPERT, WAY)                                                                              \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
+        wefti_cuda_ep_##NAME(const __grid_constant__ ep_dispatch args)                                                 \
+    {                                                                                                                  \
+        ep_dispatch_all<BY_EXPERT, WAY>(args);                                                                         \
+    }
+EP_DISPATCH(dispatch, false, EP_AS_THEY_ARE)
+EP_DISPATCH(dispatch_quantised, false, EP_QUANTISED)
+EP_DISPATCH(combine_bwd, false, EP_BACKWARD)
+EP_DISPATCH(dispatch_expert, true, EP_AS_THEY_ARE)
+EP_DISPATCH(dispatch_expert_quantised, true, EP_QUANTISED)
+EP_DISPATCH(combine_expert_bwd, true, EP_BACKWARD)
+#undef EP_DISPATCH
 
 #endif

@@ -102,12 +102,17 @@ static weft_status load(weft_ep *ep)
                                   "cuModuleLoadData"));
         WEFT_TRY(make_pool(cuda));
     }
-    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch", &ep->device->dispatch[0][0]));
-    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch_quantised", &ep->device->dispatch[0][1]));
-    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch_expert", &ep->device->dispatch[1][0]));
-    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_dispatch_expert_quantised", &ep->device->dispatch[1][1]));
-    WEFT_TRY(find_kernel(cuda, "wefti_cuda_ep_combine", &ep->device->combine[0]));
-    return find_kernel(cuda, "wefti_cuda_ep_combine_expert", &ep->device->combine[1]);
+    static const char *const names[WEFTI_CUDA_EP_WORKS][2] = {
+        [WEFTI_CUDA_EP_WORK_DISPATCH] = {"wefti_cuda_ep_dispatch", "wefti_cuda_ep_dispatch_expert"},
+        [WEFTI_CUDA_EP_WORK_QUANTISE] = {"wefti_cuda_ep_dispatch_quantised", "wefti_cuda_ep_dispatch_expert_quantised"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {"wefti_cuda_ep_combine_bwd", "wefti_cuda_ep_combine_expert_bwd"},
+        [WEFTI_CUDA_EP_WORK_COMBINE] = {"wefti_cuda_ep_combine", "wefti_cuda_ep_combine_expert"},
+        [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"wefti_cuda_ep_dispatch_bwd", "wefti_cuda_ep_dispatch_expert_bwd"},
+    };
+    for (int i = 0; i < 2 * WEFTI_CUDA_EP_WORKS; i++) {
+        WEFT_TRY(find_kernel(cuda, names[i / 2][i % 2], &ep->device->kernel[i / 2][i % 2]));
+    }
+    return WEFT_OK;
 }
 
 static void set_limits(weft_ep *ep)
@@ -262,21 +267,6 @@ static weft_status mask(weft_ep *ep, int rank, int alive)
     return WEFT_OK;
 }
 
-static weft_status dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
-                                const float *grad_weights_received, const weft_ep_rows *grad_in, float *grad_weights,
-                                weft_stream *stream)
-{
-    (void)route, (void)grad_received, (void)grad_weights_received, (void)grad_in, (void)grad_weights, (void)stream;
-    return wefti_error(WEFT_ERR_UNSUPPORTED, "weft_ep_dispatch_bwd: not on GPUs yet");
-}
-
-static weft_status combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
-                               const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags, weft_stream *stream)
-{
-    (void)route, (void)grad_out, (void)rows, (void)grad_rows, (void)grad_weights, (void)flags, (void)stream;
-    return wefti_error(WEFT_ERR_UNSUPPORTED, "weft_ep_combine_bwd: not on GPUs yet");
-}
-
 static const wefti_ep_backend device_backend = {
     .name = "device",
     .has_streams = 1,
@@ -297,8 +287,8 @@ static const wefti_ep_backend device_backend = {
     .dispatch_recv = wefti_cuda_ep_dispatch_recv,
     .combine_send = wefti_cuda_ep_combine_send,
     .combine_recv = wefti_cuda_ep_combine_recv,
-    .dispatch_bwd = dispatch_bwd,
-    .combine_bwd = combine_bwd,
+    .dispatch_bwd = wefti_cuda_ep_dispatch_bwd,
+    .combine_bwd = wefti_cuda_ep_combine_bwd,
 };
 
 const wefti_ep_backend *const wefti_ep_device_backend = &device_backend;

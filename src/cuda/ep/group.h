@@ -6,6 +6,16 @@
 #include "cuda/ep/shape.h"
 #include "ep/backend.h"
 
+/* What kernels do; the first three move rows to the owners of experts, the others back. */
+typedef enum wefti_cuda_ep_work {
+    WEFTI_CUDA_EP_WORK_DISPATCH,
+    WEFTI_CUDA_EP_WORK_QUANTISE,
+    WEFTI_CUDA_EP_WORK_COMBINE_BWD, /* weighted, with gradients of weights, or of rows that choices share */
+    WEFTI_CUDA_EP_WORK_COMBINE,
+    WEFTI_CUDA_EP_WORK_DISPATCH_BWD, /* with gradients of weights */
+    WEFTI_CUDA_EP_WORKS
+} wefti_cuda_ep_work;
+
 typedef struct wefti_ep_device {
     wefti_cuda *cuda;
     wefti_cuda_ep_group group; /* as kernels get it */
@@ -15,8 +25,7 @@ typedef struct wefti_ep_device {
     uint32_t masked; /* ranks, as bits; the area has a copy */
     uint64_t odd_seen; /* of news[ODD]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
-    CUfunction dispatch[2][2]; /* by source, by expert; as they are, quantising */
-    CUfunction combine[2];
+    CUfunction kernel[WEFTI_CUDA_EP_WORKS][2]; /* by source, by expert */
 } wefti_ep_device;
 
 typedef struct wefti_ep_device_route {
@@ -39,6 +48,12 @@ weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *
                                    const weft_ep_received *out, weft_stream *stream);
 weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
                                   weft_stream *stream);
+weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
+                                       const float *grad_weights_received, const weft_ep_rows *grad_in,
+                                       float *grad_weights, weft_stream *stream);
+weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                                      const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
+                                      weft_stream *stream);
 weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                         const weft_ep_received *out, weft_stream *stream);
 weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream);

@@ -3,7 +3,7 @@
 #ifndef WEFTI_CUDA_EP_SETTLE_CUH
 #define WEFTI_CUDA_EP_SETTLE_CUH
 
-#include "cuda/ep/replicas.cuh"
+#include "cuda/ep/gradients.cuh"
 
 /* One word of a received record, to where the caller wants it. */
 EP_DEVICE void ep_spread(const ep_dispatch &args, wefti_u64 place, int word, wefti_u32 value, int source)
@@ -154,12 +154,26 @@ EP_DEVICE bool ep_settle_part(const ep_dispatch &args, const ep_call *call, int 
     return true;
 }
 
-template <bool BY_EXPERT> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
+/* The backward of combine. */
+template <bool BY_EXPERT>
+EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, int source, int unit)
+{
+    wefti_u32 place;
+    wefti_u32 count;
+    if (!ep_await_unit(args, call, source, unit, &place, &count)) {
+        return false;
+    }
+    __syncwarp();
+    ep_settle_backward<BY_EXPERT>(args, call, source, unit, place, count);
+    return true;
+}
+
+template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
 {
     int ranks = args.group.ranks;
     int units = 0;
     int warps = args.blocks.settlers;
-    int parts = BY_EXPERT ? ep_replica_parts(args) : 1;
+    int parts = BY_EXPERT && !BACKWARD ? ep_replica_parts(args) : 1;
     for (int rank = 0; rank < ranks; rank++) {
         int here = wefti_cuda_ep_units(call->tokens_of[rank]);
         units = here > units ? here : units;
@@ -170,8 +184,9 @@ template <bool BY_EXPERT> EP_DEVICE void ep_settle(const ep_dispatch &args, cons
         int source = (args.group.rank + i) % ranks;
         int unit = i / ranks / parts;
         if (unit < wefti_cuda_ep_units(call->tokens_of[source]) &&
-            !(BY_EXPERT ? ep_settle_part(args, call, source, unit, i / ranks % parts, parts)
-                        : ep_settle_unit(args, call, source, unit))) {
+            !(BACKWARD    ? ep_settle_back<BY_EXPERT>(args, call, source, unit)
+              : BY_EXPERT ? ep_settle_part(args, call, source, unit, i / ranks % parts, parts)
+                          : ep_settle_unit(args, call, source, unit))) {
             return;
         }
     }

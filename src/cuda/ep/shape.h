@@ -9,6 +9,8 @@
  *   moved      [R][P] packed words: unit u of rank s has its rows here; the value is the number of its rows
  *   choices    [R][L] packed words: how many choices of local expert l source s has
  *   counts     [2][R][E] packed words, by the parity of the epoch: by expert: how many rows of expert e source s has
+ *   returned   [R][U] packed words: rank r has returned the values of this rank's unit u
+ *   values     [T][K] floats: gradients of weights that come back
  *   records    [M] who is received: source token, K local experts, K weights; by expert also K rows
  *   scales     [M] the scales of fp8 rows, W words each, written with the unit's records, or where those would be
  *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
@@ -82,7 +84,9 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 moved;
     wefti_u64 choices;
     wefti_u64 counts;
+    wefti_u64 returned;
     wefti_u64 cleared_bytes; /* must be zero before first use: all before `records` */
+    wefti_u64 values;
     wefti_u64 records;
     wefti_u64 scales;
     wefti_u64 rows;
@@ -155,7 +159,9 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.local_max = (wefti_u32)local_max;
     at.choices = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.local_max * 8);
     at.counts = wefti_cuda_ep_take(&end, 2 * (wefti_u64)ranks * (wefti_u64)experts * 8);
+    at.returned = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
     at.cleared_bytes = end;
+    at.values = wefti_cuda_ep_take(&end, (wefti_u64)tokens_max * (wefti_u64)topk_max * 4);
     at.records = wefti_cuda_ep_take(&end, received * (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4);
     at.scales = wefti_cuda_ep_take(&end, received * ((row_bytes_max + 127) / 128) * 4);
     at.rows = wefti_cuda_ep_take(&end, staged_bytes);
@@ -241,7 +247,12 @@ typedef struct wefti_cuda_ep_arrays {
 } wefti_cuda_ep_arrays;
 
 /* What is called, in 64 bits: equal on all ranks. */
-typedef enum wefti_cuda_ep_call { WEFTI_CUDA_EP_DISPATCH = 1, WEFTI_CUDA_EP_COMBINE = 2 } wefti_cuda_ep_call;
+typedef enum wefti_cuda_ep_call {
+    WEFTI_CUDA_EP_DISPATCH = 1,
+    WEFTI_CUDA_EP_COMBINE,
+    WEFTI_CUDA_EP_DISPATCH_BWD,
+    WEFTI_CUDA_EP_COMBINE_BWD
+} wefti_cuda_ep_call;
 WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_shape(wefti_cuda_ep_call call, unsigned flags, unsigned dtype, unsigned hidden,
                                                unsigned topk)
 {
@@ -254,6 +265,7 @@ enum {
     WEFTI_CUDA_EP_MOVE = 2,
     WEFTI_CUDA_EP_LAND = 4, /* of this rank only */
     WEFTI_CUDA_EP_WEIGHTED = 8,
+    WEFTI_CUDA_EP_VALUES = 16, /* of a backward: with gradients of weights */
     WEFTI_CUDA_EP_ONCE = 4 /* of a combine: a row that choices share is added once */
 };
 
@@ -279,6 +291,15 @@ typedef struct wefti_cuda_ep_wide {
     wefti_i32 dtype; /* a weft_ep_dtype */
     wefti_u32 is_ue8m0;
 } wefti_cuda_ep_wide;
+
+/* Of the backward calls. */
+typedef struct wefti_cuda_ep_backward {
+    const float *given; /* of dispatch: gradients of received weights */
+    const unsigned char *rows; /* of combine: what it was given */
+    wefti_u64 rows_pitch;
+    float *grad_weights;
+    wefti_i32 dtype; /* a weft_ep_dtype */
+} wefti_cuda_ep_backward;
 
 /* How a block is divided. */
 typedef struct wefti_cuda_ep_blocks {
@@ -315,6 +336,8 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_cuda_ep_experts experts;
     /* Quantising: */
     wefti_cuda_ep_wide wide;
+    /* The backward of combine: */
+    wefti_cuda_ep_backward backward;
 } wefti_cuda_ep_dispatch_args;
 
 typedef struct wefti_cuda_ep_combine_args {
@@ -330,7 +353,8 @@ typedef struct wefti_cuda_ep_combine_args {
     wefti_u32 row_bytes;
     wefti_i32 dtype; /* a weft_ep_dtype */
     wefti_u32 flags;
-    wefti_i32 topk; /* by expert */
+    wefti_i32 topk; /* by expert, or with values */
+    wefti_cuda_ep_backward backward; /* of dispatch, with VALUES */
 } wefti_cuda_ep_combine_args;
 
 #endif

@@ -1,0 +1,36 @@
+/* cuda/ep/calls.h: what the calls have in common: where rows lie, how grids are divided, launches. */
+#ifndef WEFTI_CUDA_EP_CALLS_H
+#define WEFTI_CUDA_EP_CALLS_H
+
+#include "cuda/ep/group.h"
+
+static inline int wefti_cuda_ep_is_by_expert(const weft_ep_route *route)
+{
+    return !wefti_ep_plan_is_by_source(&route->plan);
+}
+
+/* The layout's part in what is called. */
+static inline unsigned wefti_cuda_ep_layout_flags(const weft_ep_route *route)
+{
+    return (unsigned)route->plan.layout << 6;
+}
+
+size_t wefti_cuda_ep_row_bytes(const weft_ep_rows *rows);
+uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows);
+
+/* Where the area's rows are, for all ranks. */
+uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep);
+
+/* Where `bytes` bytes at `address` are for all ranks. 0 when they are not symmetric, all of them. */
+int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place);
+
+/* How the blocks of a call that moves rows of this size are divided; row_bytes 0: that moves none. */
+wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda_ep_work work, size_t row_bytes);
+
+/* Shared memory of the pipes of a block. */
+unsigned wefti_cuda_ep_pipes_bytes(const wefti_cuda_ep_blocks *parts);
+
+weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_work work, const wefti_cuda_ep_blocks *parts,
+                                 const void *args, weft_stream *stream, const char *call);
+
+#endif

@@ -1,0 +1,57 @@
+/* cuda/ep/combine.c: the calls that add up rows at their sources: from the caller's arguments to a launch. */
+#include "cuda/ep/calls.h"
+
+static wefti_cuda_ep_combine_args combine_args(const weft_ep_route *route, wefti_cuda_ep_work work,
+                                               const weft_ep_rows *in, const weft_ep_rows *out)
+{
+    return (wefti_cuda_ep_combine_args){
+        .group = route->ep->device->group,
+        .sheet = route->device->sheet,
+        .blocks = wefti_cuda_ep_divide(route, work, wefti_cuda_ep_row_bytes(in)),
+        .in = in->data,
+        .in_pitch = wefti_cuda_ep_pitch(in),
+        .out = out->data,
+        .out_pitch = wefti_cuda_ep_pitch(out),
+        .place = wefti_cuda_ep_area_rows(route->ep),
+        .row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),
+        .dtype = in->dtype,
+        .topk = route->plan.topk,
+    };
+}
+
+static uint64_t shape_of(const wefti_cuda_ep_combine_args *args, const weft_ep_route *route, wefti_cuda_ep_call call,
+                         const weft_ep_rows *in)
+{
+    return wefti_cuda_ep_shape(call, args->flags | wefti_cuda_ep_layout_flags(route), (unsigned)in->dtype,
+                               (unsigned)in->hidden, (unsigned)args->topk);
+}
+
+weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
+                                  weft_stream *stream)
+{
+    static const char call[] = "weft_ep_combine";
+    WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
+    wefti_cuda_ep_combine_args args = combine_args(route, WEFTI_CUDA_EP_WORK_COMBINE, in, out);
+    args.flags = (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
+    args.shape = shape_of(&args, route, WEFTI_CUDA_EP_COMBINE, in);
+    return wefti_cuda_ep_launch(route, WEFTI_CUDA_EP_WORK_COMBINE, &args.blocks, &args, stream, call);
+}
+
+/* A combine without weights, in which a row that choices share is added once. */
+weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
+                                       const float *grad_weights_received, const weft_ep_rows *grad_in,
+                                       float *grad_weights, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_dispatch_bwd";
+    wefti_cuda_ep_work work = grad_weights != NULL ? WEFTI_CUDA_EP_WORK_DISPATCH_BWD : WEFTI_CUDA_EP_WORK_COMBINE;
+    WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
+    wefti_cuda_ep_combine_args args = combine_args(route, work, grad_received, grad_in);
+    args.flags = route->plan.layout == WEFT_EP_SLOTS_EXPERT ? WEFTI_CUDA_EP_ONCE : 0;
+    if (grad_weights != NULL) {
+        args.flags |= WEFTI_CUDA_EP_VALUES;
+        args.backward.given = grad_weights_received;
+        args.backward.grad_weights = grad_weights;
+    }
+    args.shape = shape_of(&args, route, WEFTI_CUDA_EP_DISPATCH_BWD, grad_received);
+    return wefti_cuda_ep_launch(route, work, &args.blocks, &args, stream, call);
+}

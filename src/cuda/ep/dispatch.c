@@ -1,0 +1,176 @@
+/* cuda/ep/dispatch.c: the calls that route, and those that move rows to the owners of experts: from the caller's arguments to a
+ * launch. Nothing here waits or allocates. */
+#include "cuda/ep/calls.h"
+#include "ep/check.h"
+
+static wefti_cuda_ep_experts experts_of(const weft_ep_route *route)
+{
+    int has_slots = route->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    return (wefti_cuda_ep_experts){
+        .slots = has_slots ? (wefti_u32)(route->ep->ranks * route->plan.slot_tokens) : 0,
+        .alignment = (wefti_u32)route->plan.alignment,
+        .zeroes = !has_slots && (route->plan.flags & WEFT_EP_ZERO_PADDING) != 0,
+    };
+}
+
+static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
+{
+    return (wefti_cuda_ep_dispatch_args){
+        .group = route->ep->device->group,
+        .sheet = route->device->sheet,
+        .topk = route->plan.topk,
+        .experts = experts_of(route),
+        .slots = route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (wefti_u32)route->plan.slot_tokens : 0};
+}
+
+static wefti_cuda_ep_choices choices_of(const weft_ep_choices *choices)
+{
+    return (wefti_cuda_ep_choices){
+        .ids = choices->ids,
+        .weights = choices->weights,
+        .tokens_at = choices->tokens_at,
+        .tokens = choices->tokens,
+        .wide = choices->id_type == WEFT_EP_INT64,
+    };
+}
+
+static size_t scale_words_of(const weft_ep_rows *rows)
+{
+    size_t groups = ((size_t)rows->hidden + 127) / 128;
+    return rows->scale_type == WEFT_EP_SCALE_UE8M0 ? (groups + 3) / 4 : groups;
+}
+
+static wefti_cuda_ep_scales scales_of(const weft_ep_rows *rows)
+{
+    int is_packed = rows->scale_row_stride == 0 && rows->scale_word_stride == 0;
+    return (wefti_cuda_ep_scales){
+        .words = rows->scales,
+        .row_stride = is_packed ? scale_words_of(rows) : rows->scale_row_stride,
+        .word_stride = is_packed ? 1 : rows->scale_word_stride,
+    };
+}
+
+static int is_quantised(const weft_ep_rows *in, const weft_ep_rows *out)
+{
+    return in->dtype != out->dtype;
+}
+
+static void add_scales(wefti_cuda_ep_dispatch_args *args, const weft_ep_rows *in, const weft_ep_rows *out)
+{
+    args->scale_words = (wefti_u32)scale_words_of(out);
+    args->out_scales = scales_of(out);
+    if (!is_quantised(in, out)) {
+        args->given_words = args->scale_words;
+        args->in_scales = scales_of(in);
+        return;
+    }
+    args->wide = (wefti_cuda_ep_wide){.row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),
+                                      .element_bytes = (wefti_u32)wefti_ep_element_bytes(in->dtype),
+                                      .dtype = in->dtype,
+                                      .is_ue8m0 = out->scale_type == WEFT_EP_SCALE_UE8M0};
+}
+
+/* `capacity`: rows that `out` holds; UINT32_MAX: as many as there are. */
+static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_work work,
+                     const weft_ep_rows *in, const weft_ep_rows *out, size_t capacity)
+{
+    const weft_ep *ep = route->ep;
+    args->flags |= WEFTI_CUDA_EP_MOVE;
+    args->blocks = wefti_cuda_ep_divide(route, work, wefti_cuda_ep_row_bytes(in));
+    args->in = in->data;
+    args->in_pitch = wefti_cuda_ep_pitch(in);
+    args->out = out->data;
+    args->out_pitch = wefti_cuda_ep_pitch(out);
+    args->pitch = args->out_pitch;
+    args->row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(out);
+    args->capacity = capacity < UINT32_MAX ? (wefti_u32)capacity : UINT32_MAX;
+    if (out->scale_type != WEFT_EP_SCALE_NONE) {
+        add_scales(args, in, out);
+    }
+    uint64_t bytes = capacity < UINT32_MAX ? capacity * args->out_pitch : 1;
+    if (!wefti_cuda_ep_find_place(ep->device->cuda, args->out, bytes, &args->place)) {
+        args->flags |= WEFTI_CUDA_EP_LAND;
+        args->place = wefti_cuda_ep_area_rows(ep) | (wefti_cuda_ep_is_by_expert(route) ? WEFTI_CUDA_EP_LANDS : 0);
+        args->pitch = args->row_bytes;
+    }
+    args->experts.starts_at = wefti_cuda_ep_pipes_bytes(&args->blocks);
+}
+
+static uint64_t shape_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_call call,
+                         const weft_ep_rows *in, const weft_ep_rows *out)
+{
+    unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_LAND) | (unsigned)out->scale_type << 4 |
+                     wefti_cuda_ep_layout_flags(route);
+    return wefti_cuda_ep_shape(call, flags, (unsigned)in->dtype | (unsigned)is_quantised(in, out) << 3,
+                               (unsigned)in->hidden, (unsigned)args->topk);
+}
+
+weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_route_update";
+    WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
+    wefti_cuda_ep_dispatch_args args = dispatch_args(route);
+    args.flags = WEFTI_CUDA_EP_FRESH;
+    args.choices = choices_of(choices);
+    args.blocks = wefti_cuda_ep_divide(route, WEFTI_CUDA_EP_WORK_DISPATCH, 0);
+    args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0, 0,
+                                     (unsigned)args.topk);
+    WEFT_TRY(wefti_cuda_ep_launch(route, WEFTI_CUDA_EP_WORK_DISPATCH, &args.blocks, &args, stream, call));
+    route->is_routed = 1;
+    return WEFT_OK;
+}
+
+static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_received *out, const char *call)
+{
+    uint64_t slots = (uint64_t)wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
+    if (out->rows_capacity < slots) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: out.rows holds %zu rows; slots take %llu", call, out->rows_capacity,
+                           (unsigned long long)slots);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                   const weft_ep_received *out, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_dispatch";
+    wefti_cuda_ep_work work = is_quantised(in, &out->rows) ? WEFTI_CUDA_EP_WORK_QUANTISE : WEFTI_CUDA_EP_WORK_DISPATCH;
+    WEFT_TRY(check_dispatch(route, out, call));
+    WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
+    wefti_cuda_ep_dispatch_args args = dispatch_args(route);
+    add_rows(&args, route, work, in, &out->rows, out->rows_capacity);
+    args.arrays = (wefti_cuda_ep_arrays){.weights = out->weights,
+                                         .experts = out->experts,
+                                         .source_rank = out->source_rank,
+                                         .source_token = out->source_token};
+    if (fresh != NULL) {
+        args.flags |= WEFTI_CUDA_EP_FRESH;
+        args.choices = choices_of(fresh);
+        route->is_routed = 1;
+    }
+    args.shape = shape_of(&args, route, WEFTI_CUDA_EP_DISPATCH, in, &out->rows);
+    return wefti_cuda_ep_launch(route, work, &args.blocks, &args, stream, call);
+}
+
+/* Unweighted, and each choice with a row of its own, it is a dispatch on a cached route. */
+weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                                      const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
+                                      weft_stream *stream)
+{
+    static const char call[] = "weft_ep_combine_bwd";
+    int computes = flags != 0 || route->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    wefti_cuda_ep_work work = computes ? WEFTI_CUDA_EP_WORK_COMBINE_BWD : WEFTI_CUDA_EP_WORK_DISPATCH;
+    WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
+    wefti_cuda_ep_dispatch_args args = dispatch_args(route);
+    add_rows(&args, route, work, grad_out, grad_rows, UINT32_MAX);
+    args.backward.dtype = grad_out->dtype;
+    args.flags |= (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
+    if (grad_weights != NULL) {
+        args.flags |= WEFTI_CUDA_EP_VALUES;
+        args.backward.grad_weights = grad_weights;
+        args.backward.rows = rows->data;
+        args.backward.rows_pitch = wefti_cuda_ep_pitch(rows);
+    }
+    args.shape = shape_of(&args, route, WEFTI_CUDA_EP_COMBINE_BWD, grad_out, grad_rows);
+    return wefti_cuda_ep_launch(route, work, &args.blocks, &args, stream, call);
+}

@@ -1,0 +1,79 @@
+/* cuda/ep/launch.c: how a call's grid is divided, and its launch. Nothing here waits or allocates. */
+#include "cuda/ep/calls.h"
+#include "cuda/ep/kernels.h"
+#include "protocol/timeline.h"
+
+/* Warps of a block that move rows, their stages, and the rest between two looks of the others. */
+#define MOVERS 4
+#define SUMMERS 8 /* that add up rows by expert and move the sums */
+#define STAGE_BYTES_MAX 4096
+#define GROUPS_GRAIN 512 /* bytes: a group of fp8, of the widest elements */
+#define REST_NS 100
+#define BLOCKS_MIN 16 /* counts are added up by all blocks, also of few tokens */
+
+static int at_most(int value, int limit)
+{
+    return value < limit ? value : limit;
+}
+
+/* Blocks of a call: no more than there are units. */
+static int blocks_of(const weft_ep_route *route)
+{
+    int tokens = route->ep->config.tokens_max; /* other ranks may have more tokens than this one */
+    int sms = route->plan.sms > 0 ? at_most(route->plan.sms, route->ep->device->sms) : route->ep->device->sms;
+    int units = wefti_cuda_ep_units(tokens);
+    return at_most(sms, units > BLOCKS_MIN ? units : BLOCKS_MIN);
+}
+
+/* Warps of a block that move rows. Few where there are many blocks: rows that are under way at the same time get in each
+ * other's way on the links. */
+static int dispatch_movers(int blocks)
+{
+    return blocks >= 96 ? MOVERS / 2 : MOVERS;
+}
+
+unsigned wefti_cuda_ep_pipes_bytes(const wefti_cuda_ep_blocks *parts)
+{
+    return (unsigned)parts->movers * (WEFTI_CUDA_EP_STAGES * parts->stage_bytes + WEFTI_CUDA_EP_PIPE_HEAD);
+}
+
+static int movers_of(const weft_ep_route *route, wefti_cuda_ep_work work)
+{
+    if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
+        return dispatch_movers(blocks_of(route));
+    }
+    return wefti_cuda_ep_is_by_expert(route) ? SUMMERS : MOVERS;
+}
+
+wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda_ep_work work, size_t row_bytes)
+{
+    size_t pieces = (row_bytes + STAGE_BYTES_MAX - 1) / STAGE_BYTES_MAX;
+    size_t piece = pieces > 0 ? (row_bytes + pieces - 1) / pieces : 0;
+    size_t grain = work == WEFTI_CUDA_EP_WORK_QUANTISE ? GROUPS_GRAIN : 128;
+    int movers = row_bytes > 0 ? movers_of(route, work) : 0;
+    int others = movers > MOVERS ? movers : row_bytes > 0 ? MOVERS : 0;
+    return (wefti_cuda_ep_blocks){
+        .movers = movers,
+        .settlers = WEFTI_CUDA_EP_THREADS / 32 - others,
+        .rest_ns = REST_NS,
+        .stage_bytes = (wefti_u32)((piece + grain - 1) / grain * grain),
+    };
+}
+
+/* Shared memory: pipes, and [E + 1] counts, first in their place, by expert also behind them. */
+weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_work work, const wefti_cuda_ep_blocks *parts,
+                                 const void *args, weft_stream *stream, const char *call)
+{
+    const weft_ep *ep = route->ep;
+    WEFTI_SPAN_OF_BLOCK(ep->world, call);
+    wefti_cuda *cuda = ep->device->cuda;
+    void *arguments[] = {(void *)(uintptr_t)args};
+    unsigned counts = ((unsigned)ep->config.experts + 1) * (unsigned)sizeof(uint32_t);
+    unsigned shared = wefti_cuda_ep_pipes_bytes(parts) + counts;
+    CUfunction kernel = ep->device->kernel[work][wefti_cuda_ep_is_by_expert(route)];
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuLaunchKernel(kernel, (unsigned)blocks_of(route), 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1,
+                                                  shared, (CUstream)(void *)stream, arguments, NULL);
+    wefti_cuda_leave(cuda);
+    return wefti_cuda_check(&cuda->driver, result, call);
+}

@@ -1,0 +1,38 @@
+/* cuda/ep/rows.c: where the rows of a caller's tensor lie. */
+#include "cuda/ep/calls.h"
+#include "ep/check.h"
+
+size_t wefti_cuda_ep_row_bytes(const weft_ep_rows *rows)
+{
+    return (size_t)rows->hidden * wefti_ep_element_bytes(rows->dtype);
+}
+
+uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows)
+{
+    return rows->stride_bytes != 0 ? rows->stride_bytes : wefti_cuda_ep_row_bytes(rows);
+}
+
+uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep)
+{
+    const wefti_ep_device *device = ep->device;
+    return wefti_cuda_ep_place(0, (uint64_t)((uintptr_t)device->area - (uintptr_t)device->cuda->base.heap) +
+                                      device->group.at.rows);
+}
+
+int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place)
+{
+    uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)cuda->base.heap);
+    if (offset < cuda->base.heap_bytes && bytes <= cuda->base.heap_bytes - offset) {
+        *place = wefti_cuda_ep_place(0, offset);
+        return 1;
+    }
+    for (unsigned i = 0; i < WEFTI_DEV_REGIONS_MAX; i++) {
+        const wefti_cuda_region *region = &cuda->regions[i];
+        offset = (uint64_t)((uintptr_t)address - (uintptr_t)region->address);
+        if (region->address != NULL && offset < region->bytes && bytes <= region->bytes - offset) {
+            *place = wefti_cuda_ep_place(i + 1, offset);
+            return 1;
+        }
+    }
+    return 0;
+}
