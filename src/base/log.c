@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/held_signals.h"
 
 #define LINE_BYTES 2048
 
@@ -52,7 +53,9 @@ void wefti_log(wefti_log_level level, const char *format, ...)
         used = LINE_BYTES - 2;
     }
     line[used++] = '\n';
+    const wefti_held_signals held = wefti_signals_hold();
     ssize_t written = write(STDERR_FILENO, line, used);
     (void)written; /* there is nobody left to tell */
+    wefti_signals_release(&held);
     errno = error;
 }

@@ -73,14 +73,15 @@ static const struct {
     const char *name;
     size_t offset;
     size_t bytes;
+    int is_code; /* its value says nothing to a reader */
 } equal_fields[] = {
     {"library or protocol version", offsetof(wefti_hello, magic),
-     offsetof(wefti_hello, pe) - offsetof(wefti_hello, magic)},
-    {"number of PEs (config.pes)", offsetof(wefti_hello, pes), sizeof(uint32_t)},
-    {"name (config.name)", offsetof(wefti_hello, name_hash), sizeof(uint64_t)},
-    {"largest heap (heap_max_bytes, WEFT_HEAP_MAX)", offsetof(wefti_hello, heap_max_bytes), sizeof(uint64_t)},
-    {"initial heap (heap_bytes, WEFT_HEAP)", offsetof(wefti_hello, heap_bytes), sizeof(uint64_t)},
-    {"collective algorithms (WEFT_COLL)", offsetof(wefti_hello, preferences), sizeof(uint64_t)},
+     offsetof(wefti_hello, pe) - offsetof(wefti_hello, magic), 1},
+    {"number of PEs (config.pes)", offsetof(wefti_hello, pes), sizeof(uint32_t), 0},
+    {"name (config.name)", offsetof(wefti_hello, name_hash), sizeof(uint64_t), 1},
+    {"largest heap (heap_max_bytes, WEFT_HEAP_MAX)", offsetof(wefti_hello, heap_max_bytes), sizeof(uint64_t), 0},
+    {"initial heap (heap_bytes, WEFT_HEAP)", offsetof(wefti_hello, heap_bytes), sizeof(uint64_t), 0},
+    {"collective algorithms (WEFT_COLL)", offsetof(wefti_hello, preferences), sizeof(uint64_t), 1},
 };
 
 static int same(const wefti_hello *a, const wefti_hello *b, size_t field)
@@ -115,6 +116,20 @@ static int majority(const wefti_hello *all, int pes, size_t field)
     return 2 * says > pes ? candidate : 0;
 }
 
+static weft_status refuse(const wefti_hello *all, int pe, int right, size_t field)
+{
+    const char *name = equal_fields[field].name;
+    if (equal_fields[field].is_code) {
+        return wefti_error(WEFT_ERR_MISMATCH,
+                           "weft_world_create: PE %d differs in its %s from PE %d; make them equal on all PEs", pe,
+                           name, right);
+    }
+    return wefti_error(
+        WEFT_ERR_MISMATCH,
+        "weft_world_create: PE %d differs in its %s: %llu, but PE %d has %llu; make them equal on all PEs", pe, name,
+        field_value(&all[pe], field), right, field_value(&all[right], field));
+}
+
 weft_status wefti_hello_check(const wefti_hello *all, int pes)
 {
     for (int pe = 0; pe < pes; pe++) {
@@ -129,11 +144,7 @@ weft_status wefti_hello_check(const wefti_hello *all, int pes)
         int right = majority(all, pes, field);
         for (int pe = 0; pe < pes; pe++) {
             if (!same(&all[right], &all[pe], field)) {
-                return wefti_error(WEFT_ERR_MISMATCH,
-                                   "weft_world_create: PE %d differs in its %s: %llu, but PE %d has %llu; make them "
-                                   "equal on all PEs",
-                                   pe, equal_fields[field].name, field_value(&all[pe], field), right,
-                                   field_value(&all[right], field));
+                return refuse(all, pe, right, field);
             }
         }
     }

@@ -1,7 +1,8 @@
-/* Goal: a PE that runs out of descriptors or of address space gets a status that says so, the others are told of that PE
- * in time, and nobody crashes, hangs or has a world that others have not.
+/* Goal: a PE that runs out of descriptors, of address space or of the size that a file may have gets a status that says so,
+ * the others are told of that PE in time, and nobody crashes, hangs or has a world that others have not.
  * Method: PEs are processes; one, each in turn, has room for n more descriptors, for n = 0, 1, ... until that is enough,
- * or for n more MiB of address space. With the world that came of it they allocate and synchronise. */
+ * or for n more MiB of address space or of a file. With the world that came of it they allocate and synchronise. Signals that
+ * would end a process are left as they are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -26,7 +28,7 @@
 #define MIB ((uint64_t)1 << 20)
 
 typedef struct plan {
-    int resource; /* RLIMIT_NOFILE or RLIMIT_AS */
+    int resource; /* RLIMIT_NOFILE, RLIMIT_AS or RLIMIT_FSIZE */
     uint64_t room;
     int poor; /* the PE that has no more */
 } plan;
@@ -57,9 +59,18 @@ static uint64_t address_space(void)
 
 static void become_poor(const plan *p)
 {
-    uint64_t used = p->resource == RLIMIT_NOFILE ? count_descriptors() : address_space();
+    uint64_t used = p->resource == RLIMIT_NOFILE ? count_descriptors() : p->resource == RLIMIT_AS ? address_space() : 0;
     struct rlimit limit = {.rlim_cur = used + p->room, .rlim_max = used + p->room};
-    (void)setrlimit(p->resource == RLIMIT_NOFILE ? RLIMIT_NOFILE : RLIMIT_AS, &limit);
+    switch (p->resource) {
+    case RLIMIT_NOFILE:
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+        break;
+    case RLIMIT_AS:
+        (void)setrlimit(RLIMIT_AS, &limit);
+        break;
+    default:
+        (void)setrlimit(RLIMIT_FSIZE, &limit);
+    }
 }
 
 static weft_status create_and_use(void)
@@ -151,9 +162,50 @@ static void test_address_space(void **state)
     widen(RLIMIT_AS, 3 * MIB, 200 * MIB);
 }
 
+static void test_file_size(void **state)
+{
+    (void)state;
+    widen(RLIMIT_FSIZE, 20 * MIB, 100 * MIB);
+}
+
+/* A log that nobody reads any more, or that has grown too large, ends nobody. */
+static void log_to(int descriptor)
+{
+    struct rlimit none = {0};
+    weft_world *world;
+    (void)setrlimit(RLIMIT_FSIZE, &none);
+    (void)setenv("WEFT_LOG", "error", 1);
+    (void)setenv("WEFT_SPIN", "no number", 1);
+    (void)dup2(descriptor, STDERR_FILENO);
+    _exit(weft_world_create(NULL, &world) == WEFT_ERR_ARGUMENT ? 0 : 1);
+}
+
+static void test_log_without_reader(void **state)
+{
+    (void)state;
+    int ends[2];
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_int_equal(pipe(ends), 0);
+    (void)close(ends[0]);
+    const int descriptors[] = {ends[1], fileno(file)};
+    for (int i = 0; i < 2; i++) {
+        int result = -1;
+        pid_t pid = fork();
+        if (pid == 0) {
+            log_to(descriptors[i]);
+        }
+        assert_int_equal(waitpid(pid, &result, 0), pid);
+        CHECK_SAY(result == 0, "log %d: the process ended with 0x%x", i, result);
+    }
+    (void)close(ends[1]);
+    (void)fclose(file);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(test_descriptors), CHECKED_TEST(test_address_space)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(test_descriptors), CHECKED_TEST(test_address_space),
+                                       CHECKED_TEST(test_file_size), CHECKED_TEST(test_log_without_reader)};
     setenv("WEFT_LOG", "none", 1);
     unsetenv("WEFT_BOOTSTRAP");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/held_signals.h"
 #include "os/os.h"
 
 #define PATIENCE_NS UINT64_C(3000000000)
@@ -35,9 +36,11 @@ static int write_at(int descriptor, off_t at, const struct iovec *parts, int cou
         bytes += (ssize_t)parts[i].iov_len;
     }
     ssize_t wrote;
+    const wefti_held_signals held = wefti_signals_hold();
     do {
         wrote = wefti_fault("pwritev", ENOSPC) ? -1 : pwritev(descriptor, parts, count, at);
     } while (wrote < 0 && errno == EINTR);
+    wefti_signals_release(&held);
     if (wrote >= 0 && wrote < bytes) {
         errno = ENOSPC; /* a file takes less than it is given when there is no room */
     }

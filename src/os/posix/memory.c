@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/held_signals.h"
 #include "os/os.h"
 
 #define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
@@ -74,7 +75,10 @@ static int open_file(void)
 /* Give the file its size, for good. Returns 0, or -1 with errno set. */
 static int fix_size(int descriptor, size_t bytes)
 {
-    if (wefti_fault("ftruncate", EINVAL) || ftruncate(descriptor, (off_t)bytes) != 0) {
+    const wefti_held_signals held = wefti_signals_hold();
+    int result = wefti_fault("ftruncate", EINVAL) ? -1 : ftruncate(descriptor, (off_t)bytes);
+    wefti_signals_release(&held);
+    if (result != 0) {
         return -1;
     }
     if (wefti_fault("fcntl", EINVAL) || fcntl(descriptor, F_ADD_SEALS, SIZE_SEALS | F_SEAL_SEAL) != 0) {
@@ -94,8 +98,8 @@ weft_status wefti_os_memory_create(wefti_os_memory *memory, size_t bytes)
     }
     weft_status status;
     if (fix_size(descriptor, bytes) != 0) {
-        status = wefti_error(WEFT_ERR_SYSTEM, "cannot give a file in memory its size of %zu bytes: %s", bytes,
-                             strerror(errno));
+        status = wefti_error(WEFT_ERR_SYSTEM, "cannot give a file in memory its size of %zu bytes: %s%s", bytes,
+                             strerror(errno), errno == EFBIG ? "; raise ulimit -f or lower WEFT_HEAP_MAX" : "");
         goto close_descriptor;
     }
     status = map_file(memory, descriptor, bytes);
@@ -150,10 +154,12 @@ static int is_part(const wefti_os_memory *memory, size_t offset, size_t bytes)
 /* fallocate through interruptions. Returns 0, or -1 with errno set. */
 static int allocate_part(int descriptor, int mode, size_t offset, size_t bytes)
 {
+    const wefti_held_signals held = wefti_signals_hold();
     int result;
     do {
         result = wefti_fault("fallocate", ENOSPC) ? -1 : fallocate(descriptor, mode, (off_t)offset, (off_t)bytes);
     } while (result != 0 && errno == EINTR);
+    wefti_signals_release(&held);
     return result;
 }
 
@@ -165,7 +171,8 @@ static weft_status refuse_reserve(size_t bytes)
                            "memory",
                            bytes);
     }
-    return wefti_error(WEFT_ERR_SYSTEM, "cannot reserve %zu bytes of shared memory: %s", bytes, strerror(errno));
+    return wefti_error(WEFT_ERR_SYSTEM, "cannot reserve %zu bytes of shared memory: %s%s", bytes, strerror(errno),
+                       errno == EFBIG ? "; raise ulimit -f" : "");
 }
 
 weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size_t bytes)

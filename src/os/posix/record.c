@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/held_signals.h"
 #include "os/os.h"
 
 typedef struct page {
@@ -36,8 +37,8 @@ static page *map_page(int descriptor)
 
 static weft_status lacking(const char *what)
 {
-    return wefti_error(WEFT_ERR_SYSTEM, "cannot %s a record for the PEs of this process: %s; look at ulimit -n", what,
-                       strerror(errno));
+    return wefti_error(WEFT_ERR_SYSTEM, "cannot %s a record for the PEs of this process: %s; look at ulimit -n and -f",
+                       what, strerror(errno));
 }
 
 /* ---- making ---- */
@@ -45,7 +46,10 @@ static weft_status lacking(const char *what)
 static int open_file(void)
 {
     int descriptor = wefti_fault("memfd_create", EMFILE) ? -1 : memfd_create("weft", MFD_CLOEXEC);
-    if (descriptor >= 0 && (wefti_fault("ftruncate", EINVAL) || ftruncate(descriptor, sizeof(page)) != 0)) {
+    const wefti_held_signals held = wefti_signals_hold();
+    int sized = descriptor >= 0 && !wefti_fault("ftruncate", EINVAL) && ftruncate(descriptor, sizeof(page)) == 0;
+    wefti_signals_release(&held);
+    if (descriptor >= 0 && !sized) {
         int error = errno;
         close(descriptor);
         errno = error;
