@@ -15,8 +15,8 @@ static weft_status record_create(const weft_team *team, const char *call, wefti_
     if (coll == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for the team's first collective", call);
     }
-    coll->slot_bytes = wefti_coll_slot_bytes((unsigned)team->pes);
-    coll->slot_data_bytes = coll->slot_bytes - sizeof(wefti_coll_slot);
+    coll->shape = wefti_coll_shape_of((unsigned)team->pes, team->crowded);
+    coll->slot_data_bytes = coll->shape.slot_bytes - sizeof(wefti_coll_slot);
     coll->chunks = (unsigned char *)coll + head;
     coll->pending = (int32_t *)(void *)(coll->left + team->pes);
     wefti_tuning_init(&coll->tuning, team);
@@ -25,14 +25,14 @@ static weft_status record_create(const weft_team *team, const char *call, wefti_
 }
 
 /* All flags are 0 before any member writes one; what lies behind the flags of slots is read after them only. */
-static void clear_flags(wefti_coll_area *area, unsigned pes)
+static void clear_flags(const wefti_coll *coll, wefti_coll_area *area, unsigned pes)
 {
-    const size_t slot_bytes = wefti_coll_slot_bytes(pes);
+    const wefti_coll_shape *shape = &coll->shape;
     wefti_zero(area, sizeof *area);
     for (unsigned source = 0; source < pes; source++) {
-        wefti_zero(wefti_coll_slot_of(area, slot_bytes, source, 0, 0), WEFTI_COLL_LINES * (size_t)WEFTI_CACHE_LINE);
+        wefti_zero(wefti_coll_slot_of(area, shape, source, 0, 0), shape->lines * (size_t)WEFTI_CACHE_LINE);
         for (unsigned i = 0; i < WEFTI_COLL_SLOTS; i++) {
-            wefti_zero(wefti_coll_slot_of(area, slot_bytes, source, i, 1), sizeof(wefti_coll_slot));
+            wefti_zero(wefti_coll_slot_of(area, shape, source, i, 1), sizeof(wefti_coll_slot));
         }
     }
 }
@@ -47,11 +47,10 @@ weft_status wefti_coll_open(weft_team *team, const char *call)
     vote.status = mine;
     weft_status status = wefti_team_agree(team, &vote, call);
     if (status == WEFT_OK) {
-        status =
-            wefti_team_alloc(team, call, wefti_coll_scratch_bytes((unsigned)team->pes), WEFTI_CACHE_LINE, &scratch);
+        status = wefti_team_alloc(team, call, coll->shape.bytes, WEFTI_CACHE_LINE, &scratch);
     }
     if (status == WEFT_OK) {
-        clear_flags(scratch, (unsigned)team->pes);
+        clear_flags(coll, scratch, (unsigned)team->pes);
         status = wefti_team_sync(team, call);
     }
     if (status != WEFT_OK) {

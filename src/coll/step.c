@@ -129,7 +129,7 @@ static weft_status post_far(wefti_step *step, wefti_coll_slot *slot, int pe, uin
 /* Wait until member `to` has left the step whose line or slot comes round in this one. */
 static inline weft_status await_turn(wefti_step *step, int to)
 {
-    unsigned ring = step->large ? WEFTI_COLL_SLOTS : WEFTI_COLL_LINES;
+    unsigned ring = step->large ? WEFTI_COLL_SLOTS : step->coll->shape.lines;
     uint64_t left = step->coll->left[to];
     if (WEFTI_UNLIKELY(step->epoch > left + WEFTI_MUTATE(SLOT_NOT_FREE, UINT64_MAX / 2, ring))) {
         return await_left(step, to, step->epoch - ring);
@@ -151,7 +151,7 @@ static inline void write_message(const wefti_step *step, wefti_coll_slot *slot, 
 
 static inline wefti_coll_slot *slot_of(const wefti_step *step, int source)
 {
-    return wefti_coll_slot_of(step->coll->area, step->coll->slot_bytes, (unsigned)source, step->epoch, step->large);
+    return wefti_coll_slot_of(step->coll->area, &step->coll->shape, (unsigned)source, step->epoch, step->large);
 }
 
 weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void *data, size_t bytes)

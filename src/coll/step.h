@@ -20,7 +20,7 @@
 /* A team's private half of its scratch; one allocation. */
 struct wefti_coll {
     wefti_coll_area *area;
-    size_t slot_bytes;
+    wefti_coll_shape shape;
     size_t slot_data_bytes;
     wefti_tuning tuning;
     unsigned char *chunks; /* WEFTI_COLL_CHUNKS of them: 0 stages messages to far members, the others are free */

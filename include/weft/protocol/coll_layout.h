@@ -3,7 +3,7 @@
  *   scratch:  | area | of member 0 | of member 1 | ... |        of a member:  | lines | slots |
  *
  * Member s writes only into what is its own at each other member, or, where all read one message, in its own scratch: in
- * step e, line e mod WEFTI_COLL_LINES when the call's messages fit in a cache line with their flag, else slot e mod
+ * step e, line e mod the number of lines when the call's messages fit in a cache line with their flag, else slot e mod
  * WEFTI_COLL_SLOTS. Steps are numbered from 1 by the team's epoch, equally on all members. A line or slot is used again
  * once its readers' `done` say that they have left the earlier step: the more of them, the further ahead a sender may run
  * that need not wait. Lines and the flags of slots are zero before first use. */
@@ -16,6 +16,8 @@
 #include "weft/protocol/mem.h"
 
 #define WEFTI_COLL_LINES 64u
+#define WEFTI_COLL_LINES_MAX 512u /* where members share processors: a sender that runs ahead spares turns of them */
+#define WEFTI_COLL_LINES_IN_ALL 4096u /* unless the members are many */
 #define WEFTI_COLL_SLOTS 8u
 #define WEFTI_COLL_SLOT_BYTES_MAX ((size_t)2048 + WEFTI_CACHE_LINE)
 #define WEFTI_COLL_SLOTS_BYTES_MAX ((size_t)512 << 10) /* unless the members are too many for a line each */
@@ -58,24 +60,33 @@ static inline size_t wefti_coll_slot_bytes(unsigned members)
     return bytes < WEFTI_CACHE_LINE ? WEFTI_CACHE_LINE : bytes;
 }
 
-/* What belongs to one sender. */
-static inline size_t wefti_coll_member_bytes(size_t slot_bytes)
-{
-    return WEFTI_COLL_LINES * (size_t)WEFTI_CACHE_LINE + WEFTI_COLL_SLOTS * slot_bytes;
-}
+typedef struct wefti_coll_shape {
+    unsigned lines; /* a power of two */
+    size_t slot_bytes;
+    size_t member_bytes; /* what belongs to one sender */
+    size_t bytes; /* of the scratch */
+} wefti_coll_shape;
 
-static inline size_t wefti_coll_scratch_bytes(unsigned members)
+static inline wefti_coll_shape wefti_coll_shape_of(unsigned members, int crowded)
 {
-    return sizeof(wefti_coll_area) + (size_t)members * wefti_coll_member_bytes(wefti_coll_slot_bytes(members));
+    wefti_coll_shape shape;
+    shape.lines = crowded ? WEFTI_COLL_LINES_MAX : WEFTI_COLL_LINES;
+    while (shape.lines > WEFTI_COLL_LINES && shape.lines * members > WEFTI_COLL_LINES_IN_ALL) {
+        shape.lines /= 2;
+    }
+    shape.slot_bytes = wefti_coll_slot_bytes(members);
+    shape.member_bytes = shape.lines * (size_t)WEFTI_CACHE_LINE + WEFTI_COLL_SLOTS * shape.slot_bytes;
+    shape.bytes = sizeof(wefti_coll_area) + (size_t)members * shape.member_bytes;
+    return shape;
 }
 
 /* The line (large 0) or slot of member `source` for step `epoch`, in the scratch that begins at `area`. */
-static inline wefti_coll_slot *wefti_coll_slot_of(wefti_coll_area *area, size_t slot_bytes, unsigned source,
+static inline wefti_coll_slot *wefti_coll_slot_of(wefti_coll_area *area, const wefti_coll_shape *shape, unsigned source,
                                                   uint64_t epoch, int large)
 {
-    unsigned char *lines = (unsigned char *)(area + 1) + source * wefti_coll_member_bytes(slot_bytes);
-    size_t offset = large ? WEFTI_COLL_LINES * (size_t)WEFTI_CACHE_LINE + (epoch % WEFTI_COLL_SLOTS) * slot_bytes
-                          : (epoch % WEFTI_COLL_LINES) * WEFTI_CACHE_LINE;
+    unsigned char *lines = (unsigned char *)(area + 1) + source * shape->member_bytes;
+    size_t offset = large ? shape->lines * (size_t)WEFTI_CACHE_LINE + (epoch % WEFTI_COLL_SLOTS) * shape->slot_bytes
+                          : (epoch & (shape->lines - 1)) * WEFTI_CACHE_LINE;
     return (wefti_coll_slot *)(void *)(lines + offset);
 }
 
