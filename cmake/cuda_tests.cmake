@@ -1,6 +1,6 @@
 # What of the GPU part is tested without a GPU (label cuda, and fake for what runs on the fake driver; exit 77 where nvcc, g++ or NVRTC is absent):
 #   cuda.compile.*      every device call compiles, for sm_80, sm_90 and sm_100; the PTX has the orders meant
-#   cuda.nvrtc          the device headers compile at run time
+#   cuda.nvrtc*         the device headers, and the kernel of examples/gpu, compile at run time
 #   cuda.on_host.*      tests/gpu/*.cu with kernels as functions of one thread, on a fake driver whose device memory is
 #                       this machine's: PEs as processes and as threads, with virtual memory and with cudaIpc. Those of
 #                       expert parallelism run as grids whose threads are coroutines (src/cuda/fake/grid.h)
@@ -26,8 +26,12 @@ set_target_properties(gpu_nvrtc PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BI
 add_test(NAME cuda.nvrtc COMMAND gpu_nvrtc ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests/gpu/calls/calls.cu)
 weft_describe_test(cuda.nvrtc cuda)
 set_property(TEST cuda.nvrtc APPEND PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${WEFT_CUDA_INCLUDE}/../lib64")
+add_test(NAME cuda.nvrtc.example
+    COMMAND gpu_nvrtc ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/examples/gpu/nvrtc_ring.cu)
+weft_describe_test(cuda.nvrtc.example cuda)
+set_property(TEST cuda.nvrtc.example APPEND PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${WEFT_CUDA_INCLUDE}/../lib64")
 if(WEFT_SANITIZE)
-    set_tests_properties(cuda.nvrtc PROPERTIES DISABLED TRUE) # the library's own leaks
+    set_tests_properties(cuda.nvrtc cuda.nvrtc.example PROPERTIES DISABLED TRUE) # the library's own leaks
 endif()
 
 find_program(WEFT_CXX NAMES g++ c++)

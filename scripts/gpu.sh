@@ -40,6 +40,12 @@ else
     echo "skip  memcheck: no compute-sanitizer here"
 fi
 
+if [ -x "$build/gpu/nvrtc_ring" ]; then
+    run "a kernel compiled at run time" "$build/weftrun" -n "$gpus" "$build/gpu/nvrtc_ring" include examples/gpu/nvrtc_ring.cu
+else
+    echo "skip  a kernel compiled at run time: no NVRTC where this was built"
+fi
+
 echo "== streams and collectives"
 test=$build/gpu/test_collective
 for pes in 1 2 3 4; do

@@ -20,6 +20,7 @@
 
 #include "weft/device/dev.h"
 #include "weft/status.h"
+#include "weft/stream_type.h"
 #include "weft/team.h"
 #include "weft/world.h"
 
@@ -107,6 +108,36 @@ WEFT_API weft_status weft_device_deadline(weft_world *world, uint64_t deadline_n
  * what the device has. give: return them once it has ended. Any thread. */
 WEFT_API weft_status weft_device_sms_take(weft_world *world, int sms) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_sms_give(weft_world *world, int sms);
+
+/* A kernel as CUDA's driver knows it, a CUfunction: from cuModuleGetFunction (NVRTC), or of a __global__ function by
+ * cudaGetFuncBySymbol. It is one of this PE's GPU. */
+typedef struct weft_kernel weft_kernel;
+
+/* The shape of a launch. Start from WEFT_LAUNCH_INIT. */
+typedef struct weft_launch {
+    size_t size; /* sizeof(weft_launch) */
+    int blocks; /* 0: as many as weft_device_launch_query says */
+    int threads; /* of a block, at least 1 */
+    size_t shared_bytes; /* dynamic shared memory of a block */
+} weft_launch;
+
+#define WEFT_LAUNCH_INIT WEFTI_SIZED(weft_launch)
+
+/* How many blocks of this shape run at the same time on the multiprocessors that nothing claims now, and how many
+ * multiprocessors those are: what weft_device_sms_take wants for them. launch->blocks is not read. *blocks is 0 when
+ * no multiprocessor is free or has room for one. Local; any thread. (As nvshmemx_collective_launch_query_gridsize.)
+ * WEFT_ERR_ARGUMENT (a NULL, no thread), WEFT_ERR_STATE (no device), WEFT_ERR_SYSTEM (what CUDA says of the kernel). */
+WEFT_API weft_status weft_device_launch_query(weft_world *world, const weft_kernel *kernel, const weft_launch *launch,
+                                              int *blocks, int *sms) WEFT_MUST_CHECK;
+
+/* Launch a kernel whose blocks wait for each other, or for other PEs' kernels: all its blocks run at the same time, or
+ * nothing is launched (a cooperative launch, in which grid barriers work too). `arguments` has a pointer to each
+ * parameter, as for cuLaunchKernel, read before the call returns; NULL: none. Enqueued on `stream`, and captured when that is. Call it
+ * on every PE for whose kernel another one waits. Multiprocessors are claimed by the caller, with weft_device_sms_take.
+ * (As nvshmemx_collective_launch.) Errors of weft_device_launch_query; WEFT_ERR_RANGE: more blocks than the whole GPU
+ * runs at the same time, or, with launch->blocks 0, none. */
+WEFT_API weft_status weft_device_launch(weft_world *world, const weft_kernel *kernel, const weft_launch *launch,
+                                        void *const *arguments, weft_stream *stream) WEFT_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -152,6 +152,10 @@ void wefti_cuda_regions_fini(wefti_cuda *cuda);
 /* Find every kernel, and load all but the one that needs memory of its own on the device: that comes with the first
  * collective on a stream. The context is current. */
 weft_status wefti_cuda_kernels_load(wefti_cuda *cuda);
+weft_status wefti_cuda_occupancy(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
+                                 int *blocks_per_sm, int *sms);
+weft_status wefti_cuda_launch_together(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
+                                       void *const *arguments, weft_stream *stream);
 weft_status wefti_cuda_stream_ready(wefti_device *device);
 /* Put a kernel of `blocks` blocks on a stream. `args` is its struct. Any thread. */
 weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, const void *args,

@@ -65,6 +65,8 @@
     X(cuFuncLoad)                                                                                                      \
     X(cuFuncGetAttribute)                                                                                              \
     X(cuFuncSetAttribute)                                                                                              \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                                     \
+    X(cuLaunchCooperativeKernel)                                                                                       \
     X(cuLaunchKernel)
 
 typedef struct wefti_cuda_driver {

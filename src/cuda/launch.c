@@ -1,4 +1,4 @@
-/* cuda/launch.c: the library's kernels: found and loaded at attach, put on streams later. */
+/* cuda/launch.c: the library's kernels: found and loaded at attach, put on streams later; and users' that wait. */
 #include "cuda/device.h"
 
 static const struct {
@@ -39,4 +39,36 @@ weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, 
     CUresult result = cuda->driver.cuLaunchKernel(cuda->kernels[kernel], (unsigned)blocks, 1, 1,
                                                   kernels[kernel].threads, 1, 1, 0, stream, arguments, NULL);
     return wefti_cuda_check(&cuda->driver, result, "cuLaunchKernel (is the stream one of this PE's GPU?)");
+}
+
+/* ---- users' kernels ---- */
+
+static CUfunction function_of(const weft_kernel *kernel)
+{
+    return (CUfunction)(uintptr_t)kernel;
+}
+
+weft_status wefti_cuda_occupancy(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
+                                 int *blocks_per_sm, int *sms)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks_per_sm, function_of(kernel),
+                                                                               launch->threads, launch->shared_bytes);
+    wefti_cuda_leave(cuda);
+    *sms = cuda->sms;
+    return wefti_cuda_check(&cuda->driver, result,
+                            "cuOccupancyMaxActiveBlocksPerMultiprocessor (is the kernel a CUfunction?)");
+}
+
+weft_status wefti_cuda_launch_together(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
+                                       void *const *arguments, weft_stream *stream)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuLaunchCooperativeKernel(
+        function_of(kernel), (unsigned)launch->blocks, 1, 1, (unsigned)launch->threads, 1, 1,
+        (unsigned)launch->shared_bytes, (CUstream)(void *)stream, (void **)(uintptr_t)arguments);
+    wefti_cuda_leave(cuda);
+    return wefti_cuda_check(&cuda->driver, result, "cuLaunchCooperativeKernel");
 }

@@ -92,6 +92,13 @@ typedef struct wefti_device_ops {
     weft_status (*sms_take)(wefti_device *device, int sms);
     void (*sms_give)(wefti_device *device, int sms);
     int (*sms_free)(const wefti_device *device);
+    /* Blocks of a user's kernel that one multiprocessor runs at the same time, and the multiprocessors of the GPU. Any
+     * thread. */
+    weft_status (*occupancy)(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
+                             int *blocks_per_sm, int *sms);
+    /* A cooperative launch of launch->blocks blocks. Any thread. */
+    weft_status (*launch)(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
+                          void *const *arguments, weft_stream *stream);
 
     /* On a stream: enqueued, in its order, never waiting for the device; captured when the stream is. `at` and `signal`
      * are addresses that `locate` gave, or of the host window; `dest` and `source` of collectives are symmetric. Any

@@ -437,3 +437,76 @@ weft_status weft_device_sms_give(weft_world *world, int sms)
     world->device->ops->sms_give(world->device, sms);
     return WEFT_OK;
 }
+
+/* ---- users' kernels that wait ---- */
+
+static weft_status check_launch(weft_world *world, const char *call, const weft_kernel *kernel,
+                                const weft_launch *launch)
+{
+    WEFT_TRY(wefti_world_need_device(world, call));
+    if (kernel == NULL || launch == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s is NULL", call, kernel == NULL ? "kernel" : "launch");
+    }
+    if (launch->size != sizeof *launch) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: launch->size is %zu, not %zu; start from WEFT_LAUNCH_INIT", call,
+                           launch->size, sizeof *launch);
+    }
+    if (launch->threads < 1 || launch->blocks < 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %d blocks of %d threads; give 0 blocks or more, of 1 thread or more",
+                           call, launch->blocks, launch->threads);
+    }
+    return WEFT_OK;
+}
+
+/* The blocks that run together on free multiprocessors, and on all. */
+static weft_status count_blocks(weft_world *world, const weft_kernel *kernel, const weft_launch *launch, int *sms,
+                                int *blocks, int *blocks_of_all)
+{
+    wefti_device *device = world->device;
+    int each = 0;
+    int all = 0;
+    WEFT_TRY(device->ops->occupancy(device, kernel, launch, &each, &all));
+    *sms = each > 0 ? device->ops->sms_free(device) : 0;
+    *blocks = each * *sms;
+    *blocks_of_all = each * all;
+    return WEFT_OK;
+}
+
+weft_status weft_device_launch_query(weft_world *world, const weft_kernel *kernel, const weft_launch *launch,
+                                     int *blocks, int *sms)
+{
+    static const char call[] = "weft_device_launch_query";
+    int free_sms;
+    int free_blocks;
+    int all;
+    WEFT_TRY(check_launch(world, call, kernel, launch));
+    if (blocks == NULL || sms == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: there is no place for the %s", call,
+                           blocks == NULL ? "blocks" : "multiprocessors");
+    }
+    WEFT_TRY(count_blocks(world, kernel, launch, &free_sms, &free_blocks, &all));
+    *blocks = free_blocks;
+    *sms = free_sms;
+    return WEFT_OK;
+}
+
+weft_status weft_device_launch(weft_world *world, const weft_kernel *kernel, const weft_launch *launch,
+                               void *const *arguments, weft_stream *stream)
+{
+    static const char call[] = "weft_device_launch";
+    int sms;
+    int blocks;
+    int all;
+    WEFT_TRY(check_launch(world, call, kernel, launch));
+    WEFT_TRY(count_blocks(world, kernel, launch, &sms, &blocks, &all));
+    weft_launch whole = *launch;
+    whole.blocks = launch->blocks > 0 ? launch->blocks : blocks;
+    if (whole.blocks == 0 || whole.blocks > all) {
+        return wefti_error(
+            WEFT_ERR_RANGE,
+            "%s: %d blocks of %d threads and %zu bytes of shared memory; %d run at the same time on this "
+            "GPU, %d of them on multiprocessors that nothing claims",
+            call, whole.blocks, launch->threads, launch->shared_bytes, all, blocks);
+    }
+    return world->device->ops->launch(world->device, kernel, &whole, arguments, stream);
+}

@@ -77,3 +77,19 @@ CASE(weft_device_deadline)
     CHECK_STATUS(weft_device_sms_give(NULL, 1), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_device_sms_give(s->world, 1), WEFT_ERR_STATE);
 }
+
+COVERED(weft_device_launch)
+CASE(weft_device_launch_query)
+{
+    weft_launch launch = WEFT_LAUNCH_INIT;
+    const weft_kernel *kernel = UNTOUCHED;
+    int blocks = POISON;
+    int sms = POISON;
+    launch.threads = 32;
+    CHECK_STATUS(weft_device_launch_query(NULL, kernel, &launch, &blocks, &sms), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_device_launch_query(s->world, kernel, &launch, &blocks, &sms), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_device_launch(NULL, kernel, &launch, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_device_launch(s->world, kernel, &launch, NULL, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_device_launch(s->world, NULL, NULL, NULL, NULL), WEFT_ERR_STATE);
+    CHECK(blocks == POISON && sms == POISON);
+}

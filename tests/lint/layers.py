@@ -49,7 +49,7 @@ def allowed_layers(layer):
 def wrong_include(root, file, quote, target):
     """Why `file` may not include `target`, or None."""
     parts = file.relative_to(root).parts
-    in_cuda = parts[:2] in (("src", "cuda"), ("tests", "gpu"), ("bench", "gpu"))
+    in_cuda = parts[:2] in (("src", "cuda"), ("tests", "gpu"), ("bench", "gpu"), ("examples", "gpu"))
     if CUDA_HEADER.match(target) and not in_cuda:
         return "a CUDA header outside src/cuda"
     public = (root / "include" / target).is_file()

@@ -698,3 +698,22 @@ FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid
     }
     return CUDA_SUCCESS;
 }
+
+/* A multiprocessor has 2048 threads and 227 KiB of shared memory. */
+FAKE CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
+                                                          size_t shared_bytes)
+{
+    (void)function;
+    int by_memory = shared_bytes > 0 ? (int)(((size_t)227 << 10) / shared_bytes) : 32;
+    int by_threads = threads > 1024 ? 0 : 2048 / ((threads + 31) / 32 * 32);
+    *blocks = by_threads < by_memory ? by_threads : by_memory;
+    *blocks = *blocks < 32 ? *blocks : 32;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                                        CUstream stream, void **arguments)
+{
+    return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, NULL);
+}

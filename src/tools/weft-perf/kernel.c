@@ -64,7 +64,11 @@ static weft_status run_trips(perf_pe *p, const perf_case *c, void *kernel, const
     status = status != WEFT_OK ? status : weft_barrier(p->world);
     memset(p->ns, 0, (size_t)args->rounds * sizeof *p->ns);
     if (status == WEFT_OK && perf_takes_part(p, c)) {
-        status = tool_gpu_launch(p->gpu, kernel, 1, c->threads, 0, args);
+        weft_launch launch = WEFT_LAUNCH_INIT;
+        void *arguments[] = {(void *)(uintptr_t)args};
+        launch.blocks = 1;
+        launch.threads = c->threads;
+        status = weft_device_launch(p->world, kernel, &launch, arguments, tool_gpu_stream(p->gpu));
     }
     status = status != WEFT_OK ? status : tool_gpu_synchronise(p->gpu);
     status = status != WEFT_OK ? status : weft_world_fault(p->world, NULL);
