@@ -11,7 +11,7 @@
 #endif
 #endif
 
-#if HAS_NVTX
+#ifdef HAS_NVTX
 
 void *wefti_nvtx_open(const weft_world *world)
 {
