@@ -51,11 +51,12 @@ typedef struct weft_world_config {
 
 /* Create this PE's membership of a world.
  * Collective: every PE of the world calls it, in its own thread or process (one thread that holds several PEs calls
- * weft_world_create_many). Blocks until all have come, at most the deadline. `config` may be NULL: all defaults.
+ * weft_world_create_many). Blocks until all have come, at most the deadline, and where a PE is lost then, as
+ * long again. `config` may be NULL: all defaults.
  * On success *world belongs to the caller, who ends it with weft_world_destroy.
  * Errors are the same on every PE that takes part: WEFT_ERR_TIMEOUT names the PEs that did not come,
  * WEFT_ERR_MISMATCH the PE whose configuration differs or whose number is taken, WEFT_ERR_UNREACHABLE a pair that
- * nothing connects, WEFT_ERR_MEMORY or WEFT_ERR_SYSTEM the PE that lacked something. (OpenSHMEM 1.5, 9.1.1.) */
+ * nothing connects, WEFT_ERR_ARGUMENT the PE that has a setting that cannot be, WEFT_ERR_MEMORY or WEFT_ERR_SYSTEM the PE that lacked something. (OpenSHMEM 1.5, 9.1.1.) */
 WEFT_API weft_status weft_world_create(const weft_world_config *config, weft_world **world) WEFT_MUST_CHECK;
 
 /* Create several PEs of one or more worlds from one thread: PE i of `count` as weft_world_create(&configs[i],

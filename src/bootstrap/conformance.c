@@ -509,7 +509,7 @@ static weft_status meet_once(void *context)
     t->shared = (weft_world_config)WEFT_WORLD_CONFIG_INIT;
     status = subject->begin(t->pes, &t->shared);
     if (status == WEFT_OK) {
-        make_configs(t, SECOND_NS / 10);
+        make_configs(t, short_where_busy_ns() / 3);
         add_exchange(t, 32);
         run(t);
         for (int pe = 0; pe < t->pes && status == WEFT_OK; pe++) {

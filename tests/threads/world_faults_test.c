@@ -165,7 +165,7 @@ static void test_create_many(void **state)
 
 /* ---- teams and the heap of a world that is there ---- */
 
-#define STEPS 10
+#define STEPS 11
 
 /* What each PE got from each step. A step that failed leaves its thing NULL, and what follows does without. */
 typedef struct steps {
@@ -212,6 +212,7 @@ static void take_steps(weft_world *world, void *context)
     }
     note(s, world, 6, weft_calloc(world, 10, 10, &zeroed));
     note(s, world, 7, weft_barrier(world));
+    note(s, world, 10, small == NULL ? WEFT_OK : weft_realloc(world, small, (size_t)5 << 20, &small));
     /* Nothing below needs memory of its own, so it succeeds if the fault point is behind us. */
     CHECK_OK(weft_free(world, zeroed));
     if (listed != NULL) {
