@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 build=${1:-build/release}
 . scripts/gpu_part.sh
 if [ $# = 0 ]; then
-    scripts/build.sh release weftrun weft-perf weft-ep-bench gpu_programs || exit 1
+    scripts/build.sh release weft weftrun weft-perf weft-ep-bench gpu_programs || exit 1
 fi
 record=${WEFT_RECORD:-bench/records/$WEFT_DATE-$WEFT_MACHINE-device.jsonl}
 

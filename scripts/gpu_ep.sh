@@ -27,6 +27,15 @@ else
     echo "skip  memcheck: no compute-sanitizer here"
 fi
 
+if python3 -c 'import torch.distributed as d; assert d.is_nccl_available()' 2>/dev/null && [ -e "$build/libweft.so" ]; then
+    for dtype in float32 bfloat16; do
+        run "a layer trained beside PyTorch's all_to_all_single, $dtype" env WEFT_LIBRARY="$build/libweft.so" \
+            python3 -m torch.distributed.run --nproc-per-node "$gpus" examples/pytorch/moe_check.py --device cuda --dtype $dtype
+    done
+else
+    echo "skip  PyTorch's all_to_all_single: no PyTorch with NCCL, or no libweft.so, here"
+fi
+
 echo "== weft-ep-bench, every row checked"
 ep="$build/weftrun -q -n $gpus $build/weft-ep-bench --gpu --experts 256 --hidden 7168 --worst-case"
 layouts=rank-major,expert-major,slots-source,slots-expert
