@@ -1,10 +1,11 @@
 /* weft/device.h: symmetric memory on GPUs, from the host.
  *
  * A world begins with a heap in host memory. weft_device_attach gives it a second one on the PEs' GPUs: each PE's part
- * lies on the GPU that this PE uses, and every PE of the link domain maps all parts at a constant stride. Kernels reach
- * it through a weft_dev (include "weft_device.cuh" in the kernel's source); the host through weft_device_malloc, and
- * through weft_putmem, weft_getmem, p, g, put_signal, the atomics, and the wait and test families, which take device
- * addresses where they take symmetric addresses. Several PEs may use one GPU, and one process several GPUs.
+ * lies on the GPU that this PE uses, and every PE of the link domain maps all parts at a constant stride; those beyond it,
+ * or beyond WEFT_CUDA_DOMAIN, are reached through a thread of the library. Kernels have a weft_dev (include
+ * "weft_device.cuh" in the kernel's source); the host has weft_device_malloc, and weft_putmem, weft_getmem, p, g,
+ * put_signal, the atomics, and the wait and test families, which take device addresses where they take symmetric
+ * addresses. Several PEs may use one GPU, and one process several GPUs.
  *
  * In those calls the symmetric address is the device one; the other buffer may be host or device memory. A symmetric
  * address of the host heap needs a host buffer (weft_putmem_on_stream takes either). Each look of the host at a device
@@ -54,7 +55,8 @@ typedef struct weft_device_config {
  * with its process's last PE, have a barrier before it.)
  * What every kernel and call may need is loaded here, so that nothing later synchronises the device by itself.
  * Errors are the same on all PEs: WEFT_ERR_UNSUPPORTED (no CUDA in this build, no driver, a device that cannot do it),
- * WEFT_ERR_STATE (no current context; attached already), WEFT_ERR_UNREACHABLE (a pair of GPUs without peer access),
+ * WEFT_ERR_STATE (no current context; attached already; no multiprocessor free for a proxy), WEFT_ERR_UNREACHABLE (a pair
+ * of GPUs without peer access, unless WEFT_CUDA_DOMAIN parts them),
  * WEFT_ERR_MEMORY, WEFT_ERR_MISMATCH, WEFT_ERR_TIMEOUT; the text names the PE that lacks something. Nothing is left
  * behind by a failure, and the call may be repeated. */
 WEFT_API weft_status weft_device_attach(weft_world *world, const weft_device_config *config) WEFT_MUST_CHECK;
@@ -104,6 +106,7 @@ WEFT_API weft_status weft_team_dev(weft_team *team, weft_dev_team *dev) WEFT_MUS
 WEFT_API weft_status weft_device_deadline(weft_world *world, uint64_t deadline_ns) WEFT_MUST_CHECK;
 
 /* Kernels that wait for other PEs must be able to run together: those of all PEs of this process on one GPU count here.
+ * A PE with far PEs has claimed one for their atomics.
  * take: claim `sms` multiprocessors for a kernel that is about to be launched; WEFT_ERR_STATE when the sum would exceed
  * what the device has. give: return them once it has ended. Any thread. */
 WEFT_API weft_status weft_device_sms_take(weft_world *world, int sms) WEFT_MUST_CHECK;

@@ -5,6 +5,9 @@
  * can be captured in CUDA graphs and replayed: what changes from run to run lies in device memory. The world needs a
  * device (weft_device_attach).
  *
+ * PEs whose device memory is not mapped here are reached through a thread of the library, the proxy, at the price of
+ * its copies (docs/architecture.md); all calls work alike.
+ *
  * Symmetric addresses are of the device heap, of registered memory, or of the host heap. Other buffers are any memory that
  * the GPU reaches, and must live until the operation has run.
  *
@@ -57,7 +60,8 @@ WEFT_API weft_status weft_signal_wait_until_on_stream(weft_world *world, const u
                                                       uint64_t value, weft_stream *stream) WEFT_MUST_CHECK;
 
 /* Order, or complete, the stream's earlier puts and atomics, to every PE, before its later operations. Inside a link
- * domain the stream's own order does so already. (OpenSHMEM 1.5, 9.11.) */
+ * domain the stream's own order does so already; beyond it quiet holds the stream until all that this PE's kernels have
+ * made so far is done. (OpenSHMEM 1.5, 9.11.) */
 WEFT_API weft_status weft_fence_on_stream(weft_world *world, weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_quiet_on_stream(weft_world *world, weft_stream *stream) WEFT_MUST_CHECK;
 
@@ -143,7 +147,7 @@ WEFT_API weft_status weft_team_barrier_on_stream(weft_team *team, weft_stream *s
 
 /* As in weft/coll.h, in stream order. The first call on a team may block, as weft_team_dev does, and claims
  * multiprocessors; it may not be captured: call weft_team_dev and one collective before a capture, or
- * weft_team_stream_ready. Members must be in one link domain. dest may equal source where weft/coll.h says so. */
+ * weft_team_stream_ready. dest may equal source where weft/coll.h says so. */
 WEFT_API weft_status weft_broadcastmem_on_stream(weft_team *team, void *dest, const void *source, size_t bytes,
                                                  int root, weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_fcollectmem_on_stream(weft_team *team, void *dest, const void *source, size_t bytes,

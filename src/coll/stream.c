@@ -44,6 +44,8 @@ weft_status weft_team_sync_on_stream(weft_team *team, weft_stream *stream)
 
 weft_status weft_team_barrier_on_stream(weft_team *team, weft_stream *stream)
 {
+    WEFT_TRY(check_team(team, "weft_team_barrier_on_stream"));
+    WEFT_TRY(team->world->device->ops->stream_quiet(team->world->device, stream));
     return weft_team_sync_on_stream(team, stream);
 }
 
@@ -54,7 +56,7 @@ weft_status weft_sync_on_stream(weft_world *world, weft_stream *stream)
 
 weft_status weft_barrier_on_stream(weft_world *world, weft_stream *stream)
 {
-    return weft_team_sync_on_stream(weft_team_world(world), stream);
+    return weft_team_barrier_on_stream(weft_team_world(world), stream);
 }
 
 /* ---- collectives ---- */

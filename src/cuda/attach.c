@@ -3,12 +3,15 @@
  *   place   address space for all slots
  *   share   the first piece of each slot is allocated, handed over and mapped everywhere
  *   write   each PE clears its slot's head and writes there what it told the others: the proof
- *   read    each PE reads the proofs of the others in mapped memory: they are in one link domain */
+ *   read    each PE reads the proofs of the others in mapped memory: they are in one link domain
+ *   far     a proxy for what is beyond it, if any PE is */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/env.h"
 #include "cuda/device.h"
+#include "cuda/far/far.h"
 
 static const char call[] = "weft_device_attach";
 static const wefti_device_ops cuda_ops;
@@ -28,7 +31,7 @@ void wefti_cuda_leave(const wefti_cuda *cuda)
 
 wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index)
 {
-    return wefti_peer_address(cuda->world, cuda->record, (int)(cuda->world->view.near_first + index));
+    return wefti_peer_address(cuda->world, cuda->record, (int)(cuda->near_first + index));
 }
 
 weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *name, uint64_t step, weft_status mine)
@@ -45,7 +48,7 @@ weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *na
         return status;
     }
     char text[sizeof cuda->record->text + 32];
-    const wefti_cuda_record *record = wefti_cuda_record_of(cuda, (uint32_t)culprit - cuda->world->view.near_first);
+    const wefti_cuda_record *record = wefti_peer_address(cuda->world, cuda->record, culprit);
     (void)snprintf(text, sizeof text, "PE %d: %.*s", culprit, (int)sizeof record->text - 1, record->text);
     return wefti_error_relay(status, text);
 }
@@ -60,10 +63,9 @@ static wefti_dev_control *control_of(const wefti_cuda *cuda)
 static void place_heap(wefti_cuda *cuda)
 {
     cuda->base.heap = cuda->slot + wefti_cuda_head_bytes(cuda->world->view.pes);
-    cuda->base.heap_bytes = cuda->slot_bytes - wefti_cuda_head_bytes(cuda->world->view.pes);
-    if (cuda->base.heap_bytes > cuda->base.heap_max_bytes) {
-        cuda->base.heap_bytes = cuda->base.heap_max_bytes;
-    }
+    uint64_t bytes = cuda->slot_bytes - wefti_cuda_head_bytes(cuda->world->view.pes);
+    bytes = bytes > cuda->base.heap_max_bytes ? cuda->base.heap_max_bytes : bytes;
+    __atomic_store_n(&cuda->base.heap_bytes, bytes, __ATOMIC_RELEASE); /* the proxy reads it */
 }
 
 /* Kernels need tables only where the slots do not follow one another. */
@@ -84,21 +86,21 @@ static weft_status write_tables(wefti_cuda *cuda)
     if (view->delta == NULL) {
         return WEFT_OK;
     }
-    return wefti_cuda_copy(&cuda->base, cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HOST), view->delta,
-                           bytes);
+    return wefti_cuda_copy(&cuda->base, cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HOST),
+                           view->delta + (cuda->near_first - view->near_first), bytes);
 }
 
 static weft_status reach_host(wefti_cuda *cuda)
 {
     weft_world *world = cuda->world;
-    size_t slot = 0;
     for (uint32_t i = 0; i < cuda->near_count; i++) {
         if (cuda->group[i] < 0) {
             continue;
         }
-        const wefti_control *control = wefti_peer_address(world, world->control, (int)(world->view.near_first + i));
+        const wefti_control *control = wefti_peer_address(world, world->control, (int)(cuda->near_first + i));
         uint64_t bytes = wefti_ld64(&control->reserved, WEFTI_RELAXED);
-        WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, cuda->slots, slot++, world->stride, bytes));
+        WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, (size_t)world->team_node.pes,
+                                            wefti_cuda_slot_of(cuda, i), world->stride, bytes));
     }
     return WEFT_OK;
 }
@@ -129,7 +131,7 @@ static weft_status read_proofs(wefti_cuda *cuda)
         if (memcmp(proof, record->nonce, sizeof proof) != 0) {
             return wefti_error(WEFT_ERR_UNREACHABLE,
                                "%s: PE %u does not find PE %u in mapped device memory, though its handle was accepted",
-                               call, cuda->world->view.pe, cuda->world->view.near_first + i);
+                               call, cuda->world->view.pe, cuda->near_first + i);
         }
     }
     return WEFT_OK;
@@ -137,16 +139,14 @@ static weft_status read_proofs(wefti_cuda *cuda)
 
 /* ---- the steps ---- */
 
-/* The library's own stream: of the greatest priority, so that the host's calls do not wait behind a busy GPU. Users'
- * streams keep the priority that they were made with. */
-static weft_status create_stream(wefti_cuda *cuda)
+weft_status wefti_cuda_stream_create(const wefti_cuda *cuda, CUstream *stream)
 {
     const wefti_cuda_driver *driver = &cuda->driver;
     int least = 0;
     int greatest = 0;
     WEFT_TRY(wefti_cuda_check(driver, driver->cuCtxGetStreamPriorityRange(&least, &greatest),
                               "cuCtxGetStreamPriorityRange"));
-    return wefti_cuda_check(driver, driver->cuStreamCreateWithPriority(&cuda->stream, CU_STREAM_NON_BLOCKING, greatest),
+    return wefti_cuda_check(driver, driver->cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, greatest),
                             "cuStreamCreateWithPriority");
 }
 
@@ -156,7 +156,7 @@ static weft_status load(wefti_cuda *cuda)
 {
     const wefti_cuda_driver *driver = &cuda->driver;
     WEFT_TRY(wefti_os_monitor_create(&cuda->stream_lock));
-    WEFT_TRY(create_stream(cuda));
+    WEFT_TRY(wefti_cuda_stream_create(cuda, &cuda->stream));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&cuda->amo_old, sizeof *cuda->amo_old),
                               "cuMemAllocHost"));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleLoadData(&cuda->module, wefti_cuda_kernels), "cuModuleLoadData"));
@@ -165,7 +165,6 @@ static weft_status load(wefti_cuda *cuda)
 
 static weft_status find(wefti_cuda *cuda, const weft_device_config *config)
 {
-    cuda->near_count = cuda->world->view.near_count;
     cuda->group = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->group);
     cuda->delta = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->delta);
     cuda->ipc_opened = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->ipc_opened);
@@ -180,18 +179,36 @@ static weft_status find(wefti_cuda *cuda, const weft_device_config *config)
     return status;
 }
 
-static weft_status place(wefti_cuda *cuda, const weft_device_config *config)
+/* The most that every device can have, in granules that every device takes. */
+static weft_status agree_sizes(wefti_cuda *cuda, weft_team *team, const weft_device_config *config)
 {
-    uint64_t stride;
-    WEFT_TRY(wefti_cuda_study_peers(cuda, config, &stride));
+    const uint64_t ipc_heap_bytes = (uint64_t)64 << 20;
+    wefti_vote vote = wefti_vote_init(team, call, 2, 1);
+    vote.reserved_low = cuda->record->memory_bytes;
+    vote.offset_high = cuda->granularity;
+    WEFT_TRY(wefti_team_agree(team, &vote, call));
+    cuda->granularity = vote.offset_high;
+    cuda->base.heap_max_bytes = config->heap_max_bytes != 0 ? config->heap_max_bytes : vote.reserved_low;
+    if (cuda->sharing == WEFTI_CUDA_IPC) {
+        cuda->base.heap_max_bytes = config->heap_bytes != 0 ? config->heap_bytes : ipc_heap_bytes;
+    }
+    return WEFT_OK;
+}
+
+static weft_status place(wefti_cuda *cuda)
+{
+    uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
+    uint64_t stride =
+        (head + cuda->base.heap_max_bytes + cuda->granularity - 1) / cuda->granularity * cuda->granularity;
+    WEFT_TRY(wefti_cuda_study_peers(cuda));
     wefti_blocks_init(&cuda->base.blocks, cuda->base.heap_max_bytes);
     if (cuda->sharing == WEFTI_CUDA_IPC) {
         return WEFT_OK;
     }
-    WEFT_TRY(wefti_cuda_window_reserve(cuda->window, cuda->slots, stride));
-    int64_t slot = 0;
+    WEFT_TRY(wefti_cuda_window_reserve(cuda->window, (size_t)cuda->world->team_node.pes, stride));
     for (uint32_t i = 0; i < cuda->near_count; i++) {
-        cuda->delta[i] = cuda->group[i] < 0 ? WEFTI_DEV_FAR : (slot++ - (int64_t)cuda->world->slot) * (int64_t)stride;
+        int64_t apart = (int64_t)wefti_cuda_slot_of(cuda, i) - (int64_t)cuda->world->slot;
+        cuda->delta[i] = cuda->group[i] < 0 ? WEFTI_DEV_FAR : apart * (int64_t)stride;
     }
     cuda->slot = (unsigned char *)(uintptr_t)(cuda->window->base + cuda->world->slot * stride);
     return WEFT_OK;
@@ -213,8 +230,9 @@ static weft_status share(wefti_cuda *cuda, weft_team *team, const weft_device_co
 static weft_status run_steps(wefti_cuda *cuda, weft_team *team, const weft_device_config *config)
 {
     WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 1, find(cuda, config)));
+    WEFT_TRY(agree_sizes(cuda, team, config));
     wefti_world_phase(cuda->world, "device: find");
-    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 2, place(cuda, config)));
+    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 2, place(cuda)));
     WEFT_TRY(wefti_cuda_enter(cuda)); /* cannot fail now: the context has been entered before */
     weft_status status = share(cuda, team, config);
     wefti_world_phase(cuda->world, "device: share");
@@ -225,6 +243,9 @@ static weft_status run_steps(wefti_cuda *cuda, weft_team *team, const weft_devic
         status = wefti_cuda_verdict(cuda, team, call, 4, read_proofs(cuda));
     }
     wefti_world_phase(cuda->world, "device: verify");
+    if (status == WEFT_OK && cuda->far_count > 0) {
+        status = wefti_far_open(cuda, team, call);
+    }
     wefti_cuda_leave(cuda);
     return status;
 }
@@ -245,6 +266,7 @@ static void fini(wefti_cuda *cuda)
 {
     const wefti_cuda_driver *driver = &cuda->driver;
     int entered = cuda->context != NULL && driver->cuCtxPushCurrent(cuda->context) == CUDA_SUCCESS;
+    wefti_far_close(cuda->far);
     wefti_cuda_regions_fini(cuda);
     if (cuda->module != NULL) {
         (void)driver->cuModuleUnload(cuda->module);
@@ -293,11 +315,12 @@ static void detach(wefti_device *device)
 static weft_status attach(weft_team *team, const weft_device_config *config, wefti_device **device)
 {
     void *record;
+    uint64_t domain = 0;
     wefti_cuda *cuda = wefti_alloc_zeroed(1, sizeof *cuda);
-    wefti_vote vote = wefti_vote_init(team, call, 0, 1);
-    if (cuda == NULL) {
-        vote.status = wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a device", call);
-    }
+    weft_status mine = cuda == NULL ? wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a device", call)
+                                    : wefti_env_count(WEFTI_ENV_CUDA_DOMAIN, &domain);
+    wefti_vote vote = wefti_vote_init(team, call, domain, 1);
+    vote.status = mine;
     weft_status status = wefti_team_agree(team, &vote, call);
     if (status == WEFT_OK) {
         status = wefti_team_alloc(team, call, sizeof(wefti_cuda_record), WEFTI_CACHE_LINE, &record);
@@ -311,6 +334,7 @@ static weft_status attach(weft_team *team, const weft_device_config *config, wef
     cuda->base.ops = &cuda_ops;
     cuda->world = team->world;
     cuda->record = record;
+    wefti_cuda_find_domain(cuda, domain);
     status = run_steps(cuda, team, config);
     if (status == WEFT_OK) {
         *device = &cuda->base;
@@ -379,8 +403,8 @@ static void fill_dev(const wefti_device *device, weft_dev *dev)
         .abi = WEFT_DEV_ABI,
         .pe = (int)view->pe,
         .pes = (int)view->pes,
-        .near_first = view->near_first,
-        .near_count = view->near_count,
+        .near_first = cuda->near_first,
+        .near_count = cuda->near_count,
         .host_atomics = (wefti_u32)cuda->host_atomics,
         .heap = (uintptr_t)device->heap,
         .heap_bytes = device->heap_max_bytes,
@@ -391,6 +415,7 @@ static void fill_dev(const wefti_device *device, weft_dev *dev)
         .host_bytes = world->heap_max_bytes,
         .host_stride = view->stride,
         .control = control_of(cuda),
+        .far_count = cuda->far_count,
     };
     if (needs_tables(cuda)) {
         dev->delta = (const wefti_i64 *)(const void *)(cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HEAP));
@@ -399,6 +424,13 @@ static void fill_dev(const wefti_device *device, weft_dev *dev)
         dev->host_delta =
             (const wefti_i64 *)(const void *)(cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HOST));
     }
+}
+
+static int is_far(const wefti_device *device, int pe)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    const uint32_t index = (uint32_t)pe - cuda->near_first;
+    return index >= cuda->near_count || cuda->group[index] < 0;
 }
 
 static weft_status set_deadline(wefti_device *device, uint64_t deadline_ns)
@@ -438,6 +470,8 @@ static const wefti_device_ops cuda_ops = {
     .copy = wefti_cuda_copy,
     .amo = wefti_cuda_amo,
     .clear = wefti_cuda_clear,
+    .is_far = is_far,
+    .far = wefti_far_call,
     .query = query,
     .fill_dev = fill_dev,
     .set_deadline = set_deadline,
@@ -453,6 +487,8 @@ static const wefti_device_ops cuda_ops = {
     .stream_amo = wefti_cuda_stream_amo,
     .stream_signal = wefti_cuda_stream_signal,
     .stream_wait = wefti_cuda_stream_wait,
+    .stream_far = wefti_cuda_stream_far,
+    .stream_quiet = wefti_cuda_stream_quiet,
     .stream_sync = wefti_cuda_stream_sync,
     .stream_coll = wefti_cuda_stream_coll,
 };

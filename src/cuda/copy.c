@@ -87,7 +87,7 @@ static uintptr_t shift(const void *address, int64_t delta)
 uintptr_t wefti_cuda_locate(const wefti_device *device, const void *address, int pe, uint64_t *left)
 {
     const wefti_cuda *cuda = wefti_cuda_of(device);
-    uint32_t index = (uint32_t)pe - cuda->world->view.near_first;
+    uint32_t index = (uint32_t)pe - cuda->near_first;
     uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)device->heap);
     if (index >= cuda->near_count) {
         return 0;

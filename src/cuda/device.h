@@ -79,12 +79,14 @@ typedef struct wefti_cuda {
     wefti_cuda_record *record; /* this PE's; those of others lie at the same symmetric address */
     uint64_t exchanges; /* how many there have been: equal on all PEs */
 
-    /* Of the near PEs, index p - near_first. */
+    /* The link domain: PEs whose device memory this PE's kernels load and store. They are near; index p - near_first. */
+    uint32_t near_first;
     uint32_t near_count;
+    uint32_t far_count; /* PEs of the world that are not near */
+    size_t first_slot; /* of the window: that of the lowest near PE */
     int *group; /* the lowest near index of its process; -1: not near */
     int processes;
     int64_t *delta; /* the byte at `a` of this heap is at a + delta[i]; WEFTI_DEV_FAR */
-    size_t slots; /* near PEs, in ascending order */
 
     unsigned char *slot; /* this PE's slot of the window: control block, tables, heap */
     uint64_t slot_bytes; /* mapped so far, on all PEs */
@@ -93,6 +95,7 @@ typedef struct wefti_cuda {
     CUdeviceptr *ipc_opened;
 
     wefti_cuda_region regions[WEFTI_DEV_REGIONS_MAX];
+    struct wefti_cuda_far *far; /* NULL when no PE is far: see cuda/far/far.h */
 } wefti_cuda;
 
 static inline wefti_cuda *wefti_cuda_of(const wefti_device *device)
@@ -100,9 +103,28 @@ static inline wefti_cuda *wefti_cuda_of(const wefti_device *device)
     return (wefti_cuda *)(uintptr_t)device;
 }
 
+static inline uint32_t wefti_cuda_own_index(const wefti_cuda *cuda)
+{
+    return cuda->world->view.pe - cuda->near_first;
+}
+
+/* The slot of the window of a near PE. */
+static inline size_t wefti_cuda_slot_of(const wefti_cuda *cuda, uint32_t index)
+{
+    size_t slot = cuda->first_slot;
+    for (uint32_t i = 0; i < index; i++) {
+        slot += cuda->group[i] >= 0;
+    }
+    return slot;
+}
+
 /* The context of this PE is current between the two. */
 weft_status wefti_cuda_enter(const wefti_cuda *cuda);
 void wefti_cuda_leave(const wefti_cuda *cuda);
+
+/* A stream of the library's own: of the greatest priority, so that host calls do not wait behind a busy GPU, and a proxy not
+ * in one queue with a kernel that waits for it. Users' streams keep the priority that they were made with. */
+weft_status wefti_cuda_stream_create(const wefti_cuda *cuda, CUstream *stream);
 
 /* Agree that all went well in a step that ended with `mine`. On failure the error names the PE and its text. */
 weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t step, weft_status mine);
@@ -112,8 +134,13 @@ wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index);
 
 /* ---- find.c: this PE's device; what is known of the others' ---- */
 
+/* Who is near: `pes` PEs of the node in order, 0: all (WEFT_CUDA_DOMAIN). */
+void wefti_cuda_find_domain(wefti_cuda *cuda, uint64_t pes);
 weft_status wefti_cuda_find(wefti_cuda *cuda, const weft_device_config *config);
-weft_status wefti_cuda_study_peers(wefti_cuda *cuda, const weft_device_config *config, uint64_t *stride);
+/* Whether the near PEs can share device memory. */
+weft_status wefti_cuda_study_peers(wefti_cuda *cuda);
+/* The devices of this process's near PEs: they may access what it maps. */
+int wefti_cuda_near_devices(const wefti_cuda *cuda, CUdevice devices[WEFTI_CUDA_DEVICES_MAX]);
 
 /* ---- exchange.c: handing an allocation to the other processes of the link domain ---- */
 
@@ -149,14 +176,16 @@ void wefti_cuda_regions_fini(wefti_cuda *cuda);
 
 /* ---- launch.c ---- */
 
-/* Find every kernel, and load all but the one that needs memory of its own on the device: that comes with the first
- * collective on a stream. The context is current. */
+/* Find every kernel, and load those that any world may need. The context is current. */
 weft_status wefti_cuda_kernels_load(wefti_cuda *cuda);
+/* Those that worlds with far PEs need. */
+weft_status wefti_cuda_far_kernels_load(const wefti_cuda *cuda);
+/* Those that the first collective on a stream brings. */
+weft_status wefti_cuda_stream_ready(wefti_device *device);
 weft_status wefti_cuda_occupancy(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
                                  int *blocks_per_sm, int *sms);
 weft_status wefti_cuda_launch_together(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
                                        void *const *arguments, weft_stream *stream);
-weft_status wefti_cuda_stream_ready(wefti_device *device);
 /* Put a kernel of `blocks` blocks on a stream. `args` is its struct. Any thread. */
 weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, const void *args,
                               CUstream stream);
@@ -172,6 +201,8 @@ weft_status wefti_cuda_stream_signal(wefti_device *device, const wefti_device_si
                                      weft_stream *stream);
 weft_status wefti_cuda_stream_wait(wefti_device *device, const void *variable, wefti_word_kind kind, weft_cmp cmp,
                                    uint64_t value, weft_stream *stream);
+weft_status wefti_cuda_stream_far(wefti_device *device, const wefti_device_request *request, weft_stream *stream);
+weft_status wefti_cuda_stream_quiet(wefti_device *device, weft_stream *stream);
 weft_status wefti_cuda_stream_sync(wefti_device *device, const weft_dev_team *team, weft_stream *stream);
 weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
                                    weft_stream *stream);

@@ -56,6 +56,7 @@
     X(cuMemsetD8Async)                                                                                                 \
     X(cuCtxGetStreamPriorityRange)                                                                                     \
     X(cuStreamCreateWithPriority)                                                                                      \
+    X(cuThreadExchangeStreamCaptureMode)                                                                               \
     X(cuStreamDestroy)                                                                                                 \
     X(cuStreamSynchronize)                                                                                             \
     X(cuStreamIsCapturing)                                                                                             \

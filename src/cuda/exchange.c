@@ -11,16 +11,11 @@
 static void derive(const wefti_cuda *cuda, uint32_t owner, const char *purpose, unsigned char out[16])
 {
     const weft_world *world = cuda->world;
-    const wefti_control *control = wefti_peer_address(world, world->control, (int)(world->view.near_first + owner));
+    const wefti_control *control = wefti_peer_address(world, world->control, (int)(cuda->near_first + owner));
     unsigned char text[24] = {0};
     memcpy(text, &cuda->exchanges, sizeof cuda->exchanges);
     strncpy((char *)text + 8, purpose, sizeof text - 9);
     wefti_hash(control->proof, text, sizeof text, out);
-}
-
-static uint32_t own_index(const wefti_cuda *cuda)
-{
-    return cuda->world->view.pe - cuda->world->view.near_first;
 }
 
 weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle handle, wefti_cuda_offer *offer)
@@ -41,7 +36,7 @@ weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle
                                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
                               "cuMemExportToShareableHandle (descriptor)"));
     unsigned char name[16];
-    derive(cuda, own_index(cuda), "cuda name", name);
+    derive(cuda, wefti_cuda_own_index(cuda), "cuda name", name);
     return wefti_os_pass_open(&offer->pass, name);
 }
 
@@ -60,7 +55,7 @@ static weft_status hand_out(wefti_cuda *cuda, const wefti_cuda_taking *taking, u
     if (taking->offer == NULL || taking->offer->descriptor < 0 || taking->takers == 0) {
         return WEFT_OK;
     }
-    derive(cuda, own_index(cuda), "cuda token", token);
+    derive(cuda, wefti_cuda_own_index(cuda), "cuda token", token);
     return wefti_os_pass_serve(&taking->offer->pass, token, taking->offer->descriptor, taking->takers, until_ns);
 }
 
@@ -94,7 +89,7 @@ weft_status wefti_cuda_exchange(wefti_cuda *cuda, const wefti_cuda_taking *takin
     uint64_t until_ns = wefti_os_now_ns() + cuda->world->deadline_ns;
     for (uint32_t owner = 0; owner < cuda->near_count; owner++) {
         weft_status status = WEFT_OK;
-        if (owner == own_index(cuda)) {
+        if (owner == wefti_cuda_own_index(cuda)) {
             status = hand_out(cuda, taking, until_ns);
         } else if (cuda->group[owner] >= 0 && taking->wants(cuda, owner)) {
             CUmemGenericAllocationHandle handle;

@@ -5,7 +5,6 @@
 #include "cuda/device.h"
 
 #define GRANULE_MIN ((uint64_t)2 << 20)
-#define IPC_HEAP_BYTES ((uint64_t)64 << 20)
 
 /* ---- this PE ---- */
 
@@ -156,6 +155,27 @@ weft_status wefti_cuda_find(wefti_cuda *cuda, const weft_device_config *config)
 
 /* ---- the others ---- */
 
+/* Slots belong to the node's PEs in ascending order. */
+static uint32_t pe_of_slot(const wefti_cuda *cuda, size_t slot)
+{
+    const wefti_view *view = &cuda->world->view;
+    uint32_t pe = view->near_first;
+    for (size_t before = slot; !wefti_pe_is_near(view, (int)pe) || before-- > 0; pe++) {
+    }
+    return pe;
+}
+
+void wefti_cuda_find_domain(wefti_cuda *cuda, uint64_t pes)
+{
+    const size_t node_pes = (size_t)cuda->world->team_node.pes;
+    pes = pes == 0 || pes > node_pes ? node_pes : pes;
+    cuda->first_slot = cuda->world->slot / pes * pes;
+    const size_t count = node_pes - cuda->first_slot < pes ? node_pes - cuda->first_slot : pes;
+    cuda->near_first = pe_of_slot(cuda, cuda->first_slot);
+    cuda->near_count = pe_of_slot(cuda, cuda->first_slot + count - 1) + 1 - cuda->near_first;
+    cuda->far_count = cuda->world->view.pes - (uint32_t)count;
+}
+
 /* A device that this process sees too must be reachable from this PE's; one that it does not see shows when its memory
  * is mapped. */
 static weft_status check_peer(const wefti_cuda *cuda, uint32_t index)
@@ -174,8 +194,8 @@ static weft_status check_peer(const wefti_cuda *cuda, uint32_t index)
             return wefti_error(
                 WEFT_ERR_UNREACHABLE,
                 "weft_device_attach: GPU %d of PE %u cannot access GPU %d of PE %u; peer access needs NVLink "
-                "or a common PCIe root",
-                cuda->ordinal, cuda->world->view.pe, other, cuda->world->view.near_first + index);
+                "or a common PCIe root; WEFT_CUDA_DOMAIN=1 does without, through host memory",
+                cuda->ordinal, cuda->world->view.pe, other, cuda->near_first + index);
         }
     }
     return WEFT_OK;
@@ -190,10 +210,9 @@ static void find_groups(wefti_cuda *cuda)
 {
     for (uint32_t i = 0; i < cuda->near_count; i++) {
         cuda->group[i] = -1;
-        if (!wefti_pe_is_near(&cuda->world->view, (int)(cuda->world->view.near_first + i))) {
+        if (!wefti_pe_is_near(&cuda->world->view, (int)(cuda->near_first + i))) {
             continue;
         }
-        cuda->slots++;
         for (uint32_t j = 0; j <= i && cuda->group[i] < 0; j++) {
             if ((j == i || cuda->group[j] >= 0) &&
                 same_process(wefti_cuda_record_of(cuda, i), wefti_cuda_record_of(cuda, j))) {
@@ -202,6 +221,23 @@ static void find_groups(wefti_cuda *cuda)
         }
         cuda->processes += cuda->group[i] == (int)i;
     }
+}
+
+int wefti_cuda_near_devices(const wefti_cuda *cuda, CUdevice devices[WEFTI_CUDA_DEVICES_MAX])
+{
+    int count = 0;
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
+        const int is_here = cuda->group[i] >= 0 && cuda->group[i] == cuda->group[wefti_cuda_own_index(cuda)];
+        const CUdevice device = is_here ? wefti_cuda_record_of(cuda, i)->ordinal : -1;
+        int known = 0;
+        while (known < count && devices[known] != device) {
+            known++;
+        }
+        if (is_here && known == count) {
+            devices[count++] = device; /* the window has refused more than there is room for */
+        }
+    }
+    return count;
 }
 
 /* What differs between PEs that must not. */
@@ -213,31 +249,19 @@ static weft_status check_equal(const wefti_cuda *cuda, uint32_t index)
             WEFT_ERR_MISMATCH,
             "weft_device_attach: PE %u shares device memory in another way than PE %u; set WEFT_CUDA_VMM "
             "and WEFT_CUDA_FABRIC equally, or take GPUs of one kind",
-            cuda->world->view.near_first + index, cuda->world->view.pe);
+            cuda->near_first + index, cuda->world->view.pe);
     }
     return WEFT_OK;
 }
 
-weft_status wefti_cuda_study_peers(wefti_cuda *cuda, const weft_device_config *config, uint64_t *stride)
+weft_status wefti_cuda_study_peers(wefti_cuda *cuda)
 {
-    uint64_t memory = UINT64_MAX;
     find_groups(cuda);
     for (uint32_t i = 0; i < cuda->near_count; i++) {
-        if (cuda->group[i] < 0) {
-            continue;
+        if (cuda->group[i] >= 0) {
+            WEFT_TRY(check_equal(cuda, i));
+            WEFT_TRY(check_peer(cuda, i));
         }
-        const wefti_cuda_record *record = wefti_cuda_record_of(cuda, i);
-        memory = record->memory_bytes < memory ? record->memory_bytes : memory;
-        cuda->granularity = record->granularity > cuda->granularity ? record->granularity : cuda->granularity;
-        WEFT_TRY(check_equal(cuda, i));
-        WEFT_TRY(check_peer(cuda, i));
     }
-    uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
-    uint64_t granule = cuda->granularity;
-    cuda->base.heap_max_bytes = config->heap_max_bytes != 0 ? config->heap_max_bytes : memory;
-    if (cuda->sharing == WEFTI_CUDA_IPC) {
-        cuda->base.heap_max_bytes = config->heap_bytes != 0 ? config->heap_bytes : IPC_HEAP_BYTES;
-    }
-    *stride = (head + cuda->base.heap_max_bytes + granule - 1) / granule * granule;
     return WEFT_OK;
 }

@@ -5,44 +5,36 @@
 #include "base/alloc.h"
 #include "cuda/device.h"
 
-static uint32_t own_index(const wefti_cuda *cuda)
+/* Map a piece of a PE's slot for the PEs of this process. */
+static weft_status map_piece(wefti_cuda *cuda, uint32_t index, const wefti_cuda_piece *part)
 {
-    return cuda->world->view.pe - cuda->world->view.near_first;
-}
-
-static size_t slot_of(const wefti_cuda *cuda, uint32_t index)
-{
-    size_t slot = 0;
-    for (uint32_t i = 0; i < index; i++) {
-        slot += cuda->group[i] >= 0;
-    }
-    return slot;
+    wefti_cuda_piece piece = *part;
+    CUdevice devices[WEFTI_CUDA_DEVICES_MAX];
+    const int count = wefti_cuda_near_devices(cuda, devices);
+    piece.slot = wefti_cuda_slot_of(cuda, index);
+    return wefti_cuda_window_map(cuda->window, &piece, devices, count);
 }
 
 /* The first PE of a process takes for all of it. */
 static int takes(const wefti_cuda *cuda)
 {
-    return cuda->group[own_index(cuda)] == (int)own_index(cuda);
+    return cuda->group[wefti_cuda_own_index(cuda)] == (int)wefti_cuda_own_index(cuda);
 }
 
 static int wants(wefti_cuda *cuda, uint32_t index)
 {
-    return takes(cuda) && cuda->group[index] != cuda->group[own_index(cuda)];
+    return takes(cuda) && cuda->group[index] != cuda->group[wefti_cuda_own_index(cuda)];
 }
-
-typedef struct piece {
-    uint64_t offset;
-    uint64_t bytes;
-} piece;
 
 static weft_status take_piece(wefti_cuda *cuda, uint32_t index, CUmemGenericAllocationHandle handle, void *context)
 {
-    const piece *part = context;
-    return wefti_cuda_window_map(cuda->window, slot_of(cuda, index), part->offset, part->bytes, handle);
+    const wefti_cuda_piece *part = context;
+    const wefti_cuda_piece theirs = {.offset = part->offset, .bytes = part->bytes, .handle = handle};
+    return map_piece(cuda, index, &theirs);
 }
 
 /* Allocate and map this PE's own piece and open the door for it. */
-static weft_status make_piece(wefti_cuda *cuda, const piece *part, wefti_cuda_offer *offer)
+static weft_status make_piece(wefti_cuda *cuda, const wefti_cuda_piece *part, wefti_cuda_offer *offer)
 {
     CUmemGenericAllocationHandle handle;
     CUmemAllocationProp prop;
@@ -60,21 +52,22 @@ static weft_status make_piece(wefti_cuda *cuda, const piece *part, wefti_cuda_of
         (void)cuda->driver.cuMemRelease(handle);
         return status;
     }
-    return wefti_cuda_window_map(cuda->window, slot_of(cuda, own_index(cuda)), part->offset, part->bytes, handle);
+    const wefti_cuda_piece mine = {.offset = part->offset, .bytes = part->bytes, .handle = handle};
+    return map_piece(cuda, wefti_cuda_own_index(cuda), &mine);
 }
 
-static void undo(wefti_cuda *cuda, const piece *part)
+static void undo(wefti_cuda *cuda, const wefti_cuda_piece *part)
 {
     for (uint32_t i = 0; i < cuda->near_count; i++) {
-        if (cuda->group[i] >= 0 && (i == own_index(cuda) || wants(cuda, i))) {
-            wefti_cuda_window_unmap(cuda->window, slot_of(cuda, i), part->offset);
+        if (cuda->group[i] >= 0 && (i == wefti_cuda_own_index(cuda) || wants(cuda, i))) {
+            wefti_cuda_window_unmap(cuda->window, wefti_cuda_slot_of(cuda, i), part->offset);
         }
     }
 }
 
 weft_status wefti_cuda_grow_slot(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t slot_bytes)
 {
-    piece part = {.offset = cuda->slot_bytes};
+    wefti_cuda_piece part = {.offset = cuda->slot_bytes};
     part.bytes = (slot_bytes - cuda->slot_bytes + cuda->granularity - 1) / cuda->granularity * cuda->granularity;
     wefti_cuda_offer offer = {.pass = {.listener = -1}, .descriptor = -1};
     cuda->exchanges++;
@@ -105,7 +98,7 @@ static weft_status open_peer(wefti_cuda *cuda, uint32_t index)
 {
     const wefti_cuda_record *record = wefti_cuda_record_of(cuda, index);
     CUdeviceptr at = (CUdeviceptr)record->address;
-    if (cuda->group[index] == cuda->group[own_index(cuda)]) {
+    if (cuda->group[index] == cuda->group[wefti_cuda_own_index(cuda)]) {
         if (record->ordinal != cuda->ordinal) {
             CUresult result = cuda->driver.cuCtxEnablePeerAccess((CUcontext)(uintptr_t)record->context, 0);
             if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
@@ -125,7 +118,7 @@ static weft_status open_peer(wefti_cuda *cuda, uint32_t index)
 static weft_status open_peers(wefti_cuda *cuda)
 {
     for (uint32_t i = 0; i < cuda->near_count; i++) {
-        if (cuda->group[i] >= 0 && i != own_index(cuda)) {
+        if (cuda->group[i] >= 0 && i != wefti_cuda_own_index(cuda)) {
             WEFT_TRY(open_peer(cuda, i));
         }
     }

@@ -4,30 +4,39 @@
  * word        <<<1, 1>>>    one access to a word of any PE. Atomics acquire and release, so that host calls are ordered as on
  *                           the host backend; a signal releases what the stream did before; a wait acquires
  * put_signal  <<<1, 256>>>  few bytes, then the signal with release
- * sync        <<<1, 32>>>   weft_dev_sync: every member adds to every other's count, and waits for its own */
+ * sync        <<<1, 32>>>   weft_dev_sync: every member adds to every other's count, and waits for its own
+ * far         <<<1, 256>>>  what goes through the proxy: see kernels_far.cuh, which also has collectives of wide teams */
 #include "cuda/kernel.cuh"
 
-/* The values of wefti_amo_op. */
-enum { OP_FETCH, OP_SET, OP_SWAP, OP_COMPARE_SWAP, OP_ADD, OP_AND, OP_OR, OP_XOR };
+template <class T> struct float_of;
+template <> struct float_of<wefti_u32> {
+    typedef float type;
+};
+template <> struct float_of<wefti_u64> {
+    typedef double type;
+};
 
 template <class T> static WEFTI_DEVICE T apply(const wefti_cuda_word_args &args)
 {
+    typedef typename float_of<T>::type real;
     T *word = (T *)args.at;
     T value = (T)args.value;
     switch (args.op) {
-    case OP_SET:
-    case OP_SWAP:
+    case WEFTI_DEV_AMO_SET:
+    case WEFTI_DEV_AMO_SWAP:
         return wefti_atomic_swap(word, value);
-    case OP_COMPARE_SWAP:
+    case WEFTI_DEV_AMO_COMPARE_SWAP:
         return wefti_atomic_cas(word, (T)args.cond, value);
-    case OP_ADD:
+    case WEFTI_DEV_AMO_ADD:
         return wefti_atomic_add(word, value);
-    case OP_AND:
+    case WEFTI_DEV_AMO_AND:
         return wefti_atomic_and(word, value);
-    case OP_OR:
+    case WEFTI_DEV_AMO_OR:
         return wefti_atomic_or(word, value);
-    case OP_XOR:
+    case WEFTI_DEV_AMO_XOR:
         return wefti_atomic_xor(word, value);
+    case WEFTI_DEV_AMO_ADD_FLOAT:
+        return (T)wefti_dev_bits(wefti_atomic_add((real *)word, wefti_dev_value<real>(value)));
     default:
         return wefti_ld_acquire(word);
     }
@@ -124,3 +133,4 @@ DEFINE_KERNEL(sync, 32)
 }
 
 #include "cuda/kernels_coll.cuh"
+#include "cuda/kernels_far.cuh"

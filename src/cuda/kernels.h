@@ -11,22 +11,31 @@ extern "C" {
 
 extern const unsigned char wefti_cuda_kernels[];
 
-/* X(NAME, threads a block): the kernel is wefti_cuda_NAME and takes a wefti_cuda_NAME_args. */
+/* When a kernel is loaded: those with a stack, which the driver reserves for every thread, when they are needed. */
+typedef enum wefti_cuda_when {
+    WEFTI_CUDA_AT_ATTACH,
+    WEFTI_CUDA_FOR_COLLECTIVES, /* with the first collective on a stream */
+    WEFTI_CUDA_FOR_FAR /* where a PE is far */
+} wefti_cuda_when;
+
+/* X(NAME, threads a block, when): the kernel is wefti_cuda_NAME and takes a wefti_cuda_NAME_args. */
 #define WEFTI_CUDA_KERNELS(X)                                                                                          \
-    X(word, 1)                                                                                                         \
-    X(put_signal, 256)                                                                                                 \
-    X(sync, 32)                                                                                                        \
-    X(exchange, 512)                                                                                                   \
-    X(broadcast, 512)                                                                                                  \
-    X(collect, 512)                                                                                                    \
-    X(alltoallv, 512)                                                                                                  \
-    X(reduce_any, 512)                                                                                                 \
-    X(sum_float, 512)                                                                                                  \
-    X(sum_bf16, 512)                                                                                                   \
-    X(sum_fp16, 512)
+    X(word, 1, WEFTI_CUDA_AT_ATTACH)                                                                                   \
+    X(put_signal, 256, WEFTI_CUDA_AT_ATTACH)                                                                           \
+    X(sync, 32, WEFTI_CUDA_AT_ATTACH)                                                                                  \
+    X(exchange, 512, WEFTI_CUDA_AT_ATTACH)                                                                             \
+    X(broadcast, 512, WEFTI_CUDA_AT_ATTACH)                                                                            \
+    X(collect, 512, WEFTI_CUDA_AT_ATTACH)                                                                              \
+    X(alltoallv, 512, WEFTI_CUDA_AT_ATTACH)                                                                            \
+    X(reduce_any, 512, WEFTI_CUDA_FOR_COLLECTIVES)                                                                     \
+    X(sum_float, 512, WEFTI_CUDA_AT_ATTACH)                                                                            \
+    X(sum_bf16, 512, WEFTI_CUDA_AT_ATTACH)                                                                             \
+    X(sum_fp16, 512, WEFTI_CUDA_AT_ATTACH)                                                                             \
+    X(far, 256, WEFTI_CUDA_FOR_FAR)                                                                                    \
+    X(wide, 256, WEFTI_CUDA_FOR_FAR)
 
 typedef enum wefti_cuda_kernel {
-#define WEFTI_CUDA_KERNEL(NAME, threads) WEFTI_CUDA_KERNEL_##NAME,
+#define WEFTI_CUDA_KERNEL(NAME, threads, when) WEFTI_CUDA_KERNEL_##NAME,
     WEFTI_CUDA_KERNELS(WEFTI_CUDA_KERNEL)
 #undef WEFTI_CUDA_KERNEL
         WEFTI_CUDA_KERNEL_COUNT
@@ -63,6 +72,29 @@ typedef struct wefti_cuda_put_signal_args {
     wefti_i32 pe;
 } wefti_cuda_put_signal_args;
 
+/* An access to a far PE. */
+typedef enum wefti_cuda_far_what {
+    WEFTI_CUDA_FAR_PUT, /* `bytes` bytes from `local` to `address` */
+    WEFTI_CUDA_FAR_GET,
+    WEFTI_CUDA_FAR_STORE, /* the low `bits` bits of `value` */
+    WEFTI_CUDA_FAR_AMO, /* op: a wefti_amo_op; `old`, unless 0, gets the value before */
+    WEFTI_CUDA_FAR_QUIET
+} wefti_cuda_far_what;
+
+typedef struct wefti_cuda_far_args {
+    weft_dev dev;
+    wefti_i32 what;
+    wefti_i32 op;
+    wefti_i32 bits;
+    wefti_i32 pe;
+    wefti_u64 address;
+    wefti_u64 local;
+    wefti_u64 bytes;
+    wefti_u64 value;
+    wefti_u64 cond;
+    wefti_u64 old;
+} wefti_cuda_far_args;
+
 typedef struct wefti_cuda_sync_args {
     weft_dev_team team;
 } wefti_cuda_sync_args;
@@ -74,7 +106,7 @@ typedef struct wefti_cuda_coll_args {
     wefti_u64 source;
     wefti_u64 bytes; /* of a block; of dest for reductions */
     wefti_u64 part; /* reduce_scatter: bytes of a block of the source; else 0 */
-    wefti_i32 way; /* a wefti_way */
+    wefti_i32 way; /* a wefti_way; wide: a wefti_wide_kind, or WEFTI_CUDA_WIDE_REDUCE */
     wefti_i32 is_alltoall; /* exchange: not fcollect */
     wefti_i32 root;
     wefti_i32 dtype; /* reductions */
@@ -84,9 +116,11 @@ typedef struct wefti_cuda_coll_args {
     const wefti_u64 *send_bytes;
 } wefti_cuda_coll_args;
 
-typedef wefti_cuda_coll_args wefti_cuda_exchange_args, wefti_cuda_broadcast_args, wefti_cuda_collect_args,
-    wefti_cuda_alltoallv_args, wefti_cuda_reduce_any_args, wefti_cuda_sum_float_args, wefti_cuda_sum_bf16_args,
-    wefti_cuda_sum_fp16_args;
+#define WEFTI_CUDA_WIDE_REDUCE -1
+
+typedef wefti_cuda_coll_args wefti_cuda_wide_args, wefti_cuda_exchange_args, wefti_cuda_broadcast_args,
+    wefti_cuda_collect_args, wefti_cuda_alltoallv_args, wefti_cuda_reduce_any_args, wefti_cuda_sum_float_args,
+    wefti_cuda_sum_bf16_args, wefti_cuda_sum_fp16_args;
 
 #ifdef __cplusplus
 }

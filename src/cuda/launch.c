@@ -4,11 +4,22 @@
 static const struct {
     const char *name;
     unsigned threads;
+    wefti_cuda_when when;
 } kernels[] = {
-#define KERNEL(NAME, threads) {"wefti_cuda_" #NAME, threads},
+#define KERNEL(NAME, threads, when) {"wefti_cuda_" #NAME, threads, when},
     WEFTI_CUDA_KERNELS(KERNEL)
 #undef KERNEL
 };
+
+static weft_status load(const wefti_cuda *cuda, wefti_cuda_when when)
+{
+    for (int i = 0; i < WEFTI_CUDA_KERNEL_COUNT; i++) {
+        if (kernels[i].when == when) {
+            WEFT_TRY(wefti_cuda_check(&cuda->driver, cuda->driver.cuFuncLoad(cuda->kernels[i]), "cuFuncLoad"));
+        }
+    }
+    return WEFT_OK;
+}
 
 weft_status wefti_cuda_kernels_load(wefti_cuda *cuda)
 {
@@ -16,20 +27,22 @@ weft_status wefti_cuda_kernels_load(wefti_cuda *cuda)
     for (int i = 0; i < WEFTI_CUDA_KERNEL_COUNT; i++) {
         WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleGetFunction(&cuda->kernels[i], cuda->module, kernels[i].name),
                                   "cuModuleGetFunction"));
-        if (i != WEFTI_CUDA_KERNEL_reduce_any) { /* the one with a stack, which the driver reserves for every thread */
-            WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncLoad(cuda->kernels[i]), "cuFuncLoad"));
-        }
     }
-    return WEFT_OK;
+    return load(cuda, WEFTI_CUDA_AT_ATTACH);
+}
+
+weft_status wefti_cuda_far_kernels_load(const wefti_cuda *cuda)
+{
+    return load(cuda, WEFTI_CUDA_FOR_FAR);
 }
 
 weft_status wefti_cuda_stream_ready(wefti_device *device)
 {
     const wefti_cuda *cuda = wefti_cuda_of(device);
     WEFT_TRY(wefti_cuda_enter(cuda));
-    CUresult result = cuda->driver.cuFuncLoad(cuda->kernels[WEFTI_CUDA_KERNEL_reduce_any]);
+    weft_status status = load(cuda, WEFTI_CUDA_FOR_COLLECTIVES);
     wefti_cuda_leave(cuda);
-    return wefti_cuda_check(&cuda->driver, result, "cuFuncLoad");
+    return status;
 }
 
 weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, const void *args,

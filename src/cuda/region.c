@@ -5,11 +5,6 @@
 #include "base/alloc.h"
 #include "cuda/device.h"
 
-static uint32_t own_index(const wefti_cuda *cuda)
-{
-    return cuda->world->view.pe - cuda->world->view.near_first;
-}
-
 /* ---- what this PE offers ---- */
 
 /* Fill in the record; *handle is the allocation's, to be released, if it is VMM's. */
@@ -79,7 +74,7 @@ static weft_status take_region(wefti_cuda *cuda, uint32_t index, CUmemGenericAll
 
 static int wants_descriptor(wefti_cuda *cuda, uint32_t index)
 {
-    return cuda->group[index] != cuda->group[own_index(cuda)] && wefti_cuda_record_of(cuda, index)->is_vmm;
+    return cuda->group[index] != cuda->group[wefti_cuda_own_index(cuda)] && wefti_cuda_record_of(cuda, index)->is_vmm;
 }
 
 /* A buffer of a PE of this process. */
@@ -87,7 +82,7 @@ static weft_status reach_inside(wefti_cuda *cuda, wefti_cuda_region *region, uin
 {
     const wefti_cuda_record *record = wefti_cuda_record_of(cuda, index);
     CUmemGenericAllocationHandle handle;
-    if (record->is_vmm && index != own_index(cuda)) {
+    if (record->is_vmm && index != wefti_cuda_own_index(cuda)) {
         WEFT_TRY(wefti_cuda_check(&cuda->driver,
                                   cuda->driver.cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)record->address),
                                   "cuMemRetainAllocationHandle"));
@@ -119,7 +114,7 @@ static weft_status reach_all(wefti_cuda *cuda, wefti_cuda_region *region, wefti_
 {
     int outside = 0;
     for (uint32_t i = 0; i < cuda->near_count; i++) {
-        outside += cuda->group[i] >= 0 && cuda->group[i] != cuda->group[own_index(cuda)];
+        outside += cuda->group[i] >= 0 && cuda->group[i] != cuda->group[wefti_cuda_own_index(cuda)];
     }
     const wefti_cuda_taking taking = {
         .offer = cuda->record->is_vmm ? offer : NULL,
@@ -132,7 +127,7 @@ static weft_status reach_all(wefti_cuda *cuda, wefti_cuda_region *region, wefti_
     for (uint32_t i = 0; i < cuda->near_count && first == WEFT_OK; i++) {
         if (cuda->group[i] < 0) {
             region->delta[i] = WEFTI_DEV_FAR;
-        } else if (cuda->group[i] == cuda->group[own_index(cuda)]) {
+        } else if (cuda->group[i] == cuda->group[wefti_cuda_own_index(cuda)]) {
             first = reach_inside(cuda, region, i);
         } else if (!wefti_cuda_record_of(cuda, i)->is_vmm) {
             first = reach_ipc(cuda, region, i);

@@ -85,12 +85,46 @@ weft_status wefti_cuda_stream_signal(wefti_device *device, const wefti_device_si
         .op = (int)signal->op,
         .pe = signal->pe,
     };
-    if (signal->bytes > PUT_SIGNAL_KERNEL_BYTES) {
+    if (signal->bytes > PUT_SIGNAL_KERNEL_BYTES && dest_at != NULL) {
         WEFT_TRY(wefti_cuda_stream_copy(device, dest_at, signal->source, signal->bytes, stream));
         args.bytes = 0;
     }
     device->ops->fill_dev(device, &args.dev);
     return launch(device, WEFTI_CUDA_KERNEL_put_signal, 1, &args, stream);
+}
+
+weft_status wefti_cuda_stream_far(wefti_device *device, const wefti_device_request *request, weft_stream *stream)
+{
+    static const int whats[] = {
+        [WEFTI_DEVICE_PUT] = WEFTI_CUDA_FAR_PUT,
+        [WEFTI_DEVICE_GET] = WEFTI_CUDA_FAR_GET,
+        [WEFTI_DEVICE_AMO] = WEFTI_CUDA_FAR_AMO,
+        [WEFTI_DEVICE_STORE] = WEFTI_CUDA_FAR_STORE,
+    };
+    wefti_cuda_far_args args = {
+        .what = whats[request->kind],
+        .op = (int)request->op,
+        .bits = request->bits,
+        .pe = request->pe,
+        .address = (uintptr_t)request->address,
+        .local = (uintptr_t)request->local,
+        .bytes = request->bytes,
+        .value = request->value,
+        .cond = request->cond,
+        .old = (uintptr_t)request->old,
+    };
+    device->ops->fill_dev(device, &args.dev);
+    return launch(device, WEFTI_CUDA_KERNEL_far, 1, &args, stream);
+}
+
+weft_status wefti_cuda_stream_quiet(wefti_device *device, weft_stream *stream)
+{
+    wefti_cuda_far_args args = {.what = WEFTI_CUDA_FAR_QUIET};
+    if (wefti_cuda_of(device)->far == NULL) {
+        return WEFT_OK; /* the stream's order is enough */
+    }
+    device->ops->fill_dev(device, &args.dev);
+    return launch(device, WEFTI_CUDA_KERNEL_far, 1, &args, stream);
 }
 
 weft_status wefti_cuda_stream_sync(wefti_device *device, const weft_dev_team *team, weft_stream *stream)
@@ -126,7 +160,10 @@ static wefti_cuda_kernel kernel_of(const wefti_device_coll *coll)
 weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
                                    weft_stream *stream)
 {
-    const wefti_cuda_choice choice = wefti_cuda_choose(team, coll);
+    wefti_cuda_choice choice = wefti_cuda_choose(team, coll);
+    if (team->far_count > 0) {
+        choice = wefti_cuda_choose_wide(team, coll);
+    }
     const wefti_cuda_coll_args args = {
         .team = *team,
         .dest = (uintptr_t)coll->dest,
@@ -142,5 +179,5 @@ weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *te
         .send_offsets = (const wefti_u64 *)(const void *)coll->send_offsets,
         .send_bytes = (const wefti_u64 *)(const void *)coll->send_bytes,
     };
-    return launch(device, kernel_of(coll), choice.blocks, &args, stream);
+    return launch(device, team->far_count > 0 ? WEFTI_CUDA_KERNEL_wide : kernel_of(coll), choice.blocks, &args, stream);
 }

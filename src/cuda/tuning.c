@@ -1,5 +1,7 @@
 #include "cuda/tuning.h"
 
+#include "cuda/kernels.h"
+
 #define THREADS 512 /* of a block */
 
 /* The most bytes of a block (a vector, for reductions) that a way carries before the next one is faster: measured on four
@@ -44,4 +46,19 @@ wefti_cuda_choice wefti_cuda_choose(const weft_dev_team *team, const wefti_devic
     }
     choice.blocks = (int)at_most(blocks, most);
     return choice;
+}
+
+/* One proxy carries what all blocks send: few are enough to keep it busy. */
+#define WIDE_BYTES_A_BLOCK 65536
+#define WIDE_BLOCKS_MAX 4
+
+wefti_cuda_choice wefti_cuda_choose_wide(const weft_dev_team *team, const wefti_device_coll *coll)
+{
+    const size_t most = at_most(at_most(team->channel_count, (size_t)coll->blocks_max), WIDE_BLOCKS_MAX);
+    const int bytes_differ = coll->kind == WEFTI_DEVICE_COLLECT || coll->kind == WEFTI_DEVICE_ALLTOALLV;
+    const int is_move = coll->kind <= WEFTI_DEVICE_ALLTOALLV; /* the kinds are in the order of wefti_wide_kind */
+    return (wefti_cuda_choice){
+        .way = is_move ? (int)coll->kind : WEFTI_CUDA_WIDE_REDUCE,
+        .blocks = (int)(bytes_differ ? most : at_most(coll->bytes / WIDE_BYTES_A_BLOCK + 1, most)),
+    };
 }

@@ -14,5 +14,7 @@ typedef struct wefti_cuda_choice {
 } wefti_cuda_choice;
 
 wefti_cuda_choice wefti_cuda_choose(const weft_dev_team *team, const wefti_device_coll *coll);
+/* Of a team with far members; way: a wefti_wide_kind of weft/device/wide.cuh, or WEFTI_CUDA_WIDE_REDUCE. */
+wefti_cuda_choice wefti_cuda_choose_wide(const weft_dev_team *team, const wefti_device_coll *coll);
 
 #endif

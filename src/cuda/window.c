@@ -209,28 +209,30 @@ static weft_status make_room(wefti_cuda_window *window)
     return WEFT_OK;
 }
 
-static weft_status let_access(wefti_cuda_window *window, CUdeviceptr at, uint64_t bytes)
+static weft_status let_access(wefti_cuda_window *window, const wefti_cuda_piece *piece, const CUdevice *devices,
+                              int count)
 {
     CUmemAccessDesc access[WEFTI_CUDA_DEVICES_MAX];
     memset(access, 0, sizeof access);
-    for (int i = 0; i < window->device_count; i++) {
+    for (int i = 0; i < count; i++) {
         access[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-        access[i].location.id = window->devices[i];
+        access[i].location.id = devices[i];
         access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }
-    return wefti_cuda_check(&window->driver,
-                            window->driver.cuMemSetAccess(at, bytes, access, (size_t)window->device_count),
+    CUdeviceptr at = window->base + piece->slot * window->stride + piece->offset;
+    return wefti_cuda_check(&window->driver, window->driver.cuMemSetAccess(at, piece->bytes, access, (size_t)count),
                             "cuMemSetAccess (can these GPUs reach each other?)");
 }
 
-static weft_status map_locked(wefti_cuda_window *window, const wefti_cuda_piece *piece)
+static weft_status map_locked(wefti_cuda_window *window, const wefti_cuda_piece *piece, const CUdevice *devices,
+                              int count)
 {
     CUdeviceptr at = window->base + piece->slot * window->stride + piece->offset;
     WEFT_TRY(make_room(window));
     CUresult result = wefti_fault("cuMemMap", 0) ? CUDA_ERROR_OUT_OF_MEMORY
                                                  : window->driver.cuMemMap(at, piece->bytes, 0, piece->handle, 0);
     WEFT_TRY(wefti_cuda_check(&window->driver, result, "cuMemMap"));
-    weft_status status = let_access(window, at, piece->bytes);
+    weft_status status = let_access(window, piece, devices, count);
     if (status != WEFT_OK) {
         (void)window->driver.cuMemUnmap(at, piece->bytes);
         return status;
@@ -239,14 +241,13 @@ static weft_status map_locked(wefti_cuda_window *window, const wefti_cuda_piece 
     return WEFT_OK;
 }
 
-weft_status wefti_cuda_window_map(wefti_cuda_window *window, size_t slot, uint64_t offset, uint64_t bytes,
-                                  CUmemGenericAllocationHandle handle)
+weft_status wefti_cuda_window_map(wefti_cuda_window *window, const wefti_cuda_piece *piece, const CUdevice *devices,
+                                  int count)
 {
-    const wefti_cuda_piece piece = {.slot = slot, .offset = offset, .bytes = bytes, .handle = handle};
     wefti_os_monitor_enter(window->lock);
-    weft_status status = map_locked(window, &piece);
+    weft_status status = map_locked(window, piece, devices, count);
     if (status != WEFT_OK) {
-        (void)window->driver.cuMemRelease(handle);
+        (void)window->driver.cuMemRelease(piece->handle);
     }
     wefti_os_monitor_leave(window->lock);
     return status;

@@ -30,7 +30,7 @@ typedef struct wefti_cuda_window {
     int users;
     uint64_t key[2]; /* random: tells this process's PEs of this world from others */
 
-    CUdevice devices[WEFTI_CUDA_DEVICES_MAX]; /* in use by PEs of this process: they may access every piece */
+    CUdevice devices[WEFTI_CUDA_DEVICES_MAX]; /* in use by PEs of this process */
     int sms_taken[WEFTI_CUDA_DEVICES_MAX];
     int device_count;
 
@@ -58,15 +58,15 @@ void wefti_cuda_window_leave(wefti_cuda_window *window);
 /* The end of the host window: nobody is left. */
 void wefti_cuda_window_free(void *window);
 
-/* Count a device among those that access the window. Before the first piece is mapped. */
+/* Count a device among those of this process. */
 weft_status wefti_cuda_window_add_device(wefti_cuda_window *window, CUdevice device);
 
 /* Reserve the address space, once; later callers give the same sizes. */
 weft_status wefti_cuda_window_reserve(wefti_cuda_window *window, size_t slots, uint64_t stride);
 
-/* Map an allocation and let all devices access it. Takes the handle over, also on failure. */
-weft_status wefti_cuda_window_map(wefti_cuda_window *window, size_t slot, uint64_t offset, uint64_t bytes,
-                                  CUmemGenericAllocationHandle handle);
+/* Map an allocation and let these devices access it. Takes the handle over, also on failure. */
+weft_status wefti_cuda_window_map(wefti_cuda_window *window, const wefti_cuda_piece *piece, const CUdevice *devices,
+                                  int count);
 /* Undo that, if it was done. */
 void wefti_cuda_window_unmap(wefti_cuda_window *window, size_t slot, uint64_t offset);
 

@@ -28,6 +28,27 @@ typedef struct wefti_device_signal {
     int pe;
 } wefti_device_signal;
 
+typedef enum wefti_device_request_kind {
+    WEFTI_DEVICE_PUT,
+    WEFTI_DEVICE_GET,
+    WEFTI_DEVICE_AMO,
+    WEFTI_DEVICE_STORE, /* of `value`, `bits` bits: on streams only */
+} wefti_device_request_kind;
+
+/* An access to a far PE; what its kind does not need is zero. */
+typedef struct wefti_device_request {
+    wefti_device_request_kind kind;
+    int pe;
+    void *address; /* symmetric, checked: on `pe`, if it is there, too */
+    const void *local; /* PUT: source; GET: dest */
+    size_t bytes;
+    wefti_amo_op op;
+    int bits;
+    uint64_t value;
+    uint64_t cond;
+    void *old; /* AMO: gets the value before, of 64 bits (on a stream: of `bits`); NULL: not wanted */
+} wefti_device_request;
+
 typedef enum wefti_device_coll_kind {
     WEFTI_DEVICE_BROADCAST,
     WEFTI_DEVICE_FCOLLECT,
@@ -86,6 +107,11 @@ typedef struct wefti_device_ops {
     /* Clear `bytes` bytes of this PE's own device memory. As copy. */
     weft_status (*clear)(wefti_device *device, void *address, size_t bytes);
 
+    /* Whether `pe`, in range, is far: its memory, also that of the host heap, is reached by a proxy and not by `locate`. */
+    int (*is_far)(const wefti_device *device, int pe);
+    /* Access a far PE; complete on return. Any thread; as copy, and blocks at most the deadline. */
+    weft_status (*far)(wefti_device *device, const wefti_device_request *request);
+
     void (*query)(const wefti_device *device, weft_device_info *info);
     void (*fill_dev)(const wefti_device *device, weft_dev *dev);
     weft_status (*set_deadline)(wefti_device *device, uint64_t deadline_ns);
@@ -115,6 +141,9 @@ typedef struct wefti_device_ops {
                                  weft_stream *stream);
     weft_status (*stream_wait)(wefti_device *device, const void *variable, wefti_word_kind kind, weft_cmp cmp,
                                uint64_t value, weft_stream *stream);
+    weft_status (*stream_far)(wefti_device *device, const wefti_device_request *request, weft_stream *stream);
+    /* Hold the stream until what kernels have asked of far PEs has taken effect. */
+    weft_status (*stream_quiet)(wefti_device *device, weft_stream *stream);
     weft_status (*stream_sync)(wefti_device *device, const weft_dev_team *team, weft_stream *stream);
     weft_status (*stream_coll)(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
                                weft_stream *stream);

@@ -49,6 +49,7 @@ static wefti_device *device_of(const weft_world *world, const void *address)
     return device != NULL && device->ops->locate(device, address, (int)world->view.pe, &left) != 0 ? device : NULL;
 }
 
+/* Where PE `pe` has it; NULL when that is far. */
 static weft_status locate(weft_world *world, const char *call, const void *address, size_t bytes, int pe, void **at)
 {
     uint64_t left = 0;
@@ -57,11 +58,8 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
                            world->view.pes, world->name);
     }
     WEFTI_COUNT(world, device_accesses, 1);
+    (void)world->device->ops->locate(world->device, address, (int)world->view.pe, &left);
     *at = (void *)world->device->ops->locate(world->device, address, pe, &left);
-    if (*at == NULL) {
-        return wefti_error(WEFT_ERR_UNREACHABLE, "%s: the device memory of PE %d is not mapped on PE %u", call, pe,
-                           world->view.pe);
-    }
     if (bytes > left) {
         return wefti_error(WEFT_ERR_RANGE, "%s: %zu bytes at %p exceed the device memory of world \"%s\" by %llu", call,
                            bytes, address, world->name, (unsigned long long)(bytes - left));
@@ -72,17 +70,29 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
 static weft_status device_put(weft_world *world, const char *call, void *dest, const void *source, size_t bytes, int pe)
 {
     void *at;
+    wefti_device *device = world->device;
+    const wefti_device_request request = {
+        .kind = WEFTI_DEVICE_PUT, .pe = pe, .address = dest, .local = source, .bytes = bytes};
     WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
     WEFT_TRY(check_local(call, source, bytes));
-    return bytes == 0 ? WEFT_OK : world->device->ops->copy(world->device, at, source, bytes);
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    return at == NULL ? device->ops->far(device, &request) : device->ops->copy(device, at, source, bytes);
 }
 
 static weft_status device_get(weft_world *world, const char *call, void *dest, const void *source, size_t bytes, int pe)
 {
     void *at;
+    wefti_device *device = world->device;
+    const wefti_device_request request = {
+        .kind = WEFTI_DEVICE_GET, .pe = pe, .address = (void *)(uintptr_t)source, .local = dest, .bytes = bytes};
     WEFT_TRY(locate(world, call, source, bytes, pe, &at));
     WEFT_TRY(check_local(call, dest, bytes));
-    return bytes == 0 ? WEFT_OK : world->device->ops->copy(world->device, dest, at, bytes);
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    return at == NULL ? device->ops->far(device, &request) : device->ops->copy(device, dest, at, bytes);
 }
 
 static weft_status device_amo(weft_world *world, const char *call, wefti_amo_op op, int bits, void *dest,
@@ -90,12 +100,22 @@ static weft_status device_amo(weft_world *world, const char *call, wefti_amo_op 
 {
     void *at;
     uint64_t before;
+    wefti_device *device = world->device;
+    const wefti_device_request request = {.kind = WEFTI_DEVICE_AMO,
+                                          .pe = pe,
+                                          .address = dest,
+                                          .op = op,
+                                          .bits = bits,
+                                          .value = value,
+                                          .cond = cond,
+                                          .old = &before};
     WEFT_TRY(locate(world, call, dest, (size_t)bits / 8, pe, &at));
-    if (((uintptr_t)at & ((uintptr_t)bits / 8 - 1)) != 0) {
+    if (((uintptr_t)dest & ((uintptr_t)bits / 8 - 1)) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %d bytes", call, dest,
                            bits / 8);
     }
-    WEFT_TRY(world->device->ops->amo(world->device, op, bits, at, value, cond, &before));
+    WEFT_TRY(at == NULL ? device->ops->far(device, &request)
+                        : device->ops->amo(device, op, bits, at, value, cond, &before));
     if (old != NULL) {
         *old = before;
     }

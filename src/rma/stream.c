@@ -20,7 +20,7 @@ static weft_status check_local(const char *call, const void *local, size_t bytes
     return WEFT_OK;
 }
 
-/* Where the GPU has the symmetric `bytes` bytes at `address` of PE `pe`. */
+/* Where the GPU has the symmetric `bytes` bytes at `address` of PE `pe`; NULL when that is far. */
 static weft_status locate(weft_world *world, const char *call, const void *address, size_t bytes, int pe, void **at)
 {
     uint64_t left = 0;
@@ -39,14 +39,12 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
                            "weft_device_malloc or weft_malloc, or register them",
                            call, bytes, address, world->name);
     }
-    if (is_host) {
-        *at = wefti_pe_is_near(&world->view, pe) ? wefti_peer_address(world, address, pe) : NULL;
+    if (world->device->ops->is_far(world->device, pe)) {
+        *at = NULL;
+    } else if (is_host) {
+        *at = wefti_peer_address(world, address, pe);
     } else {
         *at = (void *)world->device->ops->locate(world->device, address, pe, &left);
-    }
-    if (*at == NULL) {
-        return wefti_error(WEFT_ERR_UNREACHABLE, "%s: the memory of PE %d is not mapped on PE %u", call, pe,
-                           world->view.pe);
     }
     return WEFT_OK;
 }
@@ -71,7 +69,13 @@ weft_status weft_putmem_on_stream(weft_world *world, void *dest, const void *sou
     WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
     WEFT_TRY(check_local(call, source, bytes));
-    return bytes == 0 ? WEFT_OK : world->device->ops->stream_copy(world->device, at, source, bytes, stream);
+    const wefti_device_request request = {
+        .kind = WEFTI_DEVICE_PUT, .pe = pe, .address = dest, .local = source, .bytes = bytes};
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    return at == NULL ? world->device->ops->stream_far(world->device, &request, stream)
+                      : world->device->ops->stream_copy(world->device, at, source, bytes, stream);
 }
 
 weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *source, size_t bytes, int pe,
@@ -83,7 +87,13 @@ weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *sou
     WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate(world, call, source, bytes, pe, &at));
     WEFT_TRY(check_local(call, dest, bytes));
-    return bytes == 0 ? WEFT_OK : world->device->ops->stream_copy(world->device, dest, at, bytes, stream);
+    const wefti_device_request request = {
+        .kind = WEFTI_DEVICE_GET, .pe = pe, .address = (void *)(uintptr_t)source, .local = dest, .bytes = bytes};
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    return at == NULL ? world->device->ops->stream_far(world->device, &request, stream)
+                      : world->device->ops->stream_copy(world->device, dest, at, bytes, stream);
 }
 
 weft_status weft_putmem_signal_on_stream(weft_world *world, void *dest, const void *source, size_t bytes,
@@ -133,7 +143,8 @@ weft_status weft_signal_wait_until_on_stream(weft_world *world, const uint64_t *
     return wefti_wait_on_stream(world, signal, WEFTI_WORD_UINT64, cmp, value, stream);
 }
 
-/* A kernel's or copy's stores are performed, for every PE of the link domain, before the stream goes on. */
+/* A kernel's or copy's stores are performed, for every PE of the link domain, before the stream goes on; requests to a far
+ * PE take effect in order. */
 weft_status weft_fence_on_stream(weft_world *world, weft_stream *stream)
 {
     (void)stream;
@@ -142,8 +153,8 @@ weft_status weft_fence_on_stream(weft_world *world, weft_stream *stream)
 
 weft_status weft_quiet_on_stream(weft_world *world, weft_stream *stream)
 {
-    (void)stream;
-    return check_world(world, "weft_quiet_on_stream");
+    WEFT_TRY(check_world(world, "weft_quiet_on_stream"));
+    return world->device->ops->stream_quiet(world->device, stream);
 }
 
 weft_status wefti_p_on_stream(weft_world *world, void *dest, uint64_t value, int bits, int pe, weft_stream *stream)
@@ -153,7 +164,10 @@ weft_status wefti_p_on_stream(weft_world *world, void *dest, uint64_t value, int
     WEFT_TRY(check_world(world, call));
     WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate_word(world, call, dest, (size_t)bits / 8, pe, &at));
-    return world->device->ops->stream_store(world->device, at, value, bits, stream);
+    const wefti_device_request request = {
+        .kind = WEFTI_DEVICE_STORE, .pe = pe, .address = dest, .bits = bits, .value = value};
+    return at == NULL ? world->device->ops->stream_far(world->device, &request, stream)
+                      : world->device->ops->stream_store(world->device, at, value, bits, stream);
 }
 
 weft_status wefti_amo_on_stream(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value, uint64_t cond,
@@ -164,6 +178,17 @@ weft_status wefti_amo_on_stream(weft_world *world, wefti_amo_op op, int bits, vo
     WEFT_TRY(check_world(world, call));
     WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate_word(world, call, dest, (size_t)bits / 8, pe, &at));
+    if (at == NULL) {
+        const wefti_device_request request = {.kind = WEFTI_DEVICE_AMO,
+                                              .pe = pe,
+                                              .address = dest,
+                                              .op = op,
+                                              .bits = bits,
+                                              .value = value,
+                                              .cond = cond,
+                                              .old = old};
+        return world->device->ops->stream_far(world->device, &request, stream);
+    }
     weft_dev dev;
     world->device->ops->fill_dev(world->device, &dev);
     if (!dev.host_atomics && (uint64_t)((uintptr_t)dest - world->view.heap) < world->heap_max_bytes) {

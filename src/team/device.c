@@ -300,6 +300,17 @@ static weft_status make_stream_channels(weft_team *team, const char *call)
     return WEFT_OK;
 }
 
+static uint32_t count_far(const weft_team *team)
+{
+    const wefti_device *device = team->world->device;
+    uint32_t count = 0;
+    for (int i = 0; i < team->pes; i++) {
+        const int pe = team->list == NULL ? team->start + i * team->stride : team->list[i];
+        count += device->ops->is_far(device, pe) != 0;
+    }
+    return count;
+}
+
 weft_status wefti_team_device_area(weft_team *team, const char *call, weft_dev_team *dev)
 {
     if (team->device_area == NULL) {
@@ -313,7 +324,9 @@ weft_status wefti_team_device_area(weft_team *team, const char *call, weft_dev_t
         .list = team->list == NULL ? NULL : (const wefti_i32 *)(team->device_area + 1),
         .area = team->device_area,
     };
-    return weft_world_dev(team->world, &dev->world);
+    WEFT_TRY(weft_world_dev(team->world, &dev->world));
+    dev->far_count = dev->world.far_count == 0 ? 0 : count_far(team);
+    return WEFT_OK;
 }
 
 static void tell_channels(weft_dev_team *dev, unsigned char *channels, uint32_t count, uint32_t slot_units)

@@ -104,12 +104,18 @@ template <class T> WEFTI_DEVICE T *weft_dev_ptr(const weft_dev &dev, const T *ad
     return (T *)wefti_dev_peer(dev, address, 1, pe);
 }
 
-/* Why there is no such place. */
+/* Whether `pe` is one that load and store do not reach. */
+WEFTI_DEVICE bool wefti_dev_is_far(const weft_dev &dev, int pe)
+{
+    wefti_u32 index = (wefti_u32)pe - dev.near_first;
+    return (wefti_u32)pe < (wefti_u32)dev.pes &&
+           (index >= dev.near_count || (dev.delta != 0 && dev.delta[index] == WEFTI_DEV_FAR));
+}
+
+/* There is no such place. */
 WEFTI_DEVICE int wefti_dev_no_place(const weft_dev &dev, int pe)
 {
-    int known = pe >= 0 && pe < dev.pes;
-    int near = (wefti_u32)pe - dev.near_first < dev.near_count;
-    return wefti_dev_latch(&dev, known && !near ? WEFT_ERR_UNREACHABLE : WEFT_ERR_RANGE, pe);
+    return wefti_dev_latch(&dev, WEFT_ERR_RANGE, pe);
 }
 
 #endif

@@ -61,7 +61,8 @@ WEFTI_DEVICE int weft_dev_put_bulk(weft_scope scope, const weft_dev &dev, void *
 {
     wefti_u64 to = wefti_dev_peer(dev, dest, bytes, pe);
     if (to == 0) {
-        return bytes == 0 ? WEFT_OK : wefti_dev_no_place(dev, pe);
+        wefti_scope_sync(scope);
+        return bytes == 0 ? WEFT_OK : wefti_far_put(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe);
     }
     wefti_scope_sync(scope);
 #if WEFTI_HAS_BULK

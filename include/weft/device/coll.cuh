@@ -5,54 +5,21 @@
  * and do not overlap unless a call says that they may be equal. The scope's threads may have written the source before;
  * on return all of them see dest, and both buffers may be used again. Nothing is promised about earlier puts.
  *
- * Every call returns a weft_status: WEFT_ERR_TIMEOUT latches the member that did not come; WEFT_ERR_RANGE,
- * WEFT_ERR_UNREACHABLE. The team is dead then, as for all waits. Few bytes go packed, in one hop; more go plain, between
- * two meetings (channel.cuh). */
+ * Every call returns a weft_status: WEFT_ERR_TIMEOUT latches the member that did not come; WEFT_ERR_RANGE. The team is dead
+ * then, as for all waits. Few bytes go packed, in one hop; more go plain, between two meetings (channel.cuh). Teams with
+ * members that load and store do not reach: wide.cuh. */
 #ifndef WEFTI_DEVICE_COLL_CUH
 #define WEFTI_DEVICE_COLL_CUH
 
 #include "weft/device/channel.cuh"
+#include "weft/device/slice.cuh"
+#include "weft/device/wide.cuh"
 
 /* Up to here, a pair, a scope sends packed. */
 #define WEFTI_DEV_PACKED_BYTES 4096
 
-/* A call's part in the data: slice `index` of `count`, each taken through a channel of its own. */
-typedef struct wefti_slice {
-    wefti_u32 index;
-    wefti_u32 count;
-} wefti_slice;
-
 /* How data goes: packed in one hop, packed and handed on, or plain. */
 typedef enum wefti_way { WEFTI_WAY_PACKED = 0, WEFTI_WAY_FORWARD = 1, WEFTI_WAY_PLAIN = 2 } wefti_way;
-
-/* Units or bytes first .. end - 1. */
-typedef struct wefti_range {
-    wefti_u64 first;
-    wefti_u64 end;
-} wefti_range;
-
-/* Part `index` of `count` equal ones, multiples of `grain`, the last ones shorter. */
-WEFTI_DEVICE wefti_range wefti_range_part(wefti_range all, wefti_u32 index, wefti_u32 count, wefti_u32 grain)
-{
-    wefti_u64 length = all.end - all.first;
-    wefti_u64 part = ((length + count - 1) / count + grain - 1) / grain * grain;
-    wefti_u64 first = index * part < length ? index * part : length;
-    wefti_u64 end = first + part < length ? first + part : length;
-    wefti_range range = {all.first + first, all.first + end};
-    return range;
-}
-
-WEFTI_DEVICE wefti_range wefti_slice_units(wefti_slice slice, wefti_u64 bytes)
-{
-    wefti_range all = {0, (bytes + WEFTI_DEV_UNIT - 1) / WEFTI_DEV_UNIT};
-    return wefti_range_part(all, slice.index, slice.count, 1);
-}
-
-WEFTI_DEVICE wefti_range wefti_slice_bytes(wefti_slice slice, wefti_u64 bytes)
-{
-    wefti_range all = {0, bytes};
-    return wefti_range_part(all, slice.index, slice.count, 128);
-}
 
 WEFTI_DEVICE wefti_u32 wefti_step_units(const wefti_dev_call &call, wefti_u64 first, wefti_u64 end)
 {
@@ -383,13 +350,6 @@ WEFTI_DEVICE int wefti_collect(weft_scope scope, const weft_dev_team &team, weft
     return wefti_call_end(call, true);
 }
 
-/* See weft_dev_alltoallv. */
-typedef struct wefti_v {
-    const wefti_u64 *send_offsets;
-    const wefti_u64 *send_bytes;
-    const wefti_u64 *receive_offsets;
-} wefti_v;
-
 WEFTI_DEVICE int wefti_alltoallv(weft_scope scope, const weft_dev_team &team, wefti_slice slice, void *dest,
                                  const void *source, const wefti_v &v)
 {
@@ -426,6 +386,10 @@ WEFTI_DEVICE int weft_dev_broadcast(weft_scope scope, const weft_dev_team &team,
     if (bytes == 0) {
         return WEFT_OK;
     }
+    if (__builtin_expect(team.far_count != 0, 0)) {
+        const wefti_wide_move move = {WEFTI_WIDE_BROADCAST, root, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
+        return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
+    }
     return wefti_broadcast(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes, root);
 }
 
@@ -434,8 +398,14 @@ WEFTI_DEVICE int weft_dev_fcollect(weft_scope scope, const weft_dev_team &team, 
                                    wefti_u64 bytes)
 {
     wefti_scope_sync(scope);
-    return bytes == 0 ? WEFT_OK
-                      : wefti_exchange<false>(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes);
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    if (__builtin_expect(team.far_count != 0, 0)) {
+        const wefti_wide_move move = {WEFTI_WIDE_FCOLLECT, 0, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
+        return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
+    }
+    return wefti_exchange<false>(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes);
 }
 
 /* Likewise when `bytes` differs; dest holds the sum. */
@@ -443,6 +413,10 @@ WEFTI_DEVICE int weft_dev_collect(weft_scope scope, const weft_dev_team &team, v
                                   wefti_u64 bytes)
 {
     wefti_scope_sync(scope);
+    if (__builtin_expect(team.far_count != 0, 0)) {
+        const wefti_wide_move move = {WEFTI_WIDE_COLLECT, 0, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
+        return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
+    }
     return wefti_collect(scope, team, WEFTI_ALONE, dest, source, bytes);
 }
 
@@ -451,8 +425,14 @@ WEFTI_DEVICE int weft_dev_alltoall(weft_scope scope, const weft_dev_team &team, 
                                    wefti_u64 bytes)
 {
     wefti_scope_sync(scope);
-    return bytes == 0 ? WEFT_OK
-                      : wefti_exchange<true>(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes);
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    if (__builtin_expect(team.far_count != 0, 0)) {
+        const wefti_wide_move move = {WEFTI_WIDE_ALLTOALL, 0, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
+        return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
+    }
+    return wefti_exchange<true>(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes);
 }
 
 /* To member j go the send_bytes[j] bytes at source + send_offsets[j]; those of member i come to dest +
@@ -463,6 +443,10 @@ WEFTI_DEVICE int weft_dev_alltoallv(weft_scope scope, const weft_dev_team &team,
 {
     const wefti_v v = {send_offsets, send_bytes, receive_offsets};
     wefti_scope_sync(scope);
+    if (__builtin_expect(team.far_count != 0, 0)) {
+        const wefti_wide_move move = {WEFTI_WIDE_ALLTOALLV, 0, (wefti_u64)dest, (wefti_u64)source, 0, v};
+        return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
+    }
     return wefti_alltoallv(scope, team, WEFTI_ALONE, dest, source, v);
 }
 

@@ -6,7 +6,7 @@
 #ifndef WEFT_DEVICE_DEV_H
 #define WEFT_DEVICE_DEV_H
 
-#define WEFT_DEV_ABI 2
+#define WEFT_DEV_ABI 3
 
 typedef unsigned int wefti_u32;
 typedef int wefti_i32;
@@ -36,7 +36,10 @@ typedef struct wefti_dev_control {
     wefti_u64 abort; /* address of this PE's abort word in host memory; 0: not mapped */
     wefti_u64 host_fault; /* address of the word in host memory that gets a copy of `fault`; 0: not mapped */
     wefti_u64 region_count;
-    wefti_u64 unused[11];
+    wefti_u64 ring; /* address of this PE's wefti_dev_ring; 0: load and store reach every PE */
+    wefti_u64 ring_tail; /* requests that this PE's kernels have made, ever */
+    wefti_u64 ring_end; /* a copy of the ring's end, as its kernels have seen it */
+    wefti_u64 unused[8];
 
     wefti_dev_region regions[WEFTI_DEV_REGIONS_MAX];
 } wefti_dev_control;
@@ -92,6 +95,79 @@ typedef enum wefti_dev_word {
 #define WEFTI_DEV_CHANNEL_BYTES(pes, units)                                                                            \
     (sizeof(wefti_dev_channel) + WEFTI_DEV_WORD_BYTES(pes) + 2 * (wefti_u64)(pes)*WEFTI_DEV_SLOT_BYTES(units))
 
+/* ---- PEs that load and store do not reach ----
+ * Their memory is reached by requests: a ring of entries in this PE's host memory, which a thread of the host, its proxy,
+ * takes in order and carries to the PE they are for. Requests to one PE take effect in the order of their tickets. */
+
+/* A symmetric byte, as every PE calls it: what it is in, and where. 0: nowhere. */
+#define WEFTI_DEV_PLACE(space, offset) ((wefti_u64)(space) << 56 | (wefti_u64)(offset))
+#define WEFTI_DEV_PLACE_SPACE(place) ((int)((place) >> 56))
+#define WEFTI_DEV_PLACE_OFFSET(place) ((place) & 0xffffffffffffffULL)
+typedef enum wefti_dev_space {
+    WEFTI_DEV_SPACE_DEVICE = 1, /* the device heap */
+    WEFTI_DEV_SPACE_HOST,
+    WEFTI_DEV_SPACE_REGION /* and those after it: registered memory, by its number */
+} wefti_dev_space;
+
+typedef enum wefti_dev_request_kind {
+    WEFTI_DEV_REQUEST_PUT = 1, /* data to place */
+    WEFTI_DEV_REQUEST_GET, /* the answer has the data */
+    WEFTI_DEV_REQUEST_AMO, /* op: a wefti_dev_amo; the answer has the value before */
+    WEFTI_DEV_REQUEST_SIGNAL /* op: a weft_signal_op */
+} wefti_dev_request_kind;
+
+/* The values of wefti_amo_op, and what only kernels have: the sum of two floats, or doubles, by `bits`. */
+typedef enum wefti_dev_amo {
+    WEFTI_DEV_AMO_FETCH = 0,
+    WEFTI_DEV_AMO_SET,
+    WEFTI_DEV_AMO_SWAP,
+    WEFTI_DEV_AMO_COMPARE_SWAP,
+    WEFTI_DEV_AMO_ADD,
+    WEFTI_DEV_AMO_AND,
+    WEFTI_DEV_AMO_OR,
+    WEFTI_DEV_AMO_XOR,
+    WEFTI_DEV_AMO_ADD_FLOAT
+} wefti_dev_amo;
+
+#define WEFTI_DEV_REQUEST_BYTES 8064 /* of data */
+
+typedef struct wefti_dev_request {
+    wefti_i32 kind; /* a wefti_dev_request_kind */
+    wefti_i32 op;
+    wefti_i32 bits; /* AMO: 32 or 64 */
+    wefti_i32 answer; /* not 0: the caller waits for an answer */
+    wefti_u64 place;
+    wefti_u64 bytes;
+    wefti_u64 value;
+    wefti_u64 cond;
+    wefti_u64 unused[2];
+    unsigned char data[WEFTI_DEV_REQUEST_BYTES];
+} wefti_dev_request;
+
+/* Written by the caller but for what the answer is. An entry can be filled again once it has been carried out and, if it
+ * has an answer, that has been taken. */
+typedef struct wefti_dev_entry {
+    wefti_u64 filled; /* its ticket + 1 once the request is there */
+    wefti_u64 answered; /* its ticket + 1 once the answer is there: status, old, and the request's data */
+    wefti_u64 taken; /* its ticket + 1 once the caller needs the answer no more */
+    wefti_u64 old;
+    wefti_i32 status;
+    wefti_i32 pe;
+    wefti_u64 unused[3];
+    wefti_dev_request request;
+} wefti_dev_entry;
+
+#define WEFTI_DEV_RING_ENTRIES 128
+
+/* Ticket t, counted from 0, has entry t % WEFTI_DEV_RING_ENTRIES. Written by the proxy but for the entries. */
+typedef struct wefti_dev_ring {
+    wefti_u64 end; /* tickets before this one have an entry to fill */
+    wefti_u64 done; /* requests before this ticket have taken effect */
+    wefti_u64 awaited; /* the PE that the first of the others is for, + 1 */
+    wefti_u64 unused[13];
+    wefti_dev_entry entries[WEFTI_DEV_RING_ENTRIES];
+} wefti_dev_ring;
+
 typedef struct weft_dev {
     wefti_u32 abi; /* WEFT_DEV_ABI */
     wefti_i32 pe; /* this PE and their number */
@@ -112,6 +188,8 @@ typedef struct weft_dev {
     wefti_i64 host_stride;
     const wefti_i64 *host_delta;
     wefti_dev_control *control;
+    wefti_u32 far_count; /* PEs that load and store do not reach */
+    wefti_u32 unused;
 } weft_dev;
 
 typedef struct weft_dev_team {
@@ -128,6 +206,8 @@ typedef struct weft_dev_team {
     wefti_u64 channel_bytes;
     wefti_u32 channel_count;
     wefti_u32 slot_units; /* that a member sends another in one step */
+    wefti_u32 far_count; /* members that load and store do not reach; 0 on all members or on none */
+    wefti_u32 unused;
 } weft_dev_team;
 
 #endif

@@ -16,19 +16,6 @@
 /* Members looked at together. */
 #define WEFTI_REDUCE_GROUP 4
 
-typedef struct wefti_vector {
-    wefti_u64 dest;
-    wefti_u64 source;
-    wefti_u64 bytes; /* of dest */
-    wefti_u64 part; /* reduce_scatter: bytes of a member's block in the source; else 0 */
-} wefti_vector;
-
-/* Unit `unit` of what member `number` is to combine, of this PE's source. */
-WEFTI_DEVICE wefti_wide wefti_vector_load(const wefti_vector &vector, int number, wefti_u64 unit)
-{
-    return wefti_unit_load<WEFTI_HERE>(vector.source + (wefti_u64)(wefti_u32)number * vector.part, unit, vector.bytes);
-}
-
 /* All members' contributions to N units in ascending order. fetch(first, units) loads those of WEFTI_REDUCE_GROUP members
  * from `first` on, of which those beyond the last do not count. */
 template <int N, class R, class Fetch>
@@ -247,8 +234,11 @@ WEFTI_DEVICE int weft_dev_reduce(weft_scope scope, const weft_dev_team &team, T 
 {
     const wefti_vector vector = {(wefti_u64)dest, (wefti_u64)source, count * sizeof(T), 0};
     wefti_scope_sync(scope);
-    return count == 0
-               ? WEFT_OK
+    if (count == 0) {
+        return WEFT_OK;
+    }
+    return __builtin_expect(team.far_count != 0, 0)
+               ? wefti_wide_reduce(scope, &team, WEFTI_ALONE, wefti_reducer<T, OP>(), vector)
                : wefti_reduce(scope, team, WEFTI_ALONE, wefti_dev_way(vector.bytes), wefti_reducer<T, OP>(), vector);
 }
 
@@ -259,8 +249,11 @@ WEFTI_DEVICE int weft_dev_reduce_scatter(weft_scope scope, const weft_dev_team &
 {
     const wefti_vector vector = {(wefti_u64)dest, (wefti_u64)source, count * sizeof(T), count * sizeof(T)};
     wefti_scope_sync(scope);
-    return count == 0
-               ? WEFT_OK
+    if (count == 0) {
+        return WEFT_OK;
+    }
+    return __builtin_expect(team.far_count != 0, 0)
+               ? wefti_wide_reduce(scope, &team, WEFTI_ALONE, wefti_reducer<T, OP>(), vector)
                : wefti_reduce(scope, team, WEFTI_ALONE, wefti_dev_way(vector.bytes), wefti_reducer<T, OP>(), vector);
 }
 

@@ -1,8 +1,9 @@
 /* weft/device/rma.cuh: put, get, p, g, signals, atomics and order inside kernels. (OpenSHMEM 1.5, 9.6, 9.7, 9.8, 9.11.)
  *
  * Addresses are symmetric (device heap, host heap, registered memory) unless said; local buffers are anything the
- * calling threads can address. Every call returns a weft_status; WEFT_ERR_RANGE and WEFT_ERR_UNREACHABLE are latched
- * too, and nothing is written by a call that fails so.
+ * calling threads can address. Every call returns a weft_status; WEFT_ERR_RANGE is latched too, and nothing is written by
+ * a call that fails so. PEs that load and store do not reach are reached through this PE's proxy (far.cuh): the same
+ * calls, which then may also fail as waits do.
  *
  * Order: put, p, signals and atomics are delivered in no order, except that a signal of put_signal, and of weft_dev_signal,
  * is a release: who sees it by an acquire (wait_until, test, signal_fetch) sees what the scope did before. */
@@ -11,6 +12,7 @@
 
 #include "weft/compare.h"
 #include "weft/device/copy.cuh"
+#include "weft/device/far.cuh"
 #include "weft/device/wait.cuh"
 
 /* ---- one element, one access; called by one thread ---- */
@@ -31,11 +33,11 @@ template <class T> WEFTI_DEVICE int weft_dev_p(const weft_dev &dev, T *dest, T v
 {
     typedef typename wefti_access<sizeof(T)>::type word;
     wefti_u64 to = wefti_dev_peer(dev, dest, sizeof(T), pe);
-    if (to == 0) {
-        return wefti_dev_no_place(dev, pe);
-    }
     word bits;
     memcpy(&bits, &value, sizeof bits);
+    if (to == 0) {
+        return wefti_far_p(&dev, (wefti_u64)dest, bits, sizeof bits, pe);
+    }
     wefti_st_relaxed((word *)to, bits);
     return WEFT_OK;
 }
@@ -46,7 +48,7 @@ template <class T> WEFTI_DEVICE int weft_dev_g(const weft_dev &dev, const T *sou
     typedef typename wefti_access<sizeof(T)>::type word;
     wefti_u64 from = wefti_dev_peer(dev, source, sizeof(T), pe);
     if (from == 0) {
-        return wefti_dev_no_place(dev, pe);
+        return wefti_far_get(weft_thread(), &dev, (wefti_u64)value, (wefti_u64)source, sizeof(T), pe);
     }
     word bits = wefti_ld_relaxed((const word *)from);
     memcpy(value, &bits, sizeof bits);
@@ -72,18 +74,21 @@ WEFTI_DEVICE weft_scope wefti_put_scope(weft_scope scope, wefti_u64 bytes)
 WEFTI_DEVICE int weft_dev_put(weft_scope scope, const weft_dev &dev, void *dest, const void *source, wefti_u64 bytes,
                               int pe)
 {
-    int status = WEFT_OK;
+    int is_nowhere = 0;
     wefti_scope_sync(scope);
     weft_scope some = wefti_put_scope(scope, bytes);
     if (some.rank < some.size) {
         wefti_u64 to = wefti_dev_peer(dev, dest, bytes, pe);
         if (to != 0) {
             wefti_copy_bytes<wefti_to_remote>(some, (void *)to, source, bytes);
-        } else if (bytes != 0) {
-            status = wefti_dev_no_place(dev, pe);
+        } else {
+            is_nowhere = bytes != 0;
         }
     }
-    return wefti_dev_share(scope, dev, status); /* also: the source has been read */
+    /* also: the source has been read */
+    return __builtin_expect(wefti_scope_first_says(scope, is_nowhere), 0)
+               ? wefti_far_put(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe)
+               : WEFT_OK;
 }
 
 /* Copy `bytes` bytes from `source` on `pe` to `dest`, local. On return every thread of the scope sees them. */
@@ -92,7 +97,7 @@ WEFTI_DEVICE int weft_dev_get(weft_scope scope, const weft_dev &dev, void *dest,
 {
     wefti_u64 from = wefti_dev_peer(dev, source, bytes, pe);
     if (from == 0) {
-        return bytes == 0 ? WEFT_OK : wefti_dev_no_place(dev, pe);
+        return bytes == 0 ? WEFT_OK : wefti_far_get(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe);
     }
     wefti_scope_sync(scope);
     wefti_copy_bytes<wefti_from_remote>(scope, dest, (const void *)from, bytes);
@@ -118,7 +123,7 @@ WEFTI_DEVICE int weft_dev_signal(const weft_dev &dev, Signal *signal, wefti_u64 
     static_assert(sizeof(Signal) == 8, "signals are 64-bit words");
     wefti_u64 at = wefti_dev_peer(dev, signal, sizeof(Signal), pe);
     if (at == 0) {
-        return wefti_dev_no_place(dev, pe);
+        return wefti_far_signal(&dev, (wefti_u64)signal, value, op, pe);
     }
     wefti_dev_signal_at(at, value, op);
     return WEFT_OK;
@@ -186,19 +191,24 @@ WEFTI_DEVICE int wefti_dev_put_signal_small(weft_scope scope, const weft_dev &de
                                             wefti_u32 bytes, const void *signal, wefti_u64 value, weft_signal_op op,
                                             int pe)
 {
-    int status = WEFT_OK;
+    int is_nowhere = 0;
     wefti_scope_sync(scope);
     if (scope.rank < 32) {
         weft_scope warp = wefti_first_warp(scope);
         wefti_u64 at = wefti_dev_put_small(warp, dev, dest, source, bytes, signal, pe);
         wefti_scope_sync(warp);
         if (at == 0) {
-            status = wefti_dev_no_place(dev, pe);
+            is_nowhere = 1;
         } else if (warp.rank == 0) {
             wefti_dev_signal_at(at, value, op);
         }
     }
-    return wefti_dev_share(scope, dev, status); /* also: the source has been read */
+    /* also: the source has been read */
+    if (__builtin_expect(wefti_scope_first_says(scope, is_nowhere), 0)) {
+        int status = bytes == 0 ? WEFT_OK : wefti_far_put(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe);
+        return status == WEFT_OK && scope.rank == 0 ? wefti_far_signal(&dev, (wefti_u64)signal, value, op, pe) : status;
+    }
+    return WEFT_OK;
 }
 
 /* weft_dev_put, then the signal: who sees the signal sees the bytes, and all that the scope's threads did before.
@@ -226,22 +236,27 @@ WEFTI_DEVICE void weft_dev_fence()
     wefti_fence_acq_rel();
 }
 
-/* Complete them: they are visible to every PE when it returns, and this thread's later loads come after. */
-WEFTI_DEVICE void weft_dev_quiet()
+/* Complete them: they are visible to every PE when it returns, and this thread's later loads come after. Where a proxy
+ * carries some, this waits for all that this PE's kernels have made so far, and may fail as waits do; else WEFT_OK. */
+WEFTI_DEVICE int weft_dev_quiet(const weft_dev &dev)
 {
     wefti_fence_sc();
+    return __builtin_expect(dev.far_count != 0, 0) ? wefti_far_quiet(&dev) : WEFT_OK;
 }
 
 /* ---- atomics; called by one thread -----------------------------------------------------------------------------
  * Atomic with respect to each other on the same variable, from kernels of any PE and from the host's calls on device
  * memory. Without an order of their own: weft_dev_fence gives it. On the host heap they need a link with native atomics:
- * elsewhere they return WEFT_ERR_UNSUPPORTED, latched. The variable is aligned to its size; integers of 4 and 8 bytes,
+ * elsewhere they return WEFT_ERR_UNSUPPORTED, latched, unless a proxy does them. The variable is aligned to its size; integers of 4 and 8 bytes,
  * float and double for fetch, set, swap, add and fetch_add. (OpenSHMEM 1.5, 9.7.) */
 
-/* A variable that is not in a plain heap: where it is, or 0 and the latched status. */
+/* A variable that is not in a plain heap: where it is, or 0: on a far PE; or 0 and the latched status. */
 WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_atomic_slow(const weft_dev *dev, const void *dest, int pe)
 {
     wefti_u64 here = (wefti_u64)dest;
+    if (wefti_dev_is_far(*dev, pe)) {
+        return 0;
+    }
     if (dev->host_atomics == 0 && here - dev->host_heap < dev->host_bytes) {
         (void)wefti_dev_latch(dev, WEFT_ERR_UNSUPPORTED, dev->pe);
         return 0;
@@ -253,8 +268,60 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_atomic_slow(const weft_dev *dev, const voi
     return at;
 }
 
-/* The statement is there twice, so that the inline case is the test, the address and the atomic. */
-#define WEFTI_ATOMICALLY(dev, dest, pe, T, statement)                                                                  \
+/* The bits of an integer or a float of 4 or 8 bytes, and back. */
+template <class T> WEFTI_DEVICE wefti_u64 wefti_dev_bits(T value)
+{
+    typename wefti_access<sizeof(T)>::type bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+template <class T> WEFTI_DEVICE T wefti_dev_value(wefti_u64 all)
+{
+    typename wefti_access<sizeof(T)>::type bits = (typename wefti_access<sizeof(T)>::type)all;
+    T value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+WEFTI_DEVICE int wefti_dev_add_of(float)
+{
+    return WEFTI_DEV_AMO_ADD_FLOAT;
+}
+
+WEFTI_DEVICE int wefti_dev_add_of(double)
+{
+    return WEFTI_DEV_AMO_ADD_FLOAT;
+}
+
+template <class T> WEFTI_DEVICE int wefti_dev_add_of(T)
+{
+    return WEFTI_DEV_AMO_ADD;
+}
+
+/* What wefti_dev_atomic_slow has not found. *old gets the value before, unless it is NULL. */
+template <class T>
+WEFTI_DEVICE int wefti_dev_atomic_far(const weft_dev &dev, int op, const T *dest, T value, T cond, int pe, T *old)
+{
+    if (wefti_dev_is_far(dev, pe)) {
+        const wefti_u64 place = wefti_far_place(&dev, (wefti_u64)dest, sizeof(T), pe);
+        if (place == 0) {
+            return wefti_dev_no_place(dev, pe);
+        }
+        const wefti_u64 ticket =
+            wefti_far_word(&dev, wefti_far_ask(WEFTI_DEV_REQUEST_AMO, op, 8 * (int)sizeof(T), old != 0), place,
+                           wefti_dev_bits(value), wefti_dev_bits(cond), pe);
+        if (old != 0) {
+            *old = wefti_dev_value<T>(wefti_far_fetch(&dev, ticket, pe));
+        }
+        return ticket == WEFTI_NO_TICKET || old != 0 ? weft_dev_fault(dev) : WEFT_OK;
+    }
+    return weft_dev_fault(dev);
+}
+
+/* The statement is there twice, so that the inline case is the test, the address and the atomic. `old` is NULL when
+ * nothing comes back. */
+#define WEFTI_ATOMICALLY(dev, dest, pe, T, statement, op, value, cond, old)                                            \
     if (__builtin_expect(wefti_dev_is_plain(dev, (wefti_u64)(dest), 8, pe), 1)) {                                      \
         T *at = (T *)wefti_dev_plain(dev, (wefti_u64)(dest), pe);                                                      \
         statement;                                                                                                     \
@@ -262,43 +329,53 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_atomic_slow(const weft_dev *dev, const voi
     }                                                                                                                  \
     T *at = (T *)wefti_dev_atomic_slow(&(dev), dest, pe);                                                              \
     if (at == 0) {                                                                                                     \
-        return weft_dev_fault(dev);                                                                                    \
+        return wefti_dev_atomic_far<T>(dev, op, dest, value, cond, pe, old);                                           \
     }                                                                                                                  \
     statement;                                                                                                         \
     return WEFT_OK;
 
 template <class T> WEFTI_DEVICE int weft_dev_atomic_fetch(const weft_dev &dev, const T *source, int pe, T *value)
 {
-    return weft_dev_g(dev, source, pe, value);
+    typedef typename wefti_access<sizeof(T)>::type word;
+    wefti_u64 from = wefti_dev_peer(dev, source, sizeof(T), pe);
+    if (from == 0) {
+        return wefti_dev_is_far(dev, pe)
+                   ? wefti_dev_atomic_far<T>(dev, WEFTI_DEV_AMO_FETCH, source, T(), T(), pe, value)
+                   : wefti_dev_no_place(dev, pe);
+    }
+    *value = wefti_dev_value<T>(wefti_ld_relaxed((const word *)from));
+    return WEFT_OK;
 }
 
 template <class T> WEFTI_DEVICE int weft_dev_atomic_set(const weft_dev &dev, T *dest, T value, int pe)
 {
-    WEFTI_ATOMICALLY(dev, dest, pe, T, (void)wefti_atomic_swap(at, value))
+    WEFTI_ATOMICALLY(dev, dest, pe, T, (void)wefti_atomic_swap(at, value), WEFTI_DEV_AMO_SET, value, T(), (T *)0)
 }
 
 template <class T>
 WEFTI_DEVICE int weft_dev_atomic_compare_swap(const weft_dev &dev, T *dest, T cond, T value, int pe, T *old){
-    WEFTI_ATOMICALLY(dev, dest, pe, T, *old = wefti_atomic_cas(at, cond, value))}
+    WEFTI_ATOMICALLY(dev, dest, pe, T, *old = wefti_atomic_cas(at, cond, value), WEFTI_DEV_AMO_COMPARE_SWAP, value,
+                     cond, old)}
 
 /* NAME and fetch_NAME; the latter's *old gets the value before. */
-#define WEFTI_DEFINE_ATOMIC(name)                                                                                      \
+#define WEFTI_DEFINE_ATOMIC(name, op)                                                                                  \
     template <class T> WEFTI_DEVICE int weft_dev_atomic_##name(const weft_dev &dev, T *dest, T value, int pe)          \
     {                                                                                                                  \
-        WEFTI_ATOMICALLY(dev, dest, pe, T, (void)wefti_atomic_##name(at, value))                                       \
+        WEFTI_ATOMICALLY(dev, dest, pe, T, (void)wefti_atomic_##name(at, value), op, value, T(), (T *)0)               \
     }                                                                                                                  \
     template <class T>                                                                                                 \
     WEFTI_DEVICE int weft_dev_atomic_fetch_##name(const weft_dev &dev, T *dest, T value, int pe, T *old)               \
     {                                                                                                                  \
-        WEFTI_ATOMICALLY(dev, dest, pe, T, *old = wefti_atomic_##name(at, value))                                      \
+        WEFTI_ATOMICALLY(dev, dest, pe, T, *old = wefti_atomic_##name(at, value), op, value, T(), old)                 \
     }
-WEFTI_DEFINE_ATOMIC(add) WEFTI_DEFINE_ATOMIC(and) WEFTI_DEFINE_ATOMIC(or) WEFTI_DEFINE_ATOMIC(xor)
+WEFTI_DEFINE_ATOMIC(add, wefti_dev_add_of(value)) WEFTI_DEFINE_ATOMIC(and, WEFTI_DEV_AMO_AND)
+    WEFTI_DEFINE_ATOMIC(or, WEFTI_DEV_AMO_OR) WEFTI_DEFINE_ATOMIC(xor, WEFTI_DEV_AMO_XOR)
 #undef WEFTI_DEFINE_ATOMIC
 
-    template <class T>
-    WEFTI_DEVICE int weft_dev_atomic_swap(const weft_dev &dev, T *dest, T value, int pe, T *old)
+        template <class T>
+        WEFTI_DEVICE int weft_dev_atomic_swap(const weft_dev &dev, T *dest, T value, int pe, T *old)
 {
-    WEFTI_ATOMICALLY(dev, dest, pe, T, *old = wefti_atomic_swap(at, value))
+    WEFTI_ATOMICALLY(dev, dest, pe, T, *old = wefti_atomic_swap(at, value), WEFTI_DEV_AMO_SWAP, value, T(), old)
 }
 #undef WEFTI_ATOMICALLY
 

@@ -86,6 +86,17 @@ WEFTI_DEVICE wefti_u32 wefti_scope_first(weft_scope scope, wefti_u32 value)
                                             : value;
 }
 
+/* Whether any thread of a block says so, or the first one of a warp. Also a barrier of the scope. */
+WEFTI_DEVICE int wefti_scope_first_says(weft_scope scope, int value)
+{
+    if (scope.kind == WEFTI_SCOPE_WARP) {
+        value = wefti_first_of_warp(value);
+        wefti_sync_warp();
+        return value;
+    }
+    return scope.kind == WEFTI_SCOPE_BLOCK ? wefti_any_of_block(value) : value;
+}
+
 /* The threads of a block's first warp, which has 32 or all of the block's. For those threads. */
 WEFTI_DEVICE weft_scope wefti_first_warp(weft_scope block)
 {

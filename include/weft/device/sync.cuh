@@ -14,15 +14,35 @@ WEFTI_DEVICE int wefti_dev_member(const weft_dev_team &team, int number)
     return team.list == 0 ? team.start + number * team.stride : team.list[number];
 }
 
-/* Latch WEFT_ERR_TIMEOUT with the first member whose step is behind. */
+#define WEFTI_NO_STEP (~(wefti_u64)0)
+
+/* The step of a far PE; WEFTI_NO_STEP when it does not answer. */
+WEFTI_DEVICE wefti_u64 wefti_dev_sync_far_step(const weft_dev *dev, const wefti_u64 *epoch, int pe)
+{
+    const wefti_u64 place = wefti_far_place(dev, (wefti_u64)epoch, sizeof(wefti_u64), pe);
+    const wefti_u32 ask = wefti_far_ask(WEFTI_DEV_REQUEST_AMO, WEFTI_DEV_AMO_FETCH, 64, 1);
+    const wefti_u64 ticket = wefti_far_word(dev, ask, place, 0, 0, pe);
+    wefti_u64 step = WEFTI_NO_STEP;
+    if (ticket != WEFTI_NO_TICKET) {
+        step = wefti_far_hear(dev, ticket) == WEFT_OK ? wefti_far_entry(dev, ticket)->old : WEFTI_NO_STEP;
+        wefti_far_take(dev, ticket);
+    }
+    return step;
+}
+
+/* Latch WEFT_ERR_TIMEOUT with the first member whose step is behind; else with the first far one that does not answer. */
 WEFTI_DEVICE_SLOW int wefti_dev_sync_expired(const weft_dev_team *team, wefti_u64 step)
 {
     int culprit = -1;
-    for (int i = 0; i < team->pes && culprit < 0; i++) {
+    int is_silent = 1;
+    for (int i = 0; i < team->pes && is_silent; i++) {
         int pe = wefti_dev_member(*team, i);
         wefti_u64 at = wefti_dev_peer(team->world, &team->area->epoch, sizeof(wefti_u64), pe);
-        if (at == 0 || wefti_ld_acquire((const wefti_u64 *)at) < step) {
-            culprit = pe;
+        wefti_u64 there = at != 0 ? wefti_ld_acquire((const wefti_u64 *)at)
+                                  : wefti_dev_sync_far_step(&team->world, &team->area->epoch, pe);
+        if (there < step || there == WEFTI_NO_STEP) {
+            is_silent = there == WEFTI_NO_STEP;
+            culprit = !is_silent || culprit < 0 ? pe : culprit;
         }
     }
     return wefti_dev_latch(&team->world, WEFT_ERR_TIMEOUT, culprit);
@@ -41,9 +61,12 @@ WEFTI_DEVICE int weft_dev_sync(weft_scope scope, const weft_dev_team &team)
             int number = team.pe + hop < team.pes ? team.pe + hop : team.pe + hop - team.pes;
             int pe = wefti_dev_member(team, number);
             wefti_u64 at = wefti_dev_peer(team.world, &team.area->arrivals, sizeof(wefti_u64), pe);
-            if (at == 0) {
-                status = wefti_dev_no_place(team.world, pe);
-                break;
+            if (__builtin_expect(at == 0, 0)) {
+                status = wefti_far_signal(&team.world, (wefti_u64)&team.area->arrivals, 1, WEFT_SIGNAL_ADD, pe);
+                if (status != WEFT_OK) {
+                    break;
+                }
+                continue;
             }
             wefti_red_add_relaxed((wefti_u64 *)at, 1);
         }
@@ -65,6 +88,13 @@ WEFTI_DEVICE int weft_dev_sync(weft_scope scope, const weft_dev_team &team)
 /* weft_dev_quiet of the scope's threads, then weft_dev_sync. */
 WEFTI_DEVICE int weft_dev_barrier(weft_scope scope, const weft_dev_team &team)
 {
+    if (__builtin_expect(team.world.far_count != 0, 0)) {
+        wefti_scope_sync(scope);
+        const int status = scope.rank == 0 ? wefti_far_quiet(&team.world) : WEFT_OK;
+        if (wefti_dev_share(scope, team.world, status) != WEFT_OK) {
+            return weft_dev_fault(team.world);
+        }
+    }
     return weft_dev_sync(scope, team); /* its fence completes what the scope's threads stored, before any is told */
 }
 

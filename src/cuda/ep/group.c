@@ -166,8 +166,7 @@ static void group_fini(weft_ep *ep)
 static int pes_of_gpu(const wefti_cuda *cuda)
 {
     int count = 0;
-    uint32_t own = cuda->world->view.pe - cuda->world->view.near_first;
-    const CUuuid uuid = wefti_cuda_record_of(cuda, own)->uuid;
+    const CUuuid uuid = wefti_cuda_record_of(cuda, wefti_cuda_own_index(cuda))->uuid;
     for (uint32_t i = 0; i < cuda->near_count; i++) {
         count += cuda->group[i] >= 0 && memcmp(&wefti_cuda_record_of(cuda, i)->uuid, &uuid, sizeof uuid) == 0;
     }

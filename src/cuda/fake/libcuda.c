@@ -490,6 +490,8 @@ FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUst
     /* As memory of the link domain, so that ThreadSanitizer sees ordered words. */
     if (bytes == 8 && to % 8 == 0 && from % 8 == 0) {
         wefti_st64((void *)(uintptr_t)to, wefti_ld64((const void *)(uintptr_t)from, WEFTI_ACQUIRE), WEFTI_RELEASE);
+    } else if (bytes == 4 && to % 4 == 0 && from % 4 == 0) {
+        wefti_st32((void *)(uintptr_t)to, wefti_ld32((const void *)(uintptr_t)from, WEFTI_ACQUIRE), WEFTI_RELEASE);
     } else {
         memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes - (loses_bytes() && bytes >= 4096));
     }
@@ -519,6 +521,12 @@ FAKE CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int p
         return CUDA_ERROR_INVALID_VALUE;
     }
     *stream = (CUstream)malloc(1);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    (void)mode;
     return CUDA_SUCCESS;
 }
 
@@ -585,14 +593,14 @@ FAKE CUresult cuModuleUnload(CUmodule module)
 
 /* Kernels: kernels.cu compiled for the CPU, called block by block, and those of kernels_ep.h, a grid each. */
 typedef void (*kernel)(const void *args, unsigned block, unsigned blocks);
-#define DECLARE(NAME, threads) void wefti_cuda_##NAME(const void *args, unsigned block, unsigned blocks);
+#define DECLARE(NAME, threads, when) void wefti_cuda_##NAME(const void *args, unsigned block, unsigned blocks);
 WEFTI_CUDA_KERNELS(DECLARE)
 #undef DECLARE
 static const struct {
     const char *name;
     kernel run;
 } kernels[] = {
-#define KERNEL(NAME, threads) {"wefti_cuda_" #NAME, wefti_cuda_##NAME},
+#define KERNEL(NAME, threads, when) {"wefti_cuda_" #NAME, wefti_cuda_##NAME},
     WEFTI_CUDA_KERNELS(KERNEL)
 #undef KERNEL
 };

@@ -191,9 +191,9 @@ template <int KIND> static WEFTI_DEVICE void put_quiet(const tool_kernel_args &a
     time_rounds(args, scope_of<KIND>().rank, [&](u64) -> int {
         int status = weft_dev_put(scope_of<KIND>(), args.team.world, (void *)args.dest, (const void *)args.source,
                                   args.bytes, args.peer);
-        weft_dev_quiet();
+        const int quiet = weft_dev_quiet(args.team.world);
         wefti_scope_sync(scope_of<KIND>());
-        return status;
+        return status != WEFT_OK ? status : quiet;
     });
 }
 KERNELS(put_quiet, put_quiet)
@@ -319,7 +319,7 @@ template <int KIND> static WEFTI_DEVICE void put_bw(const tool_kernel_args &args
     for_chunks(args, [&](u64 dest, u64 source, int pe) {
         weft_dev_put(scope_of<KIND>(), args.team.world, (void *)dest, (const void *)source, args.chunk_bytes, pe);
     });
-    weft_dev_quiet();
+    (void)weft_dev_quiet(args.team.world);
 }
 KERNELS(put_bw, put_bw)
 
@@ -356,7 +356,7 @@ static WEFTI_DEVICE void raw_put_bw(const tool_kernel_args &args)
             wefti_st_remote(to + i, value);
         }
     });
-    weft_dev_quiet();
+    (void)weft_dev_quiet(args.team.world);
 }
 KERNEL(raw_put_bw_block, 1024, raw_put_bw(args))
 

@@ -38,10 +38,10 @@ extern "C" __global__ void use_get(const __grid_constant__ weft_dev dev, char *t
     (void)weft_dev_get(weft_block(), dev, to, from, 65536, 1);
 }
 
-extern "C" __global__ void use_order()
+extern "C" __global__ void use_order(const __grid_constant__ weft_dev dev)
 {
     weft_dev_fence();
-    weft_dev_quiet();
+    (void)weft_dev_quiet(dev);
 }
 
 extern "C" __global__ void use_rest(const __grid_constant__ weft_dev dev, const __grid_constant__ weft_dev_team team,

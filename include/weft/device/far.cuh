@@ -1,0 +1,279 @@
+/* weft/device/far.cuh: PEs that load and store do not reach, from inside kernels: requests in the ring that this PE's proxy
+ * takes (dev.h). All of it is out of line: what follows an address that turned out to be nowhere.
+ *
+ * A request carries its data, so that the source can be reused once it is made, whatever memory it is in. Requests to one
+ * PE take effect in order; who made one goes on, and weft_dev_quiet waits until all have taken effect. Gets and atomics
+ * that fetch wait for the answer. A PE that does not answer is latched as the culprit at the deadline. */
+#ifndef WEFTI_DEVICE_FAR_CUH
+#define WEFTI_DEVICE_FAR_CUH
+
+#include "weft/device/copy.cuh"
+#include "weft/device/wait.cuh"
+
+#define WEFTI_NO_TICKET (~(wefti_u64)0)
+
+WEFTI_DEVICE wefti_dev_ring *wefti_far_ring(const weft_dev *dev)
+{
+    return (wefti_dev_ring *)wefti_ld_relaxed(&dev->control->ring);
+}
+
+WEFTI_DEVICE wefti_dev_entry *wefti_far_entry(const weft_dev *dev, wefti_u64 ticket)
+{
+    return &wefti_far_ring(dev)->entries[ticket % WEFTI_DEV_RING_ENTRIES];
+}
+
+/* What every PE calls the `bytes` symmetric bytes at `address`, for a far PE `pe`; else 0. */
+WEFTI_DEVICE_SLOW wefti_u64 wefti_far_place(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
+{
+    wefti_u64 offset = address - dev->heap;
+    if (!wefti_dev_is_far(*dev, pe)) {
+        return 0;
+    }
+    if (offset < dev->heap_bytes) {
+        return bytes <= dev->heap_bytes - offset ? WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_DEVICE, offset) : 0;
+    }
+    offset = address - dev->host_heap;
+    if (offset < dev->host_bytes) {
+        return bytes <= dev->host_bytes - offset ? WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, offset) : 0;
+    }
+    const wefti_dev_region *region = dev->control->regions;
+    WEFTI_UNROLL(1)
+    for (wefti_u32 left = (wefti_u32)wefti_ld_relaxed(&dev->control->region_count); left > 0; left--, region++) {
+        wefti_u64 held = wefti_ld_relaxed(&region->bytes);
+        offset = address - wefti_ld_relaxed(&region->base);
+        if (offset < held && bytes <= held - offset) {
+            return WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_REGION + (region - dev->control->regions), offset);
+        }
+    }
+    return 0;
+}
+
+/* ---- requests, one thread each ---- */
+
+/* The ticket of an entry to fill, once there is one; WEFTI_NO_TICKET when there will be none, which has been latched. */
+WEFTI_DEVICE_SLOW wefti_u64 wefti_far_claim(const weft_dev *dev)
+{
+    wefti_dev_waiter waiter = {0, 0};
+    int status = WEFT_OK;
+    while (status == WEFT_OK) {
+        wefti_u64 ticket = wefti_ld_relaxed(&dev->control->ring_tail);
+        if (ticket < wefti_ld_acquire(&dev->control->ring_end)) {
+            if (wefti_atomic_cas(&dev->control->ring_tail, ticket, ticket + 1) == ticket) {
+                return ticket;
+            }
+            continue;
+        }
+        wefti_u64 end = wefti_ld_acquire(&wefti_far_ring(dev)->end);
+        if (ticket < end) {
+            wefti_st_release(&dev->control->ring_end, end);
+        } else {
+            status = wefti_dev_pause(*dev, &waiter);
+        }
+    }
+    if (status == WEFT_ERR_TIMEOUT) {
+        (void)wefti_dev_latch(dev, status, (int)wefti_ld_relaxed(&wefti_far_ring(dev)->awaited) - 1);
+    }
+    return WEFTI_NO_TICKET;
+}
+
+/* Let the proxy have the entry, filled by this thread or, before a barrier, by others of its scope. */
+WEFTI_DEVICE void wefti_far_post(wefti_dev_entry *entry, wefti_u64 ticket, int pe)
+{
+    entry->pe = pe;
+    wefti_st_release(&entry->filled, ticket + 1);
+}
+
+/* Wait for the answer; its status. */
+WEFTI_DEVICE_SLOW int wefti_far_hear(const weft_dev *dev, wefti_u64 ticket)
+{
+    int status =
+        wefti_dev_wait_long(dev, (const wefti_u64 *)&wefti_far_entry(dev, ticket)->answered, WEFT_CMP_EQ, ticket + 1);
+    return status == WEFT_OK ? wefti_far_entry(dev, ticket)->status : status;
+}
+
+/* The same; a failure is latched. */
+WEFTI_DEVICE int wefti_far_await(const weft_dev *dev, wefti_u64 ticket, int pe)
+{
+    const int status = wefti_far_hear(dev, ticket);
+    return status == WEFT_OK ? WEFT_OK : wefti_dev_latch(dev, status, pe);
+}
+
+WEFTI_DEVICE void wefti_far_take(const weft_dev *dev, wefti_u64 ticket)
+{
+    wefti_st_release(&wefti_far_entry(dev, ticket)->taken, ticket + 1);
+}
+
+/* What is asked for of a word of 4 or 8 bytes. */
+WEFTI_DEVICE wefti_u32 wefti_far_ask(int kind, int op, int bits, int is_fetched)
+{
+    return (wefti_u32)(kind | op << 8 | bits << 16 | is_fetched << 24);
+}
+
+/* Ask for it. The ticket, or WEFTI_NO_TICKET after a failure, which has been latched. */
+WEFTI_DEVICE_SLOW wefti_u64 wefti_far_word(const weft_dev *dev, wefti_u32 ask, wefti_u64 place, wefti_u64 value,
+                                           wefti_u64 cond, int pe)
+{
+    const wefti_u64 ticket = wefti_far_claim(dev);
+    if (ticket != WEFTI_NO_TICKET) {
+        wefti_dev_entry *entry = wefti_far_entry(dev, ticket);
+        entry->request.kind = (int)(ask & 255);
+        entry->request.op = (int)(ask >> 8 & 255);
+        entry->request.bits = (int)(ask >> 16 & 255);
+        entry->request.answer = (int)(ask >> 24);
+        entry->request.place = place;
+        entry->request.bytes = 0;
+        entry->request.value = value;
+        entry->request.cond = cond;
+        wefti_far_post(entry, ticket, pe);
+    }
+    return ticket;
+}
+
+/* The value before; undefined after a failure, which has been latched. */
+WEFTI_DEVICE wefti_u64 wefti_far_fetch(const weft_dev *dev, wefti_u64 ticket, int pe)
+{
+    wefti_u64 old = 0;
+    if (ticket != WEFTI_NO_TICKET) {
+        if (wefti_far_await(dev, ticket, pe) == WEFT_OK) {
+            old = wefti_far_entry(dev, ticket)->old;
+        }
+        wefti_far_take(dev, ticket);
+    }
+    return old;
+}
+
+WEFTI_DEVICE int wefti_far_signal(const weft_dev *dev, wefti_u64 signal, wefti_u64 value, int op, int pe)
+{
+    const wefti_u64 place = wefti_far_place(dev, signal, sizeof(wefti_u64), pe);
+    if (place == 0) {
+        return wefti_dev_no_place(*dev, pe);
+    }
+    return wefti_far_word(dev, wefti_far_ask(WEFTI_DEV_REQUEST_SIGNAL, op, 64, 0), place, value, 0, pe) ==
+                   WEFTI_NO_TICKET
+               ? weft_dev_fault(*dev)
+               : WEFT_OK;
+}
+
+/* Wait until all that this PE's kernels have asked for has taken effect. */
+WEFTI_DEVICE_SLOW int wefti_far_quiet(const weft_dev *dev)
+{
+    int status = wefti_dev_wait_long(dev, (const wefti_u64 *)&wefti_far_ring(dev)->done, WEFT_CMP_GE,
+                                     wefti_ld_relaxed(&dev->control->ring_tail));
+    return status == WEFT_ERR_TIMEOUT
+               ? wefti_dev_latch(dev, status, (int)wefti_ld_relaxed(&wefti_far_ring(dev)->awaited) - 1)
+               : status;
+}
+
+/* ---- bytes; all threads of the scope ---- */
+
+/* Thread 0's ticket as the number of an entry, for all threads. */
+#define WEFTI_NO_ENTRY 0xffffffffu
+WEFTI_DEVICE wefti_u32 wefti_far_share_entry(weft_scope scope, wefti_u64 ticket)
+{
+    return wefti_scope_first(scope,
+                             ticket == WEFTI_NO_TICKET ? WEFTI_NO_ENTRY : (wefti_u32)(ticket % WEFTI_DEV_RING_ENTRIES));
+}
+
+WEFTI_DEVICE void wefti_far_fill(wefti_dev_entry *entry, int kind, wefti_u64 place, wefti_u64 bytes)
+{
+    entry->request.kind = kind;
+    entry->request.answer = kind == WEFTI_DEV_REQUEST_GET;
+    entry->request.place = place;
+    entry->request.bytes = bytes;
+}
+
+/* Put to `place`. WEFT_OK, or a failure, which has been latched. */
+WEFTI_DEVICE_SLOW int wefti_far_put_at(weft_scope scope, const weft_dev *dev, wefti_u64 place, wefti_u64 source,
+                                       wefti_u64 bytes, int pe)
+{
+    WEFTI_UNROLL(1)
+    while (bytes > 0) {
+        const wefti_u64 part = bytes < WEFTI_DEV_REQUEST_BYTES ? bytes : WEFTI_DEV_REQUEST_BYTES;
+        const wefti_u64 ticket = scope.rank == 0 ? wefti_far_claim(dev) : 0;
+        const wefti_u32 number = wefti_far_share_entry(scope, ticket);
+        if (number == WEFTI_NO_ENTRY) {
+            return weft_dev_fault(*dev);
+        }
+        wefti_dev_entry *entry = &wefti_far_ring(dev)->entries[number];
+        wefti_copy_uneven<wefti_to_remote>(scope.rank, scope.size, (wefti_u64)entry->request.data, source, part);
+        wefti_scope_sync(scope);
+        if (scope.rank == 0) {
+            wefti_far_fill(entry, WEFTI_DEV_REQUEST_PUT, place, part);
+            wefti_far_post(entry, ticket, pe);
+        }
+        place += part;
+        source += part;
+        bytes -= part;
+    }
+    return WEFT_OK;
+}
+
+WEFTI_DEVICE int wefti_far_put(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u64 source, wefti_u64 bytes,
+                               int pe)
+{
+    const wefti_u64 place = wefti_far_place(dev, dest, bytes, pe);
+    return place == 0 ? wefti_dev_no_place(*dev, pe) : wefti_far_put_at(scope, dev, place, source, bytes, pe);
+}
+
+/* Get from `place`. WEFT_OK, or a failure, which has been latched. */
+WEFTI_DEVICE_SLOW int wefti_far_get_at(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u64 place,
+                                       wefti_u64 bytes, int pe)
+{
+    WEFTI_UNROLL(1)
+    while (bytes > 0) {
+        const wefti_u64 part = bytes < WEFTI_DEV_REQUEST_BYTES ? bytes : WEFTI_DEV_REQUEST_BYTES;
+        wefti_u64 ticket = scope.rank == 0 ? wefti_far_claim(dev) : WEFTI_NO_TICKET;
+        wefti_u64 held = WEFTI_NO_TICKET;
+        if (ticket != WEFTI_NO_TICKET) {
+            wefti_dev_entry *entry = wefti_far_entry(dev, ticket);
+            wefti_far_fill(entry, WEFTI_DEV_REQUEST_GET, place, part);
+            wefti_far_post(entry, ticket, pe);
+            held = wefti_far_await(dev, ticket, pe) == WEFT_OK ? ticket : WEFTI_NO_TICKET;
+        }
+        const wefti_u32 number = wefti_far_share_entry(scope, held);
+        if (number != WEFTI_NO_ENTRY) {
+            wefti_copy_uneven<wefti_from_remote>(scope.rank, scope.size, dest,
+                                                 (wefti_u64)wefti_far_ring(dev)->entries[number].request.data, part);
+        }
+        wefti_scope_sync(scope);
+        if (ticket != WEFTI_NO_TICKET) {
+            wefti_far_take(dev, ticket);
+        }
+        if (number == WEFTI_NO_ENTRY) {
+            return weft_dev_fault(*dev);
+        }
+        place += part;
+        dest += part;
+        bytes -= part;
+    }
+    return WEFT_OK;
+}
+
+WEFTI_DEVICE int wefti_far_get(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u64 source, wefti_u64 bytes,
+                               int pe)
+{
+    const wefti_u64 place = wefti_far_place(dev, source, bytes, pe);
+    return place == 0 ? wefti_dev_no_place(*dev, pe) : wefti_far_get_at(scope, dev, dest, place, bytes, pe);
+}
+
+/* One element of at most 8 bytes; one thread. */
+WEFTI_DEVICE_SLOW int wefti_far_p_at(const weft_dev *dev, wefti_u64 place, wefti_u64 bits, wefti_u32 bytes, int pe)
+{
+    const wefti_u64 ticket = wefti_far_claim(dev);
+    if (ticket == WEFTI_NO_TICKET) {
+        return weft_dev_fault(*dev);
+    }
+    wefti_dev_entry *entry = wefti_far_entry(dev, ticket);
+    *(wefti_u64 *)entry->request.data = bits; /* the low bytes come first */
+    wefti_far_fill(entry, WEFTI_DEV_REQUEST_PUT, place, bytes);
+    wefti_far_post(entry, ticket, pe);
+    return WEFT_OK;
+}
+
+WEFTI_DEVICE int wefti_far_p(const weft_dev *dev, wefti_u64 dest, wefti_u64 bits, wefti_u32 bytes, int pe)
+{
+    const wefti_u64 place = wefti_far_place(dev, dest, bytes, pe);
+    return place == 0 ? wefti_dev_no_place(*dev, pe) : wefti_far_p_at(dev, place, bits, bytes, pe);
+}
+
+#endif

@@ -1,0 +1,127 @@
+/* cuda/far/apply.c: doing what a far PE asks on this PE's memory: device memory by copies and kernels on the proxy's own
+ * stream, host memory by the CPU. Complete, and visible to all, on return. */
+#include <string.h>
+
+#include "cuda/far/far.h"
+
+typedef struct target {
+    unsigned char *at;
+    int is_device;
+} target;
+
+static weft_status inside(unsigned char *base, uint64_t held, uint64_t offset, uint64_t bytes, target *out)
+{
+    if (base == NULL || offset > held || bytes > held - offset) {
+        return WEFT_ERR_RANGE; /* told to the PE that asked, which has the text */
+    }
+    out->at = base + offset;
+    return WEFT_OK;
+}
+
+static weft_status find(const wefti_cuda *cuda, uint64_t place, uint64_t bytes, target *out)
+{
+    const uint64_t offset = WEFTI_DEV_PLACE_OFFSET(place);
+    const int space = WEFTI_DEV_PLACE_SPACE(place);
+    const int region = space - WEFTI_DEV_SPACE_REGION;
+    out->is_device = space != WEFTI_DEV_SPACE_HOST;
+    if (space == WEFTI_DEV_SPACE_DEVICE) {
+        const uint64_t held = __atomic_load_n(&cuda->base.heap_bytes, __ATOMIC_ACQUIRE);
+        return inside(cuda->base.heap, held, offset, bytes, out);
+    }
+    if (space == WEFTI_DEV_SPACE_HOST) {
+        const uint64_t held = wefti_ld64(&cuda->world->view.heap_bytes, WEFTI_RELAXED);
+        return inside(cuda->world->heap, held, offset, bytes, out);
+    }
+    if (region < 0 || region >= WEFTI_DEV_REGIONS_MAX) {
+        return WEFT_ERR_RANGE;
+    }
+    return inside(cuda->regions[region].address, cuda->regions[region].bytes, offset, bytes, out);
+}
+
+static weft_status synchronise(wefti_cuda_far *far)
+{
+    const wefti_cuda_driver *driver = &far->cuda->driver;
+    return wefti_cuda_check(driver, driver->cuStreamSynchronize(far->stream), "cuStreamSynchronize");
+}
+
+/* ---- device memory ---- */
+
+static weft_status copy(wefti_cuda_far *far, void *to, const void *from, size_t bytes)
+{
+    WEFT_TRY(wefti_cuda_enqueue_copy(far->cuda, to, from, bytes, far->stream));
+    return synchronise(far);
+}
+
+static weft_status device_amo(wefti_cuda_far *far, int op, int bits, void *at, uint64_t value, uint64_t cond,
+                              uint64_t *old)
+{
+    const wefti_cuda_word_args args = {
+        .what = WEFTI_CUDA_AMO,
+        .op = op,
+        .bits = bits,
+        .at = (uintptr_t)at,
+        .value = value,
+        .cond = cond,
+        .old = (uintptr_t)far->old,
+    };
+    *(volatile uint64_t *)far->old = 0;
+    WEFT_TRY(wefti_cuda_launch(far->cuda, WEFTI_CUDA_KERNEL_word, 1, &args, far->stream));
+    WEFT_TRY(synchronise(far));
+    *old = *(volatile uint64_t *)far->old;
+    return WEFT_OK;
+}
+
+static weft_status on_device(wefti_cuda_far *far, const wefti_dev_request *request, void *at, wefti_far_answer *answer)
+{
+    switch (request->kind) {
+    case WEFTI_DEV_REQUEST_PUT:
+        return copy(far, at, request->data, request->bytes);
+    case WEFTI_DEV_REQUEST_GET:
+        return copy(far, answer->data, at, request->bytes);
+    case WEFTI_DEV_REQUEST_SIGNAL:
+        return request->op == WEFT_SIGNAL_SET ? copy(far, at, &request->value, sizeof request->value)
+                                              : device_amo(far, WEFTI_AMO_ADD, 64, at, request->value, 0, &answer->old);
+    default:
+        return device_amo(far, request->op, request->bits, at, request->value, request->cond, &answer->old);
+    }
+}
+
+/* ---- host memory ---- */
+
+static weft_status on_host(const wefti_dev_request *request, unsigned char *at, wefti_far_answer *answer)
+{
+    switch (request->kind) {
+    case WEFTI_DEV_REQUEST_PUT:
+        wefti_copy(at, request->data, request->bytes);
+        return WEFT_OK;
+    case WEFTI_DEV_REQUEST_GET:
+        wefti_copy(answer->data, at, request->bytes);
+        return WEFT_OK;
+    case WEFTI_DEV_REQUEST_SIGNAL:
+        if (request->op == WEFT_SIGNAL_SET) {
+            wefti_st64(at, request->value, WEFTI_RELEASE);
+        } else {
+            (void)wefti_add64(at, request->value);
+        }
+        return WEFT_OK;
+    default:
+        return WEFT_ERR_UNSUPPORTED; /* goes by the transport: see direct.c */
+    }
+}
+
+static uint64_t bytes_of(const wefti_dev_request *request)
+{
+    return request->kind == WEFTI_DEV_REQUEST_AMO      ? (uint64_t)request->bits / 8
+           : request->kind == WEFTI_DEV_REQUEST_SIGNAL ? sizeof(uint64_t)
+                                                       : request->bytes;
+}
+
+weft_status wefti_far_apply(wefti_cuda_far *far, const wefti_dev_request *request, wefti_far_answer *answer)
+{
+    target to;
+    if (request->bytes > WEFTI_DEV_REQUEST_BYTES) {
+        return WEFT_ERR_RANGE;
+    }
+    WEFT_TRY(find(far->cuda, request->place, bytes_of(request), &to));
+    return to.is_device ? on_device(far, request, to.at, answer) : on_host(request, to.at, answer);
+}

@@ -1,0 +1,88 @@
+/* cuda/far/direct.c: requests for memory that the transport reaches by itself: the host heap. */
+#include <string.h>
+
+#include "cuda/far/far.h"
+
+int wefti_far_is_direct(const wefti_dev_request *request)
+{
+    return WEFTI_DEV_PLACE_SPACE(request->place) == WEFTI_DEV_SPACE_HOST;
+}
+
+static uint64_t sum_of(uint64_t a, uint64_t b, int bits)
+{
+    uint64_t sum = 0;
+    if (bits == 32) {
+        const uint32_t low[2] = {(uint32_t)a, (uint32_t)b};
+        float parts[2];
+        memcpy(parts, low, sizeof parts);
+        parts[0] += parts[1];
+        memcpy(&sum, parts, sizeof *parts);
+    } else {
+        double parts[2];
+        memcpy(&parts[0], &a, sizeof a);
+        memcpy(&parts[1], &b, sizeof b);
+        parts[0] += parts[1];
+        memcpy(&sum, parts, sizeof sum);
+    }
+    return sum;
+}
+
+/* Transports add integers only. */
+static weft_status add_float(wefti_transport *transport, int pe, uint64_t offset, int bits, uint64_t value,
+                             uint64_t *old)
+{
+    uint64_t expected;
+    WEFT_TRY(transport->ops->amo(transport, pe, offset, WEFTI_AMO_FETCH, bits, 0, 0, old));
+    do {
+        expected = *old;
+        WEFT_TRY(transport->ops->amo(transport, pe, offset, WEFTI_AMO_COMPARE_SWAP, bits, sum_of(expected, value, bits),
+                                     expected, old));
+    } while (*old != expected);
+    return WEFT_OK;
+}
+
+static weft_status carry_out(const wefti_far_lane *lane, uint64_t offset, const wefti_dev_request *request,
+                             wefti_far_answer *answer)
+{
+    wefti_transport *transport = lane->transport;
+    const wefti_transport_ops *ops = transport->ops;
+    switch (request->kind) {
+    case WEFTI_DEV_REQUEST_PUT:
+        return ops->put(transport, lane->pe, offset, request->data, request->bytes);
+    case WEFTI_DEV_REQUEST_GET:
+        return ops->get(transport, lane->pe, offset, answer->data, request->bytes);
+    case WEFTI_DEV_REQUEST_SIGNAL:
+        return ops->put_signal(transport, lane->pe, 0, NULL, 0, offset, request->value, (weft_signal_op)request->op);
+    default:
+        break;
+    }
+    if (request->op == WEFTI_DEV_AMO_ADD_FLOAT) {
+        return add_float(transport, lane->pe, offset, request->bits, request->value, &answer->old);
+    }
+    return ops->amo(transport, lane->pe, offset, (wefti_amo_op)request->op, request->bits, request->value,
+                    request->cond, &answer->old);
+}
+
+int wefti_far_do_direct(wefti_cuda_far *far, wefti_far_lane *lane, wefti_far_ring *ring, const wefti_dev_entry *entry)
+{
+    const wefti_dev_request *request = &entry->request;
+    const weft_world *world = far->cuda->world;
+    const uint64_t heap = (uint64_t)((uintptr_t)world->heap - (uintptr_t)world->control);
+    if (lane->sent != lane->answered) {
+        return 0;
+    }
+    const uint64_t ticket = wefti_far_ring_take(ring, request->answer);
+    wefti_far_answer *answer = far->answer;
+    answer->old = 0;
+    weft_status status = carry_out(lane, heap + WEFTI_DEV_PLACE_OFFSET(request->place), request, answer);
+    if (status == WEFT_OK) {
+        status = lane->transport->ops->quiet(lane->transport); /* before a message that comes after it */
+    }
+    answer->status = (int32_t)status;
+    if (status != WEFT_OK && !request->answer) {
+        wefti_far_latch(far, status, lane->pe);
+    }
+    wefti_far_ring_finish(ring, ticket, request->answer ? answer : NULL,
+                          request->kind == WEFTI_DEV_REQUEST_GET ? request->bytes : 0);
+    return 1;
+}

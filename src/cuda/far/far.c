@@ -1,0 +1,124 @@
+/* cuda/far/far.c: making and ending a proxy. */
+#include "cuda/far/far.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+static weft_status no_memory(const char *call)
+{
+    return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for the proxy of a PE with far PEs", call);
+}
+
+static weft_status make_lanes(wefti_cuda_far *far, const char *call)
+{
+    wefti_cuda *cuda = far->cuda;
+    const uint32_t pes = cuda->world->view.pes;
+    far->lanes = wefti_alloc_zeroed(cuda->far_count, sizeof *far->lanes);
+    far->lane_of = wefti_alloc_zeroed(pes, sizeof *far->lane_of);
+    if (far->lanes == NULL || far->lane_of == NULL) {
+        return no_memory(call);
+    }
+    for (uint32_t pe = 0; pe < pes; pe++) {
+        const uint32_t index = pe - cuda->near_first;
+        if (index < cuda->near_count && cuda->group[index] >= 0) {
+            continue;
+        }
+        wefti_transport *transport = wefti_world_transport(cuda->world, (int)pe);
+        far->lane_of[pe] = far->lane_count;
+        far->lanes[far->lane_count++] = (wefti_far_lane){.pe = (int)pe, .transport = transport};
+    }
+    return WEFT_OK;
+}
+
+static weft_status make_rings(wefti_cuda_far *far)
+{
+    const wefti_cuda_driver *driver = &far->cuda->driver;
+    for (size_t i = 0; i < WEFTI_FAR_RINGS; i++) {
+        void *shared = NULL;
+        WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost(&shared, sizeof(wefti_dev_ring)), "cuMemAllocHost"));
+        memset(shared, 0, sizeof(wefti_dev_ring));
+        far->rings[i].shared = shared;
+        far->rings[i].shared->end = WEFTI_DEV_RING_ENTRIES;
+    }
+    return WEFT_OK;
+}
+
+/* What the kernels are told, and what the proxy needs on the device: a multiprocessor for the atomics of others. */
+static weft_status make_device_part(wefti_cuda_far *far)
+{
+    wefti_cuda *cuda = far->cuda;
+    const wefti_cuda_driver *driver = &cuda->driver;
+    wefti_dev_control *control = (wefti_dev_control *)(void *)cuda->slot;
+    const wefti_u64 told[] = {(uintptr_t)far->rings[WEFTI_FAR_RING_KERNELS].shared, 0, WEFTI_DEV_RING_ENTRIES};
+    _Static_assert(offsetof(wefti_dev_control, ring_end) == offsetof(wefti_dev_control, ring) + 2 * sizeof *told,
+                   "three words in a row");
+    WEFT_TRY(wefti_cuda_stream_create(cuda, &far->stream));
+    WEFT_TRY(
+        wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->answer, sizeof *far->answer), "cuMemAllocHost"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->old, sizeof *far->old), "cuMemAllocHost"));
+    memset(far->answer, 0, sizeof *far->answer);
+    WEFT_TRY(wefti_cuda_window_take(cuda->window, cuda->ordinal, 1, cuda->sms));
+    far->has_sm = 1;
+    WEFT_TRY(wefti_cuda_far_kernels_load(cuda));
+    return wefti_cuda_copy(&cuda->base, &control->ring, told, sizeof told);
+}
+
+static weft_status make(wefti_cuda_far *far, const char *call)
+{
+    WEFT_TRY(make_lanes(far, call));
+    WEFT_TRY(wefti_os_monitor_create(&far->host_lock));
+    WEFT_TRY(make_rings(far));
+    WEFT_TRY(make_device_part(far));
+    wefti_zero(far->mail, far->cuda->world->view.pes * sizeof *far->mail);
+    return WEFT_OK;
+}
+
+weft_status wefti_far_open(wefti_cuda *cuda, weft_team *team, const char *call)
+{
+    void *mail;
+    WEFT_TRY(wefti_team_alloc(team, call, cuda->world->view.pes * sizeof(wefti_far_mail), WEFTI_CACHE_LINE, &mail));
+    wefti_cuda_far *far = wefti_alloc_zeroed(1, sizeof *far);
+    weft_status status = no_memory(call);
+    if (far != NULL) {
+        far->cuda = cuda;
+        far->mail = mail;
+        cuda->far = far;
+        status = make(far, call);
+    }
+    status = wefti_cuda_verdict(cuda, team, call, 5, status); /* from here on others may write to the mail */
+    if (status == WEFT_OK) {
+        status = wefti_cuda_verdict(cuda, team, call, 6, wefti_os_thread_start(&far->thread, wefti_far_run, far));
+    }
+    return status;
+}
+
+void wefti_far_close(wefti_cuda_far *far)
+{
+    if (far == NULL) {
+        return;
+    }
+    const wefti_cuda_driver *driver = &far->cuda->driver;
+    if (far->thread != NULL) {
+        __atomic_store_n(&far->is_ending, 1, __ATOMIC_RELEASE);
+        wefti_os_thread_join(far->thread);
+    }
+    if (far->has_sm) {
+        wefti_cuda_window_give(far->cuda->window, far->cuda->ordinal, 1);
+    }
+    void *const pinned[] = {far->rings[0].shared, far->rings[1].shared, far->answer, far->old};
+    for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++) {
+        if (pinned[i] != NULL) {
+            (void)driver->cuMemFreeHost(pinned[i]);
+        }
+    }
+    if (far->stream != NULL) {
+        (void)driver->cuStreamDestroy(far->stream);
+    }
+    if (far->host_lock != NULL) {
+        wefti_os_monitor_destroy(far->host_lock);
+    }
+    wefti_free(far->lane_of);
+    wefti_free(far->lanes);
+    wefti_free(far);
+}

@@ -1,0 +1,189 @@
+/* cuda/far/ring.c: a ring's two ends on the host: the proxy's, and that of host calls. Kernels have theirs in
+ * weft/device/far.cuh. */
+#include <string.h>
+
+#include "cuda/far/far.h"
+
+static wefti_dev_entry *entry_of(const wefti_far_ring *ring, uint64_t ticket)
+{
+    return &ring->shared->entries[ticket % WEFTI_DEV_RING_ENTRIES];
+}
+
+/* ---- the proxy's end ---- */
+
+wefti_dev_entry *wefti_far_ring_peek(const wefti_far_ring *ring)
+{
+    wefti_dev_entry *entry = entry_of(ring, ring->next);
+    return wefti_ld64(&entry->filled, WEFTI_ACQUIRE) == ring->next + 1 ? entry : NULL;
+}
+
+uint64_t wefti_far_ring_take(wefti_far_ring *ring, int is_answered)
+{
+    ring->is_done[ring->next % WEFTI_DEV_RING_ENTRIES] = 0;
+    ring->is_answered[ring->next % WEFTI_DEV_RING_ENTRIES] = is_answered != 0;
+    return ring->next++;
+}
+
+void wefti_far_ring_finish(wefti_far_ring *ring, uint64_t ticket, const wefti_far_answer *answer, size_t bytes)
+{
+    wefti_dev_entry *entry = entry_of(ring, ticket);
+    if (answer != NULL) {
+        memcpy(entry->request.data, answer->data, bytes);
+        entry->old = answer->old;
+        entry->status = answer->status;
+        wefti_st64(&entry->answered, ticket + 1, WEFTI_RELEASE);
+    }
+    ring->is_done[ticket % WEFTI_DEV_RING_ENTRIES] = 1;
+}
+
+static int is_free(const wefti_far_ring *ring, uint64_t ticket)
+{
+    return !ring->is_answered[ticket % WEFTI_DEV_RING_ENTRIES] ||
+           wefti_ld64(&entry_of(ring, ticket)->taken, WEFTI_ACQUIRE) == ticket + 1;
+}
+
+int wefti_far_ring_advance(wefti_far_ring *ring)
+{
+    const uint64_t done = ring->done;
+    const uint64_t free = ring->free;
+    while (ring->done < ring->next && ring->is_done[ring->done % WEFTI_DEV_RING_ENTRIES]) {
+        ring->done++;
+    }
+    while (ring->free < ring->done && is_free(ring, ring->free)) {
+        ring->free++;
+    }
+    if (ring->done < ring->next) {
+        wefti_st64(&ring->shared->awaited, (uint64_t)(uint32_t)entry_of(ring, ring->done)->pe + 1, WEFTI_RELAXED);
+    }
+    if (ring->done != done) {
+        wefti_st64(&ring->shared->done, ring->done, WEFTI_RELEASE);
+    }
+    if (ring->free != free) {
+        wefti_st64(&ring->shared->end, ring->free + WEFTI_DEV_RING_ENTRIES, WEFTI_RELEASE);
+    }
+    return ring->done != done || ring->free != free;
+}
+
+/* ---- the end of host calls ---- */
+
+static const char call[] = "weft: device memory beyond the link domain";
+
+static weft_status expired(const wefti_cuda_far *far, weft_status status, int pe)
+{
+    const weft_world *world = far->cuda->world;
+    char gone[WEFTI_GONE_BYTES];
+    if (status != WEFT_ERR_TIMEOUT) {
+        return status;
+    }
+    return wefti_error(status, "%s: world \"%s\": PE %d does not answer after %.1f s (WEFT_DEADLINE sets the limit)%s",
+                       call, world->name, pe, (double)world->deadline_ns * 1e-9, wefti_world_gone_text(world, gone));
+}
+
+static weft_status claim(wefti_cuda_far *far, int pe, uint64_t *ticket)
+{
+    const wefti_dev_ring *shared = far->rings[WEFTI_FAR_RING_HOST].shared;
+    wefti_waiter waiter = wefti_waiter_start(far->cuda->world, call);
+    weft_status status = WEFT_OK;
+    for (;;) {
+        wefti_os_monitor_enter(far->host_lock);
+        const int is_free = far->host_tail < wefti_ld64(&shared->end, WEFTI_ACQUIRE);
+        *ticket = far->host_tail;
+        far->host_tail += (uint64_t)is_free;
+        wefti_os_monitor_leave(far->host_lock);
+        if (is_free) {
+            return WEFT_OK;
+        }
+        status = wefti_waiter_pause(&waiter, &shared->end);
+        if (status != WEFT_OK) {
+            return expired(far, status, pe);
+        }
+    }
+}
+
+static weft_status await(wefti_cuda_far *far, const wefti_dev_entry *entry, uint64_t ticket, int pe)
+{
+    wefti_waiter waiter = wefti_waiter_start(far->cuda->world, call);
+    while (wefti_ld64(&entry->answered, WEFTI_ACQUIRE) != ticket + 1) {
+        weft_status status = wefti_waiter_pause(&waiter, &entry->answered);
+        if (status != WEFT_OK) {
+            return expired(far, status, pe);
+        }
+    }
+    return entry->status == WEFT_OK ? WEFT_OK
+                                    : wefti_error((weft_status)entry->status, "%s: PE %d: %s", call, pe,
+                                                  weft_status_name((weft_status)entry->status));
+}
+
+/* What every PE calls this symmetric byte; 0: it is none. */
+static uint64_t place_of(const wefti_cuda *cuda, const void *address)
+{
+    const wefti_device *device = &cuda->base;
+    uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)device->heap);
+    if (offset < device->heap_max_bytes) {
+        return WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_DEVICE, offset);
+    }
+    offset = (uint64_t)((uintptr_t)address - cuda->world->view.heap);
+    if (offset < cuda->world->heap_max_bytes) {
+        return WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, offset);
+    }
+    for (uint64_t i = 0; i < WEFTI_DEV_REGIONS_MAX; i++) {
+        offset = (uint64_t)((uintptr_t)address - (uintptr_t)cuda->regions[i].address);
+        if (cuda->regions[i].address != NULL && offset < cuda->regions[i].bytes) {
+            return WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_REGION + i, offset);
+        }
+    }
+    return 0;
+}
+
+/* One entry's worth. */
+static weft_status call_part(wefti_cuda_far *far, const wefti_device_request *asked, uint64_t place, size_t done,
+                             size_t bytes)
+{
+    static const int kinds[] = {
+        [WEFTI_DEVICE_PUT] = WEFTI_DEV_REQUEST_PUT,
+        [WEFTI_DEVICE_GET] = WEFTI_DEV_REQUEST_GET,
+        [WEFTI_DEVICE_AMO] = WEFTI_DEV_REQUEST_AMO,
+    };
+    uint64_t ticket;
+    WEFT_TRY(claim(far, asked->pe, &ticket));
+    wefti_dev_entry *entry = entry_of(&far->rings[WEFTI_FAR_RING_HOST], ticket);
+    unsigned char *local = (unsigned char *)(uintptr_t)asked->local + done;
+    weft_status status = WEFT_OK;
+    if (asked->kind == WEFTI_DEVICE_PUT) {
+        status = wefti_cuda_copy(&far->cuda->base, entry->request.data, local, bytes);
+    }
+    entry->pe = asked->pe;
+    entry->request.kind = kinds[asked->kind];
+    entry->request.op = (int)asked->op;
+    entry->request.bits = asked->bits;
+    entry->request.answer = 1;
+    entry->request.place = place + done;
+    entry->request.bytes = status == WEFT_OK ? bytes : 0; /* the entry has been claimed: it must be filled */
+    entry->request.value = asked->value;
+    entry->request.cond = asked->cond;
+    wefti_st64(&entry->filled, ticket + 1, WEFTI_RELEASE);
+    weft_status answered = await(far, entry, ticket, asked->pe);
+    status = status == WEFT_OK ? answered : status;
+    if (status == WEFT_OK && asked->kind == WEFTI_DEVICE_GET) {
+        status = wefti_cuda_copy(&far->cuda->base, local, entry->request.data, bytes);
+    }
+    if (status == WEFT_OK && asked->old != NULL) {
+        *(uint64_t *)asked->old = entry->old;
+    }
+    wefti_st64(&entry->taken, ticket + 1, WEFTI_RELEASE);
+    return status;
+}
+
+weft_status wefti_far_call(wefti_device *device, const wefti_device_request *asked)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    const uint64_t place = place_of(cuda, asked->address);
+    const size_t total = asked->kind == WEFTI_DEVICE_AMO ? 1 : asked->bytes;
+    size_t done = 0;
+    while (done < total) {
+        size_t bytes = total - done < WEFTI_DEV_REQUEST_BYTES ? total - done : WEFTI_DEV_REQUEST_BYTES;
+        WEFT_TRY(call_part(cuda->far, asked, place, done, asked->kind == WEFTI_DEVICE_AMO ? 0 : bytes));
+        done += bytes;
+    }
+    return WEFT_OK;
+}
