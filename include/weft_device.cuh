@@ -21,6 +21,7 @@
 #include "weft/device/coll.cuh"
 #include "weft/device/reduce.cuh"
 #include "weft/device/rma.cuh"
+#include "weft/device/strided.cuh"
 #include "weft/device/sync.cuh"
 #include "weft/device/wait.cuh"
 

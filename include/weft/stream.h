@@ -46,6 +46,15 @@ WEFT_API weft_status weft_putmem_on_stream(weft_world *world, void *dest, const 
 WEFT_API weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *source, size_t bytes, int pe,
                                            weft_stream *stream) WEFT_MUST_CHECK;
 
+/* The same of `count` elements of `element_bytes` bytes: element i of `source` is source[i * source_stride], and likewise
+ * in `dest`; both strides, in elements, are at least 1. (OpenSHMEM 1.5, 9.5.) */
+WEFT_API weft_status weft_iputmem_on_stream(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
+                                            ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe,
+                                            weft_stream *stream) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_igetmem_on_stream(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
+                                            ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe,
+                                            weft_stream *stream) WEFT_MUST_CHECK;
+
 /* weft_putmem_on_stream, then update the 64-bit word `signal` on `pe`: who sees the update sees the data, and what the
  * stream did before. bytes may be 0. weft_signal_on_stream: the signal alone. (OpenSHMEM 1.5, 9.8.4.) */
 WEFT_API weft_status weft_putmem_signal_on_stream(weft_world *world, void *dest, const void *source, size_t bytes,
@@ -66,13 +75,19 @@ WEFT_API weft_status weft_fence_on_stream(weft_world *world, weft_stream *stream
 WEFT_API weft_status weft_quiet_on_stream(weft_world *world, weft_stream *stream) WEFT_MUST_CHECK;
 
 /* For each NAME, TYPE of WEFT_RMA_TYPES, in elements: weft_NAME_put_on_stream, weft_NAME_get_on_stream,
- * weft_NAME_put_signal_on_stream. Of WEFT_WORD_TYPES: weft_NAME_p_on_stream, whose value is fixed by the call, and
+ * weft_NAME_iput_on_stream, weft_NAME_iget_on_stream, weft_NAME_put_signal_on_stream. Of WEFT_WORD_TYPES: weft_NAME_p_on_stream, whose value is fixed by the call, and
  * weft_NAME_g_on_stream, whose `value` is memory that the GPU reaches. */
 #define WEFTI_DECLARE_STREAM_RMA(NAME, TYPE)                                                                           \
     WEFT_INLINE weft_status weft_##NAME##_put_on_stream(weft_world *world, TYPE *dest, const TYPE *source,             \
                                                         size_t count, int pe, weft_stream *stream);                    \
     WEFT_INLINE weft_status weft_##NAME##_get_on_stream(weft_world *world, TYPE *dest, const TYPE *source,             \
                                                         size_t count, int pe, weft_stream *stream);                    \
+    WEFT_INLINE weft_status weft_##NAME##_iput_on_stream(weft_world *world, TYPE *dest, const TYPE *source,            \
+                                                         ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count, \
+                                                         int pe, weft_stream *stream);                                 \
+    WEFT_INLINE weft_status weft_##NAME##_iget_on_stream(weft_world *world, TYPE *dest, const TYPE *source,            \
+                                                         ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count, \
+                                                         int pe, weft_stream *stream);                                 \
     WEFT_INLINE weft_status weft_##NAME##_put_signal_on_stream(weft_world *world, TYPE *dest, const TYPE *source,      \
                                                                size_t count, uint64_t *signal, uint64_t value,         \
                                                                weft_signal_op op, int pe, weft_stream *stream);

@@ -487,6 +487,7 @@ static const wefti_device_ops cuda_ops = {
     .stream_amo = wefti_cuda_stream_amo,
     .stream_signal = wefti_cuda_stream_signal,
     .stream_wait = wefti_cuda_stream_wait,
+    .stream_strided = wefti_cuda_stream_strided,
     .stream_far = wefti_cuda_stream_far,
     .stream_quiet = wefti_cuda_stream_quiet,
     .stream_sync = wefti_cuda_stream_sync,

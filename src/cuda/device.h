@@ -201,6 +201,7 @@ weft_status wefti_cuda_stream_signal(wefti_device *device, const wefti_device_si
                                      weft_stream *stream);
 weft_status wefti_cuda_stream_wait(wefti_device *device, const void *variable, wefti_word_kind kind, weft_cmp cmp,
                                    uint64_t value, weft_stream *stream);
+weft_status wefti_cuda_stream_strided(wefti_device *device, const wefti_device_strided *strided, weft_stream *stream);
 weft_status wefti_cuda_stream_far(wefti_device *device, const wefti_device_request *request, weft_stream *stream);
 weft_status wefti_cuda_stream_quiet(wefti_device *device, weft_stream *stream);
 weft_status wefti_cuda_stream_sync(wefti_device *device, const weft_dev_team *team, weft_stream *stream);

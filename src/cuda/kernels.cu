@@ -5,6 +5,7 @@
  *                           the host backend; a signal releases what the stream did before; a wait acquires
  * put_signal  <<<1, 256>>>  few bytes, then the signal with release
  * sync        <<<1, 32>>>   weft_dev_sync: every member adds to every other's count, and waits for its own
+ * strided     <<<blocks, 256>>> elements that lie apart, shared out among all threads
  * far         <<<1, 256>>>  what goes through the proxy: see kernels_far.cuh, which also has collectives of wide teams */
 #include "cuda/kernel.cuh"
 
@@ -130,6 +131,38 @@ DEFINE_KERNEL(sync, 32)
     (void)slice;
     const weft_scope warp = wefti_first_warp(scope);
     (void)weft_dev_sync(warp, args.team);
+}
+
+template <class W> static WEFTI_DEVICE void strided(const wefti_cuda_strided_args &args, weft_scope grid)
+{
+    const wefti_strided all = {args.to, args.to_step, args.from, args.from_step, args.count, args.words};
+    if (args.is_far) {
+        (void)(args.is_get ? wefti_far_iget<W>(grid, &args.dev, all, args.pe)
+                           : wefti_far_iput<W>(grid, &args.dev, all, args.pe));
+    } else if (args.is_get) {
+        wefti_strided_copy<wefti_strided_get, W>(grid, all);
+    } else {
+        wefti_strided_copy<wefti_strided_put, W>(grid, all);
+    }
+}
+
+DEFINE_KERNEL(strided, 256)
+{
+    const weft_scope grid = {slice.index * scope.size + scope.rank, slice.count * scope.size, WEFTI_SCOPE_THREAD};
+    switch (args.width) {
+    case 8:
+        strided<wefti_u64>(args, grid);
+        break;
+    case 4:
+        strided<wefti_u32>(args, grid);
+        break;
+    case 2:
+        strided<unsigned short>(args, grid);
+        break;
+    default:
+        strided<unsigned char>(args, grid);
+        break;
+    }
 }
 
 #include "cuda/kernels_coll.cuh"

@@ -31,6 +31,7 @@ typedef enum wefti_cuda_when {
     X(sum_float, 512, WEFTI_CUDA_AT_ATTACH)                                                                            \
     X(sum_bf16, 512, WEFTI_CUDA_AT_ATTACH)                                                                             \
     X(sum_fp16, 512, WEFTI_CUDA_AT_ATTACH)                                                                             \
+    X(strided, 256, WEFTI_CUDA_AT_ATTACH)                                                                              \
     X(far, 256, WEFTI_CUDA_FOR_FAR)                                                                                    \
     X(wide, 256, WEFTI_CUDA_FOR_FAR)
 
@@ -71,6 +72,21 @@ typedef struct wefti_cuda_put_signal_args {
     wefti_i32 op;
     wefti_i32 pe;
 } wefti_cuda_put_signal_args;
+
+/* Elements that lie apart, as words of `width` bytes. */
+typedef struct wefti_cuda_strided_args {
+    weft_dev dev;
+    wefti_i32 is_get;
+    wefti_i32 is_far;
+    wefti_i32 pe;
+    wefti_u32 width; /* 1, 2, 4 or 8 */
+    wefti_u32 words; /* of an element */
+    wefti_u64 to;
+    wefti_u64 to_step;
+    wefti_u64 from;
+    wefti_u64 from_step;
+    wefti_u64 count;
+} wefti_cuda_strided_args;
 
 /* An access to a far PE. */
 typedef enum wefti_cuda_far_what {

@@ -93,6 +93,32 @@ weft_status wefti_cuda_stream_signal(wefti_device *device, const wefti_device_si
     return launch(device, WEFTI_CUDA_KERNEL_put_signal, 1, &args, stream);
 }
 
+#define STRIDED_WORDS_A_BLOCK 1024
+#define STRIDED_BLOCKS_MAX 32
+
+weft_status wefti_cuda_stream_strided(wefti_device *device, const wefti_device_strided *strided, weft_stream *stream)
+{
+    const uintptr_t together = (uintptr_t)strided->dest | (uintptr_t)strided->source | strided->dest_step |
+                               strided->source_step | strided->element;
+    const size_t width = together & 1 ? 1 : together & 2 ? 2 : together & 4 ? 4 : 8;
+    wefti_cuda_strided_args args = {
+        .is_get = strided->is_get,
+        .is_far = strided->is_far,
+        .pe = strided->pe,
+        .width = (wefti_u32)width,
+        .words = (wefti_u32)(strided->element / width),
+        .to = (uintptr_t)strided->dest,
+        .to_step = strided->dest_step,
+        .from = (uintptr_t)strided->source,
+        .from_step = strided->source_step,
+        .count = strided->count,
+    };
+    const size_t blocks = strided->count / STRIDED_WORDS_A_BLOCK + 1;
+    device->ops->fill_dev(device, &args.dev);
+    return launch(device, WEFTI_CUDA_KERNEL_strided, (int)(blocks < STRIDED_BLOCKS_MAX ? blocks : STRIDED_BLOCKS_MAX),
+                  &args, stream);
+}
+
 weft_status wefti_cuda_stream_far(wefti_device *device, const wefti_device_request *request, weft_stream *stream)
 {
     static const int whats[] = {

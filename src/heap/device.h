@@ -49,6 +49,19 @@ typedef struct wefti_device_request {
     void *old; /* AMO: gets the value before, of 64 bits (on a stream: of `bits`); NULL: not wanted */
 } wefti_device_request;
 
+/* Elements that lie apart. What of dest and source is on `pe`: where `locate` gave it, or, when pe is far, symmetric. */
+typedef struct wefti_device_strided {
+    int is_get;
+    int is_far;
+    int pe;
+    void *dest;
+    const void *source;
+    size_t dest_step; /* bytes from one element to the next */
+    size_t source_step;
+    size_t count;
+    size_t element; /* bytes of one */
+} wefti_device_strided;
+
 typedef enum wefti_device_coll_kind {
     WEFTI_DEVICE_BROADCAST,
     WEFTI_DEVICE_FCOLLECT,
@@ -141,6 +154,7 @@ typedef struct wefti_device_ops {
                                  weft_stream *stream);
     weft_status (*stream_wait)(wefti_device *device, const void *variable, wefti_word_kind kind, weft_cmp cmp,
                                uint64_t value, weft_stream *stream);
+    weft_status (*stream_strided)(wefti_device *device, const wefti_device_strided *strided, weft_stream *stream);
     weft_status (*stream_far)(wefti_device *device, const wefti_device_request *request, weft_stream *stream);
     /* Hold the stream until what kernels have asked of far PEs has taken effect. */
     weft_status (*stream_quiet)(wefti_device *device, weft_stream *stream);

@@ -2,6 +2,7 @@
 #include "weft/stream.h"
 
 #include "base/error.h"
+#include "rma/strided.h"
 #include "team/team.h"
 #include "weft/inline/rma.h"
 
@@ -94,6 +95,53 @@ weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *sou
     }
     return at == NULL ? world->device->ops->stream_far(world->device, &request, stream)
                       : world->device->ops->stream_copy(world->device, dest, at, bytes, stream);
+}
+
+static weft_status strided(weft_world *world, const char *call, const wefti_device_strided *given,
+                           ptrdiff_t dest_stride, ptrdiff_t source_stride, weft_stream *stream)
+{
+    wefti_device_strided all = *given;
+    void *at;
+    WEFT_TRY(check_world(world, call));
+    WEFT_TRY(wefti_strided_check(call, dest_stride, source_stride, all.element));
+    const size_t dest_span = wefti_strided_span(all.count, dest_stride, all.element);
+    const size_t source_span = wefti_strided_span(all.count, source_stride, all.element);
+    const void *there = all.is_get ? all.source : all.dest;
+    const void *here = all.is_get ? all.dest : all.source;
+    const size_t here_span = all.is_get ? dest_span : source_span;
+    WEFT_TRY(locate(world, call, there, all.is_get ? source_span : dest_span, all.pe, &at));
+    WEFT_TRY(check_local(call, here, here_span));
+    if (here_span > PTRDIFF_MAX || all.element > UINT32_MAX) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: %zu elements of %zu bytes exceed the address space", call, all.count,
+                           all.element);
+    }
+    all.dest_step = (size_t)dest_stride * all.element;
+    all.source_step = (size_t)source_stride * all.element;
+    all.is_far = at == NULL;
+    if (at != NULL && all.is_get) {
+        all.source = at;
+    } else if (at != NULL) {
+        all.dest = at;
+    }
+    return all.count == 0 ? WEFT_OK : world->device->ops->stream_strided(world->device, &all, stream);
+}
+
+weft_status weft_iputmem_on_stream(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
+                                   ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe,
+                                   weft_stream *stream)
+{
+    const wefti_device_strided put = {
+        .pe = pe, .dest = dest, .source = source, .count = count, .element = element_bytes};
+    return strided(world, "weft_iputmem_on_stream", &put, dest_stride, source_stride, stream);
+}
+
+weft_status weft_igetmem_on_stream(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
+                                   ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe,
+                                   weft_stream *stream)
+{
+    const wefti_device_strided get = {
+        .is_get = 1, .pe = pe, .dest = dest, .source = source, .count = count, .element = element_bytes};
+    return strided(world, "weft_igetmem_on_stream", &get, dest_stride, source_stride, stream);
 }
 
 weft_status weft_putmem_signal_on_stream(weft_world *world, void *dest, const void *source, size_t bytes,

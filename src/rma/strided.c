@@ -35,7 +35,7 @@ void wefti_copy_strided(void *dest, size_t dest_step, const void *source, size_t
 #undef LOOP
 }
 
-static weft_status check_strides(const char *call, ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t element)
+weft_status wefti_strided_check(const char *call, ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t element)
 {
     if (dest_stride < 1 || source_stride < 1 || element == 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: strides and the size of an element are at least 1", call);
@@ -43,8 +43,7 @@ static weft_status check_strides(const char *call, ptrdiff_t dest_stride, ptrdif
     return WEFT_OK;
 }
 
-/* Bytes from the first to the last element; SIZE_MAX when they exceed the address space. */
-static size_t span_bytes(size_t count, ptrdiff_t stride, size_t element)
+size_t wefti_strided_span(size_t count, ptrdiff_t stride, size_t element)
 {
     size_t steps;
     size_t bytes;
@@ -61,7 +60,7 @@ static size_t span_bytes(size_t count, ptrdiff_t stride, size_t element)
 /* A local buffer is trusted to be there, but no object is larger than half of the address space. */
 static weft_status check_local_span(const char *call, size_t count, ptrdiff_t stride, size_t element)
 {
-    if (span_bytes(count, stride, element) > PTRDIFF_MAX) {
+    if (wefti_strided_span(count, stride, element) > PTRDIFF_MAX) {
         return wefti_error(WEFT_ERR_RANGE, "%s: %zu local elements of %zu bytes, %td apart, exceed the address space",
                            call, count, element, stride);
     }
@@ -71,9 +70,9 @@ static weft_status check_local_span(const char *call, size_t count, ptrdiff_t st
 weft_status weft_iputmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
                          ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe)
 {
-    WEFT_TRY(check_strides("iput", dest_stride, source_stride, element_bytes));
+    WEFT_TRY(wefti_strided_check("iput", dest_stride, source_stride, element_bytes));
     WEFT_TRY(check_local_span("iput", count, source_stride, element_bytes));
-    size_t span = span_bytes(count, dest_stride, element_bytes);
+    size_t span = wefti_strided_span(count, dest_stride, element_bytes);
     size_t dest_step = (size_t)dest_stride * element_bytes;
     size_t source_step = (size_t)source_stride * element_bytes;
     if (WEFTI_FAST(world, dest, span, pe) && source != NULL) {
@@ -91,9 +90,9 @@ weft_status weft_iputmem(weft_world *world, void *dest, const void *source, ptrd
 weft_status weft_igetmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
                          ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe)
 {
-    WEFT_TRY(check_strides("iget", dest_stride, source_stride, element_bytes));
+    WEFT_TRY(wefti_strided_check("iget", dest_stride, source_stride, element_bytes));
     WEFT_TRY(check_local_span("iget", count, dest_stride, element_bytes));
-    size_t span = span_bytes(count, source_stride, element_bytes);
+    size_t span = wefti_strided_span(count, source_stride, element_bytes);
     size_t dest_step = (size_t)dest_stride * element_bytes;
     size_t source_step = (size_t)source_stride * element_bytes;
     if (WEFTI_FAST(world, source, span, pe) && dest != NULL) {

@@ -10,6 +10,11 @@
 weft_status wefti_rma_check(weft_world *world, const char *call, const void *address, size_t bytes, const void *local,
                             int pe);
 
+/* WEFT_ERR_ARGUMENT: a stride below 1, elements of no bytes. */
+weft_status wefti_strided_check(const char *call, ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t element);
+/* Bytes from the first to the last element; SIZE_MAX when they exceed the address space. */
+size_t wefti_strided_span(size_t count, ptrdiff_t stride, size_t element);
+
 /* `count` elements of `element` bytes, neighbours dest_step and source_step bytes apart; of symmetric memory or not. */
 void wefti_copy_strided(void *dest, size_t dest_step, const void *source, size_t source_step, size_t count,
                         size_t element);

@@ -489,6 +489,54 @@ static void test_stream_rma(test_pe *pe, bench *all)
     }
 }
 
+/* Elements that lie apart, to the right and back. */
+static void test_stream_strided(test_pe *pe, bench *all)
+{
+    const size_t count = 3000;
+    weft_world *world = all->world;
+    weft_stream *stream = stream_of(pe);
+    int right = (pe->pe + 1) % pe->pes;
+    int left = (pe->pe + pe->pes - 1) % pe->pes;
+    int32_t *to = (int32_t *)(void *)all->dest;
+    int32_t *back = to + 3 * count;
+    const int32_t *from = (const int32_t *)(const void *)all->source;
+    int32_t *sent = (int32_t *)(void *)all->mine;
+    int32_t *seen = (int32_t *)(void *)all->seen;
+    pe->part = "strided, on a stream";
+    for (size_t i = 0; i < 2 * count; i++) {
+        sent[i] = (int32_t)i * 10 + pe->pe;
+    }
+    memset(all->want, POISON, 7 * count * sizeof *to);
+    write_device(pe, all, all->source, sent, 2 * count * sizeof *sent);
+    write_device(pe, all, all->dest, all->want, 7 * count * sizeof *to);
+    OK(pe, weft_barrier(world));
+    OK(pe, weft_int32_iput_on_stream(world, to, from, 3, 2, count, right, stream));
+    OK(pe, weft_barrier_on_stream(world, stream));
+    OK(pe, weft_int32_iget_on_stream(world, back, to, 1, 3, count, right, stream));
+    OK(pe,
+       weft_uint8_iget_on_stream(world, (uint8_t *)(back + count) + 1, (const uint8_t *)to, 5, 12, 100, right, stream));
+    finish(pe);
+    read_device(pe, all, seen, all->dest, 7 * count * sizeof *to);
+    size_t wrong = 0;
+    for (size_t i = 0; i < 3 * count; i++) {
+        wrong += seen[i] != (i % 3 == 0 ? (int32_t)(i / 3) * 20 + left : (int32_t)0xa5a5a5a5);
+    }
+    for (size_t i = 0; i < count; i++) {
+        wrong += seen[3 * count + i] != (int32_t)i * 20 + pe->pe;
+    }
+    CHECK_SAY(pe, wrong == 0, "%zu elements", wrong);
+    for (size_t i = 0; i < 500; i++) {
+        const uint8_t byte = ((const uint8_t *)(seen + 4 * count) + 1)[i];
+        wrong += byte != (i % 5 == 0 && i / 5 < 100 ? (uint8_t)((int32_t)(i / 5) * 20 + pe->pe) : POISON);
+    }
+    CHECK_SAY(pe, wrong == 0, "%zu bytes", wrong);
+    CHECK(pe, weft_int32_iput_on_stream(world, to, from, 0, 1, 5, right, stream) == WEFT_ERR_ARGUMENT);
+    CHECK(pe, weft_int32_iput_on_stream(world, to, from, (ptrdiff_t)1 << 40, 1, 5, right, stream) == WEFT_ERR_RANGE);
+    CHECK(pe, weft_int32_iget_on_stream(world, NULL, from, 1, 1, 5, right, stream) == WEFT_ERR_ARGUMENT);
+    OK(pe, weft_int32_iget_on_stream(world, back, from, 1, 1, 0, right, stream));
+    OK(pe, weft_barrier(world));
+}
+
 static void test_stream_words(test_pe *pe, bench *all)
 {
     weft_world *world = all->world;
@@ -699,7 +747,7 @@ static void test_deadline(test_pe *pe, int what)
     OK(pe, weft_team_stream_ready(team));
     weft_dev dev;
     OK(pe, weft_world_dev(all.world, &dev));
-    OK(pe, weft_device_deadline(all.world, dev.far_count > 0 ? UINT64_C(1000000000) : UINT64_C(200000000)));
+    OK(pe, weft_device_deadline(all.world, dev.far_count > 0 ? UINT64_C(600000000) : UINT64_C(200000000)));
     OK(pe, weft_barrier(all.world));
     double start = now_s();
     int comes = pe->pe != pe->pes - 1;
@@ -714,7 +762,7 @@ static void test_deadline(test_pe *pe, int what)
     }
     finish(pe);
     if (!comes) {
-        usleep(dev.far_count > 0 ? 3000000 : 0); /* who leaves is missed sooner */
+        usleep(dev.far_count > 0 ? 1500000 : 0); /* who leaves is missed sooner */
     }
     CHECK_SAY(pe, now_s() - start < 10, "%.1f s", now_s() - start);
     weft_status expected = comes && pe->pes > 1 ? WEFT_ERR_TIMEOUT : WEFT_OK;
@@ -733,6 +781,7 @@ static void test_body(test_pe *pe)
     bench_open(pe, &all, "main");
     weft_team *team = weft_team_world(all.world);
     test_stream_rma(pe, &all);
+    test_stream_strided(pe, &all);
     test_stream_words(pe, &all);
     test_refusals(pe, &all);
     test_moves(pe, &all, team);

@@ -49,6 +49,20 @@ __global__ void put_bulk_kernel(const __grid_constant__ weft_dev dev, unsigned c
     (void)weft_dev_quiet(dev);
 }
 
+/* Put every second of `there`'s elements on `pe`, get them back apart. */
+template <int KIND, class T>
+__global__ void strided_kernel(const __grid_constant__ weft_dev dev, T *there, const T *out, T *in, int there_stride,
+                               int here_stride, wefti_u64 count, int pe, int *status)
+{
+    int bad = weft_dev_iput(scope_of<KIND>(), dev, there, out, there_stride, here_stride, count, pe);
+    (void)weft_dev_quiet(dev);
+    wefti_scope_sync(scope_of<KIND>());
+    bad = bad == WEFT_OK
+              ? weft_dev_iget(scope_of<KIND>(), dev, in, (const T *)there, here_stride, there_stride, count, pe)
+              : bad;
+    *status = bad;
+}
+
 /* Put to the right with a signal, wait for the left's. */
 template <int KIND>
 __global__ void ring_kernel(const __grid_constant__ weft_dev dev, unsigned char *dest, const unsigned char *source,
@@ -522,6 +536,84 @@ static void test_barriers(test_pe *pe, bench *all)
         OK(pe, weft_team_destroy(odd));
     }
     OK(pe, weft_barrier(all->world));
+}
+
+typedef struct pair16 {
+    uint64_t part[2];
+} pair16;
+typedef struct triple { /* 12 bytes that are aligned to 4 */
+    uint32_t part[3];
+} triple;
+
+template <class T> static void test_strided_of(test_pe *pe, bench *all, const char *name)
+{
+    static const int counts[] = {0, 1, 7, 200, 1001};
+    const size_t room = 4096 * sizeof(T);
+    const int right = (pe->pe + 1) % pe->pes;
+    const int left = (pe->pe + pe->pes - 1) % pe->pes;
+    T *there = (T *)all->target;
+    T *out = (T *)all->source;
+    T *in = (T *)(all->target + room);
+    unsigned char *data = (unsigned char *)malloc(room);
+    unsigned char *seen = (unsigned char *)malloc(room);
+    pe->part = name;
+    for (size_t i = 0; i < room; i++) {
+        data[i] = (unsigned char)(i * 11 + (size_t)pe->pe * 37);
+    }
+    for (size_t which = 0; which < sizeof counts / sizeof *counts; which++) {
+        const int count = counts[which];
+        const int kind = (int)(which % (size_t)KINDS);
+        const int there_stride = 1 + (int)which % 3;
+        const int here_stride = 3 - (int)which % 3;
+        OK(pe, weft_putmem(all->world, out, data, room, pe->pe));
+        fill(pe, all->world, there, POISON, room);
+        fill(pe, all->world, in, POISON, room);
+        OK(pe, weft_barrier(all->world));
+        if (kind == WEFTI_SCOPE_BLOCK) {
+            LAUNCH((strided_kernel<WEFTI_SCOPE_BLOCK, T>), 1, 192, 0, pe, all->dev, there, out, in, there_stride,
+                   here_stride, (wefti_u64)count, right, all->status);
+        } else if (kind == WEFTI_SCOPE_WARP) {
+            LAUNCH((strided_kernel<WEFTI_SCOPE_WARP, T>), 1, 32, 0, pe, all->dev, there, out, in, there_stride,
+                   here_stride, (wefti_u64)count, right, all->status);
+        } else {
+            LAUNCH((strided_kernel<WEFTI_SCOPE_THREAD, T>), 1, 1, 0, pe, all->dev, there, out, in, there_stride,
+                   here_stride, (wefti_u64)count, right, all->status);
+        }
+        CHECK(pe, read_status(pe, all->world, all->status) == WEFT_OK);
+        OK(pe, weft_barrier(all->world));
+        OK(pe, weft_getmem(all->world, seen, there, room, pe->pe));
+        size_t wrong = 0;
+        for (size_t i = 0; i < room; i++) {
+            const size_t element = i / sizeof(T);
+            const size_t number = element / (size_t)there_stride;
+            const int is_put = element % (size_t)there_stride == 0 && number < (size_t)count;
+            const size_t from = number * (size_t)here_stride * sizeof(T) + i % sizeof(T);
+            wrong += seen[i] != (is_put ? (unsigned char)(from * 11 + (size_t)left * 37) : POISON);
+        }
+        CHECK_SAY(pe, wrong == 0, "iput of %d elements, scope %d: %zu bytes", count, kind, wrong);
+        OK(pe, weft_getmem(all->world, seen, in, room, pe->pe));
+        for (size_t i = 0; i < room; i++) {
+            const size_t element = i / sizeof(T);
+            const int is_got = element % (size_t)here_stride == 0 && element / (size_t)here_stride < (size_t)count;
+            wrong += seen[i] != (is_got ? data[i] : POISON);
+        }
+        CHECK_SAY(pe, wrong == 0, "iget of %d elements, scope %d: %zu bytes", count, kind, wrong);
+        OK(pe, weft_barrier(all->world));
+    }
+    free(seen);
+    free(data);
+}
+
+static void test_strided(test_pe *pe, bench *all)
+{
+    test_strided_of<signed char>(pe, all, "strided, 1 byte");
+    test_strided_of<short>(pe, all, "strided, 2 bytes");
+    test_strided_of<float>(pe, all, "strided, 4 bytes");
+    test_strided_of<double>(pe, all, "strided, 8 bytes");
+    if (pe->pes > 1) { /* target has room for that */
+        test_strided_of<pair16>(pe, all, "strided, 16 bytes");
+        test_strided_of<triple>(pe, all, "strided, 12 bytes");
+    }
 }
 
 /* What a proxy carries to PEs that are far, and stores to those that are not: in order, and more than there is room for. */
@@ -1020,15 +1112,16 @@ static void test_graph(test_pe *pe, bench *all)
 /* Waits that cannot succeed: each in a world of its own, since the fault stays. */
 static void test_deadline(test_pe *pe, int way)
 {
-    static const char *const parts[] = {"a sync that one PE does not enter", "a signal that never comes", "an abort",
-                                        "a PE that does not exist"};
+    static const char *const parts[] = {
+        "a sync that one PE does not enter", "a signal that never comes", "an abort",
+        "a PE that does not exist",          "elements beyond the heap",  "a stride of 0"};
     bench all;
     weft_dev_team team;
     int culprit = -2;
     pe->part = parts[way];
     bench_open(pe, &all, test_world(pe, "deadline", 0, 0));
     OK(pe, weft_device_deadline(all.world, way == 2                ? UINT64_C(15000000000)
-                                           : all.dev.far_count > 0 ? UINT64_C(1000000000)
+                                           : all.dev.far_count > 0 ? UINT64_C(600000000)
                                                                    : UINT64_C(200000000)));
     OK(pe, weft_team_dev(weft_team_world(all.world), &team));
     OK(pe, weft_barrier(all.world));
@@ -1042,7 +1135,7 @@ static void test_deadline(test_pe *pe, int way)
             status = read_status(pe, all.world, all.status);
         } else {
             expected = WEFT_OK;
-            usleep(all.dev.far_count > 0 ? 3000000 : 0); /* who leaves is missed sooner */
+            usleep(all.dev.far_count > 0 ? 1500000 : 0); /* who leaves is missed sooner */
         }
     } else if (way == 1) {
         LAUNCH(wait_kernel, 1, 1, 0, pe, all.dev, all.words, pe->pes - 1, all.status);
@@ -1060,6 +1153,13 @@ static void test_deadline(test_pe *pe, int way)
 #if !ON_GPU
         LAUNCH(wait_kernel, 1, 1, 0, pe, all.dev, all.words, -1, all.status);
 #endif
+        status = read_status(pe, all.world, all.status);
+    } else if (way >= 4) {
+        const int is_range = way == 4;
+        expected = is_range ? WEFT_ERR_RANGE : WEFT_ERR_ARGUMENT;
+        expected_culprit = is_range ? (pe->pe + 1) % pe->pes : pe->pe;
+        LAUNCH((strided_kernel<WEFTI_SCOPE_THREAD, uint64_t>), 1, 1, 0, pe, all.dev, all.words, all.words, all.words,
+               is_range ? 1 << 30 : 0, 1, (wefti_u64)1 << 60, (pe->pe + 1) % pe->pes, all.status);
         status = read_status(pe, all.world, all.status);
     } else {
         expected = WEFT_ERR_RANGE;
@@ -1111,6 +1211,7 @@ static void test_body(test_pe *pe)
     test_concurrent_adds(pe, &all);
     test_ring(pe, &all);
     test_barriers(pe, &all);
+    test_strided(pe, &all);
     test_threads(pe, &all);
     test_requests(pe, &all);
     test_mixed_requests(pe, &all);
@@ -1121,7 +1222,7 @@ static void test_body(test_pe *pe)
     test_graph(pe, &all);
     OK(pe, weft_world_destroy(all.world));
     test_worlds(pe);
-    for (int way = 0; way < 4; way++) {
+    for (int way = 0; way < 6; way++) {
         test_deadline(pe, way);
     }
     test_gone(pe);

@@ -16,6 +16,8 @@
 
 REFUSED(weft_putmem_on_stream, world, DEST, SRC, 8, 0, NULL)
 REFUSED(weft_getmem_on_stream, world, DEST, SRC, 8, 0, NULL)
+REFUSED(weft_iputmem_on_stream, world, DEST, SRC, 1, 1, 1, 8, 0, NULL)
+REFUSED(weft_igetmem_on_stream, world, DEST, SRC, 1, 1, 1, 8, 0, NULL)
 REFUSED(weft_putmem_signal_on_stream, world, DEST, SRC, 8, SIG, 1, WEFT_SIGNAL_SET, 0, NULL)
 REFUSED(weft_signal_on_stream, world, SIG, 1, WEFT_SIGNAL_SET, 0, NULL)
 REFUSED(weft_signal_wait_until_on_stream, world, SIG, WEFT_CMP_EQ, 1, NULL)
@@ -41,6 +43,8 @@ CASE(weft_team_stream_ready)
 #define MOVE(NAME, TYPE)                                                                                               \
     REFUSED(weft_##NAME##_put_on_stream, world, DEST, SRC, 1, 0, NULL)                                                 \
     REFUSED(weft_##NAME##_get_on_stream, world, DEST, SRC, 1, 0, NULL)                                                 \
+    REFUSED(weft_##NAME##_iput_on_stream, world, DEST, SRC, 1, 1, 1, 0, NULL)                                          \
+    REFUSED(weft_##NAME##_iget_on_stream, world, DEST, SRC, 1, 1, 1, 0, NULL)                                          \
     REFUSED(weft_##NAME##_put_signal_on_stream, world, DEST, SRC, 1, SIG, 1, WEFT_SIGNAL_SET, 0, NULL)                 \
     REFUSED(weft_##NAME##_broadcast_on_stream, team, DEST, SRC, 1, 0, NULL)                                            \
     REFUSED(weft_##NAME##_fcollect_on_stream, team, DEST, SRC, 1, NULL)                                                \

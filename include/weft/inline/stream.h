@@ -33,6 +33,20 @@ WEFT_API weft_status wefti_no_place_on_stream(const char *call);
     {                                                                                                                  \
         return weft_getmem_on_stream(world, dest, source, wefti_coll_bytes(count, sizeof(TYPE)), pe, stream);          \
     }                                                                                                                  \
+    WEFT_INLINE weft_status weft_##NAME##_iput_on_stream(weft_world *world, TYPE *dest, const TYPE *source,            \
+                                                         ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count, \
+                                                         int pe, weft_stream *stream)                                  \
+    {                                                                                                                  \
+        return weft_iputmem_on_stream(world, dest, source, dest_stride, source_stride, count, sizeof(TYPE), pe,        \
+                                      stream);                                                                         \
+    }                                                                                                                  \
+    WEFT_INLINE weft_status weft_##NAME##_iget_on_stream(weft_world *world, TYPE *dest, const TYPE *source,            \
+                                                         ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t count, \
+                                                         int pe, weft_stream *stream)                                  \
+    {                                                                                                                  \
+        return weft_igetmem_on_stream(world, dest, source, dest_stride, source_stride, count, sizeof(TYPE), pe,        \
+                                      stream);                                                                         \
+    }                                                                                                                  \
     WEFT_INLINE weft_status weft_##NAME##_put_signal_on_stream(weft_world *world, TYPE *dest, const TYPE *source,      \
                                                                size_t count, uint64_t *signal, uint64_t value,         \
                                                                weft_signal_op op, int pe, weft_stream *stream)         \

@@ -52,6 +52,8 @@ extern "C" __global__ void use_rest(const __grid_constant__ weft_dev dev, const 
     float old_real;
     (void)weft_dev_put(weft_thread(), dev, word, wide, 5, 1);
     (void)weft_dev_get(weft_warp(), dev, word, wide, 100, 1);
+    (void)weft_dev_iput(weft_warp(), dev, word, word, 2, 3, 100, 1);
+    (void)weft_dev_iget(weft_thread(), dev, half, half, 2, 3, 100, 1);
     (void)weft_dev_p(dev, half, (short)1, 1);
     (void)weft_dev_g(dev, half, 1, half);
     (void)weft_dev_atomic_fetch_add(dev, word, 1, 1, &old);
