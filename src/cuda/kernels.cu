@@ -4,7 +4,7 @@
  * word        <<<1, 1>>>    one access to a word of any PE. Atomics acquire and release, so that host calls are ordered as on
  *                           the host backend; a signal releases what the stream did before; a wait acquires
  * put_signal  <<<1, 256>>>  few bytes, then the signal with release
- * sync        <<<1, 32>>>   weft_dev_sync: every member adds to every other's count, and waits for its own
+ * sync        <<<1, 32>>>   weft_dev_sync of a team without far members: every member adds to every other's count, and waits for its own
  * strided     <<<blocks, 256>>> elements that lie apart, shared out among all threads
  * far         <<<1, 256>>>  what goes through the proxy: see kernels_far.cuh, which also has collectives of wide teams */
 #include "cuda/kernel.cuh"
@@ -130,7 +130,7 @@ DEFINE_KERNEL(sync, 32)
 {
     (void)slice;
     const weft_scope warp = wefti_first_warp(scope);
-    (void)weft_dev_sync(warp, args.team);
+    (void)wefti_dev_sync_of<false>(warp, args.team);
 }
 
 template <class W> static WEFTI_DEVICE void strided(const wefti_cuda_strided_args &args, weft_scope grid)

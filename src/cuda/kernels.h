@@ -122,7 +122,7 @@ typedef struct wefti_cuda_coll_args {
     wefti_u64 source;
     wefti_u64 bytes; /* of a block; of dest for reductions */
     wefti_u64 part; /* reduce_scatter: bytes of a block of the source; else 0 */
-    wefti_i32 way; /* a wefti_way; wide: a wefti_wide_kind, or WEFTI_CUDA_WIDE_REDUCE */
+    wefti_i32 way; /* a wefti_way; wide: a wefti_wide_kind, or one of the two below */
     wefti_i32 is_alltoall; /* exchange: not fcollect */
     wefti_i32 root;
     wefti_i32 dtype; /* reductions */
@@ -132,7 +132,8 @@ typedef struct wefti_cuda_coll_args {
     const wefti_u64 *send_bytes;
 } wefti_cuda_coll_args;
 
-#define WEFTI_CUDA_WIDE_REDUCE -1
+#define WEFTI_CUDA_WIDE_REDUCE (-1)
+#define WEFTI_CUDA_WIDE_SYNC (-2)
 
 typedef wefti_cuda_coll_args wefti_cuda_wide_args, wefti_cuda_exchange_args, wefti_cuda_broadcast_args,
     wefti_cuda_collect_args, wefti_cuda_alltoallv_args, wefti_cuda_reduce_any_args, wefti_cuda_sum_float_args,

@@ -1,7 +1,7 @@
 /* cuda/kernels_far.cuh: what needs a proxy: accesses of streams to far PEs, and collectives of wide teams.
  *
  * far   <<<1, 256>>>      one access: its request, and the answer if it has one
- * wide  <<<blocks, 256>>> any collective: block i takes slice i of the data through channel i, as in kernels_coll.cuh */
+ * wide  <<<blocks, 256>>> any collective, or sync by one block: block i takes slice i of the data through channel i, as in kernels_coll.cuh */
 #ifndef WEFTI_CUDA_KERNELS_FAR_CUH
 #define WEFTI_CUDA_KERNELS_FAR_CUH
 
@@ -55,6 +55,10 @@ DEFINE_KERNEL(far, 256)
 
 DEFINE_KERNEL(wide, 256)
 {
+    if (args.way == WEFTI_CUDA_WIDE_SYNC) {
+        (void)weft_dev_sync(scope, args.team);
+        return;
+    }
     if (args.way == WEFTI_CUDA_WIDE_REDUCE) {
         const wefti_vector vector = {args.dest, args.source, args.bytes, args.part};
         (void)wefti_wide_reduce(scope, &args.team, slice, any_reducer{args.dtype, args.op}, vector);

@@ -156,6 +156,10 @@ weft_status wefti_cuda_stream_quiet(wefti_device *device, weft_stream *stream)
 weft_status wefti_cuda_stream_sync(wefti_device *device, const weft_dev_team *team, weft_stream *stream)
 {
     const wefti_cuda_sync_args args = {.team = *team};
+    if (team->far_count > 0) {
+        const wefti_cuda_wide_args wide = {.team = *team, .way = WEFTI_CUDA_WIDE_SYNC};
+        return launch(device, WEFTI_CUDA_KERNEL_wide, 1, &wide, stream);
+    }
     return launch(device, WEFTI_CUDA_KERNEL_sync, 1, &args, stream);
 }
 

@@ -102,7 +102,7 @@ typedef enum wefti_dev_word {
 /* A symmetric byte, as every PE calls it: what it is in, and where. 0: nowhere. */
 #define WEFTI_DEV_PLACE(space, offset) ((wefti_u64)(space) << 56 | (wefti_u64)(offset))
 #define WEFTI_DEV_PLACE_SPACE(place) ((int)((place) >> 56))
-#define WEFTI_DEV_PLACE_OFFSET(place) ((place) & 0xffffffffffffffULL)
+#define WEFTI_DEV_PLACE_OFFSET(place) ((place)&0xffffffffffffffULL)
 typedef enum wefti_dev_space {
     WEFTI_DEV_SPACE_DEVICE = 1, /* the device heap */
     WEFTI_DEV_SPACE_HOST,

@@ -30,8 +30,9 @@ WEFTI_DEVICE wefti_u64 wefti_dev_sync_far_step(const weft_dev *dev, const wefti_
     return step;
 }
 
-/* Latch WEFT_ERR_TIMEOUT with the first member whose step is behind; else with the first far one that does not answer. */
-WEFTI_DEVICE_SLOW int wefti_dev_sync_expired(const weft_dev_team *team, wefti_u64 step)
+/* Latch WEFT_ERR_TIMEOUT with the first member whose step is behind; else with the first far one that does not answer. FAR:
+ * there may be such. */
+template <bool FAR> WEFTI_DEVICE_SLOW int wefti_dev_sync_expired(const weft_dev_team *team, wefti_u64 step)
 {
     int culprit = -1;
     int is_silent = 1;
@@ -39,7 +40,8 @@ WEFTI_DEVICE_SLOW int wefti_dev_sync_expired(const weft_dev_team *team, wefti_u6
         int pe = wefti_dev_member(*team, i);
         wefti_u64 at = wefti_dev_peer(team->world, &team->area->epoch, sizeof(wefti_u64), pe);
         wefti_u64 there = at != 0 ? wefti_ld_acquire((const wefti_u64 *)at)
-                                  : wefti_dev_sync_far_step(&team->world, &team->area->epoch, pe);
+                          : FAR   ? wefti_dev_sync_far_step(&team->world, &team->area->epoch, pe)
+                                  : WEFTI_NO_STEP;
         if (there < step || there == WEFTI_NO_STEP) {
             is_silent = there == WEFTI_NO_STEP;
             culprit = !is_silent || culprit < 0 ? pe : culprit;
@@ -48,9 +50,7 @@ WEFTI_DEVICE_SLOW int wefti_dev_sync_expired(const weft_dev_team *team, wefti_u6
     return wefti_dev_latch(&team->world, WEFT_ERR_TIMEOUT, culprit);
 }
 
-/* Wait until every member has arrived. What the threads of the scope stored before is visible to every member after: on
- * load and store a sync is also a barrier. WEFT_ERR_TIMEOUT latches the first member that has not come. */
-WEFTI_DEVICE int weft_dev_sync(weft_scope scope, const weft_dev_team &team)
+template <bool FAR> WEFTI_DEVICE int wefti_dev_sync_of(weft_scope scope, const weft_dev_team &team)
 {
     int status = WEFT_OK;
     wefti_scope_sync(scope);
@@ -62,7 +62,8 @@ WEFTI_DEVICE int weft_dev_sync(weft_scope scope, const weft_dev_team &team)
             int pe = wefti_dev_member(team, number);
             wefti_u64 at = wefti_dev_peer(team.world, &team.area->arrivals, sizeof(wefti_u64), pe);
             if (__builtin_expect(at == 0, 0)) {
-                status = wefti_far_signal(&team.world, (wefti_u64)&team.area->arrivals, 1, WEFT_SIGNAL_ADD, pe);
+                status = FAR ? wefti_far_signal(&team.world, (wefti_u64)&team.area->arrivals, 1, WEFT_SIGNAL_ADD, pe)
+                             : wefti_dev_no_place(team.world, pe);
                 if (status != WEFT_OK) {
                     break;
                 }
@@ -79,10 +80,17 @@ WEFTI_DEVICE int weft_dev_sync(weft_scope scope, const weft_dev_team &team)
             status = wefti_dev_wait_word(team.world, &team.area->arrivals, WEFT_CMP_GE, awaited);
         }
         if (__builtin_expect(status == WEFT_ERR_TIMEOUT, 0)) {
-            status = wefti_dev_sync_expired(&team, step);
+            status = wefti_dev_sync_expired<FAR>(&team, step);
         }
     }
     return wefti_dev_share(scope, team.world, status);
+}
+
+/* Wait until every member has arrived. What the threads of the scope stored before is visible to every member after: on
+ * load and store a sync is also a barrier. WEFT_ERR_TIMEOUT latches the first member that has not come. */
+WEFTI_DEVICE int weft_dev_sync(weft_scope scope, const weft_dev_team &team)
+{
+    return wefti_dev_sync_of<true>(scope, team);
 }
 
 /* weft_dev_quiet of the scope's threads, then weft_dev_sync. */
