@@ -363,6 +363,14 @@ weft_status wefti_team_stream_dev(weft_team *team, const char *call, weft_dev_te
     return WEFT_OK;
 }
 
+void wefti_team_device_give(weft_team *team)
+{
+    if (team->stream_sms > 0) {
+        team->world->device->ops->sms_give(team->world->device, team->stream_sms);
+        team->stream_sms = 0;
+    }
+}
+
 void wefti_team_device_forget(weft_team *team)
 {
     wefti_device *device = team->world->device;
@@ -378,10 +386,6 @@ void wefti_team_device_forget(weft_team *team)
             wefti_records_forget(&records, team->stream_channels);
             team->stream_channels = NULL;
         }
-    }
-    if (team->stream_sms > 0) {
-        device->ops->sms_give(device, team->stream_sms);
-        team->stream_sms = 0;
     }
 }
 

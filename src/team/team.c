@@ -426,6 +426,7 @@ static weft_status destroy(weft_team *team, const char *call)
         }
     }
     /* The area of a dead team stays taken: a late peer may still write there. */
+    wefti_team_device_give(team);
     record_bury(team);
     return status;
 }

@@ -128,6 +128,8 @@ weft_status wefti_team_device_area(weft_team *team, const char *call, weft_dev_t
 weft_status wefti_team_stream_dev(weft_team *team, const char *call, weft_dev_team *dev);
 /* A team ends: what it has in device memory can be reused. All members have agreed that it does. */
 void wefti_team_device_forget(weft_team *team);
+/* A team ends, dead or not: nothing of it will be launched any more, so its claim of multiprocessors goes back. */
+void wefti_team_device_give(weft_team *team);
 /* WEFT_OK when the world has a device. */
 weft_status wefti_world_need_device(const weft_world *world, const char *call);
 

@@ -736,6 +736,52 @@ static void test_teams(test_pe *pe, bench *all)
     OK(pe, weft_team_destroy(turned));
 }
 
+/* Multiprocessors that nobody has claimed. */
+static int count_free_sms(weft_world *world)
+{
+    int sms = 0;
+    while (weft_device_sms_take(world, 1) == WEFT_OK) {
+        sms++;
+    }
+    (void)weft_device_sms_give(world, sms);
+    return sms;
+}
+
+/* A team that has died gives back what it claimed, when it is destroyed. */
+static void test_dead_team(test_pe *pe)
+{
+    weft_world *world = NULL;
+    weft_team *team = NULL;
+    weft_world_config config = test_config(pe, "dead team");
+    weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
+    pe->part = "a dead team";
+    if (pe->pes != 2) {
+        return;
+    }
+    config.deadline_ns = UINT64_C(2000000000);
+    OK(pe, weft_world_create(&config, &world));
+    device.choice = ON_GPU ? WEFT_DEVICE_CURRENT : WEFT_DEVICE_ORDINAL;
+    device.ordinal = pe->gpu;
+    device.heap_bytes = (size_t)8 << 20;
+    OK(pe, weft_device_attach(world, &device));
+    OK(pe, weft_team_split_strided(weft_team_world(world), 0, 1, 2, &team));
+    const int before = pe->pe == 0 ? count_free_sms(world) : 0;
+    OK(pe, weft_barrier(world));
+    OK(pe, weft_team_stream_ready(team));
+    OK(pe, weft_barrier(world));
+    if (pe->pe == 0) {
+        CHECK(pe, count_free_sms(world) < before);
+        CHECK(pe, weft_team_sync(team) == WEFT_ERR_TIMEOUT);
+        CHECK(pe, weft_reduce_on_stream(team, WEFT_DTYPE_FLOAT, WEFT_OP_SUM, NULL, NULL, 1, stream_of(pe)) ==
+                      WEFT_ERR_TIMEOUT);
+        OK(pe, weft_team_destroy(team));
+        const int after = count_free_sms(world);
+        /* PEs that share a GPU and a process share its multiprocessors. */
+        CHECK_SAY(pe, after == before || (pe->threaded && pe->gpus == 1 && after > 0), "%d of %d", after, before);
+    }
+    OK(pe, weft_world_destroy(world));
+}
+
 /* The last PE does not come. */
 static void test_deadline(test_pe *pe, int what)
 {
@@ -794,6 +840,7 @@ static void test_body(test_pe *pe)
     for (int what = 0; what < 4; what++) {
         test_deadline(pe, what);
     }
+    test_dead_team(pe);
     if (pe->pe == 0 && pe->failures == 0) {
         printf("%d PEs as %s on %d GPUs: all passed\n", pe->pes, pe->threaded ? "threads" : "processes",
                pe->pes < pe->gpus ? pe->pes : pe->gpus);
