@@ -125,9 +125,10 @@ WEFTI_DEVICE int weft_dev_iput(weft_scope scope, const weft_dev &dev, T *dest, c
     if (count == 0) {
         return WEFT_OK;
     }
-    all.to = wefti_dev_peer(dev, dest, wefti_strided_span(count, all.to_step, sizeof(T)), pe);
+    const wefti_u64 span = wefti_strided_span(count, all.to_step, sizeof(T));
+    all.to = wefti_dev_peer(dev, dest, span, pe);
     if (__builtin_expect(all.to == 0, 0)) {
-        if (!wefti_dev_is_far(dev, pe)) {
+        if (wefti_far_place(&dev, (wefti_u64)dest, span, pe) == 0) {
             return wefti_dev_no_place(dev, pe);
         }
         all.to = (wefti_u64)dest;
@@ -154,9 +155,10 @@ WEFTI_DEVICE int weft_dev_iget(weft_scope scope, const weft_dev &dev, T *dest, c
     if (count == 0) {
         return WEFT_OK;
     }
-    all.from = wefti_dev_peer(dev, source, wefti_strided_span(count, all.from_step, sizeof(T)), pe);
+    const wefti_u64 span = wefti_strided_span(count, all.from_step, sizeof(T));
+    all.from = wefti_dev_peer(dev, source, span, pe);
     if (__builtin_expect(all.from == 0, 0)) {
-        if (!wefti_dev_is_far(dev, pe)) {
+        if (wefti_far_place(&dev, (wefti_u64)source, span, pe) == 0) {
             return wefti_dev_no_place(dev, pe);
         }
         all.from = (wefti_u64)source;
