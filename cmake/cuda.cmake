@@ -38,6 +38,10 @@ function(weft_add_fatbin fatbin source architectures)
     add_custom_command(OUTPUT ${fatbin} COMMAND ${command} DEPENDS ${source} ${ARGN} VERBATIM)
 endfunction()
 
+set(weft_kernel_checks)
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    set(weft_kernel_checks -DWEFT_DEVICE_CHECKS) # two kernels that use one team at once are told
+endif()
 set(weft_fatbin ${PROJECT_BINARY_DIR}/kernels.fatbin)
 weft_add_fatbin(${weft_fatbin} ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu "${weft_nvcc_architectures}"
     ${weft_kernel_parts} ${weft_device_headers})

@@ -16,7 +16,7 @@
  * wait that meets the deadline, an abort) is latched with its culprit: the next blocking call of the world and
  * weft_world_fault report it. Later operations of the stream still run, without waiting.
  *
- * A team is used on one stream at a time. Kernels that wait must be able to run together: a team claims multiprocessors
+ * A team is used on one stream at a time; builds with assertions latch WEFT_ERR_STATE when it is on two at once. Kernels that wait must be able to run together: a team claims multiprocessors
  * when its first collective is enqueued (at most 32; half of what is free, at least 1) and keeps them until it is destroyed,
  * also when it is dead by then; its operations on streams have run by then. Calls
  * that need a claim return WEFT_ERR_STATE when none are free: see weft_device_sms_take. */

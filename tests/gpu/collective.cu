@@ -736,6 +736,51 @@ static void test_teams(test_pe *pe, bench *all)
     OK(pe, weft_team_destroy(turned));
 }
 
+#if defined(WEFT_DEVICE_CHECKS) && !ON_GPU
+/* A broadcast whose root comes late, by a thread of its own: on the fake driver a stream is done by who enqueues. */
+typedef struct late_broadcast {
+    weft_team *team;
+    bench *all;
+} late_broadcast;
+
+static void *run_late_broadcast(void *argument)
+{
+    late_broadcast *late = (late_broadcast *)argument;
+    (void)!weft_broadcastmem_on_stream(late->team, late->all->dest, late->all->source, 64, 1, NULL);
+    return NULL;
+}
+
+/* One team on two streams at once. */
+static void test_two_streams(test_pe *pe)
+{
+    bench all;
+    int culprit = -2;
+    if (pe->pes != 2) {
+        return;
+    }
+    bench_open(pe, &all, "two streams");
+    late_broadcast late = {weft_team_world(all.world), &all};
+    pe->part = "a team on two streams at once";
+    OK(pe, weft_team_stream_ready(late.team));
+    OK(pe, weft_device_deadline(all.world, UINT64_C(500000000)));
+    OK(pe, weft_barrier(all.world));
+    if (pe->pe == 0) {
+        pthread_t first;
+        pthread_create(&first, NULL, run_late_broadcast, &late);
+        usleep(100000);
+        OK(pe, weft_fcollectmem_on_stream(late.team, all.dest + 4096, all.source, 64, NULL));
+        pthread_join(first, NULL);
+        CHECK(pe, weft_world_fault(all.world, &culprit) == WEFT_ERR_STATE && culprit == 0);
+    }
+    bench_close(pe, &all);
+}
+#else
+static void test_two_streams(test_pe *pe)
+{
+    (void)pe; /* only builds with assertions look */
+}
+#endif
+
 /* Multiprocessors that nobody has claimed. */
 static int count_free_sms(weft_world *world)
 {
@@ -841,6 +886,7 @@ static void test_body(test_pe *pe)
         test_deadline(pe, what);
     }
     test_dead_team(pe);
+    test_two_streams(pe);
     if (pe->pe == 0 && pe->failures == 0) {
         printf("%d PEs as %s on %d GPUs: all passed\n", pe->pes, pe->threaded ? "threads" : "processes",
                pe->pes < pe->gpus ? pe->pes : pe->gpus);

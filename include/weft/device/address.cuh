@@ -37,6 +37,30 @@ WEFTI_DEVICE int weft_dev_fault(const weft_dev &dev)
     return fault == 0 ? WEFT_OK : wefti_dev_fault_status(fault);
 }
 
+/* A team is used by one kernel at a time: two, as on two streams, would take each other's words for their own. Builds with
+ * WEFT_DEVICE_CHECKS (the library's own kernels: builds with assertions) latch WEFT_ERR_STATE when two meet; one thread. */
+WEFTI_DEVICE int wefti_dev_use_begin(const weft_dev &dev, wefti_u64 *in_use)
+{
+#if defined(WEFT_DEVICE_CHECKS)
+    if (wefti_atomic_swap(in_use, (wefti_u64)1) != 0) {
+        return wefti_dev_latch(&dev, WEFT_ERR_STATE, dev.pe);
+    }
+#else
+    (void)dev;
+    (void)in_use;
+#endif
+    return WEFT_OK;
+}
+
+WEFTI_DEVICE void wefti_dev_use_end(wefti_u64 *in_use)
+{
+#if defined(WEFT_DEVICE_CHECKS)
+    wefti_st_release(in_use, (wefti_u64)0);
+#else
+    (void)in_use;
+#endif
+}
+
 /* ---- addresses ----------------------------------------------------------------------------------------------- */
 
 WEFTI_DEVICE wefti_u64 wefti_dev_shift(wefti_u64 address, const wefti_i64 *delta, wefti_u32 index)

@@ -116,7 +116,10 @@ WEFTI_DEVICE void wefti_call_catch_up(wefti_dev_call &call)
 WEFTI_DEVICE wefti_dev_call wefti_call_begin(weft_scope scope, const weft_dev_team &team, wefti_u32 channel)
 {
     wefti_dev_call call = {scope, &team, team.channels + channel * team.channel_bytes, 0, WEFT_OK};
-    const wefti_dev_channel *head = (const wefti_dev_channel *)call.channel;
+    wefti_dev_channel *head = (wefti_dev_channel *)call.channel;
+    if (scope.rank == 0) {
+        call.status = wefti_dev_use_begin(team.world, &head->in_use);
+    }
     wefti_u64 epoch = wefti_ld_relaxed(&head->epoch);
     wefti_u64 met = wefti_ld_relaxed(&head->met);
     call.epoch = epoch + 1;
@@ -153,6 +156,15 @@ WEFTI_DEVICE void wefti_call_next_unmet(wefti_dev_call &call)
     wefti_call_catch_up(call);
 }
 
+/* The end of a call without data: no step. */
+WEFTI_DEVICE int wefti_call_none(const wefti_dev_call &call)
+{
+    if (call.scope.rank == 0) {
+        wefti_dev_use_end(&((wefti_dev_channel *)call.channel)->in_use);
+    }
+    return WEFT_OK;
+}
+
 /* All threads get the status; what all have written is visible to all. `met`: in the last step all heard from all. */
 WEFTI_DEVICE int wefti_call_end(wefti_dev_call &call, bool met)
 {
@@ -163,6 +175,7 @@ WEFTI_DEVICE int wefti_call_end(wefti_dev_call &call, bool met)
         if (met) {
             wefti_st_relaxed(&head->met, call.epoch);
         }
+        wefti_dev_use_end(&head->in_use);
     }
     if (!met) {
         wefti_call_leave(call);

@@ -76,7 +76,7 @@ WEFTI_DEVICE int wefti_exchange_packed(wefti_dev_call &call, wefti_slice slice, 
     const wefti_range range = wefti_slice_units(slice, bytes);
     const wefti_u64 step = ALLTOALL ? bytes : 0;
     if (range.first == range.end) {
-        return WEFT_OK; /* on all members: no step */
+        return wefti_call_none(call); /* on all members: no step */
     }
     for (wefti_u64 base = range.first; base < range.end; base += call.team->slot_units) {
         const wefti_u32 units = wefti_step_units(call, base, range.end);
@@ -136,7 +136,7 @@ WEFTI_DEVICE int wefti_broadcast_packed(wefti_dev_call &call, wefti_slice slice,
 {
     const wefti_range range = wefti_slice_units(slice, bytes);
     if (range.first == range.end) {
-        return WEFT_OK;
+        return wefti_call_none(call);
     }
     for (wefti_u64 base = range.first; base < range.end; base += call.team->slot_units) {
         const wefti_u32 units = wefti_step_units(call, base, range.end);
@@ -244,7 +244,7 @@ WEFTI_DEVICE int wefti_broadcast_forward(wefti_dev_call &call, wefti_slice slice
     }
     const wefti_range first = wefti_range_part(parts.range, 0, parts.followers, 1); /* the longest */
     if (first.first == first.end) {
-        return WEFT_OK;
+        return wefti_call_none(call);
     }
     for (; first.first + parts.done < first.end; parts.done += call.team->slot_units) {
         const wefti_u32 units = wefti_step_units(call, first.first + parts.done, first.end);

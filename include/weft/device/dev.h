@@ -53,7 +53,8 @@ typedef struct wefti_dev_control {
  *             arrived at e, so an early arrival never stands in for a missing one. */
 typedef struct wefti_dev_team_area {
     wefti_u64 epoch;
-    wefti_u64 unused_epoch[15];
+    wefti_u64 in_use; /* as a channel's */
+    wefti_u64 unused_epoch[14];
     wefti_u64 arrivals;
     wefti_u64 unused_arrivals[15];
 } wefti_dev_team_area;
@@ -64,12 +65,14 @@ typedef struct wefti_dev_team_area {
  * step, for each member that writes there, a plane of packed words for the low halves of units of 16 bytes, and one for the high halves.
  *   epoch   the last step that this member has finished; written by its own kernels only
  *   met     the last step in which every member heard from every other, so that all had finished the one before
+ *   in_use  1 while a call runs through it; only with WEFT_DEVICE_CHECKS
  *   drawn   in the first channel: pieces of the data that this member's blocks have taken; goes back to 0 by itself */
 typedef struct wefti_dev_channel {
     wefti_u64 epoch;
     wefti_u64 met;
     wefti_u64 drawn;
-    wefti_u64 unused[13];
+    wefti_u64 in_use;
+    wefti_u64 unused[12];
 } wefti_dev_channel;
 
 /* 16 bytes that are written and read at once: data, and the step it belongs to. */

@@ -81,7 +81,7 @@ WEFTI_DEVICE int wefti_reduce_packed(wefti_dev_call &call, wefti_slice slice, co
 {
     const wefti_range range = wefti_slice_units(slice, vector.bytes);
     if (range.first == range.end) {
-        return WEFT_OK;
+        return wefti_call_none(call);
     }
     for (wefti_u64 base = range.first; base < range.end; base += call.team->slot_units) {
         const wefti_u32 units = wefti_step_units(call, base, range.end);

@@ -73,6 +73,8 @@ template <bool FAR> WEFTI_DEVICE int wefti_dev_sync_of(weft_scope scope, const w
         }
     }
     if (scope.rank == 0) {
+        const int used = wefti_dev_use_begin(team.world, &team.area->in_use);
+        status = status == WEFT_OK ? used : status;
         wefti_u64 step = wefti_ld_relaxed(&team.area->epoch) + 1; /* while the others are being told */
         wefti_st_relaxed(&team.area->epoch, step);
         wefti_u64 awaited = step * (wefti_u64)(team.pes - 1);
@@ -82,6 +84,7 @@ template <bool FAR> WEFTI_DEVICE int wefti_dev_sync_of(weft_scope scope, const w
         if (__builtin_expect(status == WEFT_ERR_TIMEOUT, 0)) {
             status = wefti_dev_sync_expired<FAR>(&team, step);
         }
+        wefti_dev_use_end(&team.area->in_use);
     }
     return wefti_dev_share(scope, team.world, status);
 }

@@ -226,7 +226,7 @@ WEFTI_DEVICE_SLOW int wefti_wide_reduce(weft_scope scope, const weft_dev_team *t
     const wefti_range all = wefti_slice_units(slice, vector.bytes);
     const wefti_u64 length = wefti_wide_slot_units(call) * (vector.part != 0 ? 1 : (wefti_u64)(wefti_u32)team->pes);
     if (all.first == all.end) {
-        return WEFT_OK; /* on all members: no step */
+        return wefti_call_none(call); /* on all members: no step */
     }
     WEFTI_UNROLL(1)
     for (wefti_u64 base = all.first; base < all.end; base += length) {
