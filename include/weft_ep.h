@@ -113,9 +113,9 @@ typedef struct weft_ep_config {
      * data pointers are device addresses, and calls are ordered by their stream.
      * On GPUs (compute capability 9.0 and later, at most 32 ranks and 16384 experts) calls return before their outcome is
      * known: an overflow is the route's status, a mismatch or a timeout is returned by the group's next call or query.
-     * The streams of a group's calls have ended before it is destroyed or a rank is masked. WEFT_ERR_UNSUPPORTED there:
-     * WEFT_EP_OVERFLOW_DROP (docs/expert-parallelism.md, "On GPUs"). The sms of all calls
-     * that run at the same time on a GPU must fit on it. */
+     * The streams of a group's calls have ended before it is destroyed or a rank is masked. What there is: see
+     * docs/expert-parallelism.md, "On GPUs"; the rest is WEFT_ERR_UNSUPPORTED. The sms of all calls that run at the same
+     * time on a GPU must fit on it. */
     int on_device;
 } weft_ep_config;
 

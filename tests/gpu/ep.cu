@@ -181,7 +181,6 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
     uint64_t common = seed;
     weft_ep *ep = NULL;
     ep_setup setup = ep_setup_draw(random_next(&common), of->pe->pes, size);
-    setup.config.overflow = WEFT_EP_OVERFLOW_ERROR;
     setup.config.on_device = 1;
     weft_ep_config config = setup.config;
     config.experts_of_rank = setup.uneven ? setup.table : NULL;

@@ -67,10 +67,10 @@ EP_DEVICE wefti_u32 ep_ranks_of(const ep_group &group, const ep_call *call, cons
     return ranks;
 }
 
-/* This block's share of the units: their bits, and how often each expert is chosen, into the sheet, where all blocks wait
- * for them. `part`: [E + 1] words of shared memory. All threads. */
+/* This block's share of the units: their bits, and, if it tells, how often each expert is chosen, into the sheet, where all
+ * blocks wait for them. `part`: [E + 1] words of shared memory. All threads. */
 EP_DEVICE void ep_count(const ep_group &group, const ep_call *call, const ep_sheet &sheet, const ep_choices &choices,
-                        int topk, bool shared, wefti_u32 *part)
+                        int topk, bool shared, bool tells, wefti_u32 *part)
 {
     int first;
     int end;
@@ -96,7 +96,7 @@ EP_DEVICE void ep_count(const ep_group &group, const ep_call *call, const ep_she
         }
     }
     __syncthreads();
-    for (int i = (int)threadIdx.x; i <= experts; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i <= experts && tells; i += (int)blockDim.x) {
         wefti_st_relaxed(&sheet.parts[(wefti_u64)blockIdx.x * (wefti_u64)(experts + 1) + (wefti_u64)i],
                          ep_packed(call->tag, part[i]));
     }
@@ -250,7 +250,7 @@ typedef struct ep_going {
 EP_DEVICE ep_going ep_going_of(const ep_group &group, const ep_sheet &sheet, int token, int unit_tokens, int rank)
 {
     int at = token / unit_tokens * group.ranks + rank;
-    wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&sheet.bits[at]);
+    wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&sheet.goes[at]);
     wefti_u32 bit = 1u << (token % unit_tokens);
     ep_going going;
     going.goes = (bits & bit) != 0;

@@ -18,7 +18,7 @@
 #ifndef WEFTI_CUDA_EP_DISPATCH_CUH
 #define WEFTI_CUDA_EP_DISPATCH_CUH
 
-#include "cuda/ep/expert.cuh"
+#include "cuda/ep/drop.cuh"
 #include "cuda/ep/settle.cuh"
 #include "cuda/ep/tell.cuh"
 
@@ -56,6 +56,19 @@ EP_DEVICE int ep_tokens_of_call(const ep_dispatch &args, ep_call *call)
     return tokens < 0 ? 0 : tokens > args.choices.tokens ? args.choices.tokens : tokens;
 }
 
+/* By expert: rows that were not kept here. One thread, when all bases are told. */
+EP_DEVICE wefti_i32 ep_dropped_rows(const ep_dispatch &args, const ep_call *call)
+{
+    wefti_u32 all = 0;
+    wefti_u32 kept = 0;
+    const int rank = args.group.rank;
+    if ((call->tag & 1) == 0 || !ep_await_value(args.group, &args.sheet.whole[1], call->tag, rank, &kept) ||
+        !ep_await_value(args.group, &args.sheet.whole[0], call->tag - 1, rank, &all)) {
+        return 0;
+    }
+    return (wefti_i32)(all - kept);
+}
+
 /* The facts of a new routing, by one warp. */
 template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const ep_call *call)
 {
@@ -73,6 +86,9 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
     if (rank == 0) {
         args.sheet.offset_of_source[group.ranks] = (wefti_i32)call->from[group.ranks];
         facts->tokens = call->tokens;
+        if (BY_EXPERT) {
+            facts->dropped_rows = ep_dropped_rows(args, call);
+        }
         facts->rows =
             BY_EXPERT ? (wefti_i32)wefti_ld_relaxed(&args.sheet.full[group.rank]) : (wefti_i32)call->from[group.ranks];
         facts->received = (wefti_i32)received;
@@ -122,7 +138,20 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_serve(const ep_dispatch 
 EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned char *shared, int first_unit, int end_unit)
 {
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        return ep_place_rows(args, call, first_unit, end_unit, (wefti_u32 *)(shared + args.experts.starts_at));
+        wefti_u32 *starts = (wefti_u32 *)(shared + args.experts.starts_at);
+        ep_find_all_bases(args, call);
+        if (args.group.drops != 0) {
+            if (ep_warp() == ep_warps() - 1) {
+                ep_judge(args, call, true);
+            }
+            __syncthreads();
+            const bool full = call->status == WEFT_ERR_OVERFLOW;
+            __syncthreads();
+            if (call->failed != 0 || !ep_drop_by_expert(args, call, full, first_unit, end_unit, starts)) {
+                return false;
+            }
+        }
+        return ep_place_rows(args, call, first_unit, end_unit, starts);
     }
     if (ep_warp() == ep_warps() - 1) {
         ep_judge(args, call, false);
@@ -155,7 +184,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
     if (fresh) {
         ep_count(group, &call, args.sheet, args.choices, args.topk, BY_EXPERT && args.experts.slots != 0,
-                 (wefti_u32 *)stages);
+                 BY_EXPERT || group.drops == 0, (wefti_u32 *)stages);
         if (!ep_gather(group, &call, args.sheet, first_unit)) {
             return;
         }
@@ -215,6 +244,9 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     }
     if (!fresh && call.status == WEFT_ERR_OVERFLOW && blockIdx.x == 0 && threadIdx.x == 0) {
         args.sheet.facts->status = WEFT_ERR_OVERFLOW; /* some rank's buffer is too small */
+    }
+    if (!BY_EXPERT && fresh && group.drops != 0 && call.status == WEFT_OK) {
+        ep_drop_by_source(&args, &call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
     }
     const bool goes = call.status == WEFT_OK && (fresh || call.route_status != WEFT_ERR_OVERFLOW);
     if (moves) {

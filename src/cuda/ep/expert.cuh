@@ -58,7 +58,8 @@ EP_DEVICE wefti_u32 ep_scan_parts(const ep_dispatch &args, const ep_call *call, 
 /* Where `reader` is told of `source`'s rows, by expert. */
 EP_DEVICE wefti_u64 *ep_counts(const ep_group &group, const ep_call *call, int reader, int source)
 {
-    wefti_u64 number = (call->epoch & 1) * (wefti_u64)group.ranks + (wefti_u64)source;
+    wefti_u64 turn = (call->epoch & 1) * 2 + (call->tag & 1);
+    wefti_u64 number = turn * (wefti_u64)group.ranks + (wefti_u64)source;
     return (wefti_u64 *)(group.area[reader] + group.at.counts) + number * (wefti_u64)group.first_expert[group.ranks];
 }
 
@@ -130,6 +131,7 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
     const int end = group.first_expert[owner + 1];
     const bool own = owner == group.rank;
     wefti_u64 run = 0;
+    wefti_u64 whole = 0;
     bool well = true;
     for (int base = first; base < end; base += 32) {
         const int expert = base + ep_lane();
@@ -151,6 +153,7 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
             wefti_st_relaxed(&args.sheet.end[expert - first], ep_packed(call->tag, ep_at_most_int(begin + sum)));
         }
         run += __shfl_sync(~0u, behind, 31);
+        whole += __shfl_sync(~0u, ep_scan(sum), 31);
     }
     if (__all_sync(~0u, well) && ep_lane() == 0) {
         wefti_u32 rows = ep_at_most_int(run);
@@ -158,6 +161,7 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
         if (own) {
             args.sheet.offset_of_expert[end - first] = (wefti_i32)rows;
             wefti_st_relaxed(&args.sheet.begin[end - first], ep_packed(call->tag, rows));
+            wefti_st_relaxed(&args.sheet.whole[call->tag & 1], ep_packed(call->tag, ep_at_most_int(whole)));
         }
     }
 }
@@ -170,7 +174,7 @@ EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
     const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
     wefti_u32 rows = 0;
     bool well = true;
-    if (here && fresh) {
+    if (rank < group.ranks && fresh) {
         well = ep_await_value(group, &args.sheet.full[rank], call->tag, group.rank, &rows);
     } else if (here) {
         rows = (wefti_u32)wefti_ld_relaxed(&args.sheet.full[rank]);
@@ -204,6 +208,15 @@ EP_DEVICE void ep_find_starts(const ep_dispatch &args, ep_call *call, wefti_u32 
     }
 }
 
+/* Whether a token that goes to `rank` is kept there. */
+EP_DEVICE bool ep_is_kept(const ep_dispatch &args, const ep_call *call, int token, int rank)
+{
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    const wefti_u64 at = (wefti_u64)(token / unit_tokens) * (wefti_u64)args.group.ranks + (wefti_u64)rank;
+    return args.group.drops == 0 ||
+           ((wefti_u32)wefti_ld_relaxed(&args.sheet.goes[at]) >> (token % unit_tokens) & 1) != 0;
+}
+
 /* The row of each choice of tokens first .. end - 1. A warp. */
 EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int first, int end, wefti_u32 *starts)
 {
@@ -215,8 +228,9 @@ EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int 
         const wefti_u64 i = base + (wefti_u64)ep_lane();
         const int id = i < count ? ep_id(args.choices, at + i, experts) : -1;
         const int k = (int)((at + i) % (wefti_u64)args.topk);
+        const int owner = ep_owner(args.group, call->alive, id);
         const bool numbered =
-            ep_owner(args.group, call->alive, id) >= 0 &&
+            owner >= 0 && ep_is_kept(args, call, (int)((at + i) / (wefti_u64)args.topk), owner) &&
             !(args.experts.slots != 0 && ep_is_again(args.choices, at + i - (wefti_u64)k, k, id, experts));
         const wefti_u32 alike = __match_any_sync(~0u, numbered ? id : -1 - ep_lane());
         const wefti_u32 row = numbered ? starts[id] + (wefti_u32)__popc(alike & below) : WEFTI_CUDA_EP_NO_ROW;
@@ -249,16 +263,21 @@ EP_DEVICE void ep_find_targets(const ep_dispatch &args, const ep_call *call, int
     }
 }
 
-/* The rows of this block's units, once the lines are there. All threads. False: a rank or block did not come. */
+/* All threads. */
+EP_DEVICE void ep_find_all_bases(const ep_dispatch &args, const ep_call *call)
+{
+    for (int owner = ep_warp() * (int)gridDim.x + (int)blockIdx.x; owner < args.group.ranks;
+         owner += ep_warps() * (int)gridDim.x) {
+        ep_find_bases(args, call, owner);
+    }
+}
+
+/* The rows of this block's units, once bases are told. All threads. False: a rank or block did not come. */
 EP_DEVICE bool ep_place_rows(const ep_dispatch &args, ep_call *call, int first_unit, int end_unit, wefti_u32 *starts)
 {
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int first = first_unit * unit_tokens;
     const int end = end_unit * unit_tokens < call->tokens ? end_unit * unit_tokens : call->tokens;
-    for (int owner = ep_warp() * (int)gridDim.x + (int)blockIdx.x; owner < args.group.ranks;
-         owner += ep_warps() * (int)gridDim.x) {
-        ep_find_bases(args, call, owner);
-    }
     if (ep_warp() == ep_warps() - 1) {
         ep_judge(args, call, true);
     }

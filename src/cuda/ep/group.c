@@ -30,14 +30,6 @@ static weft_status check_ranks(const weft_ep *ep)
     return WEFT_OK;
 }
 
-static weft_status check_overflow(const weft_ep *ep)
-{
-    if (ep->config.overflow != WEFT_EP_OVERFLOW_ERROR) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, CALL ": on GPUs overflow is WEFT_EP_OVERFLOW_ERROR only");
-    }
-    return WEFT_OK;
-}
-
 static weft_status check_device(const wefti_cuda *cuda)
 {
     int major = 0;
@@ -130,6 +122,7 @@ static void set_limits(weft_ep *ep)
     group->rank = ep->rank;
     group->ranks = ep->ranks;
     group->rows_limit = (uint32_t)ep->rows_limit;
+    group->drops = ep->config.overflow == WEFT_EP_OVERFLOW_DROP;
     for (int rank = 0; rank <= ep->ranks; rank++) {
         group->first_expert[rank] = ep->owners.first[rank];
     }
@@ -141,7 +134,6 @@ static void set_limits(weft_ep *ep)
 static weft_status group_init(weft_ep *ep)
 {
     WEFT_TRY(check_ranks(ep));
-    WEFT_TRY(check_overflow(ep));
     ep->device = wefti_alloc_zeroed(1, sizeof *ep->device);
     if (ep->device == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, CALL ": no memory for the group");
@@ -245,7 +237,7 @@ weft_status wefti_cuda_ep_news(weft_ep *ep, const char *call)
             WEFT_ERR_MISMATCH,
             "%s: in an earlier call, epoch %u, rank %d made another call, or one of another route, type, "
             "width or flags; nothing was moved",
-            call, (unsigned)(uint32_t)odd, (int)(odd >> 32) - 1);
+            call, (unsigned)(uint32_t)odd / 2, (int)(odd >> 32) - 1);
     }
     return WEFT_OK;
 }

@@ -11,7 +11,7 @@
 /* What the threads of a block share. */
 typedef struct ep_call {
     wefti_u64 epoch;
-    wefti_u32 tag; /* its low half, in packed words; never 0 */
+    wefti_u32 tag; /* twice it, in packed words; never 0; in a second round one more */
     wefti_u32 alive; /* ranks, as bits */
     int status;
     int tokens; /* T */
@@ -48,7 +48,7 @@ EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
     if (threadIdx.x == 0) {
         wefti_cuda_ep_own *own = ep_own(group);
         call->epoch = wefti_ld_relaxed(&own->epoch) + 1;
-        call->tag = (wefti_u32)call->epoch;
+        call->tag = (wefti_u32)call->epoch << 1;
         call->alive = ~wefti_ld_relaxed(&own->masked) & (wefti_u32)((1ull << group.ranks) - 1);
         call->failed = wefti_ld_relaxed(&own->failed) != 0;
         call->status = WEFT_OK;
@@ -61,7 +61,7 @@ EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
     if (threadIdx.x == 0) {
         wefti_cuda_ep_own *own = ep_own(group);
         if (atomicInc(&own->begun, gridDim.x - 1) == gridDim.x - 1) {
-            wefti_u64 next = call->epoch + ((wefti_u32)(call->epoch + 1) == 0 ? 1 : 0);
+            wefti_u64 next = call->epoch + ((wefti_u32)(call->epoch + 1) << 1 == 0 ? 1 : 0);
             wefti_st_relaxed(&own->epoch, next);
         }
     }
@@ -167,7 +167,7 @@ EP_DEVICE void ep_study(const ep_group &group, ep_call *call, const ep_saying &s
     }
     first = saying.slots != 0 ? (wefti_u32)group.rank * saying.slots : first;
     wefti_u32 limit = group.rows_limit < line[WEFTI_CUDA_EP_CAPACITY] ? group.rows_limit : line[WEFTI_CUDA_EP_CAPACITY];
-    bool overflows = here && saying.slots == 0 && !saying.by_expert && received > limit;
+    bool overflows = here && saying.slots == 0 && !saying.by_expert && (group.drops == 0 || !fresh) && received > limit;
     bool odd = __any_sync(~0u, differs);
     bool full = __any_sync(~0u, overflows);
     if (saying.by_expert) {

@@ -35,7 +35,7 @@ EP_DEVICE ep_unit ep_unit_of(const ep_dispatch &args, const ep_call *call, int n
     if (ep_lane() < args.group.ranks) {
         unit.rank = (ep_lane() + turn) % args.group.ranks;
         int at = number * args.group.ranks + unit.rank;
-        unit.bits = (call->alive >> unit.rank & 1) != 0 ? (wefti_u32)wefti_ld_relaxed(&args.sheet.bits[at]) : 0;
+        unit.bits = (call->alive >> unit.rank & 1) != 0 ? (wefti_u32)wefti_ld_relaxed(&args.sheet.goes[at]) : 0;
         unit.first = args.sheet.before[at];
         unit.pitch = call->pitch[unit.rank];
         unit.to = call->to[unit.rank] + (wefti_u64)(call->place[unit.rank] + unit.first) * unit.pitch;

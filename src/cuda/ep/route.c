@@ -27,12 +27,19 @@ static size_t lay_out(wefti_cuda_ep_sheet *sheet, const weft_ep *ep, const weft_
     LAY(sent, ranks);
     LAY(place, ranks);
     LAY(bits, units * ranks);
+    if (ep->device->group.drops) {
+        LAY(goes, units * ranks);
+    } else {
+        sheet->goes = sheet->bits;
+    }
     LAY(before, units * ranks);
     LAY(parts, (uint64_t)ep->device->sms * (experts + 1));
     if (by_expert) {
         LAY(ahead, (uint64_t)ep->device->sms * experts);
         LAY(base, experts);
         LAY(full, ranks);
+        LAY(cut, ranks);
+        LAY(whole, 2);
         LAY(begin, local + 1);
         LAY(end, local);
         LAY(rows, tokens * topk);

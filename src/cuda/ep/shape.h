@@ -8,15 +8,17 @@
  *   told       [R][U] packed words: unit u of source s has its records here; the value is the place of its first token
  *   moved      [R][P] packed words: unit u of rank s has its rows here; the value is the number of its rows
  *   choices    [R][L] packed words: how many choices of local expert l source s has
- *   counts     [2][R][E] packed words, by the parity of the epoch: by expert: how many rows of expert e source s has
+ *   counts     [4][R][E] packed words, by the parity of the epoch and the round: by expert: how many rows of expert e
+ *              source s has
+ *   kept       [R] packed words: by expert: how many tokens of source s are kept here where some are dropped
  *   returned   [R][U] packed words: rank r has returned the values of this rank's unit u
  *   values     [T][K] floats: gradients of weights that come back
  *   records    [M] who is received: source token, K local experts, K weights; by expert also K rows
  *   scales     [M] the scales of fp8 rows, W words each, written with the unit's records, or where those would be
  *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
  *
- * R ranks, U units, M the most tokens a rank receives. A packed word is {epoch, 32 bits}: it carries its own flag, and is
- * compared for equality. Nothing is reset. A rank writes to another only after that one's line of the same call, except
+ * R ranks, U units, M the most tokens a rank receives. A packed word is {tag, 32 bits}, the tag twice the epoch, or one
+ * more in a second round: it carries its own flag, and is compared for equality. Nothing is reset. A rank writes to another only after that one's line of the same call, except
  * for the line itself.
  *
  * A unit is what one warp moves at a time: in a dispatch U units of the source's tokens, in a combine at most P of the rows
@@ -85,6 +87,7 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 choices;
     wefti_u64 counts;
     wefti_u64 returned;
+    wefti_u64 kept;
     wefti_u64 cleared_bytes; /* must be zero before first use: all before `records` */
     wefti_u64 values;
     wefti_u64 records;
@@ -158,8 +161,9 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.moved = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.pushes * 8);
     at.local_max = (wefti_u32)local_max;
     at.choices = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.local_max * 8);
-    at.counts = wefti_cuda_ep_take(&end, 2 * (wefti_u64)ranks * (wefti_u64)experts * 8);
+    at.counts = wefti_cuda_ep_take(&end, 4 * (wefti_u64)ranks * (wefti_u64)experts * 8);
     at.returned = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
+    at.kept = wefti_cuda_ep_take(&end, (wefti_u64)ranks * 8);
     at.cleared_bytes = end;
     at.values = wefti_cuda_ep_take(&end, (wefti_u64)tokens_max * (wefti_u64)topk_max * 4);
     at.records = wefti_cuda_ep_take(&end, received * (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4);
@@ -178,7 +182,8 @@ typedef struct wefti_cuda_ep_group {
     wefti_i32 first_expert[WEFTI_CUDA_EP_RANKS_MAX + 1];
     wefti_u64 area[WEFTI_CUDA_EP_RANKS_MAX]; /* each rank's, as this one addresses it */
     wefti_cuda_ep_layout at;
-    wefti_u32 rows_limit; /* more rows overflow */
+    wefti_u32 rows_limit; /* more rows overflow, */
+    wefti_u32 drops; /* or are dropped */
     wefti_u64 *news; /* host memory: what the host is to know at its next call, see wefti_cuda_ep_news */
 } wefti_cuda_ep_group;
 
@@ -212,6 +217,7 @@ typedef struct wefti_cuda_ep_sheet {
     wefti_u32 *sent; /* [R] tokens of this rank that go to each rank */
     wefti_u32 *place; /* [R] the place there of the first of them */
     wefti_u64 *bits; /* [U][R] packed words: the tokens of each unit that go to each rank */
+    wefti_u64 *goes; /* [U][R] the same of those that are kept; where nothing is dropped, the same words */
     wefti_u32 *before; /* [U][R] how many went there before */
     wefti_u64
         *parts; /* [B][E + 1] packed words: the choices of each expert that block b counted, and those out of range */
@@ -221,6 +227,8 @@ typedef struct wefti_cuda_ep_sheet {
     wefti_u64 *ahead; /* [B][E] packed words: this rank's rows of each expert that the blocks before b have */
     wefti_u64 *base; /* [E] packed words: the row at its owner of the first of this rank's rows of each expert */
     wefti_u64 *full; /* [R] packed words: all rows of each rank, padding included */
+    wefti_u64 *cut; /* [R] packed words: how many tokens of this rank each rank keeps */
+    wefti_u64 *whole; /* [2] packed words: this rank's rows without padding, in the first and second round */
     wefti_u64 *begin; /* [L + 1] packed words: the first row of each local expert */
     wefti_u64 *end; /* [L] packed words: the row behind its last */
     wefti_u32 *rows; /* [T][K] the row of each choice at its owner; EP_NO_ROW: none, or that of an earlier choice */

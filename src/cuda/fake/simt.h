@@ -141,6 +141,11 @@ static inline int __popc(unsigned bits)
     return __builtin_popcount(bits);
 }
 
+static inline int __clz(int bits)
+{
+    return bits == 0 ? 32 : __builtin_clz((unsigned)bits);
+}
+
 static inline int __ffs(int bits)
 {
     return __builtin_ffs(bits);
