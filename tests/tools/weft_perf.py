@@ -62,6 +62,8 @@ class Host(Base):
         figures, _ = self.lines("-o", "reduce,reduce_scatter,inscan,exscan", "-b", "96", "-d", "int8,uint16,int32,int64,float,double",
                                 "-r", "min,max,sum,prod", "--threads", "2")
         self.assertEqual(len(figures), 4 * 6 * 4)
+        self.lines("-o", "fetch,fetch_add", "-d", "int32,uint32,int64", "--threads", "2")
+        self.lines("-o", "g,set", "-d", "float,double", "--threads", "2")
         figures, _ = self.lines("-o", "reduce", "-b", "96", "-d", "uint8,uint64", "-r", "and,or,xor", "--threads", "2")
         self.assertEqual({f["name"] for f in figures[-6:]}, {"and", "or", "xor"})
 
@@ -120,6 +122,8 @@ class FakeGpu(Base):
         figures, table = self.lines("-s", "stream", "-o", ops, "-b", "48,6K", "-a", "one,all", "--threads", "3", fake=True)
         self.assertEqual(self.names(figures), {*ops.replace("reduce,", "sum,").split(","), "put_bw_all", "get_bw_all"})
         self.assertNotIn("not supported", table)
+        self.lines("-s", "stream", "-o", "p,fetch_add,swap", "-d", "int32,uint32,int64", "--threads", "2", fake=True)
+        self.lines("-s", "stream", "-o", "p,swap", "-d", "float,double", "--threads", "2", fake=True)
         figures, _ = self.lines("-s", "stream", "-o", REDUCTIONS, "-b", "96", "-d", "bf16,fp16,e4m3,e5m2,int64", "-r", "sum,max",
                                 "--threads", "2", fake=True)
         self.assertEqual({f["wrong"] for f in figures if "dtype" in f}, {0})
@@ -130,6 +134,8 @@ class FakeGpu(Base):
                                     "--threads", "3", fake=True)
         self.assertEqual(self.names(figures), {*ops.replace("reduce,", "sum,").split(","), "put_bw_all", "get_bw_all"})
         self.assertNotIn("not supported", table)
+        _, table = self.lines("-s", "block", "-o", "reduce", "-b", "64", "-t", "512,1024", "--threads", "2", fake=True)
+        self.assertEqual(table.count("not supported"), 1)  # too large a block
         figures, table = self.lines("-s", "thread", "-o", f"signal,p_pingpong,{WORDS},raw_put_signal", "-d", "uint32,uint64",
                                     "-b", "8", "--threads", "2", fake=True)
         self.assertNotIn("not supported", table)

@@ -37,7 +37,8 @@ static inline weft_scope scope_of_kind(int)
 }
 #else
 #define KERNEL(NAME, threads, ...)                                                                                     \
-    extern "C" __global__ void __launch_bounds__(threads) tool_##NAME(const __grid_constant__ tool_kernel_args args)   \
+    extern "C" __global__ void __launch_bounds__(threads, 1)                                                           \
+        tool_##NAME(const __grid_constant__ tool_kernel_args args)                                                     \
     {                                                                                                                  \
         __VA_ARGS__;                                                                                                   \
     }
@@ -61,20 +62,25 @@ static __device__ __forceinline__ weft_scope scope_of_kind(int kind)
     KERNEL(NAME##_warp, 32, BODY<WEFTI_SCOPE_WARP>(args))                                                              \
     KERNEL(NAME##_block, 1024, BODY<WEFTI_SCOPE_BLOCK>(args))
 
-/* Call trip(i), i counting from args.first over all rounds; stop at one that fails. */
+/* Call trip(i), i counting from args.first over all rounds; stop at one that fails. One loop, and few values that live
+ * through a call: put_signal needs all 64 registers of a thread. */
 template <class Trip>
 static WEFTI_DEVICE void time_rounds(const tool_kernel_args &args, wefti_u32 rank, const Trip &trip)
 {
-    u64 i = args.first;
-    for (int round = 0; round < args.rounds; round++) {
-        u64 start = wefti_time_ns();
-        for (int n = 0; n < args.trips; n++, i++) {
-            if (trip(i) != WEFT_OK) {
-                return;
-            }
+    const int last = args.rounds * args.trips;
+    u64 start = wefti_time_ns();
+    WEFTI_UNROLL(1)
+    for (int n = 1, left = args.trips; n <= last; n++) {
+        if (trip(args.first + (u64)n - 1) != WEFT_OK) {
+            return;
         }
-        if (rank == 0) {
-            ((u64 *)args.ns)[round] = wefti_time_ns() - start;
+        if (--left == 0) {
+            u64 now = wefti_time_ns();
+            if (rank == 0) {
+                ((u64 *)args.ns)[n / args.trips - 1] = now - start;
+            }
+            start = now;
+            left = args.trips;
         }
     }
 }
@@ -254,7 +260,7 @@ template <int KIND> static WEFTI_DEVICE void sync_all(const tool_kernel_args &ar
 }
 KERNELS(sync, sync_all)
 
-/* A collective's code is long: one for all scopes. */
+/* A collective's code is long: one for all scopes, with registers for blocks as large as the library's own. */
 #define COLLECTIVE(NAME, call)                                                                                         \
     static WEFTI_DEVICE void NAME(const tool_kernel_args &args)                                                        \
     {                                                                                                                  \
@@ -263,7 +269,7 @@ KERNELS(sync, sync_all)
         const void *source = (const void *)args.source;                                                                \
         time_rounds(args, scope.rank, [&](u64) -> int { return call; });                                               \
     }                                                                                                                  \
-    KERNEL(NAME##_any, 1024, NAME(args))
+    KERNEL(NAME##_any, TOOL_COLLECTIVE_THREADS, NAME(args))
 COLLECTIVE(broadcast, weft_dev_broadcast(scope, args.team, dest, source, args.bytes, args.root))
 COLLECTIVE(fcollect, weft_dev_fcollect(scope, args.team, dest, source, args.bytes))
 COLLECTIVE(collect, weft_dev_collect(scope, args.team, dest, source, args.bytes))
@@ -292,7 +298,9 @@ template <int KIND> static WEFTI_DEVICE void reduce_sum_float(const tool_kernel_
                                             args.bytes / sizeof(float));
     });
 }
-KERNELS(reduce_sum_float, reduce_sum_float)
+KERNEL(reduce_sum_float_thread, 1, reduce_sum_float<WEFTI_SCOPE_THREAD>(args))
+KERNEL(reduce_sum_float_warp, 32, reduce_sum_float<WEFTI_SCOPE_WARP>(args))
+KERNEL(reduce_sum_float_block, TOOL_COLLECTIVE_THREADS, reduce_sum_float<WEFTI_SCOPE_BLOCK>(args))
 
 /* ---- rates: blocks take chunks until none is left ---- */
 

@@ -147,11 +147,6 @@ double perf_decode(perf_dtype dtype, uint64_t bits)
     int wide = 8 * dtypes[dtype].bytes;
     int mantissa = dtypes[dtype].mantissa;
     uint64_t sign = bits >> (wide - 1) & 1;
-    if (dtypes[dtype].bias == 0) {
-        int is_signed =
-            dtype == PERF_INT8_TYPE || dtype == PERF_INT16_TYPE || dtype == PERF_INT32_TYPE || dtype == PERF_INT64_TYPE;
-        return is_signed && sign ? (double)(int64_t)(wide < 64 ? bits | ~UINT64_C(0) << wide : bits) : (double)bits;
-    }
     uint64_t rest = bits & ~(UINT64_C(1) << (wide - 1));
     int exponent = (int)(rest >> mantissa);
     double fraction = (double)(rest & ((UINT64_C(1) << mantissa) - 1));

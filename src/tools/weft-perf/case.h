@@ -148,7 +148,7 @@ double perf_bus_factor(const perf_case *c);
 /* Calls to time together. */
 int perf_default_calls(const perf_case *c);
 
-/* A number as an element, and back. */
+/* A number as an element; an element that is no integer as a number. */
 uint64_t perf_encode(perf_dtype dtype, double value);
 double perf_decode(perf_dtype dtype, uint64_t bits);
 /* What an element may be off by, as a part of its value. */

@@ -102,8 +102,12 @@ static weft_status run_rate(perf_pe *p, const perf_case *c, void *kernel, const 
 
 weft_status perf_kernel_run(perf_pe *p, const perf_case *c, int calls, int rounds, double *us)
 {
+    const int is_data = perf_kind_of(c->op) == PERF_COLL || perf_kind_of(c->op) == PERF_COMBINE;
     tool_kernel_args args;
     void *kernel;
+    if (is_data && c->threads > TOOL_COLLECTIVE_THREADS) {
+        return WEFT_ERR_UNSUPPORTED;
+    }
     weft_status status = find(p, c, &kernel);
     status = status != WEFT_OK ? status : fill_args(p, c, calls, rounds, &args);
     if (status != WEFT_OK) {

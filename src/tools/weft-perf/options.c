@@ -32,7 +32,7 @@ static const char help[] =
     "  -n, --pes LIST         the first so many PEs take part (all)\n"
     "  -a, --pattern LIST     of rates: one: PE 0 to PE 1; all: each to all others at once (one)\n"
     "  -B, --blocks LIST      of rates inside kernels (1)\n"
-    "  -t, --block-threads LIST   threads of a block (1024)\n"
+    "  -t, --block-threads LIST   threads of a block (1024; collectives with data: 512, which is the most)\n"
     "  -m, --memory LIST      where the data lie, one of: host, device (device if a scope needs it)\n"
     "\n"
     "How:\n"
@@ -95,7 +95,6 @@ int perf_options_parse(perf_options *options, int argc, char **argv)
                               .reductions = {1, {WEFT_OP_SUM}},
                               .patterns = first,
                               .blocks = {1, {1}},
-                              .block_threads = {1, {1024}},
                               .rounds = 9,
                               .warmup = 1};
     int code = tool_options_read(rows, argc, argv);
@@ -153,6 +152,14 @@ static size_t rate_bytes(const perf_case *c)
     return c->everyone ? (size_t)255 << 20 : blocks << 24;
 }
 
+static const tool_list *threads_of(const perf_options *options, perf_op op)
+{
+    static const tool_list of_collectives = {1, {512}};
+    static const tool_list of_all = {1, {1024}};
+    int is_data = perf_kind_of(op) == PERF_COLL || perf_kind_of(op) == PERF_COMBINE;
+    return options->block_threads.count > 0 ? &options->block_threads : is_data ? &of_collectives : &of_all;
+}
+
 static const tool_list *dtypes_of(const perf_options *options, perf_op op)
 {
     static const tool_list of_words = {1, {PERF_UINT64_TYPE}};
@@ -173,7 +180,7 @@ int perf_next_case(const perf_options *options, int pes, long *place, perf_case 
             int is_rate = perf_kind_of(c->op) == PERF_RATE;
             int has_threads = c->scope == PERF_BLOCK;
             const tool_list *lists[] = {sizes_of(options, c->op),
-                                        has_threads ? &options->block_threads : &one,
+                                        has_threads ? threads_of(options, c->op) : &one,
                                         is_rate && perf_is_in_kernel(c) ? &options->blocks : &one,
                                         is_rate ? &options->patterns : &one,
                                         perf_kind_of(c->op) == PERF_COMBINE ? &options->reductions : &one,

@@ -16,7 +16,7 @@ typedef struct perf_options {
     tool_list pes; /* empty: all */
     tool_list patterns;
     tool_list blocks;
-    tool_list block_threads;
+    tool_list block_threads; /* empty: as suits the operation */
     tool_list memories; /* one; empty: by the scopes */
     int on_device;
     int calls; /* 0: as suits the case */
