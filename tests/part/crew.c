@@ -71,6 +71,14 @@ int crew_hear(const crew *c, crew_report *report, uint64_t until_ns)
     return poll(&one, 1, left_ms) == 1 && read(c->pipe[0], report, sizeof *report) == sizeof *report;
 }
 
+uint64_t crew_late_ns(void)
+{
+    double load = 0;
+    double processors = (double)wefti_os_cores_query().count;
+    double share = getloadavg(&load, 1) == 1 && load > processors ? load / processors : 1;
+    return (uint64_t)(1000 * share) * MS;
+}
+
 void crew_end(crew *c)
 {
     for (int pe = 0; pe < c->pes; pe++) {

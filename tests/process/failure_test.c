@@ -27,7 +27,6 @@
 #include "weft.h"
 
 #define MS UINT64_C(1000000)
-#define LATE_NS (1000 * MS)
 
 typedef weft_status (*repeated)(weft_world *world, uint64_t deadline_ns);
 
@@ -169,14 +168,14 @@ static void check_report(const plan *p, const crew_report *r, int victim, const 
               weft_status_name(r->status), r->text);
     CHECK_SAY(text_names_pe(r->text, victim), "%s: PE %d is not named to PE %d by \"%s\" (%s)", what, victim, r->pe,
               r->text, weft_status_name(r->status));
-    CHECK_SAY(r->ns <= p->deadline_ns + LATE_NS, "%s: PE %d had its status after %.2f s (%s)", what, r->pe,
+    CHECK_SAY(r->ns <= p->deadline_ns + crew_late_ns(), "%s: PE %d had its status after %.2f s (%s)", what, r->pe,
               (double)r->ns * 1e-9, r->text);
 }
 
 /* Everybody but the victim reports its end. */
 static void hear_survivors(const crew *c, const plan *p, int victim, const char *what)
 {
-    uint64_t until_ns = wefti_os_now_ns() + 3 * (p->deadline_ns + LATE_NS);
+    uint64_t until_ns = wefti_os_now_ns() + 3 * (p->deadline_ns + crew_late_ns());
     unsigned char heard[CREW_PES_MAX] = {0};
     int ended = 0;
     crew_report r;
