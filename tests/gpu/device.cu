@@ -709,9 +709,12 @@ static void test_gone(test_pe *pe)
 static void test_threads(test_pe *pe, const bench *all)
 {
     int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
     pe->part = "threads of the library";
-    if (tasks == NULL || pe->threaded || ON_GPU) { /* other PEs and CUDA have threads of their own */
+    if (pe->threaded || ON_GPU) { /* other PEs and CUDA have threads of their own */
+        return;
+    }
+    DIR *tasks = opendir("/proc/self/task");
+    if (tasks == NULL) {
         return;
     }
     for (const struct dirent *entry = readdir(tasks); entry != NULL; entry = readdir(tasks)) {
