@@ -13,7 +13,7 @@
  * within the deadline; from then on the team is dead and its calls return that status. WEFT_ERR_MISMATCH names a member
  * that made another call or gave another count, root, type or operation, and the team is dead: a message carries 16 bits
  * of those, so that who gets one from such a member knows at once, but for one case in 65536; who gets none knows at the
- * deadline. The first data collective of a team allocates its scratch in the symmetric heap: WEFT_ERR_MEMORY, the same on
+ * deadline, or, where nothing is awaited from it (a broadcast with two roots), in a later data collective of the team. The first data collective of a team allocates its scratch in the symmetric heap: WEFT_ERR_MEMORY, the same on
  * all members. */
 #ifndef WEFT_COLL_H
 #define WEFT_COLL_H

@@ -17,7 +17,7 @@ extern "C" {
 /* Allocate `bytes` of symmetric memory on every PE. Collective over the world (weft_team_malloc: over the team), equal
  * arguments everywhere. When it returns, the block may be written by any member. Contents: undefined. bytes 0 gives
  * NULL and WEFT_OK.
- * Errors, the same on all members: WEFT_ERR_MISMATCH (the call or its arguments differ; names a PE), WEFT_ERR_MEMORY.
+ * Errors, the same on all members: WEFT_ERR_ARGUMENT (a size that overflows), WEFT_ERR_MISMATCH (the call or its arguments differ; names a PE), WEFT_ERR_MEMORY.
  * WEFT_ERR_TIMEOUT and WEFT_ERR_PEER are those of a member that has given up: another that came late may have WEFT_OK and
  * the block. So the memory stays taken on members that gave up, until the world ends. */
 WEFT_API weft_status weft_malloc(weft_world *world, size_t bytes, void **block) WEFT_MUST_CHECK;

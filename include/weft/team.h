@@ -26,7 +26,7 @@ WEFT_API weft_team *weft_team_same_slot(weft_world *world);
 
 /* Make a team of the parent's members start, start + stride, ... (size of them). Collective over the parent, equal
  * arguments everywhere. stride may be negative; 0 only with size 1. *team is NULL on PEs that are not members.
- * Errors, the same on all members of the parent: WEFT_ERR_RANGE, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY. With
+ * Errors, the same on all members of the parent: WEFT_ERR_ARGUMENT, WEFT_ERR_RANGE, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY. With
  * WEFT_ERR_TIMEOUT or WEFT_ERR_PEER a member has given up; one that came late may have WEFT_OK, and a team whose calls
  * end at the deadline. (OpenSHMEM 1.5, 9.4.5.) */
 WEFT_API weft_status weft_team_split_strided(weft_team *parent, int start, int stride, int size,

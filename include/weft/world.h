@@ -19,7 +19,7 @@ extern "C" {
 typedef struct weft_world weft_world;
 
 /* How to create a world. Zero is the default of every field but `size`; start from WEFT_WORLD_CONFIG_INIT.
- * All but `pe`, `bootstrap` and what belongs to it must be equal on all PEs; creation compares them before it
+ * All but `pe`, `bootstrap` and what belongs to it, and the deadlines must be equal on all PEs; creation compares them before it
  * maps memory and names the PE that differs. The strings and objects pointed to are read during creation only. */
 typedef struct weft_world_config {
     size_t size; /* sizeof(weft_world_config) */

@@ -136,7 +136,7 @@ weft_status wefti_env_size(wefti_env_id id, uint64_t *value)
 weft_status wefti_env_seconds_ns(wefti_env_id id, uint64_t *value)
 {
     if (!parse_seconds_ns(wefti_env_word(id), value)) {
-        return refuse(id, "a decimal number of seconds below 18000000000, as in 2.5");
+        return refuse(id, "a decimal number of seconds, as in 2.5");
     }
     return WEFT_OK;
 }

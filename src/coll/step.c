@@ -8,13 +8,13 @@ _Static_assert(WEFTI_COUNTER_alltoalls - WEFTI_COUNTER_broadcasts == (int)WEFTI_
                    WEFTI_COUNTER_scans - WEFTI_COUNTER_broadcasts == (int)WEFTI_COLL_SCAN,
                "collectives are counted in the order of their table");
 
-/* The facts folded into the bits above the epoch. */
-static uint64_t signature_of(const wefti_call_facts *facts)
+/* The facts of all calls so far: their highest bits go above the epoch. Earlier calls are among them since one whose
+ * members need not hear from each other, a broadcast with two roots, shows in a later call only. */
+static uint64_t history_with(uint64_t history, const wefti_call_facts *facts)
 {
-    uint64_t mix = (uint64_t)facts->kind << 32 | (unsigned)facts->root;
-    mix = (mix ^ facts->count) * UINT64_C(0x9e3779b97f4a7c15);
-    mix = (mix ^ mix >> 32 ^ facts->more) * UINT64_C(0x9e3779b97f4a7c15);
-    return mix & ~WEFTI_COLL_EPOCH_MASK;
+    uint64_t mix = history ^ ((uint64_t)facts->kind << 32 | (unsigned)facts->root);
+    mix = (mix ^ mix >> 32 ^ facts->count) * UINT64_C(0x9e3779b97f4a7c15);
+    return (mix ^ mix >> 32 ^ facts->more) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 void wefti_step_sign(wefti_step *step, uint64_t fact)
@@ -39,7 +39,8 @@ weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call
     step->coll = team->coll;
     step->call = call;
     step->epoch = wefti_ld64(&area->entered, WEFTI_RELAXED) + 1;
-    step->signature = signature_of(facts);
+    step->coll->history = history_with(step->coll->history, facts);
+    step->signature = step->coll->history & ~WEFTI_COLL_EPOCH_MASK;
     step->large = 0;
     step->shared = 0;
     step->pending = 0;

@@ -24,6 +24,7 @@ struct wefti_coll {
     size_t slot_data_bytes;
     wefti_tuning tuning;
     unsigned char *chunks; /* WEFTI_COLL_CHUNKS of them: 0 stages messages to far members, the others are free */
+    uint64_t history; /* of the facts of all calls */
     int turn; /* how often members have come by bits, modulo 2 */
     int32_t *pending; /* members from which a message of this step is yet to be taken */
     uint64_t left[]; /* by member: a step that it is known to have left */

@@ -12,7 +12,7 @@
 #define SINK_FULL_BYTES (256 * 1024)
 /* A longer line is broken. */
 #define LINE_MAX_BYTES (1024 * 1024)
-#define READ_BYTES (64 * 1024)
+#define READ_BYTES (16 * 1024)
 
 /* Make room behind `used` bytes. Returns 0 when there is no memory. */
 static int reserve(char **memory, size_t *capacity, size_t used, size_t wanted)
