@@ -3,6 +3,7 @@
 
 #include "tools/part/pes.h"
 #include "tools/weft-perf/pe.h"
+#include "tools/weft-perf/words.h"
 #include "weft/coll.h"
 #include "weft/device.h"
 
@@ -60,32 +61,7 @@ static double now_us(void)
         }                                                                                                              \
         return status;                                                                                                 \
     }
-DEFINE_WORDS(int32, int32_t, INTEGER_WORDS)
-DEFINE_WORDS(uint32, uint32_t, INTEGER_WORDS)
-DEFINE_WORDS(int64, int64_t, INTEGER_WORDS)
-DEFINE_WORDS(uint64, uint64_t, INTEGER_WORDS)
-DEFINE_WORDS(float, float, EXTENDED_WORDS)
-DEFINE_WORDS(double, double, EXTENDED_WORDS)
-
-static weft_status words(perf_pe *p, const perf_case *c, int calls)
-{
-    switch (c->dtype) {
-    case PERF_INT32_TYPE:
-        return words_int32(p, c, calls);
-    case PERF_UINT32_TYPE:
-        return words_uint32(p, c, calls);
-    case PERF_INT64_TYPE:
-        return words_int64(p, c, calls);
-    case PERF_UINT64_TYPE:
-        return words_uint64(p, c, calls);
-    case PERF_FLOAT_TYPE:
-        return words_float(p, c, calls);
-    case PERF_DOUBLE_TYPE:
-        return words_double(p, c, calls);
-    default:
-        return WEFT_ERR_UNSUPPORTED;
-    }
-}
+PERF_WORDS_OF_TYPES(DEFINE_WORDS, INTEGER_WORDS, EXTENDED_WORDS)
 
 /* ---- reductions ---- */
 
