@@ -88,11 +88,17 @@ class Combine(torch.autograd.Function):
         return grad_results, grad_weights.to(weights.dtype), None
 
 
+def through_host(tensor):
+    """NCCL takes the tensors of GPUs, and at most one rank a GPU; gloo takes copies in host memory."""
+    return tensor if dist.get_backend() == "nccl" else tensor.cpu()
+
+
 def all_to_all(rows, sent, received):
     """As bytes, since not every backend moves every type."""
-    out = rows.new_empty(sum(received), rows.shape[1])
-    dist.all_to_all_single(out.view(torch.uint8), rows.contiguous().view(torch.uint8), received, sent)
-    return out
+    rows_there = through_host(rows.contiguous())
+    out = rows_there.new_empty(sum(received), rows.shape[1])
+    dist.all_to_all_single(out.view(torch.uint8), rows_there.view(torch.uint8), received, sent)
+    return out.to(rows.device)
 
 
 class AllToAll(torch.autograd.Function):
@@ -155,8 +161,7 @@ class ByAllToAll(Layer):
         ranks = dist.get_world_size()
         order = torch.argsort(ids.flatten(), stable=True)  # by expert, so by rank
         chosen = torch.bincount(ids.flatten(), minlength=self.experts)
-        there = torch.empty_like(chosen)  # [source][local expert]
-        dist.all_to_all_single(there, chosen)
+        there = all_to_all(chosen.view(ranks, -1), [1] * ranks, [1] * ranks).flatten()  # [source][local expert]
         sent = chosen.view(ranks, -1).sum(dim=1).tolist()
         received = there.view(ranks, -1).sum(dim=1).tolist()
         rows = AllToAll.apply(x[order // self.topk], sent, received)
@@ -181,7 +186,7 @@ def step(layer, x, wanted, rate):
     loss = ((y.float() - wanted.float()) ** 2).mean()
     layer.zero_grad()
     loss.backward()
-    gate = layer.gate.grad.float()  # experts are each one rank's; the gate is everybody's
+    gate = through_host(layer.gate.grad.float())  # experts are each one rank's; the gate is everybody's
     dist.all_reduce(gate)
     layer.gate.grad.copy_(gate)
     seen = {"output": y.detach(), "gradient of tokens": x.grad.clone()}
@@ -208,7 +213,8 @@ def main():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
         torch.cuda.init()
         torch.zeros(1, device="cuda")  # the context, which weft takes
-    dist.init_process_group("nccl" if options.device == "cuda" else "gloo")
+    gpus = torch.cuda.device_count() if options.device == "cuda" else 0
+    dist.init_process_group("nccl" if gpus >= int(os.environ.get("WORLD_SIZE", 1)) else "gloo")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     if options.experts % ranks != 0:
         sys.exit(f"{options.experts} experts on {ranks} ranks: give a multiple")

@@ -2,7 +2,7 @@
 #ifndef PART_MEMORY_H
 #define PART_MEMORY_H
 
-#include "part/launch.h"
+#include "launch.h"
 
 #if ON_GPU
 
