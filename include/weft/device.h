@@ -105,10 +105,10 @@ WEFT_API weft_status weft_team_dev(weft_team *team, weft_dev_team *dev) WEFT_MUS
 /* Set the deadline of this PE's waits inside kernels, also of kernels that run now. It begins as the world's. Local. */
 WEFT_API weft_status weft_device_deadline(weft_world *world, uint64_t deadline_ns) WEFT_MUST_CHECK;
 
-/* Kernels that wait for other PEs must be able to run together: those of all PEs of this process on one GPU count here.
- * A PE with far PEs has claimed one for their atomics.
+/* Kernels that wait for other PEs must be able to run together: those of all PEs of this process on one GPU count here, whatever their world. A PE with far PEs
+ * has claimed one for their atomics.
  * take: claim `sms` multiprocessors for a kernel that is about to be launched; WEFT_ERR_STATE when the sum would exceed
- * what the device has. give: return them once it has ended. Any thread. */
+ * what the device has. give: return them once it has ended, at most what this PE has claimed. Any thread. */
 WEFT_API weft_status weft_device_sms_take(weft_world *world, int sms) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_sms_give(weft_world *world, int sms);
 

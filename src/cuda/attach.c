@@ -287,6 +287,7 @@ static void fini(wefti_cuda *cuda)
     if (cuda->window != NULL) {
         wefti_cuda_window_leave(cuda->window);
     }
+    wefti_cuda_budget_leave(&cuda->budget);
     if (entered) {
         wefti_cuda_leave(cuda);
     }
@@ -441,20 +442,22 @@ static weft_status set_deadline(wefti_device *device, uint64_t deadline_ns)
 
 static weft_status sms_take(wefti_device *device, int sms)
 {
-    wefti_cuda *cuda = wefti_cuda_of(device);
-    return wefti_cuda_window_take(cuda->window, cuda->ordinal, sms, cuda->sms);
+    return wefti_cuda_budget_take(&wefti_cuda_of(device)->budget, sms);
+}
+
+static int sms_take_part(wefti_device *device, int most)
+{
+    return wefti_cuda_budget_take_part(&wefti_cuda_of(device)->budget, most);
 }
 
 static void sms_give(wefti_device *device, int sms)
 {
-    wefti_cuda *cuda = wefti_cuda_of(device);
-    wefti_cuda_window_give(cuda->window, cuda->ordinal, sms);
+    wefti_cuda_budget_give(&wefti_cuda_of(device)->budget, sms);
 }
 
 static int sms_free(const wefti_device *device)
 {
-    const wefti_cuda *cuda = wefti_cuda_of(device);
-    return wefti_cuda_window_free_sms(cuda->window, cuda->ordinal, cuda->sms);
+    return wefti_cuda_budget_free(&wefti_cuda_of(device)->budget);
 }
 
 static const wefti_device_ops cuda_ops = {
@@ -476,6 +479,7 @@ static const wefti_device_ops cuda_ops = {
     .fill_dev = fill_dev,
     .set_deadline = set_deadline,
     .sms_take = sms_take,
+    .sms_take_part = sms_take_part,
     .sms_give = sms_give,
     .sms_free = sms_free,
     .occupancy = wefti_cuda_occupancy,

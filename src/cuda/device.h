@@ -65,6 +65,7 @@ typedef struct wefti_cuda {
     CUcontext context;
     int retained; /* the primary context, until detach */
     int sms;
+    wefti_cuda_budget budget;
     int host_atomics;
     CUstream stream; /* of the host's copies and atomics */
     wefti_os_monitor *stream_lock;

@@ -1,7 +1,9 @@
 /* cuda/find.c: this PE's device and context, and what the PEs of the node told each other about theirs. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
+#include "base/log.h"
 #include "cuda/device.h"
 
 #define GRANULE_MIN ((uint64_t)2 << 20)
@@ -137,6 +139,23 @@ static weft_status fill_record(wefti_cuda *cuda)
     return WEFT_OK;
 }
 
+/* A stream is bound to one of the GPU's hardware queues, in which its launches wait behind those of other streams. */
+#define QUEUES_DEFAULT 8
+#define STREAMS_A_PE 2 /* the user's, and that of the host's copies */
+
+static void warn_of_queues(const wefti_cuda *cuda, int pes)
+{
+    const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    const long queues = text != NULL ? strtol(text, NULL, 10) : QUEUES_DEFAULT;
+    if (pes == queues / STREAMS_A_PE + 1) {
+        wefti_log(
+            WEFTI_LOG_WARN,
+            "%d PEs of this process share GPU %d, which has %ld hardware queues: a kernel that waits for another PE "
+            "may hold that one's launches up; set CUDA_DEVICE_MAX_CONNECTIONS=32 before CUDA starts",
+            pes, cuda->ordinal, queues);
+    }
+}
+
 weft_status wefti_cuda_find(wefti_cuda *cuda, const weft_device_config *config)
 {
     WEFT_TRY(wefti_cuda_driver_open(&cuda->driver));
@@ -149,7 +168,9 @@ weft_status wefti_cuda_find(wefti_cuda *cuda, const weft_device_config *config)
     WEFT_TRY(choose_sharing(cuda));
     WEFT_TRY(find_granularity(cuda));
     WEFT_TRY(wefti_cuda_window_join(cuda->world->window, &cuda->window));
-    WEFT_TRY(wefti_cuda_window_add_device(cuda->window, cuda->ordinal));
+    int pes;
+    WEFT_TRY(wefti_cuda_budget_join(&cuda->budget, cuda->ordinal, cuda->sms, &pes));
+    warn_of_queues(cuda, pes);
     return fill_record(cuda);
 }
 

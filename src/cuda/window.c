@@ -91,8 +91,6 @@ static void clear(wefti_cuda_window *window)
     window->host_registered = NULL;
     window->host_parts = NULL;
     window->host_part_count = window->host_part_capacity = 0;
-    window->device_count = 0;
-    memset(window->sms_taken, 0, sizeof window->sms_taken);
 }
 
 void wefti_cuda_window_leave(wefti_cuda_window *window)
@@ -109,66 +107,6 @@ void wefti_cuda_window_free(void *window)
     if (window != NULL) {
         destroy(window);
     }
-}
-
-/* ---- devices ---- */
-
-static int index_of(const wefti_cuda_window *window, CUdevice device)
-{
-    int i = 0;
-    while (i < window->device_count && window->devices[i] != device) {
-        i++;
-    }
-    return i;
-}
-
-weft_status wefti_cuda_window_add_device(wefti_cuda_window *window, CUdevice device)
-{
-    weft_status status = WEFT_OK;
-    wefti_os_monitor_enter(window->lock);
-    int index = index_of(window, device);
-    if (index == WEFTI_CUDA_DEVICES_MAX) {
-        status = wefti_error(WEFT_ERR_UNSUPPORTED, "more than %d GPUs in one process", WEFTI_CUDA_DEVICES_MAX);
-    } else if (index == window->device_count) {
-        window->devices[window->device_count++] = device;
-    }
-    wefti_os_monitor_leave(window->lock);
-    return status;
-}
-
-weft_status wefti_cuda_window_take(wefti_cuda_window *window, CUdevice device, int sms, int sms_max)
-{
-    wefti_os_monitor_enter(window->lock);
-    int index = index_of(window, device);
-    int taken = window->sms_taken[index];
-    if (sms <= sms_max - taken) {
-        window->sms_taken[index] = taken + sms;
-    }
-    wefti_os_monitor_leave(window->lock);
-    if (sms > sms_max - taken) {
-        return wefti_error(
-            WEFT_ERR_STATE,
-            "weft_device_sms_take: %d multiprocessors for a waiting kernel, but %d of the device's %d are "
-            "claimed by others that may wait for it; use fewer blocks or wait for those to end",
-            sms, taken, sms_max);
-    }
-    return WEFT_OK;
-}
-
-void wefti_cuda_window_give(wefti_cuda_window *window, CUdevice device, int sms)
-{
-    wefti_os_monitor_enter(window->lock);
-    int index = index_of(window, device);
-    window->sms_taken[index] = window->sms_taken[index] > sms ? window->sms_taken[index] - sms : 0;
-    wefti_os_monitor_leave(window->lock);
-}
-
-int wefti_cuda_window_free_sms(wefti_cuda_window *window, CUdevice device, int sms_max)
-{
-    wefti_os_monitor_enter(window->lock);
-    int taken = window->sms_taken[index_of(window, device)];
-    wefti_os_monitor_leave(window->lock);
-    return taken < sms_max ? sms_max - taken : 0;
 }
 
 /* ---- address space and pieces ---- */

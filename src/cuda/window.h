@@ -5,11 +5,10 @@
 #ifndef WEFTI_CUDA_WINDOW_H
 #define WEFTI_CUDA_WINDOW_H
 
+#include "cuda/budget.h"
 #include "cuda/driver.h"
 #include "heap/window.h"
 #include "os/os.h"
-
-#define WEFTI_CUDA_DEVICES_MAX 64
 
 /* A part of a slot that has memory: a PE's own allocation, or an imported one. */
 typedef struct wefti_cuda_piece {
@@ -29,10 +28,6 @@ typedef struct wefti_cuda_window {
     wefti_cuda_driver driver;
     int users;
     uint64_t key[2]; /* random: tells this process's PEs of this world from others */
-
-    CUdevice devices[WEFTI_CUDA_DEVICES_MAX]; /* in use by PEs of this process */
-    int sms_taken[WEFTI_CUDA_DEVICES_MAX];
-    int device_count;
 
     CUdeviceptr base;
     uint64_t bytes;
@@ -58,9 +53,6 @@ void wefti_cuda_window_leave(wefti_cuda_window *window);
 /* The end of the host window: nobody is left. */
 void wefti_cuda_window_free(void *window);
 
-/* Count a device among those of this process. */
-weft_status wefti_cuda_window_add_device(wefti_cuda_window *window, CUdevice device);
-
 /* Reserve the address space, once; later callers give the same sizes. */
 weft_status wefti_cuda_window_reserve(wefti_cuda_window *window, size_t slots, uint64_t stride);
 
@@ -80,10 +72,5 @@ weft_status wefti_cuda_window_register(wefti_cuda_window *window, const wefti_wi
 /* Of the `bytes` bytes at `address`, any memory, how many one copy of the driver may take: it refuses those that lie in two
  * registrations, or inside and outside of one. At least 1. */
 size_t wefti_cuda_window_host_span(wefti_cuda_window *window, const void *address, size_t bytes);
-
-/* The budget of multiprocessors of one device. */
-weft_status wefti_cuda_window_take(wefti_cuda_window *window, CUdevice device, int sms, int sms_max);
-void wefti_cuda_window_give(wefti_cuda_window *window, CUdevice device, int sms);
-int wefti_cuda_window_free_sms(wefti_cuda_window *window, CUdevice device, int sms_max);
 
 #endif

@@ -129,6 +129,8 @@ typedef struct wefti_device_ops {
     void (*fill_dev)(const wefti_device *device, weft_dev *dev);
     weft_status (*set_deadline)(wefti_device *device, uint64_t deadline_ns);
     weft_status (*sms_take)(wefti_device *device, int sms);
+    /* Claim this PE's part of what is free, at most `most`; returns how many, 0 when none is free. */
+    int (*sms_take_part)(wefti_device *device, int most);
     void (*sms_give)(wefti_device *device, int sms);
     int (*sms_free)(const wefti_device *device);
     /* Blocks of a user's kernel that one multiprocessor runs at the same time, and the multiprocessors of the GPU. Any

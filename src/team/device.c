@@ -393,19 +393,21 @@ void wefti_team_device_forget(weft_team *team)
 
 #define STREAM_SMS_MAX 32
 
-/* Half of what is free, so that the next team finds some too; the least of the members' claims. */
+/* The least of the members' parts. */
 static weft_status claim_sms(weft_team *team, const char *call)
 {
     wefti_device *device = team->world->device;
-    int half = (device->ops->sms_free(device) + 1) / 2;
-    int mine = half < 1 ? 1 : half > STREAM_SMS_MAX ? STREAM_SMS_MAX : half;
     wefti_vote vote = wefti_vote_init(team, call, 3, 0);
-    vote.reserved_low = (uint64_t)mine;
+    int taken = 0;
     vote.status = device->ops->stream_ready(device);
     if (vote.status == WEFT_OK) {
-        vote.status = device->ops->sms_take(device, mine);
+        taken = device->ops->sms_take_part(device, STREAM_SMS_MAX);
+        if (taken == 0) {
+            vote.status = device->ops->sms_take(device, 1); /* says what is missing */
+            taken = vote.status == WEFT_OK;
+        }
+        vote.reserved_low = (uint64_t)taken;
     }
-    int taken = vote.status == WEFT_OK ? mine : 0;
     weft_status status = wefti_team_agree(team, &vote, call);
     int agreed = status == WEFT_OK ? (int)vote.reserved_low : 0;
     if (taken > agreed) {

@@ -58,7 +58,7 @@ static weft_status make_device_part(wefti_cuda_far *far)
         wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->answer, sizeof *far->answer), "cuMemAllocHost"));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->old, sizeof *far->old), "cuMemAllocHost"));
     memset(far->answer, 0, sizeof *far->answer);
-    WEFT_TRY(wefti_cuda_window_take(cuda->window, cuda->ordinal, 1, cuda->sms));
+    WEFT_TRY(wefti_cuda_budget_take(&cuda->budget, 1));
     far->has_sm = 1;
     WEFT_TRY(wefti_cuda_far_kernels_load(cuda));
     return wefti_cuda_copy(&cuda->base, &control->ring, told, sizeof told);
@@ -104,7 +104,7 @@ void wefti_far_close(wefti_cuda_far *far)
         wefti_os_thread_join(far->thread);
     }
     if (far->has_sm) {
-        wefti_cuda_window_give(far->cuda->window, far->cuda->ordinal, 1);
+        wefti_cuda_budget_give(&far->cuda->budget, 1);
     }
     void *const pinned[] = {far->rings[0].shared, far->rings[1].shared, far->answer, far->old};
     for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++) {

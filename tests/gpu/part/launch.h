@@ -164,6 +164,7 @@ static inline int test_main(int argc, char **argv)
     int cases = 0;
     int option;
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch must not wait for running kernels */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1); /* nor one PE's launch, in a hardware queue, for another's kernel */
     while ((option = getopt(argc, argv, "t:g:c:")) != -1) {
         if (option == 't') {
             threads = atoi(optarg);

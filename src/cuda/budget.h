@@ -1,0 +1,34 @@
+/* cuda/budget.h: how many multiprocessors of a GPU are claimed for kernels that wait for others.
+ *
+ * Kernels that wait for each other must run at the same time, whichever world and PE of this process launched them: so the
+ * sum is the process's, a GPU at a time. It is the one thing that no world owns. Any thread. */
+#ifndef WEFTI_CUDA_BUDGET_H
+#define WEFTI_CUDA_BUDGET_H
+
+#include "base/error.h"
+
+#define WEFTI_CUDA_DEVICES_MAX 64
+
+/* One PE's part in the budget of its GPU. */
+typedef struct wefti_cuda_budget {
+    int device; /* its CUdevice */
+    int sms; /* of the device */
+    int claimed; /* by this PE and not yet given back; atomic */
+    int is_joined;
+} wefti_cuda_budget;
+
+/* Count a PE among those of its GPU: *pes is how many there are now. */
+weft_status wefti_cuda_budget_join(wefti_cuda_budget *budget, int device, int sms, int *pes);
+/* Give back all that is left, and leave; nothing if never joined. */
+void wefti_cuda_budget_leave(wefti_cuda_budget *budget);
+
+/* Claim `sms` multiprocessors; WEFT_ERR_STATE when fewer are free. */
+weft_status wefti_cuda_budget_take(wefti_cuda_budget *budget, int sms);
+/* Claim at most `most`, and at most this PE's equal part of half of what is free, so that other PEs and the next claim find
+ * some too; at least one if any is free. Returns how many. */
+int wefti_cuda_budget_take_part(wefti_cuda_budget *budget, int most);
+/* Give back; of more than this PE has claimed, what it has. */
+void wefti_cuda_budget_give(wefti_cuda_budget *budget, int sms);
+int wefti_cuda_budget_free(const wefti_cuda_budget *budget);
+
+#endif
