@@ -87,7 +87,8 @@ function(weft_add_gpu_programs folder prefix)
         add_custom_command(OUTPUT ${program}
             COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/gpu
             COMMAND ${CMAKE_CUDA_COMPILER} -arch=sm_90 -std=c++17 -O3 -lineinfo -Werror all-warnings
-                -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/tests ${source}
+                -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/tests/gpu -I${PROJECT_SOURCE_DIR}/tests
+                ${source}
                 $<TARGET_FILE:weft_gpu_parts> $<TARGET_FILE:weft_static>
                 -lpthread -ldl -lm -o ${program}
             DEPENDS ${source} ${parts} ${weft_device_headers} weft_static weft_gpu_parts

@@ -2,7 +2,7 @@
 #ifndef PART_MEMORY_H
 #define PART_MEMORY_H
 
-#include "launch.h"
+#include "part/launch.h"
 
 #if ON_GPU
 
