@@ -202,6 +202,7 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
 #define GRAPH_TOPK 4
 #define GRAPH_EXPERTS 16
 #define GRAPH_REPLAYS 1000
+#define GRAPH_AHEAD 50 /* replays that are enqueued before they are waited for */
 
 typedef struct graph_step {
     wefti_u32 *number; /* of the replay */
@@ -337,9 +338,17 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused)
     capture_step(of, &step, route, all->base[HEAP], fused);
     check_gpu(cudaStreamEndCapture(pe->stream, &graph), "capture");
     check_gpu(cudaGraphInstantiate(&exec, graph, 0), "capture");
+    /* A queue of launches holds about 1000. Whose launch finds it full waits inside the driver, with what other threads of
+     * the process need for theirs, so a thread that runs ahead of one that has not begun would wait for it in vain. */
+    CHECK_OK(weft_barrier(of->world));
     for (int i = 0; i < GRAPH_REPLAYS; i++) {
         check_gpu(cudaGraphLaunch(exec, pe->stream), "replay");
+        if (i % GRAPH_AHEAD == GRAPH_AHEAD - 1) {
+            check_gpu(cudaStreamSynchronize(pe->stream), "replay");
+        }
     }
+    weft_ep_host_counts counts;
+    CHECK_OK(weft_ep_route_query(route, gpu_stream_of(pe), &counts));
     wefti_u32 seen[128] = {};
     fetch(all, seen, memory, sizeof seen);
     check_that(seen[0] == GRAPH_REPLAYS && seen[64] == 0, __FILE__, __LINE__, "%u replays, %u wrong elements", seen[0],
@@ -392,7 +401,9 @@ static void test_absence(job *of, arena *all)
         CHECK_OK(weft_ep_route_destroy(route));
         CHECK_OK(weft_ep_destroy(ep));
     }
-    /* The absent rank's group ends with its world. */
+    /* The absent rank's group ends with its world; but what ends one may wait for all kernels on the GPU, and keep those of
+     * others from being launched. */
+    CHECK_OK(weft_barrier(of->world));
 }
 
 /* Of eight cases a large one, on GPUs two, and two of few but wide rows. */
