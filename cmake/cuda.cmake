@@ -80,7 +80,7 @@ target_include_directories(weft_gpu_parts PRIVATE ${PROJECT_SOURCE_DIR}/tests ${
 target_link_libraries(weft_gpu_parts PRIVATE weft_flags weft_static)
 function(weft_add_gpu_programs folder prefix)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
-    file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/part/*.h)
+    file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/part/*.h ${PROJECT_SOURCE_DIR}/${folder}/*/*.cuh)
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
         set(program ${PROJECT_BINARY_DIR}/gpu/${prefix}${name})

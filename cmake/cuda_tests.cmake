@@ -81,8 +81,10 @@ target_link_libraries(fake_cuda PRIVATE weft_flags Threads::Threads m)
 set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake)
 
-# tests/gpu/NAME.cu with its kernels as functions of one thread: tests/NAME_on_host.
-file(GLOB weft_gpu_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/part/*.h)
+# tests/gpu/NAME.cu, which may include what lies in tests/gpu/NAME, with its kernels as functions of one thread:
+# tests/NAME_on_host.
+file(GLOB weft_gpu_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/part/*.h
+    ${PROJECT_SOURCE_DIR}/tests/gpu/device/*.cuh)
 add_custom_target(gpu_on_host ALL)
 add_dependencies(gpu_on_host fake_cuda)
 function(weft_add_on_host_program name)
@@ -112,6 +114,8 @@ foreach(program device collective)
     endforeach()
     weft_add_on_host_test(${program}.threads.ipc "WEFT_CUDA_VMM=0" ${on_host} -t 3)
     weft_add_on_host_test(${program}.threads.far "WEFT_CUDA_DOMAIN=1" ${on_host} -t 3)
+    # Some by the proxy, some by load and store, on a GPU that takes its time: what nobody waits for shows.
+    weft_add_on_host_test(${program}.threads.mixed "WEFT_CUDA_DOMAIN=2;WEFT_FAKE_DELAY_US=20" ${on_host} -t 4)
     if(TARGET weftrun)
         foreach(pes 2 4)
             weft_add_on_host_test(${program}.processes.${pes} "" $<TARGET_FILE:weftrun> -n ${pes} ${on_host})
@@ -128,7 +132,9 @@ foreach(pes 1 2 3 4)
 endforeach()
 
 if(CMOCKA_FOUND)
-    weft_add_test_program(attach_torture_test ${PROJECT_SOURCE_DIR}/tests/gpu/attach_torture_test.c)
-    add_dependencies(attach_torture_test fake_cuda)
-    weft_add_on_host_test(attach_torture "" attach_torture_test)
+    foreach(name attach_torture attach_peers)
+        weft_add_test_program(${name}_test ${PROJECT_SOURCE_DIR}/tests/gpu/${name}_test.c)
+        add_dependencies(${name}_test fake_cuda)
+        weft_add_on_host_test(${name} "" ${name}_test)
+    endforeach()
 endif()

@@ -56,7 +56,8 @@ WEFT_RMA_TYPES(WEFTI_DECLARE_RMA)
 WEFT_INLINE weft_status weft_fence(weft_world *world);
 
 /* Complete this thread's earlier puts, gets and atomics, and its own stores to its heap: they are visible to every PE
- * when it returns. May block on transports other than load and store, at most the deadline. */
+ * when it returns; and what kernels of this PE that have ended asked of PEs that a proxy reaches. May block on transports
+ * other than load and store, and on the proxy, at most the deadline. */
 WEFT_INLINE weft_status weft_quiet(weft_world *world);
 
 /* ---- atomics ------------------------------------------------------------------------------------------------- */

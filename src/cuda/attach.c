@@ -243,7 +243,7 @@ static weft_status run_steps(wefti_cuda *cuda, weft_team *team, const weft_devic
         status = wefti_cuda_verdict(cuda, team, call, 4, read_proofs(cuda));
     }
     wefti_world_phase(cuda->world, "device: verify");
-    if (status == WEFT_OK && cuda->far_count > 0) {
+    if (status == WEFT_OK && cuda->base.far_count > 0) {
         status = wefti_far_open(cuda, team, call);
     }
     wefti_cuda_leave(cuda);
@@ -416,7 +416,7 @@ static void fill_dev(const wefti_device *device, weft_dev *dev)
         .host_bytes = world->heap_max_bytes,
         .host_stride = view->stride,
         .control = control_of(cuda),
-        .far_count = cuda->far_count,
+        .far_count = cuda->base.far_count,
     };
     if (needs_tables(cuda)) {
         dev->delta = (const wefti_i64 *)(const void *)(cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HEAP));
@@ -475,6 +475,7 @@ static const wefti_device_ops cuda_ops = {
     .clear = wefti_cuda_clear,
     .is_far = is_far,
     .far = wefti_far_call,
+    .quiet = wefti_far_settle,
     .query = query,
     .fill_dev = fill_dev,
     .set_deadline = set_deadline,

@@ -83,7 +83,6 @@ typedef struct wefti_cuda {
     /* The link domain: PEs whose device memory this PE's kernels load and store. They are near; index p - near_first. */
     uint32_t near_first;
     uint32_t near_count;
-    uint32_t far_count; /* PEs of the world that are not near */
     size_t first_slot; /* of the window: that of the lowest near PE */
     int *group; /* the lowest near index of its process; -1: not near */
     int processes;

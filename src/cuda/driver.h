@@ -25,6 +25,7 @@
     X(cuCtxPushCurrent)                                                                                                \
     X(cuCtxPopCurrent)                                                                                                 \
     X(cuCtxEnablePeerAccess)                                                                                           \
+    X(cuDeviceGetP2PAttribute)                                                                                         \
     X(cuMemAddressReserve)                                                                                             \
     X(cuMemAddressFree)                                                                                                \
     X(cuMemGetAllocationGranularity)                                                                                   \

@@ -194,7 +194,16 @@ void wefti_cuda_find_domain(wefti_cuda *cuda, uint64_t pes)
     const size_t count = node_pes - cuda->first_slot < pes ? node_pes - cuda->first_slot : pes;
     cuda->near_first = pe_of_slot(cuda, cuda->first_slot);
     cuda->near_count = pe_of_slot(cuda, cuda->first_slot + count - 1) + 1 - cuda->near_first;
-    cuda->far_count = cuda->world->view.pes - (uint32_t)count;
+    cuda->base.far_count = cuda->world->view.pes - (uint32_t)count;
+}
+
+/* Flags and the atomics of users need read-modify-writes on each other's memory that are atomic against the owner's. */
+static int has_atomics(const wefti_cuda *cuda, CUdevice other)
+{
+    int value = 0;
+    return cuda->driver.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, cuda->ordinal,
+                                                other) != CUDA_SUCCESS ||
+           value != 0;
 }
 
 /* A device that this process sees too must be reachable from this PE's; one that it does not see shows when its memory
@@ -211,7 +220,15 @@ static weft_status check_peer(const wefti_cuda *cuda, uint32_t index)
             memcmp(&uuid, &record->uuid, sizeof uuid) != 0) {
             continue;
         }
-        if (cuda->driver.cuDeviceCanAccessPeer(&can, cuda->ordinal, other) != CUDA_SUCCESS || !can) {
+        if (cuda->driver.cuDeviceCanAccessPeer(&can, cuda->ordinal, other) == CUDA_SUCCESS && can &&
+            !has_atomics(cuda, other)) {
+            return wefti_error(
+                WEFT_ERR_UNREACHABLE,
+                "weft_device_attach: GPU %d of PE %u can load and store on GPU %d of PE %u, but has no atomics there (PCIe "
+                "has none between GPUs); WEFT_CUDA_DOMAIN=1 does without, through host memory",
+                cuda->ordinal, cuda->world->view.pe, other, cuda->near_first + index);
+        }
+        if (!can) {
             return wefti_error(
                 WEFT_ERR_UNREACHABLE,
                 "weft_device_attach: GPU %d of PE %u cannot access GPU %d of PE %u; peer access needs NVLink "

@@ -124,6 +124,9 @@ typedef struct wefti_device_ops {
     int (*is_far)(const wefti_device *device, int pe);
     /* Access a far PE; complete on return. Any thread; as copy, and blocks at most the deadline. */
     weft_status (*far)(wefti_device *device, const wefti_device_request *request);
+    /* Wait until what kernels that have ended, of this PE, asked of far PEs has taken effect. Any thread; blocks at most the
+     * deadline. Only where far_count is not 0. */
+    weft_status (*quiet)(wefti_device *device);
 
     void (*query)(const wefti_device *device, weft_device_info *info);
     void (*fill_dev)(const wefti_device *device, weft_dev *dev);
@@ -171,6 +174,7 @@ struct wefti_device {
     unsigned char *heap; /* this PE's, as kernels and peers of this process address it */
     uint64_t heap_bytes; /* backed by memory */
     uint64_t heap_max_bytes;
+    uint32_t far_count; /* PEs of the world whose memory a proxy reaches */
     wefti_os_monitor *lock; /* of the records */
     wefti_blocks blocks;
 };

@@ -66,6 +66,8 @@ weft_status weft_device_attach(weft_world *world, const weft_device_config *give
         world->device = NULL;
     }
     world->view.device = world->device != NULL;
+    /* Quiet waits for what its kernels have asked of far PEs. */
+    world->view.remote |= world->device != NULL && world->device->far_count > 0;
     return status;
 }
 

@@ -131,6 +131,13 @@ FAKE CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
     return CUDA_SUCCESS;
 }
 
+FAKE CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute which, CUdevice device, CUdevice peer)
+{
+    (void)which, (void)device, (void)peer;
+    *value = getenv("WEFT_FAKE_NO_PEER_ATOMICS") == NULL;
+    return CUDA_SUCCESS;
+}
+
 FAKE CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     *context = context_of(device);
@@ -481,9 +488,20 @@ static int loses_bytes(void)
     return getenv("WEFT_FAKE_LOSES") != NULL;
 }
 
+/* A GPU as slow as a real one beside its CPU: with WEFT_FAKE_DELAY_US launches and copies begin that much later, so that
+ * what nobody waits for is late, and what is read by one and written by another is not one access. */
+static void be_slow(void)
+{
+    const char *text = getenv("WEFT_FAKE_DELAY_US");
+    if (text != NULL) {
+        usleep((useconds_t)atoi(text));
+    }
+}
+
 FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     (void)stream;
+    be_slow();
     if (!is_whole((uintptr_t)to, bytes) || !is_whole((uintptr_t)from, bytes)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -694,6 +712,7 @@ FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid
     if (grid_x == 0 || grid_y * grid_z != 1) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    be_slow();
     int is_exported = ((uintptr_t)function & EXPORTED) != 0;
     if (!is_exported && (uintptr_t)function - (uintptr_t)kernels >= sizeof kernels) {
         fake_grid_run(((const fake_ep_kernel *)(const void *)function)->body, arguments[0], grid_x, block_x, shared);

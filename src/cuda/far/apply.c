@@ -52,16 +52,17 @@ static weft_status copy(wefti_cuda_far *far, void *to, const void *from, size_t 
     return synchronise(far);
 }
 
-static weft_status device_amo(wefti_cuda_far *far, int op, int bits, void *at, uint64_t value, uint64_t cond,
-                              uint64_t *old)
+/* By a kernel of one thread on the GPU that owns the word: the same instructions, at system scope, as those of the PEs
+ * that load and store reach, so that all are atomic with each other. A copy would not be. */
+static weft_status word(wefti_cuda_far *far, int what, const wefti_dev_request *request, void *at, uint64_t *old)
 {
     const wefti_cuda_word_args args = {
-        .what = WEFTI_CUDA_AMO,
-        .op = op,
-        .bits = bits,
+        .what = what,
+        .op = request->op,
+        .bits = request->bits,
         .at = (uintptr_t)at,
-        .value = value,
-        .cond = cond,
+        .value = request->value,
+        .cond = request->cond,
         .old = (uintptr_t)far->old,
     };
     *(volatile uint64_t *)far->old = 0;
@@ -79,10 +80,9 @@ static weft_status on_device(wefti_cuda_far *far, const wefti_dev_request *reque
     case WEFTI_DEV_REQUEST_GET:
         return copy(far, answer->data, at, request->bytes);
     case WEFTI_DEV_REQUEST_SIGNAL:
-        return request->op == WEFT_SIGNAL_SET ? copy(far, at, &request->value, sizeof request->value)
-                                              : device_amo(far, WEFTI_AMO_ADD, 64, at, request->value, 0, &answer->old);
+        return word(far, WEFTI_CUDA_SIGNAL, request, at, &answer->old);
     default:
-        return device_amo(far, request->op, request->bits, at, request->value, request->cond, &answer->old);
+        return word(far, WEFTI_CUDA_AMO, request, at, &answer->old);
     }
 }
 

@@ -14,7 +14,7 @@ static weft_status make_lanes(wefti_cuda_far *far, const char *call)
 {
     wefti_cuda *cuda = far->cuda;
     const uint32_t pes = cuda->world->view.pes;
-    far->lanes = wefti_alloc_zeroed(cuda->far_count, sizeof *far->lanes);
+    far->lanes = wefti_alloc_zeroed(cuda->base.far_count, sizeof *far->lanes);
     far->lane_of = wefti_alloc_zeroed(pes, sizeof *far->lane_of);
     if (far->lanes == NULL || far->lane_of == NULL) {
         return no_memory(call);

@@ -112,6 +112,8 @@ int wefti_far_ring_advance(wefti_far_ring *ring);
 /* A call of the host: fill an entry of its ring, wait for the answer. `address` is symmetric; the request's data, which is
  * `local` of any memory of this process, is put or got. Complete on return. */
 weft_status wefti_far_call(wefti_device *device, const wefti_device_request *request);
+/* Wait until all that kernels have asked for so far has taken effect: what is in their ring now. */
+weft_status wefti_far_settle(wefti_device *device);
 
 /* ---- mail.c ---- */
 

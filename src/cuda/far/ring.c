@@ -114,6 +114,23 @@ static weft_status await(wefti_cuda_far *far, const wefti_dev_entry *entry, uint
                                                   weft_status_name((weft_status)entry->status));
 }
 
+weft_status wefti_far_settle(wefti_device *device)
+{
+    wefti_cuda_far *far = wefti_cuda_of(device)->far;
+    const wefti_dev_ring *shared = far->rings[WEFTI_FAR_RING_KERNELS].shared;
+    wefti_waiter waiter = wefti_waiter_start(far->cuda->world, call);
+    uint64_t asked = 0; /* requests, ever: a kernel that has ended has filled its own, perhaps before a running one's */
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < WEFTI_DEV_RING_ENTRIES; i++) {
+        const uint64_t filled = wefti_ld64(&shared->entries[i].filled, WEFTI_ACQUIRE);
+        asked = filled > asked ? filled : asked;
+    }
+    while (status == WEFT_OK && wefti_ld64(&shared->done, WEFTI_ACQUIRE) < asked) {
+        status = wefti_waiter_pause(&waiter, &shared->done);
+    }
+    return expired(far, status, (int)wefti_ld64(&shared->awaited, WEFTI_RELAXED) - 1);
+}
+
 /* What every PE calls this symmetric byte; 0: it is none. */
 static uint64_t place_of(const wefti_cuda *cuda, const void *address)
 {

@@ -1,0 +1,126 @@
+/* device/heap.cuh: allocation: growth, reuse, disagreement; user memory made symmetric. */
+#ifndef DEVICE_HEAP_CUH
+#define DEVICE_HEAP_CUH
+
+#include "device/copies.cuh"
+
+/* Allocation: growth, reuse, disagreement. */
+static void test_allocation(test_pe *pe, bench *all)
+{
+    weft_device_info before;
+    weft_device_info after;
+    void *big = NULL;
+    void *again = NULL;
+    void *wrong = NULL;
+    unsigned char mark = (unsigned char)(pe->pe + 1);
+    unsigned char seen = 0;
+    pe->part = "allocation";
+    OK(pe, weft_device_query(all->world, &before));
+    int grows = strcmp(before.memory, "ipc") != 0; /* by cudaIpc the heap is what it is */
+    size_t bytes = grows ? before.heap_bytes + ((size_t)3 << 20) : (size_t)3 << 20;
+    big = test_malloc(pe, all->world, bytes);
+    OK(pe, weft_device_query(all->world, &after));
+    CHECK(pe, after.heap_bytes > bytes && (after.heap_bytes > before.heap_bytes) == grows);
+    OK(pe, weft_barrier(all->world));
+    OK(pe, weft_putmem(all->world, (unsigned char *)big + bytes - 1, &mark, 1, (pe->pe + 1) % pe->pes));
+    OK(pe, weft_barrier(all->world));
+    OK(pe, weft_getmem(all->world, &seen, (unsigned char *)big + bytes - 1, 1, pe->pe));
+    CHECK(pe, seen == (unsigned char)((pe->pe + pe->pes - 1) % pe->pes + 1));
+    OK(pe, weft_device_free(all->world, big));
+    OK(pe, weft_device_malloc(all->world, bytes, &again));
+    CHECK(pe, again == big);
+    OK(pe, weft_device_free(all->world, again));
+    CHECK(pe, weft_device_free(all->world, again) == WEFT_ERR_ARGUMENT);
+    CHECK(pe, weft_device_malloc(all->world, (size_t)1 << 50, &wrong) == WEFT_ERR_MEMORY && wrong == NULL);
+    if (pe->pes > 1) {
+        CHECK(pe, weft_device_malloc(all->world, pe->pe == 0 ? 100 : 200, &wrong) == WEFT_ERR_MISMATCH);
+    }
+    CHECK(pe, weft_device_attach(all->world, NULL) == WEFT_ERR_STATE);
+    /* The sum of what waiting kernels may use is kept. */
+    int sms = 0;
+    OK(pe, weft_barrier(all->world));
+    if (pe->pe == 0) {
+        while (weft_device_sms_take(all->world, 1) == WEFT_OK && sms < 100000) {
+            sms++;
+        }
+        CHECK_SAY(pe, sms > 1 && sms < 1000, "%d", sms);
+        OK(pe, weft_device_sms_give(all->world, sms));
+        OK(pe, weft_device_sms_take(all->world, sms));
+        OK(pe, weft_device_sms_give(all->world, sms));
+    }
+    OK(pe, weft_barrier(all->world));
+}
+
+#if ON_GPU
+/* User memory from cudaMalloc, and from VMM, made symmetric. */
+static void *vmm_alloc(test_pe *pe, size_t bytes)
+{
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr at = 0;
+    CUmemAllocationProp prop = {};
+    CUmemAccessDesc access = {};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = pe->gpu;
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    access.location = prop.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    void *driver = NULL;
+    cudaDriverEntryPointQueryResult found;
+#define DRIVER(name)                                                                                                   \
+    (cudaGetDriverEntryPointByVersion(#name, &driver, 12000, cudaEnableDefault, &found), (decltype(&name))driver)
+    CHECK(pe, DRIVER(cuMemCreate)(&handle, bytes, &prop, 0) == CUDA_SUCCESS);
+    CHECK(pe, DRIVER(cuMemAddressReserve)(&at, bytes, 0, 0, 0) == CUDA_SUCCESS);
+    CHECK(pe, DRIVER(cuMemMap)(at, bytes, 0, handle, 0) == CUDA_SUCCESS);
+    CHECK(pe, DRIVER(cuMemSetAccess)(at, bytes, &access, 1) == CUDA_SUCCESS);
+    CHECK(pe, DRIVER(cuMemRelease)(handle) == CUDA_SUCCESS);
+#undef DRIVER
+    return (void *)at;
+}
+#endif
+
+static void test_registration(test_pe *pe, bench *all)
+{
+#if ON_GPU
+    for (int way = 0; way < 2; way++) {
+        size_t bytes = (size_t)2 << 20;
+        unsigned char *mine = NULL;
+        pe->part = way == 0 ? "registration of cudaMalloc memory" : "registration of VMM memory";
+        if (way == 0) {
+            GPU(pe, cudaMalloc((void **)&mine, bytes));
+        } else {
+            mine = (unsigned char *)vmm_alloc(pe, bytes);
+        }
+        OK(pe, weft_device_register(all->world, mine + 4096, 100000));
+        unsigned char data[5000];
+        unsigned char seen[5000];
+        int right = (pe->pe + 1) % pe->pes;
+        int left = (pe->pe + pe->pes - 1) % pe->pes;
+        memset(data, pe->pe + 1, sizeof data);
+        OK(pe, weft_putmem(all->world, all->source, data, sizeof data, pe->pe));
+        OK(pe, weft_barrier(all->world));
+        LAUNCH_KIND(put_kernel, 2, pe, 0, all->dev, mine + 4096 + 17, all->source, (wefti_u64)sizeof data, right,
+                    all->status);
+        CHECK(pe, read_status(pe, all->world, all->status) == WEFT_OK);
+        OK(pe, weft_barrier(all->world));
+        OK(pe, weft_getmem(all->world, seen, mine + 4096 + 17, sizeof seen, pe->pe));
+        memset(data, left + 1, sizeof data);
+        CHECK(pe, memcmp(data, seen, sizeof data) == 0);
+        OK(pe, weft_getmem(all->world, seen, mine + 4096 + 17, sizeof seen, right));
+        memset(data, pe->pe + 1, sizeof data);
+        CHECK(pe, memcmp(data, seen, sizeof data) == 0);
+        OK(pe, weft_device_unregister(all->world, mine + 4096));
+        CHECK(pe, weft_ptr(all->world, mine + 4096, right) == NULL);
+        if (way == 0) {
+            GPU(pe, cudaFree(mine));
+        } /* the VMM buffer goes with the process */
+    }
+#else
+    (void)all;
+#endif
+    pe->part = "registration";
+    char here[100];
+    CHECK(pe, weft_device_register(all->world, here, sizeof here) == WEFT_ERR_ARGUMENT);
+}
+
+#endif
