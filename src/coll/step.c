@@ -43,6 +43,7 @@ weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call
     step->signature = step->coll->history & ~WEFTI_COLL_EPOCH_MASK;
     step->large = 0;
     step->shared = 0;
+    step->streams = 0;
     step->pending = 0;
     step->waiter = wefti_team_waiter(team, call);
     wefti_st64(&area->mark, step->epoch | step->signature, WEFTI_RELAXED);
@@ -313,7 +314,11 @@ weft_status wefti_step_pull(wefti_step *step, int from, void *dest, uint64_t off
     }
     const void *near = wefti_step_view(step, from, offset);
     if (WEFTI_LIKELY(near != NULL)) {
-        wefti_copy(dest, near, bytes);
+        if (step->streams) {
+            wefti_copy_stream(dest, near, bytes);
+        } else {
+            wefti_copy(dest, near, bytes);
+        }
         return WEFT_OK;
     }
     int pe = wefti_member(step->team, from);

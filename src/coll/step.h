@@ -17,6 +17,13 @@
 #define WEFTI_COLL_CHUNKS 4
 #define WEFTI_COLL_CHUNK_BYTES ((size_t)8 << 10) /* a slice is done in pieces that stay in the first cache */
 
+/* factor * count, or SIZE_MAX, which no heap holds. */
+static inline size_t wefti_coll_times(size_t count, size_t factor)
+{
+    size_t product;
+    return __builtin_mul_overflow(count, factor, &product) ? SIZE_MAX : product;
+}
+
 /* A team's private half of its scratch; one allocation. */
 struct wefti_coll {
     wefti_coll_area *area;
@@ -41,6 +48,7 @@ typedef struct wefti_step {
     wefti_span span;
     int large; /* the messages go through slots, not lines */
     int shared; /* each is stored once, at its sender */
+    int streams; /* what is pulled goes past the caches */
     int pending; /* how many in coll->pending */
     wefti_waiter waiter;
 } wefti_step;
@@ -76,9 +84,18 @@ static inline void wefti_step_share(wefti_step *step)
 {
     step->shared = step->team->crowded;
 }
+/* Each member pulls so many bytes in this call; before the first of them. What the caches cannot hold of all of them goes
+ * past them: such a store does not first read what it replaces. */
+static inline void wefti_step_pulls(wefti_step *step, size_t bytes)
+{
+    step->streams = wefti_coll_times(bytes, (size_t)step->team->pes) >= WEFTI_STREAM_BYTES;
+}
 /* Leave this step: nobody's slots or buffers of it are read by this member any more. */
 static inline void wefti_step_leave(wefti_step *step)
 {
+    if (step->streams) {
+        wefti_copy_stream_end();
+    }
     wefti_st64(&step->coll->area->done, step->epoch, WEFTI_RELEASE);
 }
 /* Leave this step and begin the next. */
@@ -152,11 +169,4 @@ static inline unsigned char *wefti_step_chunk(const wefti_step *step, int index)
 /* A buffer of a collective: count elements of `element` bytes, in the symmetric heap. */
 weft_status wefti_coll_check_buffer(const weft_team *team, const char *call, const char *name, const void *buffer,
                                     size_t count, size_t element);
-/* factor * count, or SIZE_MAX, which no heap holds. */
-static inline size_t wefti_coll_times(size_t count, size_t factor)
-{
-    size_t product;
-    return __builtin_mul_overflow(count, factor, &product) ? SIZE_MAX : product;
-}
-
 #endif
