@@ -195,24 +195,36 @@ static int has_come(const wefti_step *step, uint64_t flag)
     return (flag & WEFTI_COLL_EPOCH_MASK) == step->epoch;
 }
 
+/* Member `i` is in this step, so it has left the one before. */
+static void note_came(wefti_step *step, int i)
+{
+    if (step->coll->left[i] + 1 < step->epoch) {
+        step->coll->left[i] = step->epoch - 1;
+    }
+}
+
+void wefti_step_all_came(wefti_step *step)
+{
+    for (int i = 0; i < step->team->pes; i++) {
+        note_came(step, i);
+    }
+}
+
 static weft_status accept(wefti_step *step, int from, uint64_t flag)
 {
     if (WEFTI_UNLIKELY(flag != (step->epoch | step->signature))) {
         return wefti_step_refuse(step, from);
     }
-    if (step->coll->left[from] + 1 < step->epoch) {
-        step->coll->left[from] = step->epoch - 1; /* it sends in this step, so it has left the one before */
-    }
+    note_came(step, from);
     wefti_waiter_renew(&step->waiter);
     return WEFT_OK;
 }
 
-/* The message of `from` is not there yet. After a while look whether it will never be. */
-static weft_status pause_for(wefti_step *step, int from)
+/* It is not there yet. After a while look whether it will never be. */
+weft_status wefti_step_pause(wefti_step *step, int from, const void *address)
 {
     uint64_t *entered = &step->coll->area->entered;
-    weft_status status =
-        wefti_team_pause(step->team, &step->waiter, &slot_from(step, from)->flag, entered, step->epoch);
+    weft_status status = wefti_team_pause(step->team, &step->waiter, address, entered, step->epoch);
     if (WEFTI_UNLIKELY(status != WEFT_OK)) {
         return fail_wait(step, status, entered, step->epoch);
     }
@@ -222,6 +234,11 @@ static weft_status pause_for(wefti_step *step, int from)
         return wefti_step_refuse(step, from);
     }
     return WEFT_OK;
+}
+
+static weft_status pause_for(wefti_step *step, int from)
+{
+    return wefti_step_pause(step, from, &slot_from(step, from)->flag);
 }
 
 weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot)

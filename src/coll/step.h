@@ -33,6 +33,7 @@ struct wefti_coll {
     unsigned char *chunks; /* WEFTI_COLL_CHUNKS of them: 0 stages messages to far members, the others are free */
     uint64_t history; /* of the facts of all calls */
     int turn; /* how often members have come by bits, modulo 2 */
+    uint64_t moved; /* what area->moved is once all blocks of all calls so far have been moved */
     int32_t *pending; /* members from which a message of this step is yet to be taken */
     uint64_t left[]; /* by member: a step that it is known to have left */
 };
@@ -113,6 +114,10 @@ void wefti_step_expect_all(wefti_step *step);
 void wefti_step_expect_none(wefti_step *step);
 void wefti_step_expect(wefti_step *step, int from);
 weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot);
+/* Between two looks at what others, `from` among them, will store at `address` in this step: fails if that cannot be. */
+weft_status wefti_step_pause(wefti_step *step, int from, const void *address);
+/* All members are known to have begun this step, without a message of each. */
+void wefti_step_all_came(wefti_step *step);
 /* Members made different calls, `from` and this one among them: the status, and the team is dead. */
 weft_status wefti_step_refuse(wefti_step *step, int from);
 /* Wait until member `of` has left this step. */

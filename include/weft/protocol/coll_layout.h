@@ -25,7 +25,8 @@
 /* All words are the member's own: others read them. `entered`: the last step it has begun, and `mark`: the flag of the first
  * step of the call that this is part of, for those who wait too long. `done`: the last step of which it has read all that it had to, in slots and in others' buffers.
  * `source`, `dest`, `call`: of a call whose members move each other's blocks: where this member's buffers lie in its slot
- * of the window, and the call's flag. `came`: the first member's: a bit each, turned over as a member comes. */
+ * of the window, and the call's flag. `moved`: how often others have moved its blocks, which they add to. `came`: the
+ * first member's: a bit each, turned over as a member comes. */
 typedef struct wefti_coll_area {
     uint64_t entered;
     uint64_t mark;
@@ -36,6 +37,8 @@ typedef struct wefti_coll_area {
     uint64_t dest;
     uint64_t call;
     uint64_t unused_call[5];
+    uint64_t moved;
+    uint64_t unused_moved[7];
     uint64_t came;
     uint64_t unused_came[7];
 } wefti_coll_area;
