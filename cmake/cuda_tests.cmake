@@ -126,9 +126,12 @@ foreach(program device collective)
 endforeach()
 
 # Expert parallelism: random cases. A grid is large, so the multiprocessors are few.
-weft_add_on_host_program(ep)
-foreach(pes 1 2 3 4)
-    weft_add_on_host_test(ep.threads.${pes} "WEFT_FAKE_SMS=4" ${PROJECT_BINARY_DIR}/tests/ep_on_host -t ${pes})
+foreach(program ep ep_halves)
+    weft_add_on_host_program(${program})
+    foreach(pes 1 2 3 4)
+        weft_add_on_host_test(${program}.threads.${pes} "WEFT_FAKE_SMS=4"
+            ${PROJECT_BINARY_DIR}/tests/${program}_on_host -t ${pes})
+    endforeach()
 endforeach()
 
 if(CMOCKA_FOUND)

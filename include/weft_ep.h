@@ -107,7 +107,8 @@ typedef struct weft_ep_config {
      * allowed. Read during the call. */
     const int *experts_of_rank;
     /* The most that slot_tokens of a plan may be, at most tokens_max. Memory is reserved for this many tokens from each
-     * rank. 0: tokens_max when rows_max is 0; else the group has no plans of slot layouts. */
+     * rank; on GPUs, if that is at most 256 MiB a rank, for two steps more, so that a send of slots puts its rows.
+     * 0: tokens_max when rows_max is 0; else the group has no plans of slot layouts. */
     int slot_tokens_max;
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; the world has a device heap (weft/device.h),
      * data pointers are device addresses, and calls are ordered by their stream.
@@ -306,8 +307,13 @@ WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *
 /* The halves of a dispatch, for work in between. send starts and waits for no other rank; recv does the rest. The arrays
  * of `in` and `out` (and of the choice) belong to the call until recv returns; the structs do not. A group has one pair
  * outstanding: any other collective call of the group before its recv is WEFT_ERR_STATE and changes nothing, and so is a
- * recv without its send. Collective, both; ranks may call the halves or the whole. Errors of dispatch; a send that fails
- * needs no recv. */
+ * recv without its send. Collective, both; ranks may call the halves or the whole, on GPUs all ranks the same. Errors of
+ * dispatch; a send that fails needs no recv.
+ *
+ * On GPUs each half is a launch, and nothing of the call runs between them; recv is given the stream of its send. Of slot
+ * layouts (see slot_tokens_max) the rows leave with send, and recv waits for the other ranks' sends only. Of other layouts
+ * send tells the others what comes, and rows move in recv, at the same time on all ranks: to have them move beside other
+ * work, make the whole call on a stream of its own, with a plan's `sms`. */
 WEFT_API weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                            weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;

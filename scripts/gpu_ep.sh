@@ -19,6 +19,8 @@ done
 for pes in 6 8 12; do
     run "$pes threads" "$test" -t $pes -c 100
 done
+run "halves, $gpus processes" "$build/weftrun" -n "$gpus" "${test}_halves" -c 100
+run "halves, 4 threads" "${test}_halves" -t 4 -c 100
 run "$gpus threads, cudaIpc" env WEFT_CUDA_VMM=0 "$test" -t "$gpus"
 if command -v compute-sanitizer >/dev/null; then
     run "memcheck" "$build/weftrun" -n 2 \

@@ -3,30 +3,15 @@
  * Method: the random cases of tests/part, with all arrays in device memory: in the device heap, in registered memory, and
  * in memory that is neither. Each PE draws the same cases; each case is a group, a few routes, and a sequence of calls.
  * Usage: as part/launch.h says; -c: how many cases; WEFT_SEED. */
-#include "part/memory.h"
-#undef CHECK /* from here on those of part/check.h */
-#undef CHECK_SAY
+#include "part/arena.h"
 
 extern "C" {
-#include "part/check.h"
 #include "part/ep_coverage.h"
 #include "part/ep_step.h"
 }
 
-#define ARENA ((size_t)(ON_GPU ? 96 : 48) << 20)
 #define CASES (ON_GPU ? 40 : 12)
 #define DEADLINE_NS UINT64_C(4000000000)
-
-/* Memory of the arrays of a call: three blocks of which they take parts, one behind the other. */
-enum { HEAP, REGISTERED, PLAIN, KINDS };
-
-typedef struct arena {
-    test_pe *pe;
-    unsigned char *pinned; /* copies go through it */
-    unsigned char *base[KINDS];
-    size_t used[KINDS];
-    int live;
-} arena;
 
 #if ON_GPU
 static void check_gpu(cudaError_t error, const char *what)
@@ -34,38 +19,6 @@ static void check_gpu(cudaError_t error, const char *what)
     check_that(error == cudaSuccess, __FILE__, __LINE__, "%s: %s", what, cudaGetErrorString(error));
 }
 #endif
-
-static void *place(void *context, const void *image, size_t bytes, unsigned random)
-{
-    arena *all = (arena *)context;
-    int kind = (int)(random % KINDS);
-    size_t at = all->used[kind] + (random / KINDS % 8) * 16;
-    if (at + bytes > ARENA) {
-        fprintf(stderr, "the arena is too small\n");
-        exit(1);
-    }
-    all->used[kind] = (at + bytes + 15) / 16 * 16;
-    all->live++;
-    memcpy(all->pinned, image, bytes);
-    gpu_copy(all->pe, all->base[kind] + at, all->pinned, bytes);
-    return all->base[kind] + at;
-}
-
-static void fetch(void *context, void *image, const void *there, size_t bytes)
-{
-    arena *all = (arena *)context;
-    gpu_copy(all->pe, all->pinned, there, bytes);
-    memcpy(image, all->pinned, bytes);
-}
-
-static void release(void *context, void *there, size_t bytes)
-{
-    arena *all = (arena *)context;
-    gpu_set(all->pe, there, 0x5a, bytes);
-    if (--all->live == 0) {
-        memset(all->used, 0, sizeof all->used);
-    }
-}
 
 /* ---- cases ---- */
 
@@ -273,7 +226,7 @@ static __global__ void check_step(graph_step step)
     atomicAdd(step.wrong, wrong);
 }
 
-static void capture_step(job *of, const graph_step *step, weft_ep_route *route, void *received, int fused)
+static void capture_step(job *of, const graph_step *step, weft_ep_route *route, void *received, int fused, int halves)
 {
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
     choices.tokens = GRAPH_TOKENS;
@@ -296,12 +249,19 @@ static void capture_step(job *of, const graph_step *step, weft_ep_route *route, 
     } else {
         CHECK_OK(weft_ep_route_update(route, &choices, stream));
     }
-    CHECK_OK(weft_ep_dispatch(route, &in, &got, stream));
-    CHECK_OK(weft_ep_combine(route, &got.rows, &out, 0, stream));
+    if (halves) {
+        CHECK_OK(weft_ep_dispatch_send(route, &in, &got, stream));
+        CHECK_OK(weft_ep_dispatch_recv(route, stream));
+        CHECK_OK(weft_ep_combine_send(route, &got.rows, &out, 0, stream));
+        CHECK_OK(weft_ep_combine_recv(route, stream));
+    } else {
+        CHECK_OK(weft_ep_dispatch(route, &in, &got, stream));
+        CHECK_OK(weft_ep_combine(route, &got.rows, &out, 0, stream));
+    }
     check_step<<<1, 512, 0, of->pe->stream>>>(*step);
 }
 
-static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused)
+static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused, int halves)
 {
     test_pe *pe = of->pe;
     weft_ep *ep = NULL;
@@ -335,7 +295,7 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused)
     cudaGraph_t graph;
     cudaGraphExec_t exec;
     check_gpu(cudaStreamBeginCapture(pe->stream, cudaStreamCaptureModeThreadLocal), "capture");
-    capture_step(of, &step, route, all->base[HEAP], fused);
+    capture_step(of, &step, route, all->base[HEAP], fused, halves);
     check_gpu(cudaStreamEndCapture(pe->stream, &graph), "capture");
     check_gpu(cudaGraphInstantiate(&exec, graph, 0), "capture");
     /* A queue of launches holds about 1000. Whose launch finds it full waits inside the driver, with what other threads of
@@ -350,7 +310,7 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused)
     weft_ep_host_counts counts;
     CHECK_OK(weft_ep_route_query(route, gpu_stream_of(pe), &counts));
     wefti_u32 seen[128] = {};
-    fetch(all, seen, memory, sizeof seen);
+    arena_fetch(all, seen, memory, sizeof seen);
     check_that(seen[0] == GRAPH_REPLAYS && seen[64] == 0, __FILE__, __LINE__, "%u replays, %u wrong elements", seen[0],
                seen[64]);
     check_gpu(cudaGraphExecDestroy(exec), "test_graph");
@@ -421,19 +381,9 @@ static void test_body(test_pe *pe)
     int cases = pe->cases > 0 ? pe->cases : CASES;
     check_as_pe(pe->pe);
     of.pe = pe;
-    all.pe = pe;
     of.world = test_world(pe, "ep", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)128 << 20);
     CHECK_OK(weft_device_deadline(of.world, DEADLINE_NS * (ON_GPU ? 1 : 10)));
-    all.base[HEAP] = (unsigned char *)test_malloc(pe, of.world, ARENA);
-    all.pinned = gpu_alloc_pinned(ARENA);
-    gpu_set(pe, all.base[HEAP], 0, ARENA);
-    all.base[REGISTERED] = gpu_alloc(ARENA);
-    all.base[PLAIN] = gpu_alloc(ARENA);
-    CHECK_OK(weft_device_register(of.world, all.base[REGISTERED], ARENA));
-    of.memory.context = &all;
-    of.memory.place = place;
-    of.memory.fetch = fetch;
-    of.memory.release = release;
+    arena_open(&all, pe, of.world, &of.memory);
     uint64_t common = pe->seed * UINT64_C(0x9e3779b97f4a7c15);
     for (int i = 0; i < cases && check_failures() == 0; i++) {
         of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -445,20 +395,20 @@ static void test_body(test_pe *pe)
     }
 #if ON_GPU
     if (check_failures() == 0) {
-        test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 0);
-        test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 1);
-        test_graph(&of, &all, WEFT_EP_SLOTS_SOURCE, 1);
+        test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 0, 0);
+        test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 1, 0);
+        test_graph(&of, &all, WEFT_EP_SLOTS_SOURCE, 1, 0);
+        test_graph(&of, &all, WEFT_EP_SLOTS_SOURCE, 1, 1);
+        test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 0, 1);
     }
 #endif
     CHECK_OK(weft_barrier(of.world));
-    CHECK_OK(weft_device_unregister(of.world, all.base[REGISTERED]));
+    arena_expel(&all, of.world);
     if (pe->pes > 1 && check_failures() == 0) {
         test_absence(&of, &all);
     }
     CHECK_OK(weft_world_destroy(of.world));
-    gpu_free(all.base[REGISTERED]);
-    gpu_free(all.base[PLAIN]);
-    gpu_free_pinned(all.pinned);
+    arena_close(&all);
     if (pe->pe == 0) {
         pe->failures += check_failures() != 0;
         printf("%d cases, %u calls:\n", cases, of.salt);

@@ -27,6 +27,15 @@ static void dawdle(const ep_step *step)
     }
 }
 
+static void pass(const ep_step *step, ep_moment moment)
+{
+    if (step->meanwhile != NULL) {
+        step->meanwhile(step->context, moment);
+    } else if (moment == EP_BETWEEN_HALVES) {
+        dawdle(step);
+    }
+}
+
 /* ---- what is met ---- */
 
 static void cover(const ep_step *step, ep_coverage what, long times)
@@ -349,9 +358,12 @@ static weft_status call_dispatch(const ep_step *step, const weft_ep_rows *in, co
     if (!step->halves) {
         return weft_ep_dispatch(step->route, in, out, step->stream);
     }
+    pass(step, EP_BEFORE_SEND);
     weft_status status = weft_ep_dispatch_send(step->route, in, out, step->stream);
-    dawdle(step);
-    return status != WEFT_OK ? status : weft_ep_dispatch_recv(step->route, step->stream);
+    pass(step, EP_BETWEEN_HALVES);
+    status = status != WEFT_OK ? status : weft_ep_dispatch_recv(step->route, step->stream);
+    pass(step, EP_AFTER_RECV);
+    return status;
 }
 
 void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received,
@@ -434,9 +446,12 @@ static weft_status call_combine(const ep_step *step, const weft_ep_rows *in, con
     if (!step->halves) {
         return weft_ep_combine(step->route, in, out, flags, step->stream);
     }
+    pass(step, EP_BEFORE_SEND);
     weft_status status = weft_ep_combine_send(step->route, in, out, flags, step->stream);
-    dawdle(step);
-    return status != WEFT_OK ? status : weft_ep_combine_recv(step->route, step->stream);
+    pass(step, EP_BETWEEN_HALVES);
+    status = status != WEFT_OK ? status : weft_ep_combine_recv(step->route, step->stream);
+    pass(step, EP_AFTER_RECV);
+    return status;
 }
 
 void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags)

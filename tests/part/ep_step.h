@@ -6,6 +6,9 @@
 #include "part/ep_arrays.h"
 #include "part/ep_reference.h"
 
+/* Around the halves of a call. */
+typedef enum ep_moment { EP_BEFORE_SEND, EP_BETWEEN_HALVES, EP_AFTER_RECV } ep_moment;
+
 typedef struct ep_step {
     weft_ep_route *route;
     const ep_routing *routing; /* the route's */
@@ -15,6 +18,8 @@ typedef struct ep_step {
     int is_late; /* calls return WEFT_OK before they have found out about an overflow */
     int is_absent; /* this rank is masked: nothing is called */
     int halves; /* dispatch and combine are made as send and recv */
+    void (*meanwhile)(void *context, ep_moment moment); /* NULL, or what is done around halves */
+    void *context;
     unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
 } ep_step;
 

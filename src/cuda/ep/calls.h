@@ -30,7 +30,21 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
 /* Shared memory of the pipes of a block. */
 unsigned wefti_cuda_ep_pipes_bytes(const wefti_cuda_ep_blocks *parts);
 
-weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_work work, const wefti_cuda_ep_blocks *parts,
-                                 const void *args, weft_stream *stream, const char *call);
+/* Which kernel. */
+typedef struct wefti_cuda_ep_kernel {
+    wefti_cuda_ep_work work;
+    wefti_cuda_ep_part part;
+} wefti_cuda_ep_kernel;
+
+weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,
+                                 const wefti_cuda_ep_blocks *parts, const void *args, weft_stream *stream,
+                                 const char *call);
+
+/* What a dispatch, or a combine, has for its kernel, as a whole or as halves, and which of them it is. */
+weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                           const weft_ep_received *out, wefti_cuda_ep_call call,
+                                           wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work);
+weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                          unsigned flags, wefti_cuda_ep_call call, wefti_cuda_ep_combine_args *args);
 
 #endif

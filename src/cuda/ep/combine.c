@@ -26,15 +26,23 @@ static uint64_t shape_of(const wefti_cuda_ep_combine_args *args, const weft_ep_r
                                (unsigned)in->hidden, (unsigned)args->topk);
 }
 
+weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                          unsigned flags, wefti_cuda_ep_call call, wefti_cuda_ep_combine_args *args)
+{
+    WEFT_TRY(wefti_cuda_ep_news(route->ep, "weft_ep_combine"));
+    *args = combine_args(route, WEFTI_CUDA_EP_WORK_COMBINE, in, out);
+    args->flags = (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
+    args->shape = shape_of(args, route, call, in);
+    return WEFT_OK;
+}
+
 weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
                                   weft_stream *stream)
 {
-    static const char call[] = "weft_ep_combine";
-    WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
-    wefti_cuda_ep_combine_args args = combine_args(route, WEFTI_CUDA_EP_WORK_COMBINE, in, out);
-    args.flags = (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
-    args.shape = shape_of(&args, route, WEFTI_CUDA_EP_COMBINE, in);
-    return wefti_cuda_ep_launch(route, WEFTI_CUDA_EP_WORK_COMBINE, &args.blocks, &args, stream, call);
+    wefti_cuda_ep_combine_args args;
+    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, flags, WEFTI_CUDA_EP_COMBINE, &args));
+    return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = WEFTI_CUDA_EP_WORK_COMBINE}, &args.blocks, &args,
+                                stream, "weft_ep_combine");
 }
 
 /* A combine without weights, in which a row that choices share is added once. */
@@ -53,5 +61,5 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
         args.backward.grad_weights = grad_weights;
     }
     args.shape = shape_of(&args, route, WEFTI_CUDA_EP_DISPATCH_BWD, grad_received);
-    return wefti_cuda_ep_launch(route, work, &args.blocks, &args, stream, call);
+    return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = work}, &args.blocks, &args, stream, call);
 }

@@ -173,7 +173,7 @@ typedef struct ep_source {
     int unit; /* the last whose rows are known to be here */
 } ep_source;
 
-template <bool BY_EXPERT> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
+template <bool BY_EXPERT, bool RECV> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
 {
     ep_source source = {0, args.row_bytes, 1, -1};
     int rank = ep_lane();
@@ -181,8 +181,8 @@ template <bool BY_EXPERT> EP_DEVICE ep_source ep_source_of(const ep_combine &arg
         source.rows = (wefti_u64)(args.in + (wefti_u64)call->from[rank] * args.in_pitch);
         source.pitch = args.in_pitch;
     } else if (rank < args.group.ranks) {
-        wefti_u64 first = 0;
-        for (int before = 0; before < rank; before++) {
+        wefti_u64 first = RECV ? (wefti_u64)rank * args.early_slots : 0;
+        for (int before = 0; before < rank && !(RECV && args.early_slots != 0); before++) {
             first += !BY_EXPERT && before == args.group.rank ? 0 : call->total[before];
         }
         source.rows = args.group.area[args.group.rank] + args.group.at.rows + first * args.row_bytes;
@@ -220,7 +220,7 @@ EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, in
     }
 }
 
-template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
+template <bool BY_EXPERT, bool VALUES, bool RECV> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
@@ -231,7 +231,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine
     const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     const int parts = ep_parts(call->tokens, step, vectors);
     const int part_vectors = (vectors + parts - 1) / parts;
-    ep_source source = ep_source_of<BY_EXPERT>(args, call);
+    ep_source source = ep_source_of<BY_EXPERT, RECV>(args, call);
     for (int i = mine; i < call->tokens * parts; i += step) {
         int token = i / parts;
         int first = i % parts * part_vectors;
@@ -285,6 +285,52 @@ template <bool BY_EXPERT> EP_DEVICE void ep_find_staging(const ep_combine &args,
     }
 }
 
+EP_DEVICE ep_saying ep_combine_saying(const ep_combine &args, const ep_call *call)
+{
+    ep_saying saying;
+    saying.shape = args.shape;
+    saying.route = call->route;
+    saying.place = args.place;
+    saying.pitch = args.row_bytes;
+    saying.capacity = ~0u;
+    saying.by_expert = false;
+    saying.slots = 1; /* nothing is received that could overflow */
+    return saying;
+}
+
+template <bool BY_EXPERT, bool VALUES>
+EP_DEVICE void ep_push_all(const ep_combine &args, const ep_call *call, unsigned char *stages)
+{
+    if (BY_EXPERT) {
+        ep_push_sums<VALUES>(args, call);
+    } else if (args.group.ranks > 1) {
+        ep_push_rows<VALUES>(args, call, stages);
+    }
+}
+
+/* Once this rank's line is said: until all has been added up. RECV: in the second half. All threads of all blocks. */
+template <bool BY_EXPERT, bool VALUES, bool RECV>
+EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep_saying &saying, unsigned char *stages)
+{
+    if (!ep_hear(args.group, call)) {
+        return;
+    }
+    if (ep_warp() == 0) {
+        ep_study(args.group, call, saying, false);
+        __syncwarp();
+        ep_find_staging<BY_EXPERT>(args, call);
+    }
+    __syncthreads();
+    if (call->status != WEFT_OK || call->route_status == WEFT_ERR_OVERFLOW) {
+        return;
+    }
+    if (ep_warp() < args.blocks.movers) {
+        ep_push_all<BY_EXPERT, VALUES>(args, call, stages);
+    } else if (ep_warp() < args.blocks.movers + args.blocks.settlers) {
+        ep_add_up<BY_EXPERT, VALUES, RECV>(args, call);
+    }
+}
+
 /* All threads of all blocks. */
 template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_combine &args)
 {
@@ -302,14 +348,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
         return;
     }
     ep_recall(group, &call, args.sheet);
-    ep_saying saying;
-    saying.shape = args.shape;
-    saying.route = call.route;
-    saying.place = args.place;
-    saying.pitch = args.row_bytes;
-    saying.capacity = ~0u;
-    saying.by_expert = false;
-    saying.slots = 1; /* nothing is received that could overflow */
+    const ep_saying saying = ep_combine_saying(args, &call);
     if (VALUES && blockIdx.x == 0) {
         ep_clear_values(group, &call, args.topk);
         if (speaks) {
@@ -319,27 +358,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
     if (speaks) {
         ep_say(group, &call, saying, (int)threadIdx.x, 64);
     }
-    if (!ep_hear(group, &call)) {
-        return;
-    }
-    if (ep_warp() == 0) {
-        ep_study(group, &call, saying, false);
-        __syncwarp();
-        ep_find_staging<BY_EXPERT>(args, &call);
-    }
-    __syncthreads();
-    if (call.status != WEFT_OK || call.route_status == WEFT_ERR_OVERFLOW) {
-        return;
-    }
-    if (ep_warp() < args.blocks.movers) {
-        if (BY_EXPERT) {
-            ep_push_sums<VALUES>(args, &call);
-        } else if (group.ranks > 1) {
-            ep_push_rows<VALUES>(args, &call, stages);
-        }
-    } else if (ep_warp() < args.blocks.movers + args.blocks.settlers) {
-        ep_add_up<BY_EXPERT, VALUES>(args, &call);
-    }
+    ep_finish_combine<BY_EXPERT, VALUES, false>(args, &call, saying, stages);
 }
 
 #define EP_COMBINE(NAME, BY_EXPERT, VALUES)                                                                            \

@@ -20,6 +20,7 @@ static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
         .sheet = route->device->sheet,
         .topk = route->plan.topk,
         .experts = experts_of(route),
+        .kept_source = route->ep->rank,
         .slots = route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (wefti_u32)route->plan.slot_tokens : 0};
 }
 
@@ -115,7 +116,8 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
     args.blocks = wefti_cuda_ep_divide(route, WEFTI_CUDA_EP_WORK_DISPATCH, 0);
     args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0, 0,
                                      (unsigned)args.topk);
-    WEFT_TRY(wefti_cuda_ep_launch(route, WEFTI_CUDA_EP_WORK_DISPATCH, &args.blocks, &args, stream, call));
+    const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_DISPATCH};
+    WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call));
     route->is_routed = 1;
     return WEFT_OK;
 }
@@ -130,26 +132,36 @@ static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_rece
     return WEFT_OK;
 }
 
+weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                           const weft_ep_received *out, wefti_cuda_ep_call call,
+                                           wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work)
+{
+    static const char name[] = "weft_ep_dispatch";
+    WEFT_TRY(check_dispatch(route, out, name));
+    WEFT_TRY(wefti_cuda_ep_news(route->ep, name));
+    *work = is_quantised(in, &out->rows) ? WEFTI_CUDA_EP_WORK_QUANTISE : WEFTI_CUDA_EP_WORK_DISPATCH;
+    *args = dispatch_args(route);
+    add_rows(args, route, *work, in, &out->rows, out->rows_capacity);
+    args->arrays = (wefti_cuda_ep_arrays){.weights = out->weights,
+                                          .experts = out->experts,
+                                          .source_rank = out->source_rank,
+                                          .source_token = out->source_token};
+    if (fresh != NULL) {
+        args->flags |= WEFTI_CUDA_EP_FRESH;
+        args->choices = choices_of(fresh);
+        route->is_routed = 1;
+    }
+    args->shape = shape_of(args, route, call, in, &out->rows);
+    return WEFT_OK;
+}
+
 weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                    const weft_ep_received *out, weft_stream *stream)
 {
-    static const char call[] = "weft_ep_dispatch";
-    wefti_cuda_ep_work work = is_quantised(in, &out->rows) ? WEFTI_CUDA_EP_WORK_QUANTISE : WEFTI_CUDA_EP_WORK_DISPATCH;
-    WEFT_TRY(check_dispatch(route, out, call));
-    WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
-    wefti_cuda_ep_dispatch_args args = dispatch_args(route);
-    add_rows(&args, route, work, in, &out->rows, out->rows_capacity);
-    args.arrays = (wefti_cuda_ep_arrays){.weights = out->weights,
-                                         .experts = out->experts,
-                                         .source_rank = out->source_rank,
-                                         .source_token = out->source_token};
-    if (fresh != NULL) {
-        args.flags |= WEFTI_CUDA_EP_FRESH;
-        args.choices = choices_of(fresh);
-        route->is_routed = 1;
-    }
-    args.shape = shape_of(&args, route, WEFTI_CUDA_EP_DISPATCH, in, &out->rows);
-    return wefti_cuda_ep_launch(route, work, &args.blocks, &args, stream, call);
+    wefti_cuda_ep_dispatch_args args;
+    wefti_cuda_ep_kernel kernel = {.part = WEFTI_CUDA_EP_WHOLE};
+    WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &kernel.work));
+    return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, "weft_ep_dispatch");
 }
 
 /* Unweighted, and each choice with a row of its own, it is a dispatch on a cached route. */
@@ -172,5 +184,5 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
         args.backward.rows_pitch = wefti_cuda_ep_pitch(rows);
     }
     args.shape = shape_of(&args, route, WEFTI_CUDA_EP_COMBINE_BWD, grad_out, grad_rows);
-    return wefti_cuda_ep_launch(route, work, &args.blocks, &args, stream, call);
+    return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = work}, &args.blocks, &args, stream, call);
 }

@@ -101,18 +101,20 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
 }
 
 /* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
-template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
+template <bool BY_EXPERT, ep_way WAY, bool RECV>
+EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    const bool early = RECV && args.early_slots != 0; /* told by send */
     const int skip = args.blocks.movers;
-    if (goes && ep_tells(args)) {
+    if (goes && !early && ep_tells(args)) {
         ep_tell<BY_EXPERT>(args, call);
     }
     if (goes && !fresh) {
         ep_settle_again<BY_EXPERT>(args, call);
     }
     if (fresh) {
-        if (!BY_EXPERT) {
+        if (!BY_EXPERT && !early) {
             ep_tell_choices(args.group, call, args.sheet, skip);
         }
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
@@ -122,8 +124,10 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_serve(const ep_dispatch 
     if (BY_EXPERT && goes && args.experts.slots == 0 && !ep_pad(args, call, skip)) {
         return;
     }
-    if (goes) {
-        ep_settle<BY_EXPERT, WAY == EP_BACKWARD>(args, call);
+    if (BY_EXPERT && goes && early) {
+        ep_settle<BY_EXPERT, false, RECV>(args, call);
+    } else if (goes) {
+        ep_settle<BY_EXPERT, WAY == EP_BACKWARD, false>(args, call);
     }
     if (WAY == EP_BACKWARD && goes && ep_is(args, WEFTI_CUDA_EP_VALUES)) {
         ep_take_returned(args, call, skip);
@@ -158,6 +162,60 @@ EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned cha
     }
     __syncthreads();
     return true;
+}
+
+/* Once this rank's line is said: until all has come. RECV: in the second half. All threads of all blocks. */
+template <bool BY_EXPERT, ep_way WAY, bool RECV>
+EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const ep_saying &saying, ep_mover *mover,
+                                  bool moves, unsigned char *stages, int first_unit, int end_unit)
+{
+    const ep_group &group = args.group;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    if (!ep_hear(group, call)) {
+        if (moves) {
+            ep_pipe_drain(&mover->pipe);
+        }
+        return;
+    }
+    if (ep_warp() == ep_warps() - 1) {
+        ep_study(group, call, saying, fresh);
+    }
+    __syncthreads();
+    if (threadIdx.x == blockDim.x - 1 && ep_is(args, WEFTI_CUDA_EP_MOVE)) {
+        /* This rank's own rows never land elsewhere. */
+        call->to[group.rank] = (wefti_u64)args.out;
+        call->pitch[group.rank] = args.out_pitch;
+        if (BY_EXPERT) {
+            call->lands &= ~(1u << group.rank);
+        }
+    }
+    __syncthreads();
+    if (fresh && call->status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && threadIdx.x == 0) {
+        args.sheet.facts->status = WEFT_ERR_MISMATCH;
+        args.sheet.facts->epoch = 0; /* its words are overwritten */
+    }
+    if (BY_EXPERT && call->status != WEFT_ERR_MISMATCH && !ep_find_rows(args, call, stages, first_unit, end_unit)) {
+        if (moves) {
+            ep_pipe_drain(&mover->pipe);
+        }
+        return;
+    }
+    if (!fresh && call->status == WEFT_ERR_OVERFLOW && blockIdx.x == 0 && threadIdx.x == 0) {
+        args.sheet.facts->status = WEFT_ERR_OVERFLOW; /* some rank's buffer is too small */
+    }
+    if (!BY_EXPERT && fresh && group.drops != 0 && call->status == WEFT_OK && !(RECV && args.early_slots != 0)) {
+        ep_drop_by_source(&args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
+    }
+    const bool goes = call->status == WEFT_OK && (fresh || call->route_status != WEFT_ERR_OVERFLOW);
+    if (moves) {
+        if (goes) {
+            ep_mover_run<BY_EXPERT, WAY == EP_QUANTISED>(args, call, mover);
+        } else {
+            ep_pipe_drain(&mover->pipe);
+        }
+    } else if (call->status != WEFT_ERR_MISMATCH) {
+        ep_serve<BY_EXPERT, WAY, RECV>(args, call, goes);
+    }
 }
 
 /* All threads of all blocks. */
@@ -213,51 +271,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     if (BY_EXPERT && fresh) {
         ep_tell_counts(args, &call);
     }
-    if (!ep_hear(group, &call)) {
-        if (moves) {
-            ep_pipe_drain(&mover.pipe);
-        }
-        return;
-    }
-    if (ep_warp() == ep_warps() - 1) {
-        ep_study(group, &call, saying, fresh);
-    }
-    __syncthreads();
-    if (threadIdx.x == blockDim.x - 1 && ep_is(args, WEFTI_CUDA_EP_MOVE)) {
-        /* This rank's own rows never land elsewhere. */
-        call.to[group.rank] = (wefti_u64)args.out;
-        call.pitch[group.rank] = args.out_pitch;
-        if (BY_EXPERT) {
-            call.lands &= ~(1u << group.rank);
-        }
-    }
-    __syncthreads();
-    if (fresh && call.status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && threadIdx.x == 0) {
-        args.sheet.facts->status = WEFT_ERR_MISMATCH;
-        args.sheet.facts->epoch = 0; /* its words are overwritten */
-    }
-    if (BY_EXPERT && call.status != WEFT_ERR_MISMATCH && !ep_find_rows(args, &call, stages, first_unit, end_unit)) {
-        if (moves) {
-            ep_pipe_drain(&mover.pipe);
-        }
-        return;
-    }
-    if (!fresh && call.status == WEFT_ERR_OVERFLOW && blockIdx.x == 0 && threadIdx.x == 0) {
-        args.sheet.facts->status = WEFT_ERR_OVERFLOW; /* some rank's buffer is too small */
-    }
-    if (!BY_EXPERT && fresh && group.drops != 0 && call.status == WEFT_OK) {
-        ep_drop_by_source(&args, &call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
-    }
-    const bool goes = call.status == WEFT_OK && (fresh || call.route_status != WEFT_ERR_OVERFLOW);
-    if (moves) {
-        if (goes) {
-            ep_mover_run<BY_EXPERT, WAY == EP_QUANTISED>(args, &call, &mover);
-        } else {
-            ep_pipe_drain(&mover.pipe);
-        }
-    } else if (call.status != WEFT_ERR_MISMATCH) {
-        ep_serve<BY_EXPERT, WAY>(args, &call, goes);
-    }
+    ep_finish_dispatch<BY_EXPERT, WAY, false>(args, &call, saying, &mover, moves, stages, first_unit, end_unit);
 }
 
 #define EP_DISPATCH(NAME, BY_EXPERT, WAY)                                                                              \

@@ -192,15 +192,15 @@ EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
 
 /* ---- rows ---- */
 
-/* Where this block's rows of each expert begin. All threads. */
-EP_DEVICE void ep_find_starts(const ep_dispatch &args, ep_call *call, wefti_u32 *starts)
+/* Where this block's rows of each expert begin: at its owner, or, before bases are known, among this rank's. All threads. */
+template <bool BASED> EP_DEVICE void ep_find_starts(const ep_dispatch &args, ep_call *call, wefti_u32 *starts)
 {
     const int experts = args.group.first_expert[args.group.ranks];
     const wefti_u64 *ahead = args.sheet.ahead + (wefti_u64)blockIdx.x * (wefti_u64)experts;
     for (int expert = (int)threadIdx.x; expert < experts; expert += (int)blockDim.x) {
         wefti_u32 base = 0;
         wefti_u32 before = 0;
-        if (!ep_await_value(args.group, &args.sheet.base[expert], call->tag, args.group.rank, &base) ||
+        if ((BASED && !ep_await_value(args.group, &args.sheet.base[expert], call->tag, args.group.rank, &base)) ||
             !ep_await_value(args.group, &ahead[expert], call->tag, args.group.rank, &before)) {
             call->failed = 1;
         }
@@ -281,7 +281,7 @@ EP_DEVICE bool ep_place_rows(const ep_dispatch &args, ep_call *call, int first_u
     if (ep_warp() == ep_warps() - 1) {
         ep_judge(args, call, true);
     }
-    ep_find_starts(args, call, starts);
+    ep_find_starts<true>(args, call, starts);
     __syncthreads();
     if (call->failed != 0) {
         return false;

@@ -69,6 +69,31 @@ static weft_status find_kernel(const wefti_cuda *cuda, const char *name, CUfunct
         "cuFuncSetAttribute");
 }
 
+static weft_status find_kernels(weft_ep *ep)
+{
+    static const char *const works[WEFTI_CUDA_EP_WORKS][2] = {
+        [WEFTI_CUDA_EP_WORK_DISPATCH] = {"dispatch", "dispatch_expert"},
+        [WEFTI_CUDA_EP_WORK_QUANTISE] = {"dispatch_quantised", "dispatch_expert_quantised"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {"combine_bwd", "combine_expert_bwd"},
+        [WEFTI_CUDA_EP_WORK_COMBINE] = {"combine", "combine_expert"},
+        [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"dispatch_bwd", "dispatch_expert_bwd"},
+    };
+    static const char *const parts[WEFTI_CUDA_EP_PARTS] = {"", "_send", "_recv"};
+    for (int part = 0; part < WEFTI_CUDA_EP_PARTS; part++) {
+        for (int i = 0; i < 2 * WEFTI_CUDA_EP_WORKS; i++) {
+            int work = i / 2;
+            int is_backward = work == WEFTI_CUDA_EP_WORK_COMBINE_BWD || work == WEFTI_CUDA_EP_WORK_DISPATCH_BWD;
+            if (part != WEFTI_CUDA_EP_WHOLE && is_backward) {
+                continue;
+            }
+            char name[64];
+            (void)snprintf(name, sizeof name, "wefti_cuda_ep_%s%s", works[work][i % 2], parts[part]);
+            WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[part][work][i % 2]));
+        }
+    }
+    return WEFT_OK;
+}
+
 /* Routes come and go while other PEs of this GPU are in their steps, so their memory is taken and given back in stream
  * order, from a pool that keeps what it has: cuMemFree would wait for those steps. */
 static weft_status make_pool(wefti_cuda *cuda)
@@ -94,17 +119,14 @@ static weft_status load(weft_ep *ep)
                                   "cuModuleLoadData"));
         WEFT_TRY(make_pool(cuda));
     }
-    static const char *const names[WEFTI_CUDA_EP_WORKS][2] = {
-        [WEFTI_CUDA_EP_WORK_DISPATCH] = {"wefti_cuda_ep_dispatch", "wefti_cuda_ep_dispatch_expert"},
-        [WEFTI_CUDA_EP_WORK_QUANTISE] = {"wefti_cuda_ep_dispatch_quantised", "wefti_cuda_ep_dispatch_expert_quantised"},
-        [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {"wefti_cuda_ep_combine_bwd", "wefti_cuda_ep_combine_expert_bwd"},
-        [WEFTI_CUDA_EP_WORK_COMBINE] = {"wefti_cuda_ep_combine", "wefti_cuda_ep_combine_expert"},
-        [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"wefti_cuda_ep_dispatch_bwd", "wefti_cuda_ep_dispatch_expert_bwd"},
-    };
-    for (int i = 0; i < 2 * WEFTI_CUDA_EP_WORKS; i++) {
-        WEFT_TRY(find_kernel(cuda, names[i / 2][i % 2], &ep->device->kernel[i / 2][i % 2]));
-    }
-    return WEFT_OK;
+    return find_kernels(ep);
+}
+
+/* Rows of slots that may come before this rank is heard of, of each parity: all, if they take little memory. */
+static uint64_t early_rows(const weft_ep *ep, uint64_t slots)
+{
+    uint64_t bytes = 2 * slots * (uint64_t)ep->config.row_bytes_max;
+    return bytes <= WEFTI_CUDA_EP_EARLY_BYTES_MAX ? slots : 0;
 }
 
 static void set_limits(weft_ep *ep)
@@ -128,7 +150,7 @@ static void set_limits(weft_ep *ep)
     }
     group->at = wefti_cuda_ep_layout_of(ep->ranks, ep->config.experts, ep->owners.local_max, ep->config.tokens_max,
                                         ep->config.topk_max, ep->device->received_max, ep->config.row_bytes_max,
-                                        staged * ep->config.row_bytes_max);
+                                        staged * ep->config.row_bytes_max, early_rows(ep, slots));
 }
 
 static weft_status group_init(weft_ep *ep)

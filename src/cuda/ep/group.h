@@ -16,6 +16,13 @@ typedef enum wefti_cuda_ep_work {
     WEFTI_CUDA_EP_WORKS
 } wefti_cuda_ep_work;
 
+typedef enum wefti_cuda_ep_part {
+    WEFTI_CUDA_EP_WHOLE,
+    WEFTI_CUDA_EP_SEND,
+    WEFTI_CUDA_EP_RECV,
+    WEFTI_CUDA_EP_PARTS
+} wefti_cuda_ep_part;
+
 typedef struct wefti_ep_device {
     wefti_cuda *cuda;
     wefti_cuda_ep_group group; /* as kernels get it */
@@ -25,13 +32,18 @@ typedef struct wefti_ep_device {
     uint32_t masked; /* ranks, as bits; the area has a copy */
     uint64_t odd_seen; /* of news[ODD]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
-    CUfunction kernel[WEFTI_CUDA_EP_WORKS][2]; /* by source, by expert */
+    CUfunction kernel[WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2]; /* by source, by expert; NULL: has no halves */
 } wefti_ep_device;
 
 typedef struct wefti_ep_device_route {
     wefti_cuda_ep_sheet sheet;
     CUdeviceptr owned; /* the memory, if it is the library's */
-    weft_stream *sent_on; /* the stream of the last send */
+    weft_stream *sent_on; /* the stream of the last send, */
+    wefti_cuda_ep_work sent_work; /* what it began, */
+    union {
+        wefti_cuda_ep_dispatch_args dispatch;
+        wefti_cuda_ep_combine_args combine;
+    } sent; /* and with what */
 } wefti_ep_device_route;
 
 /* WEFT_OK, or what kernels have found out since the last call: WEFT_ERR_TIMEOUT, naming the ranks; WEFT_ERR_MISMATCH. */

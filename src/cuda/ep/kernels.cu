@@ -1,3 +1,2 @@
 /* cuda/ep/kernels.cu: the kernels of expert parallelism, sm_90 and later. */
-#include "cuda/ep/combine.cuh"
-#include "cuda/ep/dispatch.cuh"
+#include "cuda/ep/halves.cuh"

@@ -61,8 +61,9 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
 }
 
 /* Shared memory: pipes, and [E + 1] counts, first in their place, by expert also behind them. */
-weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_work work, const wefti_cuda_ep_blocks *parts,
-                                 const void *args, weft_stream *stream, const char *call)
+weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,
+                                 const wefti_cuda_ep_blocks *parts, const void *args, weft_stream *stream,
+                                 const char *call)
 {
     const weft_ep *ep = route->ep;
     WEFTI_SPAN_OF_BLOCK(ep->world, call);
@@ -70,10 +71,10 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_work 
     void *arguments[] = {(void *)(uintptr_t)args};
     unsigned counts = ((unsigned)ep->config.experts + 1) * (unsigned)sizeof(uint32_t);
     unsigned shared = wefti_cuda_ep_pipes_bytes(parts) + counts;
-    CUfunction kernel = ep->device->kernel[work][wefti_cuda_ep_is_by_expert(route)];
+    CUfunction function = ep->device->kernel[kernel.part][kernel.work][wefti_cuda_ep_is_by_expert(route)];
     WEFT_TRY(wefti_cuda_enter(cuda));
-    CUresult result = cuda->driver.cuLaunchKernel(kernel, (unsigned)blocks_of(route), 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1,
-                                                  shared, (CUstream)(void *)stream, arguments, NULL);
+    CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)blocks_of(route), 1, 1, WEFTI_CUDA_EP_THREADS, 1,
+                                                  1, shared, (CUstream)(void *)stream, arguments, NULL);
     wefti_cuda_leave(cuda);
     return wefti_cuda_check(&cuda->driver, result, call);
 }

@@ -42,21 +42,32 @@ typedef struct ep_saying {
     bool by_expert; /* rows are counted elsewhere, not here */
 } ep_saying;
 
-/* Read the epoch; the last block to have done so advances it for the next call. False: the group has failed. All threads. */
-EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
+/* The call of this epoch begins. One thread. */
+EP_DEVICE void ep_begin_at(const ep_group &group, ep_call *call, wefti_u64 epoch)
 {
-    if (threadIdx.x == 0) {
-        wefti_cuda_ep_own *own = ep_own(group);
-        call->epoch = wefti_ld_relaxed(&own->epoch) + 1;
-        call->tag = (wefti_u32)call->epoch << 1;
-        call->alive = ~wefti_ld_relaxed(&own->masked) & (wefti_u32)((1ull << group.ranks) - 1);
-        call->failed = wefti_ld_relaxed(&own->failed) != 0;
-        call->status = WEFT_OK;
-    }
+    wefti_cuda_ep_own *own = ep_own(group);
+    call->epoch = epoch;
+    call->tag = (wefti_u32)call->epoch << 1;
+    call->alive = ~wefti_ld_relaxed(&own->masked) & (wefti_u32)((1ull << group.ranks) - 1);
+    call->failed = wefti_ld_relaxed(&own->failed) != 0;
+    call->status = WEFT_OK;
+}
+
+EP_DEVICE void ep_clear_totals(ep_call *call)
+{
     if (threadIdx.x < WEFTI_CUDA_EP_RANKS_MAX) {
         call->total[threadIdx.x] = 0;
         call->before[threadIdx.x] = 0;
     }
+}
+
+/* Read the epoch; the last block to have done so advances it for the next call. False: the group has failed. All threads. */
+EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
+{
+    if (threadIdx.x == 0) {
+        ep_begin_at(group, call, wefti_ld_relaxed(&ep_own(group)->epoch) + 1);
+    }
+    ep_clear_totals(call);
     __syncthreads();
     if (threadIdx.x == 0) {
         wefti_cuda_ep_own *own = ep_own(group);

@@ -140,7 +140,7 @@ EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, in
     const int each = (vectors + parts - 1) / parts;
     const int first = part * each;
     const int end = first + each < vectors ? first + each : vectors;
-    const bool lands = ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.group.rank;
+    const bool lands = ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.kept_source;
     const unsigned char *from = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows) +
                                 (wefti_u64)place * args.row_bytes;
     bool found = lands;

@@ -16,10 +16,14 @@
  *   records    [M] who is received: source token, K local experts, K weights; by expert also K rows
  *   scales     [M] the scales of fp8 rows, W words each, written with the unit's records, or where those would be
  *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
+ *   early      [2] by the parity of the epoch: told, moved, choices, records, scales and rows once more, for halves of slot
+ *              layouts. R * Tmax rows, those of source (or owner) s from row s * Tmax on, so that a send knows the place of
+ *              what it puts. It writes there without having heard from this rank in its call: it has heard this rank's
+ *              line of the call before, which this rank said after it had done with the last call of that parity
  *
  * R ranks, U units, M the most tokens a rank receives. A packed word is {tag, 32 bits}, the tag twice the epoch, or one
  * more in a second round: it carries its own flag, and is compared for equality. Nothing is reset. A rank writes to another only after that one's line of the same call, except
- * for the line itself.
+ * for the line itself, and for what is early.
  *
  * A unit is what one warp moves at a time: in a dispatch U units of the source's tokens, in a combine at most P of the rows
  * that came from a source. Its size depends on their number only. Those of a combine are smaller, because a token can be
@@ -72,11 +76,23 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_place(unsigned region, wefti_u64 offset
 /* This rank's words. */
 typedef struct wefti_cuda_ep_own {
     wefti_u64 epoch; /* of the last call */
+    wefti_u64 half_epoch; /* of the last send: its recv goes on with it */
     wefti_u32 begun; /* blocks of this call that have read the epoch; wraps by itself */
     wefti_u32 masked; /* ranks that take no part, as bits; written by the host */
     wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
     wefti_u32 missing; /* the ranks it waited for in vain, as bits */
 } wefti_cuda_ep_own;
+
+/* Offsets of what halves have twice. */
+typedef struct wefti_cuda_ep_early {
+    wefti_u64 told;
+    wefti_u64 moved;
+    wefti_u64 choices;
+    wefti_u64 records;
+    wefti_u64 scales;
+    wefti_u64 rows;
+    wefti_u64 bytes; /* of all, in use; 0: there is none, and a send puts no rows */
+} wefti_cuda_ep_early;
 
 /* Offsets in an area. */
 typedef struct wefti_cuda_ep_layout {
@@ -93,6 +109,7 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 records;
     wefti_u64 scales;
     wefti_u64 rows;
+    wefti_cuda_ep_early early[2];
     wefti_u64 bytes;
     wefti_u32 units; /* U, at most */
     wefti_u32 pushes; /* P, at least U */
@@ -146,12 +163,17 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_take(wefti_u64 *end, wefti_u64 bytes)
     return at;
 }
 
-/* `received`: M; `staged_bytes`: of `rows`. */
+/* The most memory of a rank that halves have beside what whole calls have. */
+#define WEFTI_CUDA_EP_EARLY_BYTES_MAX ((wefti_u64)256 << 20)
+
+/* `received`: M; `staged_bytes`: of `rows`; `early_rows`: of each parity, or 0. */
 WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int experts, int local_max, int tokens_max,
                                                               int topk_max, wefti_u64 received, wefti_u64 row_bytes_max,
-                                                              wefti_u64 staged_bytes)
+                                                              wefti_u64 staged_bytes, wefti_u64 early_rows)
 {
     wefti_cuda_ep_layout at;
+    const wefti_u64 record_bytes = (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4;
+    const wefti_u64 scale_bytes = (row_bytes_max + 127) / 128 * 4;
     wefti_u64 end = 0;
     at.units = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_UNITS_MAX);
     at.pushes = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_PUSHES_MAX);
@@ -164,11 +186,23 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.counts = wefti_cuda_ep_take(&end, 4 * (wefti_u64)ranks * (wefti_u64)experts * 8);
     at.returned = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
     at.kept = wefti_cuda_ep_take(&end, (wefti_u64)ranks * 8);
+    for (int parity = 0; parity < 2; parity++) {
+        wefti_u64 used = early_rows != 0 ? ~(wefti_u64)0 : 0;
+        at.early[parity].told = wefti_cuda_ep_take(&end, used & ((wefti_u64)ranks * at.units * 8));
+        at.early[parity].moved = wefti_cuda_ep_take(&end, used & ((wefti_u64)ranks * at.pushes * 8));
+        at.early[parity].choices = wefti_cuda_ep_take(&end, used & ((wefti_u64)ranks * at.local_max * 8));
+    }
     at.cleared_bytes = end;
     at.values = wefti_cuda_ep_take(&end, (wefti_u64)tokens_max * (wefti_u64)topk_max * 4);
-    at.records = wefti_cuda_ep_take(&end, received * (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4);
-    at.scales = wefti_cuda_ep_take(&end, received * ((row_bytes_max + 127) / 128) * 4);
+    at.records = wefti_cuda_ep_take(&end, received * record_bytes);
+    at.scales = wefti_cuda_ep_take(&end, received * scale_bytes);
     at.rows = wefti_cuda_ep_take(&end, staged_bytes);
+    for (int parity = 0; parity < 2; parity++) {
+        at.early[parity].records = wefti_cuda_ep_take(&end, early_rows * record_bytes);
+        at.early[parity].scales = wefti_cuda_ep_take(&end, early_rows * scale_bytes);
+        at.early[parity].rows = wefti_cuda_ep_take(&end, early_rows * row_bytes_max);
+        at.early[parity].bytes = early_rows * (record_bytes + scale_bytes + row_bytes_max);
+    }
     at.bytes = end;
     return at;
 }
@@ -259,7 +293,9 @@ typedef enum wefti_cuda_ep_call {
     WEFTI_CUDA_EP_DISPATCH = 1,
     WEFTI_CUDA_EP_COMBINE,
     WEFTI_CUDA_EP_DISPATCH_BWD,
-    WEFTI_CUDA_EP_COMBINE_BWD
+    WEFTI_CUDA_EP_COMBINE_BWD,
+    WEFTI_CUDA_EP_DISPATCH_HALVES,
+    WEFTI_CUDA_EP_COMBINE_HALVES
 } wefti_cuda_ep_call;
 WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_shape(wefti_cuda_ep_call call, unsigned flags, unsigned dtype, unsigned hidden,
                                                unsigned topk)
@@ -326,6 +362,8 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_u64 shape;
     wefti_i32 topk;
     wefti_u32 slots; /* of each source; 0: rows are packed */
+    wefti_u32 early_slots; /* halves: those of each source where rows come early; 0: rows move in recv */
+    wefti_i32 kept_source; /* whose rows never land elsewhere: this rank; -1: all do */
     wefti_u32 flags;
     /* MOVE: */
     const unsigned char *in;
@@ -359,6 +397,7 @@ typedef struct wefti_cuda_ep_combine_args {
     wefti_u64 out_pitch;
     wefti_u64 place; /* of the area's rows */
     wefti_u32 row_bytes;
+    wefti_u32 early_slots; /* halves: as in a dispatch, of each owner */
     wefti_i32 dtype; /* a weft_ep_dtype */
     wefti_u32 flags;
     wefti_i32 topk; /* by expert, or with values */

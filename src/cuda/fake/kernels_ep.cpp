@@ -10,28 +10,35 @@
     {                                                                                                                  \
         wefti_cuda_ep_##NAME(*(const wefti_cuda_ep_##CALL##_args *)args);                                              \
     }
-BODY(dispatch, dispatch)
-BODY(dispatch_quantised, dispatch)
-BODY(combine_bwd, dispatch)
-BODY(dispatch_expert, dispatch)
-BODY(dispatch_expert_quantised, dispatch)
-BODY(combine_expert_bwd, dispatch)
-BODY(combine, combine)
-BODY(dispatch_bwd, combine)
-BODY(combine_expert, combine)
-BODY(dispatch_expert_bwd, combine)
+#define KERNELS(X)                                                                                                     \
+    X(dispatch, dispatch)                                                                                              \
+    X(dispatch_send, dispatch)                                                                                         \
+    X(dispatch_recv, dispatch)                                                                                         \
+    X(dispatch_quantised, dispatch)                                                                                    \
+    X(dispatch_quantised_send, dispatch)                                                                               \
+    X(dispatch_quantised_recv, dispatch)                                                                               \
+    X(combine_bwd, dispatch)                                                                                           \
+    X(dispatch_expert, dispatch)                                                                                       \
+    X(dispatch_expert_send, dispatch)                                                                                  \
+    X(dispatch_expert_recv, dispatch)                                                                                  \
+    X(dispatch_expert_quantised, dispatch)                                                                             \
+    X(dispatch_expert_quantised_send, dispatch)                                                                        \
+    X(dispatch_expert_quantised_recv, dispatch)                                                                        \
+    X(combine_expert_bwd, dispatch)                                                                                    \
+    X(combine, combine)                                                                                                \
+    X(combine_send, combine)                                                                                           \
+    X(combine_recv, combine)                                                                                           \
+    X(dispatch_bwd, combine)                                                                                           \
+    X(combine_expert, combine)                                                                                         \
+    X(combine_expert_send, combine)                                                                                    \
+    X(combine_expert_recv, combine)                                                                                    \
+    X(dispatch_expert_bwd, combine)
+KERNELS(BODY)
 #undef BODY
 
 extern "C" const fake_ep_kernel fake_ep_kernels[] = {
-    {"wefti_cuda_ep_dispatch", body_dispatch},
-    {"wefti_cuda_ep_dispatch_quantised", body_dispatch_quantised},
-    {"wefti_cuda_ep_combine_bwd", body_combine_bwd},
-    {"wefti_cuda_ep_dispatch_expert", body_dispatch_expert},
-    {"wefti_cuda_ep_dispatch_expert_quantised", body_dispatch_expert_quantised},
-    {"wefti_cuda_ep_combine_expert_bwd", body_combine_expert_bwd},
-    {"wefti_cuda_ep_combine", body_combine},
-    {"wefti_cuda_ep_dispatch_bwd", body_dispatch_bwd},
-    {"wefti_cuda_ep_combine_expert", body_combine_expert},
-    {"wefti_cuda_ep_dispatch_expert_bwd", body_dispatch_expert_bwd},
-    {0, 0},
+#define KERNEL(NAME, CALL) {"wefti_cuda_ep_" #NAME, body_##NAME},
+    KERNELS(KERNEL)
+#undef KERNEL
+        {0, 0},
 };

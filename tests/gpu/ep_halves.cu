@@ -1,0 +1,215 @@
+/* Goal: between the halves of a dispatch or combine on GPUs nothing of it runs; a send waits for no other rank, and of slot
+ * layouts a recv waits for other ranks' sends and not for their recvs; calls of two groups may lie in each other.
+ *
+ * Method: random cases against the serial reference. In turns: a rank sends when those before it have sent and their streams
+ * have ended, so that a send that waited for a rank after it would meet its deadline; of slot layouts they also receive in
+ * turns. Nested: one group's call between the halves of another's, with one stream, and odd ranks the other way round.
+ * Usage: as part/launch.h says; -c: how many cases; WEFT_SEED. */
+#include "part/arena.h"
+
+extern "C" {
+#include "part/ep_coverage.h"
+#include "part/ep_step.h"
+}
+
+#define CASES 12
+#define DEADLINE_NS UINT64_C(3000000000)
+
+typedef struct scene {
+    test_pe *pe;
+    weft_world *world;
+    ep_memory memory;
+    uint64_t own;
+    unsigned salt;
+    char what[160];
+} scene;
+
+/* A group, a route, its routing. */
+typedef struct actor {
+    scene *of;
+    ep_setup setup;
+    weft_ep *ep;
+    weft_ep_plan plan;
+    weft_ep_route *route;
+    ep_case one;
+    ep_routing *routing;
+    ep_payload payload;
+    ep_payload received;
+    struct actor *inner; /* of a nested call */
+    int adds; /* it is a combine */
+    int fresh;
+} actor;
+
+static int is_padded(const weft_ep_plan *plan)
+{
+    return plan->layout == WEFT_EP_SLOTS_SOURCE || plan->layout == WEFT_EP_SLOTS_EXPERT;
+}
+
+static void open_actor(actor *who, scene *of, uint64_t *common, unsigned layout)
+{
+    memset(who, 0, sizeof *who);
+    who->of = of;
+    do {
+        who->setup = ep_setup_draw(random_next(common), of->pe->pes, &ep_size_small);
+    } while (who->setup.config.tokens_max == 0);
+    who->setup.config.on_device = 1;
+    who->setup.config.rows_max = 0;
+    who->setup.config.overflow = random_below(common, 2) == 0 ? WEFT_EP_OVERFLOW_DROP : WEFT_EP_OVERFLOW_ERROR;
+    who->setup.config.slot_tokens_max = 0;
+    weft_ep_config config = who->setup.config;
+    config.experts_of_rank = who->setup.uneven ? who->setup.table : NULL;
+    who->plan = ep_plan_draw(random_next(common), &who->setup);
+    if (layout != (unsigned)who->plan.layout) {
+        who->plan.layout = (weft_ep_layout)layout;
+        who->plan.slot_tokens = 0;
+        who->plan.alignment = 0;
+        who->plan.flags = 0;
+    }
+    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &who->ep));
+    CHECK_OK(weft_ep_route_create(who->ep, &who->plan, NULL, &who->route));
+}
+
+static void close_actor(actor *who)
+{
+    ep_routing_destroy(who->routing);
+    ep_case_free(&who->one);
+    CHECK_OK(weft_ep_route_destroy(who->route));
+    CHECK_OK(weft_ep_destroy(who->ep));
+}
+
+/* What the actor does next; the same on all ranks. */
+static void draw_call(actor *who, uint64_t *common, int fresh, int adds)
+{
+    scene *of = who->of;
+    of->salt++;
+    who->fresh = fresh;
+    who->adds = adds;
+    who->payload =
+        ep_payload_draw(random_next(common), &who->setup, &ep_size_small, &who->plan, adds, of->salt, &who->received);
+    if (fresh) {
+        ep_routing_destroy(who->routing);
+        ep_case_free(&who->one);
+        who->one = ep_case_draw(random_next(common), &who->setup, &who->plan);
+        who->routing = ep_routing_create(&who->one, NULL);
+    }
+}
+
+static void act(actor *who, void (*meanwhile)(void *context, ep_moment moment))
+{
+    scene *of = who->of;
+    ep_step step = {};
+    int64_t capacity[EP_RANKS_MAX];
+    snprintf(of->what, sizeof of->what, "%s%s %u (layout %d)", who->fresh ? "fresh " : "",
+             who->adds ? "combine" : "dispatch", of->salt, who->plan.layout);
+    step.route = who->route;
+    step.routing = who->routing;
+    step.rank = of->pe->pe;
+    step.arrays.what = of->what;
+    step.arrays.memory = &of->memory;
+    step.arrays.random = &of->own;
+    step.is_late = 1;
+    step.halves = 1;
+    step.meanwhile = meanwhile;
+    step.context = who;
+    step.stream = gpu_stream_of(of->pe);
+    for (int rank = 0; rank < of->pe->pes; rank++) {
+        capacity[rank] = who->routing->side[rank].rows;
+    }
+    if (who->adds) {
+        ep_step_combine(&step, &who->payload, of->salt % 2 == 0 ? WEFT_EP_WEIGHTED : 0);
+    } else {
+        ep_step_dispatch(&step, &who->payload, &who->received, who->fresh ? capacity : NULL);
+    }
+}
+
+/* ---- in turns ---- */
+
+static void wait_turns(actor *who, int turns)
+{
+    for (int i = 0; i < turns; i++) {
+        CHECK_OK(weft_barrier(who->of->world));
+    }
+}
+
+static void in_turn(void *context, ep_moment moment)
+{
+    actor *who = (actor *)context;
+    test_pe *pe = who->of->pe;
+    const int receives = is_padded(&who->plan); /* in turns as well */
+    if (moment != EP_BEFORE_SEND) {
+        finish(pe);
+    }
+    if (moment != EP_BEFORE_SEND && (moment == EP_BETWEEN_HALVES || receives)) {
+        wait_turns(who, pe->pes - pe->pe);
+    }
+    if (moment == EP_BEFORE_SEND || (moment == EP_BETWEEN_HALVES && receives)) {
+        wait_turns(who, pe->pe);
+    }
+}
+
+static void test_turns(scene *of, uint64_t *common, unsigned layout)
+{
+    actor who;
+    open_actor(&who, of, common, layout);
+    for (int call = 0; call < 6; call++) {
+        draw_call(&who, common, call % 3 == 0, call % 3 == 2);
+        act(&who, in_turn);
+    }
+    close_actor(&who);
+}
+
+/* ---- nested ---- */
+
+static void nest(void *context, ep_moment moment)
+{
+    if (moment == EP_BETWEEN_HALVES) {
+        act(((actor *)context)->inner, NULL);
+    }
+}
+
+static void test_nested(scene *of, uint64_t *common, unsigned layout)
+{
+    actor pair[2];
+    const int odd = of->pe->pe % 2;
+    open_actor(&pair[0], of, common, layout);
+    open_actor(&pair[1], of, common, layout == WEFT_EP_SLOTS_SOURCE ? WEFT_EP_SLOTS_EXPERT : WEFT_EP_SLOTS_SOURCE);
+    pair[odd].inner = &pair[1 - odd];
+    for (int call = 0; call < 6; call++) {
+        draw_call(&pair[0], common, call % 3 == 0, call % 3 == 2);
+        draw_call(&pair[1], common, call % 2 == 0, call % 2 == 1);
+        act(&pair[odd], nest);
+    }
+    close_actor(&pair[0]);
+    close_actor(&pair[1]);
+}
+
+static void test_body(test_pe *pe)
+{
+    arena all = {};
+    scene of = {};
+    int cases = pe->cases > 0 ? pe->cases : CASES;
+    check_as_pe(pe->pe);
+    of.pe = pe;
+    of.world = test_world(pe, "halves", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)128 << 20);
+    CHECK_OK(weft_device_deadline(of.world, DEADLINE_NS));
+    arena_open(&all, pe, of.world, &of.memory);
+    uint64_t common = pe->seed * UINT64_C(0x9e3779b97f4a7c15);
+    for (int i = 0; i < cases && check_failures() == 0; i++) {
+        of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
+        test_turns(&of, &common, (unsigned)i % 4);
+        test_nested(&of, &common, WEFT_EP_SLOTS_SOURCE + (unsigned)i % 2);
+    }
+    CHECK_OK(weft_barrier(of.world));
+    arena_expel(&all, of.world);
+    CHECK_OK(weft_world_destroy(of.world));
+    arena_close(&all);
+    if (pe->pe == 0) {
+        pe->failures += check_failures() != 0;
+        printf("%d cases, %u calls\n", cases, of.salt);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    return test_main(argc, argv);
+}
