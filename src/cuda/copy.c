@@ -67,7 +67,7 @@ weft_status wefti_cuda_amo(wefti_device *device, wefti_amo_op op, int bits, void
         .cond = cond,
         .old = (uintptr_t)cuda->amo_old,
     };
-    weft_status status = wefti_cuda_launch(cuda, WEFTI_CUDA_KERNEL_word, 1, &args, cuda->stream);
+    weft_status status = wefti_cuda_launch(cuda, WEFTI_CUDA_KERNEL_word, 1, 0, &args, cuda->stream);
     if (status == WEFT_OK) {
         status = synchronise(cuda, CUDA_SUCCESS, "cuLaunchKernel");
     }

@@ -65,6 +65,7 @@ typedef struct wefti_cuda {
     CUcontext context;
     int retained; /* the primary context, until detach */
     int sms;
+    int can_be_early; /* kernels wait by themselves for the one before: see kernel.cuh */
     wefti_cuda_budget budget;
     int host_atomics;
     CUstream stream; /* of the host's copies and atomics */
@@ -186,9 +187,10 @@ weft_status wefti_cuda_occupancy(wefti_device *device, const weft_kernel *kernel
                                  int *blocks_per_sm, int *sms);
 weft_status wefti_cuda_launch_together(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
                                        void *const *arguments, weft_stream *stream);
-/* Put a kernel of `blocks` blocks on a stream. `args` is its struct. Any thread. */
-weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, const void *args,
-                              CUstream stream);
+/* Put a kernel of `blocks` blocks on a stream. `args` is its struct. is_early: its blocks may take their place on the GPU
+ * while the kernel before runs, for which they wait then. Any thread. */
+weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, int is_early,
+                              const void *args, CUstream stream);
 
 /* ---- stream.c ---- */
 

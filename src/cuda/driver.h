@@ -69,6 +69,7 @@
     X(cuFuncSetAttribute)                                                                                              \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                                     \
     X(cuLaunchCooperativeKernel)                                                                                       \
+    X(cuLaunchKernelEx)                                                                                                \
     X(cuLaunchKernel)
 
 typedef struct wefti_cuda_driver {

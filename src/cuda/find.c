@@ -222,11 +222,11 @@ static weft_status check_peer(const wefti_cuda *cuda, uint32_t index)
         }
         if (cuda->driver.cuDeviceCanAccessPeer(&can, cuda->ordinal, other) == CUDA_SUCCESS && can &&
             !has_atomics(cuda, other)) {
-            return wefti_error(
-                WEFT_ERR_UNREACHABLE,
-                "weft_device_attach: GPU %d of PE %u can load and store on GPU %d of PE %u, but has no atomics there (PCIe "
-                "has none between GPUs); WEFT_CUDA_DOMAIN=1 does without, through host memory",
-                cuda->ordinal, cuda->world->view.pe, other, cuda->near_first + index);
+            return wefti_error(WEFT_ERR_UNREACHABLE,
+                               "weft_device_attach: GPU %d of PE %u can load and store on GPU %d of PE %u, but has no "
+                               "atomics there (PCIe "
+                               "has none between GPUs); WEFT_CUDA_DOMAIN=1 does without, through host memory",
+                               cuda->ordinal, cuda->world->view.pe, other, cuda->near_first + index);
         }
         if (!can) {
             return wefti_error(

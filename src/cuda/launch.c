@@ -28,6 +28,12 @@ weft_status wefti_cuda_kernels_load(wefti_cuda *cuda)
         WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleGetFunction(&cuda->kernels[i], cuda->module, kernels[i].name),
                                   "cuModuleGetFunction"));
     }
+    int version; /* of the instructions that the kernels were compiled to */
+    WEFT_TRY(wefti_cuda_check(
+        driver,
+        driver->cuFuncGetAttribute(&version, CU_FUNC_ATTRIBUTE_PTX_VERSION, cuda->kernels[WEFTI_CUDA_KERNEL_sync]),
+        "cuFuncGetAttribute"));
+    cuda->can_be_early = version >= 90;
     return load(cuda, WEFTI_CUDA_AT_ATTACH);
 }
 
@@ -45,13 +51,25 @@ weft_status wefti_cuda_stream_ready(wefti_device *device)
     return status;
 }
 
-weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, const void *args,
-                              CUstream stream)
+weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, int is_early,
+                              const void *args, CUstream stream)
 {
     void *arguments[] = {(void *)(uintptr_t)args}; /* read, and copied by the launch */
-    CUresult result = cuda->driver.cuLaunchKernel(cuda->kernels[kernel], (unsigned)blocks, 1, 1,
-                                                  kernels[kernel].threads, 1, 1, 0, stream, arguments, NULL);
-    return wefti_cuda_check(&cuda->driver, result, "cuLaunchKernel (is the stream one of this PE's GPU?)");
+    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    early.value.programmaticStreamSerializationAllowed = 1;
+    const CUlaunchConfig config = {
+        .gridDimX = (unsigned)blocks,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = kernels[kernel].threads,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .hStream = stream,
+        .attrs = &early,
+        .numAttrs = is_early && cuda->can_be_early,
+    };
+    CUresult result = cuda->driver.cuLaunchKernelEx(&config, cuda->kernels[kernel], arguments, NULL);
+    return wefti_cuda_check(&cuda->driver, result, "cuLaunchKernelEx (is the stream one of this PE's GPU?)");
 }
 
 /* ---- users' kernels ---- */

@@ -28,14 +28,21 @@ weft_status wefti_cuda_stream_copy(wefti_device *device, void *to, const void *f
     return status;
 }
 
-static weft_status launch(wefti_device *device, wefti_cuda_kernel kernel, int blocks, const void *args,
-                          weft_stream *stream)
+/* `room`: how many blocks of this stream's kernels may wait on the GPU at the same time. */
+static weft_status launch_in(wefti_device *device, wefti_cuda_kernel kernel, int blocks, int room, const void *args,
+                             weft_stream *stream)
 {
     const wefti_cuda *cuda = wefti_cuda_of(device);
     WEFT_TRY(wefti_cuda_enter(cuda));
-    weft_status status = wefti_cuda_launch(cuda, kernel, blocks, args, stream);
+    weft_status status = wefti_cuda_launch(cuda, kernel, blocks, 2 * blocks <= room, args, stream);
     wefti_cuda_leave(cuda);
     return status;
+}
+
+static weft_status launch(wefti_device *device, wefti_cuda_kernel kernel, int blocks, const void *args,
+                          weft_stream *stream)
+{
+    return launch_in(device, kernel, blocks, 2, args, stream);
 }
 
 weft_status wefti_cuda_stream_store(wefti_device *device, void *at, uint64_t value, int bits, weft_stream *stream)
@@ -209,5 +216,6 @@ weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *te
         .send_offsets = (const wefti_u64 *)(const void *)coll->send_offsets,
         .send_bytes = (const wefti_u64 *)(const void *)coll->send_bytes,
     };
-    return launch(device, team->far_count > 0 ? WEFTI_CUDA_KERNEL_wide : kernel_of(coll), choice.blocks, &args, stream);
+    return launch_in(device, team->far_count > 0 ? WEFTI_CUDA_KERNEL_wide : kernel_of(coll), choice.blocks,
+                     coll->blocks_max, &args, stream);
 }

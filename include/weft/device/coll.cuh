@@ -39,20 +39,32 @@ WEFTI_DEVICE wefti_u32 wefti_piece_count(wefti_slice slice, wefti_u64 length, we
 template <class Do>
 WEFTI_DEVICE void wefti_for_pieces(wefti_dev_call &call, wefti_slice slice, wefti_u32 pieces, const Do &work)
 {
-    wefti_u32 *drawn = (wefti_u32 *)&((wefti_dev_channel *)call.team->channels)->drawn;
+    wefti_dev_channel *head = (wefti_dev_channel *)call.team->channels;
+    wefti_u32 *drawn = (wefti_u32 *)&head->drawn;
     const wefti_u32 limit = pieces + slice.count - 1; /* each slice draws one too many: the last draw resets */
     wefti_u32 next = 0;
+    wefti_u32 mine = limit;
     if (slice.count == 1) {
         for (; next < pieces; next++) {
             work(next);
         }
-        return;
+    } else {
+        mine = call.scope.rank == 0 ? wefti_atomic_count(drawn, limit) : 0;
+        while ((next = wefti_scope_first(call.scope, mine)) < pieces) {
+            mine = call.scope.rank == 0 ? wefti_atomic_count(drawn, limit) : 0; /* comes while this one is worked on */
+            work(next);
+        }
     }
-    wefti_u32 mine = call.scope.rank == 0 ? wefti_atomic_count(drawn, limit) : 0;
-    while ((next = wefti_scope_first(call.scope, mine)) < pieces) {
-        mine = call.scope.rank == 0 ? wefti_atomic_count(drawn, limit) : 0; /* comes while this one is worked on */
-        work(next);
+    if (call.scope.rank == 0 && mine == limit) {
+        wefti_st_relaxed(&head->dealt, wefti_ld_relaxed(&head->dealt) + 1);
     }
+}
+
+/* The number of this call among those whose pieces are shared out, to be asked before wefti_for_pieces: equal on all blocks,
+ * as none has drawn its last piece, and on all members that share out the same calls. */
+WEFTI_DEVICE wefti_u64 wefti_pieces_number(const wefti_dev_call &call)
+{
+    return wefti_ld_relaxed(&((wefti_dev_channel *)call.team->channels)->dealt) + 1;
 }
 
 /* Put `range` of the bytes at `source` to those at `dest` on member `number`, which may be this one. */
@@ -263,57 +275,93 @@ WEFTI_DEVICE int wefti_broadcast_forward(wefti_dev_call &call, wefti_slice slice
 /* Plain, in chunks of a part for each follower, which hands its part on while the next chunk comes. */
 #define WEFTI_BROADCAST_PART 32768
 
-/* The bytes of follower `index` in chunk `chunk` of a slice. */
-WEFTI_DEVICE wefti_range wefti_broadcast_part(wefti_range slice, wefti_u64 chunk, wefti_u32 index, wefti_u32 followers)
+typedef struct wefti_broadcast_all {
+    wefti_u64 dest;
+    wefti_u64 source;
+    wefti_u64 bytes;
+    int root;
+    wefti_u32 followers;
+    wefti_u32 channels;
+    wefti_u64 number; /* of the call */
+} wefti_broadcast_all;
+
+/* The bytes of follower `index` in a chunk. */
+WEFTI_DEVICE wefti_range wefti_broadcast_part(const wefti_broadcast_all &all, wefti_u32 chunk, wefti_u32 index)
 {
-    const wefti_u64 length = (wefti_u64)followers * WEFTI_BROADCAST_PART;
-    wefti_range range = {slice.first + chunk * length, slice.first + (chunk + 1) * length};
-    range.end = range.end < slice.end ? range.end : slice.end;
-    return wefti_range_part(range, index, followers, 128);
+    const wefti_u64 length = (wefti_u64)all.followers * WEFTI_BROADCAST_PART;
+    wefti_range range = {chunk * length, (chunk + 1) * length};
+    range.end = range.end < all.bytes ? range.end : all.bytes;
+    return wefti_range_part(range, index, all.followers, 128);
 }
 
-WEFTI_DEVICE wefti_u64 wefti_broadcast_flag(const wefti_dev_call &call, wefti_u64 chunk)
+/* That a chunk is there is told by a flag of one of the channels, which counts the chunks that it has told of. */
+WEFTI_DEVICE wefti_dev_call wefti_broadcast_teller(const wefti_dev_call &call, const wefti_broadcast_all &all,
+                                                   wefti_u32 chunk)
 {
-    return call.epoch << 24 | (chunk + 1);
+    wefti_dev_call teller = call;
+    teller.channel = call.team->channels + chunk % all.channels * call.team->channel_bytes;
+    return teller;
 }
 
-WEFTI_DEVICE void wefti_broadcast_hand_on(wefti_dev_call &call, wefti_range slice, wefti_u64 chunk, wefti_u64 dest,
-                                          int root)
+WEFTI_DEVICE wefti_u64 wefti_broadcast_flag(const wefti_broadcast_all &all, wefti_u32 chunk)
 {
-    const wefti_u32 followers = wefti_call_others(call);
-    const wefti_u32 mine = wefti_follower_index(call, root, call.team->pe);
-    const wefti_range part = wefti_broadcast_part(slice, chunk, mine, followers);
+    return all.number << 24 | (chunk / all.channels + 1);
+}
+
+/* As the root: the parts of a chunk, each to its follower, and to this PE's own dest while the links carry them. */
+WEFTI_DEVICE void wefti_broadcast_deal(wefti_dev_call &call, const wefti_broadcast_all &all, wefti_u32 chunk)
+{
+    for (wefti_u32 i = 0; i < all.followers; i++) {
+        const wefti_u32 index = (chunk + i) % all.followers;
+        const wefti_range part = wefti_broadcast_part(all, chunk, index);
+        wefti_call_put(call, all.dest, all.source, part, wefti_follower(call, all.root, index));
+        wefti_call_put(call, all.dest, all.source, part, all.root);
+    }
+    if (all.followers == 1) {
+        return; /* nobody waits for it */
+    }
+    wefti_dev_call teller = wefti_broadcast_teller(call, all, chunk);
+    if (call.scope.rank == 0 && chunk >= all.channels) { /* another block may still be at the chunk told of before */
+        wefti_call_wait(teller, WEFTI_DEV_PART, all.root, wefti_broadcast_flag(all, chunk) - 1);
+    }
+    wefti_call_flag_all(teller, WEFTI_DEV_PART, wefti_broadcast_flag(all, chunk));
     if (call.scope.rank == 0) {
-        wefti_call_wait(call, WEFTI_DEV_PART, root, wefti_broadcast_flag(call, chunk));
+        wefti_u64 mine = wefti_call_word(teller, WEFTI_DEV_PART, all.root);
+        wefti_st_relaxed(&((wefti_dev_packed *)mine)->epoch, wefti_broadcast_flag(all, chunk));
+    }
+    call.status = teller.status;
+}
+
+WEFTI_DEVICE void wefti_broadcast_hand_on(wefti_dev_call &call, const wefti_broadcast_all &all, wefti_u32 chunk)
+{
+    const wefti_u32 mine = wefti_follower_index(call, all.root, call.team->pe);
+    const wefti_range part = wefti_broadcast_part(all, chunk, mine);
+    if (call.scope.rank == 0) {
+        wefti_dev_call teller = wefti_broadcast_teller(call, all, chunk);
+        wefti_call_wait(teller, WEFTI_DEV_PART, all.root, wefti_broadcast_flag(all, chunk));
+        call.status = teller.status;
     }
     wefti_scope_sync(call.scope);
-    for (wefti_u32 i = 1; i < followers; i++) {
-        wefti_call_put(call, dest, dest, part, wefti_follower(call, root, (mine + i) % followers));
+    for (wefti_u32 i = 1; i < all.followers; i++) {
+        wefti_call_put(call, all.dest, all.dest, part, wefti_follower(call, all.root, (mine + i) % all.followers));
     }
 }
 
 WEFTI_DEVICE int wefti_broadcast_plain(wefti_dev_call &call, wefti_slice slice, wefti_u64 dest, wefti_u64 source,
                                        wefti_u64 bytes, int root)
 {
-    const wefti_range range = wefti_slice_bytes(slice, bytes);
-    const wefti_u32 followers = wefti_call_others(call);
-    const wefti_u64 length = (wefti_u64)followers * WEFTI_BROADCAST_PART;
-    const wefti_u64 chunks = followers == 0 ? 0 : (range.end - range.first + length - 1) / length;
+    const wefti_broadcast_all all = {dest, source, bytes, root, wefti_call_others(call), slice.count,
+                                     wefti_pieces_number(call)};
+    const wefti_u64 length = (wefti_u64)all.followers * WEFTI_BROADCAST_PART;
     wefti_call_meet_in(call, [](int) { return (wefti_u64)0; });
-    for (wefti_u64 chunk = 0; chunk < chunks; chunk++) {
-        if (call.team->pe != root) {
-            wefti_broadcast_hand_on(call, range, chunk, dest, root);
-            continue;
-        }
-        for (wefti_u32 i = 0; i < followers; i++) {
-            wefti_u32 index = (slice.index + i) % followers;
-            wefti_call_put(call, dest, source, wefti_broadcast_part(range, chunk, index, followers),
-                           wefti_follower(call, root, index));
-        }
-        wefti_call_flag_all(call, WEFTI_DEV_PART, wefti_broadcast_flag(call, chunk));
-    }
-    if (call.team->pe == root) {
-        wefti_call_put(call, dest, source, range, root);
+    if (all.followers == 0) {
+        wefti_call_put(call, dest, source, wefti_slice_bytes(slice, bytes), root);
+    } else if (call.team->pe == root) {
+        wefti_for_pieces(call, slice, (wefti_u32)((bytes + length - 1) / length),
+                         [&](wefti_u32 chunk) { wefti_broadcast_deal(call, all, chunk); });
+    } else if (all.followers > 1) {
+        wefti_for_pieces(call, slice, (wefti_u32)((bytes + length - 1) / length),
+                         [&](wefti_u32 chunk) { wefti_broadcast_hand_on(call, all, chunk); });
     }
     wefti_call_meet_out(call);
     return wefti_call_end(call, true);

@@ -66,13 +66,15 @@ typedef struct wefti_dev_team_area {
  *   epoch   the last step that this member has finished; written by its own kernels only
  *   met     the last step in which every member heard from every other, so that all had finished the one before
  *   in_use  1 while a call runs through it; only with WEFT_DEVICE_CHECKS
- *   drawn   in the first channel: pieces of the data that this member's blocks have taken; goes back to 0 by itself */
+ *   drawn   in the first channel: pieces of the data that this member's blocks have taken; goes back to 0 by itself
+ *   dealt   in the first channel: calls whose pieces have all been taken */
 typedef struct wefti_dev_channel {
     wefti_u64 epoch;
     wefti_u64 met;
     wefti_u64 drawn;
     wefti_u64 in_use;
-    wefti_u64 unused[12];
+    wefti_u64 dealt;
+    wefti_u64 unused[11];
 } wefti_dev_channel;
 
 /* 16 bytes that are written and read at once: data, and the step it belongs to. */

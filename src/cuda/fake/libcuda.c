@@ -726,6 +726,13 @@ FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid
     return CUDA_SUCCESS;
 }
 
+FAKE CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments, void **extra)
+{
+    return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                          config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream, arguments,
+                          extra);
+}
+
 /* A multiprocessor has 2048 threads and 227 KiB of shared memory. */
 FAKE CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
                                                           size_t shared_bytes)

@@ -66,7 +66,7 @@ static weft_status word(wefti_cuda_far *far, int what, const wefti_dev_request *
         .old = (uintptr_t)far->old,
     };
     *(volatile uint64_t *)far->old = 0;
-    WEFT_TRY(wefti_cuda_launch(far->cuda, WEFTI_CUDA_KERNEL_word, 1, &args, far->stream));
+    WEFT_TRY(wefti_cuda_launch(far->cuda, WEFTI_CUDA_KERNEL_word, 1, 0, &args, far->stream));
     WEFT_TRY(synchronise(far));
     *old = *(volatile uint64_t *)far->old;
     return WEFT_OK;

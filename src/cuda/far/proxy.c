@@ -13,7 +13,7 @@ void wefti_far_latch(wefti_cuda_far *far, weft_status status, int culprit)
         .value = WEFTI_DEV_FAULT_SET | (uint64_t)(uint32_t)(culprit + 1) << 32 | (uint32_t)-status,
     };
     wefti_world_latch(cuda->world, status, culprit);
-    if (wefti_cuda_launch(cuda, WEFTI_CUDA_KERNEL_word, 1, &args, far->stream) == WEFT_OK) {
+    if (wefti_cuda_launch(cuda, WEFTI_CUDA_KERNEL_word, 1, 0, &args, far->stream) == WEFT_OK) {
         (void)cuda->driver.cuStreamSynchronize(far->stream);
     }
 }
