@@ -24,24 +24,29 @@
 
 /* ---- pushing ---- */
 
-/* A unit of a source: rows first .. first + rows - 1 of those it sent here. */
+/* A unit of a source, or a part of one: rows first .. first + rows - 1 of those it sent here. */
 typedef struct ep_push {
     int source;
-    int unit;
+    int word; /* of `moved` */
+    int part; /* of `parts` */
+    int parts;
     int first;
     int rows; /* 0: there is none */
 } ep_push;
 
 /* The i-th in the order in which all movers of this rank go: units ascending, the other ranks in turn. */
-template <bool BY_EXPERT> EP_DEVICE ep_push ep_push_of(const ep_group &group, const ep_call *call, int i)
+template <bool BY_EXPERT> EP_DEVICE ep_push ep_push_of(const ep_combine &args, const ep_call *call, int i)
 {
+    const ep_group &group = args.group;
     ep_push push;
     int others = BY_EXPERT ? group.ranks : group.ranks - 1;
-    push.unit = i / others;
+    push.word = i / others;
     push.source = (group.rank + 1 + i % others) % group.ranks;
     int rows = (int)call->count[push.source];
     int unit_rows = wefti_cuda_ep_push_unit(rows);
-    push.first = push.unit * unit_rows;
+    push.parts = BY_EXPERT ? wefti_cuda_ep_push_parts(rows, group.ranks, args.row_bytes) : 1;
+    push.part = push.word % push.parts;
+    push.first = push.word / push.parts * unit_rows;
     push.rows = rows - push.first < unit_rows ? rows - push.first : unit_rows;
     push.rows = push.rows < 0 ? 0 : push.rows;
     return push;
@@ -49,9 +54,9 @@ template <bool BY_EXPERT> EP_DEVICE ep_push ep_push_of(const ep_group &group, co
 
 /* The first from i on, in steps, that has rows; `end` if there is none. */
 template <bool BY_EXPERT>
-EP_DEVICE int ep_push_next(const ep_group &group, const ep_call *call, int i, int step, int end)
+EP_DEVICE int ep_push_next(const ep_combine &args, const ep_call *call, int i, int step, int end)
 {
-    while (i < end && ep_push_of<BY_EXPERT>(group, call, i).rows == 0) {
+    while (i < end && ep_push_of<BY_EXPERT>(args, call, i).rows == 0) {
         i += step;
     }
     return i < end ? i : end;
@@ -62,52 +67,59 @@ EP_DEVICE void ep_pushed(const ep_group &group, const ep_call *call, const ep_pu
     wefti_bulk_stores_complete();
     __syncwarp();
     if (ep_lane() == 0) {
-        wefti_st_release(ep_moved(group, push.source, group.rank) + push.unit,
+        wefti_st_release(ep_moved(group, push.source, group.rank) + push.word,
                          ep_packed(call->tag, (wefti_u32)push.rows));
     }
 }
 
 /* The number behind the last. */
-template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_group &group, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_combine &args, const ep_call *call)
 {
+    const ep_group &group = args.group;
     int end = 0;
     for (int rank = 0; rank < group.ranks; rank++) {
         int rows = !BY_EXPERT && rank == group.rank ? 0 : (int)call->count[rank];
         int unit_rows = wefti_cuda_ep_push_unit(rows);
-        int units = (rows + unit_rows - 1) / unit_rows * (BY_EXPERT ? group.ranks : group.ranks - 1);
-        end = units > end ? units : end;
+        int words = (rows + unit_rows - 1) / unit_rows;
+        words *= !BY_EXPERT ? group.ranks - 1
+                            : group.ranks * wefti_cuda_ep_push_parts(rows, group.ranks, args.row_bytes);
+        end = words > end ? words : end;
     }
     return end;
 }
 
-/* By expert: the sums of the rows of each received token. */
+/* By expert: the sums of the rows of each received token, all of a unit's by one warp, or each by the warps of its parts. */
 template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int step = args.blocks.movers * (int)gridDim.x;
-    const int end = ep_push_end<true>(group, call);
+    const int end = ep_push_end<true>(args, call);
     const int words = wefti_cuda_ep_record_words(args.topk, 1);
-    for (int i = ep_push_next<true>(group, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end); i < end;
-         i = ep_push_next<true>(group, call, i + step, step, end)) {
-        const ep_push push = ep_push_of<true>(group, call, i);
+    const int vectors = (int)(args.row_bytes / 16);
+    for (int i = ep_push_next<true>(args, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end); i < end;
+         i = ep_push_next<true>(args, call, i + step, step, end)) {
+        const ep_push push = ep_push_of<true>(args, call, i);
+        const int each = (vectors + push.parts - 1) / push.parts;
+        const int from = push.part * each;
+        const int to_end = from + each < vectors ? from + each : vectors;
         for (int row = 0; row < push.rows; row++) {
             wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + row);
             const wefti_u32 *record = args.sheet.records + place * (wefti_u64)words;
             unsigned char *to = (unsigned char *)call->to[push.source] + (wefti_u64)(push.first + row) * args.row_bytes;
             if (args.dtype == WEFT_EP_BF16) {
-                ep_fold<WEFT_EP_BF16>(args, record, to);
+                ep_fold<WEFT_EP_BF16>(args, record, to, from, to_end);
             } else if (args.dtype == WEFT_EP_F16) {
-                ep_fold<WEFT_EP_F16>(args, record, to);
+                ep_fold<WEFT_EP_F16>(args, record, to, from, to_end);
             } else {
-                ep_fold<WEFT_EP_F32>(args, record, to);
+                ep_fold<WEFT_EP_F32>(args, record, to, from, to_end);
             }
-            if (VALUES) {
+            if (VALUES && push.part == 0) {
                 ep_return_given<true>(group, args.backward.given, record, args.topk, push.source, place);
             }
         }
         __syncwarp();
         if (ep_lane() == 0) {
-            wefti_st_release(ep_moved(group, push.source, group.rank) + push.unit,
+            wefti_st_release(ep_moved(group, push.source, group.rank) + push.word,
                              ep_packed(call->tag, (wefti_u32)push.rows));
         }
     }
@@ -129,20 +141,20 @@ template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, const
     const ep_group &group = args.group;
     const int step = args.blocks.movers * (int)gridDim.x;
     const ep_cut cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
-    const int end = ep_push_end<false>(group, call);
+    const int end = ep_push_end<false>(args, call);
     ep_pipe pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
-    int begin = ep_push_next<false>(group, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end);
+    int begin = ep_push_next<false>(args, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end);
     ep_cursor load = {begin, 0, 0};
     ep_cursor store = load;
-    ep_push loading = ep_push_of<false>(group, call, begin);
+    ep_push loading = ep_push_of<false>(args, call, begin);
     ep_push push = loading;
     while (store.unit < end) {
         while (load.unit < end && ep_pipe_has_room(pipe)) {
             wefti_u64 row = (wefti_u64)call->from[loading.source] + (wefti_u64)(loading.first + load.row);
             ep_pipe_load(&pipe, args.in + row * args.in_pitch + load.at, ep_cursor_bytes(load, cut));
             if (ep_cursor_advance(&load, cut, loading.rows, step)) {
-                load.unit = ep_push_next<false>(group, call, load.unit, step, end);
-                loading = ep_push_of<false>(group, call, load.unit);
+                load.unit = ep_push_next<false>(args, call, load.unit, step, end);
+                loading = ep_push_of<false>(args, call, load.unit);
             }
         }
         const unsigned char *piece = ep_pipe_next(&pipe);
@@ -157,8 +169,8 @@ template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, const
                 ep_push_values(args, call, push);
             }
             ep_pushed(group, call, push);
-            store.unit = ep_push_next<false>(group, call, store.unit, step, end);
-            push = ep_push_of<false>(group, call, store.unit);
+            store.unit = ep_push_next<false>(args, call, store.unit, step, end);
+            push = ep_push_of<false>(args, call, store.unit);
         }
     }
 }
@@ -170,12 +182,15 @@ typedef struct ep_source {
     wefti_u64 rows; /* the address of the first of its results */
     wefti_u64 pitch;
     int unit_rows;
-    int unit; /* the last whose rows are known to be here */
+    int parts; /* of each row */
+    int each; /* vectors of a part */
+    int word; /* the last that is known to be here */
 } ep_source;
 
 template <bool BY_EXPERT, bool RECV> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
 {
-    ep_source source = {0, args.row_bytes, 1, -1};
+    const int vectors = (int)(args.row_bytes / 16);
+    ep_source source = {0, args.row_bytes, 1, 1, vectors, -1};
     int rank = ep_lane();
     if (!BY_EXPERT && rank == args.group.rank) {
         source.rows = (wefti_u64)(args.in + (wefti_u64)call->from[rank] * args.in_pitch);
@@ -187,8 +202,30 @@ template <bool BY_EXPERT, bool RECV> EP_DEVICE ep_source ep_source_of(const ep_c
         }
         source.rows = args.group.area[args.group.rank] + args.group.at.rows + first * args.row_bytes;
         source.unit_rows = wefti_cuda_ep_push_unit((int)call->total[rank]);
+        if (BY_EXPERT) {
+            source.parts = wefti_cuda_ep_push_parts((int)call->total[rank], args.group.ranks, args.row_bytes);
+            source.each = (vectors + source.parts - 1) / source.parts;
+        }
     }
     return source;
+}
+
+/* Wait until vectors first .. end - 1 of the lane's rank's number `index` are here. */
+template <bool BY_EXPERT>
+EP_DEVICE bool ep_await_sum(const ep_combine &args, const ep_call *call, ep_source *source, int index, int first,
+                            int end)
+{
+    const ep_group &group = args.group;
+    const int unit = index / source->unit_rows * source->parts;
+    const int last = unit + (BY_EXPERT ? (end - 1) / source->each : 0);
+    bool well = true;
+    for (int word = unit + (BY_EXPERT ? first / source->each : 0); word <= last && well; word++) {
+        wefti_u32 count;
+        well = word == source->word || ep_await(group, ep_moved(group, group.rank, ep_lane()) + word, call->tag,
+                                                ep_lane(), args.blocks.rest_ns, &count);
+        source->word = word;
+    }
+    return well;
 }
 
 /* Into how many parts a row is cut, so that all warps have work, each at least one look at all its lanes' vectors. */
@@ -243,12 +280,9 @@ template <bool BY_EXPERT, bool VALUES, bool RECV> EP_DEVICE void ep_add_up(const
             going.goes = going.goes && (call->alive >> rank & 1) != 0;
             weight = BY_EXPERT ? 0.0f : args.sheet.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
         }
-        int unit = (int)going.index / source.unit_rows;
-        if (going.goes && (BY_EXPERT || rank != group.rank) && unit != source.unit) {
-            wefti_u32 count;
-            well =
-                ep_await(group, ep_moved(group, group.rank, rank) + unit, call->tag, rank, args.blocks.rest_ns, &count);
-            source.unit = unit;
+        int end = first + part_vectors < vectors ? first + part_vectors : vectors;
+        if (going.goes && (BY_EXPERT || rank != group.rank)) {
+            well = ep_await_sum<BY_EXPERT>(args, call, &source, (int)going.index, first, end);
         }
         if (!__all_sync(~0u, well)) {
             return;
@@ -259,7 +293,6 @@ template <bool BY_EXPERT, bool VALUES, bool RECV> EP_DEVICE void ep_add_up(const
         }
         wefti_u64 row = source.rows + going.index * source.pitch;
         unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
-        int end = first + part_vectors < vectors ? first + part_vectors : vectors;
         if (args.dtype == WEFT_EP_BF16) {
             ep_sum<WEFT_EP_BF16>(scaled, ranks, row, weight, out, first, end);
         } else if (args.dtype == WEFT_EP_F16) {

@@ -11,7 +11,10 @@ typedef wefti_cuda_ep_combine_args ep_combine;
 #define EP_VECTORS_AT_ONCE 3
 
 /* The sums of the vectors `at`, at + 32 ... below `vectors`, with the rows, one a bit of `lanes`, whose addresses and weights
- * these lanes have. Scaled: round(weight * row), or, by expert, fused. A warp. */
+ * these lanes have. Scaled: round(weight * row); by expert always fused, with weights of 1 if need be. A warp.
+ *
+ * Loads have no condition: where there is no row or vector left they repeat one, which nobody adds or stores. What a load
+ * might leave as it was would be copied behind each load, and the loads would come one after the other. */
 template <int DTYPE, bool FUSED>
 EP_DEVICE void ep_include(float (*sum)[ep_type<DTYPE>::ELEMENTS], wefti_u32 lanes, wefti_u64 row, float weight,
                           bool scaled, int at, int vectors)
@@ -21,12 +24,10 @@ EP_DEVICE void ep_include(float (*sum)[ep_type<DTYPE>::ELEMENTS], wefti_u32 lane
         wefti_u32 batch = left;
 #pragma unroll
         for (int i = 0; i < EP_ROWS_AT_ONCE; i++) {
-            const uint4 *from = (const uint4 *)__shfl_sync(~0u, row, batch != 0 ? __ffs((int)batch) - 1 : 0);
+            const uint4 *from = (const uint4 *)__shfl_sync(~0u, row, __ffs((int)(batch != 0 ? batch : left)) - 1);
 #pragma unroll
             for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
-                if (batch != 0 && at + 32 * v < vectors) {
-                    vector[i][v] = from[at + 32 * v];
-                }
+                vector[i][v] = from[at + 32 * v < vectors ? at + 32 * v : vectors - 1];
             }
             batch &= batch - 1;
         }
@@ -36,7 +37,7 @@ EP_DEVICE void ep_include(float (*sum)[ep_type<DTYPE>::ELEMENTS], wefti_u32 lane
                 float by = __shfl_sync(~0u, weight, __ffs((int)left) - 1);
 #pragma unroll
                 for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
-                    if (scaled && FUSED) {
+                    if (FUSED) {
                         ep_fuse<DTYPE>(sum[v], vector[i][v], by);
                     } else if (scaled) {
                         ep_add_scaled<DTYPE>(sum[v], vector[i][v], by);
@@ -75,23 +76,41 @@ EP_DEVICE void ep_sum(bool scaled, wefti_u32 ranks, wefti_u64 row, float weight,
     }
 }
 
-/* By expert: the sum of a received token's rows, in ascending choice. A warp. */
-template <int DTYPE> EP_DEVICE void ep_fold(const ep_combine &args, const wefti_u32 *record, unsigned char *out)
+/* Lane i's row of a received token, that of choice base + i. */
+typedef struct ep_addend {
+    wefti_u32 lanes; /* those that have one */
+    wefti_u64 row;
+    float weight;
+} ep_addend;
+
+EP_DEVICE ep_addend ep_addend_of(const ep_combine &args, const wefti_u32 *record, int base)
 {
-    const bool scaled = (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     const bool once = (args.flags & WEFTI_CUDA_EP_ONCE) != 0;
-    const int vectors = (int)(args.row_bytes / 16);
-    for (int at = ep_lane(); at - ep_lane() < vectors; at += 32 * EP_VECTORS_AT_ONCE) {
+    const int k = base + ep_lane();
+    ep_addend addend = {0, 0, 1.0f};
+    wefti_u32 row;
+    if ((args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0 && k < args.topk) {
+        addend.weight = ep_record_weight(record, args.topk, k);
+    }
+    addend.lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, once, base, &row));
+    addend.row = (wefti_u64)args.in + (wefti_u64)row * args.in_pitch;
+    return addend;
+}
+
+/* By expert: the sum of a received token's rows, in ascending choice: vectors first .. end - 1. A warp. */
+template <int DTYPE>
+EP_DEVICE void ep_fold(const ep_combine &args, const wefti_u32 *record, unsigned char *out, int first, int end)
+{
+    ep_addend addend = ep_addend_of(args, record, 0);
+    for (int at = first + ep_lane(); at - ep_lane() < end; at += 32 * EP_VECTORS_AT_ONCE) {
         float sum[EP_VECTORS_AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
         for (int base = 0; base < args.topk; base += 32) {
-            const int k = base + ep_lane();
-            wefti_u32 row;
-            wefti_u32 lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, once, base, &row));
-            float weight = k < args.topk ? ep_record_weight(record, args.topk, k) : 0.0f;
-            wefti_u64 from = (wefti_u64)args.in + (wefti_u64)row * args.in_pitch;
-            ep_include<DTYPE, true>(sum, lanes, from, weight, scaled, at, vectors);
+            if (args.topk > 32) {
+                addend = ep_addend_of(args, record, base);
+            }
+            ep_include<DTYPE, true>(sum, addend.lanes, addend.row, addend.weight, true, at, end);
         }
-        ep_store_sums<DTYPE>(out, sum, at, vectors);
+        ep_store_sums<DTYPE>(out, sum, at, end);
     }
 }
 

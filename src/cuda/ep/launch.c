@@ -10,6 +10,8 @@
 #define GROUPS_GRAIN 512 /* bytes: a group of fp8, of the widest elements */
 #define REST_NS 100
 #define BLOCKS_MIN 16 /* counts are added up by all blocks, also of few tokens */
+#define SUMMING_BLOCKS_MIN 32 /* few sums have many parts, */
+#define SUMMING_BLOCKS_A_UNIT 4 /* each a warp's */
 
 static int at_most(int value, int limit)
 {
@@ -17,12 +19,14 @@ static int at_most(int value, int limit)
 }
 
 /* Blocks of a call: no more than there are units. */
-static int blocks_of(const weft_ep_route *route)
+static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
 {
+    int is_summed = work >= WEFTI_CUDA_EP_WORK_COMBINE && wefti_cuda_ep_is_by_expert(route);
+    int least = is_summed ? SUMMING_BLOCKS_MIN : BLOCKS_MIN;
     int tokens = route->ep->config.tokens_max; /* other ranks may have more tokens than this one */
     int sms = route->plan.sms > 0 ? at_most(route->plan.sms, route->ep->device->sms) : route->ep->device->sms;
-    int units = wefti_cuda_ep_units(tokens);
-    return at_most(sms, units > BLOCKS_MIN ? units : BLOCKS_MIN);
+    int units = wefti_cuda_ep_units(tokens) * (is_summed ? SUMMING_BLOCKS_A_UNIT : 1);
+    return at_most(sms, units > least ? units : least);
 }
 
 /* Warps of a block that move rows. Few where there are many blocks: rows that are under way at the same time get in each
@@ -40,7 +44,7 @@ unsigned wefti_cuda_ep_pipes_bytes(const wefti_cuda_ep_blocks *parts)
 static int movers_of(const weft_ep_route *route, wefti_cuda_ep_work work)
 {
     if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
-        return dispatch_movers(blocks_of(route));
+        return dispatch_movers(blocks_of(route, work));
     }
     return wefti_cuda_ep_is_by_expert(route) ? SUMMERS : MOVERS;
 }
@@ -73,8 +77,9 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
     unsigned shared = wefti_cuda_ep_pipes_bytes(parts) + counts;
     CUfunction function = ep->device->kernel[kernel.part][kernel.work][wefti_cuda_ep_is_by_expert(route)];
     WEFT_TRY(wefti_cuda_enter(cuda));
-    CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)blocks_of(route), 1, 1, WEFTI_CUDA_EP_THREADS, 1,
-                                                  1, shared, (CUstream)(void *)stream, arguments, NULL);
+    CUresult result =
+        cuda->driver.cuLaunchKernel(function, (unsigned)blocks_of(route, kernel.work), 1, 1, WEFTI_CUDA_EP_THREADS, 1,
+                                    1, shared, (CUstream)(void *)stream, arguments, NULL);
     wefti_cuda_leave(cuda);
     return wefti_cuda_check(&cuda->driver, result, call);
 }

@@ -19,22 +19,20 @@ EP_DEVICE wefti_u32 ep_record_row(const wefti_u32 *record, int topk, int k)
     return record[1 + 2 * topk + k];
 }
 
-/* Whether an earlier choice has the same row. */
-EP_DEVICE bool ep_row_is_again(const wefti_u32 *record, int topk, int k)
-{
-    bool again = false;
-    for (int before = 0; before < k; before++) {
-        again = again || ep_record_row(record, topk, before) == ep_record_row(record, topk, k);
-    }
-    return again;
-}
-
-/* Lane i knows choice base + i: whether it has a row, and which; with `once`, one that no choice before it has. */
+/* Lane i knows choice base + i: whether it has a row, and which; with `once`, one that no choice before it has. A warp. */
 EP_DEVICE bool ep_has_row(const wefti_u32 *record, int topk, bool once, int base, wefti_u32 *row)
 {
-    int k = base + ep_lane();
-    *row = k < topk ? ep_record_row(record, topk, k) : WEFTI_CUDA_EP_NO_ROW;
-    return *row != WEFTI_CUDA_EP_NO_ROW && !(once && ep_row_is_again(record, topk, k));
+    const int k = base + ep_lane();
+    const wefti_u32 here = k < topk ? ep_record_row(record, topk, k) : WEFTI_CUDA_EP_NO_ROW;
+    bool again = false;
+    if (once) {
+        again = (__match_any_sync(~0u, (int)here) & ((1u << ep_lane()) - 1)) != 0;
+        for (int before = 0; before < base; before++) {
+            again = again || ep_record_row(record, topk, before) == here;
+        }
+    }
+    *row = here;
+    return here != WEFTI_CUDA_EP_NO_ROW && !again;
 }
 
 #endif

@@ -28,12 +28,14 @@ EP_DEVICE void ep_label(const ep_dispatch &args, const wefti_u32 *record, int so
     const wefti_cuda_ep_arrays &arrays = args.arrays;
     for (int base = 0; base < args.topk; base += 32) {
         wefti_u32 row;
-        if (!ep_has_row(record, args.topk, args.experts.slots != 0, base, &row)) {
-            continue;
+        const bool has = ep_has_row(record, args.topk, args.experts.slots != 0, base, &row);
+        const int k = base + ep_lane();
+        float weight = has && arrays.weights != 0 ? 0.0f + ep_record_weight(record, args.topk, k) : 0.0f;
+        for (int also = k + 1; has && args.experts.slots != 0 && also < args.topk; also++) {
+            weight += ep_record_row(record, args.topk, also) == row ? ep_record_weight(record, args.topk, also) : 0.0f;
         }
-        float weight = 0.0f;
-        for (int k = base + ep_lane(); k < args.topk && arrays.weights != 0; k++) {
-            weight += ep_record_row(record, args.topk, k) == row ? ep_record_weight(record, args.topk, k) : 0.0f;
+        if (!has) {
+            continue;
         }
         if (arrays.weights != 0) {
             arrays.weights[row] = weight;
@@ -75,7 +77,7 @@ EP_DEVICE int ep_replica_parts(const ep_dispatch &args)
     return parts > 0 ? parts : 1;
 }
 
-#define EP_COPIES_AT_ONCE 4
+#define EP_COPIES_AT_ONCE 8
 
 /* The vectors first .. end - 1 at `from` to the addresses that `lanes` have. A warp. */
 EP_DEVICE void ep_copy_to(wefti_u32 lanes, wefti_u64 to, const unsigned char *from, int first, int end)
@@ -84,10 +86,8 @@ EP_DEVICE void ep_copy_to(wefti_u32 lanes, wefti_u64 to, const unsigned char *fr
     for (int at = first + ep_lane(); at - ep_lane() < end; at += 32 * EP_COPIES_AT_ONCE) {
         uint4 vectors[EP_COPIES_AT_ONCE];
 #pragma unroll
-        for (int i = 0; i < EP_COPIES_AT_ONCE; i++) {
-            if (at + 32 * i < end) {
-                vectors[i] = source[at + 32 * i];
-            }
+        for (int i = 0; i < EP_COPIES_AT_ONCE; i++) { /* without a condition, as in ep_include */
+            vectors[i] = source[at + 32 * i < end ? at + 32 * i : end - 1];
         }
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             uint4 *target = (uint4 *)__shfl_sync(~0u, to, __ffs((int)left) - 1);

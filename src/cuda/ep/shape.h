@@ -6,7 +6,8 @@
  *   lines      [2][R][WORDS + R] packed words: what source s calls; by the parity of the epoch, because a rank that has
  *              ended a call may begin the next while a block here has not yet read its line
  *   told       [R][U] packed words: unit u of source s has its records here; the value is the place of its first token
- *   moved      [R][P] packed words: unit u of rank s has its rows here; the value is the number of its rows
+ *   moved      [R][P] packed words: unit u of rank s has its rows here; the value is the number of its rows. Of a combine
+ *              by expert: part u % parts of unit u / parts
  *   choices    [R][L] packed words: how many choices of local expert l source s has
  *   counts     [4][R][E] packed words, by the parity of the epoch and the round: by expert: how many rows of expert e
  *              source s has
@@ -112,7 +113,7 @@ typedef struct wefti_cuda_ep_layout {
     wefti_cuda_ep_early early[2];
     wefti_u64 bytes;
     wefti_u32 units; /* U, at most */
-    wefti_u32 pushes; /* P, at least U */
+    wefti_u32 pushes; /* P, at least U, and at least as many as there are parts of few sums */
     wefti_u32 local_max; /* L of the rank with the most experts */
 } wefti_cuda_ep_layout;
 
@@ -140,6 +141,17 @@ WEFTI_CUDA_EP_FN int wefti_cuda_ep_units(int tokens)
 WEFTI_CUDA_EP_FN int wefti_cuda_ep_push_unit(int rows)
 {
     return wefti_cuda_ep_unit_of(rows, WEFTI_CUDA_EP_PUSHES_MAX);
+}
+
+/* By expert: into how many parts a combine cuts each of the `rows` sums that one of `ranks` sources gets, for as many warps:
+ * few sums have several. By the shape only, because both sides count with it. */
+#define WEFTI_CUDA_EP_PUSH_PART_BYTES 1536 /* at least: what a warp looks at at once */
+#define WEFTI_CUDA_EP_PUSH_PARTS_MAX 1024 /* of all sums of a rank */
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_push_parts(int rows, int ranks, wefti_u32 row_bytes)
+{
+    const int most = (int)((row_bytes + WEFTI_CUDA_EP_PUSH_PART_BYTES - 1) / WEFTI_CUDA_EP_PUSH_PART_BYTES);
+    const int parts = rows > 0 ? WEFTI_CUDA_EP_PUSH_PARTS_MAX / ranks / rows : 1;
+    return parts > most ? most : parts > 1 ? parts : 1;
 }
 
 /* The most units that up to `count` tokens or rows have. */
@@ -177,6 +189,7 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     wefti_u64 end = 0;
     at.units = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_UNITS_MAX);
     at.pushes = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_PUSHES_MAX);
+    at.pushes = at.pushes > WEFTI_CUDA_EP_PUSH_PARTS_MAX ? at.pushes : WEFTI_CUDA_EP_PUSH_PARTS_MAX;
     at.own = wefti_cuda_ep_take(&end, sizeof(wefti_cuda_ep_own));
     at.lines = wefti_cuda_ep_take(&end, (wefti_u64)(2 * ranks * (WEFTI_CUDA_EP_WORDS + ranks)) * 8);
     at.told = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);

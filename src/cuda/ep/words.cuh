@@ -58,20 +58,32 @@ EP_DEVICE bool ep_go_on(const ep_group &group, wefti_dev_waiter *waiter, int ran
     return ep_go_on_slow(&group, waiter->start_ns, rank);
 }
 
+/* Look until the word is of this epoch, or the call has failed; the last word seen. Out of line, because kernels wait in many
+ * places, and begin with no instruction in the caches. */
+EP_DEVICE_SLOW wefti_u64 ep_look(const ep_group *group, const wefti_u64 *word, wefti_u32 epoch, int rank,
+                                 wefti_u32 rest_ns)
+{
+    wefti_dev_waiter waiter = {0, 0};
+    wefti_u64 seen = wefti_ld_relaxed(word);
+    while ((wefti_u32)(seen >> 32) != epoch && ep_go_on(*group, &waiter, rank)) {
+        if (rest_ns != 0) {
+            wefti_rest(rest_ns);
+        }
+        seen = wefti_ld_relaxed(word);
+    }
+    return seen;
+}
+
 /* Wait for the word of this epoch, which `rank` writes, and which announces nothing but its value: of a line, whose reader
  * stores only to addresses that it finds there, and of counts. False: the call has failed. One thread. */
 EP_DEVICE bool ep_await_value(const ep_group &group, const wefti_u64 *word, wefti_u32 epoch, int rank, wefti_u32 *value)
 {
-    wefti_dev_waiter waiter = {0, 0};
     wefti_u64 seen = wefti_ld_relaxed(word);
-    while ((wefti_u32)(seen >> 32) != epoch) {
-        if (!ep_go_on(group, &waiter, rank)) {
-            return false;
-        }
-        seen = wefti_ld_relaxed(word);
+    if ((wefti_u32)(seen >> 32) != epoch) {
+        seen = ep_look(&group, word, epoch, rank, 0);
     }
     *value = (wefti_u32)seen;
-    return true;
+    return (wefti_u32)(seen >> 32) == epoch;
 }
 
 /* The same of a word that announces rows or records: acquires, once, when it is there, because each acquire empties the
@@ -79,12 +91,9 @@ EP_DEVICE bool ep_await_value(const ep_group &group, const wefti_u64 *word, weft
 EP_DEVICE bool ep_await(const ep_group &group, const wefti_u64 *word, wefti_u32 epoch, int rank, wefti_u32 rest_ns,
                         wefti_u32 *value)
 {
-    wefti_dev_waiter waiter = {0, 0};
-    while ((wefti_u32)(wefti_ld_relaxed(word) >> 32) != epoch) {
-        if (!ep_go_on(group, &waiter, rank)) {
-            return false;
-        }
-        wefti_rest(rest_ns);
+    if ((wefti_u32)(wefti_ld_relaxed(word) >> 32) != epoch &&
+        (wefti_u32)(ep_look(&group, word, epoch, rank, rest_ns) >> 32) != epoch) {
+        return false;
     }
     *value = (wefti_u32)wefti_ld_acquire(word);
     return true;
