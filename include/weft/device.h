@@ -90,6 +90,7 @@ WEFT_API weft_status weft_device_team_free(weft_team *team, void *block) WEFT_MU
  * POSIX descriptor handles (inside one allocation). From here on the address is a symmetric one on this PE: weft_ptr,
  * host calls and kernels translate it to the buffer that another PE registered in the same call. The memory stays the
  * caller's and must outlive the registration. Collective over the world; equal sizes everywhere.
+ * Up to 65535 buffers at a time (WEFT_ERR_OVERFLOW beyond), which may not overlap (WEFT_ERR_ARGUMENT); kernels that run meanwhile find the others.
  * weft_device_unregister: collective, with the same address; NULL is allowed on all PEs. */
 WEFT_API weft_status weft_device_register(weft_world *world, void *address, size_t bytes) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_unregister(weft_world *world, void *address) WEFT_MUST_CHECK;

@@ -96,13 +96,10 @@ uintptr_t wefti_cuda_locate(const wefti_device *device, const void *address, int
         *left = device->heap_bytes - offset;
         return shift(address, cuda->delta[index]);
     }
-    for (size_t i = 0; i < WEFTI_DEV_REGIONS_MAX; i++) {
-        const wefti_cuda_region *region = &cuda->regions[i];
-        offset = (uint64_t)((uintptr_t)address - (uintptr_t)region->address);
-        if (region->address != NULL && offset < region->bytes) {
-            *left = region->bytes - offset;
-            return shift(address, region->delta[index]);
-        }
+    const wefti_cuda_region *region = wefti_cuda_region_find(cuda, address, 1, &offset);
+    if (region == NULL) {
+        return 0;
     }
-    return 0;
+    *left = region->bytes - offset;
+    return shift(address, region->delta[index]);
 }

@@ -9,12 +9,11 @@
 #include "team/team.h"
 #include "weft/device/dev.h"
 
-/* A slot of the device window:  control block | tables of deltas | (page) heap ...  The tables are those of the heap, of
- * the host heap, and of each enrolled region, each with an entry a PE of the world. */
+/* A slot of the device window:  control block | tables of deltas | (page) heap ...  The tables are those of the heap and of
+ * the host heap, each with an entry a PE of the world. */
 #define WEFTI_CUDA_TABLE_HEAP 0
 #define WEFTI_CUDA_TABLE_HOST 1
-#define WEFTI_CUDA_TABLE_REGION 2
-#define WEFTI_CUDA_TABLES (WEFTI_CUDA_TABLE_REGION + WEFTI_DEV_REGIONS_MAX)
+#define WEFTI_CUDA_TABLES 2
 
 static inline uint64_t wefti_cuda_table(uint32_t pes, unsigned table)
 {
@@ -47,9 +46,11 @@ typedef struct wefti_cuda_record {
     char text[256]; /* why it failed */
 } wefti_cuda_record;
 
-/* User memory that is symmetric now. */
+/* User memory that is symmetric now. Records stay until detach, since other threads look through them. */
 typedef struct wefti_cuda_region {
-    unsigned char *address; /* NULL: free */
+    struct wefti_cuda_region *next; /* atomic; in the order of their numbers */
+    uint32_t number;
+    unsigned char *address; /* NULL: free; atomic */
     uint64_t bytes;
     int64_t *delta; /* an entry a near PE */
     CUdeviceptr *mapped; /* an entry a near PE: what to undo; 0 for none */
@@ -95,7 +96,12 @@ typedef struct wefti_cuda {
     CUdeviceptr ipc_own; /* WEFTI_CUDA_IPC: the allocation, which the window keeps, and those of others */
     CUdeviceptr *ipc_opened;
 
-    wefti_cuda_region regions[WEFTI_DEV_REGIONS_MAX];
+    wefti_cuda_region *regions; /* atomic: the first */
+    uint64_t region_version; /* as wefti_dev_control has it */
+    CUdeviceptr region_tables[2]; /* as well; and the bytes of each */
+    uint64_t region_table_bytes[2];
+    CUdeviceptr *region_old_tables; /* what a kernel may still look at */
+    size_t region_old_count;
     struct wefti_cuda_far *far; /* NULL when no PE is far: see cuda/far/far.h */
 } wefti_cuda;
 
@@ -171,6 +177,15 @@ weft_status wefti_cuda_share_by_ipc(wefti_cuda *cuda, weft_team *team, const cha
 
 /* ---- region.c ---- */
 
+/* The one after `region`, NULL: the first. */
+static inline const wefti_cuda_region *wefti_cuda_region_after(const wefti_cuda *cuda, const wefti_cuda_region *region)
+{
+    return __atomic_load_n(region == NULL ? &cuda->regions : &region->next, __ATOMIC_ACQUIRE);
+}
+
+/* The region that has `bytes` bytes at `address`, *offset from its start; or NULL. Any thread. */
+const wefti_cuda_region *wefti_cuda_region_find(const wefti_cuda *cuda, const void *address, uint64_t bytes,
+                                                uint64_t *offset);
 weft_status wefti_cuda_enrol(wefti_device *device, weft_team *team, void *address, size_t bytes);
 weft_status wefti_cuda_expel(wefti_device *device, weft_team *team, void *address);
 void wefti_cuda_regions_fini(wefti_cuda *cuda);

@@ -1,5 +1,6 @@
 /* cuda/region.c: user memory made symmetric. Each PE maps every other's buffer: by its allocation's VMM handle, or by
  * cudaIpc for cudaMalloc's; in its own process a cudaMalloc buffer is where it is. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -63,7 +64,7 @@ static weft_status map_handle(wefti_cuda *cuda, wefti_cuda_region *region, uint3
     WEFT_TRY(wefti_cuda_check(driver, result, "mapping registered memory"));
     region->mapped[index] = at;
     region->mapped_bytes[index] = record->memory_bytes;
-    region->delta[index] = (int64_t)(at + record->offset) - (int64_t)(uintptr_t)region->address;
+    region->delta[index] = (int64_t)(at + record->offset) - (int64_t)cuda->record->address;
     return WEFT_OK;
 }
 
@@ -94,7 +95,7 @@ static weft_status reach_inside(wefti_cuda *cuda, wefti_cuda_region *region, uin
             WEFT_TRY(wefti_cuda_check(&cuda->driver, result, "cuCtxEnablePeerAccess"));
         }
     }
-    region->delta[index] = (int64_t)record->address - (int64_t)(uintptr_t)region->address;
+    region->delta[index] = (int64_t)record->address - (int64_t)cuda->record->address;
     return WEFT_OK;
 }
 
@@ -106,7 +107,7 @@ static weft_status reach_ipc(wefti_cuda *cuda, wefti_cuda_region *region, uint32
                               cuda->driver.cuIpcOpenMemHandle(&at, record->ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
                               "cuIpcOpenMemHandle (of registered memory)"));
     region->mapped[index] = at;
-    region->delta[index] = (int64_t)(at + record->offset) - (int64_t)(uintptr_t)region->address;
+    region->delta[index] = (int64_t)(at + record->offset) - (int64_t)cuda->record->address;
     return WEFT_OK;
 }
 
@@ -138,84 +139,214 @@ static weft_status reach_all(wefti_cuda *cuda, wefti_cuda_region *region, wefti_
 
 /* ---- regions ---- */
 
+/* Its buffer is let go; the record stays. */
 static void region_fini(wefti_cuda *cuda, wefti_cuda_region *region)
 {
-    for (uint32_t i = 0; region->mapped != NULL && region->mapped_bytes != NULL && i < cuda->near_count; i++) {
+    __atomic_store_n(&region->address, NULL, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
         if (region->mapped[i] != 0 && region->mapped_bytes[i] != 0) {
             (void)cuda->driver.cuMemUnmap(region->mapped[i], region->mapped_bytes[i]);
             (void)cuda->driver.cuMemAddressFree(region->mapped[i], region->mapped_bytes[i]);
         } else if (region->mapped[i] != 0) {
             (void)cuda->driver.cuIpcCloseMemHandle(region->mapped[i]);
         }
+        region->mapped[i] = 0;
     }
-    wefti_free(region->delta);
-    wefti_free(region->mapped);
-    wefti_free(region->mapped_bytes);
-    memset(region, 0, sizeof *region);
 }
 
 void wefti_cuda_regions_fini(wefti_cuda *cuda)
 {
-    for (size_t i = 0; i < WEFTI_DEV_REGIONS_MAX; i++) {
-        region_fini(cuda, &cuda->regions[i]);
+    while (cuda->regions != NULL) {
+        wefti_cuda_region *gone = cuda->regions;
+        cuda->regions = gone->next;
+        region_fini(cuda, gone);
+        wefti_free(gone);
     }
+    for (size_t i = 0; i < 2; i++) {
+        if (cuda->region_tables[i] != 0) {
+            (void)cuda->driver.cuMemFree(cuda->region_tables[i]);
+        }
+    }
+    for (size_t i = 0; i < cuda->region_old_count; i++) {
+        (void)cuda->driver.cuMemFree(cuda->region_old_tables[i]);
+    }
+    wefti_free(cuda->region_old_tables);
 }
 
-static weft_status region_init(wefti_cuda *cuda, wefti_cuda_region *region, void *address, size_t bytes)
+const wefti_cuda_region *wefti_cuda_region_find(const wefti_cuda *cuda, const void *address, uint64_t bytes,
+                                                uint64_t *offset)
 {
-    region->delta = wefti_alloc_zeroed(cuda->near_count, sizeof *region->delta);
-    region->mapped = wefti_alloc_zeroed(cuda->near_count, sizeof *region->mapped);
-    region->mapped_bytes = wefti_alloc_zeroed(cuda->near_count, sizeof *region->mapped_bytes);
-    if (region->delta == NULL || region->mapped == NULL || region->mapped_bytes == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "no memory for the record of a registered buffer");
-    }
-    region->address = address;
-    region->bytes = bytes;
-    return WEFT_OK;
-}
-
-/* Tell the kernels. The region's bytes are written last. */
-static weft_status publish(wefti_cuda *cuda, size_t index)
-{
-    const wefti_cuda_region *region = &cuda->regions[index];
-    wefti_dev_control *control = (wefti_dev_control *)(void *)cuda->slot;
-    unsigned char *table =
-        cuda->slot + wefti_cuda_table(cuda->world->view.pes, WEFTI_CUDA_TABLE_REGION + (unsigned)index);
-    const wefti_dev_region told = {
-        .base = (uintptr_t)region->address, .bytes = region->bytes, .delta = (const wefti_i64 *)(const void *)table};
-    wefti_u64 count = 0;
-    for (size_t i = 0; i < WEFTI_DEV_REGIONS_MAX; i++) {
-        count = cuda->regions[i].address != NULL ? i + 1 : count;
-    }
-    if (region->address != NULL) {
-        WEFT_TRY(wefti_cuda_copy(&cuda->base, table, region->delta, cuda->near_count * sizeof *region->delta));
-    }
-    WEFT_TRY(wefti_cuda_copy(&cuda->base, &control->regions[index], &told, sizeof told));
-    return wefti_cuda_copy(&cuda->base, &control->region_count, &count, sizeof count);
-}
-
-static wefti_cuda_region *free_region(wefti_cuda *cuda)
-{
-    for (size_t i = 0; i < WEFTI_DEV_REGIONS_MAX; i++) {
-        if (cuda->regions[i].address == NULL) {
-            return &cuda->regions[i];
+    const wefti_cuda_region *region = NULL;
+    while ((region = wefti_cuda_region_after(cuda, region)) != NULL) {
+        const unsigned char *base = __atomic_load_n(&region->address, __ATOMIC_ACQUIRE);
+        *offset = (uint64_t)((uintptr_t)address - (uintptr_t)base);
+        if (base != NULL && *offset < region->bytes && bytes <= region->bytes - *offset) {
+            return region;
         }
     }
     return NULL;
+}
+
+/* A record for one more: the first free one, so that numbers are the same on all PEs, or a new one behind the others. */
+static weft_status region_init(wefti_cuda *cuda, const char *call, size_t bytes, wefti_cuda_region **out)
+{
+    wefti_cuda_region **link = &cuda->regions;
+    uint32_t number = 0;
+    const uint64_t first = cuda->record->address;
+    for (const wefti_cuda_region *other = cuda->regions; other != NULL; other = other->next) {
+        const uint64_t base = (uint64_t)(uintptr_t)other->address;
+        if (base != 0 && base < first + bytes && first < base + other->bytes) {
+            return wefti_error(WEFT_ERR_ARGUMENT,
+                               "%s: %zu bytes at %p overlap the %llu registered at %p; register them "
+                               "once, together",
+                               call, bytes, (void *)(uintptr_t)first, (unsigned long long)other->bytes,
+                               (void *)other->address);
+        }
+    }
+    for (; *link != NULL && (*link)->address != NULL; number++) {
+        link = &(*link)->next;
+    }
+    if (number == WEFTI_DEV_REGIONS_MAX) {
+        return wefti_error(WEFT_ERR_OVERFLOW, "%s: %d buffers are registered already", call, WEFTI_DEV_REGIONS_MAX);
+    }
+    wefti_cuda_region *region = *link;
+    if (region == NULL) {
+        const size_t each = sizeof *region->delta + sizeof *region->mapped + sizeof *region->mapped_bytes;
+        region = wefti_alloc_zeroed(1, sizeof *region + cuda->near_count * each);
+        if (region == NULL) {
+            return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for the record of a registered buffer", call);
+        }
+        region->number = number;
+        region->delta = (int64_t *)(void *)(region + 1);
+        region->mapped = (CUdeviceptr *)(void *)(region->delta + cuda->near_count);
+        region->mapped_bytes = (uint64_t *)(void *)(region->mapped + cuda->near_count);
+        __atomic_store_n(link, region, __ATOMIC_RELEASE);
+    }
+    region->bytes = bytes;
+    *out = region;
+    return WEFT_OK;
+}
+
+/* ---- what kernels are told ---- */
+
+/* Device memory of `bytes` bytes for the table of the next version. */
+static weft_status make_room(wefti_cuda *cuda, size_t which, uint64_t bytes)
+{
+    CUdeviceptr made = 0;
+    const uint64_t twice = 2 * cuda->region_table_bytes[which];
+    bytes = bytes > twice ? bytes : twice;
+    CUdeviceptr *old =
+        wefti_realloc(cuda->region_old_tables, (cuda->region_old_count + 1) * sizeof *cuda->region_old_tables);
+    if (old == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for the record of a table of registered buffers");
+    }
+    cuda->region_old_tables = old;
+    WEFT_TRY(wefti_cuda_check(&cuda->driver, cuda->driver.cuMemAlloc(&made, bytes),
+                              "cuMemAlloc (of the table of registered buffers)"));
+    if (cuda->region_tables[which] != 0) {
+        old[cuda->region_old_count++] = cuda->region_tables[which];
+    }
+    cuda->region_tables[which] = made;
+    cuda->region_table_bytes[which] = bytes;
+    return WEFT_OK;
+}
+
+static int by_base(const void *a, const void *b)
+{
+    const wefti_cuda_region *const *left = a;
+    const wefti_cuda_region *const *right = b;
+    return (uintptr_t)(*left)->address < (uintptr_t)(*right)->address   ? -1
+           : (uintptr_t)(*left)->address > (uintptr_t)(*right)->address ? 1
+                                                                        : 0;
+}
+
+/* As wefti_dev_regions says, for memory at `at`. */
+static void fill_table(const wefti_cuda *cuda, unsigned char *image, CUdeviceptr at, uint64_t used, uint64_t numbers,
+                       const wefti_cuda_region **sorted)
+{
+    const wefti_dev_regions head = {.used = used};
+    wefti_dev_region *regions = (wefti_dev_region *)(void *)(image + sizeof head);
+    wefti_u64 *bases = (wefti_u64 *)(void *)(regions + 1 + used);
+    wefti_i64 *delta = (wefti_i64 *)(void *)(bases + numbers);
+    size_t count = 0;
+    memcpy(image, &head, sizeof head);
+    for (const wefti_cuda_region *region = cuda->regions; region != NULL; region = region->next) {
+        bases[region->number] = (uintptr_t)region->address;
+        if (region->address != NULL) {
+            sorted[count++] = region;
+        }
+    }
+    qsort(sorted, count, sizeof *sorted, by_base);
+    for (size_t i = 0; i < count; i++, delta += cuda->near_count) {
+        regions[1 + i] = (wefti_dev_region){
+            .base = (uintptr_t)sorted[i]->address,
+            .bytes = sorted[i]->bytes,
+            .delta = (const wefti_i64 *)(uintptr_t)(at + (uint64_t)((unsigned char *)delta - image)),
+            .number = sorted[i]->number,
+        };
+        memcpy(delta, sorted[i]->delta, cuda->near_count * sizeof *delta);
+    }
+}
+
+/* The next version: its table, where it lies, then the number that makes it the one to look at. */
+static weft_status publish(wefti_cuda *cuda)
+{
+    wefti_dev_control *control = (wefti_dev_control *)(void *)cuda->slot;
+    const wefti_u64 version = cuda->region_version + 1;
+    const size_t which = version & 1;
+    uint64_t used = 0;
+    uint64_t numbers = 0;
+    for (const wefti_cuda_region *region = cuda->regions; region != NULL; region = region->next) {
+        numbers++;
+        used += region->address != NULL;
+    }
+    const uint64_t bytes = sizeof(wefti_dev_regions) + (1 + used) * sizeof(wefti_dev_region) +
+                           numbers * sizeof(wefti_u64) + used * cuda->near_count * sizeof(wefti_i64);
+    if (bytes > cuda->region_table_bytes[which]) {
+        WEFT_TRY(make_room(cuda, which, bytes));
+    }
+    unsigned char *image = wefti_alloc_zeroed(1, bytes);
+    const wefti_cuda_region **sorted = wefti_alloc_zeroed(used + 1, sizeof *sorted);
+    weft_status status = WEFT_OK;
+    if (image == NULL || sorted == NULL) {
+        status =
+            wefti_error(WEFT_ERR_MEMORY, "no memory for a table of %llu registered buffers", (unsigned long long)used);
+    } else {
+        const wefti_u64 at = cuda->region_tables[which];
+        fill_table(cuda, image, cuda->region_tables[which], used, numbers, sorted);
+        status = wefti_cuda_copy(&cuda->base, (void *)(uintptr_t)at, image, bytes);
+        if (status == WEFT_OK) {
+            status = wefti_cuda_copy(&cuda->base, &control->region_tables[which], &at, sizeof at);
+        }
+        if (status == WEFT_OK) {
+            status = wefti_cuda_copy(&cuda->base, &control->region_version, &version, sizeof version);
+        }
+    }
+    wefti_free(sorted);
+    wefti_free(image);
+    cuda->region_version += status == WEFT_OK;
+    return status;
+}
+
+/* ---- the calls ---- */
+
+/* The buffer becomes this PE's to find; and its kernels'. */
+static weft_status open_region(wefti_cuda *cuda, wefti_cuda_region *region, void *address)
+{
+    __atomic_store_n(&region->address, address, __ATOMIC_RELEASE);
+    return publish(cuda);
 }
 
 static weft_status enrol_entered(wefti_cuda *cuda, weft_team *team, const char *call, void *address, size_t bytes)
 {
     CUmemGenericAllocationHandle handle = 0;
     wefti_cuda_offer offer = {.pass = {.listener = -1}, .descriptor = -1};
-    wefti_cuda_region *region = free_region(cuda);
+    wefti_cuda_region *region = NULL;
     cuda->record->is_vmm = 0;
     cuda->exchanges++;
-    weft_status status = region == NULL ? wefti_error(WEFT_ERR_OVERFLOW, "%s: %d buffers are registered already", call,
-                                                      WEFTI_DEV_REGIONS_MAX)
-                                        : describe(cuda, call, address, bytes, &handle);
+    weft_status status = describe(cuda, call, address, bytes, &handle);
     if (status == WEFT_OK) {
-        status = region_init(cuda, region, address, bytes);
+        status = region_init(cuda, call, bytes, &region);
     }
     if (status == WEFT_OK && cuda->record->is_vmm) {
         status = wefti_cuda_offer_open(cuda, handle, &offer);
@@ -225,14 +356,18 @@ static weft_status enrol_entered(wefti_cuda *cuda, weft_team *team, const char *
         status = wefti_cuda_verdict(cuda, team, call, bytes, reach_all(cuda, region, &offer));
     }
     if (status == WEFT_OK) {
-        status = wefti_cuda_verdict(cuda, team, call, bytes, publish(cuda, (size_t)(region - cuda->regions)));
+        status = wefti_cuda_verdict(cuda, team, call, bytes, open_region(cuda, region, address));
     }
     wefti_cuda_offer_close(&offer);
     if (handle != 0) {
         (void)cuda->driver.cuMemRelease(handle);
     }
     if (status != WEFT_OK && region != NULL) {
+        const int is_told = region->address != NULL;
         region_fini(cuda, region);
+        if (is_told) {
+            (void)publish(cuda); /* what it says of the region is not used: the call has failed on all PEs */
+        }
     }
     return status;
 }
@@ -246,28 +381,23 @@ weft_status wefti_cuda_enrol(wefti_device *device, weft_team *team, void *addres
     return status;
 }
 
-static size_t find_region(const wefti_cuda *cuda, const void *address)
-{
-    size_t i = 0;
-    while (i < WEFTI_DEV_REGIONS_MAX && cuda->regions[i].address != address) {
-        i++;
-    }
-    return i;
-}
-
 weft_status wefti_cuda_expel(wefti_device *device, weft_team *team, void *address)
 {
     static const char call[] = "weft_device_unregister";
     wefti_cuda *cuda = wefti_cuda_of(device);
-    size_t index = find_region(cuda, address);
+    wefti_cuda_region *region = cuda->regions;
     weft_status status = WEFT_OK;
-    if (index == WEFTI_DEV_REGIONS_MAX) {
+    while (region != NULL && region->address != address) {
+        region = region->next;
+    }
+    if (region == NULL) {
         status = wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is not registered", call, address);
     }
-    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, index, status));
+    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, region == NULL ? 0 : region->number, status));
     WEFT_TRY(wefti_cuda_enter(cuda));
-    region_fini(cuda, &cuda->regions[index]);
-    status = publish(cuda, index);
+    region_fini(cuda, region);
+    status = publish(cuda);
     wefti_cuda_leave(cuda);
-    return wefti_cuda_verdict(cuda, team, call, index, status); /* nobody uses the buffer once all have let it go */
+    return wefti_cuda_verdict(cuda, team, call, region->number,
+                              status); /* nobody uses the buffer once all have let it go */
 }

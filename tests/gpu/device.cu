@@ -119,6 +119,7 @@ static void test_body(test_pe *pe)
     test_allocation(pe, &all);
     test_launches(pe, &all);
     test_registration(pe, &all);
+    test_many_registrations(pe, &all);
     test_graph(pe, &all);
     OK(pe, weft_world_destroy(all.world));
     test_worlds(pe);

@@ -69,6 +69,56 @@ WEFTI_DEVICE wefti_u64 wefti_dev_shift(wefti_u64 address, const wefti_i64 *delta
     return by == WEFTI_DEV_FAR ? 0 : address + (wefti_u64)by;
 }
 
+/* Registered memory that has `bytes` bytes at `address`: where the near PE of this index has them, or, with WEFTI_DEV_NAME,
+ * what every PE calls them. 0: there is none. A table that was replaced while this looked may have been overwritten: look again. */
+#define WEFTI_DEV_NAME 0xffffffffu
+WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_registered(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes,
+                                                 wefti_u32 index)
+{
+    wefti_u32 version = (wefti_u32)wefti_ld_acquire(&dev->control->region_version);
+    while (version != 0) {
+        const wefti_dev_regions *table =
+            (const wefti_dev_regions *)wefti_ld_relaxed(&dev->control->region_tables[version & 1]);
+        const wefti_dev_region *region = (const wefti_dev_region *)(table + 1); /* begins at or before the address */
+        wefti_u64 found = 0;
+        WEFTI_UNROLL(1)
+        for (wefti_u32 after = (wefti_u32)wefti_ld_relaxed(&table->used); after > 0;) {
+            wefti_u32 half = (after + 1) / 2;
+            if (wefti_ld_relaxed(&region[half].base) <= address) {
+                region += half;
+                after -= half;
+            } else {
+                after = half - 1;
+            }
+        }
+        wefti_u64 held = wefti_ld_relaxed(&region->bytes);
+        wefti_u64 offset = address - wefti_ld_relaxed(&region->base);
+        if (offset < held && bytes <= held - offset) {
+            found = index == WEFTI_DEV_NAME
+                        ? WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_REGION + wefti_ld_relaxed(&region->number), offset)
+                        : wefti_dev_shift(
+                              address, (const wefti_i64 *)wefti_ld_relaxed((const wefti_u64 *)&region->delta), index);
+        }
+        wefti_fence_acq_rel();
+        wefti_u32 now = (wefti_u32)wefti_ld_relaxed(&dev->control->region_version);
+        if (now == version) {
+            return found;
+        }
+        version = now;
+    }
+    return 0;
+}
+
+/* Where the region of this number begins here; any number that a PE has registered and not ended. */
+WEFTI_DEVICE wefti_u64 wefti_dev_region_base(const weft_dev &dev, wefti_u64 number)
+{
+    wefti_u64 version = wefti_ld_acquire(&dev.control->region_version);
+    const wefti_dev_regions *table =
+        (const wefti_dev_regions *)wefti_ld_relaxed(&dev.control->region_tables[version & 1]);
+    const wefti_dev_region *regions = (const wefti_dev_region *)(table + 1);
+    return wefti_ld_relaxed((const wefti_u64 *)(regions + 1 + wefti_ld_relaxed(&table->used)) + number);
+}
+
 /* Everything but the inline case: heaps whose slots follow no rule, the host heap, registered memory, no place at all. */
 WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_peer_slow(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
 {
@@ -85,16 +135,7 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_peer_slow(const weft_dev *dev, wefti_u64 a
         return dev->host_delta == 0 ? address + (wefti_u64)((wefti_i64)(pe - dev->pe) * dev->host_stride)
                                     : wefti_dev_shift(address, dev->host_delta, index);
     }
-    wefti_u64 count = wefti_ld_relaxed(&dev->control->region_count);
-    for (wefti_u64 i = 0; i < count; i++) {
-        const wefti_dev_region *region = &dev->control->regions[i];
-        wefti_u64 held = wefti_ld_relaxed(&region->bytes);
-        offset = address - wefti_ld_relaxed(&region->base);
-        if (offset < held && bytes <= held - offset) {
-            return wefti_dev_shift(address, region->delta, index);
-        }
-    }
-    return 0;
+    return wefti_dev_registered(dev, address, bytes, index);
 }
 
 /* Whether `bytes` bytes at `address` lie in a heap whose slots follow one another, and `pe` is near. An aligned word of at

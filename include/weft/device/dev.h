@@ -6,7 +6,7 @@
 #ifndef WEFT_DEVICE_DEV_H
 #define WEFT_DEVICE_DEV_H
 
-#define WEFT_DEV_ABI 3
+#define WEFT_DEV_ABI 4
 
 typedef unsigned int wefti_u32;
 typedef int wefti_i32;
@@ -19,11 +19,19 @@ typedef long long wefti_i64;
 /* Registered memory: the byte at `a` here is at a + delta[p - near_first] on PE p. */
 typedef struct wefti_dev_region {
     wefti_u64 base;
-    wefti_u64 bytes; /* 0: free */
+    wefti_u64 bytes;
     const wefti_i64 *delta;
+    wefti_u64 number; /* the same on all PEs */
 } wefti_dev_region;
 
-#define WEFTI_DEV_REGIONS_MAX 64
+/* All of a PE's, in its own device memory: the head; one region of no bytes at address 0, then `used` in the order of their
+ * addresses; then the base of each by its number; then the deltas. */
+typedef struct wefti_dev_regions {
+    wefti_u64 used;
+    wefti_u64 unused;
+} wefti_dev_regions;
+
+#define WEFTI_DEV_REGIONS_MAX 65535
 
 /* First in each PE's slot of the device window. The words of the first line are read by other PEs, those of the second
  * are this PE's: written by the host at any time, read by its kernels. */
@@ -35,13 +43,13 @@ typedef struct wefti_dev_control {
     wefti_u64 fault; /* 0, or the first fault: WEFTI_DEV_FAULT_SET | (culprit PE + 1) << 32 | -status */
     wefti_u64 abort; /* address of this PE's abort word in host memory; 0: not mapped */
     wefti_u64 host_fault; /* address of the word in host memory that gets a copy of `fault`; 0: not mapped */
-    wefti_u64 region_count;
+    wefti_u64
+        region_version; /* counts (un)registrations; region_tables[version & 1] is the table then, of version 0 none */
     wefti_u64 ring; /* address of this PE's wefti_dev_ring; 0: load and store reach every PE */
     wefti_u64 ring_tail; /* requests that this PE's kernels have made, ever */
     wefti_u64 ring_end; /* a copy of the ring's end, as its kernels have seen it */
-    wefti_u64 unused[8];
-
-    wefti_dev_region regions[WEFTI_DEV_REGIONS_MAX];
+    wefti_u64 region_tables[2]; /* addresses of wefti_dev_regions: the other one is made before the version grows */
+    wefti_u64 unused[6];
 } wefti_dev_control;
 
 #define WEFTI_DEV_FAULT_SET ((wefti_u64)1 << 63)
@@ -105,9 +113,9 @@ typedef enum wefti_dev_word {
  * takes in order and carries to the PE they are for. Requests to one PE take effect in the order of their tickets. */
 
 /* A symmetric byte, as every PE calls it: what it is in, and where. 0: nowhere. */
-#define WEFTI_DEV_PLACE(space, offset) ((wefti_u64)(space) << 56 | (wefti_u64)(offset))
-#define WEFTI_DEV_PLACE_SPACE(place) ((int)((place) >> 56))
-#define WEFTI_DEV_PLACE_OFFSET(place) ((place)&0xffffffffffffffULL)
+#define WEFTI_DEV_PLACE(space, offset) ((wefti_u64)(space) << 46 | (wefti_u64)(offset))
+#define WEFTI_DEV_PLACE_SPACE(place) ((int)((place) >> 46))
+#define WEFTI_DEV_PLACE_OFFSET(place) ((place)&0x3fffffffffffULL)
 typedef enum wefti_dev_space {
     WEFTI_DEV_SPACE_DEVICE = 1, /* the device heap */
     WEFTI_DEV_SPACE_HOST,

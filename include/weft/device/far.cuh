@@ -36,16 +36,7 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_far_place(const weft_dev *dev, wefti_u64 addre
     if (offset < dev->host_bytes) {
         return bytes <= dev->host_bytes - offset ? WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, offset) : 0;
     }
-    const wefti_dev_region *region = dev->control->regions;
-    WEFTI_UNROLL(1)
-    for (wefti_u32 left = (wefti_u32)wefti_ld_relaxed(&dev->control->region_count); left > 0; left--, region++) {
-        wefti_u64 held = wefti_ld_relaxed(&region->bytes);
-        offset = address - wefti_ld_relaxed(&region->base);
-        if (offset < held && bytes <= held - offset) {
-            return WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_REGION + (region - dev->control->regions), offset);
-        }
-    }
-    return 0;
+    return wefti_dev_registered(dev, address, bytes, WEFTI_DEV_NAME);
 }
 
 /* ---- requests, one thread each ---- */

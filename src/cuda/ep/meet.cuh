@@ -149,7 +149,7 @@ EP_DEVICE wefti_u64 ep_resolve(const ep_group &group, wefti_u64 place, int rank)
     wefti_u64 region = place >> WEFTI_CUDA_EP_OFFSET_BITS;
     const weft_dev &dev = group.dev;
     wefti_u64 here =
-        region == 0 ? dev.heap + offset : wefti_ld_relaxed(&dev.control->regions[region - 1].base) + offset;
+        region == 0 ? dev.heap + offset : wefti_dev_region_base(dev, region - 1) + offset;
     return wefti_dev_peer(dev, (const void *)here, 1, group.pe_of[rank]);
 }
 

@@ -26,13 +26,10 @@ int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64
         *place = wefti_cuda_ep_place(0, offset);
         return 1;
     }
-    for (unsigned i = 0; i < WEFTI_DEV_REGIONS_MAX; i++) {
-        const wefti_cuda_region *region = &cuda->regions[i];
-        offset = (uint64_t)((uintptr_t)address - (uintptr_t)region->address);
-        if (region->address != NULL && offset < region->bytes && bytes <= region->bytes - offset) {
-            *place = wefti_cuda_ep_place(i + 1, offset);
-            return 1;
-        }
+    const wefti_cuda_region *region = wefti_cuda_region_find(cuda, address, bytes, &offset);
+    if (region == NULL) {
+        return 0;
     }
-    return 0;
+    *place = wefti_cuda_ep_place(region->number + 1, offset);
+    return 1;
 }

@@ -22,7 +22,6 @@ static weft_status find(const wefti_cuda *cuda, uint64_t place, uint64_t bytes, 
 {
     const uint64_t offset = WEFTI_DEV_PLACE_OFFSET(place);
     const int space = WEFTI_DEV_PLACE_SPACE(place);
-    const int region = space - WEFTI_DEV_SPACE_REGION;
     out->is_device = space != WEFTI_DEV_SPACE_HOST;
     if (space == WEFTI_DEV_SPACE_DEVICE) {
         const uint64_t held = __atomic_load_n(&cuda->base.heap_bytes, __ATOMIC_ACQUIRE);
@@ -32,10 +31,13 @@ static weft_status find(const wefti_cuda *cuda, uint64_t place, uint64_t bytes, 
         const uint64_t held = wefti_ld64(&cuda->world->view.heap_bytes, WEFTI_RELAXED);
         return inside(cuda->world->heap, held, offset, bytes, out);
     }
-    if (region < 0 || region >= WEFTI_DEV_REGIONS_MAX) {
-        return WEFT_ERR_RANGE;
+    const wefti_cuda_region *region = wefti_cuda_region_after(cuda, NULL);
+    while (region != NULL && WEFTI_DEV_SPACE_REGION + (int)region->number != space) {
+        region = wefti_cuda_region_after(cuda, region);
     }
-    return inside(cuda->regions[region].address, cuda->regions[region].bytes, offset, bytes, out);
+    return region == NULL
+               ? WEFT_ERR_RANGE
+               : inside(__atomic_load_n(&region->address, __ATOMIC_ACQUIRE), region->bytes, offset, bytes, out);
 }
 
 static weft_status synchronise(wefti_cuda_far *far)

@@ -143,13 +143,8 @@ static uint64_t place_of(const wefti_cuda *cuda, const void *address)
     if (offset < cuda->world->heap_max_bytes) {
         return WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, offset);
     }
-    for (uint64_t i = 0; i < WEFTI_DEV_REGIONS_MAX; i++) {
-        offset = (uint64_t)((uintptr_t)address - (uintptr_t)cuda->regions[i].address);
-        if (cuda->regions[i].address != NULL && offset < cuda->regions[i].bytes) {
-            return WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_REGION + i, offset);
-        }
-    }
-    return 0;
+    const wefti_cuda_region *region = wefti_cuda_region_find(cuda, address, 1, &offset);
+    return region == NULL ? 0 : WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_REGION + region->number, offset);
 }
 
 /* One entry's worth. */

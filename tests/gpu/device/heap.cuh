@@ -3,6 +3,8 @@
 #define DEVICE_HEAP_CUH
 
 #include "device/copies.cuh"
+#include "device/words.cuh"
+#include "part/memory.h"
 
 /* Allocation: growth, reuse, disagreement. */
 static void test_allocation(test_pe *pe, bench *all)
@@ -78,6 +80,52 @@ static void *vmm_alloc(test_pe *pe, size_t bytes)
     return (void *)at;
 }
 #endif
+
+/* More buffers than one table had room for, in an order of addresses of their own; some are let go in between. */
+static void test_many_registrations(test_pe *pe, bench *all)
+{
+    enum { COUNT = 150, BYTES = 256, APART = 4096 };
+    const int right = (pe->pe + 1) % pe->pes;
+    const int left = (pe->pe + pe->pes - 1) % pe->pes;
+    uint64_t seen = 0;
+    pe->part = "many registered buffers";
+    unsigned char *block = gpu_alloc((size_t)COUNT * APART);
+    for (int i = 0; i < COUNT; i++) {
+        OK(pe, weft_device_register(all->world, block + (size_t)(i * 67 % COUNT) * APART, BYTES));
+    }
+    CHECK(pe, weft_device_register(all->world, block + APART + BYTES - 8, BYTES) == WEFT_ERR_ARGUMENT);
+    for (int i = 0; i < COUNT; i += 3) {
+        OK(pe, weft_device_unregister(all->world, block + (size_t)i * APART));
+    }
+    for (int i = 0; i < COUNT; i += 6) {
+        OK(pe, weft_device_register(all->world, block + (size_t)i * APART, BYTES));
+    }
+    for (int i = 0; i < COUNT; i++) {
+        uint64_t *word = (uint64_t *)(block + (size_t)i * APART) + i % 32;
+        const int is_there = i % 3 != 0 || i % 6 == 0;
+        CHECK_SAY(pe, (weft_ptr(all->world, word, pe->pe) == word) == is_there, "%d", i);
+        if (is_there) {
+            LAUNCH((p_kernel<uint64_t>), 1, 1, 0, pe, all->dev, word, (uint64_t)(1000 * pe->pe + i), right,
+                   all->status);
+            CHECK(pe, read_status(pe, all->world, all->status) == WEFT_OK);
+        }
+    }
+    OK(pe, weft_barrier(all->world));
+    for (int i = 0; i < COUNT; i++) {
+        uint64_t *word = (uint64_t *)(block + (size_t)i * APART) + i % 32;
+        if (i % 3 != 0 || i % 6 == 0) {
+            OK(pe, weft_uint64_g(all->world, word, pe->pe, &seen));
+            CHECK_SAY(pe, seen == (uint64_t)(1000 * left + i), "%d: %llu", i, (unsigned long long)seen);
+        }
+    }
+    OK(pe, weft_barrier(all->world));
+    for (int i = 0; i < COUNT; i++) {
+        if (i % 3 != 0 || i % 6 == 0) {
+            OK(pe, weft_device_unregister(all->world, block + (size_t)i * APART));
+        }
+    }
+    gpu_free(block);
+}
 
 static void test_registration(test_pe *pe, bench *all)
 {
