@@ -90,8 +90,8 @@ typedef struct wefti_os_memory {
 weft_status wefti_os_memory_create(wefti_os_memory *memory, size_t bytes);
 /* Take over `descriptor` (closed on failure too), check that it holds `bytes` and map it. */
 weft_status wefti_os_memory_adopt(wefti_os_memory *memory, int descriptor, size_t bytes);
-/* Reserve real memory for a page-aligned part, zeroed if it is new. WEFT_ERR_MEMORY when there is none; what was had
- * until then stays reserved. */
+/* Reserve real memory for a page-aligned part, zeroed if it is new. WEFT_ERR_MEMORY when there is none, or when the others
+ * who reserve meanwhile leave none; then nothing of the part is reserved. */
 weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size_t bytes);
 /* Give the memory of a page-aligned part back to the system; it reads as zero afterwards. */
 void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t bytes);

@@ -184,6 +184,27 @@ static int is_first(const wefti_creation *creation, const weft_world *world)
     return creation->process_first == (int)world->view.pe;
 }
 
+static size_t heap_bytes_at_first(const wefti_creation *creation)
+{
+    size_t page = wefti_os_page_bytes();
+    return (creation->settings.heap_bytes + page - 1) / page * page;
+}
+
+/* Whether all PEs of the node can have their heaps: each by itself would think so while the others take theirs. */
+static weft_status expect_heaps(const wefti_creation *creation)
+{
+    uint64_t heap_bytes = heap_bytes_at_first(creation);
+    uint64_t available = heap_bytes == 0 ? UINT64_MAX : wefti_os_memory_available_bytes();
+    return heap_bytes <= available / (uint64_t)creation->node_pes
+               ? WEFT_OK
+               : wefti_error(
+                     WEFT_ERR_MEMORY,
+                     "weft_world_create: the heaps of the %d PEs of this node begin with %llu bytes each, and "
+                     "this machine has %llu bytes of memory left; lower heap_bytes or WEFT_HEAP, or start fewer "
+                     "PEs",
+                     creation->node_pes, (unsigned long long)heap_bytes, (unsigned long long)available);
+}
+
 static weft_status make_window(wefti_creation *creation, weft_world *world)
 {
     set_slots(creation, world);
@@ -198,6 +219,7 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
         WEFT_TRY(wefti_window_create(&creation->outcome.window, &world->window));
     }
     if (makes_memory(creation, world)) {
+        WEFT_TRY(expect_heaps(creation));
         WEFT_TRY(wefti_window_make(world->window, (size_t)creation->node_pes, world->stride));
         creation->processes = count_processes(creation, (int)world->view.pes);
         if (creation->processes > 1) {
@@ -284,9 +306,8 @@ static weft_status set_view(wefti_creation *creation, weft_world *world)
 static weft_status fill_slot(wefti_creation *creation, weft_world *world)
 {
     size_t offset = world->slot * world->stride;
-    size_t page = wefti_os_page_bytes();
-    size_t heap_offset = wefti_layout_heap(world->view.pes, page);
-    size_t heap_bytes = (creation->settings.heap_bytes + page - 1) / page * page;
+    size_t heap_offset = wefti_layout_heap(world->view.pes, wefti_os_page_bytes());
+    size_t heap_bytes = heap_bytes_at_first(creation);
     unsigned char *slot = world->window->memory.base + offset;
     WEFT_TRY(wefti_os_memory_reserve(&world->window->memory, offset, heap_offset + heap_bytes));
     wefti_control *control = (wefti_control *)(void *)slot;

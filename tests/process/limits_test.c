@@ -2,7 +2,7 @@
  * the others are told of that PE in time, and nobody crashes, hangs or has a world that others have not.
  * Method: PEs are processes; one, each in turn, has room for n more descriptors, for n = 0, 1, ... until that is enough,
  * or for n more MiB of address space or of a file. With the world that came of it they allocate and synchronise. Signals that
- * would end a process are left as they are. */
+ * would end a process are left as they are. Then heaps of which the machine has memory for one, but not for all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -202,10 +202,39 @@ static void test_log_without_reader(void **state)
     (void)fclose(file);
 }
 
+static void run_rich_pe(const crew *c, int pe, void *context)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    config.deadline_ns = DEADLINE_NS;
+    config.heap_bytes = *(const uint64_t *)context;
+    config.heap_max_bytes = config.heap_bytes;
+    uint64_t start = wefti_os_now_ns();
+    crew_tell(c, pe, 1, weft_world_create(&config, &world), start);
+}
+
+static void test_heaps_together(void **state)
+{
+    (void)state;
+    crew c;
+    crew_report report;
+    uint64_t random = test_seed();
+    uint64_t until_ns = wefti_os_now_ns() + 20000 * MS;
+    uint64_t heap_bytes = wefti_os_memory_available_bytes() / 5 * 2;
+    crew_start(&c, PES, &random, run_rich_pe, &heap_bytes);
+    for (int i = 0; i < PES; i++) {
+        CHECK(crew_hear(&c, &report, until_ns));
+        CHECK_SAY(report.status == WEFT_ERR_MEMORY && strstr(report.text, "lower heap_bytes") != NULL,
+                  "PE %d got %s: %s", report.pe, weft_status_name(report.status), report.text);
+    }
+    crew_end(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {CHECKED_TEST(test_descriptors), CHECKED_TEST(test_address_space),
-                                       CHECKED_TEST(test_file_size), CHECKED_TEST(test_log_without_reader)};
+                                       CHECKED_TEST(test_file_size), CHECKED_TEST(test_log_without_reader),
+                                       CHECKED_TEST(test_heaps_together)};
     setenv("WEFT_LOG", "none", 1);
     unsetenv("WEFT_BOOTSTRAP");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,9 @@
 
 /* An interrupted fallocate undoes all of its work: pieces let a process with a periodic signal get on. */
 #define RESERVE_PIECE_BYTES (UINT64_C(4) << 20)
+/* How much is had between two looks at what is left, since others take at the same time. The system ends processes rather
+ * than let fallocate fail. */
+#define RESERVE_LOOK_BYTES (4 * RESERVE_PIECE_BYTES)
 
 /* Map the file at a multiple of WEFTI_OS_MEMORY_ALIGNMENT, inside a range of addresses that is had first. */
 static void *map_aligned(int descriptor, size_t bytes)
@@ -175,6 +178,17 @@ static weft_status refuse_reserve(size_t bytes)
                        errno == EFBIG ? "; raise ulimit -f" : "");
 }
 
+/* Whether the rest of a part can still be had. */
+static weft_status expect_rest(size_t rest)
+{
+    uint64_t available = wefti_os_memory_available_bytes();
+    return rest <= available ? WEFT_OK
+                             : wefti_error(WEFT_ERR_MEMORY,
+                                           "%zu bytes more of the symmetric heap were asked for and this machine has "
+                                           "%" PRIu64 " bytes of memory left; allocate less or free memory",
+                                           rest, available);
+}
+
 weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size_t bytes)
 {
     if (memory->descriptor < 0) {
@@ -184,17 +198,16 @@ weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size
         return wefti_error(WEFT_ERR_RANGE, "bytes %zu to %zu are no whole pages of a shared memory of %zu bytes",
                            offset, offset + bytes, memory->bytes);
     }
-    uint64_t available = bytes > RESERVE_PIECE_BYTES ? wefti_os_memory_available_bytes() : UINT64_MAX;
-    if (bytes > available) {
-        return wefti_error(WEFT_ERR_MEMORY,
-                           "%zu bytes of the symmetric heap were asked for and this machine has %" PRIu64
-                           " bytes of memory left; allocate less or free memory",
-                           bytes, available);
-    }
     for (size_t done = 0; done < bytes;) {
         size_t piece = bytes - done < RESERVE_PIECE_BYTES ? bytes - done : RESERVE_PIECE_BYTES;
-        if (allocate_part(memory->descriptor, 0, offset + done, piece) != 0) {
-            return refuse_reserve(bytes);
+        weft_status status =
+            bytes > RESERVE_PIECE_BYTES && done % RESERVE_LOOK_BYTES == 0 ? expect_rest(bytes - done) : WEFT_OK;
+        if (status == WEFT_OK && allocate_part(memory->descriptor, 0, offset + done, piece) != 0) {
+            status = refuse_reserve(bytes);
+        }
+        if (status != WEFT_OK) {
+            wefti_os_memory_release(memory, offset, done);
+            return status;
         }
         done += piece;
     }
