@@ -14,7 +14,8 @@ if ! cmake --preset "$preset" >"$log" 2>&1; then
     exit 1
 fi
 grep -E '^-- weft:|CMake Warning|LEFT OUT' "$log" || true
-if ! cmake --build --preset "$preset" --target "${@:-all}" -- -k 0 >>"$log" 2>&1; then
+jobs=$(echo "${MAKEFLAGS:-}" | sed -n 's/ -- .*//; s/.*-j\([0-9][0-9]*\).*/\1/p') # of make -jN
+if ! cmake --build --preset "$preset" ${jobs:+--parallel "$jobs"} --target "${@:-all}" -- -k 0 >>"$log" 2>&1; then
     grep -v '^\[[0-9]*/[0-9]*\] ' "$log" >&2
     echo "cannot build $preset" >&2
     exit 1

@@ -108,7 +108,7 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
         ep->config.slot_tokens_max = config->tokens_max;
     }
     ep->rows_limit = config->rows_max != 0 ? (int64_t)config->rows_max : INT32_MAX;
-    WEFT_TRY(wefti_ep_counts_are_direct(ep->ranks, config->experts, &ep->counts_direct));
+    ep->counts_direct = wefti_ep_counts_are_direct(wefti_world_ep_counts(ep->world), ep->ranks, config->experts);
     WEFT_TRY(wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank));
     ep->late = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->late);
     ep->masked = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->masked);

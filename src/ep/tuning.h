@@ -2,10 +2,10 @@
 #ifndef WEFTI_EP_TUNING_H
 #define WEFTI_EP_TUNING_H
 
-#include "weft/status.h"
+#include "protocol/attachment.h"
 
-/* Whether counts go directly to all ranks, else through the owners: by the table, or as WEFT_EP_COUNTS says (owners,
- * direct; else WEFT_ERR_ARGUMENT). The results are the same. */
-weft_status wefti_ep_counts_are_direct(int ranks, int experts, int *direct);
+/* Whether counts go directly to all ranks, else through the owners: as the world was told, else by the table. The results
+ * are the same. */
+int wefti_ep_counts_are_direct(wefti_ep_counts_way way, int ranks, int experts);
 
 #endif

@@ -1,4 +1,5 @@
-/* protocol/attachment.h: what layers above a world hang on it: objects that end with it, and counts. */
+/* protocol/attachment.h: what layers above a world hang on it: objects that end with it, counts, and settings of theirs that
+ * are read with the world's. */
 #ifndef WEFTI_PROTOCOL_ATTACHMENT_H
 #define WEFTI_PROTOCOL_ATTACHMENT_H
 
@@ -28,4 +29,13 @@ typedef enum wefti_counter {
 
 /* Add to a counter of the world. Any thread. */
 void wefti_world_count(weft_world *world, wefti_counter counter, uint64_t amount);
+
+/* How counts of expert-parallel routings go, as WEFT_EP_COUNTS said when the world was created. */
+typedef enum wefti_ep_counts_way {
+    WEFTI_EP_COUNTS_BY_SIZE = 0,
+    WEFTI_EP_COUNTS_OWNERS,
+    WEFTI_EP_COUNTS_DIRECT
+} wefti_ep_counts_way;
+
+wefti_ep_counts_way wefti_world_ep_counts(const weft_world *world);
 #endif

@@ -558,6 +558,7 @@ static weft_status world_alloc(const wefti_world_settings *settings, weft_world 
     world->deadline_ns = settings->config.deadline_ns;
     world->warn_ns = settings->config.warn_ns;
     world->preferences = settings->preferences;
+    world->ep_counts = settings->ep_counts;
     world->prints_counters = settings->prints_counters != 0;
     strcpy(world->name, settings->config.name);
     return wefti_os_monitor_create(&world->heap_lock);

@@ -43,6 +43,7 @@ struct weft_world {
 
     int crowded; /* the node has more PEs than processors */
     wefti_preferences preferences; /* of collective algorithms */
+    wefti_ep_counts_way ep_counts;
 
     wefti_device *device; /* NULL until weft_device_attach */
 
@@ -130,6 +131,7 @@ typedef struct wefti_world_settings {
     uint64_t spins; /* 0: by PEs and cores */
     int can_meet; /* the others can be met with this config, also to tell them that something is wrong */
     wefti_preferences preferences;
+    wefti_ep_counts_way ep_counts;
     uint64_t trace_events_max;
     uint64_t tells_nvtx;
     uint64_t prints_counters;

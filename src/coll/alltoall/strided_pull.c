@@ -1,6 +1,24 @@
 /* Alltoalls of large blocks: each reads its elements in the sources of all others. */
 #include "coll/alltoall/alltoall.h"
 
+/* From beyond the link domain, with what lies between the elements: as many at once as fit in a chunk with it. */
+static weft_status pull_far(wefti_step *step, const wefti_alltoall *a, int from, unsigned char *dest, uint64_t first)
+{
+    size_t dest_step = a->dest_stride * a->element;
+    size_t source_step = a->source_stride * a->element;
+    unsigned char *chunk = wefti_step_chunk(step, 1);
+    size_t some = a->element < WEFTI_COLL_CHUNK_BYTES ? 1 + (WEFTI_COLL_CHUNK_BYTES - a->element) / source_step : 1;
+    for (size_t k = 0; k < a->count; k += some) {
+        some = some < a->count - k ? some : a->count - k;
+        unsigned char *to = some == 1 ? dest + k * dest_step : chunk;
+        WEFT_TRY(wefti_step_pull(step, from, to, first + k * source_step, (some - 1) * source_step + a->element));
+        if (some > 1) {
+            wefti_copy_strided(dest + k * dest_step, dest_step, chunk, source_step, some, a->element);
+        }
+    }
+    return WEFT_OK;
+}
+
 static weft_status pull_block(wefti_step *step, const wefti_alltoall *a, int from, uint64_t source)
 {
     int me = step->team->pe;
@@ -13,10 +31,7 @@ static weft_status pull_block(wefti_step *step, const wefti_alltoall *a, int fro
         wefti_copy_strided(dest, dest_step, view, source_step, a->count, a->element);
         return WEFT_OK;
     }
-    for (size_t k = 0; k < a->count; k++) {
-        WEFT_TRY(wefti_step_pull(step, from, dest + k * dest_step, first + k * source_step, a->element));
-    }
-    return WEFT_OK;
+    return pull_far(step, a, from, dest, first);
 }
 
 weft_status wefti_alltoalls_pull(wefti_step *step, const wefti_alltoall *a)
