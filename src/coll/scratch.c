@@ -55,7 +55,8 @@ weft_status wefti_coll_open(weft_team *team, const char *call)
     }
     if (status != WEFT_OK) {
         wefti_free(coll); /* a block that was agreed on stays taken: the team is dead */
-        return status;
+        /* members whose first calls differ meet here; what differs in later calls ends the team, too */
+        return status == WEFT_ERR_MISMATCH ? wefti_team_fail(team, status, call, NULL, 0) : status;
     }
     coll->area = scratch;
     team->coll = coll;
