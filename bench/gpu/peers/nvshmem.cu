@@ -155,131 +155,243 @@ static void meet(int pe, int pes)
     }
 }
 
-int main()
-{
-    static const size_t sizes[] = {8, 1024, 16384, 131072, 1048576};
-    static const int counts[] = {1, 2, 4, 8, 16, 32, 64, 132};
-    int pe = atoi(getenv("WEFT_LOCAL_PE"));
-    int pes = atoi(getenv("WEFT_LOCAL_PES"));
+/* What all parts use. */
+typedef struct bench {
+    int pe;
+    int pes;
     cudaStream_t stream;
-    u64 *ns;
+    cudaEvent_t from;
+    cudaEvent_t to;
+    u64 *ns; /* pinned, ROUNDS of them */
+    unsigned char *data; /* symmetric, of HALF bytes, as `other` */
+    unsigned char *other;
+    uint64_t *flags;
+} bench;
+
+static void bench_init(bench *b)
+{
+    b->pe = atoi(getenv("WEFT_LOCAL_PE"));
+    b->pes = atoi(getenv("WEFT_LOCAL_PES"));
+    GPU(cudaSetDevice(b->pe));
+    GPU(cudaFree(0));
+    GPU(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking));
+    GPU(cudaEventCreate(&b->from));
+    GPU(cudaEventCreate(&b->to));
+    GPU(cudaMallocHost((void **)&b->ns, ROUNDS * sizeof *b->ns));
+}
+
+/* Creation, and the memory that it takes; then the buffers of the other parts. */
+static void create(bench *b)
+{
     size_t before = 0;
     size_t after = 0;
     size_t total = 0;
-    GPU(cudaSetDevice(pe));
-    GPU(cudaFree(0));
-    GPU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    GPU(cudaMallocHost((void **)&ns, ROUNDS * sizeof *ns));
     GPU(cudaMemGetInfo(&before, &total));
     double start = now_us();
-    meet(pe, pes);
+    meet(b->pe, b->pes);
     double created = now_us() - start;
     nvshmem_barrier_all();
     GPU(cudaMemGetInfo(&after, &total));
-    if (pe == 0) {
-        figure("world_create", "nvshmem", pes, 0, created * 1e-3, "ms", 1, ", \"world\": \"first\"");
-        figure("device_memory_idle", "nvshmem", pes, 0, ((double)before - (double)after) * 1e-6, "MB", 1,
+    if (b->pe == 0) {
+        figure("world_create", "nvshmem", b->pes, 0, created * 1e-3, "ms", 1, ", \"world\": \"first\"");
+        figure("device_memory_idle", "nvshmem", b->pes, 0, ((double)before - (double)after) * 1e-6, "MB", 1,
                ", \"heap_MB\": 0");
     }
-    unsigned char *data = (unsigned char *)nvshmem_malloc(HALF);
-    unsigned char *other = (unsigned char *)nvshmem_malloc(HALF);
-    uint64_t *flags = (uint64_t *)nvshmem_malloc(8192);
-    if (data == NULL || other == NULL || flags == NULL) {
-        return 1;
+    b->data = (unsigned char *)nvshmem_malloc(HALF);
+    b->other = (unsigned char *)nvshmem_malloc(HALF);
+    b->flags = (uint64_t *)nvshmem_malloc(8192);
+    if (b->data == NULL || b->other == NULL || b->flags == NULL) {
+        exit(1);
     }
-    GPU(cudaMemset(other, 1 + pe, HALF));
+    GPU(cudaMemset(b->other, 1 + b->pe, HALF));
+}
 
-#define STEP(launch)                                                                                                   \
+#define STEP(b, launch)                                                                                                \
     do {                                                                                                               \
-        GPU(cudaMemset(flags, 0, 8192));                                                                               \
+        GPU(cudaMemset((b)->flags, 0, 8192));                                                                          \
         GPU(cudaDeviceSynchronize());                                                                                  \
         nvshmem_barrier_all();                                                                                         \
-        if (pe < 2) {                                                                                                  \
+        if ((b)->pe < 2) {                                                                                             \
             launch;                                                                                                    \
         }                                                                                                              \
         GPU(cudaGetLastError());                                                                                       \
-        GPU(cudaStreamSynchronize(stream));                                                                            \
+        GPU(cudaStreamSynchronize((b)->stream));                                                                       \
         nvshmem_barrier_all();                                                                                         \
     } while (0)
 
-    STEP((p_trips<<<1, 1, 0, stream>>>(flags, pe, ns)));
-    if (pe == 0) {
-        figure("p_pingpong", "nvshmem", 2, 8, ns_of(ns, 2 * TRIPS) / 1000, "us", ROUNDS - 1, ", \"scope\": \"thread\"");
+/* Two PEs, inside kernels. */
+static void trips(bench *b)
+{
+    static const size_t sizes[] = {8, 1024, 16384, 131072, 1048576};
+    STEP(b, (p_trips<<<1, 1, 0, b->stream>>>(b->flags, b->pe, b->ns)));
+    if (b->pe == 0) {
+        figure("p_pingpong", "nvshmem", 2, 8, ns_of(b->ns, 2 * TRIPS) / 1000, "us", ROUNDS - 1,
+               ", \"scope\": \"thread\"");
     }
     for (size_t i = 0; i < 2 * (sizeof sizes / sizeof *sizes); i++) {
         int threads = i % 2 == 0 ? 1024 : 256;
         size_t bytes = sizes[i / 2];
-        int trips = bytes > 100000 ? TRIPS / 5 : TRIPS;
-        STEP((put_signal_trips<<<1, threads, 0, stream>>>(flags, data, other, bytes, trips, pe, ns)));
-        if (pe == 0) {
-            figure("put_signal", "nvshmem", 2, bytes, ns_of(ns, 2 * trips) / 1000, "us", ROUNDS - 1,
+        int count = bytes > 100000 ? TRIPS / 5 : TRIPS;
+        STEP(b,
+             (put_signal_trips<<<1, threads, 0, b->stream>>>(b->flags, b->data, b->other, bytes, count, b->pe, b->ns)));
+        if (b->pe == 0) {
+            figure("put_signal", "nvshmem", 2, bytes, ns_of(b->ns, 2 * count) / 1000, "us", ROUNDS - 1,
                    ", \"scope\": \"block\", \"threads\": %d", threads);
         }
     }
-    STEP(if (pe == 0) { (fetch_add_trips<<<1, 1, 0, stream>>>(flags + 64, pe, ns)); });
-    if (pe == 0) {
-        figure("fetch_add", "nvshmem", 2, 8, ns_of(ns, TRIPS) / 1000, "us", ROUNDS - 1, ", \"scope\": \"thread\"");
+    STEP(
+        b, if (b->pe == 0) { (fetch_add_trips<<<1, 1, 0, b->stream>>>(b->flags + 64, b->pe, b->ns)); });
+    if (b->pe == 0) {
+        figure("fetch_add", "nvshmem", 2, 8, ns_of(b->ns, TRIPS) / 1000, "us", ROUNDS - 1, ", \"scope\": \"thread\"");
     }
+}
+
+static void barriers(bench *b)
+{
     for (int which = 0; which < 4; which++) {
         int threads = which % 2 ? 1024 : 1;
-        void *arguments[] = {&which, &ns};
+        void *arguments[] = {&which, &b->ns};
         nvshmem_barrier_all();
         if (nvshmemx_collective_launch((const void *)barrier_trips, dim3(1), dim3((unsigned)threads), arguments, 0,
-                                       stream) != 0) {
-            return 1;
+                                       b->stream) != 0) {
+            exit(1);
         }
-        GPU(cudaStreamSynchronize(stream));
-        if (pe == 0) {
-            figure(which < 2 ? "barrier" : "sync", "nvshmem", pes, 0, ns_of(ns, TRIPS) / 1000, "us", ROUNDS - 1,
+        GPU(cudaStreamSynchronize(b->stream));
+        if (b->pe == 0) {
+            figure(which < 2 ? "barrier" : "sync", "nvshmem", b->pes, 0, ns_of(b->ns, TRIPS) / 1000, "us", ROUNDS - 1,
                    ", \"scope\": \"%s\"", which % 2 ? "block" : "thread");
         }
     }
-    std::vector<double> alloc;
+}
+
+static void allocations(bench *b)
+{
+    std::vector<double> times;
     for (int i = 0; i < 50; i++) {
         nvshmem_barrier_all();
         double from = now_us();
         void *block = nvshmem_malloc((size_t)1 << 20);
-        alloc.push_back(now_us() - from);
+        times.push_back(now_us() - from);
         nvshmem_free(block);
     }
-    if (pe == 0) {
-        figure("device_malloc", "nvshmem", pes, (size_t)1 << 20, median_of(alloc), "us", 50, ", \"scope\": \"host\"");
+    if (b->pe == 0) {
+        figure("device_malloc", "nvshmem", b->pes, (size_t)1 << 20, median_of(times), "us", 50,
+               ", \"scope\": \"host\"");
     }
-    cudaEvent_t from;
-    cudaEvent_t to;
-    GPU(cudaEventCreate(&from));
-    GPU(cudaEventCreate(&to));
-    for (int get = 0; get < 2; get++) {
-        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-            size_t part = ((size_t)256 << 20) / (size_t)counts[c];
-            part = (part > ((size_t)16 << 20) ? (size_t)16 << 20 : part) / 65536 * 65536;
-            std::vector<double> rates;
-            for (int round = 0; pe == 0 && round < 6; round++) {
-                float ms = 0;
-                GPU(cudaEventRecord(from, stream));
-                if (get) {
-                    get_rate<<<counts[c], 1024, 0, stream>>>(data, other, part, pe);
-                } else {
-                    put_rate<<<counts[c], 1024, 0, stream>>>(data, other, part, pe);
-                }
-                GPU(cudaEventRecord(to, stream));
-                GPU(cudaStreamSynchronize(stream));
-                GPU(cudaEventElapsedTime(&ms, from, to));
-                if (round > 0) {
-                    rates.push_back((double)part * counts[c] / ms * 1e-6);
-                }
-            }
-            if (pe == 0) {
-                figure(get ? "get_bw" : "put_bw", "nvshmem", 2, part * (size_t)counts[c], median_of(rates), "GB/s", 5,
-                       ", \"scope\": \"block\", \"blocks\": %d", counts[c]);
-            }
+}
+
+/* One PE of two moves `part` bytes a block. */
+static void rate(bench *b, int is_get, int blocks)
+{
+    size_t part = ((size_t)256 << 20) / (size_t)blocks;
+    part = (part > ((size_t)16 << 20) ? (size_t)16 << 20 : part) / 65536 * 65536;
+    std::vector<double> rates;
+    for (int round = 0; round < 6; round++) {
+        float ms = 0;
+        GPU(cudaEventRecord(b->from, b->stream));
+        if (is_get) {
+            get_rate<<<blocks, 1024, 0, b->stream>>>(b->data, b->other, part, b->pe);
+        } else {
+            put_rate<<<blocks, 1024, 0, b->stream>>>(b->data, b->other, part, b->pe);
+        }
+        GPU(cudaEventRecord(b->to, b->stream));
+        GPU(cudaStreamSynchronize(b->stream));
+        GPU(cudaEventElapsedTime(&ms, b->from, b->to));
+        if (round > 0) {
+            rates.push_back((double)part * blocks / ms * 1e-6);
+        }
+    }
+    figure(is_get ? "get_bw" : "put_bw", "nvshmem", 2, part * (size_t)blocks, median_of(rates), "GB/s", 5,
+           ", \"scope\": \"block\", \"blocks\": %d", blocks);
+}
+
+static void rates(bench *b)
+{
+    static const int counts[] = {1, 2, 4, 8, 16, 32, 64, 132};
+    for (int is_get = 0; b->pe == 0 && is_get < 2; is_get++) {
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+            rate(b, is_get, counts[i]);
         }
     }
     nvshmem_barrier_all();
-    start = now_us();
+}
+
+/* ---- on streams ---- */
+
+static const char *const collectives[] = {"barrier", "broadcast", "fcollect", "alltoall", "sum"};
+
+/* `bytes`: of all of a PE's data, as weft-perf has it. */
+static int enqueue(bench *b, int which, size_t bytes)
+{
+    switch (which) {
+    case 0:
+        nvshmemx_barrier_all_on_stream(b->stream);
+        return 0;
+    case 1:
+        return nvshmemx_broadcastmem_on_stream(NVSHMEM_TEAM_WORLD, b->data, b->other, bytes, 0, b->stream);
+    case 2:
+        return nvshmemx_fcollectmem_on_stream(NVSHMEM_TEAM_WORLD, b->data, b->other, bytes / (size_t)b->pes, b->stream);
+    case 3:
+        return nvshmemx_alltoallmem_on_stream(NVSHMEM_TEAM_WORLD, b->data, b->other, bytes / (size_t)b->pes, b->stream);
+    default:
+        return nvshmemx_float_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, (float *)b->data, (float *)b->other,
+                                                   bytes / sizeof(float), b->stream);
+    }
+}
+
+/* Calls back to back between two events. */
+static void collective(bench *b, int which, size_t bytes)
+{
+    const int calls = bytes > ((size_t)1 << 20) ? 20 : 100;
+    std::vector<double> times;
+    for (int round = 0; round < ROUNDS; round++) {
+        float ms = 0;
+        nvshmem_barrier_all();
+        GPU(cudaEventRecord(b->from, b->stream));
+        for (int i = 0; i < calls; i++) {
+            if (enqueue(b, which, bytes) != 0) {
+                exit(1);
+            }
+        }
+        GPU(cudaEventRecord(b->to, b->stream));
+        GPU(cudaStreamSynchronize(b->stream));
+        GPU(cudaEventElapsedTime(&ms, b->from, b->to));
+        if (round > 0) {
+            times.push_back((double)ms * 1000 / calls);
+        }
+    }
+    if (b->pe == 0) {
+        figure(collectives[which], "nvshmem", b->pes, bytes, median_of(times), "us", ROUNDS - 1,
+               ", \"scope\": \"stream\"");
+    }
+}
+
+static void on_streams(bench *b)
+{
+    static const size_t sizes[] = {1 << 10, 64 << 10, 512 << 10, 4 << 20, 32 << 20};
+    collective(b, 0, 0);
+    for (int which = 1; which < 5; which++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            collective(b, which, sizes[i]);
+        }
+    }
+}
+
+int main()
+{
+    bench b = {};
+    bench_init(&b);
+    create(&b);
+    trips(&b);
+    barriers(&b);
+    allocations(&b);
+    rates(&b);
+    on_streams(&b);
+    nvshmem_barrier_all();
+    double start = now_us();
     nvshmem_finalize();
-    if (pe == 0) {
-        figure("world_destroy", "nvshmem", pes, 0, (now_us() - start) * 1e-3, "ms", 1, "");
+    if (b.pe == 0) {
+        figure("world_destroy", "nvshmem", b.pes, 0, (now_us() - start) * 1e-3, "ms", 1, "");
     }
     return 0;
 }
