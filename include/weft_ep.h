@@ -115,8 +115,8 @@ typedef struct weft_ep_config {
      * On GPUs (compute capability 9.0 and later, at most 32 ranks and 16384 experts) calls return before their outcome is
      * known: an overflow is the route's status, a mismatch or a timeout is returned by the group's next call or query.
      * The streams of a group's calls have ended before it is destroyed or a rank is masked. What there is: see
-     * docs/expert-parallelism.md, "On GPUs"; the rest is WEFT_ERR_UNSUPPORTED. The sms of all calls that run at the same
-     * time on a GPU must fit on it. */
+     * docs/expert-parallelism.md, "On GPUs"; the rest is WEFT_ERR_UNSUPPORTED. The sms of all groups of a
+     * GPU must fit on it: see weft_ep_plan.sms. */
     int on_device;
 } weft_ep_config;
 
@@ -157,7 +157,11 @@ typedef struct weft_ep_plan {
     int alignment; /* expert-major: a group of rows starts at a multiple of this many rows; 0 or 1: packed */
     int slot_tokens; /* slot layouts: Tmax, the most tokens a rank sends in a step; 0: the group's slot_tokens_max */
     unsigned flags; /* WEFT_EP_ZERO_PADDING or 0 */
-    int sms; /* on GPUs: multiprocessors that a call of this route may use; 0: the default. Not used on the host */
+    /* On GPUs: multiprocessors that a call of this route may use. The group claims the most that a route of it asks for until
+     * it is destroyed (as weft_device_sms_take); WEFT_ERR_STATE when fewer are left. 0: an equal share of what nobody has
+     * claimed when the call is made or captured, among all groups on the GPU with such a route; WEFT_ERR_STATE from the
+     * call when nothing is left. Ranks may differ. Not used on the host. */
+    int sms;
 } weft_ep_plan;
 
 /* Expert-major: dispatch, and the backward of combine, set the data (and scales) of padding rows to zero. Else they are

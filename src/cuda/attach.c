@@ -442,7 +442,7 @@ static weft_status set_deadline(wefti_device *device, uint64_t deadline_ns)
 
 static weft_status sms_take(wefti_device *device, int sms)
 {
-    return wefti_cuda_budget_take(&wefti_cuda_of(device)->budget, sms);
+    return wefti_cuda_budget_take(&wefti_cuda_of(device)->budget, sms, "weft_device_sms_take");
 }
 
 static int sms_take_part(wefti_device *device, int most)

@@ -3,7 +3,8 @@
 static struct {
     int pes;
     int taken;
-} devices[WEFTI_CUDA_DEVICES_MAX]; /* atomic, both */
+    int guests;
+} devices[WEFTI_CUDA_DEVICES_MAX]; /* atomic, all */
 
 weft_status wefti_cuda_budget_join(wefti_cuda_budget *budget, int device, int sms, int *pes)
 {
@@ -22,6 +23,9 @@ void wefti_cuda_budget_leave(wefti_cuda_budget *budget)
 {
     if (budget->is_joined) {
         wefti_cuda_budget_give(budget, budget->sms);
+        while (budget->guests > 0) {
+            wefti_cuda_budget_remove_guest(budget);
+        }
         __atomic_fetch_sub(&devices[budget->device].pes, 1, __ATOMIC_RELAXED);
         budget->is_joined = 0;
     }
@@ -46,15 +50,14 @@ static int try_take(wefti_cuda_budget *budget, int sms)
     return taken;
 }
 
-weft_status wefti_cuda_budget_take(wefti_cuda_budget *budget, int sms)
+weft_status wefti_cuda_budget_take(wefti_cuda_budget *budget, int sms, const char *call)
 {
     const int taken = try_take(budget, sms);
     if (sms > budget->sms - taken) {
-        return wefti_error(
-            WEFT_ERR_STATE,
-            "weft_device_sms_take: %d multiprocessors for a waiting kernel, but %d of the device's %d are "
-            "claimed by others that may wait for it; use fewer blocks or wait for those to end",
-            sms, taken, budget->sms);
+        return wefti_error(WEFT_ERR_STATE,
+                           "%s: %d multiprocessors for a waiting kernel, but %d of the device's %d are "
+                           "claimed by others that may wait for it; use fewer blocks or wait for those to end",
+                           call, sms, taken, budget->sms);
     }
     return WEFT_OK;
 }
@@ -81,4 +84,24 @@ void wefti_cuda_budget_give(wefti_cuda_budget *budget, int sms)
     } while (!__atomic_compare_exchange_n(&budget->claimed, &claimed, claimed - given, 0, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
     __atomic_fetch_sub(&devices[budget->device].taken, given, __ATOMIC_RELAXED);
+}
+
+void wefti_cuda_budget_add_guest(wefti_cuda_budget *budget)
+{
+    __atomic_fetch_add(&budget->guests, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&devices[budget->device].guests, 1, __ATOMIC_RELAXED);
+}
+
+void wefti_cuda_budget_remove_guest(wefti_cuda_budget *budget)
+{
+    if (budget->guests > 0) {
+        __atomic_fetch_sub(&budget->guests, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&devices[budget->device].guests, 1, __ATOMIC_RELAXED);
+    }
+}
+
+int wefti_cuda_budget_share(const wefti_cuda_budget *budget)
+{
+    const int guests = __atomic_load_n(&devices[budget->device].guests, __ATOMIC_RELAXED);
+    return wefti_cuda_budget_free(budget) / (guests > 1 ? guests : 1);
 }

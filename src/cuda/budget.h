@@ -15,6 +15,7 @@ typedef struct wefti_cuda_budget {
     int sms; /* of the device */
     int claimed; /* by this PE and not yet given back; atomic */
     int is_joined;
+    int guests; /* of this PE; atomic */
 } wefti_cuda_budget;
 
 /* Count a PE among those of its GPU: *pes is how many there are now. */
@@ -22,13 +23,19 @@ weft_status wefti_cuda_budget_join(wefti_cuda_budget *budget, int device, int sm
 /* Give back all that is left, and leave; nothing if never joined. */
 void wefti_cuda_budget_leave(wefti_cuda_budget *budget);
 
-/* Claim `sms` multiprocessors; WEFT_ERR_STATE when fewer are free. */
-weft_status wefti_cuda_budget_take(wefti_cuda_budget *budget, int sms);
+/* Claim `sms` multiprocessors for `call`; WEFT_ERR_STATE when fewer are free. */
+weft_status wefti_cuda_budget_take(wefti_cuda_budget *budget, int sms, const char *call);
 /* Claim at most `most`, and at most this PE's equal part of half of what is free, so that other PEs and the next claim find
  * some too; at least one if any is free. Returns how many. */
 int wefti_cuda_budget_take_part(wefti_cuda_budget *budget, int most);
 /* Give back; of more than this PE has claimed, what it has. */
 void wefti_cuda_budget_give(wefti_cuda_budget *budget, int sms);
 int wefti_cuda_budget_free(const wefti_cuda_budget *budget);
+
+/* Guests claim nothing: each has an equal share of what nobody has claimed when it launches, all of it if it is alone. */
+void wefti_cuda_budget_add_guest(wefti_cuda_budget *budget);
+void wefti_cuda_budget_remove_guest(wefti_cuda_budget *budget); /* nothing if this PE has none */
+/* 0 when there is none. */
+int wefti_cuda_budget_share(const wefti_cuda_budget *budget);
 
 #endif

@@ -31,8 +31,8 @@ static void test_parts(void **state)
         }
     }
     assert_int_equal(wefti_cuda_budget_free(&pe[0]), SMS - sum);
-    assert_int_equal(wefti_cuda_budget_take(&pe[3], SMS - sum + 1), WEFT_ERR_STATE);
-    assert_int_equal(wefti_cuda_budget_take(&pe[3], SMS - sum), WEFT_OK);
+    assert_int_equal(wefti_cuda_budget_take(&pe[3], SMS - sum + 1, "take"), WEFT_ERR_STATE);
+    assert_int_equal(wefti_cuda_budget_take(&pe[3], SMS - sum, "take"), WEFT_OK);
     assert_int_equal(wefti_cuda_budget_take_part(&pe[4], 32), 0);
     wefti_cuda_budget_give(&pe[3], 1000000); /* what it has, no more */
     wefti_cuda_budget_give(&pe[3], 1);
@@ -48,6 +48,33 @@ static void test_parts(void **state)
     wefti_cuda_budget_leave(&pe[0]);
 }
 
+/* Guests have equal shares of what is not claimed; one that leaves without a word takes its guests along. */
+static void test_guests(void **state)
+{
+    (void)state;
+    wefti_cuda_budget pe[2];
+    int pes;
+    assert_int_equal(wefti_cuda_budget_join(&pe[0], DEVICE, SMS, &pes), WEFT_OK);
+    assert_int_equal(wefti_cuda_budget_join(&pe[1], DEVICE, SMS, &pes), WEFT_OK);
+    wefti_cuda_budget_add_guest(&pe[0]);
+    assert_int_equal(wefti_cuda_budget_share(&pe[0]), SMS);
+    wefti_cuda_budget_add_guest(&pe[1]);
+    wefti_cuda_budget_add_guest(&pe[1]);
+    assert_int_equal(wefti_cuda_budget_share(&pe[0]), SMS / 3);
+    assert_int_equal(wefti_cuda_budget_take(&pe[1], SMS - 3, "take"), WEFT_OK);
+    assert_int_equal(wefti_cuda_budget_share(&pe[0]), 1);
+    assert_int_equal(wefti_cuda_budget_take(&pe[1], 1, "take"), WEFT_OK);
+    assert_int_equal(wefti_cuda_budget_share(&pe[0]), 0);
+    wefti_cuda_budget_leave(&pe[1]);
+    assert_int_equal(wefti_cuda_budget_share(&pe[0]), SMS);
+    wefti_cuda_budget_remove_guest(&pe[0]);
+    wefti_cuda_budget_remove_guest(&pe[0]);
+    wefti_cuda_budget_add_guest(&pe[0]);
+    wefti_cuda_budget_add_guest(&pe[0]);
+    assert_int_equal(wefti_cuda_budget_share(&pe[0]), SMS / 2);
+    wefti_cuda_budget_leave(&pe[0]);
+}
+
 static int in_use; /* atomic */
 static int over; /* atomic */
 
@@ -56,7 +83,7 @@ static void *claimer(void *argument)
     wefti_cuda_budget *budget = argument;
     for (int i = 0; i < ROUNDS; i++) {
         const int got = i % 2 == 0 ? wefti_cuda_budget_take_part(budget, 100)
-                                   : (wefti_cuda_budget_take(budget, 40) == WEFT_OK ? 40 : 0);
+                                   : (wefti_cuda_budget_take(budget, 40, "take") == WEFT_OK ? 40 : 0);
         if (__atomic_add_fetch(&in_use, got, __ATOMIC_SEQ_CST) > SMS) {
             __atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
         }
@@ -101,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_guests),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_devices),
     };

@@ -28,6 +28,7 @@ typedef struct job {
     ep_memory memory;
     uint64_t own;
     unsigned salt;
+    int sms; /* that nobody had claimed at first */
     char what[160];
 } job;
 
@@ -366,6 +367,71 @@ static void test_absence(job *of, arena *all)
     CHECK_OK(weft_barrier(of->world));
 }
 
+/* ---- multiprocessors ---- */
+
+static int free_sms(weft_world *world)
+{
+    int sms = 0;
+    while (weft_device_sms_take(world, 1) == WEFT_OK) {
+        sms++;
+    }
+    if (sms > 0) {
+        CHECK_OK(weft_device_sms_give(world, sms));
+    }
+    return sms;
+}
+
+/* Two groups claim what their routes ask for, each once, and give it back; none is left: one that asks is told so, and so is
+ * one that did not ask, which else has what is left. By PE 0, while the others wait. */
+static void test_claims(job *of, arena *all)
+{
+    weft_ep *ep[2] = {};
+    weft_ep_route *route[4] = {};
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = of->pe->pes;
+    config.tokens_max = 8;
+    config.topk_max = 2;
+    config.row_bytes_max = 64;
+    config.on_device = 1;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    plan.topk = 2;
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep[i]));
+    }
+    CHECK_OK(weft_barrier(of->world));
+    if (of->pe->pe == 0) {
+        const int before = free_sms(of->world);
+        weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+        choices.ids = all->base[PLAIN];
+        plan.sms = 1;
+        CHECK_OK(weft_ep_route_create(ep[0], &plan, NULL, &route[0]));
+        CHECK_OK(weft_ep_route_create(ep[0], &plan, NULL, &route[1]));
+        check_that(free_sms(of->world) == before - 1, __FILE__, __LINE__, "two routes of a group claim more than one");
+        CHECK_OK(weft_device_sms_take(of->world, before - 1));
+        CHECK_STATUS(weft_ep_route_create(ep[1], &plan, NULL, &route[2]), WEFT_ERR_STATE);
+        plan.sms = 0;
+        CHECK_OK(weft_ep_route_create(ep[1], &plan, NULL, &route[2]));
+        CHECK_STATUS(weft_ep_route_update(route[2], &choices, gpu_stream_of(of->pe)), WEFT_ERR_STATE);
+        CHECK_OK(weft_device_sms_give(of->world, before - 1));
+        plan.sms = 1;
+        CHECK_OK(weft_ep_route_create(ep[1], &plan, NULL, &route[3]));
+        check_that(free_sms(of->world) == before - 2, __FILE__, __LINE__, "two groups do not claim two");
+        for (int i = 0; i < 4; i++) {
+            CHECK_OK(weft_ep_route_destroy(route[i]));
+        }
+    }
+    CHECK_OK(weft_barrier(of->world));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(weft_ep_destroy(ep[i]));
+    }
+    CHECK_OK(weft_barrier(of->world));
+    if (of->pe->pe == 0) {
+        const int left = free_sms(of->world);
+        check_that(left == of->sms, __FILE__, __LINE__, "of %d multiprocessors %d are free at the end", of->sms, left);
+    }
+    CHECK_OK(weft_barrier(of->world));
+}
+
 /* Of eight cases a large one, on GPUs two, and two of few but wide rows. */
 static const ep_size *size_of_case(int number)
 {
@@ -384,6 +450,9 @@ static void test_body(test_pe *pe)
     of.world = test_world(pe, "ep", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)128 << 20);
     CHECK_OK(weft_device_deadline(of.world, DEADLINE_NS * (ON_GPU ? 1 : 10)));
     arena_open(&all, pe, of.world, &of.memory);
+    CHECK_OK(weft_barrier(of.world));
+    of.sms = pe->pe == 0 ? free_sms(of.world) : 0;
+    CHECK_OK(weft_barrier(of.world));
     uint64_t common = pe->seed * UINT64_C(0x9e3779b97f4a7c15);
     for (int i = 0; i < cases && check_failures() == 0; i++) {
         of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -402,6 +471,9 @@ static void test_body(test_pe *pe)
         test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 0, 1);
     }
 #endif
+    if (check_failures() == 0) {
+        test_claims(&of, &all);
+    }
     CHECK_OK(weft_barrier(of.world));
     arena_expel(&all, of.world);
     if (pe->pes > 1 && check_failures() == 0) {

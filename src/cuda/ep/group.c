@@ -171,7 +171,14 @@ static weft_status group_init(weft_ep *ep)
 
 static void group_fini(weft_ep *ep)
 {
-    wefti_free(ep->device);
+    wefti_ep_device *device = ep->device;
+    if (device != NULL && device->claimed > 0) {
+        wefti_cuda_budget_give(&device->cuda->budget, device->claimed);
+    }
+    if (device != NULL && device->is_guest) {
+        wefti_cuda_budget_remove_guest(&device->cuda->budget);
+    }
+    wefti_free(device);
 }
 
 /* ---- what is shared ---- */

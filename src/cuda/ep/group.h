@@ -32,6 +32,8 @@ typedef struct wefti_ep_device {
     uint32_t masked; /* ranks, as bits; the area has a copy */
     uint64_t odd_seen; /* of news[ODD]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
+    int claimed; /* multiprocessors: the most that a route has asked for */
+    int is_guest; /* a route of the group has asked for none */
     CUfunction kernel[WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2]; /* by source, by expert; NULL: has no halves */
 } wefti_ep_device;
 

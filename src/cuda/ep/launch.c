@@ -18,15 +18,25 @@ static int at_most(int value, int limit)
     return value < limit ? value : limit;
 }
 
+/* Multiprocessors that a call may take, none of which another waiting kernel may; 0: there are none. */
+static int sms_of(const weft_ep_route *route)
+{
+    const wefti_ep_device *device = route->ep->device;
+    if (route->plan.sms > 0) {
+        return at_most(route->plan.sms, device->sms);
+    }
+    int share = at_most(wefti_cuda_budget_share(&device->cuda->budget), device->sms);
+    return share > device->claimed ? share : device->claimed;
+}
+
 /* Blocks of a call: no more than there are units. */
 static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
 {
     int is_summed = work >= WEFTI_CUDA_EP_WORK_COMBINE && wefti_cuda_ep_is_by_expert(route);
     int least = is_summed ? SUMMING_BLOCKS_MIN : BLOCKS_MIN;
     int tokens = route->ep->config.tokens_max; /* other ranks may have more tokens than this one */
-    int sms = route->plan.sms > 0 ? at_most(route->plan.sms, route->ep->device->sms) : route->ep->device->sms;
     int units = wefti_cuda_ep_units(tokens) * (is_summed ? SUMMING_BLOCKS_A_UNIT : 1);
-    return at_most(sms, units > least ? units : least);
+    return at_most(units > least ? units : least, sms_of(route));
 }
 
 /* Warps of a block that move rows. Few where there are many blocks: rows that are under way at the same time get in each
@@ -76,10 +86,16 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
     unsigned counts = ((unsigned)ep->config.experts + 1) * (unsigned)sizeof(uint32_t);
     unsigned shared = wefti_cuda_ep_pipes_bytes(parts) + counts;
     CUfunction function = ep->device->kernel[kernel.part][kernel.work][wefti_cuda_ep_is_by_expert(route)];
+    int blocks = blocks_of(route, kernel.work);
+    if (blocks == 0) {
+        return wefti_error(WEFT_ERR_STATE,
+                           "%s: others have claimed all multiprocessors of the GPU for kernels that wait; create the "
+                           "route with plan.sms before they do",
+                           call);
+    }
     WEFT_TRY(wefti_cuda_enter(cuda));
-    CUresult result =
-        cuda->driver.cuLaunchKernel(function, (unsigned)blocks_of(route, kernel.work), 1, 1, WEFTI_CUDA_EP_THREADS, 1,
-                                    1, shared, (CUstream)(void *)stream, arguments, NULL);
+    CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1, shared,
+                                                  (CUstream)(void *)stream, arguments, NULL);
     wefti_cuda_leave(cuda);
     return wefti_cuda_check(&cuda->driver, result, call);
 }

@@ -69,10 +69,27 @@ static weft_status allocate(const wefti_cuda *cuda, size_t bytes, CUdeviceptr *m
     return wefti_cuda_check(&cuda->driver, result, "weft_ep_route_create: cuMemAllocFromPoolAsync");
 }
 
+/* Calls of a group do not overlap, so that it claims the most that a route of it asks for, until it is destroyed. */
+static weft_status claim(const weft_ep *ep, const weft_ep_plan *plan)
+{
+    wefti_ep_device *device = ep->device;
+    int sms = plan->sms < device->sms ? plan->sms : device->sms;
+    if (plan->sms == 0 && !device->is_guest) {
+        wefti_cuda_budget_add_guest(&device->cuda->budget);
+        device->is_guest = 1;
+    }
+    if (sms > device->claimed) {
+        WEFT_TRY(wefti_cuda_budget_take(&device->cuda->budget, sms - device->claimed, "weft_ep_route_create"));
+        device->claimed = sms;
+    }
+    return WEFT_OK;
+}
+
 weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory)
 {
     const weft_ep *ep = route->ep;
     size_t bytes = wefti_cuda_ep_route_bytes(ep, &route->plan);
+    WEFT_TRY(claim(ep, &route->plan));
     wefti_ep_device_route *of = wefti_alloc_zeroed(1, sizeof *of);
     if (of == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");

@@ -58,7 +58,7 @@ static weft_status make_device_part(wefti_cuda_far *far)
         wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->answer, sizeof *far->answer), "cuMemAllocHost"));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->old, sizeof *far->old), "cuMemAllocHost"));
     memset(far->answer, 0, sizeof *far->answer);
-    WEFT_TRY(wefti_cuda_budget_take(&cuda->budget, 1));
+    WEFT_TRY(wefti_cuda_budget_take(&cuda->budget, 1, "weft_device_attach"));
     far->has_sm = 1;
     WEFT_TRY(wefti_cuda_far_kernels_load(cuda));
     return wefti_cuda_copy(&cuda->base, &control->ring, told, sizeof told);
