@@ -125,6 +125,13 @@ foreach(program device collective)
     endif()
 endforeach()
 
+# Collectives by copy engines; late copies show a sync that is missing.
+set(on_host ${PROJECT_BINARY_DIR}/tests/collective_on_host)
+weft_add_on_host_test(collective.threads.copies "WEFT_CUDA_COPY=1;WEFT_FAKE_DELAY_US=20" ${on_host} -t 3)
+if(TARGET weftrun)
+    weft_add_on_host_test(collective.processes.copies "WEFT_CUDA_COPY=1" $<TARGET_FILE:weftrun> -n 3 ${on_host})
+endif()
+
 # Expert parallelism: random cases. A grid is large, so the multiprocessors are few.
 foreach(program ep ep_halves)
     weft_add_on_host_program(${program})

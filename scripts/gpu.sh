@@ -65,6 +65,8 @@ run "$gpus processes, cudaIpc" env WEFT_CUDA_VMM=0 "$build/weftrun" -n "$gpus" "
 run "$gpus processes, no peer access" env WEFT_CUDA_DOMAIN=1 "$build/weftrun" -n "$gpus" "$test"
 run "$gpus processes, peer access between two" env WEFT_CUDA_DOMAIN=2 "$build/weftrun" -n "$gpus" "$test"
 run "3 threads, no peer access" env WEFT_CUDA_DOMAIN=1 "$test" -t 3
+run "$gpus processes, copy engines" env WEFT_CUDA_COPY=1 "$build/weftrun" -n "$gpus" "$test"
+run "3 threads, copy engines" env WEFT_CUDA_COPY=1 "$test" -t 3
 
 echo "== benchmarks"
 perf()
@@ -85,6 +87,11 @@ perf "rates of bulk copies" --scope warp --op put_bulk_bw,raw_get_bulk_bw --bloc
     --pattern one,all --rounds 5
 perf "barriers on streams" --scope stream,graph --op barrier
 perf "collectives on streams" --scope stream,graph --op alltoall,fcollect,broadcast,reduce
+# The same by copy engines, as another implementation: where it wins, WEFT_CUDA_COPY should say so by itself.
+bench "weft, collectives by copy engines" env WEFT_CUDA_COPY=1 sh -c 'lines=$("$@") || exit
+    printf "%s\n" "$lines" | sed "s/\"impl\": \"weft\"/\"impl\": \"weft-copy\"/"' sh \
+    "$build/weftrun" -q -n "$gpus" "$build/weft-perf" --scope stream,graph --op alltoall,fcollect,broadcast \
+    --json /dev/stdout
 perf "a sum in a kernel" --scope block --op reduce --bytes 1K --block-threads 256,512
 
 # NVSHMEM: from NVSHMEM_HOME, else its Python package.

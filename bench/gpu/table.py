@@ -67,9 +67,9 @@ def best(table, name, impl, size, how, sign):
 
 def show(path):
     table = figures(path)
-    print(f"{'figure':40} {'weft':>10} {'nvshmem':>10} {'hardware':>10}")
+    print(f"{'figure':40} {'weft':>10} {'weft-copy':>10} {'nvshmem':>10} {'hardware':>10}")
     for (name, pes, size, how, unit), by in table.items():
-        cells = " ".join(f"{by[i]:10.4g}" if i in by else " " * 10 for i in ("weft", "nvshmem", "hardware"))
+        cells = " ".join(f"{by[i]:10.4g}" if i in by else " " * 10 for i in ("weft", "weft-copy", "nvshmem", "hardware"))
         print(f"{name + ' ' + (str(size) if size else '') + ' ' + ' '.join(how):50.50} {cells} {unit}")
     print(f"\n{'bar (3 % tolerance)':44} {'weft':>8} {'nvshmem':>8} {'raw':>8}   limit")
     for what, name, size, how, limit, sign in BARS:

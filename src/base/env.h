@@ -40,6 +40,8 @@
       "1: share device memory by fabric handles where the driver has them")                                            \
     X(CUDA_DOMAIN, "WEFT_CUDA_DOMAIN", COUNT, "0",                                                                     \
       "PEs of a node, in order, that reach each other's GPUs by peer access; 0: all, 1: none")                         \
+    X(CUDA_COPY, "WEFT_CUDA_COPY", SIZE, "0",                                                                          \
+      "broadcast, fcollect and alltoall on streams go by copy engines from blocks of so many bytes on; 0: never")      \
     X(DEVICE_HEAP, "WEFT_DEVICE_HEAP", SIZE, "0", "memory a PE's device heap has at first")                            \
     X(DEVICE_HEAP_MAX, "WEFT_DEVICE_HEAP_MAX", SIZE, "0", "most a PE's device heap can grow to; 0: the GPU's memory")  \
     X(LOCAL_JOB, "WEFT_LOCAL_JOB", WORD, "", "set by weftrun: the job's name and secret")                              \

@@ -105,6 +105,7 @@ static weft_status enqueue(weft_team *team, const char *call, wefti_device_coll 
     }
     WEFT_TRY(wefti_team_stream_dev(team, call, &dev));
     coll->blocks_max = team->stream_sms;
+    coll->team = team;
     return team->world->device->ops->stream_coll(team->world->device, &dev, coll, stream);
 }
 

@@ -317,10 +317,12 @@ static weft_status attach(weft_team *team, const weft_device_config *config, wef
 {
     void *record;
     uint64_t domain = 0;
+    uint64_t copy_bytes = 0;
     wefti_cuda *cuda = wefti_alloc_zeroed(1, sizeof *cuda);
     weft_status mine = cuda == NULL ? wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a device", call)
                                     : wefti_env_count(WEFTI_ENV_CUDA_DOMAIN, &domain);
-    wefti_vote vote = wefti_vote_init(team, call, domain, 1);
+    mine = mine == WEFT_OK ? wefti_env_size(WEFTI_ENV_CUDA_COPY, &copy_bytes) : mine;
+    wefti_vote vote = wefti_vote_init(team, call, domain, copy_bytes);
     vote.status = mine;
     weft_status status = wefti_team_agree(team, &vote, call);
     if (status == WEFT_OK) {
@@ -335,6 +337,7 @@ static weft_status attach(weft_team *team, const weft_device_config *config, wef
     cuda->base.ops = &cuda_ops;
     cuda->world = team->world;
     cuda->record = record;
+    cuda->copy_bytes = copy_bytes;
     wefti_cuda_find_domain(cuda, domain);
     status = run_steps(cuda, team, config);
     if (status == WEFT_OK) {

@@ -77,6 +77,8 @@ typedef struct wefti_cuda {
     CUfunction kernels[WEFTI_CUDA_KERNEL_COUNT];
     uint64_t *amo_old; /* pinned host memory */
 
+    uint64_t copy_bytes; /* blocks of at least so many go by copy engines, equal on all PEs; 0: none */
+
     wefti_cuda_window *window; /* NULL: not joined */
     wefti_cuda_sharing sharing;
     wefti_cuda_record *record; /* this PE's; those of others lie at the same symmetric address */
@@ -224,6 +226,13 @@ weft_status wefti_cuda_stream_quiet(wefti_device *device, weft_stream *stream);
 weft_status wefti_cuda_stream_sync(wefti_device *device, const weft_dev_team *team, weft_stream *stream);
 weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
                                    weft_stream *stream);
+
+/* ---- coll_copy.c ---- */
+
+/* Whether copy engines carry this collective: equal on all members. */
+int wefti_cuda_copies(const wefti_cuda *cuda, const weft_dev_team *team, const wefti_device_coll *coll);
+weft_status wefti_cuda_stream_coll_copy(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
+                                        weft_stream *stream);
 
 /* ---- copy.c ---- */
 

@@ -197,6 +197,9 @@ static wefti_cuda_kernel kernel_of(const wefti_device_coll *coll)
 weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
                                    weft_stream *stream)
 {
+    if (wefti_cuda_copies(wefti_cuda_of(device), team, coll)) {
+        return wefti_cuda_stream_coll_copy(device, team, coll, stream);
+    }
     wefti_cuda_choice choice = wefti_cuda_choose(team, coll);
     if (team->far_count > 0) {
         choice = wefti_cuda_choose_wide(team, coll);

@@ -75,6 +75,7 @@ typedef enum wefti_device_coll_kind {
 /* A collective; what its kind does not need is zero. */
 typedef struct wefti_device_coll {
     wefti_device_coll_kind kind;
+    const weft_team *team;
     void *dest;
     const void *source;
     size_t bytes; /* of a block; of dest for reductions */
