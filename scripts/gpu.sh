@@ -73,7 +73,7 @@ perf()
 {
     name=$1
     shift
-    bench "weft, $name" "$build/weftrun" -q -n "$gpus" "$build/weft-perf" "$@" --json /dev/stdout
+    bench "weft, $name" "$build/weftrun" -q -n "$gpus" "$build/weft-perf" "$@" --json "$json"
 }
 perf "worlds, allocation" --memory device --op world,malloc
 perf "from the host" --memory device --op put,fetch_add --bytes 8
@@ -91,7 +91,7 @@ perf "collectives on streams" --scope stream,graph --op alltoall,fcollect,broadc
 bench "weft, collectives by copy engines" env WEFT_CUDA_COPY=1 sh -c 'lines=$("$@") || exit
     printf "%s\n" "$lines" | sed "s/\"impl\": \"weft\"/\"impl\": \"weft-copy\"/"' sh \
     "$build/weftrun" -q -n "$gpus" "$build/weft-perf" --scope stream,graph --op alltoall,fcollect,broadcast \
-    --json /dev/stdout
+    --json "$json"
 perf "a sum in a kernel" --scope block --op reduce --bytes 1K --block-threads 256,512
 
 # NVSHMEM: from NVSHMEM_HOME, else its Python package.

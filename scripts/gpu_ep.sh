@@ -49,7 +49,7 @@ figures()
 {
     name=$1
     shift
-    bench "$name" $ep --routing fresh,cached --repeats 50 --warmup 5 --json /dev/stdout "$@"
+    bench "$name" $ep --routing fresh,cached --repeats 50 --warmup 5 --json "$json" "$@"
 }
 figures "T 4096" --tokens 4096 --sms 132,64,32,16,8 --buffers symmetric,plain
 figures "T 1 to 8192" --tokens 1,8,32,64,128,256,512,1024,2048,8192 --sms 132

@@ -37,13 +37,15 @@ run()
     fi
 }
 
-# Run a benchmark and add its JSON lines to the record: its name, then the command.
+# Run a benchmark and add its JSON lines, those that it prints and those in $json, to the record: its name, then the command.
+json=$scratch/json
 bench()
 {
     name=$1
     shift
+    : >"$json"
     if $limit "$@" >"$scratch/figures" 2>"$scratch/log"; then
-        sed -n 's/^\(\[0\] \)*{/{/p' "$scratch/figures" >"$scratch/lines"
+        sed -n 's/^\(\[0\] \)*{/{/p' "$scratch/figures" | cat - "$json" >"$scratch/lines"
         cat "$scratch/lines" >>"$scratch/record"
         echo "ok    $name: $(wc -l <"$scratch/lines") figures"
     else
