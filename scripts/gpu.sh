@@ -88,10 +88,9 @@ perf "rates of bulk copies" --scope warp --op put_bulk_bw,raw_get_bulk_bw --bloc
 perf "barriers on streams" --scope stream,graph --op barrier
 perf "collectives on streams" --scope stream,graph --op alltoall,fcollect,broadcast,reduce
 # The same by copy engines, as another implementation: where it wins, WEFT_CUDA_COPY should say so by itself.
-bench "weft, collectives by copy engines" env WEFT_CUDA_COPY=1 sh -c 'lines=$("$@") || exit
-    printf "%s\n" "$lines" | sed "s/\"impl\": \"weft\"/\"impl\": \"weft-copy\"/"' sh \
-    "$build/weftrun" -q -n "$gpus" "$build/weft-perf" --scope stream,graph --op alltoall,fcollect,broadcast \
-    --json "$json"
+bench "weft, collectives by copy engines" env WEFT_CUDA_COPY=1 sh -c \
+    '"$@" && sed -i "s/\"impl\": \"weft\"/\"impl\": \"weft-copy\"/" "$0"' "$json" "$build/weftrun" -q -n "$gpus" \
+    "$build/weft-perf" --scope stream,graph --op alltoall,fcollect,broadcast --json "$json"
 perf "a sum in a kernel" --scope block --op reduce --bytes 1K --block-threads 256,512
 
 # NVSHMEM: from NVSHMEM_HOME, else its Python package.
