@@ -21,6 +21,8 @@ trap 'rm -rf "$scratch"' EXIT
 fail()
 {
     echo "FAIL  $1 ($2)"
+    head -15 "$scratch/log"
+    echo "..."
     tail -15 "$scratch/log"
     failed=$((failed + 1))
 }
