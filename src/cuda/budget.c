@@ -69,7 +69,7 @@ int wefti_cuda_budget_take_part(wefti_cuda_budget *budget, int most)
         const int pes = __atomic_load_n(&devices[budget->device].pes, __ATOMIC_RELAXED);
         const int part = unclaimed / (2 * pes);
         const int sms = part > most ? most : part > 1 ? part : unclaimed > 0 ? 1 : 0;
-        if (sms <= budget->sms - try_take(budget, sms)) {
+        if (sms == 0 || sms <= budget->sms - try_take(budget, sms)) {
             return sms;
         }
     }

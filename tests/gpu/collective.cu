@@ -11,25 +11,6 @@
 #define DEST_BYTES ((size_t)3 << 20)
 #define GUARD 64
 
-template <int KIND> WEFTI_DEVICE weft_scope scope_of()
-{
-#if ON_GPU
-    return KIND == WEFTI_SCOPE_BLOCK ? weft_block() : KIND == WEFTI_SCOPE_WARP ? weft_warp() : weft_thread();
-#else
-    return weft_thread();
-#endif
-}
-
-#define LAUNCH_KIND(kernel, kind, pe, ...)                                                                             \
-    do {                                                                                                               \
-        if ((kind) == WEFTI_SCOPE_BLOCK) {                                                                             \
-            LAUNCH(kernel<WEFTI_SCOPE_BLOCK>, 1, 192, 0, pe, __VA_ARGS__);                                             \
-        } else if ((kind) == WEFTI_SCOPE_WARP) {                                                                       \
-            LAUNCH(kernel<WEFTI_SCOPE_WARP>, 1, 32, 0, pe, __VA_ARGS__);                                               \
-        } else {                                                                                                       \
-            LAUNCH(kernel<WEFTI_SCOPE_THREAD>, 1, 1, 0, pe, __VA_ARGS__);                                              \
-        }                                                                                                              \
-    } while (0)
 #define KINDS (ON_GPU ? 3 : 1)
 
 /* What all tests of one world share. */
@@ -258,7 +239,7 @@ static void try_move(test_pe *pe, bench *all, weft_team *team, int what, size_t 
     if (kind < 0) {
         move_on_stream(pe, all, team, &m, v);
     } else {
-        LAUNCH_KIND(move_kernel, kind, pe, dev, what, all->dest + m.to, all->source + m.from,
+        LAUNCH_KIND(move_kernel, kind, pe, 0, dev, what, all->dest + m.to, all->source + m.from,
                     (wefti_u64)(what == COLLECT ? source_bytes_of(&m) : bytes), m.root, v, all->status);
         CHECK(pe, status_of(pe, all) == WEFT_OK);
     }

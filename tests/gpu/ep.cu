@@ -322,6 +322,17 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused, in
 
 #endif
 
+static weft_ep_config small_config(int experts)
+{
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = experts;
+    config.tokens_max = 8;
+    config.topk_max = 2;
+    config.row_bytes_max = 64;
+    config.on_device = 1;
+    return config;
+}
+
 /* ---- a rank that does not come ---- */
 
 static void test_absence(job *of, arena *all)
@@ -329,12 +340,7 @@ static void test_absence(job *of, arena *all)
     weft_ep *ep = NULL;
     weft_ep_route *route = NULL;
     weft_ep_host_counts counts;
-    weft_ep_config config = WEFT_EP_CONFIG_INIT;
-    config.experts = 8;
-    config.tokens_max = 8;
-    config.topk_max = 2;
-    config.row_bytes_max = 64;
-    config.on_device = 1;
+    const weft_ep_config config = small_config(8);
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     plan.topk = 2;
     int absent = of->pe->pes - 1;
@@ -388,12 +394,7 @@ static void test_claims(job *of, arena *all)
 {
     weft_ep *ep[2] = {};
     weft_ep_route *route[4] = {};
-    weft_ep_config config = WEFT_EP_CONFIG_INIT;
-    config.experts = of->pe->pes;
-    config.tokens_max = 8;
-    config.topk_max = 2;
-    config.row_bytes_max = 64;
-    config.on_device = 1;
+    const weft_ep_config config = small_config(of->pe->pes);
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     plan.topk = 2;
     for (int i = 0; i < 2; i++) {

@@ -8,26 +8,6 @@
 #define POISON 0xa5
 #define ROOM 70000
 
-template <int KIND> WEFTI_DEVICE weft_scope scope_of()
-{
-#if ON_GPU
-    return KIND == WEFTI_SCOPE_BLOCK ? weft_block() : KIND == WEFTI_SCOPE_WARP ? weft_warp() : weft_thread();
-#else
-    return weft_thread();
-#endif
-}
-
-#define LAUNCH_KIND(kernel, kind, pe, shared, ...)                                                                     \
-    do {                                                                                                               \
-        if ((kind) == WEFTI_SCOPE_BLOCK) {                                                                             \
-            LAUNCH(kernel<WEFTI_SCOPE_BLOCK>, 1, 192, shared, pe, __VA_ARGS__);                                        \
-        } else if ((kind) == WEFTI_SCOPE_WARP) {                                                                       \
-            LAUNCH(kernel<WEFTI_SCOPE_WARP>, 1, 32, shared, pe, __VA_ARGS__);                                          \
-        } else {                                                                                                       \
-            LAUNCH(kernel<WEFTI_SCOPE_THREAD>, 1, 1, shared, pe, __VA_ARGS__);                                         \
-        }                                                                                                              \
-    } while (0)
-
 #define KINDS (ON_GPU ? 3 : 1)
 
 static void fill(test_pe *pe, weft_world *world, void *block, int value, size_t bytes)

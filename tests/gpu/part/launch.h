@@ -36,6 +36,27 @@ typedef cudaStream_t gpu_stream;
     } while (0)
 #endif
 
+/* A kernel whose parameter is the scope of its calls, launched as one such scope. `shared`: bytes. */
+template <int KIND> WEFTI_DEVICE weft_scope scope_of()
+{
+#if ON_GPU
+    return KIND == WEFTI_SCOPE_BLOCK ? weft_block() : KIND == WEFTI_SCOPE_WARP ? weft_warp() : weft_thread();
+#else
+    return weft_thread();
+#endif
+}
+
+#define LAUNCH_KIND(kernel, kind, pe, shared, ...)                                                                     \
+    do {                                                                                                               \
+        if ((kind) == WEFTI_SCOPE_BLOCK) {                                                                             \
+            LAUNCH(kernel<WEFTI_SCOPE_BLOCK>, 1, 192, shared, pe, __VA_ARGS__);                                        \
+        } else if ((kind) == WEFTI_SCOPE_WARP) {                                                                       \
+            LAUNCH(kernel<WEFTI_SCOPE_WARP>, 1, 32, shared, pe, __VA_ARGS__);                                          \
+        } else {                                                                                                       \
+            LAUNCH(kernel<WEFTI_SCOPE_THREAD>, 1, 1, shared, pe, __VA_ARGS__);                                         \
+        }                                                                                                              \
+    } while (0)
+
 typedef struct test_pe {
     int pe;
     int pes;
