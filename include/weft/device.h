@@ -76,9 +76,10 @@ WEFT_API weft_status weft_device_query(const weft_world *world, weft_device_info
 
 /* Allocate `bytes` bytes of device memory at the same offset on every PE, aligned to 256. Collective over the world
  * (weft_device_team_malloc: over the team), equal arguments everywhere. Contents: undefined. Memory that the heap lacks
- * is added and mapped by all PEs of the world, so that addresses stay arithmetic; a team that is not the whole world
- * cannot make the others map anything and allocates from what the heap has (raise heap_bytes). Must not be called while a stream of the thread is being captured.
- * Errors as weft_malloc's. */
+ * is added on the PEs that take part and mapped by them, on all or on none; others have no part in it, and nothing of theirs lies
+ * there: host calls that name one of them at such an address return WEFT_ERR_RANGE, and kernels must not. Several threads of a
+ * PE may allocate over different teams at once. Must not be called while a stream of the thread is being captured. Errors as
+ * weft_malloc's. */
 WEFT_API weft_status weft_device_malloc(weft_world *world, size_t bytes, void **block) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_team_malloc(weft_team *team, size_t bytes, void **block) WEFT_MUST_CHECK;
 

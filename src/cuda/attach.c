@@ -34,23 +34,28 @@ wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index)
     return wefti_peer_address(cuda->world, cuda->record, (int)(cuda->near_first + index));
 }
 
-weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *name, uint64_t step, weft_status mine)
+weft_status wefti_cuda_agree(wefti_cuda *cuda, weft_team *team, const char *name, wefti_vote *vote)
 {
-    if (mine != WEFT_OK) {
+    if (vote->status != WEFT_OK) {
         (void)snprintf(cuda->record->text, sizeof cuda->record->text, "%s", weft_last_error());
     }
-    wefti_vote vote = wefti_vote_init(team, name, step, 1);
-    vote.status = mine;
-    weft_status status = wefti_team_agree(team, &vote, name);
-    int culprit = (int)vote.status_pe; /* the team is the world's */
-    if (status == WEFT_OK || status != (weft_status)vote.status || team->dead != WEFT_OK || culprit == team->pe ||
-        !wefti_pe_is_near(&cuda->world->view, culprit)) {
+    weft_status status = wefti_team_agree(team, vote, name);
+    const int culprit = wefti_member(team, (int)vote->status_pe);
+    if (status == WEFT_OK || status != (weft_status)vote->status || team->dead != WEFT_OK ||
+        culprit == (int)cuda->world->view.pe || !wefti_pe_is_near(&cuda->world->view, culprit)) {
         return status;
     }
     char text[sizeof cuda->record->text + 32];
     const wefti_cuda_record *record = wefti_peer_address(cuda->world, cuda->record, culprit);
     (void)snprintf(text, sizeof text, "PE %d: %.*s", culprit, (int)sizeof record->text - 1, record->text);
     return wefti_error_relay(status, text);
+}
+
+weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *name, uint64_t step, weft_status mine)
+{
+    wefti_vote vote = wefti_vote_init(team, name, step, 1);
+    vote.status = mine;
+    return wefti_cuda_agree(cuda, team, name, &vote);
 }
 
 /* ---- write and read ---- */
@@ -60,12 +65,22 @@ static wefti_dev_control *control_of(const wefti_cuda *cuda)
     return (wefti_dev_control *)(void *)cuda->slot;
 }
 
-static void place_heap(wefti_cuda *cuda)
+uint64_t wefti_cuda_heap_bytes_of(const wefti_cuda *cuda, uint32_t index)
+{
+    uint64_t bytes = cuda->base.heap_max_bytes;
+    if (cuda->sharing != WEFTI_CUDA_IPC) {
+        const uint64_t extent = wefti_cuda_window_sure(cuda->window, wefti_cuda_slot_of(cuda, index));
+        const uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
+        bytes = extent < head ? 0 : extent - head < bytes ? extent - head : bytes;
+    }
+    return bytes;
+}
+
+void wefti_cuda_place_heap(wefti_cuda *cuda)
 {
     cuda->base.heap = cuda->slot + wefti_cuda_head_bytes(cuda->world->view.pes);
-    uint64_t bytes = cuda->slot_bytes - wefti_cuda_head_bytes(cuda->world->view.pes);
-    bytes = bytes > cuda->base.heap_max_bytes ? cuda->base.heap_max_bytes : bytes;
-    __atomic_store_n(&cuda->base.heap_bytes, bytes, __ATOMIC_RELEASE); /* the proxy reads it */
+    __atomic_store_n(&cuda->base.heap_bytes, wefti_cuda_heap_bytes_of(cuda, wefti_cuda_own_index(cuda)),
+                     __ATOMIC_RELEASE); /* other threads read it, the proxy for far PEs */
 }
 
 /* Kernels need tables only where the slots do not follow one another. */
@@ -220,11 +235,11 @@ static weft_status share(wefti_cuda *cuda, weft_team *team, const weft_device_co
     if (cuda->sharing == WEFTI_CUDA_IPC) {
         WEFT_TRY(wefti_cuda_share_by_ipc(cuda, team, call, head + cuda->base.heap_max_bytes));
         cuda->slot = (unsigned char *)(uintptr_t)cuda->ipc_own;
-    } else {
-        WEFT_TRY(wefti_cuda_grow_slot(cuda, team, call, head + (config->heap_bytes > 0 ? config->heap_bytes : 1)));
+        wefti_cuda_place_heap(cuda);
+        return WEFT_OK;
     }
-    place_heap(cuda);
-    return WEFT_OK;
+    const uint64_t bytes = head + (config->heap_bytes > 0 ? config->heap_bytes : 1);
+    return wefti_cuda_grow_slot(cuda, team, call, bytes, bytes);
 }
 
 static weft_status run_steps(wefti_cuda *cuda, weft_team *team, const weft_device_config *config)
@@ -366,12 +381,23 @@ static weft_status grow(wefti_device *device, weft_team *team, const char *name,
         return wefti_error(WEFT_ERR_MEMORY, "%s: with cudaIpc the device heap cannot grow; raise heap_bytes", name);
     }
     WEFT_TRY(wefti_cuda_enter(cuda));
-    weft_status status = wefti_cuda_grow_slot(cuda, team, name, head + wanted);
+    weft_status status = wefti_cuda_grow_slot(cuda, team, name, head + end, head + wanted);
     wefti_cuda_leave(cuda);
-    if (status == WEFT_OK) {
-        place_heap(cuda);
-    }
     return status;
+}
+
+static uint64_t backed(const wefti_device *device, const weft_team *team)
+{
+    const wefti_cuda *cuda = wefti_cuda_of(device);
+    uint64_t least = wefti_cuda_heap_bytes_of(cuda, wefti_cuda_own_index(cuda));
+    for (int member = 0; member < team->pes; member++) {
+        const uint32_t index = (uint32_t)wefti_member(team, member) - cuda->near_first;
+        if (index < cuda->near_count && cuda->group[index] >= 0) {
+            const uint64_t bytes = wefti_cuda_heap_bytes_of(cuda, index);
+            least = bytes < least ? bytes : least;
+        }
+    }
+    return least;
 }
 
 static weft_status host_grown(wefti_device *device)
@@ -391,7 +417,7 @@ static void query(const wefti_device *device, weft_device_info *info)
     *info = (weft_device_info){
         .ordinal = cuda->ordinal,
         .heap = device->heap,
-        .heap_bytes = device->heap_bytes,
+        .heap_bytes = __atomic_load_n(&device->heap_bytes, __ATOMIC_ACQUIRE),
         .heap_max_bytes = device->heap_max_bytes,
         .memory = names[cuda->sharing],
         .host_heap = 1,
@@ -468,6 +494,7 @@ static const wefti_device_ops cuda_ops = {
     .attach = attach,
     .detach = detach,
     .window_free = wefti_cuda_window_free,
+    .backed = backed,
     .grow = grow,
     .enrol = wefti_cuda_enrol,
     .expel = wefti_cuda_expel,

@@ -89,12 +89,15 @@ uintptr_t wefti_cuda_locate(const wefti_device *device, const void *address, int
     const wefti_cuda *cuda = wefti_cuda_of(device);
     uint32_t index = (uint32_t)pe - cuda->near_first;
     uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)device->heap);
+    const uint64_t own = __atomic_load_n(&device->heap_bytes, __ATOMIC_ACQUIRE);
     if (index >= cuda->near_count) {
         return 0;
     }
-    if (offset < device->heap_bytes) {
-        *left = device->heap_bytes - offset;
-        return shift(address, cuda->delta[index]);
+    if (offset < own) {
+        const uint64_t theirs = cuda->group[index] < 0 ? own : wefti_cuda_heap_bytes_of(cuda, index);
+        *left =
+            offset < theirs ? (theirs < own ? theirs : own) - offset : 0; /* what a team's growth passed them over */
+        return *left == 0 ? 0 : shift(address, cuda->delta[index]);
     }
     const wefti_cuda_region *region = wefti_cuda_region_find(cuda, address, 1, &offset);
     if (region == NULL) {

@@ -32,7 +32,7 @@ typedef enum wefti_cuda_sharing { WEFTI_CUDA_POSIX, WEFTI_CUDA_FABRIC, WEFTI_CUD
 typedef struct wefti_cuda_record {
     uint64_t process[2]; /* the key of its window: equal for PEs of one process */
     uint64_t nonce[2]; /* to be read back in its device memory */
-    uint64_t memory_bytes; /* of its device */
+    uint64_t memory_bytes; /* of its device; of the allocation that it shares now */
     uint64_t granularity;
     CUuuid uuid;
     int32_t ordinal; /* in its process */
@@ -82,18 +82,15 @@ typedef struct wefti_cuda {
     wefti_cuda_window *window; /* NULL: not joined */
     wefti_cuda_sharing sharing;
     wefti_cuda_record *record; /* this PE's; those of others lie at the same symmetric address */
-    uint64_t exchanges; /* how many there have been: equal on all PEs */
 
     /* The link domain: PEs whose device memory this PE's kernels load and store. They are near; index p - near_first. */
     uint32_t near_first;
     uint32_t near_count;
     size_t first_slot; /* of the window: that of the lowest near PE */
     int *group; /* the lowest near index of its process; -1: not near */
-    int processes;
     int64_t *delta; /* the byte at `a` of this heap is at a + delta[i]; WEFTI_DEV_FAR */
 
     unsigned char *slot; /* this PE's slot of the window: control block, tables, heap */
-    uint64_t slot_bytes; /* mapped so far, on all PEs */
     uint64_t granularity;
     CUdeviceptr ipc_own; /* WEFTI_CUDA_IPC: the allocation, which the window keeps, and those of others */
     CUdeviceptr *ipc_opened;
@@ -135,11 +132,18 @@ void wefti_cuda_leave(const wefti_cuda *cuda);
  * in one queue with a kernel that waits for it. Users' streams keep the priority that they were made with. */
 weft_status wefti_cuda_stream_create(const wefti_cuda *cuda, CUstream *stream);
 
-/* Agree that all went well in a step that ended with `mine`. On failure the error names the PE and its text. */
+/* wefti_team_agree, whose error names the PE that failed and its text. */
+weft_status wefti_cuda_agree(wefti_cuda *cuda, weft_team *team, const char *call, wefti_vote *vote);
+/* Agree so that all went well in a step that ended with `mine`. */
 weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t step, weft_status mine);
 
 /* The record of a near PE. */
 wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index);
+
+/* Of the heap of a near PE, the bytes that this process has mapped. Any thread. */
+uint64_t wefti_cuda_heap_bytes_of(const wefti_cuda *cuda, uint32_t index);
+/* This PE's own is as long as that says now. */
+void wefti_cuda_place_heap(wefti_cuda *cuda);
 
 /* ---- find.c: this PE's device; what is known of the others' ---- */
 
@@ -154,19 +158,23 @@ int wefti_cuda_near_devices(const wefti_cuda *cuda, CUdevice devices[WEFTI_CUDA_
 /* ---- exchange.c: handing an allocation to the other processes of the link domain ---- */
 
 typedef struct wefti_cuda_offer {
+    uint64_t number[2]; /* equal on all members, and of no other exchange */
+    int takers;
     wefti_os_pass pass;
     int descriptor;
 } wefti_cuda_offer;
 
-/* Make this PE's allocation ready to be taken: before a vote. */
+/* Of one exchange, which goes on until the offer is closed; between the same votes of the team on all members. */
+wefti_cuda_offer wefti_cuda_offer_init(const weft_team *team, int takers);
+/* Make this PE's allocation ready to be taken: before a vote. Unless it is called this PE offers nothing. */
 weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle handle, wefti_cuda_offer *offer);
 void wefti_cuda_offer_close(wefti_cuda_offer *offer); /* safe after a failed open */
-/* Hand it out, and take those of others that `wants` says, passing each to `take`, which owns the handle. All PEs, each
- * `wants` of which counts `takers` for every owner. Goes through all owners even after a failure, and returns the first. */
+/* Hand it out, and take those of others that `wants` says, passing each to `take`, which owns the handle. All members, so
+ * many of which want what an owner offers as it counts takers. Goes through all owners even after a failure, and returns
+ * the first. */
 typedef struct wefti_cuda_taking {
-    wefti_cuda_offer *offer; /* NULL: this PE offers nothing */
-    int takers; /* of this PE's offer */
-    int (*wants)(wefti_cuda *cuda, uint32_t index);
+    wefti_cuda_offer *offer;
+    int (*wants)(wefti_cuda *cuda, uint32_t index, void *context);
     weft_status (*take)(wefti_cuda *cuda, uint32_t index, CUmemGenericAllocationHandle handle, void *context);
     void *context;
 } wefti_cuda_taking;
@@ -174,7 +182,9 @@ weft_status wefti_cuda_exchange(wefti_cuda *cuda, const wefti_cuda_taking *takin
 
 /* ---- grow.c ---- */
 
-weft_status wefti_cuda_grow_slot(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t slot_bytes);
+/* Have `needed` bytes of the slot of every member mapped by the processes of all; who adds to its own does so up to
+ * `wanted`. On failure nothing has changed, unless the team is dead. */
+weft_status wefti_cuda_grow_slot(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t needed, uint64_t wanted);
 weft_status wefti_cuda_share_by_ipc(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t slot_bytes);
 
 /* ---- region.c ---- */

@@ -7,21 +7,32 @@
 #include "base/hash.h"
 #include "cuda/device.h"
 
+wefti_cuda_offer wefti_cuda_offer_init(const weft_team *team, int takers)
+{
+    return (wefti_cuda_offer){
+        .number = {(uint64_t)((uintptr_t)team->area - (uintptr_t)team->world->control),
+                   wefti_ld64(&team->area->agree_epoch.word, WEFTI_RELAXED)},
+        .takers = takers,
+        .pass = {.listener = -1},
+        .descriptor = -1,
+    };
+}
+
 /* 16 bytes for the owner's offer of this exchange, as a name or as a token. */
-static void derive(const wefti_cuda *cuda, uint32_t owner, const char *purpose, unsigned char out[16])
+static void derive(const wefti_cuda *cuda, uint32_t owner, const wefti_cuda_offer *offer, const char *purpose,
+                   unsigned char out[16])
 {
     const weft_world *world = cuda->world;
     const wefti_control *control = wefti_peer_address(world, world->control, (int)(cuda->near_first + owner));
-    unsigned char text[24] = {0};
-    memcpy(text, &cuda->exchanges, sizeof cuda->exchanges);
-    strncpy((char *)text + 8, purpose, sizeof text - 9);
+    unsigned char text[sizeof offer->number + 16] = {0};
+    memcpy(text, offer->number, sizeof offer->number);
+    strncpy((char *)text + sizeof offer->number, purpose, 15);
     wefti_hash(control->proof, text, sizeof text, out);
 }
 
 weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle handle, wefti_cuda_offer *offer)
 {
-    *offer = (wefti_cuda_offer){.pass = {.listener = -1}, .descriptor = -1};
-    if (cuda->processes == 1) {
+    if (offer->takers == 0) {
         return WEFT_OK;
     }
     if (cuda->sharing == WEFTI_CUDA_FABRIC) {
@@ -36,7 +47,7 @@ weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle
                                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
                               "cuMemExportToShareableHandle (descriptor)"));
     unsigned char name[16];
-    derive(cuda, wefti_cuda_own_index(cuda), "cuda name", name);
+    derive(cuda, wefti_cuda_own_index(cuda), offer, "cuda name", name);
     return wefti_os_pass_open(&offer->pass, name);
 }
 
@@ -49,17 +60,17 @@ void wefti_cuda_offer_close(wefti_cuda_offer *offer)
     }
 }
 
-static weft_status hand_out(wefti_cuda *cuda, const wefti_cuda_taking *taking, uint64_t until_ns)
+static weft_status hand_out(wefti_cuda *cuda, wefti_cuda_offer *offer, uint64_t until_ns)
 {
     unsigned char token[16];
-    if (taking->offer == NULL || taking->offer->descriptor < 0 || taking->takers == 0) {
+    if (offer->descriptor < 0) {
         return WEFT_OK;
     }
-    derive(cuda, wefti_cuda_own_index(cuda), "cuda token", token);
-    return wefti_os_pass_serve(&taking->offer->pass, token, taking->offer->descriptor, taking->takers, until_ns);
+    derive(cuda, wefti_cuda_own_index(cuda), offer, "cuda token", token);
+    return wefti_os_pass_serve(&offer->pass, token, offer->descriptor, offer->takers, until_ns);
 }
 
-static weft_status import_handle(wefti_cuda *cuda, uint32_t owner, uint64_t until_ns,
+static weft_status import_handle(wefti_cuda *cuda, uint32_t owner, const wefti_cuda_offer *offer, uint64_t until_ns,
                                  CUmemGenericAllocationHandle *handle)
 {
     unsigned char name[16];
@@ -71,8 +82,8 @@ static weft_status import_handle(wefti_cuda *cuda, uint32_t owner, uint64_t unti
                                     handle, wefti_cuda_record_of(cuda, owner)->fabric, CU_MEM_HANDLE_TYPE_FABRIC),
                                 "cuMemImportFromShareableHandle (fabric)");
     }
-    derive(cuda, owner, "cuda name", name);
-    derive(cuda, owner, "cuda token", token);
+    derive(cuda, owner, offer, "cuda name", name);
+    derive(cuda, owner, offer, "cuda token", token);
     WEFT_TRY(wefti_os_pass_take(name, token, until_ns, &descriptor));
     weft_status status =
         wefti_cuda_check(&cuda->driver,
@@ -90,10 +101,10 @@ weft_status wefti_cuda_exchange(wefti_cuda *cuda, const wefti_cuda_taking *takin
     for (uint32_t owner = 0; owner < cuda->near_count; owner++) {
         weft_status status = WEFT_OK;
         if (owner == wefti_cuda_own_index(cuda)) {
-            status = hand_out(cuda, taking, until_ns);
-        } else if (cuda->group[owner] >= 0 && taking->wants(cuda, owner)) {
+            status = hand_out(cuda, taking->offer, until_ns);
+        } else if (cuda->group[owner] >= 0 && taking->wants(cuda, owner, taking->context)) {
             CUmemGenericAllocationHandle handle;
-            status = import_handle(cuda, owner, until_ns, &handle);
+            status = import_handle(cuda, owner, taking->offer, until_ns, &handle);
             if (status == WEFT_OK) {
                 status = taking->take(cuda, owner, handle, taking->context);
             }

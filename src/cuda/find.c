@@ -257,7 +257,6 @@ static void find_groups(wefti_cuda *cuda)
                 cuda->group[i] = (int)j;
             }
         }
-        cuda->processes += cuda->group[i] == (int)i;
     }
 }
 

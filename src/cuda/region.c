@@ -73,8 +73,9 @@ static weft_status take_region(wefti_cuda *cuda, uint32_t index, CUmemGenericAll
     return map_handle(cuda, context, index, handle);
 }
 
-static int wants_descriptor(wefti_cuda *cuda, uint32_t index)
+static int wants_descriptor(wefti_cuda *cuda, uint32_t index, void *context)
 {
+    (void)context;
     return cuda->group[index] != cuda->group[wefti_cuda_own_index(cuda)] && wefti_cuda_record_of(cuda, index)->is_vmm;
 }
 
@@ -111,19 +112,20 @@ static weft_status reach_ipc(wefti_cuda *cuda, wefti_cuda_region *region, uint32
     return WEFT_OK;
 }
 
-static weft_status reach_all(wefti_cuda *cuda, wefti_cuda_region *region, wefti_cuda_offer *offer)
+/* Near PEs in other processes: each takes for itself. */
+static int count_outside(const wefti_cuda *cuda)
 {
     int outside = 0;
     for (uint32_t i = 0; i < cuda->near_count; i++) {
         outside += cuda->group[i] >= 0 && cuda->group[i] != cuda->group[wefti_cuda_own_index(cuda)];
     }
+    return outside;
+}
+
+static weft_status reach_all(wefti_cuda *cuda, wefti_cuda_region *region, wefti_cuda_offer *offer)
+{
     const wefti_cuda_taking taking = {
-        .offer = cuda->record->is_vmm ? offer : NULL,
-        .takers = outside,
-        .wants = wants_descriptor,
-        .take = take_region,
-        .context = region,
-    };
+        .offer = offer, .wants = wants_descriptor, .take = take_region, .context = region};
     weft_status first = wefti_cuda_exchange(cuda, &taking);
     for (uint32_t i = 0; i < cuda->near_count && first == WEFT_OK; i++) {
         if (cuda->group[i] < 0) {
@@ -340,10 +342,9 @@ static weft_status open_region(wefti_cuda *cuda, wefti_cuda_region *region, void
 static weft_status enrol_entered(wefti_cuda *cuda, weft_team *team, const char *call, void *address, size_t bytes)
 {
     CUmemGenericAllocationHandle handle = 0;
-    wefti_cuda_offer offer = {.pass = {.listener = -1}, .descriptor = -1};
+    wefti_cuda_offer offer = wefti_cuda_offer_init(team, count_outside(cuda));
     wefti_cuda_region *region = NULL;
     cuda->record->is_vmm = 0;
-    cuda->exchanges++;
     weft_status status = describe(cuda, call, address, bytes, &handle);
     if (status == WEFT_OK) {
         status = region_init(cuda, call, bytes, &region);

@@ -83,10 +83,12 @@ static void clear(wefti_cuda_window *window)
         (void)window->driver.cuMemHostUnregister(window->host_parts[i].address);
     }
     wefti_free(window->pieces);
+    wefti_free(window->extents);
     wefti_free(window->host_registered);
     wefti_free(window->host_parts);
     window->pieces = NULL;
     window->piece_count = window->piece_capacity = 0;
+    window->extents = NULL;
     window->base = 0;
     window->host_registered = NULL;
     window->host_parts = NULL;
@@ -111,25 +113,44 @@ void wefti_cuda_window_free(void *window)
 
 /* ---- address space and pieces ---- */
 
+static weft_status reserve_locked(wefti_cuda_window *window, size_t slots, uint64_t stride)
+{
+    uint64_t bytes = slots * stride;
+    CUdeviceptr base = 0;
+    if (window->extents == NULL) {
+        window->extents = wefti_alloc_zeroed(slots, sizeof *window->extents);
+    }
+    if (window->extents == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for a record of %zu slots of device memory", slots);
+    }
+    CUresult result = wefti_fault("cuMemAddressReserve", 0) ? CUDA_ERROR_OUT_OF_MEMORY
+                                                            : window->driver.cuMemAddressReserve(&base, bytes, 0, 0, 0);
+    WEFT_TRY(wefti_cuda_check(&window->driver, result, "cuMemAddressReserve"));
+    window->base = base;
+    window->bytes = bytes;
+    window->stride = stride;
+    return WEFT_OK;
+}
+
 weft_status wefti_cuda_window_reserve(wefti_cuda_window *window, size_t slots, uint64_t stride)
 {
-    weft_status status = WEFT_OK;
     wefti_os_monitor_enter(window->lock);
-    if (window->base == 0) {
-        uint64_t bytes = slots * stride;
-        CUdeviceptr base = 0;
-        CUresult result = wefti_fault("cuMemAddressReserve", 0)
-                              ? CUDA_ERROR_OUT_OF_MEMORY
-                              : window->driver.cuMemAddressReserve(&base, bytes, 0, 0, 0);
-        status = wefti_cuda_check(&window->driver, result, "cuMemAddressReserve");
-        if (status == WEFT_OK) {
-            window->base = base;
-            window->bytes = bytes;
-            window->stride = stride;
-        }
-    }
+    weft_status status = window->base == 0 ? reserve_locked(window, slots, stride) : WEFT_OK;
     wefti_os_monitor_leave(window->lock);
     return status;
+}
+
+uint64_t wefti_cuda_window_extent(wefti_cuda_window *window, size_t slot)
+{
+    wefti_os_monitor_enter(window->lock);
+    const uint64_t bytes = window->extents[slot].bytes;
+    wefti_os_monitor_leave(window->lock);
+    return bytes;
+}
+
+uint64_t wefti_cuda_window_sure(const wefti_cuda_window *window, size_t slot)
+{
+    return __atomic_load_n(&window->extents[slot].sure, __ATOMIC_ACQUIRE);
 }
 
 static weft_status make_room(wefti_cuda_window *window)
@@ -176,6 +197,7 @@ static weft_status map_locked(wefti_cuda_window *window, const wefti_cuda_piece 
         return status;
     }
     window->pieces[window->piece_count++] = *piece;
+    window->extents[piece->slot].bytes = piece->offset + piece->bytes;
     return WEFT_OK;
 }
 
@@ -183,24 +205,42 @@ weft_status wefti_cuda_window_map(wefti_cuda_window *window, const wefti_cuda_pi
                                   int count)
 {
     wefti_os_monitor_enter(window->lock);
-    weft_status status = map_locked(window, piece, devices, count);
-    if (status != WEFT_OK) {
+    const int is_there = piece->offset < window->extents[piece->slot].bytes;
+    weft_status status = is_there ? WEFT_OK : map_locked(window, piece, devices, count);
+    if (is_there || status != WEFT_OK) {
         (void)window->driver.cuMemRelease(piece->handle);
     }
     wefti_os_monitor_leave(window->lock);
     return status;
 }
 
-void wefti_cuda_window_unmap(wefti_cuda_window *window, size_t slot, uint64_t offset)
+wefti_cuda_piece wefti_cuda_window_find(wefti_cuda_window *window, size_t slot, uint64_t offset)
 {
+    wefti_cuda_piece found = {.bytes = 0};
     wefti_os_monitor_enter(window->lock);
     for (size_t i = 0; i < window->piece_count; i++) {
         if (window->pieces[i].slot == slot && window->pieces[i].offset == offset) {
-            unmap_piece(window, &window->pieces[i]);
-            window->pieces[i] = window->pieces[--window->piece_count];
-            break;
+            found = window->pieces[i];
         }
     }
+    wefti_os_monitor_leave(window->lock);
+    return found;
+}
+
+void wefti_cuda_window_settle(wefti_cuda_window *window, size_t slot, int stays)
+{
+    wefti_os_monitor_enter(window->lock);
+    wefti_cuda_extent *extent = &window->extents[slot];
+    if (stays) {
+        __atomic_store_n(&extent->sure, extent->bytes, __ATOMIC_RELEASE);
+    }
+    for (size_t i = window->piece_count; i-- > 0;) {
+        if (window->pieces[i].slot == slot && window->pieces[i].offset >= extent->sure) {
+            unmap_piece(window, &window->pieces[i]);
+            window->pieces[i] = window->pieces[--window->piece_count];
+        }
+    }
+    extent->bytes = extent->sure;
     wefti_os_monitor_leave(window->lock);
 }
 

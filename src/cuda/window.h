@@ -18,6 +18,12 @@ typedef struct wefti_cuda_piece {
     CUmemGenericAllocationHandle handle;
 } wefti_cuda_piece;
 
+/* How much of a slot this process maps: other processes may map less of it, or more. */
+typedef struct wefti_cuda_extent {
+    uint64_t bytes; /* pieces follow one another up to here */
+    uint64_t sure; /* up to here they stay; the rest is of a growth that may still fail; atomic */
+} wefti_cuda_extent;
+
 typedef struct wefti_cuda_host_part {
     unsigned char *address;
     uint64_t bytes;
@@ -32,6 +38,7 @@ typedef struct wefti_cuda_window {
     CUdeviceptr base;
     uint64_t bytes;
     uint64_t stride;
+    wefti_cuda_extent *extents; /* a slot */
     wefti_cuda_piece *pieces;
     size_t piece_count;
     size_t piece_capacity;
@@ -56,11 +63,18 @@ void wefti_cuda_window_free(void *window);
 /* Reserve the address space, once; later callers give the same sizes. */
 weft_status wefti_cuda_window_reserve(wefti_cuda_window *window, size_t slots, uint64_t stride);
 
-/* Map an allocation and let these devices access it. Takes the handle over, also on failure. */
+/* What is mapped of a slot. */
+uint64_t wefti_cuda_window_extent(wefti_cuda_window *window, size_t slot);
+/* What of it stays. Any thread; does not lock. */
+uint64_t wefti_cuda_window_sure(const wefti_cuda_window *window, size_t slot);
+/* Map an allocation behind what its slot has and let these devices access it; one that is mapped already is let go. Takes the
+ * handle over, also on failure. */
 weft_status wefti_cuda_window_map(wefti_cuda_window *window, const wefti_cuda_piece *piece, const CUdevice *devices,
                                   int count);
-/* Undo that, if it was done. */
-void wefti_cuda_window_unmap(wefti_cuda_window *window, size_t slot, uint64_t offset);
+/* The piece that begins there; its bytes are 0 if there is none. */
+wefti_cuda_piece wefti_cuda_window_find(wefti_cuda_window *window, size_t slot, uint64_t offset);
+/* A growth has ended: what it has mapped of this slot stays, or goes. */
+void wefti_cuda_window_settle(wefti_cuda_window *window, size_t slot, int stays);
 
 /* Free this allocation when the last PE leaves. Takes it over, also on failure. */
 weft_status wefti_cuda_window_keep(wefti_cuda_window *window, CUdeviceptr memory);

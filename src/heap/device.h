@@ -99,10 +99,13 @@ typedef struct wefti_device_ops {
     void (*detach)(wefti_device *device);
     /* The host window of a process ends: free what hangs on its `device`. */
     void (*window_free)(void *shared);
-    /* Back the heap up to `end` <= max_bytes on all PEs and map it everywhere; advances device->heap_bytes. Collective
-     * over `team`, the world's. WEFT_ERR_MEMORY and others on all PEs alike; then nothing has changed. */
+    /* Bytes of the heap that have memory on this PE and, of the near members of `team`, are mapped here. Any thread. */
+    uint64_t (*backed)(const wefti_device *device, const weft_team *team);
+    /* Back the heap up to `end` <= max_bytes on all members and map it where one reaches another; advances
+     * device->heap_bytes. Collective over `team`, which has the devices of its members (wefti_team_device_take).
+     * WEFT_ERR_MEMORY and others on all members alike; then nothing has changed, unless the team is dead. */
     weft_status (*grow)(wefti_device *device, weft_team *team, const char *call, uint64_t end);
-    /* Make user memory symmetric, and end that. Collective over the world's team. */
+    /* Make user memory symmetric, and end that. Collective over the world's team, which has the devices. */
     weft_status (*enrol)(wefti_device *device, weft_team *team, void *address, size_t bytes);
     weft_status (*expel)(wefti_device *device, weft_team *team, void *address);
     /* New host memory has been reserved by this PE and perhaps others: let kernels reach it. Local. */
@@ -176,8 +179,9 @@ struct wefti_device {
     uint64_t heap_bytes; /* backed by memory */
     uint64_t heap_max_bytes;
     uint32_t far_count; /* PEs of the world whose memory a proxy reaches */
-    wefti_os_monitor *lock; /* of the records */
+    wefti_os_monitor *lock; /* of what follows */
     wefti_blocks blocks;
+    int is_taken; /* by a call of a team that this PE is in: see team/turn.c */
 };
 
 /* The backend of this build, or NULL. */

@@ -61,8 +61,11 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
     (void)world->device->ops->locate(world->device, address, (int)world->view.pe, &left);
     *at = (void *)world->device->ops->locate(world->device, address, pe, &left);
     if (bytes > left) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: %zu bytes at %p exceed the device memory of world \"%s\" by %llu", call,
-                           bytes, address, world->name, (unsigned long long)(bytes - left));
+        return wefti_error(
+            WEFT_ERR_RANGE,
+            "%s: %zu bytes at %p exceed the device memory of PE %d of world \"%s\" by %llu; allocate them "
+            "over a team that it is in",
+            call, bytes, address, pe, world->name, (unsigned long long)(bytes - left));
     }
     return WEFT_OK;
 }

@@ -32,20 +32,20 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
                            world->view.pes, world->name);
     }
     int is_host = offset < reserved;
-    int is_device = !is_host && world->device->ops->locate(world->device, address, (int)world->view.pe, &left) != 0;
-    left = is_host ? reserved - offset : left;
-    if (!(is_host || is_device) || bytes > left) {
-        return wefti_error(WEFT_ERR_RANGE,
-                           "%s: %zu bytes at %p are not in the symmetric memory of world \"%s\"; allocate them with "
-                           "weft_device_malloc or weft_malloc, or register them",
-                           call, bytes, address, world->name);
-    }
-    if (world->device->ops->is_far(world->device, pe)) {
-        *at = NULL;
-    } else if (is_host) {
-        *at = wefti_peer_address(world, address, pe);
-    } else {
+    int is_far = world->device->ops->is_far(world->device, pe);
+    *at = NULL;
+    if (is_host) {
+        left = reserved - offset;
+        *at = is_far ? NULL : wefti_peer_address(world, address, pe);
+    } else if (world->device->ops->locate(world->device, address, (int)world->view.pe, &left) != 0 && !is_far) {
         *at = (void *)world->device->ops->locate(world->device, address, pe, &left);
+    }
+    if (left == 0 || bytes > left) {
+        return wefti_error(
+            WEFT_ERR_RANGE,
+            "%s: %zu bytes at %p are not in the symmetric memory of PE %d of world \"%s\"; allocate them "
+            "with weft_device_malloc or weft_malloc, or over a team that it is in, or register them",
+            call, bytes, address, pe, world->name);
     }
     return WEFT_OK;
 }

@@ -98,26 +98,23 @@ weft_status weft_device_query(const weft_world *world, weft_device_info *info)
 
 static weft_status grow_device(weft_team *team, const char *call, uint64_t offset, uint64_t end)
 {
+    wefti_device *device = team->world->device;
     (void)offset;
-    weft_world *world = team->world;
-    if (team->pes != (int)world->view.pes) {
-        return wefti_error(
-            WEFT_ERR_MEMORY,
-            "%s: the device heap has memory for %llu bytes and only all PEs of world \"%s\" together can "
-            "add to it; raise heap_bytes of weft_device_config or WEFT_DEVICE_HEAP",
-            call, (unsigned long long)world->device->heap_bytes, world->name);
-    }
-    return world->device->ops->grow(world->device, team, call, end);
+    WEFT_TRY(wefti_team_device_take(team, call));
+    const weft_status status = device->ops->grow(device, team, call, end);
+    wefti_team_device_give_back(team);
+    return status;
 }
 
-static wefti_records device_records(wefti_device *device)
+static wefti_records device_records(const weft_team *team)
 {
+    wefti_device *device = team->world->device;
     return (wefti_records){
         .lock = device->lock,
         .blocks = &device->blocks,
         .base = device->heap,
         .max_bytes = device->heap_max_bytes,
-        .reserved = &device->heap_bytes,
+        .reserved = device->ops->backed(device, team),
         .remedy = "heap_max_bytes of weft_device_config or WEFT_DEVICE_HEAP_MAX",
         .grow = grow_device,
     };
@@ -134,7 +131,7 @@ static weft_status allocate(weft_team *team, const char *call, size_t bytes, voi
         *block = NULL;
         return WEFT_OK;
     }
-    const wefti_records records = device_records(team->world->device);
+    const wefti_records records = device_records(team);
     const wefti_block_wanted wanted = {.bytes = bytes, .alignment = BLOCK_ALIGNMENT, .owner = team->number};
     return wefti_records_alloc(team, &records, call, &wanted, block);
 }
@@ -146,7 +143,7 @@ static weft_status deallocate(weft_team *team, const char *call, void *block)
     if (block == NULL) {
         return WEFT_OK;
     }
-    const wefti_records records = device_records(team->world->device);
+    const wefti_records records = device_records(team);
     return wefti_records_dealloc(team, &records, call, team->number, block);
 }
 
@@ -176,7 +173,10 @@ weft_status weft_device_register(weft_world *world, void *address, size_t bytes)
     weft_team *team = weft_team_world(world);
     WEFT_TRY(wefti_team_check(team, call));
     WEFT_TRY(wefti_world_need_device(world, call));
-    return world->device->ops->enrol(world->device, team, address, bytes);
+    WEFT_TRY(wefti_team_device_take(team, call));
+    const weft_status status = world->device->ops->enrol(world->device, team, address, bytes);
+    wefti_team_device_give_back(team);
+    return status;
 }
 
 weft_status weft_device_unregister(weft_world *world, void *address)
@@ -185,7 +185,13 @@ weft_status weft_device_unregister(weft_world *world, void *address)
     weft_team *team = weft_team_world(world);
     WEFT_TRY(wefti_team_check(team, call));
     WEFT_TRY(wefti_world_need_device(world, call));
-    return address == NULL ? WEFT_OK : world->device->ops->expel(world->device, team, address);
+    if (address == NULL) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_team_device_take(team, call));
+    const weft_status status = world->device->ops->expel(world->device, team, address);
+    wefti_team_device_give_back(team);
+    return status;
 }
 
 /* ---- what kernels are told ---- */
@@ -220,7 +226,7 @@ static weft_status fill_area(weft_team *team, void *area)
 static weft_status make_area(weft_team *team, const char *call)
 {
     void *area;
-    const wefti_records records = device_records(team->world->device);
+    const wefti_records records = device_records(team);
     const wefti_block_wanted wanted = {
         .bytes = area_bytes(team), .alignment = BLOCK_ALIGNMENT, .owner = WEFTI_OWNER_LIBRARY};
     WEFT_TRY(wefti_records_alloc(team, &records, call, &wanted, &area));
@@ -257,7 +263,7 @@ static weft_status make_cleared(weft_team *team, const char *call, uint64_t byte
 {
     void *block;
     wefti_device *device = team->world->device;
-    const wefti_records records = device_records(device);
+    const wefti_records records = device_records(team);
     const wefti_block_wanted wanted = {.bytes = bytes, .alignment = BLOCK_ALIGNMENT, .owner = WEFTI_OWNER_LIBRARY};
     WEFT_TRY(wefti_records_alloc(team, &records, call, &wanted, &block));
     wefti_vote vote = wefti_vote_init(team, call, bytes, 0);
@@ -273,18 +279,14 @@ static weft_status make_cleared(weft_team *team, const char *call, uint64_t byte
     return WEFT_OK;
 }
 
-/* How many channels there is room for: a team that is not the world's cannot make the heap grow. */
+/* How many channels there is room for. */
 static uint32_t propose_channels(const weft_team *team, uint64_t channel_bytes)
 {
     wefti_device *device = team->world->device;
     uint32_t count = CHANNELS_MAX;
     wefti_os_monitor_enter(device->lock);
-    const uint64_t end = team->pes == (int)team->world->view.pes ? device->heap_max_bytes : device->heap_bytes;
-    while (count > 1) {
-        uint64_t at = wefti_blocks_fit(&device->blocks, count * channel_bytes, BLOCK_ALIGNMENT, 0);
-        if (at != WEFTI_BLOCK_NONE && at + count * channel_bytes <= end) {
-            break;
-        }
+    while (count > 1 &&
+           wefti_blocks_fit(&device->blocks, count * channel_bytes, BLOCK_ALIGNMENT, 0) == WEFTI_BLOCK_NONE) {
         count /= 2;
     }
     wefti_os_monitor_leave(device->lock);
@@ -375,9 +377,8 @@ void wefti_team_device_give(weft_team *team)
 
 void wefti_team_device_forget(weft_team *team)
 {
-    wefti_device *device = team->world->device;
     if (team->device_area != NULL) {
-        const wefti_records records = device_records(device);
+        const wefti_records records = device_records(team);
         wefti_records_forget(&records, team->device_area);
         team->device_area = NULL;
         if (team->device_channel != NULL) {

@@ -73,53 +73,6 @@ void wefti_offset_refuse(const weft_team *team, const wefti_records *records, ui
     }
 }
 
-/* ---- allocations of several threads ---- */
-
-/* Allocations of different teams that this PE's threads make at once would take each other's proposals away for ever, or
- * until the heap is at its end. So once the members of a team have disagreed (and have therefore all come, so that nobody
- * waits for a PE that is late) it tries again only while no other team that does so stands before it, and passes else.
- * Teams stand by the place of their area, which is the same on all members: the first of all never passes. */
-typedef struct wefti_retry {
-    struct wefti_retry *next;
-    uintptr_t place;
-    int entered;
-} wefti_retry;
-
-static void retry_enter(weft_world *world, wefti_retry *retry)
-{
-    if (!retry->entered) {
-        wefti_os_monitor_enter(world->heap_lock);
-        retry->next = world->retries;
-        world->retries = retry;
-        retry->entered = 1;
-        wefti_os_monitor_leave(world->heap_lock);
-    }
-}
-
-static void retry_leave(weft_world *world, wefti_retry *retry)
-{
-    if (retry->entered) {
-        wefti_os_monitor_enter(world->heap_lock);
-        wefti_retry **link = &world->retries;
-        while (*link != retry) {
-            link = &(*link)->next;
-        }
-        *link = retry->next;
-        wefti_os_monitor_leave(world->heap_lock);
-    }
-}
-
-static int retry_must_pass(weft_world *world, const wefti_retry *retry)
-{
-    int others_first = 0;
-    wefti_os_monitor_enter(world->heap_lock);
-    for (const wefti_retry *other = world->retries; other != NULL && retry->entered; other = other->next) {
-        others_first |= other->place < retry->place;
-    }
-    wefti_os_monitor_leave(world->heap_lock);
-    return others_first;
-}
-
 /* ---- agreement ---- */
 
 /* Where the members look: equal on all of them, since it follows from what they voted. */
@@ -171,12 +124,12 @@ static void look_on(search *s, uint64_t high, uint64_t bytes, uint64_t any)
 }
 
 /* One round. On return *offset is what this PE has taken, and *vote what all say. */
-static weft_status agree_once(weft_team *team, const wefti_records *records, const wefti_retry *retry, const char *call,
+static weft_status agree_once(weft_team *team, const wefti_records *records, const wefti_turn *turn, const char *call,
                               const wefti_block_wanted *wanted, const search *s, uint64_t *offset, wefti_vote *vote)
 {
     *vote = wefti_vote_init(team, call, wanted->bytes, wanted->alignment);
     *offset = WEFTI_BLOCK_NONE;
-    if (retry_must_pass(team->world, retry)) {
+    if (wefti_turn_must_pass(team->world, turn)) {
         vote->offset_high = PASS;
     } else {
         vote->status = propose(records, wanted, s->floor, is_above(s), offset);
@@ -186,7 +139,7 @@ static weft_status agree_once(weft_team *team, const wefti_records *records, con
         vote->offset_high = vote->status != WEFT_OK ? 0 : *offset == WEFTI_BLOCK_NONE ? NO_ROOM : *offset;
         vote->offset_low = vote->offset_high;
     }
-    vote->reserved_low = wefti_ld64(records->reserved, WEFTI_RELAXED);
+    vote->reserved_low = records->reserved;
     weft_status status = wefti_team_agree(team, vote, call);
     return status == WEFT_ERR_MEMORY && vote->offset_high == PASS ? WEFT_OK
                                                                   : status; /* what is full may be so for now */
@@ -195,17 +148,17 @@ static weft_status agree_once(weft_team *team, const wefti_records *records, con
 weft_status wefti_offset_agree(weft_team *team, const wefti_records *records, const char *call,
                                const wefti_block_wanted *wanted, uint64_t *offset, uint64_t *reserved_low)
 {
-    wefti_retry retry = {.place = (uintptr_t)team->area};
+    wefti_turn turn = {.place = (uintptr_t)team->area};
     search s = {0};
     wefti_vote vote;
-    weft_status status = agree_once(team, records, &retry, call, wanted, &s, offset, &vote);
+    weft_status status = agree_once(team, records, &turn, call, wanted, &s, offset, &vote);
     while (status == WEFT_OK && (vote.offset_low != vote.offset_high || vote.offset_high == NO_ROOM)) {
         wefti_offset_drop(records, *offset);
-        retry_enter(team->world, &retry);
+        wefti_turn_enter(team->world, &turn);
         look_on(&s, vote.offset_high, wanted->bytes, wefti_ld64(&team->area->agree_epoch.word, WEFTI_RELAXED));
-        status = agree_once(team, records, &retry, call, wanted, &s, offset, &vote);
+        status = agree_once(team, records, &turn, call, wanted, &s, offset, &vote);
     }
-    retry_leave(team->world, &retry);
+    wefti_turn_leave(team->world, &turn);
     if (status != WEFT_OK) {
         wefti_offset_refuse(team, records, *offset);
         return status;

@@ -56,7 +56,7 @@ wefti_records wefti_host_records(weft_world *world)
         .blocks = &world->blocks,
         .base = world->heap,
         .max_bytes = world->heap_max_bytes,
-        .reserved = &world->view.heap_bytes,
+        .reserved = wefti_ld64(&world->view.heap_bytes, WEFTI_RELAXED),
         .used_counter = &world->counters.heap_bytes_used,
         .remedy = "heap_max_bytes or WEFT_HEAP_MAX",
         .grow = grow_host,

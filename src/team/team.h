@@ -77,7 +77,7 @@ typedef struct wefti_records {
     wefti_blocks *blocks;
     unsigned char *base; /* this PE's heap */
     uint64_t max_bytes;
-    const uint64_t *reserved; /* bytes that have memory */
+    uint64_t reserved; /* bytes that have memory, on this PE and where it reaches the team's; by now perhaps more */
     uint64_t *used_counter; /* NULL: not counted */
     const char *remedy; /* what to raise when it is full */
     /* Have memory up to `end` on all members, for a block at `offset`. Collective over the team. */
@@ -119,6 +119,24 @@ void wefti_offset_drop(const wefti_records *records, uint64_t offset);
 /* A call over the team has failed after it took this offset: free it, but not if the team is dead, since members that came
  * late may have the block and write there. */
 void wefti_offset_refuse(const weft_team *team, const wefti_records *records, uint64_t offset);
+
+/* ---- turn.c ---- */
+
+/* A call that may have to try again. */
+typedef struct wefti_turn {
+    struct wefti_turn *next;
+    uintptr_t place; /* of its team's area */
+    int entered;
+} wefti_turn;
+
+void wefti_turn_enter(weft_world *world, wefti_turn *turn); /* it tries again */
+void wefti_turn_leave(weft_world *world, wefti_turn *turn); /* safe before it entered */
+int wefti_turn_must_pass(weft_world *world, const wefti_turn *turn);
+
+/* Have the devices of all members for one call that changes what PEs map of each other: no other team's call has one of
+ * them meanwhile. Collective; on failure none is had. Then give this PE's back. */
+weft_status wefti_team_device_take(weft_team *team, const char *call);
+void wefti_team_device_give_back(weft_team *team);
 
 /* ---- device.c ---- */
 

@@ -39,7 +39,7 @@ struct weft_world {
     uint64_t heap_max_bytes;
     wefti_os_monitor *heap_lock;
     wefti_blocks blocks;
-    struct wefti_retry *retries; /* allocations that have to try again: see src/team/symmetric_alloc.c */
+    struct wefti_turn *turns; /* calls that have to try again: see src/team/turn.c */
 
     int crowded; /* the node has more PEs than processors */
     wefti_preferences preferences; /* of collective algorithms */

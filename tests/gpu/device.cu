@@ -7,6 +7,7 @@
 #include "device/barriers.cuh"
 #include "device/copies.cuh"
 #include "device/faults.cuh"
+#include "device/growth.cuh"
 #include "device/heap.cuh"
 #include "device/launches.cuh"
 #include "device/requests.cuh"
@@ -122,6 +123,7 @@ static void test_body(test_pe *pe)
     test_many_registrations(pe, &all);
     test_graph(pe, &all);
     OK(pe, weft_world_destroy(all.world));
+    test_team_growth(pe);
     test_worlds(pe);
     for (int way = 0; way < 6; way++) {
         test_deadline(pe, way);

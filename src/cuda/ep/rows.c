@@ -22,7 +22,8 @@ uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep)
 int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place)
 {
     uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)cuda->base.heap);
-    if (offset < cuda->base.heap_bytes && bytes <= cuda->base.heap_bytes - offset) {
+    const uint64_t held = __atomic_load_n(&cuda->base.heap_bytes, __ATOMIC_ACQUIRE);
+    if (offset < held && bytes <= held - offset) {
         *place = wefti_cuda_ep_place(0, offset);
         return 1;
     }

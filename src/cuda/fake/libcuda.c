@@ -1,7 +1,7 @@
 /* cuda/fake/libcuda.c: a CUDA driver whose devices are this machine's memory: what src/cuda asks of libcuda.so.1, and no
  * more. For tests without a GPU: device memory is memory files, so that exporting, importing, mapping and copying are
  * real; a launched kernel is a function of one thread, or, of expert parallelism, a grid (grid.h). Two devices
- * (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS), one context each. */
+ * (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 256 MiB a process, one context each. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -24,10 +24,13 @@
 #define DEVICES_MAX 16
 #define STACK_MAX 16
 
+#define DEVICE_BYTES ((size_t)256 << 20)
+
 typedef struct allocation {
     int descriptor;
     size_t bytes;
     int references;
+    CUdevice device; /* -1: of another process, which counts it */
 } allocation;
 
 /* Memory of cuMemAlloc, to be found by address. */
@@ -35,6 +38,7 @@ typedef struct plain {
     unsigned char *base;
     size_t bytes;
     int descriptor;
+    CUdevice device; /* as above */
     struct plain *next;
 } plain;
 
@@ -43,6 +47,7 @@ static plain *plains;
 static int contexts[DEVICES_MAX];
 static __thread CUcontext stack[STACK_MAX];
 static __thread int depth;
+static size_t used[DEVICES_MAX]; /* bytes of devices, by this process; atomic */
 
 static int count_devices(void)
 {
@@ -59,6 +64,23 @@ static int count_multiprocessors(void)
 static CUcontext context_of(CUdevice device)
 {
     return (CUcontext)(void *)&contexts[device];
+}
+
+/* Whether the device has so many bytes left; then they are taken. */
+static int use(CUdevice device, size_t bytes)
+{
+    const int fits = device < 0 || __atomic_add_fetch(&used[device], bytes, __ATOMIC_RELAXED) <= DEVICE_BYTES;
+    if (!fits) {
+        (void)__atomic_sub_fetch(&used[device], bytes, __ATOMIC_RELAXED);
+    }
+    return fits;
+}
+
+static void unuse(CUdevice device, size_t bytes)
+{
+    if (device >= 0) {
+        (void)__atomic_sub_fetch(&used[device], bytes, __ATOMIC_RELAXED);
+    }
 }
 
 static int make_file(size_t bytes)
@@ -119,7 +141,7 @@ FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevic
 FAKE CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
     (void)device;
-    *bytes = (size_t)256 << 20;
+    *bytes = DEVICE_BYTES;
     return CUDA_SUCCESS;
 }
 
@@ -225,14 +247,15 @@ FAKE CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocation
     return CUDA_SUCCESS;
 }
 
-static CUresult new_allocation(CUmemGenericAllocationHandle *handle, int descriptor, size_t bytes)
+static CUresult new_allocation(CUmemGenericAllocationHandle *handle, CUdevice device, int descriptor, size_t bytes)
 {
     allocation *made = malloc(sizeof *made);
     if (made == NULL || descriptor < 0) {
         free(made);
+        unuse(device, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *made = (allocation){.descriptor = descriptor, .bytes = bytes, .references = 1};
+    *made = (allocation){.descriptor = descriptor, .bytes = bytes, .references = 1, .device = device};
     *handle = (CUmemGenericAllocationHandle)(uintptr_t)made;
     return CUDA_SUCCESS;
 }
@@ -240,12 +263,12 @@ static CUresult new_allocation(CUmemGenericAllocationHandle *handle, int descrip
 FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
                           unsigned long long flags)
 {
-    (void)prop;
     (void)flags;
     if (bytes % ((size_t)2 << 20) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return new_allocation(handle, make_file(bytes), bytes);
+    return use(prop->location.id, bytes) ? new_allocation(handle, prop->location.id, make_file(bytes), bytes)
+                                         : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
@@ -253,6 +276,7 @@ FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     allocation *gone = (allocation *)(uintptr_t)handle;
     if (__atomic_sub_fetch(&gone->references, 1, __ATOMIC_ACQ_REL) == 0) {
         close(gone->descriptor);
+        unuse(gone->device, gone->bytes);
         free(gone);
     }
     return CUDA_SUCCESS;
@@ -296,12 +320,15 @@ FAKE CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handl
                                              CUmemAllocationHandleType type)
 {
     struct stat file;
-    int descriptor = dup((int)(intptr_t)from);
     (void)type;
+    if (getenv("WEFT_FAKE_NO_IMPORT") != NULL) { /* a process that cannot take what others share */
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    int descriptor = dup((int)(intptr_t)from);
     if (descriptor < 0 || fstat(descriptor, &file) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return new_allocation(handle, descriptor, (size_t)file.st_size);
+    return new_allocation(handle, -1, descriptor, (size_t)file.st_size);
 }
 
 FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
@@ -315,13 +342,19 @@ FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
 
 FAKE CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
 {
+    CUdevice device = -1;
+    (void)cuCtxGetDevice(&device);
+    if (!use(device, bytes)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     plain *made = malloc(sizeof *made);
     int descriptor = make_file(bytes);
     void *base = descriptor < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (made == NULL || base == MAP_FAILED) {
+        unuse(device, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *made = (plain){.base = base, .bytes = bytes, .descriptor = descriptor};
+    *made = (plain){.base = base, .bytes = bytes, .descriptor = descriptor, .device = device};
     pthread_mutex_lock(&lock);
     made->next = plains;
     plains = made;
@@ -348,6 +381,7 @@ FAKE CUresult cuMemFree(CUdeviceptr at)
         *link = gone->next;
         munmap(gone->base, gone->bytes);
         close(gone->descriptor);
+        unuse(gone->device, gone->bytes);
         free(gone);
     }
     pthread_mutex_unlock(&lock);
@@ -399,7 +433,7 @@ FAKE CUresult cuIpcOpenMemHandle(CUdeviceptr *at, CUipcMemHandle handle, unsigne
         free(made);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *made = (plain){.base = base, .bytes = given.bytes, .descriptor = descriptor};
+    *made = (plain){.base = base, .bytes = given.bytes, .descriptor = descriptor, .device = -1};
     pthread_mutex_lock(&lock);
     made->next = plains;
     plains = made;

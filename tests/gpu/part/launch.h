@@ -62,8 +62,8 @@ typedef struct test_pe {
     int pes;
     int gpu;
     int gpus;
-    int threaded;
-    weft_threads *meeting;
+    int threaded; /* other PEs are threads of this process */
+    weft_threads *meeting; /* NULL: of a job of weftrun */
     gpu_stream stream;
     int failures;
     const char *part;
@@ -120,12 +120,10 @@ static inline weft_world_config test_config(const test_pe *pe, const char *name)
     config.name = name;
     config.heap_max_bytes = (size_t)64 << 20;
     config.deadline_ns = UINT64_C(20000000000);
-    if (pe->threaded) {
-        config.bootstrap = WEFT_BOOTSTRAP_THREADS;
-        config.threads = pe->meeting;
-        config.pe = pe->pe;
-        config.pes = pe->pes;
-    }
+    config.bootstrap = pe->meeting != NULL ? WEFT_BOOTSTRAP_THREADS : WEFT_BOOTSTRAP_LOCAL;
+    config.threads = pe->meeting;
+    config.pe = pe->pe;
+    config.pes = pe->pes;
     return config;
 }
 
@@ -176,10 +174,10 @@ static void *test_thread(void *argument)
     return NULL;
 }
 
-/* Usage: NAME [-t THREADS] [-g GPUS] [-c CASES]. Exit 77: no GPU. */
+/* Usage: NAME [-t THREADS] [-g GPUS] [-c CASES], or by weftrun, which multiplies the threads. Exit 77: no GPU. */
 static inline int test_main(int argc, char **argv)
 {
-    int threads = 0;
+    int threads = 1;
     int gpus = 2;
     int limit = 0;
     int cases = 0;
@@ -209,44 +207,36 @@ static inline int test_main(int argc, char **argv)
     const char *seed_text = getenv("WEFT_SEED");
     uint64_t seed = seed_text != NULL ? strtoull(seed_text, NULL, 10) : 1;
     int failures = 0;
-    if (job_pe != NULL && job_pes != NULL) {
-        test_pe pe = {};
-        pe.pe = atoi(job_pe);
-        pe.pes = atoi(job_pes);
-        pe.gpu = pe.pe % gpus;
-        pe.gpus = gpus;
-        pe.seed = seed;
-        pe.cases = cases;
-        test_thread(&pe);
-        failures = pe.failures;
-        threads = 1;
-    } else {
-        threads = threads > 0 ? threads : 1;
-        test_pe *all = (test_pe *)calloc((size_t)threads, sizeof *all);
-        pthread_t *handles = (pthread_t *)calloc((size_t)threads, sizeof *handles);
-        weft_threads *meeting = NULL;
-        if (weft_threads_create(threads, &meeting) != WEFT_OK) {
-            return 1;
-        }
-        for (int i = 0; i < threads; i++) {
-            all[i].pe = i;
-            all[i].pes = threads;
-            all[i].gpu = i % gpus;
-            all[i].gpus = gpus;
-            all[i].threaded = 1;
-            all[i].meeting = meeting;
-            all[i].seed = seed;
-            all[i].cases = cases;
+    const int is_job = job_pe != NULL && job_pes != NULL;
+    test_pe *all = (test_pe *)calloc((size_t)threads, sizeof *all);
+    pthread_t *handles = (pthread_t *)calloc((size_t)threads, sizeof *handles);
+    weft_threads *meeting = NULL;
+    if (!is_job && weft_threads_create(threads, &meeting) != WEFT_OK) {
+        return 1;
+    }
+    for (int i = 0; i < threads; i++) {
+        all[i].pe = (is_job ? atoi(job_pe) * threads : 0) + i;
+        all[i].pes = (is_job ? atoi(job_pes) : 1) * threads;
+        all[i].gpu = all[i].pe % gpus;
+        all[i].gpus = gpus;
+        all[i].threaded = threads > 1;
+        all[i].meeting = meeting;
+        all[i].seed = seed;
+        all[i].cases = cases;
+        if (i > 0) {
             pthread_create(&handles[i], NULL, test_thread, &all[i]);
         }
-        for (int i = 0; i < threads; i++) {
-            pthread_join(handles[i], NULL);
-            failures += all[i].failures;
-        }
-        weft_threads_destroy(meeting);
-        free(handles);
-        free(all);
     }
+    test_thread(&all[0]);
+    for (int i = 0; i < threads; i++) {
+        if (i > 0) {
+            pthread_join(handles[i], NULL);
+        }
+        failures += all[i].failures;
+    }
+    weft_threads_destroy(meeting);
+    free(handles);
+    free(all);
     if (failures > 0) {
         printf("%d checks FAILED\n", failures);
     }
