@@ -1,7 +1,7 @@
 /* cuda/fake/libcuda.c: a CUDA driver whose devices are this machine's memory: what src/cuda asks of libcuda.so.1, and no
  * more. For tests without a GPU: device memory is memory files, so that exporting, importing, mapping and copying are
  * real; a launched kernel is a function of one thread, or, of expert parallelism, a grid (grid.h). Two devices
- * (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 256 MiB a process, one context each. */
+ * (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process, one context each. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #define DEVICES_MAX 16
 #define STACK_MAX 16
 
-#define DEVICE_BYTES ((size_t)256 << 20)
+#define DEVICE_BYTES ((size_t)1 << 30)
 
 typedef struct allocation {
     int descriptor;
