@@ -236,7 +236,7 @@ EP_DEVICE void ep_recall(const ep_group &group, ep_call *call, const ep_sheet &s
     }
     if (i == 64) {
         call->route = sheet.facts->epoch;
-        call->route_status = sheet.facts->status;
+        call->route_status = sheet.facts->routed;
     }
     __syncthreads();
 }

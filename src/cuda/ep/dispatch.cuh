@@ -94,9 +94,10 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
         facts->received = (wefti_i32)received;
         facts->epoch = call->status == WEFT_ERR_MISMATCH ? 0 : call->tag;
         facts->dropped = (wefti_i32)dropped;
-        facts->status = call->status != WEFT_OK            ? call->status
+        facts->routed = call->status != WEFT_OK            ? call->status
                         : dropped != 0 || call->odd_tokens ? WEFT_ERR_RANGE
                                                            : WEFT_OK;
+        facts->status = facts->routed;
     }
 }
 
@@ -191,7 +192,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     }
     __syncthreads();
     if (fresh && call->status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && threadIdx.x == 0) {
-        args.sheet.facts->status = WEFT_ERR_MISMATCH;
+        args.sheet.facts->status = args.sheet.facts->routed = WEFT_ERR_MISMATCH;
         args.sheet.facts->epoch = 0; /* its words are overwritten */
     }
     if (BY_EXPERT && call->status != WEFT_ERR_MISMATCH && !ep_find_rows(args, call, stages, first_unit, end_unit)) {
@@ -200,8 +201,9 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
         }
         return;
     }
-    if (!fresh && call->status == WEFT_ERR_OVERFLOW && blockIdx.x == 0 && threadIdx.x == 0) {
-        args.sheet.facts->status = WEFT_ERR_OVERFLOW; /* some rank's buffer is too small */
+    if (!fresh && call->status != WEFT_ERR_MISMATCH && blockIdx.x == 0 && threadIdx.x == 0) {
+        /* Some rank's buffer may be too small for this dispatch; the next may fit. */
+        args.sheet.facts->status = call->status != WEFT_OK ? call->status : call->route_status;
     }
     if (!BY_EXPERT && fresh && group.drops != 0 && call->status == WEFT_OK && !(RECV && args.early_slots != 0)) {
         ep_drop_by_source(&args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));

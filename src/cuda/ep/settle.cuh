@@ -66,7 +66,8 @@ EP_DEVICE void ep_settle_scales(const ep_dispatch &args, wefti_u32 place, wefti_
     }
 }
 
-/* The caller's arrays of a route that has been settled before. This block's share of each source's tokens. */
+/* The caller's arrays of a route that has been settled before. This block's share of each source's tokens, also of those that
+ * have been masked since: nothing comes from them now, but their rows are the route's. */
 template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args, const ep_call *call)
 {
     const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
@@ -74,7 +75,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args
     for (int source = 0; source < args.group.ranks; source++) {
         int first;
         int end;
-        ep_share((int)call->count[source], &first, &end);
+        ep_share(args.sheet.rows_of_source[source], &first, &end);
         for (int i = first + ep_warp() - args.blocks.movers; i < end; i += warps) {
             const wefti_u64 place = (wefti_u64)call->from[source] + (wefti_u64)i;
             const wefti_u32 *record = args.sheet.records + place * (wefti_u64)words;

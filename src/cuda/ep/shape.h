@@ -247,10 +247,10 @@ typedef struct wefti_cuda_ep_facts {
     wefti_i32 tokens; /* T */
     wefti_i32 received; /* tokens received, or that would have been */
     wefti_i32 rows; /* N, as the caller sees it */
-    wefti_i32 status;
+    wefti_i32 status; /* as the caller sees it: of the routing, or that the last dispatch on it did not fit */
     wefti_i32 dropped;
     wefti_i32 dropped_rows;
-    wefti_i32 unused;
+    wefti_i32 routed; /* status of the routing */
 } wefti_cuda_ep_facts;
 
 /* A sheet: device addresses. */
