@@ -141,6 +141,7 @@ foreach(program ep ep_halves)
             ${PROJECT_BINARY_DIR}/tests/${program}_on_host -t ${pes})
     endforeach()
 endforeach()
+weft_add_on_host_test(ep.threads.33 "" ${PROJECT_BINARY_DIR}/tests/ep_on_host -t 33) # is refused
 
 if(CMOCKA_FOUND)
     foreach(name attach_torture attach_peers)

@@ -20,8 +20,11 @@ static weft_status check_ranks(const weft_ep *ep)
                            CALL ": on_device is 1 and the world has no device; call weft_device_attach");
     }
     if (ep->ranks > WEFTI_CUDA_EP_RANKS_MAX) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, CALL ": %d ranks; on GPUs a group has at most %d", ep->ranks,
-                           WEFTI_CUDA_EP_RANKS_MAX);
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL
+                           ": the team has %d members; on GPUs a group has at most %d ranks, a lane of a warp each. "
+                           "Split the team (weft_team_split_strided), or route on the host (config.on_device 0)",
+                           ep->ranks, WEFTI_CUDA_EP_RANKS_MAX);
     }
     if (ep->config.experts > WEFTI_CUDA_EP_EXPERTS_MAX) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, CALL ": %d experts; on GPUs a group has at most %d",
