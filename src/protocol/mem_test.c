@@ -1,7 +1,8 @@
 /* Goal: every access of protocol/mem.h, at every width, does what it says on values, at every optimisation level.
  * Method: this file is built once a level. Each operation runs on patterns of bits, in a function of its own (not
- * inlined, operands unknown), and inlined where its result replaces its operand: gcc 11.3 and 12.2 miscompile
- * __atomic_fetch_and, _or and _xor of 32 and 64 bits in that form. Neighbours of the word must stay as they were. */
+ * inlined, operands unknown), inlined where its result replaces its operand, and where the two are combined: gcc 11.3 and
+ * 12.2 miscompile __atomic_fetch_and, _or and _xor of 32 and 64 bits in the first form, 12.2 _add in the second.
+ * Neighbours of the word must stay as they were. */
 /* LEVELS: 0 1 2 3 */
 #include "weft/protocol/mem.h"
 
@@ -117,7 +118,7 @@ DEFINE_ACCESS_TEST(64)
     X(xor, bits, old ^ value)
 
 /* apart: operands unknown, result returned. merged: the result takes the operand's place when `condition` holds.
- * dropped: nobody looks at the result. */
+ * reckoned: what the word becomes, from result and operand, unless that is 0. dropped: nobody looks at the result. */
 #define DEFINE_RMW_FORMS(name, bits, result)                                                                           \
     APART static uint##bits##_t name##bits##_apart(void *p, uint##bits##_t value)                                      \
     {                                                                                                                  \
@@ -129,6 +130,16 @@ DEFINE_ACCESS_TEST(64)
             value = wefti_##name##bits(p, value);                                                                      \
         }                                                                                                              \
         return value;                                                                                                  \
+    }                                                                                                                  \
+    APART static uint##bits##_t name##bits##_reckoned(void *p, uint##bits##_t value)                                   \
+    {                                                                                                                  \
+        uint##bits##_t becomes = 0;                                                                                    \
+        if (value != 0) {                                                                                              \
+            uint##bits##_t old = wefti_##name##bits(p, value);                                                         \
+            (void)old;                                                                                                 \
+            becomes = (uint##bits##_t)(result);                                                                        \
+        }                                                                                                              \
+        return becomes;                                                                                                \
     }                                                                                                                  \
     APART static void name##bits##_dropped(void *p, uint##bits##_t value)                                              \
     {                                                                                                                  \
@@ -152,6 +163,8 @@ DEFINE_ACCESS_TEST(64)
         assert_true(frame.word == (high | wanted));                                                                    \
         assert_true(name##bits##_merged(0, &frame.word, value) == value);                                              \
         assert_true(frame.word == (high | wanted));                                                                    \
+        framed_set(&frame, high | old);                                                                                \
+        assert_true(name##bits##_reckoned(&frame.word, value) == (value != 0 ? wanted : 0));                           \
         framed_set(&frame, high | old);                                                                                \
         name##bits##_dropped(&frame.word, value);                                                                      \
         assert_true(frame.word == (high | wanted));                                                                    \

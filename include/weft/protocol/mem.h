@@ -101,10 +101,13 @@ WEFTI_DEFINE_ACCESS(32)
 WEFTI_DEFINE_ACCESS(64)
 #undef WEFTI_DEFINE_ACCESS
 
+/* gcc 12.2 takes `if (v) s = fetch_add(p, v) + v;` for twice the old value, unless it cannot see that the sum is of both. */
 #define WEFTI_DEFINE_RMW(bits)                                                                                         \
     static inline uint##bits##_t wefti_add##bits(void *p, uint##bits##_t value)                                        \
     {                                                                                                                  \
-        return __atomic_fetch_add((uint##bits##_t *)p, value, __ATOMIC_SEQ_CST);                                       \
+        uint##bits##_t old = __atomic_fetch_add((uint##bits##_t *)p, value, __ATOMIC_SEQ_CST);                         \
+        __asm__("" : "+r"(old));                                                                                       \
+        return old;                                                                                                    \
     }                                                                                                                  \
     static inline uint##bits##_t wefti_xchg##bits(void *p, uint##bits##_t value)                                       \
     {                                                                                                                  \
