@@ -220,20 +220,17 @@ static weft_status accept(wefti_step *step, int from, uint64_t flag)
     return WEFT_OK;
 }
 
-/* It is not there yet. After a while look whether it will never be. */
+/* It is not there yet. Who has given way before in this wait looks whether it will never be: mostly once is enough. */
 weft_status wefti_step_pause(wefti_step *step, int from, const void *address)
 {
     uint64_t *entered = &step->coll->area->entered;
-    weft_status status = wefti_team_pause(step->team, &step->waiter, address, entered, step->epoch);
-    if (WEFTI_UNLIKELY(status != WEFT_OK)) {
-        return fail_wait(step, status, entered, step->epoch);
-    }
     int is_slow = step->waiter.start_ns != 0;
     if (WEFTI_UNLIKELY(is_slow && wefti_pe_is_near(&step->team->world->view, wefti_member(step->team, from)) &&
                        is_other_call(step, from))) {
         return wefti_step_refuse(step, from);
     }
-    return WEFT_OK;
+    weft_status status = wefti_team_pause(step->team, &step->waiter, address, entered, step->epoch);
+    return WEFTI_LIKELY(status == WEFT_OK) ? WEFT_OK : fail_wait(step, status, entered, step->epoch);
 }
 
 static weft_status pause_for(wefti_step *step, int from)

@@ -22,14 +22,13 @@ weft_status wefti_alltoall_push(wefti_step *step, const wefti_alltoall *a)
     }
     WEFT_TRY(whole ? wefti_step_post_all(step, 0, a->source, all) : post_blocks(step, a));
     wefti_step_copy(a->dest + mine, a->source + mine, a->count);
-    int from;
-    wefti_coll_slot *slot;
-    wefti_step_expect_all(step);
-    WEFT_TRY(wefti_step_take(step, &from, &slot));
-    while (from >= 0) {
+    /* in a fixed order: all are needed, and to look at a line in vain makes its writer wait for it */
+    for (int i = 1; i < step->team->pes; i++) {
+        int from = wefti_step_after(step, i);
+        wefti_coll_slot *slot;
+        WEFT_TRY(wefti_step_await(step, from, &slot));
         const unsigned char *block = wefti_coll_slot_data(slot);
         wefti_step_copy(a->dest + (size_t)from * a->count, whole ? block + mine : block, a->count);
-        WEFT_TRY(wefti_step_take(step, &from, &slot));
     }
     wefti_step_leave(step);
     return WEFT_OK;

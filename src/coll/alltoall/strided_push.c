@@ -26,14 +26,12 @@ weft_status wefti_alltoalls_push(wefti_step *step, const wefti_alltoall *a)
         WEFT_TRY(wefti_step_post(step, to, 0, packed, a->count * a->element));
     }
     wefti_copy_strided(dest_block(a, me), dest_step, source_block(a, me), source_step, a->count, a->element);
-    int from;
-    wefti_coll_slot *slot;
-    wefti_step_expect_all(step);
-    WEFT_TRY(wefti_step_take(step, &from, &slot));
-    while (from >= 0) {
+    for (int i = 1; i < pes; i++) {
+        int from = wefti_step_after(step, i);
+        wefti_coll_slot *slot;
+        WEFT_TRY(wefti_step_await(step, from, &slot));
         wefti_copy_strided(dest_block(a, from), dest_step, wefti_coll_slot_data(slot), a->element, a->count,
                            a->element);
-        WEFT_TRY(wefti_step_take(step, &from, &slot));
     }
     wefti_step_leave(step);
     return WEFT_OK;
