@@ -34,7 +34,12 @@ unsigned wefti_cuda_ep_pipes_bytes(const wefti_cuda_ep_blocks *parts);
 typedef struct wefti_cuda_ep_kernel {
     wefti_cuda_ep_work work;
     wefti_cuda_ep_part part;
+    int is_early; /* its args have early_slots */
 } wefti_cuda_ep_kernel;
+
+/* Tokens of a source, where its rows may leave before their receivers are heard (early.cuh), as in this part of a call;
+ * else 0. */
+wefti_u32 wefti_cuda_ep_early_slots(const weft_ep_route *route, wefti_cuda_ep_part part);
 
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,
                                  const wefti_cuda_ep_blocks *parts, const void *args, weft_stream *stream,
@@ -44,6 +49,8 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
 weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                            const weft_ep_received *out, wefti_cuda_ep_call call,
                                            wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work);
+/* Whether rows leave early in this part of a dispatch; then it is divided accordingly. */
+int wefti_cuda_ep_set_early(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_part part);
 weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                           unsigned flags, wefti_cuda_ep_call call, wefti_cuda_ep_combine_args *args);
 

@@ -41,8 +41,9 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
 {
     wefti_cuda_ep_combine_args args;
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, flags, WEFTI_CUDA_EP_COMBINE, &args));
-    return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = WEFTI_CUDA_EP_WORK_COMBINE}, &args.blocks, &args,
-                                stream, "weft_ep_combine");
+    args.early_slots = wefti_cuda_ep_early_slots(route, WEFTI_CUDA_EP_WHOLE);
+    const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_COMBINE, .is_early = args.early_slots != 0};
+    return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, "weft_ep_combine");
 }
 
 /* A combine without weights, in which a row that choices share is added once. */

@@ -187,7 +187,7 @@ typedef struct ep_source {
     int word; /* the last that is known to be here */
 } ep_source;
 
-template <bool BY_EXPERT, bool RECV> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
 {
     const int vectors = (int)(args.row_bytes / 16);
     ep_source source = {0, args.row_bytes, 1, 1, vectors, -1};
@@ -196,8 +196,8 @@ template <bool BY_EXPERT, bool RECV> EP_DEVICE ep_source ep_source_of(const ep_c
         source.rows = (wefti_u64)(args.in + (wefti_u64)call->from[rank] * args.in_pitch);
         source.pitch = args.in_pitch;
     } else if (rank < args.group.ranks) {
-        wefti_u64 first = RECV ? (wefti_u64)rank * args.early_slots : 0;
-        for (int before = 0; before < rank && !(RECV && args.early_slots != 0); before++) {
+        wefti_u64 first = 0;
+        for (int before = 0; before < rank; before++) {
             first += !BY_EXPERT && before == args.group.rank ? 0 : call->total[before];
         }
         source.rows = args.group.area[args.group.rank] + args.group.at.rows + first * args.row_bytes;
@@ -257,7 +257,7 @@ EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, in
     }
 }
 
-template <bool BY_EXPERT, bool VALUES, bool RECV> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
+template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
@@ -268,7 +268,7 @@ template <bool BY_EXPERT, bool VALUES, bool RECV> EP_DEVICE void ep_add_up(const
     const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     const int parts = ep_parts(call->tokens, step, vectors);
     const int part_vectors = (vectors + parts - 1) / parts;
-    ep_source source = ep_source_of<BY_EXPERT, RECV>(args, call);
+    ep_source source = ep_source_of<BY_EXPERT>(args, call);
     for (int i = mine; i < call->tokens * parts; i += step) {
         int token = i / parts;
         int first = i % parts * part_vectors;
@@ -341,8 +341,8 @@ EP_DEVICE void ep_push_all(const ep_combine &args, const ep_call *call, unsigned
     }
 }
 
-/* Once this rank's line is said: until all has been added up. RECV: in the second half. All threads of all blocks. */
-template <bool BY_EXPERT, bool VALUES, bool RECV>
+/* Once this rank's line is said: until all has been added up. All threads of all blocks. */
+template <bool BY_EXPERT, bool VALUES>
 EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep_saying &saying, unsigned char *stages)
 {
     if (!ep_hear(args.group, call)) {
@@ -360,7 +360,7 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
     if (ep_warp() < args.blocks.movers) {
         ep_push_all<BY_EXPERT, VALUES>(args, call, stages);
     } else if (ep_warp() < args.blocks.movers + args.blocks.settlers) {
-        ep_add_up<BY_EXPERT, VALUES, RECV>(args, call);
+        ep_add_up<BY_EXPERT, VALUES>(args, call);
     }
 }
 
@@ -391,7 +391,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
     if (speaks) {
         ep_say(group, &call, saying, (int)threadIdx.x, 64);
     }
-    ep_finish_combine<BY_EXPERT, VALUES, false>(args, &call, saying, stages);
+    ep_finish_combine<BY_EXPERT, VALUES>(args, &call, saying, stages);
 }
 
 #define EP_COMBINE(NAME, BY_EXPERT, VALUES)                                                                            \

@@ -1,6 +1,7 @@
 /* cuda/ep/dispatch.c: the calls that route, and those that move rows to the owners of experts: from the caller's arguments to a
  * launch. Nothing here waits or allocates. */
 #include "cuda/ep/calls.h"
+#include "cuda/ep/kernels.h"
 #include "ep/check.h"
 
 static wefti_cuda_ep_experts experts_of(const weft_ep_route *route)
@@ -20,7 +21,6 @@ static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
         .sheet = route->device->sheet,
         .topk = route->plan.topk,
         .experts = experts_of(route),
-        .kept_source = route->ep->rank,
         .slots = route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (wefti_u32)route->plan.slot_tokens : 0};
 }
 
@@ -155,12 +155,23 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
     return WEFT_OK;
 }
 
+int wefti_cuda_ep_set_early(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_part part)
+{
+    args->early_slots = wefti_cuda_ep_early_slots(route, part);
+    if (args->early_slots == 0) {
+        return 0;
+    }
+    args->blocks = (wefti_cuda_ep_blocks){.settlers = WEFTI_CUDA_EP_THREADS / 32};
+    return 1;
+}
+
 weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                    const weft_ep_received *out, weft_stream *stream)
 {
     wefti_cuda_ep_dispatch_args args;
     wefti_cuda_ep_kernel kernel = {.part = WEFTI_CUDA_EP_WHOLE};
     WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &kernel.work));
+    kernel.is_early = wefti_cuda_ep_set_early(&args, route, WEFTI_CUDA_EP_WHOLE);
     return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, "weft_ep_dispatch");
 }
 

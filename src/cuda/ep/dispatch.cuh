@@ -102,20 +102,19 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
 }
 
 /* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
-template <bool BY_EXPERT, ep_way WAY, bool RECV>
+template <bool BY_EXPERT, ep_way WAY>
 EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool early = RECV && args.early_slots != 0; /* told by send */
     const int skip = args.blocks.movers;
-    if (goes && !early && ep_tells(args)) {
+    if (goes && ep_tells(args)) {
         ep_tell<BY_EXPERT>(args, call);
     }
     if (goes && !fresh) {
         ep_settle_again<BY_EXPERT>(args, call);
     }
     if (fresh) {
-        if (!BY_EXPERT && !early) {
+        if (!BY_EXPERT) {
             ep_tell_choices(args.group, call, args.sheet, skip);
         }
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
@@ -125,10 +124,8 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
     if (BY_EXPERT && goes && args.experts.slots == 0 && !ep_pad(args, call, skip)) {
         return;
     }
-    if (BY_EXPERT && goes && early) {
-        ep_settle<BY_EXPERT, false, RECV>(args, call);
-    } else if (goes) {
-        ep_settle<BY_EXPERT, WAY == EP_BACKWARD, false>(args, call);
+    if (goes) {
+        ep_settle<BY_EXPERT, WAY == EP_BACKWARD>(args, call);
     }
     if (WAY == EP_BACKWARD && goes && ep_is(args, WEFTI_CUDA_EP_VALUES)) {
         ep_take_returned(args, call, skip);
@@ -165,8 +162,8 @@ EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned cha
     return true;
 }
 
-/* Once this rank's line is said: until all has come. RECV: in the second half. All threads of all blocks. */
-template <bool BY_EXPERT, ep_way WAY, bool RECV>
+/* Once this rank's line is said: until all has come. All threads of all blocks. */
+template <bool BY_EXPERT, ep_way WAY>
 EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const ep_saying &saying, ep_mover *mover,
                                   bool moves, unsigned char *stages, int first_unit, int end_unit)
 {
@@ -205,7 +202,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
         /* Some rank's buffer may be too small for this dispatch; the next may fit. */
         args.sheet.facts->status = call->status != WEFT_OK ? call->status : call->route_status;
     }
-    if (!BY_EXPERT && fresh && group.drops != 0 && call->status == WEFT_OK && !(RECV && args.early_slots != 0)) {
+    if (!BY_EXPERT && fresh && group.drops != 0 && call->status == WEFT_OK) {
         ep_drop_by_source(&args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
     }
     const bool goes = call->status == WEFT_OK && (fresh || call->route_status != WEFT_ERR_OVERFLOW);
@@ -216,7 +213,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
             ep_pipe_drain(&mover->pipe);
         }
     } else if (call->status != WEFT_ERR_MISMATCH) {
-        ep_serve<BY_EXPERT, WAY, RECV>(args, call, goes);
+        ep_serve<BY_EXPERT, WAY>(args, call, goes);
     }
 }
 
@@ -273,7 +270,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     if (BY_EXPERT && fresh) {
         ep_tell_counts(args, &call);
     }
-    ep_finish_dispatch<BY_EXPERT, WAY, false>(args, &call, saying, &mover, moves, stages, first_unit, end_unit);
+    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, saying, &mover, moves, stages, first_unit, end_unit);
 }
 
 #define EP_DISPATCH(NAME, BY_EXPERT, WAY)                                                                              \

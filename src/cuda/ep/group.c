@@ -91,7 +91,12 @@ static weft_status find_kernels(weft_ep *ep)
             }
             char name[64];
             (void)snprintf(name, sizeof name, "wefti_cuda_ep_%s%s", works[work][i % 2], parts[part]);
-            WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[part][work][i % 2]));
+            WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[0][part][work][i % 2]));
+            if (is_backward) {
+                continue;
+            }
+            (void)snprintf(name, sizeof name, "wefti_cuda_ep_early_%s%s", works[work][i % 2], parts[part]);
+            WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[1][part][work][i % 2]));
         }
     }
     return WEFT_OK;
@@ -125,11 +130,11 @@ static weft_status load(weft_ep *ep)
     return find_kernels(ep);
 }
 
-/* Rows of slots that may come before this rank is heard of, of each parity: all, if they take little memory. */
-static uint64_t early_rows(const weft_ep *ep, uint64_t slots)
+/* Tokens of a source whose rows may come before this rank is heard of: as many as have slots, if they take little memory. */
+static int early_tokens(const weft_ep *ep, uint64_t slots)
 {
     uint64_t bytes = 2 * slots * (uint64_t)ep->config.row_bytes_max;
-    return bytes <= WEFTI_CUDA_EP_EARLY_BYTES_MAX ? slots : 0;
+    return bytes <= WEFTI_CUDA_EP_EARLY_BYTES_MAX ? ep->config.slot_tokens_max : 0;
 }
 
 static void set_limits(weft_ep *ep)
@@ -153,7 +158,7 @@ static void set_limits(weft_ep *ep)
     }
     group->at = wefti_cuda_ep_layout_of(ep->ranks, ep->config.experts, ep->owners.local_max, ep->config.tokens_max,
                                         ep->config.topk_max, ep->device->received_max, ep->config.row_bytes_max,
-                                        staged * ep->config.row_bytes_max, early_rows(ep, slots));
+                                        staged * ep->config.row_bytes_max, early_tokens(ep, slots));
 }
 
 static weft_status group_init(weft_ep *ep)

@@ -34,7 +34,8 @@ typedef struct wefti_ep_device {
     int sms; /* of the GPU, divided by the ranks that use it */
     int claimed; /* multiprocessors: the most that a route has asked for */
     int is_guest; /* a route of the group has asked for none */
-    CUfunction kernel[WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2]; /* by source, by expert; NULL: has no halves */
+    /* [early][..][..][by expert]; NULL: there are no halves of it, or none that is early */
+    CUfunction kernel[2][WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2];
 } wefti_ep_device;
 
 typedef struct wefti_ep_device_route {

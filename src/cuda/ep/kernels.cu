@@ -1,2 +1,3 @@
 /* cuda/ep/kernels.cu: the kernels of expert parallelism, sm_90 and later. */
-#include "cuda/ep/halves.cuh"
+#include "cuda/ep/early_combine.cuh"
+#include "cuda/ep/early_dispatch.cuh"

@@ -29,6 +29,38 @@ static int sms_of(const weft_ep_route *route)
     return share > device->claimed ? share : device->claimed;
 }
 
+#define EARLY_TOKENS_MAX 256 /* of a source: more would copy longer than the lines take */
+#define EARLY_WORDS_A_BLOCK 4
+
+static wefti_cuda_ep_board board_of(const weft_ep_route *route)
+{
+    const weft_ep *ep = route->ep;
+    return wefti_cuda_ep_board_of(route->plan.slot_tokens, ep->ranks, ep->config.experts, ep->owners.local_max,
+                                  wefti_cuda_ep_is_by_expert(route));
+}
+
+wefti_u32 wefti_cuda_ep_early_slots(const weft_ep_route *route, wefti_cuda_ep_part part)
+{
+    const wefti_ep_device *device = route->ep->device;
+    if (!wefti_ep_plan_is_slots(&route->plan) || device->group.at.early_words == 0 ||
+        board_of(route).end * sizeof(uint32_t) > WEFTI_CUDA_EP_BOARD_BYTES_MAX ||
+        (part == WEFTI_CUDA_EP_WHOLE && route->plan.slot_tokens > EARLY_TOKENS_MAX)) {
+        return 0;
+    }
+    return (wefti_u32)route->plan.slot_tokens;
+}
+
+/* Blocks of an early call: a few words of this rank's rows for each. */
+static int early_blocks_of(const weft_ep_route *route)
+{
+    const int tokens = route->plan.slot_tokens;
+    const wefti_cuda_ep_slices slices =
+        wefti_cuda_ep_slices_of(
+        tokens, (wefti_u32)route->ep->config.row_bytes_max, route->ep->device->group.at.early_words);
+    const int blocks = tokens * (1 + slices.count) / EARLY_WORDS_A_BLOCK;
+    return at_most(blocks > BLOCKS_MIN ? blocks : BLOCKS_MIN, sms_of(route));
+}
+
 /* Blocks of a call: no more than there are units. */
 static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
 {
@@ -74,7 +106,7 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
     };
 }
 
-/* Shared memory: pipes, and [E + 1] counts, first in their place, by expert also behind them. */
+/* Shared memory: pipes, and [E + 1] counts, first in their place, by expert also behind them; or a board. */
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,
                                  const wefti_cuda_ep_blocks *parts, const void *args, weft_stream *stream,
                                  const char *call)
@@ -84,9 +116,11 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
     wefti_cuda *cuda = ep->device->cuda;
     void *arguments[] = {(void *)(uintptr_t)args};
     unsigned counts = ((unsigned)ep->config.experts + 1) * (unsigned)sizeof(uint32_t);
-    unsigned shared = wefti_cuda_ep_pipes_bytes(parts) + counts;
-    CUfunction function = ep->device->kernel[kernel.part][kernel.work][wefti_cuda_ep_is_by_expert(route)];
-    int blocks = blocks_of(route, kernel.work);
+    unsigned shared = kernel.is_early ? board_of(route).end * (unsigned)sizeof(uint32_t)
+                                      : wefti_cuda_ep_pipes_bytes(parts) + counts;
+    CUfunction function =
+        ep->device->kernel[kernel.is_early][kernel.part][kernel.work][wefti_cuda_ep_is_by_expert(route)];
+    int blocks = kernel.is_early ? early_blocks_of(route) : blocks_of(route, kernel.work);
     if (blocks == 0) {
         return wefti_error(WEFT_ERR_STATE,
                            "%s: others have claimed all multiprocessors of the GPU for kernels that wait; create the "

@@ -79,6 +79,29 @@ EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
     return call->failed == 0;
 }
 
+/* The first half of a call begins: as every call. False: the group has failed. All threads. */
+EP_DEVICE bool ep_begin_send(const ep_group &group, ep_call *call)
+{
+    if (!ep_begin(group, call)) {
+        return false;
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        ep_own(group)->half_epoch = call->epoch;
+    }
+    return true;
+}
+
+/* The second goes on. */
+EP_DEVICE bool ep_begin_recv(const ep_group &group, ep_call *call)
+{
+    if (threadIdx.x == 0) {
+        ep_begin_at(group, call, ep_own(group)->half_epoch);
+    }
+    ep_clear_totals(call);
+    __syncthreads();
+    return call->failed == 0;
+}
+
 EP_DEVICE wefti_u64 *ep_line(const ep_group &group, const ep_call *call, int reader, int writer)
 {
     wefti_u64 number = (call->epoch & 1) * (wefti_u64)group.ranks + (wefti_u64)writer;

@@ -44,6 +44,23 @@ EP_DEVICE wefti_u32 ep_quantise_four(const float *values, float inverse)
     return word;
 }
 
+/* Eight elements as fp8, and the bits of their group's scale. */
+typedef struct ep_eighth {
+    uint2 words;
+    wefti_u32 scale;
+} ep_eighth;
+
+/* The lane's eight elements, if it has any. A warp. */
+EP_DEVICE ep_eighth ep_quantise_eight(const float *values, bool is, bool is_ue8m0)
+{
+    const float amax = ep_amax(values, is);
+    const wefti_fp8_scale scale = is_ue8m0 ? wefti_fp8_scale_ue8m0(amax) : wefti_fp8_scale_f32(amax);
+    ep_eighth eighth;
+    eighth.words = make_uint2(ep_quantise_four(values, scale.inverse), ep_quantise_four(values + 4, scale.inverse));
+    eighth.scale = scale.bits;
+    return eighth;
+}
+
 /* `count` elements at `piece`. Returns, to lane i, the bits of the scale of group i. A warp. */
 template <int DTYPE> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int count, bool is_ue8m0)
 {
@@ -56,15 +73,13 @@ template <int DTYPE> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int c
         if (is) {
             ep_widen_eight<DTYPE>(piece, at, values);
         }
-        const float amax = ep_amax(values, is);
-        const wefti_fp8_scale scale = is_ue8m0 ? wefti_fp8_scale_ue8m0(amax) : wefti_fp8_scale_f32(amax);
+        const ep_eighth eighth = ep_quantise_eight(values, is, is_ue8m0);
         __syncwarp(); /* all have been read that are written now */
         if (is) {
-            *(uint2 *)(piece + at) =
-                make_uint2(ep_quantise_four(values, scale.inverse), ep_quantise_four(values + 4, scale.inverse));
+            *(uint2 *)(piece + at) = eighth.words;
         }
-        const wefti_u32 low = __shfl_sync(~0u, scale.bits, 0);
-        const wefti_u32 high = __shfl_sync(~0u, scale.bits, 16);
+        const wefti_u32 low = __shfl_sync(~0u, eighth.scale, 0);
+        const wefti_u32 high = __shfl_sync(~0u, eighth.scale, 16);
         kept = ep_lane() == group ? low : ep_lane() == group + 1 ? high : kept;
     }
     return kept;

@@ -77,22 +77,21 @@ EP_DEVICE int ep_replica_parts(const ep_dispatch &args)
     return parts > 0 ? parts : 1;
 }
 
-#define EP_COPIES_AT_ONCE 8
-
-/* The vectors first .. end - 1 at `from` to the addresses that `lanes` have. A warp. */
+/* The vectors first .. end - 1 at `from` to the addresses that `lanes` have, AT_ONCE a lane at a time. A warp. */
+template <int AT_ONCE>
 EP_DEVICE void ep_copy_to(wefti_u32 lanes, wefti_u64 to, const unsigned char *from, int first, int end)
 {
     const uint4 *source = (const uint4 *)from;
-    for (int at = first + ep_lane(); at - ep_lane() < end; at += 32 * EP_COPIES_AT_ONCE) {
-        uint4 vectors[EP_COPIES_AT_ONCE];
+    for (int at = first + ep_lane(); at - ep_lane() < end; at += 32 * AT_ONCE) {
+        uint4 vectors[AT_ONCE];
 #pragma unroll
-        for (int i = 0; i < EP_COPIES_AT_ONCE; i++) { /* without a condition, as in ep_include */
+        for (int i = 0; i < AT_ONCE; i++) { /* without a condition, as in ep_include */
             vectors[i] = source[at + 32 * i < end ? at + 32 * i : end - 1];
         }
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             uint4 *target = (uint4 *)__shfl_sync(~0u, to, __ffs((int)left) - 1);
 #pragma unroll
-            for (int i = 0; i < EP_COPIES_AT_ONCE; i++) {
+            for (int i = 0; i < AT_ONCE; i++) {
                 if (at + 32 * i < end) {
                     target[at + 32 * i] = vectors[i];
                 }
@@ -140,7 +139,7 @@ EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, in
     const int each = (vectors + parts - 1) / parts;
     const int first = part * each;
     const int end = first + each < vectors ? first + each : vectors;
-    const bool lands = ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.kept_source;
+    const bool lands = ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.group.rank;
     const unsigned char *from = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows) +
                                 (wefti_u64)place * args.row_bytes;
     bool found = lands;
@@ -154,7 +153,7 @@ EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, in
             found = true;
         }
         if (lanes != 0) {
-            ep_copy_to(lanes, to, from, first, end);
+            ep_copy_to<8>(lanes, to, from, first, end);
         }
     }
 }

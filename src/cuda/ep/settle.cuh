@@ -121,7 +121,7 @@ EP_DEVICE bool ep_settle_unit(const ep_dispatch &args, const ep_call *call, int 
         ep_settle_records(args, source, place, count);
     }
     ep_settle_scales(args, place, count);
-    if (ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.kept_source) {
+    if (ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.group.rank) {
         const unsigned char *landed = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows);
         for (wefti_u32 i = 0; i < count; i++) {
             wefti_u64 row = (wefti_u64)place + i;
@@ -156,69 +156,6 @@ EP_DEVICE bool ep_settle_part(const ep_dispatch &args, const ep_call *call, int 
     return true;
 }
 
-/* The row that the source's number `row` of this rank's expert `local` has here, in a routing of which the source had not
- * heard when it numbered them: behind those of the sources before it. */
-EP_DEVICE wefti_u32 ep_row_here(const ep_dispatch &args, const ep_call *call, int source, int local, wefti_u32 row)
-{
-    const ep_group &group = args.group;
-    row += (wefti_u32)local * args.experts.slots;
-    for (int before = 0; before < source; before++) {
-        wefti_u32 count = 0;
-        if ((call->alive >> before & 1) != 0) { /* is there: all bases are told */
-            (void)ep_await_value(group,
-                                 ep_counts(group, call, group.rank, before) + group.first_expert[group.rank] + local,
-                                 call->tag, before, &count);
-        }
-        row += count;
-    }
-    return row;
-}
-
-/* Keep the record that came early to `landed`, with the rows that it has here. A warp. */
-EP_DEVICE void ep_keep_early(const ep_dispatch &args, const ep_call *call, int source, wefti_u32 landed,
-                             wefti_u32 *record)
-{
-    const int words = wefti_cuda_ep_record_words(args.topk, 1);
-    const wefti_u32 *came = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.records) +
-                            (wefti_u64)landed * (wefti_u64)words;
-    for (int i = ep_lane(); i < words; i += 32) {
-        const int k = i - 1 - 2 * args.topk;
-        wefti_u32 word = came[i];
-        if (k >= 0 && word != WEFTI_CUDA_EP_NO_ROW) {
-            word = ep_row_here(args, call, source, (int)ep_record_expert(came, k), word);
-        }
-        record[i] = word;
-    }
-    __syncwarp();
-}
-
-/* By expert, in slots: what came early of a part of the unit's rows, which lie by source, to where the route has them. */
-EP_DEVICE bool ep_settle_early(const ep_dispatch &args, const ep_call *call, int source, int unit, int part, int parts)
-{
-    wefti_u32 landed;
-    wefti_u32 count;
-    if (!ep_await_unit(args, call, source, unit, &landed, &count)) {
-        return false;
-    }
-    __syncwarp();
-    const wefti_u32 place = call->from[source] + landed - (wefti_u32)source * args.early_slots;
-    for (wefti_u32 i = 0; i < count; i++) {
-        wefti_u32 *record =
-            args.sheet.records + (wefti_u64)(place + i) * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
-        if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-            ep_keep_early(args, call, source, landed + i, record); /* by the warps of all parts, alike */
-        }
-        if (part == 0) {
-            if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-                ep_label(args, record, source);
-            }
-            ep_replicate_scales(args, record, landed + i);
-        }
-        ep_replicate(args, record, source, landed + i, part, parts);
-    }
-    return true;
-}
-
 /* The backward of combine. */
 template <bool BY_EXPERT>
 EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, int source, int unit)
@@ -233,7 +170,7 @@ EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, int 
     return true;
 }
 
-template <bool BY_EXPERT, bool BACKWARD, bool EARLY>
+template <bool BY_EXPERT, bool BACKWARD>
 EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
 {
     int ranks = args.group.ranks;
@@ -251,7 +188,6 @@ EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
         int unit = i / ranks / parts;
         if (unit < wefti_cuda_ep_units(call->tokens_of[source]) &&
             !(BACKWARD    ? ep_settle_back<BY_EXPERT>(args, call, source, unit)
-              : EARLY     ? ep_settle_early(args, call, source, unit, i / ranks % parts, parts)
               : BY_EXPERT ? ep_settle_part(args, call, source, unit, i / ranks % parts, parts)
                           : ep_settle_unit(args, call, source, unit))) {
             return;

@@ -17,10 +17,10 @@
  *   records    [M] who is received: source token, K local experts, K weights; by expert also K rows
  *   scales     [M] the scales of fp8 rows, W words each, written with the unit's records, or where those would be
  *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
- *   early      [2] by the parity of the epoch: told, moved, choices, records, scales and rows once more, for halves of slot
- *              layouts. R * Tmax rows, those of source (or owner) s from row s * Tmax on, so that a send knows the place of
- *              what it puts. It writes there without having heard from this rank in its call: it has heard this rank's
- *              line of the call before, which this rank said after it had done with the last call of that parity
+ *   early      [2] by the parity of the epoch: words, records, scales and rows of slot layouts (early.cuh). R * Tmax rows, those of
+ *              source (or owner) s from row s * Tmax on, so that a sender knows the place of what it puts. It writes there
+ *              without having heard from this rank in its call: it has heard this rank's line of the call before, which this
+ *              rank said after it had done with the last call of that parity
  *
  * R ranks, U units, M the most tokens a rank receives. A packed word is {tag, 32 bits}, the tag twice the epoch, or one
  * more in a second round: it carries its own flag, and is compared for equality. Nothing is reset. A rank writes to another only after that one's line of the same call, except
@@ -84,15 +84,12 @@ typedef struct wefti_cuda_ep_own {
     wefti_u32 missing; /* the ranks it waited for in vain, as bits */
 } wefti_cuda_ep_own;
 
-/* Offsets of what halves have twice. */
+/* Offsets of what there is twice. */
 typedef struct wefti_cuda_ep_early {
-    wefti_u64 told;
-    wefti_u64 moved;
-    wefti_u64 choices;
+    wefti_u64 words; /* [R][early_words] packed: a slice of a row, or a record, of source or owner s is here */
     wefti_u64 records;
     wefti_u64 scales;
     wefti_u64 rows;
-    wefti_u64 bytes; /* of all, in use; 0: there is none, and a send puts no rows */
 } wefti_cuda_ep_early;
 
 /* Offsets in an area. */
@@ -111,6 +108,7 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 scales;
     wefti_u64 rows;
     wefti_cuda_ep_early early[2];
+    wefti_u32 early_words; /* of each source or owner; 0: there is no early memory */
     wefti_u64 bytes;
     wefti_u32 units; /* U, at most */
     wefti_u32 pushes; /* P, at least U, and at least as many as there are parts of few sums */
@@ -175,17 +173,70 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_take(wefti_u64 *end, wefti_u64 bytes)
     return at;
 }
 
-/* The most memory of a rank that halves have beside what whole calls have. */
+/* ---- early ---- */
+
+/* Words of a source: a row has one for its record and one for each of its slices, which are many where rows are few. */
+#define WEFTI_CUDA_EP_EARLY_WORDS 1024
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_early_words(int slot_tokens)
+{
+    wefti_u32 least = 2 * (wefti_u32)slot_tokens;
+    return least > WEFTI_CUDA_EP_EARLY_WORDS ? least : WEFTI_CUDA_EP_EARLY_WORDS;
+}
+
+/* How rows are cut into slices, each a warp's, when there are `rows` of them and `words` words. By the shape only, because both
+ * sides count with it. In vectors of 16 bytes; whole groups of fp8 in any type. */
+#define WEFTI_CUDA_EP_SLICE_GRAIN 32
+typedef struct wefti_cuda_ep_slices {
+    wefti_i32 count; /* of a row */
+    wefti_i32 each; /* vectors; of the last what is left */
+} wefti_cuda_ep_slices;
+WEFTI_CUDA_EP_FN wefti_cuda_ep_slices wefti_cuda_ep_slices_of(int rows, wefti_u32 row_bytes, wefti_u32 words)
+{
+    const int grains = ((int)(row_bytes / 16) + WEFTI_CUDA_EP_SLICE_GRAIN - 1) / WEFTI_CUDA_EP_SLICE_GRAIN;
+    int count = (int)words / (rows > 0 ? rows : 1) - 1;
+    count = count < 1 ? 1 : count > grains ? grains : count;
+    const int each = (grains + count - 1) / count;
+    wefti_cuda_ep_slices slices = {(grains + each - 1) / each, each * WEFTI_CUDA_EP_SLICE_GRAIN};
+    return slices;
+}
+
+/* What a block of a fresh dispatch knows of all choices, in words of shared memory: by rank, and by expert where rows are, which
+ * tokens; how many tokens were before; choices of each expert; by expert, where the rows of each source begin. */
+typedef struct wefti_cuda_ep_board {
+    wefti_u32 words; /* of 32 tokens */
+    wefti_u32 ranks_at; /* [R][words] */
+    wefti_u32 before_at; /* [R][words] */
+    wefti_u32 choices_at; /* [E + 1]: at last, those out of range */
+    wefti_u32 experts_at; /* [E][words] */
+    wefti_u32 starts_at; /* [R][L] */
+    wefti_u32 end;
+} wefti_cuda_ep_board;
+WEFTI_CUDA_EP_FN wefti_cuda_ep_board wefti_cuda_ep_board_of(int slot_tokens, int ranks, int experts, int local, int by_expert)
+{
+    wefti_cuda_ep_board board;
+    board.words = ((wefti_u32)slot_tokens + 31) / 32;
+    board.ranks_at = 0;
+    board.before_at = board.ranks_at + (wefti_u32)ranks * board.words;
+    board.choices_at = board.before_at + (wefti_u32)ranks * board.words;
+    board.experts_at = board.choices_at + (wefti_u32)experts + 1;
+    board.starts_at = board.experts_at + (by_expert ? (wefti_u32)experts * board.words : 0);
+    board.end = board.starts_at + (by_expert ? (wefti_u32)(ranks * local) : 0);
+    return board;
+}
+
+/* The most shared memory of a board, and the most memory of a rank for early rows. */
+#define WEFTI_CUDA_EP_BOARD_BYTES_MAX (128 << 10)
 #define WEFTI_CUDA_EP_EARLY_BYTES_MAX ((wefti_u64)256 << 20)
 
-/* `received`: M; `staged_bytes`: of `rows`; `early_rows`: of each parity, or 0. */
+/* `received`: M; `staged_bytes`: of `rows`; `early_tokens`: Tmax of early memory, or 0. */
 WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int experts, int local_max, int tokens_max,
                                                               int topk_max, wefti_u64 received, wefti_u64 row_bytes_max,
-                                                              wefti_u64 staged_bytes, wefti_u64 early_rows)
+                                                              wefti_u64 staged_bytes, int early_tokens)
 {
     wefti_cuda_ep_layout at;
     const wefti_u64 record_bytes = (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4;
     const wefti_u64 scale_bytes = (row_bytes_max + 127) / 128 * 4;
+    const wefti_u64 early_rows = (wefti_u64)ranks * (wefti_u64)early_tokens;
     wefti_u64 end = 0;
     at.units = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_UNITS_MAX);
     at.pushes = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_PUSHES_MAX);
@@ -199,11 +250,9 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.counts = wefti_cuda_ep_take(&end, 4 * (wefti_u64)ranks * (wefti_u64)experts * 8);
     at.returned = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
     at.kept = wefti_cuda_ep_take(&end, (wefti_u64)ranks * 8);
+    at.early_words = early_tokens > 0 ? wefti_cuda_ep_early_words(early_tokens) : 0;
     for (int parity = 0; parity < 2; parity++) {
-        wefti_u64 used = early_rows != 0 ? ~(wefti_u64)0 : 0;
-        at.early[parity].told = wefti_cuda_ep_take(&end, used & ((wefti_u64)ranks * at.units * 8));
-        at.early[parity].moved = wefti_cuda_ep_take(&end, used & ((wefti_u64)ranks * at.pushes * 8));
-        at.early[parity].choices = wefti_cuda_ep_take(&end, used & ((wefti_u64)ranks * at.local_max * 8));
+        at.early[parity].words = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.early_words * 8);
     }
     at.cleared_bytes = end;
     at.values = wefti_cuda_ep_take(&end, (wefti_u64)tokens_max * (wefti_u64)topk_max * 4);
@@ -214,7 +263,6 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
         at.early[parity].records = wefti_cuda_ep_take(&end, early_rows * record_bytes);
         at.early[parity].scales = wefti_cuda_ep_take(&end, early_rows * scale_bytes);
         at.early[parity].rows = wefti_cuda_ep_take(&end, early_rows * row_bytes_max);
-        at.early[parity].bytes = early_rows * (record_bytes + scale_bytes + row_bytes_max);
     }
     at.bytes = end;
     return at;
@@ -375,8 +423,7 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_u64 shape;
     wefti_i32 topk;
     wefti_u32 slots; /* of each source; 0: rows are packed */
-    wefti_u32 early_slots; /* halves: those of each source where rows come early; 0: rows move in recv */
-    wefti_i32 kept_source; /* whose rows never land elsewhere: this rank; -1: all do */
+    wefti_u32 early_slots; /* of each source, where rows come early */
     wefti_u32 flags;
     /* MOVE: */
     const unsigned char *in;
@@ -410,7 +457,7 @@ typedef struct wefti_cuda_ep_combine_args {
     wefti_u64 out_pitch;
     wefti_u64 place; /* of the area's rows */
     wefti_u32 row_bytes;
-    wefti_u32 early_slots; /* halves: as in a dispatch, of each owner */
+    wefti_u32 early_slots; /* as in a dispatch, of each owner */
     wefti_i32 dtype; /* a weft_ep_dtype */
     wefti_u32 flags;
     wefti_i32 topk; /* by expert, or with values */

@@ -1,0 +1,190 @@
+/* cuda/ep/board.cuh: all choices of a rank in the shared memory of each of its blocks: where every token goes, at which place, and
+ * how often each expert is chosen. Of few tokens a block has that sooner from the ids than from other blocks. */
+#ifndef WEFTI_CUDA_EP_BOARD_CUH
+#define WEFTI_CUDA_EP_BOARD_CUH
+
+#include "cuda/ep/early.cuh"
+
+typedef struct ep_board {
+    wefti_cuda_ep_board at;
+    wefti_u32 *words;
+} ep_board;
+
+template <bool BY_EXPERT> EP_DEVICE ep_board ep_board_of(const ep_dispatch &args, unsigned char *shared)
+{
+    const ep_group &group = args.group;
+    ep_board board;
+    board.at = wefti_cuda_ep_board_of((int)args.early_slots, group.ranks, group.first_expert[group.ranks],
+                                      (int)group.at.local_max, BY_EXPERT);
+    board.words = (wefti_u32 *)shared;
+    return board;
+}
+
+EP_DEVICE wefti_u32 *ep_board_ranks(const ep_board &board, int rank)
+{
+    return board.words + board.at.ranks_at + (wefti_u32)rank * board.at.words;
+}
+
+EP_DEVICE wefti_u32 *ep_board_before(const ep_board &board, int rank)
+{
+    return board.words + board.at.before_at + (wefti_u32)rank * board.at.words;
+}
+
+EP_DEVICE wefti_u32 *ep_board_expert(const ep_board &board, int expert)
+{
+    return board.words + board.at.experts_at + (wefti_u32)expert * board.at.words;
+}
+
+EP_DEVICE void ep_board_clear(const ep_board &board)
+{
+    for (wefti_u32 i = threadIdx.x; i < board.at.starts_at; i += blockDim.x) {
+        board.words[i] = 0;
+    }
+}
+
+/* The id of choice `i` of all, if there is one. */
+EP_DEVICE int ep_board_id(const ep_dispatch &args, int i, int count)
+{
+    return i < count ? ep_id(args.choices, (wefti_u64)i, args.group.first_expert[args.group.ranks]) : -1;
+}
+
+/* Write the ids down, the first of each thread being known. All threads, once cleared. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_board_fill(const ep_dispatch &args, const ep_call *call, const ep_board &board, int first_id)
+{
+    const ep_group &group = args.group;
+    const int count = call->tokens * args.topk;
+    int id = first_id;
+    for (int i = (int)threadIdx.x; i < count; i += (int)blockDim.x) {
+        const int next = ep_board_id(args, i + (int)blockDim.x, count);
+        const int rank = ep_owner(group, call->alive, id);
+        const wefti_u32 token = (wefti_u32)(i / args.topk);
+        if (rank >= 0) {
+            atomicOr(&ep_board_ranks(board, rank)[token / 32], 1u << (token % 32));
+        }
+        if (BY_EXPERT && rank >= 0) {
+            atomicOr(&ep_board_expert(board, id)[token / 32], 1u << (token % 32));
+        } else if (rank >= 0) {
+            atomicAdd(&board.words[board.at.choices_at + (wefti_u32)id], 1u);
+        }
+        if (id == -2) {
+            atomicAdd(&board.words[board.at.choices_at + (wefti_u32)group.first_expert[group.ranks]], 1u);
+        }
+        id = next;
+    }
+    __syncthreads();
+}
+
+/* Tokens before each word's, and all, into call->total. All threads. */
+EP_DEVICE void ep_board_add_up(const ep_group &group, ep_call *call, const ep_board &board)
+{
+    for (int rank = ep_warp(); rank < group.ranks; rank += ep_warps()) {
+        wefti_u32 run = 0;
+        for (int base = 0; base < (int)board.at.words; base += 32) {
+            const int word = base + ep_lane();
+            const bool is = word < (int)board.at.words;
+            const wefti_u32 count = is ? (wefti_u32)__popc(ep_board_ranks(board, rank)[word]) : 0;
+            const wefti_u32 sum = ep_scan(count);
+            if (is) {
+                ep_board_before(board, rank)[word] = run + sum - count;
+            }
+            run += __shfl_sync(~0u, sum, 31);
+        }
+        if (ep_lane() == 0) {
+            call->total[rank] = run;
+        }
+    }
+    __syncthreads();
+}
+
+EP_DEVICE ep_going ep_board_going(const ep_board &board, int token, int rank)
+{
+    const wefti_u32 bits = ep_board_ranks(board, rank)[token / 32];
+    const wefti_u32 bit = 1u << (token % 32);
+    ep_going going;
+    going.goes = (bits & bit) != 0;
+    going.index = ep_board_before(board, rank)[token / 32] + (wefti_u32)__popc(bits & (bit - 1));
+    return going;
+}
+
+/* How many tokens before `token` have chosen `expert`; of all tokens with `token` behind the last. */
+EP_DEVICE wefti_u32 ep_board_number(const ep_board &board, int expert, int token)
+{
+    const wefti_u32 *words = ep_board_expert(board, expert);
+    wefti_u32 number = 0;
+    for (int word = 0; word < token / 32; word++) {
+        number += (wefti_u32)__popc(words[word]);
+    }
+    return token % 32 != 0 ? number + (wefti_u32)__popc(words[token / 32] & ((1u << (token % 32)) - 1)) : number;
+}
+
+/* The rows of this rank of each expert: to its owner, by expert to all ranks, which place rows by them. All threads of the
+ * grid. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_board_tell(const ep_dispatch &args, const ep_call *call, const ep_board &board)
+{
+    const ep_group &group = args.group;
+    const int experts = group.first_expert[group.ranks];
+    const int readers = BY_EXPERT ? group.ranks : 1;
+    for (int i = (int)threadIdx.x * (int)gridDim.x + (int)blockIdx.x; i < experts * readers;
+         i += (int)(blockDim.x * gridDim.x)) {
+        const int expert = i / readers;
+        const int reader = BY_EXPERT ? i % readers : ep_owner(group, ~0u, expert);
+        const wefti_u32 count = BY_EXPERT ? ep_board_number(board, expert, (int)board.at.words * 32)
+                                          : board.words[board.at.choices_at + (wefti_u32)expert];
+        if ((call->alive >> reader & 1) != 0) {
+            wefti_st_relaxed(ep_counts(group, call, reader, group.rank) + expert, ep_packed(call->tag, count));
+        }
+    }
+}
+
+/* By expert: the number of each choice's row among this rank's rows of its expert. A warp. */
+EP_DEVICE void ep_keep_numbers(const ep_dispatch &args, const ep_call *call, const ep_board &board, int token)
+{
+    for (int k = ep_lane(); k < args.topk; k += 32) {
+        const int at = token * args.topk + k;
+        const int id = ep_board_id(args, at, at + 1);
+        const bool owned = ep_owner(args.group, call->alive, id) >= 0;
+        args.sheet.rows[at] = owned ? ep_board_number(board, id, token) : WEFTI_CUDA_EP_NO_ROW;
+    }
+}
+
+/* What calls on this route are to find of it. All threads of the grid. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_board_keep(const ep_dispatch &args, const ep_call *call, const ep_board &board)
+{
+    const ep_group &group = args.group;
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    const int pairs = wefti_cuda_ep_units(call->tokens) * group.ranks;
+    for (int i = (int)threadIdx.x * (int)gridDim.x + (int)blockIdx.x; i < pairs; i += (int)(blockDim.x * gridDim.x)) {
+        const int rank = i % group.ranks;
+        const int token = i / group.ranks * unit_tokens;
+        const wefti_u32 here = ep_board_ranks(board, rank)[token / 32] >> (token % 32);
+        const wefti_u64 bits = ep_packed(call->tag, here & (~0u >> (32 - unit_tokens)));
+        wefti_st_relaxed(&args.sheet.bits[i], bits);
+        if (group.drops != 0) {
+            wefti_st_relaxed(&args.sheet.goes[i], bits);
+        }
+        args.sheet.before[i] = ep_board_going(board, token, rank).index;
+    }
+    for (int token = ep_warp_of_grid(); token < call->tokens; token += ep_warps_of_grid()) {
+        if constexpr (BY_EXPERT) {
+            ep_keep_numbers(args, call, board, token);
+        } else {
+            ep_write_weights(args, call, token, 1);
+        }
+    }
+    if (blockIdx.x == 0 && threadIdx.x < (unsigned)group.ranks) {
+        args.sheet.sent[threadIdx.x] = call->total[threadIdx.x];
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        const wefti_u32 dropped = board.words[board.at.choices_at + (wefti_u32)group.first_expert[group.ranks]];
+        wefti_cuda_ep_facts *facts = args.sheet.facts;
+        facts->tokens = call->tokens;
+        facts->dropped = (wefti_i32)dropped;
+        facts->dropped_rows = 0;
+        facts->status = dropped != 0 || call->odd_tokens ? WEFT_ERR_RANGE : WEFT_OK;
+    }
+}
+
+#endif

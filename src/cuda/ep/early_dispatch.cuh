@@ -1,0 +1,559 @@
+/* cuda/ep/early_dispatch.cuh: a dispatch into slots of few tokens, in one launch or as halves; by source, or by expert.
+ *
+ *     all        the board: where all tokens go
+ *     block 0    its line to all ranks
+ *     warps      a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then their words
+ *                what later calls are to find of the routing
+ *     all        hear all lines
+ *     warps      a record or slice of any source, once its word is here: to where the caller wants it
+ *
+ * By expert a row's number among those of its source is known when it leaves; its place is found where it arrives, from what
+ * all sources have of each expert. */
+#ifndef WEFTI_CUDA_EP_EARLY_DISPATCH_CUH
+#define WEFTI_CUDA_EP_EARLY_DISPATCH_CUH
+
+#include "cuda/ep/board.cuh"
+
+/* What rows are before they leave. */
+template <bool QUANTISES> EP_DEVICE wefti_u32 ep_early_wide_bytes(const ep_dispatch &args)
+{
+    return QUANTISES ? args.wide.row_bytes : args.row_bytes;
+}
+
+/* The scales of row `index` that rank `writer` writes at `reader`. */
+EP_DEVICE wefti_u32 *ep_early_scales(const ep_dispatch &args, const ep_call *call, int reader, int writer,
+                                     wefti_u32 index)
+{
+    const wefti_u64 row = (wefti_u64)writer * args.early_slots + index;
+    return (wefti_u32 *)(args.group.area[reader] + ep_early(args.group, call).scales) + row * args.scale_words;
+}
+
+template <bool BY_EXPERT>
+EP_DEVICE wefti_u32 *ep_early_record(const ep_dispatch &args, const ep_call *call, int reader, int writer,
+                                     wefti_u32 index)
+{
+    const wefti_u64 row = (wefti_u64)writer * args.early_slots + index;
+    return (wefti_u32 *)(args.group.area[reader] + ep_early(args.group, call).records) +
+           row * (wefti_u64)wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+}
+
+/* ---- leaving ---- */
+
+/* A token's record and the scales that are given with it, to the ranks of `lanes`, where it is number `index`. A warp. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, const ep_board &board, int token,
+                              wefti_u32 lanes, wefti_u32 index)
+{
+    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    for (; lanes != 0; lanes &= lanes - 1) {
+        const int rank = __ffs((int)lanes) - 1;
+        const wefti_u32 there = __shfl_sync(~0u, index, rank);
+        wefti_u32 *record = ep_early_record<BY_EXPERT>(args, call, rank, args.group.rank, there);
+        for (int word = ep_lane(); word < words && fresh; word += 32) {
+            const int k = word - 1 - 2 * args.topk;
+            if (k < 0) {
+                record[word] = ep_record_word<false>(args, call, token, rank, word);
+                continue;
+            }
+            const int at = token * args.topk + k;
+            const int id = ep_board_id(args, at, at + 1);
+            record[word] = ep_owner(args.group, call->alive, id) == rank ? ep_board_number(board, id, token)
+                                                                         : WEFTI_CUDA_EP_NO_ROW;
+        }
+        wefti_u32 *scales = ep_early_scales(args, call, rank, args.group.rank, there);
+        for (int word = ep_lane(); word < (int)args.given_words; word += 32) {
+            scales[word] = args.in_scales.words[(wefti_u64)token * args.in_scales.row_stride +
+                                                (wefti_u64)word * args.in_scales.word_stride];
+        }
+    }
+}
+
+/* A slice of a row, made fp8: to the addresses of `lanes`, and its scales to `scales`. A warp. */
+template <int DTYPE>
+EP_DEVICE void ep_send_quantised(const unsigned char *row, const ep_slice &slice, bool is_ue8m0, wefti_u32 lanes,
+                                 wefti_u64 to, wefti_u64 scales)
+{
+    enum { PER_VECTOR = ep_type<DTYPE>::ELEMENTS };
+    const int end = slice.end * PER_VECTOR;
+    for (int base = slice.first * PER_VECTOR; base < end; base += 32 * EP_EIGHT) {
+        const int at = base + ep_lane() * EP_EIGHT;
+        float values[EP_EIGHT] = {};
+        if (at < end) {
+            ep_widen_eight<DTYPE>(row, at, values);
+        }
+        const ep_eighth eighth = ep_quantise_eight(values, at < end, is_ue8m0);
+        const int group = at / WEFTI_FP8_GROUP;
+        for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
+            const int lane = __ffs((int)left) - 1;
+            const wefti_u64 target = __shfl_sync(~0u, to, lane);
+            const wefti_u64 words = __shfl_sync(~0u, scales, lane);
+            if (at < end) {
+                *(uint2 *)(target + (wefti_u64)at) = eighth.words;
+            }
+            if (at < end && at % WEFTI_FP8_GROUP == 0 && is_ue8m0) {
+                ((unsigned char *)words)[group] = (unsigned char)(eighth.scale >> 23);
+            } else if (at < end && at % WEFTI_FP8_GROUP == 0) {
+                ((wefti_u32 *)words)[group] = eighth.scale;
+            }
+        }
+    }
+}
+
+template <bool QUANTISES>
+EP_DEVICE void ep_send_slice(const ep_dispatch &args, const ep_slice &slice, int token, wefti_u32 lanes, wefti_u64 to,
+                             wefti_u64 scales)
+{
+    const unsigned char *row = args.in + (wefti_u64)token * args.in_pitch;
+    if (!QUANTISES) {
+        ep_copy_to<4>(lanes, to, row, slice.first, slice.end);
+    } else if (args.wide.dtype == WEFT_EP_BF16) {
+        ep_send_quantised<WEFT_EP_BF16>(row, slice, args.wide.is_ue8m0 != 0, lanes, to, scales);
+    } else if (args.wide.dtype == WEFT_EP_F16) {
+        ep_send_quantised<WEFT_EP_F16>(row, slice, args.wide.is_ue8m0 != 0, lanes, to, scales);
+    } else {
+        ep_send_quantised<WEFT_EP_F32>(row, slice, args.wide.is_ue8m0 != 0, lanes, to, scales);
+    }
+}
+
+/* All warps of the grid. */
+template <bool BY_EXPERT, bool QUANTISES>
+EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const ep_board &board)
+{
+    const ep_group &group = args.group;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    const wefti_u32 wide_bytes = ep_early_wide_bytes<QUANTISES>(args);
+    const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(call->tokens, wide_bytes, args.group.at.early_words);
+    const int words = 1 + slices.count;
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    const int rank = ep_lane();
+    for (int i = ep_warp_of_grid(); i < call->tokens * words; i += ep_warps_of_grid()) {
+        const int token = i / words;
+        const int word = i % words;
+        ep_going going = {false, 0};
+        if (rank < group.ranks && (call->alive >> rank & 1) != 0) {
+            going = fresh ? ep_board_going(board, token, rank)
+                          : ep_going_of(group, args.sheet, token, unit_tokens, rank);
+        }
+        const wefti_u32 lanes = __ballot_sync(~0u, going.goes);
+        if (word == 0) {
+            ep_send_record<BY_EXPERT>(args, call, board, token, lanes, going.index);
+        } else {
+            wefti_u64 to = 0;
+            wefti_u64 scales = 0;
+            if (going.goes) {
+                to = ep_early_rows(group, call, rank, group.rank, args.early_slots, args.row_bytes) +
+                     (wefti_u64)going.index * args.row_bytes;
+                scales = (wefti_u64)ep_early_scales(args, call, rank, group.rank, going.index);
+            }
+            ep_send_slice<QUANTISES>(args, ep_slice_of(slices, word - 1, wide_bytes), token, lanes, to, scales);
+        }
+        __syncwarp();
+        if (going.goes) {
+            ep_early_tell(group, call, rank, (int)going.index * words + word);
+        }
+    }
+}
+
+/* ---- arriving ---- */
+
+/* By expert: where rows of each source begin at each of this rank's experts. All threads. False: a count did not come. */
+EP_DEVICE bool ep_find_early_starts(const ep_dispatch &args, ep_call *call, const ep_board &board)
+{
+    const ep_group &group = args.group;
+    const int first = group.first_expert[group.rank];
+    const int local = group.first_expert[group.rank + 1] - first;
+    wefti_u32 *starts = board.words + board.at.starts_at;
+    for (int i = (int)threadIdx.x; i < local * group.ranks; i += (int)blockDim.x) {
+        const int source = i / local;
+        wefti_u32 count = 0;
+        if ((call->alive >> source & 1) != 0 &&
+            !ep_await_value(group, ep_counts(group, call, group.rank, source) + first + i % local, call->tag, source,
+                            &count)) {
+            call->failed = 1;
+        }
+        starts[i] = count;
+    }
+    __syncthreads();
+    for (int expert = (int)threadIdx.x; expert < local; expert += (int)blockDim.x) {
+        wefti_u32 run = (wefti_u32)expert * args.experts.slots;
+        for (int source = 0; source < group.ranks; source++) {
+            const wefti_u32 count = starts[source * local + expert];
+            starts[source * local + expert] = run;
+            run += count;
+        }
+    }
+    __syncthreads();
+    return call->failed == 0;
+}
+
+/* By expert: the rows of this rank's own choices at their owners, for calls that send straight to them. A warp a token, the
+ * one that kept their numbers. */
+EP_DEVICE void ep_find_own_rows(const ep_dispatch &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    for (int token = ep_warp_of_grid(); token < call->tokens; token += ep_warps_of_grid()) {
+        for (int k = ep_lane(); k < args.topk; k += 32) {
+            const int at = token * args.topk + k;
+            const int id = ep_board_id(args, at, at + 1);
+            const int owner = ep_owner(group, call->alive, id);
+            wefti_u32 row = args.sheet.rows[at];
+            for (int source = 0; source < group.rank && owner >= 0; source++) {
+                wefti_u32 count = 0;
+                if ((call->alive >> source & 1) != 0) {
+                    (void)ep_await_value(group, ep_counts(group, call, group.rank, source) + id, call->tag, source,
+                                         &count);
+                }
+                row += count;
+            }
+            args.sheet.rows[at] =
+                owner >= 0 ? row + (wefti_u32)(id - group.first_expert[owner]) * args.experts.slots : row;
+        }
+        __syncwarp();
+        for (int rank = ep_lane(); rank < group.ranks; rank += 32) {
+            wefti_u32 row = WEFTI_CUDA_EP_NO_ROW;
+            for (int k = args.topk - 1; k >= 0; k--) {
+                const int at = token * args.topk + k;
+                row = ep_owner(group, call->alive, ep_board_id(args, at, at + 1)) == rank ? args.sheet.rows[at] : row;
+            }
+            args.sheet.target[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank] = row;
+        }
+        __syncwarp();
+    }
+}
+
+/* Counts and offsets of this rank's experts, and what is received. */
+template <bool BY_EXPERT> EP_DEVICE void ep_note_early(const ep_dispatch &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    const int first = group.first_expert[group.rank];
+    const int local = group.first_expert[group.rank + 1] - first;
+    for (int expert = ep_warp_of_grid(); expert < local; expert += ep_warps_of_grid()) {
+        const int source = ep_lane();
+        wefti_u32 count = 0;
+        if (source < group.ranks) {
+            if ((call->alive >> source & 1) != 0) {
+                (void)ep_await_value(group, ep_counts(group, call, group.rank, source) + first + expert, call->tag,
+                                     source, &count);
+            }
+            args.sheet.rows_of_expert_source[expert * group.ranks + source] = (wefti_i32)count;
+        }
+        count = __reduce_add_sync(~0u, count);
+        if (source == 0) {
+            args.sheet.rows_of_expert[expert] = (wefti_i32)count;
+        }
+        if (BY_EXPERT && source == 0) {
+            args.sheet.offset_of_expert[expert] = expert * (int)args.experts.slots;
+        }
+    }
+    const int rank = (int)threadIdx.x;
+    if (blockIdx.x != 0 || rank >= 32) {
+        return;
+    }
+    const wefti_u32 received = __reduce_add_sync(~0u, rank < group.ranks ? call->count[rank] : 0);
+    if (rank < group.ranks) {
+        args.sheet.place[rank] = call->place[rank];
+        args.sheet.rows_of_source[rank] = (wefti_i32)call->count[rank];
+        args.sheet.offset_of_source[rank] = (wefti_i32)call->from[rank];
+    }
+    if (rank == 0) {
+        wefti_cuda_ep_facts *facts = args.sheet.facts;
+        args.sheet.offset_of_source[group.ranks] = (wefti_i32)call->from[group.ranks];
+        facts->received = (wefti_i32)received;
+        facts->rows = BY_EXPERT ? local * (int)args.experts.slots : (wefti_i32)call->from[group.ranks];
+        facts->epoch = call->tag;
+        if (BY_EXPERT) {
+            args.sheet.offset_of_expert[local] = facts->rows;
+        }
+    }
+}
+
+/* What has come of a row: number `index` of `source`, at `place` among all that came. */
+typedef struct ep_arrival {
+    int source;
+    wefti_u32 index;
+    wefti_u32 place;
+    int first_word; /* of its words */
+} ep_arrival;
+
+/* By expert: lane i's row of the record, that of choice base + i; and whether it is the first choice that has it. A warp. */
+EP_DEVICE bool ep_early_row(const ep_dispatch &args, const ep_board &board, const wefti_u32 *record, int source,
+                            int base, wefti_u32 *row)
+{
+    const ep_group &group = args.group;
+    const int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
+    const int k = base + ep_lane();
+    const wefti_u32 expert = k < args.topk ? ep_record_expert(record, k) : ~0u;
+    const bool has = expert != ~0u;
+    bool again = (__match_any_sync(~0u, has ? (int)expert : -1 - ep_lane()) & ((1u << ep_lane()) - 1)) != 0;
+    for (int before = 0; before < base; before++) {
+        again = again || ep_record_expert(record, before) == expert;
+    }
+    *row = has ? ep_record_row(record, args.topk, k) : WEFTI_CUDA_EP_NO_ROW;
+    if (has && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        *row += board.words[board.at.starts_at + (wefti_u32)(source * local) + expert];
+    }
+    return has && !again;
+}
+
+/* The record of a token, into the route, with its rows, and what the caller is told of it. A warp. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, const ep_board &board,
+                              const ep_arrival &came)
+{
+    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const wefti_u32 *from = ep_early_record<BY_EXPERT>(args, call, args.group.rank, came.source, came.index);
+    wefti_u32 *record = args.sheet.records + (wefti_u64)came.place * (wefti_u64)words;
+    for (int base = 0; BY_EXPERT && base < args.topk; base += 32) {
+        wefti_u32 row;
+        (void)ep_early_row(args, board, from, came.source, base, &row);
+        if (base + ep_lane() < args.topk) {
+            record[1 + 2 * args.topk + base + ep_lane()] = row;
+        }
+    }
+    for (int word = ep_lane(); word < 1 + 2 * args.topk; word += 32) {
+        record[word] = from[word];
+        if (!BY_EXPERT) {
+            ep_spread(args, came.place, word, from[word], came.source);
+        }
+    }
+    __syncwarp();
+    if (BY_EXPERT) {
+        ep_label(args, record, came.source);
+    }
+}
+
+/* A row's scales, as many words as are given with rows, to those of row `row`. A warp. */
+EP_DEVICE void ep_take_given(const ep_dispatch &args, const wefti_u32 *from, wefti_u64 row)
+{
+    for (int word = ep_lane(); word < (int)args.given_words; word += 32) {
+        args.out_scales.words[row * args.out_scales.row_stride + (wefti_u64)word * args.out_scales.word_stride] =
+            from[word];
+    }
+}
+
+/* The scales of a slice that was made fp8, the last with what fills the last word up. A warp. */
+EP_DEVICE void ep_take_made(const ep_dispatch &args, const wefti_u32 *from, wefti_u64 row, const ep_slice &slice)
+{
+    const int elements = 16 / (int)args.wide.element_bytes;
+    const int groups = ((int)(args.wide.row_bytes / 16) * elements + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP;
+    const int first = slice.first * elements / WEFTI_FP8_GROUP;
+    const int behind = (slice.end * elements + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP;
+    const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
+    const int end = is_ue8m0 && behind == groups ? (groups + 3) / 4 * 4 : behind;
+    wefti_u32 *words = args.out_scales.words + row * args.out_scales.row_stride;
+    for (int group = first + ep_lane(); group < end; group += 32) {
+        if (is_ue8m0) {
+            unsigned char *bytes = (unsigned char *)(words + (wefti_u64)(group / 4) * args.out_scales.word_stride);
+            bytes[group % 4] = group < groups ? ((const unsigned char *)from)[group] : 0;
+        } else {
+            words[(wefti_u64)group * args.out_scales.word_stride] = from[group];
+        }
+    }
+}
+
+/* A slice to the rows of `lanes`: its bytes, and its scales if it was made fp8. A warp. */
+template <bool QUANTISES>
+EP_DEVICE void ep_take_slice(const ep_dispatch &args, const ep_call *call, const ep_arrival &came,
+                             const ep_slice &slice, wefti_u32 lanes, wefti_u64 row)
+{
+    const int rank = args.group.rank;
+    const int shrinks = QUANTISES ? (int)args.wide.element_bytes : 1;
+    const int vectors = (int)(args.row_bytes / 16);
+    const int end = (slice.end + shrinks - 1) / shrinks;
+    const unsigned char *from =
+        (const unsigned char *)(ep_early_rows(args.group, call, rank, came.source, args.early_slots, args.row_bytes) +
+                                (wefti_u64)came.index * args.row_bytes);
+    ep_copy_to<4>(lanes, (wefti_u64)args.out + row * args.out_pitch, from, slice.first / shrinks,
+                  end < vectors ? end : vectors);
+    for (; QUANTISES && lanes != 0; lanes &= lanes - 1) {
+        ep_take_made(args, ep_early_scales(args, call, rank, came.source, came.index),
+                     __shfl_sync(~0u, row, __ffs((int)lanes) - 1), slice);
+    }
+}
+
+/* Record (word 0) or slice of a row that came, once it is here. A warp. False: it did not come. */
+template <bool BY_EXPERT, bool QUANTISES>
+EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const ep_board &board, const ep_arrival &came,
+                            int word, const wefti_cuda_ep_slices &slices)
+{
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    bool well = true;
+    if (ep_lane() == 0 || (BY_EXPERT && fresh && ep_lane() == 1)) { /* rows by expert stand in the record */
+        well = ep_early_await(args.group, call, came.source, came.first_word + (ep_lane() == 0 ? word : 0));
+    }
+    if (!__all_sync(~0u, well)) {
+        return false;
+    }
+    __syncwarp();
+    if (word == 0 && fresh) {
+        ep_take_record<BY_EXPERT>(args, call, board, came);
+    }
+    const wefti_u32 *record = args.sheet.records; /* of the row, by expert */
+    if (BY_EXPERT) {
+        record = fresh ? ep_early_record<true>(args, call, args.group.rank, came.source, came.index)
+                       : record + (wefti_u64)came.place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
+    }
+    const wefti_u32 *given = ep_early_scales(args, call, args.group.rank, came.source, came.index);
+    const ep_slice slice = ep_slice_of(slices, word - 1, ep_early_wide_bytes<QUANTISES>(args));
+    for (int base = 0; base < (BY_EXPERT ? args.topk : 1); base += 32) {
+        wefti_u32 row = came.place;
+        wefti_u32 lanes = 1;
+        if (BY_EXPERT) {
+            lanes = __ballot_sync(~0u, ep_early_row(args, board, record, came.source, base, &row));
+        }
+        if (word != 0) {
+            ep_take_slice<QUANTISES>(args, call, came, slice, lanes, row);
+            continue;
+        }
+        for (; args.given_words != 0 && lanes != 0; lanes &= lanes - 1) {
+            ep_take_given(args, given, __shfl_sync(~0u, row, __ffs((int)lanes) - 1));
+        }
+    }
+    return true;
+}
+
+/* All warps of the grid. */
+template <bool BY_EXPERT, bool QUANTISES>
+EP_DEVICE void ep_take_rows(const ep_dispatch &args, const ep_call *call, const ep_board &board)
+{
+    const ep_group &group = args.group;
+    const wefti_u32 wide_bytes = ep_early_wide_bytes<QUANTISES>(args);
+    int most = 0; /* words of a source */
+    for (int source = 0; source < group.ranks; source++) {
+        const int words = (int)call->count[source] * (1 + wefti_cuda_ep_slices_of(call->tokens_of[source], wide_bytes, args.group.at.early_words).count);
+        most = words > most ? words : most;
+    }
+    for (int i = ep_warp_of_grid(); i < most * group.ranks; i += ep_warps_of_grid()) {
+        ep_arrival came;
+        came.source = (group.rank + i) % group.ranks;
+        const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(call->tokens_of[came.source], wide_bytes, args.group.at.early_words);
+        const int words = 1 + slices.count;
+        const int word = i / group.ranks % words;
+        came.index = (wefti_u32)(i / group.ranks / words);
+        came.place = call->from[came.source] + came.index;
+        came.first_word = (int)came.index * words;
+        if (came.index < call->count[came.source] &&
+            !ep_take_word<BY_EXPERT, QUANTISES>(args, call, board, came, word, slices)) {
+            return;
+        }
+    }
+}
+
+/* ---- the call ---- */
+
+template <bool BY_EXPERT> EP_DEVICE ep_saying ep_early_saying(const ep_dispatch &args, const ep_call *call)
+{
+    ep_saying saying = ep_dispatch_saying<BY_EXPERT>(args, call);
+    saying.place = 0;
+    saying.pitch = 0; /* nobody writes to where it would be */
+    return saying;
+}
+
+/* All that waits for no other rank. All threads of all blocks. */
+template <bool BY_EXPERT, bool QUANTISES>
+EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_board &board, bool speaks, int first_id)
+{
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    if (fresh) {
+        ep_board_fill<BY_EXPERT>(args, call, board, first_id);
+        ep_board_add_up(args.group, call, board);
+    }
+    if (speaks) {
+        ep_say(args.group, call, ep_early_saying<BY_EXPERT>(args, call), (int)threadIdx.x, 64);
+    }
+    if (fresh) {
+        ep_board_tell<BY_EXPERT>(args, call, board);
+    }
+    ep_send_rows<BY_EXPERT, QUANTISES>(args, call, board);
+    if (fresh) {
+        ep_board_keep<BY_EXPERT>(args, call, board);
+    }
+}
+
+/* The rest. */
+template <bool BY_EXPERT, bool QUANTISES>
+EP_DEVICE void ep_early_arrive(const ep_dispatch &args, ep_call *call, const ep_board &board)
+{
+    const ep_group &group = args.group;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    if (!ep_hear(group, call)) {
+        return;
+    }
+    if (ep_warp() == 0) {
+        ep_study(group, call, ep_early_saying<BY_EXPERT>(args, call), fresh);
+    }
+    __syncthreads();
+    if (call->status != WEFT_OK) {
+        if (fresh && blockIdx.x == 0 && threadIdx.x == 0) {
+            args.sheet.facts->status = call->status;
+            args.sheet.facts->epoch = 0;
+        }
+        return;
+    }
+    if (BY_EXPERT && fresh && !ep_find_early_starts(args, call, board)) {
+        return;
+    }
+    ep_take_rows<BY_EXPERT, QUANTISES>(args, call, board);
+    if (!fresh) {
+        ep_settle_again<BY_EXPERT>(args, call);
+        return;
+    }
+    ep_note_early<BY_EXPERT>(args, call);
+    if (BY_EXPERT) {
+        ep_find_own_rows(args, call);
+    }
+}
+
+template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_early_dispatch(const ep_dispatch &args)
+{
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(shared);
+    const ep_group &group = args.group;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    const bool speaks = PART != EP_RECV && blockIdx.x == 0 && ep_warp() < 2;
+    const ep_board board = ep_board_of<BY_EXPERT>(args, shared);
+    int first_id = -1;
+    if (PART != EP_RECV && fresh) {
+        /* Before the epoch is known, and perhaps behind the last of the call's tokens. */
+        first_id = ep_board_id(args, (int)threadIdx.x, args.choices.tokens * args.topk);
+        ep_board_clear(board);
+    }
+    if (threadIdx.x == 0) {
+        call.tokens = PART == EP_RECV ? args.sheet.facts->tokens : ep_tokens_of_call(args, &call);
+    }
+    if (speaks) {
+        wefti_fence_acq_rel();
+    }
+    if (!ep_begin_part<PART>(group, &call)) {
+        return;
+    }
+    if (!fresh) {
+        ep_recall(group, &call, args.sheet);
+    }
+    if (PART != EP_RECV) {
+        ep_early_leave<BY_EXPERT, QUANTISES>(args, &call, board, speaks, first_id);
+    }
+    if (PART != EP_SEND) {
+        ep_early_arrive<BY_EXPERT, QUANTISES>(args, &call, board);
+    }
+}
+
+#define EP_EARLY(NAME, BY_EXPERT, QUANTISES, PART)                                                                     \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
+        wefti_cuda_ep_early_##NAME(const __grid_constant__ ep_dispatch args)                                           \
+    {                                                                                                                  \
+        ep_early_dispatch<BY_EXPERT, QUANTISES, PART>(args);                                                           \
+    }
+#define EP_EARLY_PARTS(NAME, BY_EXPERT, QUANTISES)                                                                     \
+    EP_EARLY(NAME, BY_EXPERT, QUANTISES, EP_WHOLE)                                                                     \
+    EP_EARLY(NAME##_send, BY_EXPERT, QUANTISES, EP_SEND)                                                               \
+    EP_EARLY(NAME##_recv, BY_EXPERT, QUANTISES, EP_RECV)
+EP_EARLY_PARTS(dispatch, false, false)
+EP_EARLY_PARTS(dispatch_quantised, false, true)
+EP_EARLY_PARTS(dispatch_expert, true, false)
+EP_EARLY_PARTS(dispatch_expert_quantised, true, true)
+#undef EP_EARLY_PARTS
+#undef EP_EARLY
+
+#endif
