@@ -284,6 +284,12 @@ WEFTI_DEVICE void wefti_fence_before_bulk()
     asm volatile("fence.proxy.async;" : : : "memory");
 }
 
+/* What is at `address` will be read soon. */
+WEFTI_DEVICE void wefti_prefetch(const void *address)
+{
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(wefti_global(address)));
+}
+
 #endif
 
 #else

@@ -14,8 +14,7 @@ template <bool BY_EXPERT> EP_DEVICE ep_board ep_board_of(const ep_dispatch &args
 {
     const ep_group &group = args.group;
     ep_board board;
-    board.at = wefti_cuda_ep_board_of((int)args.early_slots, group.ranks, group.first_expert[group.ranks],
-                                      (int)group.at.local_max, BY_EXPERT);
+    board.at = wefti_cuda_ep_board_of((int)args.early_slots, group.ranks, group.first_expert[group.ranks], BY_EXPERT);
     board.words = (wefti_u32 *)shared;
     return board;
 }
@@ -37,7 +36,7 @@ EP_DEVICE wefti_u32 *ep_board_expert(const ep_board &board, int expert)
 
 EP_DEVICE void ep_board_clear(const ep_board &board)
 {
-    for (wefti_u32 i = threadIdx.x; i < board.at.starts_at; i += blockDim.x) {
+    for (wefti_u32 i = threadIdx.x; i < board.at.end; i += blockDim.x) {
         board.words[i] = 0;
     }
 }
@@ -48,13 +47,27 @@ EP_DEVICE int ep_board_id(const ep_dispatch &args, int i, int count)
     return i < count ? ep_id(args.choices, (wefti_u64)i, args.group.first_expert[args.group.ranks]) : -1;
 }
 
-/* Write the ids down, the first of each thread being known. All threads, once cleared. */
+/* All that is read of the choices: on its way. */
+EP_DEVICE void ep_board_prefetch(const ep_dispatch &args)
+{
+    const wefti_u32 count = (wefti_u32)(args.choices.tokens * args.topk);
+    const unsigned char *ids = (const unsigned char *)args.choices.ids;
+    const wefti_u32 bytes = count * (args.choices.wide != 0 ? 8 : 4);
+    for (wefti_u32 at = threadIdx.x * 128; at < bytes; at += blockDim.x * 128) {
+        wefti_prefetch(ids + at);
+    }
+    for (wefti_u32 at = threadIdx.x * 128; args.choices.weights != 0 && at < count * 4; at += blockDim.x * 128) {
+        wefti_prefetch((const unsigned char *)args.choices.weights + at);
+    }
+}
+
+/* Write the ids down. All threads, once cleared. */
 template <bool BY_EXPERT>
-EP_DEVICE void ep_board_fill(const ep_dispatch &args, const ep_call *call, const ep_board &board, int first_id)
+EP_DEVICE void ep_board_fill(const ep_dispatch &args, const ep_call *call, const ep_board &board)
 {
     const ep_group &group = args.group;
     const int count = call->tokens * args.topk;
-    int id = first_id;
+    int id = ep_board_id(args, (int)threadIdx.x, count);
     for (int i = (int)threadIdx.x; i < count; i += (int)blockDim.x) {
         const int next = ep_board_id(args, i + (int)blockDim.x, count);
         const int rank = ep_owner(group, call->alive, id);
@@ -118,16 +131,16 @@ EP_DEVICE wefti_u32 ep_board_number(const ep_board &board, int expert, int token
     return token % 32 != 0 ? number + (wefti_u32)__popc(words[token / 32] & ((1u << (token % 32)) - 1)) : number;
 }
 
-/* The rows of this rank of each expert: to its owner, by expert to all ranks, which place rows by them. All threads of the
- * grid. */
+/* The rows of this rank of each expert: to its owner, by expert to all ranks, which place rows by them. The warps that
+ * do not send. */
 template <bool BY_EXPERT>
 EP_DEVICE void ep_board_tell(const ep_dispatch &args, const ep_call *call, const ep_board &board)
 {
+    const ep_crew threads = ep_crew_of_threads(args.blocks.movers);
     const ep_group &group = args.group;
     const int experts = group.first_expert[group.ranks];
     const int readers = BY_EXPERT ? group.ranks : 1;
-    for (int i = (int)threadIdx.x * (int)gridDim.x + (int)blockIdx.x; i < experts * readers;
-         i += (int)(blockDim.x * gridDim.x)) {
+    for (int i = threads.number; i < experts * readers; i += threads.count) {
         const int expert = i / readers;
         const int reader = BY_EXPERT ? i % readers : ep_owner(group, ~0u, expert);
         const wefti_u32 count = BY_EXPERT ? ep_board_number(board, expert, (int)board.at.words * 32)
@@ -149,14 +162,16 @@ EP_DEVICE void ep_keep_numbers(const ep_dispatch &args, const ep_call *call, con
     }
 }
 
-/* What calls on this route are to find of it. All threads of the grid. */
+/* What calls on this route are to find of it. The warps that do not send. */
 template <bool BY_EXPERT>
 EP_DEVICE void ep_board_keep(const ep_dispatch &args, const ep_call *call, const ep_board &board)
 {
+    const ep_crew threads = ep_crew_of_threads(args.blocks.movers);
+    const ep_crew warps = ep_crew_of_warps(args.blocks.movers, ep_warps());
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int pairs = wefti_cuda_ep_units(call->tokens) * group.ranks;
-    for (int i = (int)threadIdx.x * (int)gridDim.x + (int)blockIdx.x; i < pairs; i += (int)(blockDim.x * gridDim.x)) {
+    for (int i = threads.number; i < pairs; i += threads.count) {
         const int rank = i % group.ranks;
         const int token = i / group.ranks * unit_tokens;
         const wefti_u32 here = ep_board_ranks(board, rank)[token / 32] >> (token % 32);
@@ -167,17 +182,21 @@ EP_DEVICE void ep_board_keep(const ep_dispatch &args, const ep_call *call, const
         }
         args.sheet.before[i] = ep_board_going(board, token, rank).index;
     }
-    for (int token = ep_warp_of_grid(); token < call->tokens; token += ep_warps_of_grid()) {
+    for (int token = warps.number; token < call->tokens; token += warps.count) {
         if constexpr (BY_EXPERT) {
             ep_keep_numbers(args, call, board, token);
         } else {
             ep_write_weights(args, call, token, 1);
         }
     }
-    if (blockIdx.x == 0 && threadIdx.x < (unsigned)group.ranks) {
-        args.sheet.sent[threadIdx.x] = call->total[threadIdx.x];
+    const int rank = ep_lane();
+    if (blockIdx.x != 0 || ep_warp() != ep_warps() - 1) {
+        return;
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
+    if (rank < group.ranks) {
+        args.sheet.sent[rank] = call->total[rank];
+    }
+    if (rank == 0) {
         const wefti_u32 dropped = board.words[board.at.choices_at + (wefti_u32)group.first_expert[group.ranks]];
         wefti_cuda_ep_facts *facts = args.sheet.facts;
         facts->tokens = call->tokens;

@@ -27,6 +27,9 @@ int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64
 /* How the blocks of a call that moves rows of this size are divided; row_bytes 0: that moves none. */
 wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda_ep_work work, size_t row_bytes);
 
+/* The same of a call whose rows leave early. */
+wefti_cuda_ep_blocks wefti_cuda_ep_early_blocks(void);
+
 /* Shared memory of the pipes of a block. */
 unsigned wefti_cuda_ep_pipes_bytes(const wefti_cuda_ep_blocks *parts);
 

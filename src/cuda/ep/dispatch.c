@@ -1,7 +1,6 @@
 /* cuda/ep/dispatch.c: the calls that route, and those that move rows to the owners of experts: from the caller's arguments to a
  * launch. Nothing here waits or allocates. */
 #include "cuda/ep/calls.h"
-#include "cuda/ep/kernels.h"
 #include "ep/check.h"
 
 static wefti_cuda_ep_experts experts_of(const weft_ep_route *route)
@@ -161,7 +160,7 @@ int wefti_cuda_ep_set_early(wefti_cuda_ep_dispatch_args *args, const weft_ep_rou
     if (args->early_slots == 0) {
         return 0;
     }
-    args->blocks = (wefti_cuda_ep_blocks){.settlers = WEFTI_CUDA_EP_THREADS / 32};
+    args->blocks = wefti_cuda_ep_early_blocks();
     return 1;
 }
 

@@ -5,6 +5,7 @@
  * Every block works out all choices by itself, so that blocks of a rank do not wait for each other either. A warp takes a
  * slice of a row, or a record, stores it to all its ranks, and tells each by a word; where the slice is wanted a warp waits
  * for that word and copies it to where the caller has it. So a call is one flight long; the lines are on their way meanwhile.
+ * The first `movers` warps of a block send, the others say and keep; then all take what comes, each by itself.
  *
  * Bytes: each row is read once, written once to each of its ranks, and read and written once more there, out of the second
  * level cache. */
@@ -15,13 +16,108 @@
 
 enum ep_part { EP_WHOLE, EP_SEND, EP_RECV };
 
-/* False: the group has failed. All threads. */
-template <ep_part PART> EP_DEVICE bool ep_begin_part(const ep_group &group, ep_call *call)
+/* ---- what a call begins with: little, but nothing of it is in any cache ---- */
+
+/* Have a call's arguments in the multiprocessor's cache of constants, a line a warp. */
+template <class ARGS> EP_DEVICE void ep_touch_args(const ARGS &args)
 {
-    return PART == EP_SEND ? ep_begin_send(group, call)
-           : PART == EP_RECV ? ep_begin_recv(group, call)
-                             : ep_begin(group, call);
+    const wefti_u32 *words = (const wefti_u32 *)&args;
+    for (int i = ep_warp() * 16; i < (int)(sizeof(ARGS) / 4); i += ep_warps() * 16) {
+        wefti_u32 word = words[i];
+        asm volatile("" : : "r"(word));
+    }
 }
+
+/* Have `bytes` bytes in the second level cache. A warp. */
+EP_DEVICE void ep_prefetch(const void *from, wefti_u32 bytes)
+{
+    for (wefti_u32 at = (wefti_u32)ep_lane() * 128; at < bytes; at += 32 * 128) {
+        wefti_prefetch((const unsigned char *)from + at);
+    }
+}
+
+/* The routing of the last update into `call`, before it is known who is alive. */
+EP_DEVICE void ep_early_recall(const ep_group &group, ep_call *call, const ep_sheet &sheet)
+{
+    const int i = (int)threadIdx.x - 32;
+    if (i >= 0 && i < group.ranks) {
+        call->total[i] = sheet.sent[i];
+        call->count[i] = (wefti_u32)sheet.rows_of_source[i];
+        call->from[i] = (wefti_u32)sheet.offset_of_source[i];
+    }
+    if (i == group.ranks) {
+        call->route = sheet.facts->epoch;
+        call->route_status = sheet.facts->status;
+    }
+}
+
+/* False: the group has failed. All threads. */
+template <ep_part PART> EP_DEVICE bool ep_early_begin(const ep_group &group, ep_call *call)
+{
+    if (threadIdx.x == 0) {
+        wefti_cuda_ep_own *own = ep_own(group);
+        ep_begin_at(group, call, PART == EP_RECV ? own->half_epoch : wefti_ld_relaxed(&own->epoch) + 1);
+    }
+    __syncthreads();
+    if (PART != EP_RECV && threadIdx.x == 0) {
+        ep_advance(group, call);
+    }
+    if (PART == EP_SEND && blockIdx.x == 0 && threadIdx.x == 0) {
+        ep_own(group)->half_epoch = call->epoch;
+    }
+    if (call->alive != (wefti_u32)((1ull << group.ranks) - 1)) {
+        if (threadIdx.x < (unsigned)group.ranks && (call->alive >> threadIdx.x & 1) == 0) {
+            call->count[threadIdx.x] = 0;
+        }
+        __syncthreads();
+    }
+    return call->failed == 0;
+}
+
+/* ---- hearing ---- */
+
+/* What a lane has heard of the rank of its number. */
+typedef struct ep_heard {
+    int status; /* the same for all lanes */
+    int tokens; /* T */
+    wefti_u32 count; /* tokens from there, in a dispatch */
+} ep_heard;
+
+/* Hear all ranks, without a line that this block would share. A warp. False: a rank did not come. */
+EP_DEVICE bool ep_hear_alone(const ep_group &group, const ep_call *call, const ep_saying &saying, ep_heard *heard)
+{
+    enum { WORDS = 5 };
+    const int rank = ep_lane();
+    const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
+    const wefti_u64 *line = ep_line(group, call, group.rank, here ? rank : group.rank);
+    const int at[WORDS] = {WEFTI_CUDA_EP_SHAPE_LOW, WEFTI_CUDA_EP_SHAPE_HIGH, WEFTI_CUDA_EP_ROUTE,
+                           WEFTI_CUDA_EP_TOKENS, WEFTI_CUDA_EP_WORDS + group.rank};
+    wefti_u64 seen[WORDS];
+    wefti_u32 words[WORDS];
+    bool well = true;
+#pragma unroll
+    for (int i = 0; i < WORDS; i++) {
+        seen[i] = wefti_ld_relaxed(line + at[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < WORDS; i++) {
+        words[i] = (wefti_u32)seen[i];
+        if (here && (wefti_u32)(seen[i] >> 32) != call->tag) {
+            well = well && ep_await_value(group, line + at[i], call->tag, rank, &words[i]);
+        }
+    }
+    const bool differs = here && (words[0] != (wefti_u32)saying.shape ||
+                                  words[1] != (wefti_u32)(saying.shape >> 32) || words[2] != saying.route);
+    heard->status = __any_sync(~0u, differs) ? WEFT_ERR_MISMATCH : WEFT_OK;
+    heard->tokens = here ? (int)words[3] : 0;
+    heard->count = here ? words[4] : 0;
+    if (differs && blockIdx.x == 0 && ep_warp() == 0) {
+        wefti_st_release(&group.news[WEFTI_CUDA_EP_NEWS_ODD], (wefti_u64)(rank + 1) << 32 | call->tag);
+    }
+    return __all_sync(~0u, well);
+}
+
+#define EP_SPEAKERS 2 /* the last warps of block 0 */
 
 /* What this epoch uses, as offsets. */
 EP_DEVICE const wefti_cuda_ep_early &ep_early(const ep_group &group, const ep_call *call)
@@ -70,15 +166,36 @@ EP_DEVICE ep_slice ep_slice_of(const wefti_cuda_ep_slices &slices, int number, w
     return slice;
 }
 
-/* This warp's number among the warps of the grid, neighbours in different blocks. */
-EP_DEVICE int ep_warp_of_grid()
+/* ---- who does what ---- */
+
+/* A share of the warps, or threads, of a grid: its number among them, neighbours in different blocks, and how many there are. */
+typedef struct ep_crew {
+    int number;
+    int count;
+} ep_crew;
+
+/* This warp among all; the last come first, as they have nothing else to do. */
+EP_DEVICE ep_crew ep_crew_of_all()
 {
-    return ep_warp() * (int)gridDim.x + (int)blockIdx.x;
+    const int blocks = (int)gridDim.x;
+    ep_crew crew = {(ep_warps() - 1 - ep_warp()) * blocks + (int)blockIdx.x, ep_warps() * blocks};
+    return crew;
 }
 
-EP_DEVICE int ep_warps_of_grid()
+/* Among the warps first .. end - 1 of each block, which it is one of. */
+EP_DEVICE ep_crew ep_crew_of_warps(int first, int end)
 {
-    return ep_warps() * (int)gridDim.x;
+    const int blocks = (int)gridDim.x;
+    ep_crew crew = {(ep_warp() - first) * blocks + (int)blockIdx.x, (end - first) * blocks};
+    return crew;
+}
+
+/* This thread among those of the warps from `first` on. */
+EP_DEVICE ep_crew ep_crew_of_threads(int first)
+{
+    const int blocks = (int)gridDim.x;
+    ep_crew crew = {((int)threadIdx.x - first * 32) * blocks + (int)blockIdx.x, (ep_warps() - first) * 32 * blocks};
+    return crew;
 }
 
 #endif

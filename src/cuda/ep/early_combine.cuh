@@ -1,9 +1,8 @@
 /* cuda/ep/early_combine.cuh: a combine from slots of few tokens, in one launch or as halves; by source, or by expert.
  *
  *     block 0    its line to all ranks
- *     warps      a slice of a received row, by expert of the sum of a token's rows: to its source, then its word there
- *     all        hear all lines
- *     warps      a part of a token: once the slices of its rows are here, their sum in ascending rank
+ *     movers     a slice of a received row, by expert of the sum of a token's rows: to its source, then its word there
+ *     warps      hear all lines; a part of a token: once the slices of its rows are here, their sum in ascending rank
  *
  * Rows have no record here, and all words are of slices. By source a rank's own rows are read where they are. */
 #ifndef WEFTI_CUDA_EP_EARLY_COMBINE_CUH
@@ -25,27 +24,32 @@ EP_DEVICE void ep_send_sum(const ep_combine &args, const wefti_u32 *record, unsi
     }
 }
 
-/* All warps of the grid. */
+/* The warps that send. */
 template <bool BY_EXPERT> EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int others = BY_EXPERT ? group.ranks : group.ranks - 1;
-    int most = 0;
-    for (int source = 0; source < group.ranks; source++) {
-        const int rows = (int)call->count[source];
-        const int words = rows * wefti_cuda_ep_slices_of(rows, args.row_bytes, args.group.at.early_words).count;
-        most = words > most ? words : most;
+    const ep_crew warps = ep_crew_of_warps(0, args.blocks.movers);
+    const int lane = ep_lane();
+    const int rows_here = lane < group.ranks && (BY_EXPERT || lane != group.rank) ? (int)call->count[lane] : 0;
+    const wefti_u32 from_here = lane < group.ranks ? call->from[lane] : 0;
+    const wefti_cuda_ep_slices mine = wefti_cuda_ep_slices_of(rows_here, args.row_bytes, group.at.early_words);
+    int most = rows_here * mine.count;
+    for (int step = 1; step < 32; step *= 2) {
+        const int other = __shfl_xor_sync(~0u, most, step);
+        most = other > most ? other : most;
     }
-    for (int i = ep_warp_of_grid(); i < most * others; i += ep_warps_of_grid()) {
+    for (int i = warps.number; i < most * others; i += warps.count) {
         const int source = (group.rank + 1 + i % others) % group.ranks;
-        const int rows = (int)call->count[source];
-        const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(rows, args.row_bytes, args.group.at.early_words);
+        const int rows = __shfl_sync(~0u, rows_here, source);
+        const wefti_cuda_ep_slices slices = {__shfl_sync(~0u, mine.count, source), __shfl_sync(~0u, mine.each, source)};
+        const wefti_u32 from = __shfl_sync(~0u, from_here, source);
         const int word = i / others;
         const int index = word / slices.count;
         if (index >= rows) {
             continue;
         }
-        const wefti_u64 place = (wefti_u64)call->from[source] + (wefti_u64)index;
+        const wefti_u64 place = (wefti_u64)from + (wefti_u64)index;
         const ep_slice slice = ep_slice_of(slices, word % slices.count, args.row_bytes);
         const wefti_u64 to = ep_early_rows(group, call, source, group.rank, args.early_slots, args.row_bytes) +
                              (wefti_u64)index * args.row_bytes;
@@ -64,11 +68,10 @@ template <bool BY_EXPERT> EP_DEVICE void ep_return_rows(const ep_combine &args, 
 
 /* ---- adding up ---- */
 
-/* Until vectors first .. end - 1 of row `index` of the lane's rank are here. */
-EP_DEVICE bool ep_await_returned(const ep_combine &args, const ep_call *call, int rank, wefti_u32 index, int first,
-                                 int end)
+/* Until vectors first .. end - 1 of row `index` of the lane's rank, cut into these slices, are here. */
+EP_DEVICE bool ep_await_returned(const ep_combine &args, const ep_call *call, int rank,
+                                 const wefti_cuda_ep_slices &slices, wefti_u32 index, int first, int end)
 {
-    const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of((int)call->total[rank], args.row_bytes, args.group.at.early_words);
     const int words = (int)index * slices.count;
     bool well = true;
     for (int slice = first / slices.each; slice <= (end - 1) / slices.each && well; slice++) {
@@ -77,7 +80,7 @@ EP_DEVICE bool ep_await_returned(const ep_combine &args, const ep_call *call, in
     return well;
 }
 
-/* All warps of the grid. */
+/* All warps. */
 template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
@@ -85,9 +88,12 @@ template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args,
     const int rank = ep_lane();
     const int vectors = (int)(args.row_bytes / 16);
     const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
-    const int parts = ep_parts(call->tokens, ep_warps_of_grid(), vectors);
+    const ep_crew warps = ep_crew_of_all();
+    const int parts = ep_parts(call->tokens, warps.count - args.blocks.movers * (int)gridDim.x, vectors);
     const int each = (vectors + parts - 1) / parts;
-    for (int i = ep_warp_of_grid(); i < call->tokens * parts; i += ep_warps_of_grid()) {
+    const int sent = rank < group.ranks ? (int)call->total[rank] : 0;
+    const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(sent, args.row_bytes, group.at.early_words);
+    for (int i = warps.number; i < call->tokens * parts; i += warps.count) {
         const int token = i / parts;
         const int first = i % parts * each;
         const int end = first + each < vectors ? first + each : vectors;
@@ -105,7 +111,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args,
         } else if (going.goes) {
             row = ep_early_rows(group, call, group.rank, rank, args.early_slots, args.row_bytes) +
                   (wefti_u64)going.index * args.row_bytes;
-            well = ep_await_returned(args, call, rank, going.index, first, end);
+            well = ep_await_returned(args, call, rank, slices, going.index, first, end);
         }
         if (!__all_sync(~0u, well)) {
             return;
@@ -129,31 +135,28 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
 {
     EP_SHARED(ep_call, call);
     const ep_group &group = args.group;
-    const bool speaks = PART != EP_RECV && blockIdx.x == 0 && ep_warp() < 2;
-    if (threadIdx.x == blockDim.x - 1) {
+    const bool speaks = PART != EP_RECV && blockIdx.x == 0 && ep_warp() >= ep_warps() - EP_SPEAKERS;
+    ep_touch_args(args);
+    ep_early_recall(group, &call, args.sheet);
+    if (threadIdx.x == 64) {
         call.tokens = args.sheet.facts->tokens;
     }
     if (speaks) {
         wefti_fence_acq_rel();
     }
-    if (!ep_begin_part<PART>(group, &call)) {
+    if (!ep_early_begin<PART>(group, &call)) {
         return;
     }
-    ep_recall(group, &call, args.sheet);
-    if (PART != EP_RECV) {
-        if (speaks) {
-            ep_say(group, &call, ep_combine_saying(args, &call), (int)threadIdx.x, 64);
-        }
+    const ep_saying saying = ep_combine_saying(args, &call);
+    if (PART != EP_RECV && ep_warp() < args.blocks.movers) {
         ep_return_rows<BY_EXPERT>(args, &call);
     }
-    if (PART == EP_SEND || !ep_hear(group, &call)) {
-        return;
+    if (speaks) {
+        const int first = (ep_warps() - EP_SPEAKERS) * 32;
+        ep_say(group, &call, saying, (int)threadIdx.x - first, EP_SPEAKERS * 32);
     }
-    if (ep_warp() == 0) {
-        ep_study(group, &call, ep_combine_saying(args, &call), false);
-    }
-    __syncthreads();
-    if (call.status == WEFT_OK) {
+    ep_heard heard;
+    if (PART != EP_SEND && ep_hear_alone(group, &call, saying, &heard) && heard.status == WEFT_OK) {
         ep_add_returned<BY_EXPERT>(args, &call);
     }
 }

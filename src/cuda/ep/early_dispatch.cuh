@@ -2,10 +2,9 @@
  *
  *     all        the board: where all tokens go
  *     block 0    its line to all ranks
- *     warps      a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then their words
- *                what later calls are to find of the routing
- *     all        hear all lines
- *     warps      a record or slice of any source, once its word is here: to where the caller wants it
+ *     movers     a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then their words
+ *     others     counts to the owners of experts; what later calls are to find of the routing
+ *     warps      hear all lines; a record or slice of any source, once its word is here: to where the caller wants it
  *
  * By expert a row's number among those of its source is known when it leaves; its place is found where it arrives, from what
  * all sources have of each expert. */
@@ -44,24 +43,30 @@ template <bool BY_EXPERT>
 EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, const ep_board &board, int token,
                               wefti_u32 lanes, wefti_u32 index)
 {
-    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
-    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    for (; lanes != 0; lanes &= lanes - 1) {
-        const int rank = __ffs((int)lanes) - 1;
-        const wefti_u32 there = __shfl_sync(~0u, index, rank);
-        wefti_u32 *record = ep_early_record<BY_EXPERT>(args, call, rank, args.group.rank, there);
-        for (int word = ep_lane(); word < words && fresh; word += 32) {
-            const int k = word - 1 - 2 * args.topk;
-            if (k < 0) {
-                record[word] = ep_record_word<false>(args, call, token, rank, word);
-                continue;
+    const ep_group &group = args.group;
+    const int words = ep_is(args, WEFTI_CUDA_EP_FRESH) ? wefti_cuda_ep_record_words(args.topk, BY_EXPERT) : 0;
+    for (int base = 0; base < words; base += 32) {
+        const int word = base + ep_lane();
+        const int kind = word > 0 && word < words ? (word - 1) / args.topk : -1; /* expert, weight, number */
+        const int at = token * args.topk + (kind >= 0 ? (word - 1) % args.topk : 0);
+        const int id = kind >= 0 ? ep_board_id(args, at, at + 1) : -1;
+        const int owner = ep_owner(group, call->alive, id);
+        wefti_u32 value = __float_as_uint(kind == 1 && args.choices.weights != 0 ? args.choices.weights[at] : 1.0f);
+        value = kind == 0 && owner >= 0 ? (wefti_u32)(id - group.first_expert[owner]) : value;
+        value = BY_EXPERT && kind == 2 && owner >= 0 ? ep_board_number(board, id, token) : value;
+        const wefti_u32 none = kind == 1 ? __float_as_uint(0.0f) : WEFTI_CUDA_EP_NO_ROW; /* which is -1, too */
+        for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
+            const int rank = __ffs((int)left) - 1;
+            wefti_u32 *record =
+                ep_early_record<BY_EXPERT>(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
+            if (word < words) {
+                record[word] = word == 0 ? (wefti_u32)token : owner == rank ? value : none;
             }
-            const int at = token * args.topk + k;
-            const int id = ep_board_id(args, at, at + 1);
-            record[word] = ep_owner(args.group, call->alive, id) == rank ? ep_board_number(board, id, token)
-                                                                         : WEFTI_CUDA_EP_NO_ROW;
         }
-        wefti_u32 *scales = ep_early_scales(args, call, rank, args.group.rank, there);
+    }
+    for (; args.given_words != 0 && lanes != 0; lanes &= lanes - 1) {
+        const int rank = __ffs((int)lanes) - 1;
+        wefti_u32 *scales = ep_early_scales(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
         for (int word = ep_lane(); word < (int)args.given_words; word += 32) {
             scales[word] = args.in_scales.words[(wefti_u64)token * args.in_scales.row_stride +
                                                 (wefti_u64)word * args.in_scales.word_stride];
@@ -116,7 +121,22 @@ EP_DEVICE void ep_send_slice(const ep_dispatch &args, const ep_slice &slice, int
     }
 }
 
-/* All warps of the grid. */
+/* The row that this warp sends first, if it sends: on its way. */
+template <bool QUANTISES> EP_DEVICE void ep_prefetch_row(const ep_dispatch &args, int tokens)
+{
+    const wefti_u32 bytes = ep_early_wide_bytes<QUANTISES>(args);
+    const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, bytes, args.group.at.early_words);
+    const ep_crew warps = ep_crew_of_warps(0, args.blocks.movers);
+    const int token = warps.number / (1 + slices.count);
+    const int word = warps.number % (1 + slices.count);
+    if (ep_warp() < args.blocks.movers && token < tokens && word > 0) {
+        const ep_slice slice = ep_slice_of(slices, word - 1, bytes);
+        ep_prefetch(args.in + (wefti_u64)token * args.in_pitch + (wefti_u64)slice.first * 16,
+                    (wefti_u32)(slice.end - slice.first) * 16);
+    }
+}
+
+/* The warps that send. */
 template <bool BY_EXPERT, bool QUANTISES>
 EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const ep_board &board)
 {
@@ -127,7 +147,8 @@ EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const 
     const int words = 1 + slices.count;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int rank = ep_lane();
-    for (int i = ep_warp_of_grid(); i < call->tokens * words; i += ep_warps_of_grid()) {
+    const ep_crew warps = ep_crew_of_warps(0, args.blocks.movers);
+    for (int i = warps.number; i < call->tokens * words; i += warps.count) {
         const int token = i / words;
         const int word = i % words;
         ep_going going = {false, 0};
@@ -157,34 +178,30 @@ EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const 
 
 /* ---- arriving ---- */
 
-/* By expert: where rows of each source begin at each of this rank's experts. All threads. False: a count did not come. */
-EP_DEVICE bool ep_find_early_starts(const ep_dispatch &args, ep_call *call, const ep_board &board)
+/* The rows of `expert` that the sources before `end` have. A lane. */
+EP_DEVICE wefti_u32 ep_rows_of_sources(const ep_dispatch &args, const ep_call *call, int expert, int end)
 {
     const ep_group &group = args.group;
-    const int first = group.first_expert[group.rank];
-    const int local = group.first_expert[group.rank + 1] - first;
-    wefti_u32 *starts = board.words + board.at.starts_at;
-    for (int i = (int)threadIdx.x; i < local * group.ranks; i += (int)blockDim.x) {
-        const int source = i / local;
-        wefti_u32 count = 0;
-        if ((call->alive >> source & 1) != 0 &&
-            !ep_await_value(group, ep_counts(group, call, group.rank, source) + first + i % local, call->tag, source,
-                            &count)) {
-            call->failed = 1;
+    wefti_u32 rows = 0;
+    for (int base = 0; base < end; base += EP_AT_ONCE) {
+        wefti_u64 seen[EP_AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < EP_AT_ONCE; i++) {
+            const bool comes = base + i < end && (call->alive >> (base + i) & 1) != 0;
+            seen[i] = comes ? wefti_ld_relaxed(ep_counts(group, call, group.rank, base + i) + expert)
+                            : ep_packed(call->tag, 0);
         }
-        starts[i] = count;
-    }
-    __syncthreads();
-    for (int expert = (int)threadIdx.x; expert < local; expert += (int)blockDim.x) {
-        wefti_u32 run = (wefti_u32)expert * args.experts.slots;
-        for (int source = 0; source < group.ranks; source++) {
-            const wefti_u32 count = starts[source * local + expert];
-            starts[source * local + expert] = run;
-            run += count;
+#pragma unroll
+        for (int i = 0; i < EP_AT_ONCE; i++) {
+            wefti_u32 count = (wefti_u32)seen[i];
+            if ((wefti_u32)(seen[i] >> 32) != call->tag) {
+                (void)ep_await_value(group, ep_counts(group, call, group.rank, base + i) + expert, call->tag, base + i,
+                                     &count);
+            }
+            rows += count;
         }
     }
-    __syncthreads();
-    return call->failed == 0;
+    return rows;
 }
 
 /* By expert: the rows of this rank's own choices at their owners, for calls that send straight to them. A warp a token, the
@@ -192,22 +209,16 @@ EP_DEVICE bool ep_find_early_starts(const ep_dispatch &args, ep_call *call, cons
 EP_DEVICE void ep_find_own_rows(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
-    for (int token = ep_warp_of_grid(); token < call->tokens; token += ep_warps_of_grid()) {
+    const ep_crew warps = ep_crew_of_warps(args.blocks.movers, ep_warps());
+    for (int token = warps.number; token < call->tokens; token += warps.count) {
         for (int k = ep_lane(); k < args.topk; k += 32) {
             const int at = token * args.topk + k;
             const int id = ep_board_id(args, at, at + 1);
             const int owner = ep_owner(group, call->alive, id);
-            wefti_u32 row = args.sheet.rows[at];
-            for (int source = 0; source < group.rank && owner >= 0; source++) {
-                wefti_u32 count = 0;
-                if ((call->alive >> source & 1) != 0) {
-                    (void)ep_await_value(group, ep_counts(group, call, group.rank, source) + id, call->tag, source,
-                                         &count);
-                }
-                row += count;
+            if (owner >= 0) {
+                args.sheet.rows[at] += (wefti_u32)(id - group.first_expert[owner]) * args.experts.slots +
+                                       ep_rows_of_sources(args, call, id, group.rank);
             }
-            args.sheet.rows[at] =
-                owner >= 0 ? row + (wefti_u32)(id - group.first_expert[owner]) * args.experts.slots : row;
         }
         __syncwarp();
         for (int rank = ep_lane(); rank < group.ranks; rank += 32) {
@@ -222,14 +233,22 @@ EP_DEVICE void ep_find_own_rows(const ep_dispatch &args, const ep_call *call)
     }
 }
 
-/* Counts and offsets of this rank's experts, and what is received. */
-template <bool BY_EXPERT> EP_DEVICE void ep_note_early(const ep_dispatch &args, const ep_call *call)
+/* What lane r knows of source r. */
+typedef struct ep_inflow {
+    wefti_u32 count; /* tokens */
+    wefti_u32 from; /* the place of the first */
+    int tokens; /* T */
+} ep_inflow;
+
+/* Counts of this rank's experts. The warps that do not send. */
+template <bool BY_EXPERT> EP_DEVICE void ep_note_experts(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int first = group.first_expert[group.rank];
     const int local = group.first_expert[group.rank + 1] - first;
-    for (int expert = ep_warp_of_grid(); expert < local; expert += ep_warps_of_grid()) {
-        const int source = ep_lane();
+    const ep_crew warps = ep_crew_of_warps(args.blocks.movers, ep_warps());
+    const int source = ep_lane();
+    for (int expert = warps.number; expert < local; expert += warps.count) {
         wefti_u32 count = 0;
         if (source < group.ranks) {
             if ((call->alive >> source & 1) != 0) {
@@ -246,21 +265,44 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note_early(const ep_dispatch &args, 
             args.sheet.offset_of_expert[expert] = expert * (int)args.experts.slots;
         }
     }
-    const int rank = (int)threadIdx.x;
-    if (blockIdx.x != 0 || rank >= 32) {
-        return;
+}
+
+/* The place at the lane's rank of this rank's first token. */
+template <bool BY_EXPERT> EP_DEVICE wefti_u32 ep_early_place(const ep_dispatch &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    wefti_u32 place = BY_EXPERT ? 0 : (wefti_u32)group.rank * args.early_slots;
+    for (int source = 0; source < group.rank && BY_EXPERT && ep_lane() < group.ranks; source++) {
+        wefti_u32 count = 0;
+        if ((call->alive >> source & 1) != 0) {
+            (void)ep_await_value(group, ep_line(group, call, group.rank, source) + WEFTI_CUDA_EP_WORDS + ep_lane(),
+                                 call->tag, source, &count);
+        }
+        place += count;
     }
-    const wefti_u32 received = __reduce_add_sync(~0u, rank < group.ranks ? call->count[rank] : 0);
+    return place;
+}
+
+/* What is received. A warp. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_note_received(const ep_dispatch &args, const ep_call *call, const ep_inflow &inflow)
+{
+    const ep_group &group = args.group;
+    const int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
+    const int rank = ep_lane();
+    const wefti_u32 received = __reduce_add_sync(~0u, inflow.count);
+    const wefti_u32 end = BY_EXPERT ? received : (wefti_u32)group.ranks * args.early_slots;
+    const wefti_u32 place = ep_early_place<BY_EXPERT>(args, call);
     if (rank < group.ranks) {
-        args.sheet.place[rank] = call->place[rank];
-        args.sheet.rows_of_source[rank] = (wefti_i32)call->count[rank];
-        args.sheet.offset_of_source[rank] = (wefti_i32)call->from[rank];
+        args.sheet.place[rank] = place;
+        args.sheet.rows_of_source[rank] = (wefti_i32)inflow.count;
+        args.sheet.offset_of_source[rank] = (wefti_i32)inflow.from;
     }
     if (rank == 0) {
         wefti_cuda_ep_facts *facts = args.sheet.facts;
-        args.sheet.offset_of_source[group.ranks] = (wefti_i32)call->from[group.ranks];
+        args.sheet.offset_of_source[group.ranks] = (wefti_i32)end;
         facts->received = (wefti_i32)received;
-        facts->rows = BY_EXPERT ? local * (int)args.experts.slots : (wefti_i32)call->from[group.ranks];
+        facts->rows = BY_EXPERT ? local * (int)args.experts.slots : (wefti_i32)end;
         facts->epoch = call->tag;
         if (BY_EXPERT) {
             args.sheet.offset_of_expert[local] = facts->rows;
@@ -277,11 +319,9 @@ typedef struct ep_arrival {
 } ep_arrival;
 
 /* By expert: lane i's row of the record, that of choice base + i; and whether it is the first choice that has it. A warp. */
-EP_DEVICE bool ep_early_row(const ep_dispatch &args, const ep_board &board, const wefti_u32 *record, int source,
+EP_DEVICE bool ep_early_row(const ep_dispatch &args, const ep_call *call, const wefti_u32 *record, int source,
                             int base, wefti_u32 *row)
 {
-    const ep_group &group = args.group;
-    const int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
     const int k = base + ep_lane();
     const wefti_u32 expert = k < args.topk ? ep_record_expert(record, k) : ~0u;
     const bool has = expert != ~0u;
@@ -291,22 +331,22 @@ EP_DEVICE bool ep_early_row(const ep_dispatch &args, const ep_board &board, cons
     }
     *row = has ? ep_record_row(record, args.topk, k) : WEFTI_CUDA_EP_NO_ROW;
     if (has && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        *row += board.words[board.at.starts_at + (wefti_u32)(source * local) + expert];
+        *row += expert * args.experts.slots +
+                ep_rows_of_sources(args, call, args.group.first_expert[args.group.rank] + (int)expert, source);
     }
     return has && !again;
 }
 
 /* The record of a token, into the route, with its rows, and what the caller is told of it. A warp. */
 template <bool BY_EXPERT>
-EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, const ep_board &board,
-                              const ep_arrival &came)
+EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, const ep_arrival &came)
 {
     const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
     const wefti_u32 *from = ep_early_record<BY_EXPERT>(args, call, args.group.rank, came.source, came.index);
     wefti_u32 *record = args.sheet.records + (wefti_u64)came.place * (wefti_u64)words;
     for (int base = 0; BY_EXPERT && base < args.topk; base += 32) {
         wefti_u32 row;
-        (void)ep_early_row(args, board, from, came.source, base, &row);
+        (void)ep_early_row(args, call, from, came.source, base, &row);
         if (base + ep_lane() < args.topk) {
             record[1 + 2 * args.topk + base + ep_lane()] = row;
         }
@@ -374,8 +414,8 @@ EP_DEVICE void ep_take_slice(const ep_dispatch &args, const ep_call *call, const
 
 /* Record (word 0) or slice of a row that came, once it is here. A warp. False: it did not come. */
 template <bool BY_EXPERT, bool QUANTISES>
-EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const ep_board &board, const ep_arrival &came,
-                            int word, const wefti_cuda_ep_slices &slices)
+EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const ep_arrival &came, int word,
+                            const wefti_cuda_ep_slices &slices)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     bool well = true;
@@ -387,7 +427,7 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
     }
     __syncwarp();
     if (word == 0 && fresh) {
-        ep_take_record<BY_EXPERT>(args, call, board, came);
+        ep_take_record<BY_EXPERT>(args, call, came);
     }
     const wefti_u32 *record = args.sheet.records; /* of the row, by expert */
     if (BY_EXPERT) {
@@ -400,7 +440,7 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
         wefti_u32 row = came.place;
         wefti_u32 lanes = 1;
         if (BY_EXPERT) {
-            lanes = __ballot_sync(~0u, ep_early_row(args, board, record, came.source, base, &row));
+            lanes = __ballot_sync(~0u, ep_early_row(args, call, record, came.source, base, &row));
         }
         if (word != 0) {
             ep_take_slice<QUANTISES>(args, call, came, slice, lanes, row);
@@ -413,31 +453,34 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
     return true;
 }
 
-/* All warps of the grid. */
+/* All warps. False: something did not come. */
 template <bool BY_EXPERT, bool QUANTISES>
-EP_DEVICE void ep_take_rows(const ep_dispatch &args, const ep_call *call, const ep_board &board)
+EP_DEVICE bool ep_take_rows(const ep_dispatch &args, const ep_call *call, const ep_inflow &inflow)
 {
     const ep_group &group = args.group;
     const wefti_u32 wide_bytes = ep_early_wide_bytes<QUANTISES>(args);
-    int most = 0; /* words of a source */
-    for (int source = 0; source < group.ranks; source++) {
-        const int words = (int)call->count[source] * (1 + wefti_cuda_ep_slices_of(call->tokens_of[source], wide_bytes, args.group.at.early_words).count);
-        most = words > most ? words : most;
+    const ep_crew warps = ep_crew_of_all();
+    const wefti_cuda_ep_slices mine = wefti_cuda_ep_slices_of(inflow.tokens, wide_bytes, group.at.early_words);
+    int most = (int)inflow.count * (1 + mine.count); /* words of a source */
+    for (int step = 1; step < 32; step *= 2) {
+        const int other = __shfl_xor_sync(~0u, most, step);
+        most = other > most ? other : most;
     }
-    for (int i = ep_warp_of_grid(); i < most * group.ranks; i += ep_warps_of_grid()) {
-        ep_arrival came;
-        came.source = (group.rank + i) % group.ranks;
-        const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(call->tokens_of[came.source], wide_bytes, args.group.at.early_words);
+    for (int i = warps.number; i < most * group.ranks; i += warps.count) {
+        const int source = (group.rank + i) % group.ranks;
+        const wefti_cuda_ep_slices slices = {__shfl_sync(~0u, mine.count, source), __shfl_sync(~0u, mine.each, source)};
         const int words = 1 + slices.count;
-        const int word = i / group.ranks % words;
+        ep_arrival came;
+        came.source = source;
         came.index = (wefti_u32)(i / group.ranks / words);
-        came.place = call->from[came.source] + came.index;
+        came.place = __shfl_sync(~0u, inflow.from, source) + came.index;
         came.first_word = (int)came.index * words;
-        if (came.index < call->count[came.source] &&
-            !ep_take_word<BY_EXPERT, QUANTISES>(args, call, board, came, word, slices)) {
-            return;
+        if (came.index < __shfl_sync(~0u, inflow.count, source) &&
+            !ep_take_word<BY_EXPERT, QUANTISES>(args, call, came, i / group.ranks % words, slices)) {
+            return false;
         }
     }
+    return true;
 }
 
 /* ---- the call ---- */
@@ -452,54 +495,72 @@ template <bool BY_EXPERT> EP_DEVICE ep_saying ep_early_saying(const ep_dispatch 
 
 /* All that waits for no other rank. All threads of all blocks. */
 template <bool BY_EXPERT, bool QUANTISES>
-EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_board &board, bool speaks, int first_id)
+EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_board &board, bool speaks)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     if (fresh) {
-        ep_board_fill<BY_EXPERT>(args, call, board, first_id);
+        ep_board_fill<BY_EXPERT>(args, call, board);
         ep_board_add_up(args.group, call, board);
     }
+    if (ep_warp() < args.blocks.movers) {
+        ep_send_rows<BY_EXPERT, QUANTISES>(args, call, board);
+        return;
+    }
     if (speaks) {
-        ep_say(args.group, call, ep_early_saying<BY_EXPERT>(args, call), (int)threadIdx.x, 64);
+        const int first = ((int)blockDim.x / 32 - EP_SPEAKERS) * 32;
+        ep_say(args.group, call, ep_early_saying<BY_EXPERT>(args, call), (int)threadIdx.x - first, EP_SPEAKERS * 32);
     }
     if (fresh) {
         ep_board_tell<BY_EXPERT>(args, call, board);
-    }
-    ep_send_rows<BY_EXPERT, QUANTISES>(args, call, board);
-    if (fresh) {
         ep_board_keep<BY_EXPERT>(args, call, board);
     }
 }
 
-/* The rest. */
-template <bool BY_EXPERT, bool QUANTISES>
-EP_DEVICE void ep_early_arrive(const ep_dispatch &args, ep_call *call, const ep_board &board)
+/* What lane r knows of source r, of a new routing from its line. */
+template <bool BY_EXPERT>
+EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &args, const ep_call *call, const ep_heard &heard)
 {
-    const ep_group &group = args.group;
+    const int rank = ep_lane();
+    ep_inflow inflow = {heard.count, 0, heard.tokens};
+    if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        inflow.count = rank < args.group.ranks ? call->count[rank] : 0;
+        inflow.from = rank < args.group.ranks ? call->from[rank] : 0;
+    } else if (BY_EXPERT) {
+        inflow.from = ep_scan(heard.count) - heard.count;
+    } else {
+        inflow.from = (wefti_u32)rank * args.early_slots;
+    }
+    return inflow;
+}
+
+/* The rest. */
+template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const ep_dispatch &args, const ep_call *call)
+{
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    if (!ep_hear(group, call)) {
+    const bool notes = blockIdx.x == 0 && ep_warp() == ep_warps() - 1;
+    ep_heard heard;
+    if (!ep_hear_alone(args.group, call, ep_early_saying<BY_EXPERT>(args, call), &heard)) {
         return;
     }
-    if (ep_warp() == 0) {
-        ep_study(group, call, ep_early_saying<BY_EXPERT>(args, call), fresh);
-    }
-    __syncthreads();
-    if (call->status != WEFT_OK) {
-        if (fresh && blockIdx.x == 0 && threadIdx.x == 0) {
-            args.sheet.facts->status = call->status;
+    if (heard.status != WEFT_OK) {
+        if (fresh && notes && ep_lane() == 0) {
+            args.sheet.facts->status = heard.status;
             args.sheet.facts->epoch = 0;
         }
         return;
     }
-    if (BY_EXPERT && fresh && !ep_find_early_starts(args, call, board)) {
+    const ep_inflow inflow = ep_inflow_of<BY_EXPERT>(args, call, heard);
+    if (!ep_take_rows<BY_EXPERT, QUANTISES>(args, call, inflow) || ep_warp() < args.blocks.movers) {
         return;
     }
-    ep_take_rows<BY_EXPERT, QUANTISES>(args, call, board);
     if (!fresh) {
         ep_settle_again<BY_EXPERT>(args, call);
         return;
     }
-    ep_note_early<BY_EXPERT>(args, call);
+    ep_note_experts<BY_EXPERT>(args, call);
+    if (notes) {
+        ep_note_received<BY_EXPERT>(args, call, inflow);
+    }
     if (BY_EXPERT) {
         ep_find_own_rows(args, call);
     }
@@ -511,31 +572,31 @@ template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_early_
     EP_DYNAMIC_SHARED(shared);
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool speaks = PART != EP_RECV && blockIdx.x == 0 && ep_warp() < 2;
+    const bool speaks = PART != EP_RECV && blockIdx.x == 0 && ep_warp() >= ep_warps() - EP_SPEAKERS;
     const ep_board board = ep_board_of<BY_EXPERT>(args, shared);
-    int first_id = -1;
+    ep_touch_args(args);
     if (PART != EP_RECV && fresh) {
-        /* Before the epoch is known, and perhaps behind the last of the call's tokens. */
-        first_id = ep_board_id(args, (int)threadIdx.x, args.choices.tokens * args.topk);
+        ep_board_prefetch(args);
+        ep_prefetch_row<QUANTISES>(args, args.choices.tokens);
         ep_board_clear(board);
     }
-    if (threadIdx.x == 0) {
+    if (!fresh) {
+        ep_early_recall(group, &call, args.sheet);
+    }
+    if (threadIdx.x == 64) {
         call.tokens = PART == EP_RECV ? args.sheet.facts->tokens : ep_tokens_of_call(args, &call);
     }
     if (speaks) {
         wefti_fence_acq_rel();
     }
-    if (!ep_begin_part<PART>(group, &call)) {
+    if (!ep_early_begin<PART>(group, &call)) {
         return;
     }
-    if (!fresh) {
-        ep_recall(group, &call, args.sheet);
-    }
     if (PART != EP_RECV) {
-        ep_early_leave<BY_EXPERT, QUANTISES>(args, &call, board, speaks, first_id);
+        ep_early_leave<BY_EXPERT, QUANTISES>(args, &call, board, speaks);
     }
     if (PART != EP_SEND) {
-        ep_early_arrive<BY_EXPERT, QUANTISES>(args, &call, board);
+        ep_early_arrive<BY_EXPERT, QUANTISES>(args, &call);
     }
 }
 

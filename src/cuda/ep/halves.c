@@ -54,7 +54,7 @@ static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_part
     wefti_cuda_ep_combine_args args = route->device->sent.combine;
     const wefti_cuda_ep_kernel kernel = {
         .work = route->device->sent_work, .part = part, .is_early = args.early_slots != 0};
-    args.blocks = divide(route, part, &args.blocks);
+    args.blocks = kernel.is_early ? wefti_cuda_ep_early_blocks() : divide(route, part, &args.blocks);
     return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call);
 }
 

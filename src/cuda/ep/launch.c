@@ -30,12 +30,13 @@ static int sms_of(const weft_ep_route *route)
 }
 
 #define EARLY_TOKENS_MAX 256 /* of a source: more would copy longer than the lines take */
-#define EARLY_WORDS_A_BLOCK 4
+#define EARLY_WORDS_A_BLOCK 2
+#define EARLY_MOVERS 8
 
 static wefti_cuda_ep_board board_of(const weft_ep_route *route)
 {
     const weft_ep *ep = route->ep;
-    return wefti_cuda_ep_board_of(route->plan.slot_tokens, ep->ranks, ep->config.experts, ep->owners.local_max,
+    return wefti_cuda_ep_board_of(route->plan.slot_tokens, ep->ranks, ep->config.experts,
                                   wefti_cuda_ep_is_by_expert(route));
 }
 
@@ -48,6 +49,11 @@ wefti_u32 wefti_cuda_ep_early_slots(const weft_ep_route *route, wefti_cuda_ep_pa
         return 0;
     }
     return (wefti_u32)route->plan.slot_tokens;
+}
+
+wefti_cuda_ep_blocks wefti_cuda_ep_early_blocks(void)
+{
+    return (wefti_cuda_ep_blocks){.movers = EARLY_MOVERS, .settlers = WEFTI_CUDA_EP_THREADS / 32 - EARLY_MOVERS};
 }
 
 /* Blocks of an early call: a few words of this rank's rows for each. */

@@ -61,7 +61,17 @@ EP_DEVICE void ep_clear_totals(ep_call *call)
     }
 }
 
-/* Read the epoch; the last block to have done so advances it for the next call. False: the group has failed. All threads. */
+/* This block has read the epoch; the last one advances it for the next call. One thread. */
+EP_DEVICE void ep_advance(const ep_group &group, const ep_call *call)
+{
+    wefti_cuda_ep_own *own = ep_own(group);
+    if (atomicInc(&own->begun, gridDim.x - 1) == gridDim.x - 1) {
+        wefti_u64 next = call->epoch + ((wefti_u32)(call->epoch + 1) << 1 == 0 ? 1 : 0);
+        wefti_st_relaxed(&own->epoch, next);
+    }
+}
+
+/* Read the epoch. False: the group has failed. All threads. */
 EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
 {
     if (threadIdx.x == 0) {
@@ -70,11 +80,7 @@ EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
     ep_clear_totals(call);
     __syncthreads();
     if (threadIdx.x == 0) {
-        wefti_cuda_ep_own *own = ep_own(group);
-        if (atomicInc(&own->begun, gridDim.x - 1) == gridDim.x - 1) {
-            wefti_u64 next = call->epoch + ((wefti_u32)(call->epoch + 1) << 1 == 0 ? 1 : 0);
-            wefti_st_relaxed(&own->epoch, next);
-        }
+        ep_advance(group, call);
     }
     return call->failed == 0;
 }

@@ -176,7 +176,7 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_take(wefti_u64 *end, wefti_u64 bytes)
 /* ---- early ---- */
 
 /* Words of a source: a row has one for its record and one for each of its slices, which are many where rows are few. */
-#define WEFTI_CUDA_EP_EARLY_WORDS 1024
+#define WEFTI_CUDA_EP_EARLY_WORDS 512
 WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_early_words(int slot_tokens)
 {
     wefti_u32 least = 2 * (wefti_u32)slot_tokens;
@@ -201,17 +201,16 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_slices wefti_cuda_ep_slices_of(int rows, wefti_u3
 }
 
 /* What a block of a fresh dispatch knows of all choices, in words of shared memory: by rank, and by expert where rows are, which
- * tokens; how many tokens were before; choices of each expert; by expert, where the rows of each source begin. */
+ * tokens; how many tokens were before; choices of each expert. */
 typedef struct wefti_cuda_ep_board {
     wefti_u32 words; /* of 32 tokens */
     wefti_u32 ranks_at; /* [R][words] */
     wefti_u32 before_at; /* [R][words] */
     wefti_u32 choices_at; /* [E + 1]: at last, those out of range */
     wefti_u32 experts_at; /* [E][words] */
-    wefti_u32 starts_at; /* [R][L] */
     wefti_u32 end;
 } wefti_cuda_ep_board;
-WEFTI_CUDA_EP_FN wefti_cuda_ep_board wefti_cuda_ep_board_of(int slot_tokens, int ranks, int experts, int local, int by_expert)
+WEFTI_CUDA_EP_FN wefti_cuda_ep_board wefti_cuda_ep_board_of(int slot_tokens, int ranks, int experts, int by_expert)
 {
     wefti_cuda_ep_board board;
     board.words = ((wefti_u32)slot_tokens + 31) / 32;
@@ -219,8 +218,7 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_board wefti_cuda_ep_board_of(int slot_tokens, int
     board.before_at = board.ranks_at + (wefti_u32)ranks * board.words;
     board.choices_at = board.before_at + (wefti_u32)ranks * board.words;
     board.experts_at = board.choices_at + (wefti_u32)experts + 1;
-    board.starts_at = board.experts_at + (by_expert ? (wefti_u32)experts * board.words : 0);
-    board.end = board.starts_at + (by_expert ? (wefti_u32)(ranks * local) : 0);
+    board.end = board.experts_at + (by_expert ? (wefti_u32)experts * board.words : 0);
     return board;
 }
 

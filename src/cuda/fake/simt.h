@@ -267,4 +267,8 @@ static inline void wefti_fence_before_bulk()
 {
 }
 
+static inline void wefti_prefetch(const void *)
+{
+}
+
 #endif
