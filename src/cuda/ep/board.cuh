@@ -136,7 +136,7 @@ EP_DEVICE wefti_u32 ep_board_number(const ep_board &board, int expert, int token
 template <bool BY_EXPERT>
 EP_DEVICE void ep_board_tell(const ep_dispatch &args, const ep_call *call, const ep_board &board)
 {
-    const ep_crew threads = ep_crew_of_threads(args.blocks.movers);
+    const ep_crew threads = ep_crew_of_speakers(args.blocks.movers);
     const ep_group &group = args.group;
     const int experts = group.first_expert[group.ranks];
     const int readers = BY_EXPERT ? group.ranks : 1;
@@ -162,16 +162,21 @@ EP_DEVICE void ep_keep_numbers(const ep_dispatch &args, const ep_call *call, con
     }
 }
 
-/* What calls on this route are to find of it. The warps that do not send. */
+/* Whether this warp writes what there is once of a call. */
+EP_DEVICE bool ep_notes_facts(const ep_dispatch &args)
+{
+    return blockIdx.x == 0 && ep_warp() == args.blocks.movers - 1;
+}
+
+/* What calls on this route are to find of it. The warps that send. */
 template <bool BY_EXPERT>
 EP_DEVICE void ep_board_keep(const ep_dispatch &args, const ep_call *call, const ep_board &board)
 {
-    const ep_crew threads = ep_crew_of_threads(args.blocks.movers);
-    const ep_crew warps = ep_crew_of_warps(args.blocks.movers, ep_warps());
+    const ep_crew warps = ep_crew_of_idle(args.blocks.movers);
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int pairs = wefti_cuda_ep_units(call->tokens) * group.ranks;
-    for (int i = threads.number; i < pairs; i += threads.count) {
+    for (int i = warps.number * 32 + ep_lane(); i < pairs; i += warps.count * 32) {
         const int rank = i % group.ranks;
         const int token = i / group.ranks * unit_tokens;
         const wefti_u32 here = ep_board_ranks(board, rank)[token / 32] >> (token % 32);
@@ -190,7 +195,7 @@ EP_DEVICE void ep_board_keep(const ep_dispatch &args, const ep_call *call, const
         }
     }
     const int rank = ep_lane();
-    if (blockIdx.x != 0 || ep_warp() != ep_warps() - 1) {
+    if (!ep_notes_facts(args)) {
         return;
     }
     if (rank < group.ranks) {

@@ -81,8 +81,8 @@ template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_combine &args, cons
         int rows = !BY_EXPERT && rank == group.rank ? 0 : (int)call->count[rank];
         int unit_rows = wefti_cuda_ep_push_unit(rows);
         int words = (rows + unit_rows - 1) / unit_rows;
-        words *= !BY_EXPERT ? group.ranks - 1
-                            : group.ranks * wefti_cuda_ep_push_parts(rows, group.ranks, args.row_bytes);
+        words *=
+            !BY_EXPERT ? group.ranks - 1 : group.ranks * wefti_cuda_ep_push_parts(rows, group.ranks, args.row_bytes);
         end = words > end ? words : end;
     }
     return end;

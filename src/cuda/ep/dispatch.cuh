@@ -102,8 +102,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
 }
 
 /* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
-template <bool BY_EXPERT, ep_way WAY>
-EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const int skip = args.blocks.movers;

@@ -5,7 +5,8 @@
  * Every block works out all choices by itself, so that blocks of a rank do not wait for each other either. A warp takes a
  * slice of a row, or a record, stores it to all its ranks, and tells each by a word; where the slice is wanted a warp waits
  * for that word and copies it to where the caller has it. So a call is one flight long; the lines are on their way meanwhile.
- * The first `movers` warps of a block send, the others say and keep; then all take what comes, each by itself.
+ * The first `movers` warps of a block send, and those that have nothing to send write down what later calls are to find; the
+ * others say, and take what comes, in which the first ones join.
  *
  * Bytes: each row is read once, written once to each of its ranks, and read and written once more there, out of the second
  * level cache. */
@@ -56,6 +57,7 @@ template <ep_part PART> EP_DEVICE bool ep_early_begin(const ep_group &group, ep_
 {
     if (threadIdx.x == 0) {
         wefti_cuda_ep_own *own = ep_own(group);
+        call->heard = 0;
         ep_begin_at(group, call, PART == EP_RECV ? own->half_epoch : wefti_ld_relaxed(&own->epoch) + 1);
     }
     __syncthreads();
@@ -76,22 +78,20 @@ template <ep_part PART> EP_DEVICE bool ep_early_begin(const ep_group &group, ep_
 
 /* ---- hearing ---- */
 
-/* What a lane has heard of the rank of its number. */
-typedef struct ep_heard {
-    int status; /* the same for all lanes */
-    int tokens; /* T */
-    wefti_u32 count; /* tokens from there, in a dispatch */
-} ep_heard;
+/* The last warp of a block hears for it: all warps looking at the same few words would keep them from coming. */
+enum { EP_HEARD_ALL = 1, EP_HEARD_IN_VAIN = 2 };
+#define EP_HEAR_REST_NS 32
 
-/* Hear all ranks, without a line that this block would share. A warp. False: a rank did not come. */
-EP_DEVICE bool ep_hear_alone(const ep_group &group, const ep_call *call, const ep_saying &saying, ep_heard *heard)
+/* Lane r's words of rank r's line, as the rest of the block needs them: status, T, and tokens of a new routing. False: a rank
+ * did not come. A warp. */
+EP_DEVICE bool ep_hear_lines(const ep_group &group, ep_call *call, const ep_saying &saying, bool fresh)
 {
     enum { WORDS = 5 };
     const int rank = ep_lane();
     const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
     const wefti_u64 *line = ep_line(group, call, group.rank, here ? rank : group.rank);
-    const int at[WORDS] = {WEFTI_CUDA_EP_SHAPE_LOW, WEFTI_CUDA_EP_SHAPE_HIGH, WEFTI_CUDA_EP_ROUTE,
-                           WEFTI_CUDA_EP_TOKENS, WEFTI_CUDA_EP_WORDS + group.rank};
+    const int at[WORDS] = {WEFTI_CUDA_EP_SHAPE_LOW, WEFTI_CUDA_EP_SHAPE_HIGH, WEFTI_CUDA_EP_ROUTE, WEFTI_CUDA_EP_TOKENS,
+                           WEFTI_CUDA_EP_WORDS + group.rank};
     wefti_u64 seen[WORDS];
     wefti_u32 words[WORDS];
     bool well = true;
@@ -106,16 +106,47 @@ EP_DEVICE bool ep_hear_alone(const ep_group &group, const ep_call *call, const e
             well = well && ep_await_value(group, line + at[i], call->tag, rank, &words[i]);
         }
     }
-    const bool differs = here && (words[0] != (wefti_u32)saying.shape ||
-                                  words[1] != (wefti_u32)(saying.shape >> 32) || words[2] != saying.route);
-    heard->status = __any_sync(~0u, differs) ? WEFT_ERR_MISMATCH : WEFT_OK;
-    heard->tokens = here ? (int)words[3] : 0;
-    heard->count = here ? words[4] : 0;
-    if (differs && blockIdx.x == 0 && ep_warp() == 0) {
+    const bool differs = here && (words[0] != (wefti_u32)saying.shape || words[1] != (wefti_u32)(saying.shape >> 32) ||
+                                  words[2] != saying.route);
+    if (rank < group.ranks) {
+        call->tokens_of[rank] = here ? (int)words[3] : 0;
+        call->count[rank] = fresh ? (here ? words[4] : 0) : call->count[rank];
+    }
+    const bool odd = __any_sync(~0u, differs);
+    if (rank == 0) {
+        call->status = odd ? WEFT_ERR_MISMATCH : WEFT_OK;
+    }
+    if (differs && blockIdx.x == 0) {
         wefti_st_release(&group.news[WEFTI_CUDA_EP_NEWS_ODD], (wefti_u64)(rank + 1) << 32 | call->tag);
     }
     return __all_sync(~0u, well);
 }
+
+/* Until all ranks are heard. All warps, each by itself. False: a rank did not come. */
+EP_DEVICE bool ep_hear_once(const ep_group &group, ep_call *call, const ep_saying &saying, bool fresh)
+{
+    wefti_u32 heard = 0;
+    if (ep_warp() == ep_warps() - 1) {
+        heard = ep_hear_lines(group, call, saying, fresh) ? EP_HEARD_ALL : EP_HEARD_IN_VAIN;
+        __threadfence_block();
+        __syncwarp();
+        if (ep_lane() == 0) {
+            (void)atomicOr(&call->heard, heard);
+        }
+        __syncwarp();
+        return heard == EP_HEARD_ALL;
+    }
+    if (ep_lane() == 0) {
+        while ((heard = atomicOr(&call->heard, 0u)) == 0) { /* ends as the last warp's waits do */
+            wefti_rest(EP_HEAR_REST_NS);
+        }
+    }
+    heard = __shfl_sync(~0u, heard, 0);
+    __threadfence_block();
+    return heard == EP_HEARD_ALL;
+}
+
+/* ---- early memory ---- */
 
 #define EP_SPEAKERS 2 /* the last warps of block 0 */
 
@@ -128,8 +159,7 @@ EP_DEVICE const wefti_cuda_ep_early &ep_early(const ep_group &group, const ep_ca
 /* The words that `writer` writes at `reader`. */
 EP_DEVICE wefti_u64 *ep_early_words(const ep_group &group, const ep_call *call, int reader, int writer)
 {
-    return (wefti_u64 *)(group.area[reader] + ep_early(group, call).words) +
-           (wefti_u64)writer * group.at.early_words;
+    return (wefti_u64 *)(group.area[reader] + ep_early(group, call).words) + (wefti_u64)writer * group.at.early_words;
 }
 
 /* The rows that rank `writer` writes at `reader`, of `slots` each. */
@@ -182,19 +212,27 @@ EP_DEVICE ep_crew ep_crew_of_all()
     return crew;
 }
 
-/* Among the warps first .. end - 1 of each block, which it is one of. */
-EP_DEVICE ep_crew ep_crew_of_warps(int first, int end)
+/* Among the first `movers` warps of each block, which send. */
+EP_DEVICE ep_crew ep_crew_of_movers(int movers)
 {
     const int blocks = (int)gridDim.x;
-    ep_crew crew = {(ep_warp() - first) * blocks + (int)blockIdx.x, (end - first) * blocks};
+    ep_crew crew = {ep_warp() * blocks + (int)blockIdx.x, movers * blocks};
     return crew;
 }
 
-/* This thread among those of the warps from `first` on. */
-EP_DEVICE ep_crew ep_crew_of_threads(int first)
+/* The same for what need not be soon: those that have the least to send come first. */
+EP_DEVICE ep_crew ep_crew_of_idle(int movers)
+{
+    ep_crew crew = ep_crew_of_movers(movers);
+    crew.number = crew.count - 1 - crew.number;
+    return crew;
+}
+
+/* This thread among those of the warps from `movers` on. */
+EP_DEVICE ep_crew ep_crew_of_speakers(int movers)
 {
     const int blocks = (int)gridDim.x;
-    ep_crew crew = {((int)threadIdx.x - first * 32) * blocks + (int)blockIdx.x, (ep_warps() - first) * 32 * blocks};
+    ep_crew crew = {((int)threadIdx.x - movers * 32) * blocks + (int)blockIdx.x, (ep_warps() - movers) * 32 * blocks};
     return crew;
 }
 

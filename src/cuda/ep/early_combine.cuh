@@ -29,7 +29,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_return_rows(const ep_combine &args, 
 {
     const ep_group &group = args.group;
     const int others = BY_EXPERT ? group.ranks : group.ranks - 1;
-    const ep_crew warps = ep_crew_of_warps(0, args.blocks.movers);
+    const ep_crew warps = ep_crew_of_movers(args.blocks.movers);
     const int lane = ep_lane();
     const int rows_here = lane < group.ranks && (BY_EXPERT || lane != group.rank) ? (int)call->count[lane] : 0;
     const wefti_u32 from_here = lane < group.ranks ? call->from[lane] : 0;
@@ -89,7 +89,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args,
     const int vectors = (int)(args.row_bytes / 16);
     const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     const ep_crew warps = ep_crew_of_all();
-    const int parts = ep_parts(call->tokens, warps.count - args.blocks.movers * (int)gridDim.x, vectors);
+    const int parts = ep_parts(call->tokens, (ep_warps() - args.blocks.movers) * (int)gridDim.x, vectors);
     const int each = (vectors + parts - 1) / parts;
     const int sent = rank < group.ranks ? (int)call->total[rank] : 0;
     const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(sent, args.row_bytes, group.at.early_words);
@@ -155,8 +155,7 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
         const int first = (ep_warps() - EP_SPEAKERS) * 32;
         ep_say(group, &call, saying, (int)threadIdx.x - first, EP_SPEAKERS * 32);
     }
-    ep_heard heard;
-    if (PART != EP_SEND && ep_hear_alone(group, &call, saying, &heard) && heard.status == WEFT_OK) {
+    if (PART != EP_SEND && ep_hear_once(group, &call, saying, false) && call.status == WEFT_OK) {
         ep_add_returned<BY_EXPERT>(args, &call);
     }
 }

@@ -2,9 +2,10 @@
  *
  *     all        the board: where all tokens go
  *     block 0    its line to all ranks
- *     movers     a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then their words
- *     others     counts to the owners of experts; what later calls are to find of the routing
- *     warps      hear all lines; a record or slice of any source, once its word is here: to where the caller wants it
+ *     movers     a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then their words;
+ *                what later calls are to find of the routing
+ *     others     counts to the owners of experts
+ *     warps      a record or slice of any source, once lines are heard and its word is here: to where the caller wants it
  *
  * By expert a row's number among those of its source is known when it leaves; its place is found where it arrives, from what
  * all sources have of each expert. */
@@ -57,8 +58,7 @@ EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, cons
         const wefti_u32 none = kind == 1 ? __float_as_uint(0.0f) : WEFTI_CUDA_EP_NO_ROW; /* which is -1, too */
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             const int rank = __ffs((int)left) - 1;
-            wefti_u32 *record =
-                ep_early_record<BY_EXPERT>(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
+            wefti_u32 *record = ep_early_record<BY_EXPERT>(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
             if (word < words) {
                 record[word] = word == 0 ? (wefti_u32)token : owner == rank ? value : none;
             }
@@ -68,8 +68,9 @@ EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, cons
         const int rank = __ffs((int)lanes) - 1;
         wefti_u32 *scales = ep_early_scales(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
         for (int word = ep_lane(); word < (int)args.given_words; word += 32) {
-            scales[word] = args.in_scales.words[(wefti_u64)token * args.in_scales.row_stride +
-                                                (wefti_u64)word * args.in_scales.word_stride];
+            scales[word] =
+                args.in_scales
+                    .words[(wefti_u64)token * args.in_scales.row_stride + (wefti_u64)word * args.in_scales.word_stride];
         }
     }
 }
@@ -126,7 +127,7 @@ template <bool QUANTISES> EP_DEVICE void ep_prefetch_row(const ep_dispatch &args
 {
     const wefti_u32 bytes = ep_early_wide_bytes<QUANTISES>(args);
     const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, bytes, args.group.at.early_words);
-    const ep_crew warps = ep_crew_of_warps(0, args.blocks.movers);
+    const ep_crew warps = ep_crew_of_movers(args.blocks.movers);
     const int token = warps.number / (1 + slices.count);
     const int word = warps.number % (1 + slices.count);
     if (ep_warp() < args.blocks.movers && token < tokens && word > 0) {
@@ -147,14 +148,14 @@ EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const 
     const int words = 1 + slices.count;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int rank = ep_lane();
-    const ep_crew warps = ep_crew_of_warps(0, args.blocks.movers);
+    const ep_crew warps = ep_crew_of_movers(args.blocks.movers);
     for (int i = warps.number; i < call->tokens * words; i += warps.count) {
         const int token = i / words;
         const int word = i % words;
         ep_going going = {false, 0};
         if (rank < group.ranks && (call->alive >> rank & 1) != 0) {
-            going = fresh ? ep_board_going(board, token, rank)
-                          : ep_going_of(group, args.sheet, token, unit_tokens, rank);
+            going =
+                fresh ? ep_board_going(board, token, rank) : ep_going_of(group, args.sheet, token, unit_tokens, rank);
         }
         const wefti_u32 lanes = __ballot_sync(~0u, going.goes);
         if (word == 0) {
@@ -209,7 +210,7 @@ EP_DEVICE wefti_u32 ep_rows_of_sources(const ep_dispatch &args, const ep_call *c
 EP_DEVICE void ep_find_own_rows(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
-    const ep_crew warps = ep_crew_of_warps(args.blocks.movers, ep_warps());
+    const ep_crew warps = ep_crew_of_idle(args.blocks.movers);
     for (int token = warps.number; token < call->tokens; token += warps.count) {
         for (int k = ep_lane(); k < args.topk; k += 32) {
             const int at = token * args.topk + k;
@@ -240,13 +241,13 @@ typedef struct ep_inflow {
     int tokens; /* T */
 } ep_inflow;
 
-/* Counts of this rank's experts. The warps that do not send. */
+/* Counts of this rank's experts. The warps that send. */
 template <bool BY_EXPERT> EP_DEVICE void ep_note_experts(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int first = group.first_expert[group.rank];
     const int local = group.first_expert[group.rank + 1] - first;
-    const ep_crew warps = ep_crew_of_warps(args.blocks.movers, ep_warps());
+    const ep_crew warps = ep_crew_of_idle(args.blocks.movers);
     const int source = ep_lane();
     for (int expert = warps.number; expert < local; expert += warps.count) {
         wefti_u32 count = 0;
@@ -319,8 +320,8 @@ typedef struct ep_arrival {
 } ep_arrival;
 
 /* By expert: lane i's row of the record, that of choice base + i; and whether it is the first choice that has it. A warp. */
-EP_DEVICE bool ep_early_row(const ep_dispatch &args, const ep_call *call, const wefti_u32 *record, int source,
-                            int base, wefti_u32 *row)
+EP_DEVICE bool ep_early_row(const ep_dispatch &args, const ep_call *call, const wefti_u32 *record, int source, int base,
+                            wefti_u32 *row)
 {
     const int k = base + ep_lane();
     const wefti_u32 expert = k < args.topk ? ep_record_expert(record, k) : ~0u;
@@ -504,6 +505,9 @@ EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_b
     }
     if (ep_warp() < args.blocks.movers) {
         ep_send_rows<BY_EXPERT, QUANTISES>(args, call, board);
+        if (fresh) {
+            ep_board_keep<BY_EXPERT>(args, call, board);
+        }
         return;
     }
     if (speaks) {
@@ -512,57 +516,52 @@ EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_b
     }
     if (fresh) {
         ep_board_tell<BY_EXPERT>(args, call, board);
-        ep_board_keep<BY_EXPERT>(args, call, board);
     }
 }
 
-/* What lane r knows of source r, of a new routing from its line. */
-template <bool BY_EXPERT>
-EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &args, const ep_call *call, const ep_heard &heard)
+/* What lane r knows of source r. */
+template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &args, const ep_call *call)
 {
     const int rank = ep_lane();
-    ep_inflow inflow = {heard.count, 0, heard.tokens};
-    if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        inflow.count = rank < args.group.ranks ? call->count[rank] : 0;
-        inflow.from = rank < args.group.ranks ? call->from[rank] : 0;
-    } else if (BY_EXPERT) {
-        inflow.from = ep_scan(heard.count) - heard.count;
-    } else {
-        inflow.from = (wefti_u32)rank * args.early_slots;
+    ep_inflow inflow = {0, 0, 0};
+    if (rank < args.group.ranks) {
+        inflow.count = call->count[rank];
+        inflow.from = BY_EXPERT ? call->from[rank] : (wefti_u32)rank * args.early_slots;
+        inflow.tokens = call->tokens_of[rank];
+    }
+    if (BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        inflow.from = ep_scan(inflow.count) - inflow.count;
     }
     return inflow;
 }
 
 /* The rest. */
-template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const ep_dispatch &args, ep_call *call)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool notes = blockIdx.x == 0 && ep_warp() == ep_warps() - 1;
-    ep_heard heard;
-    if (!ep_hear_alone(args.group, call, ep_early_saying<BY_EXPERT>(args, call), &heard)) {
+    const bool sends = ep_warp() < args.blocks.movers;
+    if (!ep_hear_once(args.group, call, ep_early_saying<BY_EXPERT>(args, call), fresh)) {
         return;
     }
-    if (heard.status != WEFT_OK) {
-        if (fresh && notes && ep_lane() == 0) {
-            args.sheet.facts->status = heard.status;
+    if (call->status != WEFT_OK) {
+        if (fresh && ep_notes_facts(args) && ep_lane() == 0) {
+            args.sheet.facts->status = call->status;
             args.sheet.facts->epoch = 0;
         }
         return;
     }
-    const ep_inflow inflow = ep_inflow_of<BY_EXPERT>(args, call, heard);
-    if (!ep_take_rows<BY_EXPERT, QUANTISES>(args, call, inflow) || ep_warp() < args.blocks.movers) {
-        return;
+    const ep_inflow inflow = ep_inflow_of<BY_EXPERT>(args, call);
+    if (sends && fresh) {
+        ep_note_experts<BY_EXPERT>(args, call);
+        if (ep_notes_facts(args)) {
+            ep_note_received<BY_EXPERT>(args, call, inflow);
+        }
+        if (BY_EXPERT) {
+            ep_find_own_rows(args, call);
+        }
     }
-    if (!fresh) {
+    if (ep_take_rows<BY_EXPERT, QUANTISES>(args, call, inflow) && !sends && !fresh) {
         ep_settle_again<BY_EXPERT>(args, call);
-        return;
-    }
-    ep_note_experts<BY_EXPERT>(args, call);
-    if (notes) {
-        ep_note_received<BY_EXPERT>(args, call, inflow);
-    }
-    if (BY_EXPERT) {
-        ep_find_own_rows(args, call);
     }
 }
 

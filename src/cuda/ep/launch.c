@@ -31,7 +31,7 @@ static int sms_of(const weft_ep_route *route)
 
 #define EARLY_TOKENS_MAX 256 /* of a source: more would copy longer than the lines take */
 #define EARLY_WORDS_A_BLOCK 2
-#define EARLY_MOVERS 8
+#define EARLY_MOVERS 12
 
 static wefti_cuda_ep_board board_of(const weft_ep_route *route)
 {
@@ -60,9 +60,8 @@ wefti_cuda_ep_blocks wefti_cuda_ep_early_blocks(void)
 static int early_blocks_of(const weft_ep_route *route)
 {
     const int tokens = route->plan.slot_tokens;
-    const wefti_cuda_ep_slices slices =
-        wefti_cuda_ep_slices_of(
-        tokens, (wefti_u32)route->ep->config.row_bytes_max, route->ep->device->group.at.early_words);
+    const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, (wefti_u32)route->ep->config.row_bytes_max,
+                                                                route->ep->device->group.at.early_words);
     const int blocks = tokens * (1 + slices.count) / EARLY_WORDS_A_BLOCK;
     return at_most(blocks > BLOCKS_MIN ? blocks : BLOCKS_MIN, sms_of(route));
 }
@@ -122,8 +121,8 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
     wefti_cuda *cuda = ep->device->cuda;
     void *arguments[] = {(void *)(uintptr_t)args};
     unsigned counts = ((unsigned)ep->config.experts + 1) * (unsigned)sizeof(uint32_t);
-    unsigned shared = kernel.is_early ? board_of(route).end * (unsigned)sizeof(uint32_t)
-                                      : wefti_cuda_ep_pipes_bytes(parts) + counts;
+    unsigned shared =
+        kernel.is_early ? board_of(route).end * (unsigned)sizeof(uint32_t) : wefti_cuda_ep_pipes_bytes(parts) + counts;
     CUfunction function =
         ep->device->kernel[kernel.is_early][kernel.part][kernel.work][wefti_cuda_ep_is_by_expert(route)];
     int blocks = kernel.is_early ? early_blocks_of(route) : blocks_of(route, kernel.work);

@@ -19,6 +19,7 @@ typedef struct ep_call {
     int route_status; /* and its status */
     int odd_tokens; /* T was given out of range, and clamped */
     int failed; /* some thread of this block waited in vain */
+    wefti_u32 heard; /* early.cuh: 0, or one of EP_HEARD.. */
     wefti_u32 total[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens of this rank that go to each rank */
     wefti_u32 before[WEFTI_CUDA_EP_RANKS_MAX]; /* of those, the ones before this block's tokens */
     wefti_u32 place[WEFTI_CUDA_EP_RANKS_MAX]; /* where they begin there */
@@ -177,8 +178,7 @@ EP_DEVICE wefti_u64 ep_resolve(const ep_group &group, wefti_u64 place, int rank)
     wefti_u64 offset = place & (((wefti_u64)1 << WEFTI_CUDA_EP_OFFSET_BITS) - 1);
     wefti_u64 region = place >> WEFTI_CUDA_EP_OFFSET_BITS;
     const weft_dev &dev = group.dev;
-    wefti_u64 here =
-        region == 0 ? dev.heap + offset : wefti_dev_region_base(dev, region - 1) + offset;
+    wefti_u64 here = region == 0 ? dev.heap + offset : wefti_dev_region_base(dev, region - 1) + offset;
     return wefti_dev_peer(dev, (const void *)here, 1, group.pe_of[rank]);
 }
 

@@ -170,8 +170,7 @@ EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, int 
     return true;
 }
 
-template <bool BY_EXPERT, bool BACKWARD>
-EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
 {
     int ranks = args.group.ranks;
     int units = 0;

@@ -176,7 +176,7 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_take(wefti_u64 *end, wefti_u64 bytes)
 /* ---- early ---- */
 
 /* Words of a source: a row has one for its record and one for each of its slices, which are many where rows are few. */
-#define WEFTI_CUDA_EP_EARLY_WORDS 512
+#define WEFTI_CUDA_EP_EARLY_WORDS 384
 WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_early_words(int slot_tokens)
 {
     wefti_u32 least = 2 * (wefti_u32)slot_tokens;
