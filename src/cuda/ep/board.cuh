@@ -207,7 +207,8 @@ EP_DEVICE void ep_board_keep(const ep_dispatch &args, const ep_call *call, const
         facts->tokens = call->tokens;
         facts->dropped = (wefti_i32)dropped;
         facts->dropped_rows = 0;
-        facts->status = dropped != 0 || call->odd_tokens ? WEFT_ERR_RANGE : WEFT_OK;
+        facts->routed = dropped != 0 || call->odd_tokens ? WEFT_ERR_RANGE : WEFT_OK;
+        facts->status = facts->routed;
     }
 }
 

@@ -48,7 +48,7 @@ EP_DEVICE void ep_early_recall(const ep_group &group, ep_call *call, const ep_sh
     }
     if (i == group.ranks) {
         call->route = sheet.facts->epoch;
-        call->route_status = sheet.facts->status;
+        call->route_status = sheet.facts->routed;
     }
 }
 

@@ -545,7 +545,7 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const e
     }
     if (call->status != WEFT_OK) {
         if (fresh && ep_notes_facts(args) && ep_lane() == 0) {
-            args.sheet.facts->status = call->status;
+            args.sheet.facts->status = args.sheet.facts->routed = call->status;
             args.sheet.facts->epoch = 0;
         }
         return;
