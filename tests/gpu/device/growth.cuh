@@ -171,10 +171,11 @@ static void test_two_threads(test_pe *pe)
     OK(pe, weft_world_destroy(all.world));
 }
 
-/* All memory of this PE's GPU but a little; NULL after the last. */
+/* All memory of this PE's GPU but a little, which others may fill too; NULL after the last. */
 #define FILL_MAX 32
 static void fill_gpu(test_pe *pe, void *taken[FILL_MAX])
 {
+    (void)pe;
     int count = 0;
 #if !ON_GPU
     void *context = NULL;
@@ -199,7 +200,6 @@ static void fill_gpu(test_pe *pe, void *taken[FILL_MAX])
 #if !ON_GPU
     (void)((int (*)(void **))gpu_driver("cuCtxPopCurrent_v2"))(&context);
 #endif
-    CHECK(pe, count > 0);
 }
 
 /* The GPU of the half's last member is full: no member gets anything, all are told why, and nothing has changed. */
