@@ -30,9 +30,12 @@ static void clear_flags(const wefti_coll *coll, wefti_coll_area *area, unsigned 
     const wefti_coll_shape *shape = &coll->shape;
     wefti_zero(area, sizeof *area);
     for (unsigned source = 0; source < pes; source++) {
-        wefti_zero(wefti_coll_slot_of(area, shape, source, 0, 0), shape->lines * (size_t)WEFTI_CACHE_LINE);
+        wefti_zero(wefti_coll_slot_of(area, shape, source, 0, WEFTI_COLL_IN_LINES),
+                   shape->lines * (size_t)WEFTI_CACHE_LINE);
+        wefti_zero(wefti_coll_slot_of(area, shape, source, 0, WEFTI_COLL_IN_WORDS),
+                   shape->lines * sizeof(wefti_coll_slot));
         for (unsigned i = 0; i < WEFTI_COLL_SLOTS; i++) {
-            wefti_zero(wefti_coll_slot_of(area, shape, source, i, 1), sizeof(wefti_coll_slot));
+            wefti_zero(wefti_coll_slot_of(area, shape, source, i, WEFTI_COLL_IN_SLOTS), sizeof(wefti_coll_slot));
         }
     }
 }

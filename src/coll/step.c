@@ -41,7 +41,7 @@ weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call
     step->epoch = wefti_ld64(&area->entered, WEFTI_RELAXED) + 1;
     step->coll->history = history_with(step->coll->history, facts);
     step->signature = step->coll->history & ~WEFTI_COLL_EPOCH_MASK;
-    step->large = 0;
+    step->ring = WEFTI_COLL_IN_LINES;
     step->shared = 0;
     step->streams = 0;
     step->pending = 0;
@@ -128,10 +128,10 @@ static weft_status post_far(wefti_step *step, wefti_coll_slot *slot, int pe, uin
                              : wefti_team_fail(step->team, status, step->call, &step->coll->area->entered, step->epoch);
 }
 
-/* Wait until member `to` has left the step whose line or slot comes round in this one. */
+/* Wait until member `to` has left the step whose line, slot or word comes round in this one. */
 static inline weft_status await_turn(wefti_step *step, int to)
 {
-    unsigned ring = step->large ? WEFTI_COLL_SLOTS : step->coll->shape.lines;
+    unsigned ring = step->ring == WEFTI_COLL_IN_SLOTS ? WEFTI_COLL_SLOTS : step->coll->shape.lines;
     uint64_t left = step->coll->left[to];
     if (WEFTI_UNLIKELY(step->epoch > left + WEFTI_MUTATE(SLOT_NOT_FREE, UINT64_MAX / 2, ring))) {
         return await_left(step, to, step->epoch - ring);
@@ -153,7 +153,7 @@ static inline void write_message(const wefti_step *step, wefti_coll_slot *slot, 
 
 static inline wefti_coll_slot *slot_of(const wefti_step *step, int source)
 {
-    return wefti_coll_slot_of(step->coll->area, &step->coll->shape, (unsigned)source, step->epoch, step->large);
+    return wefti_coll_slot_of(step->coll->area, &step->coll->shape, (unsigned)source, step->epoch, step->ring);
 }
 
 weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void *data, size_t bytes)

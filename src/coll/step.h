@@ -47,7 +47,7 @@ typedef struct wefti_step {
     uint64_t signature; /* in place above the epoch */
     size_t count; /* of the call's arguments */
     wefti_span span;
-    int large; /* the messages go through slots, not lines */
+    wefti_coll_ring ring; /* through which the messages go */
     int shared; /* each is stored once, at its sender */
     int streams; /* what is pulled goes past the caches */
     int pending; /* how many in coll->pending */
@@ -77,7 +77,14 @@ static inline weft_status wefti_step_end(const wefti_step *step, size_t element,
 /* The call's messages have so many bytes; before the first of them. 0 unless said. */
 static inline void wefti_step_carry(wefti_step *step, size_t bytes)
 {
-    step->large = bytes > WEFTI_COLL_LINE_DATA_BYTES;
+    step->ring = bytes > WEFTI_COLL_LINE_DATA_BYTES ? WEFTI_COLL_IN_SLOTS : WEFTI_COLL_IN_LINES;
+}
+/* The call's messages are a word each, without data, and who sends them does not wait for those who receive them: several
+ * share a cache line, which brings those who lag behind more than one. Not where many read the one line, since each that
+ * has caught up takes it from its writer. Before the first of them. */
+static inline void wefti_step_carry_words(wefti_step *step)
+{
+    step->ring = step->team->crowded ? WEFTI_COLL_IN_LINES : WEFTI_COLL_IN_WORDS;
 }
 /* The call's messages are alike for all receivers. Where members share processors each is stored once, at its sender, and
  * read there, so that a line goes from processor to processor and not from member to member. Before the first of them. */

@@ -69,10 +69,11 @@ void case_run_ahead(void *argument)
     uint64_t common = run->seed;
     weft_world *world = case_world("ahead");
     int root = common_below(&common, run->pes);
-    size_t count = common_below(&common, 2) == 0 ? 3 : 12; /* in lines, in slots */
+    static const size_t counts[] = {1, 3, 12}; /* in words, in lines, in slots */
+    size_t count = counts[common_below(&common, 3)];
     uint64_t *words;
     MUST(weft_malloc(world, 24 * sizeof *words, (void **)&words));
-    for (uint64_t round = 1; round <= (count == 3 ? 200 : 40); round++) {
+    for (uint64_t round = 1; round <= (count == 12 ? 40 : 200); round++) {
         for (size_t k = 0; k < count; k++) {
             words[k] = case_value(weft_world_pe(world), root, round + k);
         }

@@ -1,12 +1,13 @@
 /* protocol/coll_layout.h: the scratch of a team's data collectives, one block of equal offset on every member.
  *
- *   scratch:  | area | of member 0 | of member 1 | ... |        of a member:  | lines | slots |
+ *   scratch:  | area | of member 0 | of member 1 | ... |        of a member:  | lines | slots | words |
  *
  * Member s writes only into what is its own at each other member, or, where all read one message, in its own scratch: in
  * step e, line e mod the number of lines when the call's messages fit in a cache line with their flag, else slot e mod
- * WEFTI_COLL_SLOTS. Steps are numbered from 1 by the team's epoch, equally on all members. A line or slot is used again
+ * WEFTI_COLL_SLOTS; of messages that are a word each and whose sender runs ahead, word e mod the number of lines: what is
+ * in a cache line together comes together. Steps are numbered from 1 by the team's epoch, equally on all members. Each is used again
  * once its readers' `done` say that they have left the earlier step: the more of them, the further ahead a sender may run
- * that need not wait. Lines and the flags of slots are zero before first use. */
+ * that need not wait. Lines, words and the flags of slots are zero before first use. */
 #ifndef WEFTI_PROTOCOL_COLL_LAYOUT_H
 #define WEFTI_PROTOCOL_COLL_LAYOUT_H
 
@@ -63,8 +64,11 @@ static inline size_t wefti_coll_slot_bytes(unsigned members)
     return bytes < WEFTI_CACHE_LINE ? WEFTI_CACHE_LINE : bytes;
 }
 
+/* Where the messages of a call go. */
+typedef enum wefti_coll_ring { WEFTI_COLL_IN_LINES = 0, WEFTI_COLL_IN_SLOTS, WEFTI_COLL_IN_WORDS } wefti_coll_ring;
+
 typedef struct wefti_coll_shape {
-    unsigned lines; /* a power of two */
+    unsigned lines; /* a power of two; as many words */
     size_t slot_bytes;
     size_t member_bytes; /* what belongs to one sender */
     size_t bytes; /* of the scratch */
@@ -78,19 +82,27 @@ static inline wefti_coll_shape wefti_coll_shape_of(unsigned members, int crowded
         shape.lines /= 2;
     }
     shape.slot_bytes = wefti_coll_slot_bytes(members);
-    shape.member_bytes = shape.lines * (size_t)WEFTI_CACHE_LINE + WEFTI_COLL_SLOTS * shape.slot_bytes;
+    shape.member_bytes =
+        shape.lines * (WEFTI_CACHE_LINE + sizeof(wefti_coll_slot)) + WEFTI_COLL_SLOTS * shape.slot_bytes;
     shape.bytes = sizeof(wefti_coll_area) + (size_t)members * shape.member_bytes;
     return shape;
 }
 
-/* The line (large 0) or slot of member `source` for step `epoch`, in the scratch that begins at `area`. */
+/* The line, slot or word of member `source` for step `epoch`, in the scratch that begins at `area`. */
 static inline wefti_coll_slot *wefti_coll_slot_of(wefti_coll_area *area, const wefti_coll_shape *shape, unsigned source,
-                                                  uint64_t epoch, int large)
+                                                  uint64_t epoch, wefti_coll_ring ring)
 {
     unsigned char *lines = (unsigned char *)(area + 1) + source * shape->member_bytes;
-    size_t offset = large ? shape->lines * (size_t)WEFTI_CACHE_LINE + (epoch % WEFTI_COLL_SLOTS) * shape->slot_bytes
-                          : (epoch & (shape->lines - 1)) * WEFTI_CACHE_LINE;
-    return (wefti_coll_slot *)(void *)(lines + offset);
+    unsigned char *slots = lines + shape->lines * (size_t)WEFTI_CACHE_LINE;
+    size_t turn = (size_t)(epoch & (shape->lines - 1));
+    switch (ring) {
+    case WEFTI_COLL_IN_SLOTS:
+        return (wefti_coll_slot *)(void *)(slots + (epoch % WEFTI_COLL_SLOTS) * shape->slot_bytes);
+    case WEFTI_COLL_IN_WORDS:
+        return (wefti_coll_slot *)(void *)(slots + WEFTI_COLL_SLOTS * shape->slot_bytes) + turn;
+    default:
+        return (wefti_coll_slot *)(void *)(lines + turn * WEFTI_CACHE_LINE);
+    }
 }
 
 static inline void *wefti_coll_slot_data(wefti_coll_slot *slot)
