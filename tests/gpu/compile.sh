@@ -1,6 +1,7 @@
 #!/bin/sh
-# Goal: without a GPU, the kernels compile for every architecture, and the PTX of the device calls has the orders promised.
-# Method: nvcc; then read the PTX of tests/gpu/calls/calls.cu, kernel by kernel. Usage: compile.sh NVCC arch|ptx|programs ROOT
+# Goal: without a GPU, the kernels compile for every architecture, the PTX of the device calls has the orders promised, and the
+# library's kernels, which are launched early, wait before they touch memory.
+# Method: nvcc; then read the PTX, kernel by kernel. Usage: compile.sh NVCC arch|ptx|early|programs ROOT
 # Exit 77: no nvcc.
 set -eu
 nvcc=$1
@@ -28,6 +29,10 @@ programs)
 ptx)
     "$nvcc" -arch=sm_90 $strict -ptx "$root/tests/gpu/calls/calls.cu" -o "$folder/calls.ptx"
     python3 "$root/tests/gpu/ptx_orders.py" "$folder/calls.ptx"
+    ;;
+early)
+    "$nvcc" -arch=sm_90 $strict -ptx "$root/src/cuda/kernels.cu" -o "$folder/kernels.ptx"
+    python3 "$root/tests/gpu/ptx_early.py" "$folder/kernels.ptx"
     ;;
 *)
     echo "compile.sh: unknown part $what" >&2
