@@ -108,6 +108,7 @@ static WEFTI_DEVICE float combine_float(int op, float a, float b)
 struct any_reducer {
     int dtype;
     int op;
+    static const int units = 1; /* its sums are on the stack */
     struct sum {
         wefti_wide bits;
         any_lanes lanes;

@@ -13,8 +13,8 @@
 #ifndef WEFTI_DEVICE_CHANNEL_CUH
 #define WEFTI_DEVICE_CHANNEL_CUH
 
+#include "weft/device/slice.cuh"
 #include "weft/device/sync.cuh"
-#include "weft/device/unit.cuh"
 
 typedef struct wefti_dev_call {
     weft_scope scope;
@@ -213,17 +213,18 @@ WEFTI_DEVICE_SLOW int wefti_unit_wait_long(const weft_dev *dev, wefti_u64 at, we
     return status == WEFT_OK ? wefti_packed_wait_long(dev, (const wefti_dev_packed *)at + apart, epoch, pe) : status;
 }
 
-/* The units that members first .. first + N - 1 have sent to `place`, all looked at together; not of this member and of
- * numbers beyond the last. Undefined after a failure. */
+/* The units that those of the members first .. first + N - 1 that are `wanted`, a bit each, have sent to `place`, all looked
+ * at together. Undefined after a failure. */
 template <int N>
-WEFTI_DEVICE void wefti_units_receive(wefti_dev_call &call, int first, wefti_u32 place, wefti_wide (&units)[N])
+WEFTI_DEVICE void wefti_units_receive(wefti_dev_call &call, int first, wefti_u32 wanted, wefti_u32 place,
+                                      wefti_wide (&units)[N])
 {
     WEFTI_UNROLL(1)
     for (wefti_u32 looks = 0; looks < WEFTI_DEV_LOOKS && call.status == WEFT_OK; looks++) {
         bool are_there = true;
         WEFTI_UNROLL(N)
         for (int j = 0; j < N; j++) {
-            if (first + j < call.team->pes && first + j != call.team->pe) {
+            if ((wanted >> j & 1) != 0) {
                 are_there &= wefti_unit_look(call, first + j, place, &units[j]);
             }
         }
@@ -233,13 +234,20 @@ WEFTI_DEVICE void wefti_units_receive(wefti_dev_call &call, int first, wefti_u32
     }
     WEFTI_UNROLL(N)
     for (int j = 0; j < N; j++) {
-        if (first + j < call.team->pes && first + j != call.team->pe && call.status == WEFT_OK) {
+        if ((wanted >> j & 1) != 0 && call.status == WEFT_OK) {
             call.status = wefti_unit_wait_long(
                 &call.team->world, wefti_call_slot(call, first + j) + place * sizeof(wefti_dev_packed),
                 call.team->slot_units, call.epoch, wefti_dev_member(*call.team, first + j));
             (void)wefti_unit_look(call, first + j, place, &units[j]);
         }
     }
+}
+
+WEFTI_DEVICE wefti_wide wefti_unit_receive(wefti_dev_call &call, int number, wefti_u32 place)
+{
+    wefti_wide unit[1];
+    wefti_units_receive(call, number, 1, place, unit);
+    return unit[0];
 }
 
 /* Send every other member `units` units. from(member, place) is the unit. */
@@ -260,10 +268,9 @@ template <class To> WEFTI_DEVICE void wefti_call_receive_all(wefti_dev_call &cal
     for (wefti_u32 i = call.scope.rank; i < wefti_call_others(call) * units; i += call.scope.size) {
         wefti_u32 hop = i / units;
         int number = wefti_call_after(call, 1 + hop);
-        wefti_wide unit[1];
-        wefti_units_receive(call, number, i - hop * units, unit);
+        const wefti_wide unit = wefti_unit_receive(call, number, i - hop * units);
         if (call.status == WEFT_OK) {
-            to(number, i - hop * units, unit[0]);
+            to(number, i - hop * units, unit);
         }
     }
 }
@@ -286,6 +293,23 @@ template <class Value> WEFTI_DEVICE void wefti_call_meet_in(wefti_dev_call &call
         (void)wefti_packed_wait(call, (const wefti_dev_packed *)wefti_call_word(call, WEFTI_DEV_IN, number), number);
     }
     wefti_scope_sync(call.scope);
+}
+
+/* The same, after which members load what others have at their addresses: what the scope's threads have stored themselves.
+ * What earlier kernels of a stream have stored is there anyway. */
+WEFTI_DEVICE void wefti_call_meet_in_to_load(wefti_dev_call &call, wefti_slice slice)
+{
+    const bool tells = call.scope.rank < wefti_call_others(call);
+    if (slice.is_alone && tells) {
+        wefti_fence_acq_rel();
+    }
+    wefti_call_meet_in(call, [](int) { return (wefti_u64)0; });
+    if (slice.is_alone) {
+        if (tells) {
+            wefti_fence_acq_rel();
+        }
+        wefti_scope_sync(call.scope);
+    }
 }
 
 /* What another member said when it came. */

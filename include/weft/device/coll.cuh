@@ -26,45 +26,50 @@ WEFTI_DEVICE wefti_u32 wefti_step_units(const wefti_dev_call &call, wefti_u64 fi
     return end - first < call.team->slot_units ? (wefti_u32)(end - first) : call.team->slot_units;
 }
 
-/* How many pieces to make of `length`: several a slice, each of `least` to `most`. */
-WEFTI_DEVICE wefti_u32 wefti_piece_count(wefti_slice slice, wefti_u64 length, wefti_u64 most, wefti_u64 least)
+/* ---- pieces: the links do not serve all multiprocessors alike, so workers take pieces of the data as they come free ----
+ * A worker is a warp of the blocks that share a call, so that none waits for another, and a piece is what it has in flight
+ * at once: what all of them are at lies close together. A scope that is alone is its only worker. */
+
+WEFTI_DEVICE wefti_u32 wefti_workers_a_slice(const wefti_dev_call &call, wefti_slice slice)
 {
-    wefti_u64 size = length / (slice.count * 4) + 1;
-    size = size < least ? least : size > most ? most : size;
-    return (wefti_u32)((length + size - 1) / size);
+    return slice.is_alone ? 1 : call.scope.size / wefti_own_warp(call.scope).size;
 }
 
-/* Do `pieces` pieces of a call, which all slices take from one counter as they come free: the links do not serve all
- * multiprocessors alike. A slice alone does them in order. */
-template <class Do>
-WEFTI_DEVICE void wefti_for_pieces(wefti_dev_call &call, wefti_slice slice, wefti_u32 pieces, const Do &work)
+WEFTI_DEVICE wefti_u32 wefti_piece_count(wefti_u64 length, wefti_u64 piece_bytes)
 {
-    wefti_dev_channel *head = (wefti_dev_channel *)call.team->channels;
-    wefti_u32 *drawn = (wefti_u32 *)&head->drawn;
-    const wefti_u32 limit = pieces + slice.count - 1; /* each slice draws one too many: the last draw resets */
-    wefti_u32 next = 0;
-    wefti_u32 mine = limit;
-    if (slice.count == 1) {
-        for (; next < pieces; next++) {
-            work(next);
-        }
-    } else {
-        mine = call.scope.rank == 0 ? wefti_atomic_count(drawn, limit) : 0;
-        while ((next = wefti_scope_first(call.scope, mine)) < pieces) {
-            mine = call.scope.rank == 0 ? wefti_atomic_count(drawn, limit) : 0; /* comes while this one is worked on */
-            work(next);
-        }
-    }
-    if (call.scope.rank == 0 && mine == limit) {
-        wefti_st_relaxed(&head->dealt, wefti_ld_relaxed(&head->dealt) + 1);
-    }
+    return (wefti_u32)((length + piece_bytes - 1) / piece_bytes);
 }
 
-/* The number of this call among those whose pieces are shared out, to be asked before wefti_for_pieces: equal on all blocks,
- * as none has drawn its last piece, and on all members that share out the same calls. */
-WEFTI_DEVICE wefti_u64 wefti_pieces_number(const wefti_dev_call &call)
+WEFTI_DEVICE wefti_range wefti_piece_range(wefti_range all, wefti_u64 piece_bytes, wefti_u32 piece)
 {
-    return wefti_ld_relaxed(&((wefti_dev_channel *)call.team->channels)->dealt) + 1;
+    const wefti_u64 first = all.first + piece * piece_bytes;
+    wefti_range range = {first < all.end ? first : all.end,
+                         first + piece_bytes < all.end ? first + piece_bytes : all.end};
+    return range;
+}
+
+/* Do `pieces` pieces: work(worker, piece), where the worker is the call with a scope of its own. Each worker begins with
+ * the piece of its own number and takes the others from one counter: one draw a piece, the last of which resets it. */
+template <class Work>
+WEFTI_DEVICE void wefti_for_pieces(wefti_dev_call &call, wefti_slice slice, wefti_u32 pieces, const Work &work)
+{
+    if (slice.is_alone) {
+        for (wefti_u32 piece = 0; piece < pieces; piece++) {
+            work(call, piece);
+        }
+        return;
+    }
+    wefti_u32 *drawn = (wefti_u32 *)&((wefti_dev_channel *)call.team->channels)->drawn;
+    wefti_dev_call worker = call;
+    worker.scope = wefti_own_warp(call.scope);
+    const wefti_u32 workers = slice.count * wefti_workers_a_slice(call, slice);
+    wefti_u32 piece = call.scope.rank / worker.scope.size * slice.count + slice.index;
+    while (piece < pieces) {
+        const wefti_u32 mine = worker.scope.rank == 0 ? wefti_atomic_count(drawn, pieces - 1) : 0;
+        work(worker, piece); /* the next number comes meanwhile */
+        piece = workers + wefti_scope_first(worker.scope, mine);
+    }
+    call.status = worker.status;
 }
 
 /* Put `range` of the bytes at `source` to those at `dest` on member `number`, which may be this one. */
@@ -110,6 +115,9 @@ WEFTI_DEVICE int wefti_exchange_packed(wefti_dev_call &call, wefti_slice slice, 
     return wefti_call_end(call, true);
 }
 
+#define WEFTI_EXCHANGE_PIECE 4096 /* bytes: 8 units a thread of a warp */
+#define WEFTI_EXCHANGE_PIECE_ALONE 32768
+
 /* Piece i is a part of what goes to one member; those after it go to the others, so that all links are busy. */
 template <bool ALLTOALL>
 WEFTI_DEVICE int wefti_exchange_plain(wefti_dev_call &call, wefti_slice slice, wefti_u64 dest, wefti_u64 source,
@@ -117,14 +125,15 @@ WEFTI_DEVICE int wefti_exchange_plain(wefti_dev_call &call, wefti_slice slice, w
 {
     const wefti_u64 step = ALLTOALL ? bytes : 0;
     const wefti_u32 members = (wefti_u32)call.team->pes;
-    const wefti_u32 parts = (wefti_piece_count(slice, bytes * members, 1 << 15, 1 << 14) + members - 1) / members;
+    const wefti_u64 piece_bytes = slice.is_alone ? WEFTI_EXCHANGE_PIECE_ALONE : WEFTI_EXCHANGE_PIECE;
+    const wefti_u32 pieces = wefti_piece_count(bytes, piece_bytes) * members;
     const wefti_range all = {0, bytes};
     wefti_call_meet_in(call, [](int) { return (wefti_u64)0; });
-    wefti_for_pieces(call, slice, parts * members, [&](wefti_u32 piece) {
-        const int number = wefti_call_after(call, (piece + 1) % members);
-        wefti_call_put(call, dest + (wefti_u64)(wefti_u32)call.team->pe * bytes,
-                       source + (wefti_u64)(wefti_u32)number * step, wefti_range_part(all, piece / members, parts, 128),
-                       number);
+    wefti_for_pieces(call, slice, pieces, [&](wefti_dev_call &worker, wefti_u32 piece) {
+        const int number = wefti_call_after(worker, (piece + 1) % members);
+        wefti_call_put(worker, dest + (wefti_u64)(wefti_u32)worker.team->pe * bytes,
+                       source + (wefti_u64)(wefti_u32)number * step,
+                       wefti_piece_range(all, piece_bytes, piece / members), number);
     });
     wefti_call_meet_out(call);
     return wefti_call_end(call, true);
@@ -161,14 +170,10 @@ WEFTI_DEVICE int wefti_broadcast_packed(wefti_dev_call &call, wefti_slice slice,
             });
         }
         for (wefti_u32 place = call.scope.rank; place < units; place += call.scope.size) {
-            wefti_wide unit[1];
-            if (call.team->pe == root) {
-                unit[0] = wefti_unit_load<WEFTI_HERE>(source, base + place, bytes);
-            } else {
-                wefti_units_receive(call, root, place, unit);
-            }
+            const wefti_wide unit = call.team->pe == root ? wefti_unit_load<WEFTI_HERE>(source, base + place, bytes)
+                                                          : wefti_unit_receive(call, root, place);
             if (call.status == WEFT_OK) {
-                wefti_unit_store<WEFTI_HERE>(dest, base + place, bytes, unit[0]);
+                wefti_unit_store<WEFTI_HERE>(dest, base + place, bytes, unit);
             }
         }
     }
@@ -187,32 +192,70 @@ WEFTI_DEVICE wefti_u32 wefti_follower_index(const wefti_dev_call &call, int root
     return (wefti_u32)(number > root ? number - root - 1 : number - root - 1 + call.team->pes);
 }
 
-/* One step of the next: units base .. of each follower's part. */
+/* One step: the units of each follower's part from `done` on. */
 typedef struct wefti_parts {
     wefti_range range; /* of the slice */
-    wefti_u64 done; /* units of each part before this step */
+    wefti_u64 length; /* of a part; the last ones are shorter */
+    wefti_u64 done;
     wefti_u32 followers;
 } wefti_parts;
 
-/* The unit at `place` of follower `index`'s part in this step; false when its part is shorter. */
+/* The unit at `place` of follower `index`'s part in this step; false when there is none. */
 WEFTI_DEVICE bool wefti_parts_unit(const wefti_parts &parts, wefti_u32 index, wefti_u32 place, wefti_u64 *unit)
 {
-    const wefti_range part = wefti_range_part(parts.range, index, parts.followers, 1);
-    *unit = part.first + parts.done + place;
-    return *unit < part.end;
+    const wefti_u64 at = parts.done + place;
+    *unit = parts.range.first + index * parts.length + at;
+    return index < parts.followers && at < parts.length && *unit < parts.range.end;
 }
+
+#define WEFTI_FORWARD_GROUP 4 /* parts at a time */
 
 /* As the root: each follower gets its part, and this PE its own copy. */
 WEFTI_DEVICE void wefti_forward_root(wefti_dev_call &call, const wefti_parts &parts, wefti_u32 units, wefti_u64 dest,
                                      wefti_u64 source, wefti_u64 bytes)
 {
-    for (wefti_u32 i = call.scope.rank; i < parts.followers * units; i += call.scope.size) {
-        wefti_u32 index = i / units;
-        wefti_u64 unit;
-        if (wefti_parts_unit(parts, index, i - index * units, &unit)) {
-            wefti_wide value = wefti_unit_load<WEFTI_HERE>(source, unit, bytes);
-            wefti_unit_send(call, wefti_follower(call, call.team->pe, index), i - index * units, value);
-            wefti_unit_store<WEFTI_HERE>(dest, unit, bytes, value);
+    for (wefti_u32 place = call.scope.rank; place < units; place += call.scope.size) {
+        for (wefti_u32 first = 0; first < parts.followers; first += WEFTI_FORWARD_GROUP) {
+            wefti_wide values[WEFTI_FORWARD_GROUP];
+            wefti_u64 unit;
+            WEFTI_UNROLL(WEFTI_FORWARD_GROUP)
+            for (wefti_u32 j = 0; j < WEFTI_FORWARD_GROUP; j++) {
+                if (wefti_parts_unit(parts, first + j, place, &unit)) {
+                    values[j] = wefti_unit_load<WEFTI_HERE>(source, unit, bytes);
+                }
+            }
+            WEFTI_UNROLL(WEFTI_FORWARD_GROUP)
+            for (wefti_u32 j = 0; j < WEFTI_FORWARD_GROUP; j++) {
+                if (wefti_parts_unit(parts, first + j, place, &unit)) {
+                    wefti_unit_send(call, wefti_follower(call, call.team->pe, first + j), place, values[j]);
+                    wefti_unit_store<WEFTI_HERE>(dest, unit, bytes, values[j]);
+                }
+            }
+        }
+    }
+}
+
+/* The units at `place` of the parts that members first .. hand on to this one. */
+WEFTI_DEVICE void wefti_forward_receive(wefti_dev_call &call, const wefti_parts &parts, int first, wefti_u32 place,
+                                        wefti_u64 dest, wefti_u64 bytes, int root)
+{
+    wefti_wide values[WEFTI_FORWARD_GROUP];
+    wefti_u64 unit;
+    wefti_u32 wanted = 0;
+    WEFTI_UNROLL(WEFTI_FORWARD_GROUP)
+    for (int j = 0; j < WEFTI_FORWARD_GROUP; j++) {
+        const int number = first + j;
+        const bool hands_on = number < call.team->pes && number != call.team->pe && number != root;
+        if (hands_on && wefti_parts_unit(parts, wefti_follower_index(call, root, number), place, &unit)) {
+            wanted |= 1u << j;
+        }
+    }
+    wefti_units_receive(call, first, wanted, place, values);
+    WEFTI_UNROLL(WEFTI_FORWARD_GROUP)
+    for (int j = 0; j < WEFTI_FORWARD_GROUP; j++) {
+        if ((wanted >> j & 1) != 0 && call.status == WEFT_OK) {
+            (void)wefti_parts_unit(parts, wefti_follower_index(call, root, first + j), place, &unit);
+            wefti_unit_store<WEFTI_HERE>(dest, unit, bytes, values[j]);
         }
     }
 }
@@ -223,26 +266,20 @@ WEFTI_DEVICE void wefti_forward_follower(wefti_dev_call &call, const wefti_parts
 {
     const wefti_u32 mine = wefti_follower_index(call, root, call.team->pe);
     wefti_u64 unit;
-    wefti_wide value[1];
     for (wefti_u32 place = call.scope.rank; place < units; place += call.scope.size) {
         if (wefti_parts_unit(parts, mine, place, &unit)) {
-            wefti_units_receive(call, root, place, value);
+            const wefti_wide value = wefti_unit_receive(call, root, place);
             for (wefti_u32 i = 1; i < parts.followers && call.status == WEFT_OK; i++) {
-                wefti_unit_send(call, wefti_follower(call, root, (mine + i) % parts.followers), place, value[0]);
+                wefti_unit_send(call, wefti_follower(call, root, (mine + i) % parts.followers), place, value);
             }
             if (call.status == WEFT_OK) {
-                wefti_unit_store<WEFTI_HERE>(dest, unit, bytes, value[0]);
+                wefti_unit_store<WEFTI_HERE>(dest, unit, bytes, value);
             }
         }
     }
-    for (wefti_u32 i = call.scope.rank; i < (parts.followers - 1) * units; i += call.scope.size) {
-        wefti_u32 index = (mine + 1 + i / units) % parts.followers;
-        wefti_u32 place = i % units;
-        if (wefti_parts_unit(parts, index, place, &unit)) {
-            wefti_units_receive(call, wefti_follower(call, root, index), place, value);
-            if (call.status == WEFT_OK) {
-                wefti_unit_store<WEFTI_HERE>(dest, unit, bytes, value[0]);
-            }
+    for (wefti_u32 place = call.scope.rank; place < units; place += call.scope.size) {
+        for (int first = 0; first < call.team->pes; first += WEFTI_FORWARD_GROUP) {
+            wefti_forward_receive(call, parts, first, place, dest, bytes, root);
         }
     }
 }
@@ -250,16 +287,16 @@ WEFTI_DEVICE void wefti_forward_follower(wefti_dev_call &call, const wefti_parts
 WEFTI_DEVICE int wefti_broadcast_forward(wefti_dev_call &call, wefti_slice slice, wefti_u64 dest, wefti_u64 source,
                                          wefti_u64 bytes, int root)
 {
-    wefti_parts parts = {wefti_slice_units(slice, bytes), 0, wefti_call_others(call)};
+    wefti_parts parts = {wefti_slice_units(slice, bytes), 0, 0, wefti_call_others(call)};
     if (parts.followers == 0) {
         return wefti_broadcast_packed(call, slice, dest, source, bytes, root);
     }
-    const wefti_range first = wefti_range_part(parts.range, 0, parts.followers, 1); /* the longest */
-    if (first.first == first.end) {
+    if (parts.range.first == parts.range.end) {
         return wefti_call_none(call);
     }
-    for (; first.first + parts.done < first.end; parts.done += call.team->slot_units) {
-        const wefti_u32 units = wefti_step_units(call, first.first + parts.done, first.end);
+    parts.length = (parts.range.end - parts.range.first + parts.followers - 1) / parts.followers;
+    for (; parts.done < parts.length; parts.done += call.team->slot_units) {
+        const wefti_u32 units = wefti_step_units(call, parts.done, parts.length);
         if (parts.done != 0) {
             wefti_call_next_unmet(call);
         }
@@ -272,97 +309,97 @@ WEFTI_DEVICE int wefti_broadcast_forward(wefti_dev_call &call, wefti_slice slice
     return wefti_call_end(call, false);
 }
 
-/* Plain, in chunks of a part for each follower, which hands its part on while the next chunk comes. */
-#define WEFTI_BROADCAST_PART 32768
-
+/* Plain: each follower loads its part of the source from the root and stores it to all followers, this one too, so that
+ * a byte leaves the root once, and nobody waits for parts of it. */
 typedef struct wefti_broadcast_all {
     wefti_u64 dest;
     wefti_u64 source;
-    wefti_u64 bytes;
     int root;
     wefti_u32 followers;
-    wefti_u32 channels;
-    wefti_u64 number; /* of the call */
+    wefti_u32 mine; /* this follower's index */
 } wefti_broadcast_all;
 
-/* The bytes of follower `index` in a chunk. */
-WEFTI_DEVICE wefti_range wefti_broadcast_part(const wefti_broadcast_all &all, wefti_u32 chunk, wefti_u32 index)
+WEFTI_DEVICE wefti_u64 wefti_broadcast_place(wefti_dev_call &worker, const wefti_broadcast_all &all, wefti_range range,
+                                             wefti_u32 hop)
 {
-    const wefti_u64 length = (wefti_u64)all.followers * WEFTI_BROADCAST_PART;
-    wefti_range range = {chunk * length, (chunk + 1) * length};
-    range.end = range.end < all.bytes ? range.end : all.bytes;
-    return wefti_range_part(range, index, all.followers, 128);
+    const int number = wefti_follower(worker, all.root, (all.mine + hop) % all.followers);
+    return wefti_call_place(worker, all.dest + range.first, range.end - range.first, number);
 }
 
-/* That a chunk is there is told by a flag of one of the channels, which counts the chunks that it has told of. */
-WEFTI_DEVICE wefti_dev_call wefti_broadcast_teller(const wefti_dev_call &call, const wefti_broadcast_all &all,
-                                                   wefti_u32 chunk)
+/* N units a thread from `from`, which are `range` of the data, all loaded before the first is stored. */
+template <int N>
+WEFTI_DEVICE void wefti_broadcast_units(wefti_dev_call &worker, const wefti_broadcast_all &all, wefti_range range,
+                                        wefti_u64 from)
 {
-    wefti_dev_call teller = call;
-    teller.channel = call.team->channels + chunk % all.channels * call.team->channel_bytes;
-    return teller;
+    const wefti_u32 rank = worker.scope.rank;
+    const wefti_u32 size = worker.scope.size;
+    wefti_wide held[N];
+    WEFTI_UNROLL(N)
+    for (int n = 0; n < N; n++) {
+        held[n] = wefti_ld_remote((const wefti_wide *)from + (rank + n * size));
+    }
+    WEFTI_UNROLL(1)
+    for (wefti_u32 hop = 0; hop < all.followers; hop++) {
+        wefti_wide *to = (wefti_wide *)wefti_broadcast_place(worker, all, range, hop);
+        WEFTI_UNROLL(N)
+        for (int n = 0; n < N && to != 0; n++) {
+            wefti_st_remote(to + (rank + n * size), held[n]);
+        }
+    }
 }
 
-WEFTI_DEVICE wefti_u64 wefti_broadcast_flag(const wefti_broadcast_all &all, wefti_u32 chunk)
-{
-    return all.number << 24 | (chunk / all.channels + 1);
-}
+#define WEFTI_BROADCAST_UNITS 4 /* in flight a thread */
+#define WEFTI_BROADCAST_PIECE 2048 /* bytes: those of a warp */
 
-/* As the root: the parts of a chunk, each to its follower, and to this PE's own dest while the links carry them. */
-WEFTI_DEVICE void wefti_broadcast_deal(wefti_dev_call &call, const wefti_broadcast_all &all, wefti_u32 chunk)
+/* As a follower: `range` of its part. What is not a multiple of so many units, or not even, goes through its dest. */
+WEFTI_DEVICE void wefti_broadcast_pull(wefti_dev_call &worker, const wefti_broadcast_all &all, wefti_range range)
 {
-    for (wefti_u32 i = 0; i < all.followers; i++) {
-        const wefti_u32 index = (chunk + i) % all.followers;
-        const wefti_range part = wefti_broadcast_part(all, chunk, index);
-        wefti_call_put(call, all.dest, all.source, part, wefti_follower(call, all.root, index));
-        wefti_call_put(call, all.dest, all.source, part, all.root);
+    const wefti_u64 step = WEFTI_BROADCAST_UNITS * WEFTI_DEV_UNIT * (wefti_u64)worker.scope.size;
+    wefti_u64 from = wefti_call_place(worker, all.source + range.first, range.end - range.first, all.root);
+    if (from == 0) {
+        return;
     }
-    if (all.followers == 1) {
-        return; /* nobody waits for it */
+    if (((all.dest | all.source) & (WEFTI_DEV_UNIT - 1)) == 0) {
+        WEFTI_UNROLL(1)
+        for (; range.end - range.first >= step; range.first += step, from += step) {
+            const wefti_range units = {range.first, range.first + step};
+            wefti_broadcast_units<WEFTI_BROADCAST_UNITS>(worker, all, units, from);
+        }
     }
-    wefti_dev_call teller = wefti_broadcast_teller(call, all, chunk);
-    if (call.scope.rank == 0 && chunk >= all.channels) { /* another block may still be at the chunk told of before */
-        wefti_call_wait(teller, WEFTI_DEV_PART, all.root, wefti_broadcast_flag(all, chunk) - 1);
-    }
-    wefti_call_flag_all(teller, WEFTI_DEV_PART, wefti_broadcast_flag(all, chunk));
-    if (call.scope.rank == 0) {
-        wefti_u64 mine = wefti_call_word(teller, WEFTI_DEV_PART, all.root);
-        wefti_st_relaxed(&((wefti_dev_packed *)mine)->epoch, wefti_broadcast_flag(all, chunk));
-    }
-    call.status = teller.status;
-}
-
-WEFTI_DEVICE void wefti_broadcast_hand_on(wefti_dev_call &call, const wefti_broadcast_all &all, wefti_u32 chunk)
-{
-    const wefti_u32 mine = wefti_follower_index(call, all.root, call.team->pe);
-    const wefti_range part = wefti_broadcast_part(all, chunk, mine);
-    if (call.scope.rank == 0) {
-        wefti_dev_call teller = wefti_broadcast_teller(call, all, chunk);
-        wefti_call_wait(teller, WEFTI_DEV_PART, all.root, wefti_broadcast_flag(all, chunk));
-        call.status = teller.status;
-    }
-    wefti_scope_sync(call.scope);
-    for (wefti_u32 i = 1; i < all.followers; i++) {
-        wefti_call_put(call, all.dest, all.dest, part, wefti_follower(call, all.root, (mine + i) % all.followers));
+    const wefti_u64 bytes = range.end - range.first;
+    if (bytes != 0) {
+        const void *here = (const void *)(all.dest + range.first);
+        wefti_copy_bytes<wefti_from_remote>(worker.scope, (void *)(all.dest + range.first), (const void *)from, bytes);
+        wefti_scope_sync(worker.scope);
+        for (wefti_u32 hop = 1; hop < all.followers; hop++) {
+            const wefti_u64 to = wefti_broadcast_place(worker, all, range, hop);
+            if (to != 0) {
+                wefti_copy_bytes<wefti_to_remote>(worker.scope, (void *)to, here, bytes);
+            }
+        }
     }
 }
 
 WEFTI_DEVICE int wefti_broadcast_plain(wefti_dev_call &call, wefti_slice slice, wefti_u64 dest, wefti_u64 source,
                                        wefti_u64 bytes, int root)
 {
-    const wefti_broadcast_all all = {dest, source, bytes, root, wefti_call_others(call), slice.count,
-                                     wefti_pieces_number(call)};
-    const wefti_u64 length = (wefti_u64)all.followers * WEFTI_BROADCAST_PART;
-    wefti_call_meet_in(call, [](int) { return (wefti_u64)0; });
-    if (all.followers == 0) {
-        wefti_call_put(call, dest, source, wefti_slice_bytes(slice, bytes), root);
-    } else if (call.team->pe == root) {
-        wefti_for_pieces(call, slice, (wefti_u32)((bytes + length - 1) / length),
-                         [&](wefti_u32 chunk) { wefti_broadcast_deal(call, all, chunk); });
-    } else if (all.followers > 1) {
-        wefti_for_pieces(call, slice, (wefti_u32)((bytes + length - 1) / length),
-                         [&](wefti_u32 chunk) { wefti_broadcast_hand_on(call, all, chunk); });
-    }
+    const bool is_root = call.team->pe == root;
+    const wefti_u32 followers = wefti_call_others(call);
+    const wefti_broadcast_all all = {dest, source, root, followers,
+                                     is_root ? 0 : wefti_follower_index(call, root, call.team->pe)};
+    const wefti_range whole = {0, bytes};
+    const wefti_range mine = is_root ? whole : wefti_range_part(whole, all.mine, followers, WEFTI_BROADCAST_PIECE);
+    const wefti_u64 length = mine.end - mine.first;
+    const wefti_u64 piece_bytes = slice.is_alone && length != 0 ? length : WEFTI_BROADCAST_PIECE;
+    wefti_call_meet_in_to_load(call, slice);
+    wefti_for_pieces(call, slice, wefti_piece_count(length, piece_bytes), [&](wefti_dev_call &worker, wefti_u32 piece) {
+        const wefti_range range = wefti_piece_range(mine, piece_bytes, piece);
+        if (is_root) {
+            wefti_call_put(worker, dest, source, range, root);
+        } else {
+            wefti_broadcast_pull(worker, all, range);
+        }
+    });
     wefti_call_meet_out(call);
     return wefti_call_end(call, true);
 }
@@ -419,12 +456,6 @@ WEFTI_DEVICE wefti_way wefti_dev_way(wefti_u64 bytes)
 {
     return bytes <= WEFTI_DEV_PACKED_BYTES ? WEFTI_WAY_PACKED : WEFTI_WAY_PLAIN;
 }
-
-#define WEFTI_ALONE                                                                                                    \
-    wefti_slice                                                                                                        \
-    {                                                                                                                  \
-        0, 1                                                                                                           \
-    }
 
 /* Copy `bytes` bytes from the root's source to every member's dest, the root's included; dest may equal source. */
 WEFTI_DEVICE int weft_dev_broadcast(weft_scope scope, const weft_dev_team &team, void *dest, const void *source,

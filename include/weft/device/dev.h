@@ -6,7 +6,7 @@
 #ifndef WEFT_DEVICE_DEV_H
 #define WEFT_DEVICE_DEV_H
 
-#define WEFT_DEV_ABI 4
+#define WEFT_DEV_ABI 5
 
 typedef unsigned int wefti_u32;
 typedef int wefti_i32;
@@ -74,15 +74,13 @@ typedef struct wefti_dev_team_area {
  *   epoch   the last step that this member has finished; written by its own kernels only
  *   met     the last step in which every member heard from every other, so that all had finished the one before
  *   in_use  1 while a call runs through it; only with WEFT_DEVICE_CHECKS
- *   drawn   in the first channel: pieces of the data that this member's blocks have taken; goes back to 0 by itself
- *   dealt   in the first channel: calls whose pieces have all been taken */
+ *   drawn   in the first channel: pieces of the data that this member's warps have taken; goes back to 0 by itself */
 typedef struct wefti_dev_channel {
     wefti_u64 epoch;
     wefti_u64 met;
     wefti_u64 drawn;
     wefti_u64 in_use;
-    wefti_u64 dealt;
-    wefti_u64 unused[11];
+    wefti_u64 unused[12];
 } wefti_dev_channel;
 
 /* 16 bytes that are written and read at once: data, and the step it belongs to. */
@@ -92,14 +90,8 @@ typedef struct wefti_dev_packed {
 } wefti_dev_packed;
 
 /* IN: this member has entered step `epoch`, its buffers may be used. OUT: it has done what it does to others'. LEFT: it
- * has finished a step in which not all heard from all. PART: a broadcast's next part is there. */
-typedef enum wefti_dev_word {
-    WEFTI_DEV_IN = 0,
-    WEFTI_DEV_OUT,
-    WEFTI_DEV_LEFT,
-    WEFTI_DEV_PART,
-    WEFTI_DEV_WORDS
-} wefti_dev_word;
+ * has finished a step in which not all heard from all. */
+typedef enum wefti_dev_word { WEFTI_DEV_IN = 0, WEFTI_DEV_OUT, WEFTI_DEV_LEFT, WEFTI_DEV_WORDS } wefti_dev_word;
 
 #define WEFTI_DEV_UNIT 16
 #define WEFTI_DEV_WORD_BYTES(pes)                                                                                      \

@@ -16,32 +16,32 @@
 /* Members looked at together. */
 #define WEFTI_REDUCE_GROUP 4
 
-/* All members' contributions to N units in ascending order. fetch(first, units) loads those of WEFTI_REDUCE_GROUP members
- * from `first` on, of which those beyond the last do not count. */
-template <int N, class R, class Fetch>
+/* All members' contributions to N units in ascending order. fetch(first, units) loads those of GROUP members from `first`
+ * on, of which those beyond the last do not count. */
+template <int N, int GROUP, class R, class Fetch>
 WEFTI_DEVICE void wefti_reduce_units(const wefti_dev_call &call, const R &reducer, const Fetch &fetch,
                                      wefti_wide (&results)[N])
 {
-    wefti_wide units[N][WEFTI_REDUCE_GROUP];
+    wefti_wide units[N][GROUP];
     typename R::sum all[N];
     fetch(0, units);
     WEFTI_UNROLL(N)
     for (int n = 0; n < N; n++) {
         all[n] = reducer.start(units[n][0]);
-        WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
-        for (int j = 1; j < WEFTI_REDUCE_GROUP; j++) {
+        WEFTI_UNROLL(GROUP)
+        for (int j = 1; j < GROUP; j++) {
             if (j < call.team->pes) {
                 reducer.add(all[n], units[n][j]);
             }
         }
     }
     WEFTI_UNROLL(1)
-    for (int first = WEFTI_REDUCE_GROUP; first < call.team->pes; first += WEFTI_REDUCE_GROUP) {
+    for (int first = GROUP; first < call.team->pes; first += GROUP) {
         fetch(first, units);
         WEFTI_UNROLL(N)
         for (int n = 0; n < N; n++) {
-            WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
-            for (int j = 0; j < WEFTI_REDUCE_GROUP; j++) {
+            WEFTI_UNROLL(GROUP)
+            for (int j = 0; j < GROUP; j++) {
                 if (first + j < call.team->pes) {
                     reducer.add(all[n], units[n][j]);
                 }
@@ -61,10 +61,15 @@ WEFTI_DEVICE wefti_wide wefti_reduce_received(wefti_dev_call &call, const R &red
 {
     const wefti_wide mine = wefti_vector_load(vector, call.team->pe, unit);
     wefti_wide result[1];
-    wefti_reduce_units(
+    wefti_reduce_units<1, WEFTI_REDUCE_GROUP>(
         call, reducer,
         [&](int first, wefti_wide(&units)[1][WEFTI_REDUCE_GROUP]) {
-            wefti_units_receive(call, first, place, units[0]);
+            wefti_u32 wanted = 0;
+            WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
+            for (int j = 0; j < WEFTI_REDUCE_GROUP; j++) {
+                wanted |= first + j < call.team->pes && first + j != call.team->pe ? 1u << j : 0;
+            }
+            wefti_units_receive(call, first, wanted, place, units[0]);
             WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
             for (int j = 0; j < WEFTI_REDUCE_GROUP; j++) {
                 units[0][j] = first + j == call.team->pe ? mine : units[0][j];
@@ -135,35 +140,41 @@ WEFTI_DEVICE int wefti_reduce_forward(wefti_dev_call &call, wefti_range range, c
         const int number = wefti_call_after(call, 1 + i / units);
         const wefti_range part = wefti_range_part(range, (wefti_u32)number, members, 1);
         const wefti_u64 unit = part.first + i % units;
-        wefti_wide result[1];
         if (unit < part.end) {
-            wefti_units_receive(call, number, i % units, result);
+            const wefti_wide result = wefti_unit_receive(call, number, i % units);
             if (call.status == WEFT_OK) {
-                wefti_unit_store<WEFTI_HERE>(vector.dest, unit, vector.bytes, result[0]);
+                wefti_unit_store<WEFTI_HERE>(vector.dest, unit, vector.bytes, result);
             }
         }
     }
     return wefti_call_end(call, true);
 }
 
-/* Load N units of all sources, the first one `unit`, the others a scope apart, combine them, and store them to the dest of
- * this member and the receivers - 1 after it. */
-template <int N, class R>
-WEFTI_DEVICE void wefti_reduce_pull(wefti_dev_call &call, wefti_u64 unit, const R &reducer, const wefti_vector &vector,
-                                    int receivers)
+/* Load N units of all sources, GROUP members at a time, the first one `unit`, the others a scope apart, those from `end` on
+ * not; combine them, and store them to the dest of this member and the receivers - 1 after it. EVEN: they are whole and at
+ * multiples of 16, so that nothing stands between the loads. */
+template <int N, int GROUP, bool EVEN, class R>
+WEFTI_DEVICE void wefti_reduce_pull(wefti_dev_call &call, wefti_u64 unit, wefti_u64 end, const R &reducer,
+                                    const wefti_vector &vector, int receivers)
 {
     const wefti_u64 source = vector.source + (wefti_u64)(wefti_u32)call.team->pe * vector.part;
     wefti_wide results[N];
-    wefti_reduce_units(
+    wefti_reduce_units<N, GROUP>(
         call, reducer,
-        [&](int first, wefti_wide(&units)[N][WEFTI_REDUCE_GROUP]) {
-            WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
-            for (int j = 0; j < WEFTI_REDUCE_GROUP; j++) {
-                wefti_u64 at = first + j < call.team->pes ? wefti_call_place(call, source, vector.bytes, first + j) : 0;
-                WEFTI_UNROLL(N)
-                for (int n = 0; n < N; n++) {
-                    units[n][j] = at == 0 ? wefti_wide_of(0, 0)
-                                          : wefti_unit_load<WEFTI_THERE>(at, unit + n * call.scope.size, vector.bytes);
+        [&](int first, wefti_wide(&units)[N][GROUP]) {
+            wefti_u64 at[GROUP];
+            WEFTI_UNROLL(GROUP)
+            for (int j = 0; j < GROUP; j++) {
+                at[j] = first + j < call.team->pes ? wefti_call_place(call, source, vector.bytes, first + j) : 0;
+            }
+            WEFTI_UNROLL(N)
+            for (int n = 0; n < N; n++) {
+                const wefti_u64 place = unit + n * call.scope.size;
+                WEFTI_UNROLL(GROUP)
+                for (int j = 0; j < GROUP; j++) {
+                    units[n][j] = at[j] == 0 || place >= end ? wefti_wide_of(0, 0)
+                                  : EVEN                     ? wefti_ld_remote((const wefti_wide *)at[j] + place)
+                                                             : wefti_unit_load<WEFTI_THERE>(at[j], place, vector.bytes);
                 }
             }
         },
@@ -171,11 +182,46 @@ WEFTI_DEVICE void wefti_reduce_pull(wefti_dev_call &call, wefti_u64 unit, const 
     for (int hop = 0; hop < receivers; hop++) {
         wefti_u64 at = wefti_call_place(call, vector.dest, vector.bytes, wefti_call_after(call, (wefti_u32)hop));
         WEFTI_UNROLL(N)
-        for (int n = 0; n < N && at != 0; n++) {
-            wefti_unit_store<WEFTI_THERE>(at, unit + n * call.scope.size, vector.bytes, results[n]);
+        for (int n = 0; n < N; n++) {
+            const wefti_u64 place = unit + n * call.scope.size;
+            if (at != 0 && place < end) {
+                if (EVEN) {
+                    wefti_st_remote((wefti_wide *)at + place, results[n]);
+                } else {
+                    wefti_unit_store<WEFTI_THERE>(at, place, vector.bytes, results[n]);
+                }
+            }
         }
     }
 }
+
+/* `range` of the units. In flight a thread: as much of the other members' as fills the links with few blocks. */
+template <class R>
+WEFTI_DEVICE void wefti_reduce_piece(wefti_dev_call &worker, wefti_range range, const R &reducer,
+                                     const wefti_vector &vector, int receivers)
+{
+    const wefti_u32 size = worker.scope.size;
+    const wefti_u64 together = vector.dest | vector.source | vector.part;
+    const bool is_even = (together & (WEFTI_DEV_UNIT - 1)) == 0 && range.end * WEFTI_DEV_UNIT <= vector.bytes;
+    wefti_u64 unit = range.first + worker.scope.rank;
+    if (is_even && worker.team->pes == 2) {
+        for (; unit < range.end; unit += 2 * R::units * size) {
+            wefti_reduce_pull<2 * R::units, 2, true>(worker, unit, range.end, reducer, vector, receivers);
+        }
+    } else if (is_even) {
+        for (; unit < range.end; unit += R::units * size) {
+            wefti_reduce_pull<R::units, WEFTI_REDUCE_GROUP, true>(worker, unit, range.end, reducer, vector, receivers);
+        }
+    } else {
+        for (; unit < range.end; unit += R::units * size) {
+            wefti_reduce_pull<R::units, WEFTI_REDUCE_GROUP, false>(worker, unit, range.end, reducer, vector, receivers);
+        }
+    }
+}
+
+/* Units: those of a warp in one round, of two members and of more. */
+#define WEFTI_REDUCE_PIECE_OF_TWO 128
+#define WEFTI_REDUCE_PIECE 64
 
 /* Each member combines its part of all sources and stores it to all; for reduce_scatter, its block, for itself. */
 template <class R>
@@ -186,19 +232,15 @@ WEFTI_DEVICE int wefti_reduce_plain(wefti_dev_call &call, wefti_slice slice, con
     const bool is_scatter = vector.part != 0;
     const wefti_range mine =
         is_scatter ? units : wefti_range_part(units, (wefti_u32)call.team->pe, (wefti_u32)call.team->pes, 1);
-    const wefti_u32 pieces = wefti_piece_count(slice, mine.end - mine.first, 8 * call.scope.size, 2 * call.scope.size);
+    const wefti_u64 length = mine.end - mine.first;
+    const wefti_u64 piece = call.team->pes == 2 ? WEFTI_REDUCE_PIECE_OF_TWO : WEFTI_REDUCE_PIECE;
+    const wefti_u64 piece_units = slice.is_alone && length != 0 ? length : piece;
     const int receivers = is_scatter ? 1 : call.team->pes;
-    wefti_call_meet_in(call, [](int) { return (wefti_u64)0; });
-    wefti_for_pieces(call, slice, pieces, [&](wefti_u32 piece) {
-        const wefti_range range = wefti_range_part(mine, piece, pieces, 1);
-        wefti_u64 unit = range.first + call.scope.rank;
-        for (; unit + call.scope.size < range.end; unit += 2 * call.scope.size) {
-            wefti_reduce_pull<2>(call, unit, reducer, vector, receivers);
-        }
-        for (; unit < range.end; unit += call.scope.size) {
-            wefti_reduce_pull<1>(call, unit, reducer, vector, receivers);
-        }
-    });
+    wefti_call_meet_in_to_load(call, slice);
+    wefti_for_pieces(
+        call, slice, wefti_piece_count(length, piece_units), [&](wefti_dev_call &worker, wefti_u32 number) {
+            wefti_reduce_piece(worker, wefti_piece_range(mine, piece_units, number), reducer, vector, receivers);
+        });
     wefti_call_meet_out(call);
     return wefti_call_end(call, true);
 }

@@ -104,6 +104,13 @@ WEFTI_DEVICE weft_scope wefti_first_warp(weft_scope block)
     return scope;
 }
 
+/* The calling thread's warp of a block of whole warps; any other scope is its own. */
+WEFTI_DEVICE weft_scope wefti_own_warp(weft_scope scope)
+{
+    weft_scope warp = {scope.rank % 32u, 32, WEFTI_SCOPE_WARP};
+    return scope.kind == WEFTI_SCOPE_BLOCK ? warp : scope;
+}
+
 /* What the scope's threads did before is ordered, among them, before what they do after. */
 WEFTI_DEVICE void wefti_scope_sync(weft_scope scope)
 {
