@@ -3,24 +3,26 @@
 #include "cuda/kernels.h"
 
 #define THREADS 512 /* of a block */
+#define BLOCKS_MOST 24 /* as many as a team has channels */
 
-/* The most bytes of a block (a vector, for reductions) that a way carries before the next one is faster: measured on four
- * H200s, see bench/gpu/README.md. Packed data takes twice the bytes over the link and no fence; it is handed on where one
- * PE would send all of it several times. */
+/* Where the next way is faster, and how many blocks fill the links with plain data: measured on four H200s, see
+ * bench/gpu/README.md. Packed data takes twice the bytes over the link and no fence; it is handed on where one PE would send
+ * all of it several times. */
 static const struct {
-    size_t packed;
-    size_t forward; /* 0: there is no such way */
+    size_t packed; /* the most bytes that a member sends all others packed */
+    size_t forward; /* the most bytes of dest that are handed on; 0: there is no such way */
+    size_t blocks;
 } limits[] = {
-    [WEFTI_DEVICE_BROADCAST] = {.packed = 65536, .forward = 1048576},
-    [WEFTI_DEVICE_FCOLLECT] = {.packed = 262144},
-    [WEFTI_DEVICE_COLLECT] = {.packed = 0},
-    [WEFTI_DEVICE_ALLTOALL] = {.packed = 262144},
-    [WEFTI_DEVICE_ALLTOALLV] = {.packed = 0},
-    [WEFTI_DEVICE_REDUCE] = {.packed = 131072, .forward = 524288},
-    [WEFTI_DEVICE_REDUCE_SCATTER] = {.packed = 131072},
+    [WEFTI_DEVICE_BROADCAST] = {.packed = 196608, .forward = 524288, .blocks = BLOCKS_MOST},
+    [WEFTI_DEVICE_FCOLLECT] = {.packed = 393216, .blocks = 16},
+    [WEFTI_DEVICE_COLLECT] = {.blocks = BLOCKS_MOST},
+    [WEFTI_DEVICE_ALLTOALL] = {.packed = 393216, .blocks = 16},
+    [WEFTI_DEVICE_ALLTOALLV] = {.blocks = BLOCKS_MOST},
+    [WEFTI_DEVICE_REDUCE] = {.packed = 393216, .forward = 524288, .blocks = 16},
+    [WEFTI_DEVICE_REDUCE_SCATTER] = {.packed = 393216, .blocks = 16},
 };
 
-/* Plain data: enough blocks to fill the links, each with something to do. */
+/* Plain data: each block with something to do. */
 #define PLAIN_BYTES_A_BLOCK 16384
 
 static size_t at_most(size_t value, size_t most)
@@ -28,23 +30,43 @@ static size_t at_most(size_t value, size_t most)
     return value < most ? value : most;
 }
 
+/* Two kernels of a team may be on the GPU, one of which waits for the other. */
+static size_t blocks_most(const weft_dev_team *team, const wefti_device_coll *coll)
+{
+    return at_most(team->channel_count, coll->blocks_max > 1 ? (size_t)coll->blocks_max / 2 : 1);
+}
+
+/* Between members, so that it does not tell how many blocks there should be. */
+static int bytes_differ(const wefti_device_coll *coll)
+{
+    return coll->kind == WEFTI_DEVICE_COLLECT || coll->kind == WEFTI_DEVICE_ALLTOALLV;
+}
+
+/* Few blocks have too little in flight where reductions load from few members, and where data is moved in small words. */
+static size_t plain_blocks(const weft_dev_team *team, const wefti_device_coll *coll)
+{
+    const int is_reduction = coll->kind == WEFTI_DEVICE_REDUCE || coll->kind == WEFTI_DEVICE_REDUCE_SCATTER;
+    const int is_slow = (is_reduction && team->pes < 4) || coll->bytes % WEFTI_DEV_UNIT != 0;
+    const size_t most = is_slow ? BLOCKS_MOST : limits[coll->kind].blocks;
+    return at_most(coll->bytes / PLAIN_BYTES_A_BLOCK + 1, most);
+}
+
 wefti_cuda_choice wefti_cuda_choose(const weft_dev_team *team, const wefti_device_coll *coll)
 {
-    const size_t most = at_most(team->channel_count, (size_t)coll->blocks_max);
     const size_t others = team->pes > 1 ? (size_t)team->pes - 1 : 1;
     const size_t units = coll->bytes / WEFTI_DEV_UNIT + 1;
     wefti_cuda_choice choice = {.way = WEFTI_CUDA_PLAIN};
-    size_t blocks = coll->bytes / PLAIN_BYTES_A_BLOCK + 1;
-    if (coll->kind == WEFTI_DEVICE_COLLECT || coll->kind == WEFTI_DEVICE_ALLTOALLV) {
-        blocks = most; /* bytes differ between members */
-    } else if (coll->bytes <= limits[coll->kind].packed) {
+    size_t blocks = plain_blocks(team, coll);
+    if (bytes_differ(coll)) {
+        blocks = limits[coll->kind].blocks;
+    } else if (coll->bytes <= limits[coll->kind].packed / others) {
         choice.way = WEFTI_CUDA_PACKED;
         blocks = (units * others + THREADS - 1) / THREADS;
-    } else if (coll->bytes <= limits[coll->kind].forward && team->pes > 2) {
+    } else if (coll->bytes <= limits[coll->kind].forward && team->pes > 1) {
         choice.way = WEFTI_CUDA_FORWARD;
         blocks = (units + THREADS - 1) / THREADS;
     }
-    choice.blocks = (int)at_most(blocks, most);
+    choice.blocks = (int)at_most(blocks, blocks_most(team, coll));
     return choice;
 }
 
@@ -54,11 +76,10 @@ wefti_cuda_choice wefti_cuda_choose(const weft_dev_team *team, const wefti_devic
 
 wefti_cuda_choice wefti_cuda_choose_wide(const weft_dev_team *team, const wefti_device_coll *coll)
 {
-    const size_t most = at_most(at_most(team->channel_count, (size_t)coll->blocks_max), WIDE_BLOCKS_MAX);
-    const int bytes_differ = coll->kind == WEFTI_DEVICE_COLLECT || coll->kind == WEFTI_DEVICE_ALLTOALLV;
+    const size_t most = at_most(blocks_most(team, coll), WIDE_BLOCKS_MAX);
     const int is_move = coll->kind <= WEFTI_DEVICE_ALLTOALLV; /* the kinds are in the order of wefti_wide_kind */
     return (wefti_cuda_choice){
         .way = is_move ? (int)coll->kind : WEFTI_CUDA_WIDE_REDUCE,
-        .blocks = (int)(bytes_differ ? most : at_most(coll->bytes / WIDE_BYTES_A_BLOCK + 1, most)),
+        .blocks = (int)(bytes_differ(coll) ? most : at_most(coll->bytes / WIDE_BYTES_A_BLOCK + 1, most)),
     };
 }

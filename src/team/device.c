@@ -248,14 +248,17 @@ static weft_status make_area(weft_team *team, const char *call)
 /* Inside kernels: one channel, in whose slots a scope sends at most WEFTI_DEV_PACKED_BYTES (weft/device/coll.cuh). */
 #define KERNEL_SLOT_UNITS 256u
 /* On streams: a channel a block. */
-#define CHANNELS_MAX 32u
+#define CHANNELS_MAX 24u
 #define STREAM_SLOT_UNITS 512u
+#define STREAM_STEP_UNITS 1536u /* to all others: so that few members, too, pass on 512 KiB in one step */
 #define CHANNELS_BYTES_MAX ((uint64_t)16 << 20) /* with smaller slots in a large team */
 
 static uint32_t stream_slot_units(const weft_team *team)
 {
     uint64_t units = CHANNELS_BYTES_MAX / ((uint64_t)CHANNELS_MAX * 2 * (uint64_t)team->pes * WEFTI_DEV_SLOT_BYTES(1));
-    return units < 8 ? 8 : units > STREAM_SLOT_UNITS ? STREAM_SLOT_UNITS : (uint32_t)units;
+    uint32_t most = team->pes > 1 ? STREAM_STEP_UNITS / ((uint32_t)team->pes - 1) : STREAM_STEP_UNITS;
+    most = most > STREAM_SLOT_UNITS ? most : STREAM_SLOT_UNITS;
+    return units < 8 ? 8 : units > most ? most : (uint32_t)units;
 }
 
 /* Cleared device memory at one offset on all members. */
@@ -394,7 +397,7 @@ void wefti_team_device_forget(weft_team *team)
 
 /* ---- multiprocessors of collectives on streams ---- */
 
-#define STREAM_SMS_MAX 32
+#define STREAM_SMS_MAX (2 * (int)CHANNELS_MAX) /* the next kernel is there while one runs */
 
 /* The least of the members' parts. */
 static weft_status claim_sms(weft_team *team, const char *call)
