@@ -649,11 +649,17 @@ static void *cross_run(void *argument)
 }
 #endif
 
+#define CROSS_PES_A_GPU 2
+
 /* Each round both groups, on streams of their own, and each PE begins with the one or the other: kernels of one wait on some
- * GPUs while those of the other do elsewhere. They go on because the claims of both fit. */
+ * GPUs while those of the other do elsewhere. They go on because the claims of both fit. With more PEs of a process on a GPU
+ * a kernel may stand behind another PE's in a hardware queue, in which streams are put by the driver: three were seen to. */
 static void test_crossing(job *of, arena *all)
 {
     test_pe *pe = of->pe;
+    if (ON_GPU && pe->pes > CROSS_PES_A_GPU * pe->gpus) {
+        return;
+    }
     cross groups[2] = {};
     const weft_ep_config config = small_config(2 * pe->pes);
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
@@ -669,10 +675,11 @@ static void test_crossing(job *of, arena *all)
     }
     CHECK_OK(weft_barrier(of->world));
 #if ON_GPU
-    cudaStream_t second;
-    check_gpu(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking), "test_crossing");
-    groups[0].stream = gpu_stream_of(pe);
-    groups[1].stream = (weft_stream *)second;
+    cudaStream_t streams[2];
+    for (int i = 0; i < 2; i++) {
+        check_gpu(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking), "test_crossing");
+        groups[i].stream = (weft_stream *)streams[i];
+    }
     for (int round = 0; round < CROSS_ROUNDS; round++) {
         const int first = cross_id(&groups[0], round, pe->pe, 99) % 2 != 0;
         cross_step(&groups[first], round);
@@ -693,7 +700,9 @@ static void test_crossing(job *of, arena *all)
         CHECK_OK(weft_ep_destroy(groups[i].ep));
     }
 #if ON_GPU
-    check_gpu(cudaStreamDestroy(second), "test_crossing");
+    for (int i = 0; i < 2; i++) {
+        check_gpu(cudaStreamDestroy(streams[i]), "test_crossing");
+    }
 #endif
     CHECK_OK(weft_barrier(of->world));
 }
