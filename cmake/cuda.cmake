@@ -27,7 +27,7 @@ list(APPEND weft_kernel_parts ${PROJECT_SOURCE_DIR}/src/cuda/kernels.h)
 # Kernels for the library to carry; further arguments are what they depend on. Sanitizer builds run on the fake driver only,
 # which has kernels of its own, and carry an empty file.
 function(weft_add_fatbin fatbin source architectures)
-    set(command ${CMAKE_CUDA_COMPILER} --fatbin ${architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include
+    set(command ${CMAKE_CUDA_COMPILER} --fatbin --threads 2 ${architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include
         -I${PROJECT_SOURCE_DIR}/src ${source} -o ${fatbin})
     if(WEFT_WERROR)
         list(APPEND command -Werror all-warnings)
