@@ -106,13 +106,7 @@ template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const
             wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + row);
             const wefti_u32 *record = args.sheet.records + place * (wefti_u64)words;
             unsigned char *to = (unsigned char *)call->to[push.source] + (wefti_u64)(push.first + row) * args.row_bytes;
-            if (args.dtype == WEFT_EP_BF16) {
-                ep_fold<WEFT_EP_BF16>(args, record, to, from, to_end);
-            } else if (args.dtype == WEFT_EP_F16) {
-                ep_fold<WEFT_EP_F16>(args, record, to, from, to_end);
-            } else {
-                ep_fold<WEFT_EP_F32>(args, record, to, from, to_end);
-            }
+            ep_fold_as(args, record, to, from, to_end);
             if (VALUES && push.part == 0) {
                 ep_return_given<true>(group, args.backward.given, record, args.topk, push.source, place);
             }
@@ -293,13 +287,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine
         }
         wefti_u64 row = source.rows + going.index * source.pitch;
         unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
-        if (args.dtype == WEFT_EP_BF16) {
-            ep_sum<WEFT_EP_BF16>(scaled, ranks, row, weight, out, first, end);
-        } else if (args.dtype == WEFT_EP_F16) {
-            ep_sum<WEFT_EP_F16>(scaled, ranks, row, weight, out, first, end);
-        } else {
-            ep_sum<WEFT_EP_F32>(scaled, ranks, row, weight, out, first, end);
-        }
+        ep_sum_as(args.dtype, scaled, ranks, row, weight, out, first, end);
     }
 }
 

@@ -12,18 +12,6 @@
 
 /* ---- leaving ---- */
 
-/* A slice of the sum of the rows of a received token. A warp. */
-EP_DEVICE void ep_send_sum(const ep_combine &args, const wefti_u32 *record, unsigned char *to, const ep_slice &slice)
-{
-    if (args.dtype == WEFT_EP_BF16) {
-        ep_fold<WEFT_EP_BF16>(args, record, to, slice.first, slice.end);
-    } else if (args.dtype == WEFT_EP_F16) {
-        ep_fold<WEFT_EP_F16>(args, record, to, slice.first, slice.end);
-    } else {
-        ep_fold<WEFT_EP_F32>(args, record, to, slice.first, slice.end);
-    }
-}
-
 /* The warps that send. */
 template <bool BY_EXPERT> EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call)
 {
@@ -55,7 +43,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_return_rows(const ep_combine &args, 
                              (wefti_u64)index * args.row_bytes;
         if (BY_EXPERT) {
             const wefti_u64 words = (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
-            ep_send_sum(args, args.sheet.records + place * words, (unsigned char *)to, slice);
+            ep_fold_as(args, args.sheet.records + place * words, (unsigned char *)to, slice.first, slice.end);
         } else {
             ep_copy_to<4>(1, to, args.in + place * args.in_pitch, slice.first, slice.end);
         }
@@ -118,13 +106,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args,
         }
         const wefti_u32 ranks = __ballot_sync(~0u, going.goes);
         unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
-        if (args.dtype == WEFT_EP_BF16) {
-            ep_sum<WEFT_EP_BF16>(scaled, ranks, row, weight, out, first, end);
-        } else if (args.dtype == WEFT_EP_F16) {
-            ep_sum<WEFT_EP_F16>(scaled, ranks, row, weight, out, first, end);
-        } else {
-            ep_sum<WEFT_EP_F32>(scaled, ranks, row, weight, out, first, end);
-        }
+        ep_sum_as(args.dtype, scaled, ranks, row, weight, out, first, end);
     }
 }
 

@@ -76,6 +76,19 @@ EP_DEVICE void ep_sum(bool scaled, wefti_u32 ranks, wefti_u64 row, float weight,
     }
 }
 
+/* The same of rows of type `dtype`, a weft_ep_dtype. */
+EP_DEVICE void ep_sum_as(int dtype, bool scaled, wefti_u32 ranks, wefti_u64 row, float weight, unsigned char *out,
+                         int first, int vectors)
+{
+    if (dtype == WEFT_EP_BF16) {
+        ep_sum<WEFT_EP_BF16>(scaled, ranks, row, weight, out, first, vectors);
+    } else if (dtype == WEFT_EP_F16) {
+        ep_sum<WEFT_EP_F16>(scaled, ranks, row, weight, out, first, vectors);
+    } else {
+        ep_sum<WEFT_EP_F32>(scaled, ranks, row, weight, out, first, vectors);
+    }
+}
+
 /* Lane i's row of a received token, that of choice base + i. */
 typedef struct ep_addend {
     wefti_u32 lanes; /* those that have one */
@@ -111,6 +124,18 @@ EP_DEVICE void ep_fold(const ep_combine &args, const wefti_u32 *record, unsigned
             ep_include<DTYPE, true>(sum, addend.lanes, addend.row, addend.weight, true, at, end);
         }
         ep_store_sums<DTYPE>(out, sum, at, end);
+    }
+}
+
+/* The same of rows of the call's type. */
+EP_DEVICE void ep_fold_as(const ep_combine &args, const wefti_u32 *record, unsigned char *out, int first, int end)
+{
+    if (args.dtype == WEFT_EP_BF16) {
+        ep_fold<WEFT_EP_BF16>(args, record, out, first, end);
+    } else if (args.dtype == WEFT_EP_F16) {
+        ep_fold<WEFT_EP_F16>(args, record, out, first, end);
+    } else {
+        ep_fold<WEFT_EP_F32>(args, record, out, first, end);
     }
 }
 
