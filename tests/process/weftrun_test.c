@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,6 +296,34 @@ static void pins_to_cores(void **state)
     forget(&r);
 }
 
+/* How many of the PEs have one core to themselves or to share, when as many as `pes` are started with `option`. */
+static int pinned(int pes, const char *option)
+{
+    char count[16];
+    run r;
+    (void)snprintf(count, sizeof count, "%d", pes);
+    RUN(&r, "-n", count, option, "sh", "-c", "grep -E 'Cpus_allowed_list:[^-,]*$' /proc/self/status || true");
+    int found = count_of(r.out.bytes, "Cpus_allowed_list:");
+    forget(&r);
+    return found;
+}
+
+static void pins_equal_shares_unasked(void **state)
+{
+    (void)state;
+    cpu_set_t allowed;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    int cores = CPU_COUNT(&allowed);
+    if (cores < 2 || cores > 64) {
+        skip(); /* one core is one core; too many processes */
+    }
+    assert_int_equal(pinned(2 * cores, "--raw"), 2 * cores);
+    assert_int_equal(pinned(2 * cores, "--no-bind"), 0);
+    assert_int_equal(pinned(cores, "--raw"), 0);
+    assert_int_equal(pinned(2 * cores + 1, "--raw"), 0);
+    assert_int_equal(pinned(2 * cores + 1, "--bind"), 2 * cores + 1);
+}
+
 /* ---- failure ---- */
 
 static void ends_all_when_one_fails(void **state)
@@ -473,6 +502,7 @@ int main(void)
         cmocka_unit_test(stops_when_nobody_reads),
         cmocka_unit_test(tells_the_job),
         cmocka_unit_test(pins_to_cores),
+        cmocka_unit_test(pins_equal_shares_unasked),
         cmocka_unit_test(ends_all_when_one_fails),
         cmocka_unit_test(names_the_signal),
         cmocka_unit_test(kills_who_does_not_end),

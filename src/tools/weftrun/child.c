@@ -16,14 +16,19 @@
 
 /* ---- in the child, between fork and exec ---- */
 
-/* Pin to the PE's core, of those that weftrun itself may use. */
-static void bind_to_core(int pe)
+/* Pin to the PE's core, of those that weftrun itself may use. PEs that all get equal shares are pinned unasked: left
+ * floating, they are for long times more on one core than on another, and those who wait for them wait that much longer. */
+static void bind_to_core(const run_options *options, int pe)
 {
     cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+    if (options->binding == RUN_FLOAT || sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
         return;
     }
-    int left = pe % CPU_COUNT(&allowed);
+    int cores = CPU_COUNT(&allowed);
+    if (options->binding == RUN_BIND_SHARES && (options->pes <= cores || options->pes % cores != 0)) {
+        return;
+    }
+    int left = pe % cores;
     for (int core = 0; core < CPU_SETSIZE; core++) {
         if (CPU_ISSET(core, &allowed) && left-- == 0) {
             cpu_set_t one;
@@ -86,9 +91,7 @@ static void become_program(const run_child_setting *setting, int pe, pid_t weftr
     ready = ready && set_environment(setting, pe) && set_input(setting, pe) && set_outputs(output, error);
     if (ready) {
         restore_limits_and_signals(setting);
-        if (setting->options->binds) {
-            bind_to_core(pe);
-        }
+        bind_to_core(setting->options, pe);
         (void)execvp(setting->options->program[0], setting->options->program);
     }
     int code = errno;

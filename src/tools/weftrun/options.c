@@ -21,7 +21,9 @@ static const char help[] =
     "  -n, --pes N               the number of PEs, 1 to 4096\n"
     "  -t, --timeout SECONDS     end all and exit with 124 when the job takes longer\n"
     "  -x, --set NAME=VALUE      set an environment variable in all PEs; may be repeated\n"
-    "  -b, --bind                pin PE i to core i modulo the number of cores\n"
+    "  -b, --bind                pin PE i to core i modulo the number of cores; so by default where the PEs\n"
+    "                            are a multiple of the cores, more than one each\n"
+    "  -f, --no-bind             let the PEs float\n"
     "  -k, --keep-going          when a PE fails, let the others go on\n"
     "      --kill-after SECONDS  how long PEs that are to end may take before they are killed (default 2)\n"
     "  -q, --raw                 no prefixes: the PEs write to this output themselves\n"
@@ -86,7 +88,10 @@ static int apply(run_options *options, int letter, char *value)
     case 'x':
         return add_assignment(options, value);
     case 'b':
-        options->binds = 1;
+        options->binding = RUN_BIND;
+        return RUN_GO_ON;
+    case 'f':
+        options->binding = RUN_FLOAT;
         return RUN_GO_ON;
     case 'k':
         options->keeps_going = 1;
@@ -109,6 +114,7 @@ static int parse_all(run_options *options, int argc, char **argv)
         {"timeout", required_argument, NULL, 't'},
         {"set", required_argument, NULL, 'x'},
         {"bind", no_argument, NULL, 'b'},
+        {"no-bind", no_argument, NULL, 'f'},
         {"keep-going", no_argument, NULL, 'k'},
         {"kill-after", required_argument, NULL, OPTION_KILL_AFTER},
         {"raw", no_argument, NULL, 'q'},
@@ -116,7 +122,7 @@ static int parse_all(run_options *options, int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     int letter;
-    while ((letter = getopt_long(argc, argv, "+n:t:x:bkqh", table, NULL)) != -1) {
+    while ((letter = getopt_long(argc, argv, "+n:t:x:bfkqh", table, NULL)) != -1) {
         int code = apply(options, letter, optarg);
         if (code != RUN_GO_ON) {
             return code;

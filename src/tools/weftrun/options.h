@@ -5,12 +5,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+typedef enum run_binding {
+    RUN_BIND_SHARES = 0, /* pin where the PEs are a multiple of the cores, more than one each */
+    RUN_BIND,
+    RUN_FLOAT
+} run_binding;
+
 typedef struct run_options {
     int pes;
     uint64_t timeout_ns; /* 0: none */
     uint64_t kill_after_ns; /* between SIGTERM and SIGKILL */
     int keeps_going;
-    int binds;
+    run_binding binding;
     int is_raw; /* no prefixes: the PEs write to weftrun's own output */
     char **assignments; /* NAME=VALUE; points into argv */
     size_t assignment_count;
