@@ -9,7 +9,7 @@ set(weft_nvcc ${CMAKE_CUDA_COMPILER})
 if(NOT weft_nvcc)
     set(weft_nvcc nvcc)
 endif()
-foreach(part arch ptx early programs)
+foreach(part calls early programs)
     add_test(NAME cuda.compile.${part}
         COMMAND ${PROJECT_SOURCE_DIR}/tests/gpu/compile.sh ${weft_nvcc} ${part} ${PROJECT_SOURCE_DIR})
     weft_describe_test(cuda.compile.${part} cuda)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Goal: without a GPU, the kernels compile for every architecture, the PTX of the device calls has the orders promised, and the
 # library's kernels, which are launched early, wait before they touch memory.
-# Method: nvcc; then read the PTX, kernel by kernel. Usage: compile.sh NVCC arch|ptx|early|programs ROOT
+# Method: nvcc; then read the PTX, kernel by kernel. What is assembled is not optimised, which the builds of the library are.
+# Usage: compile.sh NVCC calls|early|programs ROOT
 # Exit 77: no nvcc.
 set -eu
 nvcc=$1
@@ -16,19 +17,17 @@ trap 'rm -rf "$folder"' EXIT
 strict="-std=c++17 -Werror all-warnings -I$root/include -I$root -I$root/src -I$root/tests -I$root/tests/gpu"
 
 case $what in
-arch)
+calls)
     for arch in 80 90 100; do
-        "$nvcc" -arch=sm_$arch $strict -cubin "$root/tests/gpu/calls/calls.cu" -o "$folder/calls.cubin"
+        "$nvcc" -arch=sm_$arch $strict -ptx "$root/tests/gpu/calls/calls.cu" -o "$folder/calls_$arch.ptx"
+        "$nvcc" -arch=sm_$arch -Xptxas -O0 -cubin "$folder/calls_$arch.ptx" -o "$folder/calls.cubin"
     done
+    python3 "$root/tests/gpu/ptx_orders.py" "$folder/calls_90.ptx"
     ;;
 programs)
     for source in "$root"/tests/gpu/*.cu; do
-        "$nvcc" -arch=sm_90 $strict -cubin "$source" -o "$folder/program.cubin"
+        "$nvcc" -arch=sm_90 $strict -Xptxas -O0 -cubin "$source" -o "$folder/program.cubin"
     done
-    ;;
-ptx)
-    "$nvcc" -arch=sm_90 $strict -ptx "$root/tests/gpu/calls/calls.cu" -o "$folder/calls.ptx"
-    python3 "$root/tests/gpu/ptx_orders.py" "$folder/calls.ptx"
     ;;
 early)
     "$nvcc" -arch=sm_90 $strict -ptx "$root/src/cuda/kernels.cu" -o "$folder/kernels.ptx"

@@ -1,5 +1,5 @@
 /* Goal: the device API compiles at run time, by NVRTC, with no other header in reach.
- * Method: compile tests/gpu/calls/calls.cu with libnvrtc for sm_80, sm_90 and sm_100. Usage: nvrtc INCLUDE_DIR SOURCE.
+ * Method: compile tests/gpu/calls/calls.cu with libnvrtc, as PTX. Usage: nvrtc INCLUDE_DIR SOURCE.
  * Exit 77: no libnvrtc. */
 #include <dlfcn.h>
 #include <nvrtc.h>
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
         return 77;
     }
     char *source = read_file(argv[2]);
-    int failed = compile(source, argv[1], "sm_90");
+    int failed = compile(source, argv[1], "compute_90");
     free(source);
     return failed != 0;
 }
