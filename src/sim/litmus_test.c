@@ -13,8 +13,12 @@
 #include "weft/protocol/mem.h"
 #include "weft_sim.h"
 
-/* ThreadSanitizer makes a new coroutine cost what a thread costs; the seeds are fixed, so that what shows, shows. */
-#define SEEDS (WEFTI_TSAN ? 400 : 3000)
+/* Sanitizers make a new coroutine cost what a thread costs; the seeds are fixed, so that what shows, shows. */
+#if WEFTI_TSAN || defined(__SANITIZE_ADDRESS__)
+#define SEEDS 400
+#else
+#define SEEDS 3000
+#endif
 #define PES_MAX 4
 #define COPY_BYTES 200
 
