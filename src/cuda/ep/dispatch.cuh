@@ -8,7 +8,8 @@
  *     all        hear all lines; where rows go, where they come from, is all well?
  *     movers     of each unit of this block: its rows to all their ranks, then the unit's word in `moved`
  *     others     of each unit of this block: its records, then its word in `told`
- *                of each unit of any source: once both words are there, from the area to the route and the caller's arrays
+ *                of each unit of any source: once `told` is there, from the area to the route and the caller's arrays;
+ *                then once `moved` is there, what is left to do with its rows
  *
  * By expert there is between the lines and the rows what expert.cuh says, and the others also copy the rows of tokens with
  * several experts here (replicas.cuh).

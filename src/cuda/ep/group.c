@@ -26,6 +26,11 @@ static weft_status check_ranks(const weft_ep *ep)
                            "Split the team (weft_team_split_strided), or route on the host (config.on_device 0)",
                            ep->ranks, WEFTI_CUDA_EP_RANKS_MAX);
     }
+    if ((uint64_t)ep->ranks * (uint64_t)ep->config.tokens_max > WEFTI_CUDA_EP_PLACES_MAX) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL ": %d ranks of %d tokens; on GPUs a rank receives at most %u. Lower tokens_max", ep->ranks,
+                           ep->config.tokens_max, WEFTI_CUDA_EP_PLACES_MAX);
+    }
     if (ep->config.experts > WEFTI_CUDA_EP_EXPERTS_MAX) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, CALL ": %d experts; on GPUs a group has at most %d",
                            ep->config.experts, WEFTI_CUDA_EP_EXPERTS_MAX);

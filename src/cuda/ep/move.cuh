@@ -49,18 +49,18 @@ EP_DEVICE int ep_rows_of_unit(int tokens, int unit_tokens, int unit)
     return left < unit_tokens ? left : unit_tokens;
 }
 
+/* What this lane tells its rank of a unit. */
+EP_DEVICE wefti_u64 ep_unit_word(const ep_call *call, const ep_unit &unit)
+{
+    return ep_packed(call->tag, wefti_cuda_ep_unit_value(call->place[unit.rank] + unit.first, __popc(unit.bits)));
+}
+
 /* All rows of the unit that went to this lane's rank are there. */
 EP_DEVICE void ep_unit_moved(const ep_dispatch &args, const ep_call *call, int number, const ep_unit &unit)
 {
-    const int own = args.group.rank;
     wefti_bulk_stores_complete();
     if (unit.rank >= 0 && (call->alive >> unit.rank & 1) != 0) {
-        if (!ep_tells(args)) {
-            wefti_st_relaxed(ep_told(args.group, unit.rank, own) + number,
-                             ep_packed(call->tag, call->place[unit.rank] + unit.first));
-        }
-        wefti_st_release(ep_moved(args.group, unit.rank, own) + number,
-                         ep_packed(call->tag, (wefti_u32)__popc(unit.bits)));
+        wefti_st_release(ep_moved(args.group, unit.rank, args.group.rank) + number, ep_unit_word(call, unit));
     }
 }
 

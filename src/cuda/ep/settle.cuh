@@ -1,5 +1,5 @@
-/* cuda/ep/settle.cuh: what has come, unit by unit of all sources: records and scales to the sheet and the caller's arrays, and
- * rows to the caller's when they landed in the area. */
+/* cuda/ep/settle.cuh: what has come, unit by unit of all sources: records and scales to the sheet and the caller's arrays as
+ * soon as they are told; then rows, which may only have to be waited for, or go to the caller's when they landed in the area. */
 #ifndef WEFTI_CUDA_EP_SETTLE_CUH
 #define WEFTI_CUDA_EP_SETTLE_CUH
 
@@ -90,37 +90,86 @@ template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args
     }
 }
 
-/* Wait for the words of a unit. A warp. False: they did not come. */
-EP_DEVICE bool ep_await_unit(const ep_dispatch &args, const ep_call *call, int source, int unit, wefti_u32 *place,
-                             wefti_u32 *count)
+/* ---- units ---- */
+
+/* Wait for a unit's word in `words`, one for each unit of `source`. A warp. False: it did not come. */
+EP_DEVICE bool ep_await_unit(const ep_dispatch &args, const ep_call *call, const wefti_u64 *words, int source, int unit,
+                             wefti_u32 *place, wefti_u32 *count)
 {
-    const ep_group &group = args.group;
     wefti_u32 value = 0;
     bool well = true;
-    if (ep_lane() < 2) {
-        const wefti_u64 *words =
-            ep_lane() == 0 ? ep_told(group, group.rank, source) : ep_moved(group, group.rank, source);
-        well = ep_await(group, words + unit, call->tag, source, args.blocks.rest_ns, &value);
+    if (ep_lane() == 0) {
+        well = ep_await(args.group, words + unit, call->tag, source, args.blocks.rest_ns, &value);
     }
     if (!__all_sync(~0u, well)) {
         return false;
     }
-    *place = __shfl_sync(~0u, value, 0);
-    *count = __shfl_sync(~0u, value, 1);
+    value = __shfl_sync(~0u, value, 0);
+    *place = wefti_cuda_ep_place_of(value);
+    *count = wefti_cuda_ep_count_of(value);
     return true;
 }
 
-EP_DEVICE bool ep_settle_unit(const ep_dispatch &args, const ep_call *call, int source, int unit)
+EP_DEVICE bool ep_await_told(const ep_dispatch &args, const ep_call *call, int source, int unit, wefti_u32 *place,
+                             wefti_u32 *count)
+{
+    return ep_await_unit(args, call, ep_told(args.group, args.group.rank, source), source, unit, place, count);
+}
+
+EP_DEVICE bool ep_await_moved(const ep_dispatch &args, const ep_call *call, int source, int unit, wefti_u32 *place,
+                              wefti_u32 *count)
+{
+    return ep_await_unit(args, call, ep_moved(args.group, args.group.rank, source), source, unit, place, count);
+}
+
+/* What a unit's source told of it: records of a new routing, and scales given with the rows. A warp. */
+template <bool BY_EXPERT> EP_DEVICE bool ep_settle_told(const ep_dispatch &args, const ep_call *call, int source, int unit)
 {
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_unit(args, call, source, unit, &place, &count)) {
+    if (!ep_await_told(args, call, source, unit, &place, &count)) {
         return false;
     }
-    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        ep_settle_records(args, source, place, count);
+    if constexpr (!BY_EXPERT) {
+        if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+            ep_settle_records(args, source, place, count);
+        }
+        if (args.given_words != 0) {
+            ep_settle_scales(args, place, count);
+        }
+        return true;
     }
-    ep_settle_scales(args, place, count);
+    __syncwarp();
+    for (wefti_u32 i = 0; i < count; i++) {
+        const wefti_u32 *record = ep_record_here(args, place + i);
+        if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+            ep_keep_record(args, place + i, record);
+            ep_label(args, record, source);
+        }
+        if (args.given_words != 0) {
+            ep_replicate_scales(args, record, place + i);
+        }
+    }
+    return true;
+}
+
+/* Scales that were made on the way come with the rows. */
+EP_DEVICE bool ep_scales_move(const ep_dispatch &args)
+{
+    return args.scale_words != args.given_words;
+}
+
+/* By source: what is left to do when a unit's rows are there. */
+EP_DEVICE bool ep_settle_rows(const ep_dispatch &args, const ep_call *call, int source, int unit)
+{
+    wefti_u32 place;
+    wefti_u32 count;
+    if (!ep_await_moved(args, call, source, unit, &place, &count)) {
+        return false;
+    }
+    if (ep_scales_move(args)) {
+        ep_settle_scales(args, place, count);
+    }
     if (ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.group.rank) {
         const unsigned char *landed = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows);
         for (wefti_u32 i = 0; i < count; i++) {
@@ -131,27 +180,22 @@ EP_DEVICE bool ep_settle_unit(const ep_dispatch &args, const ep_call *call, int 
     return true;
 }
 
-/* By expert: the same of a part of the unit's rows; of the first part also the records. */
+/* By expert: a part of each of the unit's rows. */
 EP_DEVICE bool ep_settle_part(const ep_dispatch &args, const ep_call *call, int source, int unit, int part, int parts)
 {
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_unit(args, call, source, unit, &place, &count)) {
+    if ((ep_is(args, WEFTI_CUDA_EP_FRESH) && !ep_await_told(args, call, source, unit, &place, &count)) ||
+        !ep_await_moved(args, call, source, unit, &place, &count)) {
         return false;
     }
     __syncwarp();
     for (wefti_u32 i = 0; i < count; i++) {
         const wefti_u32 *record = ep_record_here(args, place + i);
-        if (part == 0 && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-            ep_keep_record(args, place + i, record);
-            ep_label(args, record, source);
-        }
-        if (part == 0) {
+        if (part == 0 && ep_scales_move(args)) {
             ep_replicate_scales(args, record, place + i);
         }
-        if (ep_is(args, WEFTI_CUDA_EP_MOVE)) {
-            ep_replicate(args, record, source, place + i, part, parts);
-        }
+        ep_replicate(args, record, source, place + i, part, parts);
     }
     return true;
 }
@@ -162,7 +206,7 @@ EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, int 
 {
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_unit(args, call, source, unit, &place, &count)) {
+    if (!ep_await_moved(args, call, source, unit, &place, &count)) {
         return false;
     }
     __syncwarp();
@@ -170,25 +214,97 @@ EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, int 
     return true;
 }
 
-template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
+/* ---- all units, of all sources ---- */
+
+/* What this rank receives, in the order in which it leaves if the others have as many blocks: of every block's share the
+ * first unit, then the second, and so on; of each unit all sources, and `parts` parts. This warp's are every `step`-th. */
+typedef struct ep_incoming {
+    int parts;
+    int first;
+    int step;
+    int end;
+} ep_incoming;
+
+EP_DEVICE ep_incoming ep_incoming_of(const ep_dispatch &args, const ep_call *call, int parts)
 {
-    int ranks = args.group.ranks;
+    const int blocks = (int)gridDim.x;
+    const int mine = ep_warp() - args.blocks.movers;
     int units = 0;
-    int warps = args.blocks.settlers;
-    int parts = BY_EXPERT && !BACKWARD ? ep_replica_parts(args) : 1;
-    for (int rank = 0; rank < ranks; rank++) {
-        int here = wefti_cuda_ep_units(call->tokens_of[rank]);
+    for (int rank = 0; rank < args.group.ranks; rank++) {
+        const int here = wefti_cuda_ep_units(call->tokens_of[rank]);
         units = here > units ? here : units;
     }
-    int mine = ep_warp() - args.blocks.movers;
-    int end = units * ranks * parts;
-    for (int i = mine < warps ? mine * (int)gridDim.x + (int)blockIdx.x : end; i < end; i += warps * (int)gridDim.x) {
-        int source = (args.group.rank + i) % ranks;
-        int unit = i / ranks / parts;
-        if (unit < wefti_cuda_ep_units(call->tokens_of[source]) &&
-            !(BACKWARD    ? ep_settle_back<BY_EXPERT>(args, call, source, unit)
-              : BY_EXPERT ? ep_settle_part(args, call, source, unit, i / ranks % parts, parts)
-                          : ep_settle_unit(args, call, source, unit))) {
+    ep_incoming incoming;
+    incoming.parts = parts;
+    incoming.step = args.blocks.settlers * blocks;
+    incoming.end = (units + blocks - 1) / blocks * blocks * parts * args.group.ranks;
+    incoming.first = mine < args.blocks.settlers ? mine * blocks + (int)blockIdx.x : incoming.end;
+    return incoming;
+}
+
+typedef struct ep_coming {
+    int source;
+    int unit; /* -1: none */
+    int part;
+} ep_coming;
+
+EP_DEVICE ep_coming ep_coming_of(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming, int i)
+{
+    const int blocks = (int)gridDim.x;
+    const int number = i / args.group.ranks / incoming.parts;
+    int first;
+    int end;
+    ep_coming coming;
+    coming.source = (args.group.rank + i) % args.group.ranks;
+    coming.part = i / args.group.ranks % incoming.parts;
+    ep_share_of(wefti_cuda_ep_units(call->tokens_of[coming.source]), number % blocks, blocks, &first, &end);
+    coming.unit = first + number / blocks < end ? first + number / blocks : -1;
+    return coming;
+}
+
+/* Wait until all rows are there, where nothing else is left to do: a lane a unit. */
+EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call)
+{
+    const ep_incoming incoming = ep_incoming_of(args, call, 1);
+    for (int i = incoming.first + ep_lane() * incoming.step; i < incoming.end; i += 32 * incoming.step) {
+        const ep_coming coming = ep_coming_of(args, call, incoming, i);
+        wefti_u32 value;
+        if (coming.unit >= 0 && !ep_await(args.group, ep_moved(args.group, args.group.rank, coming.source) + coming.unit,
+                                           call->tag, coming.source, args.blocks.rest_ns, &value)) {
+            return;
+        }
+    }
+}
+
+/* What is told of units is taken in before rows are waited for, which come last. */
+template <bool BY_EXPERT> EP_DEVICE bool ep_settle_all_told(const ep_dispatch &args, const ep_call *call)
+{
+    const ep_incoming incoming = ep_incoming_of(args, call, 1);
+    for (int i = incoming.first; i < incoming.end; i += incoming.step) {
+        const ep_coming coming = ep_coming_of(args, call, incoming, i);
+        if (coming.unit >= 0 && !ep_settle_told<BY_EXPERT>(args, call, coming.source, coming.unit)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
+{
+    if ((ep_tells(args) && !ep_settle_all_told<BY_EXPERT>(args, call)) || !ep_is(args, WEFTI_CUDA_EP_MOVE)) {
+        return;
+    }
+    if (!BY_EXPERT && !BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_LAND)) {
+        ep_await_rows(args, call);
+        return;
+    }
+    const ep_incoming incoming = ep_incoming_of(args, call, BY_EXPERT && !BACKWARD ? ep_replica_parts(args) : 1);
+    for (int i = incoming.first; i < incoming.end; i += incoming.step) {
+        const ep_coming come = ep_coming_of(args, call, incoming, i);
+        if (come.unit >= 0 &&
+            !(BACKWARD    ? ep_settle_back<BY_EXPERT>(args, call, come.source, come.unit)
+              : BY_EXPERT ? ep_settle_part(args, call, come.source, come.unit, come.part, incoming.parts)
+                          : ep_settle_rows(args, call, come.source, come.unit))) {
             return;
         }
     }

@@ -5,9 +5,10 @@
  *   own        this rank's words: the epoch, the ranks alive, what went wrong
  *   lines      [2][R][WORDS + R] packed words: what source s calls; by the parity of the epoch, because a rank that has
  *              ended a call may begin the next while a block here has not yet read its line
- *   told       [R][U] packed words: unit u of source s has its records here; the value is the place of its first token
- *   moved      [R][P] packed words: unit u of rank s has its rows here; the value is the number of its rows. Of a combine
- *              by expert: part u % parts of unit u / parts
+ *   told       [R][U] packed words: unit u of source s has its records and given scales here; the value says which tokens
+ *              they are: wefti_cuda_ep_unit_value. Where there are neither, nobody looks at it
+ *   moved      [R][P] packed words: unit u of rank s has its rows here; the value likewise. Of a combine the number of its
+ *              rows, and by expert of part u % parts of unit u / parts
  *   choices    [R][L] packed words: how many choices of local expert l source s has
  *   counts     [4][R][E] packed words, by the parity of the epoch and the round: by expert: how many rows of expert e
  *              source s has
@@ -158,6 +159,24 @@ WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_units_bound(int count, int units_max)
     int most = (count + WEFTI_CUDA_EP_UNIT_MAX - 1) / WEFTI_CUDA_EP_UNIT_MAX;
     most = most > units_max ? most : units_max;
     return (wefti_u32)(most < count ? most : count);
+}
+
+/* A unit at its receiver: the place of its first token, and how many it has. */
+#define WEFTI_CUDA_EP_COUNT_BITS 6
+#define WEFTI_CUDA_EP_PLACES_MAX (UINT32_C(1) << (32 - WEFTI_CUDA_EP_COUNT_BITS))
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_unit_value(wefti_u32 place, wefti_u32 count)
+{
+    return place << WEFTI_CUDA_EP_COUNT_BITS | count;
+}
+
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_place_of(wefti_u32 value)
+{
+    return value >> WEFTI_CUDA_EP_COUNT_BITS;
+}
+
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_count_of(wefti_u32 value)
+{
+    return value & ((1u << WEFTI_CUDA_EP_COUNT_BITS) - 1);
 }
 
 /* Words of a record. */

@@ -125,12 +125,7 @@ EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int nu
     __syncwarp();
     const int rank = ep_lane();
     if (rank < args.group.ranks && (call->alive >> rank & 1) != 0) {
-        if (!ep_is(args, WEFTI_CUDA_EP_MOVE)) {
-            wefti_st_relaxed(ep_moved(args.group, rank, args.group.rank) + number,
-                             ep_packed(call->tag, (wefti_u32)__popc(unit.bits)));
-        }
-        wefti_st_release(ep_told(args.group, rank, args.group.rank) + number,
-                         ep_packed(call->tag, call->place[rank] + unit.first));
+        wefti_st_release(ep_told(args.group, rank, args.group.rank) + number, ep_unit_word(call, unit));
     }
 }
 

@@ -149,11 +149,17 @@ EP_DEVICE int ep_warps()
     return (int)(blockDim.x >> 5);
 }
 
-/* This block's share of `count` things: first .. end - 1. */
+/* A block's share of `count` things: first .. end - 1. */
+EP_DEVICE void ep_share_of(int count, int block, int blocks, int *first, int *end)
+{
+    *first = (int)((wefti_i64)count * block / blocks);
+    *end = (int)((wefti_i64)count * (block + 1) / blocks);
+}
+
+/* This block's. */
 EP_DEVICE void ep_share(int count, int *first, int *end)
 {
-    *first = (int)((wefti_i64)count * blockIdx.x / gridDim.x);
-    *end = (int)((wefti_i64)count * (blockIdx.x + 1) / gridDim.x);
+    ep_share_of(count, (int)blockIdx.x, (int)gridDim.x, first, end);
 }
 
 #endif
