@@ -28,8 +28,8 @@ static weft_status check_ranks(const weft_ep *ep)
     }
     if ((uint64_t)ep->ranks * (uint64_t)ep->config.tokens_max > WEFTI_CUDA_EP_PLACES_MAX) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           CALL ": %d ranks of %d tokens; on GPUs a rank receives at most %u. Lower tokens_max", ep->ranks,
-                           ep->config.tokens_max, WEFTI_CUDA_EP_PLACES_MAX);
+                           CALL ": %d ranks of %d tokens; on GPUs a rank receives at most %u. Lower tokens_max",
+                           ep->ranks, ep->config.tokens_max, WEFTI_CUDA_EP_PLACES_MAX);
     }
     if (ep->config.experts > WEFTI_CUDA_EP_EXPERTS_MAX) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, CALL ": %d experts; on GPUs a group has at most %d",

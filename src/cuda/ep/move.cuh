@@ -74,25 +74,142 @@ EP_DEVICE wefti_u64 ep_target_of(const ep_dispatch &args, const ep_call *call, c
     return call->to[unit.rank] + ((call->lands >> unit.rank & 1) != 0 ? place : row) * unit.pitch;
 }
 
+/* ---- which warp moves what ---- */
+
+/* Each mover begins with a unit of its block's share; the others are taken one by one, by this block's movers, and, when they
+ * have none left, by those of others: with few blocks some reach the links better than others, and end up to 200 us earlier.
+ */
+
+/* What this block's movers do not begin with is to be taken. One thread, once the block has written all that movers read. */
+EP_DEVICE void ep_offer_units(const ep_dispatch &args, const ep_call *call, int first, int end)
+{
+    if (first + args.blocks.movers < end) {
+        wefti_st_release(&args.sheet.taken[blockIdx.x], ep_packed(call->tag, (wefti_u32)(first + args.blocks.movers)));
+    }
+}
+
+/* How many units of a block are left, as far as it has offered them; its word there. */
+EP_DEVICE int ep_units_left(const ep_dispatch &args, const ep_call *call, int block)
+{
+    int first;
+    int end;
+    const wefti_u64 word = wefti_ld_relaxed(&args.sheet.taken[block]);
+    ep_share_of(wefti_cuda_ep_units(call->tokens), block, (int)gridDim.x, &first, &end);
+    return (wefti_u32)(word >> 32) == call->tag ? end - (int)(wefti_u32)word : 0;
+}
+
+/* The block with the most units left; -1: none has any. A warp. */
+EP_DEVICE int ep_block_behind(const ep_dispatch &args, const ep_call *call)
+{
+    wefti_u32 most = 0; /* above the block's number */
+    for (int block = ep_lane(); block < (int)gridDim.x; block += 32) {
+        const int left = ep_units_left(args, call, block);
+        const wefti_u32 here = left > 0 ? (wefti_u32)left << 16 | (wefti_u32)block : 0;
+        most = here > most ? here : most;
+    }
+    most = __reduce_max_sync(~0u, most);
+    return most != 0 ? (int)(most & 0xffff) : -1;
+}
+
+/* Take a unit of a block that has offered them; -1: there is none left. Lane 0's answer counts. */
+EP_DEVICE int ep_take_of(const ep_dispatch &args, const ep_call *call, int block)
+{
+    int first;
+    int end;
+    ep_share_of(wefti_cuda_ep_units(call->tokens), block, (int)gridDim.x, &first, &end);
+    const wefti_u64 word = atomicAdd((unsigned long long *)&args.sheet.taken[block], 1ull);
+    return (wefti_u32)(word >> 32) == call->tag && (int)(wefti_u32)word < end ? (int)(wefti_u32)word : -1;
+}
+
+/* One of this block's, which some thread of it has offered or is about to; -1: there is none left. A warp. */
+EP_DEVICE int ep_take_own(const ep_dispatch &args, const ep_call *call)
+{
+    int first;
+    int end;
+    int unit = -1;
+    ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
+    if (first + args.blocks.movers < end && ep_lane() == 0) {
+        while ((wefti_u32)(wefti_ld_relaxed(&args.sheet.taken[blockIdx.x]) >> 32) != call->tag) {
+            EP_PAUSE();
+        }
+        unit = ep_take_of(args, call, (int)blockIdx.x);
+    }
+    return __shfl_sync(~0u, unit, 0);
+}
+
+/* One of another block's; -1: all are taken. A warp. */
+EP_DEVICE int ep_take_other(const ep_dispatch &args, const ep_call *call)
+{
+    int unit = -1;
+    int block = ep_block_behind(args, call);
+    while (unit < 0 && block >= 0) {
+        if (ep_lane() == 0) {
+            unit = ep_take_of(args, call, block);
+            wefti_fence_acq_rel(); /* what that block wrote before it offered */
+        }
+        unit = __shfl_sync(~0u, unit, 0);
+        block = unit < 0 ? ep_block_behind(args, call) : block;
+    }
+    return unit;
+}
+
+/* ---- moving ---- */
+
+/* Instead of a unit: */
+#define EP_NO_UNIT (-1)
+#define EP_NEXT_OWN (-2) /* the next is still to be taken, of this block's */
+#define EP_NEXT_OTHER (-3) /* or of another's */
+
 /* A warp that moves units, from the first piece loaded on. */
 typedef struct ep_mover {
     ep_pipe pipe;
     ep_cut cut;
     ep_cursor load;
-    ep_cursor store;
-    int end; /* of this block's units */
+    int units; /* in lane i: the i-th unit of this warp, modulo 32; at last none */
+    int begun; /* so many of them */
 } ep_mover;
 
-/* Begin loads while there is room. */
-EP_DEVICE void ep_mover_load(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
+EP_DEVICE void ep_mover_begin(ep_mover *mover, int unit)
+{
+    mover->load.unit = unit;
+    mover->units = ep_lane() == mover->begun % 32 ? unit : mover->units;
+    mover->begun++;
+}
+
+/* Take the next unit: of another block's only when all loaded has been stored, because that takes longer. */
+EP_DEVICE void ep_mover_take(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
+{
+    if (mover->load.unit == EP_NEXT_OWN) {
+        const int unit = ep_take_own(args, call);
+        if (unit >= 0) {
+            ep_mover_begin(mover, unit);
+        } else {
+            mover->load.unit = EP_NEXT_OTHER;
+        }
+    }
+    if (mover->load.unit == EP_NEXT_OTHER && mover->pipe.loads == mover->pipe.stores) {
+        ep_mover_begin(mover, ep_take_other(args, call));
+    }
+}
+
+/* Begin loads while there is room. `takes`: also of units to be taken. */
+EP_DEVICE void ep_mover_load(const ep_dispatch &args, const ep_call *call, ep_mover *mover, bool takes)
 {
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
-    while (mover->load.unit < mover->end && ep_pipe_has_room(mover->pipe)) {
+    while (ep_pipe_has_room(mover->pipe)) {
+        if (takes && mover->load.unit < EP_NO_UNIT) {
+            ep_mover_take(args, call, mover);
+        }
+        if (mover->load.unit < 0) {
+            return;
+        }
         wefti_u64 token = (wefti_u64)(mover->load.unit * unit_tokens + mover->load.row);
         ep_pipe_load(&mover->pipe, args.in + token * args.in_pitch + mover->load.at,
                      ep_cursor_bytes(mover->load, mover->cut));
-        ep_cursor_advance(&mover->load, mover->cut, ep_rows_of_unit(call->tokens, unit_tokens, mover->load.unit),
-                          args.blocks.movers);
+        if (ep_cursor_advance(&mover->load, mover->cut, ep_rows_of_unit(call->tokens, unit_tokens, mover->load.unit),
+                              0)) {
+            mover->load.unit = EP_NEXT_OWN;
+        }
     }
 }
 
@@ -102,16 +219,21 @@ EP_DEVICE ep_mover ep_mover_open(const ep_dispatch &args, const ep_call *call, u
 {
     ep_mover mover;
     int first;
-    ep_share(wefti_cuda_ep_units(call->tokens), &first, &mover.end);
+    int end;
+    ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
     if (QUANTISES) {
         mover.cut = {args.wide.row_bytes, args.blocks.stage_bytes};
     } else {
         mover.cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
     }
     mover.pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
-    mover.load = {first + ep_warp(), 0, 0};
-    mover.store = mover.load;
-    ep_mover_load(args, call, &mover);
+    mover.load = {EP_NEXT_OWN, 0, 0};
+    mover.units = EP_NO_UNIT;
+    mover.begun = 0;
+    if (first + ep_warp() < end) {
+        ep_mover_begin(&mover, first + ep_warp());
+    }
+    ep_mover_load(args, call, &mover, false);
     return mover;
 }
 
@@ -144,14 +266,18 @@ EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mov
 {
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const ep_cut cut = mover->cut;
-    ep_cursor store = mover->store;
+    ep_cursor store = {EP_NO_UNIT, 0, 0};
     ep_unit unit = {-1, 0, 0, 0, 0};
-    while (store.unit < mover->end) {
-        ep_mover_load(args, call, mover);
-        int number = store.unit;
+    for (int begun = 0;;) {
+        ep_mover_load(args, call, mover, true);
         if (store.row == 0 && store.at == 0) {
-            unit = ep_unit_of(args, call, number, args.group.rank + number); /* not all to one rank at first */
+            store.unit = __shfl_sync(~0u, mover->units, begun++ % 32);
+            if (store.unit == EP_NO_UNIT) {
+                return;
+            }
+            unit = ep_unit_of(args, call, store.unit, args.group.rank + store.unit); /* not all to one rank at first */
         }
+        const int number = store.unit;
         unsigned char *piece = ep_pipe_next(&mover->pipe);
         if (QUANTISES) {
             ep_mover_quantise(args, call, piece, store, cut, unit);
@@ -166,7 +292,7 @@ EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mov
         }
         ep_pipe_stored(&mover->pipe);
         unit.to += !BY_EXPERT && goes && store.at + cut.piece_bytes >= cut.row_bytes ? unit.pitch : 0;
-        if (ep_cursor_advance(&store, cut, ep_rows_of_unit(call->tokens, unit_tokens, number), args.blocks.movers)) {
+        if (ep_cursor_advance(&store, cut, ep_rows_of_unit(call->tokens, unit_tokens, number), 0)) {
             if (QUANTISES) {
                 __syncwarp(); /* scales are stored by other lanes than those that tell of them */
             }

@@ -33,6 +33,7 @@ static size_t lay_out(wefti_cuda_ep_sheet *sheet, const weft_ep *ep, const weft_
         sheet->goes = sheet->bits;
     }
     LAY(before, units * ranks);
+    LAY(taken, (uint64_t)ep->device->sms);
     LAY(parts, (uint64_t)ep->device->sms * (experts + 1));
     if (by_expert) {
         LAY(ahead, (uint64_t)ep->device->sms * experts);

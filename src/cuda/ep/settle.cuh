@@ -123,7 +123,8 @@ EP_DEVICE bool ep_await_moved(const ep_dispatch &args, const ep_call *call, int 
 }
 
 /* What a unit's source told of it: records of a new routing, and scales given with the rows. A warp. */
-template <bool BY_EXPERT> EP_DEVICE bool ep_settle_told(const ep_dispatch &args, const ep_call *call, int source, int unit)
+template <bool BY_EXPERT>
+EP_DEVICE bool ep_settle_told(const ep_dispatch &args, const ep_call *call, int source, int unit)
 {
     wefti_u32 place;
     wefti_u32 count;
@@ -269,8 +270,9 @@ EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call)
     for (int i = incoming.first + ep_lane() * incoming.step; i < incoming.end; i += 32 * incoming.step) {
         const ep_coming coming = ep_coming_of(args, call, incoming, i);
         wefti_u32 value;
-        if (coming.unit >= 0 && !ep_await(args.group, ep_moved(args.group, args.group.rank, coming.source) + coming.unit,
-                                           call->tag, coming.source, args.blocks.rest_ns, &value)) {
+        if (coming.unit >= 0 &&
+            !ep_await(args.group, ep_moved(args.group, args.group.rank, coming.source) + coming.unit, call->tag,
+                      coming.source, args.blocks.rest_ns, &value)) {
             return;
         }
     }

@@ -331,6 +331,7 @@ typedef struct wefti_cuda_ep_sheet {
     wefti_u64 *bits; /* [U][R] packed words: the tokens of each unit that go to each rank */
     wefti_u64 *goes; /* [U][R] the same of those that are kept; where nothing is dropped, the same words */
     wefti_u32 *before; /* [U][R] how many went there before */
+    wefti_u64 *taken; /* [B] packed words: of block b's units, the first that no warp has taken to move it */
     wefti_u64
         *parts; /* [B][E + 1] packed words: the choices of each expert that block b counted, and those out of range */
     float *weights; /* by source: [T][R] the sum of a token's weights on each rank, in ascending choice */

@@ -30,7 +30,7 @@
 
 /* ---- meeting ---- */
 
-enum { SIMT_SYNC, SIMT_BALLOT, SIMT_SHUFFLE, SIMT_UP, SIMT_XOR, SIMT_SUM, SIMT_MATCH };
+enum { SIMT_SYNC, SIMT_BALLOT, SIMT_SHUFFLE, SIMT_UP, SIMT_XOR, SIMT_SUM, SIMT_MAX, SIMT_MATCH };
 
 static inline unsigned simt_lane()
 {
@@ -105,6 +105,16 @@ static inline unsigned __reduce_add_sync(unsigned, unsigned value)
         sum += (unsigned)values[i];
     }
     return sum;
+}
+
+static inline unsigned __reduce_max_sync(unsigned, unsigned value)
+{
+    const uint64_t *values = fake_exchange(SIMT_MAX, value);
+    unsigned most = 0;
+    for (unsigned i = 0; i < FAKE_WARP; i++) {
+        most = (unsigned)values[i] > most ? (unsigned)values[i] : most;
+    }
+    return most;
 }
 
 static inline unsigned __match_any_sync(unsigned, int value)
@@ -202,6 +212,11 @@ static inline unsigned atomicAdd(unsigned *at, unsigned value)
     return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
 
+static inline unsigned long long atomicAdd(unsigned long long *at, unsigned long long value)
+{
+    return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+}
+
 static inline void __threadfence_block()
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -222,7 +237,8 @@ static inline unsigned atomicInc(unsigned *at, unsigned limit)
     return wefti_atomic_count(at, limit);
 }
 
-/* ---- bulk copies: loads happen at once; a barrier counts the phases that are over ---- */
+/* ---- bulk copies: loads happen at once; a barrier counts the phases that are over. Every other block loads more slowly than
+ * its neighbours, as multiprocessors do that share a way to memory ---- */
 
 static inline void wefti_load_barrier_init(wefti_u64 *barrier)
 {
@@ -235,6 +251,9 @@ static inline void wefti_load_barrier_publish()
 
 static inline void wefti_bulk_load(void *shared, const void *global, unsigned bytes, wefti_u64 *barrier)
 {
+    for (int turn = 0; turn < 8 && blockIdx.x % 2 == 1; turn++) {
+        fake_pause();
+    }
     memcpy(shared, global, bytes);
     (*barrier)++;
 }
