@@ -19,6 +19,9 @@ done
 for pes in 6 8 12; do
     run "$pes threads" "$test" -t $pes -c 100
 done
+if [ "$gpus" -ge 4 ]; then # six a GPU
+    run "24 threads" "$test" -t 24 -c 16
+fi
 run "halves, $gpus processes" "$build/weftrun" -n "$gpus" "${test}_halves" -c 100
 run "halves, 4 threads" "${test}_halves" -t 4 -c 100
 run "$gpus threads, cudaIpc" env WEFT_CUDA_VMM=0 "$test" -t "$gpus"

@@ -77,7 +77,9 @@ static weft_status find_kernel(const wefti_cuda *cuda, const char *name, CUfunct
         "cuFuncSetAttribute");
 }
 
-static weft_status find_kernels(weft_ep *ep)
+/* The name of a kernel. A send that is not early does not depend on what becomes of rows on their way, nor
+ * that of a combine on their layout. */
+static void name_kernel(char *name, size_t bytes, const char *early, int part, wefti_cuda_ep_work work, int by_expert)
 {
     static const char *const works[WEFTI_CUDA_EP_WORKS][2] = {
         [WEFTI_CUDA_EP_WORK_DISPATCH] = {"dispatch", "dispatch_expert"},
@@ -87,20 +89,29 @@ static weft_status find_kernels(weft_ep *ep)
         [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"dispatch_bwd", "dispatch_expert_bwd"},
     };
     static const char *const parts[WEFTI_CUDA_EP_PARTS] = {"", "_send", "_recv"};
+    if (part == WEFTI_CUDA_EP_SEND && early[0] == '\0') {
+        work = work == WEFTI_CUDA_EP_WORK_QUANTISE ? WEFTI_CUDA_EP_WORK_DISPATCH : work;
+        by_expert = work == WEFTI_CUDA_EP_WORK_DISPATCH && by_expert;
+    }
+    (void)snprintf(name, bytes, "wefti_cuda_ep_%s%s%s", early, works[work][by_expert], parts[part]);
+}
+
+static weft_status find_kernels(weft_ep *ep)
+{
+    char name[64];
     for (int part = 0; part < WEFTI_CUDA_EP_PARTS; part++) {
         for (int i = 0; i < 2 * WEFTI_CUDA_EP_WORKS; i++) {
-            int work = i / 2;
+            wefti_cuda_ep_work work = i / 2;
             int is_backward = work == WEFTI_CUDA_EP_WORK_COMBINE_BWD || work == WEFTI_CUDA_EP_WORK_DISPATCH_BWD;
             if (part != WEFTI_CUDA_EP_WHOLE && is_backward) {
                 continue;
             }
-            char name[64];
-            (void)snprintf(name, sizeof name, "wefti_cuda_ep_%s%s", works[work][i % 2], parts[part]);
+            name_kernel(name, sizeof name, "", part, work, i % 2);
             WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[0][part][work][i % 2]));
             if (is_backward) {
                 continue;
             }
-            (void)snprintf(name, sizeof name, "wefti_cuda_ep_early_%s%s", works[work][i % 2], parts[part]);
+            name_kernel(name, sizeof name, "early_", part, work, i % 2);
             WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[1][part][work][i % 2]));
         }
     }

@@ -116,15 +116,12 @@ template <bool BY_EXPERT> EP_DEVICE void ep_combine_recv(const ep_combine &args)
     }
 EP_HALF(dispatch_send, ep_dispatch, ep_dispatch_send<false>)
 EP_HALF(dispatch_recv, ep_dispatch, ep_dispatch_recv<false, EP_AS_THEY_ARE>)
-EP_HALF(dispatch_quantised_send, ep_dispatch, ep_dispatch_send<false>)
 EP_HALF(dispatch_quantised_recv, ep_dispatch, ep_dispatch_recv<false, EP_QUANTISED>)
 EP_HALF(dispatch_expert_send, ep_dispatch, ep_dispatch_send<true>)
 EP_HALF(dispatch_expert_recv, ep_dispatch, ep_dispatch_recv<true, EP_AS_THEY_ARE>)
-EP_HALF(dispatch_expert_quantised_send, ep_dispatch, ep_dispatch_send<true>)
 EP_HALF(dispatch_expert_quantised_recv, ep_dispatch, ep_dispatch_recv<true, EP_QUANTISED>)
 EP_HALF(combine_send, ep_combine, ep_combine_send)
 EP_HALF(combine_recv, ep_combine, ep_combine_recv<false>)
-EP_HALF(combine_expert_send, ep_combine, ep_combine_send)
 EP_HALF(combine_expert_recv, ep_combine, ep_combine_recv<true>)
 #undef EP_HALF
 

@@ -15,14 +15,12 @@
     X(dispatch_send, dispatch)                                                                                         \
     X(dispatch_recv, dispatch)                                                                                         \
     X(dispatch_quantised, dispatch)                                                                                    \
-    X(dispatch_quantised_send, dispatch)                                                                               \
     X(dispatch_quantised_recv, dispatch)                                                                               \
     X(combine_bwd, dispatch)                                                                                           \
     X(dispatch_expert, dispatch)                                                                                       \
     X(dispatch_expert_send, dispatch)                                                                                  \
     X(dispatch_expert_recv, dispatch)                                                                                  \
     X(dispatch_expert_quantised, dispatch)                                                                             \
-    X(dispatch_expert_quantised_send, dispatch)                                                                        \
     X(dispatch_expert_quantised_recv, dispatch)                                                                        \
     X(combine_expert_bwd, dispatch)                                                                                    \
     X(combine, combine)                                                                                                \
@@ -30,7 +28,6 @@
     X(combine_recv, combine)                                                                                           \
     X(dispatch_bwd, combine)                                                                                           \
     X(combine_expert, combine)                                                                                         \
-    X(combine_expert_send, combine)                                                                                    \
     X(combine_expert_recv, combine)                                                                                    \
     X(dispatch_expert_bwd, combine)                                                                                    \
     X(early_dispatch, dispatch)                                                                                        \
