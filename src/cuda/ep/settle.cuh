@@ -92,14 +92,17 @@ template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args
 
 /* ---- units ---- */
 
-/* Wait for a unit's word in `words`, one for each unit of `source`. A warp. False: it did not come. */
-EP_DEVICE bool ep_await_unit(const ep_dispatch &args, const ep_call *call, const wefti_u64 *words, int source, int unit,
+/* Wait for words of a unit of `source`: `told`, `moved`, or both. A warp. False: one did not come. */
+EP_DEVICE bool ep_await_unit(const ep_dispatch &args, const ep_call *call, bool told, bool moved, int source, int unit,
                              wefti_u32 *place, wefti_u32 *count)
 {
+    const ep_group &group = args.group;
     wefti_u32 value = 0;
     bool well = true;
-    if (ep_lane() == 0) {
-        well = ep_await(args.group, words + unit, call->tag, source, args.blocks.rest_ns, &value);
+    if (ep_lane() < told + moved) {
+        const wefti_u64 *words =
+            told && ep_lane() == 0 ? ep_told(group, group.rank, source) : ep_moved(group, group.rank, source);
+        well = ep_await(group, words + unit, call->tag, source, args.blocks.rest_ns, &value);
     }
     if (!__all_sync(~0u, well)) {
         return false;
@@ -110,25 +113,14 @@ EP_DEVICE bool ep_await_unit(const ep_dispatch &args, const ep_call *call, const
     return true;
 }
 
-EP_DEVICE bool ep_await_told(const ep_dispatch &args, const ep_call *call, int source, int unit, wefti_u32 *place,
-                             wefti_u32 *count)
-{
-    return ep_await_unit(args, call, ep_told(args.group, args.group.rank, source), source, unit, place, count);
-}
-
-EP_DEVICE bool ep_await_moved(const ep_dispatch &args, const ep_call *call, int source, int unit, wefti_u32 *place,
-                              wefti_u32 *count)
-{
-    return ep_await_unit(args, call, ep_moved(args.group, args.group.rank, source), source, unit, place, count);
-}
-
-/* What a unit's source told of it: records of a new routing, and scales given with the rows. A warp. */
+/* What a unit's source told of it: records of a new routing, and scales given with the rows. `moved`: its rows are waited for
+ * as well. A warp. */
 template <bool BY_EXPERT>
-EP_DEVICE bool ep_settle_told(const ep_dispatch &args, const ep_call *call, int source, int unit)
+EP_DEVICE bool ep_settle_told(const ep_dispatch &args, const ep_call *call, bool moved, int source, int unit)
 {
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_told(args, call, source, unit, &place, &count)) {
+    if (!ep_await_unit(args, call, true, moved, source, unit, &place, &count)) {
         return false;
     }
     if constexpr (!BY_EXPERT) {
@@ -165,7 +157,7 @@ EP_DEVICE bool ep_settle_rows(const ep_dispatch &args, const ep_call *call, int 
 {
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_moved(args, call, source, unit, &place, &count)) {
+    if (!ep_await_unit(args, call, false, true, source, unit, &place, &count)) {
         return false;
     }
     if (ep_scales_move(args)) {
@@ -186,8 +178,7 @@ EP_DEVICE bool ep_settle_part(const ep_dispatch &args, const ep_call *call, int 
 {
     wefti_u32 place;
     wefti_u32 count;
-    if ((ep_is(args, WEFTI_CUDA_EP_FRESH) && !ep_await_told(args, call, source, unit, &place, &count)) ||
-        !ep_await_moved(args, call, source, unit, &place, &count)) {
+    if (!ep_await_unit(args, call, ep_is(args, WEFTI_CUDA_EP_FRESH), true, source, unit, &place, &count)) {
         return false;
     }
     __syncwarp();
@@ -207,7 +198,7 @@ EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, int 
 {
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_moved(args, call, source, unit, &place, &count)) {
+    if (!ep_await_unit(args, call, false, true, source, unit, &place, &count)) {
         return false;
     }
     __syncwarp();
@@ -264,9 +255,8 @@ EP_DEVICE ep_coming ep_coming_of(const ep_dispatch &args, const ep_call *call, c
 }
 
 /* Wait until all rows are there, where nothing else is left to do: a lane a unit. */
-EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call)
+EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming)
 {
-    const ep_incoming incoming = ep_incoming_of(args, call, 1);
     for (int i = incoming.first + ep_lane() * incoming.step; i < incoming.end; i += 32 * incoming.step) {
         const ep_coming coming = ep_coming_of(args, call, incoming, i);
         wefti_u32 value;
@@ -278,28 +268,20 @@ EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call)
     }
 }
 
-/* What is told of units is taken in before rows are waited for, which come last. */
-template <bool BY_EXPERT> EP_DEVICE bool ep_settle_all_told(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT>
+EP_DEVICE bool ep_settle_all_told(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming, bool moved)
 {
-    const ep_incoming incoming = ep_incoming_of(args, call, 1);
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
-        const ep_coming coming = ep_coming_of(args, call, incoming, i);
-        if (coming.unit >= 0 && !ep_settle_told<BY_EXPERT>(args, call, coming.source, coming.unit)) {
+        const ep_coming come = ep_coming_of(args, call, incoming, i);
+        if (come.unit >= 0 && !ep_settle_told<BY_EXPERT>(args, call, moved, come.source, come.unit)) {
             return false;
         }
     }
     return true;
 }
 
-template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle_all_rows(const ep_dispatch &args, const ep_call *call)
 {
-    if ((ep_tells(args) && !ep_settle_all_told<BY_EXPERT>(args, call)) || !ep_is(args, WEFTI_CUDA_EP_MOVE)) {
-        return;
-    }
-    if (!BY_EXPERT && !BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_LAND)) {
-        ep_await_rows(args, call);
-        return;
-    }
     const ep_incoming incoming = ep_incoming_of(args, call, BY_EXPERT && !BACKWARD ? ep_replica_parts(args) : 1);
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
@@ -309,6 +291,24 @@ template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle(const ep_dispa
                           : ep_settle_rows(args, call, come.source, come.unit))) {
             return;
         }
+    }
+}
+
+/* What is told of units is taken in before rows are waited for, which come last; but if no warp has two units, both are
+ * waited for at once, which is sooner. */
+template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
+{
+    const bool moves = ep_is(args, WEFTI_CUDA_EP_MOVE);
+    const bool waits = moves && !BY_EXPERT && !BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_LAND);
+    const ep_incoming units = ep_incoming_of(args, call, 1);
+    const bool at_once = waits && ep_tells(args) && units.step >= units.end;
+    if (ep_tells(args) && !ep_settle_all_told<BY_EXPERT>(args, call, units, at_once)) {
+        return;
+    }
+    if (waits && !at_once) {
+        ep_await_rows(args, call, units);
+    } else if (moves && !at_once) {
+        ep_settle_all_rows<BY_EXPERT, BACKWARD>(args, call);
     }
 }
 
