@@ -30,8 +30,8 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
 /* The same of a call whose rows leave early. */
 wefti_cuda_ep_blocks wefti_cuda_ep_early_blocks(void);
 
-/* Shared memory of the pipes of a block. */
-unsigned wefti_cuda_ep_pipes_bytes(const wefti_cuda_ep_blocks *parts);
+/* What lies where in the shared memory of a dispatch whose blocks are divided. */
+void wefti_cuda_ep_share_memory(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route);
 
 /* Which kernel. */
 typedef struct wefti_cuda_ep_kernel {

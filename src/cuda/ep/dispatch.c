@@ -93,7 +93,7 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
         args->place = wefti_cuda_ep_area_rows(ep) | (wefti_cuda_ep_is_by_expert(route) ? WEFTI_CUDA_EP_LANDS : 0);
         args->pitch = args->row_bytes;
     }
-    args->experts.starts_at = wefti_cuda_ep_pipes_bytes(&args->blocks);
+    wefti_cuda_ep_share_memory(args, route);
 }
 
 static uint64_t shape_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_call call,
@@ -113,6 +113,7 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
     args.flags = WEFTI_CUDA_EP_FRESH;
     args.choices = choices_of(choices);
     args.blocks = wefti_cuda_ep_divide(route, WEFTI_CUDA_EP_WORK_DISPATCH, 0);
+    wefti_cuda_ep_share_memory(&args, route);
     args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0, 0,
                                      (unsigned)args.topk);
     const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_DISPATCH};

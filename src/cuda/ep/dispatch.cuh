@@ -1,7 +1,7 @@
 /* cuda/ep/dispatch.cuh: a new routing (FRESH), its rows (MOVE), or both, in one launch; by source, or by expert.
  *
  * Any number of blocks, which must be able to run together; warps 0 .. movers - 1 of a block move rows, the others tell and
- * settle. Shared memory: a pipe a mover. Flags: protocol in shape.h.
+ * settle. Shared memory: a pipe a mover, counts of experts, stages of scales. Flags: protocol in shape.h.
  *
  *     all        count: bits of all tokens, told to this rank's blocks
  *     block 0    its line to all ranks
@@ -103,12 +103,13 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
 }
 
 /* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
-template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes)
+template <bool BY_EXPERT, ep_way WAY>
+EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes, unsigned char *stages)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const int skip = args.blocks.movers;
     if (goes && ep_tells(args)) {
-        ep_tell<BY_EXPERT>(args, call);
+        ep_tell<BY_EXPERT>(args, call, stages);
     }
     if (goes && !fresh) {
         ep_settle_again<BY_EXPERT>(args, call);
@@ -216,7 +217,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
             ep_pipe_drain(&mover->pipe);
         }
     } else if (call->status != WEFT_ERR_MISMATCH) {
-        ep_serve<BY_EXPERT, WAY>(args, call, goes);
+        ep_serve<BY_EXPERT, WAY>(args, call, goes, stages);
     }
 }
 

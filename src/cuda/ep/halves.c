@@ -24,7 +24,7 @@ static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_par
         .work = route->device->sent_work, .part = part, .is_early = args.early_slots != 0};
     if (!kernel.is_early) {
         args.blocks = divide(route, part, &args.blocks);
-        args.experts.starts_at = wefti_cuda_ep_pipes_bytes(&args.blocks);
+        wefti_cuda_ep_share_memory(&args, route);
     }
     return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call);
 }

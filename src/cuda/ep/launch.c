@@ -83,9 +83,29 @@ static int dispatch_movers(int blocks)
     return blocks >= 96 ? MOVERS / 2 : MOVERS;
 }
 
-unsigned wefti_cuda_ep_pipes_bytes(const wefti_cuda_ep_blocks *parts)
+static unsigned pipes_bytes(const wefti_cuda_ep_blocks *parts)
 {
     return (unsigned)parts->movers * (WEFTI_CUDA_EP_STAGES * parts->stage_bytes + WEFTI_CUDA_EP_PIPE_HEAD);
+}
+
+/* Behind the pipes [E + 1] counts, which by expert are needed beside them. */
+static unsigned tells_at(const weft_ep_route *route, const wefti_cuda_ep_blocks *parts)
+{
+    unsigned counts = ((unsigned)route->ep->config.experts + 1) * (unsigned)sizeof(uint32_t);
+    return (pipes_bytes(parts) + counts + 127) / 128 * 128;
+}
+
+void wefti_cuda_ep_share_memory(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route)
+{
+    args->experts.starts_at = pipes_bytes(&args->blocks);
+    args->tells_at = tells_at(route, &args->blocks);
+}
+
+static unsigned shared_bytes(const weft_ep_route *route, wefti_cuda_ep_kernel kernel, const wefti_cuda_ep_blocks *parts)
+{
+    int tellers = kernel.work < WEFTI_CUDA_EP_WORK_COMBINE ? WEFTI_CUDA_EP_THREADS / 32 - parts->movers : 0;
+    return kernel.is_early ? board_of(route).end * (unsigned)sizeof(uint32_t)
+                           : tells_at(route, parts) + (unsigned)tellers * WEFTI_CUDA_EP_TELL_BYTES;
 }
 
 static int movers_of(const weft_ep_route *route, wefti_cuda_ep_work work)
@@ -111,7 +131,6 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
     };
 }
 
-/* Shared memory: pipes, and [E + 1] counts, first in their place, by expert also behind them; or a board. */
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,
                                  const wefti_cuda_ep_blocks *parts, const void *args, weft_stream *stream,
                                  const char *call)
@@ -120,9 +139,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
     WEFTI_SPAN_OF_BLOCK(ep->world, call);
     wefti_cuda *cuda = ep->device->cuda;
     void *arguments[] = {(void *)(uintptr_t)args};
-    unsigned counts = ((unsigned)ep->config.experts + 1) * (unsigned)sizeof(uint32_t);
-    unsigned shared =
-        kernel.is_early ? board_of(route).end * (unsigned)sizeof(uint32_t) : wefti_cuda_ep_pipes_bytes(parts) + counts;
+    unsigned shared = shared_bytes(route, kernel, parts);
     CUfunction function =
         ep->device->kernel[kernel.is_early][kernel.part][kernel.work][wefti_cuda_ep_is_by_expert(route)];
     int blocks = kernel.is_early ? early_blocks_of(route) : blocks_of(route, kernel.work);

@@ -251,7 +251,8 @@ EP_DEVICE void ep_mover_quantise(const ep_dispatch &args, const ep_call *call, u
     wefti_u64 to = 0;
     if (unit.rank >= 0) {
         wefti_u64 place = call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << store.row) - 1));
-        to = args.group.area[unit.rank] + args.group.at.scales + place * args.scale_words * 4;
+        to = args.group.area[unit.rank] + args.group.at.scales +
+             place * (wefti_u64)wefti_cuda_ep_whole((int)args.scale_words) * 4;
     }
     wefti_u32 lanes = __ballot_sync(~0u, (unit.bits >> store.row & 1) != 0);
     for (; lanes != 0; lanes &= lanes - 1) {

@@ -57,12 +57,14 @@ EP_DEVICE void ep_settle_records(const ep_dispatch &args, int source, wefti_u32 
 EP_DEVICE void ep_settle_scales(const ep_dispatch &args, wefti_u32 place, wefti_u32 count)
 {
     const int words = (int)args.scale_words;
-    const wefti_u64 first = (wefti_u64)place * (wefti_u64)words;
-    const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) + first;
+    const int pitch = wefti_cuda_ep_whole(words);
+    const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
+                            (wefti_u64)place * (wefti_u64)pitch;
 #pragma unroll 4
     for (int i = ep_lane(); i < (int)count * words; i += 32) {
         args.out_scales.words[((wefti_u64)place + (wefti_u64)(i / words)) * args.out_scales.row_stride +
-                              (wefti_u64)(i % words) * args.out_scales.word_stride] = from[i];
+                              (wefti_u64)(i % words) * args.out_scales.word_stride] =
+            from[i / words * pitch + i % words];
     }
 }
 

@@ -16,7 +16,7 @@
  *   returned   [R][U] packed words: rank r has returned the values of this rank's unit u
  *   values     [T][K] floats: gradients of weights that come back
  *   records    [M] who is received: source token, K local experts, K weights; by expert also K rows
- *   scales     [M] the scales of fp8 rows, W words each, written with the unit's records, or where those would be
+ *   scales     [M] the scales of fp8 rows, W words each, made whole, written with the unit's records, or where those would be
  *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
  *   early      [2] by the parity of the epoch: words, records, scales and rows of slot layouts (early.cuh). R * Tmax rows, those of
  *              source (or owner) s from row s * Tmax on, so that a sender knows the place of what it puts. It writes there
@@ -179,6 +179,12 @@ WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_count_of(wefti_u32 value)
     return value & ((1u << WEFTI_CUDA_EP_COUNT_BITS) - 1);
 }
 
+/* Words that bulk copies store, in vectors of four. */
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_whole(int words)
+{
+    return (words + 3) / 4 * 4;
+}
+
 /* Words of a record. */
 WEFTI_CUDA_EP_FN int wefti_cuda_ep_record_words(int topk, int by_expert)
 {
@@ -252,7 +258,7 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
 {
     wefti_cuda_ep_layout at;
     const wefti_u64 record_bytes = (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4;
-    const wefti_u64 scale_bytes = (row_bytes_max + 127) / 128 * 4;
+    const wefti_u64 scale_bytes = (row_bytes_max + 511) / 512 * 16; /* of fp8 rows */
     const wefti_u64 early_rows = (wefti_u64)ranks * (wefti_u64)early_tokens;
     wefti_u64 end = 0;
     at.units = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_UNITS_MAX);
@@ -454,6 +460,7 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_u32 capacity; /* rows of out */
     wefti_u32 scale_words; /* of a row; 0: rows have no scales */
     wefti_u32 given_words; /* of them, that are given with the rows: all or none */
+    wefti_u32 tells_at; /* stages of warps that tell these, in dynamic shared memory */
     wefti_cuda_ep_scales in_scales;
     wefti_cuda_ep_scales out_scales;
     /* By expert: */

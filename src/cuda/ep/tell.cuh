@@ -5,6 +5,8 @@
 
 #include "cuda/ep/move.cuh"
 
+#define EP_TELL_WORDS (WEFTI_CUDA_EP_TELL_BYTES / 4)
+
 /* The weights of a unit's tokens, added up by rank in ascending choice: a lane takes a pair of token and rank. */
 EP_DEVICE void ep_write_weights(const ep_dispatch &args, const ep_call *call, int token, int rows)
 {
@@ -86,27 +88,47 @@ EP_DEVICE void ep_tell_rank(const ep_dispatch &args, const ep_call *call, int to
     }
 }
 
-/* The scales of a unit's rows, likewise. */
-EP_DEVICE void ep_tell_scales(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
-                              wefti_u32 first)
+/* The scales of a unit's rows, gathered in shared memory at `stage`, from where the copy engine stores each row's to its ranks, as
+ * it does the row: stores of words to a peer take the links twice as long. Lane r stores to rank r. */
+EP_DEVICE void ep_tell_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token, int rows,
+                              wefti_u32 *stage)
 {
-    const int words = (int)args.given_words;
-    wefti_u32 *scales = (wefti_u32 *)(args.group.area[rank] + args.group.at.scales) +
-                        (wefti_u64)(call->place[rank] + first) * (wefti_u64)words;
-#pragma unroll 2
-    for (int i = ep_lane(); i < __popc(bits) * words; i += 32) {
-        wefti_u32 left = bits;
-        for (int skip = i / words; skip > 0; skip--) {
-            left &= left - 1;
+    const int pitch = wefti_cuda_ep_whole((int)args.given_words);
+    const int last = (int)args.given_words - 1;
+    const int words = pitch < EP_TELL_WORDS ? pitch : EP_TELL_WORDS; /* of a row at once, */
+    const int pieces = EP_TELL_WORDS / words; /* and of so many rows */
+    for (int at = 0; at < rows * pitch;) {
+        const int row = at / pitch;
+        const int first = at % pitch;
+        const int width = pitch - first < words ? pitch - first : words;
+        const int height = rows - row < pieces ? rows - row : pieces;
+        wefti_bulk_stores_read<0>();
+        __syncwarp();
+#pragma unroll 4
+        for (int i = ep_lane(); i < height * width; i += 32) {
+            const int word = first + i % width < last ? first + i % width : last;
+            stage[i] = args.in_scales.words[(wefti_u64)(token + row + i / width) * args.in_scales.row_stride +
+                                            (wefti_u64)word * args.in_scales.word_stride];
         }
-        wefti_u64 row = (wefti_u64)(token + __ffs((int)left) - 1);
-        scales[i] =
-            args.in_scales.words[row * args.in_scales.row_stride + (wefti_u64)(i % words) * args.in_scales.word_stride];
+        wefti_fence_before_bulk();
+        __syncwarp();
+        for (int i = 0; i < height && unit.rank >= 0; i++) {
+            if ((unit.bits >> (row + i) & 1) != 0) {
+                const wefti_u64 place = (wefti_u64)(call->place[unit.rank] + unit.first) +
+                                        (wefti_u64)__popc(unit.bits & ((1u << (row + i)) - 1));
+                wefti_u32 *to =
+                    (wefti_u32 *)(args.group.area[unit.rank] + args.group.at.scales) + place * (wefti_u64)pitch;
+                wefti_bulk_store_add(to + first, stage + i * width, (unsigned)width * 4);
+            }
+        }
+        wefti_bulk_stores_commit();
+        at += first + width < pitch ? width : height * pitch - first;
     }
+    wefti_bulk_stores_complete();
 }
 
 template <bool BY_EXPERT>
-EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens)
+EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens, wefti_u32 *stage)
 {
     const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
     const int token = number * unit_tokens;
@@ -117,7 +139,9 @@ EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int nu
         if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
             ep_tell_rank<BY_EXPERT>(args, call, token, rank, bits, first);
         }
-        ep_tell_scales(args, call, token, rank, bits, first);
+    }
+    if (args.given_words != 0) {
+        ep_tell_scales(args, call, unit, token, rows, stage);
     }
     if (!BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         ep_write_weights(args, call, token, rows);
@@ -129,14 +153,16 @@ EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int nu
     }
 }
 
-template <bool BY_EXPERT> EP_DEVICE void ep_tell(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE void ep_tell(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
 {
+    const int mine = ep_warp() - args.blocks.movers;
+    wefti_u32 *stage = (wefti_u32 *)(shared + args.tells_at) + mine * EP_TELL_WORDS;
     int first;
     int end;
     int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
-    for (int unit = first + ep_warp() - args.blocks.movers; unit < end; unit += ep_warps() - args.blocks.movers) {
-        ep_tell_unit<BY_EXPERT>(args, call, unit, unit_tokens);
+    for (int unit = first + mine; unit < end; unit += ep_warps() - args.blocks.movers) {
+        ep_tell_unit<BY_EXPERT>(args, call, unit, unit_tokens, stage);
     }
 }
 
