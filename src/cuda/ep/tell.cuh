@@ -6,6 +6,8 @@
 #include "cuda/ep/move.cuh"
 
 #define EP_TELL_WORDS (WEFTI_CUDA_EP_TELL_BYTES / 4)
+#define EP_TELL_TOKENS                                                                                                 \
+    4 /* units of fewer are told sooner by stores, which do not stand behind rows in the copy engine */
 
 /* The weights of a unit's tokens, added up by rank in ascending choice: a lane takes a pair of token and rank. */
 EP_DEVICE void ep_write_weights(const ep_dispatch &args, const ep_call *call, int token, int rows)
@@ -88,6 +90,31 @@ EP_DEVICE void ep_tell_rank(const ep_dispatch &args, const ep_call *call, int to
     }
 }
 
+/* The scales of a unit's rows, likewise, of few tokens. */
+EP_DEVICE void ep_tell_few_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token,
+                                  int rows)
+{
+    const int words = (int)args.given_words;
+    for (int row = 0; row < rows; row++) {
+        const wefti_u32 *from = args.in_scales.words + (wefti_u64)(token + row) * args.in_scales.row_stride;
+        wefti_u64 to = 0;
+        if (unit.rank >= 0) {
+            to = args.group.area[unit.rank] + args.group.at.scales +
+                 (wefti_u64)(call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << row) - 1))) *
+                     (wefti_u64)wefti_cuda_ep_whole(words) * 4;
+        }
+        for (int word = ep_lane(); word - ep_lane() < words; word += 32) {
+            const wefti_u32 value = from[(wefti_u64)(word < words ? word : words - 1) * args.in_scales.word_stride];
+            for (wefti_u32 lanes = __ballot_sync(~0u, (unit.bits >> row & 1) != 0); lanes != 0; lanes &= lanes - 1) {
+                wefti_u32 *there = (wefti_u32 *)__shfl_sync(~0u, to, __ffs((int)lanes) - 1);
+                if (word < words) {
+                    there[word] = value;
+                }
+            }
+        }
+    }
+}
+
 /* The scales of a unit's rows, gathered in shared memory at `stage`, from where the copy engine stores each row's to its ranks, as
  * it does the row: stores of words to a peer take the links twice as long. Lane r stores to rank r. */
 EP_DEVICE void ep_tell_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token, int rows,
@@ -140,7 +167,9 @@ EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int nu
             ep_tell_rank<BY_EXPERT>(args, call, token, rank, bits, first);
         }
     }
-    if (args.given_words != 0) {
+    if (args.given_words != 0 && unit_tokens < EP_TELL_TOKENS) {
+        ep_tell_few_scales(args, call, unit, token, rows);
+    } else if (args.given_words != 0) {
         ep_tell_scales(args, call, unit, token, rows, stage);
     }
     if (!BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
