@@ -62,13 +62,22 @@ EP_DEVICE int ep_push_next(const ep_combine &args, const ep_call *call, int i, i
     return i < end ? i : end;
 }
 
-EP_DEVICE void ep_pushed(const ep_group &group, const ep_call *call, const ep_push &push)
+/* The words of `count` units, from `push` on, which is number i: all their rows have been stored. A warp. */
+EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, ep_push push, int i, int step, int end, int count)
 {
     wefti_bulk_stores_complete();
     __syncwarp();
     if (ep_lane() == 0) {
-        wefti_st_release(ep_moved(group, push.source, group.rank) + push.word,
-                         ep_packed(call->tag, (wefti_u32)push.rows));
+        wefti_fence_acq_rel();
+        for (;;) {
+            wefti_st_relaxed(ep_moved(args.group, push.source, args.group.rank) + push.word,
+                             ep_packed(call->tag, (wefti_u32)push.rows));
+            if (--count == 0) {
+                break;
+            }
+            i = ep_push_next<false>(args, call, i + step, step, end);
+            push = ep_push_of<false>(args, call, i);
+        }
     }
 }
 
@@ -132,7 +141,6 @@ EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const
 
 template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, const ep_call *call, unsigned char *shared)
 {
-    const ep_group &group = args.group;
     const int step = args.blocks.movers * (int)gridDim.x;
     const ep_cut cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
     const int end = ep_push_end<false>(args, call);
@@ -142,6 +150,9 @@ template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, const
     ep_cursor store = load;
     ep_push loading = ep_push_of<false>(args, call, begin);
     ep_push push = loading;
+    ep_push untold = push; /* the first unit that has been stored, and its word has not, */
+    int untold_number = begin;
+    int untold_count = 0; /* and how many there are */
     while (store.unit < end) {
         while (load.unit < end && ep_pipe_has_room(pipe)) {
             wefti_u64 row = (wefti_u64)call->from[loading.source] + (wefti_u64)(loading.first + load.row);
@@ -162,9 +173,16 @@ template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, const
             if (VALUES) {
                 ep_push_values(args, call, push);
             }
-            ep_pushed(group, call, push);
+            untold_count++;
+            const bool tells = untold_count == args.blocks.pushes_at_once || pipe.loads == pipe.stores;
+            if (tells) {
+                ep_pushed(args, call, untold, untold_number, step, end, untold_count);
+                untold_count = 0;
+            }
             store.unit = ep_push_next<false>(args, call, store.unit, step, end);
             push = ep_push_of<false>(args, call, store.unit);
+            untold = tells ? push : untold;
+            untold_number = tells ? store.unit : untold_number;
         }
     }
 }

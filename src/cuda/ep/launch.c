@@ -5,10 +5,16 @@
 
 /* Warps of a block that move rows, their stages, and the rest between two looks of the others. */
 #define MOVERS 4
+#define QUANTISERS 8 /* that make rows fp8 and move them, where blocks are few and as many fit */
+#define SHARED_MAX (212 << 10)
 #define SUMMERS 8 /* that add up rows by expert and move the sums */
 #define STAGE_BYTES_MAX 4096
 #define GROUPS_GRAIN 512 /* bytes: a group of fp8, of the widest elements */
 #define REST_NS 100
+#define BLOCKS_MANY 96
+#define BLOCKS_FEW 32
+#define PUSHES_AT_ONCE                                                                                                 \
+    4 /* by few blocks: a warp tells of so many units with one fence, which takes as long as half a unit */
 #define BLOCKS_MIN 16 /* counts are added up by all blocks, also of few tokens */
 #define SUMMING_BLOCKS_MIN 32 /* few sums have many parts, */
 #define SUMMING_BLOCKS_A_UNIT 4 /* each a warp's */
@@ -80,7 +86,7 @@ static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
  * other's way on the links. */
 static int dispatch_movers(int blocks)
 {
-    return blocks >= 96 ? MOVERS / 2 : MOVERS;
+    return blocks >= BLOCKS_MANY ? MOVERS / 2 : MOVERS;
 }
 
 static unsigned pipes_bytes(const wefti_cuda_ep_blocks *parts)
@@ -110,6 +116,9 @@ static unsigned shared_bytes(const weft_ep_route *route, wefti_cuda_ep_kernel ke
 
 static int movers_of(const weft_ep_route *route, wefti_cuda_ep_work work)
 {
+    if (work == WEFTI_CUDA_EP_WORK_QUANTISE) {
+        return blocks_of(route, work) >= BLOCKS_MANY ? MOVERS : QUANTISERS;
+    }
     if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
         return dispatch_movers(blocks_of(route, work));
     }
@@ -121,14 +130,18 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
     size_t pieces = (row_bytes + STAGE_BYTES_MAX - 1) / STAGE_BYTES_MAX;
     size_t piece = pieces > 0 ? (row_bytes + pieces - 1) / pieces : 0;
     size_t grain = work == WEFTI_CUDA_EP_WORK_QUANTISE ? GROUPS_GRAIN : 128;
-    int movers = row_bytes > 0 ? movers_of(route, work) : 0;
-    int others = movers > MOVERS ? movers : row_bytes > 0 ? MOVERS : 0;
-    return (wefti_cuda_ep_blocks){
-        .movers = movers,
-        .settlers = WEFTI_CUDA_EP_THREADS / 32 - others,
+    wefti_cuda_ep_blocks parts = {
+        .movers = row_bytes > 0 ? movers_of(route, work) : 0,
         .rest_ns = REST_NS,
         .stage_bytes = (wefti_u32)((piece + grain - 1) / grain * grain),
+        .pushes_at_once = blocks_of(route, work) <= BLOCKS_FEW ? PUSHES_AT_ONCE : 1,
     };
+    while (parts.movers > MOVERS && shared_bytes(route, (wefti_cuda_ep_kernel){.work = work}, &parts) > SHARED_MAX) {
+        parts.movers--;
+    }
+    int others = parts.movers > MOVERS ? parts.movers : row_bytes > 0 ? MOVERS : 0;
+    parts.settlers = WEFTI_CUDA_EP_THREADS / 32 - others;
+    return parts;
 }
 
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,

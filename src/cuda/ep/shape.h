@@ -436,6 +436,7 @@ typedef struct wefti_cuda_ep_blocks {
     wefti_i32 settlers; /* warps that take in what has come, of the others */
     wefti_u32 rest_ns; /* between two looks at a word of theirs */
     wefti_u32 stage_bytes; /* of one of their WEFTI_CUDA_EP_STAGES stages in shared memory */
+    wefti_i32 pushes_at_once; /* units of a combine that a warp tells of at once */
 } wefti_cuda_ep_blocks;
 
 typedef struct wefti_cuda_ep_dispatch_args {
