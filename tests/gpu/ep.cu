@@ -130,11 +130,16 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     CHECK_OK(weft_ep_route_destroy(route));
 }
 
+static ep_setup draw_setup(uint64_t *state, int pes, const ep_size *size)
+{
+    return ep_setup_draw(random_next(state), pes, size);
+}
+
 static void run_case(job *of, uint64_t seed, const ep_size *size)
 {
     uint64_t common = seed;
     weft_ep *ep = NULL;
-    ep_setup setup = ep_setup_draw(random_next(&common), of->pe->pes, size);
+    ep_setup setup = draw_setup(&common, of->pe->pes, size);
     setup.config.on_device = 1;
     weft_ep_config config = setup.config;
     config.experts_of_rank = setup.uneven ? setup.table : NULL;
@@ -722,12 +727,28 @@ static void test_refusal(test_pe *pe)
     pe->failures += pe->pe == 0 && check_failures() != 0;
 }
 
-/* Of eight cases a large one, on GPUs two, and two of few but wide rows. */
+/* Of eight cases a large one, on GPUs two, two of few but wide rows, and one of so many tokens that units have several. */
+static const ep_size many_tokens = {2200, 4, 24, 512, (size_t)24 << 20};
 static const ep_size *size_of_case(int number)
 {
     static const ep_size wide = {12, 5, 12, 2048, (size_t)4 << 20};
     int kind = number % 8;
-    return kind == 0 || (ON_GPU && kind == 4) ? &ep_size_full : kind % 3 == 1 ? &wide : &ep_size_small;
+    return kind == 6                            ? &many_tokens
+           : kind == 0 || (ON_GPU && kind == 4) ? &ep_size_full
+           : kind % 3 == 1                      ? &wide
+                                                : &ep_size_small;
+}
+
+/* One whose group has many tokens, if it is to. */
+static uint64_t seed_of_case(uint64_t *common, int pes, const ep_size *size)
+{
+    uint64_t seed;
+    uint64_t state;
+    do {
+        seed = random_next(common);
+        state = seed;
+    } while (size == &many_tokens && draw_setup(&state, pes, size).config.tokens_max < size->tokens_max * 3 / 4);
+    return seed;
 }
 
 static void test_body(test_pe *pe)
@@ -750,8 +771,9 @@ static void test_body(test_pe *pe)
     uint64_t common = pe->seed * UINT64_C(0x9e3779b97f4a7c15);
     for (int i = 0; i < cases && check_failures() == 0; i++) {
         of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
-        uint64_t seed = random_next(&common);
-        run_case(&of, seed, size_of_case(i));
+        const ep_size *size = size_of_case(i);
+        uint64_t seed = seed_of_case(&common, pe->pes, size);
+        run_case(&of, seed, size);
         if (check_failures() != 0) {
             fprintf(stderr, "PE %d: case %d, seed %llu\n", pe->pe, i, (unsigned long long)seed);
         }
