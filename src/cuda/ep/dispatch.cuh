@@ -6,7 +6,7 @@
  *     all        count: bits of all tokens, told to this rank's blocks
  *     block 0    its line to all ranks
  *     all        hear all lines; where rows go, where they come from, is all well?
- *     movers     of each unit of this block: its rows to all their ranks, then the unit's word in `moved`
+ *     movers     of each unit of this block: its rows to all their ranks, then the unit's word in `moved`, or its grains' words
  *     others     of each unit of this block: its records, then its word in `told`
  *                of each unit of any source: once `told` is there, from the area to the route and the caller's arrays;
  *                then once `moved` is there, what is left to do with its rows
@@ -22,9 +22,6 @@
 #include "cuda/ep/drop.cuh"
 #include "cuda/ep/settle.cuh"
 #include "cuda/ep/tell.cuh"
-
-/* What becomes of rows on their way. */
-enum ep_way { EP_AS_THEY_ARE, EP_QUANTISED, EP_BACKWARD };
 
 template <bool BY_EXPERT> EP_DEVICE ep_saying ep_dispatch_saying(const ep_dispatch &args, const ep_call *call)
 {
@@ -126,7 +123,7 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
         return;
     }
     if (goes) {
-        ep_settle<BY_EXPERT, WAY == EP_BACKWARD>(args, call);
+        ep_settle<BY_EXPERT, WAY>(args, call);
     }
     if (WAY == EP_BACKWARD && goes && ep_is(args, WEFTI_CUDA_EP_VALUES)) {
         ep_take_returned(args, call, skip);
@@ -212,7 +209,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     }
     if (moves) {
         if (goes) {
-            ep_mover_run<BY_EXPERT, WAY == EP_QUANTISED>(args, call, mover);
+            ep_mover_run<BY_EXPERT, WAY>(args, call, mover);
         } else {
             ep_pipe_drain(&mover->pipe);
         }

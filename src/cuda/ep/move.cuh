@@ -8,6 +8,9 @@
 
 typedef wefti_cuda_ep_dispatch_args ep_dispatch;
 
+/* What becomes of rows on their way. */
+enum ep_way { EP_AS_THEY_ARE, EP_QUANTISED, EP_BACKWARD };
+
 EP_DEVICE bool ep_is(const ep_dispatch &args, wefti_u32 flag)
 {
     return (args.flags & flag) != 0;
@@ -55,12 +58,24 @@ EP_DEVICE wefti_u64 ep_unit_word(const ep_call *call, const ep_unit &unit)
     return ep_packed(call->tag, wefti_cuda_ep_unit_value(call->place[unit.rank] + unit.first, __popc(unit.bits)));
 }
 
-/* All rows of the unit that went to this lane's rank are there. */
-EP_DEVICE void ep_unit_moved(const ep_dispatch &args, const ep_call *call, int number, const ep_unit &unit)
+/* Of how many tokens `moved` has a word. */
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE int ep_grain(int tokens)
 {
+    return BY_EXPERT && WAY != EP_BACKWARD ? wefti_cuda_ep_grain(tokens) : wefti_cuda_ep_unit(tokens);
+}
+
+/* Of the unit's first `rows` tokens all that went to this lane's rank are there: tell of the last grain of them. */
+EP_DEVICE void ep_grain_moved(const ep_dispatch &args, const ep_call *call, int number, const ep_unit &unit, int grain,
+                              int rows)
+{
+    const int first = (rows - 1) & ~(grain - 1);
+    const int word = number * (wefti_cuda_ep_unit(call->tokens) / grain) + first / grain;
+    ep_unit part = unit;
+    part.bits = unit.bits >> first & (~0u >> (32 - grain));
+    part.first = unit.first + (wefti_u32)__popc(unit.bits & ((1u << first) - 1));
     wefti_bulk_stores_complete();
     if (unit.rank >= 0 && (call->alive >> unit.rank & 1) != 0) {
-        wefti_st_release(ep_moved(args.group, unit.rank, args.group.rank) + number, ep_unit_word(call, unit));
+        wefti_st_release(ep_moved(args.group, unit.rank, args.group.rank) + word, ep_unit_word(call, part));
     }
 }
 
@@ -262,10 +277,12 @@ EP_DEVICE void ep_mover_quantise(const ep_dispatch &args, const ep_call *call, u
     }
 }
 
-template <bool BY_EXPERT, bool QUANTISES>
+template <bool BY_EXPERT, ep_way WAY>
 EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
 {
+    const bool QUANTISES = WAY == EP_QUANTISED;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    const int grain = ep_grain<BY_EXPERT, WAY>(call->tokens);
     const ep_cut cut = mover->cut;
     ep_cursor store = {EP_NO_UNIT, 0, 0};
     ep_unit unit = {-1, 0, 0, 0, 0};
@@ -293,11 +310,13 @@ EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mov
         }
         ep_pipe_stored(&mover->pipe);
         unit.to += !BY_EXPERT && goes && store.at + cut.piece_bytes >= cut.row_bytes ? unit.pitch : 0;
-        if (ep_cursor_advance(&store, cut, ep_rows_of_unit(call->tokens, unit_tokens, number), 0)) {
+        const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
+        const bool ended = ep_cursor_advance(&store, cut, rows, 0) != 0;
+        if (store.at == 0 && (store.row & (grain - 1)) == 0) {
             if (QUANTISES) {
                 __syncwarp(); /* scales are stored by other lanes than those that tell of them */
             }
-            ep_unit_moved(args, call, number, unit);
+            ep_grain_moved(args, call, number, unit, grain, ended ? rows : store.row);
         }
     }
 }

@@ -92,24 +92,93 @@ template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args
     }
 }
 
+/* ---- in which order ---- */
+
+/* What this rank receives, in the order in which it leaves if the others have as many blocks and movers: of every block's share
+ * the first unit of each mover, grain by grain if `fine`, then the second, and so on; of each all sources, and `parts` parts. This
+ * warp's are every `step`-th. */
+typedef struct ep_incoming {
+    bool fine;
+    int parts;
+    int first;
+    int step;
+    int end;
+} ep_incoming;
+
+EP_DEVICE int ep_grains(int tokens, bool fine)
+{
+    return fine ? wefti_cuda_ep_unit(tokens) / wefti_cuda_ep_grain(tokens) : 1;
+}
+
+EP_DEVICE ep_incoming ep_incoming_of(const ep_dispatch &args, const ep_call *call, bool fine, int parts)
+{
+    const int blocks = (int)gridDim.x;
+    const int mine = ep_warp() - args.blocks.movers;
+    int turns = 0;
+    for (int rank = 0; rank < args.group.ranks; rank++) {
+        const int each = (wefti_cuda_ep_units(call->tokens_of[rank]) + blocks - 1) / blocks;
+        const int grains = ep_grains(call->tokens_of[rank], fine);
+        const int movers = grains > 1 ? args.blocks.movers : 1;
+        const int here = (each + movers - 1) / movers * movers * grains;
+        turns = here > turns ? here : turns;
+    }
+    ep_incoming incoming;
+    incoming.fine = fine;
+    incoming.parts = parts;
+    incoming.step = args.blocks.settlers * blocks;
+    incoming.end = turns * blocks * parts * args.group.ranks;
+    incoming.first = mine < args.blocks.settlers ? mine * blocks + (int)blockIdx.x : incoming.end;
+    return incoming;
+}
+
+typedef struct ep_coming {
+    int source;
+    int unit; /* -1: none */
+    int word; /* of `moved` */
+    int part;
+} ep_coming;
+
+EP_DEVICE ep_coming ep_coming_of(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming, int i)
+{
+    const int blocks = (int)gridDim.x;
+    const int number = i / args.group.ranks / incoming.parts;
+    const int turn = number / blocks;
+    int first;
+    int end;
+    ep_coming coming;
+    coming.source = (args.group.rank + i) % args.group.ranks;
+    coming.part = i / args.group.ranks % incoming.parts;
+    const int tokens = call->tokens_of[coming.source];
+    const int grains = ep_grains(tokens, incoming.fine);
+    const int movers = grains > 1 ? args.blocks.movers : 1;
+    ep_share_of(wefti_cuda_ep_units(tokens), number % blocks, blocks, &first, &end);
+    coming.unit = first + turn / (movers * grains) * movers + turn % movers;
+    coming.word = coming.unit * grains + turn / movers % grains;
+    if (coming.unit >= end || coming.word * (wefti_cuda_ep_unit(tokens) / grains) >= tokens) {
+        coming.unit = -1;
+    }
+    return coming;
+}
+
 /* ---- units ---- */
 
-/* Wait for words of a unit of `source`: `told`, `moved`, or both. A warp. False: one did not come. */
-EP_DEVICE bool ep_await_unit(const ep_dispatch &args, const ep_call *call, bool told, bool moved, int source, int unit,
-                             wefti_u32 *place, wefti_u32 *count)
+/* Wait for what has come: `told` of its unit, its word in `moved`, or both; the tokens that the latter says, or else the former. A
+ * warp. False: one did not come. */
+EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, bool told, bool moved,
+                               const ep_coming &coming, wefti_u32 *place, wefti_u32 *count)
 {
     const ep_group &group = args.group;
     wefti_u32 value = 0;
     bool well = true;
     if (ep_lane() < told + moved) {
-        const wefti_u64 *words =
-            told && ep_lane() == 0 ? ep_told(group, group.rank, source) : ep_moved(group, group.rank, source);
-        well = ep_await(group, words + unit, call->tag, source, args.blocks.rest_ns, &value);
+        const wefti_u64 *word = told && ep_lane() == 0 ? ep_told(group, group.rank, coming.source) + coming.unit
+                                                       : ep_moved(group, group.rank, coming.source) + coming.word;
+        well = ep_await(group, word, call->tag, coming.source, args.blocks.rest_ns, &value);
     }
     if (!__all_sync(~0u, well)) {
         return false;
     }
-    value = __shfl_sync(~0u, value, 0);
+    value = __shfl_sync(~0u, value, told && moved ? 1 : 0);
     *place = wefti_cuda_ep_place_of(value);
     *count = wefti_cuda_ep_count_of(value);
     return true;
@@ -118,11 +187,12 @@ EP_DEVICE bool ep_await_unit(const ep_dispatch &args, const ep_call *call, bool 
 /* What a unit's source told of it: records of a new routing, and scales given with the rows. `moved`: its rows are waited for
  * as well. A warp. */
 template <bool BY_EXPERT>
-EP_DEVICE bool ep_settle_told(const ep_dispatch &args, const ep_call *call, bool moved, int source, int unit)
+EP_DEVICE bool ep_settle_told(const ep_dispatch &args, const ep_call *call, bool moved, const ep_coming &coming)
 {
+    const int source = coming.source;
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_unit(args, call, true, moved, source, unit, &place, &count)) {
+    if (!ep_await_coming(args, call, true, moved, coming, &place, &count)) {
         return false;
     }
     if constexpr (!BY_EXPERT) {
@@ -155,17 +225,17 @@ EP_DEVICE bool ep_scales_move(const ep_dispatch &args)
 }
 
 /* By source: what is left to do when a unit's rows are there. */
-EP_DEVICE bool ep_settle_rows(const ep_dispatch &args, const ep_call *call, int source, int unit)
+EP_DEVICE bool ep_settle_rows(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
 {
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_unit(args, call, false, true, source, unit, &place, &count)) {
+    if (!ep_await_coming(args, call, false, true, coming, &place, &count)) {
         return false;
     }
     if (ep_scales_move(args)) {
         ep_settle_scales(args, place, count);
     }
-    if (ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.group.rank) {
+    if (ep_is(args, WEFTI_CUDA_EP_LAND) && coming.source != args.group.rank) {
         const unsigned char *landed = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows);
         for (wefti_u32 i = 0; i < count; i++) {
             wefti_u64 row = (wefti_u64)place + i;
@@ -175,86 +245,40 @@ EP_DEVICE bool ep_settle_rows(const ep_dispatch &args, const ep_call *call, int 
     return true;
 }
 
-/* By expert: a part of each of the unit's rows. */
-EP_DEVICE bool ep_settle_part(const ep_dispatch &args, const ep_call *call, int source, int unit, int part, int parts)
+/* By expert: a part of each of the rows of a grain. */
+EP_DEVICE bool ep_settle_part(const ep_dispatch &args, const ep_call *call, const ep_coming &coming, int parts)
 {
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_unit(args, call, ep_is(args, WEFTI_CUDA_EP_FRESH), true, source, unit, &place, &count)) {
+    if (!ep_await_coming(args, call, ep_is(args, WEFTI_CUDA_EP_FRESH), true, coming, &place, &count)) {
         return false;
     }
     __syncwarp();
     for (wefti_u32 i = 0; i < count; i++) {
         const wefti_u32 *record = ep_record_here(args, place + i);
-        if (part == 0 && ep_scales_move(args)) {
+        if (coming.part == 0 && ep_scales_move(args)) {
             ep_replicate_scales(args, record, place + i);
         }
-        ep_replicate(args, record, source, place + i, part, parts);
+        ep_replicate(args, record, coming.source, place + i, coming.part, parts);
     }
     return true;
 }
 
 /* The backward of combine. */
 template <bool BY_EXPERT>
-EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, int source, int unit)
+EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
 {
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_unit(args, call, false, true, source, unit, &place, &count)) {
+    if (!ep_await_coming(args, call, false, true, coming, &place, &count)) {
         return false;
     }
     __syncwarp();
-    ep_settle_backward<BY_EXPERT>(args, call, source, unit, place, count);
+    ep_settle_backward<BY_EXPERT>(args, call, coming.source, coming.unit, place, count);
     return true;
 }
 
 /* ---- all units, of all sources ---- */
-
-/* What this rank receives, in the order in which it leaves if the others have as many blocks: of every block's share the
- * first unit, then the second, and so on; of each unit all sources, and `parts` parts. This warp's are every `step`-th. */
-typedef struct ep_incoming {
-    int parts;
-    int first;
-    int step;
-    int end;
-} ep_incoming;
-
-EP_DEVICE ep_incoming ep_incoming_of(const ep_dispatch &args, const ep_call *call, int parts)
-{
-    const int blocks = (int)gridDim.x;
-    const int mine = ep_warp() - args.blocks.movers;
-    int units = 0;
-    for (int rank = 0; rank < args.group.ranks; rank++) {
-        const int here = wefti_cuda_ep_units(call->tokens_of[rank]);
-        units = here > units ? here : units;
-    }
-    ep_incoming incoming;
-    incoming.parts = parts;
-    incoming.step = args.blocks.settlers * blocks;
-    incoming.end = (units + blocks - 1) / blocks * blocks * parts * args.group.ranks;
-    incoming.first = mine < args.blocks.settlers ? mine * blocks + (int)blockIdx.x : incoming.end;
-    return incoming;
-}
-
-typedef struct ep_coming {
-    int source;
-    int unit; /* -1: none */
-    int part;
-} ep_coming;
-
-EP_DEVICE ep_coming ep_coming_of(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming, int i)
-{
-    const int blocks = (int)gridDim.x;
-    const int number = i / args.group.ranks / incoming.parts;
-    int first;
-    int end;
-    ep_coming coming;
-    coming.source = (args.group.rank + i) % args.group.ranks;
-    coming.part = i / args.group.ranks % incoming.parts;
-    ep_share_of(wefti_cuda_ep_units(call->tokens_of[coming.source]), number % blocks, blocks, &first, &end);
-    coming.unit = first + number / blocks < end ? first + number / blocks : -1;
-    return coming;
-}
 
 /* Wait until all rows are there, where nothing else is left to do: a lane a unit. */
 EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming)
@@ -275,22 +299,22 @@ EP_DEVICE bool ep_settle_all_told(const ep_dispatch &args, const ep_call *call, 
 {
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
-        if (come.unit >= 0 && !ep_settle_told<BY_EXPERT>(args, call, moved, come.source, come.unit)) {
+        if (come.unit >= 0 && !ep_settle_told<BY_EXPERT>(args, call, moved, come)) {
             return false;
         }
     }
     return true;
 }
 
-template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle_all_rows(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_settle_all_rows(const ep_dispatch &args, const ep_call *call)
 {
-    const ep_incoming incoming = ep_incoming_of(args, call, BY_EXPERT && !BACKWARD ? ep_replica_parts(args) : 1);
+    const bool copies = BY_EXPERT && WAY != EP_BACKWARD;
+    const ep_incoming incoming = ep_incoming_of(args, call, copies, copies ? ep_replica_parts(args) : 1);
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
-        if (come.unit >= 0 &&
-            !(BACKWARD    ? ep_settle_back<BY_EXPERT>(args, call, come.source, come.unit)
-              : BY_EXPERT ? ep_settle_part(args, call, come.source, come.unit, come.part, incoming.parts)
-                          : ep_settle_rows(args, call, come.source, come.unit))) {
+        if (come.unit >= 0 && !(WAY == EP_BACKWARD ? ep_settle_back<BY_EXPERT>(args, call, come)
+                                : BY_EXPERT        ? ep_settle_part(args, call, come, incoming.parts)
+                                                   : ep_settle_rows(args, call, come))) {
             return;
         }
     }
@@ -298,11 +322,11 @@ template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle_all_rows(const
 
 /* What is told of units is taken in before rows are waited for, which come last; but if no warp has two units, both are
  * waited for at once, which is sooner. */
-template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
 {
     const bool moves = ep_is(args, WEFTI_CUDA_EP_MOVE);
-    const bool waits = moves && !BY_EXPERT && !BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_LAND);
-    const ep_incoming units = ep_incoming_of(args, call, 1);
+    const bool waits = moves && !BY_EXPERT && WAY != EP_BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_LAND);
+    const ep_incoming units = ep_incoming_of(args, call, false, 1);
     const bool at_once = waits && ep_tells(args) && units.step >= units.end;
     if (ep_tells(args) && !ep_settle_all_told<BY_EXPERT>(args, call, units, at_once)) {
         return;
@@ -310,7 +334,7 @@ template <bool BY_EXPERT, bool BACKWARD> EP_DEVICE void ep_settle(const ep_dispa
     if (waits && !at_once) {
         ep_await_rows(args, call, units);
     } else if (moves && !at_once) {
-        ep_settle_all_rows<BY_EXPERT, BACKWARD>(args, call);
+        ep_settle_all_rows<BY_EXPERT, WAY>(args, call);
     }
 }
 

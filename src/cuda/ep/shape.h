@@ -7,8 +7,8 @@
  *              ended a call may begin the next while a block here has not yet read its line
  *   told       [R][U] packed words: unit u of source s has its records and given scales here; the value says which tokens
  *              they are: wefti_cuda_ep_unit_value. Where there are neither, nobody looks at it
- *   moved      [R][P] packed words: unit u of rank s has its rows here; the value likewise. Of a combine the number of its
- *              rows, and by expert of part u % parts of unit u / parts
+ *   moved      [R][P] packed words: unit u of rank s has its rows here; the value likewise, and of a dispatch by expert
+ *              of grain u. Of a combine the number of its rows, and by expert of part u % parts of unit u / parts
  *   choices    [R][L] packed words: how many choices of local expert l source s has
  *   counts     [4][R][E] packed words, by the parity of the epoch and the round: by expert: how many rows of expert e
  *              source s has
@@ -29,7 +29,8 @@
  *
  * A unit is what one warp moves at a time: in a dispatch U units of the source's tokens, in a combine at most P of the rows
  * that came from a source. Its size depends on their number only. Those of a combine are smaller, because a token can be
- * added up when all its units are there, and the warps' units are under way at the same time.
+ * added up when all its units are there, and the warps' units are under way at the same time. For the same reason a unit of a
+ * dispatch by expert comes in grains, of fewer tokens each: rows are copied where they arrive.
  *
  * "By source" are the layouts in which a row stands for all of its token's choices here, "by expert" those where it
  * stands for one.
@@ -48,7 +49,7 @@
 #endif
 
 #define WEFTI_CUDA_EP_RANKS_MAX 32
-#define WEFTI_CUDA_EP_UNIT_MAX 32 /* tokens */
+#define WEFTI_CUDA_EP_UNIT_MAX (1 << WEFTI_CUDA_EP_UNIT_SHIFT_MAX) /* tokens */
 #define WEFTI_CUDA_EP_EXPERTS_MAX 16384
 #define WEFTI_CUDA_EP_UNITS_MAX 512 /* of at most 16384 tokens */
 #define WEFTI_CUDA_EP_PUSHES_MAX 2048 /* of at most 65536 rows */
@@ -116,14 +117,20 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u32 local_max; /* L of the rank with the most experts */
 } wefti_cuda_ep_layout;
 
-/* Tokens or rows a unit: a power of two, 1 .. 32. */
+/* Tokens or rows a unit, as the power of two: 0 .. 5. Without divisions, because kernels ask often. */
+#define WEFTI_CUDA_EP_UNIT_SHIFT_MAX 5
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_unit_shift_of(int count, int units_max)
+{
+    int shift = 0;
+    while (shift < WEFTI_CUDA_EP_UNIT_SHIFT_MAX && (count + (1 << shift) - 1) >> shift > units_max) {
+        shift++;
+    }
+    return shift;
+}
+
 WEFTI_CUDA_EP_FN int wefti_cuda_ep_unit_of(int count, int units_max)
 {
-    int unit = 1;
-    while (unit < WEFTI_CUDA_EP_UNIT_MAX && (count + unit - 1) / unit > units_max) {
-        unit *= 2;
-    }
-    return unit;
+    return 1 << wefti_cuda_ep_unit_shift_of(count, units_max);
 }
 
 WEFTI_CUDA_EP_FN int wefti_cuda_ep_unit(int tokens)
@@ -133,13 +140,19 @@ WEFTI_CUDA_EP_FN int wefti_cuda_ep_unit(int tokens)
 
 WEFTI_CUDA_EP_FN int wefti_cuda_ep_units(int tokens)
 {
-    int unit = wefti_cuda_ep_unit(tokens);
-    return (tokens + unit - 1) / unit;
+    const int shift = wefti_cuda_ep_unit_shift_of(tokens, WEFTI_CUDA_EP_UNITS_MAX);
+    return (tokens + (1 << shift) - 1) >> shift;
 }
 
 WEFTI_CUDA_EP_FN int wefti_cuda_ep_push_unit(int rows)
 {
     return wefti_cuda_ep_unit_of(rows, WEFTI_CUDA_EP_PUSHES_MAX);
+}
+
+/* Tokens of a grain: no more than a unit has. */
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_grain(int tokens)
+{
+    return wefti_cuda_ep_push_unit(tokens);
 }
 
 /* By expert: into how many parts a combine cuts each of the `rows` sums that one of `ranks` sources gets, for as many warps:

@@ -123,7 +123,7 @@ EP_DEVICE bool ep_await_values(const ep_group &group, const wefti_u64 *words, in
 
 /* ---- the words of units ---- */
 
-/* The words of `rank`'s units in `told` and in `moved`, in the memory of `reader`. */
+/* The words of `rank`'s units in `told`, and of its units or grains in `moved`, in the memory of `reader`. */
 EP_DEVICE wefti_u64 *ep_told(const ep_group &group, int reader, int rank)
 {
     return (wefti_u64 *)(group.area[reader] + group.at.told) + (wefti_u64)rank * group.at.units;
@@ -152,8 +152,10 @@ EP_DEVICE int ep_warps()
 /* A block's share of `count` things: first .. end - 1. */
 EP_DEVICE void ep_share_of(int count, int block, int blocks, int *first, int *end)
 {
-    *first = (int)((wefti_i64)count * block / blocks);
-    *end = (int)((wefti_i64)count * (block + 1) / blocks);
+    const unsigned each = (unsigned)count / (unsigned)blocks;
+    const unsigned left = (unsigned)count % (unsigned)blocks; /* count * block / blocks, in 32 bits */
+    *first = (int)(each * (unsigned)block + left * (unsigned)block / (unsigned)blocks);
+    *end = (int)(each * (unsigned)(block + 1) + left * (unsigned)(block + 1) / (unsigned)blocks);
 }
 
 /* This block's. */
