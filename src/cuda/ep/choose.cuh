@@ -1,6 +1,6 @@
 /* cuda/ep/choose.cuh: from the gate's choices to the places of tokens, in one pass over the ids.
  *
- * A warp takes a unit and tells all blocks which of its tokens go to which rank, as bits. Each block adds up the bits of
+ * A block takes its share of the units and tells all blocks which of its tokens go to which rank, as bits. Each adds up the bits of
  * all units before its own, so the order of tokens is that of the sequential loop whatever the number of blocks. */
 #ifndef WEFTI_CUDA_EP_CHOOSE_CUH
 #define WEFTI_CUDA_EP_CHOOSE_CUH
@@ -41,64 +41,96 @@ EP_DEVICE bool ep_is_again(const ep_choices &choices, wefti_u64 first, int k, in
     return again;
 }
 
-/* The ranks of a token's experts, as bits; its choices are added to `part`, those of the same expert once if `shared`. */
-EP_DEVICE wefti_u32 ep_ranks_of(const ep_group &group, const ep_call *call, const ep_choices &choices, int token,
-                                int topk, bool shared, wefti_u32 *part)
+/* [E + 1] words of shared memory, before ep_begin. All threads. */
+EP_DEVICE void ep_clear_part(const ep_group &group, wefti_u32 *part)
 {
-    wefti_u32 ranks = 0;
     const int experts = group.first_expert[group.ranks];
-    const wefti_u64 first = (wefti_u64)token * (wefti_u64)topk;
-    for (int base = 0; base < topk; base += EP_AT_ONCE) {
-        int ids[EP_AT_ONCE];
-#pragma unroll
-        for (int i = 0; i < EP_AT_ONCE; i++) {
-            ids[i] = base + i < topk ? ep_id(choices, first + (wefti_u64)(base + i), experts) : -1;
-        }
-#pragma unroll
-        for (int i = 0; i < EP_AT_ONCE; i++) {
-            int rank = ep_owner(group, call->alive, ids[i]);
-            ranks |= rank >= 0 ? 1u << rank : 0;
-            bool counts = rank >= 0 && !(shared && ep_is_again(choices, first, base + i, ids[i], experts));
-            if (counts || ids[i] == -2) {
-                atomicAdd(&part[rank >= 0 ? ids[i] : experts], 1u);
-            }
-        }
-    }
-    return ranks;
-}
-
-/* This block's share of the units: their bits, and, if it tells, how often each expert is chosen, into the sheet, where all
- * blocks wait for them. `part`: [E + 1] words of shared memory. All threads. */
-EP_DEVICE void ep_count(const ep_group &group, const ep_call *call, const ep_sheet &sheet, const ep_choices &choices,
-                        int topk, bool shared, bool tells, wefti_u32 *part)
-{
-    int first;
-    int end;
-    const int experts = group.first_expert[group.ranks];
-    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     for (int i = (int)threadIdx.x; i <= experts; i += (int)blockDim.x) {
         part[i] = 0;
     }
-    __syncthreads();
-    ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
-    for (int unit = first + ep_warp(); unit < end; unit += ep_warps()) {
-        int token = unit * unit_tokens + ep_lane();
-        wefti_u32 ranks = ep_lane() < unit_tokens && token < call->tokens
-                              ? ep_ranks_of(group, call, choices, token, topk, shared, part)
-                              : 0;
-        wefti_u32 mine = 0;
-        for (int rank = 0; rank < group.ranks; rank++) {
-            wefti_u32 bits = __ballot_sync(~0u, (ranks >> rank & 1) != 0);
-            mine = ep_lane() == rank ? bits : mine;
-        }
-        if (ep_lane() < group.ranks) {
-            wefti_st_relaxed(&sheet.bits[unit * group.ranks + ep_lane()], ep_packed(call->tag, mine));
-        }
-    }
-    __syncthreads();
-    for (int i = (int)threadIdx.x; i <= experts && tells; i += (int)blockDim.x) {
+}
+
+/* How often each expert is chosen in this block's units, into the sheet, where all blocks wait for it. All threads. */
+EP_DEVICE void ep_tell_part(const ep_group &group, const ep_call *call, const ep_sheet &sheet, const wefti_u32 *part)
+{
+    const int experts = group.first_expert[group.ranks];
+    for (int i = (int)threadIdx.x; i <= experts; i += (int)blockDim.x) {
         wefti_st_relaxed(&sheet.parts[(wefti_u64)blockIdx.x * (wefti_u64)(experts + 1) + (wefti_u64)i],
                          ep_packed(call->tag, part[i]));
+    }
+}
+
+/* This block's part of `bytes` bytes: on its way. The later warps. */
+EP_DEVICE void ep_prefetch_share(const void *from, wefti_u64 bytes)
+{
+    const wefti_u32 lines = (wefti_u32)((bytes + 127) / 128);
+    const wefti_u32 each = lines / gridDim.x + 2; /* a share may begin and end within a line */
+    const wefti_u32 first = lines / gridDim.x * blockIdx.x;
+    for (wefti_u32 i = threadIdx.x - 256; i < each && first + i < lines; i += 256) {
+        wefti_prefetch((const unsigned char *)from + (wefti_u64)(first + i) * 128);
+    }
+}
+
+/* What this block reads of the choices, about. All threads. */
+EP_DEVICE void ep_prefetch_choices(const ep_choices &choices, int topk)
+{
+    const wefti_u64 count = (wefti_u64)choices.tokens * (wefti_u64)topk;
+    if (threadIdx.x >= 256 && count > 0) {
+        ep_prefetch_share(choices.ids, count * (choices.wide != 0 ? 8 : 4));
+        if (choices.weights != 0) {
+            ep_prefetch_share(choices.weights, count * 4);
+        }
+    }
+}
+
+/* A choice: its token's bit among those of its unit that go to its rank, and one more of its expert, those of a token of the same
+ * expert once if `shared`. A thread. */
+EP_DEVICE void ep_count_choice(const ep_group &group, const ep_call *call, const ep_choices &choices, int topk, int at,
+                               int first_unit, bool shared, wefti_u32 *bits, wefti_u32 *part)
+{
+    const int experts = group.first_expert[group.ranks];
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    const int token = at / topk;
+    const int id = ep_id(choices, (wefti_u64)at, experts);
+    const int rank = ep_owner(group, call->alive, id);
+    if (rank >= 0) {
+        atomicOr(&bits[(token / unit_tokens - first_unit) * group.ranks + rank], 1u << (token % unit_tokens));
+    }
+    if (id == -2 ||
+        (rank >= 0 &&
+         !(shared && ep_is_again(choices, (wefti_u64)token * (wefti_u64)topk, at - token * topk, id, experts)))) {
+        atomicAdd(&part[id == -2 ? experts : id], 1u);
+    }
+}
+
+/* This block's share of the units: their bits into the sheet, where all blocks wait for them, and how often each expert is chosen
+ * into `part`, which is cleared. A thread takes a choice. Bits are gathered where lines will be. All threads. */
+EP_DEVICE void ep_count_share(const ep_group &group, ep_call *call, const ep_sheet &sheet, const ep_choices &choices,
+                              int topk, bool shared, wefti_u32 *part)
+{
+    enum { WORDS = sizeof call->line / sizeof call->line[0][0] };
+    int first;
+    int end;
+    wefti_u32 *bits = &call->line[0][0];
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    const int at_once = WORDS / group.ranks; /* units */
+    ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
+    for (; first < end; first += at_once) {
+        const int units = end - first < at_once ? end - first : at_once;
+        const int left = call->tokens - first * unit_tokens;
+        const int tokens = units * unit_tokens < left ? units * unit_tokens : left;
+        for (int i = (int)threadIdx.x; i < units * group.ranks; i += (int)blockDim.x) {
+            bits[i] = 0;
+        }
+        __syncthreads();
+        for (int i = (int)threadIdx.x; i < tokens * topk; i += (int)blockDim.x) {
+            ep_count_choice(group, call, choices, topk, first * unit_tokens * topk + i, first, shared, bits, part);
+        }
+        __syncthreads();
+        for (int i = (int)threadIdx.x; i < units * group.ranks; i += (int)blockDim.x) {
+            wefti_st_relaxed(&sheet.bits[first * group.ranks + i], ep_packed(call->tag, bits[i]));
+        }
+        __syncthreads();
     }
 }
 
@@ -222,23 +254,48 @@ EP_DEVICE void ep_write_before(const ep_group &group, const ep_call *call, const
     }
 }
 
-/* The routing of the last update, for a call that makes none. */
+/* From the choices to call->total and call->before, each unit's bits and, if it tells, each block's counts of experts. `part` is
+ * cleared. All threads. False: a block of this rank did not count in time. */
+EP_DEVICE bool ep_count(const ep_group &group, ep_call *call, const ep_sheet &sheet, const ep_choices &choices,
+                        int topk, bool shared, bool tells, wefti_u32 *part)
+{
+    int first;
+    int end;
+    ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
+    ep_count_share(group, call, sheet, choices, topk, shared, part);
+    if (tells) {
+        ep_tell_part(group, call, sheet, part);
+    }
+    return ep_gather(group, call, sheet, first);
+}
+
+/* The routing of the last update, for a call that makes none: before ep_begin, which it does not wait for. */
 EP_DEVICE void ep_recall(const ep_group &group, ep_call *call, const ep_sheet &sheet)
 {
-    int i = (int)threadIdx.x;
-    if (i < group.ranks) {
+    const int i = (int)threadIdx.x - 32;
+    if (i >= 0 && i < group.ranks) {
         call->total[i] = sheet.sent[i];
         call->place[i] = sheet.place[i];
-        call->count[i] = (call->alive >> i & 1) != 0 ? (wefti_u32)sheet.rows_of_source[i] : 0;
+        call->count[i] = (wefti_u32)sheet.rows_of_source[i];
     }
-    if (i <= group.ranks) {
+    if (i >= 0 && i <= group.ranks) {
         call->from[i] = (wefti_u32)sheet.offset_of_source[i];
     }
     if (i == 64) {
         call->route = sheet.facts->epoch;
         call->route_status = sheet.facts->routed;
     }
-    __syncthreads();
+}
+
+/* Nothing comes from ranks that take no part. After ep_begin. */
+EP_DEVICE void ep_forget_masked(const ep_group &group, ep_call *call)
+{
+    if (call->alive != (wefti_u32)((1ull << group.ranks) - 1)) {
+        if (threadIdx.x < (unsigned)group.ranks && (call->alive >> threadIdx.x & 1) == 0) {
+            call->count[threadIdx.x] = 0;
+        }
+        __syncthreads();
+    }
 }
 
 /* Where a token goes. */

@@ -62,25 +62,6 @@ EP_DEVICE int ep_push_next(const ep_combine &args, const ep_call *call, int i, i
     return i < end ? i : end;
 }
 
-/* The words of `count` units, from `push` on, which is number i: all their rows have been stored. A warp. */
-EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, ep_push push, int i, int step, int end, int count)
-{
-    wefti_bulk_stores_complete();
-    __syncwarp();
-    if (ep_lane() == 0) {
-        wefti_fence_acq_rel();
-        for (;;) {
-            wefti_st_relaxed(ep_moved(args.group, push.source, args.group.rank) + push.word,
-                             ep_packed(call->tag, (wefti_u32)push.rows));
-            if (--count == 0) {
-                break;
-            }
-            i = ep_push_next<false>(args, call, i + step, step, end);
-            push = ep_push_of<false>(args, call, i);
-        }
-    }
-}
-
 /* The number behind the last. */
 template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_combine &args, const ep_call *call)
 {
@@ -139,50 +120,111 @@ EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const
     }
 }
 
-template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, const ep_call *call, unsigned char *shared)
+/* The next push of this block's, which are every gridDim.x-th, or the number `end`: its movers take them one by one. A warp. */
+EP_DEVICE int ep_push_take(const ep_combine &args, ep_call *call, int end)
 {
-    const int step = args.blocks.movers * (int)gridDim.x;
-    const ep_cut cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
-    const int end = ep_push_end<false>(args, call);
-    ep_pipe pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
-    int begin = ep_push_next<false>(args, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end);
-    ep_cursor load = {begin, 0, 0};
-    ep_cursor store = load;
-    ep_push loading = ep_push_of<false>(args, call, begin);
-    ep_push push = loading;
-    ep_push untold = push; /* the first unit that has been stored, and its word has not, */
-    int untold_number = begin;
-    int untold_count = 0; /* and how many there are */
-    while (store.unit < end) {
-        while (load.unit < end && ep_pipe_has_room(pipe)) {
-            wefti_u64 row = (wefti_u64)call->from[loading.source] + (wefti_u64)(loading.first + load.row);
-            ep_pipe_load(&pipe, args.in + row * args.in_pitch + load.at, ep_cursor_bytes(load, cut));
-            if (ep_cursor_advance(&load, cut, loading.rows, step)) {
-                load.unit = ep_push_next<false>(args, call, load.unit, step, end);
-                loading = ep_push_of<false>(args, call, load.unit);
-            }
+    int i = end;
+    if (ep_lane() == 0) {
+        do {
+            i = (int)blockIdx.x + (int)atomicAdd(&call->taken, 1u) * (int)gridDim.x;
+        } while (i < end && ep_push_of<false>(args, call, i).rows == 0);
+    }
+    i = __shfl_sync(~0u, i, 0);
+    return i < end ? i : end;
+}
+
+/* A warp that pushes units, from the first piece loaded on. */
+typedef struct ep_pusher {
+    ep_pipe pipe;
+    ep_cut cut;
+    ep_cursor load;
+    ep_push loading;
+    int pushes; /* in lane i: the i-th push of this warp, modulo 32 */
+    int begun; /* so many of them */
+    int end; /* in place of a push: there are no more */
+} ep_pusher;
+
+EP_DEVICE void ep_pusher_take(const ep_combine &args, ep_call *call, ep_pusher *pusher)
+{
+    pusher->load.unit = ep_push_take(args, call, pusher->end);
+    pusher->loading = ep_push_of<false>(args, call, pusher->load.unit);
+    pusher->pushes = ep_lane() == pusher->begun % 32 ? pusher->load.unit : pusher->pushes;
+    pusher->begun++;
+}
+
+/* Begin loads while there is room. */
+EP_DEVICE void ep_pusher_load(const ep_combine &args, ep_call *call, ep_pusher *pusher)
+{
+    while (pusher->load.unit < pusher->end && ep_pipe_has_room(pusher->pipe)) {
+        const ep_push &push = pusher->loading;
+        wefti_u64 row = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + pusher->load.row);
+        ep_pipe_load(&pusher->pipe, args.in + row * args.in_pitch + pusher->load.at,
+                     ep_cursor_bytes(pusher->load, pusher->cut));
+        if (ep_cursor_advance(&pusher->load, pusher->cut, push.rows, 0)) {
+            ep_pusher_take(args, call, pusher);
         }
-        const unsigned char *piece = ep_pipe_next(&pipe);
+    }
+}
+
+/* The first rows come while the ranks meet. */
+EP_DEVICE ep_pusher ep_pusher_open(const ep_combine &args, ep_call *call, unsigned char *shared)
+{
+    ep_pusher pusher;
+    pusher.end = ep_push_end<false>(args, call);
+    pusher.cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
+    pusher.pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
+    pusher.load = {0, 0, 0};
+    pusher.pushes = 0;
+    pusher.begun = 0;
+    ep_pusher_take(args, call, &pusher);
+    ep_pusher_load(args, call, &pusher);
+    return pusher;
+}
+
+/* The words of this warp's pushes from the `told`-th to that before the `stored`-th: all their rows have been stored. */
+EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, const ep_pusher &pusher, int told, int stored)
+{
+    wefti_bulk_stores_complete();
+    __syncwarp();
+    if (ep_lane() == 0) {
+        wefti_fence_acq_rel();
+    }
+    for (; told < stored; told++) {
+        const ep_push push = ep_push_of<false>(args, call, __shfl_sync(~0u, pusher.pushes, told % 32));
         if (ep_lane() == 0) {
-            wefti_u64 row = (wefti_u64)(push.first + store.row);
-            wefti_bulk_store_add((void *)(call->to[push.source] + row * args.row_bytes + store.at), piece,
-                                 ep_cursor_bytes(store, cut));
+            wefti_st_relaxed(ep_moved(args.group, push.source, args.group.rank) + push.word,
+                             ep_packed(call->tag, (wefti_u32)push.rows));
         }
-        ep_pipe_stored(&pipe);
-        if (ep_cursor_advance(&store, cut, push.rows, step)) {
-            if (VALUES) {
-                ep_push_values(args, call, push);
+    }
+}
+
+template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, ep_call *call, ep_pusher *pusher)
+{
+    const ep_cut cut = pusher->cut;
+    int told = 0; /* pushes of this warp */
+    for (int stored = 0;;) {
+        ep_cursor store = {__shfl_sync(~0u, pusher->pushes, stored % 32), 0, 0};
+        const ep_push push = ep_push_of<false>(args, call, store.unit);
+        if (store.unit == pusher->end) {
+            return;
+        }
+        do {
+            ep_pusher_load(args, call, pusher);
+            const unsigned char *piece = ep_pipe_next(&pusher->pipe);
+            if (ep_lane() == 0) {
+                wefti_u64 row = (wefti_u64)(push.first + store.row);
+                wefti_bulk_store_add((void *)(call->to[push.source] + row * args.row_bytes + store.at), piece,
+                                     ep_cursor_bytes(store, cut));
             }
-            untold_count++;
-            const bool tells = untold_count == args.blocks.pushes_at_once || pipe.loads == pipe.stores;
-            if (tells) {
-                ep_pushed(args, call, untold, untold_number, step, end, untold_count);
-                untold_count = 0;
-            }
-            store.unit = ep_push_next<false>(args, call, store.unit, step, end);
-            push = ep_push_of<false>(args, call, store.unit);
-            untold = tells ? push : untold;
-            untold_number = tells ? store.unit : untold_number;
+            ep_pipe_stored(&pusher->pipe);
+        } while (!ep_cursor_advance(&store, cut, push.rows, 0));
+        if (VALUES) {
+            ep_push_values(args, call, push);
+        }
+        stored++;
+        if (stored - told == args.blocks.pushes_at_once || pusher->pipe.loads == pusher->pipe.stores) {
+            ep_pushed(args, call, *pusher, told, stored);
+            told = stored;
         }
     }
 }
@@ -269,6 +311,9 @@ EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, in
     }
 }
 
+/* Each warp has several parts, so that what it does once the last rows have come is short. */
+#define EP_PARTS_A_WARP 8
+
 template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
@@ -278,7 +323,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine
     const int step = args.blocks.settlers * (int)gridDim.x;
     const int vectors = (int)(args.row_bytes / 16);
     const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
-    const int parts = ep_parts(call->tokens, step, vectors);
+    const int parts = ep_parts(call->tokens, EP_PARTS_A_WARP * step, vectors);
     const int part_vectors = (vectors + parts - 1) / parts;
     ep_source source = ep_source_of<BY_EXPERT>(args, call);
     for (int i = mine; i < call->tokens * parts; i += step) {
@@ -337,37 +382,50 @@ EP_DEVICE ep_saying ep_combine_saying(const ep_combine &args, const ep_call *cal
     return saying;
 }
 
-template <bool BY_EXPERT, bool VALUES>
-EP_DEVICE void ep_push_all(const ep_combine &args, const ep_call *call, unsigned char *stages)
+/* Whether this warp pushes rows as they are. */
+template <bool BY_EXPERT> EP_DEVICE bool ep_pushes(const ep_combine &args)
 {
-    if (BY_EXPERT) {
-        ep_push_sums<VALUES>(args, call);
-    } else if (args.group.ranks > 1) {
-        ep_push_rows<VALUES>(args, call, stages);
-    }
+    return !BY_EXPERT && args.group.ranks > 1 && ep_warp() < args.blocks.movers;
 }
 
 /* Once this rank's line is said: until all has been added up. All threads of all blocks. */
 template <bool BY_EXPERT, bool VALUES>
 EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep_saying &saying, unsigned char *stages)
 {
-    if (!ep_hear(args.group, call)) {
-        return;
+    ep_pusher pusher;
+    if (ep_pushes<BY_EXPERT>(args)) {
+        pusher = ep_pusher_open(args, call, stages);
     }
-    if (ep_warp() == 0) {
+    const bool heard = ep_hear(args.group, call);
+    if (heard && ep_warp() == ep_warps() - 1) {
         ep_study(args.group, call, saying, false);
         __syncwarp();
         ep_find_staging<BY_EXPERT>(args, call);
     }
     __syncthreads();
-    if (call->status != WEFT_OK || call->route_status == WEFT_ERR_OVERFLOW) {
-        return;
-    }
-    if (ep_warp() < args.blocks.movers) {
-        ep_push_all<BY_EXPERT, VALUES>(args, call, stages);
-    } else if (ep_warp() < args.blocks.movers + args.blocks.settlers) {
+    if (!heard || call->status != WEFT_OK || call->route_status == WEFT_ERR_OVERFLOW) {
+        if (ep_pushes<BY_EXPERT>(args)) {
+            ep_pipe_drain(&pusher.pipe);
+        }
+    } else if (ep_pushes<BY_EXPERT>(args)) {
+        ep_push_rows<VALUES>(args, call, &pusher);
+    } else if (BY_EXPERT && ep_warp() < args.blocks.movers) {
+        ep_push_sums<VALUES>(args, call);
+    } else if (ep_warp() >= args.blocks.movers && ep_warp() < args.blocks.movers + args.blocks.settlers) {
         ep_add_up<BY_EXPERT, VALUES>(args, call);
     }
+}
+
+/* What is read before it is known which call this is. Before ep_begin. All threads. */
+EP_DEVICE void ep_combine_open(const ep_combine &args, ep_call *call)
+{
+    if (threadIdx.x == 32 * 4) {
+        call->tokens = args.sheet.facts->tokens;
+    }
+    if (threadIdx.x == 32 * 5) {
+        call->taken = 0;
+    }
+    ep_recall(args.group, call, args.sheet);
 }
 
 /* All threads of all blocks. */
@@ -376,17 +434,18 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
     const ep_group &group = args.group;
-    const bool speaks = blockIdx.x == 0 && ep_warp() < 2;
-    if (threadIdx.x == blockDim.x - 1) {
-        call.tokens = args.sheet.facts->tokens;
-    }
+    const int speakers = 2; /* the last warps of block 0 */
+    const int speaker = (int)threadIdx.x - (ep_warps() - speakers) * 32;
+    const bool speaks = blockIdx.x == 0 && speaker >= 0;
     if (speaks) {
         wefti_fence_acq_rel();
     }
+    ep_touch(args);
+    ep_combine_open(args, &call);
     if (!ep_begin(group, &call)) {
         return;
     }
-    ep_recall(group, &call, args.sheet);
+    ep_forget_masked(group, &call);
     const ep_saying saying = ep_combine_saying(args, &call);
     if (VALUES && blockIdx.x == 0) {
         ep_clear_values(group, &call, args.topk);
@@ -395,7 +454,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
         }
     }
     if (speaks) {
-        ep_say(group, &call, saying, (int)threadIdx.x, 64);
+        ep_say(group, &call, saying, speaker, speakers * 32);
     }
     ep_finish_combine<BY_EXPERT, VALUES>(args, &call, saying, stages);
 }

@@ -150,6 +150,8 @@ EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned cha
             if (call->failed != 0 || !ep_drop_by_expert(args, call, full, first_unit, end_unit, starts)) {
                 return false;
             }
+            ep_number_share(args, call, first_unit, end_unit, starts);
+            __syncthreads();
         }
         return ep_place_rows(args, call, first_unit, end_unit, starts);
     }
@@ -167,6 +169,9 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
 {
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    if (BY_EXPERT && fresh && group.drops == 0) {
+        ep_number_share(args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
+    }
     if (!ep_hear(group, call)) {
         if (moves) {
             ep_pipe_drain(&mover->pipe);
@@ -218,6 +223,33 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     }
 }
 
+/* What is read before it is known which call this is: the routing that is there, or, on its way, what a new one comes from.
+ * Before ep_begin. All threads. */
+EP_DEVICE void ep_open(const ep_dispatch &args, ep_call *call, unsigned char *shared)
+{
+    if (threadIdx.x == 32 * 4) {
+        call->tokens = ep_tokens_of_call(args, call);
+    }
+    if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        ep_recall(args.group, call, args.sheet);
+        return;
+    }
+    ep_prefetch_choices(args.choices, args.topk);
+    ep_clear_totals(call);
+    ep_clear_part(args.group, (wefti_u32 *)(shared + args.experts.starts_at));
+}
+
+/* How many tokens of this rank go to each rank. False: a block did not count in time. All threads. */
+template <bool BY_EXPERT> EP_DEVICE bool ep_find_totals(const ep_dispatch &args, ep_call *call, unsigned char *shared)
+{
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        return ep_count(args.group, call, args.sheet, args.choices, args.topk, BY_EXPERT && args.experts.slots != 0,
+                        BY_EXPERT || args.group.drops == 0, (wefti_u32 *)(shared + args.experts.starts_at));
+    }
+    ep_forget_masked(args.group, call);
+    return true;
+}
+
 /* All threads of all blocks. */
 template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
 {
@@ -228,26 +260,19 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     const int speakers = 2; /* the last warps of block 0 */
     const int speaker = (int)threadIdx.x - (ep_warps() - speakers) * 32;
     const bool speaks = blockIdx.x == 0 && speaker >= 0;
-    if (threadIdx.x == 0) {
-        call.tokens = ep_tokens_of_call(args, &call);
-    }
     if (speaks) {
         wefti_fence_acq_rel();
     }
+    ep_touch(args);
+    ep_open(args, &call, stages);
     if (!ep_begin(group, &call)) {
         return;
     }
     int first_unit;
     int end_unit;
     ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
-    if (fresh) {
-        ep_count(group, &call, args.sheet, args.choices, args.topk, BY_EXPERT && args.experts.slots != 0,
-                 BY_EXPERT || group.drops == 0, (wefti_u32 *)stages);
-        if (!ep_gather(group, &call, args.sheet, first_unit)) {
-            return;
-        }
-    } else {
-        ep_recall(group, &call, args.sheet);
+    if (!ep_find_totals<BY_EXPERT>(args, &call, stages)) {
+        return;
     }
     const ep_saying saying = ep_dispatch_saying<BY_EXPERT>(args, &call);
     if (WAY == EP_BACKWARD && ep_is(args, WEFTI_CUDA_EP_VALUES) && blockIdx.x == 0) {

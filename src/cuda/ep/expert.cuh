@@ -4,7 +4,9 @@
  *     ahead     a warp an expert: the rows of the blocks before each, told to them; all rows, told to all ranks
  *     base      a warp an owner: from what all ranks have of its experts, where each expert begins there and where this
  *               rank's rows of it do; told to all blocks
- *     rows      each block: base + ahead + the block's own before it, by one warp in the order of choices
+ *     number    each block: of each choice among its rows of the expert, by one warp in the order of choices, while the others
+ *               hear; where rows are dropped once it is known which
+ *     rows      base + ahead + number
  *     target    of each token and rank, the row that the token's first choice there has: where its row is sent
  *
  * Words that all blocks wait for are packed. */
@@ -63,13 +65,14 @@ EP_DEVICE wefti_u64 *ep_counts(const ep_group &group, const ep_call *call, int r
     return (wefti_u64 *)(group.area[reader] + group.at.counts) + number * (wefti_u64)group.first_expert[group.ranks];
 }
 
-/* This block's share of the experts. All warps. */
+/* This block's share of the experts. The warps that do not move. */
 EP_DEVICE void ep_tell_counts(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int experts = group.first_expert[group.ranks];
-    for (int expert = ep_warp() * (int)gridDim.x + (int)blockIdx.x; expert < experts;
-         expert += ep_warps() * (int)gridDim.x) {
+    const int skip = args.blocks.movers;
+    for (int expert = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; ep_warp() >= skip && expert < experts;
+         expert += (ep_warps() - skip) * (int)gridDim.x) {
         wefti_u32 sum = ep_scan_parts(args, call, expert);
         if (sum != ~0u && ep_lane() < group.ranks && (call->alive >> ep_lane() & 1) != 0) {
             wefti_st_relaxed(ep_counts(group, call, ep_lane(), group.rank) + expert, ep_packed(call->tag, sum));
@@ -131,7 +134,7 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
     const int end = group.first_expert[owner + 1];
     const bool own = owner == group.rank;
     wefti_u64 run = 0;
-    wefti_u64 whole = 0;
+    wefti_u32 whole = 0; /* no more than there are choices */
     bool well = true;
     for (int base = first; base < end; base += 32) {
         const int expert = base + ep_lane();
@@ -141,7 +144,8 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
         if (is) {
             well = ep_hear_counts(args, call, expert, &sum, &before) && well;
         }
-        wefti_u64 takes = lie.slots != 0 ? lie.slots : (sum + lie.alignment - 1) / lie.alignment * lie.alignment;
+        const wefti_u32 aligned = ((wefti_u32)sum + lie.alignment - 1) / lie.alignment * lie.alignment;
+        const wefti_u64 takes = lie.slots != 0 ? lie.slots : aligned;
         wefti_u64 behind = ep_scan(is ? takes : 0);
         wefti_u64 begin = run + behind - takes;
         if (is && well) {
@@ -153,7 +157,7 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
             wefti_st_relaxed(&args.sheet.end[expert - first], ep_packed(call->tag, ep_at_most_int(begin + sum)));
         }
         run += __shfl_sync(~0u, behind, 31);
-        whole += __shfl_sync(~0u, ep_scan(sum), 31);
+        whole += __reduce_add_sync(~0u, (wefti_u32)sum);
     }
     if (__all_sync(~0u, well) && ep_lane() == 0) {
         wefti_u32 rows = ep_at_most_int(run);
@@ -161,7 +165,7 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
         if (own) {
             args.sheet.offset_of_expert[end - first] = (wefti_i32)rows;
             wefti_st_relaxed(&args.sheet.begin[end - first], ep_packed(call->tag, rows));
-            wefti_st_relaxed(&args.sheet.whole[call->tag & 1], ep_packed(call->tag, ep_at_most_int(whole)));
+            wefti_st_relaxed(&args.sheet.whole[call->tag & 1], ep_packed(call->tag, whole));
         }
     }
 }
@@ -192,15 +196,15 @@ EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
 
 /* ---- rows ---- */
 
-/* Where this block's rows of each expert begin: at its owner, or, before bases are known, among this rank's. All threads. */
-template <bool BASED> EP_DEVICE void ep_find_starts(const ep_dispatch &args, ep_call *call, wefti_u32 *starts)
+/* Where this block's rows of each expert begin at its owner. All threads. */
+EP_DEVICE void ep_find_starts(const ep_dispatch &args, ep_call *call, wefti_u32 *starts)
 {
     const int experts = args.group.first_expert[args.group.ranks];
     const wefti_u64 *ahead = args.sheet.ahead + (wefti_u64)blockIdx.x * (wefti_u64)experts;
     for (int expert = (int)threadIdx.x; expert < experts; expert += (int)blockDim.x) {
-        wefti_u32 base = 0;
-        wefti_u32 before = 0;
-        if ((BASED && !ep_await_value(args.group, &args.sheet.base[expert], call->tag, args.group.rank, &base)) ||
+        wefti_u32 base;
+        wefti_u32 before;
+        if (!ep_await_value(args.group, &args.sheet.base[expert], call->tag, args.group.rank, &base) ||
             !ep_await_value(args.group, &ahead[expert], call->tag, args.group.rank, &before)) {
             call->failed = 1;
         }
@@ -217,80 +221,122 @@ EP_DEVICE bool ep_is_kept(const ep_dispatch &args, const ep_call *call, int toke
            ((wefti_u32)wefti_ld_relaxed(&args.sheet.goes[at]) >> (token % unit_tokens) & 1) != 0;
 }
 
-/* The row of each choice of tokens first .. end - 1. A warp. */
-EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int first, int end, wefti_u32 *starts)
+/* The number of each choice of tokens first .. end - 1 among this block's rows of its expert, in place of the row. `numbers`: a
+ * word an expert. A warp. */
+EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int first, int end, wefti_u32 *numbers)
 {
     const int experts = args.group.first_expert[args.group.ranks];
+    const int count = end > first ? (end - first) * args.topk : 0;
     const wefti_u64 at = (wefti_u64)first * (wefti_u64)args.topk;
-    const wefti_u64 count = (wefti_u64)(end > first ? end - first : 0) * (wefti_u64)args.topk;
     const wefti_u32 below = (1u << ep_lane()) - 1;
-    for (wefti_u64 base = 0; base < count; base += 32) {
-        const wefti_u64 i = base + (wefti_u64)ep_lane();
-        const int id = i < count ? ep_id(args.choices, at + i, experts) : -1;
-        const int k = (int)((at + i) % (wefti_u64)args.topk);
+    for (int expert = ep_lane(); expert < experts; expert += 32) {
+        numbers[expert] = 0;
+    }
+    __syncwarp();
+    int next = ep_lane() < count ? ep_id(args.choices, at + (wefti_u64)ep_lane(), experts) : -1;
+    for (int base = 0; base < count; base += 32) {
+        const int i = base + ep_lane();
+        const int id = next;
+        next = i + 32 < count ? ep_id(args.choices, at + (wefti_u64)(i + 32), experts) : -1;
+        const int token = i / args.topk;
         const int owner = ep_owner(args.group, call->alive, id);
         const bool numbered =
-            owner >= 0 && ep_is_kept(args, call, (int)((at + i) / (wefti_u64)args.topk), owner) &&
-            !(args.experts.slots != 0 && ep_is_again(args.choices, at + i - (wefti_u64)k, k, id, experts));
+            owner >= 0 && ep_is_kept(args, call, first + token, owner) &&
+            !(args.experts.slots != 0 && ep_is_again(args.choices, at + (wefti_u64)(token * args.topk),
+                                                     i - token * args.topk, id, experts));
         const wefti_u32 alike = __match_any_sync(~0u, numbered ? id : -1 - ep_lane());
-        const wefti_u32 row = numbered ? starts[id] + (wefti_u32)__popc(alike & below) : WEFTI_CUDA_EP_NO_ROW;
+        const wefti_u32 number = numbered ? numbers[id] + (wefti_u32)__popc(alike & below) : WEFTI_CUDA_EP_NO_ROW;
         __syncwarp();
         if (numbered && alike >> ep_lane() == 1) { /* the last of its expert */
-            starts[id] = row + 1;
+            numbers[id] = number + 1;
         }
         __syncwarp();
         if (i < count) {
-            args.sheet.rows[at + i] = row;
+            args.sheet.rows[at + (wefti_u64)i] = number;
         }
     }
 }
 
-/* The target of each token and rank. All threads. */
-EP_DEVICE void ep_find_targets(const ep_dispatch &args, const ep_call *call, int first, int end)
+/* Whether a choice before choice `k` of a token is of the same owner. */
+EP_DEVICE bool ep_is_later(const ep_dispatch &args, const ep_call *call, wefti_u64 first, int k, int owner)
+{
+    const int experts = args.group.first_expert[args.group.ranks];
+    bool later = false;
+    for (int before = 0; before < k; before++) {
+        later = later ||
+                ep_owner(args.group, call->alive, ep_id(args.choices, first + (wefti_u64)before, experts)) == owner;
+    }
+    return later;
+}
+
+/* From numbers to rows; that of a token's first choice at a rank is where it is sent. A thread a choice. All threads. */
+EP_DEVICE void ep_find_targets(const ep_dispatch &args, const ep_call *call, int first, int end,
+                               const wefti_u32 *starts)
 {
     const ep_group &group = args.group;
     const int experts = group.first_expert[group.ranks];
-    for (int pair = (int)threadIdx.x; pair < (end - first) * group.ranks; pair += (int)blockDim.x) {
-        const wefti_u64 token = (wefti_u64)(first + pair / group.ranks);
-        const int rank = pair % group.ranks;
-        int found = args.topk;
-        for (int k = args.topk - 1; k >= 0; k--) {
-            int id = ep_id(args.choices, token * (wefti_u64)args.topk + (wefti_u64)k, experts);
-            found = ep_owner(group, call->alive, id) == rank ? k : found;
+    for (int i = (int)threadIdx.x; i < (end - first) * args.topk; i += (int)blockDim.x) {
+        const int k = i % args.topk;
+        const wefti_u64 token = (wefti_u64)(first + i / args.topk);
+        const wefti_u64 at = token * (wefti_u64)args.topk + (wefti_u64)k;
+        const int id = ep_id(args.choices, at, experts);
+        const int owner = ep_owner(group, call->alive, id);
+        wefti_u32 row = args.sheet.rows[at];
+        if (row != WEFTI_CUDA_EP_NO_ROW) {
+            row += starts[id];
+            args.sheet.rows[at] = row;
         }
-        args.sheet.target[token * (wefti_u64)group.ranks + (wefti_u64)rank] =
-            found < args.topk ? args.sheet.rows[token * (wefti_u64)args.topk + (wefti_u64)found] : WEFTI_CUDA_EP_NO_ROW;
+        if (owner >= 0 && !ep_is_later(args, call, at - (wefti_u64)k, k, owner)) {
+            args.sheet.target[token * (wefti_u64)group.ranks + (wefti_u64)owner] = row;
+        }
     }
 }
 
-/* All threads. */
+/* The warps that do not move. */
 EP_DEVICE void ep_find_all_bases(const ep_dispatch &args, const ep_call *call)
 {
-    for (int owner = ep_warp() * (int)gridDim.x + (int)blockIdx.x; owner < args.group.ranks;
-         owner += ep_warps() * (int)gridDim.x) {
+    const int skip = args.blocks.movers;
+    for (int owner = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; ep_warp() >= skip && owner < args.group.ranks;
+         owner += (ep_warps() - skip) * (int)gridDim.x) {
         ep_find_bases(args, call, owner);
     }
 }
 
-/* The rows of this block's units, once bases are told. All threads. False: a rank or block did not come. */
-EP_DEVICE bool ep_place_rows(const ep_dispatch &args, ep_call *call, int first_unit, int end_unit, wefti_u32 *starts)
+/* This block's tokens. */
+EP_DEVICE void ep_find_tokens(const ep_call *call, int first_unit, int end_unit, int *first, int *end)
 {
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
-    const int first = first_unit * unit_tokens;
-    const int end = end_unit * unit_tokens < call->tokens ? end_unit * unit_tokens : call->tokens;
+    *first = first_unit * unit_tokens;
+    *end = end_unit * unit_tokens < call->tokens ? end_unit * unit_tokens : call->tokens;
+}
+
+/* Number this block's rows. One warp. */
+EP_DEVICE void ep_number_share(const ep_dispatch &args, const ep_call *call, int first_unit, int end_unit,
+                               wefti_u32 *numbers)
+{
+    int first;
+    int end;
+    if (ep_warp() == ep_warps() - 3) { /* neither moves nor speaks */
+        ep_find_tokens(call, first_unit, end_unit, &first, &end);
+        ep_number_rows(args, call, first, end, numbers);
+    }
+}
+
+/* The rows of this block's units, which are numbered, once bases are told. All threads. False: a rank or block did not come. */
+EP_DEVICE bool ep_place_rows(const ep_dispatch &args, ep_call *call, int first_unit, int end_unit, wefti_u32 *starts)
+{
+    int first;
+    int end;
+    ep_find_tokens(call, first_unit, end_unit, &first, &end);
     if (ep_warp() == ep_warps() - 1) {
         ep_judge(args, call, true);
     }
-    ep_find_starts<true>(args, call, starts);
+    ep_find_starts(args, call, starts);
     __syncthreads();
     if (call->failed != 0) {
         return false;
     }
-    if (ep_warp() == ep_warps() - 1) {
-        ep_number_rows(args, call, first, end, starts);
-    }
-    __syncthreads();
-    ep_find_targets(args, call, first, end);
+    ep_find_targets(args, call, first, end, starts);
     __syncthreads();
     return true;
 }

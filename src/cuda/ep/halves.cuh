@@ -15,9 +15,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &arg
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const bool speaks = blockIdx.x == 0 && ep_warp() < 2;
-    if (threadIdx.x == 0) {
-        call.tokens = ep_tokens_of_call(args, &call);
-    }
+    ep_open(args, &call, shared);
     if (speaks) {
         wefti_fence_acq_rel();
     }
@@ -27,14 +25,8 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &arg
     int first_unit;
     int end_unit;
     ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
-    if (fresh) {
-        ep_count(group, &call, args.sheet, args.choices, args.topk, BY_EXPERT && args.experts.slots != 0,
-                 BY_EXPERT || group.drops == 0, (wefti_u32 *)shared);
-        if (!ep_gather(group, &call, args.sheet, first_unit)) {
-            return;
-        }
-    } else {
-        ep_recall(group, &call, args.sheet);
+    if (!ep_find_totals<BY_EXPERT>(args, &call, shared)) {
+        return;
     }
     if (speaks) {
         ep_say(group, &call, ep_dispatch_saying<BY_EXPERT>(args, &call), (int)threadIdx.x, 64);
@@ -52,9 +44,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_recv(const ep_d
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    if (threadIdx.x == 0) {
-        call.tokens = ep_tokens_of_call(args, &call);
-    }
+    ep_open(args, &call, shared);
     if (!ep_begin_recv(args.group, &call)) {
         return;
     }
@@ -65,7 +55,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_recv(const ep_d
         return;
     }
     if (!fresh) {
-        ep_recall(args.group, &call, args.sheet);
+        ep_forget_masked(args.group, &call);
     }
     const bool moves = ep_warp() < args.blocks.movers;
     ep_mover mover;
@@ -80,16 +70,13 @@ EP_DEVICE void ep_combine_send(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     const bool speaks = blockIdx.x == 0 && ep_warp() < 2;
-    if (threadIdx.x == 0) {
-        call.tokens = args.sheet.facts->tokens;
-    }
+    ep_combine_open(args, &call);
     if (speaks) {
         wefti_fence_acq_rel();
     }
     if (!ep_begin_send(args.group, &call)) {
         return;
     }
-    ep_recall(args.group, &call, args.sheet);
     if (speaks) {
         ep_say(args.group, &call, ep_combine_saying(args, &call), (int)threadIdx.x, 64);
     }
@@ -99,13 +86,11 @@ template <bool BY_EXPERT> EP_DEVICE void ep_combine_recv(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
-    if (threadIdx.x == 0) {
-        call.tokens = args.sheet.facts->tokens;
-    }
+    ep_combine_open(args, &call);
     if (!ep_begin_recv(args.group, &call)) {
         return;
     }
-    ep_recall(args.group, &call, args.sheet);
+    ep_forget_masked(args.group, &call);
     ep_finish_combine<BY_EXPERT, false>(args, &call, ep_combine_saying(args, &call), shared);
 }
 

@@ -19,6 +19,7 @@ typedef struct ep_call {
     int route_status; /* and its status */
     int odd_tokens; /* T was given out of range, and clamped */
     int failed; /* some thread of this block waited in vain */
+    wefti_u32 taken; /* combine.cuh: so many of the block's pushes have been taken */
     wefti_u32 heard; /* early.cuh: 0, or one of EP_HEARD.. */
     wefti_u32 total[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens of this rank that go to each rank */
     wefti_u32 before[WEFTI_CUDA_EP_RANKS_MAX]; /* of those, the ones before this block's tokens */
@@ -54,6 +55,16 @@ EP_DEVICE void ep_begin_at(const ep_group &group, ep_call *call, wefti_u64 epoch
     call->status = WEFT_OK;
 }
 
+/* Have a call's arguments in the multiprocessor's cache of constants, a line a warp. */
+template <class ARGS> EP_DEVICE void ep_touch(const ARGS &args)
+{
+    const wefti_u32 *words = (const wefti_u32 *)&args;
+    for (int i = ep_warp() * 16; i < (int)(sizeof(ARGS) / 4); i += ep_warps() * 16) {
+        wefti_u32 word = words[i];
+        asm volatile("" : : "r"(word));
+    }
+}
+
 EP_DEVICE void ep_clear_totals(ep_call *call)
 {
     if (threadIdx.x < WEFTI_CUDA_EP_RANKS_MAX) {
@@ -72,13 +83,12 @@ EP_DEVICE void ep_advance(const ep_group &group, const ep_call *call)
     }
 }
 
-/* Read the epoch. False: the group has failed. All threads. */
+/* Read the epoch; what the other threads have read or cleared before is there, too. False: the group has failed. All threads. */
 EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
 {
     if (threadIdx.x == 0) {
         ep_begin_at(group, call, wefti_ld_relaxed(&ep_own(group)->epoch) + 1);
     }
-    ep_clear_totals(call);
     __syncthreads();
     if (threadIdx.x == 0) {
         ep_advance(group, call);
@@ -104,7 +114,6 @@ EP_DEVICE bool ep_begin_recv(const ep_group &group, ep_call *call)
     if (threadIdx.x == 0) {
         ep_begin_at(group, call, ep_own(group)->half_epoch);
     }
-    ep_clear_totals(call);
     __syncthreads();
     return call->failed == 0;
 }
