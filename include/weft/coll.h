@@ -91,7 +91,8 @@ WEFT_RMA_TYPES(WEFTI_DECLARE_COLL)
  *       neutral element. dest may equal source.
  * Integer sums and products wrap around. Where one of the values is a NaN, min and max give a NaN or the extreme of some of
  * the other values, which depends on the members' order only. Members are combined in ascending order, for teams of more than 32 and short
- * vectors in a tree whose shape depends on the team's size only: the same input gives the same bits in every run.
+ * vectors, and where WEFT_COLL asks for reduce:doubling, in a tree whose shape depends on the team's size only: the same
+ * input gives the same bits in every run.
  * (OpenSHMEM 1.5, 9.9.9; 1.6, 9.9.10 for scans.) */
 #define WEFTI_DECLARE_REDUCE(NAME, TYPE, OP)                                                                           \
     WEFT_INLINE weft_status weft_##NAME##_##OP##_reduce(weft_team *team, TYPE *dest, const TYPE *source, size_t count) \
@@ -128,7 +129,8 @@ WEFT_REDUCE_COMPLEX_TYPES(WEFTI_DECLARE_ARITHMETIC_REDUCE)
 /* Write as text which algorithm this team takes for which collective and how many bytes, one line each: at most `bytes`
  * bytes with the final zero; *length is that of the whole text. WEFT_COLL=collective:algorithm,..., read when the world
  * is created and equal on all PEs, puts an algorithm first, for as many bytes as it can carry; a team that cannot take it
- * (sync:count beyond a link domain, alltoall:pairs) does without. Any thread. WEFT_ERR_ARGUMENT: a NULL. */
+ * (sync:count beyond a link domain, alltoall:pairs) does without. Any thread. WEFT_ERR_ARGUMENT: a NULL, but
+ * for a text of 0 bytes. */
 WEFT_API weft_status weft_team_tuning(const weft_team *team, char *text, size_t bytes, size_t *length) WEFT_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -15,9 +15,9 @@ static int is_env_complete(void)
            wefti_env_is_set(WEFTI_ENV_MASTER_ADDR);
 }
 
-static void warn_of_lonely_ranks(void)
+static void warn_of_lonely_ranks(const weft_world_config *config)
 {
-    if (wefti_env_is_set(WEFTI_ENV_RANK) && wefti_env_is_set(WEFTI_ENV_WORLD_SIZE) &&
+    if (config->pes != 1 && wefti_env_is_set(WEFTI_ENV_RANK) && wefti_env_is_set(WEFTI_ENV_WORLD_SIZE) &&
         strcmp(wefti_env_word(WEFTI_ENV_WORLD_SIZE), "1") != 0) {
         wefti_log(WEFTI_LOG_WARN,
                   "RANK and WORLD_SIZE are set and MASTER_ADDR is not: this process makes a world of one PE");
@@ -34,7 +34,7 @@ static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *co
         return &wefti_bootstrap_env;
     }
     if (config->pes <= 1) {
-        warn_of_lonely_ranks();
+        warn_of_lonely_ranks(config);
         return &wefti_bootstrap_self;
     }
     (void)wefti_error(

@@ -46,7 +46,7 @@ weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call
     step->streams = 0;
     step->pending = 0;
     step->waiter = wefti_team_waiter(team, call);
-    wefti_st64(&area->mark, step->epoch | step->signature, WEFTI_RELAXED);
+    wefti_st64(&area->marks[step->epoch % WEFTI_COLL_MARKS], step->epoch | step->signature, WEFTI_RELAXED);
     wefti_st64(&area->entered, step->epoch, WEFTI_RELEASE);
     return WEFT_OK;
 }
@@ -68,14 +68,21 @@ weft_status wefti_step_refuse(wefti_step *step, int from)
     return wefti_team_fail(step->team, WEFT_ERR_MISMATCH, step->call, NULL, 0);
 }
 
-/* Whether member `i` has begun another call where this one began this. */
+/* Whether member `i` began another call where this one began this or one of the last before it. */
 static int is_other_call(const wefti_step *step, int i)
 {
-    const uint64_t *mark = &step->coll->area->mark;
-    uint64_t mine = wefti_ld64(mark, WEFTI_RELAXED);
-    uint64_t theirs;
-    return wefti_world_read(step->team->world, mark, wefti_member(step->team, i), &theirs) == WEFT_OK &&
-           theirs != mine && ((theirs ^ mine) & WEFTI_COLL_EPOCH_MASK) == 0;
+    for (unsigned k = 0; k < WEFTI_COLL_MARKS; k++) {
+        const uint64_t *mark = &step->coll->area->marks[k];
+        uint64_t mine = wefti_ld64(mark, WEFTI_RELAXED);
+        uint64_t theirs;
+        if (wefti_world_read(step->team->world, mark, wefti_member(step->team, i), &theirs) != WEFT_OK) {
+            return 0;
+        }
+        if (theirs != mine && ((theirs ^ mine) & WEFTI_COLL_EPOCH_MASK) == 0) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* A wait has failed. If that is because a member is in another call, say so. */

@@ -25,7 +25,7 @@ static weft_status check_place(const weft_world_config *config)
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: config.name has %zu bytes; give 1 to %d",
                            strlen(config->name), WEFTI_WORLD_NAME_BYTES - 1);
     }
-    if (config->bootstrap < WEFT_BOOTSTRAP_AUTO || config->bootstrap > WEFT_BOOTSTRAP_CALLBACK) {
+    if (config->bootstrap < WEFT_BOOTSTRAP_AUTO || config->bootstrap > WEFT_BOOTSTRAP_ENV) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: config.bootstrap %d is no weft_bootstrap_kind",
                            (int)config->bootstrap);
     }

@@ -202,6 +202,15 @@ static weft_status make_one(const plan *p)
     return make_and_use(&config);
 }
 
+/* As a program says that is not to take weftrun's variables, which are set as well. */
+static weft_status make_asked(const plan *p)
+{
+    weft_world_config config = config_of(p, "asked");
+    config.bootstrap = WEFT_BOOTSTRAP_ENV;
+    (void)setenv("WEFT_LOCAL_JOB", "0", 1);
+    return make_and_use(&config);
+}
+
 static weft_status make_one_after_another(const plan *p)
 {
     static const char *const names[] = {"a", "a", "b", "a", NULL, "b", "b"};
@@ -336,6 +345,8 @@ static void test_worlds(void **state)
     p.secret = "a secret of this test";
     check_success(&p, *state);
     p.act = make_others;
+    check_success(&p, *state);
+    p.act = make_asked;
     check_success(&p, *state);
     p = plan_of(12, "127.0.0.1", *state, make_one);
     p.late_ns = 300 * MS;

@@ -454,6 +454,22 @@ static void ends_when_told_to(void **state)
     forget(&r);
 }
 
+static void ends_the_stopped_when_told_to(void **state)
+{
+    (void)state;
+    const char *const arguments[] = {"-n", "2", "sh", "-c", "echo ready; kill -STOP $$; sleep 50", NULL};
+    run r;
+    start(&r, arguments);
+    await(&r, "[0] ready");
+    await(&r, "[1] ready");
+    wefti_os_sleep_ns(SECOND_NS / 10); /* for them to stop */
+    (void)kill(r.pid, SIGTERM);
+    finish(&r);
+    assert_int_equal(r.code, 128 + SIGTERM);
+    assert_true(r.ns < 10 * SECOND_NS);
+    forget(&r);
+}
+
 /* A PE that ends leaves a process of its own behind. */
 static void ends_what_pes_left(void **state)
 {
@@ -512,6 +528,7 @@ int main(void)
         cmocka_unit_test(explains_usage),
         cmocka_unit_test(passes_signals_on),
         cmocka_unit_test(ends_when_told_to),
+        cmocka_unit_test(ends_the_stopped_when_told_to),
         cmocka_unit_test(ends_what_pes_left),
         cmocka_unit_test(is_not_outlived),
         cmocka_unit_test(starts_many),

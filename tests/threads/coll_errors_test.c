@@ -285,6 +285,24 @@ static void two_roots_body(weft_world *world, void *context)
     CHECK_OK(weft_barrier(world));
 }
 
+/* One member waits for a root that sends to nobody: all know why, the others in their next call. */
+static void silent_root_body(weft_world *world, void *context)
+{
+    void *block;
+    int pe = weft_world_pe(world);
+    (void)context;
+    CHECK_OK(weft_calloc(world, 128, sizeof(long), &block));
+    long *d = block;
+    long *s = d + 64;
+    weft_team *team = NULL;
+    CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, 3, &team));
+    CHECK_STATUS(weft_long_broadcast(team, d, s, 4, pe == 2 ? 1 : 0), pe == 2 ? WEFT_ERR_MISMATCH : WEFT_OK);
+    CHECK_STATUS(weft_long_sum_reduce(team, d, s, 1), WEFT_ERR_MISMATCH);
+    CHECK(text_names_pe(weft_last_error(), 2));
+    CHECK_OK(weft_team_destroy(team));
+    CHECK_OK(weft_barrier(world));
+}
+
 static void different_calls(void **state)
 {
     weft_world *worlds[3];
@@ -292,6 +310,7 @@ static void different_calls(void **state)
     create_short(3, worlds, 500000000);
     pes_run_in(3, worlds, different_body, NULL);
     pes_run_in(3, worlds, two_roots_body, NULL);
+    pes_run_in(3, worlds, silent_root_body, NULL);
     pes_destroy_world(3, worlds);
 }
 

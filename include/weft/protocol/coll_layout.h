@@ -20,18 +20,19 @@
 #define WEFTI_COLL_LINES_MAX 512u /* where members share processors: a sender that runs ahead spares turns of them */
 #define WEFTI_COLL_LINES_IN_ALL 4096u /* unless the members are many */
 #define WEFTI_COLL_SLOTS 8u
+#define WEFTI_COLL_MARKS 4u
 #define WEFTI_COLL_SLOT_BYTES_MAX ((size_t)2048 + WEFTI_CACHE_LINE)
 #define WEFTI_COLL_SLOTS_BYTES_MAX ((size_t)512 << 10) /* unless the members are too many for a line each */
 
-/* All words are the member's own: others read them. `entered`: the last step it has begun, and `mark`: the flag of the first
- * step of the call that this is part of, for those who wait too long. `done`: the last step of which it has read all that it had to, in slots and in others' buffers.
+/* All words are the member's own: others read them. `entered`: the last step it has begun, and `marks`: the flags of the first
+ * steps of its last calls, for those who wait too long: another's call of the same step is another call if its flag differs. `done`: the last step of which it has read all that it had to, in slots and in others' buffers.
  * `source`, `dest`, `call`: of a call whose members move each other's blocks: where this member's buffers lie in its slot
  * of the window, and the call's flag. `moved`: how often others have moved its blocks, which they add to. `came`: the
  * first member's: a bit each, turned over as a member comes. */
 typedef struct wefti_coll_area {
     uint64_t entered;
-    uint64_t mark;
-    uint64_t unused_entered[6];
+    uint64_t marks[WEFTI_COLL_MARKS]; /* by the step */
+    uint64_t unused_entered[3];
     uint64_t done;
     uint64_t unused_done[7];
     uint64_t source;

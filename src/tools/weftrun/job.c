@@ -138,6 +138,9 @@ static void pass_signals(run_job *job)
     while (read(job->signals, &got, sizeof got) == sizeof got) {
         int is_for_group = got.ssi_signo != SIGUSR1 && got.ssi_signo != SIGUSR2;
         signal_all(job, (int)got.ssi_signo, is_for_group);
+        if (is_for_group) {
+            signal_all(job, SIGCONT, 1); /* who is stopped gets no other signal */
+        }
     }
 }
 

@@ -30,8 +30,9 @@ static const char help[] =
     "  -h, --help                this text\n"
     "\n"
     "Each line of output begins with \"[PE] \". Standard input goes to PE 0. SIGINT, SIGTERM, SIGHUP,\n"
-    "SIGUSR1 and SIGUSR2 are passed on to all PEs. When a PE fails, weftrun says which and why, ends the\n"
-    "others with SIGTERM (then SIGKILL) and exits with its code, 128 + the signal if it was killed, 127\n"
+    "SIGUSR1 and SIGUSR2 are passed on to all PEs, the first three with SIGCONT for those that are\n"
+    "stopped. When a PE fails, weftrun says which and why, ends the others with SIGTERM (then SIGKILL)\n"
+    "and exits with its code, 128 + the signal if it was killed, 127\n"
     "or 126 if the program cannot be started. No PE outlives weftrun.\n";
 
 static int usage_error(const char *problem, const char *value)
