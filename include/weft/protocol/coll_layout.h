@@ -17,7 +17,7 @@
 #include "weft/protocol/mem.h"
 
 #define WEFTI_COLL_LINES 64u
-#define WEFTI_COLL_LINES_MAX 512u /* where members share processors: a sender that runs ahead spares turns of them */
+#define WEFTI_COLL_LINES_MAX 512u /* of the world where PEs share processors: who runs ahead spares turns of them */
 #define WEFTI_COLL_LINES_IN_ALL 4096u /* unless the members are many */
 #define WEFTI_COLL_SLOTS 8u
 #define WEFTI_COLL_MARKS 4u
@@ -75,10 +75,10 @@ typedef struct wefti_coll_shape {
     size_t bytes; /* of the scratch */
 } wefti_coll_shape;
 
-static inline wefti_coll_shape wefti_coll_shape_of(unsigned members, int crowded)
+static inline wefti_coll_shape wefti_coll_shape_of(unsigned members, int has_many_lines)
 {
     wefti_coll_shape shape;
-    shape.lines = crowded ? WEFTI_COLL_LINES_MAX : WEFTI_COLL_LINES;
+    shape.lines = has_many_lines ? WEFTI_COLL_LINES_MAX : WEFTI_COLL_LINES;
     while (shape.lines > WEFTI_COLL_LINES && shape.lines * members > WEFTI_COLL_LINES_IN_ALL) {
         shape.lines /= 2;
     }
