@@ -19,16 +19,6 @@ enum ep_part { EP_WHOLE, EP_SEND, EP_RECV };
 
 /* ---- what a call begins with: little, but nothing of it is in any cache ---- */
 
-/* Have a call's arguments in the multiprocessor's cache of constants, a line a warp. */
-template <class ARGS> EP_DEVICE void ep_touch_args(const ARGS &args)
-{
-    const wefti_u32 *words = (const wefti_u32 *)&args;
-    for (int i = ep_warp() * 16; i < (int)(sizeof(ARGS) / 4); i += ep_warps() * 16) {
-        wefti_u32 word = words[i];
-        asm volatile("" : : "r"(word));
-    }
-}
-
 /* Have `bytes` bytes in the second level cache. A warp. */
 EP_DEVICE void ep_prefetch(const void *from, wefti_u32 bytes)
 {

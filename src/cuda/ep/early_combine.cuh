@@ -118,7 +118,7 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
     EP_SHARED(ep_call, call);
     const ep_group &group = args.group;
     const bool speaks = PART != EP_RECV && blockIdx.x == 0 && ep_warp() >= ep_warps() - EP_SPEAKERS;
-    ep_touch_args(args);
+    ep_touch(args);
     ep_early_recall(group, &call, args.sheet);
     if (threadIdx.x == 64) {
         call.tokens = args.sheet.facts->tokens;

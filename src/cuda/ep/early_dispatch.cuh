@@ -573,7 +573,7 @@ template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_early_
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const bool speaks = PART != EP_RECV && blockIdx.x == 0 && ep_warp() >= ep_warps() - EP_SPEAKERS;
     const ep_board board = ep_board_of<BY_EXPERT>(args, shared);
-    ep_touch_args(args);
+    ep_touch(args);
     if (PART != EP_RECV && fresh) {
         ep_board_prefetch(args);
         ep_prefetch_row<QUANTISES>(args, args.choices.tokens);
