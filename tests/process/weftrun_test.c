@@ -441,33 +441,28 @@ static void passes_signals_on(void **state)
     forget(&r);
 }
 
-static void ends_when_told_to(void **state)
+/* PEs that run a shell's script, which says "ready" first. */
+static void tell_to_end(const char *script)
 {
-    (void)state;
-    const char *const arguments[] = {"-n", "3", "sh", "-c", "echo ready; sleep 50", NULL};
-    run r;
-    start(&r, arguments);
-    await(&r, "[2] ready");
-    (void)kill(r.pid, SIGTERM);
-    finish(&r);
-    assert_int_equal(r.code, 128 + SIGTERM);
-    forget(&r);
-}
-
-static void ends_the_stopped_when_told_to(void **state)
-{
-    (void)state;
-    const char *const arguments[] = {"-n", "2", "sh", "-c", "echo ready; kill -STOP $$; sleep 50", NULL};
+    const char *const arguments[] = {"-n", "3", "sh", "-c", script, NULL};
     run r;
     start(&r, arguments);
     await(&r, "[0] ready");
     await(&r, "[1] ready");
-    wefti_os_sleep_ns(SECOND_NS / 10); /* for them to stop */
+    await(&r, "[2] ready");
+    wefti_os_sleep_ns(SECOND_NS / 10); /* for them to stop, if they do */
     (void)kill(r.pid, SIGTERM);
     finish(&r);
     assert_int_equal(r.code, 128 + SIGTERM);
     assert_true(r.ns < 10 * SECOND_NS);
     forget(&r);
+}
+
+static void ends_when_told_to(void **state)
+{
+    (void)state;
+    tell_to_end("echo ready; sleep 50");
+    tell_to_end("echo ready; kill -STOP $$; sleep 50");
 }
 
 /* A PE that ends leaves a process of its own behind. */
@@ -528,7 +523,6 @@ int main(void)
         cmocka_unit_test(explains_usage),
         cmocka_unit_test(passes_signals_on),
         cmocka_unit_test(ends_when_told_to),
-        cmocka_unit_test(ends_the_stopped_when_told_to),
         cmocka_unit_test(ends_what_pes_left),
         cmocka_unit_test(is_not_outlived),
         cmocka_unit_test(starts_many),
