@@ -45,10 +45,15 @@ if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
     list(APPEND weft_on_host_flags -DWEFT_DEVICE_CHECKS)
 endif()
 if(WEFT_SANITIZE)
-    list(APPEND weft_on_host_flags -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
+    list(APPEND weft_on_host_flags -fno-var-tracking -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
 endif()
 if(WEFT_COVERAGE)
     list(APPEND weft_on_host_flags --coverage)
+endif()
+# For what is not the library's: kernels of tests and tools, which take longest under sanitizers.
+set(weft_on_host_other_flags ${weft_on_host_flags})
+if(WEFT_SANITIZE)
+    list(APPEND weft_on_host_other_flags -O0)
 endif()
 
 # The library's kernels, for the CPU: what the fake driver launches.
@@ -70,7 +75,7 @@ add_custom_command(OUTPUT ${weft_fake_ep_kernels}
 # Those of tools.
 set(weft_fake_tool_kernels ${PROJECT_BINARY_DIR}/fake/tool_kernels.o)
 add_custom_command(OUTPUT ${weft_fake_tool_kernels}
-    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -fno-exceptions -I${PROJECT_SOURCE_DIR}/include
+    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -fPIC -fvisibility=hidden -fno-exceptions -I${PROJECT_SOURCE_DIR}/include
         -I${PROJECT_SOURCE_DIR}/src -c ${weft_tool_kernels} -o ${weft_fake_tool_kernels}
     DEPENDS ${weft_tool_kernel_sources}
     VERBATIM)
@@ -90,11 +95,16 @@ add_custom_target(gpu_on_host ALL)
 add_dependencies(gpu_on_host fake_cuda)
 function(weft_add_on_host_program name)
     set(program ${PROJECT_BINARY_DIR}/tests/${name}_on_host)
+    add_custom_command(OUTPUT ${program}.o # apart, so that it need not come after the library
+        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -I${PROJECT_SOURCE_DIR}/include
+            -I${PROJECT_SOURCE_DIR}/tests/gpu -I${PROJECT_SOURCE_DIR}/tests -c ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu
+            -o ${program}.o
+        DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu ${weft_gpu_parts} ${weft_device_headers}
+        VERBATIM)
     add_custom_command(OUTPUT ${program}
-        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -I${PROJECT_SOURCE_DIR}/include
-            -I${PROJECT_SOURCE_DIR}/tests/gpu -I${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu -x none
+        COMMAND ${WEFT_CXX} ${weft_on_host_flags} ${program}.o
             $<TARGET_FILE:weft_gpu_parts> $<TARGET_FILE:weft_static> -ldl -lm -lpthread -o ${program}
-        DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu ${weft_gpu_parts} ${weft_device_headers} weft_static weft_gpu_parts
+        DEPENDS ${program}.o weft_static weft_gpu_parts
         VERBATIM)
     add_custom_target(${name}_on_host DEPENDS ${program})
     add_dependencies(gpu_on_host ${name}_on_host)
@@ -105,7 +115,7 @@ function(weft_add_on_host_test name environment)
     weft_describe_test(cuda.on_host.${name} "cuda;fake")
     set_property(TEST cuda.on_host.${name} APPEND PROPERTY ENVIRONMENT
         "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_LOG=none;${environment}")
-    set_tests_properties(cuda.on_host.${name} PROPERTIES PROCESSORS 4)
+    set_tests_properties(cuda.on_host.${name} PROPERTIES PROCESSORS 3)
 endfunction()
 # The places of PEs are divided between the builds, which run the same code: those of one process with odd numbers of PEs
 # and of far PEs under sanitizers, the others without.

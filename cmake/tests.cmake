@@ -20,15 +20,25 @@ set(weft_test_environment
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1:suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.txt"
     ${weft_aarch64_environment})
 
-# PROCESSORS is in halves: a test that computes takes 2, one that mostly waits, for deadlines and for processes, 1.
+# PROCESSORS is in halves: a test that computes takes 2, one that mostly waits, for deadlines and for processes, 1. Those
+# that wait begin first, one a processor, and beside them the longest that compute on one processor (COST).
 set(weft_waiting_tests
     uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test threads_bootstrap_test uid_test
-    bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test team_dead_test world_faults_test)
+    bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test team_dead_test world_faults_test
+    coll_errors_test journal_test limits_test mask_test world_config_test world_life_test worlds_test)
+set(weft_long_tests cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.tree sim_campaign sim_model sim_mutations)
+
+cmake_host_system_information(RESULT weft_processors QUERY NUMBER_OF_LOGICAL_CORES)
 
 function(weft_describe_test name label)
     set(halves 2)
-    if(name IN_LIST weft_waiting_tests)
+    list(FIND weft_waiting_tests ${name} place)
+    if(NOT place EQUAL -1)
         set(halves 1)
+        math(EXPR processor "${place} % ${weft_processors}")
+        set_tests_properties(${name} PROPERTIES COST 2000 RESOURCE_LOCK waiting_${processor})
+    elseif(name IN_LIST weft_long_tests)
+        set_tests_properties(${name} PROPERTIES COST 1000)
     endif()
     set_tests_properties(${name} PROPERTIES PROCESSORS ${halves}
         LABELS "${label}" TIMEOUT ${weft_test_timeout_s} SKIP_RETURN_CODE ${weft_test_skip}
@@ -45,10 +55,16 @@ if(CMOCKA_FOUND)
         WEFT_BUILD_DIR="${PROJECT_BINARY_DIR}" WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endif()
 
+# Every call for every type: what takes longest to compile, so under sanitizers it is not optimised.
+set(weft_wide_tests bad_input_test onesided_test multi_rma_types multi_rma_errors multi_rma_waits multi_rma_atomics)
+
 function(weft_add_test_program target source)
     add_executable(${target} ${source})
     target_link_libraries(${target} PRIVATE weft_test_parts)
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    if(WEFT_SANITIZE AND target IN_LIST weft_wide_tests)
+        target_compile_options(${target} PRIVATE -O0)
+    endif()
     if(TARGET weftrun)
         add_dependencies(${target} weftrun)
     endif()
@@ -160,7 +176,7 @@ function(weft_add_property_tests)
         weft_add_test_program(property_${name} ${source})
         add_test(NAME property.${name} COMMAND property_${name} --cases ${cases})
         weft_describe_test(property.${name} threads)
-        set_tests_properties(property.${name} PROPERTIES PROCESSORS 4 TIMEOUT 900)
+        set_tests_properties(property.${name} PROPERTIES PROCESSORS 3 TIMEOUT 900)
     endforeach()
 endfunction()
 

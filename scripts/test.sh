@@ -17,6 +17,9 @@ for preset in $presets; do
     report=$PWD/build/$preset/tests.xml
     rm -f "$report"
     targets=
+    if [ "$preset" = tsan ]; then
+        targets=tsan_tests
+    fi
     if [ "$preset" = aarch64 ]; then
         targets=aarch64_tests
         if ! reason=$(scripts/aarch64.sh); then

@@ -15,18 +15,22 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 strict="-std=c++17 -Werror all-warnings -I$root/include -I$root -I$root/src -I$root/tests -I$root/tests/gpu"
+quick="-Xptxas -O0" # for what is assembled and not read
+if "$nvcc" --help | grep -q -e --Ofast-compile; then
+    quick="--Ofast-compile max"
+fi
 
 case $what in
 calls)
     for arch in 80 90 100; do
-        "$nvcc" -arch=sm_$arch $strict -ptx "$root/tests/gpu/calls/calls.cu" -o "$folder/calls_$arch.ptx"
-        "$nvcc" -arch=sm_$arch -Xptxas -O0 -cubin "$folder/calls_$arch.ptx" -o "$folder/calls.cubin"
+        "$nvcc" -arch=sm_$arch $strict $quick -cubin "$root/tests/gpu/calls/calls.cu" -o "$folder/calls.cubin"
     done
-    python3 "$root/tests/gpu/ptx_orders.py" "$folder/calls_90.ptx"
+    "$nvcc" -arch=sm_90 $strict -ptx "$root/tests/gpu/calls/calls.cu" -o "$folder/calls.ptx"
+    python3 "$root/tests/gpu/ptx_orders.py" "$folder/calls.ptx"
     ;;
 programs)
     for source in "$root"/tests/gpu/*.cu; do
-        "$nvcc" -arch=sm_90 $strict -Xptxas -O0 -cubin "$source" -o "$folder/program.cubin"
+        "$nvcc" -arch=sm_90 $strict $quick -cubin "$source" -o "$folder/program.cubin"
     done
     ;;
 early)

@@ -40,18 +40,22 @@ static int compile(const char *source, const char *include, const char *architec
     size_t bytes = 0;
     snprintf(include_option, sizeof include_option, "-I%s", include);
     snprintf(architecture_option, sizeof architecture_option, "--gpu-architecture=%s", architecture);
-    const char *options[] = {include_option, architecture_option, "--std=c++17", "-Werror=all-warnings"};
+    int major = 0;
+    int minor = 0;
+    (void)NVRTC(nvrtcVersion)(&major, &minor);
+    const char *options[] = {include_option, architecture_option, "--std=c++17", "--Ofast-compile=max"};
+    const int has_quick = major >= 13; /* the code is not read, so it need not be good */
     if (NVRTC(nvrtcCreateProgram)(&program, source, "calls.cu", 0, NULL, NULL) != NVRTC_SUCCESS) {
         return 1;
     }
-    nvrtcResult result = NVRTC(nvrtcCompileProgram)(program, 3, options);
+    nvrtcResult result = NVRTC(nvrtcCompileProgram)(program, has_quick ? 4 : 3, options);
     NVRTC(nvrtcGetProgramLogSize)(program, &bytes);
     char *log = calloc(1, bytes + 1);
     NVRTC(nvrtcGetProgramLog)(program, log);
     printf("%s: %s\n%s\n", architecture, NVRTC(nvrtcGetErrorString)(result), log);
     free(log);
     NVRTC(nvrtcDestroyProgram)(&program);
-    return result != NVRTC_SUCCESS;
+    return result != NVRTC_SUCCESS || bytes > 1; /* a warning fails as well */
 }
 
 int main(int argc, char **argv)

@@ -410,6 +410,7 @@ static void test_misfits(void **state)
         p.odd_value = "6";
         check_named(&p, *state, WEFT_ERR_MISMATCH, odd, WEFT_ERR_MISMATCH);
         p.odd_name = "RANK";
+        p.deadline_ns = odd == 0 ? 3000 * MS : DEADLINE_NS; /* without PE 0 nobody is told sooner */
         p.odd_value = odd == 4 ? "0" : "3";
         check_named(&p, *state, odd == 0 ? WEFT_ERR_TIMEOUT : WEFT_ERR_MISMATCH,
                     odd == 0   ? 0
