@@ -1,6 +1,7 @@
 /* part/ep_payload.c: what rows hold. */
 #include "part/ep_payload.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,6 +38,7 @@ ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *
 {
     static const weft_ep_dtype dtypes[] = {WEFT_EP_BF16, WEFT_EP_F32, WEFT_EP_F16, WEFT_EP_FP8_E4M3};
     static const ep_fill values[] = {EP_FILL_REAL, EP_FILL_REAL, EP_FILL_REAL, EP_FILL_WILD};
+    static const ep_fill quantised[] = {EP_FILL_REAL, EP_FILL_REAL, EP_FILL_TIE, EP_FILL_WILD};
     uint64_t state = seed;
     ep_payload payload = {.fill = EP_FILL_PATTERN, .salt = salt};
     size_t row_bytes = setup->config.row_bytes_max;
@@ -53,9 +55,11 @@ ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *
     if (adds) {
         payload.fill = values[random_below(&state, 4)];
     }
+    int quantises = !adds && payload.dtype != WEFT_EP_FP8_E4M3 && payload.hidden >= 16 && ep_draw_one_in(&state, 3);
+    payload.hidden -= quantises ? payload.hidden % 16 : 0;
     *received = payload;
-    if (!adds && payload.dtype != WEFT_EP_FP8_E4M3 && payload.hidden % 16 == 0 && ep_draw_one_in(&state, 3)) {
-        payload.fill = values[random_below(&state, 4)];
+    if (quantises) {
+        payload.fill = quantised[random_below(&state, 4)];
         received->dtype = WEFT_EP_FP8_E4M3;
         received->scale_type = ep_draw_one_in(&state, 2) ? WEFT_EP_SCALE_F32 : WEFT_EP_SCALE_UE8M0;
     }
@@ -123,6 +127,23 @@ static uint32_t wild_of(weft_ep_dtype dtype, uint64_t bits)
                              : real_of(dtype, bits >> 4);
 }
 
+/* The first of each group is 448, so that its scale is 1. */
+static uint32_t tie_of(weft_ep_dtype dtype, uint64_t bits, int column)
+{
+    const float special[] = {0.0f, 1e-40f, NAN, INFINITY};
+    uint32_t sign = (uint32_t)(bits & 1) << (8 * ep_element_bytes(dtype) - 1);
+    uint32_t code = (uint32_t)(bits >> 16) % 126;
+    double sum = ep_bits_value(WEFT_EP_FP8_E4M3, code) + ep_bits_value(WEFT_EP_FP8_E4M3, code + 1);
+    uint32_t near = ep_value_bits(dtype, (float)(sum / 2)) + (uint32_t)(bits >> 8 & 3) % 3 - 1;
+    if (column % 128 == 0) {
+        near = ep_value_bits(dtype, 448.0f);
+    } else if ((bits >> 1 & 15) == 0) {
+        float value = special[bits >> 5 & 3];
+        near = ep_value_bits(dtype, value) + (isinf(value) ? 1 : 0); /* a signalling NaN */
+    }
+    return near | sign;
+}
+
 static uint64_t key_of(const ep_payload *payload, int rank, int row, int column)
 {
     uint64_t state = ((uint64_t)(unsigned)rank << 56) ^ ((uint64_t)(unsigned)row << 32) ^
@@ -142,6 +163,8 @@ uint32_t ep_row_element(const ep_payload *payload, int rank, int row, int column
         return ep_value_bits(payload->dtype, (float)((int)(key % 9) - 4));
     case EP_FILL_WILD:
         return wild_of(payload->dtype, key);
+    case EP_FILL_TIE:
+        return tie_of(payload->dtype, key, column);
     case EP_FILL_PATTERN:
     default:
         return (uint32_t)((uint64_t)pattern_of(rank, row, (int)(at / 4), payload->salt) >> 8 * (at % 4)) &

@@ -12,7 +12,8 @@ typedef enum ep_fill {
     EP_FILL_PATTERN, /* 32-bit words that name rank, row and place: for what is moved */
     EP_FILL_REAL, /* finite values of moderate size: for what is added */
     EP_FILL_INTEGER, /* from -4 to 4, so that sums of products are exact */
-    EP_FILL_WILD /* any bits: infinities, NaN, denormals, zeros of both signs */
+    EP_FILL_WILD, /* any bits: infinities, NaN, denormals, zeros of both signs */
+    EP_FILL_TIE /* ties of e4m3 and their neighbours, in groups with a scale of 1; zeros, denormals, NaN of both kinds */
 } ep_fill;
 
 typedef struct ep_payload {

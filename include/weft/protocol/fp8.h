@@ -15,6 +15,7 @@
 #ifndef WEFTI_PROTOCOL_FP8_H
 #define WEFTI_PROTOCOL_FP8_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -25,17 +26,11 @@
 #define WEFTI_FP8_FN static inline
 #endif
 
-/* Division rounded to nearest, whatever the compiler's flags. */
-#ifdef __CUDA_ARCH__
-#define WEFTI_FP8_DIVIDE(a, b) __fdiv_rn(a, b)
-#else
-#define WEFTI_FP8_DIVIDE(a, b) ((a) / (b))
-#endif
-
 #define WEFTI_FP8_GROUP 128 /* elements of a scale */
 #define WEFTI_FP8_NAN 0x7fu
 #define WEFTI_FP8_MAX 448.0f
 #define WEFTI_FP8_AMAX_LEAST 1e-4f
+#define WEFTI_FP8_SCALED 5.421010862427522e-20f /* 2^-64: amax times this has a reciprocal that is not subnormal */
 
 #ifdef __cplusplus
 extern "C" {
@@ -96,20 +91,41 @@ typedef struct wefti_fp8_scale {
 WEFTI_FP8_FN wefti_fp8_scale wefti_fp8_scale_f32(float amax)
 {
     wefti_fp8_scale scale;
-    float value = WEFTI_FP8_DIVIDE(amax, WEFTI_FP8_MAX);
+    float value = amax / WEFTI_FP8_MAX;
     memcpy(&scale.bits, &value, sizeof scale.bits);
-    scale.inverse = WEFTI_FP8_DIVIDE(WEFTI_FP8_MAX, amax);
+    scale.inverse = WEFTI_FP8_MAX / amax;
     return scale;
 }
 
-/* `bits` is a power of two: its byte is bits >> 23. */
-WEFTI_FP8_FN wefti_fp8_scale wefti_fp8_scale_ue8m0(float amax)
+/* The same bits without a division, from the reciprocal of amax * WEFTI_FP8_SCALED, which may be wrong by two units in the last
+ * place: each quotient is corrected by what it leaves, of which fmaf loses nothing. */
+WEFTI_FP8_FN wefti_fp8_scale wefti_fp8_scale_by(float amax, float reciprocal)
 {
-    wefti_fp8_scale scale = wefti_fp8_scale_f32(amax);
+    const float each = 1.0f / WEFTI_FP8_MAX;
+    float scaled = amax * WEFTI_FP8_SCALED;
+    float value = amax * each;
+    value = fmaf(fmaf(-WEFTI_FP8_MAX, value, amax), each, value);
+    reciprocal = fmaf(fmaf(-scaled, reciprocal, 1.0f), reciprocal, reciprocal);
+    float inverse = WEFTI_FP8_MAX * reciprocal;
+    inverse = fmaf(fmaf(-scaled, inverse, WEFTI_FP8_MAX), reciprocal, inverse);
+    wefti_fp8_scale scale;
+    memcpy(&scale.bits, &value, sizeof scale.bits);
+    scale.inverse = inverse * WEFTI_FP8_SCALED;
+    return scale;
+}
+
+/* A scale rounded up to a power of two: its byte is bits >> 23. */
+WEFTI_FP8_FN wefti_fp8_scale wefti_fp8_scale_up(wefti_fp8_scale scale)
+{
     scale.bits = (scale.bits + 0x7fffffu) & 0x7f800000u;
     uint32_t inverse = (254u << 23) - scale.bits;
     memcpy(&scale.inverse, &inverse, sizeof scale.inverse);
     return scale;
+}
+
+WEFTI_FP8_FN wefti_fp8_scale wefti_fp8_scale_ue8m0(float amax)
+{
+    return wefti_fp8_scale_up(wefti_fp8_scale_f32(amax));
 }
 
 /* The scales of a row, and the 4-byte words they take. */

@@ -28,6 +28,33 @@ EP_DEVICE float ep_f16_widen(wefti_u32 bits)
     asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"((unsigned short)bits));
     return wide;
 }
+
+/* Four numbers as e4m3, to the bit as protocol/fp8.h: to nearest even, subnormals too; what is beyond 448, infinities too,
+ * becomes 448; signs are kept, of zeros too. A NaN has to be without a sign, as all are that arithmetic returns here
+ * (0x7fffffff), to become 0x7f in any case. */
+EP_DEVICE wefti_u32 ep_fp8_four(const float *from)
+{
+    wefti_u32 four;
+    asm("{.reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; "
+        "mov.b32 %0, {low, high};}"
+        : "=r"(four)
+        : "f"(from[0]), "f"(from[1]), "f"(from[2]), "f"(from[3]));
+    return four;
+}
+
+/* amax with one number more, which is not looked at if it is a NaN, of whichever kind: here all are quiet. */
+EP_DEVICE float ep_amax_with(float amax, float value)
+{
+    return fmaxf(amax, fabsf(value));
+}
+
+/* 1 / value, perhaps wrong by a unit in the last place. Neither is subnormal. */
+EP_DEVICE float ep_reciprocal(float value)
+{
+    float reciprocal;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(value));
+    return reciprocal;
+}
 #endif
 
 template <int DTYPE> struct ep_type;

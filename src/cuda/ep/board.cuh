@@ -34,9 +34,10 @@ EP_DEVICE wefti_u32 *ep_board_expert(const ep_board &board, int expert)
     return board.words + board.at.experts_at + (wefti_u32)expert * board.at.words;
 }
 
+/* The openers. */
 EP_DEVICE void ep_board_clear(const ep_board &board)
 {
-    for (wefti_u32 i = threadIdx.x; i < board.at.end; i += blockDim.x) {
+    for (wefti_u32 i = threadIdx.x; i < board.at.end; i += (wefti_u32)ep_openers()) {
         board.words[i] = 0;
     }
 }
@@ -47,28 +48,43 @@ EP_DEVICE int ep_board_id(const ep_dispatch &args, int i, int count)
     return i < count ? ep_id(args.choices, (wefti_u64)i, args.group.first_expert[args.group.ranks]) : -1;
 }
 
-/* All that is read of the choices: on its way. */
+/* All that is read of the choices: on its way. The openers. */
 EP_DEVICE void ep_board_prefetch(const ep_dispatch &args)
 {
     const wefti_u32 count = (wefti_u32)(args.choices.tokens * args.topk);
     const unsigned char *ids = (const unsigned char *)args.choices.ids;
     const wefti_u32 bytes = count * (args.choices.wide != 0 ? 8 : 4);
-    for (wefti_u32 at = threadIdx.x * 128; at < bytes; at += blockDim.x * 128) {
+    for (wefti_u32 at = threadIdx.x * 128; at < bytes; at += (wefti_u32)ep_openers() * 128) {
         wefti_prefetch(ids + at);
     }
-    for (wefti_u32 at = threadIdx.x * 128; args.choices.weights != 0 && at < count * 4; at += blockDim.x * 128) {
+    for (wefti_u32 at = threadIdx.x * 128; args.choices.weights != 0 && at < count * 4;
+         at += (wefti_u32)ep_openers() * 128) {
         wefti_prefetch((const unsigned char *)args.choices.weights + at);
     }
 }
 
-/* Write the ids down. All threads, once cleared. */
+/* The first choice that this thread writes down: the last warps come first, as those before them have rows to send. */
+EP_DEVICE int ep_board_turn()
+{
+    return (int)(blockDim.x - 1 - threadIdx.x);
+}
+
+/* Its id, where T is known without a look. */
+EP_DEVICE int ep_board_first(const ep_dispatch &args)
+{
+    return ep_board_id(args, ep_board_turn(), args.choices.tokens_at == 0 ? args.choices.tokens * args.topk : 0);
+}
+
+/* Write the ids down; `id`: of ep_board_first. All threads, once cleared. */
 template <bool BY_EXPERT>
-EP_DEVICE void ep_board_fill(const ep_dispatch &args, const ep_call *call, const ep_board &board)
+EP_DEVICE void ep_board_fill(const ep_dispatch &args, const ep_call *call, const ep_board &board, int id)
 {
     const ep_group &group = args.group;
     const int count = call->tokens * args.topk;
-    int id = ep_board_id(args, (int)threadIdx.x, count);
-    for (int i = (int)threadIdx.x; i < count; i += (int)blockDim.x) {
+    if (args.choices.tokens_at != 0) {
+        id = ep_board_id(args, ep_board_turn(), count);
+    }
+    for (int i = ep_board_turn(); i < count; i += (int)blockDim.x) {
         const int next = ep_board_id(args, i + (int)blockDim.x, count);
         const int rank = ep_owner(group, call->alive, id);
         const wefti_u32 token = (wefti_u32)(i / args.topk);
@@ -85,10 +101,9 @@ EP_DEVICE void ep_board_fill(const ep_dispatch &args, const ep_call *call, const
         }
         id = next;
     }
-    __syncthreads();
 }
 
-/* Tokens before each word's, and all, into call->total. All threads. */
+/* Tokens before each word's, and all, into call->total. All threads, once all ids are written down. */
 EP_DEVICE void ep_board_add_up(const ep_group &group, ep_call *call, const ep_board &board)
 {
     for (int rank = ep_warp(); rank < group.ranks; rank += ep_warps()) {

@@ -41,11 +41,11 @@ EP_DEVICE bool ep_is_again(const ep_choices &choices, wefti_u64 first, int k, in
     return again;
 }
 
-/* [E + 1] words of shared memory, before ep_begin. All threads. */
+/* [E + 1] words of shared memory, before ep_begin. The openers. */
 EP_DEVICE void ep_clear_part(const ep_group &group, wefti_u32 *part)
 {
     const int experts = group.first_expert[group.ranks];
-    for (int i = (int)threadIdx.x; i <= experts; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i <= experts; i += ep_openers()) {
         part[i] = 0;
     }
 }
@@ -60,18 +60,18 @@ EP_DEVICE void ep_tell_part(const ep_group &group, const ep_call *call, const ep
     }
 }
 
-/* This block's part of `bytes` bytes: on its way. The later warps. */
+/* This block's part of `bytes` bytes: on its way. The later openers. */
 EP_DEVICE void ep_prefetch_share(const void *from, wefti_u64 bytes)
 {
     const wefti_u32 lines = (wefti_u32)((bytes + 127) / 128);
     const wefti_u32 each = lines / gridDim.x + 2; /* a share may begin and end within a line */
     const wefti_u32 first = lines / gridDim.x * blockIdx.x;
-    for (wefti_u32 i = threadIdx.x - 256; i < each && first + i < lines; i += 256) {
+    for (wefti_u32 i = threadIdx.x - 256; i < each && first + i < lines; i += (wefti_u32)ep_openers() - 256) {
         wefti_prefetch((const unsigned char *)from + (wefti_u64)(first + i) * 128);
     }
 }
 
-/* What this block reads of the choices, about. All threads. */
+/* What this block reads of the choices, about. The openers. */
 EP_DEVICE void ep_prefetch_choices(const ep_choices &choices, int topk)
 {
     const wefti_u64 count = (wefti_u64)choices.tokens * (wefti_u64)topk;
@@ -241,11 +241,7 @@ EP_DEVICE void ep_write_before(const ep_group &group, const ep_call *call, const
             int unit = base + ep_lane();
             wefti_u32 count =
                 unit < end ? (wefti_u32)__popc((wefti_u32)wefti_ld_relaxed(&sheet.bits[unit * group.ranks + rank])) : 0;
-            wefti_u32 sum = count;
-            for (int step = 1; step < 32; step *= 2) {
-                wefti_u32 below = __shfl_up_sync(~0u, sum, (unsigned)step);
-                sum += ep_lane() >= step ? below : 0;
-            }
+            const wefti_u32 sum = ep_scan(count);
             if (unit < end) {
                 sheet.before[unit * group.ranks + rank] = run + sum - count;
             }

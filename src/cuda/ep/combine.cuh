@@ -398,8 +398,9 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
     }
     const bool heard = ep_hear(args.group, call);
     if (heard && ep_warp() == ep_warps() - 1) {
-        ep_study(args.group, call, saying, false);
-        __syncwarp();
+        ep_study_calls(args.group, call, saying, false);
+    } else if (heard && ep_warp() == ep_warps() - 2) {
+        ep_study_buffers(args.group, call, saying);
         ep_find_staging<BY_EXPERT>(args, call);
     }
     __syncthreads();
@@ -416,7 +417,7 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
     }
 }
 
-/* What is read before it is known which call this is. Before ep_begin. All threads. */
+/* What is read before it is known which call this is. Before ep_begin. The openers. */
 EP_DEVICE void ep_combine_open(const ep_combine &args, ep_call *call)
 {
     if (threadIdx.x == 32 * 4) {
@@ -434,14 +435,14 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
     const ep_group &group = args.group;
-    const int speakers = 2; /* the last warps of block 0 */
-    const int speaker = (int)threadIdx.x - (ep_warps() - speakers) * 32;
-    const bool speaks = blockIdx.x == 0 && speaker >= 0;
+    const bool speaks = ep_speaks();
     if (speaks) {
         wefti_fence_acq_rel();
+    } else if (ep_opens()) {
+        ep_look_up(group, &call);
+        ep_touch(args);
+        ep_combine_open(args, &call);
     }
-    ep_touch(args);
-    ep_combine_open(args, &call);
     if (!ep_begin(group, &call)) {
         return;
     }
@@ -454,7 +455,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
         }
     }
     if (speaks) {
-        ep_say(group, &call, saying, speaker, speakers * 32);
+        ep_say(group, &call, saying);
     }
     ep_finish_combine<BY_EXPERT, VALUES>(args, &call, saying, stages);
 }

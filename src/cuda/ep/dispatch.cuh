@@ -87,8 +87,9 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
         if (BY_EXPERT) {
             facts->dropped_rows = ep_dropped_rows(args, call);
         }
-        facts->rows =
-            BY_EXPERT ? (wefti_i32)wefti_ld_relaxed(&args.sheet.full[group.rank]) : (wefti_i32)call->from[group.ranks];
+        facts->rows = !BY_EXPERT                           ? (wefti_i32)call->from[group.ranks]
+                      : ep_owns_experts(group, group.rank) ? (wefti_i32)wefti_ld_relaxed(&args.sheet.full[group.rank])
+                                                           : 0;
         facts->received = (wefti_i32)received;
         facts->epoch = call->status == WEFT_ERR_MISMATCH ? 0 : call->tag;
         facts->dropped = (wefti_i32)dropped;
@@ -179,16 +180,21 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
         return;
     }
     if (ep_warp() == ep_warps() - 1) {
-        ep_study(group, call, saying, fresh);
-    }
-    __syncthreads();
-    if (threadIdx.x == blockDim.x - 1 && ep_is(args, WEFTI_CUDA_EP_MOVE)) {
-        /* This rank's own rows never land elsewhere. */
-        call->to[group.rank] = (wefti_u64)args.out;
-        call->pitch[group.rank] = args.out_pitch;
-        if (BY_EXPERT) {
-            call->lands &= ~(1u << group.rank);
+        ep_study_calls(group, call, saying, fresh);
+    } else if (ep_warp() == ep_warps() - 2) {
+        ep_study_buffers(group, call, saying);
+        if (ep_lane() == group.rank && ep_is(args, WEFTI_CUDA_EP_MOVE)) {
+            /* This rank's own rows never land elsewhere. */
+            call->to[group.rank] = (wefti_u64)args.out;
+            call->pitch[group.rank] = args.out_pitch;
+            if (BY_EXPERT) {
+                call->lands &= ~(1u << group.rank);
+            }
         }
+    } else if (ep_warp() == ep_warps() - 3 && fresh) {
+        ep_study_places(group, call, saying);
+    } else if (moves) {
+        ep_mover_look(args, call, mover);
     }
     __syncthreads();
     if (fresh && call->status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && threadIdx.x == 0) {
@@ -224,7 +230,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
 }
 
 /* What is read before it is known which call this is: the routing that is there, or, on its way, what a new one comes from.
- * Before ep_begin. All threads. */
+ * Before ep_begin. The openers. */
 EP_DEVICE void ep_open(const ep_dispatch &args, ep_call *call, unsigned char *shared)
 {
     if (threadIdx.x == 32 * 4) {
@@ -257,14 +263,14 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     EP_DYNAMIC_SHARED(stages);
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const int speakers = 2; /* the last warps of block 0 */
-    const int speaker = (int)threadIdx.x - (ep_warps() - speakers) * 32;
-    const bool speaks = blockIdx.x == 0 && speaker >= 0;
+    const bool speaks = ep_speaks();
     if (speaks) {
         wefti_fence_acq_rel();
+    } else if (ep_opens()) {
+        ep_look_up(group, &call);
+        ep_touch(args);
+        ep_open(args, &call, stages);
     }
-    ep_touch(args);
-    ep_open(args, &call, stages);
     if (!ep_begin(group, &call)) {
         return;
     }
@@ -283,7 +289,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     }
     if (speaks) {
         __syncwarp();
-        ep_say(group, &call, saying, speaker, speakers * 32);
+        ep_say(group, &call, saying);
     }
     if (fresh) {
         ep_write_before(group, &call, args.sheet, first_unit, end_unit);

@@ -60,10 +60,7 @@ EP_DEVICE void ep_count_kept(const ep_dispatch &args, const ep_call *call, int f
         }
     }
     __syncthreads();
-    for (int i = (int)threadIdx.x; i <= experts; i += (int)blockDim.x) {
-        wefti_st_relaxed(&args.sheet.parts[(wefti_u64)blockIdx.x * (wefti_u64)(experts + 1) + (wefti_u64)i],
-                         ep_packed(call->tag, part[i]));
-    }
+    ep_tell_part(group, call, args.sheet, part);
 }
 
 /* ---- by source ---- */

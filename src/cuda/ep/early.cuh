@@ -17,7 +17,7 @@
 
 enum ep_part { EP_WHOLE, EP_SEND, EP_RECV };
 
-/* ---- what a call begins with: little, but nothing of it is in any cache ---- */
+/* ---- what a call begins with ---- */
 
 /* Have `bytes` bytes in the second level cache. A warp. */
 EP_DEVICE void ep_prefetch(const void *from, wefti_u32 bytes)
@@ -27,29 +27,19 @@ EP_DEVICE void ep_prefetch(const void *from, wefti_u32 bytes)
     }
 }
 
-/* The routing of the last update into `call`, before it is known who is alive. */
-EP_DEVICE void ep_early_recall(const ep_group &group, ep_call *call, const ep_sheet &sheet)
+/* As ep_look_up. */
+template <ep_part PART> EP_DEVICE void ep_early_look_up(const ep_group &group, ep_call *call)
 {
-    const int i = (int)threadIdx.x - 32;
-    if (i >= 0 && i < group.ranks) {
-        call->total[i] = sheet.sent[i];
-        call->count[i] = (wefti_u32)sheet.rows_of_source[i];
-        call->from[i] = (wefti_u32)sheet.offset_of_source[i];
-    }
-    if (i == group.ranks) {
-        call->route = sheet.facts->epoch;
-        call->route_status = sheet.facts->routed;
+    if (ep_looks_up()) {
+        wefti_cuda_ep_own *own = ep_own(group);
+        ep_begin_at(group, call, PART == EP_RECV ? own->half_epoch : wefti_ld_relaxed(&own->epoch) + 1);
+        call->heard = 0;
     }
 }
 
-/* False: the group has failed. All threads. */
+/* As ep_begin. All threads. */
 template <ep_part PART> EP_DEVICE bool ep_early_begin(const ep_group &group, ep_call *call)
 {
-    if (threadIdx.x == 0) {
-        wefti_cuda_ep_own *own = ep_own(group);
-        call->heard = 0;
-        ep_begin_at(group, call, PART == EP_RECV ? own->half_epoch : wefti_ld_relaxed(&own->epoch) + 1);
-    }
     __syncthreads();
     if (PART != EP_RECV && threadIdx.x == 0) {
         ep_advance(group, call);
@@ -57,12 +47,7 @@ template <ep_part PART> EP_DEVICE bool ep_early_begin(const ep_group &group, ep_
     if (PART == EP_SEND && blockIdx.x == 0 && threadIdx.x == 0) {
         ep_own(group)->half_epoch = call->epoch;
     }
-    if (call->alive != (wefti_u32)((1ull << group.ranks) - 1)) {
-        if (threadIdx.x < (unsigned)group.ranks && (call->alive >> threadIdx.x & 1) == 0) {
-            call->count[threadIdx.x] = 0;
-        }
-        __syncthreads();
-    }
+    ep_forget_masked(group, call);
     return call->failed == 0;
 }
 
@@ -72,35 +57,32 @@ template <ep_part PART> EP_DEVICE bool ep_early_begin(const ep_group &group, ep_
 enum { EP_HEARD_ALL = 1, EP_HEARD_IN_VAIN = 2 };
 #define EP_HEAR_REST_NS 32
 
-/* Lane r's words of rank r's line, as the rest of the block needs them: status, T, and tokens of a new routing. False: a rank
- * did not come. A warp. */
+/* Rank r's line, as the rest of the block needs it: status, T, and tokens of a new routing. A lane a word, so that all looks,
+ * and all looks again, are one. False: a rank did not come. A warp. */
 EP_DEVICE bool ep_hear_lines(const ep_group &group, ep_call *call, const ep_saying &saying, bool fresh)
 {
-    enum { WORDS = 5 };
+    enum { AGREED = 3, WORDS = 5 }; /* which call; T; tokens */
+    bool well = true;
+    for (int i = ep_lane(); i < WORDS * group.ranks; i += 32) {
+        const int source = i / WORDS;
+        const int which = i % WORDS;
+        const int word = which < AGREED    ? WEFTI_CUDA_EP_SHAPE_LOW + which
+                         : which == AGREED ? (int)WEFTI_CUDA_EP_TOKENS
+                                           : (int)WEFTI_CUDA_EP_WORDS + group.rank;
+        wefti_u32 value = 0;
+        if ((call->alive >> source & 1) != 0) {
+            well = ep_await_value(group, ep_line(group, call, group.rank, source) + word, call->tag, source, &value) &&
+                   well;
+        }
+        call->line[source][word] = value;
+    }
+    __syncwarp();
     const int rank = ep_lane();
     const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
-    const wefti_u64 *line = ep_line(group, call, group.rank, here ? rank : group.rank);
-    const int at[WORDS] = {WEFTI_CUDA_EP_SHAPE_LOW, WEFTI_CUDA_EP_SHAPE_HIGH, WEFTI_CUDA_EP_ROUTE, WEFTI_CUDA_EP_TOKENS,
-                           WEFTI_CUDA_EP_WORDS + group.rank};
-    wefti_u64 seen[WORDS];
-    wefti_u32 words[WORDS];
-    bool well = true;
-#pragma unroll
-    for (int i = 0; i < WORDS; i++) {
-        seen[i] = wefti_ld_relaxed(line + at[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < WORDS; i++) {
-        words[i] = (wefti_u32)seen[i];
-        if (here && (wefti_u32)(seen[i] >> 32) != call->tag) {
-            well = well && ep_await_value(group, line + at[i], call->tag, rank, &words[i]);
-        }
-    }
-    const bool differs = here && (words[0] != (wefti_u32)saying.shape || words[1] != (wefti_u32)(saying.shape >> 32) ||
-                                  words[2] != saying.route);
+    const bool differs = here && !ep_agrees(call, saying, rank);
     if (rank < group.ranks) {
-        call->tokens_of[rank] = here ? (int)words[3] : 0;
-        call->count[rank] = fresh ? (here ? words[4] : 0) : call->count[rank];
+        call->tokens_of[rank] = (int)call->line[rank][WEFTI_CUDA_EP_TOKENS];
+        call->count[rank] = fresh ? call->line[rank][WEFTI_CUDA_EP_WORDS + group.rank] : call->count[rank];
     }
     const bool odd = __any_sync(~0u, differs);
     if (rank == 0) {
@@ -138,8 +120,6 @@ EP_DEVICE bool ep_hear_once(const ep_group &group, ep_call *call, const ep_sayin
 
 /* ---- early memory ---- */
 
-#define EP_SPEAKERS 2 /* the last warps of block 0 */
-
 /* What this epoch uses, as offsets. */
 EP_DEVICE const wefti_cuda_ep_early &ep_early(const ep_group &group, const ep_call *call)
 {
@@ -159,17 +139,19 @@ EP_DEVICE wefti_u64 ep_early_rows(const ep_group &group, const ep_call *call, in
     return group.area[reader] + ep_early(group, call).rows + (wefti_u64)writer * slots * row_bytes;
 }
 
-/* This lane's thing is at `rank`, for all that the warp stored: after __syncwarp. */
-EP_DEVICE void ep_early_tell(const ep_group &group, const ep_call *call, int rank, int word)
+/* This lane's thing is there, for all that the warp stored: after __syncwarp. `words`: those that this rank writes there. */
+EP_DEVICE void ep_early_tell(const ep_call *call, wefti_u64 *words, int word)
 {
-    wefti_st_release(ep_early_words(group, call, rank, group.rank) + word, ep_packed(call->tag, 1));
+    wefti_st_release(words + word, ep_packed(call->tag, 1));
 }
 
-/* Until the word is there. A lane. False: it did not come. */
+/* Until the word is there, as it mostly is when the lines have been heard: so the first look acquires. A lane. False: it did
+ * not come. */
 EP_DEVICE bool ep_early_await(const ep_group &group, const ep_call *call, int rank, int word)
 {
+    const wefti_u64 *at = ep_early_words(group, call, group.rank, rank) + word;
     wefti_u32 value;
-    return ep_await(group, ep_early_words(group, call, group.rank, rank) + word, call->tag, rank, 0, &value);
+    return (wefti_u32)(wefti_ld_acquire(at) >> 32) == call->tag || ep_await(group, at, call->tag, rank, 0, &value);
 }
 
 /* Vectors first .. end - 1 of a row. */
@@ -184,6 +166,49 @@ EP_DEVICE ep_slice ep_slice_of(const wefti_cuda_ep_slices &slices, int number, w
     ep_slice slice = {number * slices.each, number * slices.each + slices.each};
     slice.end = slice.end < vectors ? slice.end : vectors;
     return slice;
+}
+
+/* ---- copies ---- */
+
+/* The next vectors of a slice that a lane copies, which are loaded before it is known where they go, or while the ones before
+ * are stored. */
+#define EP_AHEAD 4
+typedef struct ep_ahead {
+    uint4 vectors[EP_AHEAD];
+} ep_ahead;
+
+/* Those from the slice's first on. Without a condition, as in ep_include. A warp. */
+EP_DEVICE void ep_load_ahead(ep_ahead *ahead, const unsigned char *row, const ep_slice &slice)
+{
+    const uint4 *source = (const uint4 *)row;
+#pragma unroll
+    for (int i = 0; i < EP_AHEAD; i++) {
+        const int at = slice.first + ep_lane() + 32 * i;
+        ahead->vectors[i] = source[at < slice.end ? at : slice.end - 1];
+    }
+}
+
+/* A slice of the row, whose first vectors have been loaded, to the addresses that `lanes` have. A warp. */
+EP_DEVICE void ep_copy_ahead(ep_ahead *ahead, wefti_u32 lanes, wefti_u64 to, const unsigned char *row, ep_slice slice)
+{
+    while (slice.first < slice.end) {
+        const ep_ahead here = *ahead;
+        const ep_slice rest = {slice.first + 32 * EP_AHEAD, slice.end};
+        if (rest.first < rest.end) {
+            ep_load_ahead(ahead, row, rest);
+        }
+        for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
+            uint4 *target = (uint4 *)__shfl_sync(~0u, to, __ffs((int)left) - 1);
+#pragma unroll
+            for (int i = 0; i < EP_AHEAD; i++) {
+                const int at = slice.first + ep_lane() + 32 * i;
+                if (at < slice.end) {
+                    target[at] = here.vectors[i];
+                }
+            }
+        }
+        slice = rest;
+    }
 }
 
 /* ---- who does what ---- */

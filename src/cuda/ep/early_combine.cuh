@@ -49,7 +49,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_return_rows(const ep_combine &args, 
         }
         __syncwarp();
         if (ep_lane() == 0) {
-            ep_early_tell(group, call, source, word);
+            ep_early_tell(call, ep_early_words(group, call, source, group.rank), word);
         }
     }
 }
@@ -68,45 +68,78 @@ EP_DEVICE bool ep_await_returned(const ep_combine &args, const ep_call *call, in
     return well;
 }
 
-/* All warps. */
-template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args, const ep_call *call)
+/* A part of a token's result, which a warp adds up. */
+typedef struct ep_summand {
+    int token;
+    int first; /* vectors first .. end - 1 */
+    int end;
+    ep_going going; /* of the lane's rank, */
+    float weight;
+    wefti_u64 row; /* and where its row is */
+} ep_summand;
+
+/* The warp's share of the parts, and the first of them, ready before the ranks are heard. */
+typedef struct ep_summing {
+    ep_crew warps;
+    int parts; /* of a token */
+    int each; /* vectors of a part */
+    wefti_cuda_ep_slices slices; /* of the rows of the lane's rank */
+    ep_summand next;
+} ep_summing;
+
+/* Part `i` of all, if there is one. A warp. */
+template <bool BY_EXPERT>
+EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, const ep_summing &summing, int i)
 {
     const ep_group &group = args.group;
-    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
-    const int rank = ep_lane();
     const int vectors = (int)(args.row_bytes / 16);
+    const int rank = ep_lane();
+    ep_summand part = {i / summing.parts, 0, 0, {false, 0}, 0.0f, 0};
+    part.first = (i - part.token * summing.parts) * summing.each;
+    part.end = part.first + summing.each < vectors ? part.first + summing.each : vectors;
+    if (part.token < call->tokens && rank < group.ranks) {
+        part.going = ep_going_of(group, args.sheet, part.token, wefti_cuda_ep_unit(call->tokens), rank);
+        part.going.goes = part.going.goes && (call->alive >> rank & 1) != 0;
+        const wefti_u64 at = (wefti_u64)part.token * (wefti_u64)group.ranks + (wefti_u64)rank;
+        part.weight = BY_EXPERT ? 0.0f : args.sheet.weights[at];
+        part.row = !BY_EXPERT && rank == group.rank
+                       ? (wefti_u64)args.in + ((wefti_u64)call->from[rank] + part.going.index) * args.in_pitch
+                       : ep_early_rows(group, call, group.rank, rank, args.early_slots, args.row_bytes) +
+                             (wefti_u64)part.going.index * args.row_bytes;
+    }
+    return part;
+}
+
+template <bool BY_EXPERT> EP_DEVICE ep_summing ep_summing_open(const ep_combine &args, const ep_call *call)
+{
+    const int vectors = (int)(args.row_bytes / 16);
+    const int sent = ep_lane() < args.group.ranks ? (int)call->total[ep_lane()] : 0;
+    ep_summing summing;
+    summing.warps = ep_crew_of_all();
+    summing.parts = ep_parts(call->tokens, (ep_warps() - args.blocks.movers) * (int)gridDim.x, vectors);
+    summing.each = (vectors + summing.parts - 1) / summing.parts;
+    summing.slices = wefti_cuda_ep_slices_of(sent, args.row_bytes, args.group.at.early_words);
+    summing.next = ep_summand_of<BY_EXPERT>(args, call, summing, summing.warps.number);
+    return summing;
+}
+
+/* All warps. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_add_returned(const ep_combine &args, const ep_call *call, ep_summing *summing)
+{
     const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
-    const ep_crew warps = ep_crew_of_all();
-    const int parts = ep_parts(call->tokens, (ep_warps() - args.blocks.movers) * (int)gridDim.x, vectors);
-    const int each = (vectors + parts - 1) / parts;
-    const int sent = rank < group.ranks ? (int)call->total[rank] : 0;
-    const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(sent, args.row_bytes, group.at.early_words);
-    for (int i = warps.number; i < call->tokens * parts; i += warps.count) {
-        const int token = i / parts;
-        const int first = i % parts * each;
-        const int end = first + each < vectors ? first + each : vectors;
-        ep_going going = {false, 0};
-        float weight = 0.0f;
-        wefti_u64 row = 0;
-        bool well = true;
-        if (rank < group.ranks) {
-            going = ep_going_of(group, args.sheet, token, unit_tokens, rank);
-            going.goes = going.goes && (call->alive >> rank & 1) != 0;
-            weight = BY_EXPERT ? 0.0f : args.sheet.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
-        }
-        if (going.goes && !BY_EXPERT && rank == group.rank) {
-            row = (wefti_u64)args.in + ((wefti_u64)call->from[rank] + going.index) * args.in_pitch;
-        } else if (going.goes) {
-            row = ep_early_rows(group, call, group.rank, rank, args.early_slots, args.row_bytes) +
-                  (wefti_u64)going.index * args.row_bytes;
-            well = ep_await_returned(args, call, rank, slices, going.index, first, end);
-        }
+    for (int i = summing->warps.number; summing->next.token < call->tokens;) {
+        const ep_summand part = summing->next;
+        const bool comes = part.going.goes && (BY_EXPERT || ep_lane() != args.group.rank);
+        const bool well =
+            !comes || ep_await_returned(args, call, ep_lane(), summing->slices, part.going.index, part.first, part.end);
         if (!__all_sync(~0u, well)) {
             return;
         }
-        const wefti_u32 ranks = __ballot_sync(~0u, going.goes);
-        unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
-        ep_sum_as(args.dtype, scaled, ranks, row, weight, out, first, end);
+        ep_sum_as(args.dtype, scaled, __ballot_sync(~0u, part.going.goes), part.row, part.weight,
+                  args.out + (wefti_u64)part.token * args.out_pitch, part.first, part.end);
+        i += summing->warps.count;
+        summing->next = ep_summand_of<BY_EXPERT>(args, call, *summing, i);
     }
 }
 
@@ -117,14 +150,16 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
 {
     EP_SHARED(ep_call, call);
     const ep_group &group = args.group;
-    const bool speaks = PART != EP_RECV && blockIdx.x == 0 && ep_warp() >= ep_warps() - EP_SPEAKERS;
-    ep_touch(args);
-    ep_early_recall(group, &call, args.sheet);
-    if (threadIdx.x == 64) {
-        call.tokens = args.sheet.facts->tokens;
-    }
+    const bool speaks = PART != EP_RECV && ep_speaks();
     if (speaks) {
         wefti_fence_acq_rel();
+    } else if (ep_opens()) {
+        ep_early_look_up<PART>(group, &call);
+        ep_touch(args);
+        ep_recall(group, &call, args.sheet);
+        if (threadIdx.x == 64) {
+            call.tokens = args.sheet.facts->tokens;
+        }
     }
     if (!ep_early_begin<PART>(group, &call)) {
         return;
@@ -134,11 +169,13 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
         ep_return_rows<BY_EXPERT>(args, &call);
     }
     if (speaks) {
-        const int first = (ep_warps() - EP_SPEAKERS) * 32;
-        ep_say(group, &call, saying, (int)threadIdx.x - first, EP_SPEAKERS * 32);
+        ep_say(group, &call, saying);
     }
-    if (PART != EP_SEND && ep_hear_once(group, &call, saying, false) && call.status == WEFT_OK) {
-        ep_add_returned<BY_EXPERT>(args, &call);
+    if (PART != EP_SEND) {
+        ep_summing summing = ep_summing_open<BY_EXPERT>(args, &call);
+        if (ep_hear_once(group, &call, saying, false) && call.status == WEFT_OK) {
+            ep_add_returned<BY_EXPERT>(args, &call, &summing);
+        }
     }
 }
 

@@ -80,99 +80,170 @@ template <int DTYPE>
 EP_DEVICE void ep_send_quantised(const unsigned char *row, const ep_slice &slice, bool is_ue8m0, wefti_u32 lanes,
                                  wefti_u64 to, wefti_u64 scales)
 {
-    enum { PER_VECTOR = ep_type<DTYPE>::ELEMENTS };
+    enum { PER_VECTOR = ep_type<DTYPE>::ELEMENTS, AT_ONCE = EP_STEPS * EP_STEP };
     const int end = slice.end * PER_VECTOR;
-    for (int base = slice.first * PER_VECTOR; base < end; base += 32 * EP_EIGHT) {
+    int base = slice.first * PER_VECTOR;
+    ep_raw<DTYPE> raw;
+    ep_load_steps<DTYPE>(row, base + ep_lane() * EP_EIGHT, end, &raw);
+    for (; base < end; base += AT_ONCE) {
         const int at = base + ep_lane() * EP_EIGHT;
-        float values[EP_EIGHT] = {};
-        if (at < end) {
-            ep_widen_eight<DTYPE>(row, at, values);
-        }
-        const ep_eighth eighth = ep_quantise_eight(values, at < end, is_ue8m0);
-        const int group = at / WEFTI_FP8_GROUP;
+        const int group = base / WEFTI_FP8_GROUP + ep_group_of_lane();
+        float values[EP_STEPS][EP_EIGHT];
+        ep_widen_steps<DTYPE>(raw, values);
+        ep_load_steps<DTYPE>(row, at + AT_ONCE, end, &raw); /* on their way meanwhile */
+        const ep_quantised made = ep_quantise_steps(values, is_ue8m0);
+        const bool tells = ep_has_group_first() && group * WEFTI_FP8_GROUP < end;
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             const int lane = __ffs((int)left) - 1;
-            const wefti_u64 target = __shfl_sync(~0u, to, lane);
+            unsigned char *target = (unsigned char *)__shfl_sync(~0u, to, lane) + at;
             const wefti_u64 words = __shfl_sync(~0u, scales, lane);
-            if (at < end) {
-                *(uint2 *)(target + (wefti_u64)at) = eighth.words;
+#pragma unroll
+            for (int i = 0; i < EP_STEPS; i++) {
+                if (at + i * EP_STEP < end) {
+                    *(uint2 *)(target + i * EP_STEP) = made.words[i];
+                }
             }
-            if (at < end && at % WEFTI_FP8_GROUP == 0 && is_ue8m0) {
-                ((unsigned char *)words)[group] = (unsigned char)(eighth.scale >> 23);
-            } else if (at < end && at % WEFTI_FP8_GROUP == 0) {
-                ((wefti_u32 *)words)[group] = eighth.scale;
+            if (tells && is_ue8m0) {
+                ((unsigned char *)words)[group] = (unsigned char)(made.scale >> 23);
+            } else if (tells) {
+                ((wefti_u32 *)words)[group] = made.scale;
             }
         }
     }
 }
 
-template <bool QUANTISES>
-EP_DEVICE void ep_send_slice(const ep_dispatch &args, const ep_slice &slice, int token, wefti_u32 lanes, wefti_u64 to,
-                             wefti_u64 scales)
+/* What a warp sends at a time: a record (word 0 of a token), or a slice of a row. */
+typedef struct ep_parcel {
+    int token;
+    int word;
+    ep_slice slice;
+} ep_parcel;
+
+EP_DEVICE ep_parcel ep_parcel_of(const wefti_cuda_ep_slices &slices, int number, wefti_u32 wide_bytes)
 {
-    const unsigned char *row = args.in + (wefti_u64)token * args.in_pitch;
-    if (!QUANTISES) {
-        ep_copy_to<4>(lanes, to, row, slice.first, slice.end);
-    } else if (args.wide.dtype == WEFT_EP_BF16) {
-        ep_send_quantised<WEFT_EP_BF16>(row, slice, args.wide.is_ue8m0 != 0, lanes, to, scales);
-    } else if (args.wide.dtype == WEFT_EP_F16) {
-        ep_send_quantised<WEFT_EP_F16>(row, slice, args.wide.is_ue8m0 != 0, lanes, to, scales);
-    } else {
-        ep_send_quantised<WEFT_EP_F32>(row, slice, args.wide.is_ue8m0 != 0, lanes, to, scales);
-    }
+    ep_parcel parcel;
+    parcel.token = number / (1 + slices.count);
+    parcel.word = number - parcel.token * (1 + slices.count);
+    parcel.slice = ep_slice_of(slices, parcel.word > 0 ? parcel.word - 1 : 0, wide_bytes);
+    return parcel;
 }
 
-/* The row that this warp sends first, if it sends: on its way. */
+/* The slice that this warp sends first, if it sends: on its way. */
 template <bool QUANTISES> EP_DEVICE void ep_prefetch_row(const ep_dispatch &args, int tokens)
 {
     const wefti_u32 bytes = ep_early_wide_bytes<QUANTISES>(args);
     const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, bytes, args.group.at.early_words);
-    const ep_crew warps = ep_crew_of_movers(args.blocks.movers);
-    const int token = warps.number / (1 + slices.count);
-    const int word = warps.number % (1 + slices.count);
-    if (ep_warp() < args.blocks.movers && token < tokens && word > 0) {
-        const ep_slice slice = ep_slice_of(slices, word - 1, bytes);
-        ep_prefetch(args.in + (wefti_u64)token * args.in_pitch + (wefti_u64)slice.first * 16,
-                    (wefti_u32)(slice.end - slice.first) * 16);
+    const ep_parcel parcel = ep_parcel_of(slices, ep_crew_of_movers(args.blocks.movers).number, bytes);
+    if (ep_warp() < args.blocks.movers && parcel.token < tokens && parcel.word > 0) {
+        ep_prefetch(args.in + (wefti_u64)parcel.token * args.in_pitch + (wefti_u64)parcel.slice.first * 16,
+                    (wefti_u32)(parcel.slice.end - parcel.slice.first) * 16);
     }
+}
+
+/* Where lane r finds what this rank has at rank r in this call. */
+typedef struct ep_there {
+    bool is; /* it takes part */
+    wefti_u64 rows;
+    wefti_u64 scales;
+    wefti_u64 *words;
+} ep_there;
+
+EP_DEVICE ep_there ep_there_of(const ep_dispatch &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    const int rank = ep_lane();
+    ep_there there = {false, 0, 0, 0};
+    if (rank < group.ranks) {
+        there.is = (call->alive >> rank & 1) != 0;
+        there.rows = ep_early_rows(group, call, rank, group.rank, args.early_slots, args.row_bytes);
+        there.scales = (wefti_u64)ep_early_scales(args, call, rank, group.rank, 0);
+        there.words = ep_early_words(group, call, rank, group.rank);
+    }
+    return there;
+}
+
+/* A slice to the addresses of `lanes`; `ahead`: its first vectors. A warp. */
+template <bool QUANTISES>
+EP_DEVICE void ep_send_slice(const ep_dispatch &args, const ep_parcel &parcel, ep_ahead *ahead, wefti_u32 lanes,
+                             wefti_u64 to, wefti_u64 scales)
+{
+    const unsigned char *row = args.in + (wefti_u64)parcel.token * args.in_pitch;
+    const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
+    if (!QUANTISES) {
+        ep_copy_ahead(ahead, lanes, to, row, parcel.slice);
+    } else if (args.wide.dtype == WEFT_EP_BF16) {
+        ep_send_quantised<WEFT_EP_BF16>(row, parcel.slice, is_ue8m0, lanes, to, scales);
+    } else if (args.wide.dtype == WEFT_EP_F16) {
+        ep_send_quantised<WEFT_EP_F16>(row, parcel.slice, is_ue8m0, lanes, to, scales);
+    } else {
+        ep_send_quantised<WEFT_EP_F32>(row, parcel.slice, is_ue8m0, lanes, to, scales);
+    }
+}
+
+/* What this warp sends, and the first of it, ready before it is known where to. */
+typedef struct ep_sending {
+    wefti_cuda_ep_slices slices;
+    ep_crew warps;
+    ep_parcel parcel;
+    ep_there there;
+    ep_ahead ahead;
+} ep_sending;
+
+template <bool QUANTISES> EP_DEVICE void ep_sending_load(const ep_dispatch &args, ep_sending *sending)
+{
+    if (!QUANTISES && sending->parcel.word > 0) {
+        ep_load_ahead(&sending->ahead, args.in + (wefti_u64)sending->parcel.token * args.in_pitch,
+                      sending->parcel.slice);
+    }
+}
+
+template <bool QUANTISES> EP_DEVICE ep_sending ep_sending_open(const ep_dispatch &args, const ep_call *call)
+{
+    const wefti_u32 wide_bytes = ep_early_wide_bytes<QUANTISES>(args);
+    ep_sending sending;
+    sending.slices = wefti_cuda_ep_slices_of(call->tokens, wide_bytes, args.group.at.early_words);
+    sending.warps = ep_crew_of_movers(args.blocks.movers);
+    sending.parcel = ep_parcel_of(sending.slices, sending.warps.number, wide_bytes);
+    sending.there = ep_there_of(args, call);
+    if (sending.parcel.token < call->tokens) {
+        ep_sending_load<QUANTISES>(args, &sending);
+    }
+    return sending;
 }
 
 /* The warps that send. */
 template <bool BY_EXPERT, bool QUANTISES>
-EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const ep_board &board)
+EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const ep_board &board, ep_sending *sending)
 {
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const wefti_u32 wide_bytes = ep_early_wide_bytes<QUANTISES>(args);
-    const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(call->tokens, wide_bytes, args.group.at.early_words);
-    const int words = 1 + slices.count;
+    const int words = 1 + sending->slices.count;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    const ep_there &there = sending->there;
     const int rank = ep_lane();
-    const ep_crew warps = ep_crew_of_movers(args.blocks.movers);
-    for (int i = warps.number; i < call->tokens * words; i += warps.count) {
-        const int token = i / words;
-        const int word = i % words;
+    for (int i = sending->warps.number; sending->parcel.token < call->tokens;) {
+        const ep_parcel parcel = sending->parcel;
         ep_going going = {false, 0};
-        if (rank < group.ranks && (call->alive >> rank & 1) != 0) {
-            going =
-                fresh ? ep_board_going(board, token, rank) : ep_going_of(group, args.sheet, token, unit_tokens, rank);
+        if (there.is) {
+            going = fresh ? ep_board_going(board, parcel.token, rank)
+                          : ep_going_of(group, args.sheet, parcel.token, unit_tokens, rank);
         }
         const wefti_u32 lanes = __ballot_sync(~0u, going.goes);
-        if (word == 0) {
-            ep_send_record<BY_EXPERT>(args, call, board, token, lanes, going.index);
+        if (parcel.word == 0) {
+            ep_send_record<BY_EXPERT>(args, call, board, parcel.token, lanes, going.index);
         } else {
-            wefti_u64 to = 0;
-            wefti_u64 scales = 0;
-            if (going.goes) {
-                to = ep_early_rows(group, call, rank, group.rank, args.early_slots, args.row_bytes) +
-                     (wefti_u64)going.index * args.row_bytes;
-                scales = (wefti_u64)ep_early_scales(args, call, rank, group.rank, going.index);
-            }
-            ep_send_slice<QUANTISES>(args, ep_slice_of(slices, word - 1, wide_bytes), token, lanes, to, scales);
+            ep_send_slice<QUANTISES>(args, parcel, &sending->ahead, lanes,
+                                     there.rows + (wefti_u64)going.index * args.row_bytes,
+                                     there.scales + (wefti_u64)going.index * args.scale_words * 4);
         }
         __syncwarp();
         if (going.goes) {
-            ep_early_tell(group, call, rank, (int)going.index * words + word);
+            ep_early_tell(call, there.words, (int)going.index * words + parcel.word);
+        }
+        i += sending->warps.count;
+        sending->parcel = ep_parcel_of(sending->slices, i, ep_early_wide_bytes<QUANTISES>(args));
+        if (sending->parcel.token < call->tokens) {
+            ep_sending_load<QUANTISES>(args, sending);
         }
     }
 }
@@ -182,24 +253,13 @@ EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const 
 /* The rows of `expert` that the sources before `end` have. A lane. */
 EP_DEVICE wefti_u32 ep_rows_of_sources(const ep_dispatch &args, const ep_call *call, int expert, int end)
 {
-    const ep_group &group = args.group;
     wefti_u32 rows = 0;
     for (int base = 0; base < end; base += EP_AT_ONCE) {
-        wefti_u64 seen[EP_AT_ONCE];
+        wefti_u32 counts[EP_AT_ONCE];
+        (void)ep_await_counts(args, call, expert, base, end, counts);
 #pragma unroll
         for (int i = 0; i < EP_AT_ONCE; i++) {
-            const bool comes = base + i < end && (call->alive >> (base + i) & 1) != 0;
-            seen[i] = comes ? wefti_ld_relaxed(ep_counts(group, call, group.rank, base + i) + expert)
-                            : ep_packed(call->tag, 0);
-        }
-#pragma unroll
-        for (int i = 0; i < EP_AT_ONCE; i++) {
-            wefti_u32 count = (wefti_u32)seen[i];
-            if ((wefti_u32)(seen[i] >> 32) != call->tag) {
-                (void)ep_await_value(group, ep_counts(group, call, group.rank, base + i) + expert, call->tag, base + i,
-                                     &count);
-            }
-            rows += count;
+            rows += counts[i];
         }
     }
     return rows;
@@ -494,25 +554,31 @@ template <bool BY_EXPERT> EP_DEVICE ep_saying ep_early_saying(const ep_dispatch 
     return saying;
 }
 
-/* All that waits for no other rank. All threads of all blocks. */
+/* All that waits for no other rank. `id`: this thread's first choice, if ep_board_first read it. All threads of all blocks. */
 template <bool BY_EXPERT, bool QUANTISES>
-EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_board &board, bool speaks)
+EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_board &board, int id, bool speaks)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    ep_sending sending;
     if (fresh) {
-        ep_board_fill<BY_EXPERT>(args, call, board);
+        ep_board_fill<BY_EXPERT>(args, call, board, id);
+    }
+    if (ep_warp() < args.blocks.movers) {
+        sending = ep_sending_open<QUANTISES>(args, call);
+    }
+    if (fresh) {
+        __syncthreads();
         ep_board_add_up(args.group, call, board);
     }
     if (ep_warp() < args.blocks.movers) {
-        ep_send_rows<BY_EXPERT, QUANTISES>(args, call, board);
+        ep_send_rows<BY_EXPERT, QUANTISES>(args, call, board, &sending);
         if (fresh) {
             ep_board_keep<BY_EXPERT>(args, call, board);
         }
         return;
     }
     if (speaks) {
-        const int first = ((int)blockDim.x / 32 - EP_SPEAKERS) * 32;
-        ep_say(args.group, call, ep_early_saying<BY_EXPERT>(args, call), (int)threadIdx.x - first, EP_SPEAKERS * 32);
+        ep_say(args.group, call, ep_early_saying<BY_EXPERT>(args, call));
     }
     if (fresh) {
         ep_board_tell<BY_EXPERT>(args, call, board);
@@ -565,34 +631,45 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const e
     }
 }
 
-template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_early_dispatch(const ep_dispatch &args)
+/* What is read before it is known which call this is. Before ep_early_begin. The openers. */
+template <bool BY_EXPERT, bool QUANTISES, ep_part PART>
+EP_DEVICE void ep_early_open(const ep_dispatch &args, ep_call *call, const ep_board &board)
 {
-    EP_SHARED(ep_call, call);
-    EP_DYNAMIC_SHARED(shared);
-    const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool speaks = PART != EP_RECV && blockIdx.x == 0 && ep_warp() >= ep_warps() - EP_SPEAKERS;
-    const ep_board board = ep_board_of<BY_EXPERT>(args, shared);
-    ep_touch(args);
     if (PART != EP_RECV && fresh) {
         ep_board_prefetch(args);
         ep_prefetch_row<QUANTISES>(args, args.choices.tokens);
         ep_board_clear(board);
     }
     if (!fresh) {
-        ep_early_recall(group, &call, args.sheet);
+        ep_recall(args.group, call, args.sheet);
     }
     if (threadIdx.x == 64) {
-        call.tokens = PART == EP_RECV ? args.sheet.facts->tokens : ep_tokens_of_call(args, &call);
+        call->tokens = PART == EP_RECV ? args.sheet.facts->tokens : ep_tokens_of_call(args, call);
     }
+}
+
+template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_early_dispatch(const ep_dispatch &args)
+{
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(shared);
+    const ep_group &group = args.group;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    const bool speaks = PART != EP_RECV && ep_speaks();
+    const ep_board board = ep_board_of<BY_EXPERT>(args, shared);
+    const int id = PART != EP_RECV && fresh ? ep_board_first(args) : -1;
     if (speaks) {
         wefti_fence_acq_rel();
+    } else if (ep_opens()) {
+        ep_early_look_up<PART>(group, &call);
+        ep_touch(args);
+        ep_early_open<BY_EXPERT, QUANTISES, PART>(args, &call, board);
     }
     if (!ep_early_begin<PART>(group, &call)) {
         return;
     }
     if (PART != EP_RECV) {
-        ep_early_leave<BY_EXPERT, QUANTISES>(args, &call, board, speaks);
+        ep_early_leave<BY_EXPERT, QUANTISES>(args, &call, board, id, speaks);
     }
     if (PART != EP_SEND) {
         ep_early_arrive<BY_EXPERT, QUANTISES>(args, &call);

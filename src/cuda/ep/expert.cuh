@@ -15,16 +15,6 @@
 
 #include "cuda/ep/replicas.cuh"
 
-/* The sum of the lanes up to this one. */
-template <class T> EP_DEVICE T ep_scan(T value)
-{
-    for (int step = 1; step < 32; step *= 2) {
-        T below = __shfl_up_sync(~0u, value, (unsigned)step);
-        value += ep_lane() >= step ? below : 0;
-    }
-    return value;
-}
-
 /* ---- counts ---- */
 
 /* What the blocks counted of `expert`: the rows of those before each, told to it, and of all. A warp. ~0: some block did not
@@ -82,6 +72,21 @@ EP_DEVICE void ep_tell_counts(const ep_dispatch &args, const ep_call *call)
 
 /* ---- bases ---- */
 
+/* The rows of `expert` that the sources from `base` on, before `end`, have, EP_AT_ONCE of them. A lane. False: they did not come
+ * in time. */
+EP_DEVICE bool ep_await_counts(const ep_dispatch &args, const ep_call *call, int expert, int base, int end,
+                               wefti_u32 *counts)
+{
+    const ep_group &group = args.group;
+    return ep_await_each(
+        group, end - base, call->tag, base, 1,
+        [&](int i) {
+            return (call->alive >> (base + i) & 1) != 0 ? ep_counts(group, call, group.rank, base + i) + expert
+                                                        : (const wefti_u64 *)0;
+        },
+        counts);
+}
+
 /* The rows of all sources of an expert, and of those before this rank; of an expert of this rank, written down. A lane.
  * False: they did not come in time. */
 EP_DEVICE bool ep_hear_counts(const ep_dispatch &args, const ep_call *call, int expert, wefti_u64 *sum,
@@ -94,23 +99,14 @@ EP_DEVICE bool ep_hear_counts(const ep_dispatch &args, const ep_call *call, int 
     *sum = 0;
     *before = 0;
     for (int base = 0; base < group.ranks; base += EP_AT_ONCE) {
-        wefti_u64 seen[EP_AT_ONCE];
+        wefti_u32 counts[EP_AT_ONCE];
+        well = ep_await_counts(args, call, expert, base, group.ranks, counts) && well;
 #pragma unroll
         for (int i = 0; i < EP_AT_ONCE; i++) {
-            bool comes = base + i < group.ranks && (call->alive >> (base + i) & 1) != 0;
-            seen[i] = comes ? wefti_ld_relaxed(ep_counts(group, call, group.rank, base + i) + expert)
-                            : ep_packed(call->tag, 0);
-        }
-        for (int i = 0; i < EP_AT_ONCE && base + i < group.ranks; i++) {
-            wefti_u32 count = (wefti_u32)seen[i];
-            if ((wefti_u32)(seen[i] >> 32) != call->tag) {
-                well = well && ep_await_value(group, ep_counts(group, call, group.rank, base + i) + expert, call->tag,
-                                              base + i, &count);
-            }
-            *before += base + i < group.rank ? count : 0;
-            *sum += count;
-            if (own) {
-                args.sheet.rows_of_expert_source[local * group.ranks + base + i] = (wefti_i32)count;
+            *before += base + i < group.rank ? counts[i] : 0;
+            *sum += counts[i];
+            if (own && base + i < group.ranks) {
+                args.sheet.rows_of_expert_source[local * group.ranks + base + i] = (wefti_i32)counts[i];
             }
         }
     }
@@ -170,7 +166,13 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
     }
 }
 
-/* Whether all rows fit everywhere: into call->status. A warp. */
+EP_DEVICE bool ep_owns_experts(const ep_group &group, int rank)
+{
+    return rank < group.ranks && group.first_expert[rank] < group.first_expert[rank + 1];
+}
+
+/* Whether all rows fit everywhere: into call->status. Of a rank without experts nothing is awaited: its word waits for no
+ * block, so that of the second round may replace that of the first before all have read it. A warp. */
 EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
 {
     const ep_group &group = args.group;
@@ -178,9 +180,9 @@ EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
     const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
     wefti_u32 rows = 0;
     bool well = true;
-    if (rank < group.ranks && fresh) {
+    if (ep_owns_experts(group, rank) && fresh) {
         well = ep_await_value(group, &args.sheet.full[rank], call->tag, group.rank, &rows);
-    } else if (here) {
+    } else if (ep_owns_experts(group, rank) && here) {
         rows = (wefti_u32)wefti_ld_relaxed(&args.sheet.full[rank]);
     }
     const wefti_u32 capacity = call->line[rank < group.ranks ? rank : 0][WEFTI_CUDA_EP_CAPACITY];
@@ -202,13 +204,14 @@ EP_DEVICE void ep_find_starts(const ep_dispatch &args, ep_call *call, wefti_u32 
     const int experts = args.group.first_expert[args.group.ranks];
     const wefti_u64 *ahead = args.sheet.ahead + (wefti_u64)blockIdx.x * (wefti_u64)experts;
     for (int expert = (int)threadIdx.x; expert < experts; expert += (int)blockDim.x) {
-        wefti_u32 base;
-        wefti_u32 before;
-        if (!ep_await_value(args.group, &args.sheet.base[expert], call->tag, args.group.rank, &base) ||
-            !ep_await_value(args.group, &ahead[expert], call->tag, args.group.rank, &before)) {
+        const wefti_u64 *base = &args.sheet.base[expert];
+        wefti_u32 values[EP_AT_ONCE];
+        if (!ep_await_each(
+                args.group, 2, call->tag, args.group.rank, 0, [&](int i) { return i == 0 ? base : &ahead[expert]; },
+                values)) {
             call->failed = 1;
         }
-        starts[expert] = base + before;
+        starts[expert] = values[0] + values[1];
     }
 }
 

@@ -14,10 +14,11 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &arg
     EP_DYNAMIC_SHARED(shared);
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool speaks = blockIdx.x == 0 && ep_warp() < 2;
-    ep_open(args, &call, shared);
-    if (speaks) {
+    if (ep_speaks()) {
         wefti_fence_acq_rel();
+    } else if (ep_opens()) {
+        ep_look_up(group, &call);
+        ep_open(args, &call, shared);
     }
     if (!ep_begin_send(group, &call)) {
         return;
@@ -28,8 +29,8 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &arg
     if (!ep_find_totals<BY_EXPERT>(args, &call, shared)) {
         return;
     }
-    if (speaks) {
-        ep_say(group, &call, ep_dispatch_saying<BY_EXPERT>(args, &call), (int)threadIdx.x, 64);
+    if (ep_speaks()) {
+        ep_say(group, &call, ep_dispatch_saying<BY_EXPERT>(args, &call));
     }
     if (fresh) {
         ep_write_before(group, &call, args.sheet, first_unit, end_unit);
@@ -44,7 +45,9 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_recv(const ep_d
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    ep_open(args, &call, shared);
+    if (ep_opens()) {
+        ep_open(args, &call, shared);
+    }
     if (!ep_begin_recv(args.group, &call)) {
         return;
     }
@@ -69,16 +72,17 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_recv(const ep_d
 EP_DEVICE void ep_combine_send(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
-    const bool speaks = blockIdx.x == 0 && ep_warp() < 2;
-    ep_combine_open(args, &call);
-    if (speaks) {
+    if (ep_speaks()) {
         wefti_fence_acq_rel();
+    } else if (ep_opens()) {
+        ep_look_up(args.group, &call);
+        ep_combine_open(args, &call);
     }
     if (!ep_begin_send(args.group, &call)) {
         return;
     }
-    if (speaks) {
-        ep_say(args.group, &call, ep_combine_saying(args, &call), (int)threadIdx.x, 64);
+    if (ep_speaks()) {
+        ep_say(args.group, &call, ep_combine_saying(args, &call));
     }
 }
 
@@ -86,7 +90,9 @@ template <bool BY_EXPERT> EP_DEVICE void ep_combine_recv(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
-    ep_combine_open(args, &call);
+    if (ep_opens()) {
+        ep_combine_open(args, &call);
+    }
     if (!ep_begin_recv(args.group, &call)) {
         return;
     }

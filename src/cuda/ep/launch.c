@@ -5,7 +5,7 @@
 
 /* Warps of a block that move rows, their stages, and the rest between two looks of the others. */
 #define MOVERS 4
-#define QUANTISERS 8 /* that make rows fp8 and move them, where blocks are few and as many fit */
+#define QUANTISERS 8 /* that make rows fp8 and move them, where MOVERS would have several units each and as many fit */
 #define SHARED_MAX (212 << 10)
 #define SUMMERS 8 /* that add up rows by expert and move the sums */
 #define STAGE_BYTES_MAX 4096
@@ -117,7 +117,7 @@ static unsigned shared_bytes(const weft_ep_route *route, wefti_cuda_ep_kernel ke
 static int movers_of(const weft_ep_route *route, wefti_cuda_ep_work work)
 {
     if (work == WEFTI_CUDA_EP_WORK_QUANTISE) {
-        return blocks_of(route, work) >= BLOCKS_MANY ? MOVERS : QUANTISERS;
+        return blocks_of(route, work) * MOVERS >= WEFTI_CUDA_EP_UNITS_MAX ? MOVERS : QUANTISERS;
     }
     if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
         return dispatch_movers(blocks_of(route, work));

@@ -55,11 +55,29 @@ EP_DEVICE void ep_begin_at(const ep_group &group, ep_call *call, wefti_u64 epoch
     call->status = WEFT_OK;
 }
 
-/* Have a call's arguments in the multiprocessor's cache of constants, a line a warp. */
+/* The last warps of a block: those of block 0 say its line. Their fence takes longer than all that a call opens with, so in
+ * no block do they take part in that; the threads before them do. */
+#define EP_SPEAKERS 2
+EP_DEVICE int ep_openers()
+{
+    return (int)blockDim.x - EP_SPEAKERS * 32;
+}
+
+EP_DEVICE bool ep_opens()
+{
+    return (int)threadIdx.x < ep_openers();
+}
+
+EP_DEVICE bool ep_speaks()
+{
+    return blockIdx.x == 0 && !ep_opens();
+}
+
+/* Have a call's arguments in the multiprocessor's cache of constants, a line a warp. The openers. */
 template <class ARGS> EP_DEVICE void ep_touch(const ARGS &args)
 {
     const wefti_u32 *words = (const wefti_u32 *)&args;
-    for (int i = ep_warp() * 16; i < (int)(sizeof(ARGS) / 4); i += ep_warps() * 16) {
+    for (int i = ep_warp() * 16; i < (int)(sizeof(ARGS) / 4); i += ep_openers() / 32 * 16) {
         wefti_u32 word = words[i];
         asm volatile("" : : "r"(word));
     }
@@ -83,12 +101,23 @@ EP_DEVICE void ep_advance(const ep_group &group, const ep_call *call)
     }
 }
 
-/* Read the epoch; what the other threads have read or cleared before is there, too. False: the group has failed. All threads. */
-EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
+/* Which call this is. All else waits for it, so it is the first thing that is read, by a warp that neither moves nor speaks. */
+EP_DEVICE bool ep_looks_up()
 {
-    if (threadIdx.x == 0) {
+    return (int)threadIdx.x == ep_openers() - 32;
+}
+
+EP_DEVICE void ep_look_up(const ep_group &group, ep_call *call)
+{
+    if (ep_looks_up()) {
         ep_begin_at(group, call, wefti_ld_relaxed(&ep_own(group)->epoch) + 1);
     }
+}
+
+/* After ep_look_up: the epoch, and what other threads have read or cleared before, are there. False: the group has failed. All
+ * threads. */
+EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
+{
     __syncthreads();
     if (threadIdx.x == 0) {
         ep_advance(group, call);
@@ -124,42 +153,32 @@ EP_DEVICE wefti_u64 *ep_line(const ep_group &group, const ep_call *call, int rea
     return (wefti_u64 *)(group.area[reader] + group.at.lines) + number * (wefti_u64)(WEFTI_CUDA_EP_WORDS + group.ranks);
 }
 
-/* A word of this rank's line. */
+/* A word of this rank's line, without a branch: each lane says another. */
 EP_DEVICE wefti_u32 ep_say_word(const ep_call *call, const ep_saying &saying, int word)
 {
-    switch (word) {
-    case WEFTI_CUDA_EP_SHAPE_LOW:
-        return (wefti_u32)saying.shape;
-    case WEFTI_CUDA_EP_SHAPE_HIGH:
-        return (wefti_u32)(saying.shape >> 32);
-    case WEFTI_CUDA_EP_ROUTE:
-        return saying.route;
-    case WEFTI_CUDA_EP_BUFFER_LOW:
-        return (wefti_u32)saying.place;
-    case WEFTI_CUDA_EP_BUFFER_HIGH:
-        return (wefti_u32)(saying.place >> 32);
-    case WEFTI_CUDA_EP_PITCH:
-        return (wefti_u32)(saying.pitch / 16);
-    case WEFTI_CUDA_EP_CAPACITY:
-        return saying.capacity;
-    case WEFTI_CUDA_EP_TOKENS:
-        return (wefti_u32)call->tokens;
-    default:
-        return call->total[word - WEFTI_CUDA_EP_WORDS];
-    }
+    wefti_u32 value = word >= WEFTI_CUDA_EP_WORDS ? call->total[word - WEFTI_CUDA_EP_WORDS] : (wefti_u32)call->tokens;
+    value = word == WEFTI_CUDA_EP_SHAPE_LOW ? (wefti_u32)saying.shape : value;
+    value = word == WEFTI_CUDA_EP_SHAPE_HIGH ? (wefti_u32)(saying.shape >> 32) : value;
+    value = word == WEFTI_CUDA_EP_ROUTE ? saying.route : value;
+    value = word == WEFTI_CUDA_EP_BUFFER_LOW ? (wefti_u32)saying.place : value;
+    value = word == WEFTI_CUDA_EP_BUFFER_HIGH ? (wefti_u32)(saying.place >> 32) : value;
+    value = word == WEFTI_CUDA_EP_PITCH ? (wefti_u32)(saying.pitch / 16) : value;
+    return word == WEFTI_CUDA_EP_CAPACITY ? saying.capacity : value;
 }
 
-/* Tell all ranks. Some warps of one block, `threads` threads of number `thread`, each of which has fenced before. */
-EP_DEVICE void ep_say(const ep_group &group, const ep_call *call, const ep_saying &saying, int thread, int threads)
+/* Tell all ranks, the others first. The threads that speak, each of which has fenced before. */
+EP_DEVICE void ep_say(const ep_group &group, const ep_call *call, const ep_saying &saying)
 {
-    int words = WEFTI_CUDA_EP_WORDS + group.ranks;
-    for (int i = thread; i < words * group.ranks; i += threads) {
-        int rank = i / words;
-        int word = i - rank * words;
-        if ((call->alive >> rank & 1) != 0) {
-            wefti_st_relaxed(ep_line(group, call, rank, group.rank) + word,
-                             ep_packed(call->tag, ep_say_word(call, saying, word)));
-        }
+    for (int word = (int)threadIdx.x - ep_openers(); word < WEFTI_CUDA_EP_WORDS + group.ranks;
+         word += EP_SPEAKERS * 32) {
+        const wefti_u64 packed = ep_packed(call->tag, ep_say_word(call, saying, word));
+        int rank = group.rank;
+        do {
+            rank = rank + 1 < group.ranks ? rank + 1 : 0;
+            if ((call->alive >> rank & 1) != 0) {
+                wefti_st_relaxed(ep_line(group, call, rank, group.rank) + word, packed);
+            }
+        } while (rank != group.rank);
     }
 }
 
@@ -200,48 +219,68 @@ EP_DEVICE bool ep_agrees(const ep_call *call, const ep_saying &saying, int rank)
            line[WEFTI_CUDA_EP_ROUTE] == saying.route;
 }
 
-/* From the lines, by lane r of one warp for rank r: where this rank's rows go, where those of others come, whether all is
- * well. `fresh`: the counts are this call's; else they are the route's already. */
-EP_DEVICE void ep_study(const ep_group &group, ep_call *call, const ep_saying &saying, bool fresh)
+/* ---- what follows from the lines: by lane r of a warp for rank r, each part by a warp of its own ---- */
+
+/* Where this rank's rows go. */
+EP_DEVICE void ep_study_buffers(const ep_group &group, ep_call *call, const ep_saying &saying)
 {
-    int rank = ep_lane();
-    bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
+    const int rank = ep_lane();
+    const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
     const wefti_u32 *line = call->line[rank];
-    bool differs = here && !ep_agrees(call, saying, rank);
-    wefti_u32 received = 0; /* by that rank */
-    wefti_u32 first = 0;
-    for (int source = 0; source < group.ranks; source++) {
-        first = source == group.rank ? received : first;
-        received += here ? call->line[source][WEFTI_CUDA_EP_WORDS + rank] : 0;
-    }
-    first = saying.slots != 0 ? (wefti_u32)group.rank * saying.slots : first;
-    wefti_u32 limit = group.rows_limit < line[WEFTI_CUDA_EP_CAPACITY] ? group.rows_limit : line[WEFTI_CUDA_EP_CAPACITY];
-    bool overflows = here && saying.slots == 0 && !saying.by_expert && (group.drops == 0 || !fresh) && received > limit;
-    bool odd = __any_sync(~0u, differs);
-    bool full = __any_sync(~0u, overflows);
     if (saying.by_expert) {
-        wefti_u32 lands = __ballot_sync(~0u, here && line[WEFTI_CUDA_EP_BUFFER_HIGH] >> 31 != 0);
-        call->lands = lands; /* of all lanes the same */
+        const wefti_u32 lands = __ballot_sync(~0u, here && line[WEFTI_CUDA_EP_BUFFER_HIGH] >> 31 != 0);
+        if (rank == 0) {
+            call->lands = lands;
+        }
     }
     if (rank < group.ranks) {
         wefti_u64 place = (wefti_u64)line[WEFTI_CUDA_EP_BUFFER_HIGH] << 32 | line[WEFTI_CUDA_EP_BUFFER_LOW];
         place &= saying.by_expert ? ~WEFTI_CUDA_EP_LANDS : ~(wefti_u64)0;
-        call->pitch[rank] = (wefti_u64)line[WEFTI_CUDA_EP_PITCH] * 16;
-        call->to[rank] = here && call->pitch[rank] != 0 ? ep_resolve(group, place, rank) : 0;
+        const wefti_u64 pitch = (wefti_u64)line[WEFTI_CUDA_EP_PITCH] * 16;
+        call->pitch[rank] = pitch;
+        call->to[rank] = here && pitch != 0 ? ep_resolve(group, place, rank) : 0;
         call->tokens_of[rank] = here ? (int)line[WEFTI_CUDA_EP_TOKENS] : 0;
-        if (fresh) {
-            call->place[rank] = first;
-        }
     }
-    if (fresh && rank == 0) {
-        wefti_u32 end = 0;
-        for (int source = 0; source < group.ranks; source++) {
-            call->count[source] = call->line[source][WEFTI_CUDA_EP_WORDS + group.rank];
-            call->from[source] = end;
-            end += saying.slots != 0 ? saying.slots : call->count[source];
-        }
-        call->from[group.ranks] = end;
+    __syncwarp();
+}
+
+/* Of a new routing, where this rank's tokens begin at each rank, and those of each rank here. */
+EP_DEVICE void ep_study_places(const ep_group &group, ep_call *call, const ep_saying &saying)
+{
+    const int rank = ep_lane();
+    const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
+    wefti_u32 place = (wefti_u32)group.rank * saying.slots;
+    for (int source = 0; source < group.rank && here && saying.slots == 0; source++) {
+        place += call->line[source][WEFTI_CUDA_EP_WORDS + rank];
     }
+    const wefti_u32 count = here ? call->line[rank][WEFTI_CUDA_EP_WORDS + group.rank] : 0;
+    const wefti_u32 takes = rank >= group.ranks ? 0 : saying.slots != 0 ? saying.slots : count;
+    const wefti_u32 behind = ep_scan(takes);
+    if (rank < group.ranks) {
+        call->place[rank] = place;
+        call->count[rank] = count;
+        call->from[rank] = behind - takes;
+    }
+    if (rank == group.ranks - 1) {
+        call->from[group.ranks] = behind;
+    }
+}
+
+/* Whether all is well. `fresh`: the counts are this call's. */
+EP_DEVICE void ep_study_calls(const ep_group &group, ep_call *call, const ep_saying &saying, bool fresh)
+{
+    const int rank = ep_lane();
+    const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
+    const wefti_u32 *line = call->line[rank];
+    const bool differs = here && !ep_agrees(call, saying, rank);
+    wefti_u32 received = 0; /* by that rank */
+    for (int source = 0; source < group.ranks && here; source++) {
+        received += call->line[source][WEFTI_CUDA_EP_WORDS + rank];
+    }
+    wefti_u32 limit = group.rows_limit < line[WEFTI_CUDA_EP_CAPACITY] ? group.rows_limit : line[WEFTI_CUDA_EP_CAPACITY];
+    bool overflows = here && saying.slots == 0 && !saying.by_expert && (group.drops == 0 || !fresh) && received > limit;
+    bool odd = __any_sync(~0u, differs);
+    bool full = __any_sync(~0u, overflows);
     if (differs && blockIdx.x == 0) {
         wefti_st_release(&group.news[WEFTI_CUDA_EP_NEWS_ODD], (wefti_u64)(rank + 1) << 32 | call->tag);
     }

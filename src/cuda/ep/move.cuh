@@ -31,8 +31,8 @@ typedef struct ep_unit {
     wefti_u32 first; /* the number of the first of them among all of this rank's there */
 } ep_unit;
 
-/* Lane i has rank i + `turn`, modulo R. */
-EP_DEVICE ep_unit ep_unit_of(const ep_dispatch &args, const ep_call *call, int number, int turn)
+/* What is known of a unit before the ranks are heard. Lane i has rank i + `turn`, modulo R. */
+EP_DEVICE ep_unit ep_unit_read(const ep_dispatch &args, const ep_call *call, int number, int turn)
 {
     ep_unit unit = {-1, 0, 0, 0, 0};
     if (ep_lane() < args.group.ranks) {
@@ -40,9 +40,23 @@ EP_DEVICE ep_unit ep_unit_of(const ep_dispatch &args, const ep_call *call, int n
         int at = number * args.group.ranks + unit.rank;
         unit.bits = (call->alive >> unit.rank & 1) != 0 ? (wefti_u32)wefti_ld_relaxed(&args.sheet.goes[at]) : 0;
         unit.first = args.sheet.before[at];
-        unit.pitch = call->pitch[unit.rank];
-        unit.to = call->to[unit.rank] + (wefti_u64)(call->place[unit.rank] + unit.first) * unit.pitch;
     }
+    return unit;
+}
+
+/* And where its rows go. */
+EP_DEVICE void ep_unit_place(const ep_call *call, ep_unit *unit)
+{
+    if (unit->rank >= 0) {
+        unit->pitch = call->pitch[unit->rank];
+        unit->to = call->to[unit->rank] + (wefti_u64)(call->place[unit->rank] + unit->first) * unit->pitch;
+    }
+}
+
+EP_DEVICE ep_unit ep_unit_of(const ep_dispatch &args, const ep_call *call, int number, int turn)
+{
+    ep_unit unit = ep_unit_read(args, call, number, turn);
+    ep_unit_place(call, &unit);
     return unit;
 }
 
@@ -182,6 +196,8 @@ typedef struct ep_mover {
     ep_cursor load;
     int units; /* in lane i: the i-th unit of this warp, modulo 32; at last none */
     int begun; /* so many of them */
+    int read_unit; /* that has been read: */
+    ep_unit read;
 } ep_mover;
 
 EP_DEVICE void ep_mover_begin(ep_mover *mover, int unit)
@@ -245,11 +261,28 @@ EP_DEVICE ep_mover ep_mover_open(const ep_dispatch &args, const ep_call *call, u
     mover.load = {EP_NEXT_OWN, 0, 0};
     mover.units = EP_NO_UNIT;
     mover.begun = 0;
+    mover.read_unit = EP_NO_UNIT;
+    mover.read = {-1, 0, 0, 0, 0};
     if (first + ep_warp() < end) {
         ep_mover_begin(&mover, first + ep_warp());
     }
     ep_mover_load(args, call, &mover, false);
     return mover;
+}
+
+/* The order of ranks in which a unit's rows leave: not all to one rank at first. */
+EP_DEVICE int ep_turn_of(const ep_dispatch &args, int unit)
+{
+    return args.group.rank + unit;
+}
+
+/* The mover's first unit, while others study the lines: not where tokens may still be dropped. */
+EP_DEVICE void ep_mover_look(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
+{
+    mover->read_unit = args.group.drops == 0 ? __shfl_sync(~0u, mover->units, 0) : EP_NO_UNIT;
+    if (mover->read_unit >= 0) {
+        mover->read = ep_unit_read(args, call, mover->read_unit, ep_turn_of(args, mover->read_unit));
+    }
 }
 
 /* Make the piece that the mover is to store next fp8, and store its scales. A warp. */
@@ -289,11 +322,14 @@ EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mov
     for (int begun = 0;;) {
         ep_mover_load(args, call, mover, true);
         if (store.row == 0 && store.at == 0) {
-            store.unit = __shfl_sync(~0u, mover->units, begun++ % 32);
+            store.unit = __shfl_sync(~0u, mover->units, begun % 32);
             if (store.unit == EP_NO_UNIT) {
                 return;
             }
-            unit = ep_unit_of(args, call, store.unit, args.group.rank + store.unit); /* not all to one rank at first */
+            unit = store.unit == mover->read_unit ? mover->read
+                                                  : ep_unit_read(args, call, store.unit, ep_turn_of(args, store.unit));
+            ep_unit_place(call, &unit);
+            begun++;
         }
         const int number = store.unit;
         unsigned char *piece = ep_pipe_next(&mover->pipe);

@@ -3,84 +3,145 @@
 #ifndef WEFTI_CUDA_EP_QUANTISE_CUH
 #define WEFTI_CUDA_EP_QUANTISE_CUH
 
+#include <float.h>
+
 #include "cuda/ep/arithmetic.cuh"
 #include "weft/protocol/fp8.h"
 
 #define EP_EIGHT 8 /* elements of a lane */
+#define EP_STEPS 4 /* of a warp at a time, each of 32 times as many */
+#define EP_STEP (32 * EP_EIGHT)
 
-/* Eight elements, the first of which is number `at`. */
-template <int DTYPE> EP_DEVICE void ep_widen_eight(const unsigned char *piece, int at, float *values)
+/* A lane's elements of so many steps, as they lie. */
+template <int DTYPE> struct ep_raw {
+    enum { PER_VECTOR = ep_type<DTYPE>::ELEMENTS, VECTORS = EP_EIGHT / PER_VECTOR };
+    uint4 vectors[EP_STEPS][VECTORS];
+};
+
+/* Those from number `at` on, of `end`. Loads have no condition, as in ep_include: from `end` on they repeat the last eight,
+ * which changes the amax of no group. */
+template <int DTYPE> EP_DEVICE void ep_load_steps(const unsigned char *elements, int at, int end, ep_raw<DTYPE> *raw)
 {
-    enum { PER_VECTOR = ep_type<DTYPE>::ELEMENTS };
-    const uint4 *vectors = (const uint4 *)piece + at / PER_VECTOR;
 #pragma unroll
-    for (int i = 0; i < EP_EIGHT / PER_VECTOR; i++) {
-        ep_type<DTYPE>::widen(vectors[i], values + i * PER_VECTOR);
+    for (int i = 0; i < EP_STEPS; i++) {
+        const int here = at + i * EP_STEP < end ? at + i * EP_STEP : end - EP_EIGHT;
+#pragma unroll
+        for (int v = 0; v < ep_raw<DTYPE>::VECTORS; v++) {
+            raw->vectors[i][v] = ((const uint4 *)elements)[(unsigned)here / ep_raw<DTYPE>::PER_VECTOR + v];
+        }
     }
 }
 
-/* The largest magnitude of the sixteen lanes. */
-EP_DEVICE float ep_amax(const float *values, bool is)
+template <int DTYPE> EP_DEVICE void ep_widen_steps(const ep_raw<DTYPE> &raw, float (*values)[EP_EIGHT])
 {
-    float amax = WEFTI_FP8_AMAX_LEAST;
 #pragma unroll
-    for (int i = 0; i < EP_EIGHT; i++) {
-        amax = is ? wefti_fp8_amax(amax, values[i]) : amax;
+    for (int i = 0; i < EP_STEPS; i++) {
+#pragma unroll
+        for (int v = 0; v < ep_raw<DTYPE>::VECTORS; v++) {
+            ep_type<DTYPE>::widen(raw.vectors[i][v], values[i] + v * ep_raw<DTYPE>::PER_VECTOR);
+        }
     }
-    for (int step = 1; step < WEFTI_FP8_GROUP / EP_EIGHT; step *= 2) {
-        float other = __shfl_xor_sync(~0u, amax, step);
-        amax = other > amax ? other : amax;
-    }
-    return amax;
 }
 
-EP_DEVICE wefti_u32 ep_quantise_four(const float *values, float inverse)
+/* Sixteen lanes have a group a step, and lane i of them, in what follows, that of step i % EP_STEPS, so that the groups of all
+ * steps have their scales computed at once. */
+
+/* The number of that group, where lane 0 has number 0 in the first step. */
+EP_DEVICE int ep_group_of_lane()
 {
-    wefti_u32 word = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        word |= (wefti_u32)wefti_fp8_quantise(values[i], inverse) << (8 * i);
-    }
-    return word;
+    return ep_lane() % EP_STEPS * (EP_STEP / WEFTI_FP8_GROUP) + ep_lane() * EP_EIGHT / WEFTI_FP8_GROUP;
 }
 
-/* Eight elements as fp8, and the bits of their group's scale. */
-typedef struct ep_eighth {
-    uint2 words;
+/* Whether this lane is the first that has it. */
+EP_DEVICE bool ep_has_group_first()
+{
+    return ep_lane() * EP_EIGHT % WEFTI_FP8_GROUP < EP_STEPS * EP_EIGHT;
+}
+
+/* The first lane that has a group. */
+EP_DEVICE int ep_lane_of_group(int group)
+{
+    enum { GROUPS = EP_STEP / WEFTI_FP8_GROUP };
+    return group % GROUPS * (32 / GROUPS) + group / GROUPS;
+}
+
+/* Its amax. A warp. */
+EP_DEVICE float ep_amax(const float (*values)[EP_EIGHT])
+{
+    float amax[EP_STEPS];
+#pragma unroll
+    for (int i = 0; i < EP_STEPS; i++) {
+        amax[i] = WEFTI_FP8_AMAX_LEAST;
+#pragma unroll
+        for (int j = 0; j < EP_EIGHT; j++) {
+            amax[i] = ep_amax_with(amax[i], values[i][j]);
+        }
+    }
+#pragma unroll
+    for (int half = EP_STEPS / 2; half > 0; half /= 2) { /* of the steps left this lane keeps one half */
+        const bool upper = (ep_lane() & half) != 0;
+#pragma unroll
+        for (int i = 0; i < half; i++) {
+            const float kept = upper ? amax[i + half] : amax[i];
+            const float given = upper ? amax[i] : amax[i + half];
+            amax[i] = fmaxf(kept, __shfl_xor_sync(~0u, given, half));
+        }
+    }
+#pragma unroll
+    for (int step = EP_STEPS; step < WEFTI_FP8_GROUP / EP_EIGHT; step *= 2) {
+        amax[0] = fmaxf(amax[0], __shfl_xor_sync(~0u, amax[0], step));
+    }
+    return fminf(amax[0], FLT_MAX);
+}
+
+/* The eight elements of each step as fp8, and the bits of the scale of the lane's group. */
+typedef struct ep_quantised {
+    uint2 words[EP_STEPS];
     wefti_u32 scale;
-} ep_eighth;
+} ep_quantised;
 
-/* The lane's eight elements, if it has any. A warp. */
-EP_DEVICE ep_eighth ep_quantise_eight(const float *values, bool is, bool is_ue8m0)
+/* A warp. */
+EP_DEVICE ep_quantised ep_quantise_steps(const float (*values)[EP_EIGHT], bool is_ue8m0)
 {
-    const float amax = ep_amax(values, is);
-    const wefti_fp8_scale scale = is_ue8m0 ? wefti_fp8_scale_ue8m0(amax) : wefti_fp8_scale_f32(amax);
-    ep_eighth eighth;
-    eighth.words = make_uint2(ep_quantise_four(values, scale.inverse), ep_quantise_four(values + 4, scale.inverse));
-    eighth.scale = scale.bits;
-    return eighth;
+    const float amax = ep_amax(values);
+    wefti_fp8_scale scale = wefti_fp8_scale_by(amax, ep_reciprocal(amax * WEFTI_FP8_SCALED));
+    scale = is_ue8m0 ? wefti_fp8_scale_up(scale) : scale;
+    ep_quantised made;
+    made.scale = scale.bits;
+#pragma unroll
+    for (int i = 0; i < EP_STEPS; i++) {
+        const float inverse = __shfl_sync(~0u, scale.inverse, (ep_lane() & ~(EP_STEPS - 1)) + i);
+        float products[EP_EIGHT];
+#pragma unroll
+        for (int j = 0; j < EP_EIGHT; j++) {
+            products[j] = __fmul_rn(values[i][j], inverse);
+        }
+        made.words[i] = make_uint2(ep_fp8_four(products), ep_fp8_four(products + 4));
+    }
+    return made;
 }
 
 /* `count` elements at `piece`. Returns, to lane i, the bits of the scale of group i. A warp. */
 template <int DTYPE> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int count, bool is_ue8m0)
 {
+    enum { GROUPS = EP_STEPS * EP_STEP / WEFTI_FP8_GROUP };
     wefti_u32 kept = 0;
-    int group = 0;
-    for (int base = 0; base < count; base += 32 * EP_EIGHT, group += 2) {
+    for (int base = 0; base < count; base += EP_STEPS * EP_STEP) {
         const int at = base + ep_lane() * EP_EIGHT;
-        const bool is = at < count;
-        float values[EP_EIGHT] = {};
-        if (is) {
-            ep_widen_eight<DTYPE>(piece, at, values);
-        }
-        const ep_eighth eighth = ep_quantise_eight(values, is, is_ue8m0);
+        ep_raw<DTYPE> raw;
+        float values[EP_STEPS][EP_EIGHT];
+        ep_load_steps<DTYPE>(piece, at, count, &raw);
+        ep_widen_steps<DTYPE>(raw, values);
+        const ep_quantised made = ep_quantise_steps(values, is_ue8m0);
         __syncwarp(); /* all have been read that are written now */
-        if (is) {
-            *(uint2 *)(piece + at) = eighth.words;
+#pragma unroll
+        for (int i = 0; i < EP_STEPS; i++) {
+            if (at + i * EP_STEP < count) {
+                *(uint2 *)(piece + at + i * EP_STEP) = made.words[i];
+            }
         }
-        const wefti_u32 low = __shfl_sync(~0u, eighth.scale, 0);
-        const wefti_u32 high = __shfl_sync(~0u, eighth.scale, 16);
-        kept = ep_lane() == group ? low : ep_lane() == group + 1 ? high : kept;
+        const wefti_u32 scale = __shfl_sync(~0u, made.scale, ep_lane_of_group(ep_lane() % GROUPS));
+        kept = ep_lane() / GROUPS == base / WEFTI_FP8_GROUP / GROUPS ? scale : kept;
     }
     return kept;
 }

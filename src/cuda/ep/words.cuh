@@ -59,7 +59,7 @@ EP_DEVICE bool ep_go_on(const ep_group &group, wefti_dev_waiter *waiter, int ran
 }
 
 /* Look until the word is of this epoch, or the call has failed; the last word seen. Out of line, because kernels wait in many
- * places, and begin with no instruction in the caches. */
+ * places. */
 EP_DEVICE_SLOW wefti_u64 ep_look(const ep_group *group, const wefti_u64 *word, wefti_u32 epoch, int rank,
                                  wefti_u32 rest_ns)
 {
@@ -99,26 +99,42 @@ EP_DEVICE bool ep_await(const ep_group &group, const wefti_u64 *word, wefti_u32 
     return true;
 }
 
-/* `count` words of a table at once, `stride` apart, which this rank's blocks write: the looks overlap. The values of
- * words that are not wanted, from `count` on, are 0. */
+/* Up to EP_AT_ONCE words at once, `word(i)` the i-th, which rank first_rank + i * rank_step writes; NULL: there is none, and its
+ * value is 0. Looks overlap; while something is late only the first word that is gets looked at, and then all again at once. One
+ * word after the other would take as many looks as words. False: the call has failed. One thread. */
 #define EP_AT_ONCE 8
+template <class Word>
+EP_DEVICE bool ep_await_each(const ep_group &group, int count, wefti_u32 epoch, int first_rank, int rank_step,
+                             const Word &word, wefti_u32 *values)
+{
+    for (;;) {
+        wefti_u64 seen[EP_AT_ONCE];
+        int late = EP_AT_ONCE;
+#pragma unroll
+        for (int i = 0; i < EP_AT_ONCE; i++) {
+            const wefti_u64 *at = i < count ? word(i) : (const wefti_u64 *)0;
+            seen[i] = at != 0 ? wefti_ld_relaxed(at) : ep_packed(epoch, 0);
+        }
+#pragma unroll
+        for (int i = EP_AT_ONCE - 1; i >= 0; i--) {
+            values[i] = (wefti_u32)seen[i];
+            late = (wefti_u32)(seen[i] >> 32) != epoch ? i : late;
+        }
+        if (late == EP_AT_ONCE) {
+            return true;
+        }
+        if ((wefti_u32)(ep_look(&group, word(late), epoch, first_rank + late * rank_step, 0) >> 32) != epoch) {
+            return false;
+        }
+    }
+}
+
+/* The same of `count` words of a table, `stride` apart, which this rank's blocks write. */
 EP_DEVICE bool ep_await_values(const ep_group &group, const wefti_u64 *words, int stride, int count, wefti_u32 epoch,
                                wefti_u32 *values)
 {
-    wefti_u64 seen[EP_AT_ONCE];
-    bool well = true;
-#pragma unroll
-    for (int i = 0; i < EP_AT_ONCE; i++) {
-        seen[i] = i < count ? wefti_ld_relaxed(words + (wefti_i64)i * stride) : 0;
-    }
-#pragma unroll
-    for (int i = 0; i < EP_AT_ONCE; i++) {
-        values[i] = (wefti_u32)seen[i];
-        if (i < count && (wefti_u32)(seen[i] >> 32) != epoch) {
-            well = well && ep_await_value(group, words + (wefti_i64)i * stride, epoch, group.rank, &values[i]);
-        }
-    }
-    return well;
+    return ep_await_each(
+        group, count, epoch, group.rank, 0, [&](int i) { return words + (wefti_i64)i * stride; }, values);
 }
 
 /* ---- the words of units ---- */
@@ -147,6 +163,16 @@ EP_DEVICE int ep_warp()
 EP_DEVICE int ep_warps()
 {
     return (int)(blockDim.x >> 5);
+}
+
+/* The sum of the lanes up to this one. A warp. */
+template <class T> EP_DEVICE T ep_scan(T value)
+{
+    for (int step = 1; step < 32; step *= 2) {
+        T below = __shfl_up_sync(~0u, value, (unsigned)step);
+        value += ep_lane() >= step ? below : 0;
+    }
+    return value;
 }
 
 /* A block's share of `count` things: first .. end - 1. */

@@ -11,6 +11,7 @@
 #include "cuda/fake/grid.h"
 #include "weft/protocol/bf16.h"
 #include "weft/protocol/f16.h"
+#include "weft/protocol/fp8.h"
 #include "weft_device.cuh"
 
 #define __global__
@@ -203,6 +204,25 @@ static inline unsigned ep_f16_pair(float low, float high)
 static inline float ep_f16_widen(unsigned bits)
 {
     return wefti_f16_widen((uint16_t)bits);
+}
+
+static inline unsigned ep_fp8_four(const float *from)
+{
+    unsigned four = 0;
+    for (int i = 0; i < 4; i++) {
+        four |= (unsigned)wefti_fp8_quantise(from[i], 1.0f) << (8 * i);
+    }
+    return four;
+}
+
+static inline float ep_amax_with(float amax, float value) /* fmaxf returns a signalling NaN here */
+{
+    return fabsf(value) > amax ? fabsf(value) : amax;
+}
+
+static inline float ep_reciprocal(float value)
+{
+    return 1.0f / value;
 }
 
 /* ---- atomics ---- */

@@ -149,6 +149,28 @@ static void every_fp8_tie(void **state)
     assert_int_equal(wefti_fp8_quantise(FLT_MIN, 1.0f), 0);
 }
 
+static void same_scale(float amax, int off)
+{
+    wefti_fp8_scale divided = wefti_fp8_scale_f32(amax);
+    wefti_fp8_scale scale =
+        wefti_fp8_scale_by(amax, float_of(bits_of(1.0f / (amax * WEFTI_FP8_SCALED)) + (uint32_t)off));
+    assert_int_equal(scale.bits, divided.bits);
+    assert_int_equal(bits_of(scale.inverse), bits_of(divided.inverse));
+}
+
+/* One amax of a thousand: all of them take long. */
+static void scales_without_division(void **state)
+{
+    const uint32_t most = bits_of(FLT_MAX);
+    (void)state;
+    for (int off = -2; off <= 2; off++) {
+        for (uint32_t bits = bits_of(WEFTI_FP8_AMAX_LEAST); bits < most; bits += 1009) {
+            same_scale(float_of(bits), off);
+        }
+        same_scale(FLT_MAX, off);
+    }
+}
+
 /* ---- rows ---- */
 
 typedef struct rows {
@@ -306,9 +328,9 @@ static void scaled_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_f16),     cmocka_unit_test(every_f16_tie),  cmocka_unit_test(every_fp8),
-        cmocka_unit_test(every_fp8_tie), cmocka_unit_test(quantised_rows), cmocka_unit_test(dot_products),
-        cmocka_unit_test(scaled_rows),
+        cmocka_unit_test(every_f16),     cmocka_unit_test(every_f16_tie),           cmocka_unit_test(every_fp8),
+        cmocka_unit_test(every_fp8_tie), cmocka_unit_test(quantised_rows),          cmocka_unit_test(dot_products),
+        cmocka_unit_test(scaled_rows),   cmocka_unit_test(scales_without_division),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
