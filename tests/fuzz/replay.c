@@ -1,6 +1,6 @@
 /* Goal: the inputs that fuzzing has found, and variations of them, do no harm.
  * Method: each file of a folder is given to the fuzz target as it is, and a number of times with bytes changed, cut and
- * repeated, drawn from a fixed seed. Usage: replay FOLDER [VARIATIONS-OF-EACH] */
+ * repeated and numbers at the ends of their range, drawn from a fixed seed. Usage: replay FOLDER [VARIATIONS-OF-EACH] */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,12 +18,15 @@ static uint64_t draw(uint64_t *state)
     return z ^ z >> 31;
 }
 
+static const int32_t extremes[] = {INT32_MIN, INT32_MAX, -1, 0};
+
 /* Returns the new size. */
 static size_t vary(uint8_t *input, size_t bytes, uint64_t *state)
 {
     for (uint64_t changes = 1 + draw(state) % 4; changes > 0 && bytes > 0; changes--) {
         size_t at = draw(state) % bytes;
-        switch (draw(state) % 4) {
+        int32_t extreme = extremes[draw(state) % 4];
+        switch (draw(state) % 5) {
         case 0:
             input[at] = (uint8_t)draw(state);
             break;
@@ -32,6 +35,9 @@ static size_t vary(uint8_t *input, size_t bytes, uint64_t *state)
             break;
         case 2:
             bytes = at;
+            break;
+        case 3:
+            memcpy(input + at, &extreme, bytes - at < sizeof extreme ? bytes - at : sizeof extreme);
             break;
         default:
             if (2 * bytes - at <= BYTES_MAX) { /* the end once more */

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Fuzz the messages by which PEs meet, for a while, from the inputs that are kept; what is found stays in the build folder.
+# Fuzz the messages by which PEs meet, from the inputs that are kept; what is found stays in the build folder.
 # Exit 77 where clang has no libFuzzer.
-# Usage: run.sh SOURCE-FOLDER BUILD-FOLDER SECONDS
+# Usage: run.sh SOURCE-FOLDER BUILD-FOLDER [LIBFUZZER-OPTION...], as -max_total_time=600 for ten minutes of other inputs
 set -eu
 source=$1
 build=$2/fuzz
-seconds=$3
+shift 2
 clang=$(command -v clang || true)
 mkdir -p "$build/new"
 [ -n "$clang" ] || exit 77
@@ -21,5 +21,5 @@ parts=$(find "$source/src/base" "$source/src/os/posix" "$source/src/bootstrap" -
     -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
     "$source/tests/fuzz/tree_fuzz.c" "$source/tests/fuzz/wire.c" $parts -ldl -lpthread -lm -o "$build/tree_fuzz"
 cd "$build"
-WEFT_LOG=none exec ./tree_fuzz -max_total_time="$seconds" -max_len=8192 -timeout=10 -print_final_stats=1 -verbosity=0 \
-    new "$source/tests/fuzz/corpus"
+WEFT_LOG=none exec ./tree_fuzz -max_len=8192 -timeout=10 -print_final_stats=1 -verbosity=0 \
+    "$@" new "$source/tests/fuzz/corpus"

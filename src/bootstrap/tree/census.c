@@ -95,7 +95,7 @@ static void note_offence(wefti_census *census, wefti_tree *tree, weft_status sta
 /* Whoever was given a larger size shows that more may come. */
 static void expect_claimed(wefti_census *census, const wefti_tree *tree, int claimed_pes)
 {
-    if (claimed_pes - 1 > census->expected && claimed_pes <= tree->pes + EXCESS_MAX) {
+    if (claimed_pes > census->expected + 1 && claimed_pes <= tree->pes + EXCESS_MAX) {
         census->expected = claimed_pes - 1;
     }
 }
