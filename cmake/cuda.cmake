@@ -1,11 +1,13 @@
 # GPUs: src/cuda, when nvcc and cuda.h are here; else a world has no device, and the build says so. The driver is loaded at
 # run time and no runtime library is linked. `gpu_programs` builds what runs on a GPU machine, into the folder gpu/:
 #   tests/gpu/NAME.cu      gpu/test_NAME
+#
+# Nothing is written for 10.0 alone, so its code is made of what 9.0 has, which is compiled once for both.
 set(weft_nvcc_architectures
-    -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100
+    -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=sm_100
     -gencode arch=compute_80,code=compute_80)
 set(weft_ep_nvcc_architectures # expert parallelism: sm_90 and later
-    -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100 -gencode arch=compute_90,code=compute_90)
+    -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=sm_100 -gencode arch=compute_90,code=compute_90)
 
 if(CMAKE_CUDA_COMPILER)
     get_filename_component(weft_cuda_bin ${CMAKE_CUDA_COMPILER} REALPATH)
