@@ -19,13 +19,13 @@ files()
 
 formatter=$(command -v clang-format-14 || command -v clang-format)
 echo "format ($formatter)"
-files '*.c' '*.h' '*.cu' | xargs -r "$formatter" --dry-run -Werror || failed=1
+files '*.c' '*.h' '*.cu' '*.cuh' | xargs -r "$formatter" --dry-run -Werror || failed=1
 
 echo "layers"
 python3 tests/lint/layers.py . || failed=1
 
 echo "marks"
-sources=$(files '*.c' '*.h' '*.cu' '*.py' '*.sh' '*.cmake' '*.md' 'CMakeLists.txt' 'Makefile')
+sources=$(files '*.c' '*.h' '*.cu' '*.cuh' '*.py' '*.sh' '*.cmake' '*.md' 'CMakeLists.txt' 'Makefile')
 # The pattern is spelled so that it does not find itself.
 for mark in '[[:blank:]]$' 'TO[D]O' 'FIX[M]E' '\bXX[X]\b'; do
     if grep -nE "$mark" $sources /dev/null; then
@@ -34,7 +34,7 @@ for mark in '[[:blank:]]$' 'TO[D]O' 'FIX[M]E' '\bXX[X]\b'; do
     fi
 done
 tabs=$(printf '\t')
-if grep -n "$tabs" $(files '*.c' '*.h' '*.cu' '*.py' '*.cmake') /dev/null; then
+if grep -n "$tabs" $(files '*.c' '*.h' '*.cu' '*.cuh' '*.py' '*.cmake') /dev/null; then
     echo "found: tabs" >&2
     failed=1
 fi

@@ -96,9 +96,8 @@ EP_DEVICE void ep_count_choice(const ep_group &group, const ep_call *call, const
     if (rank >= 0) {
         atomicOr(&bits[(token / unit_tokens - first_unit) * group.ranks + rank], 1u << (token % unit_tokens));
     }
-    if (id == -2 ||
-        (rank >= 0 &&
-         !(shared && ep_is_again(choices, (wefti_u64)token * (wefti_u64)topk, at - token * topk, id, experts)))) {
+    if (id == -2 || (rank >= 0 && !(shared && ep_is_again(choices, (wefti_u64)token * (wefti_u64)topk,
+                                                          at - token * topk, id, experts)))) {
         atomicAdd(&part[id == -2 ? experts : id], 1u);
     }
 }

@@ -245,8 +245,8 @@ EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int 
         const int owner = ep_owner(args.group, call->alive, id);
         const bool numbered =
             owner >= 0 && ep_is_kept(args, call, first + token, owner) &&
-            !(args.experts.slots != 0 && ep_is_again(args.choices, at + (wefti_u64)(token * args.topk),
-                                                     i - token * args.topk, id, experts));
+            !(args.experts.slots != 0 &&
+              ep_is_again(args.choices, at + (wefti_u64)(token * args.topk), i - token * args.topk, id, experts));
         const wefti_u32 alike = __match_any_sync(~0u, numbered ? id : -1 - ep_lane());
         const wefti_u32 number = numbered ? numbers[id] + (wefti_u32)__popc(alike & below) : WEFTI_CUDA_EP_NO_ROW;
         __syncwarp();
@@ -299,8 +299,8 @@ EP_DEVICE void ep_find_targets(const ep_dispatch &args, const ep_call *call, int
 EP_DEVICE void ep_find_all_bases(const ep_dispatch &args, const ep_call *call)
 {
     const int skip = args.blocks.movers;
-    for (int owner = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; ep_warp() >= skip && owner < args.group.ranks;
-         owner += (ep_warps() - skip) * (int)gridDim.x) {
+    for (int owner = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x;
+         ep_warp() >= skip && owner < args.group.ranks; owner += (ep_warps() - skip) * (int)gridDim.x) {
         ep_find_bases(args, call, owner);
     }
 }

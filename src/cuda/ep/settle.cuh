@@ -325,7 +325,8 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_settle_all_rows(const ep
 template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
 {
     const bool moves = ep_is(args, WEFTI_CUDA_EP_MOVE);
-    const bool waits = moves && !BY_EXPERT && WAY != EP_BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_LAND);
+    const bool waits =
+        moves && !BY_EXPERT && WAY != EP_BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_LAND);
     const ep_incoming units = ep_incoming_of(args, call, false, 1);
     const bool at_once = waits && ep_tells(args) && units.step >= units.end;
     if (ep_tells(args) && !ep_settle_all_told<BY_EXPERT>(args, call, units, at_once)) {
