@@ -2,7 +2,8 @@
  * the others are told of that PE in time, and nobody crashes, hangs or has a world that others have not.
  * Method: PEs are processes; one, each in turn, has room for n more descriptors, for n = 0, 1, ... until that is enough,
  * or for n more MiB of address space or of a file. With the world that came of it they allocate and synchronise. Signals that
- * would end a process are left as they are. Then heaps of which the machine has memory for one, but not for all. */
+ * would end a process are left as they are. Then PEs that have no standard input, output and error; and heaps of which the
+ * machine has memory for one, but not for all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,6 +204,54 @@ static void test_log_without_reader(void **state)
     (void)fclose(file);
 }
 
+/* Log lines find nobody; they must not find the symmetric memory, which would have one of the numbers that are free. */
+static weft_status use_without_standard(void)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    config.deadline_ns = DEADLINE_NS;
+    WEFT_TRY(weft_world_create(&config, &world));
+    for (int i = 0; i < 100; i++) {
+        (void)weft_quiet(NULL); /* logs */
+    }
+    weft_status status = weft_barrier(world);
+    status = status == WEFT_OK ? weft_world_fault(world, NULL) : status;
+    for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; standard++) {
+        status = fcntl(standard, F_GETFD) == -1 ? status : WEFT_ERR_STATE;
+    }
+    weft_status ended = weft_world_destroy(world);
+    return status == WEFT_OK ? ended : status;
+}
+
+static void run_daemon_pe(const crew *c, int pe, void *context)
+{
+    (void)context;
+    (void)setenv("WEFT_LOG", "error", 1);
+    for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; standard++) {
+        (void)close(standard);
+    }
+    uint64_t start = wefti_os_now_ns();
+    crew_tell(c, pe, 1, use_without_standard(), start);
+}
+
+static void test_no_standard_descriptors(void **state)
+{
+    (void)state;
+    crew c;
+    crew_report report;
+    uint64_t random = test_seed();
+    uint64_t until_ns = wefti_os_now_ns() + 20000 * MS;
+    for (int pes = 1; pes <= PES; pes++) {
+        crew_start(&c, pes, &random, run_daemon_pe, NULL);
+        for (int i = 0; i < pes; i++) {
+            CHECK(crew_hear(&c, &report, until_ns));
+            CHECK_SAY(report.status == WEFT_OK, "PE %d of %d got %s: %s", report.pe, pes,
+                      weft_status_name(report.status), report.text);
+        }
+        crew_end(&c);
+    }
+}
+
 static void run_rich_pe(const crew *c, int pe, void *context)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
@@ -232,8 +282,11 @@ static void test_heaps_together(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(test_descriptors), CHECKED_TEST(test_address_space),
-                                       CHECKED_TEST(test_file_size), CHECKED_TEST(test_log_without_reader),
+    const struct CMUnitTest tests[] = {CHECKED_TEST(test_descriptors),
+                                       CHECKED_TEST(test_address_space),
+                                       CHECKED_TEST(test_file_size),
+                                       CHECKED_TEST(test_log_without_reader),
+                                       CHECKED_TEST(test_no_standard_descriptors),
                                        CHECKED_TEST(test_heaps_together)};
     setenv("WEFT_LOG", "none", 1);
     unsetenv("WEFT_BOOTSTRAP");

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/held_signals.h"
 #include "os/os.h"
+#include "os/posix/descriptor.h"
 
 #define PATIENCE_NS UINT64_C(3000000000)
 #define RETRY_NS UINT64_C(1000000)
@@ -95,7 +96,9 @@ static int insert(int descriptor, const wefti_os_journal *journal, const char *t
 
 weft_status wefti_os_journal_insert(const wefti_os_journal *journal, const char *text, size_t bytes)
 {
-    int descriptor = wefti_fault("open", EMFILE) ? -1 : open(journal->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int descriptor = wefti_fault("open", EMFILE)
+                         ? -1
+                         : wefti_os_descriptor_beyond_standard(open(journal->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     int done = descriptor >= 0 && insert(descriptor, journal, text, bytes);
     int error = errno;
     if (descriptor >= 0) {

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/held_signals.h"
 #include "os/os.h"
+#include "os/posix/descriptor.h"
 
 #define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
@@ -72,7 +73,9 @@ static weft_status map_file(wefti_os_memory *memory, int descriptor, size_t byte
 /* Make an empty file in memory. Returns the descriptor, or -1 with errno set. */
 static int open_file(void)
 {
-    return wefti_fault("memfd_create", EMFILE) ? -1 : memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return wefti_fault("memfd_create", EMFILE)
+               ? -1
+               : wefti_os_descriptor_beyond_standard(memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 }
 
 /* Give the file its size, for good. Returns 0, or -1 with errno set. */

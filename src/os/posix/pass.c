@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "os/os.h"
+#include "os/posix/descriptor.h"
 
 #define TOKEN_BYTES 16
 /* Connections that have not shown their token yet: how many at once, and for how long. */
@@ -39,7 +40,8 @@ static socklen_t name_address(struct sockaddr_un *address, const unsigned char n
 
 static int open_socket(void)
 {
-    return wefti_fault("socket", EMFILE) ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int kind = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    return wefti_fault("socket", EMFILE) ? -1 : wefti_os_descriptor_beyond_standard(socket(AF_UNIX, kind, 0));
 }
 
 static int is_later(int error)
@@ -122,8 +124,9 @@ static void guests_drop_silent(guest_list *guests)
 static weft_status guests_admit(guest_list *guests)
 {
     while (guests->count < GUESTS_MAX) {
-        int guest =
-            wefti_fault("accept", EMFILE) ? -1 : accept4(guests->polls[0].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int guest = wefti_fault("accept", EMFILE) ? -1
+                                                  : wefti_os_descriptor_beyond_standard(accept4(
+                                                        guests->polls[0].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (guest < 0 && is_later(errno)) {
             return WEFT_OK;
         }
@@ -313,6 +316,10 @@ static ssize_t receive_answer(int taker, int *descriptor)
     if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
         header->cmsg_len == CMSG_LEN(sizeof(int))) {
         memcpy(descriptor, CMSG_DATA(header), sizeof *descriptor);
+        *descriptor = wefti_os_descriptor_beyond_standard(*descriptor);
+        if (*descriptor < 0) {
+            return -1;
+        }
     }
     if (bytes > 0 && *descriptor < 0 && (message.msg_flags & MSG_CTRUNC) != 0) { /* there was one, and no room for it */
         errno = EMFILE;

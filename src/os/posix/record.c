@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/held_signals.h"
 #include "os/os.h"
+#include "os/posix/descriptor.h"
 
 typedef struct page {
     uint32_t inside; /* PEs; 0: it will never be used again */
@@ -45,7 +46,9 @@ static weft_status lacking(const char *what)
 
 static int open_file(void)
 {
-    int descriptor = wefti_fault("memfd_create", EMFILE) ? -1 : memfd_create("weft", MFD_CLOEXEC);
+    int descriptor = wefti_fault("memfd_create", EMFILE)
+                         ? -1
+                         : wefti_os_descriptor_beyond_standard(memfd_create("weft", MFD_CLOEXEC));
     const wefti_held_signals held = wefti_signals_hold();
     int sized = descriptor >= 0 && !wefti_fault("ftruncate", EINVAL) && ftruncate(descriptor, sizeof(page)) == 0;
     wefti_signals_release(&held);
@@ -112,7 +115,7 @@ static int count_in(page *seen)
 weft_status wefti_os_record_join(const wefti_os_ticket *ticket, void **record)
 {
     /* The number may mean another file by now: look at a copy, which nobody else closes. */
-    int copy = wefti_fault("fcntl", EMFILE) ? -1 : fcntl(ticket->descriptor, F_DUPFD_CLOEXEC, 0);
+    int copy = wefti_fault("fcntl", EMFILE) ? -1 : fcntl(ticket->descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (copy < 0) {
         return errno == EBADF ? WEFT_ERR_PEER : lacking("join");
     }

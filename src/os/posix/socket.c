@@ -7,11 +7,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/posix/descriptor.h"
+
 #define NS_PER_S UINT64_C(1000000000)
 
 int wefti_os_socket_open(int family)
 {
-    return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return wefti_os_descriptor_beyond_standard(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 int wefti_os_socket_bind(int descriptor, const struct sockaddr *address, socklen_t bytes)
@@ -26,7 +28,7 @@ int wefti_os_socket_listen(int descriptor, int backlog)
 
 int wefti_os_socket_accept(int listener)
 {
-    return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return wefti_os_descriptor_beyond_standard(accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
 int wefti_os_socket_connect(int descriptor, const struct sockaddr *address, socklen_t bytes)

@@ -1,0 +1,121 @@
+/* Goal: in a process without standard input, output and error nothing that the library opens takes their place.
+ * Method: a process closes the three, opens one of each kind, and looks what number it got; it exits with the number of
+ * the check that failed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "os/posix/descriptor.h"
+#include "os/socket.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static void expect(int holds, int number)
+{
+    if (!holds) {
+        _exit(number);
+    }
+}
+
+/* Nor is one of the three left open. */
+static void expect_beyond(int descriptor, int number)
+{
+    expect(descriptor > STDERR_FILENO, number);
+    for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; standard++) {
+        expect(fcntl(standard, F_GETFD) == -1, number + 1);
+    }
+    expect((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0, number + 2);
+}
+
+static void open_memory(void)
+{
+    wefti_os_memory memory = {0};
+    wefti_os_ticket ticket;
+    void *record;
+    expect(wefti_os_memory_create(&memory, 1 << 20) == WEFT_OK, 10);
+    expect_beyond(memory.descriptor, 11);
+    expect(wefti_os_record_create(100, &ticket, &record) == WEFT_OK, 20);
+    expect_beyond(ticket.descriptor, 21);
+}
+
+static void open_sockets(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    socklen_t bytes = sizeof address;
+    int listener = wefti_os_socket_open(AF_UNIX);
+    int near = wefti_os_socket_open(AF_UNIX);
+    struct pollfd item = {.fd = listener, .events = POLLIN};
+    expect_beyond(listener, 30);
+    expect(wefti_os_socket_bind(listener, (struct sockaddr *)&address, sizeof address.sun_family) == 0 &&
+               wefti_os_socket_listen(listener, 1) == 0 &&
+               wefti_os_socket_name(listener, (struct sockaddr *)&address, &bytes) == 0 &&
+               wefti_os_socket_connect(near, (struct sockaddr *)&address, bytes) == 0 &&
+               wefti_os_socket_poll(&item, 1, 10 * SECOND_NS) == 1,
+           40);
+    expect_beyond(wefti_os_socket_accept(listener), 41);
+}
+
+static void open_pass(void)
+{
+    static const unsigned char name[16] = "beyond standard";
+    wefti_os_pass pass;
+    expect(wefti_os_pass_open(&pass, name) == WEFT_OK, 50);
+    expect_beyond(pass.listener, 51);
+}
+
+static void run_without_standard(void (*open_some)(void))
+{
+    int result = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; standard++) {
+            (void)close(standard);
+        }
+        open_some();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &result, 0), pid);
+    assert_int_equal(result, 0);
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    run_without_standard(open_memory);
+}
+
+static void test_sockets(void **state)
+{
+    (void)state;
+    run_without_standard(open_sockets);
+    run_without_standard(open_pass);
+}
+
+static void test_others_stay(void **state)
+{
+    (void)state;
+    int descriptor = dup(STDERR_FILENO);
+    assert_true(descriptor > STDERR_FILENO);
+    assert_int_equal(wefti_os_descriptor_beyond_standard(descriptor), descriptor);
+    (void)close(descriptor);
+    assert_int_equal(wefti_os_descriptor_beyond_standard(-1), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_sockets),
+        cmocka_unit_test(test_others_stay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
