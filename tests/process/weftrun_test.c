@@ -272,6 +272,27 @@ static void stops_when_nobody_reads(void **state)
     forget(&r);
 }
 
+/* As daemons start it: with all but one of its standard descriptors, or with none. */
+static void runs_without_outputs(void **state)
+{
+    (void)state;
+    for (int closed = -1; closed <= STDERR_FILENO; closed++) {
+        char script[256];
+        const char *which = closed < 0 ? "<&- >&- 2>&-" : (const char *[]){"<&-", ">&-", "2>&-"}[closed];
+        (void)snprintf(script, sizeof script, "exec timeout -s KILL 20 %s -n 2 sh -c 'echo one; echo two >&2' %s",
+                       WEFTRUN, which);
+        pid_t pid = fork();
+        if (pid == 0) {
+            (void)execl("/bin/sh", "sh", "-c", script, NULL);
+            _exit(99);
+        }
+        int result = -1;
+        assert_int_equal(waitpid(pid, &result, 0), pid);
+        assert_int_equal(result, 0);
+        assert_nobody_left();
+    }
+}
+
 /* ---- what the processes are given ---- */
 
 static void tells_the_job(void **state)
@@ -511,6 +532,7 @@ int main(void)
         cmocka_unit_test(breaks_no_long_line),
         cmocka_unit_test(gives_input_to_the_first),
         cmocka_unit_test(stops_when_nobody_reads),
+        cmocka_unit_test(runs_without_outputs),
         cmocka_unit_test(tells_the_job),
         cmocka_unit_test(pins_to_cores),
         cmocka_unit_test(pins_equal_shares_unasked),
