@@ -436,6 +436,7 @@ typedef struct gather {
     pthread_barrier_t barrier;
     unsigned char bytes[PES][8192];
     int fail_at; /* this call fails, on all; 0: none */
+    int forget_at; /* in this call each leaves its own place as it was; 0: in none */
 } gather;
 
 typedef struct gather_member {
@@ -454,7 +455,9 @@ static int allgather(void *context, const void *mine, void *all, size_t bytes)
     memcpy(member->all->bytes[member->rank], mine, bytes);
     pthread_barrier_wait(&member->all->barrier);
     for (int rank = 0; rank < PES; rank++) {
-        memcpy((unsigned char *)all + (size_t)rank * bytes, member->all->bytes[rank], bytes);
+        if (rank != member->rank || member->calls != member->all->forget_at) {
+            memcpy((unsigned char *)all + (size_t)rank * bytes, member->all->bytes[rank], bytes);
+        }
     }
     pthread_barrier_wait(&member->all->barrier);
     return 0;
@@ -529,7 +532,37 @@ static void test_callback(void **state)
         }
     }
     all.fail_at = 0;
+    for (all.forget_at = 1; all.forget_at <= 3; all.forget_at++) {
+        create_by_callback(&all, NULL, 0, outcomes);
+        for (int pe = 0; pe < PES; pe++) {
+            CHECK_SAY(outcomes[pe].status == WEFT_ERR_MISMATCH && text_names_pe(outcomes[pe].text, pe) &&
+                          strstr(outcomes[pe].text, "its own place") != NULL,
+                      "call %d forgets: %s: %s", all.forget_at, weft_status_name(outcomes[pe].status),
+                      outcomes[pe].text);
+        }
+    }
+    all.forget_at = 0;
     ledger_assert_same(&before);
+}
+
+static int gather_nothing(void *context, const void *mine, void *all, size_t bytes)
+{
+    (void)context;
+    (void)mine;
+    memset(all, 0xff, bytes);
+    return 0;
+}
+
+static void test_callback_that_does_nothing(void **state)
+{
+    (void)state;
+    weft_world *world;
+    weft_callback_ops ops = {.size = sizeof ops, .allgather = gather_nothing};
+    weft_world_config config = pes_config(NULL, 0, 1);
+    config.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
+    config.callback = &ops;
+    CHECK_STATUS(weft_world_create(&config, &world), WEFT_ERR_MISMATCH);
+    CHECK(strstr(weft_last_error(), "its own place") != NULL);
 }
 
 static void test_callback_that_cannot_be(void **state)
@@ -571,6 +604,7 @@ int main(void)
         CHECKED_TEST(test_unreadable_environment),
         CHECKED_TEST(test_deadline_by_environment),
         CHECKED_TEST(test_callback),
+        CHECKED_TEST(test_callback_that_does_nothing),
         CHECKED_TEST(test_callback_that_cannot_be),
         CHECKED_TEST(test_meeting_points_that_cannot_be),
     };

@@ -33,25 +33,38 @@ static weft_status call(const callback_state *state, int pe, const void *mine, v
     return WEFT_OK;
 }
 
+/* Whether an allgather left this PE's own place alone, or filled it with something else. */
+static weft_status check_own(const callback_state *state, int pe, const void *mine, const void *all, size_t bytes)
+{
+    if (memcmp((const char *)all + (size_t)pe * bytes, mine, bytes) == 0) {
+        return WEFT_OK;
+    }
+    return wefti_error(WEFT_ERR_MISMATCH,
+                       "world \"%s\": the embedder's allgather gave PE %d something else in its own place than what it "
+                       "contributed; it must fill all[pe * bytes ...] of every PE, this one's too",
+                       state->name, pe);
+}
+
 /* Compare what the PE in place `place` says with what this PE (`mine`) says. */
 static weft_status check_record(const callback_record *mine, const callback_record *other, int place)
 {
     if (other->magic != mine->magic || other->version != mine->version) {
-        return wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d uses another version of weft than PE %d", mine->name,
-                           place, mine->pe);
+        return wefti_error(WEFT_ERR_MISMATCH, "world \"%.63s\": PE %d uses another version of weft than PE %d",
+                           mine->name, place, mine->pe);
     }
     if (other->pe != place) {
-        return wefti_error(WEFT_ERR_MISMATCH,
-                           "world \"%s\": rank %d of the embedder's allgather says that it is PE %d; config.pe must be "
-                           "the rank",
-                           mine->name, place, other->pe);
+        return wefti_error(
+            WEFT_ERR_MISMATCH,
+            "world \"%.63s\": rank %d of the embedder's allgather says that it is PE %d; config.pe must be "
+            "the rank",
+            mine->name, place, other->pe);
     }
     if (other->pes != mine->pes) {
-        return wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d was given %d PEs, PE %d was given %d", mine->name,
+        return wefti_error(WEFT_ERR_MISMATCH, "world \"%.63s\": PE %d was given %d PEs, PE %d was given %d", mine->name,
                            place, other->pes, mine->pe, mine->pes);
     }
     if (memcmp(other->name, mine->name, sizeof mine->name) != 0) {
-        return wefti_error(WEFT_ERR_MISMATCH, "PE %d creates the world \"%.63s\" where PE %d creates \"%s\"", place,
+        return wefti_error(WEFT_ERR_MISMATCH, "PE %d creates the world \"%.63s\" where PE %d creates \"%.63s\"", place,
                            other->name, mine->pe, mine->name);
     }
     return WEFT_OK;
@@ -80,6 +93,9 @@ static weft_status introduce(const callback_state *state, int pe, int pes)
         return wefti_error(WEFT_ERR_MEMORY, "world \"%s\": PE %d has no memory to meet %d PEs", state->name, pe, pes);
     }
     weft_status status = call(state, pe, &mine, records, sizeof mine);
+    if (status == WEFT_OK && records[pe].magic != RECORD_MAGIC) {
+        status = check_own(state, pe, &mine, records, sizeof mine);
+    }
     if (status == WEFT_OK) {
         status = check_records(records, pes);
     }
@@ -125,7 +141,8 @@ static weft_status callback_open(const weft_world_config *config, wefti_bootstra
 
 static weft_status callback_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
 {
-    return call(bootstrap->state, bootstrap->pe, mine, all, bytes);
+    WEFT_TRY(call(bootstrap->state, bootstrap->pe, mine, all, bytes));
+    return check_own(bootstrap->state, bootstrap->pe, mine, all, bytes);
 }
 
 static void callback_close(wefti_bootstrap *bootstrap)
