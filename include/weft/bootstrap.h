@@ -69,7 +69,7 @@ WEFT_API weft_status weft_uid_create(const char *interface, weft_uid *uid) WEFT_
 
 /* Close the port of an id that no world will use. The process that made it; any thread.
  * Errors: WEFT_ERR_ARGUMENT (another process made it, or it was used or discarded), WEFT_ERR_STATE (a world is being
- * created with it). */
+ * created with it), WEFT_ERR_SYSTEM (no descriptor is free, of which it needs one for a moment). */
 WEFT_API weft_status weft_uid_discard(const weft_uid *uid);
 
 /* ---- threads of one process ---------------------------------------------------------------------------------- */

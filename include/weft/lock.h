@@ -17,7 +17,8 @@ extern "C" {
  * WEFT_ERR_ARGUMENT, WEFT_ERR_RANGE. */
 WEFT_API weft_status weft_set_lock(weft_world *world, long *lock) WEFT_MUST_CHECK;
 
-/* Take the lock if it is free: *taken is 1 then, else 0. Does not block. (shmem_test_lock with the opposite result.) */
+/* Take the lock if it is free: *taken is 1 then, else 0. Does not block. Errors as weft_set_lock, but for
+ * WEFT_ERR_TIMEOUT. (shmem_test_lock with the opposite result.) */
 WEFT_API weft_status weft_test_lock(weft_world *world, long *lock, int *taken) WEFT_MUST_CHECK;
 
 /* Give the lock to who has waited longest. Completes this PE's earlier accesses first (a quiet). WEFT_ERR_STATE when this

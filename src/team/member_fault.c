@@ -11,7 +11,8 @@
 weft_status wefti_team_check(weft_team *team, const char *call)
 {
     if (WEFTI_UNLIKELY(team == NULL)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the team is NULL; this PE may not be a member of it", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world or team is NULL; this PE may not be a member of the team",
+                           call);
     }
     if (WEFTI_UNLIKELY(team->dead != WEFT_OK)) {
         return wefti_error_relay(team->dead, team->dead_text);
