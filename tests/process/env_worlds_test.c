@@ -396,6 +396,8 @@ static void check_named(plan *p, uint64_t *random, weft_status wanted, int named
         CHECK_SAY(process == p->odd || text_names_pe(r->text, named),
                   "%s=%s on %d: process %d was not told of PE %d: %s", p->odd_name, p->odd_value, p->odd, process,
                   named, r->text);
+        CHECK_SAY(r->status != WEFT_ERR_AUTHENTICATION || strstr(r->text, "WEFT_SECRET") != NULL,
+                  "%s=%s: process %d was not told what to set: %s", p->odd_name, p->odd_value, process, r->text);
         CHECK_SAY(r->ns < p->deadline_ns + 3000 * MS, "%s=%s: process %d took %.1f s", p->odd_name, p->odd_value,
                   process, (double)r->ns * 1e-9);
     }

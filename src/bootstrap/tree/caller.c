@@ -83,9 +83,10 @@ static weft_status retry(wefti_caller *caller)
     wefti_link_fini(&caller->link);
     caller->stage = WEFTI_CALLER_RESTS;
     if (caller->strangers == all) {
-        return wefti_error(WEFT_ERR_AUTHENTICATION,
-                           "PE %d turned this PE away because their secrets differ; give all PEs the same id or job",
-                           caller->pe);
+        return wefti_error(
+            WEFT_ERR_AUTHENTICATION,
+            "PE %d turned this PE away because their secrets differ; give all PEs the same id, job or WEFT_SECRET",
+            caller->pe);
     }
     if (caller->site->net->refusal_is_final && caller->refused == all &&
         now_ns - caller->refused_since_ns > REFUSED_NS) {
