@@ -282,6 +282,21 @@ EP_DEVICE void ep_recall(const ep_group &group, ep_call *call, const ep_sheet &s
     }
 }
 
+/* There is no routing, some words of the last one being overwritten: calls on this route send and await nothing. A warp. */
+EP_DEVICE void ep_forget_routing(const ep_group &group, const ep_sheet &sheet)
+{
+    const int rank = ep_lane();
+    if (rank < group.ranks) {
+        sheet.sent[rank] = 0;
+        sheet.rows_of_source[rank] = 0;
+    }
+    if (rank == 0) {
+        sheet.facts->tokens = 0;
+        sheet.facts->status = sheet.facts->routed = WEFT_ERR_MISMATCH;
+        sheet.facts->epoch = 0;
+    }
+}
+
 /* Nothing comes from ranks that take no part. After ep_begin. */
 EP_DEVICE void ep_forget_masked(const ep_group &group, ep_call *call)
 {

@@ -166,11 +166,11 @@ EP_DEVICE void ep_pusher_load(const ep_combine &args, ep_call *call, ep_pusher *
     }
 }
 
-/* The first rows come while the ranks meet. */
+/* The first rows come while the ranks meet; none of a routing that overflows, whose rows are more than there are. */
 EP_DEVICE ep_pusher ep_pusher_open(const ep_combine &args, ep_call *call, unsigned char *shared)
 {
     ep_pusher pusher;
-    pusher.end = ep_push_end<false>(args, call);
+    pusher.end = call->route_status == WEFT_ERR_OVERFLOW ? 0 : ep_push_end<false>(args, call);
     pusher.cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
     pusher.pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
     pusher.load = {0, 0, 0};

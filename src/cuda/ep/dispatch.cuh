@@ -28,9 +28,9 @@ template <bool BY_EXPERT> EP_DEVICE ep_saying ep_dispatch_saying(const ep_dispat
     ep_saying saying;
     saying.shape = args.shape;
     saying.by_expert = BY_EXPERT;
-    saying.route = ep_is(args, WEFTI_CUDA_EP_FRESH) ? 0 : call->route;
-    if (BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        saying.route = args.experts.alignment + args.experts.slots; /* equal on all ranks */
+    saying.route = call->route;
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        saying.route = BY_EXPERT ? args.experts.alignment + args.experts.slots : args.slots; /* equal on all ranks */
     }
     saying.place = args.place;
     saying.pitch = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.pitch : 0;
@@ -197,9 +197,8 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
         ep_mover_look(args, call, mover);
     }
     __syncthreads();
-    if (fresh && call->status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && threadIdx.x == 0) {
-        args.sheet.facts->status = args.sheet.facts->routed = WEFT_ERR_MISMATCH;
-        args.sheet.facts->epoch = 0; /* its words are overwritten */
+    if (fresh && call->status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && ep_warp() == 0) {
+        ep_forget_routing(group, args.sheet);
     }
     if (BY_EXPERT && call->status != WEFT_ERR_MISMATCH && !ep_find_rows(args, call, stages, first_unit, end_unit)) {
         if (moves) {
@@ -214,7 +213,8 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     if (!BY_EXPERT && fresh && group.drops != 0 && call->status == WEFT_OK) {
         ep_drop_by_source(&args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
     }
-    const bool goes = call->status == WEFT_OK && (fresh || call->route_status != WEFT_ERR_OVERFLOW);
+    const bool goes = call->status == WEFT_OK && (fresh || (call->route_status != WEFT_ERR_OVERFLOW &&
+                                                            call->route_status != WEFT_ERR_MISMATCH));
     if (goes && ep_is(args, WEFTI_CUDA_EP_MOVE) && threadIdx.x == blockDim.x - 1) {
         ep_offer_units(args, call, first_unit, end_unit);
     }

@@ -78,9 +78,8 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const e
         return;
     }
     if (call->status != WEFT_OK) {
-        if (fresh && ep_notes_facts(args) && ep_lane() == 0) {
-            args.sheet.facts->status = args.sheet.facts->routed = call->status;
-            args.sheet.facts->epoch = 0;
+        if (fresh && ep_notes_facts(args)) {
+            ep_forget_routing(args.group, args.sheet);
         }
         return;
     }

@@ -1,0 +1,257 @@
+/* Goal: what a group on GPUs refuses moves nothing, writes nowhere and leaves the group usable: ranks that disagree, and what
+ * comes after a routing that did not match or overflowed.
+ *
+ * Method: two PEs as threads on the fake driver (src/cuda/fake), whose device memory is this machine's, so that arrays may lie
+ * anywhere; what is received lies in the device heap, before marked rows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "part/check.h"
+#include "part/pes.h"
+#include "weft_ep.h"
+
+#define PES 2
+#define TOKENS 8
+#define TOPK 2
+#define HIDDEN 16
+#define ROWS 64 /* more than ever come */
+#define MARK 0x5a
+
+typedef float row[HIDDEN];
+
+typedef struct ep_rig {
+    weft_world *world;
+    int rank;
+    weft_ep *ep;
+    weft_ep_route *route;
+    int32_t ids[TOKENS * TOPK];
+    weft_ep_choices choices;
+    weft_ep_rows in;
+    weft_ep_received received;
+    row *there; /* ROWS */
+    _Alignas(64) row tokens[TOKENS];
+} ep_rig;
+
+static weft_ep_rows rows_at(row *data)
+{
+    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+    rows.data = data;
+    rows.dtype = WEFT_EP_F32;
+    rows.hidden = HIDDEN;
+    return rows;
+}
+
+/* All tokens to one expert; ranks have two each. */
+static void choose(ep_rig *rig, int expert)
+{
+    for (int i = 0; i < TOKENS * TOPK; i++) {
+        rig->ids[i] = expert;
+    }
+}
+
+static weft_status status_of(const ep_rig *rig)
+{
+    weft_ep_host_counts counts = {.status = WEFT_OK};
+    CHECK_OK(weft_ep_route_query(rig->route, NULL, &counts));
+    return counts.status;
+}
+
+/* Whoever looks first learns that an earlier call did not match. */
+static void expect_mismatch(const ep_rig *rig)
+{
+    weft_ep_host_counts counts;
+    CHECK_STATUS(weft_ep_route_query(rig->route, NULL, &counts), WEFT_ERR_MISMATCH);
+}
+
+static int rows_written(const ep_rig *rig)
+{
+    row marked;
+    int written = 0;
+    memset(marked, MARK, sizeof marked);
+    for (int i = 0; i < ROWS; i++) {
+        written += memcmp(rig->there[i], marked, sizeof marked) != 0;
+    }
+    return written;
+}
+
+/* A step that goes well: each rank's tokens to the next rank. */
+static void expect_step(ep_rig *rig)
+{
+    weft_ep_rows out = rows_at(rig->tokens);
+    rig->received.rows_capacity = ROWS;
+    rig->in = rows_at(rig->tokens);
+    rig->received.rows = rows_at(rig->there);
+    choose(rig, 2 * (1 - rig->rank));
+    CHECK_OK(weft_ep_route_choose(rig->route, &rig->choices));
+    CHECK_OK(weft_ep_dispatch(rig->route, &rig->in, &rig->received, NULL));
+    CHECK_STATUS(status_of(rig), WEFT_OK);
+    CHECK_OK(weft_ep_combine(rig->route, &rig->received.rows, &out, 0, NULL));
+    CHECK_STATUS(status_of(rig), WEFT_OK);
+}
+
+static weft_ep_config config_of(void)
+{
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = 2 * PES;
+    config.tokens_max = TOKENS;
+    config.topk_max = TOPK;
+    config.row_bytes_max = sizeof(row);
+    config.on_device = 1;
+    return config;
+}
+
+static void open_rig(ep_rig *rig, weft_world *world, weft_ep_layout layout, int slot_tokens)
+{
+    weft_ep_config config = config_of();
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    const weft_ep_received received = WEFT_EP_RECEIVED_INIT;
+    const weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    void *heap = NULL;
+    memset(rig, 0, sizeof *rig);
+    rig->world = world;
+    rig->rank = weft_world_pe(world);
+    plan.topk = TOPK;
+    plan.layout = layout;
+    plan.slot_tokens = slot_tokens;
+    if (!CHECK_OK(weft_device_malloc(world, ROWS * sizeof(row), &heap)) ||
+        !CHECK_OK(weft_ep_create(weft_team_world(world), &config, &rig->ep)) ||
+        !CHECK_OK(weft_ep_route_create(rig->ep, &plan, NULL, &rig->route))) {
+        abort();
+    }
+    rig->there = heap;
+    memset(rig->there, MARK, ROWS * sizeof(row));
+    rig->choices = choices;
+    rig->choices.tokens = TOKENS;
+    rig->choices.ids = rig->ids;
+    rig->in = rows_at(rig->tokens);
+    rig->received = received;
+    rig->received.rows = rows_at(rig->there);
+    rig->received.rows_capacity = ROWS;
+    CHECK_OK(weft_barrier(world));
+}
+
+static void close_rig(ep_rig *rig)
+{
+    CHECK_OK(weft_barrier(rig->world));
+    CHECK_OK(weft_ep_route_destroy(rig->route));
+    CHECK_OK(weft_ep_destroy(rig->ep));
+    CHECK_OK(weft_barrier(rig->world));
+}
+
+/* ---- ranks that disagree ---- */
+
+/* Slots by source begin where Tmax says: a rank with a larger one would write behind the other's rows. */
+static void with_other_slots(weft_world *world, int which)
+{
+    ep_rig rig;
+    const int slots = weft_world_pe(world) == 0 ? 2 : TOKENS;
+    open_rig(&rig, world, WEFT_EP_SLOTS_SOURCE, slots);
+    rig.choices.tokens = slots;
+    rig.received.rows_capacity = (size_t)PES * (size_t)slots;
+    if (which == 1) {
+        CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+    } else {
+        CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+    }
+    expect_mismatch(&rig);
+    CHECK_OK(weft_barrier(world));
+    CHECK(rows_written(&rig) == 0);
+    close_rig(&rig);
+}
+
+/* Half of the last routing is overwritten then: there is none, until the next. */
+static void after_a_mismatch(weft_world *world, int which)
+{
+    ep_rig rig;
+    const weft_ep_layout layout = (weft_ep_layout)which;
+    open_rig(&rig, world, layout, 0);
+    weft_ep_rows out = rows_at(rig.tokens);
+    choose(&rig, 2 * rig.rank);
+    CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+    CHECK_STATUS(status_of(&rig), WEFT_OK);
+    choose(&rig, 0);
+    rig.in.hidden = rig.received.rows.hidden = rig.rank == 0 ? HIDDEN / 2 : HIDDEN;
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+    expect_mismatch(&rig);
+    rig.in.hidden = rig.received.rows.hidden = HIDDEN;
+    CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+    CHECK_STATUS(status_of(&rig), WEFT_ERR_MISMATCH);
+    CHECK_OK(weft_ep_combine(rig.route, &rig.received.rows, &out, 0, NULL));
+    CHECK_STATUS(status_of(&rig), WEFT_ERR_MISMATCH);
+    CHECK_OK(weft_barrier(world));
+    CHECK(rows_written(&rig) == 0);
+    expect_step(&rig);
+    close_rig(&rig);
+}
+
+/* ---- a routing that overflows ---- */
+
+/* A combine behind it, as in a graph, has a buffer of as many rows as the dispatch had: nothing behind that is read. */
+static void combine_behind(weft_world *world, int which)
+{
+    ep_rig rig;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)which;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    CHECK(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
+    rig.received.rows_capacity = 4;
+    weft_ep_rows results = rows_at((row *)(void *)(pages + page - 4 * sizeof(row)));
+    weft_ep_rows out = rows_at(rig.tokens);
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+    CHECK_OK(weft_ep_combine(rig.route, &results, &out, 0, NULL));
+    CHECK_STATUS(status_of(&rig), WEFT_ERR_OVERFLOW);
+    expect_step(&rig);
+    close_rig(&rig);
+    CHECK(munmap(pages, 2 * page) == 0);
+}
+
+/* ---- all ---- */
+
+typedef struct ep_refusal {
+    void (*body)(weft_world *world, int which);
+    int whiches; /* 0 .. */
+} ep_refusal;
+
+/* In one world, because each thread that launches has its own stacks on the fake driver. */
+static void run_all(weft_world *world, void *context)
+{
+    static const ep_refusal all[] = {{with_other_slots, 2}, {after_a_mismatch, 4}, {combine_behind, 1}};
+    weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
+    (void)context;
+    device.choice = WEFT_DEVICE_ORDINAL;
+    device.ordinal = weft_world_pe(world);
+    device.heap_max_bytes = (size_t)64 << 20;
+    if (!CHECK_OK(weft_device_attach(world, &device))) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        for (int which = 0; which < all[i].whiches; which++) {
+            all[i].body(world, which);
+        }
+    }
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    pes_run(PES, run_all, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CHECKED_TEST(refusals)};
+    (void)setenv("WEFT_FAKE_SMS", "4", 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
