@@ -171,6 +171,7 @@ weft_add_on_host_test(ep.threads.33 "" ${PROJECT_BINARY_DIR}/tests/ep_on_host -t
 if(CMOCKA_FOUND)
     foreach(name attach_torture attach_peers ep_refused)
         weft_add_test_program(${name}_test ${PROJECT_SOURCE_DIR}/tests/gpu/${name}_test.c)
+        target_include_directories(${name}_test SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
         add_dependencies(${name}_test fake_cuda)
         weft_add_on_host_test(${name} "" ${name}_test)
     endforeach()

@@ -114,6 +114,7 @@ typedef struct weft_ep_config {
      * data pointers are device addresses, and calls are ordered by their stream.
      * On GPUs (compute capability 9.0 and later, at most 32 ranks and 16384 experts) calls return before their outcome is
      * known: an overflow is the route's status, a mismatch or a timeout is returned by the group's next call or query.
+     * A call that returns the mismatch of an earlier one is not made: make it again; a choice stays chosen.
      * The streams of a group's calls have ended before it is destroyed or a rank is masked. What there is: see
      * docs/expert-parallelism.md, "On GPUs"; the rest is WEFT_ERR_UNSUPPORTED. The sms of all groups of a
      * GPU must fit on it: see weft_ep_plan.sms. */
@@ -142,6 +143,9 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * WEFT_ERR_MISMATCH, and then they are in step again. A rank may be named only because it waited for one that is gone:
  * say of it that it is alive. Arrays given to the failed call may still be read and written by ranks that are late, until
  * the next call has succeeded.
+ *
+ * On GPUs, where it is not known which call failed, a routing that was not queried before the timeout is none
+ * (WEFT_ERR_STATE).
  *
  * A rank that was masked is unmasked only when it has made every collective call of the group that the others have made,
  * failed ones counted; else its calls are told from theirs and it times out. Errors:
@@ -177,7 +181,7 @@ WEFT_API weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *
  * library's own. */
 WEFT_API weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory,
                                           weft_ep_route **route) WEFT_MUST_CHECK;
-/* Local. NULL is allowed. */
+/* Local. NULL is allowed. On GPUs the streams of the route's calls have ended. */
 WEFT_API weft_status weft_ep_route_destroy(weft_ep_route *route);
 
 typedef enum weft_ep_id_type { WEFT_EP_INT32 = 0, WEFT_EP_INT64 = 1 } weft_ep_id_type;
@@ -237,7 +241,8 @@ typedef struct weft_ep_host_counts {
     int local_experts; /* L */
     int first_expert; /* the global id of local expert 0 */
     weft_status
-        status; /* WEFT_OK, WEFT_ERR_OVERFLOW (all ranks) or WEFT_ERR_RANGE (this rank had an id out of range) */
+        status; /* WEFT_OK, WEFT_ERR_OVERFLOW (all ranks) or WEFT_ERR_RANGE (this rank had an id out of range); on GPUs
+                   WEFT_ERR_MISMATCH when ranks made other calls: there is no routing, and calls on it move nothing */
     int64_t dropped_rows; /* as above */
 } weft_ep_host_counts;
 
@@ -314,10 +319,11 @@ WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *
  * recv without its send. Collective, both; ranks may call the halves or the whole, on GPUs all ranks the same. Errors of
  * dispatch; a send that fails needs no recv.
  *
- * On GPUs each half is a launch, and nothing of the call runs between them; recv is given the stream of its send. Of slot
- * layouts (see slot_tokens_max) the rows leave with send, and recv waits for the other ranks' sends only. Of other layouts
- * send tells the others what comes, and rows move in recv, at the same time on all ranks: to have them move beside other
- * work, make the whole call on a stream of its own, with a plan's `sms`. */
+ * On GPUs each half is a launch, and nothing of the call runs between them; recv is given the stream of its send (another
+ * is WEFT_ERR_UNSUPPORTED and changes nothing). Of slot layouts (see slot_tokens_max) the rows leave with send, and recv
+ * waits for the other ranks' sends only. Of other layouts send tells the others what comes, and rows move in recv, at the
+ * same time on all ranks: to have them move beside other work, make the whole call on a stream of its own, with a plan's
+ * `sms`. */
 WEFT_API weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                            weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;
@@ -328,7 +334,8 @@ WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *st
 #define WEFT_EP_WEIGHTED 1u
 
 /* Return the experts' results `in` (N rows, in the order received; padding is not read) to their sources and add them up
- * into `out` (T rows). Collective over the group. Completes when `out` is written and no rank reads `in` any more. */
+ * into `out` (T rows), which is other memory. Collective over the group. Completes when `out` is written and no rank reads
+ * `in` any more. */
 WEFT_API weft_status weft_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                      unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
 

@@ -38,7 +38,7 @@ weft_status weft_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, c
     WEFT_TRY(check(route, in, out, flags, stream, call));
     WEFT_TRY(wefti_ep_enter(route->ep, call));
     weft_status status = route->ep->backend->combine_send(route, in, out, flags, stream);
-    wefti_ep_open_half(route->ep, WEFTI_EP_HALF_COMBINE, route, status);
+    wefti_ep_open_half(route->ep, WEFTI_EP_HALF_COMBINE, route, stream, status);
     return wefti_ep_leave(route->ep, status);
 }
 
@@ -47,6 +47,7 @@ weft_status weft_ep_combine_recv(weft_ep_route *route, weft_stream *stream)
     static const char call[] = "weft_ep_combine_recv";
     WEFT_TRY(wefti_ep_check_half(route, WEFTI_EP_HALF_COMBINE, stream, call));
     WEFT_TRY(wefti_ep_enter(route->ep, call));
-    wefti_ep_close_half(route->ep);
-    return wefti_ep_leave(route->ep, route->ep->backend->combine_recv(route, stream));
+    weft_status status = route->ep->backend->combine_recv(route, stream);
+    wefti_ep_end_half(route->ep, status);
+    return wefti_ep_leave(route->ep, status);
 }

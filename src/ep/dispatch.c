@@ -27,10 +27,13 @@ static const weft_ep_choices *take_choices(weft_ep_route *route)
     return fresh;
 }
 
-/* What was refused before anything moved has used up nothing. */
+/* What was refused before anything moved has used up nothing. Where calls have streams, a mismatch is that of an earlier
+ * call, told instead of making this one. */
 static void give_choices_back(weft_ep_route *route, const weft_ep_choices *fresh, weft_status status)
 {
-    route->is_chosen = fresh != NULL && (status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE);
+    int is_late = status == WEFT_ERR_MISMATCH && route->ep->backend->has_streams;
+    route->is_chosen = fresh != NULL &&
+                       (status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE || status == WEFT_ERR_STATE || is_late);
 }
 
 weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
@@ -54,7 +57,7 @@ weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, 
     const weft_ep_choices *fresh = take_choices(route);
     weft_status status = route->ep->backend->dispatch_send(route, fresh, in, out, stream);
     give_choices_back(route, fresh, status);
-    wefti_ep_open_half(route->ep, WEFTI_EP_HALF_DISPATCH, route, status);
+    wefti_ep_open_half(route->ep, WEFTI_EP_HALF_DISPATCH, route, stream, status);
     return wefti_ep_leave(route->ep, status);
 }
 
@@ -63,6 +66,7 @@ weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream)
     static const char call[] = "weft_ep_dispatch_recv";
     WEFT_TRY(wefti_ep_check_half(route, WEFTI_EP_HALF_DISPATCH, stream, call));
     WEFT_TRY(wefti_ep_enter(route->ep, call));
-    wefti_ep_close_half(route->ep);
-    return wefti_ep_leave(route->ep, route->ep->backend->dispatch_recv(route, stream));
+    weft_status status = route->ep->backend->dispatch_recv(route, stream);
+    wefti_ep_end_half(route->ep, status);
+    return wefti_ep_leave(route->ep, status);
 }

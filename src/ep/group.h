@@ -37,7 +37,8 @@ struct weft_ep {
     unsigned char *masked; /* [R] not 0: masked */
     weft_ep_route *routes; /* alive */
     wefti_ep_half half;
-    const weft_ep_route *half_route; /* whose */
+    const weft_ep_route *half_route; /* whose, */
+    const weft_stream *half_stream; /* and the stream of its send */
     weft_status dead; /* why no call can work any more, or WEFT_OK */
     uint32_t busy; /* in a call; debug builds look */
     wefti_span call_span; /* of the call that runs, and of its part, for the timeline */
@@ -72,16 +73,26 @@ static inline void wefti_ep_part(weft_ep *ep, const char *name)
 weft_status wefti_ep_leave(weft_ep *ep, weft_status status);
 
 /* A send returned `status`: if WEFT_OK, its recv is to come. */
-static inline void wefti_ep_open_half(weft_ep *ep, wefti_ep_half half, const weft_ep_route *route, weft_status status)
+static inline void wefti_ep_open_half(weft_ep *ep, wefti_ep_half half, const weft_ep_route *route,
+                                      const weft_stream *stream, weft_status status)
 {
     ep->half = status == WEFT_OK ? half : WEFTI_EP_HALF_NONE;
     ep->half_route = status == WEFT_OK ? route : NULL;
+    ep->half_stream = stream;
 }
 
 static inline void wefti_ep_close_half(weft_ep *ep)
 {
     ep->half = WEFTI_EP_HALF_NONE;
     ep->half_route = NULL;
+}
+
+/* A recv returned `status`: it is still to come if it could not be begun. */
+static inline void wefti_ep_end_half(weft_ep *ep, weft_status status)
+{
+    if (status != WEFT_ERR_STATE) {
+        wefti_ep_close_half(ep);
+    }
 }
 
 static inline int wefti_ep_local_experts(const weft_ep *ep)

@@ -169,7 +169,11 @@ weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, 
     if (route->ep->half != half || route->ep->half_route != route) {
         return wefti_error(WEFT_ERR_STATE, "%s: no send of this route waits for it; call the send first", call);
     }
-    return wefti_ep_check_stream(route->ep, stream, call);
+    WEFT_TRY(wefti_ep_check_stream(route->ep, stream, call));
+    if (stream != route->ep->half_stream) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: the stream is not that of the send; recv on that", call);
+    }
+    return WEFT_OK;
 }
 
 static weft_status check_result(const weft_ep_route *route, const void *result, const char *call)

@@ -1,5 +1,6 @@
-/* Goal: what a group on GPUs refuses moves nothing, writes nowhere and leaves the group usable: ranks that disagree, and what
- * comes after a routing that did not match or overflowed.
+/* Goal: what a group on GPUs refuses moves nothing, writes nowhere and leaves the group usable: ranks that disagree, a recv on
+ * another stream, arrays that are missing, multiprocessors that others have; and what comes after a routing that did not
+ * match, overflowed or met its deadline.
  *
  * Method: two PEs as threads on the fake driver (src/cuda/fake), whose device memory is this machine's, so that arrays may lie
  * anywhere; what is received lies in the device heap, before marked rows. */
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cuda/ep/group.h"
 #include "part/check.h"
 #include "part/pes.h"
 #include "weft_ep.h"
@@ -194,6 +196,112 @@ static void after_a_mismatch(weft_world *world, int which)
     close_rig(&rig);
 }
 
+/* The call that says that an earlier one did not match is not made: it is made again, with the choices that it had. */
+static void told_by_a_dispatch(weft_world *world, int which)
+{
+    ep_rig rig;
+    (void)which;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+    if (rig.rank == 0) {
+        CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+    } else {
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+    }
+    CHECK_OK(weft_barrier(world));
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL), WEFT_ERR_MISMATCH);
+    CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+    CHECK_STATUS(status_of(&rig), WEFT_OK);
+    CHECK(rows_written(&rig) == (rig.rank == 0 ? PES * TOKENS : 0));
+    close_rig(&rig);
+}
+
+/* ---- what a rank asks in vain ---- */
+
+static void on_another_stream(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_stream *other = (weft_stream *)(uintptr_t)16;
+    (void)which;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    weft_ep_rows out = rows_at(rig.tokens);
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    CHECK_OK(weft_ep_dispatch_send(rig.route, &rig.in, &rig.received, NULL));
+    CHECK_STATUS(weft_ep_dispatch_recv(rig.route, other), WEFT_ERR_UNSUPPORTED);
+    CHECK_OK(weft_ep_dispatch_recv(rig.route, NULL));
+    CHECK_OK(weft_ep_combine_send(rig.route, &rig.received.rows, &out, 0, NULL));
+    CHECK_STATUS(weft_ep_combine_recv(rig.route, other), WEFT_ERR_UNSUPPORTED);
+    CHECK_OK(weft_ep_combine_recv(rig.route, NULL));
+    CHECK_STATUS(status_of(&rig), WEFT_OK);
+    close_rig(&rig);
+}
+
+static void with_missing_arrays(weft_world *world, int which)
+{
+    ep_rig rig;
+    (void)which;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    weft_ep_rows none = rows_at(NULL);
+    weft_ep_received received = rig.received;
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    CHECK_STATUS(weft_ep_dispatch(rig.route, &none, &rig.received, NULL), WEFT_ERR_ARGUMENT);
+    received.rows = none;
+    CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &received, NULL), WEFT_ERR_ARGUMENT);
+    received = rig.received;
+    received.rows.dtype = WEFT_EP_FP8_E4M3;
+    received.rows.scale_type = WEFT_EP_SCALE_F32;
+    CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &received, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_send(rig.route, &none, &rig.received, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+    CHECK_STATUS(weft_ep_dispatch(rig.route, &none, &rig.received, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine(rig.route, &rig.received.rows, &none, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_dispatch_bwd(rig.route, &rig.received.rows, NULL, &none, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_bwd(rig.route, &none, NULL, &rig.received.rows, NULL, 0, NULL), WEFT_ERR_ARGUMENT);
+    expect_step(&rig);
+    close_rig(&rig);
+}
+
+/* All multiprocessors of the GPU, of which each PE has one for itself. */
+static int take_all(weft_world *world)
+{
+    int taken = 0;
+    while (weft_device_sms_take(world, 1) == WEFT_OK) {
+        taken++;
+    }
+    CHECK_OK(weft_barrier(world));
+    return taken;
+}
+
+static void give_all(weft_world *world, int taken)
+{
+    CHECK_OK(weft_barrier(world));
+    CHECK_OK(weft_device_sms_give(world, taken));
+    CHECK_OK(weft_barrier(world));
+}
+
+/* A fresh dispatch that finds none is made again, with the choices that it had. */
+static void without_multiprocessors(weft_world *world, int which)
+{
+    ep_rig rig;
+    (void)which;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    int taken = take_all(world);
+    CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL), WEFT_ERR_STATE);
+    give_all(world, taken);
+    CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+    CHECK_STATUS(status_of(&rig), WEFT_OK);
+    CHECK(rows_written(&rig) == (rig.rank == 0 ? PES * TOKENS : 0));
+    CHECK_OK(weft_ep_dispatch_send(rig.route, &rig.in, &rig.received, NULL));
+    taken = take_all(world);
+    CHECK_STATUS(weft_ep_dispatch_recv(rig.route, NULL), WEFT_ERR_STATE);
+    give_all(world, taken);
+    CHECK_OK(weft_ep_dispatch_recv(rig.route, NULL));
+    CHECK_STATUS(status_of(&rig), WEFT_OK);
+    close_rig(&rig);
+}
+
 /* ---- a routing that overflows ---- */
 
 /* A combine behind it, as in a graph, has a buffer of as many rows as the dispatch had: nothing behind that is read. */
@@ -217,6 +325,68 @@ static void combine_behind(weft_world *world, int which)
     CHECK(munmap(pages, 2 * page) == 0);
 }
 
+/* ---- a rank that does not come ---- */
+
+static void close_alone(ep_rig *rig)
+{
+    CHECK_OK(weft_barrier(rig->world));
+    CHECK_OK(weft_ep_route_destroy(rig->route));
+    if (rig->rank == 0) {
+        CHECK_OK(weft_ep_destroy(rig->ep)); /* the other rank's ends with its world */
+    }
+    CHECK_OK(weft_device_deadline(rig->world, UINT64_C(30000000000)));
+    CHECK_OK(weft_barrier(rig->world));
+}
+
+/* The routing that the others did not agree on is none when they go on. */
+static void go_on_alone(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_host_counts counts;
+    const weft_ep_layout layout = (weft_ep_layout)which;
+    open_rig(&rig, world, layout, 0);
+    choose(&rig, 0);
+    CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+    CHECK_STATUS(status_of(&rig), WEFT_OK);
+    CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 0) {
+        choose(&rig, 2);
+        CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
+        CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL), WEFT_ERR_STATE);
+        choose(&rig, 0);
+        CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        CHECK_STATUS(status_of(&rig), WEFT_OK);
+    }
+    close_alone(&rig);
+}
+
+/* An earlier call, still on its stream when send was called, meets its deadline before recv: that has nothing to wait for, and a
+ * rank can be masked. The fake driver's launches return when they are complete, so that the kernel's word is written here. */
+static void fail_between_halves(weft_world *world, int which)
+{
+    ep_rig rig;
+    (void)which;
+    open_rig(&rig, world, WEFT_EP_SLOTS_SOURCE, 0);
+    if (rig.rank == 0) {
+        weft_ep_host_counts counts;
+        uint64_t *failed = &rig.ep->device->news[WEFTI_CUDA_EP_NEWS_FAILED];
+        CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+        CHECK_OK(weft_ep_dispatch_send(rig.route, &rig.in, &rig.received, NULL));
+        __atomic_store_n(failed, UINT64_C(2) << 32 | (uint32_t)-WEFT_ERR_TIMEOUT, __ATOMIC_RELEASE);
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        CHECK_STATUS(weft_ep_dispatch_recv(rig.route, NULL), WEFT_ERR_TIMEOUT);
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
+        CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        CHECK_STATUS(status_of(&rig), WEFT_OK);
+    }
+    close_alone(&rig);
+}
+
 /* ---- all ---- */
 
 typedef struct ep_refusal {
@@ -227,7 +397,11 @@ typedef struct ep_refusal {
 /* In one world, because each thread that launches has its own stacks on the fake driver. */
 static void run_all(weft_world *world, void *context)
 {
-    static const ep_refusal all[] = {{with_other_slots, 2}, {after_a_mismatch, 4}, {combine_behind, 1}};
+    static const ep_refusal all[] = {
+        {with_other_slots, 2},  {after_a_mismatch, 4},    {told_by_a_dispatch, 1},
+        {on_another_stream, 1}, {with_missing_arrays, 1}, {without_multiprocessors, 1},
+        {combine_behind, 1},    {go_on_alone, 4},         {fail_between_halves, 1},
+    };
     weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
     (void)context;
     device.choice = WEFT_DEVICE_ORDINAL;

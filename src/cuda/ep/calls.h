@@ -24,6 +24,9 @@ uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep);
 /* Where `bytes` bytes at `address` are for all ranks. 0 when they are not symmetric, all of them. */
 int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place);
 
+/* A call that agrees on a routing of these choices has been launched; NULL: one that does not. */
+void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices);
+
 /* How the blocks of a call that moves rows of this size are divided; row_bytes 0: that moves none. */
 wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda_ep_work work, size_t row_bytes);
 

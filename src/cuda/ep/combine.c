@@ -1,5 +1,6 @@
 /* cuda/ep/combine.c: the calls that add up rows at their sources: from the caller's arguments to a launch. */
 #include "cuda/ep/calls.h"
+#include "ep/check.h"
 
 static wefti_cuda_ep_combine_args combine_args(const weft_ep_route *route, wefti_cuda_ep_work work,
                                                const weft_ep_rows *in, const weft_ep_rows *out)
@@ -29,6 +30,7 @@ static uint64_t shape_of(const wefti_cuda_ep_combine_args *args, const weft_ep_r
 weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                           unsigned flags, wefti_cuda_ep_call call, wefti_cuda_ep_combine_args *args)
 {
+    WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, "weft_ep_combine", "out"));
     WEFT_TRY(wefti_cuda_ep_news(route->ep, "weft_ep_combine"));
     *args = combine_args(route, WEFTI_CUDA_EP_WORK_COMBINE, in, out);
     args->flags = (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
@@ -56,6 +58,7 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
 {
     static const char call[] = "weft_ep_dispatch_bwd";
     wefti_cuda_ep_work work = grad_weights != NULL ? WEFTI_CUDA_EP_WORK_DISPATCH_BWD : WEFTI_CUDA_EP_WORK_COMBINE;
+    WEFT_TRY(wefti_ep_rows_held(grad_in, route->device->tokens_least, call, "grad_in"));
     WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
     wefti_cuda_ep_combine_args args = combine_args(route, work, grad_received, grad_in);
     args.flags = route->plan.layout == WEFT_EP_SLOTS_EXPERT ? WEFTI_CUDA_EP_ONCE : 0;

@@ -34,6 +34,21 @@ static wefti_cuda_ep_choices choices_of(const weft_ep_choices *choices)
     };
 }
 
+/* Where T is read when the call runs, it may be 0. */
+static int tokens_least(const weft_ep_choices *choices)
+{
+    return choices->tokens_at == NULL ? choices->tokens : 0;
+}
+
+void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices)
+{
+    if (choices != NULL) {
+        route->is_routed = 1;
+        route->device->is_unseen = 1;
+        route->device->tokens_least = tokens_least(choices);
+    }
+}
+
 static size_t scale_words_of(const weft_ep_rows *rows)
 {
     size_t groups = ((size_t)rows->hidden + 127) / 128;
@@ -118,12 +133,16 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
                                      (unsigned)args.topk);
     const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_DISPATCH};
     WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call));
-    route->is_routed = 1;
+    wefti_cuda_ep_chosen(route, choices);
     return WEFT_OK;
 }
 
-static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_received *out, const char *call)
+static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                  const weft_ep_received *out, const char *call)
 {
+    int64_t capacity = out->rows_capacity < INT32_MAX ? (int64_t)out->rows_capacity : INT32_MAX;
+    WEFT_TRY(wefti_ep_rows_held(in, fresh != NULL ? tokens_least(fresh) : route->device->tokens_least, call, "in"));
+    WEFT_TRY(wefti_ep_rows_held(&out->rows, capacity, call, "out.rows"));
     uint64_t slots = (uint64_t)wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
     if (out->rows_capacity < slots) {
         return wefti_error(WEFT_ERR_RANGE, "%s: out.rows holds %zu rows; slots take %llu", call, out->rows_capacity,
@@ -137,7 +156,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
                                            wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work)
 {
     static const char name[] = "weft_ep_dispatch";
-    WEFT_TRY(check_dispatch(route, out, name));
+    WEFT_TRY(check_dispatch(route, fresh, in, out, name));
     WEFT_TRY(wefti_cuda_ep_news(route->ep, name));
     *work = is_quantised(in, &out->rows) ? WEFTI_CUDA_EP_WORK_QUANTISE : WEFTI_CUDA_EP_WORK_DISPATCH;
     *args = dispatch_args(route);
@@ -149,7 +168,6 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
     if (fresh != NULL) {
         args->flags |= WEFTI_CUDA_EP_FRESH;
         args->choices = choices_of(fresh);
-        route->is_routed = 1;
     }
     args->shape = shape_of(args, route, call, in, &out->rows);
     return WEFT_OK;
@@ -172,7 +190,9 @@ weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *
     wefti_cuda_ep_kernel kernel = {.part = WEFTI_CUDA_EP_WHOLE};
     WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &kernel.work));
     kernel.is_early = wefti_cuda_ep_set_early(&args, route, WEFTI_CUDA_EP_WHOLE);
-    return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, "weft_ep_dispatch");
+    WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, "weft_ep_dispatch"));
+    wefti_cuda_ep_chosen(route, fresh);
+    return WEFT_OK;
 }
 
 /* Unweighted, and each choice with a row of its own, it is a dispatch on a cached route. */
@@ -183,6 +203,7 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
     static const char call[] = "weft_ep_combine_bwd";
     int computes = flags != 0 || route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     wefti_cuda_ep_work work = computes ? WEFTI_CUDA_EP_WORK_COMBINE_BWD : WEFTI_CUDA_EP_WORK_DISPATCH;
+    WEFT_TRY(wefti_ep_rows_held(grad_out, route->device->tokens_least, call, "grad_out"));
     WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     add_rows(&args, route, work, grad_out, grad_rows, UINT32_MAX);

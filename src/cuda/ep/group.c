@@ -281,6 +281,7 @@ weft_status wefti_cuda_ep_news(weft_ep *ep, const char *call)
             }
         }
         ep->dead = (weft_status) - (int)(uint32_t)failed;
+        wefti_ep_close_half(ep); /* whose recv cannot be called any more */
         return wefti_error(ep->dead, "%s: a call of the group failed on the GPU%s%s", call,
                            at > 0 ? "; it waited in vain for rank" : "", ranks);
     }
@@ -307,6 +308,10 @@ static weft_status mask(weft_ep *ep, int rank, int alive)
     WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &there->masked, &own.masked,
                              sizeof own - offsetof(wefti_cuda_ep_own, masked)));
     device->masked = masked;
+    /* A routing on which the call that failed was to agree is half one and half the last. Which call failed is not known. */
+    for (weft_ep_route *route = ep->routes; route != NULL && ep->dead != WEFT_OK; route = route->next) {
+        route->is_routed = route->is_routed && !route->device->is_unseen;
+    }
     __atomic_store_n(&device->news[WEFTI_CUDA_EP_NEWS_FAILED], 0, __ATOMIC_RELEASE);
     return WEFT_OK;
 }

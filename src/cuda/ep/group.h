@@ -41,8 +41,9 @@ typedef struct wefti_ep_device {
 typedef struct wefti_ep_device_route {
     wefti_cuda_ep_sheet sheet;
     CUdeviceptr owned; /* the memory, if it is the library's */
-    weft_stream *sent_on; /* the stream of the last send, */
-    wefti_cuda_ep_work sent_work; /* what it began, */
+    int tokens_least; /* T of the last routing is at least so much */
+    int is_unseen; /* whether the calls that made the last routing succeeded is not known */
+    wefti_cuda_ep_work sent_work; /* what the last send began, */
     union {
         wefti_cuda_ep_dispatch_args dispatch;
         wefti_cuda_ep_combine_args combine;

@@ -8,14 +8,6 @@ static wefti_cuda_ep_blocks divide(const weft_ep_route *route, wefti_cuda_ep_par
     return part == WEFTI_CUDA_EP_RECV ? *whole : wefti_cuda_ep_divide(route, route->device->sent_work, 0);
 }
 
-static weft_status check_recv(const weft_ep_route *route, const weft_stream *stream, const char *call)
-{
-    if (route->device->sent_on != stream) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: on GPUs recv is given the stream of its send", call);
-    }
-    return WEFT_OK;
-}
-
 static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_part part, weft_stream *stream,
                                    const char *call)
 {
@@ -37,15 +29,14 @@ weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choi
     WEFT_TRY(
         wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args, &device->sent_work));
     (void)wefti_cuda_ep_set_early(args, route, WEFTI_CUDA_EP_SEND);
-    device->sent_on = stream;
-    return launch_dispatch(route, WEFTI_CUDA_EP_SEND, stream, "weft_ep_dispatch_send");
+    WEFT_TRY(launch_dispatch(route, WEFTI_CUDA_EP_SEND, stream, "weft_ep_dispatch_send"));
+    wefti_cuda_ep_chosen(route, fresh);
+    return WEFT_OK;
 }
 
 weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream)
 {
-    static const char call[] = "weft_ep_dispatch_recv";
-    WEFT_TRY(check_recv(route, stream, call));
-    return launch_dispatch(route, WEFTI_CUDA_EP_RECV, stream, call);
+    return launch_dispatch(route, WEFTI_CUDA_EP_RECV, stream, "weft_ep_dispatch_recv");
 }
 
 static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_part part, weft_stream *stream,
@@ -65,13 +56,10 @@ weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows 
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, flags, WEFTI_CUDA_EP_COMBINE_HALVES, &device->sent.combine));
     device->sent.combine.early_slots = wefti_cuda_ep_early_slots(route, WEFTI_CUDA_EP_SEND);
     device->sent_work = WEFTI_CUDA_EP_WORK_COMBINE;
-    device->sent_on = stream;
     return launch_combine(route, WEFTI_CUDA_EP_SEND, stream, "weft_ep_combine_send");
 }
 
 weft_status wefti_cuda_ep_combine_recv(weft_ep_route *route, weft_stream *stream)
 {
-    static const char call[] = "weft_ep_combine_recv";
-    WEFT_TRY(check_recv(route, stream, call));
-    return launch_combine(route, WEFTI_CUDA_EP_RECV, stream, call);
+    return launch_combine(route, WEFTI_CUDA_EP_RECV, stream, "weft_ep_combine_recv");
 }

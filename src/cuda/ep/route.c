@@ -148,6 +148,9 @@ weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream,
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, "weft_ep_route_query: cuStreamSynchronize"));
     WEFT_TRY(wefti_cuda_ep_news(ep, call));
     WEFT_TRY(wefti_cuda_copy(&cuda->base, &facts, route->device->sheet.facts, sizeof facts));
+    if (ep->half_route != route) {
+        route->device->is_unseen = 0;
+    }
     counts->rows = facts.rows;
     counts->tokens = facts.received;
     counts->dropped = facts.dropped;
