@@ -124,8 +124,8 @@ typedef struct weft_ep_config {
 #define WEFT_EP_CONFIG_INIT WEFTI_SIZED(weft_ep_config)
 
 /* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only and
- * must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY,
- * WEFT_ERR_TIMEOUT. */
+ * must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY, WEFT_ERR_TIMEOUT; on
+ * GPUs also WEFT_ERR_UNSUPPORTED, WEFT_ERR_STATE (no device heap), WEFT_ERR_UNREACHABLE (GPUs without peer access). */
 WEFT_API weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **ep) WEFT_MUST_CHECK;
 
 /* Free a group. Its routes must be destroyed first (WEFT_ERR_STATE). Collective over the team; local when the team, the

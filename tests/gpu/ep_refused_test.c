@@ -99,6 +99,15 @@ static void expect_step(ep_rig *rig)
     CHECK_STATUS(status_of(rig), WEFT_OK);
 }
 
+static int attach(weft_world *world)
+{
+    weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
+    device.choice = WEFT_DEVICE_ORDINAL;
+    device.ordinal = weft_world_pe(world);
+    device.heap_max_bytes = (size_t)64 << 20;
+    return CHECK_OK(weft_device_attach(world, &device));
+}
+
 static weft_ep_config config_of(void)
 {
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
@@ -402,12 +411,8 @@ static void run_all(weft_world *world, void *context)
         {on_another_stream, 1}, {with_missing_arrays, 1}, {without_multiprocessors, 1},
         {combine_behind, 1},    {go_on_alone, 4},         {fail_between_halves, 1},
     };
-    weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
     (void)context;
-    device.choice = WEFT_DEVICE_ORDINAL;
-    device.ordinal = weft_world_pe(world);
-    device.heap_max_bytes = (size_t)64 << 20;
-    if (!CHECK_OK(weft_device_attach(world, &device))) {
+    if (!attach(world)) {
         return;
     }
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -415,6 +420,39 @@ static void run_all(weft_world *world, void *context)
             all[i].body(world, which);
         }
     }
+}
+
+/* ---- GPUs that do not reach each other ---- */
+
+/* A group that is refused keeps no memory. */
+static void create_far(weft_world *world, void *context)
+{
+    weft_ep_config config = config_of();
+    weft_counters before;
+    weft_counters after;
+    weft_ep *ep = NULL;
+    void *block = NULL;
+    (void)context;
+    if (!attach(world)) {
+        return;
+    }
+    config.tokens_max = 1 << 16; /* some MiB of the heap's 64 */
+    for (int i = 0; i < 16; i++) {
+        CHECK_OK(weft_world_counters(world, &before));
+        CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNREACHABLE);
+        CHECK_OK(weft_world_counters(world, &after));
+        CHECK(after.heap_bytes_used == before.heap_bytes_used);
+    }
+    CHECK(strstr(weft_last_error(), "on_device 0") != NULL || weft_world_pe(world) != 0);
+    CHECK_OK(weft_device_malloc(world, (size_t)48 << 20, &block));
+}
+
+static void far_gpus(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("WEFT_CUDA_DOMAIN", "1", 1), 0);
+    pes_run(PES, create_far, NULL);
+    assert_int_equal(unsetenv("WEFT_CUDA_DOMAIN"), 0);
 }
 
 static void refusals(void **state)
@@ -425,7 +463,7 @@ static void refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(refusals)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(far_gpus), CHECKED_TEST(refusals)};
     (void)setenv("WEFT_FAKE_SMS", "4", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

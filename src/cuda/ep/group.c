@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "cuda/ep/kernels.h"
+#include "ep/agreement.h"
 #include "weft.h"
 
 #define CALL "weft_ep_create"
@@ -227,31 +228,53 @@ static weft_status find_areas(weft_ep *ep)
         device->group.pe_of[rank] = pe;
         device->group.area[rank] = wefti_cuda_locate(&device->cuda->base, device->area, pe, &left);
         if (device->group.area[rank] == 0) {
-            return wefti_error(WEFT_ERR_UNREACHABLE, CALL ": rank %d does not reach the device memory of rank %d",
+            return wefti_error(WEFT_ERR_UNREACHABLE,
+                               CALL
+                               ": rank %d does not reach the device memory of rank %d. Split the team into GPUs that "
+                               "reach each other, or route on the host (config.on_device 0)",
                                ep->rank, rank);
         }
     }
     return WEFT_OK;
 }
 
-static weft_status group_open(weft_ep *ep)
+/* A failure that all ranks have alike, so that they can give memory back; after others the team is dead. */
+static int is_alike(weft_status status)
+{
+    return status != WEFT_OK && status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_ABORTED && status != WEFT_ERR_PEER;
+}
+
+/* What is this rank's own work, once there is memory. */
+static weft_status prepare(weft_ep *ep)
 {
     wefti_ep_device *device = ep->device;
-    void *news;
-    WEFT_TRY(weft_team_malloc(ep->team, WEFTI_CUDA_EP_NEWS * sizeof *device->news, &news));
-    WEFT_TRY(weft_device_team_malloc(ep->team, device->group.at.bytes, &device->area));
-    device->news = news;
     memset(device->news, 0, WEFTI_CUDA_EP_NEWS * sizeof *device->news);
-    weft_status status = wefti_cuda_clear(&device->cuda->base, device->area, device->group.at.cleared_bytes);
-    status = status != WEFT_OK ? status : find_areas(ep);
-    if (status == WEFT_OK) {
-        status = weft_world_dev(ep->world, &device->group.dev);
-    }
+    WEFT_TRY(wefti_cuda_clear(&device->cuda->base, device->area, device->group.at.cleared_bytes));
+    WEFT_TRY(find_areas(ep));
+    WEFT_TRY(weft_world_dev(ep->world, &device->group.dev));
     device->group.news = (wefti_u64 *)device->news; /* kernels have the host heap at its address */
     device->sms = device->cuda->sms / pes_of_gpu(device->cuda);
     device->sms = device->sms > 0 ? device->sms : 1;
-    weft_status agreed = weft_team_barrier(ep->team);
-    return status != WEFT_OK ? status : agreed;
+    return WEFT_OK;
+}
+
+/* Nobody writes to a rank before all are prepared. */
+static weft_status open_area(weft_ep *ep)
+{
+    WEFT_TRY(weft_device_team_malloc(ep->team, ep->device->group.at.bytes, &ep->device->area));
+    weft_status status = wefti_ep_agree(ep->team, &ep->config, ep, prepare(ep));
+    weft_status freed = is_alike(status) ? weft_device_team_free(ep->team, ep->device->area) : WEFT_OK;
+    return status != WEFT_OK ? status : freed;
+}
+
+static weft_status group_open(weft_ep *ep)
+{
+    void *news;
+    WEFT_TRY(weft_team_malloc(ep->team, WEFTI_CUDA_EP_NEWS * sizeof *ep->device->news, &news));
+    ep->device->news = news;
+    weft_status status = open_area(ep);
+    weft_status freed = is_alike(status) ? weft_team_free(ep->team, news) : WEFT_OK;
+    return status != WEFT_OK ? status : freed;
 }
 
 /* The caller's streams have ended: nothing of this rank uses the memory, and nobody writes here outside a call. */
