@@ -319,6 +319,17 @@ weft_status wefti_cuda_ep_news(weft_ep *ep, const char *call)
     return WEFT_OK;
 }
 
+/* A routing on which the call that failed was to agree is half one and half the last; which call failed is not known. And
+ * the line of a rank that did not come is none that differs. */
+static void forget_failure(weft_ep *ep)
+{
+    wefti_ep_device *device = ep->device;
+    for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
+        route->is_routed = route->is_routed && !route->device->is_unseen;
+    }
+    device->odd_seen = __atomic_load_n(&device->news[WEFTI_CUDA_EP_NEWS_ODD], __ATOMIC_ACQUIRE);
+}
+
 /* The words after the mask say what failed, and are cleared with it. No kernel of the group runs on this rank. */
 static weft_status mask(weft_ep *ep, int rank, int alive)
 {
@@ -331,9 +342,8 @@ static weft_status mask(weft_ep *ep, int rank, int alive)
     WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &there->masked, &own.masked,
                              sizeof own - offsetof(wefti_cuda_ep_own, masked)));
     device->masked = masked;
-    /* A routing on which the call that failed was to agree is half one and half the last. Which call failed is not known. */
-    for (weft_ep_route *route = ep->routes; route != NULL && ep->dead != WEFT_OK; route = route->next) {
-        route->is_routed = route->is_routed && !route->device->is_unseen;
+    if (ep->dead != WEFT_OK || __atomic_load_n(&device->news[WEFTI_CUDA_EP_NEWS_FAILED], __ATOMIC_ACQUIRE) != 0) {
+        forget_failure(ep);
     }
     __atomic_store_n(&device->news[WEFTI_CUDA_EP_NEWS_FAILED], 0, __ATOMIC_RELEASE);
     return WEFT_OK;
