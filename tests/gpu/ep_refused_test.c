@@ -311,6 +311,43 @@ static void without_multiprocessors(weft_world *world, int which)
     close_rig(&rig);
 }
 
+/* A send that finds `free` of four. */
+static void send_with(ep_rig *rig, int free)
+{
+    CHECK_OK(weft_device_sms_take(rig->world, 4 - free));
+    CHECK_OK(weft_ep_route_choose(rig->route, &rig->choices));
+    CHECK_OK(weft_ep_dispatch_send(rig->route, &rig->in, &rig->received, NULL));
+    CHECK_OK(weft_device_sms_give(rig->world, 4 - free));
+}
+
+static void expect_counts(const ep_rig *rig)
+{
+    weft_ep_host_counts counts = {.dropped = -1};
+    CHECK_OK(weft_ep_dispatch_recv(rig->route, NULL));
+    CHECK_OK(weft_ep_route_query(rig->route, NULL, &counts));
+    CHECK(counts.status == WEFT_ERR_RANGE && counts.dropped == TOKENS);
+    CHECK(counts.rows == (rig->rank == 0 ? PES * TOKENS : 0));
+}
+
+/* A recv adds up what its send's blocks counted, each its part: with as many as that had, or not yet. */
+static void with_other_multiprocessors(weft_world *world, int which)
+{
+    ep_rig rig;
+    (void)which;
+    open_rig(&rig, world, WEFT_EP_EXPERT_MAJOR, 0);
+    for (int i = 0; i < TOKENS; i++) {
+        rig.ids[i * TOPK] = 2 * PES; /* there is none such */
+    }
+    send_with(&rig, 2);
+    expect_counts(&rig);
+    send_with(&rig, 3);
+    CHECK_OK(weft_device_sms_take(world, 2));
+    CHECK_STATUS(weft_ep_dispatch_recv(rig.route, NULL), WEFT_ERR_STATE);
+    CHECK_OK(weft_device_sms_give(world, 2));
+    expect_counts(&rig);
+    close_rig(&rig);
+}
+
 /* ---- a routing that overflows ---- */
 
 /* A combine behind it, as in a graph, has a buffer of as many rows as the dispatch had: nothing behind that is read. */
@@ -412,9 +449,9 @@ typedef struct ep_refusal {
 static void run_all(weft_world *world, void *context)
 {
     static const ep_refusal all[] = {
-        {with_other_slots, 2},  {after_a_mismatch, 4},    {told_by_a_dispatch, 1},
-        {on_another_stream, 1}, {with_missing_arrays, 1}, {without_multiprocessors, 1},
-        {combine_behind, 1},    {go_on_alone, 8},         {fail_between_halves, 1},
+        {with_other_slots, 2},    {after_a_mismatch, 4},        {told_by_a_dispatch, 1},         {on_another_stream, 1},
+        {with_missing_arrays, 1}, {without_multiprocessors, 1}, {with_other_multiprocessors, 1}, {combine_behind, 1},
+        {go_on_alone, 8},         {fail_between_halves, 1},
     };
     (void)context;
     if (!attach(world)) {

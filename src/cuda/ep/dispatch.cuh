@@ -213,8 +213,8 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     if (!BY_EXPERT && fresh && group.drops != 0 && call->status == WEFT_OK) {
         ep_drop_by_source(&args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
     }
-    const bool goes = call->status == WEFT_OK && (fresh || (call->route_status != WEFT_ERR_OVERFLOW &&
-                                                            call->route_status != WEFT_ERR_MISMATCH));
+    const bool goes = call->status == WEFT_OK &&
+                      (fresh || (call->route_status != WEFT_ERR_OVERFLOW && call->route_status != WEFT_ERR_MISMATCH));
     if (goes && ep_is(args, WEFTI_CUDA_EP_MOVE) && threadIdx.x == blockDim.x - 1) {
         ep_offer_units(args, call, first_unit, end_unit);
     }

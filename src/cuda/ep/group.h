@@ -43,7 +43,8 @@ typedef struct wefti_ep_device_route {
     CUdeviceptr owned; /* the memory, if it is the library's */
     int tokens_least; /* T of the last routing is at least so much */
     int is_unseen; /* whether the calls that made the last routing succeeded is not known */
-    wefti_cuda_ep_work sent_work; /* what the last send began, */
+    int sent_blocks; /* of the last send, */
+    wefti_cuda_ep_work sent_work; /* what it began, */
     union {
         wefti_cuda_ep_dispatch_args dispatch;
         wefti_cuda_ep_combine_args combine;

@@ -144,6 +144,23 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
     return parts;
 }
 
+/* Of a recv as many as its send had, whose counts are parts of blocks; 0: others have claimed some of them since. */
+static int blocks_of_recv(const weft_ep_route *route)
+{
+    const wefti_ep_device *device = route->ep->device;
+    const int unclaimed = wefti_cuda_budget_free(&device->cuda->budget);
+    const int room = unclaimed > device->claimed ? unclaimed : device->claimed;
+    return route->plan.sms > 0 || route->device->sent_blocks <= room ? route->device->sent_blocks : 0;
+}
+
+static int blocks_of_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel)
+{
+    if (kernel.part == WEFTI_CUDA_EP_RECV) {
+        return blocks_of_recv(route);
+    }
+    return kernel.is_early ? early_blocks_of(route) : blocks_of(route, kernel.work);
+}
+
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,
                                  const wefti_cuda_ep_blocks *parts, const void *args, weft_stream *stream,
                                  const char *call)
@@ -155,16 +172,20 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
     unsigned shared = shared_bytes(route, kernel, parts);
     CUfunction function =
         ep->device->kernel[kernel.is_early][kernel.part][kernel.work][wefti_cuda_ep_is_by_expert(route)];
-    int blocks = kernel.is_early ? early_blocks_of(route) : blocks_of(route, kernel.work);
+    int blocks = blocks_of_launch(route, kernel);
     if (blocks == 0) {
         return wefti_error(WEFT_ERR_STATE,
-                           "%s: others have claimed all multiprocessors of the GPU for kernels that wait; create the "
+                           "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; create the "
                            "route with plan.sms before they do",
-                           call);
+                           call, kernel.part == WEFTI_CUDA_EP_RECV ? "some of the send's" : "all");
     }
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1, shared,
                                                   (CUstream)(void *)stream, arguments, NULL);
     wefti_cuda_leave(cuda);
-    return wefti_cuda_check(&cuda->driver, result, call);
+    WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
+    if (kernel.part == WEFTI_CUDA_EP_SEND) {
+        route->device->sent_blocks = blocks;
+    }
+    return WEFT_OK;
 }
