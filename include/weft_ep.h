@@ -112,9 +112,10 @@ typedef struct weft_ep_config {
     int slot_tokens_max;
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; the world has a device heap (weft/device.h),
      * data pointers are device addresses, and calls are ordered by their stream.
-     * On GPUs (compute capability 9.0 and later, at most 32 ranks and 16384 experts) calls return before their outcome is
-     * known: an overflow is the route's status, a mismatch or a timeout is returned by the group's next call or query.
-     * A call that returns the mismatch of an earlier one is not made: make it again; a choice stays chosen.
+     * On GPUs (compute capability 9.0 and later whose blocks may have 220 KiB of shared memory, which 12.0 has not; at most
+     * 32 ranks and 16384 experts) calls return before their outcome is known: an overflow is the route's status, a mismatch
+     * or a timeout is returned by the group's next call or query. A call that returns the mismatch of an earlier one is not
+     * made: make it again; a choice stays chosen.
      * The streams of a group's calls have ended before it is destroyed or a rank is masked. What there is: see
      * docs/expert-parallelism.md, "On GPUs"; the rest is WEFT_ERR_UNSUPPORTED. The sms of all groups of a
      * GPU must fit on it: see weft_ep_plan.sms. */

@@ -497,6 +497,27 @@ static void far_gpus(void **state)
     assert_int_equal(unsetenv("WEFT_CUDA_DOMAIN"), 0);
 }
 
+/* ---- GPUs whose blocks have little shared memory ---- */
+
+static void create_narrow(weft_world *world, void *context)
+{
+    weft_ep_config config = config_of();
+    weft_ep *ep = NULL;
+    (void)context;
+    if (attach(world)) {
+        CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
+        CHECK(strstr(weft_last_error(), "99 KiB of shared memory") != NULL || weft_world_pe(world) != 0);
+    }
+}
+
+static void narrow_gpus(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("WEFT_FAKE_SHARED", "101376", 1), 0);
+    pes_run(PES, create_narrow, NULL);
+    assert_int_equal(unsetenv("WEFT_FAKE_SHARED"), 0);
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -505,7 +526,7 @@ static void refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(far_gpus), CHECKED_TEST(refusals)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(far_gpus), CHECKED_TEST(narrow_gpus), CHECKED_TEST(refusals)};
     (void)setenv("WEFT_FAKE_SMS", "4", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,6 +73,13 @@ static weft_status find_kernel(const wefti_cuda *cuda, const char *name, CUfunct
         "cuDeviceGetAttribute"));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, *function),
                               "cuFuncGetAttribute"));
+    if (shared - own < WEFTI_CUDA_EP_SHARED_MAX) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL
+                           ": the GPU gives a block %d KiB of shared memory; expert parallelism needs %d, as compute "
+                           "capabilities 9.0 and 10.0 have. Route on the host (config.on_device 0)",
+                           shared >> 10, (WEFTI_CUDA_EP_SHARED_MAX + own + 1023) >> 10);
+    }
     return wefti_cuda_check(
         driver, driver->cuFuncSetAttribute(*function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared - own),
         "cuFuncSetAttribute");

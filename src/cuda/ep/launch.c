@@ -6,7 +6,6 @@
 /* Warps of a block that move rows, their stages, and the rest between two looks of the others. */
 #define MOVERS 4
 #define QUANTISERS 8 /* that make rows fp8 and move them, where MOVERS would have several units each and as many fit */
-#define SHARED_MAX (212 << 10)
 #define SUMMERS 8 /* that add up rows by expert and move the sums */
 #define STAGE_BYTES_MAX 4096
 #define GROUPS_GRAIN 512 /* bytes: a group of fp8, of the widest elements */
@@ -136,7 +135,8 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
         .stage_bytes = (wefti_u32)((piece + grain - 1) / grain * grain),
         .pushes_at_once = blocks_of(route, work) <= BLOCKS_FEW ? PUSHES_AT_ONCE : 1,
     };
-    while (parts.movers > MOVERS && shared_bytes(route, (wefti_cuda_ep_kernel){.work = work}, &parts) > SHARED_MAX) {
+    while (parts.movers > MOVERS &&
+           shared_bytes(route, (wefti_cuda_ep_kernel){.work = work}, &parts) > WEFTI_CUDA_EP_SHARED_MAX) {
         parts.movers--;
     }
     int others = parts.movers > MOVERS ? parts.movers : row_bytes > 0 ? MOVERS : 0;

@@ -61,6 +61,12 @@ static int count_multiprocessors(void)
     return text == NULL ? 132 : atoi(text);
 }
 
+static int block_shared_bytes(void)
+{
+    const char *text = getenv("WEFT_FAKE_SHARED");
+    return text == NULL ? 232448 : atoi(text);
+}
+
 static CUcontext context_of(CUdevice device)
 {
     return (CUcontext)(void *)&contexts[device];
@@ -130,7 +136,7 @@ FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevic
     (void)device;
     *value = which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                ? count_multiprocessors()
              : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR          ? 9
-             : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 232448
+             : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? block_shared_bytes()
              : which == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED ||
                      which == CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED
                  ? 0

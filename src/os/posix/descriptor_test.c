@@ -100,6 +100,21 @@ static void test_sockets(void **state)
     run_without_standard(open_pass);
 }
 
+static void test_standard_moves(void **state)
+{
+    (void)state;
+    int kept = dup(STDIN_FILENO);
+    assert_int_not_equal(kept, -1);
+    int moved = wefti_os_descriptor_beyond_standard(STDIN_FILENO);
+    int left = fcntl(STDIN_FILENO, F_GETFD);
+    assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
+    assert_int_equal(left, -1);
+    assert_true(moved > STDERR_FILENO);
+    assert_true((fcntl(moved, F_GETFD) & FD_CLOEXEC) != 0);
+    (void)close(moved);
+    (void)close(kept);
+}
+
 static void test_others_stay(void **state)
 {
     (void)state;
@@ -115,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_sockets),
+        cmocka_unit_test(test_standard_moves),
         cmocka_unit_test(test_others_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
