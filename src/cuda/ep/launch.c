@@ -144,7 +144,14 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
     return parts;
 }
 
-/* Of a recv as many as its send had, whose counts are parts of blocks; 0: others have claimed some of them since. */
+/* Whether this recv finds counts that its send's blocks made, each its part. */
+static int adds_up_parts(const weft_ep_route *route, wefti_cuda_ep_kernel kernel)
+{
+    return kernel.part == WEFTI_CUDA_EP_RECV && !kernel.is_early && kernel.work < WEFTI_CUDA_EP_WORK_COMBINE &&
+           (route->device->sent.dispatch.flags & WEFTI_CUDA_EP_FRESH) != 0;
+}
+
+/* As many as its send had; 0: others have claimed some of them since. */
 static int blocks_of_recv(const weft_ep_route *route)
 {
     const wefti_ep_device *device = route->ep->device;
@@ -155,7 +162,7 @@ static int blocks_of_recv(const weft_ep_route *route)
 
 static int blocks_of_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel)
 {
-    if (kernel.part == WEFTI_CUDA_EP_RECV) {
+    if (adds_up_parts(route, kernel)) {
         return blocks_of_recv(route);
     }
     return kernel.is_early ? early_blocks_of(route) : blocks_of(route, kernel.work);
@@ -175,9 +182,9 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
     int blocks = blocks_of_launch(route, kernel);
     if (blocks == 0) {
         return wefti_error(WEFT_ERR_STATE,
-                           "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; create the "
-                           "route with plan.sms before they do",
-                           call, kernel.part == WEFTI_CUDA_EP_RECV ? "some of the send's" : "all");
+                           "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
+                           "when they have given some back, or create the route with plan.sms before they claim them",
+                           call, adds_up_parts(route, kernel) ? "some of the send's" : "all");
     }
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1, shared,
