@@ -21,9 +21,8 @@ endif()
 
 file(GLOB_RECURSE weft_cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.c)
 list(FILTER weft_cuda_sources EXCLUDE REGEX "(_test\\.c$|/fake/)")
-file(GLOB_RECURSE weft_device_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.cuh)
-file(GLOB weft_protocol_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/weft/protocol/*.h)
-list(APPEND weft_device_headers ${PROJECT_SOURCE_DIR}/include/weft/device/dev.h ${weft_protocol_headers})
+# All public headers: lists of those that kernels include were twice too short, and old kernels stayed.
+file(GLOB_RECURSE weft_device_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.cuh ${PROJECT_SOURCE_DIR}/include/*.h)
 file(GLOB weft_kernel_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cuh)
 list(APPEND weft_kernel_parts ${PROJECT_SOURCE_DIR}/src/cuda/kernels.h)
 
