@@ -96,7 +96,7 @@ template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const
             wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + row);
             const wefti_u32 *record = args.sheet.records + place * (wefti_u64)words;
             unsigned char *to = (unsigned char *)call->to[push.source] + (wefti_u64)(push.first + row) * args.row_bytes;
-            ep_fold_as(args, record, to, from, to_end);
+            ep_fold_as(ep_in_vectors(), args, record, to, from, to_end);
             if (VALUES && push.part == 0) {
                 ep_return_given<true>(group, args.backward.given, record, args.topk, push.source, place);
             }
@@ -283,9 +283,9 @@ EP_DEVICE bool ep_await_sum(const ep_combine &args, const ep_call *call, ep_sour
 }
 
 /* Into how many parts a row is cut, so that all warps have work, each at least one look at all its lanes' vectors. */
-EP_DEVICE int ep_parts(int tokens, int warps, int vectors)
+template <class FORM> EP_DEVICE int ep_parts(int tokens, int warps, int vectors)
 {
-    int most = (vectors + 32 * EP_VECTORS_AT_ONCE - 1) / (32 * EP_VECTORS_AT_ONCE);
+    int most = (vectors + 32 * FORM::AT_ONCE - 1) / (32 * FORM::AT_ONCE);
     int parts = tokens > 0 ? (warps + tokens - 1) / tokens : 1;
     return parts < most ? parts : most;
 }
@@ -323,7 +323,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine
     const int step = args.blocks.settlers * (int)gridDim.x;
     const int vectors = (int)(args.row_bytes / 16);
     const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
-    const int parts = ep_parts(call->tokens, EP_PARTS_A_WARP * step, vectors);
+    const int parts = ep_parts<ep_in_vectors>(call->tokens, EP_PARTS_A_WARP * step, vectors);
     const int part_vectors = (vectors + parts - 1) / parts;
     ep_source source = ep_source_of<BY_EXPERT>(args, call);
     for (int i = mine; i < call->tokens * parts; i += step) {
@@ -350,7 +350,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine
         }
         wefti_u64 row = source.rows + going.index * source.pitch;
         unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
-        ep_sum_as(args.dtype, scaled, ranks, row, weight, out, first, end);
+        ep_sum_as(ep_in_vectors(), args.dtype, scaled, ranks, row, weight, out, first, end);
     }
 }
 

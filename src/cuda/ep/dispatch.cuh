@@ -80,6 +80,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
         args.sheet.place[rank] = call->place[rank];
         args.sheet.rows_of_source[rank] = (wefti_i32)call->count[rank];
         args.sheet.offset_of_source[rank] = (wefti_i32)call->from[rank];
+        args.sheet.tokens_of[rank] = call->tokens_of[rank];
     }
     if (rank == 0) {
         args.sheet.offset_of_source[group.ranks] = (wefti_i32)call->from[group.ranks];

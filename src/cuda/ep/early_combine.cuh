@@ -1,27 +1,97 @@
 /* cuda/ep/early_combine.cuh: a combine from slots of few tokens, in one launch or as halves; by source, or by expert.
  *
  *     block 0    its line to all ranks
- *     movers     a slice of a received row, by expert of the sum of a token's rows: to its source, then its word there
+ *     movers     a slice of a received row, by expert of the sum of a token's rows: to its source, then its word there, or as
+ *                triples, which say by themselves that they are there, to a source of few tokens
  *     warps      hear all lines; a part of a token: once the slices of its rows are here, their sum in ascending rank
  *
- * Rows have no record here, and all words are of slices. By source a rank's own rows are read where they are. */
+ * Rows have no record here, and all words are of slices. By source a rank's own rows are read where they are; as triples they go
+ * the way of the others. */
 #ifndef WEFTI_CUDA_EP_EARLY_COMBINE_CUH
 #define WEFTI_CUDA_EP_EARLY_COMBINE_CUH
 
-#include "cuda/ep/early.cuh"
+#include "cuda/ep/triple.cuh"
+
+/* Rows as they lie, three words at a time; their sums leave as triples. */
+struct ep_into_triples {
+    enum { COMES = 0, AT_ONCE = 1 };
+    int words;
+    wefti_u32 tag;
+    __device__ __forceinline__ uint4 load(wefti_u64 row, int at) const
+    {
+        return ep_load_three((const wefti_u32 *)row, words, at);
+    }
+    __device__ __forceinline__ void store(unsigned char *out, int at, const uint4 &three) const
+    {
+        ep_store_triple((wefti_u64)out, at, three, tag);
+    }
+};
+
+/* Triples that lane r's rank stores; their sums lie as rows do. */
+struct ep_out_of_triples {
+    enum { COMES = 1, AT_ONCE = 1 };
+    const ep_group *group;
+    int words;
+    wefti_u32 tag;
+    int *failed; /* of the block: something did not come */
+    __device__ __forceinline__ uint4 load(wefti_u64 row, int at) const
+    {
+        return ep_load_triple(row, at);
+    }
+    __device__ __forceinline__ bool is_late(const uint4 &triple) const
+    {
+        return triple.w != tag;
+    }
+    __device__ __forceinline__ bool wait(wefti_u64 row, int at, int rank) const
+    {
+        const bool came = ep_await_triple(group, row, at, tag, rank);
+        *failed = came ? *failed : 1;
+        return came;
+    }
+    __device__ __forceinline__ void store(unsigned char *out, int at, const uint4 &three) const
+    {
+        ep_store_three((wefti_u32 *)out, words, at, three);
+    }
+};
+
+/* What is cut into slices: rows, or their triples. */
+EP_DEVICE wefti_u32 ep_returned_bytes(const ep_combine &args, bool tripled)
+{
+    return tripled ? wefti_cuda_ep_triples(args.row_bytes) * 16 : args.row_bytes;
+}
 
 /* ---- leaving ---- */
+
+/* A slice of the row at `place`, by expert of the sum of its rows: as triples to `to`. A warp. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_return_tripled(const ep_combine &args, const ep_call *call, wefti_u64 place, const ep_slice &slice,
+                                 wefti_u64 to)
+{
+    const ep_into_triples form = {(int)(args.row_bytes / 4), call->tag};
+    if (BY_EXPERT) {
+        const wefti_u64 record = place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
+        ep_fold_as(form, args, args.sheet.records + record, (unsigned char *)to, slice.first, slice.end);
+    } else if (slice.first + ep_lane() < slice.end) {
+        const int at = slice.first + ep_lane();
+        form.store((unsigned char *)to, at, form.load((wefti_u64)args.in + place * args.in_pitch, at));
+    }
+}
 
 /* The warps that send. */
 template <bool BY_EXPERT> EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
-    const int others = BY_EXPERT ? group.ranks : group.ranks - 1;
+    const bool to_itself = BY_EXPERT || wefti_cuda_ep_is_tripled(call->tokens, BY_EXPERT);
+    const int others = to_itself ? group.ranks : group.ranks - 1;
     const ep_crew warps = ep_crew_of_movers(args.blocks.movers);
     const int lane = ep_lane();
-    const int rows_here = lane < group.ranks && (BY_EXPERT || lane != group.rank) ? (int)call->count[lane] : 0;
+    const bool tripled = lane < group.ranks && wefti_cuda_ep_is_tripled(call->routed_of[lane], BY_EXPERT);
+    const int rows_here = lane < group.ranks && (to_itself || lane != group.rank) ? (int)call->count[lane] : 0;
     const wefti_u32 from_here = lane < group.ranks ? call->from[lane] : 0;
-    const wefti_cuda_ep_slices mine = wefti_cuda_ep_slices_of(rows_here, args.row_bytes, group.at.early_words);
+    const wefti_cuda_ep_slices mine = tripled
+                                          ? wefti_cuda_ep_slices_of_triples(args.row_bytes)
+                                          : wefti_cuda_ep_slices_of(rows_here, args.row_bytes, group.at.early_words);
+    const wefti_u32 all_tripled = __ballot_sync(~0u, tripled);
     int most = rows_here * mine.count;
     for (int step = 1; step < 32; step *= 2) {
         const int other = __shfl_xor_sync(~0u, most, step);
@@ -38,12 +108,19 @@ template <bool BY_EXPERT> EP_DEVICE void ep_return_rows(const ep_combine &args, 
             continue;
         }
         const wefti_u64 place = (wefti_u64)from + (wefti_u64)index;
-        const ep_slice slice = ep_slice_of(slices, word % slices.count, args.row_bytes);
+        const bool as_triples = (all_tripled >> source & 1) != 0;
+        const ep_slice slice = ep_slice_of(slices, word % slices.count, ep_returned_bytes(args, as_triples));
+        if (as_triples) {
+            ep_return_tripled<BY_EXPERT>(args, call, place, slice,
+                                         ep_triples(group, call, source, group.rank, (wefti_u32)index));
+            continue;
+        }
         const wefti_u64 to = ep_early_rows(group, call, source, group.rank, args.early_slots, args.row_bytes) +
                              (wefti_u64)index * args.row_bytes;
         if (BY_EXPERT) {
             const wefti_u64 words = (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
-            ep_fold_as(args, args.sheet.records + place * words, (unsigned char *)to, slice.first, slice.end);
+            ep_fold_as(ep_in_vectors(), args, args.sheet.records + place * words, (unsigned char *)to, slice.first,
+                       slice.end);
         } else {
             ep_copy_to<4>(1, to, args.in + place * args.in_pitch, slice.first, slice.end);
         }
@@ -81,6 +158,8 @@ typedef struct ep_summand {
 /* The warp's share of the parts, and the first of them, ready before the ranks are heard. */
 typedef struct ep_summing {
     ep_crew warps;
+    bool tripled;
+    int vectors; /* of a row, or its triples */
     int parts; /* of a token */
     int each; /* vectors of a part */
     wefti_cuda_ep_slices slices; /* of the rows of the lane's rank */
@@ -92,7 +171,7 @@ template <bool BY_EXPERT>
 EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, const ep_summing &summing, int i)
 {
     const ep_group &group = args.group;
-    const int vectors = (int)(args.row_bytes / 16);
+    const int vectors = summing.vectors;
     const int rank = ep_lane();
     ep_summand part = {i / summing.parts, 0, 0, {false, 0}, 0.0f, 0};
     part.first = (i - part.token * summing.parts) * summing.each;
@@ -102,7 +181,8 @@ EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, 
         part.going.goes = part.going.goes && (call->alive >> rank & 1) != 0;
         const wefti_u64 at = (wefti_u64)part.token * (wefti_u64)group.ranks + (wefti_u64)rank;
         part.weight = BY_EXPERT ? 0.0f : args.sheet.weights[at];
-        part.row = !BY_EXPERT && rank == group.rank
+        part.row = summing.tripled ? ep_triples(group, call, group.rank, rank, part.going.index)
+                   : !BY_EXPERT && rank == group.rank
                        ? (wefti_u64)args.in + ((wefti_u64)call->from[rank] + part.going.index) * args.in_pitch
                        : ep_early_rows(group, call, group.rank, rank, args.early_slots, args.row_bytes) +
                              (wefti_u64)part.going.index * args.row_bytes;
@@ -112,32 +192,43 @@ EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, 
 
 template <bool BY_EXPERT> EP_DEVICE ep_summing ep_summing_open(const ep_combine &args, const ep_call *call)
 {
-    const int vectors = (int)(args.row_bytes / 16);
     const int sent = ep_lane() < args.group.ranks ? (int)call->total[ep_lane()] : 0;
     ep_summing summing;
     summing.warps = ep_crew_of_all();
-    summing.parts = ep_parts(call->tokens, (ep_warps() - args.blocks.movers) * (int)gridDim.x, vectors);
-    summing.each = (vectors + summing.parts - 1) / summing.parts;
+    summing.tripled = wefti_cuda_ep_is_tripled(call->tokens, BY_EXPERT);
+    summing.vectors = (int)(ep_returned_bytes(args, summing.tripled) / 16);
+    const int adders = (ep_warps() - args.blocks.movers) * (int)gridDim.x;
+    summing.parts = summing.tripled ? ep_parts<ep_out_of_triples>(call->tokens, adders, summing.vectors)
+                                    : ep_parts<ep_in_vectors>(call->tokens, adders, summing.vectors);
+    summing.each = (summing.vectors + summing.parts - 1) / summing.parts;
     summing.slices = wefti_cuda_ep_slices_of(sent, args.row_bytes, args.group.at.early_words);
     summing.next = ep_summand_of<BY_EXPERT>(args, call, summing, summing.warps.number);
     return summing;
 }
 
 /* All warps. */
-template <bool BY_EXPERT>
-EP_DEVICE void ep_add_returned(const ep_combine &args, const ep_call *call, ep_summing *summing)
+template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing *summing)
 {
     const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     for (int i = summing->warps.number; summing->next.token < call->tokens;) {
         const ep_summand part = summing->next;
-        const bool comes = part.going.goes && (BY_EXPERT || ep_lane() != args.group.rank);
+        const wefti_u32 ranks = __ballot_sync(~0u, part.going.goes);
+        unsigned char *out = args.out + (wefti_u64)part.token * args.out_pitch;
+        const bool comes = !summing->tripled && part.going.goes && (BY_EXPERT || ep_lane() != args.group.rank);
         const bool well =
             !comes || ep_await_returned(args, call, ep_lane(), summing->slices, part.going.index, part.first, part.end);
         if (!__all_sync(~0u, well)) {
             return;
         }
-        ep_sum_as(args.dtype, scaled, __ballot_sync(~0u, part.going.goes), part.row, part.weight,
-                  args.out + (wefti_u64)part.token * args.out_pitch, part.first, part.end);
+        if (summing->tripled) {
+            const ep_out_of_triples form = {&args.group, (int)(args.row_bytes / 4), call->tag, &call->failed};
+            ep_sum_as(form, args.dtype, scaled, ranks, part.row, part.weight, out, part.first, part.end);
+        } else {
+            ep_sum_as(ep_in_vectors(), args.dtype, scaled, ranks, part.row, part.weight, out, part.first, part.end);
+        }
+        if (__any_sync(~0u, call->failed != 0)) {
+            return;
+        }
         i += summing->warps.count;
         summing->next = ep_summand_of<BY_EXPERT>(args, call, *summing, i);
     }

@@ -115,6 +115,7 @@ EP_DEVICE void ep_note_received(const ep_dispatch &args, const ep_call *call, co
         args.sheet.place[rank] = place;
         args.sheet.rows_of_source[rank] = (wefti_i32)inflow.count;
         args.sheet.offset_of_source[rank] = (wefti_i32)inflow.from;
+        args.sheet.tokens_of[rank] = inflow.tokens;
     }
     if (rank == 0) {
         wefti_cuda_ep_facts *facts = args.sheet.facts;

@@ -8,35 +8,77 @@
 typedef wefti_cuda_ep_combine_args ep_combine;
 
 #define EP_ROWS_AT_ONCE 4
-#define EP_VECTORS_AT_ONCE 3
+
+/* How the vectors of rows are read and those of sums written, and how many of a row at once: here, as they lie in memory. Where a
+ * form COMES, what is loaded may not have come yet. */
+struct ep_in_vectors {
+    enum { COMES = 0, AT_ONCE = 3 };
+    __device__ __forceinline__ uint4 load(wefti_u64 row, int at) const
+    {
+        return ((const uint4 *)row)[at];
+    }
+    __device__ __forceinline__ void store(unsigned char *out, int at, const uint4 &vector) const
+    {
+        ((uint4 *)out)[at] = vector;
+    }
+};
+
+/* Whether what was loaded of the rows had come; if not, it waits for one that is late. What does not come at all is taken as it is,
+ * and known to the form. A warp. */
+template <class FORM>
+EP_DEVICE bool ep_all_came(const FORM &form, const uint4 (*vector)[FORM::AT_ONCE], wefti_u32 rows, wefti_u64 row,
+                           int at)
+{
+    if constexpr (FORM::COMES) {
+        static_assert(FORM::AT_ONCE == 1, "late vectors are told by their rows");
+        int late = -1; /* the first row that is */
+#pragma unroll
+        for (int i = EP_ROWS_AT_ONCE - 1; i >= 0; i--) {
+            late = form.is_late(vector[i][0]) ? i : late;
+        }
+        if (!__any_sync(~0u, late >= 0)) {
+            return true;
+        }
+        for (int i = 0; i < late && (rows & (rows - 1)) != 0; i++) {
+            rows &= rows - 1;
+        }
+        const int rank = __ffs((int)rows) - 1;
+        const wefti_u64 from = __shfl_sync(~0u, row, rank);
+        return !__all_sync(~0u, late < 0 || form.wait(from, at, rank));
+    }
+    return true;
+}
 
 /* The sums of the vectors `at`, at + 32 ... below `vectors`, with the rows, one a bit of `lanes`, whose addresses and weights
  * these lanes have. Scaled: round(weight * row); by expert always fused, with weights of 1 if need be. A warp.
  *
  * Loads have no condition: where there is no row or vector left they repeat one, which nobody adds or stores. What a load
  * might leave as it was would be copied behind each load, and the loads would come one after the other. */
-template <int DTYPE, bool FUSED>
-EP_DEVICE void ep_include(float (*sum)[ep_type<DTYPE>::ELEMENTS], wefti_u32 lanes, wefti_u64 row, float weight,
-                          bool scaled, int at, int vectors)
+template <int DTYPE, bool FUSED, class FORM>
+EP_DEVICE void ep_include(const FORM &form, float (*sum)[ep_type<DTYPE>::ELEMENTS], wefti_u32 lanes, wefti_u64 row,
+                          float weight, bool scaled, int at, int vectors)
 {
+    enum { AT_ONCE = FORM::AT_ONCE };
     for (wefti_u32 left = lanes; left != 0;) {
-        uint4 vector[EP_ROWS_AT_ONCE][EP_VECTORS_AT_ONCE];
-        wefti_u32 batch = left;
+        uint4 vector[EP_ROWS_AT_ONCE][AT_ONCE];
+        do {
+            wefti_u32 batch = left;
 #pragma unroll
-        for (int i = 0; i < EP_ROWS_AT_ONCE; i++) {
-            const uint4 *from = (const uint4 *)__shfl_sync(~0u, row, __ffs((int)(batch != 0 ? batch : left)) - 1);
+            for (int i = 0; i < EP_ROWS_AT_ONCE; i++) {
+                const wefti_u64 from = __shfl_sync(~0u, row, __ffs((int)(batch != 0 ? batch : left)) - 1);
 #pragma unroll
-            for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
-                vector[i][v] = from[at + 32 * v < vectors ? at + 32 * v : vectors - 1];
+                for (int v = 0; v < AT_ONCE; v++) {
+                    vector[i][v] = form.load(from, at + 32 * v < vectors ? at + 32 * v : vectors - 1);
+                }
+                batch &= batch - 1;
             }
-            batch &= batch - 1;
-        }
+        } while (!ep_all_came(form, vector, left, row, at < vectors ? at : vectors - 1));
 #pragma unroll
         for (int i = 0; i < EP_ROWS_AT_ONCE; i++) {
             if (left != 0) {
                 float by = __shfl_sync(~0u, weight, __ffs((int)left) - 1);
 #pragma unroll
-                for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
+                for (int v = 0; v < AT_ONCE; v++) {
                     if (FUSED) {
                         ep_fuse<DTYPE>(sum[v], vector[i][v], by);
                     } else if (scaled) {
@@ -52,40 +94,42 @@ EP_DEVICE void ep_include(float (*sum)[ep_type<DTYPE>::ELEMENTS], wefti_u32 lane
 }
 
 /* Store them, rounded. */
-template <int DTYPE>
-EP_DEVICE void ep_store_sums(unsigned char *out, float (*sum)[ep_type<DTYPE>::ELEMENTS], int at, int vectors)
+template <int DTYPE, class FORM>
+EP_DEVICE void ep_store_sums(const FORM &form, unsigned char *out, float (*sum)[ep_type<DTYPE>::ELEMENTS], int at,
+                             int vectors)
 {
 #pragma unroll
-    for (int v = 0; v < EP_VECTORS_AT_ONCE; v++) {
+    for (int v = 0; v < FORM::AT_ONCE; v++) {
         if (at + 32 * v < vectors) {
-            ((uint4 *)out)[at + 32 * v] = ep_type<DTYPE>::round(sum[v]);
+            form.store(out, at + 32 * v, ep_type<DTYPE>::round(sum[v]));
         }
     }
 }
 
 /* The sum of rows, one a bit of `ranks`, whose addresses and weights the lanes of these ranks have: of their vectors
  * first .. end - 1. A warp. */
-template <int DTYPE>
-EP_DEVICE void ep_sum(bool scaled, wefti_u32 ranks, wefti_u64 row, float weight, unsigned char *out, int first,
-                      int vectors)
+template <int DTYPE, class FORM>
+EP_DEVICE void ep_sum(const FORM &form, bool scaled, wefti_u32 ranks, wefti_u64 row, float weight, unsigned char *out,
+                      int first, int vectors)
 {
-    for (int at = first + ep_lane(); at - ep_lane() < vectors; at += 32 * EP_VECTORS_AT_ONCE) {
-        float sum[EP_VECTORS_AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
-        ep_include<DTYPE, false>(sum, ranks, row, weight, scaled, at, vectors);
-        ep_store_sums<DTYPE>(out, sum, at, vectors);
+    for (int at = first + ep_lane(); at - ep_lane() < vectors; at += 32 * FORM::AT_ONCE) {
+        float sum[FORM::AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
+        ep_include<DTYPE, false>(form, sum, ranks, row, weight, scaled, at, vectors);
+        ep_store_sums<DTYPE>(form, out, sum, at, vectors);
     }
 }
 
 /* The same of rows of type `dtype`, a weft_ep_dtype. */
-EP_DEVICE void ep_sum_as(int dtype, bool scaled, wefti_u32 ranks, wefti_u64 row, float weight, unsigned char *out,
-                         int first, int vectors)
+template <class FORM>
+EP_DEVICE void ep_sum_as(const FORM &form, int dtype, bool scaled, wefti_u32 ranks, wefti_u64 row, float weight,
+                         unsigned char *out, int first, int vectors)
 {
     if (dtype == WEFT_EP_BF16) {
-        ep_sum<WEFT_EP_BF16>(scaled, ranks, row, weight, out, first, vectors);
+        ep_sum<WEFT_EP_BF16>(form, scaled, ranks, row, weight, out, first, vectors);
     } else if (dtype == WEFT_EP_F16) {
-        ep_sum<WEFT_EP_F16>(scaled, ranks, row, weight, out, first, vectors);
+        ep_sum<WEFT_EP_F16>(form, scaled, ranks, row, weight, out, first, vectors);
     } else {
-        ep_sum<WEFT_EP_F32>(scaled, ranks, row, weight, out, first, vectors);
+        ep_sum<WEFT_EP_F32>(form, scaled, ranks, row, weight, out, first, vectors);
     }
 }
 
@@ -111,31 +155,34 @@ EP_DEVICE ep_addend ep_addend_of(const ep_combine &args, const wefti_u32 *record
 }
 
 /* By expert: the sum of a received token's rows, in ascending choice: vectors first .. end - 1. A warp. */
-template <int DTYPE>
-EP_DEVICE void ep_fold(const ep_combine &args, const wefti_u32 *record, unsigned char *out, int first, int end)
+template <int DTYPE, class FORM>
+EP_DEVICE void ep_fold(const FORM &form, const ep_combine &args, const wefti_u32 *record, unsigned char *out, int first,
+                       int end)
 {
     ep_addend addend = ep_addend_of(args, record, 0);
-    for (int at = first + ep_lane(); at - ep_lane() < end; at += 32 * EP_VECTORS_AT_ONCE) {
-        float sum[EP_VECTORS_AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
+    for (int at = first + ep_lane(); at - ep_lane() < end; at += 32 * FORM::AT_ONCE) {
+        float sum[FORM::AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
         for (int base = 0; base < args.topk; base += 32) {
             if (args.topk > 32) {
                 addend = ep_addend_of(args, record, base);
             }
-            ep_include<DTYPE, true>(sum, addend.lanes, addend.row, addend.weight, true, at, end);
+            ep_include<DTYPE, true>(form, sum, addend.lanes, addend.row, addend.weight, true, at, end);
         }
-        ep_store_sums<DTYPE>(out, sum, at, end);
+        ep_store_sums<DTYPE>(form, out, sum, at, end);
     }
 }
 
 /* The same of rows of the call's type. */
-EP_DEVICE void ep_fold_as(const ep_combine &args, const wefti_u32 *record, unsigned char *out, int first, int end)
+template <class FORM>
+EP_DEVICE void ep_fold_as(const FORM &form, const ep_combine &args, const wefti_u32 *record, unsigned char *out,
+                          int first, int end)
 {
     if (args.dtype == WEFT_EP_BF16) {
-        ep_fold<WEFT_EP_BF16>(args, record, out, first, end);
+        ep_fold<WEFT_EP_BF16>(form, args, record, out, first, end);
     } else if (args.dtype == WEFT_EP_F16) {
-        ep_fold<WEFT_EP_F16>(args, record, out, first, end);
+        ep_fold<WEFT_EP_F16>(form, args, record, out, first, end);
     } else {
-        ep_fold<WEFT_EP_F32>(args, record, out, first, end);
+        ep_fold<WEFT_EP_F32>(form, args, record, out, first, end);
     }
 }
 

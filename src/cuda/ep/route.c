@@ -24,6 +24,7 @@ static size_t lay_out(wefti_cuda_ep_sheet *sheet, const weft_ep *ep, const weft_
     LAY(offset_of_expert, local + 1);
     LAY(rows_of_source, ranks);
     LAY(offset_of_source, ranks + 1);
+    LAY(tokens_of, ranks);
     LAY(sent, ranks);
     LAY(place, ranks);
     LAY(bits, units * ranks);

@@ -18,10 +18,11 @@
  *   records    [M] who is received: source token, K local experts, K weights; by expert also K rows
  *   scales     [M] the scales of fp8 rows, W words each, made whole, written with the unit's records, or where those would be
  *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
- *   early      [2] by the parity of the epoch: words, records, scales and rows of slot layouts (early.cuh). R * Tmax rows, those of
- *              source (or owner) s from row s * Tmax on, so that a sender knows the place of what it puts. It writes there
- *              without having heard from this rank in its call: it has heard this rank's line of the call before, which this
- *              rank said after it had done with the last call of that parity
+ *   early      [2] by the parity of the epoch: words, records, scales and rows of slot layouts (early.cuh), and rows that return
+ *              to few tokens as triples (triple.cuh). R * Tmax rows, those of source (or owner) s from row s * Tmax on, so that
+ *              a sender knows the place of what it puts. It writes there without having heard from this rank in its call: it
+ *              has heard this rank's line of the call before, which this rank said after it had done with the last call of
+ *              that parity
  *
  * R ranks, U units, M the most tokens a rank receives. A packed word is {tag, 32 bits}, the tag twice the epoch, or one
  * more in a second round: it carries its own flag, and is compared for equality. Nothing is reset. A rank writes to another only after that one's line of the same call, except
@@ -92,6 +93,7 @@ typedef struct wefti_cuda_ep_early {
     wefti_u64 records;
     wefti_u64 scales;
     wefti_u64 rows;
+    wefti_u64 triples; /* [R][triple_rows][triples_each] of 16 bytes: what returns to few tokens */
 } wefti_cuda_ep_early;
 
 /* Offsets in an area. */
@@ -111,6 +113,8 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 rows;
     wefti_cuda_ep_early early[2];
     wefti_u32 early_words; /* of each source or owner; 0: there is no early memory */
+    wefti_u32 triple_rows; /* of each owner, */
+    wefti_u32 triples_each; /* and of a row, at most */
     wefti_u64 bytes;
     wefti_u32 units; /* U, at most */
     wefti_u32 pushes; /* P, at least U, and at least as many as there are parts of few sums */
@@ -238,6 +242,28 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_slices wefti_cuda_ep_slices_of(int rows, wefti_u3
     return slices;
 }
 
+/* What a combine returns to a rank of few tokens travels as triples: three words and the tag of the call, stored and read as one,
+ * which need neither a word nor a release. They are a third more bytes and many more slices, which few rows do not mind. By T of
+ * that rank and the layout only, because both sides go by it. */
+#define WEFTI_CUDA_EP_TRIPLE_TOKENS 32
+#define WEFTI_CUDA_EP_TRIPLE_TOKENS_BY_EXPERT 16
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_is_tripled(int tokens, int by_expert)
+{
+    return tokens <= (by_expert ? WEFTI_CUDA_EP_TRIPLE_TOKENS_BY_EXPERT : WEFTI_CUDA_EP_TRIPLE_TOKENS);
+}
+
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_triples(wefti_u32 row_bytes)
+{
+    return (row_bytes / 4 + 2) / 3;
+}
+
+/* Their slices, of which no word is sent. */
+WEFTI_CUDA_EP_FN wefti_cuda_ep_slices wefti_cuda_ep_slices_of_triples(wefti_u32 row_bytes)
+{
+    wefti_cuda_ep_slices slices = {((int)wefti_cuda_ep_triples(row_bytes) + 31) / 32, 32};
+    return slices;
+}
+
 /* What a block of a fresh dispatch knows of all choices, in words of shared memory: by rank, and by expert where rows are, which
  * tokens; how many tokens were before; choices of each expert. */
 typedef struct wefti_cuda_ep_board {
@@ -260,7 +286,8 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_board wefti_cuda_ep_board_of(int slot_tokens, int
     return board;
 }
 
-/* The most shared memory of a board, and the most memory of a rank for early rows. */
+/* The most shared memory of a board, and the most memory of a rank for early rows. Triples take
+ * at most four thirds of that again. */
 #define WEFTI_CUDA_EP_BOARD_BYTES_MAX (128 << 10)
 #define WEFTI_CUDA_EP_EARLY_BYTES_MAX ((wefti_u64)256 << 20)
 
@@ -286,9 +313,13 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.counts = wefti_cuda_ep_take(&end, 4 * (wefti_u64)ranks * (wefti_u64)experts * 8);
     at.returned = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
     at.kept = wefti_cuda_ep_take(&end, (wefti_u64)ranks * 8);
+    at.triple_rows =
+        (wefti_u32)(early_tokens < WEFTI_CUDA_EP_TRIPLE_TOKENS ? early_tokens : WEFTI_CUDA_EP_TRIPLE_TOKENS);
+    at.triples_each = wefti_cuda_ep_triples((wefti_u32)row_bytes_max);
     at.early_words = early_tokens > 0 ? wefti_cuda_ep_early_words(early_tokens) : 0;
     for (int parity = 0; parity < 2; parity++) {
         at.early[parity].words = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.early_words * 8);
+        at.early[parity].triples = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.triple_rows * at.triples_each * 16);
     }
     at.cleared_bytes = end;
     at.values = wefti_cuda_ep_take(&end, (wefti_u64)tokens_max * (wefti_u64)topk_max * 4);
@@ -345,6 +376,7 @@ typedef struct wefti_cuda_ep_sheet {
     wefti_i32 *offset_of_expert; /* [L + 1] */
     wefti_i32 *rows_of_source; /* [R] */
     wefti_i32 *offset_of_source; /* [R + 1] */
+    wefti_i32 *tokens_of; /* [R] T of each rank */
     wefti_u32 *sent; /* [R] tokens of this rank that go to each rank */
     wefti_u32 *place; /* [R] the place there of the first of them */
     wefti_u64 *bits; /* [U][R] packed words: the tokens of each unit that go to each rank */

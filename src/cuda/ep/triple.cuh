@@ -1,0 +1,61 @@
+/* cuda/ep/triple.cuh: rows of few tokens as triples: three words and the tag of the call, stored and read as one access, so that
+ * each says by itself that it is here. A triple lies as a wefti_dev_packed; `at` counts triples of a row. */
+#ifndef WEFTI_CUDA_EP_TRIPLE_CUH
+#define WEFTI_CUDA_EP_TRIPLE_CUH
+
+#include "cuda/ep/early.cuh"
+
+/* Three words, of `words` in all; from the end on the last repeats. The fourth is the reader's. */
+EP_DEVICE uint4 ep_load_three(const wefti_u32 *row, int words, int at)
+{
+    const int word = 3 * at;
+    const int last = words - 1;
+    return make_uint4(row[word], row[word + 1 < last ? word + 1 : last], row[word + 2 < last ? word + 2 : last], 0);
+}
+
+EP_DEVICE void ep_store_three(wefti_u32 *row, int words, int at, const uint4 &three)
+{
+    const int word = 3 * at;
+    row[word] = three.x;
+    if (word + 1 < words) {
+        row[word + 1] = three.y;
+    }
+    if (word + 2 < words) {
+        row[word + 2] = three.z;
+    }
+}
+
+EP_DEVICE void ep_store_triple(wefti_u64 row, int at, const uint4 &three, wefti_u32 tag)
+{
+    wefti_st_packed((wefti_dev_packed *)row + at, (wefti_u64)three.y << 32 | three.x, ep_packed(tag, three.z));
+}
+
+/* As it is there now: its fourth word is the tag of whoever stored it last. */
+EP_DEVICE uint4 ep_load_triple(wefti_u64 row, int at)
+{
+    const wefti_dev_packed seen = wefti_ld_packed((const wefti_dev_packed *)row + at);
+    return make_uint4((wefti_u32)seen.value, (wefti_u32)(seen.value >> 32), (wefti_u32)seen.epoch,
+                      (wefti_u32)(seen.epoch >> 32));
+}
+
+/* Until it is of this tag. A lane. False: it did not come. */
+EP_DEVICE_SLOW bool ep_await_triple(const ep_group *group, wefti_u64 row, int at, wefti_u32 tag, int rank)
+{
+    wefti_dev_waiter waiter = {0, 0};
+    bool here = ep_load_triple(row, at).w == tag;
+    while (!here && ep_go_on(*group, &waiter, rank)) {
+        here = ep_load_triple(row, at).w == tag;
+    }
+    return here;
+}
+
+/* ---- where ---- */
+
+/* What rank `writer` stores at `reader` of its row `index`. */
+EP_DEVICE wefti_u64 ep_triples(const ep_group &group, const ep_call *call, int reader, int writer, wefti_u32 index)
+{
+    return group.area[reader] + ep_early(group, call).triples +
+           ((wefti_u64)writer * group.at.triple_rows + index) * group.at.triples_each * 16;
+}
+
+#endif
