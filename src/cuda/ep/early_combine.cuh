@@ -81,11 +81,11 @@ EP_DEVICE void ep_return_tripled(const ep_combine &args, const ep_call *call, we
 template <bool BY_EXPERT> EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
-    const bool to_itself = BY_EXPERT || wefti_cuda_ep_is_tripled(call->tokens, BY_EXPERT);
+    const bool to_itself = BY_EXPERT || wefti_cuda_ep_is_tripled(call->tokens);
     const int others = to_itself ? group.ranks : group.ranks - 1;
     const ep_crew warps = ep_crew_of_movers(args.blocks.movers);
     const int lane = ep_lane();
-    const bool tripled = lane < group.ranks && wefti_cuda_ep_is_tripled(call->routed_of[lane], BY_EXPERT);
+    const bool tripled = lane < group.ranks && wefti_cuda_ep_is_tripled(call->routed_of[lane]);
     const int rows_here = lane < group.ranks && (to_itself || lane != group.rank) ? (int)call->count[lane] : 0;
     const wefti_u32 from_here = lane < group.ranks ? call->from[lane] : 0;
     const wefti_cuda_ep_slices mine = tripled
@@ -195,7 +195,7 @@ template <bool BY_EXPERT> EP_DEVICE ep_summing ep_summing_open(const ep_combine 
     const int sent = ep_lane() < args.group.ranks ? (int)call->total[ep_lane()] : 0;
     ep_summing summing;
     summing.warps = ep_crew_of_all();
-    summing.tripled = wefti_cuda_ep_is_tripled(call->tokens, BY_EXPERT);
+    summing.tripled = wefti_cuda_ep_is_tripled(call->tokens);
     summing.vectors = (int)(ep_returned_bytes(args, summing.tripled) / 16);
     const int adders = (ep_warps() - args.blocks.movers) * (int)gridDim.x;
     summing.parts = summing.tripled ? ep_parts<ep_out_of_triples>(call->tokens, adders, summing.vectors)

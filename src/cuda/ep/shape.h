@@ -244,12 +244,11 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_slices wefti_cuda_ep_slices_of(int rows, wefti_u3
 
 /* What a combine returns to a rank of few tokens travels as triples: three words and the tag of the call, stored and read as one,
  * which need neither a word nor a release. They are a third more bytes and many more slices, which few rows do not mind. By T of
- * that rank and the layout only, because both sides go by it. */
-#define WEFTI_CUDA_EP_TRIPLE_TOKENS 32
-#define WEFTI_CUDA_EP_TRIPLE_TOKENS_BY_EXPERT 16
-WEFTI_CUDA_EP_FN int wefti_cuda_ep_is_tripled(int tokens, int by_expert)
+ * that rank only, because both sides go by it. */
+#define WEFTI_CUDA_EP_TRIPLE_TOKENS 16
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_is_tripled(int tokens)
 {
-    return tokens <= (by_expert ? WEFTI_CUDA_EP_TRIPLE_TOKENS_BY_EXPERT : WEFTI_CUDA_EP_TRIPLE_TOKENS);
+    return tokens <= WEFTI_CUDA_EP_TRIPLE_TOKENS;
 }
 
 WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_triples(wefti_u32 row_bytes)
