@@ -272,7 +272,6 @@ EP_DEVICE void ep_recall(const ep_group &group, ep_call *call, const ep_sheet &s
         call->total[i] = sheet.sent[i];
         call->place[i] = sheet.place[i];
         call->count[i] = (wefti_u32)sheet.rows_of_source[i];
-        call->routed_of[i] = sheet.tokens_of[i];
     }
     if (i >= 0 && i <= group.ranks) {
         call->from[i] = (wefti_u32)sheet.offset_of_source[i];

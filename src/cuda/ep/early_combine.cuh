@@ -78,14 +78,15 @@ EP_DEVICE void ep_return_tripled(const ep_combine &args, const ep_call *call, we
 }
 
 /* The warps that send. */
-template <bool BY_EXPERT> EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call)
+template <bool BY_EXPERT>
+EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const wefti_i32 *tokens_of)
 {
     const ep_group &group = args.group;
     const bool to_itself = BY_EXPERT || wefti_cuda_ep_is_tripled(call->tokens);
     const int others = to_itself ? group.ranks : group.ranks - 1;
     const ep_crew warps = ep_crew_of_movers(args.blocks.movers);
     const int lane = ep_lane();
-    const bool tripled = lane < group.ranks && wefti_cuda_ep_is_tripled(call->routed_of[lane]);
+    const bool tripled = lane < group.ranks && wefti_cuda_ep_is_tripled(tokens_of[lane]);
     const int rows_here = lane < group.ranks && (to_itself || lane != group.rank) ? (int)call->count[lane] : 0;
     const wefti_u32 from_here = lane < group.ranks ? call->from[lane] : 0;
     const wefti_cuda_ep_slices mine = tripled
@@ -236,10 +237,17 @@ template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args,
 
 /* ---- the call ---- */
 
+/* In shared memory. */
+typedef struct ep_early_return {
+    ep_call call;
+    wefti_i32 tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank, in the routing */
+} ep_early_return;
+
 /* All threads of all blocks. */
 template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep_combine &args)
 {
-    EP_SHARED(ep_call, call);
+    EP_SHARED(ep_early_return, shared);
+    ep_call &call = shared.call;
     const ep_group &group = args.group;
     const bool speaks = PART != EP_RECV && ep_speaks();
     if (speaks) {
@@ -251,13 +259,16 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
         if (threadIdx.x == 64) {
             call.tokens = args.sheet.facts->tokens;
         }
+        if ((int)threadIdx.x < group.ranks) {
+            shared.tokens_of[threadIdx.x] = args.sheet.tokens_of[threadIdx.x];
+        }
     }
     if (!ep_early_begin<PART>(group, &call)) {
         return;
     }
     const ep_saying saying = ep_combine_saying(args, &call);
     if (PART != EP_RECV && ep_warp() < args.blocks.movers) {
-        ep_return_rows<BY_EXPERT>(args, &call);
+        ep_return_rows<BY_EXPERT>(args, &call, shared.tokens_of);
     }
     if (speaks) {
         ep_say(group, &call, saying);

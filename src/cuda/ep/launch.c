@@ -81,11 +81,12 @@ static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
     return at_most(units > least ? units : least, sms_of(route));
 }
 
-/* Warps of a block that move rows. Few where there are many blocks: rows that are under way at the same time get in each
- * other's way on the links. */
-static int dispatch_movers(int blocks)
+/* Warps of a block that move rows. Few where there are many blocks, as rows that are under way at the same time get in each
+ * other's way on the links, and by expert in that of the copies; unless by source no warp has more than one token. */
+static int dispatch_movers(const weft_ep_route *route, int blocks)
 {
-    return blocks >= BLOCKS_MANY ? MOVERS / 2 : MOVERS;
+    const int is_many = wefti_cuda_ep_is_by_expert(route) || route->ep->config.tokens_max > blocks * MOVERS;
+    return blocks >= BLOCKS_MANY && is_many ? MOVERS / 2 : MOVERS;
 }
 
 static unsigned pipes_bytes(const wefti_cuda_ep_blocks *parts)
@@ -119,7 +120,7 @@ static int movers_of(const weft_ep_route *route, wefti_cuda_ep_work work)
         return blocks_of(route, work) * MOVERS >= WEFTI_CUDA_EP_UNITS_MAX ? MOVERS : QUANTISERS;
     }
     if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
-        return dispatch_movers(blocks_of(route, work));
+        return dispatch_movers(route, blocks_of(route, work));
     }
     return wefti_cuda_ep_is_by_expert(route) ? SUMMERS : MOVERS;
 }

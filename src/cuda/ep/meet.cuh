@@ -29,7 +29,6 @@ typedef struct ep_call {
     int tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank */
     wefti_u32 from[WEFTI_CUDA_EP_RANKS_MAX + 1]; /* the first place of each source here; at last N */
     wefti_u32 count[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens from each source */
-    int routed_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank in the routing that a call makes no other of */
     wefti_u32 lands; /* by expert: ranks that want rows by their places, as bits */
     wefti_u32 line[WEFTI_CUDA_EP_RANKS_MAX][WEFTI_CUDA_EP_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
 } ep_call;
