@@ -107,8 +107,9 @@ typedef struct weft_ep_config {
      * allowed. Read during the call. */
     const int *experts_of_rank;
     /* The most that slot_tokens of a plan may be, at most tokens_max. Memory is reserved for this many tokens from each
-     * rank; on GPUs, if that is at most 256 MiB a rank, for two steps more, so that a send of slots puts its rows.
-     * 0: tokens_max when rows_max is 0; else the group has no plans of slot layouts. */
+     * rank; on GPUs, if that is at most 256 MiB a rank, for two steps more, so that a send of slots puts its rows, and 8/3
+     * rows for each of the first 16 tokens, for combines. 0: tokens_max when rows_max is 0; else the group has no plans of
+     * slot layouts. */
     int slot_tokens_max;
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; the world has a device heap (weft/device.h),
      * data pointers are device addresses, and calls are ordered by their stream.
