@@ -420,6 +420,31 @@ static void go_on_alone(weft_world *world, int which)
     close_alone(&rig);
 }
 
+/* A combine that the other rank does not come to: its deadline, who it was, and no row of it. */
+static void combine_alone(weft_world *world, int which)
+{
+    ep_rig rig;
+    _Alignas(64) row out[TOKENS];
+    row marked[TOKENS];
+    const weft_ep_layout layout = which == 0 ? WEFT_EP_SLOTS_SOURCE : WEFT_EP_SLOTS_EXPERT;
+    open_rig(&rig, world, layout, 0);
+    expect_step(&rig);
+    memset(marked, MARK, sizeof marked);
+    memcpy(out, marked, sizeof out);
+    CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 0) {
+        const weft_ep_rows rows = rows_at(out);
+        weft_ep_host_counts counts;
+        CHECK_OK(weft_ep_combine(rig.route, &rig.received.rows, &rows, 0, NULL));
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        CHECK(strstr(weft_last_error(), " 1") != NULL);
+        CHECK(memcmp(out, marked, sizeof out) == 0);
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
+    }
+    close_alone(&rig);
+}
+
 /* An earlier call, still on its stream when send was called, meets its deadline before recv: that has nothing to wait for, and a
  * rank can be masked. The fake driver's launches return when they are complete, so that the kernel's word is written here. */
 static void fail_between_halves(weft_world *world, int which)
@@ -456,7 +481,7 @@ static void run_all(weft_world *world, void *context)
     static const ep_refusal all[] = {
         {with_other_slots, 2},    {after_a_mismatch, 4},        {told_by_a_dispatch, 1},         {on_another_stream, 1},
         {with_missing_arrays, 1}, {without_multiprocessors, 1}, {with_other_multiprocessors, 2}, {combine_behind, 1},
-        {go_on_alone, 8},         {fail_between_halves, 1},
+        {go_on_alone, 8},         {combine_alone, 2},           {fail_between_halves, 1},
     };
     (void)context;
     if (!attach(world)) {
