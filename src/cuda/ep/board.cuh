@@ -140,6 +140,7 @@ EP_DEVICE wefti_u32 ep_board_number(const ep_board &board, int expert, int token
 {
     const wefti_u32 *words = ep_board_expert(board, expert);
     wefti_u32 number = 0;
+#pragma unroll 1
     for (int word = 0; word < token / 32; word++) {
         number += (wefti_u32)__popc(words[word]);
     }

@@ -78,13 +78,12 @@ EP_DEVICE bool ep_await_counts(const ep_dispatch &args, const ep_call *call, int
                                wefti_u32 *counts)
 {
     const ep_group &group = args.group;
+    const wefti_u64 *first = ep_counts(group, call, group.rank, base) + expert;
+    const int stride = group.first_expert[group.ranks];
+    const wefti_u32 alive = call->alive >> base;
     return ep_await_each(
         group, end - base, call->tag, base, 1,
-        [&](int i) {
-            return (call->alive >> (base + i) & 1) != 0 ? ep_counts(group, call, group.rank, base + i) + expert
-                                                        : (const wefti_u64 *)0;
-        },
-        counts);
+        [&](int i) { return (alive >> i & 1) != 0 ? first + (wefti_i64)i * stride : (const wefti_u64 *)0; }, counts);
 }
 
 /* The rows of all sources of an expert, and of those before this rank; of an expert of this rank, written down. A lane.
