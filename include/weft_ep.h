@@ -323,10 +323,10 @@ WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *
  *
  * On GPUs each half is a launch, and nothing of the call runs between them; recv is given the stream of its send (another
  * is WEFT_ERR_UNSUPPORTED and changes nothing). WEFT_ERR_STATE when others have claimed all multiprocessors meanwhile, or,
- * with a new routing of rows that do not leave with send, some of the send's: recv is still to come. Of slot layouts (see slot_tokens_max) the rows leave with send, and recv
- * waits for the other ranks' sends only. Of other layouts send tells the others what comes, and rows move in recv, at the
- * same time on all ranks: to have them move beside other work, make the whole call on a stream of its own, with a plan's
- * `sms`. */
+ * with a new routing of rows that do not leave with send, some of the send's: recv is still to come. Of slot layouts (see
+ * slot_tokens_max) the rows leave with send, and recv waits for the other ranks' sends only. Of other layouts send tells the
+ * others what comes, and rows move in recv, at the same time on all ranks: to have them move beside other work, make the
+ * whole call on a stream of its own, with a plan's `sms`. */
 WEFT_API weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                            weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;

@@ -240,7 +240,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args,
 /* In shared memory. */
 typedef struct ep_early_return {
     ep_call call;
-    wefti_i32 tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank, in the routing */
+    wefti_i32 tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank in the routing; the call has those of its lines */
 } ep_early_return;
 
 /* All threads of all blocks. */

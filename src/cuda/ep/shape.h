@@ -285,8 +285,8 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_board wefti_cuda_ep_board_of(int slot_tokens, int
     return board;
 }
 
-/* The most shared memory of a board, and the most memory of a rank for early rows. Triples take
- * at most four thirds of that again. */
+/* The most shared memory of a board, and the most memory of a rank for early rows. Triples take at most four thirds of that
+ * again. */
 #define WEFTI_CUDA_EP_BOARD_BYTES_MAX (128 << 10)
 #define WEFTI_CUDA_EP_EARLY_BYTES_MAX ((wefti_u64)256 << 20)
 
