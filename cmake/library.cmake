@@ -8,7 +8,22 @@ list(FILTER weft_sources EXCLUDE REGEX "/src/(tools|cuda|sim|transport/sim)/")
 # Sums and products have the same bits on every processor: no multiplication is fused with an addition.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/coll/fold.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
 
+# src/world/build.c has a hash of the sources. `weft_source_hash_made` brings it up to date.
+include(cmake/library_files.cmake)
+set(weft_source_hash ${PROJECT_BINARY_DIR}/generated/weft_source_hash.h)
+weft_library_files(${PROJECT_SOURCE_DIR} weft_hashed)
+list(TRANSFORM weft_hashed PREPEND ${PROJECT_SOURCE_DIR}/)
+add_custom_command(OUTPUT ${weft_source_hash}
+    COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DHEADER=${weft_source_hash}
+        -P ${PROJECT_SOURCE_DIR}/cmake/source_hash.cmake
+    DEPENDS ${weft_hashed} ${PROJECT_SOURCE_DIR}/cmake/source_hash.cmake ${PROJECT_SOURCE_DIR}/cmake/library_files.cmake
+    VERBATIM)
+add_custom_target(weft_source_hash_made DEPENDS ${weft_source_hash})
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/world/build.c PROPERTIES
+    COMPILE_OPTIONS "-include;${weft_source_hash}" OBJECT_DEPENDS ${weft_source_hash})
+
 add_library(weft_objects OBJECT ${weft_sources})
+add_dependencies(weft_objects weft_source_hash_made)
 target_link_libraries(weft_objects PRIVATE weft_flags Threads::Threads)
 weft_cover(weft_objects)
 

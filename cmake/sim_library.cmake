@@ -6,6 +6,7 @@ list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(tools|ffi|cuda|os/posix)/")
 list(FILTER weft_sim_sources EXCLUDE REGEX "/src/protocol/copy\\.c$")
 
 add_library(weft_sim STATIC ${weft_sim_sources})
+add_dependencies(weft_sim weft_source_hash_made)
 target_compile_definitions(weft_sim PUBLIC WEFT_SIM $<BUILD_INTERFACE:WEFT_FAULTS>)
 target_include_directories(weft_sim PUBLIC $<INSTALL_INTERFACE:include>)
 target_link_libraries(weft_sim PUBLIC $<BUILD_INTERFACE:weft_flags> Threads::Threads ${CMAKE_DL_LIBS} m)

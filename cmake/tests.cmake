@@ -226,6 +226,22 @@ if(TARGET weft-perf AND Python3_FOUND)
     weft_describe_test(weft_perf tools)
 endif()
 
+# A library as if of other sources: two builds in one world are told apart. (Sanitizers cannot be loaded so.)
+if(TARGET weftrun AND TARGET hello AND Python3_FOUND AND NOT WEFT_SANITIZE)
+    set(weft_other_build ${PROJECT_BINARY_DIR}/generated/other_build.c)
+    file(CONFIGURE OUTPUT ${weft_other_build} CONTENT
+        "#define WEFTI_SOURCE_HASH 1\n#include \"${PROJECT_SOURCE_DIR}/src/world/build.c\"\n")
+    add_library(weft_other_build SHARED ${weft_other_build}
+        $<FILTER:$<TARGET_OBJECTS:weft_objects>,EXCLUDE,world/build\\.c>)
+    target_link_libraries(weft_other_build PRIVATE weft_flags Threads::Threads ${CMAKE_DL_LIBS} m)
+    target_link_options(weft_other_build PRIVATE LINKER:--version-script=${weft_map})
+    set_target_properties(weft_other_build PROPERTIES OUTPUT_NAME weft VERSION ${PROJECT_VERSION}
+        SOVERSION ${PROJECT_VERSION_MAJOR} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/other_build)
+    add_test(NAME builds COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/builds.py ${PROJECT_SOURCE_DIR}
+        $<TARGET_FILE:weftrun> $<TARGET_FILE:hello> $<TARGET_FILE:weft_other_build> ${CMAKE_COMMAND})
+    weft_describe_test(builds tools)
+endif()
+
 if(TARGET weft-info AND Python3_FOUND)
     add_test(NAME weft_info COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_info.py
         $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun>)

@@ -132,6 +132,7 @@ static weft_status say_hello(wefti_creation *creation, weft_status status)
     WEFT_TRY(wefti_hello_init(&mine, &creation->settings, bootstrap));
     mine.status = status;
     WEFT_TRY(bootstrap->ops->allgather(bootstrap, &mine, creation->all, sizeof mine));
+    WEFT_TRY(wefti_hello_check_builds(creation->all, bootstrap->pes));
     for (int pe = 0; pe < bootstrap->pes; pe++) {
         creation->outcomes[pe].status = creation->all[pe].status;
     }
@@ -581,8 +582,8 @@ weft_status weft_world_create(const weft_world_config *config, weft_world **out)
         world_free(world);
         return status;
     }
-    if (config != NULL && config->device != NULL) {
-        status = weft_device_attach(world, config->device);
+    if (creation.settings.config.device != NULL) {
+        status = weft_device_attach(world, creation.settings.config.device);
         if (status != WEFT_OK) {
             world_free(world);
             return status;

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "world/build.h"
 
 #define HELLO_MAGIC 0x6f6c6c6568746677u /* "wfthello" */
 #define HEAP_AUTO_BYTES_MAX ((uint64_t)64 << 30)
@@ -26,6 +27,7 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     hello->magic = HELLO_MAGIC;
     hello->version = WEFT_VERSION;
     hello->view_abi = WEFTI_VIEW_ABI;
+    hello->build = wefti_build_key();
     hello->pe = (uint32_t)bootstrap->pe;
     hello->pes = (uint32_t)bootstrap->pes;
     hello->name_hash = hash_name(settings->config.name);
@@ -68,15 +70,19 @@ uint64_t wefti_hello_key(const wefti_hello *first)
     return key;
 }
 
-/* The fields that must be equal, in the order in which a difference is reported. */
-static const struct {
+typedef struct field {
     const char *name;
     size_t offset;
     size_t bytes;
     int is_code; /* its value says nothing to a reader */
-} equal_fields[] = {
-    {"library or protocol version", offsetof(wefti_hello, magic),
-     offsetof(wefti_hello, pe) - offsetof(wefti_hello, magic), 1},
+} field;
+
+/* What comes first: without it the other fields may lie elsewhere. */
+static const field build_field = {"build", offsetof(wefti_hello, magic),
+                                  offsetof(wefti_hello, pe) - offsetof(wefti_hello, magic), 1};
+
+/* The fields that must be equal, in the order in which a difference is reported. */
+static const field equal_fields[] = {
     {"number of PEs (config.pes)", offsetof(wefti_hello, pes), sizeof(uint32_t), 0},
     {"name (config.name)", offsetof(wefti_hello, name_hash), sizeof(uint64_t), 1},
     {"largest heap (heap_max_bytes, WEFT_HEAP_MAX)", offsetof(wefti_hello, heap_max_bytes), sizeof(uint64_t), 0},
@@ -84,22 +90,20 @@ static const struct {
     {"collective algorithms (WEFT_COLL)", offsetof(wefti_hello, preferences), sizeof(uint64_t), 1},
 };
 
-static int same(const wefti_hello *a, const wefti_hello *b, size_t field)
+static int same(const wefti_hello *a, const wefti_hello *b, const field *f)
 {
-    return memcmp((const char *)a + equal_fields[field].offset, (const char *)b + equal_fields[field].offset,
-                  equal_fields[field].bytes) == 0;
+    return memcmp((const char *)a + f->offset, (const char *)b + f->offset, f->bytes) == 0;
 }
 
-static unsigned long long field_value(const wefti_hello *hello, size_t field)
+static unsigned long long field_value(const wefti_hello *hello, const field *f)
 {
     uint64_t value = 0;
-    size_t bytes = equal_fields[field].bytes < sizeof value ? equal_fields[field].bytes : sizeof value;
-    memcpy(&value, (const char *)hello + equal_fields[field].offset, bytes);
+    memcpy(&value, (const char *)hello + f->offset, f->bytes < sizeof value ? f->bytes : sizeof value);
     return value;
 }
 
 /* Boyer and Moore: a value that more than half say, if there is one; else that of PE 0. */
-static int majority(const wefti_hello *all, int pes, size_t field)
+static int majority(const wefti_hello *all, int pes, const field *f)
 {
     int candidate = 0;
     int lead = 0;
@@ -107,27 +111,65 @@ static int majority(const wefti_hello *all, int pes, size_t field)
         if (lead == 0) {
             candidate = pe;
         }
-        lead += same(&all[candidate], &all[pe], field) ? 1 : -1;
+        lead += same(&all[candidate], &all[pe], f) ? 1 : -1;
     }
     int says = 0;
     for (int pe = 0; pe < pes; pe++) {
-        says += same(&all[candidate], &all[pe], field);
+        says += same(&all[candidate], &all[pe], f);
     }
     return 2 * says > pes ? candidate : 0;
 }
 
-static weft_status refuse(const wefti_hello *all, int pe, int right, size_t field)
+/* The lowest PE whose field differs from what most say, or -1; *right says what most do. */
+static int find_odd(const wefti_hello *all, int pes, const field *f, int *right)
 {
-    const char *name = equal_fields[field].name;
-    if (equal_fields[field].is_code) {
+    *right = majority(all, pes, f);
+    for (int pe = 0; pe < pes; pe++) {
+        if (!same(&all[*right], &all[pe], f)) {
+            return pe;
+        }
+    }
+    return -1;
+}
+
+/* "0.1.0, build 1234..." */
+#define BUILD_TEXT_BYTES 64
+static const char *build_text(const wefti_hello *hello, char text[BUILD_TEXT_BYTES])
+{
+    (void)snprintf(text, BUILD_TEXT_BYTES, "%u.%u.%u, build %016llx", hello->version >> 16 & 0xff,
+                   hello->version >> 8 & 0xff, hello->version & 0xff, (unsigned long long)hello->build);
+    return text;
+}
+
+static weft_status refuse_build(const wefti_hello *all, int pe, int right)
+{
+    char wrong_build[BUILD_TEXT_BYTES];
+    char right_build[BUILD_TEXT_BYTES];
+    return wefti_error(WEFT_ERR_MISMATCH,
+                       "weft_world_create: PE %d runs %s, but PE %d %s: these are different builds of weft, which do "
+                       "not share memory alike; let all PEs load the same library (`weft-info build` shows a build's "
+                       "number, `ldd` which library a program loads)",
+                       pe, build_text(&all[pe], wrong_build), right, build_text(&all[right], right_build));
+}
+
+static weft_status refuse(const wefti_hello *all, int pe, int right, const field *f)
+{
+    if (f->is_code) {
         return wefti_error(WEFT_ERR_MISMATCH,
                            "weft_world_create: PE %d differs in its %s from PE %d; make them equal on all PEs", pe,
-                           name, right);
+                           f->name, right);
     }
     return wefti_error(
         WEFT_ERR_MISMATCH,
-        "weft_world_create: PE %d differs in its %s: %llu, but PE %d has %llu; make them equal on all PEs", pe, name,
-        field_value(&all[pe], field), right, field_value(&all[right], field));
+        "weft_world_create: PE %d differs in its %s: %llu, but PE %d has %llu; make them equal on all PEs", pe, f->name,
+        field_value(&all[pe], f), right, field_value(&all[right], f));
+}
+
+weft_status wefti_hello_check_builds(const wefti_hello *all, int pes)
+{
+    int right;
+    int pe = find_odd(all, pes, &build_field, &right);
+    return pe < 0 ? WEFT_OK : refuse_build(all, pe, right);
 }
 
 weft_status wefti_hello_check(const wefti_hello *all, int pes)
@@ -140,12 +182,11 @@ weft_status wefti_hello_check(const wefti_hello *all, int pes)
                                pe, all[pe].pe);
         }
     }
-    for (size_t field = 0; field < sizeof equal_fields / sizeof *equal_fields; field++) {
-        int right = majority(all, pes, field);
-        for (int pe = 0; pe < pes; pe++) {
-            if (!same(&all[right], &all[pe], field)) {
-                return refuse(all, pe, right, field);
-            }
+    for (size_t i = 0; i < sizeof equal_fields / sizeof *equal_fields; i++) {
+        int right;
+        int pe = find_odd(all, pes, &equal_fields[i], &right);
+        if (pe >= 0) {
+            return refuse(all, pe, right, &equal_fields[i]);
         }
     }
     return WEFT_OK;

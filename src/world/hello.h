@@ -6,22 +6,30 @@
 #include "os/os.h"
 #include "world/world.h"
 
-typedef struct wefti_hello {
-    uint64_t magic;
-    uint32_t version; /* of the library */
-    uint32_t view_abi;
-    uint32_t pe;
-    uint32_t pes;
-    uint64_t name_hash;
-    uint64_t heap_max_bytes; /* as configured; 0: by memory */
-    uint64_t heap_auto_bytes; /* what this node's memory suggests */
-    uint64_t heap_bytes;
-    uint64_t preferences; /* of collective algorithms, as a number */
-    wefti_os_identity identity;
-    int32_t status; /* not WEFT_OK: this PE cannot take part */
-    wefti_os_cores cores; /* of the creating thread */
-    unsigned char proof[16]; /* random: read back in mapped memory */
+#define WEFTI_HELLO_BYTES 256
+
+/* The first four fields and the size are the same in every version, so that any two can be told apart. */
+typedef union wefti_hello {
+    struct {
+        uint64_t magic;
+        uint32_t version; /* of the library */
+        uint32_t view_abi;
+        uint64_t build; /* wefti_build_key */
+        uint32_t pe;
+        uint32_t pes;
+        uint64_t name_hash;
+        uint64_t heap_max_bytes; /* as configured; 0: by memory */
+        uint64_t heap_auto_bytes; /* what this node's memory suggests */
+        uint64_t heap_bytes;
+        uint64_t preferences; /* of collective algorithms, as a number */
+        wefti_os_identity identity;
+        int32_t status; /* not WEFT_OK: this PE cannot take part */
+        wefti_os_cores cores; /* of the creating thread */
+        unsigned char proof[16]; /* random: read back in mapped memory */
+    };
+    unsigned char room[WEFTI_HELLO_BYTES];
 } wefti_hello;
+_Static_assert(sizeof(wefti_hello) == WEFTI_HELLO_BYTES, "the fields have room");
 
 /* Where this PE would hand out its memory, and what a taker must know: both follow from the proof, which only the
  * world's PEs know. 16 bytes each. */
@@ -37,6 +45,10 @@ uint64_t wefti_hello_key(const wefti_hello *first);
 /* Fill in what this PE says. */
 weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *settings,
                              const wefti_bootstrap *bootstrap);
+
+/* Whether all PEs run one build of the library, without which nothing more of their hellos can be read; else
+ * WEFT_ERR_MISMATCH, as below. */
+weft_status wefti_hello_check_builds(const wefti_hello *all, int pes);
 
 /* Whether all PEs agree; else WEFT_ERR_MISMATCH naming the lowest PE that differs from what most say. Every PE comes to
  * the same verdict. */

@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include "tools/weft-info/sections.h"
+#include "world/build.h"
 
 static void add(info_table *table, const char *name, const char *value)
 {
@@ -29,6 +30,8 @@ int info_build_tables(const info_trial *trial, info_table **tables)
     struct utsname machine;
     info_table_add(table, "version");
     info_table_add(table, "%d.%d.%d", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH);
+    info_table_add(table, "build");
+    info_table_add(table, "%016llx", (unsigned long long)wefti_build_key());
     info_table_add(table, "compiler");
 #ifdef __clang__
     info_table_add(table, "clang %s", __clang_version__);
