@@ -1,6 +1,7 @@
 #include "ep/check.h"
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "weft/protocol/fp8.h"
 
 #define ROW_GRAIN 16 /* bytes */
@@ -103,12 +104,25 @@ static weft_status check_scales(const weft_ep_rows *rows, const char *call, cons
     return check_scale_strides(rows, call, which);
 }
 
+weft_status wefti_ep_rows_take(const weft_ep_rows **rows, weft_ep_rows *own, const char *call, const char *which)
+{
+    static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_rows, hidden, "WEFT_EP_ROWS_INIT");
+    if (*rows == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s is NULL", call, which);
+    }
+    WEFTI_SIZED_TRY(&form, call, which, *rows, own);
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_choices_take(const weft_ep_choices **choices, weft_ep_choices *own, const char *call)
+{
+    static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_choices, ids, "WEFT_EP_CHOICES_INIT");
+    WEFTI_SIZED_TRY(&form, call, "choices", *choices, own);
+    return WEFT_OK;
+}
+
 weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
 {
-    if (rows == NULL || rows->size != sizeof *rows) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s %s", call, which,
-                           rows == NULL ? "is NULL" : "has a wrong size; start from WEFT_EP_ROWS_INIT");
-    }
     WEFT_TRY(check_shape(ep, rows, call, which));
     if ((uintptr_t)rows->data % ROW_GRAIN != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.data is %p; give memory aligned to %d bytes", call, which,
@@ -167,10 +181,6 @@ weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_cho
 {
     int slots = wefti_ep_plan_is_slots(&route->plan);
     int tokens_max = slots ? route->plan.slot_tokens : route->ep->config.tokens_max;
-    if (choices->size != sizeof *choices) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the choices have a wrong size; start from WEFT_EP_CHOICES_INIT",
-                           call);
-    }
     if (choices->tokens < 0 || choices->tokens > tokens_max) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: tokens is %d; give 0 .. %d, the %s", call, choices->tokens,
                            tokens_max, slots ? "plan's slot_tokens" : "group's tokens_max");

@@ -10,7 +10,13 @@ size_t wefti_ep_element_bytes(weft_ep_dtype dtype);
 /* Its name, static text. */
 const char *wefti_ep_dtype_name(weft_ep_dtype dtype);
 
-/* Type, width, strides and alignment; `which` names the rows. */
+/* The caller's rows, of other versions' headers too: see base/sized.h. WEFT_ERR_ARGUMENT also when *rows is NULL. */
+weft_status wefti_ep_rows_take(const weft_ep_rows **rows, weft_ep_rows *own, const char *call, const char *which);
+
+/* Likewise. */
+weft_status wefti_ep_choices_take(const weft_ep_choices **choices, weft_ep_choices *own, const char *call);
+
+/* Of rows that have been read: type, width, strides and alignment; `which` names them. */
 weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which);
 
 /* The same, and that rows are of a type that can be added up. */

@@ -1,19 +1,41 @@
 /* weft_ep_dispatch and its halves. */
 #include "base/error.h"
+#include "base/sized.h"
 #include "ep/backend.h"
 #include "ep/check.h"
 
-static weft_status check(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
-                         const weft_stream *stream, const char *call)
+/* What the structs are copied to that are of other headers. */
+typedef struct arguments {
+    weft_ep_rows in;
+    weft_ep_received out;
+} arguments;
+
+/* The rows inside are never larger or smaller: what follows them has its place. */
+static weft_status read_received(const weft_ep_received **out, weft_ep_received *own, const char *call)
+{
+    static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_received, rows_capacity, "WEFT_EP_RECEIVED_INIT");
+    if (*out == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out is NULL", call);
+    }
+    WEFTI_SIZED_TRY(&form, call, "out", *out, own);
+    if ((*out)->rows.size != sizeof(weft_ep_rows)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out.rows has a wrong size; start from WEFT_EP_ROWS_INIT", call);
+    }
+    return WEFT_OK;
+}
+
+/* *rows and *received become what can be read. */
+static weft_status check(const weft_ep_route *route, const weft_ep_rows **rows, const weft_ep_received **received,
+                         arguments *own, const weft_stream *stream, const char *call)
 {
     if (route == NULL || !route->is_chosen) {
         WEFT_TRY(wefti_ep_route_check(route, call));
     }
     WEFT_TRY(wefti_ep_check_call(route->ep, stream, call));
-    if (out == NULL || out->size != sizeof *out) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out %s", call,
-                           out == NULL ? "is NULL" : "has a wrong size; start from WEFT_EP_RECEIVED_INIT");
-    }
+    WEFT_TRY(read_received(received, &own->out, call));
+    WEFT_TRY(wefti_ep_rows_take(rows, &own->in, call, "in"));
+    const weft_ep_rows *in = *rows;
+    const weft_ep_received *out = *received;
     WEFT_TRY(wefti_ep_rows_check(route->ep, in, call, "in"));
     WEFT_TRY(wefti_ep_rows_check(route->ep, &out->rows, call, "out.rows"));
     return wefti_ep_rows_become(in, &out->rows, call);
@@ -40,7 +62,8 @@ weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const
                              weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch";
-    WEFT_TRY(check(route, in, out, stream, call));
+    arguments own;
+    WEFT_TRY(check(route, &in, &out, &own, stream, call));
     WEFT_TRY(wefti_ep_enter(route->ep, call));
     const weft_ep_choices *fresh = take_choices(route);
     weft_status status = route->ep->backend->dispatch(route, fresh, in, out, stream);
@@ -52,7 +75,8 @@ weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, 
                                   weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch_send";
-    WEFT_TRY(check(route, in, out, stream, call));
+    arguments own;
+    WEFT_TRY(check(route, &in, &out, &own, stream, call));
     WEFT_TRY(wefti_ep_enter(route->ep, call));
     const weft_ep_choices *fresh = take_choices(route);
     weft_status status = route->ep->backend->dispatch_send(route, fresh, in, out, stream);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "ep/agreement.h"
 #include "ep/backend.h"
 #include "ep/route.h"
@@ -71,12 +72,19 @@ static weft_status check_on_device(const weft_ep_config *config)
     return WEFT_OK;
 }
 
+/* *given becomes what can be read: see base/sized.h. */
+static weft_status read_config(const weft_ep_config **given, weft_ep_config *own)
+{
+    static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_config, row_bytes_max, "WEFT_EP_CONFIG_INIT");
+    if (*given == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: the config is NULL; start from WEFT_EP_CONFIG_INIT");
+    }
+    WEFTI_SIZED_TRY(&form, "weft_ep_create", "config", *given, own);
+    return WEFT_OK;
+}
+
 static weft_status check_config(const weft_ep_config *config, int ranks)
 {
-    if (config == NULL || config->size != sizeof *config) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: %s; start from WEFT_EP_CONFIG_INIT",
-                           config == NULL ? "the config is NULL" : "the config has a wrong size");
-    }
     WEFT_TRY(check_limits(config));
     WEFT_TRY(check_rows_max(config, ranks));
     return check_on_device(config);
@@ -138,8 +146,12 @@ weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_e
         return wefti_error(WEFT_ERR_STATE, "weft_ep_create: the team has been destroyed");
     }
     weft_ep *ep = wefti_alloc_zeroed(1, sizeof *ep);
-    weft_status verdict = ep != NULL ? init_private(ep, team, config)
+    weft_ep_config own;
+    weft_status verdict = ep != NULL ? read_config(&config, &own)
                                      : wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
+    if (verdict == WEFT_OK) {
+        verdict = init_private(ep, team, config);
+    }
     weft_status status = wefti_ep_agree(team, config, ep, verdict);
     if (status == WEFT_OK) {
         status = ep->backend->group_open(ep);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "ep/backend.h"
 #include "weft/world.h"
 
@@ -33,14 +34,16 @@ static weft_status check_slots(const weft_ep *ep, const weft_ep_plan *plan, cons
     return WEFT_OK;
 }
 
-static weft_status check_plan(const weft_ep *ep, const weft_ep_plan *plan, const char *call)
+/* *given becomes what can be read: see base/sized.h. */
+static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, weft_ep_plan *own, const char *call)
 {
-    if (!wefti_ep_is_alive(ep) || plan == NULL || plan->size != sizeof *plan) {
+    static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_plan, layout, "WEFT_EP_PLAN_INIT");
+    if (!wefti_ep_is_alive(ep) || *given == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           !wefti_ep_is_alive(ep) ? "the group is NULL or destroyed"
-                           : plan == NULL         ? "the plan is NULL"
-                                                  : "the plan has a wrong size; start from WEFT_EP_PLAN_INIT");
+                           !wefti_ep_is_alive(ep) ? "the group is NULL or destroyed" : "the plan is NULL");
     }
+    WEFTI_SIZED_TRY(&form, call, "plan", *given, own);
+    const weft_ep_plan *plan = *given;
     if (plan->topk < 1 || plan->topk > ep->config.topk_max) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: topk is %d; give 1 .. %d, the group's topk_max", call, plan->topk,
                            ep->config.topk_max);
@@ -75,7 +78,8 @@ static weft_ep_plan resolve(const weft_ep *ep, const weft_ep_plan *plan)
 
 weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, size_t *bytes)
 {
-    WEFT_TRY(check_plan(ep, plan, "weft_ep_route_bytes"));
+    weft_ep_plan own;
+    WEFT_TRY(check_plan(ep, &plan, &own, "weft_ep_route_bytes"));
     if (bytes == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_bytes: the result is NULL");
     }
@@ -86,7 +90,8 @@ weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, siz
 
 weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory, weft_ep_route **out)
 {
-    WEFT_TRY(check_plan(ep, plan, "weft_ep_route_create"));
+    weft_ep_plan own;
+    WEFT_TRY(check_plan(ep, &plan, &own, "weft_ep_route_create"));
     if (out == NULL || (uintptr_t)memory % WEFTI_EP_MEMORY_ALIGNMENT != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_create: %s",
                            out == NULL ? "the result is NULL" : "the memory is not aligned to 64 bytes");

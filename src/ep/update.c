@@ -3,19 +3,22 @@
 #include "ep/backend.h"
 #include "ep/check.h"
 
-static weft_status check_given(const weft_ep_route *route, const weft_ep_choices *choices, const char *call)
+/* *choices become what can be read: see base/sized.h. */
+static weft_status check_given(const weft_ep_route *route, const weft_ep_choices **choices, weft_ep_choices *own,
+                               const char *call)
 {
-    if (!wefti_ep_route_is_alive(route) || choices == NULL) {
+    if (!wefti_ep_route_is_alive(route) || *choices == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           choices == NULL ? "the choices are NULL" : "the route is NULL or destroyed");
+                           *choices == NULL ? "the choices are NULL" : "the route is NULL or destroyed");
     }
-    return WEFT_OK;
+    return wefti_ep_choices_take(choices, own, call);
 }
 
 weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
 {
     static const char call[] = "weft_ep_route_update";
-    WEFT_TRY(check_given(route, choices, call));
+    weft_ep_choices own;
+    WEFT_TRY(check_given(route, &choices, &own, call));
     weft_ep *ep = route->ep;
     WEFT_TRY(wefti_ep_check_call(ep, stream, call));
     WEFT_TRY(wefti_ep_choices_check(route, choices, call));
@@ -27,7 +30,8 @@ weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *ch
 weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *choices)
 {
     static const char call[] = "weft_ep_route_choose";
-    WEFT_TRY(check_given(route, choices, call));
+    weft_ep_choices own;
+    WEFT_TRY(check_given(route, &choices, &own, call));
     WEFT_TRY(wefti_ep_choices_check(route, choices, call));
     if (route->ep->half_route == route) {
         return wefti_error(WEFT_ERR_STATE, "%s: a send of the route waits for its recv; call that first", call);

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "sim/sanitizer.h"
 #include "sim/sim.h"
 
@@ -187,14 +188,16 @@ static void write_result(const wefti_sim *sim, weft_sim_result *result)
     memcpy(result->text, sim->text, sizeof result->text);
 }
 
-static weft_status check(const weft_sim_config *config, int pes, void (*pe_main)(void *arg))
+/* *config becomes what can be read: see base/sized.h. */
+static weft_status check(const weft_sim_config **config, weft_sim_config *own, int pes, void (*pe_main)(void *arg))
 {
-    if (config->size != sizeof *config || pes < 1 || pe_main == NULL || wefti_sim_current != NULL) {
+    static const wefti_sized form = WEFTI_SIZED_FORM(weft_sim_config, seed, "WEFT_SIM_CONFIG_INIT");
+    WEFTI_SIZED_TRY(&form, "weft_sim_run", "config", *config, own);
+    if (pes < 1 || pe_main == NULL || wefti_sim_current != NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_sim_run: %s",
-                           config->size != sizeof *config ? "config.size is wrong; start from WEFT_SIM_CONFIG_INIT"
-                           : pes < 1                      ? "fewer than one PE"
-                           : pe_main == NULL              ? "pe_main is NULL"
-                                                          : "this thread runs a simulation already");
+                           pes < 1           ? "fewer than one PE"
+                           : pe_main == NULL ? "pe_main is NULL"
+                                             : "this thread runs a simulation already");
     }
     return WEFT_OK;
 }
@@ -203,7 +206,8 @@ weft_status weft_sim_run(const weft_sim_config *config, int pes, void (*pe_main)
 {
     const weft_sim_config standard = WEFT_SIM_CONFIG_INIT;
     config = config == NULL ? &standard : config;
-    WEFT_TRY(check(config, pes, pe_main));
+    weft_sim_config own;
+    WEFT_TRY(check(&config, &own, pes, pe_main));
     wefti_sim *sim = calloc(1, sizeof *sim);
     if (sim == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_sim_run: no memory for a simulation");

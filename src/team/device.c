@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "team/team.h"
 #include "weft/stream.h"
 
@@ -15,14 +16,19 @@ static const char no_cuda[] =
 
 static weft_status complete(const weft_device_config *given, weft_device_config *config)
 {
+    static const wefti_sized form = WEFTI_SIZED_FORM(weft_device_config, ordinal, "WEFT_DEVICE_CONFIG_INIT");
     const weft_device_config standard = WEFT_DEVICE_CONFIG_INIT;
     uint64_t bytes;
-    *config = given == NULL ? standard : *given;
-    if (config->size != sizeof *config ||
-        (config->choice != WEFT_DEVICE_CURRENT && config->choice != WEFT_DEVICE_ORDINAL)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_device_attach: %s; start from WEFT_DEVICE_CONFIG_INIT",
-                           config->size != sizeof *config ? "config.size is not sizeof(weft_device_config)"
-                                                          : "config.choice is no weft_device_choice");
+    *config = standard;
+    if (given != NULL) {
+        WEFTI_SIZED_TRY(&form, "weft_device_attach", "config", given, config);
+        *config = *given;
+    }
+    if (config->choice != WEFT_DEVICE_CURRENT && config->choice != WEFT_DEVICE_ORDINAL) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_device_attach: config.choice is %d, no weft_device_choice; start from "
+                           "WEFT_DEVICE_CONFIG_INIT",
+                           (int)config->choice);
     }
     if (config->heap_max_bytes == 0) {
         WEFT_TRY(wefti_env_size(WEFTI_ENV_DEVICE_HEAP_MAX, &bytes));
@@ -465,17 +471,17 @@ weft_status weft_device_sms_give(weft_world *world, int sms)
 
 /* ---- users' kernels that wait ---- */
 
+/* *given becomes what can be read: see base/sized.h. */
 static weft_status check_launch(weft_world *world, const char *call, const weft_kernel *kernel,
-                                const weft_launch *launch)
+                                const weft_launch **given, weft_launch *own)
 {
+    static const wefti_sized form = WEFTI_SIZED_FORM(weft_launch, threads, "WEFT_LAUNCH_INIT");
     WEFT_TRY(wefti_world_need_device(world, call));
-    if (kernel == NULL || launch == NULL) {
+    if (kernel == NULL || *given == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s is NULL", call, kernel == NULL ? "kernel" : "launch");
     }
-    if (launch->size != sizeof *launch) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: launch->size is %zu, not %zu; start from WEFT_LAUNCH_INIT", call,
-                           launch->size, sizeof *launch);
-    }
+    WEFTI_SIZED_TRY(&form, call, "launch", *given, own);
+    const weft_launch *launch = *given;
     if (launch->threads < 1 || launch->blocks < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %d blocks of %d threads; give 0 blocks or more, of 1 thread or more",
                            call, launch->blocks, launch->threads);
@@ -504,7 +510,8 @@ weft_status weft_device_launch_query(weft_world *world, const weft_kernel *kerne
     int free_sms;
     int free_blocks;
     int all;
-    WEFT_TRY(check_launch(world, call, kernel, launch));
+    weft_launch own;
+    WEFT_TRY(check_launch(world, call, kernel, &launch, &own));
     if (blocks == NULL || sms == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: there is no place for the %s", call,
                            blocks == NULL ? "blocks" : "multiprocessors");
@@ -522,7 +529,8 @@ weft_status weft_device_launch(weft_world *world, const weft_kernel *kernel, con
     int sms;
     int blocks;
     int all;
-    WEFT_TRY(check_launch(world, call, kernel, launch));
+    weft_launch own;
+    WEFT_TRY(check_launch(world, call, kernel, &launch, &own));
     WEFT_TRY(count_blocks(world, kernel, launch, &sms, &blocks, &all));
     weft_launch whole = *launch;
     whole.blocks = launch->blocks > 0 ? launch->blocks : blocks;

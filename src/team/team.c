@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/sized.h"
 #include "team/team.h"
 #include "weft/protocol/mutate.h"
 
@@ -34,13 +35,18 @@ static int is_alive(const weft_team *team)
     return team != NULL && !team->destroyed;
 }
 
+static const wefti_sized config_form = WEFTI_SIZED_FORM(weft_team_config, contexts, "WEFT_TEAM_CONFIG_INIT");
+
 weft_status weft_team_configure(weft_team *team, const weft_team_config *config)
 {
-    if (!is_alive(team) || config == NULL || config->size != sizeof *config || config->contexts < 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_team_configure: %s",
-                           !is_alive(team) || config == NULL
-                               ? "the team or the config is NULL, or the team destroyed"
-                               : "the config's size is wrong (use WEFT_TEAM_CONFIG_INIT) or a number negative");
+    static const char call[] = "weft_team_configure";
+    weft_team_config own;
+    if (!is_alive(team) || config == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the team or the config is NULL, or the team destroyed", call);
+    }
+    WEFTI_SIZED_TRY(&config_form, call, "config", config, &own);
+    if (config->contexts < 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: config.contexts is %d; give 0 or more", call, config->contexts);
     }
     team->contexts = config->contexts;
     return WEFT_OK;
@@ -48,11 +54,13 @@ weft_status weft_team_configure(weft_team *team, const weft_team_config *config)
 
 weft_status weft_team_query(const weft_team *team, weft_team_config *config)
 {
-    if (!is_alive(team) || config == NULL || config->size != sizeof *config) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_team_query: %s",
-                           !is_alive(team) || config == NULL ? "the team or the config is NULL, or the team destroyed"
-                                                             : "the config's size is wrong; use WEFT_TEAM_CONFIG_INIT");
+    static const char call[] = "weft_team_query";
+    const weft_team_config *asked = config; /* only what the caller's struct has is written */
+    weft_team_config own;
+    if (!is_alive(team) || config == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the team or the config is NULL, or the team destroyed", call);
     }
+    WEFTI_SIZED_TRY(&config_form, call, "config", asked, &own);
     config->contexts = team->contexts;
     return WEFT_OK;
 }

@@ -3,11 +3,11 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "world/world.h"
 
 #define HEAP_BYTES_MAX ((uint64_t)1 << 47) /* no process has more addresses */
 #define PES_MAX (1 << 24)
-#define CONFIG_BYTES_MAX 1024 /* no version has more */
 #define MEETING_NS ((uint64_t)60 * 1000000000) /* where no deadline can be read */
 #define DEADLINE_NS_MAX ((uint64_t)1000000 * 1000000000) /* eleven days */
 
@@ -32,24 +32,21 @@ static weft_status check_place(const weft_world_config *config)
     return WEFT_OK;
 }
 
-/* Of a config of another version as much is read as both have, if that says how to meet the others. */
+/* A config of newer headers with a field that this library does not know still says how to meet the others. */
 static weft_status read_config(wefti_world_settings *settings, const weft_world_config *config)
 {
-    if (config->size == sizeof *config) {
+    static const wefti_sized form = WEFTI_SIZED_FORM(weft_world_config, callback, "WEFT_WORLD_CONFIG_INIT");
+    int is_known = config->size > sizeof *config && config->size <= WEFTI_SIZED_BYTES_MAX;
+    if (is_known) {
         settings->config = *config;
-        WEFT_TRY(check_place(&settings->config));
-        settings->can_meet = 1;
-        return WEFT_OK;
-    }
-    if (config->size >= offsetof(weft_world_config, heap_max_bytes) && config->size <= CONFIG_BYTES_MAX) {
-        memcpy(&settings->config, config, config->size < sizeof *config ? config->size : sizeof *config);
         settings->can_meet = check_place(&settings->config) == WEFT_OK;
     }
-    return wefti_error(
-        WEFT_ERR_ARGUMENT,
-        "weft_world_create: config.size is %zu, this library's is %zu; start from WEFT_WORLD_CONFIG_INIT "
-        "and build against the headers of the library in use",
-        config->size, sizeof *config);
+    WEFTI_SIZED_TRY(&form, "weft_world_create", "config", config, &settings->config);
+    settings->config = *config;
+    settings->config.size = sizeof settings->config;
+    WEFT_TRY(check_place(&settings->config));
+    settings->can_meet = 1;
+    return WEFT_OK;
 }
 
 static weft_status resolve_times(weft_world_config *config)

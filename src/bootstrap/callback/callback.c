@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "bootstrap/bootstrap.h"
 
 #define RECORD_MAGIC UINT32_C(0x77656674) /* "weft" */
@@ -105,10 +106,16 @@ static weft_status introduce(const callback_state *state, int pe, int pes)
 
 static weft_status check_config(const weft_world_config *config)
 {
-    if (config->callback == NULL || config->callback->size < sizeof(weft_callback_ops) ||
-        config->callback->allgather == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT,
-                           "WEFT_BOOTSTRAP_CALLBACK needs config.callback with its size and an allgather");
+    static const wefti_sized form =
+        WEFTI_SIZED_FORM(weft_callback_ops, allgather, "its own size, which is the first field");
+    const weft_callback_ops *ops = config->callback;
+    weft_callback_ops own;
+    if (ops == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP_CALLBACK needs config.callback");
+    }
+    WEFTI_SIZED_TRY(&form, "WEFT_BOOTSTRAP_CALLBACK", "config.callback", ops, &own);
+    if (ops->allgather == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP_CALLBACK needs config.callback with an allgather");
     }
     if (config->pes < 1 || config->pe >= config->pes) {
         return wefti_error(WEFT_ERR_ARGUMENT,
