@@ -13,13 +13,14 @@
 extern "C" {
 #endif
 
-/* X(NAME, value, text of WEFT_BOOTSTRAP, what it is) */
+/* X(NAME, value, what WEFT_BOOTSTRAP says for it, what it is). NULL: config.bootstrap alone can say it, since it needs
+ * something else from the config. */
 #define WEFT_BOOTSTRAP_TABLE(X)                                                                                        \
     X(WEFT_BOOTSTRAP_AUTO, 0, "auto", "the launcher found in the environment, else a world of one PE")                 \
     X(WEFT_BOOTSTRAP_LOCAL, 1, "local", "processes started by weftrun on this machine")                                \
-    X(WEFT_BOOTSTRAP_THREADS, 2, "threads", "threads of this process, through a weft_threads object")                  \
-    X(WEFT_BOOTSTRAP_UID, 3, "uid", "a unique id made by PE 0, then TCP")                                              \
-    X(WEFT_BOOTSTRAP_CALLBACK, 4, "callback", "the embedder's own allgather")                                          \
+    X(WEFT_BOOTSTRAP_THREADS, 2, NULL, "threads of this process, through a weft_threads object")                       \
+    X(WEFT_BOOTSTRAP_UID, 3, NULL, "a unique id made by PE 0, then TCP")                                               \
+    X(WEFT_BOOTSTRAP_CALLBACK, 4, NULL, "the embedder's own allgather")                                                \
     X(WEFT_BOOTSTRAP_ENV, 5, "env", "processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them")
 
 typedef enum weft_bootstrap_kind {

@@ -75,4 +75,16 @@ weft_status wefti_env_size(wefti_env_id id, uint64_t *value);
 weft_status wefti_env_seconds_ns(wefti_env_id id, uint64_t *value);
 weft_status wefti_env_count(wefti_env_id id, uint64_t *value);
 
+/* Whether a name begins with WEFT_ and is in no row of the table. *nearest becomes the name in the table of which it may be
+ * a typing error, or NULL: other programs have variables that begin so, too. */
+int wefti_env_is_unknown(const char *name, const char **nearest);
+
+/* The variables of this process for which that holds, one a call: *at is 0 for the first; 0 is returned after the last.
+ * `name` has room for WEFTI_ENV_NAME_BYTES; longer names are passed over. */
+#define WEFTI_ENV_NAME_BYTES 64
+int wefti_env_next_unknown(size_t *at, char name[WEFTI_ENV_NAME_BYTES], const char **nearest);
+
+/* One line in the log, if there is something in the environment that may be a typing error. */
+void wefti_env_warn_of_unknown(const char *who);
+
 #endif

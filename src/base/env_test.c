@@ -130,11 +130,60 @@ static void test_table(void **state)
     }
 }
 
+static void test_unknown(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"WEFT_DEADLNE", "WEFT_DEADLINE"},
+        {"WEFT_HAEP", "WEFT_HEAP"},
+        {"WEFT_HEAPMAX", "WEFT_HEAP_MAX"},
+        {"WEFT_PROT", "WEFT_PORT"},
+        {"WEFT_ROOT", NULL},
+        {"WEFT_HOME", NULL},
+        {"WEFT_", NULL},
+        {"WEFT_TEST_SEED", NULL},
+        {"WEFT_FAKE_GPUS", NULL},
+    };
+    const char *nearest = "untouched";
+    for (int id = 0; id < WEFTI_ENV_COUNT; id++) {
+        assert_false(wefti_env_is_unknown(wefti_env_entry_of((wefti_env_id)id)->name, &nearest));
+    }
+    assert_false(wefti_env_is_unknown("WEFTDEADLINE", &nearest));
+    assert_false(wefti_env_is_unknown("PATH", &nearest));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_true(wefti_env_is_unknown(cases[i][0], &nearest));
+        if (cases[i][1] == NULL) {
+            assert_null(nearest);
+        } else {
+            assert_string_equal(nearest, cases[i][1]);
+        }
+    }
+}
+
+static void test_unknown_here(void **state)
+{
+    (void)state;
+    char name[WEFTI_ENV_NAME_BYTES];
+    const char *nearest;
+    size_t at = 0;
+    int found = 0;
+    setenv("WEFT_DEADLNE", "WEFT_HAEP=1", 1);
+    setenv("WEFT_a_name_of_sixty_four_bytes_or_more_is_passed_over_as_it_is_no_typing_error", "1", 1);
+    while (wefti_env_next_unknown(&at, name, &nearest)) {
+        found += strcmp(name, "WEFT_DEADLNE") == 0;
+        assert_string_not_equal(name, "WEFT_HAEP");
+        assert_true(strlen(name) < sizeof name - 1);
+    }
+    assert_int_equal(found, 1);
+    unsetenv("WEFT_DEADLNE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_seconds), cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_defaults), cmocka_unit_test(test_table),
+        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_seconds), cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_table),   cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_unknown_here),
     };
     return cmocka_run_group_tests_name("env", tests, be_quiet, NULL);
 }

@@ -1,6 +1,7 @@
 /* bootstrap/bootstrap.c: the choice of the backend. */
 #include "bootstrap/bootstrap.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/env.h"
@@ -45,28 +46,42 @@ static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *co
     return NULL;
 }
 
-/* What AUTO means here and now; NULL after an error. */
-static const wefti_bootstrap_ops *choose_by_environment(const weft_world_config *config)
+/* What WEFT_BOOTSTRAP says, by the one table; -1 after an error, which lists what it may say. */
+static int read_kind(void)
 {
-    const char *word = wefti_env_word(WEFTI_ENV_BOOTSTRAP);
-    if (strcmp(word, "local") == 0) {
-        return &wefti_bootstrap_local;
+    static const struct {
+        const char *word;
+        weft_bootstrap_kind kind;
+    } rows[] = {
+#define ROW(name, value, word, text) {word, name},
+        WEFT_BOOTSTRAP_TABLE(ROW)
+#undef ROW
+    };
+    const char *said = wefti_env_word(WEFTI_ENV_BOOTSTRAP);
+    char words[80] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].word == NULL) {
+            continue;
+        }
+        if (strcmp(said, rows[i].word) == 0) {
+            return (int)rows[i].kind;
+        }
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used == 0 ? "" : ", ", rows[i].word);
     }
-    if (strcmp(word, "env") == 0) {
-        return &wefti_bootstrap_env;
-    }
-    if (strcmp(word, "auto") == 0) {
-        return choose_by_launcher(config);
-    }
-    (void)wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP=\"%s\" is not a bootstrap: give auto, local or env", word);
-    return NULL;
+    (void)wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP=\"%s\" is not a bootstrap: give one of %s", said, words);
+    return -1;
 }
 
+/* NULL after an error. */
 static const wefti_bootstrap_ops *choose(const weft_world_config *config)
 {
-    switch (config->bootstrap) {
+    int kind = config->bootstrap == WEFT_BOOTSTRAP_AUTO ? read_kind() : (int)config->bootstrap;
+    switch (kind) {
+    case -1:
+        return NULL;
     case WEFT_BOOTSTRAP_AUTO:
-        return choose_by_environment(config);
+        return choose_by_launcher(config);
     case WEFT_BOOTSTRAP_LOCAL:
         return &wefti_bootstrap_local;
     case WEFT_BOOTSTRAP_THREADS:
@@ -78,7 +93,7 @@ static const wefti_bootstrap_ops *choose(const weft_world_config *config)
     case WEFT_BOOTSTRAP_ENV:
         return &wefti_bootstrap_env;
     }
-    (void)wefti_error(WEFT_ERR_ARGUMENT, "config.bootstrap %d is none of WEFT_BOOTSTRAP_TABLE", (int)config->bootstrap);
+    (void)wefti_error(WEFT_ERR_ARGUMENT, "config.bootstrap %d is none of WEFT_BOOTSTRAP_TABLE", kind);
     return NULL;
 }
 

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
+
 static char job[128]; /* of this process alone */
 static char port[16];
 
@@ -81,7 +83,11 @@ static void chooses_by_environment(void **state)
         {"local", job, 1, "local", NULL},
         {"local", NULL, 1, NULL, "weftrun"},
         {"local", NULL, 0, NULL, "weftrun"},
-        {"remote", job, 1, NULL, "auto, local or env"},
+        {"remote", job, 1, NULL, "auto, local, env"},
+        {"uid", NULL, 1, NULL, "auto, local, env"}, /* needs an id, which no variable has */
+        {"threads", NULL, 1, NULL, "auto, local, env"},
+        {"callback", NULL, 1, NULL, "auto, local, env"},
+        {"-1", NULL, 1, NULL, "auto, local, env"},
         {"local", "nonsense", 1, NULL, "WEFT_LOCAL_JOB"},
         {"local", ":0011", 1, NULL, "WEFT_LOCAL_JOB"},
         {"local", "x:0011223344zz66778899aabbccddeeff00112233445566778899aabbccddeeff", 1, NULL, "WEFT_LOCAL_JOB"},
@@ -89,6 +95,26 @@ static void chooses_by_environment(void **state)
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         assert_choice(&choices[i]);
     }
+}
+
+/* What the table of variables says of WEFT_BOOTSTRAP is what it may say. */
+static void says_what_it_reads(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+#define WORD(name, value, word, text) word,
+        WEFT_BOOTSTRAP_TABLE(WORD)
+#undef WORD
+    };
+    char list[80] = ": ";
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (words[i] != NULL) {
+            (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : ", ", words[i]);
+        }
+    }
+    const char *text = wefti_env_entry_of(WEFTI_ENV_BOOTSTRAP)->text;
+    assert_true(strlen(text) > strlen(list));
+    assert_string_equal(text + strlen(text) - strlen(list), list);
 }
 
 static void chooses_by_ranks(void **state)
@@ -184,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chooses_by_environment),
         cmocka_unit_test(chooses_by_ranks),
+        cmocka_unit_test(says_what_it_reads),
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(believes_the_launcher_only_if_it_makes_sense),
     };

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "world/hello.h"
 #include "world/timeline.h"
@@ -454,6 +455,16 @@ static weft_status map_window(wefti_creation *creation, weft_world *world)
     return fill_slot(creation, world);
 }
 
+/* The PEs of a process have one environment, so one of them speaks of it; each does that cannot know of the others. */
+static void warn_of_environment(const wefti_creation *creation, const weft_world *world, weft_status met)
+{
+    if (met != WEFT_OK || is_first(creation, world)) {
+        char who[WEFTI_WORLD_NAME_BYTES + 16];
+        (void)snprintf(who, sizeof who, "world \"%s\"", world->name);
+        wefti_env_warn_of_unknown(who);
+    }
+}
+
 static weft_status run_steps(wefti_creation *creation, weft_world *world)
 {
     static const step steps[] = {
@@ -461,7 +472,9 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
         {"map", map_window},
         {"verify", verify},
     };
-    WEFT_TRY(meet(creation, world));
+    weft_status met = meet(creation, world);
+    warn_of_environment(creation, world, met);
+    WEFT_TRY(met);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         creation->outcome.status = steps[i].run(creation, world);
         WEFT_TRY(wefti_verdict(&creation->bootstrap, &creation->outcome, creation->outcomes));

@@ -461,6 +461,68 @@ static void test_unreadable_environment(void **state)
     }
 }
 
+/* ---- variables that are mistyped ---- */
+
+/* What three PEs of this process, all or all but one of which come, write to the log. */
+static void log_of_creation(int come, char *log, size_t bytes)
+{
+    weft_threads *meeting = pes_meeting(3);
+    weft_world_config configs[3];
+    pes_outcome outcomes[3];
+    FILE *file = tmpfile();
+    int standard_error = dup(STDERR_FILENO);
+    for (int pe = 0; pe < 3; pe++) {
+        configs[pe] = pes_config(meeting, pe, 3);
+        configs[pe].deadline_ns = come < 3 ? SHORT_DEADLINE_NS : configs[pe].deadline_ns;
+    }
+    (void)dup2(fileno(file), STDERR_FILENO);
+    pes_create(configs, come, outcomes);
+    (void)dup2(standard_error, STDERR_FILENO);
+    close(standard_error);
+    for (int pe = 0; pe < come; pe++) {
+        CHECK(outcomes[pe].status == (come < 3 ? WEFT_ERR_TIMEOUT : WEFT_OK));
+        CHECK_OK(weft_world_destroy(outcomes[pe].world));
+    }
+    weft_threads_destroy(meeting);
+    rewind(file);
+    log[fread(log, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+}
+
+static int count_lines(const char *log, const char *with)
+{
+    int lines = 0;
+    for (const char *at = strstr(log, with); at != NULL; at = strstr(at + 1, with)) {
+        lines++;
+    }
+    return lines;
+}
+
+static void test_mistyped_variables(void **state)
+{
+    (void)state;
+    char log[4096];
+    setenv("WEFT_LOG", "warn", 1);
+    setenv("WEFT_ROOT", "/opt/weft", 1); /* somebody else's */
+    log_of_creation(3, log, sizeof log);
+    CHECK_SAY(log[0] == '\0', "\"%s\"", log);
+    setenv("WEFT_DEADLNE", "1", 1);
+    log_of_creation(3, log, sizeof log);
+    CHECK_SAY(count_lines(log, "\n") == 1 && strstr(log, " warn: ") != NULL, "\"%s\"", log);
+    CHECK_SAY(strstr(log, "no variable WEFT_DEADLNE") != NULL, "\"%s\"", log);
+    CHECK_SAY(strstr(log, "did you mean WEFT_DEADLINE?") != NULL, "\"%s\"", log);
+    setenv("WEFT_HAEP", "1M", 1);
+    log_of_creation(3, log, sizeof log);
+    CHECK_SAY(count_lines(log, "\n") == 1 && strstr(log, "1 more") != NULL, "\"%s\"", log);
+    /* Also who is not met says it. */
+    log_of_creation(2, log, sizeof log);
+    CHECK_SAY(count_lines(log, "did you mean") == 2, "\"%s\"", log);
+    unsetenv("WEFT_DEADLNE");
+    unsetenv("WEFT_HAEP");
+    unsetenv("WEFT_ROOT");
+    setenv("WEFT_LOG", "none", 1);
+}
+
 static void test_deadline_by_environment(void **state)
 {
     (void)state;
@@ -657,6 +719,7 @@ int main(void)
         CHECKED_TEST(test_structs_of_other_versions),
         CHECKED_TEST(test_heap_by_environment),
         CHECKED_TEST(test_unreadable_environment),
+        CHECKED_TEST(test_mistyped_variables),
         CHECKED_TEST(test_deadline_by_environment),
         CHECKED_TEST(test_callback),
         CHECKED_TEST(test_callback_that_does_nothing),

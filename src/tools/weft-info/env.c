@@ -3,19 +3,16 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "tools/weft-info/nearest.h"
 #include "tools/weft-info/sections.h"
 #include "weft/bootstrap.h"
 #include "world/tuning.h"
 
-extern char **environ;
-
 /* ---- whether a value can be read ---- */
 
-static const char *check_word(wefti_env_id id, const char *const *words)
+static const char *check_word(wefti_env_id id, const char *const *words, size_t count)
 {
-    for (int i = 0; words[i] != NULL; i++) {
-        if (strcmp(wefti_env_word(id), words[i]) == 0) {
+    for (size_t i = 0; i < count; i++) {
+        if (words[i] != NULL && strcmp(wefti_env_word(id), words[i]) == 0) {
             return NULL;
         }
     }
@@ -30,18 +27,18 @@ static const char *check_status(weft_status status)
 /* Words that are read where they are used. */
 static const char *check_text(wefti_env_id id)
 {
-    static const char *const levels[] = {"none", "error", "warn", "info", "debug", NULL};
+    static const char *const levels[] = {"none", "error", "warn", "info", "debug"};
     static const char *const bootstraps[] = {
 #define WORD(name, value, word, text) word,
         WEFT_BOOTSTRAP_TABLE(WORD)
 #undef WORD
-            NULL};
+    };
     wefti_preferences preferences;
     switch (id) {
     case WEFTI_ENV_LOG:
-        return check_word(id, levels);
+        return check_word(id, levels, sizeof levels / sizeof *levels);
     case WEFTI_ENV_BOOTSTRAP:
-        return check_word(id, bootstraps);
+        return check_word(id, bootstraps, sizeof bootstraps / sizeof *bootstraps);
     case WEFTI_ENV_COLL:
         return check_status(wefti_preferences_read(&preferences));
     default:
@@ -118,23 +115,12 @@ static info_table *known_variables(void)
 static info_table *unknown_variables(void)
 {
     info_table *table = info_table_create("unknown_variables", "name nearest");
-    const char *names[WEFTI_ENV_COUNT];
-    for (int id = 0; id < WEFTI_ENV_COUNT; id++) {
-        names[id] = wefti_env_entry_of((wefti_env_id)id)->name;
-    }
-    for (char **at = environ; *at != NULL; at++) {
-        size_t length = strcspn(*at, "=");
-        char name[64];
-        if (strncmp(*at, "WEFT_", 5) != 0 || length >= sizeof name) {
-            continue;
-        }
-        memcpy(name, *at, length);
-        name[length] = '\0';
-        int nearest = info_nearest(name, names, WEFTI_ENV_COUNT);
-        if (nearest < 0 || strcmp(name, names[nearest]) != 0) {
-            info_table_add(table, "%s", name);
-            info_table_add(table, "%s", nearest < 0 ? "" : names[nearest]);
-        }
+    char name[WEFTI_ENV_NAME_BYTES];
+    const char *nearest;
+    size_t at = 0;
+    while (wefti_env_next_unknown(&at, name, &nearest)) {
+        info_table_add(table, "%s", name);
+        info_table_add(table, "%s", nearest == NULL ? "" : nearest);
     }
     return table;
 }

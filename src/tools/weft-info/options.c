@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/weft-info/nearest.h"
+#include "base/nearest.h"
 #include "weft/status.h"
 
 #define EXIT_USAGE 2
@@ -45,7 +45,7 @@ static int want(info_options *options, const char *name)
             return INFO_GO_ON;
         }
     }
-    int nearest = info_nearest(name, names, INFO_SECTIONS);
+    int nearest = wefti_nearest(name, names, INFO_SECTIONS, 2);
     (void)fprintf(stderr, "weft-info: no section \"%s\"%s%s%s; see weft-info --help\n", name,
                   nearest < 0 ? "" : "; did you mean \"", nearest < 0 ? "" : names[nearest], nearest < 0 ? "" : "\"?");
     return EXIT_USAGE;
