@@ -108,16 +108,16 @@ static weft_status write_tables(wefti_cuda *cuda)
 static weft_status reach_host(wefti_cuda *cuda)
 {
     weft_world *world = cuda->world;
+    const size_t slots = (size_t)world->team_node.pes;
     for (uint32_t i = 0; i < cuda->near_count; i++) {
         if (cuda->group[i] < 0) {
             continue;
         }
         const wefti_control *control = wefti_peer_address(world, world->control, (int)(cuda->near_first + i));
         uint64_t bytes = wefti_ld64(&control->reserved, WEFTI_RELAXED);
-        WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, (size_t)world->team_node.pes,
-                                            wefti_cuda_slot_of(cuda, i), world->stride, bytes));
+        WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, slots, wefti_cuda_slot_of(cuda, i), bytes));
     }
-    return WEFT_OK;
+    return wefti_cuda_window_register_head(cuda->window, world->window, slots);
 }
 
 static weft_status write_head(wefti_cuda *cuda)
@@ -127,7 +127,7 @@ static weft_status write_head(wefti_cuda *cuda)
     memcpy(control.proof, cuda->record->nonce, sizeof control.proof);
     control.deadline_ns = cuda->world->deadline_ns;
     WEFT_TRY(reach_host(cuda));
-    control.abort = (uint64_t)(uintptr_t)&cuda->world->control->abort;
+    control.abort = (uint64_t)(uintptr_t)&cuda->world->head->abort;
     control.host_fault = (uint64_t)(uintptr_t)&cuda->world->control->device_fault;
     WEFT_TRY(wefti_cuda_clear(&cuda->base, cuda->slot, wefti_cuda_head_bytes(cuda->world->view.pes)));
     WEFT_TRY(wefti_cuda_copy(&cuda->base, cuda->slot, &control, sizeof control));

@@ -11,7 +11,7 @@ wefti_cuda_offer wefti_cuda_offer_init(const weft_team *team, int takers)
 {
     return (wefti_cuda_offer){
         .number = {(uint64_t)((uintptr_t)team->area - (uintptr_t)team->world->control),
-                   wefti_ld64(&team->area->agree_epoch.word, WEFTI_RELAXED)},
+                   wefti_ld64(&team->epochs->agree, WEFTI_RELAXED)},
         .takers = takers,
         .pass = {.listener = -1},
         .descriptor = -1,
@@ -23,11 +23,12 @@ static void derive(const wefti_cuda *cuda, uint32_t owner, const wefti_cuda_offe
                    unsigned char out[16])
 {
     const weft_world *world = cuda->world;
-    const wefti_control *control = wefti_peer_address(world, world->control, (int)(cuda->near_first + owner));
+    const wefti_presence *presence =
+        wefti_world_presence(world, wefti_world_slot(world, (int)(cuda->near_first + owner)));
     unsigned char text[sizeof offer->number + 16] = {0};
     memcpy(text, offer->number, sizeof offer->number);
     strncpy((char *)text + sizeof offer->number, purpose, 15);
-    wefti_hash(control->proof, text, sizeof text, out);
+    wefti_hash(presence->proof, text, sizeof text, out);
 }
 
 weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle handle, wefti_cuda_offer *offer)

@@ -260,36 +260,36 @@ weft_status wefti_cuda_window_keep(wefti_cuda_window *window, CUdeviceptr memory
 
 /* ---- the host window ---- */
 
-static weft_status register_locked(wefti_cuda_window *window, const wefti_window *host, size_t slots, size_t slot,
-                                   size_t stride, uint64_t bytes)
+/* The part of the host window at `part`, with its number among `parts`. */
+static weft_status register_locked(wefti_cuda_window *window, unsigned char *part, size_t number, size_t parts,
+                                   uint64_t bytes)
 {
     if (window->host_registered == NULL) {
-        window->host_registered = wefti_alloc_zeroed(slots, sizeof *window->host_registered);
-        window->host_slots = slots;
+        window->host_registered = wefti_alloc_zeroed(parts, sizeof *window->host_registered);
     }
     if (window->host_part_count == window->host_part_capacity) {
         size_t capacity = window->host_part_capacity == 0 ? 16 : 2 * window->host_part_capacity;
-        wefti_cuda_host_part *parts = wefti_realloc(window->host_parts, capacity * sizeof *parts);
-        if (parts != NULL) {
-            window->host_parts = parts;
+        wefti_cuda_host_part *longer = wefti_realloc(window->host_parts, capacity * sizeof *longer);
+        if (longer != NULL) {
+            window->host_parts = longer;
             window->host_part_capacity = capacity;
         }
     }
     if (window->host_registered == NULL || window->host_part_count == window->host_part_capacity) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory for the record of registered host memory");
     }
-    uint64_t have = window->host_registered[slot];
+    uint64_t have = window->host_registered[number];
     if (bytes <= have) {
         return WEFT_OK;
     }
-    unsigned char *from = host->memory.base + slot * stride + have;
+    unsigned char *from = part + have;
     CUdeviceptr device = 0;
     WEFT_TRY(wefti_cuda_check(&window->driver,
                               window->driver.cuMemHostRegister(
                                   from, bytes - have, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
                               "cuMemHostRegister (of the symmetric host heap; ulimit -l?)"));
     window->host_parts[window->host_part_count++] = (wefti_cuda_host_part){.address = from, .bytes = bytes - have};
-    window->host_registered[slot] = bytes;
+    window->host_registered[number] = bytes;
     WEFT_TRY(wefti_cuda_check(&window->driver, window->driver.cuMemHostGetDevicePointer(&device, from, 0),
                               "cuMemHostGetDevicePointer"));
     if (device != (CUdeviceptr)(uintptr_t)from) {
@@ -299,10 +299,19 @@ static weft_status register_locked(wefti_cuda_window *window, const wefti_window
 }
 
 weft_status wefti_cuda_window_register(wefti_cuda_window *window, const wefti_window *host, size_t slots, size_t slot,
-                                       size_t stride, uint64_t bytes)
+                                       uint64_t bytes)
 {
     wefti_os_monitor_enter(window->lock);
-    weft_status status = register_locked(window, host, slots, slot, stride, bytes);
+    weft_status status =
+        register_locked(window, host->memory.base + wefti_window_slot(host, slot), 1 + slot, 1 + slots, bytes);
+    wefti_os_monitor_leave(window->lock);
+    return status;
+}
+
+weft_status wefti_cuda_window_register_head(wefti_cuda_window *window, const wefti_window *host, size_t slots)
+{
+    wefti_os_monitor_enter(window->lock);
+    weft_status status = register_locked(window, host->memory.base, 0, 1 + slots, wefti_os_page_bytes());
     wefti_os_monitor_leave(window->lock);
     return status;
 }

@@ -46,8 +46,7 @@ typedef struct wefti_cuda_window {
     CUdeviceptr *kept; /* without VMM: allocations of this process's PEs, each until all have left */
     size_t kept_count;
 
-    uint64_t *host_registered; /* a slot of the host window: bytes from its start that kernels reach */
-    size_t host_slots;
+    uint64_t *host_registered; /* the host window's head, then a slot each: bytes from its start that kernels reach */
     wefti_cuda_host_part *host_parts;
     size_t host_part_count;
     size_t host_part_capacity;
@@ -81,7 +80,9 @@ weft_status wefti_cuda_window_keep(wefti_cuda_window *window, CUdeviceptr memory
 
 /* Let kernels reach the first `bytes` bytes of a slot of the host window. A context is current. */
 weft_status wefti_cuda_window_register(wefti_cuda_window *window, const wefti_window *host, size_t slots, size_t slot,
-                                       size_t stride, uint64_t bytes);
+                                       uint64_t bytes);
+/* The same for the head of the host window, up to the end of its first page. */
+weft_status wefti_cuda_window_register_head(wefti_cuda_window *window, const wefti_window *host, size_t slots);
 
 /* Of the `bytes` bytes at `address`, any memory, how many one copy of the driver may take: it refuses those that lie in two
  * registrations, or inside and outside of one. At least 1. */

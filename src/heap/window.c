@@ -37,13 +37,18 @@ void wefti_window_leave(wefti_window *window)
     wefti_os_record_free(window);
 }
 
-static weft_status window_bytes(size_t slots, size_t stride, size_t *bytes)
+/* Fill in where slots are, and the bytes of it all. */
+static weft_status lay_out(wefti_window *window, const wefti_window_shape *shape, size_t *bytes)
 {
-    if (__builtin_mul_overflow(slots, stride, bytes)) {
+    const size_t unit = WEFTI_OS_MEMORY_ALIGNMENT;
+    window->first_slot = (shape->head_bytes + unit - 1) / unit * unit;
+    window->stride = shape->stride;
+    if (__builtin_mul_overflow(shape->slots, shape->stride, bytes) ||
+        __builtin_add_overflow(*bytes, window->first_slot, bytes)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "heaps of %zu bytes for %zu PEs exceed the address space; lower heap_max_bytes or "
                            "WEFT_HEAP_MAX",
-                           stride, slots);
+                           shape->stride, shape->slots);
     }
     return WEFT_OK;
 }
@@ -53,19 +58,21 @@ static void publish(wefti_window *window)
     __atomic_store_n(&window->ready, WINDOW_MAPPED, __ATOMIC_RELEASE);
 }
 
-weft_status wefti_window_make(wefti_window *window, size_t slots, size_t stride)
+weft_status wefti_window_make(wefti_window *window, const wefti_window_shape *shape)
 {
+    const size_t page = wefti_os_page_bytes();
     size_t bytes;
-    WEFT_TRY(window_bytes(slots, stride, &bytes));
+    WEFT_TRY(lay_out(window, shape, &bytes));
     WEFT_TRY(wefti_os_memory_create(&window->memory, bytes));
+    WEFT_TRY(wefti_os_memory_reserve(&window->memory, 0, (shape->head_bytes + page - 1) / page * page));
     publish(window);
     return WEFT_OK;
 }
 
-weft_status wefti_window_adopt(wefti_window *window, int descriptor, size_t slots, size_t stride)
+weft_status wefti_window_adopt(wefti_window *window, int descriptor, const wefti_window_shape *shape)
 {
     size_t bytes;
-    WEFT_TRY(window_bytes(slots, stride, &bytes));
+    WEFT_TRY(lay_out(window, shape, &bytes));
     WEFT_TRY(wefti_os_memory_adopt(&window->memory, descriptor, bytes));
     publish(window);
     return WEFT_OK;

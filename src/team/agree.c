@@ -66,8 +66,9 @@ static void merge(wefti_vote *mine, const wefti_vote *other)
 static weft_status exchange(weft_team *team, wefti_vote *vote, const char *call)
 {
     wefti_team_area *area = team->area;
-    uint64_t epoch = wefti_ld64(&area->agree_epoch.word, WEFTI_RELAXED) + 1;
-    wefti_st64(&area->agree_epoch.word, epoch, WEFTI_RELEASE);
+    uint64_t *mine = &team->epochs->agree;
+    uint64_t epoch = wefti_ld64(mine, WEFTI_RELAXED) + 1;
+    wefti_st64(mine, epoch, WEFTI_RELEASE);
     wefti_waiter waiter = wefti_team_waiter(team, call);
     for (unsigned round = 0; round < team->rounds; round++) {
         unsigned parity = (unsigned)WEFTI_MUTATE(ONE_PARITY, 0, epoch & 1);
@@ -75,10 +76,10 @@ static weft_status exchange(weft_team *team, wefti_vote *vote, const char *call)
         int to = wefti_member(team, wefti_team_after(team, round));
         weft_status status = wefti_world_put_flag(team->world, &line->vote, vote, sizeof *vote, &line->flag, epoch, to);
         while (status == WEFT_OK && wefti_ld64(&line->flag, WEFTI_ACQUIRE) != epoch) {
-            status = wefti_team_pause(team, &waiter, &line->flag, &area->agree_epoch.word, epoch);
+            status = wefti_team_pause(team, &waiter, &line->flag, mine, epoch);
         }
         if (status != WEFT_OK) {
-            return wefti_team_fail(team, status, call, &area->agree_epoch.word, epoch);
+            return wefti_team_fail(team, status, call, mine, epoch);
         }
         wefti_vote other;
         wefti_copy(&other, &line->vote, sizeof other);

@@ -25,22 +25,21 @@ static uint64_t give_up(uint64_t *count, uint64_t all)
 
 weft_status wefti_team_sync_by_count(weft_team *team, const char *call)
 {
-    wefti_team_area *area = team->area;
-    uint64_t *count = wefti_peer_address(team->world, &area->count.word, wefti_member(team, 0));
-    uint64_t step = wefti_ld64(&area->arrived.word, WEFTI_RELAXED) + 1;
+    uint64_t *count = wefti_peer_address(team->world, &team->area->count.word, wefti_member(team, 0));
+    uint64_t *arrived = &team->epochs->arrived;
+    uint64_t step = wefti_ld64(arrived, WEFTI_RELAXED) + 1;
     uint64_t all = step * (uint64_t)team->pes - WEFTI_MUTATE(COUNT_SHORT, 1u, 0u);
     uint64_t seen = wefti_add64(count, 1) + 1;
-    wefti_st64(&area->arrived.word, step, WEFTI_RELEASE);
+    wefti_st64(arrived, step, WEFTI_RELEASE);
     wefti_waiter waiter = wefti_team_waiter(team, call);
     while (seen < all) {
-        weft_status status = wefti_team_pause(team, &waiter, count, &area->arrived.word, step);
+        weft_status status = wefti_team_pause(team, &waiter, count, arrived, step);
         if (WEFTI_UNLIKELY(status != WEFT_OK && status != WEFT_ERR_TIMEOUT)) {
-            return wefti_team_fail(team, status, call, &area->arrived.word, step);
+            return wefti_team_fail(team, status, call, arrived, step);
         }
         seen = WEFTI_LIKELY(status == WEFT_OK)
                    ? wefti_ld64(count, WEFTI_MUTATE(COUNT_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE))
                    : give_up(count, all);
     }
-    return WEFTI_LIKELY(seen < GIVEN_UP) ? WEFT_OK
-                                         : wefti_team_fail(team, WEFT_ERR_TIMEOUT, call, &area->arrived.word, step);
+    return WEFTI_LIKELY(seen < GIVEN_UP) ? WEFT_OK : wefti_team_fail(team, WEFT_ERR_TIMEOUT, call, arrived, step);
 }

@@ -38,7 +38,7 @@ static int mark_behind(const weft_team *team, const uint64_t *epoch_word, uint64
 /* Whether `pe`, which has not come to this call, has come to one of another kind that this member has not. */
 static int is_elsewhere(const weft_team *team, const uint64_t *epoch_word, int pe)
 {
-    const uint64_t *words[] = {&team->area->sync_epoch.word, &team->area->agree_epoch.word, &team->area->arrived.word,
+    const uint64_t *words[] = {&team->epochs->sync, &team->epochs->agree, &team->epochs->arrived,
                                team->coll == NULL ? NULL : team->coll_scratch}; /* which begins with `entered` */
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         uint64_t theirs;
@@ -163,8 +163,8 @@ static int describe_stuck(const weft_team *team, const uint64_t *epoch_word, uin
     const char *fault = NULL;
     unsigned char named = 1;
     int culprit = -1;
-    int is_sync = epoch_word == &team->area->sync_epoch.word;
-    if (is_sync || epoch_word == &team->area->agree_epoch.word) {
+    int is_sync = epoch_word == &team->epochs->sync;
+    if (is_sync || epoch_word == &team->epochs->agree) {
         fault = "came but did not go on, or gave up";
         culprit = mark_stuck(team, is_sync, epoch, marks);
     }

@@ -155,7 +155,7 @@ weft_status wefti_offset_agree(weft_team *team, const wefti_records *records, co
     while (status == WEFT_OK && (vote.offset_low != vote.offset_high || vote.offset_high == NO_ROOM)) {
         wefti_offset_drop(records, *offset);
         wefti_turn_enter(team->world, &turn);
-        look_on(&s, vote.offset_high, wanted->bytes, wefti_ld64(&team->area->agree_epoch.word, WEFTI_RELAXED));
+        look_on(&s, vote.offset_high, wanted->bytes, wefti_ld64(&team->epochs->agree, WEFTI_RELAXED));
         status = agree_once(team, records, &turn, call, wanted, &s, offset, &vote);
     }
     wefti_turn_leave(team->world, &turn);

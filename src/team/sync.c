@@ -17,8 +17,9 @@ static inline weft_status flag_member(weft_team *team, uint64_t *flag, uint64_t 
 static weft_status disseminate(weft_team *team, const char *call)
 {
     wefti_team_area *area = team->area;
-    uint64_t epoch = wefti_ld64(&area->sync_epoch.word, WEFTI_RELAXED) + 1;
-    wefti_st64(&area->sync_epoch.word, epoch, WEFTI_RELEASE);
+    uint64_t *mine = &team->epochs->sync;
+    uint64_t epoch = wefti_ld64(mine, WEFTI_RELAXED) + 1;
+    wefti_st64(mine, epoch, WEFTI_RELEASE);
     wefti_waiter waiter = wefti_team_waiter(team, call);
     for (unsigned round = 0; round < team->rounds; round++) {
         uint64_t *flag = wefti_team_sync_flag(area, round);
@@ -26,10 +27,10 @@ static weft_status disseminate(weft_team *team, const char *call)
         weft_status status = flag_member(team, flag, epoch, wefti_member(team, to));
         const int acquire = WEFTI_MUTATE(WAIT_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE);
         while (WEFTI_LIKELY(status == WEFT_OK) && wefti_ld64(flag, acquire) < epoch) {
-            status = wefti_team_pause(team, &waiter, flag, &area->sync_epoch.word, epoch);
+            status = wefti_team_pause(team, &waiter, flag, mine, epoch);
         }
         if (WEFTI_UNLIKELY(status != WEFT_OK)) {
-            return wefti_team_fail(team, status, call, &area->sync_epoch.word, epoch);
+            return wefti_team_fail(team, status, call, mine, epoch);
         }
     }
     return WEFT_OK;

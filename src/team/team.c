@@ -257,7 +257,7 @@ static weft_status compare_lists(weft_team *parent, const member_list *members, 
     *pair = NO_PAIR;
     for (int i = 0; i < members->count && *pair == NO_PAIR; i++) {
         uint64_t theirs;
-        WEFT_TRY(wefti_world_read(parent->world, &parent->area->published.word,
+        WEFT_TRY(wefti_world_read(parent->world, &parent->epochs->published,
                                   wefti_member(parent, member_of(members, i)), &theirs));
         if (theirs != hash) {
             *pair = (uint64_t)(uint32_t)parent->pe << 32 | (uint32_t)member_of(members, i);
@@ -301,7 +301,7 @@ static weft_status agree_and_create(weft_team *parent, const member_list *member
             mine = record_create(parent, members, call, &team);
         }
     }
-    wefti_st64(&parent->area->published.word, hash, WEFTI_RELEASE);
+    wefti_st64(&parent->epochs->published, hash, WEFTI_RELEASE);
     wefti_vote vote = wefti_vote_init(parent, call, key[0], key[1]);
     vote.status = mine;
     weft_status status = wefti_team_agree(parent, &vote, call);
@@ -322,6 +322,7 @@ static weft_status agree_and_create(weft_team *parent, const member_list *member
     }
     if (team != NULL) {
         team->area = area;
+        team->epochs = &team->area->epochs;
         team->attachment.end = end_with_world;
         wefti_world_attach(parent->world, &team->attachment);
         WEFTI_COUNT(parent->world, teams_created, 1);

@@ -3,7 +3,7 @@
  *   meet    the bootstrap opens; PEs say hello and compare configurations. Nothing is mapped yet
  *   window  the first PE of the node makes the memory and opens a port for it
  *   map     one PE of each other process takes the descriptor and maps it; every PE reserves its slot's first pages and
- *           writes its proof there
+ *           writes its proof into the window's head
  *   verify  every PE reads the proof of every PE of its node in mapped memory: they are in one link domain
  * The bootstrap is closed at the end. */
 #include <stdio.h>
@@ -31,6 +31,7 @@ typedef struct wefti_creation {
     int node_last;
     int process_first; /* this process's lowest PE: it maps */
     int processes; /* of the node */
+    wefti_window_shape window;
     wefti_os_pass pass;
 } wefti_creation;
 
@@ -114,7 +115,11 @@ static void set_slots(wefti_creation *creation, weft_world *world)
     uint64_t page = wefti_os_page_bytes();
     world->heap_max_bytes = (heap_max + page - 1) / page * page; /* symmetric: offsets hold everywhere */
     uint64_t slot = wefti_layout_heap(world->view.pes, page) + world->heap_max_bytes;
-    world->stride = (slot + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+    creation->window = (wefti_window_shape){
+        .head_bytes = wefti_layout_head((size_t)creation->node_pes),
+        .slots = (size_t)creation->node_pes,
+        .stride = (slot + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT,
+    };
 }
 
 /* ---- meet ---- */
@@ -222,7 +227,7 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
     }
     if (makes_memory(creation, world)) {
         WEFT_TRY(expect_heaps(creation));
-        WEFT_TRY(wefti_window_make(world->window, (size_t)creation->node_pes, world->stride));
+        WEFT_TRY(wefti_window_make(world->window, &creation->window));
         creation->processes = count_processes(creation, (int)world->view.pes);
         if (creation->processes > 1) {
             unsigned char port[16];
@@ -243,7 +248,7 @@ static weft_status take(wefti_creation *creation, weft_world *world, const wefti
     wefti_hello_port(maker, port);
     wefti_hello_token(maker, token);
     WEFT_TRY(wefti_os_pass_take(port, token, until_ns, &descriptor));
-    return wefti_window_adopt(world->window, descriptor, (size_t)creation->node_pes, world->stride);
+    return wefti_window_adopt(world->window, descriptor, &creation->window);
 }
 
 /* All PEs of a process use the window of its lowest. */
@@ -285,7 +290,7 @@ static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
 static weft_status set_view(wefti_creation *creation, weft_world *world)
 {
     wefti_view *view = &world->view;
-    view->stride = (int64_t)world->stride;
+    view->stride = (int64_t)creation->window.stride;
     view->near_first = (uint32_t)creation->node_first;
     view->near_count = (uint32_t)(creation->node_last - creation->node_first + 1);
     view->remote = creation->node_pes < (int)view->pes;
@@ -305,19 +310,27 @@ static weft_status set_view(wefti_creation *creation, weft_world *world)
     return WEFT_OK;
 }
 
+/* Say in the head of the window that this PE is here. */
+static void show(const wefti_creation *creation, weft_world *world)
+{
+    const wefti_hello *mine = &creation->all[world->view.pe];
+    wefti_presence *presence = wefti_world_presence(world, world->slot);
+    wefti_copy(presence->proof, mine->proof, sizeof presence->proof);
+    wefti_st64(&presence->process, wefti_hello_process(mine), WEFTI_RELAXED);
+    wefti_st64(&presence->pe, world->view.pe, WEFTI_RELEASE);
+}
+
 static weft_status fill_slot(wefti_creation *creation, weft_world *world)
 {
-    size_t offset = world->slot * world->stride;
+    size_t offset = wefti_window_slot(world->window, world->slot);
     size_t heap_offset = wefti_layout_heap(world->view.pes, wefti_os_page_bytes());
     size_t heap_bytes = heap_bytes_at_first(creation);
     unsigned char *slot = world->window->memory.base + offset;
     WEFT_TRY(wefti_os_memory_reserve(&world->window->memory, offset, heap_offset + heap_bytes));
-    wefti_control *control = (wefti_control *)(void *)slot;
-    wefti_copy(control->proof, creation->all[world->view.pe].proof, sizeof control->proof);
-    wefti_st64(&control->reserved, heap_offset + heap_bytes, WEFTI_RELAXED);
-    wefti_st64(&control->process, wefti_hello_process(&creation->all[world->view.pe]), WEFTI_RELAXED);
-    wefti_st64(&control->pe, world->view.pe, WEFTI_RELEASE);
-    world->control = control;
+    world->head = (wefti_head *)(void *)world->window->memory.base;
+    world->control = (wefti_control *)(void *)slot;
+    wefti_st64(&world->control->reserved, heap_offset + heap_bytes, WEFTI_RELAXED);
+    show(creation, world);
     world->heap = slot + heap_offset;
     world->view.heap = (uintptr_t)world->heap;
     world->view.heap_bytes = heap_bytes;
@@ -330,6 +343,7 @@ static weft_status fill_slot(wefti_creation *creation, weft_world *world)
 
 /* ---- teams ---- */
 
+/* Of a team whose words lie at `area_offset` in the slot. */
 static void team_record(weft_team *team, weft_world *world, int pe, int start, int pes, size_t area_offset)
 {
     memset(team, 0, sizeof *team);
@@ -341,6 +355,7 @@ static void team_record(weft_team *team, weft_world *world, int pe, int start, i
     team->stride = 1;
     team->rounds = wefti_rounds((unsigned)pes);
     team->area = (wefti_team_area *)(void *)((unsigned char *)world->control + area_offset);
+    team->epochs = &team->area->epochs;
     team->predefined = 1;
 }
 
@@ -415,6 +430,12 @@ static weft_status set_teams(wefti_creation *creation, weft_world *world)
     team_record(&world->team_link, world, (int)world->slot, creation->node_first, creation->node_pes,
                 wefti_layout_link_area(world->view.pes));
     world->team_link.list = world->team_node.list;
+    wefti_presence *presence = wefti_world_presence(world, world->slot);
+    world->team_node.epochs = &presence->node;
+    world->team_link.epochs = &presence->link;
+    if (world->view.remote == 0) {
+        world->team_world.epochs = &presence->world;
+    }
     return set_same_slot(creation, world);
 }
 
@@ -427,10 +448,10 @@ static weft_status verify(wefti_creation *creation, weft_world *world)
         if (!wefti_pe_is_near(&world->view, pe)) {
             continue;
         }
-        const wefti_control *control = wefti_peer_address(world, world->control, pe);
-        unsigned char proof[sizeof control->proof];
-        uint64_t number = wefti_ld64(&control->pe, WEFTI_ACQUIRE);
-        wefti_copy(proof, control->proof, sizeof proof);
+        const wefti_presence *presence = wefti_world_presence(world, wefti_world_slot(world, pe));
+        unsigned char proof[sizeof presence->proof];
+        uint64_t number = wefti_ld64(&presence->pe, WEFTI_ACQUIRE);
+        wefti_copy(proof, presence->proof, sizeof proof);
         if (number != (uint64_t)pe || memcmp(proof, creation->all[pe].proof, sizeof proof) != 0) {
             return wefti_error(
                 WEFT_ERR_UNREACHABLE,

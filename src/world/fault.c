@@ -1,7 +1,8 @@
 /* The latched fault of a world, and weft_world_abort.
  *
  * world->fault is 0 or  1 << 63 | (PE + 1) << 32 | -status : the first fault, set once. An abort also sets the abort
- * word in the control block of every PE, which each waiting PE polls and turns into its own fault. */
+ * word of this node's window, which each waiting PE polls and turns into its own fault; of a PE of another node, the word
+ * in its control block, which that PE hands on to its node. */
 #include <stdio.h>
 
 #include "base/error.h"
@@ -21,6 +22,18 @@ static int fault_pe(uint64_t fault)
     return (int)(fault >> 32 & 0x7fffffff) - 1;
 }
 
+/* The node's abort word. */
+static uint64_t read_abort(const weft_world *world)
+{
+    uint64_t word = wefti_ld64(&world->head->abort, WEFTI_ACQUIRE);
+    uint64_t from_afar = word != 0 ? 0 : wefti_ld64(&world->control->abort, WEFTI_ACQUIRE);
+    if (from_afar != 0) {
+        (void)wefti_cas64(&world->head->abort, 0, from_afar);
+        word = wefti_ld64(&world->head->abort, WEFTI_ACQUIRE);
+    }
+    return word;
+}
+
 static uint64_t read_fault(const weft_world *world)
 {
     uint64_t fault = __atomic_load_n(&world->fault, __ATOMIC_ACQUIRE);
@@ -33,7 +46,7 @@ static uint64_t read_fault(const weft_world *world)
         }
     }
     if (fault == 0) {
-        uint64_t abort_word = wefti_ld64(&world->control->abort, WEFTI_ACQUIRE);
+        uint64_t abort_word = read_abort(world);
         if (abort_word != 0) {
             int pe = (int)(abort_word >> 32 & 0x7fffffff);
             wefti_world_latch((weft_world *)(uintptr_t)world, WEFT_ERR_ABORTED, pe);
@@ -52,7 +65,7 @@ weft_status wefti_world_check(weft_world *world, const char *call)
     weft_status status = (weft_status) - (int32_t)(uint32_t)fault;
     char text[160];
     if (status == WEFT_ERR_ABORTED) {
-        uint64_t abort_word = wefti_ld64(&world->control->abort, WEFTI_ACQUIRE);
+        uint64_t abort_word = read_abort(world);
         snprintf(text, sizeof text, "%s: world \"%s\" was aborted by PE %d with code %d", call, world->name,
                  fault_pe(fault), (int)(uint32_t)abort_word);
     } else {
@@ -80,8 +93,11 @@ weft_status weft_world_abort(weft_world *world, int code)
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_abort: the world is NULL or destroyed");
     }
     uint64_t word = WEFTI_ABORT_SET | (uint64_t)world->view.pe << 32 | (uint32_t)code;
-    for (int pe = 0; pe < (int)world->view.pes; pe++) {
-        (void)wefti_world_set_once(world, &world->control->abort, word, pe); /* a PE that is gone needs no word */
+    (void)wefti_cas64(&world->head->abort, 0, word);
+    for (int pe = 0; pe < (int)world->view.pes && world->view.remote != 0; pe++) {
+        if (!wefti_pe_is_near(&world->view, pe)) {
+            (void)wefti_world_set_once(world, &world->control->abort, word, pe); /* a PE that is gone needs no word */
+        }
     }
     (void)read_fault(world);
     return WEFT_OK;

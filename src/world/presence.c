@@ -1,5 +1,5 @@
 /* Who is still there. A PE that ends cannot say so: the system does, by what its process signed (os/os.h). A PE that
- * destroys its world says so in its control block, which stays while others of the node share the memory. */
+ * destroys its world says so in the head of the window, which stays while others of the node share the memory. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,41 +18,34 @@ void wefti_world_come(weft_world *world)
 void wefti_world_leave(weft_world *world)
 {
     if (world->control != NULL) {
-        wefti_st64(&world->control->left, 1, WEFTI_RELEASE);
+        wefti_st64(&wefti_world_presence(world, world->slot)->left, 1, WEFTI_RELEASE);
         wefti_os_memory_unsign(&world->window->memory, world->slot);
     }
 }
 
-/* The slot of a PE of this node. */
-static uint64_t slot_of(const weft_world *world, const wefti_control *control)
-{
-    uint64_t offset = (uint64_t)((const unsigned char *)control - world->window->memory.base);
-    return offset / world->stride;
-}
-
-/* The control block of another PE of this node; NULL for all others. */
-static const wefti_control *neighbour(const weft_world *world, int pe)
+/* The record of another PE of this node; NULL for all others. */
+static const wefti_presence *neighbour(const weft_world *world, int pe)
 {
     int is_neighbour = wefti_pe_is_near(&world->view, pe) && pe != (int)world->view.pe;
-    return is_neighbour ? wefti_peer_address(world, world->control, pe) : NULL;
+    return is_neighbour ? wefti_world_presence(world, wefti_world_slot(world, pe)) : NULL;
 }
 
 int wefti_world_has_left(const weft_world *world, int pe)
 {
-    const wefti_control *control = neighbour(world, pe);
-    return control != NULL && wefti_ld64(&control->left, WEFTI_ACQUIRE) != 0;
+    const wefti_presence *other = neighbour(world, pe);
+    return other != NULL && wefti_ld64(&other->left, WEFTI_ACQUIRE) != 0;
 }
 
 int wefti_world_has_ended(const weft_world *world, int pe)
 {
-    const wefti_control *control = neighbour(world, pe);
-    if (control == NULL ||
-        wefti_ld64(&control->process, WEFTI_RELAXED) == wefti_ld64(&world->control->process, WEFTI_RELAXED)) {
+    const wefti_presence *mine = wefti_world_presence(world, world->slot);
+    const wefti_presence *other = neighbour(world, pe);
+    if (other == NULL || wefti_ld64(&other->process, WEFTI_RELAXED) == wefti_ld64(&mine->process, WEFTI_RELAXED)) {
         return 0;
     }
     /* In this order: who leaves says so before its signature goes. */
-    return !wefti_os_memory_is_signed(&world->window->memory, slot_of(world, control)) &&
-           wefti_ld64(&control->left, WEFTI_ACQUIRE) == 0;
+    return !wefti_os_memory_is_signed(&world->window->memory, wefti_world_slot(world, pe)) &&
+           wefti_ld64(&other->left, WEFTI_ACQUIRE) == 0;
 }
 
 /* Append the PEs for which `is_so`, if there are any. */

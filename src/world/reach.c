@@ -2,6 +2,22 @@
 #include "weft/protocol/mutate.h"
 #include "world/world.h"
 
+size_t wefti_world_slot(const weft_world *world, int pe)
+{
+    const unsigned char *slot = wefti_peer_address(world, world->control, pe);
+    return ((size_t)(slot - world->window->memory.base) - world->window->first_slot) / world->window->stride;
+}
+
+/* Where a near PE has the word that this PE has at `word`. */
+static uint64_t *near_word(const weft_world *world, const uint64_t *word, int pe)
+{
+    const size_t offset = (uintptr_t)word - (uintptr_t)wefti_world_presence(world, world->slot);
+    return offset < sizeof(wefti_presence)
+               ? (uint64_t *)(void *)((unsigned char *)wefti_world_presence(world, wefti_world_slot(world, pe)) +
+                                      offset)
+               : wefti_peer_address(world, word, pe);
+}
+
 static uint64_t slot_offset(const weft_world *world, const void *address)
 {
     return (uint64_t)((uintptr_t)address - (uintptr_t)world->control);
@@ -28,7 +44,7 @@ weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *sour
 weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, uint64_t *value)
 {
     if (WEFTI_LIKELY(wefti_pe_is_near(&world->view, pe))) {
-        *value = wefti_ld64(wefti_peer_address(world, word, pe), WEFTI_ACQUIRE);
+        *value = wefti_ld64(near_word(world, word, pe), WEFTI_ACQUIRE);
         return WEFT_OK;
     }
     wefti_transport *transport = wefti_world_transport(world, pe);

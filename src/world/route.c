@@ -73,6 +73,6 @@ size_t weft_world_transport_map(const weft_world *world, char *text, size_t byte
                           "  map   PEs %u-%u, by load and store: one window, slots of %zu MiB at a stride of %zu MiB\n"
                           "  self  PE %u\n",
                           world->name, view->pe, view->pes, view->near_first, view->near_first + view->near_count - 1,
-                          (size_t)(world->heap_max_bytes >> 20), world->stride >> 20, view->pe);
+                          (size_t)(world->heap_max_bytes >> 20), world->window->stride >> 20, view->pe);
     return length < 0 ? 0 : (size_t)length;
 }

@@ -33,7 +33,7 @@ struct weft_world {
     wefti_window *window;
     size_t slot;
     int64_t *delta; /* the view's, when the node's PEs are not consecutive */
-    size_t stride;
+    wefti_head *head; /* of the window */
     wefti_control *control; /* this PE's, at the start of its slot */
     unsigned char *heap; /* this PE's */
     uint64_t heap_max_bytes;
@@ -178,10 +178,19 @@ void wefti_world_phase(weft_world *world, const char *name);
 
 /* ---- reach.c: the library's own words on other PEs, near or far, which may lie before the heap ---- */
 
+/* The head's record of the PE in slot `slot` of the node. */
+static inline wefti_presence *wefti_world_presence(const weft_world *world, size_t slot)
+{
+    return (wefti_presence *)(void *)(world->head + 1) + slot;
+}
+
+/* The slot of a near PE. */
+size_t wefti_world_slot(const weft_world *world, int pe);
+
 /* Copy `bytes` bytes (may be 0) to `dest` on `pe`, then store `value` in its 64-bit word `flag`, with release. */
 weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *flag,
                                  uint64_t value, int pe);
-/* Read the 64-bit word `word` of `pe`, with acquire. */
+/* Read the 64-bit word `word` of `pe`, with acquire; of a near one it may lie in the head. */
 weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, uint64_t *value);
 /* Set the 64-bit word `word` of `pe` from 0 to `value`, if it is 0. */
 weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t value, int pe);

@@ -7,7 +7,7 @@
 
 #include "weft/status.h"
 
-#define CREW_PES_MAX 16
+#define CREW_PES_MAX 128
 
 /* What a PE says. */
 typedef struct crew_report {

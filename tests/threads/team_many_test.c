@@ -224,7 +224,7 @@ static void thousands_alive(void **state)
 
 static uint64_t agreements(weft_world *world)
 {
-    return wefti_ld64(&weft_team_world(world)->area->agree_epoch.word, WEFTI_RELAXED);
+    return wefti_ld64(&weft_team_world(world)->epochs->agree, WEFTI_RELAXED);
 }
 
 static uint64_t heap_reserved(weft_world *world)

@@ -1,7 +1,11 @@
 /* protocol/layout.h: what lies where in symmetric memory that the library itself uses.
  *
- * A PE's slot of the window is   control block | areas of the world, node, same-slot and link teams | (page) heap
- * and a team made later has its area in the heap. All offsets are equal on all PEs of a world. */
+ * A node's window is   head | slot 0 | slot 1 | ...   with a slot for each PE of the node. The head holds, close together,
+ * what each PE reads of every other: a page of it is about many PEs, while a word in a slot costs whoever reads it a page of
+ * page table, since slots are aligned to more than such a page maps. So a slot is touched only by who uses it.
+ *
+ * A PE's slot is   control block | areas of the world, node, same-slot and link teams | (page) heap
+ * and a team made later has its area in the heap. All offsets in a slot are equal on all PEs of a world. */
 #ifndef WEFTI_PROTOCOL_LAYOUT_H
 #define WEFTI_PROTOCOL_LAYOUT_H
 
@@ -20,17 +24,49 @@ static inline unsigned wefti_rounds(unsigned members)
     return rounds;
 }
 
-/* First in every slot. `proof` is what this PE told the others through the bootstrap: who reads it in mapped memory can
- * load and store here. `abort` is 0, or WEFTI_ABORT_SET | pe << 32 | code of the first abort. */
-typedef struct wefti_control {
+typedef struct wefti_line {
+    uint64_t word;
+    uint64_t unused[7];
+} wefti_line;
+
+/* How far a member has come with a team's calls, zero before first use. Written by itself; read by who waits too long.
+ *   sync, agree   the step of a dissemination, or of an agreement, at which it has arrived
+ *   arrived       the step of a sync by counting that it has counted itself in
+ *   published     a word for the others to read between two agreements */
+typedef struct wefti_epochs {
+    uint64_t sync;
+    uint64_t agree;
+    uint64_t arrived;
+    uint64_t published;
+    uint64_t unused[4];
+} wefti_epochs;
+
+/* A PE in the head of its node's window. `proof` is what this PE told the others through the bootstrap: who reads it in
+ * mapped memory can load and store here. */
+typedef struct wefti_presence {
     unsigned char proof[16];
     uint64_t pe;
-    uint64_t device_fault; /* written by this PE's kernels: 0, or the first fault (see weft/device/dev.h) */
-    uint64_t reserved; /* bytes of this slot that have memory, from its start; written by its PE */
     uint64_t process; /* equal for the PEs of one process */
     uint64_t left; /* 1 once this PE has destroyed its world */
-    uint64_t unused;
+    uint64_t unused[3];
+    wefti_epochs world; /* of the world's team, if it has no members on other nodes */
+    wefti_epochs node;
+    wefti_epochs link;
+} wefti_presence;
+
+/* First in the window. `abort` is 0, or WEFTI_ABORT_SET | pe << 32 | code of the first abort that came to this node. After
+ * it comes a wefti_presence for each PE of the node. */
+typedef struct wefti_head {
     uint64_t abort;
+    uint64_t unused[7];
+} wefti_head;
+
+/* First in every slot. */
+typedef struct wefti_control {
+    uint64_t device_fault; /* written by this PE's kernels: 0, or the first fault (see weft/device/dev.h) */
+    uint64_t reserved; /* bytes of this slot that have memory, from its start; written by its PE */
+    uint64_t unused[6];
+    uint64_t abort; /* as the head's: where PEs of other nodes write it */
     uint64_t unused_abort[7];
 } wefti_control;
 
@@ -50,31 +86,21 @@ typedef struct wefti_vote {
     uint32_t status_pe;
 } wefti_vote;
 
-/* One member's words of a team, each in its own cache line, zero before first use.
- *   sync_epoch, agree_epoch   the step at which this member has arrived; written by itself, read by who waits too long
- *   arrived                   the step of a sync by counting that this member has counted itself in; for the same
- *   count                     the first member's only: how often members have counted themselves in
- *   published                 a word for the others to read between two agreements
- *   sync[r]                   flag of round r: the epoch of the member 2^r before; only it writes
- *   vote[parity][r]           what that member knows in round r of an agreement, and then its epoch as the flag.
- *                             Two parities: a member can be one epoch ahead, never two, since an agreement ends only
- *                             when all have entered it. */
-typedef struct wefti_line {
-    uint64_t word;
-    uint64_t unused[7];
-} wefti_line;
-
 typedef struct wefti_vote_line {
     wefti_vote vote;
     uint64_t flag;
 } wefti_vote_line;
 
+/* One member's words of a team, each in its own cache line, zero before first use.
+ *   epochs            unless the team's lie in the head
+ *   count             the first member's only: how often members have counted themselves in
+ *   sync[r]           flag of round r: the epoch of the member 2^r before; only it writes
+ *   vote[parity][r]   what that member knows in round r of an agreement, and then its epoch as the flag. Two parities: a
+ *                     member can be one epoch ahead, never two, since an agreement ends only when all have entered it.
+ */
 typedef struct wefti_team_area {
-    wefti_line sync_epoch;
-    wefti_line agree_epoch;
-    wefti_line arrived;
+    wefti_epochs epochs;
     wefti_line count;
-    wefti_line published;
     /* then: rounds lines of sync flags, 2 * rounds vote lines */
 } wefti_team_area;
 
@@ -92,6 +118,12 @@ static inline wefti_vote_line *wefti_team_vote_line(wefti_team_area *area, unsig
                                                     unsigned round)
 {
     return (wefti_vote_line *)(void *)&((wefti_line *)(void *)(area + 1))[rounds + parity * rounds + round];
+}
+
+/* Bytes before the first slot, for so many PEs of a node. */
+static inline size_t wefti_layout_head(size_t node_pes)
+{
+    return sizeof(wefti_head) + node_pes * sizeof(wefti_presence);
 }
 
 /* Offsets in a slot. */
