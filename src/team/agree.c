@@ -1,5 +1,6 @@
-/* Agreement by dissemination: as in sync.c, but each flag brings what its sender knows. Every part of a vote is an
- * extreme, so that it does not matter that ranges overlap when the number of members is no power of two. */
+/* Agreement. By dissemination it goes as in sync.c, but each flag brings what its sender knows. Every part of a vote is an
+ * extreme, so that it does not matter that ranges overlap when the number of members is no power of two. Members that share
+ * processors agree by counting: see combining_tree.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ wefti_vote wefti_vote_init(const weft_team *team, const char *call, uint64_t arg
     return vote;
 }
 
-static void merge(wefti_vote *mine, const wefti_vote *other)
+void wefti_vote_merge(wefti_vote *mine, const wefti_vote *other)
 {
     if (other->key_low < mine->key_low || (other->key_low == mine->key_low && other->key_low_pe < mine->key_low_pe)) {
         mine->key_low = other->key_low;
@@ -63,7 +64,7 @@ static void merge(wefti_vote *mine, const wefti_vote *other)
     }
 }
 
-static weft_status exchange(weft_team *team, wefti_vote *vote, const char *call)
+static weft_status disseminate(weft_team *team, wefti_vote *vote, const char *call)
 {
     wefti_team_area *area = team->area;
     uint64_t *mine = &team->epochs->agree;
@@ -83,14 +84,14 @@ static weft_status exchange(weft_team *team, wefti_vote *vote, const char *call)
         }
         wefti_vote other;
         wefti_copy(&other, &line->vote, sizeof other);
-        merge(vote, &other);
+        wefti_vote_merge(vote, &other);
     }
     return WEFT_OK;
 }
 
 weft_status wefti_team_agree(weft_team *team, wefti_vote *vote, const char *call)
 {
-    WEFT_TRY(exchange(team, vote, call));
+    WEFT_TRY(team->counted ? wefti_team_agree_by_count(team, vote, call) : disseminate(team, vote, call));
     if (vote->key_low != vote->key_high) {
         return wefti_error(WEFT_ERR_MISMATCH,
                            "%s: PEs %u and %u of the team made different calls or gave different arguments; collective "

@@ -23,14 +23,38 @@ static uint64_t give_up(uint64_t *count, uint64_t all)
     return seen;
 }
 
+/* Count this member in: the word as it is then, and the step. */
+static uint64_t count_in(weft_team *team, uint64_t *count, uint64_t *step)
+{
+    uint64_t *arrived = &team->epochs->arrived;
+    *step = wefti_ld64(arrived, WEFTI_RELAXED) + 1;
+    uint64_t seen = wefti_add64(count, 1) + 1;
+    wefti_st64(arrived, *step, WEFTI_RELEASE);
+    return seen;
+}
+
+static uint64_t *count_of(const weft_team *team)
+{
+    return wefti_peer_address(team->world, &team->area->count.word, wefti_member(team, 0));
+}
+
+weft_status wefti_team_part_by_count(weft_team *team, const char *call)
+{
+    uint64_t step;
+    if (team->pe == 0) {
+        return wefti_team_sync_by_count(team, call);
+    }
+    (void)count_in(team, count_of(team), &step);
+    return WEFT_OK;
+}
+
 weft_status wefti_team_sync_by_count(weft_team *team, const char *call)
 {
-    uint64_t *count = wefti_peer_address(team->world, &team->area->count.word, wefti_member(team, 0));
+    uint64_t *count = count_of(team);
     uint64_t *arrived = &team->epochs->arrived;
-    uint64_t step = wefti_ld64(arrived, WEFTI_RELAXED) + 1;
+    uint64_t step;
+    uint64_t seen = count_in(team, count, &step);
     uint64_t all = step * (uint64_t)team->pes - WEFTI_MUTATE(COUNT_SHORT, 1u, 0u);
-    uint64_t seen = wefti_add64(count, 1) + 1;
-    wefti_st64(arrived, step, WEFTI_RELEASE);
     wefti_waiter waiter = wefti_team_waiter(team, call);
     while (seen < all) {
         weft_status status = wefti_team_pause(team, &waiter, count, arrived, step);

@@ -164,7 +164,7 @@ static int describe_stuck(const weft_team *team, const uint64_t *epoch_word, uin
     unsigned char named = 1;
     int culprit = -1;
     int is_sync = epoch_word == &team->epochs->sync;
-    if (is_sync || epoch_word == &team->epochs->agree) {
+    if (is_sync || (epoch_word == &team->epochs->agree && !team->counted)) {
         fault = "came but did not go on, or gave up";
         culprit = mark_stuck(team, is_sync, epoch, marks);
     }

@@ -6,8 +6,18 @@
 
 #include "base/error.h"
 #include "team/team.h"
+#include "weft/protocol/mutate.h"
 
-#define GROWTH_BYTES_MIN ((uint64_t)1 << 20)
+#define GROWTH_BYTES_MIN ((uint64_t)64 << 10)
+#define GROWTH_BYTES_ENOUGH ((uint64_t)1 << 20)
+
+/* A heap doubles, between two bounds: the system clears what it gives, and a thousand PEs of a node grow at once. */
+static uint64_t growth_of(uint64_t reserved)
+{
+    return reserved < GROWTH_BYTES_MIN      ? GROWTH_BYTES_MIN
+           : reserved < GROWTH_BYTES_ENOUGH ? reserved
+                                            : GROWTH_BYTES_ENOUGH;
+}
 
 /* Reserve memory up to `end` of this PE's heap. */
 static weft_status grow(weft_world *world, uint64_t end)
@@ -17,7 +27,8 @@ static weft_status grow(weft_world *world, uint64_t end)
     uint64_t reserved = wefti_ld64(&world->view.heap_bytes, WEFTI_RELAXED);
     if (end > reserved) {
         uint64_t page = wefti_os_page_bytes();
-        uint64_t wanted = end - reserved < GROWTH_BYTES_MIN ? reserved + GROWTH_BYTES_MIN : end;
+        uint64_t growth = growth_of(reserved);
+        uint64_t wanted = end - reserved < growth ? reserved + growth : end;
         wanted = (wanted + page - 1) / page * page;
         wanted = wanted < world->heap_max_bytes ? wanted : world->heap_max_bytes;
         size_t heap_offset = (size_t)(world->heap - world->window->memory.base);
@@ -105,14 +116,21 @@ void wefti_records_forget(const wefti_records *records, const void *block)
     wefti_offset_drop(records, (uint64_t)((uintptr_t)block - (uintptr_t)records->base));
 }
 
-weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, uint32_t owner,
-                                  void *block)
+/* That all may drop the block. */
+static weft_status agree_to_drop(weft_team *team, const wefti_records *records, const char *call, uint32_t owner,
+                                 const void *block)
 {
     uint64_t offset = (uint64_t)((uintptr_t)block - (uintptr_t)records->base);
     wefti_vote vote = wefti_vote_init(team, call, offset < records->max_bytes ? offset : WEFTI_BLOCK_FOREIGN, 0);
     vote.status = wefti_records_check(team, records, call, offset, owner);
-    WEFT_TRY(wefti_team_agree(team, &vote, call));
-    wefti_offset_drop(records, offset);
+    return wefti_team_agree(team, &vote, call);
+}
+
+weft_status wefti_records_dealloc(weft_team *team, const wefti_records *records, const char *call, uint32_t owner,
+                                  void *block)
+{
+    WEFT_TRY(agree_to_drop(team, records, call, owner, block));
+    wefti_records_forget(records, block);
     return WEFT_OK;
 }
 
@@ -141,6 +159,18 @@ weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, si
 weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block)
 {
     return wefti_host_dealloc(team, call, WEFTI_OWNER_LIBRARY, block);
+}
+
+weft_status wefti_team_dealloc_area(weft_team *team, const char *call)
+{
+    const wefti_records records = wefti_host_records(team->world);
+    WEFT_TRY(agree_to_drop(team, &records, call, WEFTI_OWNER_LIBRARY, team->area));
+    if (team->counted && !WEFTI_MUTATED(AREA_STILL_READ)) {
+        WEFT_TRY(wefti_team_part_by_count(team, call));
+    }
+    wefti_records_forget(&records, team->area);
+    WEFTI_COUNT(team->world, heap_frees, 1);
+    return WEFT_OK;
 }
 
 void wefti_team_forget(weft_team *team, const void *block)

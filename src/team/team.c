@@ -119,12 +119,17 @@ static int member_of(const member_list *members, int i)
     return members->list != NULL ? members->list[i] : members->start + i * members->stride;
 }
 
+/* By rule: of the rule, which all members of a call give alike. */
 static uint64_t hash_of(const member_list *members)
 {
     static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
     unsigned char state[WEFTI_HASH_BYTES + 8] = {0};
     uint64_t hash;
-    for (int i = 0; i < members->count; i++) {
+    if (members->list == NULL) {
+        const int32_t rule[3] = {members->count, members->start, members->stride};
+        wefti_hash(no_secret, rule, sizeof rule, state);
+    }
+    for (int i = 0; i < members->count && members->list != NULL; i++) {
         int32_t pair[2] = {i, member_of(members, i)};
         memcpy(state + WEFTI_HASH_BYTES, pair, sizeof pair);
         unsigned char next[WEFTI_HASH_BYTES];
@@ -250,28 +255,31 @@ static void record_bury(weft_team *team)
 
 #define NO_PAIR UINT64_MAX
 
-/* Every member of this PE's list must have published the same hash. *pair becomes this PE and the first that has not,
- * or NO_PAIR. */
-static weft_status compare_lists(weft_team *parent, const member_list *members, uint64_t hash, uint64_t *pair)
+/* The member that comes after this PE in its list, in a circle, must have published the same hash. Where all do, every
+ * member of a list has passed it: the next one has the same list, and so has the one that comes next in it. *pair becomes
+ * this PE and the next, or NO_PAIR. */
+static weft_status compare_lists(weft_team *parent, const member_list *members, const weft_team *team, uint64_t hash,
+                                 uint64_t *pair)
 {
+    uint64_t theirs = hash;
     *pair = NO_PAIR;
-    for (int i = 0; i < members->count && *pair == NO_PAIR; i++) {
-        uint64_t theirs;
-        WEFT_TRY(wefti_world_read(parent->world, &parent->epochs->published,
-                                  wefti_member(parent, member_of(members, i)), &theirs));
-        if (theirs != hash) {
-            *pair = (uint64_t)(uint32_t)parent->pe << 32 | (uint32_t)member_of(members, i);
-        }
+    if (team == NULL) {
+        return WEFT_OK;
+    }
+    const int next = member_of(members, (team->pe + 1) % members->count);
+    WEFT_TRY(wefti_world_read(parent->world, &parent->epochs->published, wefti_member(parent, next), &theirs));
+    if (theirs != hash) {
+        *pair = (uint64_t)(uint32_t)parent->pe << 32 | (uint32_t)next;
     }
     return WEFT_OK;
 }
 
 /* Agree that all lists fit: the lowest PE that found another with a different list, and that one, are named to all. */
-static weft_status agree_on_lists(weft_team *parent, const member_list *members, uint64_t hash, const uint64_t key[2],
-                                  const char *call)
+static weft_status agree_on_lists(weft_team *parent, const member_list *members, const weft_team *team, uint64_t hash,
+                                  const uint64_t key[2], const char *call)
 {
     wefti_vote vote = wefti_vote_init(parent, call, key[0], key[1] | 1);
-    vote.status = compare_lists(parent, members, hash, &vote.offset_low);
+    vote.status = compare_lists(parent, members, team, hash, &vote.offset_low);
     WEFT_TRY(wefti_team_agree(parent, &vote, call));
     if (vote.offset_low == NO_PAIR) {
         return WEFT_OK;
@@ -311,7 +319,7 @@ static weft_status agree_and_create(weft_team *parent, const member_list *member
     }
     if (status == WEFT_OK) {
         wefti_zero(area, WEFTI_MUTATE(FLAGS_NOT_ZEROED, 0, wefti_team_area_bytes((unsigned)parent->pes)));
-        status = agree_on_lists(parent, members, hash, key, call);
+        status = agree_on_lists(parent, members, team, hash, key, call);
         if (status != WEFT_OK && parent->dead == WEFT_OK) {
             (void)wefti_team_dealloc(parent, call, area);
         }
@@ -423,7 +431,7 @@ static weft_status destroy(weft_team *team, const char *call)
 {
     weft_status status = WEFT_OK;
     if (team->dead == WEFT_OK && weft_world_fault(team->world, NULL) == WEFT_OK) {
-        status = wefti_team_dealloc(team, call, team->area);
+        status = wefti_team_dealloc_area(team, call);
         if (status == WEFT_ERR_MISMATCH || (status != WEFT_OK && team->dead == WEFT_OK)) {
             return status; /* the members disagree; the team lives on */
         }

@@ -18,6 +18,8 @@ static inline int wefti_team_after(const weft_team *team, unsigned round)
 weft_status wefti_team_sync(weft_team *team, const char *call);
 /* count.c: the same, by a count. */
 weft_status wefti_team_sync_by_count(weft_team *team, const char *call);
+/* The last call of a team that counts: all members count themselves in, and the first, which has the words, waits for them. */
+weft_status wefti_team_part_by_count(weft_team *team, const char *call);
 
 /* ---- agree.c ---- */
 
@@ -28,6 +30,12 @@ wefti_vote wefti_vote_init(const weft_team *team, const char *call, uint64_t arg
  * each stored before is visible. WEFT_ERR_MISMATCH when the keys differ, on all members, naming two that do; else the
  * worst status that any member voted, with that member named. */
 weft_status wefti_team_agree(weft_team *team, wefti_vote *vote, const char *call);
+
+/* What two members say together becomes *mine. */
+void wefti_vote_merge(wefti_vote *mine, const wefti_vote *other);
+
+/* combining_tree.c: merge the members' votes by counting; no verdict yet. */
+weft_status wefti_team_agree_by_count(weft_team *team, wefti_vote *vote, const char *call);
 
 /* ---- member_fault.c ---- */
 
@@ -68,6 +76,8 @@ static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter
 /* Reserve the same offset on all members, for the library itself: users cannot free it. See weft_malloc. */
 weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block);
 weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block);
+/* The end of a team's own area: what of it others read in order to agree that it ends is not used again before they have. */
+weft_status wefti_team_dealloc_area(weft_team *team, const char *call);
 /* Drop a block from this PE's records only: the others keep it. */
 void wefti_team_forget(weft_team *team, const void *block);
 

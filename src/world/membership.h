@@ -34,7 +34,7 @@ struct weft_team {
     unsigned rounds;
     int near; /* all members are in one link domain */
     int crowded; /* near, and they share processors */
-    int counted; /* they meet by counting, not by rounds */
+    int counted; /* they meet and agree by counting, not by rounds */
     wefti_team_area *area; /* this PE's, in its slot of the window */
     wefti_epochs *epochs; /* this PE's, in the area or in the head of the window */
     wefti_dev_team_area *device_area; /* this PE's, in device memory; NULL before weft_team_dev */

@@ -1,4 +1,7 @@
 /* sim/faults.c: what goes wrong is told, on all PEs that can still be told. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/alloc.h"
 #include "sim/cases.h"
 
@@ -64,6 +67,36 @@ void case_memory_failure(void *argument)
 
 /* ---- a PE is lost ---- */
 
+/* Whether a text has this number, alone or in a range such as "4-7". */
+static int has_number(const char *text, int number)
+{
+    for (const char *at = text; *at != '\0';) {
+        char *end;
+        if (*at < '0' || *at > '9') {
+            at++;
+            continue;
+        }
+        long first = strtol(at, &end, 10);
+        long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        if (number >= first && number <= last) {
+            return 1;
+        }
+        at = end;
+    }
+    return 0;
+}
+
+/* Whether members of the world meet and agree by counting: then all come to the same end of a call. */
+static int counts(weft_world *world)
+{
+    char text[2048] = "";
+    size_t length;
+    MUST(weft_team_tuning(weft_team_world(world), text, sizeof text, &length));
+    const char *sync = strstr(text, "sync");
+    const char *algorithm = sync == NULL ? NULL : strstr(sync, "count");
+    return algorithm != NULL && algorithm < strchr(sync, '\n');
+}
+
 void case_lost_peer(void *argument)
 {
     const case_run *run = argument;
@@ -99,6 +132,10 @@ void case_lost_peer(void *argument)
     }
     if (status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_PEER) {
         weft_sim_fail("PE %d is dead, but the status is %s: %s", lost, weft_status_name(status), weft_last_error());
+    }
+    const char *named = strstr(weft_last_error(), "PE");
+    if (status == WEFT_ERR_TIMEOUT && counts(world) && (named == NULL || !has_number(named, lost))) {
+        weft_sim_fail("PE %d is dead, but the error does not name it: %s", lost, weft_last_error());
     }
     MUST(weft_world_destroy(world));
 }

@@ -42,6 +42,26 @@ static void fill(weft_world *world, heap_block *block, int filler)
     }
 }
 
+/* An agreement: when it ends, what anybody put before is seen by all, on every PE. Either the block becomes smaller, or
+ * nothing is freed. */
+static void agree(weft_world *world, heap_block *block, int cut_bytes, int from)
+{
+    unsigned char seen[3000];
+    void *same = block->at;
+    if (cut_bytes % 2 == 0) {
+        block->bytes -= (size_t)cut_bytes;
+        MUST(weft_realloc(world, block->at, block->bytes, &same));
+    } else {
+        MUST(weft_free(world, NULL));
+    }
+    if (same != block->at) {
+        weft_sim_fail("a block that became smaller moved");
+    }
+    const heap_block there = {.at = seen, .bytes = block->bytes, .filler = block->filler};
+    MUST(weft_getmem(world, seen, block->at, block->bytes, from));
+    check(&there, from);
+}
+
 void case_heap(void *argument)
 {
     const case_run *run = argument;
@@ -62,7 +82,11 @@ void case_heap(void *argument)
         MUST(weft_calloc(world, 1, block->bytes, (void **)&block->at));
         if (common_below(&common, 4) > 0) {
             fill(world, block, common_below(&common, run->pes));
-            MUST(weft_barrier(world));
+            if (common_below(&common, 2) == 0) {
+                agree(world, block, common_below(&common, (int)block->bytes), common_below(&common, run->pes));
+            } else {
+                MUST(weft_barrier(world));
+            }
         }
         check(block, weft_world_pe(world));
         MUST(weft_sync(world)); /* nobody fills a block that another still checks */

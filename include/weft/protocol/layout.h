@@ -91,22 +91,53 @@ typedef struct wefti_vote_line {
     uint64_t flag;
 } wefti_vote_line;
 
+/* Members that agree by counting do so in groups of at most so many, and groups of groups. */
+#define WEFTI_GROUP_PLACES 16
+
+/* Levels of groups above n members: the least l with places^l >= n. */
+static inline unsigned wefti_group_levels(unsigned members)
+{
+    unsigned levels = 0;
+    for (uint64_t reach = 1; reach < members; reach *= WEFTI_GROUP_PLACES) {
+        levels++;
+    }
+    return levels;
+}
+
+static inline unsigned wefti_group_places(unsigned members)
+{
+    return members < WEFTI_GROUP_PLACES ? members : WEFTI_GROUP_PLACES;
+}
+
 /* One member's words of a team, each in its own cache line, zero before first use.
  *   epochs            unless the team's lie in the head
  *   count             the first member's only: how often members have counted themselves in
+ *   result            the first member's only: what members agreed on by counting, and the epoch as its flag
  *   sync[r]           flag of round r: the epoch of the member 2^r before; only it writes
  *   vote[parity][r]   what that member knows in round r of an agreement, and then its epoch as the flag. Two parities: a
  *                     member can be one epoch ahead, never two, since an agreement ends only when all have entered it.
- */
+ *   group[level]      the first member's of a group only: how often votes have come to it, and a place for each */
 typedef struct wefti_team_area {
     wefti_epochs epochs;
     wefti_line count;
-    /* then: rounds lines of sync flags, 2 * rounds vote lines */
+    wefti_vote_line result;
+    /* then: rounds lines of sync flags, 2 * rounds vote lines, for each level a wefti_group */
 } wefti_team_area;
+
+typedef struct wefti_group {
+    wefti_line count;
+    /* then: wefti_group_places(members) vote lines */
+} wefti_group;
+
+static inline size_t wefti_group_bytes(unsigned members)
+{
+    return sizeof(wefti_group) + wefti_group_places(members) * sizeof(wefti_vote_line);
+}
 
 static inline size_t wefti_team_area_bytes(unsigned members)
 {
-    return sizeof(wefti_team_area) + 3 * (size_t)wefti_rounds(members) * sizeof(wefti_line);
+    return sizeof(wefti_team_area) + 3 * (size_t)wefti_rounds(members) * sizeof(wefti_line) +
+           wefti_group_levels(members) * wefti_group_bytes(members);
 }
 
 static inline uint64_t *wefti_team_sync_flag(wefti_team_area *area, unsigned round)
@@ -118,6 +149,17 @@ static inline wefti_vote_line *wefti_team_vote_line(wefti_team_area *area, unsig
                                                     unsigned round)
 {
     return (wefti_vote_line *)(void *)&((wefti_line *)(void *)(area + 1))[rounds + parity * rounds + round];
+}
+
+static inline wefti_group *wefti_team_group(wefti_team_area *area, unsigned members, unsigned level)
+{
+    wefti_line *groups = (wefti_line *)(void *)(area + 1) + 3 * (size_t)wefti_rounds(members);
+    return (wefti_group *)(void *)((unsigned char *)groups + level * wefti_group_bytes(members));
+}
+
+static inline wefti_vote *wefti_group_vote(wefti_group *group, uint64_t place)
+{
+    return &((wefti_vote_line *)(void *)(group + 1))[place].vote;
 }
 
 /* Bytes before the first slot, for so many PEs of a node. */
