@@ -148,13 +148,16 @@ static weft_status hear_star(exchange *now, wefti_link *link)
     if (now->tree->pe == 0) {
         return hear(now->tree, link, &event);
     }
-    do {
+    for (int frames = 0; frames < WEFTI_LINK_FRAMES_MAX; frames++) {
         event = wefti_link_receive(link);
-        if (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_FAILURE) {
+        if (event != WEFTI_LINK_FRAME) {
+            break;
+        }
+        if (link->in.type == WEFTI_FRAME_FAILURE) {
             return wefti_tree_take_over(now->tree, link);
         }
-    } while (event == WEFTI_LINK_FRAME);
-    if (event != WEFTI_LINK_IDLE) {
+    }
+    if (event != WEFTI_LINK_IDLE && event != WEFTI_LINK_FRAME) {
         wefti_link_fini(link);
     }
     return WEFT_OK;

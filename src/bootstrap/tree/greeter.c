@@ -11,9 +11,10 @@
 #include "os/os.h"
 #include "os/socket.h"
 
-/* How long a stranger may take to prove itself; when their places are all taken, the oldest is dropped sooner. */
+/* How long a stranger may take to prove itself while there are places for others. */
 #define STRANGER_NS UINT64_C(3000000000)
-#define STRANGER_CROWDED_NS UINT64_C(100000000)
+/* How many connections are accepted before those that stand, and the time, are looked at again. */
+#define ACCEPTED_MAX 64
 
 void wefti_greeter_init(wefti_greeter *greeter, const wefti_tree_site *site, int listener, int pe)
 {
@@ -159,17 +160,35 @@ static weft_status accept_one(const wefti_greeter *greeter, int *descriptor)
     return WEFT_OK;
 }
 
-static int is_full(const wefti_greeter *greeter)
+/* Where all places are taken one is made free, by chance: a crowd that comes faster than honest PEs can answer pushes out
+ * some of these, who try again, but none by rule. Returns 0 when all have proved themselves. */
+static int make_place(wefti_greeter *greeter)
 {
-    return greeter->count == WEFTI_GREETER_STRANGERS_MAX;
+    uint16_t first = 0;
+    if (greeter->count < WEFTI_GREETER_STRANGERS_MAX) {
+        return 1;
+    }
+    (void)!wefti_os_random(&first, sizeof first); /* else the first: nobody is owed a choice */
+    for (size_t i = 0; i < greeter->count; i++) {
+        size_t at = (first + i) % greeter->count;
+        if (!greeter->strangers[at]->is_proven) {
+            drop(greeter, at);
+            return 1;
+        }
+    }
+    return 0;
 }
 
-static weft_status accept_all(wefti_greeter *greeter)
+static weft_status accept_some(wefti_greeter *greeter)
 {
-    while (!is_full(greeter)) {
+    for (int i = 0; i < ACCEPTED_MAX; i++) {
         int descriptor;
         WEFT_TRY(accept_one(greeter, &descriptor));
         if (descriptor < 0) {
+            return WEFT_OK;
+        }
+        if (!make_place(greeter)) {
+            wefti_os_socket_close(descriptor);
             return WEFT_OK;
         }
         WEFT_TRY(greet(greeter, descriptor));
@@ -177,33 +196,26 @@ static weft_status accept_all(wefti_greeter *greeter)
     return WEFT_OK;
 }
 
-static uint64_t limit_ns(const wefti_greeter *greeter)
-{
-    return greeter->strangers[0]->since_ns + (is_full(greeter) ? STRANGER_CROWDED_NS : STRANGER_NS);
-}
-
 uint64_t wefti_greeter_watch(wefti_greeter *greeter, wefti_polls *polls)
 {
-    greeter->place = wefti_polls_watch(polls, is_full(greeter) ? -1 : greeter->listener, POLLIN);
+    greeter->place = wefti_polls_watch(polls, greeter->listener, POLLIN);
     for (size_t i = 0; i < greeter->count; i++) {
         wefti_link_watch(&greeter->strangers[i]->link, polls);
     }
-    return greeter->count > 0 ? limit_ns(greeter) : UINT64_MAX;
+    return greeter->count > 0 ? greeter->strangers[0]->since_ns + STRANGER_NS : UINT64_MAX;
 }
 
 weft_status wefti_greeter_step(wefti_greeter *greeter, const wefti_polls *polls)
 {
+    uint64_t now_ns = wefti_os_now_ns();
     for (size_t i = greeter->count; i-- > 0;) {
         wefti_stranger *stranger = greeter->strangers[i];
-        if (!stranger->is_proven && wefti_link_ready(&stranger->link, polls) && !hear(greeter, stranger)) {
+        int is_heard = stranger->is_proven || !wefti_link_ready(&stranger->link, polls) || hear(greeter, stranger);
+        if (!is_heard || (!stranger->is_proven && now_ns >= stranger->since_ns + STRANGER_NS)) {
             drop(greeter, i);
         }
     }
-    uint64_t now_ns = wefti_os_now_ns();
-    while (greeter->count > 0 && !greeter->strangers[0]->is_proven && now_ns >= limit_ns(greeter)) {
-        drop(greeter, 0);
-    }
-    return wefti_polls_seen(polls, greeter->place) != 0 ? accept_all(greeter) : WEFT_OK;
+    return wefti_polls_seen(polls, greeter->place) != 0 ? accept_some(greeter) : WEFT_OK;
 }
 
 int wefti_greeter_take(wefti_greeter *greeter, wefti_link *link, wefti_tree_hello *hello)

@@ -8,6 +8,8 @@
 #include "os/socket.h"
 #include "weft/protocol/mutate.h"
 
+#define DRAINED_READS_MAX 64
+
 _Static_assert(sizeof(wefti_frame_header) == 16, "frame headers are sent as they are");
 
 void wefti_link_init(wefti_link *link, int descriptor, int pe)
@@ -22,11 +24,12 @@ int wefti_link_is_open(const wefti_link *link)
     return link->descriptor >= 0;
 }
 
-/* What came and was not read would make the system reset the connection, and what we sent last could be lost. */
+/* What came and was not read would make the system reset the connection, and what we sent last could be lost. Read as
+ * much as an honest peer may have sent by now, and no more: the other end may never stop sending. */
 static void drain(int descriptor)
 {
-    char rest[512];
-    while (wefti_os_socket_receive(descriptor, rest, sizeof rest) > 0) {
+    char rest[1024];
+    for (int i = 0; i < DRAINED_READS_MAX && wefti_os_socket_receive(descriptor, rest, sizeof rest) > 0; i++) {
     }
 }
 

@@ -33,6 +33,9 @@ typedef struct wefti_frame_header {
 /* The longest body of a frame that is neither GATHER nor RESULT. */
 #define WEFTI_LINK_BODY_BYTES 544
 
+/* The most frames that are read of one connection before the others, and the time, are looked at again. */
+#define WEFTI_LINK_FRAMES_MAX 16
+
 typedef enum wefti_link_event {
     WEFTI_LINK_IDLE, /* nothing more for now */
     WEFTI_LINK_FRAME, /* a whole frame: link->in is its header, link->body or the sink its body */

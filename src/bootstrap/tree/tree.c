@@ -74,7 +74,7 @@ static weft_status name_broken(wefti_tree *tree, const wefti_link *link)
 
 weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event *event)
 {
-    do {
+    for (int frames = 0; frames < WEFTI_LINK_FRAMES_MAX; frames++) {
         *event = wefti_link_receive(link);
         if (*event == WEFTI_LINK_CLOSED) {
             return wefti_tree_lost(tree, link);
@@ -82,13 +82,18 @@ weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event
         if (*event == WEFTI_LINK_BROKEN) {
             return name_broken(tree, link);
         }
-        if (*event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_FAILURE) {
+        if (*event != WEFTI_LINK_FRAME) {
+            return WEFT_OK;
+        }
+        if (link->in.type == WEFTI_FRAME_FAILURE) {
             return wefti_tree_take_over(tree, link);
         }
-        if (*event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_EXPIRED) {
-            tree->is_pressed |= link->in.sequence == tree->sequence; /* else that wait is over */
+        if (link->in.type != WEFTI_FRAME_EXPIRED) {
+            return WEFT_OK;
         }
-    } while (*event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_EXPIRED);
+        tree->is_pressed |= link->in.sequence == tree->sequence; /* else that wait is over */
+    }
+    *event = WEFTI_LINK_IDLE; /* the rest is read after the next wait, which it ends at once */
     return WEFT_OK;
 }
 

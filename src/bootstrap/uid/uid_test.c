@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -233,6 +234,29 @@ static void come_and_go(siege *s)
     }
 }
 
+/* Connections that send without end, as fast as they can, for longer than the deadline of the world. */
+static void never_stop_sending(siege *s)
+{
+    enum { COUNT = 8 };
+    static unsigned char bytes[1 << 17];
+    int descriptors[COUNT];
+    uint64_t until_ns = wefti_os_now_ns() + s->deadline_ns + 2000 * MS_NS;
+    memset(bytes, 0xff, sizeof bytes);
+    for (int i = 0; i < COUNT; i++) {
+        descriptors[i] = dial(&s->uid);
+    }
+    for (int i = 0; !is_over(s) && wefti_os_now_ns() < until_ns; i = (i + 1) % COUNT) {
+        ssize_t sent = send(descriptors[i], bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno != EAGAIN) {
+            (void)close(descriptors[i]);
+            descriptors[i] = dial(&s->uid);
+        }
+    }
+    for (int i = 0; i < COUNT; i++) {
+        (void)close(descriptors[i]);
+    }
+}
+
 /* A PE whose id has another secret, with a number that is still free. */
 static void guess_the_secret(siege *s)
 {
@@ -398,6 +422,12 @@ static void withstands_silence(void **state)
 {
     (void)state;
     withstand(keep_silent);
+}
+
+static void withstands_endless_bytes(void **state)
+{
+    (void)state;
+    withstand(never_stop_sending);
 }
 
 static void withstands_halves(void **state)
@@ -581,6 +611,7 @@ static int run_group(void)
         CHECKED_TEST(withstands_noise),
         CHECKED_TEST(withstands_wild_headers),
         CHECKED_TEST(withstands_silence),
+        CHECKED_TEST(withstands_endless_bytes),
         CHECKED_TEST(withstands_halves),
         CHECKED_TEST(withstands_a_crowd),
         CHECKED_TEST(turns_away_a_wrong_secret),
