@@ -46,8 +46,10 @@ typedef enum weft_bootstrap_kind {
  * loopback alone when MASTER_ADDR is a loopback address or "localhost", else on all interfaces. PEs come in any order; a
  * name that is not known yet and a connection that is refused are tried again until the deadline. Any number of worlds may
  * be created, one after another or at once, at one port: those at once need different names (config.name).
- * WEFT_SECRET, equal on all PEs, is what they prove to each other that they know; choose a long random one. Without it
- * whoever reaches the port can take part, and PE 0 logs a warning. */
+ * WEFT_SECRET, equal on all PEs, is what they prove to each other that they know; choose a long random one. Without it only
+ * processes of one user on one host (and in one network namespace) meet, as the system says who they are; PEs elsewhere are
+ * turned away with WEFT_ERR_AUTHENTICATION. WEFT_INSECURE=1 lets whoever reaches the port take part, and PE 0 logs a warning.
+ * A port that another program has is WEFT_ERR_SYSTEM on PE 0 and on the PEs of its host. */
 
 /* ---- unique id ----------------------------------------------------------------------------------------------- */
 

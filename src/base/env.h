@@ -30,7 +30,9 @@
     X(NODE_ID, "WEFT_NODE_ID", WORD, "", "overrides the identity of this node, so that one host can count as several") \
     X(UID_INTERFACE, "WEFT_UID_INTERFACE", WORD, "", "network interface or address at which a unique id listens")      \
     X(PORT, "WEFT_PORT", COUNT, "0", "where PE 0 listens for the bootstrap env; 0: MASTER_PORT + 1")                   \
-    X(SECRET, "WEFT_SECRET", WORD, "", "what the PEs of the bootstrap env prove to know; empty: anybody may join")     \
+    X(SECRET, "WEFT_SECRET", WORD, "", "what the PEs of the bootstrap env prove to know; empty: one host and user")    \
+    X(INSECURE, "WEFT_INSECURE", COUNT, "0",                                                                           \
+      "1: without WEFT_SECRET whoever reaches the port of the bootstrap env may join")                                 \
     X(RANK, "RANK", COUNT, "", "set by torchrun: this process's number")                                               \
     X(WORLD_SIZE, "WORLD_SIZE", COUNT, "", "set by torchrun: the number of processes")                                 \
     X(MASTER_ADDR, "MASTER_ADDR", WORD, "", "set by torchrun: the host of process 0, a name or an address")            \

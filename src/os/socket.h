@@ -29,12 +29,17 @@ ssize_t wefti_os_socket_receive(int descriptor, void *memory, size_t bytes);
 /* Send nothing more: the other end reads an end behind what was sent. */
 void wefti_os_socket_finish(int descriptor);
 void wefti_os_socket_close(int descriptor);
+/* Close a listener, and let nobody listen by copies of it that were forked into other processes. */
+void wefti_os_socket_stop(int listener);
 
 /* The address of this end; of the other. */
 int wefti_os_socket_name(int descriptor, struct sockaddr *address, socklen_t *bytes);
 int wefti_os_socket_peer_name(int descriptor, struct sockaddr *address, socklen_t *bytes);
-/* Whether the process at the other end of a unix socket belongs to this one's user. */
-int wefti_os_socket_is_own_user(int descriptor);
+/* Whether the process at the other end of a unix socket belongs to this one's user; *user, where not NULL, is its user. */
+int wefti_os_socket_is_own_user(int descriptor, unsigned *user);
+/* This process's user; the user of who listens at a TCP port of this host. Returns 0 when nobody is found. */
+unsigned wefti_os_user(void);
+int wefti_os_socket_port_user(unsigned port, unsigned *user);
 /* A number that the system gives each socket once; 0: it is none. */
 uint64_t wefti_os_socket_cookie(int descriptor);
 /* Small messages leave at once. An IPv6 listener takes IPv4 too. Both as well as possible. */

@@ -16,6 +16,8 @@
 
 #include "sim/sim.h"
 
+#define OWN_USER 1000
+#define FOREIGN_USER 65534
 #define CALL_NS 200 /* a call takes up to this long */
 #define STORM_CALLS 40 /* so many calls in a row fail, at most */
 #define FEW_BYTES 24
@@ -270,6 +272,11 @@ void wefti_os_socket_close(int descriptor)
     }
 }
 
+void wefti_os_socket_stop(int listener)
+{
+    wefti_os_socket_close(listener); /* nobody forks */
+}
+
 void wefti_os_socket_finish(int descriptor)
 {
     wefti_sim *sim = enter_call();
@@ -382,11 +389,26 @@ int wefti_os_socket_peer_name(int descriptor, struct sockaddr *address, socklen_
                        : copy_name(&socket_of(sim, descriptor, "getpeername")->peer_name, address, bytes);
 }
 
-int wefti_os_socket_is_own_user(int descriptor)
+int wefti_os_socket_is_own_user(int descriptor, unsigned *user)
 {
     wefti_sim *sim = enter_call();
     const wefti_socket *socket = sim == NULL ? NULL : socket_of(sim, descriptor, "getsockopt");
+    if (user != NULL) {
+        *user = FOREIGN_USER; /* of use where it is not this one's */
+    }
     return socket != NULL && socket->peer != NULL && !socket->peer->is_foreign;
+}
+
+unsigned wefti_os_user(void)
+{
+    return OWN_USER;
+}
+
+int wefti_os_socket_port_user(unsigned port, unsigned *user)
+{
+    (void)port;
+    (void)user;
+    return 0;
 }
 
 uint64_t wefti_os_socket_cookie(int descriptor)

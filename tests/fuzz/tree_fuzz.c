@@ -18,19 +18,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
 
-static weft_status meet(wefti_tree_site *site, int *listener)
+static weft_status meet(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
 {
     (void)site;
-    *listener = wefti_os_socket_open(AF_INET);
-    return *listener >= 0 && wefti_os_socket_listen(*listener, 1) == 0
-               ? WEFT_OK
-               : wefti_error(WEFT_ERR_SYSTEM, "no descriptor to listen at");
-}
-
-static void part(wefti_tree_site *site, int listener)
-{
-    (void)site;
-    wefti_os_socket_close(listener);
+    (void)occupied;
+    int listener = wefti_os_socket_open(AF_INET);
+    if (listener < 0 || wefti_os_socket_listen(listener, 1) != 0) {
+        return wefti_error(WEFT_ERR_SYSTEM, "no descriptor to listen at");
+    }
+    listeners->descriptors[listeners->count++] = listener;
+    return WEFT_OK;
 }
 
 static void prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
@@ -43,11 +40,9 @@ static void prove(const wefti_tree_site *site, const wefti_tree_handshake *hands
 
 static const wefti_tree_net net = {
     .name = "fuzz",
-    .has_challenge = 1,
     .is_shared = 1,
     .refusal_is_final = 1,
     .meet = meet,
-    .part = part,
     .listen = wefti_tcp_site_listen,
     .resolve = wefti_tcp_site_resolve,
     .admit = wefti_tcp_site_admit,
@@ -67,6 +62,7 @@ static void run_pe(int pe, int pes)
     config.deadline_ns = UINT64_C(1000000000);
     memset(&tcp, 0, sizeof tcp);
     tcp.root_is_complete = 1;
+    tcp.is_open = 1;
     if (wefti_tcp_site_init(&tcp, &net, &root, NULL) != WEFT_OK ||
         wefti_tree_open(&tree, &tcp.site, &config, pe, pes) != WEFT_OK) {
         return;

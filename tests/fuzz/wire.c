@@ -192,6 +192,11 @@ void wefti_os_socket_close(int descriptor)
     *kind_of(descriptor) = CLOSED;
 }
 
+void wefti_os_socket_stop(int listener)
+{
+    wefti_os_socket_close(listener);
+}
+
 int wefti_os_socket_name(int descriptor, struct sockaddr *address, socklen_t *bytes)
 {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)descriptor)};
@@ -209,8 +214,9 @@ int wefti_os_socket_peer_name(int descriptor, struct sockaddr *address, socklen_
     return result;
 }
 
-int wefti_os_socket_is_own_user(int descriptor)
+int wefti_os_socket_is_own_user(int descriptor, unsigned *user)
 {
+    (void)user;
     (void)kind_of(descriptor);
     return 1;
 }

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,6 +73,7 @@ typedef struct plan {
     const char *address;
     unsigned port; /* MASTER_PORT */
     const char *secret;
+    int is_open; /* WEFT_INSECURE */
     uint64_t late_ns; /* PE 0 comes so late */
     uint64_t deadline_ns;
     int odd; /* this process differs; -1: none */
@@ -101,6 +103,7 @@ static void set_environment(const plan *p, int process)
     if (p->secret != NULL) {
         (void)setenv("WEFT_SECRET", p->secret, 1);
     }
+    set_number("WEFT_INSECURE", p->is_open);
     if (process == p->odd) {
         (void)setenv(p->odd_name, p->odd_value, 1);
     }
@@ -449,9 +452,60 @@ static void test_port_taken(void **state)
     if (run(&p, *state, reports)) {
         CHECK(reports[0].status == WEFT_ERR_SYSTEM);
         CHECK_SAY(strstr(reports[0].text, "WEFT_PORT") != NULL, "PE 0 was told: %s", reports[0].text);
-        CHECK(reports[1].status != WEFT_OK && reports[2].status != WEFT_OK);
+        for (int process = 1; process < 3; process++) {
+            CHECK_SAY(reports[process].status == WEFT_ERR_SYSTEM && strstr(reports[process].text, "WEFT_PORT") != NULL,
+                      "process %d was told: %s", process, reports[process].text);
+        }
     }
     close(taken);
+}
+
+/* ---- tests: forks ---- */
+
+typedef struct forking {
+    int stop;
+    pid_t children[200];
+    int count;
+} forking;
+
+/* Children that keep what they inherit until the end, as the workers of a Python DataLoader do. */
+static void keep_forking(void *context)
+{
+    forking *now = context;
+    while (!__atomic_load_n(&now->stop, __ATOMIC_ACQUIRE) && now->count < 200) {
+        pid_t child = fork();
+        if (child == 0) {
+            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (;;) {
+                (void)pause();
+            }
+        }
+        now->children[now->count++] = child;
+        wefti_os_sleep_ns(2 * MS);
+    }
+}
+
+static weft_status make_while_forking(const plan *p)
+{
+    wefti_os_thread *thread;
+    forking now = {0};
+    WEFT_TRY(wefti_os_thread_start(&thread, keep_forking, &now));
+    weft_status status = make_one_after_another(p);
+    __atomic_store_n(&now.stop, 1, __ATOMIC_RELEASE);
+    wefti_os_thread_join(thread);
+    for (int i = 0; i < now.count; i++) {
+        (void)kill(now.children[i], SIGKILL);
+        (void)waitpid(now.children[i], NULL, 0);
+    }
+    return status;
+}
+
+static void test_forks(void **state)
+{
+    plan p = plan_of(2, "127.0.0.1", *state, make_while_forking);
+    check_success(&p, *state);
+    p.secret = "of a process that forks";
+    check_success(&p, *state);
 }
 
 /* ---- tests: strangers ---- */
@@ -549,9 +603,25 @@ static void meet_on_hosts(uint64_t *random, const char *near, const char *far)
     p.hosts = "aababbbbaaab";
     p.far_address = far;
     p.late_ns = 200 * MS;
+    p.is_open = 1;
     check_success(&p, random);
+    p.is_open = 0;
     p.secret = "of hosts";
     check_success(&p, random);
+}
+
+/* Who is on another host can prove nothing without a secret. */
+static void be_refused_on_hosts(uint64_t *random, const char *address)
+{
+    plan p = plan_of(2, address, random, meet);
+    crew_report reports[PROCESSES_MAX];
+    p.hosts = "ab";
+    p.deadline_ns = 3000 * MS;
+    if (run(&p, random, reports)) {
+        CHECK(reports[0].status == WEFT_ERR_TIMEOUT && text_names_pe(reports[0].text, 1));
+        CHECK_SAY(reports[1].status == WEFT_ERR_AUTHENTICATION && strstr(reports[1].text, "WEFT_SECRET") != NULL,
+                  "without a secret: %s", reports[1].text);
+    }
 }
 
 static void test_hosts(void **state)
@@ -573,6 +643,7 @@ static void test_hosts(void **state)
     char name[256];
     assert_int_equal(gethostname(name, sizeof name), 0);
     meet_on_hosts(*state, name, "10.99.0.1");
+    be_refused_on_hosts(*state, "10.99.0.1");
     remove_hosts();
 }
 
@@ -587,6 +658,7 @@ int main(void)
         WITH_RANDOM(test_shell_loop), WITH_RANDOM(test_torchrun),  WITH_RANDOM(test_worlds),
         WITH_RANDOM(test_addresses),  WITH_RANDOM(test_misfits),   WITH_RANDOM(test_wrong_secrets),
         WITH_RANDOM(test_port_taken), WITH_RANDOM(test_strangers), WITH_RANDOM(test_hosts),
+        WITH_RANDOM(test_forks),
     };
 #undef WITH_RANDOM
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,64 +1,45 @@
-/* bootstrap/env/env.c: processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them: the tree over TCP.
+/* bootstrap/env/env.c: processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them: the tree over TCP, and
+ * over unix sockets on PE 0's host.
  *
  * The PEs 0 of all worlds that form listen at one port, to which the system lets all of a user's listen (SO_REUSEPORT).
  * Who connects says its world's name, and is sent to try again by the PE 0 of another. Nothing is left open between
- * worlds, and no process serves for another. That two are PE 0 of one world shows at an abstract socket named after the
- * port and the world, which only one can bind. */
+ * worlds, and no process serves for another. Each PE 0 also listens at an abstract unix socket of its world: there the
+ * system tells which user comes, a second PE 0 shows, and others are told when the port cannot be had. */
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/un.h>
 
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/env/master.h"
 #include "bootstrap/tcp/listen.h"
 #include "bootstrap/tcp/site.h"
 #include "bootstrap/tree/tree.h"
+#include "bootstrap/unix/site.h"
 #include "os/os.h"
 #include "os/socket.h"
 
-/* How long a port may be taken, say by a connection that chance gave it. */
+/* How long a port may be taken, say by a connection that chance gave it; a part of the deadline at most. */
 #define PORT_TAKEN_NS UINT64_C(2000000000)
+#define PORT_TAKEN_PART 4
 #define PORT_AGAIN_NS UINT64_C(10000000)
 
 typedef struct env_state {
     wefti_tcp_site tcp; /* first */
     wefti_tree tree;
     wefti_env_master master;
-    char world[WEFTI_BOOTSTRAP_NAME_BYTES];
-    int claim; /* PE 0, while it listens */
+    wefti_unix_root near; /* where PEs of this host find PE 0 */
+    uint64_t deadline_ns;
 } env_state;
 
-_Static_assert(sizeof "weft/env/65535/" + WEFTI_BOOTSTRAP_NAME_BYTES < sizeof((struct sockaddr_un){0}.sun_path),
-               "the longest name fits a unix socket's address");
+_Static_assert(WEFTI_UNIX_ADDRESSES_MAX + WEFTI_TCP_ADDRESSES_MAX <= WEFTI_TREE_ADDRESSES_MAX,
+               "all addresses of PE 0 fit");
 
 /* ---- PE 0 listens ---- */
-
-static weft_status bind_claim(const env_state *state, int *claim)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "weft/env/%u/%s",
-                          wefti_tcp_contact_port(&state->master.contact), state->world);
-    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-    int made = wefti_fault("socket", EMFILE) ? -1 : wefti_os_socket_open(AF_UNIX);
-    if (made >= 0 && !wefti_fault("bind", EACCES) &&
-        wefti_os_socket_bind(made, (const struct sockaddr *)&address, bytes) == 0) {
-        *claim = made;
-        return WEFT_OK;
-    }
-    int error = errno;
-    if (made >= 0) {
-        wefti_os_socket_close(made);
-    }
-    return error == EADDRINUSE ? WEFT_ERR_STATE
-                               : wefti_error(WEFT_ERR_SYSTEM, "cannot bind the abstract socket \"%s\": %s",
-                                             address.sun_path + 1, strerror(error));
-}
 
 /* At the first address of loopback that is there, or everywhere. Returns a descriptor, or -1 with errno set. */
 static int listen_once(const wefti_env_master *master)
@@ -71,47 +52,62 @@ static int listen_once(const wefti_env_master *master)
     return listener;
 }
 
-static weft_status open_port(const wefti_env_master *master, int *listener)
+static weft_status name_port(const wefti_env_master *master, int error)
 {
-    uint64_t until_ns = wefti_os_now_ns() + PORT_TAKEN_NS;
-    while ((*listener = listen_once(master)) < 0 && errno == EADDRINUSE && wefti_os_now_ns() < until_ns) {
+    unsigned port = wefti_tcp_contact_port(&master->contact);
+    unsigned user;
+    if (error == EADDRINUSE && wefti_os_socket_port_user(port, &user) && user != wefti_os_user()) {
+        return wefti_error(WEFT_ERR_SYSTEM,
+                           "PE 0 cannot listen at port %u: it is taken by another user, number %u; set WEFT_PORT to "
+                           "another port on all PEs",
+                           port, user);
+    }
+    return wefti_error(WEFT_ERR_SYSTEM, "PE 0 cannot listen at port %u: %s; set WEFT_PORT to another port on all PEs",
+                       port, strerror(error));
+}
+
+static weft_status open_port(const env_state *state, int *listener)
+{
+    uint64_t part_ns = state->deadline_ns / PORT_TAKEN_PART;
+    uint64_t until_ns = wefti_os_now_ns() + (part_ns < PORT_TAKEN_NS ? part_ns : PORT_TAKEN_NS);
+    while ((*listener = listen_once(&state->master)) < 0 && errno == EADDRINUSE && wefti_os_now_ns() < until_ns) {
         wefti_os_sleep_ns(PORT_AGAIN_NS);
     }
-    if (*listener < 0) {
-        return wefti_error(WEFT_ERR_SYSTEM,
-                           "PE 0 cannot listen at port %u: %s; set WEFT_PORT to another port on all PEs",
-                           wefti_tcp_contact_port(&master->contact), strerror(errno));
-    }
+    return *listener >= 0 ? WEFT_OK : name_port(&state->master, errno);
+}
+
+/* For PEs of this host first: they can be told when the port cannot be had. */
+static weft_status env_meet(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
+{
+    env_state *state = site->state;
+    WEFT_TRY(wefti_unix_root_meet(&state->near, site, listeners, occupied));
+    WEFT_TRY(open_port(state, &listeners->descriptors[listeners->count]));
+    listeners->count++;
     return WEFT_OK;
 }
 
-static weft_status env_meet(wefti_tree_site *site, int *listener)
+/* PE 0 of this host may be found by either network. */
+static size_t env_resolve(const wefti_tree_site *site, const wefti_tree_contact *contact, unsigned round,
+                          wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX])
 {
-    env_state *state = site->state;
-    WEFT_TRY(bind_claim(state, &state->claim));
-    weft_status status = open_port(&state->master, listener);
-    if (status != WEFT_OK) {
-        wefti_os_socket_close(state->claim);
+    const env_state *state = site->state;
+    wefti_tree_contact near;
+    size_t count = 0;
+    if (memcmp(contact, &site->root, sizeof *contact) == 0) {
+        wefti_unix_contact_set(&near, WEFTI_UNIX_ANY, 0, state->near.key, sizeof state->near.key);
+        count = wefti_unix_contact_resolve(&near, round, addresses);
     }
-    return status;
-}
-
-static void env_part(wefti_tree_site *site, int listener)
-{
-    env_state *state = site->state;
-    wefti_os_socket_close(listener);
-    wefti_os_socket_close(state->claim);
+    return count + wefti_tcp_site_resolve(site, contact, round, addresses + count);
 }
 
 static const wefti_tree_net env_net = {
     .name = "env",
-    .has_challenge = 1,
     .is_shared = 1,
     .refusal_is_final = 0,
     .meet = env_meet,
-    .part = env_part,
+    .part = NULL,
     .listen = wefti_tcp_site_listen,
-    .resolve = wefti_tcp_site_resolve,
+    .resolve = env_resolve,
     .admit = wefti_tcp_site_admit,
     .prove = wefti_tcp_site_prove,
     .print = wefti_tcp_site_print,
@@ -156,10 +152,32 @@ static weft_status read_secret(unsigned char secret[WEFTI_TREE_SECRET_BYTES])
     return WEFT_OK;
 }
 
+/* What PEs of this world, host and user have in common. */
+typedef struct meeting {
+    char network[8];
+    uint32_t port;
+    uint32_t user;
+    char world[WEFTI_BOOTSTRAP_NAME_BYTES];
+} meeting;
+
+/* Where PE 0 is found on this host: not to be guessed where there is a secret. */
+static void make_key(env_state *state, const char *world)
+{
+    meeting here = {.network = "env", .port = wefti_tcp_contact_port(&state->master.contact)};
+    unsigned char half[WEFTI_HASH_BYTES];
+    here.user = wefti_os_user();
+    (void)snprintf(here.world, sizeof here.world, "%s", world);
+    wefti_hash(state->tcp.site.secret, &here, sizeof here, half);
+    wefti_hash(state->tcp.site.secret + WEFTI_HASH_BYTES, half, sizeof half, state->near.key);
+}
+
 static weft_status fill_site(env_state *state)
 {
     unsigned char secret[WEFTI_TREE_SECRET_BYTES];
+    uint64_t is_open;
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_INSECURE, &is_open));
     state->tcp.root_is_complete = state->master.is_loopback;
+    state->tcp.is_open = is_open != 0;
     if (!wefti_env_is_set(WEFTI_ENV_SECRET)) {
         return wefti_tcp_site_init(&state->tcp, &env_net, &state->master.contact, NULL);
     }
@@ -169,19 +187,20 @@ static weft_status fill_site(env_state *state)
     return status;
 }
 
-static void warn(const env_state *state)
+static void warn(const env_state *state, const char *world)
 {
-    if (!state->tcp.has_secret) {
+    if (!state->tcp.has_secret && state->tcp.is_open) {
         wefti_log(WEFTI_LOG_WARN,
-                  "world \"%s\": whoever reaches port %u can join it; set WEFT_SECRET to a long random text on all PEs",
-                  state->world, wefti_tcp_contact_port(&state->master.contact));
+                  "world \"%s\": WEFT_INSECURE is set: whoever reaches port %u can join it; set WEFT_SECRET to a long "
+                  "random text on all PEs",
+                  world, wefti_tcp_contact_port(&state->master.contact));
     }
     if (!wefti_env_master_is_here(&state->master)) {
         wefti_log(
             WEFTI_LOG_WARN,
             "world \"%s\": PE 0 is here, and MASTER_ADDR=%s is no address of this host: the others must find PE 0 "
             "by it",
-            state->world, wefti_env_word(WEFTI_ENV_MASTER_ADDR));
+            world, wefti_env_word(WEFTI_ENV_MASTER_ADDR));
     }
 }
 
@@ -191,9 +210,10 @@ static weft_status open_state(env_state *state, const weft_world_config *config,
 {
     WEFT_TRY(wefti_env_master_find(wefti_os_now_ns() + config->deadline_ns, &state->master));
     WEFT_TRY(fill_site(state));
-    (void)snprintf(state->world, sizeof state->world, "%s", wefti_bootstrap_world_name(config));
+    make_key(state, wefti_bootstrap_world_name(config));
+    state->deadline_ns = config->deadline_ns;
     if (bootstrap->pe == 0) {
-        warn(state);
+        warn(state, wefti_bootstrap_world_name(config));
     }
     return wefti_tree_open(&state->tree, &state->tcp.site, config, bootstrap->pe, bootstrap->pes);
 }

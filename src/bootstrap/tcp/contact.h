@@ -6,7 +6,7 @@
 
 #include "bootstrap/tree/net.h"
 
-#define WEFTI_TCP_ADDRESSES_MAX WEFTI_TREE_ADDRESSES_MAX
+#define WEFTI_TCP_ADDRESSES_MAX 6
 
 /* An address without its port. */
 typedef struct wefti_tcp_address {

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "bootstrap/tcp/interfaces.h"
 #include "bootstrap/tcp/listen.h"
+#include "bootstrap/unix/site.h"
 #include "os/os.h"
 #include "os/socket.h"
 
@@ -68,12 +69,17 @@ weft_status wefti_tcp_site_listen(wefti_tree_site *site, int near, int *listener
     const wefti_tcp_site *tcp = site->state;
     struct sockaddr_storage local;
     socklen_t bytes = sizeof local;
-    wefti_tcp_address address;
+    wefti_tcp_address address = {.family = 4, .bytes = {127, 0, 0, 1}};
     wefti_tcp_contact own = {0};
     unsigned port;
-    if (wefti_fault("getsockname", ENOBUFS) || wefti_os_socket_name(near, (struct sockaddr *)&local, &bytes) != 0 ||
-        !wefti_tcp_address_from(&address, &local)) {
+    if (wefti_fault("getsockname", ENOBUFS) || wefti_os_socket_name(near, (struct sockaddr *)&local, &bytes) != 0) {
         return wefti_error(WEFT_ERR_SYSTEM, "cannot find the address to listen at: %s", strerror(errno));
+    }
+    if (local.ss_family == AF_UNIX && !tcp->has_secret && !tcp->is_open) {
+        return wefti_unix_listen_anywhere(listener, contact);
+    }
+    if (local.ss_family != AF_UNIX) { /* else PE 0 is on this host, as if it had been reached by loopback */
+        (void)wefti_tcp_address_from(&address, &local);
     }
     WEFT_TRY(choose_addresses(tcp, &address, &own));
     int everywhere = wefti_tcp_address_is_loopback(&address) && wefti_tcp_contact_is_wide(&own);
@@ -88,13 +94,13 @@ weft_status wefti_tcp_site_listen(wefti_tree_site *site, int near, int *listener
 
 /* ---- connections ---- */
 
-size_t wefti_tcp_site_resolve(const wefti_tree_site *site, const wefti_tree_contact *contact,
+size_t wefti_tcp_site_resolve(const wefti_tree_site *site, const wefti_tree_contact *contact, unsigned round,
                               wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX])
 {
     const wefti_tcp_site *tcp = site->state;
     wefti_tcp_contact own;
     if (contact->bytes != sizeof own) {
-        return 0;
+        return wefti_unix_contact_resolve(contact, round, addresses);
     }
     memcpy(&own, contact->data, sizeof own);
     return wefti_tcp_contact_resolve(&own, tcp->node, addresses);
@@ -112,11 +118,24 @@ static int is_own_echo(int descriptor)
            (here_bytes == there_bytes && memcmp(&here, &there, here_bytes) == 0);
 }
 
-int wefti_tcp_site_admit(const wefti_tree_site *site, int descriptor)
+static int is_unix(int descriptor)
 {
-    (void)site;
+    struct sockaddr_storage here = {0};
+    socklen_t bytes = sizeof here;
+    return wefti_os_socket_name(descriptor, (struct sockaddr *)&here, &bytes) == 0 && here.ss_family == AF_UNIX;
+}
+
+wefti_tree_trust wefti_tcp_site_admit(const wefti_tree_site *site, int descriptor)
+{
+    const wefti_tcp_site *tcp = site->state;
+    if (is_unix(descriptor)) {
+        return wefti_unix_site_admit(site, descriptor);
+    }
+    if (is_own_echo(descriptor)) {
+        return WEFTI_TREE_FOREIGN;
+    }
     wefti_os_socket_hasten(descriptor);
-    return !is_own_echo(descriptor);
+    return tcp->has_secret || tcp->is_open ? WEFTI_TREE_TRUSTED : WEFTI_TREE_UNKNOWN;
 }
 
 void wefti_tcp_site_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
@@ -140,6 +159,10 @@ void wefti_tcp_site_print(const wefti_tree_address *address, char *text, size_t 
     unsigned port = 0;
     memset(&copy, 0, sizeof copy);
     memcpy(&copy, address->sockaddr, address->bytes);
+    if (copy.ss_family == AF_UNIX) {
+        wefti_unix_print(address, text, bytes);
+        return;
+    }
     if (copy.ss_family == AF_INET) {
         (void)inet_ntop(AF_INET, &((struct sockaddr_in *)&copy)->sin_addr, host, sizeof host);
         port = ntohs(((struct sockaddr_in *)&copy)->sin_port);

@@ -1,10 +1,11 @@
 /* bootstrap/tcp/site.h: the tree's network (tree/net.h) over TCP, IPv4 and IPv6: all of it but where PE 0 listens, which is
- * its backend's.
+ * its backend's. PE 0 may also listen at a unix socket for PEs of its own host and user.
  *
  * Both sides of every connection prove that they know the world's secret, if it has one: each sends 32 fresh random bytes,
  * and a BLAKE2b hash, keyed with the secret, of both sides' bytes, the role, and who is who. What was overheard is of no
- * use on another connection, nor on the same one in the other direction. Without a secret the hash is an unkeyed one, which
- * keeps out what does not speak the protocol, and nobody else. */
+ * use on another connection, nor on the same one in the other direction. Without a secret nobody is let in who comes by
+ * TCP, but where the site is open: then the hash is an unkeyed one, which keeps out what does not speak the protocol, and
+ * nobody else. */
 #ifndef WEFTI_BOOTSTRAP_TCP_SITE_H
 #define WEFTI_BOOTSTRAP_TCP_SITE_H
 
@@ -19,6 +20,7 @@ typedef struct wefti_tcp_site {
      * PE 0's node; else this PE lists its own. */
     int root_is_complete;
     int has_secret;
+    int is_open; /* who comes by TCP need not prove anything */
     wefti_sodium sodium;
     unsigned char node[16];
 } wefti_tcp_site;
@@ -30,9 +32,9 @@ void wefti_tcp_site_fini(wefti_tcp_site *tcp); /* safe on zeroed memory; wipes t
 
 /* Slots of wefti_tree_net. */
 weft_status wefti_tcp_site_listen(wefti_tree_site *site, int near, int *listener, wefti_tree_contact *contact);
-size_t wefti_tcp_site_resolve(const wefti_tree_site *site, const wefti_tree_contact *contact,
+size_t wefti_tcp_site_resolve(const wefti_tree_site *site, const wefti_tree_contact *contact, unsigned round,
                               wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX]);
-int wefti_tcp_site_admit(const wefti_tree_site *site, int descriptor);
+wefti_tree_trust wefti_tcp_site_admit(const wefti_tree_site *site, int descriptor);
 void wefti_tcp_site_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
                           unsigned char proof[WEFTI_TREE_PROOF_BYTES]);
 void wefti_tcp_site_print(const wefti_tree_address *address, char *text, size_t bytes);

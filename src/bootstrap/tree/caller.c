@@ -14,10 +14,27 @@
 #define REST_PART 32
 #define REST_MIN_NS UINT64_C(50000)
 #define REST_MAX_NS UINT64_C(2000000)
-#define PATIENCE_FIRST_NS UINT64_C(3000000000)
-#define PATIENCE_SHARED_NS UINT64_C(300000000)
+/* With an address that is silent, at first: where there are others, or where somebody else may listen there next time; and
+ * where there are not. */
+#define PATIENCE_NS UINT64_C(300000000)
+#define PATIENCE_ONLY_NS UINT64_C(3000000000)
 /* How long all addresses must refuse before nobody is believed to listen there. */
 #define REFUSED_NS UINT64_C(500000000)
+/* And how long whoever listens must turn this PE away: anybody may have taken an address before PE 0 comes. */
+#define TURNED_AWAY_NS UINT64_C(500000000)
+
+/* The addresses of this round. Returns 0 when there are none. */
+static size_t resolve(wefti_caller *caller)
+{
+    caller->at = 0;
+    caller->address_count = caller->site->net->resolve(caller->site, caller->contact, caller->round, caller->addresses);
+    return caller->address_count;
+}
+
+static int has_others(const wefti_caller *caller)
+{
+    return caller->address_count > 1 || caller->site->net->is_shared;
+}
 
 weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti_tree_hello *hello, int pe,
                               const wefti_tree_contact *contact)
@@ -25,14 +42,14 @@ weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti
     memset(caller, 0, sizeof *caller);
     caller->site = site;
     caller->hello = hello;
+    caller->contact = contact;
     caller->pe = pe;
     caller->begun_ns = wefti_os_now_ns();
-    caller->patience_ns = site->net->is_shared ? PATIENCE_SHARED_NS : PATIENCE_FIRST_NS;
     wefti_link_init(&caller->link, -1, pe);
-    caller->address_count = site->net->resolve(site, contact, caller->addresses);
-    if (caller->address_count == 0) {
+    if (resolve(caller) == 0) {
         return wefti_error(WEFT_ERR_MISMATCH, "what is said to be the address of PE %d makes no sense", pe);
     }
+    caller->patience_ns = has_others(caller) ? PATIENCE_NS : PATIENCE_ONLY_NS;
     return WEFT_OK;
 }
 
@@ -75,26 +92,48 @@ static uint64_t rest_ns(const wefti_caller *caller, uint64_t now_ns)
     return part_ns < REST_MIN_NS ? REST_MIN_NS : part_ns > REST_MAX_NS ? REST_MAX_NS : part_ns;
 }
 
-/* Give this attempt up, try the next address after a pause. */
+static weft_status name_strangers(const wefti_caller *caller)
+{
+    return wefti_error(
+        WEFT_ERR_AUTHENTICATION,
+        "PE %d turned this PE away because their secrets differ, or there is none; give all PEs the same "
+        "id, job or WEFT_SECRET (without one only processes of one user on one host meet, unless "
+        "WEFT_INSECURE=1 is set)",
+        caller->pe);
+}
+
+/* Give this attempt up and try the next address: at once, or, after the last one, after a pause. */
 static weft_status retry(wefti_caller *caller)
 {
     uint64_t now_ns = wefti_os_now_ns();
     unsigned all = (1u << caller->address_count) - 1;
     wefti_link_fini(&caller->link);
     caller->stage = WEFTI_CALLER_RESTS;
-    if (caller->strangers == all) {
-        return wefti_error(
-            WEFT_ERR_AUTHENTICATION,
-            "PE %d turned this PE away because their secrets differ; give all PEs the same id, job or WEFT_SECRET",
-            caller->pe);
+    if (caller->strangers != 0 && (caller->strangers | caller->refused) == all &&
+        now_ns - caller->turned_away_since_ns > TURNED_AWAY_NS) {
+        return name_strangers(caller);
     }
     if (caller->site->net->refusal_is_final && caller->refused == all &&
         now_ns - caller->refused_since_ns > REFUSED_NS) {
         return name_gone(caller);
     }
-    caller->at = (caller->at + 1) % caller->address_count;
-    caller->due_ns = now_ns + rest_ns(caller, now_ns);
+    caller->due_ns = now_ns;
+    if (++caller->at == caller->address_count) {
+        caller->round++;
+        caller->due_ns = now_ns + rest_ns(caller, now_ns);
+        (void)resolve(caller); /* as many as before */
+    }
     return WEFT_OK;
+}
+
+/* Whoever listens here does not know this PE, or cannot be known. */
+static weft_status turn_away(wefti_caller *caller)
+{
+    if (caller->strangers == 0) {
+        caller->turned_away_since_ns = wefti_os_now_ns();
+    }
+    caller->strangers |= 1u << caller->at;
+    return retry(caller);
 }
 
 static weft_status note_failure(wefti_caller *caller, int error)
@@ -114,8 +153,21 @@ static weft_status note_failure(wefti_caller *caller, int error)
 /* When to try another address, or whom else this one leads to, unless something is heard before. */
 static uint64_t patience_end_ns(const wefti_caller *caller)
 {
-    int has_others = caller->address_count > 1 || caller->site->net->is_shared;
-    return has_others ? wefti_os_now_ns() + caller->patience_ns : UINT64_MAX;
+    return has_others(caller) ? wefti_os_now_ns() + caller->patience_ns : UINT64_MAX;
+}
+
+/* Listen where whoever can reach the other end of this connection can reach this PE. */
+static weft_status listen_anew(wefti_caller *caller)
+{
+    wefti_tree_listeners *own = caller->listeners;
+    if (own->count > 0) {
+        wefti_os_socket_stop(own->descriptors[0]);
+        own->count = 0;
+    }
+    WEFT_TRY(caller->site->net->listen(caller->site, caller->link.descriptor, &own->descriptors[0],
+                                       &caller->hello->listens_at));
+    own->count = 1;
+    return WEFT_OK;
 }
 
 /* Say hello, once the nonces are known. From here on the other end may count on this PE, which must not come twice. */
@@ -123,13 +175,8 @@ static weft_status introduce(wefti_caller *caller)
 {
     wefti_tree_introduction body = {0};
     wefti_tree_handshake handshake = {.accepting_pe = caller->pe};
-    if (caller->listener != NULL) {
-        if (*caller->listener >= 0) {
-            wefti_os_socket_close(*caller->listener);
-            *caller->listener = -1;
-        }
-        WEFT_TRY(caller->site->net->listen(caller->site, caller->link.descriptor, caller->listener,
-                                           &caller->hello->listens_at));
+    if (caller->listeners != NULL) {
+        WEFT_TRY(listen_anew(caller));
     }
     handshake.hello = body.hello = *caller->hello;
     memcpy(body.nonce, caller->nonce, sizeof body.nonce);
@@ -147,15 +194,14 @@ static weft_status introduce(wefti_caller *caller)
 /* The connection stands. Somebody else may take over an address, so patience with the silent grows each time. */
 static weft_status begin_talk(wefti_caller *caller)
 {
-    caller->refused = 0;
-    if (!caller->site->net->admit(caller->site, caller->link.descriptor)) {
+    caller->refused &= ~(1u << caller->at);
+    wefti_tree_trust trust = caller->site->net->admit(caller->site, caller->link.descriptor);
+    if (trust == WEFTI_TREE_FOREIGN) {
         return retry(caller);
     }
+    caller->is_trusted = trust == WEFTI_TREE_TRUSTED;
     caller->due_ns = patience_end_ns(caller);
     caller->patience_ns *= 2;
-    if (!caller->site->net->has_challenge) {
-        return introduce(caller);
-    }
     WEFT_TRY(wefti_os_random(caller->nonce, sizeof caller->nonce));
     caller->stage = WEFTI_CALLER_LISTENS;
     return WEFT_OK;
@@ -214,6 +260,9 @@ static weft_status take_frame(wefti_caller *caller)
     const wefti_link *link = &caller->link;
     if (link->in.type == WEFTI_FRAME_CHALLENGE && caller->stage == WEFTI_CALLER_LISTENS &&
         link->in.bytes == sizeof caller->their_nonce) {
+        if (!caller->is_trusted) {
+            return turn_away(caller);
+        }
         memcpy(caller->their_nonce, link->body, sizeof caller->their_nonce);
         return introduce(caller);
     }
@@ -225,7 +274,7 @@ static weft_status take_frame(wefti_caller *caller)
         return note_failure(caller, ECONNREFUSED); /* nobody of this world listens, as far as is known */
     }
     if (link->in.type == WEFTI_FRAME_REFUSAL) {
-        caller->strangers |= 1u << caller->at;
+        return turn_away(caller);
     }
     return retry(caller);
 }

@@ -19,7 +19,9 @@ typedef enum wefti_caller_stage {
 typedef struct wefti_caller {
     wefti_tree_site *site;
     wefti_tree_hello *hello; /* what to say */
-    int *listener; /* not NULL: before the hello, listen where the other end can come back to */
+    wefti_tree_listeners *listeners; /* not NULL: before the hello, listen where the other end can come back to */
+    const wefti_tree_contact *contact; /* of who is called */
+    unsigned round; /* of attempts at all its addresses */
     wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX];
     size_t address_count;
     int pe; /* who is called */
@@ -33,10 +35,12 @@ typedef struct wefti_caller {
     uint64_t patience_ns; /* with an address that is silent */
     uint64_t refused_since_ns;
     unsigned refused; /* bit a: nobody listens at address a */
+    uint64_t turned_away_since_ns;
     unsigned strangers; /* bit a: the one who listens at address a turned us away */
+    int is_trusted; /* who is at the other end may prove itself */
 } wefti_caller;
 
-/* Start calling PE `pe`, which may be reached at `contact`. `site` and `hello` must outlive the caller. Fails when the
+/* Start calling PE `pe`, which may be reached at `contact`. `site`, `hello` and `contact` must outlive the caller. Fails when the
  * contact makes no sense. */
 weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti_tree_hello *hello, int pe,
                               const wefti_tree_contact *contact);
@@ -44,8 +48,8 @@ weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti
 void wefti_caller_fini(wefti_caller *caller);
 /* Watch the connection. Returns when wefti_caller_step is due even if nothing happens. */
 uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls);
-/* Go on. Fails on a lack of memory or descriptors here, with WEFT_ERR_AUTHENTICATION when every address turned us away,
- * and with WEFT_ERR_PEER when it is certain that the PE is gone. */
+/* Go on. Fails on a lack of memory or descriptors here, with WEFT_ERR_AUTHENTICATION when whoever listens has
+ * turned us away for a while, and with WEFT_ERR_PEER when it is certain that the PE is gone. */
 weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls);
 int wefti_caller_is_done(const wefti_caller *caller);
 /* Whether hello was said, so that the other end may count on this PE already. */

@@ -90,6 +90,11 @@ static void note_offence(wefti_census *census, wefti_tree *tree, weft_status sta
     }
 }
 
+void wefti_census_refuse(wefti_census *census, wefti_tree *tree, weft_status status)
+{
+    note_offence(census, tree, status);
+}
+
 /* ---- arrivals ---- */
 
 /* Whoever was given a larger size shows that more may come. */

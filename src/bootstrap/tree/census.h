@@ -18,6 +18,8 @@ typedef struct wefti_census {
 weft_status wefti_census_init(wefti_census *census, int pes);
 void wefti_census_fini(wefti_census *census);
 
+/* This PE cannot take part, with this thread's error: all who come are told. */
+void wefti_census_refuse(wefti_census *census, wefti_tree *tree, weft_status status);
 /* Take a connection into the star and compare what it says. The PEs that are here, and each that comes later, are told
  * at once of the first offence; then their connections are closed. */
 weft_status wefti_census_add(wefti_census *census, wefti_tree *tree, wefti_link *link, const wefti_tree_hello *said);

@@ -11,16 +11,18 @@
 #include "os/os.h"
 #include "os/socket.h"
 
-/* How long a stranger may take to prove itself while there are places for others. */
+/* How long a stranger may take to prove itself; and how long at least, when others wait for its place. */
 #define STRANGER_NS UINT64_C(3000000000)
+#define STRANGER_CROWDED_NS UINT64_C(20000000)
 /* How many connections are accepted before those that stand, and the time, are looked at again. */
 #define ACCEPTED_MAX 64
 
-void wefti_greeter_init(wefti_greeter *greeter, const wefti_tree_site *site, int listener, int pe)
+void wefti_greeter_init(wefti_greeter *greeter, const wefti_tree_site *site, const wefti_tree_listeners *listeners,
+                        int pe)
 {
     memset(greeter, 0, sizeof *greeter);
     greeter->site = site;
-    greeter->listener = listener;
+    greeter->listeners = listeners;
     greeter->pe = pe;
 }
 
@@ -109,12 +111,9 @@ static int hear(wefti_greeter *greeter, wefti_stranger *stranger)
 
 /* ---- accepting ---- */
 
-static weft_status challenge(wefti_greeter *greeter, wefti_stranger *stranger)
+static weft_status challenge(wefti_stranger *stranger)
 {
     wefti_tree_challenge body;
-    if (!greeter->site->net->has_challenge) {
-        return WEFT_OK;
-    }
     WEFT_TRY(wefti_os_random(stranger->nonce, sizeof stranger->nonce));
     memcpy(body.nonce, stranger->nonce, sizeof body.nonce);
     (void)wefti_link_send(&stranger->link, WEFTI_FRAME_CHALLENGE, 0, &body, sizeof body);
@@ -135,9 +134,13 @@ static weft_status greet(wefti_greeter *greeter, int descriptor)
     stranger->since_ns = wefti_os_now_ns();
     greeter->strangers[greeter->count++] = stranger;
     weft_status status = WEFT_OK;
-    int welcome = greeter->site->net->admit(greeter->site, descriptor);
+    wefti_tree_trust trust = greeter->site->net->admit(greeter->site, descriptor);
+    int welcome = trust == WEFTI_TREE_TRUSTED;
+    if (trust == WEFTI_TREE_UNKNOWN) { /* it may find another way, or has an error to tell of this one */
+        (void)wefti_link_send(&stranger->link, WEFTI_FRAME_REFUSAL, 0, NULL, 0);
+    }
     if (welcome) {
-        status = challenge(greeter, stranger);
+        status = challenge(stranger);
         welcome = status == WEFT_OK && hear(greeter, stranger);
     }
     if (!welcome) {
@@ -147,9 +150,9 @@ static weft_status greet(wefti_greeter *greeter, int descriptor)
 }
 
 /* Accept one connection: -1 when none waits or the system refuses for reasons of the network. */
-static weft_status accept_one(const wefti_greeter *greeter, int *descriptor)
+static weft_status accept_one(int listener, int *descriptor)
 {
-    *descriptor = wefti_fault("accept4", EMFILE) ? -1 : wefti_os_socket_accept(greeter->listener);
+    *descriptor = wefti_fault("accept4", EMFILE) ? -1 : wefti_os_socket_accept(listener);
     if (*descriptor >= 0) {
         return WEFT_OK;
     }
@@ -160,18 +163,25 @@ static weft_status accept_one(const wefti_greeter *greeter, int *descriptor)
     return WEFT_OK;
 }
 
+static int is_full(const wefti_greeter *greeter)
+{
+    return greeter->count == WEFTI_GREETER_STRANGERS_MAX;
+}
+
 /* Where all places are taken one is made free, by chance: a crowd that comes faster than honest PEs can answer pushes out
- * some of these, who try again, but none by rule. Returns 0 when all have proved themselves. */
+ * some of these, who try again, but none by rule. Returns 0 when there is none to be had yet. */
 static int make_place(wefti_greeter *greeter)
 {
     uint16_t first = 0;
-    if (greeter->count < WEFTI_GREETER_STRANGERS_MAX) {
+    uint64_t now_ns = wefti_os_now_ns();
+    if (!is_full(greeter)) {
         return 1;
     }
     (void)!wefti_os_random(&first, sizeof first); /* else the first: nobody is owed a choice */
     for (size_t i = 0; i < greeter->count; i++) {
         size_t at = (first + i) % greeter->count;
-        if (!greeter->strangers[at]->is_proven) {
+        const wefti_stranger *stranger = greeter->strangers[at];
+        if (!stranger->is_proven && now_ns >= stranger->since_ns + STRANGER_CROWDED_NS) {
             drop(greeter, at);
             return 1;
         }
@@ -179,16 +189,12 @@ static int make_place(wefti_greeter *greeter)
     return 0;
 }
 
-static weft_status accept_some(wefti_greeter *greeter)
+static weft_status accept_some(wefti_greeter *greeter, int listener)
 {
-    for (int i = 0; i < ACCEPTED_MAX; i++) {
+    for (int i = 0; i < ACCEPTED_MAX && make_place(greeter); i++) {
         int descriptor;
-        WEFT_TRY(accept_one(greeter, &descriptor));
+        WEFT_TRY(accept_one(listener, &descriptor));
         if (descriptor < 0) {
-            return WEFT_OK;
-        }
-        if (!make_place(greeter)) {
-            wefti_os_socket_close(descriptor);
             return WEFT_OK;
         }
         WEFT_TRY(greet(greeter, descriptor));
@@ -196,13 +202,25 @@ static weft_status accept_some(wefti_greeter *greeter)
     return WEFT_OK;
 }
 
+/* When the next stranger has been here too long; they stand in the order of their arrival. */
+static uint64_t limit_ns(const wefti_greeter *greeter)
+{
+    return greeter->count == 0
+               ? UINT64_MAX
+               : greeter->strangers[0]->since_ns + (is_full(greeter) ? STRANGER_CROWDED_NS : STRANGER_NS);
+}
+
 uint64_t wefti_greeter_watch(wefti_greeter *greeter, wefti_polls *polls)
 {
-    greeter->place = wefti_polls_watch(polls, greeter->listener, POLLIN);
+    uint64_t due_ns = limit_ns(greeter);
+    int is_open = !is_full(greeter) || wefti_os_now_ns() >= due_ns;
+    for (int i = 0; i < greeter->listeners->count; i++) {
+        greeter->places[i] = wefti_polls_watch(polls, is_open ? greeter->listeners->descriptors[i] : -1, POLLIN);
+    }
     for (size_t i = 0; i < greeter->count; i++) {
         wefti_link_watch(&greeter->strangers[i]->link, polls);
     }
-    return greeter->count > 0 ? greeter->strangers[0]->since_ns + STRANGER_NS : UINT64_MAX;
+    return is_full(greeter) && is_open ? UINT64_MAX : due_ns;
 }
 
 weft_status wefti_greeter_step(wefti_greeter *greeter, const wefti_polls *polls)
@@ -215,7 +233,12 @@ weft_status wefti_greeter_step(wefti_greeter *greeter, const wefti_polls *polls)
             drop(greeter, i);
         }
     }
-    return wefti_polls_seen(polls, greeter->place) != 0 ? accept_some(greeter) : WEFT_OK;
+    for (int i = 0; i < greeter->listeners->count; i++) {
+        if (wefti_polls_seen(polls, greeter->places[i]) != 0) {
+            WEFT_TRY(accept_some(greeter, greeter->listeners->descriptors[i]));
+        }
+    }
+    return WEFT_OK;
 }
 
 int wefti_greeter_take(wefti_greeter *greeter, wefti_link *link, wefti_tree_hello *hello)

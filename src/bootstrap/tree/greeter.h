@@ -21,19 +21,20 @@ typedef struct wefti_stranger {
 
 typedef struct wefti_greeter {
     const wefti_tree_site *site;
-    int listener; /* owned by the caller */
+    const wefti_tree_listeners *listeners; /* owned by the caller */
     int pe; /* who answers */
     const char *world; /* NULL; or its name, and those who look for another world's PE 0 are sent to look on */
     int has_warned;
-    size_t place;
+    size_t places[WEFTI_TREE_LISTENERS_MAX];
     wefti_stranger *strangers[WEFTI_GREETER_STRANGERS_MAX]; /* in order of arrival */
     size_t count;
 } wefti_greeter;
 
-void wefti_greeter_init(wefti_greeter *greeter, const wefti_tree_site *site, int listener, int pe);
+void wefti_greeter_init(wefti_greeter *greeter, const wefti_tree_site *site, const wefti_tree_listeners *listeners,
+                        int pe);
 /* Drop all strangers; safe on zeroed memory. */
 void wefti_greeter_fini(wefti_greeter *greeter);
-/* Watch the listener and the strangers. Returns when wefti_greeter_step is due even if nothing happens. */
+/* Watch the listeners and the strangers. Returns when wefti_greeter_step is due even if nothing happens. */
 uint64_t wefti_greeter_watch(wefti_greeter *greeter, wefti_polls *polls);
 /* Accept, read and verify what there is. Fails on a lack of memory or descriptors here, never because of a stranger. */
 weft_status wefti_greeter_step(wefti_greeter *greeter, const wefti_polls *polls);

@@ -12,6 +12,8 @@
 
 /* When this PE's deadline has passed, how long it waits for PE 0 to name those who are missing. */
 #define WORD_NS UINT64_C(500000000)
+/* How long a second PE 0 waits for the first to say a word: it may have been killed and left its socket to its children. */
+#define SECOND_ROOT_NS UINT64_C(2000000000)
 
 static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
 {
@@ -25,13 +27,14 @@ static int nobody_listens(const wefti_caller *caller)
     return caller->refused == (1u << caller->address_count) - 1;
 }
 
-/* Call until PE 0 answers. stop_when_refused: WEFT_OK, with the caller not done, when nobody listens there. */
-static weft_status call_root(wefti_tree *tree, wefti_caller *caller, int stop_when_refused)
+/* Call until PE 0 answers. `give_up_ns`: WEFT_OK, with the caller not done, when nobody listens there or nothing was heard
+ * until then; UINT64_MAX: never. */
+static weft_status call_root(wefti_tree *tree, wefti_caller *caller, uint64_t give_up_ns)
 {
     while (!wefti_caller_is_done(caller)) {
         wefti_polls_clear(&tree->polls);
         uint64_t due_ns = sooner(wefti_caller_watch(caller, &tree->polls), tree->warn_ns);
-        WEFT_TRY(wefti_polls_wait(&tree->polls, sooner(due_ns, tree->until_ns)));
+        WEFT_TRY(wefti_polls_wait(&tree->polls, sooner(sooner(due_ns, give_up_ns), tree->until_ns)));
         if (wefti_tree_should_warn(tree)) {
             wefti_log(WEFTI_LOG_WARN, "world \"%s\": PE %d still waits for PE 0 to come", tree->hello.name, tree->pe);
         }
@@ -40,7 +43,7 @@ static weft_status call_root(wefti_tree *tree, wefti_caller *caller, int stop_wh
             tree->names_culprit = status == WEFT_ERR_PEER;
             return status;
         }
-        if (stop_when_refused && nobody_listens(caller)) {
+        if (give_up_ns != UINT64_MAX && (nobody_listens(caller) || wefti_os_now_ns() >= give_up_ns)) {
             return WEFT_OK;
         }
         if (!wefti_caller_is_done(caller) && wefti_os_now_ns() >= tree->until_ns) {
@@ -55,9 +58,9 @@ static weft_status reach_root(wefti_tree *tree)
     wefti_caller caller;
     WEFT_TRY(wefti_caller_init(&caller, tree->site, &tree->hello, 0, &tree->site->root));
     if (wefti_tree_span(tree->pe, tree->pes) > 1) {
-        caller.listener = &tree->listener;
+        caller.listeners = &tree->listeners;
     }
-    weft_status status = call_root(tree, &caller, 0);
+    weft_status status = call_root(tree, &caller, UINT64_MAX);
     if (status == WEFT_OK) {
         /* As the parent until it has its place in the star: an error from here on reaches PE 0. */
         tree->parent = wefti_caller_take(&caller);
@@ -203,7 +206,7 @@ static weft_status take_place(wefti_tree *tree, const wefti_tree_contact *parent
         parent = &tree->site->root; /* which is connected already */
     }
     WEFT_TRY(wefti_caller_init(&now.caller, tree->site, &tree->hello, tree->parent.pe, parent));
-    wefti_greeter_init(&now.greeter, tree->site, tree->listener, tree->pe);
+    wefti_greeter_init(&now.greeter, tree->site, &tree->listeners, tree->pe);
     now.children_left = tree->child_count;
     now.parent_left = tree->parent.pe != 0;
     now.has_asked = 0;
@@ -238,15 +241,17 @@ weft_status wefti_tree_form_member(wefti_tree *tree)
 
 /* ---- a PE 0 too many ---- */
 
-weft_status wefti_tree_report_second_root(wefti_tree *tree)
+weft_status wefti_tree_report_second_root(wefti_tree *tree, const wefti_tree_contact *occupied)
 {
     wefti_caller caller;
     wefti_tree_welcome welcome;
-    WEFT_TRY(wefti_caller_init(&caller, tree->site, &tree->hello, 0, &tree->site->root));
-    weft_status status = call_root(tree, &caller, 1);
+    uint64_t patience_ns = sooner(SECOND_ROOT_NS, tree->deadline_ns / 4);
+    WEFT_TRY(wefti_caller_init(&caller, tree->site, &tree->hello, 0, occupied));
+    weft_status status = call_root(tree, &caller, wefti_os_now_ns() + patience_ns);
     if (status == WEFT_OK && wefti_caller_is_done(&caller)) {
         status = await_word(tree, &caller.link, &welcome);
     }
+    tree->site->silent = !wefti_caller_is_done(&caller) && !nobody_listens(&caller);
     wefti_caller_fini(&caller);
     return status;
 }

@@ -58,7 +58,7 @@ static weft_status await_arrivals(wefti_tree *tree, wefti_census *census, wefti_
 static weft_status meet_all(wefti_tree *tree, wefti_census *census)
 {
     wefti_greeter greeter;
-    wefti_greeter_init(&greeter, tree->site, tree->listener, 0);
+    wefti_greeter_init(&greeter, tree->site, &tree->listeners, 0);
     greeter.world = tree->site->net->is_shared ? tree->hello.name : NULL;
     weft_status status = await_arrivals(tree, census, &greeter);
     wefti_greeter_fini(&greeter);
@@ -105,12 +105,17 @@ static void adopt(wefti_tree *tree, const wefti_census *census)
     }
 }
 
-weft_status wefti_tree_form_root(wefti_tree *tree)
+weft_status wefti_tree_form_root(wefti_tree *tree, weft_status status)
 {
     wefti_census census;
-    WEFT_TRY(wefti_tree_make_children(tree));
     WEFT_TRY(wefti_census_init(&census, tree->pes));
-    weft_status status = meet_all(tree, &census);
+    if (status != WEFT_OK) {
+        wefti_census_refuse(&census, tree, status);
+    }
+    status = wefti_tree_make_children(tree);
+    if (status == WEFT_OK) {
+        status = meet_all(tree, &census);
+    }
     if (status == WEFT_OK) {
         wefti_tree_begin_forming(tree);
         status = welcome_all(tree, &census);

@@ -195,12 +195,13 @@ static weft_status fail(wefti_tree *tree, weft_status status)
 
 void wefti_tree_stop_listening(wefti_tree *tree)
 {
-    if (tree->listener >= 0 && tree->pe == 0) {
-        tree->site->net->part(tree->site, tree->listener);
-    } else if (tree->listener >= 0) {
-        wefti_os_socket_close(tree->listener);
+    if (tree->listeners.count > 0 && tree->pe == 0 && tree->site->net->part != NULL) {
+        tree->site->net->part(tree->site);
     }
-    tree->listener = -1;
+    for (int i = 0; i < tree->listeners.count; i++) {
+        wefti_os_socket_stop(tree->listeners.descriptors[i]);
+    }
+    tree->listeners.count = 0;
 }
 
 weft_status wefti_tree_add_star(wefti_tree *tree, const wefti_link *link)
@@ -264,7 +265,6 @@ static void init(wefti_tree *tree, wefti_tree_site *site, const weft_world_confi
     tree->deadline_ns = config->deadline_ns;
     tree->until_ns = wefti_os_now_ns() + config->deadline_ns;
     tree->warn_ns = config->warn_ns == 0 ? UINT64_MAX : wefti_os_now_ns() + config->warn_ns;
-    tree->listener = -1;
     wefti_link_init(&tree->parent, -1, -1);
     tree->hello.magic = WEFTI_TREE_MAGIC;
     tree->hello.protocol = WEFTI_TREE_PROTOCOL;
@@ -278,14 +278,12 @@ static void init(wefti_tree *tree, wefti_tree_site *site, const weft_world_confi
 static weft_status form_as_root(wefti_tree *tree)
 {
     for (;;) {
-        weft_status status = tree->site->net->meet(tree->site, &tree->listener);
-        if (status == WEFT_OK) {
-            return wefti_tree_form_root(tree);
-        }
+        wefti_tree_contact occupied = {0};
+        weft_status status = tree->site->net->meet(tree->site, &tree->listeners, &occupied);
         if (status != WEFT_ERR_STATE) {
-            return status;
+            return status == WEFT_OK || tree->listeners.count > 0 ? wefti_tree_form_root(tree, status) : status;
         }
-        WEFT_TRY(wefti_tree_report_second_root(tree));
+        WEFT_TRY(wefti_tree_report_second_root(tree, &occupied));
         if (wefti_os_now_ns() >= tree->until_ns) {
             return wefti_tree_missing_one(tree, 0, "its creation");
         }

@@ -31,7 +31,7 @@ typedef struct wefti_tree {
     uint64_t deadline_ns; /* a duration */
     uint64_t until_ns; /* of the wait under way */
     uint64_t warn_ns; /* when to log whom this PE waits for, while forming; UINT64_MAX: it was done */
-    int listener; /* while forming; -1: none */
+    wefti_tree_listeners listeners; /* while forming */
     wefti_link parent;
     wefti_link *children;
     int child_count;
@@ -54,11 +54,13 @@ void wefti_tree_close(wefti_tree *tree);
 
 /* ---- for the files of the tree ---- */
 
-/* Form: of PE 0, with its listener; and of all others. */
-weft_status wefti_tree_form_root(wefti_tree *tree);
+/* Form: of PE 0, with its listeners; and of all others. `status` not WEFT_OK: PE 0 cannot take part, with this thread's
+ * error, which it tells to those who come. */
+weft_status wefti_tree_form_root(wefti_tree *tree, weft_status status);
 weft_status wefti_tree_form_member(wefti_tree *tree);
-/* This PE says that it is PE 0, but there is one already: tell it, so that all learn. WEFT_OK: it is gone by now. */
-weft_status wefti_tree_report_second_root(wefti_tree *tree);
+/* This PE says that it is PE 0, but there is one already, at `occupied`: tell it, so that all learn. WEFT_OK: it is gone by
+ * now, or says nothing (site->silent). */
+weft_status wefti_tree_report_second_root(wefti_tree *tree, const wefti_tree_contact *occupied);
 /* Gather and spread; each wait ends at tree->until_ns. */
 weft_status wefti_tree_exchange(wefti_tree *tree, const void *mine, void *all, size_t bytes);
 

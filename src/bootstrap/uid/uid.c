@@ -19,26 +19,26 @@ typedef struct uid_state {
 
 /* ---- the network ---- */
 
-static weft_status uid_meet(wefti_tree_site *site, int *listener)
+/* The other PE 0 is another thread of this process: nobody else can be PE 0 of an id. */
+static weft_status uid_meet(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
 {
     uid_state *state = site->state;
     weft_status status = wefti_uid_claim(&state->id, &state->claim);
     if (status == WEFT_OK) {
-        *listener = state->id.descriptor;
+        listeners->descriptors[listeners->count++] = state->id.descriptor;
     }
+    *occupied = site->root;
     return status;
 }
 
-static void uid_part(wefti_tree_site *site, int listener)
+static void uid_part(wefti_tree_site *site)
 {
     uid_state *state = site->state;
-    wefti_os_socket_close(listener);
     wefti_os_socket_close(state->claim);
 }
 
 static const wefti_tree_net uid_net = {
     .name = "uid",
-    .has_challenge = 1,
     .refusal_is_final = 1,
     .meet = uid_meet,
     .part = uid_part,

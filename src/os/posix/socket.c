@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "os/posix/descriptor.h"
 
+#define LISTENS 0x0a /* the state TCP_LISTEN in /proc/net/tcp */
+#define LISTENERS_READ_MAX 100000
 #define NS_PER_S UINT64_C(1000000000)
 
 int wefti_os_socket_open(int family)
@@ -64,6 +67,12 @@ void wefti_os_socket_close(int descriptor)
     (void)close(descriptor);
 }
 
+void wefti_os_socket_stop(int listener)
+{
+    (void)shutdown(listener, SHUT_RDWR);
+    (void)close(listener);
+}
+
 int wefti_os_socket_name(int descriptor, struct sockaddr *address, socklen_t *bytes)
 {
     return getsockname(descriptor, address, bytes);
@@ -74,11 +83,47 @@ int wefti_os_socket_peer_name(int descriptor, struct sockaddr *address, socklen_
     return getpeername(descriptor, address, bytes);
 }
 
-int wefti_os_socket_is_own_user(int descriptor)
+int wefti_os_socket_is_own_user(int descriptor, unsigned *user)
 {
     struct ucred other;
     socklen_t bytes = sizeof other;
-    return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &bytes) == 0 && other.uid == geteuid();
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &bytes) != 0) {
+        return 0;
+    }
+    if (user != NULL) {
+        *user = other.uid;
+    }
+    return other.uid == geteuid();
+}
+
+unsigned wefti_os_user(void)
+{
+    return geteuid();
+}
+
+/* A line of /proc/net/tcp:  "   0: 0100007F:A03C 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 ..." */
+static int find_listener(const char *path, unsigned port, unsigned *user)
+{
+    char line[256];
+    int is_found = 0;
+    FILE *from = fopen(path, "re");
+    for (int i = 0; from != NULL && !is_found && i < LISTENERS_READ_MAX && fgets(line, sizeof line, from) != NULL;
+         i++) {
+        unsigned local;
+        unsigned state;
+        is_found = sscanf(line, "%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %u", &local, &state,
+                          user) == 3 &&
+                   local == port && state == LISTENS;
+    }
+    if (from != NULL) {
+        (void)fclose(from);
+    }
+    return is_found;
+}
+
+int wefti_os_socket_port_user(unsigned port, unsigned *user)
+{
+    return find_listener("/proc/net/tcp", port, user) || find_listener("/proc/net/tcp6", port, user);
 }
 
 uint64_t wefti_os_socket_cookie(int descriptor)

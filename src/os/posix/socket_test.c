@@ -94,8 +94,8 @@ static void test_unix_sockets(void **state)
     meet(&both);
     say(both.near, both.far);
     say(both.far, both.near);
-    assert_true(wefti_os_socket_is_own_user(both.near));
-    assert_true(wefti_os_socket_is_own_user(both.far));
+    assert_true(wefti_os_socket_is_own_user(both.near, NULL));
+    assert_true(wefti_os_socket_is_own_user(both.far, NULL));
     part(&both);
 }
 

@@ -1,0 +1,217 @@
+/* Goal: PE 0 finds a name to listen at, and is found there, whoever holds others: its own listener's copies in forked
+ * children, processes of other users, another PE 0.
+ * Method: children hold names in each of these ways; other users need root. Contacts are resolved over many rounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "bootstrap/unix/name.h"
+#include "os/os.h"
+#include "os/socket.h"
+#include "part/check.h"
+
+#define OTHER_USER 65534
+
+typedef unsigned char name_key[WEFTI_HASH_BYTES];
+
+static void draw_key(name_key key)
+{
+    CHECK_OK(wefti_os_random(key, WEFTI_HASH_BYTES));
+}
+
+/* Whether somebody listens at name `number`, and which user. */
+static int find(const name_key key, unsigned number, unsigned *user)
+{
+    wefti_tree_contact contact;
+    wefti_tree_address address;
+    wefti_unix_contact_set(&contact, WEFTI_UNIX_ONE, number, key, WEFTI_HASH_BYTES);
+    assert_int_equal(wefti_unix_contact_resolve(&contact, 0, &address), 1);
+    int caller = wefti_os_socket_open(AF_UNIX);
+    int is_there =
+        wefti_os_socket_connect(caller, (const struct sockaddr *)(void *)address.sockaddr, address.bytes) == 0;
+    if (is_there) {
+        (void)wefti_os_socket_is_own_user(caller, user);
+    }
+    wefti_os_socket_close(caller);
+    return is_there;
+}
+
+static void test_second_is_told(void **state)
+{
+    (void)state;
+    name_key key;
+    int one;
+    int other;
+    unsigned number;
+    unsigned user = 1;
+    draw_key(key);
+    CHECK_OK(wefti_unix_listen(key, 0, &one, &number));
+    assert_int_equal(number, 0);
+    assert_int_equal(wefti_unix_listen(key, 0, &other, &number), WEFT_ERR_STATE);
+    assert_int_equal(number, 0);
+    assert_true(find(key, 0, &user));
+    assert_int_equal(user, wefti_os_user());
+    wefti_os_socket_stop(one);
+    CHECK_OK(wefti_unix_listen(key, 0, &one, &number));
+    assert_int_equal(number, 0); /* nobody else has it */
+    wefti_os_socket_stop(one);
+}
+
+/* A child that lives on with what it inherited. */
+static pid_t fork_sleeper(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
+            (void)pause();
+        }
+    }
+    return child;
+}
+
+static void end_child(pid_t child)
+{
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, 0);
+}
+
+static void test_copies_in_children(void **state)
+{
+    (void)state;
+    name_key key;
+    int listener;
+    unsigned number;
+    pid_t children[3];
+    draw_key(key);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_OK(wefti_unix_listen(key, 0, &listener, &number));
+        assert_int_equal(number, i);
+        children[i] = fork_sleeper();
+        wefti_os_socket_stop(listener);
+        assert_false(find(key, i, NULL)); /* though its child has the name still */
+    }
+    for (int i = 0; i < 3; i++) {
+        end_child(children[i]);
+    }
+}
+
+/* A process of another user that holds names from `first` on, listening at all of them. */
+static pid_t fork_squatter(const name_key key, unsigned first, unsigned count)
+{
+    int ready[2];
+    char byte = 0;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        int listener;
+        unsigned number;
+        int failed = setresuid(OTHER_USER, OTHER_USER, OTHER_USER) != 0; /* forgets the signal of its parent's death */
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (unsigned i = 0; i < count && !failed; i++) {
+            failed = wefti_unix_listen(key, first + i, &listener, &number) != WEFT_OK;
+        }
+        byte = (char)!failed;
+        (void)!write(ready[1], &byte, 1);
+        for (;;) {
+            (void)pause();
+        }
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(byte, 1);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+    return child;
+}
+
+static void test_other_users(void **state)
+{
+    (void)state;
+    name_key key;
+    int listener;
+    unsigned number;
+    unsigned user;
+    if (geteuid() != 0) {
+        print_message("not root: no other users\n");
+        skip();
+    }
+    draw_key(key);
+    pid_t squatter = fork_squatter(key, 0, 5);
+    CHECK_OK(wefti_unix_listen(key, 0, &listener, &number));
+    assert_int_equal(number, 5);
+    assert_true(find(key, 4, &user));
+    assert_int_equal(user, OTHER_USER);
+    wefti_os_socket_stop(listener);
+    end_child(squatter);
+
+    squatter = fork_squatter(key, WEFTI_UNIX_NAMES_MAX - 3, 3);
+    CHECK_STATUS(wefti_unix_listen(key, WEFTI_UNIX_NAMES_MAX - 3, &listener, &number), WEFT_ERR_SYSTEM);
+    CHECK(strstr(weft_last_error(), "user 65534") != NULL);
+    end_child(squatter);
+}
+
+static void test_all_names_are_tried(void **state)
+{
+    (void)state;
+    static unsigned char seen[WEFTI_UNIX_NAMES_MAX];
+    name_key key;
+    wefti_tree_contact any;
+    wefti_tree_address names[WEFTI_UNIX_NAMES_MAX];
+    wefti_tree_address tried[WEFTI_UNIX_ADDRESSES_MAX];
+    draw_key(key);
+    for (unsigned i = 0; i < 64; i++) {
+        wefti_tree_contact one;
+        wefti_unix_contact_set(&one, WEFTI_UNIX_ONE, i, key, sizeof key);
+        assert_int_equal(wefti_unix_contact_resolve(&one, 0, &names[i]), 1);
+    }
+    wefti_unix_contact_set(&any, WEFTI_UNIX_ANY, 0, key, sizeof key);
+    memset(seen, 0, sizeof seen);
+    for (unsigned round = 0; round < 4 * 64; round++) { /* name n within 4 n rounds */
+        assert_int_equal(wefti_unix_contact_resolve(&any, round, tried), 2);
+        assert_memory_equal(&tried[0], &names[0], sizeof tried[0]);
+        for (unsigned i = 0; i < 64; i++) {
+            seen[i] |= memcmp(&tried[1], &names[i], sizeof tried[1]) == 0;
+        }
+        for (unsigned i = 1; i < 64 && 4 * i <= round + 1; i++) {
+            assert_true(seen[i]);
+        }
+    }
+}
+
+static void test_nonsense(void **state)
+{
+    (void)state;
+    wefti_tree_address addresses[WEFTI_UNIX_ADDRESSES_MAX];
+    name_key key = {0};
+    wefti_tree_contact contact = {0};
+    assert_int_equal(wefti_unix_contact_resolve(&contact, 0, addresses), 0);
+    wefti_unix_contact_set(&contact, (wefti_unix_contact_kind)9, 0, key, sizeof key);
+    assert_int_equal(wefti_unix_contact_resolve(&contact, 0, addresses), 0);
+    wefti_unix_contact_set(&contact, WEFTI_UNIX_FREE, WEFTI_HASH_BYTES + 1, key, sizeof key);
+    assert_int_equal(wefti_unix_contact_resolve(&contact, 0, addresses), 0);
+    wefti_unix_contact_set(&contact, WEFTI_UNIX_FREE, 0, key, sizeof key);
+    assert_int_equal(wefti_unix_contact_resolve(&contact, 0, addresses), 0);
+    contact.bytes = UINT32_MAX;
+    assert_int_equal(wefti_unix_contact_resolve(&contact, 0, addresses), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(test_second_is_told), CHECKED_TEST(test_copies_in_children),  CHECKED_TEST(test_other_users),
+        CHECKED_TEST(test_nonsense),       CHECKED_TEST(test_all_names_are_tried),
+    };
+    (void)setenv("WEFT_LOG", "none", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
