@@ -1,7 +1,8 @@
 /* os/posix/pass.c: handing a descriptor to other processes of this node.
  *
  * The name is in the abstract space of local sockets: nothing to clean up, gone with the process. Anybody on the node
- * can connect, so a taker shows a token first; one that shows a wrong token, or none in time, is dropped. */
+ * can connect: processes of other users are sent away as soon as the system has told whose they are, and do not take a
+ * place of those who may come. A taker shows a token first; one that shows a wrong token, or none in time, is dropped. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,11 +14,15 @@
 #include "base/alloc.h"
 #include "os/os.h"
 #include "os/posix/descriptor.h"
+#include "os/socket.h"
 
 #define TOKEN_BYTES 16
-/* Connections that have not shown their token yet: how many at once, and for how long. */
+/* Connections that have not shown their token yet: how many at once, and for how long; where all places are taken, less. */
 #define GUESTS_MAX 64
 #define GUEST_PATIENCE_NS UINT64_C(1000000000)
+#define GUEST_CROWDED_NS UINT64_C(20000000)
+/* How many connections are looked at before the guests, and the time, are again. */
+#define ACCEPTED_MAX 64
 /* A taker's pause between attempts to connect. */
 #define RETRY_FIRST_NS UINT64_C(20000)
 #define RETRY_LONGEST_NS UINT64_C(1000000)
@@ -83,7 +88,7 @@ weft_status wefti_os_pass_open(wefti_os_pass *pass, const unsigned char name[16]
 void wefti_os_pass_close(wefti_os_pass *pass)
 {
     if (pass->listener >= 0) {
-        close(pass->listener);
+        wefti_os_socket_stop(pass->listener);
         pass->listener = -1;
     }
 }
@@ -113,8 +118,9 @@ static void guests_drop_all(guest_list *guests)
 static void guests_drop_silent(guest_list *guests)
 {
     uint64_t now_ns = wefti_os_now_ns();
+    uint64_t patience_ns = guests->count < GUESTS_MAX ? GUEST_PATIENCE_NS : GUEST_CROWDED_NS;
     for (int i = guests->count - 1; i >= 0; i--) {
-        if (now_ns - guests->since_ns[i] > GUEST_PATIENCE_NS) {
+        if (now_ns - guests->since_ns[i] > patience_ns) {
             guest_drop(guests, i);
         }
     }
@@ -123,7 +129,7 @@ static void guests_drop_silent(guest_list *guests)
 /* Let in who waits at the door, as many as there is room for. */
 static weft_status guests_admit(guest_list *guests)
 {
-    while (guests->count < GUESTS_MAX) {
+    for (int i = 0; i < ACCEPTED_MAX && guests->count < GUESTS_MAX; i++) {
         int guest = wefti_fault("accept", EMFILE) ? -1
                                                   : wefti_os_descriptor_beyond_standard(accept4(
                                                         guests->polls[0].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -136,6 +142,10 @@ static weft_status guests_admit(guest_list *guests)
         if (guest < 0) {
             return wefti_error(WEFT_ERR_SYSTEM, "cannot accept at a local socket: %s; look at ulimit -n",
                                strerror(errno));
+        }
+        if (!wefti_os_socket_is_own_user(guest, NULL)) {
+            close(guest);
+            continue;
         }
         guests->polls[1 + guests->count] = (struct pollfd){.fd = guest, .events = POLLIN};
         guests->since_ns[guests->count] = wefti_os_now_ns();
@@ -215,7 +225,9 @@ static weft_status serve_once(guest_list *guests, const unsigned char *token, in
                               uint64_t until_ns)
 {
     guests->polls[0].events = guests->count < GUESTS_MAX ? POLLIN : 0;
-    int ready = wefti_fault("poll", ENOMEM) ? -1 : poll(guests->polls, 1 + (nfds_t)guests->count, poll_ms(until_ns));
+    uint64_t due_ns = guests->count < GUESTS_MAX ? until_ns : wefti_os_now_ns() + GUEST_CROWDED_NS;
+    int wait_ms = poll_ms(due_ns < until_ns ? due_ns : until_ns);
+    int ready = wefti_fault("poll", ENOMEM) ? -1 : poll(guests->polls, 1 + (nfds_t)guests->count, wait_ms);
     if (ready < 0 && errno == EINTR) {
         return WEFT_OK;
     }
@@ -266,6 +278,17 @@ static weft_status connect_until(int taker, const unsigned char name[16], uint64
         wefti_os_sleep_ns(pause_ns);
         pause_ns = pause_ns * 2 < RETRY_LONGEST_NS ? pause_ns * 2 : RETRY_LONGEST_NS;
     }
+}
+
+/* Nobody else could have taken the name while it was offered; afterwards anybody can. */
+static weft_status check_offerer(int taker)
+{
+    unsigned user = 0;
+    return wefti_os_socket_is_own_user(taker, &user)
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_AUTHENTICATION,
+                             "the socket at which the shared memory was offered is held by another user, number %u",
+                             user);
 }
 
 static weft_status show_token(int taker, const unsigned char token[16])
@@ -358,6 +381,9 @@ weft_status wefti_os_pass_take(const unsigned char name[16], const unsigned char
         return wefti_error(WEFT_ERR_SYSTEM, "cannot open a local socket: %s; look at ulimit -n", strerror(errno));
     }
     weft_status status = connect_until(taker, name, until_ns);
+    if (status == WEFT_OK) {
+        status = check_offerer(taker);
+    }
     if (status == WEFT_OK) {
         status = show_token(taker, token);
     }

@@ -7,11 +7,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -20,6 +23,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define TAKERS 5
+#define CROWD 900 /* served one after another, each until it were silent too long, they outlast the deadline */
 
 static const unsigned char token[16] = "token of 16 byte";
 static const unsigned char wrong_token[16] = "token of 16 Byte";
@@ -68,7 +72,7 @@ static wefti_os_memory make_memory(void)
 }
 
 /* Connect to a place as a stranger. The socket does not block. */
-static int connect_stranger(const meeting *place)
+static int connect_to(const meeting *place)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int used = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "weft-");
@@ -78,7 +82,17 @@ static int connect_stranger(const meeting *place)
     }
     int stranger = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
-    assert_int_equal(connect(stranger, (struct sockaddr *)&address, bytes), 0);
+    if (connect(stranger, (struct sockaddr *)&address, bytes) != 0) {
+        close(stranger);
+        return -1;
+    }
+    return stranger;
+}
+
+static int connect_stranger(const meeting *place)
+{
+    int stranger = connect_to(place);
+    assert_true(stranger >= 0);
     return stranger;
 }
 
@@ -172,6 +186,77 @@ static void test_silent_strangers_do_not_fill_the_room(void **state)
     ledger_assert_same(&before);
 }
 
+/* A process of another user that connects many times and says nothing. */
+static pid_t fork_crowd(const meeting *place)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        int failed = setresuid(65534, 65534, 65534) != 0;
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int i = 0; !failed && i < CROWD; i++) {
+            (void)connect_to(place);
+        }
+        for (;;) {
+            (void)pause();
+        }
+    }
+    return child;
+}
+
+static void test_other_users_take_no_place(void **state)
+{
+    (void)state;
+    ledger before = ledger_read();
+    wefti_os_memory memory = make_memory();
+    meeting good = make_place(10 * SECOND_NS);
+    wefti_os_pass pass;
+    wefti_os_thread *thread;
+    if (geteuid() != 0) {
+        print_message("not root: no other users\n");
+        skip();
+    }
+    assert_int_equal(wefti_os_pass_open(&pass, good.name), WEFT_OK);
+    pid_t crowds[2] = {fork_crowd(&good), fork_crowd(&good)};
+    wefti_os_sleep_ns(SECOND_NS / 10);
+    assert_int_equal(wefti_os_thread_start(&thread, take, &good), WEFT_OK);
+    assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, 1, good.until_ns), WEFT_OK);
+    wefti_os_pass_close(&pass);
+    wefti_os_thread_join(thread);
+    for (int i = 0; i < 2; i++) {
+        (void)kill(crowds[i], SIGKILL);
+        (void)waitpid(crowds[i], NULL, 0);
+    }
+    assert_int_equal(good.status, WEFT_OK);
+    close(good.descriptor);
+    wefti_os_memory_fini(&memory);
+    ledger_assert_same(&before);
+}
+
+/* Another user offers, who was told name and token: that memory is not taken. */
+static void test_nothing_is_taken_of_other_users(void **state)
+{
+    (void)state;
+    meeting place = make_place(30 * SECOND_NS);
+    if (geteuid() != 0) {
+        print_message("not root: no other users\n");
+        skip();
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        wefti_os_pass pass;
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        wefti_os_memory memory = make_memory();
+        int failed = setresuid(65534, 65534, 65534) != 0 || wefti_os_pass_open(&pass, place.name) != WEFT_OK;
+        (void)!wefti_os_pass_serve(&pass, token, memory.descriptor, 1, place.until_ns);
+        _exit(failed);
+    }
+    take(&place);
+    assert_int_equal(place.status, WEFT_ERR_AUTHENTICATION);
+    assert_int_equal(place.descriptor, -1);
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, 0);
+}
+
 static void test_deadlines(void **state)
 {
     (void)state;
@@ -253,6 +338,8 @@ int main(void)
         cmocka_unit_test(test_takers_get_the_descriptor),
         cmocka_unit_test(test_strangers_are_dropped),
         cmocka_unit_test(test_silent_strangers_do_not_fill_the_room),
+        cmocka_unit_test(test_other_users_take_no_place),
+        cmocka_unit_test(test_nothing_is_taken_of_other_users),
         cmocka_unit_test(test_deadlines),
         cmocka_unit_test(test_a_server_that_leaves_is_told_apart),
         cmocka_unit_test(test_a_name_is_taken_once),
