@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "bootstrap/conformance.h"
-#include "bootstrap/tcp/sodium.h"
+#include "bootstrap/crypto/sodium.h"
 
 static weft_status begin(int pes, weft_world_config *shared)
 {

@@ -34,7 +34,9 @@ weft_status wefti_tcp_site_init(wefti_tcp_site *tcp, const wefti_tree_net *net, 
         return WEFT_OK;
     }
     memcpy(tcp->site.secret, secret, sizeof tcp->site.secret);
-    return wefti_sodium_open(&tcp->sodium);
+    WEFT_TRY(wefti_sodium_open(&tcp->sodium));
+    tcp->site.sodium = &tcp->sodium;
+    return WEFT_OK;
 }
 
 void wefti_tcp_site_fini(wefti_tcp_site *tcp)

@@ -3,14 +3,15 @@
  *
  * Both sides of every connection prove that they know the world's secret, if it has one: each sends 32 fresh random bytes,
  * and a BLAKE2b hash, keyed with the secret, of both sides' bytes, the role, and who is who. What was overheard is of no
- * use on another connection, nor on the same one in the other direction. Without a secret nobody is let in who comes by
+ * use on another connection, nor on the same one in the other direction. From the same follow the keys by which all that is
+ * sent afterwards is encrypted and authenticated (crypto/seal.h). Without a secret nobody is let in who comes by
  * TCP, but where the site is open: then the hash is an unkeyed one, which keeps out what does not speak the protocol, and
  * nobody else. */
 #ifndef WEFTI_BOOTSTRAP_TCP_SITE_H
 #define WEFTI_BOOTSTRAP_TCP_SITE_H
 
+#include "bootstrap/crypto/sodium.h"
 #include "bootstrap/tcp/contact.h"
-#include "bootstrap/tcp/sodium.h"
 
 /* Stands first in the backend's state. */
 typedef struct wefti_tcp_site {

@@ -188,6 +188,8 @@ static weft_status introduce(wefti_caller *caller)
     if (!wefti_link_send(&caller->link, WEFTI_FRAME_HELLO, 0, &body, sizeof body)) {
         return retry(caller);
     }
+    WEFT_TRY(wefti_handshake_seal(caller->site, &handshake, WEFTI_HANDSHAKE_CONNECTED, &caller->link));
+    caller->link.seals_out = caller->link.seal != NULL;
     return WEFT_OK;
 }
 
@@ -268,6 +270,7 @@ static weft_status take_frame(wefti_caller *caller)
     }
     if (link->in.type == WEFTI_FRAME_ANSWER && caller->stage == WEFTI_CALLER_PROVES && answer_is_genuine(caller)) {
         caller->stage = WEFTI_CALLER_DONE;
+        caller->link.seals_in = caller->link.seal != NULL;
         return WEFT_OK;
     }
     if (link->in.type == WEFTI_FRAME_ELSEWHERE) {

@@ -88,12 +88,17 @@ static int verify(wefti_greeter *greeter, wefti_stranger *stranger)
         (void)wefti_link_send(&stranger->link, WEFTI_FRAME_ELSEWHERE, 0, NULL, 0);
         return 0;
     }
+    if (wefti_handshake_seal(greeter->site, &handshake, WEFTI_HANDSHAKE_ACCEPTED, &stranger->link) != WEFT_OK) {
+        return 0; /* no memory now: it comes again */
+    }
     wefti_handshake_prove(greeter->site, &handshake, WEFTI_HANDSHAKE_ACCEPTED, answer.proof);
     stranger->is_proven = 1;
     stranger->hello = said.hello;
     stranger->hello.name[sizeof said.hello.name - 1] = '\0';
     stranger->link.pe = said.hello.pe;
-    return wefti_link_send(&stranger->link, WEFTI_FRAME_ANSWER, 0, &answer, sizeof answer);
+    int is_sent = wefti_link_send(&stranger->link, WEFTI_FRAME_ANSWER, 0, &answer, sizeof answer);
+    stranger->link.seals_in = stranger->link.seals_out = stranger->link.seal != NULL;
+    return is_sent;
 }
 
 /* Read what a stranger sent. Returns 0 when it is to be dropped. */

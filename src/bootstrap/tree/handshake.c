@@ -1,7 +1,14 @@
 /* bootstrap/tree/handshake.c: the proof that the other end knows the secret. */
 #include "bootstrap/tree/handshake.h"
 
+#include <string.h>
+
+#include "bootstrap/crypto/seal.h"
 #include "weft/protocol/mutate.h"
+
+#define KEY_OF 0x100u /* beside a side: the key of what it sends */
+
+_Static_assert(WEFTI_SEAL_KEY_BYTES == WEFTI_TREE_PROOF_BYTES, "keys are made as proofs are");
 
 void wefti_handshake_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
                            wefti_handshake_role role, unsigned char proof[WEFTI_TREE_PROOF_BYTES])
@@ -21,4 +28,31 @@ int wefti_handshake_verify(const wefti_tree_site *site, const wefti_tree_handsha
         difference = (unsigned char)(difference | (right[i] ^ proof[i]));
     }
     return difference == 0 || WEFTI_MUTATED(PROOF_UNCHECKED);
+}
+
+/* The key of what one side sends: like a proof, but never said. */
+static void make_key(const wefti_tree_site *site, const wefti_tree_handshake *handshake, wefti_handshake_role sender,
+                     unsigned char key[WEFTI_SEAL_KEY_BYTES])
+{
+    wefti_tree_handshake own = *handshake;
+    own.role = KEY_OF | (uint32_t)sender;
+    site->net->prove(site, &own, key);
+}
+
+weft_status wefti_handshake_seal(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
+                                 wefti_handshake_role role, wefti_link *link)
+{
+    unsigned char connected[WEFTI_SEAL_KEY_BYTES];
+    unsigned char accepted[WEFTI_SEAL_KEY_BYTES];
+    if (site->sodium == NULL) {
+        return WEFT_OK;
+    }
+    make_key(site, handshake, WEFTI_HANDSHAKE_CONNECTED, connected);
+    make_key(site, handshake, WEFTI_HANDSHAKE_ACCEPTED, accepted);
+    int is_caller = role == WEFTI_HANDSHAKE_CONNECTED;
+    weft_status status = wefti_seal_create(site->sodium, is_caller ? connected : accepted,
+                                           is_caller ? accepted : connected, &link->seal);
+    explicit_bzero(connected, sizeof connected);
+    explicit_bzero(accepted, sizeof accepted);
+    return status;
 }

@@ -41,6 +41,7 @@ void wefti_link_fini(wefti_link *link)
         wefti_os_socket_close(link->descriptor);
     }
     wefti_free(link->out);
+    wefti_seal_destroy(link->seal);
     wefti_link_init(link, -1, link->pe);
 }
 
@@ -68,33 +69,54 @@ static ssize_t send_now(int descriptor, struct iovec *parts, size_t count)
     }
 }
 
-/* Keep what follows the first `sent` bytes of header and body. */
-static int keep(wefti_link *link, const wefti_frame_header *header, const void *body, size_t sent)
+/* Make room for `more` bytes behind what is kept; NULL when there is no memory. */
+static unsigned char *extend(wefti_link *link, size_t more)
 {
     size_t kept = link->out_end - link->out_first;
-    size_t total = sizeof *header + header->bytes;
-    unsigned char *out = wefti_alloc(kept + total - sent);
+    unsigned char *out = wefti_alloc(kept + more);
     if (out == NULL) {
-        return 0;
+        return NULL;
     }
     if (kept > 0) {
         memcpy(out, link->out + link->out_first, kept);
     }
-    size_t end = kept;
-    if (sent < sizeof *header) {
-        memcpy(out + end, (const unsigned char *)header + sent, sizeof *header - sent);
-        end += sizeof *header - sent;
-        sent = sizeof *header;
-    }
-    if (sent < total) {
-        memcpy(out + end, (const unsigned char *)body + (sent - sizeof *header), total - sent);
-        end += total - sent;
-    }
     wefti_free(link->out);
     link->out = out;
     link->out_first = 0;
-    link->out_end = end;
+    link->out_end = kept + more;
+    return out + kept;
+}
+
+/* Keep what follows the first `sent` bytes of header and body. */
+static int keep(wefti_link *link, const wefti_frame_header *header, const void *body, size_t sent)
+{
+    size_t total = sizeof *header + header->bytes;
+    unsigned char *out = extend(link, total - sent);
+    if (out == NULL) {
+        return 0;
+    }
+    if (sent < sizeof *header) {
+        memcpy(out, (const unsigned char *)header + sent, sizeof *header - sent);
+        out += sizeof *header - sent;
+        sent = sizeof *header;
+    }
+    if (sent < total) {
+        memcpy(out, (const unsigned char *)body + (sent - sizeof *header), total - sent);
+    }
     return 1;
+}
+
+static int send_sealed(wefti_link *link, const wefti_frame_header *header, const void *body)
+{
+    size_t header_bytes = wefti_seal_out_bytes(link->seal, sizeof *header);
+    size_t messages = (header->bytes + WEFTI_SEAL_PLAIN_MAX - 1) / WEFTI_SEAL_PLAIN_MAX;
+    unsigned char *out = extend(link, header_bytes + header->bytes + messages * WEFTI_SEAL_MORE_BYTES);
+    if (out == NULL) {
+        return 0;
+    }
+    wefti_seal_write(link->seal, header, sizeof *header, out);
+    wefti_seal_write(link->seal, body, header->bytes, out + header_bytes);
+    return wefti_link_flush(link);
 }
 
 int wefti_link_send(wefti_link *link, wefti_frame_type type, uint32_t sequence, const void *body, size_t bytes)
@@ -103,6 +125,9 @@ int wefti_link_send(wefti_link *link, wefti_frame_type type, uint32_t sequence, 
     ssize_t sent = 0;
     if (!wefti_link_is_open(link)) {
         return 0;
+    }
+    if (link->seals_out) {
+        return send_sealed(link, &header, body);
     }
     if (wefti_link_is_flushed(link)) {
         struct iovec parts[2] = {{&header, sizeof header}, {(void *)(uintptr_t)body, bytes}};
@@ -170,24 +195,65 @@ static wefti_link_event choose_body(wefti_link *link, unsigned char **body)
     return same ? WEFTI_LINK_FRAME : WEFTI_LINK_BROKEN;
 }
 
-/* Read up to `wanted` bytes. Returns 1 when all have come. */
-static int read_part(wefti_link *link, void *memory, uint64_t wanted, wefti_link_event *event)
+/* Read what there is, up to `wanted` bytes. Returns how many, 0 with the event when there is nothing. */
+static size_t read_some(const wefti_link *link, void *memory, size_t wanted, wefti_link_event *event)
 {
-    while (wanted > 0) {
+    for (;;) {
         ssize_t got = wefti_fault("recv", ECONNRESET) ? -1 : wefti_os_socket_receive(link->descriptor, memory, wanted);
         if (got > 0) {
-            memory = (unsigned char *)memory + got;
-            wanted -= (uint64_t)got;
-            link->in_bytes += (uint64_t)got;
-        } else if (got == 0 || (errno != EINTR && !would_block(errno))) {
+            return (size_t)got;
+        }
+        if (got == 0 || (errno != EINTR && !would_block(errno))) {
             *event = WEFTI_LINK_CLOSED;
             return 0;
-        } else if (errno != EINTR) {
+        }
+        if (errno != EINTR) {
             *event = WEFTI_LINK_IDLE;
             return 0;
         }
     }
+}
+
+/* Read up to `wanted` bytes. Returns 1 when all have come. */
+static int read_plain(wefti_link *link, unsigned char *memory, uint64_t wanted, wefti_link_event *event)
+{
+    while (wanted > 0) {
+        size_t got = read_some(link, memory, wanted, event);
+        if (got == 0) {
+            return 0;
+        }
+        memory += got;
+        wanted -= got;
+        link->in_bytes += got;
+    }
     return 1;
+}
+
+/* The same, of what is sealed: whole messages count. */
+static int read_sealed(wefti_link *link, unsigned char *memory, uint64_t wanted, wefti_link_event *event)
+{
+    while (wanted > 0) {
+        unsigned char *at;
+        size_t missing = wefti_seal_in_missing(link->seal, wanted, &at);
+        size_t got = read_some(link, at, missing, event);
+        if (got == 0) {
+            return 0;
+        }
+        long opened = wefti_seal_in_take(link->seal, got, wanted, memory);
+        if (opened < 0) {
+            *event = WEFTI_LINK_FORGED;
+            return 0;
+        }
+        memory += opened;
+        wanted -= (uint64_t)opened;
+        link->in_bytes += (uint64_t)opened;
+    }
+    return 1;
+}
+
+static int read_part(wefti_link *link, unsigned char *memory, uint64_t wanted, wefti_link_event *event)
+{
+    return link->seals_in ? read_sealed(link, memory, wanted, event) : read_plain(link, memory, wanted, event);
 }
 
 wefti_link_event wefti_link_receive(wefti_link *link)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bootstrap/crypto/seal.h"
 #include "bootstrap/tree/polls.h"
 
 typedef enum wefti_frame_type {
@@ -41,12 +42,17 @@ typedef enum wefti_link_event {
     WEFTI_LINK_FRAME, /* a whole frame: link->in is its header, link->body or the sink its body */
     WEFTI_LINK_HELD, /* a GATHER or RESULT that is not expected yet: nothing is read until it is */
     WEFTI_LINK_CLOSED, /* the other end is gone */
-    WEFTI_LINK_BROKEN /* what came is no frame, or not the one expected */
+    WEFTI_LINK_BROKEN, /* what came is no frame, or not the one expected */
+    WEFTI_LINK_FORGED /* what came is not what the other end sent */
 } wefti_link_event;
 
 typedef struct wefti_link {
     int descriptor; /* -1: none */
     int pe; /* at the other end; -1: not known */
+    /* Encrypts frames from here on, where there are keys (handshake.h): those that are sent, those that come. */
+    wefti_seal *seal;
+    int seals_out;
+    int seals_in;
     size_t place; /* among the polls */
     /* The frame being read: `in_bytes` of its header and body have come. */
     wefti_frame_header in;

@@ -9,7 +9,7 @@
 #include "bootstrap/bootstrap.h"
 
 #define WEFTI_TREE_MAGIC UINT32_C(0x77656674) /* "weft" */
-#define WEFTI_TREE_PROTOCOL 2 /* grows with each change of these structs or of their sequence */
+#define WEFTI_TREE_PROTOCOL 3 /* grows with each change of these structs or of their sequence */
 #define WEFTI_TREE_NONCE_BYTES 32
 #define WEFTI_TREE_PROOF_BYTES 32
 #define WEFTI_TREE_SECRET_BYTES 32
@@ -59,7 +59,7 @@ typedef struct wefti_tree_failure {
 
 /* What both proofs of one handshake are made of: replayed elsewhere, or sent back, they do not fit. */
 typedef struct wefti_tree_handshake {
-    uint32_t role; /* of the side that proves: 'C' connected, 'A' accepted */
+    uint32_t role; /* what this is for: wefti_handshake_role */
     int32_t accepting_pe;
     unsigned char connecting_nonce[WEFTI_TREE_NONCE_BYTES];
     unsigned char accepting_nonce[WEFTI_TREE_NONCE_BYTES];

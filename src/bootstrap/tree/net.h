@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "bootstrap/crypto/sodium.h"
 #include "bootstrap/tree/message.h"
 
 #define WEFTI_TREE_ADDRESSES_MAX 8
@@ -34,6 +35,7 @@ typedef struct wefti_tree_site {
     const wefti_tree_net *net;
     void *state; /* the network's */
     wefti_tree_contact root; /* of PE 0 */
+    const wefti_sodium *sodium; /* not NULL: what follows a handshake is sealed with keys that follow from the secret */
     int silent; /* the PE 0 at which meet pointed last says nothing */
     unsigned char secret[WEFTI_TREE_SECRET_BYTES];
 } wefti_tree_site;

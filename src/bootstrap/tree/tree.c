@@ -72,6 +72,15 @@ static weft_status name_broken(wefti_tree *tree, const wefti_link *link)
                        link->in.sequence);
 }
 
+static weft_status name_forged(wefti_tree *tree, const wefti_link *link)
+{
+    tree->names_culprit = 1;
+    return wefti_error(WEFT_ERR_AUTHENTICATION,
+                       "world \"%s\": what came to PE %d from PE %d is not what that PE sent: somebody between them "
+                       "changes it",
+                       tree->hello.name, tree->pe, link->pe);
+}
+
 weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event *event)
 {
     for (int frames = 0; frames < WEFTI_LINK_FRAMES_MAX; frames++) {
@@ -81,6 +90,9 @@ weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event
         }
         if (*event == WEFTI_LINK_BROKEN) {
             return name_broken(tree, link);
+        }
+        if (*event == WEFTI_LINK_FORGED) {
+            return name_forged(tree, link);
         }
         if (*event != WEFTI_LINK_FRAME) {
             return WEFT_OK;

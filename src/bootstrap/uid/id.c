@@ -15,9 +15,9 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "bootstrap/crypto/sodium.h"
 #include "bootstrap/tcp/interfaces.h"
 #include "bootstrap/tcp/listen.h"
-#include "bootstrap/tcp/sodium.h"
 #include "os/os.h"
 #include "os/socket.h"
 

@@ -44,6 +44,7 @@ typedef struct siege {
     int stop; /* the attack is over when all PEs are done */
     int done;
     int relay; /* a listener */
+    size_t changed; /* the byte that the relay changes, behind the handshake */
 } siege;
 
 static wefti_uid_body body_of(const weft_uid *uid)
@@ -53,21 +54,29 @@ static wefti_uid_body body_of(const weft_uid *uid)
     return body;
 }
 
+/* What each PE tells the others, and nobody else should hear. */
+typedef struct told {
+    char text[28];
+    int pe;
+} told;
+
+#define TEXT "between the PEs of a world"
+
 static weft_status join(int pe, int pes, const weft_uid *uid, uint64_t deadline_ns)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     wefti_bootstrap bootstrap;
-    int all[2 * PES_MAX] = {0};
+    told all[2 * PES_MAX] = {{"", 0}};
     config.bootstrap = WEFT_BOOTSTRAP_UID;
     config.pe = pe;
     config.pes = pes;
     config.uid = uid;
     config.deadline_ns = deadline_ns;
     WEFT_TRY(wefti_bootstrap_open(&config, &bootstrap));
-    int mine = 1000 + pe;
+    told mine = {TEXT, 1000 + pe};
     weft_status status = bootstrap.ops->allgather(&bootstrap, &mine, all, sizeof mine);
     for (int i = 0; i < pes && status == WEFT_OK; i++) {
-        CHECK(all[i] == 1000 + i);
+        CHECK(all[i].pe == 1000 + i && strcmp(all[i].text, TEXT) == 0);
     }
     wefti_bootstrap_close(&bootstrap);
     return status;
@@ -270,11 +279,12 @@ static void guess_the_secret(siege *s)
     CHECK(wefti_os_now_ns() - start_ns < 5000 * MS_NS);
 }
 
-/* ---- a relay between PE 3 and PE 0 that records what PE 3 says, and says it again ---- */
+/* ---- a relay between PE 3 and PE 0 that records what PE 3 says, and says it again, or changes it ---- */
 
 typedef struct recording {
     unsigned char bytes[4096];
     size_t count;
+    size_t changed; /* the byte that is changed, counted from 1; 0: none */
 } recording;
 
 static int make_relay(weft_uid *uid)
@@ -298,6 +308,9 @@ static int pass_on(int from, int to, recording *record)
     if (got <= 0) {
         (void)shutdown(to, SHUT_WR);
         return 0;
+    }
+    if (record != NULL && record->changed > record->count && record->changed <= record->count + (size_t)got) {
+        bytes[record->changed - record->count - 1] ^= 0x10;
     }
     say(to, bytes, (size_t)got);
     if (record != NULL && record->count + (size_t)got <= sizeof record->bytes) {
@@ -339,8 +352,63 @@ static void record_and_replay(siege *s)
         }
     }
     CHECK(was_replayed);
+    CHECK(record.count > sizeof(wefti_tree_introduction) + sizeof(told)); /* so PE 3 has told it */
+    CHECK_SAY(memmem(record.bytes, record.count, TEXT, sizeof TEXT) == NULL, "what PEs tell each other was readable");
     (void)close(from_pe);
     (void)close(to_root);
+}
+
+/* Pass everything on, but for one changed byte behind the handshake: of PE 3, or, `of_root`, of PE 0. */
+static void change_one_byte(const siege *s, int of_root, size_t which)
+{
+    recording of_pe = {.changed = 0};
+    recording of_other = {.changed = 0};
+    const size_t hello = sizeof(wefti_frame_header) + sizeof(wefti_tree_introduction);
+    const size_t answer = 2 * sizeof(wefti_frame_header) + sizeof(wefti_tree_challenge) + sizeof(wefti_tree_answer);
+    *(of_root ? &of_other.changed : &of_pe.changed) = (of_root ? answer : hello) + 1 + which;
+    int from_pe = accept4(s->relay, NULL, NULL, SOCK_CLOEXEC);
+    int to_root = dial(&s->uid);
+    for (int live = 2; live > 0;) {
+        struct pollfd items[2] = {{.fd = from_pe, .events = POLLIN}, {.fd = to_root, .events = POLLIN}};
+        (void)poll(items, 2, -1);
+        if ((items[0].revents != 0 && !pass_on(from_pe, to_root, &of_pe)) ||
+            (items[1].revents != 0 && !pass_on(to_root, from_pe, &of_other))) {
+            live = 0;
+        }
+    }
+    (void)close(from_pe);
+    (void)close(to_root);
+}
+
+static void change_what_the_pe_says(siege *s)
+{
+    change_one_byte(s, 0, s->changed);
+}
+
+static void change_what_the_root_says(siege *s)
+{
+    change_one_byte(s, 1, s->changed);
+}
+
+/* Whoever finds it out tells all: nobody goes on with what somebody else has made of a message. */
+static void believes_nothing_that_was_changed(void **state)
+{
+    (void)state;
+    static const size_t places[] = {0, 23, 24, 40, 57}; /* of the header; of the first messages and their ends */
+    for (size_t i = 0; i < 2 * sizeof places / sizeof *places; i++) {
+        siege *s = malloc(sizeof *s);
+        prepare(s, i % 2 == 0 ? change_what_the_pe_says : change_what_the_root_says);
+        s->relay = make_relay(&s->uids[3]);
+        s->changed = places[i / 2];
+        memset(s->delays_ns, 0, sizeof s->delays_ns);
+        pes_each(PES + 1, defend, s);
+        for (int pe = 0; pe < PES; pe++) {
+            CHECK_SAY(s->statuses[pe] == WEFT_ERR_AUTHENTICATION, "byte %zu changed: PE %d: %s: %s", s->changed, pe,
+                      weft_status_name(s->statuses[pe]), s->texts[pe]);
+        }
+        (void)close(s->relay);
+        free(s);
+    }
 }
 
 static void withstands_a_replay(void **state)
@@ -616,6 +684,7 @@ static int run_group(void)
         CHECKED_TEST(withstands_a_crowd),
         CHECKED_TEST(turns_away_a_wrong_secret),
         CHECKED_TEST(withstands_a_replay),
+        CHECKED_TEST(believes_nothing_that_was_changed),
         CHECKED_TEST(believes_no_impostor),
     };
     (void)setenv("WEFT_LOG", "none", 1);

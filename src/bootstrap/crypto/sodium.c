@@ -1,5 +1,5 @@
-/* bootstrap/tcp/sodium.c: libsodium, loaded when there is a secret. */
-#include "bootstrap/tcp/sodium.h"
+/* bootstrap/crypto/sodium.c: libsodium, loaded when there is a secret. */
+#include "bootstrap/crypto/sodium.h"
 
 #include <string.h>
 
@@ -18,6 +18,19 @@ _Static_assert(__builtin_types_compatible_p(__typeof__(&crypto_generichash),
                                             __typeof__(((wefti_sodium *)0)->generichash)),
                "crypto_generichash has another type");
 
+/* Where the state's type is in the way, the rest must be alike. */
+#define STATE crypto_secretstream_xchacha20poly1305_state *
+_Static_assert(__builtin_types_compatible_p(__typeof__(&crypto_secretstream_xchacha20poly1305_push),
+                                            int (*)(STATE, unsigned char *, unsigned long long *, const unsigned char *,
+                                                    unsigned long long, const unsigned char *, unsigned long long,
+                                                    unsigned char)),
+               "crypto_secretstream_xchacha20poly1305_push has another type");
+_Static_assert(__builtin_types_compatible_p(__typeof__(&crypto_secretstream_xchacha20poly1305_pull),
+                                            int (*)(STATE, unsigned char *, unsigned long long *, unsigned char *,
+                                                    const unsigned char *, unsigned long long, const unsigned char *,
+                                                    unsigned long long)),
+               "crypto_secretstream_xchacha20poly1305_pull has another type");
+
 /* ISO C has no conversion from an object pointer to a function pointer. */
 static int find(void *library, const char *name, void *function)
 {
@@ -31,7 +44,11 @@ weft_status wefti_sodium_open(wefti_sodium *sodium)
     memset(sodium, 0, sizeof *sodium);
     sodium->library = wefti_fault("dlopen", 0) ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (sodium->library == NULL || !find(sodium->library, "sodium_init", &sodium->init) ||
-        !find(sodium->library, "crypto_generichash", &sodium->generichash) || sodium->init() < 0) {
+        !find(sodium->library, "crypto_generichash", &sodium->generichash) ||
+        !find(sodium->library, "crypto_secretstream_xchacha20poly1305_init_push", &sodium->begin_out) ||
+        !find(sodium->library, "crypto_secretstream_xchacha20poly1305_init_pull", &sodium->begin_in) ||
+        !find(sodium->library, "crypto_secretstream_xchacha20poly1305_push", &sodium->seal) ||
+        !find(sodium->library, "crypto_secretstream_xchacha20poly1305_pull", &sodium->open) || sodium->init() < 0) {
         wefti_sodium_close(sodium);
         return wefti_error(WEFT_ERR_UNSUPPORTED, "unique ids and secrets need " LIBRARY
                                                  ", which cannot be loaded; install the package libsodium23");
