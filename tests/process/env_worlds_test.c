@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -383,6 +384,74 @@ static void test_addresses(void **state)
     }
 }
 
+/* ---- tests: names ---- */
+
+/* Where no name is known and the name service, once asked, says nothing. */
+static int enter_silence(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(53)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (unshare(CLONE_NEWNS | CLONE_NEWNET) != 0 || system("ip link set lo up") != 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("none", "/mnt", "tmpfs", 0, NULL) != 0 ||
+        system("echo nameserver 127.0.0.1 >/mnt/resolv; : >/mnt/hosts") != 0 ||
+        mount("/mnt/resolv", "/etc/resolv.conf", NULL, MS_BIND, NULL) != 0 ||
+        mount("/mnt/hosts", "/etc/hosts", NULL, MS_BIND, NULL) != 0) {
+        return 0;
+    }
+    int server = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); /* stays open */
+    return bind(server, (struct sockaddr *)&address, sizeof address) == 0;
+}
+
+static weft_status look_for(const char *host, uint64_t *took_ns)
+{
+    plan p = {.pes = 1, .deadline_ns = 500 * MS};
+    weft_world_config config = config_of(&p, "silent");
+    config.bootstrap = WEFT_BOOTSTRAP_ENV;
+    config.pe = 1;
+    config.pes = 2;
+    (void)setenv("MASTER_ADDR", host, 1);
+    (void)setenv("WEFT_PORT", "29000", 1);
+    (void)setenv("WEFT_LOG", "none", 1);
+    wefti_bootstrap bootstrap;
+    uint64_t start_ns = wefti_os_now_ns();
+    weft_status status = wefti_bootstrap_open(&config, &bootstrap);
+    *took_ns = wefti_os_now_ns() - start_ns;
+    return status;
+}
+
+/* The exit code: 0 all well, 77 there are no namespaces here, others: the check that failed. */
+static int be_silent(void)
+{
+    uint64_t took_ns;
+    if (!enter_silence()) {
+        return 77;
+    }
+    if (look_for("nobody-knows.example", &took_ns) != WEFT_ERR_TIMEOUT ||
+        strstr(weft_last_error(), "name service") == NULL) {
+        return 1;
+    }
+    if (took_ns > 4000 * MS) { /* the system by itself asks for 10 s */
+        return 2;
+    }
+    return look_for("localhost", &took_ns) == WEFT_ERR_TIMEOUT && text_names_pe(weft_last_error(), 0) ? 0 : 3;
+}
+
+static void test_silent_names(void **state)
+{
+    int code = -1;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(be_silent());
+    }
+    assert_int_equal(waitpid(child, &code, 0), child);
+    if (WIFEXITED(code) && WEXITSTATUS(code) == 77) {
+        print_message("not root, or no namespaces here: no silent name service\n");
+        skip();
+    }
+    assert_int_equal(code, 0);
+}
+
 /* ---- tests: who does not fit ---- */
 
 static void check_named(plan *p, uint64_t *random, weft_status wanted, int named, weft_status on_odd)
@@ -655,10 +724,10 @@ int main(void)
 #test, test, check_begin, check_end, &random                                                                   \
     }
     const struct CMUnitTest tests[] = {
-        WITH_RANDOM(test_shell_loop), WITH_RANDOM(test_torchrun),  WITH_RANDOM(test_worlds),
-        WITH_RANDOM(test_addresses),  WITH_RANDOM(test_misfits),   WITH_RANDOM(test_wrong_secrets),
-        WITH_RANDOM(test_port_taken), WITH_RANDOM(test_strangers), WITH_RANDOM(test_hosts),
-        WITH_RANDOM(test_forks),
+        WITH_RANDOM(test_shell_loop), WITH_RANDOM(test_torchrun),     WITH_RANDOM(test_worlds),
+        WITH_RANDOM(test_addresses),  WITH_RANDOM(test_misfits),      WITH_RANDOM(test_wrong_secrets),
+        WITH_RANDOM(test_port_taken), WITH_RANDOM(test_strangers),    WITH_RANDOM(test_hosts),
+        WITH_RANDOM(test_forks),      WITH_RANDOM(test_silent_names),
     };
 #undef WITH_RANDOM
     return cmocka_run_group_tests(tests, NULL, NULL);

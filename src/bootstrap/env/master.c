@@ -2,8 +2,10 @@
 #include "bootstrap/env/master.h"
 
 #include <netdb.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/env.h"
@@ -13,6 +15,9 @@
 
 /* Between two questions for a name. */
 #define AGAIN_NS UINT64_C(100000000)
+#define NS_PER_S UINT64_C(1000000000)
+/* The longest name, with its final zero, that a host can have. */
+#define NAME_BYTES 256
 
 static weft_status read_port(unsigned *port)
 {
@@ -38,10 +43,51 @@ static weft_status read_port(unsigned *port)
 
 /* ---- names ---- */
 
-static int look_up(const char *host, struct addrinfo **found)
+/* A question for a name that the system is at. Where the deadline passes first it is left to the system with all that it
+ * writes to: a few hundred bytes are lost then, as nothing can end it. */
+typedef struct question {
+    struct gaicb item;
+    struct addrinfo wanted;
+    char host[NAME_BYTES];
+} question;
+
+/* What the question came to; EAI_INPROGRESS: the deadline passed, and the question must not be freed. */
+static int await(question *asked, uint64_t until_ns)
 {
-    const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    return wefti_fault("getaddrinfo", 0) ? EAI_SYSTEM : getaddrinfo(host, NULL, &wanted, found);
+    const struct gaicb *const items[] = {&asked->item};
+    int error;
+    while ((error = gai_error(&asked->item)) == EAI_INPROGRESS && wefti_os_now_ns() < until_ns) {
+        uint64_t left_ns = until_ns - wefti_os_now_ns();
+        struct timespec wait = {.tv_sec = (time_t)(left_ns / NS_PER_S), .tv_nsec = (long)(left_ns % NS_PER_S)};
+        (void)gai_suspend(items, 1, &wait);
+    }
+    return error == EAI_INPROGRESS && gai_cancel(&asked->item) == EAI_CANCELED ? EAI_AGAIN : error;
+}
+
+/* Ask the system for a name. Returns 0 or an error number of getaddrinfo, EAI_INPROGRESS when it says nothing in time. */
+static int look_up(const char *host, uint64_t until_ns, struct addrinfo **found)
+{
+    question *asked = wefti_fault("getaddrinfo", 0) ? NULL : wefti_alloc_zeroed(1, sizeof *asked);
+    struct gaicb *items[1];
+    if (asked == NULL) {
+        return EAI_MEMORY;
+    }
+    (void)snprintf(asked->host, sizeof asked->host, "%s", host);
+    asked->wanted.ai_socktype = SOCK_STREAM;
+    asked->item.ar_name = asked->host;
+    asked->item.ar_request = &asked->wanted;
+    items[0] = &asked->item;
+    int error = getaddrinfo_a(GAI_NOWAIT, items, 1, NULL);
+    if (error == 0) {
+        error = await(asked, until_ns);
+    }
+    if (error == 0) {
+        *found = asked->item.ar_result;
+    }
+    if (error != EAI_INPROGRESS) {
+        wefti_free(asked);
+    }
+    return error;
 }
 
 /* Those that can be used, in the order of the system. Returns how many. */
@@ -59,15 +105,41 @@ static int keep_addresses(const struct addrinfo *found, wefti_tcp_contact *conta
     return contact->count;
 }
 
+/* Addresses as text, and "localhost", which is loopback whatever the system knows of names. Returns how many. */
+static int read_literal(const char *host, wefti_tcp_contact *contact)
+{
+    static const wefti_tcp_address loopback[] = {{.family = 4, .bytes = {127, 0, 0, 1}},
+                                                 {.family = 6, .bytes = {[15] = 1}}};
+    const struct addrinfo wanted = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found;
+    if (strcasecmp(host, "localhost") == 0) {
+        memcpy(contact->addresses, loopback, sizeof loopback);
+        contact->count = 2;
+    } else if (getaddrinfo(host, NULL, &wanted, &found) == 0) {
+        (void)keep_addresses(found, contact);
+        freeaddrinfo(found);
+    }
+    return contact->count;
+}
+
 static weft_status resolve(const char *host, uint64_t until_ns, wefti_tcp_contact *contact)
 {
-    struct addrinfo *found;
+    struct addrinfo *found = NULL;
     int error;
-    while ((error = look_up(host, &found)) == EAI_AGAIN || error == EAI_NONAME) {
+    if (read_literal(host, contact) > 0) {
+        return WEFT_OK;
+    }
+    while ((error = look_up(host, until_ns, &found)) == EAI_AGAIN || error == EAI_NONAME) {
         if (wefti_os_now_ns() >= until_ns) {
             break;
         }
         wefti_os_sleep_ns(AGAIN_NS);
+    }
+    if (error == EAI_INPROGRESS) {
+        return wefti_error(WEFT_ERR_TIMEOUT,
+                           "MASTER_ADDR=%.200s: this host's name service said nothing until the deadline; give an "
+                           "address, or look at /etc/resolv.conf",
+                           host);
     }
     if (error != 0) {
         return wefti_error(WEFT_ERR_UNREACHABLE, "MASTER_ADDR=%.200s cannot be found: %s", host, gai_strerror(error));
@@ -99,6 +171,9 @@ weft_status wefti_env_master_find(uint64_t until_ns, wefti_env_master *master)
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "the bootstrap \"env\" needs MASTER_ADDR, the host of PE 0: start the program "
                            "with torchrun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+    }
+    if (strlen(host) >= NAME_BYTES) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "MASTER_ADDR=%.80s... is longer than any host's name", host);
     }
     WEFT_TRY(read_port(&port));
     WEFT_TRY(resolve(host, until_ns, &master->contact));
