@@ -1,5 +1,5 @@
-/* World: how long it takes to create and to destroy one, from the last PE's entry to the last PE's return, and what one
- * costs in memory. Run it as `weftrun -n N bench_world [--json FILE] [--blocks N]`. The first world of the process
+/* World: how long it takes to create and to destroy one, and its first allocation and first barrier, from the last PE's
+ * entry to the last PE's return, and what one costs in memory. Run it as `weftrun -n N bench_world [--json FILE] [--blocks N]`. The first world of the process
  * stays and is what the PEs meet in to create the later ones. See bench/README.md. */
 #include <stddef.h>
 #include <stdio.h>
@@ -17,6 +17,8 @@
 /* What a PE tells PE 0, in the first world's heap. */
 typedef struct report {
     bench_span created;
+    bench_span allocated;
+    bench_span met;
     bench_span destroyed;
     double pss_mb;
 } report;
@@ -46,6 +48,22 @@ static int create(weft_world **world, const char *name, bench_span *span)
     weft_status status = weft_world_create(&config, world);
     span->return_ns = bench_now_ns();
     return said(status);
+}
+
+/* What a world does first. */
+static int allocate_and_meet(weft_world *world, report *mine)
+{
+    void *block;
+    mine->allocated.entry_ns = bench_now_ns();
+    weft_status status = weft_malloc(world, 8, &block);
+    mine->allocated.return_ns = bench_now_ns();
+    if (said(status)) {
+        return -1;
+    }
+    mine->met.entry_ns = bench_now_ns();
+    status = weft_barrier(world);
+    mine->met.return_ns = bench_now_ns();
+    return said(status) ? -1 : 0;
 }
 
 /* Every PE's report to PE 0, which may read them until the next call. Collective. */
@@ -86,9 +104,17 @@ static double span_ms(const bench *b, size_t step)
     return bench_span_ms(spans, b->pes);
 }
 
+static void write_uses(bench *b, const char *mode, const bench_samples *allocated, const bench_samples *met)
+{
+    write_one(b, "malloc", "ms", mode, allocated);
+    write_one(b, "barrier", "ms", mode, met);
+}
+
 static void write_first(bench *b)
 {
     bench_samples created = {0};
+    bench_samples allocated = {0};
+    bench_samples met = {0};
     bench_samples pss = {0};
     if (b->pe != 0) {
         return;
@@ -99,7 +125,10 @@ static void write_first(bench *b)
     }
     bench_samples_add(&created, span_ms(b, offsetof(report, created)));
     bench_samples_add(&pss, sum / b->pes);
+    bench_samples_add(&allocated, span_ms(b, offsetof(report, allocated)));
+    bench_samples_add(&met, span_ms(b, offsetof(report, met)));
     write_one(b, "world_create", "ms", "\"mode\": \"first\"", &created);
+    write_uses(b, "\"mode\": \"first\"", &allocated, &met);
     write_one(b, "pss_per_pe", "MB", NULL, &pss);
 }
 
@@ -110,6 +139,9 @@ static int open_first(bench *b)
         return -1;
     }
     b->mine.pss_mb = bench_pss_mb();
+    if (allocate_and_meet(b->world, &b->mine) != 0) {
+        return -1;
+    }
     b->pe = weft_world_pe(b->world);
     b->pes = weft_world_pes(b->world);
     if (b->pes > PES_MAX || said(weft_calloc(b->world, (size_t)b->pes, sizeof *b->all, &block))) {
@@ -123,7 +155,8 @@ static int open_first(bench *b)
 static int create_and_destroy(bench *b, int show_phases)
 {
     weft_world *world;
-    if (said(weft_barrier(b->world)) || create(&world, "later", &b->mine.created) != 0 || said(weft_barrier(world))) {
+    if (said(weft_barrier(b->world)) || create(&world, "later", &b->mine.created) != 0 ||
+        allocate_and_meet(world, &b->mine) != 0) {
         return -1;
     }
     if (show_phases) {
@@ -141,6 +174,8 @@ static int create_and_destroy(bench *b, int show_phases)
 static int run_later(bench *b, int blocks)
 {
     bench_samples created = {0};
+    bench_samples allocated = {0};
+    bench_samples met = {0};
     bench_samples destroyed = {0};
     for (int i = 0; i < blocks; i++) {
         if (create_and_destroy(b, i == 0 && b->pe == 0) != 0) {
@@ -148,10 +183,13 @@ static int run_later(bench *b, int blocks)
         }
         if (b->pe == 0) {
             bench_samples_add(&created, span_ms(b, offsetof(report, created)));
+            bench_samples_add(&allocated, span_ms(b, offsetof(report, allocated)));
+            bench_samples_add(&met, span_ms(b, offsetof(report, met)));
             bench_samples_add(&destroyed, span_ms(b, offsetof(report, destroyed)));
         }
     }
     write_one(b, "world_create", "ms", "\"mode\": \"later\"", &created);
+    write_uses(b, "\"mode\": \"later\"", &allocated, &met);
     write_one(b, "world_destroy", "ms", NULL, &destroyed);
     return 0;
 }

@@ -1,32 +1,41 @@
 #!/bin/sh
 # Measure weft on this machine beside Open MPI (its OpenSHMEM, and MPI for expert parallelism), memcpy and the bare hardware, side by side in several rounds
 # of one run; write bench/records/<date>-<machine>-host.jsonl and print the table. See bench/README.md.
-# Usage: bench.sh [--machine NAME] [--rounds N] [--attempts N] [--output FILE]
+# Usage: bench.sh [--machine NAME] [--rounds N] [--attempts N] [--steps "STEP..."] [--output FILE]
 #   machine: also from WEFT_BENCH_MACHINE; without either it is made of what lscpu says
 #   attempts: how often in all a step in which others use the machine is done again
+#   steps: of host, ep, coll, world, and crowd: worlds of many more PEs than cores, without a peer; its record is
+#   bench/records/<date>-<machine>-crowd.jsonl
 set -eu
 cd "$(dirname "$0")/.."
 
 machine=${WEFT_BENCH_MACHINE:-}
 rounds=7
 attempts=20
+steps="host ep coll world"
 output=
 while [ $# -gt 1 ]; do
     case $1 in
     --machine) machine=$2 ;;
     --rounds) rounds=$2 ;;
     --attempts) attempts=$2 ;;
+    --steps) steps=$2 ;;
     --output) output=$2 ;;
     *) break ;;
     esac
     shift 2
 done
 if [ $# != 0 ]; then
-    echo "usage: bench.sh [--machine NAME] [--rounds N] [--attempts N] [--output FILE]" >&2
+    echo "usage: bench.sh [--machine NAME] [--rounds N] [--attempts N] [--steps \"STEP...\"] [--output FILE]" >&2
     exit 2
 fi
+record=host
+if [ "$steps" = crowd ]; then
+    record=crowd
+else
+    scripts/install-deps.sh bench
+fi
 
-scripts/install-deps.sh bench
 scripts/build.sh release benches
 built=build/release
 work=$built/bench
@@ -90,7 +99,6 @@ fail()
 }
 
 # The steps of a round: what weft runs and what the peer runs, figures to $1.
-steps="host ep coll world"
 
 weft_host()
 {
@@ -139,6 +147,23 @@ weft_world()
     done
     run_weft 64 "$built/bench_world" --blocks 3 --json "$1" &&
         "$built/bench_start" --blocks 3 --json "$1" >>"$work/weft.log" 2>&1
+}
+
+# With each size, what others took of the processors meanwhile.
+weft_crowd()
+{
+    for pes in 64 256 512 1024; do
+        read_times "$work/crowd-before"
+        run_weft $pes "$built/bench_world" --blocks 3 --json "$1" || return 1
+        read_times "$work/crowd-after"
+        printf '{"name": "others_share", "impl": "machine", "pes": %d, "bytes": 0, "unit": "%%", "value": %d, "stat": "mean", "n": 1}\n' \
+            $pes "$(others_share "$work/crowd-before" "$work/crowd-after")" >>"$1"
+    done
+}
+
+peer_crowd()
+{
+    :
 }
 
 peer_world()
@@ -217,16 +242,16 @@ commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 if [ -n "$(git status --porcelain -uno -- include src bench scripts cmake CMakeLists.txt 2>/dev/null)" ]; then
     commit=$commit-changed
 fi
-output=${output:-bench/records/$date-$machine-host.jsonl}
+output=${output:-bench/records/$date-$machine-$record.jsonl}
 
 peer=
-if command -v oshcc >/dev/null && command -v oshrun >/dev/null; then
+if [ $record = host ] && command -v oshcc >/dev/null && command -v oshrun >/dev/null; then
     if build_peer oshmem && build_peer oshmem_world && build_peer oshmem_coll && build_peer mpi_ep; then
         peer=ompi
     else
         echo "the peer's benchmark cannot be built: without the peer" >&2
     fi
-else
+elif [ $record = host ]; then
     echo "no oshcc: without the peer" >&2
 fi
 

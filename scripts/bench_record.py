@@ -37,6 +37,7 @@ BARS = (
     + [("lock", {"pes": pes}, 0.7, "ompi") for pes in (2, 4, 8)]
     + [("barrier", {"pes": pes}, 0.7, "ompi") for pes in (4, 8)]
     + [("world_create", {"pes": pes}, most, "ms") for pes, most in ((2, 5), (16, 40), (64, 150), (512, 1000))]
+    + [("malloc", {"pes": 512, "mode": mode}, 2000, "ms") for mode in ("first", "later")]
     + [("pss_per_pe", {"pes": 64}, 1, "MB"), ("hello", {"pes": 64}, 600, "ms")]
     + [
         (

@@ -20,8 +20,9 @@ void wefti_os_sleep_ns(uint64_t ns);
 /* Let another thread run. */
 void wefti_os_yield(void);
 /* Between two looks at a word at `address` that another PE will store: give way, for longer the longer it takes. The
- * caller waits for `what` since waited_ns and will give up in left_ns. May return at any time. (os/posix/pause.c) */
-void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns);
+ * caller waits for `what` since waited_ns and will give up in left_ns; so many PEs (`crowd`) share a processor. May return
+ * at any time. (os/posix/pause.c) */
+void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd);
 /* How often a waiter looks before its first pause; `crowded`: the PEs are more than their processors. */
 uint32_t wefti_os_spins(int crowded);
 

@@ -48,10 +48,11 @@ uint32_t wefti_os_spins(int crowded)
 
 /* The first pause begins to watch the line and lets the caller look again, so that no landing is missed between a look
  * and the watch; only then does it suspend. */
-void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns)
+void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
 {
     wefti_sim *sim = running_sim();
     (void)waited_ns;
+    (void)crowd;
     if (sim == NULL) {
         return;
     }

@@ -380,9 +380,9 @@ static weft_status list_node(wefti_creation *creation, weft_world *world)
     return WEFT_OK;
 }
 
-/* Crowded: more PEs of the node have the processors of PE `of` than there are of them. PEs bound to a processor each are
- * not, though each sees one only. */
-static int is_crowded(const wefti_creation *creation, int of)
+/* How many PEs of the node share a processor of PE `of`, rounded up. PEs bound to a processor each do not, though each sees
+ * one only. */
+static unsigned crowd_of(const wefti_creation *creation, int of)
 {
     const wefti_hello *mine = &creation->all[of];
     unsigned rivals = 0;
@@ -390,14 +390,15 @@ static int is_crowded(const wefti_creation *creation, int of)
         const wefti_hello *other = &creation->all[pe];
         rivals += same_node(mine, other) && other->cores.mark == mine->cores.mark;
     }
-    return rivals > mine->cores.count;
+    return rivals / mine->cores.count + (rivals % mine->cores.count != 0);
 }
 
 static void set_waiting(const wefti_creation *creation, weft_world *world)
 {
     const uint64_t spins = creation->settings.spins;
-    world->view.spins = spins != 0 ? (uint32_t)spins : wefti_os_spins(is_crowded(creation, (int)world->view.pe));
-    world->crowded = is_crowded(creation, creation->node_first); /* the same on all PEs of the node */
+    world->crowd = crowd_of(creation, (int)world->view.pe);
+    world->view.spins = spins != 0 ? (uint32_t)spins : wefti_os_spins(world->crowd > 1);
+    world->crowded = crowd_of(creation, creation->node_first) > 1; /* the same on all PEs of the node */
     wefti_team_set_meeting(&world->team_world);
     wefti_team_set_meeting(&world->team_node);
     wefti_team_set_meeting(&world->team_same_slot);

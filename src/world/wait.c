@@ -28,7 +28,7 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
                       waiter->what, (double)waited * 1e-9);
         }
     }
-    wefti_os_pause(address, waiter->what, waited, world->deadline_ns - waited);
+    wefti_os_pause(address, waiter->what, waited, world->deadline_ns - waited, world->crowd);
     return WEFT_OK;
 }
 

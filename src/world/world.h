@@ -42,6 +42,7 @@ struct weft_world {
     struct wefti_turn *turns; /* calls that have to try again: see src/team/turn.c */
 
     int crowded; /* the node has more PEs than processors */
+    unsigned crowd; /* PEs that share a processor with this one, itself included; rounded up */
     wefti_preferences preferences; /* of collective algorithms */
     wefti_ep_counts_way ep_counts;
 

@@ -80,7 +80,7 @@ void wefti_far_run(void *argument)
                           __atomic_load_n(&world->fault, __ATOMIC_ACQUIRE) != 0)) {
             break;
         }
-        wefti_os_pause(far->mail, "requests", now - rest_ns, UINT64_MAX);
+        wefti_os_pause(far->mail, "requests", now - rest_ns, UINT64_MAX, 1);
     }
     wefti_cuda_leave(far->cuda);
 }

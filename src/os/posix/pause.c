@@ -1,4 +1,8 @@
-/* os/posix/pause.c: how a waiter gives way. A store wakes nobody, so it yields first and sleeps briefly later. */
+/* os/posix/pause.c: how a waiter gives way. A store wakes nobody, so it yields first and sleeps briefly later.
+ *
+ * Looking costs a turn of the processor. A thousand waiters that look every 50 us want more turns than two processors have,
+ * and the one for whom they wait gets a thousandth of them: so the more share a processor, the longer they sleep, but no
+ * longer than half of what they have waited already. */
 #include "os/os.h"
 
 #define SPINS_ALONE 4000
@@ -7,13 +11,19 @@
 #define SLEEP_SHORT_NS 50000 /* then sleep so, */
 #define SLEEP_LONG_AFTER_NS 50000000 /* and from this time on */
 #define SLEEP_LONG_NS 500000 /* so */
+#define SLEEP_CROWD_NS 12000 /* for each PE of a processor: a look takes about half of that, with the switch to and fro */
 
 uint32_t wefti_os_spins(int crowded)
 {
     return crowded ? SPINS_CROWDED : SPINS_ALONE;
 }
 
-void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns)
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
 {
     (void)address;
     (void)what;
@@ -22,5 +32,7 @@ void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, u
         return;
     }
     uint64_t sleep_ns = waited_ns < SLEEP_LONG_AFTER_NS ? SLEEP_SHORT_NS : SLEEP_LONG_NS;
-    wefti_os_sleep_ns(sleep_ns < left_ns ? sleep_ns : left_ns);
+    uint64_t crowd_ns = least((uint64_t)crowd * SLEEP_CROWD_NS, waited_ns / 2);
+    sleep_ns = crowd_ns > sleep_ns ? crowd_ns : sleep_ns;
+    wefti_os_sleep_ns(least(sleep_ns, left_ns));
 }
