@@ -1,14 +1,17 @@
-/* Goal: what a PE of a crowded node costs does not grow with the others: its page tables.
+/* Goal: what a PE of a crowded node costs does not grow with the others: its page tables; and its descriptors, but for those
+ * of PE 0, which needs one for each other PE while a world forms and few beside.
  * Method: 128 PEs as processes, whatever the processors, create a world and use it. A word in the slot of every PE would
- * cost a page of page table each in each process: far less is allowed. */
+ * cost a page of page table each in each process: far less is allowed. Then all have room for few descriptors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/error.h"
 #include "os/os.h"
@@ -70,14 +73,13 @@ static void run_pe(const crew *c, int pe, void *context)
     crew_tell(c, pe, 1, create_and_use(), start);
 }
 
-static void test_page_tables(void **state)
+static void run_all(void (*body)(const crew *c, int pe, void *context))
 {
-    (void)state;
     crew c;
     crew_report report;
     uint64_t random = test_seed();
     uint64_t until_ns = wefti_os_now_ns() + 2 * DEADLINE_NS;
-    crew_start(&c, CREW_PES_MAX, &random, run_pe, NULL);
+    crew_start(&c, CREW_PES_MAX, &random, body, NULL);
     for (int i = 0; i < CREW_PES_MAX && CHECK(crew_hear(&c, &report, until_ns)); i++) {
         CHECK_SAY(report.status == WEFT_OK, "PE %d got %s: %s", report.pe, weft_status_name(report.status),
                   report.text);
@@ -85,9 +87,45 @@ static void test_page_tables(void **state)
     crew_end(&c);
 }
 
+static void test_page_tables(void **state)
+{
+    (void)state;
+    run_all(run_pe);
+}
+
+#define ROOM 20 /* descriptors */
+
+/* Descriptors that are open, the folder's among them. */
+static unsigned count_descriptors(void)
+{
+    unsigned count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder != NULL && readdir(folder) != NULL) {
+        count++;
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+    return count;
+}
+
+static void run_poor_pe(const crew *c, int pe, void *context)
+{
+    const rlim_t room = count_descriptors() + ROOM + (pe == 0 ? (unsigned)c->pes : 0u);
+    const struct rlimit limit = {.rlim_cur = room, .rlim_max = room};
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    run_pe(c, pe, context);
+}
+
+static void test_descriptors(void **state)
+{
+    (void)state;
+    run_all(run_poor_pe);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(test_page_tables)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(test_page_tables), CHECKED_TEST(test_descriptors)};
     setenv("WEFT_LOG", "none", 1);
     unsetenv("WEFT_BOOTSTRAP");
     return cmocka_run_group_tests(tests, NULL, NULL);

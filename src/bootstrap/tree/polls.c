@@ -59,7 +59,8 @@ weft_status wefti_polls_wait(wefti_polls *polls, uint64_t until_ns)
     if (error == EINTR) {
         return WEFT_OK;
     }
-    return wefti_error(WEFT_ERR_SYSTEM, "cannot wait for %zu connections: %s", polls->count, strerror(error));
+    return wefti_error(WEFT_ERR_SYSTEM, "cannot wait for %zu connections: %s%s", polls->count, strerror(error),
+                       error == EINVAL ? "; allow more open files (ulimit -n)" : "");
 }
 
 short wefti_polls_seen(const wefti_polls *polls, size_t place)

@@ -11,7 +11,7 @@
 #define SLEEP_SHORT_NS 50000 /* then sleep so, */
 #define SLEEP_LONG_AFTER_NS 50000000 /* and from this time on */
 #define SLEEP_LONG_NS 500000 /* so */
-#define SLEEP_CROWD_NS 12000 /* for each PE of a processor: a look takes about half of that, with the switch to and fro */
+#define SLEEP_CROWD_NS 12000 /* and so for each PE of a processor: a look and two switches take about half of it */
 
 uint32_t wefti_os_spins(int crowded)
 {
