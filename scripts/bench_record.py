@@ -13,7 +13,7 @@ import sys
 
 # What tells figures apart; the rest is what was measured.
 MEASURED = {"value", "stat", "n", "low", "high", "rounds", "machine", "commit", "date"}  # "rounds": a value each
-HARDWARE = ("hardware", "memcpy", "floor")
+HARDWARE = ("hardware", "memcpy", "floor", "machine")
 PEERS = ("ompi",)
 
 # The bars: name, condition on the figure, the most, and of what. "ompi", "memcpy" and "hardware" are times of that impl
