@@ -26,7 +26,8 @@ set(weft_waiting_tests
     uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test threads_bootstrap_test uid_test
     bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test team_dead_test world_faults_test
     coll_errors_test journal_test limits_test mask_test world_config_test world_life_test worlds_test)
-set(weft_long_tests cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.tree sim_campaign sim_model sim_mutations)
+set(weft_long_tests cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.tree fuzz.outside sim_campaign
+    sim_model sim_mutations)
 
 cmake_host_system_information(RESULT weft_processors QUERY NUMBER_OF_LOGICAL_CORES)
 

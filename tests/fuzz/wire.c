@@ -221,9 +221,22 @@ int wefti_os_socket_is_own_user(int descriptor, unsigned *user)
     return 1;
 }
 
+unsigned wefti_os_user(void)
+{
+    return 1;
+}
+
+int wefti_os_socket_port_user(unsigned port, unsigned *user)
+{
+    (void)port;
+    (void)user;
+    return 0;
+}
+
 uint64_t wefti_os_socket_cookie(int descriptor)
 {
-    return (uint64_t)descriptor;
+    int is_open = descriptor >= FIRST && descriptor < FIRST + DESCRIPTORS && wire.kinds[descriptor - FIRST] != CLOSED;
+    return is_open ? (uint64_t)descriptor : 0;
 }
 
 void wefti_os_socket_hasten(int descriptor)

@@ -1,0 +1,174 @@
+/* Goal: what comes from outside by other ways than connections (an embedder's messages, ids, variables) does no harm:
+ * nothing is read or written where it should not be, nothing leaks, and each is taken or refused with a status.
+ * Method: the first byte of the input chooses what reads the rest. Worlds that would form meet nobody: the network is that
+ * of wire.h, without anybody at its other ends. */
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/tcp/contact.h"
+#include "bootstrap/uid/id.h"
+#include "bootstrap/unix/name.h"
+#include "fuzz/wire.h"
+#include "os/os.h"
+#include "world/hello.h"
+
+#define TEXT_BYTES 600
+#define HELLOS_MAX 16
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
+
+static size_t shorter(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- ids ---- */
+
+static void read_id(const uint8_t *input, size_t bytes)
+{
+    weft_uid uid;
+    wefti_uid_body body;
+    wefti_bootstrap bootstrap;
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    memset(&uid, 0, sizeof uid);
+    memcpy(uid.bytes, input, shorter(bytes, sizeof uid.bytes));
+    if (wefti_uid_read(&uid, &body) != WEFT_OK) { /* then with the right beginning */
+        memcpy(&body, uid.bytes, sizeof body);
+        body.magic = WEFTI_UID_MAGIC;
+        body.version = WEFTI_UID_VERSION;
+        memcpy(uid.bytes, &body, sizeof body);
+    }
+    config.bootstrap = WEFT_BOOTSTRAP_UID;
+    config.uid = &uid;
+    config.deadline_ns = 1000000;
+    config.pes = 2;
+    config.pe = (int)(bytes & 1);
+    if (wefti_bootstrap_open(&config, &bootstrap) == WEFT_OK) {
+        abort(); /* nobody is there */
+    }
+}
+
+static void read_contact(const uint8_t *input, size_t bytes)
+{
+    static const unsigned char node[16] = "this node";
+    wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX];
+    wefti_tree_contact contact;
+    wefti_tcp_contact tcp;
+    char text[256];
+    memset(&contact, 0, sizeof contact);
+    memset(&tcp, 0, sizeof tcp);
+    memcpy(&contact, input, shorter(bytes, sizeof contact));
+    memcpy(&tcp, input, shorter(bytes, sizeof tcp));
+    if (wefti_unix_contact_resolve(&contact, (unsigned)bytes, addresses) > 0) {
+        wefti_unix_print(&addresses[0], text, sizeof text);
+    }
+    contact.bytes = sizeof(wefti_unix_contact);
+    if (wefti_unix_contact_resolve(&contact, (unsigned)bytes, addresses) > 0) {
+        wefti_unix_print(&addresses[0], text, sizeof text);
+    }
+    (void)wefti_tcp_contact_resolve(&tcp, node, addresses);
+}
+
+/* ---- variables ---- */
+
+static void read_variable(const uint8_t *input, size_t bytes)
+{
+    char text[TEXT_BYTES];
+    uint64_t value;
+    size_t count = shorter(bytes - 1, sizeof text - 1);
+    wefti_env_id id = (wefti_env_id)(input[0] % WEFTI_ENV_COUNT);
+    memcpy(text, input + 1, count);
+    text[count] = '\0';
+    const char *name = wefti_env_entry_of(id)->name;
+    (void)setenv(name, text, 1);
+    (void)wefti_env_size(id, &value);
+    (void)wefti_env_seconds_ns(id, &value);
+    (void)wefti_env_count(id, &value);
+    (void)unsetenv(name);
+}
+
+static int is_address(const char *text)
+{
+    const struct addrinfo wanted = {.ai_flags = AI_NUMERICHOST};
+    struct addrinfo *found;
+    if (getaddrinfo(text, NULL, &wanted, &found) != 0) {
+        return 0;
+    }
+    freeaddrinfo(found);
+    return 1;
+}
+
+/* As weftrun, or torchrun, sets it. */
+static void read_place(const uint8_t *input, size_t bytes)
+{
+    static const char *const names[] = {"WEFT_LOCAL_JOB", "MASTER_ADDR", "WEFT_SECRET"};
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    wefti_bootstrap bootstrap;
+    char text[TEXT_BYTES];
+    const char *name = names[input[0] % 3];
+    size_t count = shorter(bytes - 1, sizeof text - 1);
+    memcpy(text, input + 1, count);
+    text[count] = '\0';
+    if (strcmp(name, "MASTER_ADDR") == 0 && !is_address(text)) {
+        return; /* no name service is asked */
+    }
+    (void)setenv("MASTER_ADDR", "127.0.0.1", 1);
+    (void)setenv("WEFT_PORT", "7", 1);
+    (void)setenv(name, text, 1);
+    config.bootstrap = input[0] % 3 == 0 ? WEFT_BOOTSTRAP_LOCAL : WEFT_BOOTSTRAP_ENV;
+    config.deadline_ns = 1000000;
+    config.pes = 2;
+    config.pe = 1;
+    if (wefti_bootstrap_open(&config, &bootstrap) == WEFT_OK) {
+        abort();
+    }
+    (void)unsetenv(name);
+}
+
+/* ---- what an embedder's allgather hands over ---- */
+
+static void read_hellos(const uint8_t *input, size_t bytes)
+{
+    wefti_hello *all = calloc(HELLOS_MAX, sizeof *all);
+    int pes = 1 + input[0] % HELLOS_MAX;
+    int32_t *members = NULL;
+    int count;
+    int number;
+    if (all == NULL) {
+        return;
+    }
+    for (int pe = 0; pe < pes; pe++) {
+        all[pe].pe = (uint32_t)pe;
+        all[pe].pes = (uint32_t)pes;
+    }
+    for (size_t i = 1; i + 3 < bytes; i += 4) { /* {place, value} over what is right */
+        size_t at = ((size_t)input[i] << 16 | (size_t)input[i + 1] << 8 | input[i + 2]) % ((size_t)pes * sizeof *all);
+        ((unsigned char *)all)[at] ^= input[i + 3];
+    }
+    (void)!wefti_hello_check(all, pes);
+    if (wefti_hello_same_slot(all, pes, pes - 1, &members, &count, &number) == WEFT_OK) {
+        if (count < 1 || count > pes || number < 0 || number >= count) {
+            abort();
+        }
+        free(members);
+    }
+    free(all);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
+{
+    static void (*const readers[])(const uint8_t *, size_t) = {read_id, read_contact, read_variable, read_place,
+                                                               read_hellos};
+    if (bytes < 3) {
+        return 0;
+    }
+    wire_begin(input, 0);
+    readers[input[0] % (sizeof readers / sizeof *readers)](input + 1, bytes - 1);
+    if (wire_open_count() != 0) {
+        abort();
+    }
+    return 0;
+}
