@@ -97,12 +97,13 @@ WEFT_API weft_status weft_device_register(weft_world *world, void *address, size
 WEFT_API weft_status weft_device_unregister(weft_world *world, void *address) WEFT_MUST_CHECK;
 
 /* What a kernel needs to know of a world, to be passed to it by value. Local. It stays valid until the world is
- * destroyed, also in a captured graph: the heap may grow. */
-WEFT_API weft_status weft_world_dev(weft_world *world, weft_dev *dev) WEFT_MUST_CHECK;
+ * destroyed, also in a captured graph: the heap may grow. Kernels are compiled with the device headers of the library in
+ * use: WEFT_ERR_UNSUPPORTED when the caller was not, and in the waits of a kernel that was not. */
+WEFT_INLINE weft_status weft_world_dev(weft_world *world, weft_dev *dev) WEFT_MUST_CHECK;
 
 /* Likewise of a team. Collective over the team the first time (its flags are allocated, cleared and agreed on), local
  * after that; local from the start for the world's team. Never while a stream is being captured. */
-WEFT_API weft_status weft_team_dev(weft_team *team, weft_dev_team *dev) WEFT_MUST_CHECK;
+WEFT_INLINE weft_status weft_team_dev(weft_team *team, weft_dev_team *dev) WEFT_MUST_CHECK;
 
 /* Set the deadline of this PE's waits inside kernels, also of kernels that run now. It begins as the world's. Local. */
 WEFT_API weft_status weft_device_deadline(weft_world *world, uint64_t deadline_ns) WEFT_MUST_CHECK;
@@ -147,4 +148,7 @@ WEFT_API weft_status weft_device_launch(weft_world *world, const weft_kernel *ke
 #ifdef __cplusplus
 }
 #endif
+
+#include "weft/inline/device.h"
+
 #endif

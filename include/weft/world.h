@@ -56,14 +56,15 @@ typedef struct weft_world_config {
  * On success *world belongs to the caller, who ends it with weft_world_destroy.
  * Errors are the same on every PE that takes part: WEFT_ERR_TIMEOUT names the PEs that did not come,
  * WEFT_ERR_MISMATCH the PE whose configuration differs or whose number is taken, WEFT_ERR_UNREACHABLE a pair that
- * nothing connects, WEFT_ERR_ARGUMENT the PE that has a setting that cannot be, WEFT_ERR_MEMORY or WEFT_ERR_SYSTEM the PE that lacked something. (OpenSHMEM 1.5, 9.1.1.) */
-WEFT_API weft_status weft_world_create(const weft_world_config *config, weft_world **world) WEFT_MUST_CHECK;
+ * nothing connects, WEFT_ERR_ARGUMENT the PE that has a setting that cannot be, WEFT_ERR_MEMORY or WEFT_ERR_SYSTEM the PE that lacked something,
+ * WEFT_ERR_UNSUPPORTED the PE whose program has newer headers than its library. (OpenSHMEM 1.5, 9.1.1.) */
+WEFT_INLINE weft_status weft_world_create(const weft_world_config *config, weft_world **world) WEFT_MUST_CHECK;
 
 /* Create several PEs of one or more worlds from one thread: PE i of `count` as weft_world_create(&configs[i],
  * &worlds[i]) would. Either all are created, or none and the first failure is returned.
  * Temporary threads stand in for the caller while the PEs meet; none is left when the call returns. */
-WEFT_API weft_status weft_world_create_many(const weft_world_config *configs, size_t count,
-                                            weft_world **worlds) WEFT_MUST_CHECK;
+WEFT_INLINE weft_status weft_world_create_many(const weft_world_config *configs, size_t count,
+                                               weft_world **worlds) WEFT_MUST_CHECK;
 
 /* End a membership and free all that hangs on it: teams, groups and the heap's mapping. Local: never waits for peers,
  * who may be gone. NULL is allowed. A peer that still works in the world reads and writes the destroyed PE's heap as
@@ -150,4 +151,7 @@ WEFT_API const char *weft_world_counter(const weft_world *world, size_t index, u
 #ifdef __cplusplus
 }
 #endif
+
+#include "weft/inline/world.h"
+
 #endif

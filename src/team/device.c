@@ -202,9 +202,22 @@ weft_status weft_device_unregister(weft_world *world, void *address)
 
 /* ---- what kernels are told ---- */
 
-weft_status weft_world_dev(weft_world *world, weft_dev *dev)
+/* Kernels write what this library reads, so their headers must be of one version with it. */
+static weft_status check_headers(const char *call, const wefti_headers *headers)
+{
+    return headers->dev_abi == WEFT_DEV_ABI
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_UNSUPPORTED,
+                             "%s: this program's kernels were compiled with the device headers of weft %d.%d.%d (ABI "
+                             "%u), the library is %s (ABI %d); compile them with the headers of the library in use",
+                             call, headers->version >> 16, headers->version >> 8 & 0xff, headers->version & 0xff,
+                             headers->dev_abi, weft_version_text(), WEFT_DEV_ABI);
+}
+
+weft_status wefti_world_dev(weft_world *world, weft_dev *dev, const wefti_headers *headers)
 {
     WEFT_TRY(wefti_world_need_device(world, "weft_world_dev"));
+    WEFT_TRY(check_headers("weft_world_dev", headers));
     if (dev == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_dev: dev is NULL");
     }
@@ -350,11 +363,12 @@ static void tell_channels(weft_dev_team *dev, unsigned char *channels, uint32_t 
     dev->slot_units = slot_units;
 }
 
-weft_status weft_team_dev(weft_team *team, weft_dev_team *dev)
+weft_status wefti_team_dev(weft_team *team, weft_dev_team *dev, const wefti_headers *headers)
 {
     static const char call[] = "weft_team_dev";
     WEFT_TRY(wefti_team_check(team, call));
     WEFT_TRY(wefti_world_need_device(team->world, call));
+    WEFT_TRY(check_headers(call, headers));
     if (dev == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: dev is NULL", call);
     }

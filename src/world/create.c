@@ -600,7 +600,22 @@ static weft_status world_alloc(const wefti_world_settings *settings, weft_world 
     return wefti_os_monitor_create(&world->heap_lock);
 }
 
-weft_status weft_world_create(const weft_world_config *config, weft_world **out)
+/* Newer headers may compile in what reads beyond this library's view. Of a newer patch level they are alike. */
+static weft_status check_headers(const wefti_headers *headers)
+{
+    if (headers->view_abi <= WEFTI_VIEW_ABI && headers->version >> 8 <= WEFT_VERSION >> 8) {
+        return WEFT_OK;
+    }
+    return wefti_error(
+        WEFT_ERR_UNSUPPORTED,
+        "weft_world_create: this program was compiled with headers of weft %d.%d.%d (ABI %u), the library "
+        "is %s (ABI %d); install the library of the headers, or a newer one, or compile the program with "
+        "the headers of this one",
+        headers->version >> 16, headers->version >> 8 & 0xff, headers->version & 0xff, headers->view_abi,
+        weft_version_text(), WEFTI_VIEW_ABI);
+}
+
+weft_status wefti_world_create(const weft_world_config *config, weft_world **out, const wefti_headers *headers)
 {
     if (out == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: the place for the world is NULL");
@@ -608,6 +623,9 @@ weft_status weft_world_create(const weft_world_config *config, weft_world **out)
     wefti_creation creation = {.pass = {.listener = -1}, .outcome.window.descriptor = -1};
     weft_world *world = NULL;
     weft_status status = wefti_world_settings_init(&creation.settings, config);
+    if (status == WEFT_OK) {
+        status = check_headers(headers);
+    }
     if (status == WEFT_OK) {
         status = world_alloc(&creation.settings, &world);
     }

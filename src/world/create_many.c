@@ -8,6 +8,7 @@
 
 typedef struct one_pe {
     const weft_world_config *config;
+    const wefti_headers *headers;
     weft_world *world;
     weft_status status;
     char text[WEFTI_ERROR_BYTES];
@@ -17,7 +18,7 @@ typedef struct one_pe {
 static void create_one(void *argument)
 {
     one_pe *one = argument;
-    one->status = weft_world_create(one->config, &one->world);
+    one->status = wefti_world_create(one->config, &one->world, one->headers);
     if (one->status != WEFT_OK) {
         snprintf(one->text, sizeof one->text, "%s", weft_last_error());
     }
@@ -30,7 +31,8 @@ static void undo(one_pe *all, size_t count)
     }
 }
 
-weft_status weft_world_create_many(const weft_world_config *configs, size_t count, weft_world **worlds)
+weft_status wefti_world_create_many(const weft_world_config *configs, size_t count, weft_world **worlds,
+                                    const wefti_headers *headers)
 {
     if (configs == NULL || count == 0 || worlds == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create_many: %s",
@@ -46,6 +48,7 @@ weft_status weft_world_create_many(const weft_world_config *configs, size_t coun
     size_t started = 0;
     for (; started < count && status == WEFT_OK; started++) {
         all[started].config = &configs[started];
+        all[started].headers = headers;
         if (started > 0) {
             status = wefti_os_thread_start(&all[started].thread, create_one, &all[started]);
         }

@@ -125,7 +125,7 @@ static void test_body(test_pe *pe)
     OK(pe, weft_world_destroy(all.world));
     test_team_growth(pe);
     test_worlds(pe);
-    for (int way = 0; way < 6; way++) {
+    for (int way = 0; way < 7; way++) {
         test_deadline(pe, way);
     }
     test_gone(pe);

@@ -381,6 +381,67 @@ static void test_structs_of_other_versions(void **state)
     try_versions(1, WEFT_ERR_ARGUMENT);
 }
 
+/* ---- programs compiled with other headers ---- */
+
+typedef struct compiled {
+    weft_world_config configs[PES];
+    wefti_headers headers[PES];
+    pes_outcome outcomes[PES];
+} compiled;
+
+/* As the inline call of those headers does. */
+static void create_with_headers(int pe, void *context)
+{
+    compiled *all = context;
+    pes_outcome *outcome = &all->outcomes[pe];
+    outcome->world = NULL;
+    outcome->text[0] = '\0';
+    outcome->status = pe == 3 ? wefti_world_create_many(&all->configs[pe], 1, &outcome->world, &all->headers[pe])
+                              : wefti_world_create(&all->configs[pe], &outcome->world, &all->headers[pe]);
+    if (outcome->status != WEFT_OK) {
+        (void)snprintf(outcome->text, sizeof outcome->text, "%s", weft_last_error());
+    }
+}
+
+static void try_headers(int pe, wefti_headers headers, weft_status wanted, const char *named)
+{
+    compiled all;
+    const wefti_headers own = {WEFTI_VIEW_ABI, 0, WEFT_VERSION};
+    weft_threads *meeting = pes_meeting(PES);
+    for (int i = 0; i < PES; i++) {
+        all.configs[i] = pes_config(meeting, i, PES);
+        all.headers[i] = i == pe ? headers : own;
+    }
+    pes_each(PES, create_with_headers, &all);
+    for (int i = 0; i < PES; i++) {
+        const pes_outcome *outcome = &all.outcomes[i];
+        CHECK_SAY(outcome->status == wanted, "PE %d: %s: %s", i, weft_status_name(outcome->status), outcome->text);
+        CHECK_SAY(strstr(outcome->text, named) != NULL, "PE %d was told \"%s\"", i, outcome->text);
+        CHECK_SAY(wanted == WEFT_OK || text_names_pe(outcome->text, pe), "PE %d was told \"%s\"", i, outcome->text);
+        CHECK_OK(weft_world_destroy(outcome->world));
+    }
+    weft_threads_destroy(meeting);
+}
+
+static void test_other_headers(void **state)
+{
+    (void)state;
+    const wefti_headers own = {WEFTI_VIEW_ABI, 0, WEFT_VERSION};
+    for (int pe = 1; pe < PES; pe += 2) {
+        wefti_headers older = {1, 0, 0};
+        wefti_headers newer_view = own;
+        wefti_headers newer = own;
+        wefti_headers patch = own;
+        newer_view.view_abi++;
+        newer.version += 1 << 8;
+        patch.version |= 0xff;
+        try_headers(pe, older, WEFT_OK, "");
+        try_headers(pe, patch, WEFT_OK, "");
+        try_headers(pe, newer_view, WEFT_ERR_UNSUPPORTED, "compiled with headers of weft");
+        try_headers(pe, newer, WEFT_ERR_UNSUPPORTED, "compiled with headers of weft");
+    }
+}
+
 /* ---- the environment ---- */
 
 typedef struct env_case {
@@ -717,6 +778,7 @@ int main(void)
         CHECKED_TEST(test_missing_are_named),
         CHECKED_TEST(test_impossible_sizes),
         CHECKED_TEST(test_structs_of_other_versions),
+        CHECKED_TEST(test_other_headers),
         CHECKED_TEST(test_heap_by_environment),
         CHECKED_TEST(test_unreadable_environment),
         CHECKED_TEST(test_mistyped_variables),

@@ -27,6 +27,9 @@ typedef struct wefti_dev_waiter {
 WEFTI_DEVICE_SLOW int wefti_dev_pause_slow(const weft_dev *dev, wefti_u64 start_ns)
 {
     wefti_u64 waited = wefti_time_ns() - start_ns;
+    if (dev->abi != WEFT_DEV_ABI) { /* the host's headers were others; up to `control` all are alike */
+        return wefti_dev_latch(dev, WEFT_ERR_UNSUPPORTED, dev->pe);
+    }
     wefti_u64 fault = wefti_ld_relaxed(&dev->control->fault);
     if (fault != 0) {
         return wefti_dev_fault_status(fault);

@@ -1,16 +1,18 @@
 /* inline/view.h: what inline code reads of a world: the frozen first part of every weft_world.
  *
- * Fields may be appended, with a new WEFTI_VIEW_ABI; none is moved or changes its meaning. */
+ * Fields may be appended, with a new WEFTI_VIEW_ABI; none is moved or changes its meaning. The number changes, too, when
+ * inline code begins to need anything else of the library that an older one does not have, or not so. Programs tell the
+ * library theirs when they create a world (inline/world.h). */
 #ifndef WEFTI_INLINE_VIEW_H
 #define WEFTI_INLINE_VIEW_H
+
+#define WEFTI_VIEW_ABI 2 /* before other headers, which include this one and need it */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "weft/protocol/mem.h"
 #include "weft/world.h"
-
-#define WEFTI_VIEW_ABI 2
 
 #ifdef __cplusplus
 extern "C" {

@@ -12,7 +12,8 @@ static void test_deadline(test_pe *pe, int way)
 {
     static const char *const parts[] = {
         "a sync that one PE does not enter", "a signal that never comes", "an abort",
-        "a PE that does not exist",          "elements beyond the heap",  "a stride of 0"};
+        "a PE that does not exist",          "elements beyond the heap",  "a stride of 0",
+        "a kernel of other headers"};
     bench all;
     weft_dev_team team;
     int culprit = -2;
@@ -51,6 +52,13 @@ static void test_deadline(test_pe *pe, int way)
 #if !ON_GPU
         LAUNCH(wait_kernel, 1, 1, 0, pe, all.dev, all.words, -1, all.status);
 #endif
+        status = read_status(pe, all.world, all.status);
+    } else if (way == 6) {
+        weft_dev other = all.dev;
+        other.abi++;
+        expected = WEFT_ERR_UNSUPPORTED;
+        expected_culprit = pe->pe;
+        LAUNCH(wait_kernel, 1, 1, 0, pe, other, all.words, pe->pes - 1, all.status);
         status = read_status(pe, all.world, all.status);
     } else if (way >= 4) {
         const int is_range = way == 4;
