@@ -169,7 +169,7 @@ endforeach()
 weft_add_on_host_test(ep.threads.33 "" ${PROJECT_BINARY_DIR}/tests/ep_on_host -t 33) # is refused
 
 if(CMOCKA_FOUND)
-    foreach(name attach_torture attach_peers ep_refused headers)
+    foreach(name attach_torture attach_peers ep_refused headers watch)
         weft_add_test_program(${name}_test ${PROJECT_SOURCE_DIR}/tests/gpu/${name}_test.c)
         target_include_directories(${name}_test SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
         add_dependencies(${name}_test fake_cuda)

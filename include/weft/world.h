@@ -39,13 +39,22 @@ typedef struct weft_world_config {
     size_t heap_max_bytes;
     /* Reserved at creation, in bytes. 0: WEFT_HEAP, else nothing: the heap grows as it is used. */
     size_t heap_bytes;
-    /* Deadline of every blocking step, in ns. 0: WEFT_DEADLINE (seconds), else 60 s. */
+    /* Deadline of every blocking step, in ns, at most 11 days. 0: WEFT_DEADLINE (seconds), else 60 s. WEFT_FOREVER
+     * (WEFT_DEADLINE=inf): none; see below. */
     uint64_t deadline_ns;
-    /* After this long a waiting PE logs whom it waits for, in ns. 0: WEFT_WARN (seconds), else 10 s. */
+    /* After this long a waiting PE logs whom it waits for, in ns. 0: WEFT_WARN (seconds), else 10 s. WEFT_FOREVER: never. */
     uint64_t warn_ns;
     /* Not NULL: give the world a device heap as weft_device_attach would, which see (weft/device.h). */
     const struct weft_device_config *device;
 } weft_world_config;
+
+/* No deadline. A wait then ends otherwise than well only when a PE that it needs is gone, with WEFT_ERR_PEER and its name: a
+ * collective call, when a member has ended, or left the world, before it did its part; a lock, when the PE that holds it
+ * or stands before this one has; a wait for a variable, when any PE of the world has ended without destroying its world,
+ * since nobody knows who would have written it. PEs that are not on this node are not known to be gone. Creation waits for
+ * those that have not come, and ends when one that came is gone. A kernel cannot see who is gone: a thread of the library
+ * looks for those of a PE with a device, and they end when any PE of the world has ended. An abort ends all waits, as always. */
+#define WEFT_FOREVER UINT64_MAX
 
 #define WEFT_WORLD_CONFIG_INIT WEFTI_SIZED(weft_world_config)
 

@@ -97,6 +97,10 @@ static int parse_size(const char *text, uint64_t *value)
 
 static int parse_seconds_ns(const char *text, uint64_t *value)
 {
+    if (strcmp(text, "inf") == 0) {
+        *value = UINT64_MAX;
+        return 1;
+    }
     uint64_t seconds;
     uint64_t fraction_ns = 0;
     uint64_t total_ns;
@@ -142,7 +146,7 @@ weft_status wefti_env_size(wefti_env_id id, uint64_t *value)
 weft_status wefti_env_seconds_ns(wefti_env_id id, uint64_t *value)
 {
     if (!parse_seconds_ns(wefti_env_word(id), value)) {
-        return refuse(id, "a decimal number of seconds, as in 2.5");
+        return refuse(id, "a decimal number of seconds, as in 2.5, or inf");
     }
     return WEFT_OK;
 }

@@ -11,14 +11,14 @@
 #include "weft/status.h"
 
 /* X(id, name, kind, default as text, what it is). Kinds: WORD (free text), SIZE (bytes with K, M, G, T), SECONDS
- * (decimal, also fractions), COUNT (a whole number). */
+ * (decimal, also fractions; inf), COUNT (a whole number). */
 #define WEFTI_ENV_TABLE(X)                                                                                             \
     X(LOG, "WEFT_LOG", WORD, "warn", "least severe log lines shown: none, error, warn, info, debug")                   \
     X(BOOTSTRAP, "WEFT_BOOTSTRAP", WORD, "auto", "bootstrap of worlds that name none: auto, local, env")               \
     X(HEAP, "WEFT_HEAP", SIZE, "0", "memory reserved for the symmetric heap of a PE at creation")                      \
     X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the machine's memory")    \
-    X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step")                                     \
-    X(WARN, "WEFT_WARN", SECONDS, "10", "a PE that waits longer logs whom it waits for")                               \
+    X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step; inf: none")                          \
+    X(WARN, "WEFT_WARN", SECONDS, "10", "a PE that waits longer logs whom it waits for; inf: never")                   \
     X(SPIN, "WEFT_SPIN", COUNT, "0", "looks before a waiter yields; 0: by PEs and cores of the node")                  \
     X(COLL, "WEFT_COLL", WORD, "", "collective algorithms to prefer, as in reduce:slices,sync:rounds")                 \
     X(TRACE, "WEFT_TRACE", WORD, "", "file that gets a timeline of what each PE calls, for Perfetto")                  \

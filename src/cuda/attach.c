@@ -261,6 +261,9 @@ static weft_status run_steps(wefti_cuda *cuda, weft_team *team, const weft_devic
     if (status == WEFT_OK && cuda->base.far_count > 0) {
         status = wefti_far_open(cuda, team, call);
     }
+    if (status == WEFT_OK) {
+        status = wefti_cuda_verdict(cuda, team, call, 7, wefti_cuda_watch_open(cuda));
+    }
     wefti_cuda_leave(cuda);
     return status;
 }
@@ -280,6 +283,7 @@ static void close_peers(wefti_cuda *cuda)
 static void fini(wefti_cuda *cuda)
 {
     const wefti_cuda_driver *driver = &cuda->driver;
+    wefti_cuda_watch_close(cuda);
     int entered = cuda->context != NULL && driver->cuCtxPushCurrent(cuda->context) == CUDA_SUCCESS;
     wefti_far_close(cuda->far);
     wefti_cuda_regions_fini(cuda);

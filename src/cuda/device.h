@@ -102,7 +102,14 @@ typedef struct wefti_cuda {
     CUdeviceptr *region_old_tables; /* what a kernel may still look at */
     size_t region_old_count;
     struct wefti_cuda_far *far; /* NULL when no PE is far: see cuda/far/far.h */
+    struct wefti_cuda_watch *watch; /* NULL where waits have a deadline */
 } wefti_cuda;
+
+/* ---- watch.c: in a world without a deadline, whoever has ended is told to this PE's kernels, by a thread ---- */
+
+typedef struct wefti_cuda_watch wefti_cuda_watch;
+weft_status wefti_cuda_watch_open(wefti_cuda *cuda);
+void wefti_cuda_watch_close(wefti_cuda *cuda); /* safe before it was opened */
 
 static inline wefti_cuda *wefti_cuda_of(const wefti_device *device)
 {

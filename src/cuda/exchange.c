@@ -7,6 +7,8 @@
 #include "base/hash.h"
 #include "cuda/device.h"
 
+#define HAND_OVER_NS UINT64_C(60000000000) /* where there is no deadline */
+
 wefti_cuda_offer wefti_cuda_offer_init(const weft_team *team, int takers)
 {
     return (wefti_cuda_offer){
@@ -98,7 +100,8 @@ static weft_status import_handle(wefti_cuda *cuda, uint32_t owner, const wefti_c
 weft_status wefti_cuda_exchange(wefti_cuda *cuda, const wefti_cuda_taking *taking)
 {
     weft_status first = WEFT_OK;
-    uint64_t until_ns = wefti_os_now_ns() + cuda->world->deadline_ns;
+    uint64_t now_ns = wefti_os_now_ns(); /* all are in this exchange, so also without a deadline it has an end */
+    uint64_t until_ns = now_ns + (cuda->world->deadline_ns == WEFT_FOREVER ? HAND_OVER_NS : cuda->world->deadline_ns);
     for (uint32_t owner = 0; owner < cuda->near_count; owner++) {
         weft_status status = WEFT_OK;
         if (owner == wefti_cuda_own_index(cuda)) {

@@ -33,7 +33,7 @@ struct weft_ep {
     int64_t rows_limit; /* more rows than this overflow */
     wefti_ep_owners owners;
     int counts_direct; /* to all ranks, else through the owners */
-    unsigned char *late; /* [R] not 0: named by the last WEFT_ERR_TIMEOUT */
+    unsigned char *late; /* [R] not 0: named by the last wait that ended without it */
     unsigned char *masked; /* [R] not 0: masked */
     weft_ep_route *routes; /* alive */
     wefti_ep_half half;
@@ -98,6 +98,13 @@ static inline void wefti_ep_end_half(weft_ep *ep, weft_status status)
 static inline int wefti_ep_local_experts(const weft_ep *ep)
 {
     return wefti_ep_owners_count(&ep->owners, ep->rank);
+}
+
+/* Whether the group is dead since ranks did not come, which may be masked: at the deadline or, where there is none, since
+ * one is gone. */
+static inline int wefti_ep_missed_ranks(const weft_ep *ep)
+{
+    return ep->dead == WEFT_ERR_TIMEOUT || ep->dead == WEFT_ERR_PEER;
 }
 
 #endif

@@ -22,7 +22,7 @@ static weft_status check(const weft_ep *ep, int rank, int alive)
     if (ep->half != WEFTI_EP_HALF_NONE) {
         return wefti_error(WEFT_ERR_STATE, "%s: a send of the group waits for its recv; call that first", call);
     }
-    if (ep->dead != WEFT_OK && ep->dead != WEFT_ERR_TIMEOUT) {
+    if (ep->dead != WEFT_OK && !wefti_ep_missed_ranks(ep)) {
         return wefti_error(WEFT_ERR_STATE, "%s: the group is dead since a call failed with %s; destroy it", call,
                            weft_status_name(ep->dead));
     }
@@ -34,7 +34,7 @@ weft_status weft_ep_mask(weft_ep *ep, int rank, int alive)
     WEFT_TRY(check(ep, rank, alive));
     WEFT_TRY(ep->backend->mask(ep, rank, alive));
     ep->masked[rank] = !alive;
-    if (ep->dead == WEFT_ERR_TIMEOUT && ep->late[rank]) {
+    if (wefti_ep_missed_ranks(ep) && ep->late[rank]) {
         ep->dead = WEFT_OK;
         memset(ep->late, 0, (size_t)ep->ranks);
     }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
@@ -84,20 +85,26 @@ static int holder_of(const lock_call *call)
     return -1;
 }
 
-static weft_status refuse_late(const lock_call *call)
+#define WHO_BYTES 48
+static const char *describe_holder(const lock_call *call, char who[WHO_BYTES])
 {
     int holder = holder_of(call);
-    char who[48] = "a PE that is gone or about to pass it on";
+    (void)snprintf(who, WHO_BYTES, "a PE that is gone or about to pass it on");
     if (holder >= 0) {
-        (void)snprintf(who, sizeof who, "PE %d", holder);
+        (void)snprintf(who, WHO_BYTES, "PE %d", holder);
     }
+    return who;
+}
+
+static weft_status refuse_late(const lock_call *call)
+{
+    char who[WHO_BYTES];
     char gone[WEFTI_GONE_BYTES];
-    return wefti_error(
-        WEFT_ERR_TIMEOUT,
-        "%s: world \"%s\" PE %d: the lock at %p is still held by %s after %.1f s (WEFT_DEADLINE sets the "
-        "limit)%s",
-        call->name, call->world->name, call->me, (void *)call->words, who, (double)call->world->deadline_ns * 1e-9,
-        wefti_world_gone_text(call->world, gone));
+    char limit[WEFTI_LIMIT_BYTES];
+    return wefti_error(wefti_world_late(call->world),
+                       "%s: world \"%s\" PE %d: the lock at %p is still held by %s and did not come %s%s", call->name,
+                       call->world->name, call->me, (void *)call->words, describe_holder(call, who),
+                       wefti_world_limit_text(call->world, limit), wefti_world_gone_text(call->world, gone));
 }
 
 /* ---- passing on ---- */
@@ -121,7 +128,8 @@ static weft_status find_next(const lock_call *call, int pe, uint32_t *next)
         weft_status status = wefti_waiter_pause(&waiter, NULL);
         if (status != WEFT_OK) {
             return status == WEFT_ERR_TIMEOUT
-                       ? wefti_error(status, "%s: world \"%s\": a PE asked for the lock at %p and stopped half way%s",
+                       ? wefti_error(wefti_world_late(call->world),
+                                     "%s: world \"%s\": a PE asked for the lock at %p and stopped half way%s",
                                      call->name, call->world->name, (void *)call->words,
                                      wefti_world_gone_text(call->world, gone))
                        : status;
@@ -166,11 +174,66 @@ static weft_status leave_queue(const lock_call *call)
     return refuse_late(call);
 }
 
+/* The PE whose successor is `pe`, or -1. */
+static int predecessor_of(const lock_call *call, int pe)
+{
+    for (int other = 0; other < (int)call->world->view.pes; other++) {
+        uint32_t node = 0;
+        if (change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, other, &node) == WEFT_OK &&
+            (node & NEXT) == (uint32_t)pe + 1) {
+            return other;
+        }
+    }
+    return -1;
+}
+
+/* Whether a PE that stands before this one, or has the lock, is gone. Who is in the queue is read only when some PE is. */
+static int is_hopeless(const lock_call *call)
+{
+    const int pes = (int)call->world->view.pes;
+    int pe = 0;
+    while (pe < pes && !wefti_world_is_gone(call->world, pe)) {
+        pe++;
+    }
+    if (pe == pes) {
+        return 0;
+    }
+    pe = predecessor_of(call, call->me);
+    for (int steps = 0; pe >= 0 && steps < pes; steps++) { /* PEs move while they are read */
+        if (wefti_world_is_gone(call->world, pe)) {
+            return 1;
+        }
+        pe = predecessor_of(call, pe);
+    }
+    pe = holder_of(call);
+    return pe >= 0 && wefti_world_is_gone(call->world, pe);
+}
+
+/* wefti_waiter_pause, which warns once of who has the lock, and looks whether that can still pass it on. */
+static weft_status pause_in_queue(const lock_call *call, wefti_waiter *waiter)
+{
+    char who[WHO_BYTES];
+    weft_status status = wefti_waiter_pause(waiter, &call->words->node);
+    if (WEFTI_UNLIKELY(waiter->warned == 1)) {
+        waiter->warned = 2;
+        wefti_log(WEFTI_LOG_WARN,
+                  "world \"%s\" PE %d: %s has waited for %.3g s for the lock at %p, which is held by %s",
+                  call->world->name, call->me, call->name, (double)call->world->warn_ns * 1e-9, (void *)call->words,
+                  describe_holder(call, who));
+    }
+    if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
+        waiter->must_look = 0;
+        waiter->is_hopeless = (uint32_t)is_hopeless(call);
+    }
+    return status;
+}
+
 static weft_status await_turn(const lock_call *call)
 {
     wefti_waiter waiter = wefti_waiter_start(call->world, call->name);
+    waiter.caller_knows = 1;
     while ((my_node(call) & HAS) == 0) {
-        weft_status status = wefti_waiter_pause(&waiter, &call->words->node);
+        weft_status status = pause_in_queue(call, &waiter);
         if (WEFTI_UNLIKELY(status != WEFT_OK)) {
             return status == WEFT_ERR_TIMEOUT ? leave_queue(call) : status;
         }

@@ -65,11 +65,12 @@ static weft_status pause_for(wefti_waiter *waiter, const wefti_words *words)
     weft_status status = wefti_waiter_pause(waiter, NULL);
     if (status == WEFT_ERR_TIMEOUT) {
         char gone[WEFTI_GONE_BYTES];
-        return wefti_error(status,
-                           "%s: world \"%s\" PE %u: of %zu variables at %p too few are as awaited after %.1f s; their "
-                           "writers are late or gone (WEFT_DEADLINE sets the limit)%s",
+        char limit[WEFTI_LIMIT_BYTES];
+        return wefti_error(wefti_world_late(world),
+                           "%s: world \"%s\" PE %u: of %zu variables at %p too few are as awaited, %s; their writers "
+                           "are late or gone%s",
                            waiter->what, world->name, world->view.pe, words->count, words->variables,
-                           (double)world->deadline_ns * 1e-9, wefti_world_gone_text(world, gone));
+                           wefti_world_limit_text(world, limit), wefti_world_gone_text(world, gone));
     }
     return status;
 }

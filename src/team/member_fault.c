@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/pe_list.h"
 #include "team/team.h"
+#include "weft/protocol/coll_layout.h"
 
 weft_status wefti_team_check(weft_team *team, const char *call)
 {
@@ -90,6 +91,32 @@ static unsigned count_sent(const weft_team *team, int i, int is_sync, uint64_t e
         }
     }
     return team->rounds;
+}
+
+/* Whether member `i` has done its part: others may still need what it had to send after it came. Of data collectives the
+ * last step that it has left tells; of a count, and of what has no rounds, the word itself. */
+static int has_done(const weft_team *team, int i, const uint64_t *epoch_word, uint64_t epoch)
+{
+    const wefti_coll_area *coll = team->coll_scratch;
+    const uint64_t *word = coll != NULL && epoch_word == &coll->entered ? &coll->done : epoch_word;
+    uint64_t reached;
+    if (wefti_world_read(team->world, word, wefti_member(team, i), &reached) != WEFT_OK || reached < epoch) {
+        return 0;
+    }
+    const int is_sync = epoch_word == &team->epochs->sync;
+    const int has_rounds = is_sync || (epoch_word == &team->epochs->agree && !team->counted);
+    return !has_rounds || count_sent(team, i, is_sync, epoch) == team->rounds;
+}
+
+/* In this order: who is gone has stored all that it will. */
+int wefti_team_is_hopeless(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch)
+{
+    for (int i = 0; i < team->pes; i++) {
+        if (wefti_world_is_gone(team->world, wefti_member(team, i)) && !has_done(team, i, epoch_word, epoch)) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* All have come. Who waits in round r has sent r + 1 flags, and whom it waits for at most r: so those that have sent the
@@ -204,8 +231,9 @@ static weft_status name_culprits(const weft_team *team, const char *call, const 
                                : describe_stuck(team, epoch_word, epoch, marks, text, sizeof text);
         wefti_free(marks);
     }
-    return wefti_error(WEFT_ERR_TIMEOUT, "%s: world \"%s\": %s within %.1f s (WEFT_DEADLINE sets the limit)", call,
-                       world->name, text, (double)world->deadline_ns * 1e-9);
+    char limit[WEFTI_LIMIT_BYTES];
+    return wefti_error(wefti_world_late(world), "%s: world \"%s\": %s %s", call, world->name, text,
+                       wefti_world_limit_text(world, limit));
 }
 
 void wefti_team_warn(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch)

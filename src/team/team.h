@@ -52,14 +52,17 @@ weft_status wefti_team_fail(weft_team *team, weft_status status, const char *cal
 static inline wefti_waiter wefti_team_waiter(weft_team *team, const char *call)
 {
     wefti_waiter waiter = wefti_waiter_start(team->world, call);
-    waiter.caller_warns = 1;
+    waiter.caller_knows = 1;
     return waiter;
 }
 
 /* Write to the log which members' epoch words are behind. */
 void wefti_team_warn(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch);
 
-/* wefti_waiter_pause, which warns once with the members' names. */
+/* Whether a member is gone without having done its part of what `epoch_word` and `epoch` count. */
+int wefti_team_is_hopeless(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch);
+
+/* wefti_waiter_pause, which warns once with the members' names, and looks for members that are gone. */
 static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter, const void *address,
                                            const uint64_t *epoch_word, uint64_t epoch)
 {
@@ -67,6 +70,10 @@ static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter
     if (WEFTI_UNLIKELY(waiter->warned == 1)) {
         waiter->warned = 2;
         wefti_team_warn(team, waiter->what, epoch_word, epoch);
+    }
+    if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
+        waiter->must_look = 0;
+        waiter->is_hopeless = (uint32_t)wefti_team_is_hopeless(team, epoch_word, epoch);
     }
     return status;
 }

@@ -10,6 +10,8 @@
 #define PES_MAX (1 << 24)
 #define MEETING_NS ((uint64_t)60 * 1000000000) /* where no deadline can be read */
 #define DEADLINE_NS_MAX ((uint64_t)1000000 * 1000000000) /* eleven days */
+#define MEETING_NS_MAX                                                                                                 \
+    ((uint64_t)1 << 61) /* 73 years: what a bootstrap, which adds it to a time, takes for no deadline */
 
 /* What says how to meet the others. A number beyond the PEs is the bootstrap's to refuse: the others may say another
  * number of PEs, and must hear. */
@@ -49,18 +51,30 @@ static weft_status read_config(wefti_world_settings *settings, const weft_world_
     return WEFT_OK;
 }
 
-static weft_status resolve_times(weft_world_config *config)
+static uint64_t bounded(uint64_t ns)
 {
+    return ns < MEETING_NS_MAX ? ns : MEETING_NS_MAX;
+}
+
+static weft_status resolve_times(wefti_world_settings *settings)
+{
+    weft_world_config *config = &settings->config;
     if (config->deadline_ns == 0) {
         WEFT_TRY(wefti_env_seconds_ns(WEFTI_ENV_DEADLINE, &config->deadline_ns));
     }
     if (config->warn_ns == 0) {
         WEFT_TRY(wefti_env_seconds_ns(WEFTI_ENV_WARN, &config->warn_ns));
     }
-    if (config->deadline_ns == 0 || config->deadline_ns > DEADLINE_NS_MAX) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: a deadline of %llu ns; give 1 ns to 1000000 s",
+    if (config->deadline_ns == 0 || (config->deadline_ns > DEADLINE_NS_MAX && config->deadline_ns != WEFT_FOREVER)) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_world_create: a deadline of %llu ns; give 1 ns to 1000000 s, or WEFT_FOREVER "
+                           "(WEFT_DEADLINE=inf)",
                            (unsigned long long)config->deadline_ns);
     }
+    settings->deadline_ns = config->deadline_ns;
+    settings->warn_ns = config->warn_ns;
+    config->deadline_ns = bounded(config->deadline_ns);
+    config->warn_ns = bounded(config->warn_ns);
     return WEFT_OK;
 }
 
@@ -112,7 +126,7 @@ wefti_ep_counts_way wefti_world_ep_counts(const weft_world *world)
 
 static weft_status resolve(wefti_world_settings *settings)
 {
-    WEFT_TRY(resolve_times(&settings->config));
+    WEFT_TRY(resolve_times(settings));
     WEFT_TRY(resolve_heap(settings));
     WEFT_TRY(wefti_preferences_read(&settings->preferences));
     WEFT_TRY(resolve_ep_counts(&settings->ep_counts));
@@ -133,7 +147,7 @@ weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft
     if (status == WEFT_OK) {
         status = resolve(settings);
     }
-    if (settings->config.deadline_ns == 0 || settings->config.deadline_ns > DEADLINE_NS_MAX) {
+    if (settings->deadline_ns == 0) { /* it was not resolved */
         settings->config.deadline_ns = MEETING_NS;
     }
     return status;

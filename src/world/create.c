@@ -17,6 +17,7 @@
 #include "world/world.h"
 
 #define ADDRESS_SPACE_MAX ((uint64_t)1 << (WEFTI_TSAN ? 38 : 45)) /* of one window */
+#define HAND_OVER_NS UINT64_C(60000000000) /* of memory, in a world without a deadline */
 #define SLOT_ALIGNMENT ((uint64_t)WEFTI_OS_MEMORY_ALIGNMENT)
 
 /* What creation knows beside the world; gone at its end. */
@@ -266,8 +267,11 @@ static weft_status join_window(const wefti_creation *creation, weft_world *world
 
 static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
 {
-    /* A little before the others, who wait for the verdict already, give up. */
-    uint64_t until_ns = creation->bootstrap.until_ns - creation->bootstrap.deadline_ns / 16;
+    /* A little before the others, who wait for the verdict already, give up. All have come, so there is an end also in a
+     * world without a deadline: nobody would see here that another is gone. */
+    uint64_t until_ns = world->deadline_ns != WEFT_FOREVER
+                            ? creation->bootstrap.until_ns - creation->bootstrap.deadline_ns / 16
+                            : wefti_os_now_ns() + HAND_OVER_NS;
     const wefti_hello *maker = &creation->all[creation->node_first];
     if (makes_memory(creation, world)) {
         unsigned char token[16];
@@ -591,8 +595,8 @@ static weft_status world_alloc(const wefti_world_settings *settings, weft_world 
     *out = world;
     world->view.abi = WEFTI_VIEW_ABI;
     world->phase_start_ns = wefti_os_now_ns();
-    world->deadline_ns = settings->config.deadline_ns;
-    world->warn_ns = settings->config.warn_ns;
+    world->deadline_ns = settings->deadline_ns;
+    world->warn_ns = settings->warn_ns;
     world->preferences = settings->preferences;
     world->ep_counts = settings->ep_counts;
     world->prints_counters = settings->prints_counters != 0;

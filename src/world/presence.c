@@ -48,6 +48,21 @@ int wefti_world_has_ended(const weft_world *world, int pe)
            wefti_ld64(&other->left, WEFTI_ACQUIRE) == 0;
 }
 
+int wefti_world_is_gone(const weft_world *world, int pe)
+{
+    return wefti_world_has_ended(world, pe) || wefti_world_has_left(world, pe);
+}
+
+int wefti_world_has_lost(const weft_world *world)
+{
+    for (int pe = 0; pe < (int)world->view.pes; pe++) {
+        if (wefti_world_has_ended(world, pe)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Append the PEs for which `is_so`, if there are any. */
 static void append(const weft_world *world, int (*is_so)(const weft_world *, int), const char *what,
                    unsigned char *marks, char text[WEFTI_GONE_BYTES])

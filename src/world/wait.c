@@ -1,10 +1,29 @@
 /* The slow half of waiting: give way, watch the abort word, warn, and give up at the deadline. */
 #include "weft/protocol/wait.h"
 
+#include <stdio.h>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "weft/inline/rma.h"
 #include "world/world.h"
+
+#define LOOK_NS 100000000u /* between two looks at who is gone, where there is no deadline, */
+#define LOOK_PE_NS 2000000u /* and for each PE: all may wait and look */
+
+/* Look, or have the caller look, whether what is awaited can still come. */
+static void look_for_gone(wefti_waiter *waiter, uint64_t waited)
+{
+    const weft_world *world = waiter->world;
+    if (waited - waiter->looked_ns >= LOOK_NS + (uint64_t)world->view.pes * LOOK_PE_NS) {
+        waiter->looked_ns = waited;
+        if (waiter->caller_knows) {
+            waiter->must_look = 1;
+        } else {
+            waiter->is_hopeless = (uint32_t)wefti_world_has_lost(world);
+        }
+    }
+}
 
 weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
 {
@@ -16,20 +35,41 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
     }
     WEFT_TRY(wefti_world_check(world, waiter->what));
     uint64_t waited = now - waiter->start_ns;
-    if (waited >= world->deadline_ns) {
+    if (waited >= world->deadline_ns || waiter->is_hopeless) {
         WEFTI_COUNT(world, waits_expired, 1);
         return WEFT_ERR_TIMEOUT;
     }
     if (waited >= world->warn_ns && !waiter->warned) {
         waiter->warned = 1;
         WEFTI_COUNT(world, waits_warned, 1);
-        if (!waiter->caller_warns) {
+        if (!waiter->caller_knows) {
             wefti_log(WEFTI_LOG_WARN, "world \"%s\" PE %u: waiting for %s since %.1f s", world->name, world->view.pe,
                       waiter->what, (double)waited * 1e-9);
         }
     }
-    wefti_os_pause(address, waiter->what, waited, world->deadline_ns - waited, world->crowd);
+    uint64_t left = world->deadline_ns - waited;
+    if (world->deadline_ns == WEFT_FOREVER) {
+        look_for_gone(waiter, waited);
+        left = LOOK_NS;
+    }
+    wefti_os_pause(address, waiter->what, waited, left, world->crowd);
     return WEFT_OK;
+}
+
+weft_status wefti_world_late(const weft_world *world)
+{
+    return world->deadline_ns == WEFT_FOREVER ? WEFT_ERR_PEER : WEFT_ERR_TIMEOUT;
+}
+
+const char *wefti_world_limit_text(const weft_world *world, char text[WEFTI_LIMIT_BYTES])
+{
+    if (world->deadline_ns == WEFT_FOREVER) {
+        (void)snprintf(text, WEFTI_LIMIT_BYTES, "and never will (there is no deadline)");
+    } else {
+        (void)snprintf(text, WEFTI_LIMIT_BYTES, "within %.1f s (WEFT_DEADLINE sets the limit)",
+                       (double)world->deadline_ns * 1e-9);
+    }
+    return text;
 }
 
 weft_status wefti_world_look(weft_world *world, const void *variable, wefti_word_kind kind, uint64_t *value)
@@ -94,12 +134,12 @@ weft_status wefti_wait_slow(weft_world *world, const void *variable, wefti_word_
         weft_status status = wefti_waiter_pause_slow(&waiter, variable);
         if (status == WEFT_ERR_TIMEOUT) {
             char gone[WEFTI_GONE_BYTES];
-            return wefti_error(
-                status,
-                "wait_until: world \"%s\" PE %u: the variable at %p is %lld, not as awaited, after %.1f s; "
-                "its writer is late or gone (WEFT_DEADLINE sets the limit)%s",
-                world->name, world->view.pe, variable, (long long)now, (double)world->deadline_ns * 1e-9,
-                wefti_world_gone_text(world, gone));
+            char limit[WEFTI_LIMIT_BYTES];
+            return wefti_error(wefti_world_late(world),
+                               "wait_until: world \"%s\" PE %u: the variable at %p is %lld, not as awaited, %s; its "
+                               "writer is late or gone%s",
+                               world->name, world->view.pe, variable, (long long)now,
+                               wefti_world_limit_text(world, limit), wefti_world_gone_text(world, gone));
         }
         WEFT_TRY(status);
         WEFT_TRY(wefti_world_look(world, variable, kind, &now));

@@ -5,6 +5,7 @@
 #include "heap/blocks.h"
 #include "heap/device.h"
 #include "heap/window.h"
+#include "protocol/gone.h"
 #include "protocol/timeline.h"
 #include "transport/transport.h"
 #include "weft/inline/view.h"
@@ -126,7 +127,10 @@ void wefti_world_counters_print(const weft_world *world);
 /* ---- config.c: a config with the environment and the defaults filled in ---- */
 
 typedef struct wefti_world_settings {
-    weft_world_config config; /* deadline, warn and bootstrap resolved; name set */
+    weft_world_config
+        config; /* deadline, warn and bootstrap resolved; name set. The deadline is the meeting's: finite */
+    uint64_t deadline_ns; /* the world's; may be WEFT_FOREVER */
+    uint64_t warn_ns; /* likewise */
     uint64_t heap_max_bytes; /* 0: by the least of the nodes' memory, once they are known */
     uint64_t heap_bytes;
     uint64_t spins; /* 0: by PEs and cores */
@@ -161,6 +165,8 @@ void wefti_world_leave(weft_world *world); /* safe before it came */
 /* Whether the process of `pe` has ended while it was there; whether `pe` has destroyed its world. */
 int wefti_world_has_ended(const weft_world *world, int pe);
 int wefti_world_has_left(const weft_world *world, int pe);
+/* Whether any PE has ended while it was there. */
+int wefti_world_has_lost(const weft_world *world);
 /* For the end of an error's text: "; PE 3 has ended; PEs 1, 2 have left the world", or "". */
 #define WEFTI_GONE_BYTES 440
 const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_BYTES]);

@@ -121,7 +121,7 @@ CASE(weft_world_create)
     REFUSE_CONFIG(heap_max_bytes, SIZE_MAX);
     REFUSE_CONFIG(heap_bytes, SIZE_MAX);
     REFUSE_CONFIG(heap_bytes, config.heap_max_bytes + 1);
-    REFUSE_CONFIG(deadline_ns, UINT64_MAX);
+    REFUSE_CONFIG(deadline_ns, WEFT_FOREVER - 1);
     weft_world_config by_callback = config;
     by_callback.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
     by_callback.callback = &no_call;

@@ -3,7 +3,8 @@
  * survivors make a world of their own and use it.
  * Method: PEs are processes that repeat one call until it fails, and report through a pipe. The parent strikes one of them
  * at a random moment. Waits and locks have no list of those they wait for: there a PE that was killed is named because the
- * system says that it is gone, and one that was stopped need not be. */
+ * system says that it is gone, and one that was stopped need not be. Where there is no deadline, the same holds for a PE that
+ * was killed, and one that is stopped is waited for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,6 +27,7 @@
 #define MS UINT64_C(1000000)
 #define DEADLINE_NS (800 * MS)
 #define LATE_NS (1500 * MS)
+#define FOREVER_LATE_NS (20000 * MS) /* where nothing but the victim's end ends the waits */
 #define PES 5
 #define BLOCK ((size_t)16 << 10) /* of one PE */
 
@@ -203,6 +205,7 @@ static const scene scenes[] = {
 typedef struct plan {
     const scene *scene;
     int victim;
+    uint64_t deadline_ns;
 } plan;
 
 static weft_status make_group(desk *d)
@@ -218,10 +221,11 @@ static weft_status make_group(desk *d)
     return weft_ep_route_create(d->ep, &steps, NULL, &d->route);
 }
 
-static weft_status make_desk(desk *d, const scene *s)
+static weft_status make_desk(desk *d, const plan *p)
 {
+    const scene *s = p->scene;
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
-    config.deadline_ns = DEADLINE_NS;
+    config.deadline_ns = p->deadline_ns;
     config.heap_max_bytes = (size_t)64 << 20;
     WEFT_TRY(weft_world_create(&config, &d->world));
     d->team = weft_team_world(d->world);
@@ -256,7 +260,7 @@ static void run_pe(const crew *c, int pe, void *context)
     const plan *p = context;
     desk d = {0};
     uint64_t start = wefti_os_now_ns();
-    weft_status status = make_desk(&d, p->scene);
+    weft_status status = make_desk(&d, p);
     crew_tell(c, pe, 0, status, start);
     while (status == WEFT_OK) {
         start = wefti_os_now_ns();
@@ -284,17 +288,18 @@ static int await_ready(const crew *c)
 
 static void check_failure(const crew_report *r, const plan *p, int is_named, const char *what)
 {
-    CHECK_SAY(r->status == WEFT_ERR_TIMEOUT || r->status == WEFT_ERR_PEER, "%s: PE %d got %s: %s", what, r->pe,
-              weft_status_name(r->status), r->text);
+    const int is_forever = p->deadline_ns == WEFT_FOREVER;
+    CHECK_SAY((r->status == WEFT_ERR_TIMEOUT && !is_forever) || r->status == WEFT_ERR_PEER, "%s: PE %d got %s: %s",
+              what, r->pe, weft_status_name(r->status), r->text);
     CHECK_SAY(!is_named || text_names_pe(r->text, p->victim), "%s: PE %d is not named to PE %d by \"%s\"", what,
               p->victim, r->pe, r->text);
-    CHECK_SAY(r->ns <= DEADLINE_NS + LATE_NS, "%s: PE %d had its status after %.2f s (%s)", what, r->pe,
-              (double)r->ns * 1e-9, r->text);
+    CHECK_SAY(r->ns <= (is_forever ? FOREVER_LATE_NS : DEADLINE_NS + LATE_NS),
+              "%s: PE %d had its status after %.2f s (%s)", what, r->pe, (double)r->ns * 1e-9, r->text);
 }
 
 static void hear_survivors(const crew *c, const plan *p, int is_named, const char *what)
 {
-    uint64_t until_ns = wefti_os_now_ns() + 20000 * MS;
+    uint64_t until_ns = wefti_os_now_ns() + FOREVER_LATE_NS;
     int ended = 0;
     crew_report r;
     while (ended < PES - 1 && crew_hear(c, &r, until_ns)) {
@@ -312,12 +317,13 @@ static void hear_survivors(const crew *c, const plan *p, int is_named, const cha
     CHECK_SAY(ended == PES - 1, "%s: %d of %d survivors came back", what, ended, PES - 1);
 }
 
-static void strike(const scene *s, int signal_number, uint64_t *random)
+static void strike(const scene *s, int signal_number, uint64_t deadline_ns, uint64_t *random)
 {
-    plan p = {.scene = s, .victim = (int)random_below(random, PES)};
+    plan p = {.scene = s, .victim = (int)random_below(random, PES), .deadline_ns = deadline_ns};
     crew c;
     char what[100];
-    (void)snprintf(what, sizeof what, "%s, signal %d", s->name, signal_number);
+    (void)snprintf(what, sizeof what, "%s, signal %d%s", s->name, signal_number,
+                   deadline_ns == WEFT_FOREVER ? ", no deadline" : "");
     crew_start(&c, PES, random, run_pe, &p);
     if (await_ready(&c)) {
         wefti_os_sleep_ns(random_below(random, 20) * MS + random_below(random, 1000000));
@@ -331,7 +337,7 @@ static void strike_everywhere(int signal_number)
 {
     uint64_t random = test_seed();
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
-        strike(&scenes[i], signal_number, &random);
+        strike(&scenes[i], signal_number, DEADLINE_NS, &random);
     }
 }
 
@@ -347,13 +353,24 @@ static void test_stopped(void **state)
     strike_everywhere(SIGSTOP);
 }
 
-/* A PE that is only slow is waited for. */
-static void test_slow(void **state)
+/* In creation a PE that never came is waited for. */
+static void test_killed_without_deadline(void **state)
 {
     (void)state;
     uint64_t random = test_seed();
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
-        plan p = {.scene = &scenes[i], .victim = (int)random_below(&random, PES)};
+        if (scenes[i].call != call_create) {
+            strike(&scenes[i], SIGKILL, WEFT_FOREVER, &random);
+        }
+    }
+}
+
+/* A PE that is only slow is waited for. */
+static void be_slow(uint64_t deadline_ns)
+{
+    uint64_t random = test_seed();
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        plan p = {.scene = &scenes[i], .victim = (int)random_below(&random, PES), .deadline_ns = deadline_ns};
         crew c;
         crew_report r;
         crew_start(&c, PES, &random, run_pe, &p);
@@ -368,10 +385,18 @@ static void test_slow(void **state)
     }
 }
 
+static void test_slow(void **state)
+{
+    (void)state;
+    be_slow(DEADLINE_NS);
+    be_slow(WEFT_FOREVER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKED_TEST(test_killed),
+        CHECKED_TEST(test_killed_without_deadline),
         CHECKED_TEST(test_stopped),
         CHECKED_TEST(test_slow),
     };

@@ -369,6 +369,21 @@ static void warned_body(weft_world *world, void *context)
         wefti_os_sleep_ns(LATE_NS);
     }
     CHECK_OK(weft_long_sum_reduce(weft_team_world(world), block, block, 1));
+    if (weft_world_pe(world) == 1) {
+        CHECK_OK(weft_set_lock(world, block));
+    }
+    CHECK_OK(weft_barrier(world));
+    if (weft_world_pe(world) == 1) {
+        wefti_os_sleep_ns(LATE_NS);
+    } else {
+        CHECK_OK(weft_set_lock(world, block));
+    }
+    CHECK_OK(weft_clear_lock(world, block));
+    CHECK_OK(weft_barrier(world));
+    if (weft_world_pe(world) == 0) {
+        wefti_os_sleep_ns(LATE_NS);
+    }
+    CHECK_OK(weft_free(world, block));
 }
 
 /* A wait that takes long is a line in the log that names whom it is for. */
@@ -393,6 +408,8 @@ static void warnings(void **state)
     (void)setenv("WEFT_LOG", "none", 1);
     CHECK_SAY(strstr(text, "weft_barrier has waited for 0.175 s for PE 2") != NULL, "%s", text);
     CHECK_SAY(strstr(text, "weft_reduce has waited for 0.175 s for PE 1") != NULL, "%s", text);
+    CHECK_SAY(strstr(text, "which is held by PE 1") != NULL, "%s", text);
+    CHECK_SAY(strstr(text, "weft_free has waited for 0.175 s for PE 0") != NULL, "%s", text);
     pes_destroy_world(3, worlds);
     weft_threads_destroy(threads);
 }

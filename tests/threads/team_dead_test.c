@@ -17,6 +17,7 @@
 #include "part/ledger.h"
 #include "part/pes.h"
 #include "team/team.h"
+#include "weft.h"
 
 #define PES 5
 #define MS UINT64_C(1000000)
@@ -338,11 +339,86 @@ static void test_wait_in_vain(void **state)
     run_short(2, wait_in_vain, NULL);
 }
 
+/* ---- a member that was only slow ---- */
+
+#define SKEW_PES 3
+#define SKEW_NS (1200 * MS)
+
+typedef struct skew {
+    int gave_up; /* members, atomic */
+} skew;
+
+/* As docs/failures.md says. A wait that meets its deadline is repeated. */
+static weft_team *start_again(weft_world *world, weft_team *old, uint64_t *here)
+{
+    weft_team *team = NULL;
+    weft_status status = weft_team_destroy(old);
+    CHECK(status == WEFT_OK || status == WEFT_ERR_TIMEOUT); /* a member with the result does not know that it is dead */
+    for (int pe = 0; pe < SKEW_PES; pe++) {
+        CHECK_OK(weft_uint64_atomic_add(world, here, 1, pe));
+    }
+    do {
+        status = weft_uint64_wait_until(world, here, WEFT_CMP_GE, SKEW_PES);
+    } while (status == WEFT_ERR_TIMEOUT);
+    CHECK_OK(status);
+    CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, SKEW_PES, &team));
+    return team;
+}
+
+static void skew_body(weft_world *world, void *context)
+{
+    skew *s = context;
+    weft_team *team = NULL;
+    uint64_t *here;
+    CHECK_OK(weft_calloc(world, 1, sizeof *here, (void **)&here));
+    CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, SKEW_PES, &team));
+    CHECK_OK(weft_team_sync(team));
+    if (weft_world_pe(world) == 2) { /* slow */
+        while (__atomic_load_n(&s->gave_up, __ATOMIC_ACQUIRE) < SKEW_PES - 1) {
+            wefti_os_sleep_ns(MS);
+        }
+        weft_status status = weft_team_sync(team);
+        CHECK(status == WEFT_OK || status == WEFT_ERR_TIMEOUT);
+    } else {
+        CHECK_STATUS(weft_team_sync(team), WEFT_ERR_TIMEOUT);
+        CHECK_NAMES(2);
+        __atomic_add_fetch(&s->gave_up, 1, __ATOMIC_RELEASE);
+    }
+    team = start_again(world, team, here);
+    for (int i = 0; i < 10; i++) {
+        CHECK_OK(weft_team_sync(team));
+    }
+    CHECK_OK(weft_team_destroy(team));
+    CHECK_OK(weft_barrier(world));
+}
+
+static void test_start_again_after_skew(void **state)
+{
+    (void)state;
+    weft_threads *threads = pes_meeting(SKEW_PES);
+    weft_world_config configs[SKEW_PES];
+    pes_outcome outcomes[SKEW_PES];
+    weft_world *worlds[SKEW_PES];
+    skew s = {0};
+    for (int pe = 0; pe < SKEW_PES; pe++) {
+        configs[pe] = pes_config(threads, pe, SKEW_PES);
+        configs[pe].deadline_ns = SKEW_NS;
+    }
+    pes_create(configs, SKEW_PES, outcomes);
+    for (int pe = 0; pe < SKEW_PES; pe++) {
+        worlds[pe] = outcomes[pe].world;
+    }
+    pes_run_in(SKEW_PES, worlds, skew_body, &s);
+    pes_destroy_world(SKEW_PES, worlds);
+    weft_threads_destroy(threads);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(test_members_missing), CHECKED_TEST(test_late_allocation), CHECKED_TEST(test_calls_of_two_kinds),
-        CHECKED_TEST(test_destroyed_alone), CHECKED_TEST(test_wait_in_vain),
+        CHECKED_TEST(test_members_missing),    CHECKED_TEST(test_late_allocation),
+        CHECKED_TEST(test_calls_of_two_kinds), CHECKED_TEST(test_destroyed_alone),
+        CHECKED_TEST(test_wait_in_vain),       CHECKED_TEST(test_start_again_after_skew),
     };
     setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

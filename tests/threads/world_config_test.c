@@ -134,7 +134,7 @@ static void heap_above_max(weft_world_config *config)
 
 static void long_deadline(weft_world_config *config)
 {
-    config->deadline_ns = UINT64_MAX;
+    config->deadline_ns = WEFT_FOREVER - 1;
 }
 
 /* All PEs learn of these at once: they could talk to each other. */
@@ -522,6 +522,35 @@ static void test_unreadable_environment(void **state)
     }
 }
 
+/* ---- no deadline ---- */
+
+/* PE 2 leaves; the others miss it in a call that it has not made. */
+static void leave_or_wait(int pe, void *context)
+{
+    weft_world **worlds = context;
+    CHECK_OK(weft_barrier(worlds[pe]));
+    if (pe == 2) {
+        wefti_os_sleep_ns(50 * MS);
+        CHECK_OK(weft_world_destroy(worlds[2]));
+        return;
+    }
+    CHECK_STATUS(weft_barrier(worlds[pe]), WEFT_ERR_PEER);
+    CHECK_NAMES(2);
+    CHECK_SAY(strstr(weft_last_error(), "no deadline") != NULL, "\"%s\"", weft_last_error());
+}
+
+static void test_no_deadline(void **state)
+{
+    (void)state;
+    weft_world *worlds[3];
+    setenv("WEFT_DEADLINE", "inf", 1);
+    create_by_env(3, worlds, WEFT_OK, "");
+    unsetenv("WEFT_DEADLINE");
+    pes_each(3, leave_or_wait, worlds);
+    CHECK_OK(weft_world_destroy(worlds[0]));
+    CHECK_OK(weft_world_destroy(worlds[1]));
+}
+
 /* ---- variables that are mistyped ---- */
 
 /* What three PEs of this process, all or all but one of which come, write to the log. */
@@ -535,6 +564,7 @@ static void log_of_creation(int come, char *log, size_t bytes)
     for (int pe = 0; pe < 3; pe++) {
         configs[pe] = pes_config(meeting, pe, 3);
         configs[pe].deadline_ns = come < 3 ? SHORT_DEADLINE_NS : configs[pe].deadline_ns;
+        configs[pe].warn_ns = come < 3 ? SHORT_DEADLINE_NS / 4 : 0;
     }
     (void)dup2(fileno(file), STDERR_FILENO);
     pes_create(configs, come, outcomes);
@@ -578,6 +608,7 @@ static void test_mistyped_variables(void **state)
     /* Also who is not met says it. */
     log_of_creation(2, log, sizeof log);
     CHECK_SAY(count_lines(log, "did you mean") == 2, "\"%s\"", log);
+    CHECK_SAY(strstr(log, "still waits for PE 2") != NULL, "\"%s\"", log);
     unsetenv("WEFT_DEADLNE");
     unsetenv("WEFT_HAEP");
     unsetenv("WEFT_ROOT");
@@ -781,6 +812,7 @@ int main(void)
         CHECKED_TEST(test_other_headers),
         CHECKED_TEST(test_heap_by_environment),
         CHECKED_TEST(test_unreadable_environment),
+        CHECKED_TEST(test_no_deadline),
         CHECKED_TEST(test_mistyped_variables),
         CHECKED_TEST(test_deadline_by_environment),
         CHECKED_TEST(test_callback),

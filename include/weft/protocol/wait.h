@@ -39,7 +39,8 @@ typedef enum wefti_amo_op {
  *     }
  *
  * It spins, then yields, then sleeps briefly (an inline store wakes nobody), and fails with WEFT_ERR_TIMEOUT at the
- * world's deadline, counted from its first slow pause, or with the world's latched fault. One waiter may serve several
+ * world's deadline, counted from its first slow pause, or with the world's latched fault. Where there is no deadline it
+ * looks now and then whether a PE that it needs is gone, and fails so, too, after one more look at the word. One waiter may serve several
  * words one after another: they then share one deadline, unless it is renewed between them. On WEFT_ERR_TIMEOUT no error
  * text has been set: the caller knows who is missing and decides the error. It needs no end. */
 typedef struct wefti_waiter {
@@ -49,7 +50,10 @@ typedef struct wefti_waiter {
     uint32_t looks;
     uint32_t spins;
     uint32_t warned; /* it has waited for longer than the world's warn_ns */
-    uint32_t caller_warns; /* the caller knows whom it waits for: it looks at `warned` and writes the warning */
+    uint32_t caller_knows; /* whom it waits for: it looks at `warned` and writes the warning, and at `must_look` */
+    uint64_t looked_ns; /* in a world without a deadline: how long it had waited when it last looked who is gone */
+    uint32_t must_look; /* the caller looks whether somebody it needs is gone, and if so sets: */
+    uint32_t is_hopeless; /* what is awaited never comes; the next pause fails as at a deadline */
 } wefti_waiter;
 
 #ifdef __cplusplus
@@ -73,6 +77,9 @@ static inline void wefti_waiter_renew(wefti_waiter *waiter)
 {
     waiter->start_ns = 0;
     waiter->warned = 0;
+    waiter->looked_ns = 0;
+    waiter->must_look = 0;
+    waiter->is_hopeless = 0;
 }
 
 static inline weft_status wefti_waiter_pause(wefti_waiter *waiter, const void *address)

@@ -75,8 +75,9 @@ static weft_status expired(const wefti_cuda_far *far, weft_status status, int pe
     if (status != WEFT_ERR_TIMEOUT) {
         return status;
     }
-    return wefti_error(status, "%s: world \"%s\": PE %d does not answer after %.1f s (WEFT_DEADLINE sets the limit)%s",
-                       call, world->name, pe, (double)world->deadline_ns * 1e-9, wefti_world_gone_text(world, gone));
+    char limit[WEFTI_LIMIT_BYTES];
+    return wefti_error(wefti_world_late(world), "%s: world \"%s\": PE %d does not answer, %s%s", call, world->name, pe,
+                       wefti_world_limit_text(world, limit), wefti_world_gone_text(world, gone));
 }
 
 static weft_status claim(wefti_cuda_far *far, int pe, uint64_t *ticket)

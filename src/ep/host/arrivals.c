@@ -6,8 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/pe_list.h"
 #include "ep/host/peers.h"
+#include "protocol/gone.h"
 #include "weft/protocol/mutate.h"
 
 static uint64_t flag_at(const wefti_ep_arrivals *arrivals, int rank)
@@ -39,6 +41,7 @@ wefti_ep_arrivals wefti_ep_arrivals_none(const weft_ep *ep, wefti_ep_word word, 
     arrivals.look = 0;
     arrivals.turn = 0;
     arrivals.waiter = wefti_waiter_start(ep->world, what);
+    arrivals.waiter.caller_knows = 1;
     return arrivals;
 }
 
@@ -75,22 +78,53 @@ static void list_late(const weft_ep *ep, char text[WEFTI_PE_LIST_BYTES])
     wefti_free(marks);
 }
 
+/* Whether a rank that is not masked is gone without having ended this call. In this order: who is gone has stored all that
+ * it will. */
+static int is_lost(const wefti_ep_arrivals *arrivals, int rank)
+{
+    const weft_ep *ep = arrivals->ep;
+    const unsigned char *near = wefti_ep_near(ep, rank, ep->host->layout.epoch);
+    return !ep->masked[rank] && near != NULL && wefti_world_is_gone(ep->world, ep->host->peers[rank].pe) &&
+           wefti_ld64(near, WEFTI_ACQUIRE) < arrivals->epoch;
+}
+
+/* Also one that is not awaited here: those that are may wait for it, and give up. */
+static int is_hopeless(const wefti_ep_arrivals *arrivals)
+{
+    int rank = 0;
+    while (rank < arrivals->ep->ranks && !is_lost(arrivals, rank)) {
+        rank++;
+    }
+    return rank < arrivals->ep->ranks;
+}
+
+/* Those that are awaited are late, and those that are gone. */
+static void mark_late(const wefti_ep_arrivals *arrivals)
+{
+    for (int rank = 0; rank < arrivals->ep->ranks; rank++) {
+        arrivals->ep->late[rank] = is_lost(arrivals, rank) != 0;
+    }
+    for (int i = 0; i < arrivals->count; i++) {
+        arrivals->ep->late[arrivals->pending[i]] = 1;
+    }
+}
+
 static weft_status expire(const wefti_ep_arrivals *arrivals)
 {
     static const char *const lacking[] = {"did not make it", "did not answer the counts",
                                           "did not answer the counts again", "did not come half-way in it",
                                           "did not end it"};
     char late[WEFTI_PE_LIST_BYTES];
-    memset(arrivals->ep->late, 0, (size_t)arrivals->ep->ranks);
-    for (int i = 0; i < arrivals->count; i++) {
-        arrivals->ep->late[arrivals->pending[i]] = 1;
-    }
+    mark_late(arrivals);
     list_late(arrivals->ep, late);
     wefti_st64(arrivals->ep->host->base + arrivals->ep->host->layout.epoch, arrivals->epoch, WEFTI_RELAXED);
-    return wefti_error(WEFT_ERR_TIMEOUT,
-                       "%s: call %" PRIu64 " of the group met its deadline: %s %s; the group is dead "
-                       "unless a rank that is gone is masked (WEFT_DEADLINE sets the limit)",
-                       arrivals->waiter.what, arrivals->epoch, late, lacking[arrivals->word]);
+    char limit[WEFTI_LIMIT_BYTES];
+    return wefti_error(wefti_world_late(arrivals->ep->world),
+                       "%s: call %" PRIu64
+                       " of the group cannot end: %s %s, %s; the group is dead unless a rank that is "
+                       "gone is masked",
+                       arrivals->waiter.what, arrivals->epoch, late, lacking[arrivals->word],
+                       wefti_world_limit_text(arrivals->ep->world, limit));
 }
 
 static int has_come(const wefti_ep_arrivals *arrivals, int rank)
@@ -142,11 +176,29 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
                        arrivals->waiter.what, host->peers[rank].pe, arrivals->epoch, epoch);
 }
 
+static void warn(const wefti_ep_arrivals *arrivals)
+{
+    char late[WEFTI_PE_LIST_BYTES];
+    mark_late(arrivals);
+    list_late(arrivals->ep, late);
+    wefti_log(WEFTI_LOG_WARN, "PE %d: %s waits for %s in call %" PRIu64 " of the group",
+              weft_world_pe(arrivals->ep->world), arrivals->waiter.what, late, arrivals->epoch);
+}
+
 weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
 {
     WEFT_TRY(look_ahead(arrivals));
+    wefti_waiter *waiter = &arrivals->waiter;
     const void *flag = arrivals->ep->host->base + flag_at(arrivals, arrivals->pending[0]);
-    weft_status status = wefti_waiter_pause(&arrivals->waiter, flag);
+    weft_status status = wefti_waiter_pause(waiter, flag);
+    if (WEFTI_UNLIKELY(waiter->warned == 1)) {
+        waiter->warned = 2;
+        warn(arrivals);
+    }
+    if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
+        waiter->must_look = 0;
+        waiter->is_hopeless = (uint32_t)is_hopeless(arrivals);
+    }
     return status == WEFT_ERR_TIMEOUT ? expire(arrivals) : status;
 }
 
