@@ -5,7 +5,7 @@ set -eu
 
 build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev"
 install="$build python3"
-test="$install libcmocka-dev g++ clang spin mandoc"
+test="$install libcmocka-dev g++ clang spin mandoc iproute2"
 case $(uname -m) in
 x86_64) test="$test gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
 esac

@@ -68,11 +68,16 @@ uint64_t wefti_os_memory_available_bytes(void);
 size_t wefti_os_page_bytes(void);
 int wefti_os_process_number(void); /* the process id, for messages */
 
-/* 16 bytes that are equal for two callers only if they run in one process, and 16 that tell one running system from
- * another (a hint: containers may share or hide it; WEFT_NODE_ID replaces it). */
+/* Who the caller is. A node is where PEs can share memory: hosts, network namespaces and users divide, nothing else. Its
+ * identity is a hint: systems may share or hide what it is made of. (The node: os/posix/node.c) */
 typedef struct wefti_os_identity {
-    unsigned char process[16];
-    unsigned char node[16];
+    unsigned char process[16]; /* equal for two callers only if they run in one process */
+    unsigned char node[16]; /* of what follows, or of WEFT_NODE_ID in place of all of it */
+    uint64_t host;
+    uint64_t network; /* the namespace */
+    uint64_t user; /* as seen from outside of user namespaces; above all user numbers: none there */
+    uint64_t network_file; /* as in net:[4026531840]; 0: unknown */
+    uint64_t is_named; /* by WEFT_NODE_ID */
 } wefti_os_identity;
 weft_status wefti_os_identity_query(wefti_os_identity *out);
 
@@ -144,6 +149,22 @@ typedef struct wefti_os_journal {
 weft_status wefti_os_journal_insert(const wefti_os_journal *journal, const char *text, size_t bytes);
 /* Remove the file, if it begins with the head. */
 void wefti_os_journal_discard(const wefti_os_journal *journal);
+
+/* ---- whether another process of this node is in reach (os/posix/mark.c) ---- */
+
+/* An abstract local socket named by 16 random bytes, at which nobody is served: that it can be seen is all. */
+typedef struct wefti_os_mark {
+    int listener;
+} wefti_os_mark;
+typedef enum wefti_os_mark_sight {
+    WEFTI_OS_MARK_SEEN,
+    WEFTI_OS_MARK_UNSEEN, /* it is not there, in this network namespace */
+    WEFTI_OS_MARK_FOREIGN, /* it is of another user */
+} wefti_os_mark_sight;
+weft_status wefti_os_mark_open(wefti_os_mark *mark, const unsigned char name[16]);
+/* Look for a mark that is open, if it is in reach. Does not block. */
+weft_status wefti_os_mark_look(const unsigned char name[16], wefti_os_mark_sight *sight);
+void wefti_os_mark_close(wefti_os_mark *mark); /* safe on {-1} */
 
 /* ---- handing a descriptor to other processes of this node (os/posix/pass.c) ---- */
 

@@ -88,6 +88,7 @@ weft_status wefti_os_identity_query(wefti_os_identity *out)
     int process = sim == NULL ? 0 : process_of(sim, sim->running->pe);
     memset(out, 0, sizeof *out);
     memcpy(out->node, &domain, sizeof domain);
+    out->host = (uint64_t)domain;
     memcpy(out->process, &domain, sizeof domain);
     memcpy(out->process + 8, &process, sizeof process);
     return WEFT_OK;

@@ -2,6 +2,8 @@
  * everywhere or fails everywhere with one cause:
  *   meet    the bootstrap opens; PEs say hello and compare configurations. Nothing is mapped yet
  *   window  the first PE of the node makes the memory and opens a port for it
+ *   reach   one PE of each other process sees that this port is in reach, which its node's identity only hints at, so that
+ *           nobody waits where it is not
  *   map     one PE of each other process takes the descriptor and maps it; every PE reserves its slot's first pages and
  *           writes its proof into the window's head
  *   verify  every PE reads the proof of every PE of its node in mapped memory: they are in one link domain
@@ -33,6 +35,8 @@ typedef struct wefti_creation {
     int process_first; /* this process's lowest PE: it maps */
     int processes; /* of the node */
     wefti_window_shape window;
+    int is_one_process; /* all PEs of the world */
+    wefti_os_mark mark;
     wefti_os_pass pass;
 } wefti_creation;
 
@@ -45,16 +49,6 @@ void wefti_world_phase(weft_world *world, const char *name)
     world->phase_start_ns = now;
 }
 
-static int same_node(const wefti_hello *a, const wefti_hello *b)
-{
-    return memcmp(a->identity.node, b->identity.node, sizeof a->identity.node) == 0;
-}
-
-static int same_process(const wefti_hello *a, const wefti_hello *b)
-{
-    return same_node(a, b) && memcmp(a->identity.process, b->identity.process, sizeof a->identity.process) == 0;
-}
-
 /* Who shares this PE's node and process. */
 static void find_neighbours(wefti_creation *creation, weft_world *world)
 {
@@ -65,7 +59,7 @@ static void find_neighbours(wefti_creation *creation, weft_world *world)
     creation->node_pes = 0;
     for (int pe = 0; pe < (int)world->view.pes; pe++) {
         const wefti_hello *other = &creation->all[pe];
-        if (!same_node(mine, other)) {
+        if (!wefti_hello_same_node(mine, other)) {
             continue;
         }
         if (creation->node_first < 0) {
@@ -76,7 +70,7 @@ static void find_neighbours(wefti_creation *creation, weft_world *world)
         }
         creation->node_last = pe;
         creation->node_pes++;
-        if (same_process(mine, other)) {
+        if (wefti_hello_same_process(mine, other)) {
             if (creation->process_first < 0) {
                 creation->process_first = pe;
             }
@@ -90,11 +84,11 @@ static int count_processes(const wefti_creation *creation, int pes)
     const wefti_hello *first = &creation->all[creation->node_first];
     int processes = 0;
     for (int pe = 0; pe < pes; pe++) {
-        if (!same_node(first, &creation->all[pe])) {
+        if (!wefti_hello_same_node(first, &creation->all[pe])) {
             continue;
         }
         int earlier = 0;
-        while (earlier < pe && !same_process(&creation->all[earlier], &creation->all[pe])) {
+        while (earlier < pe && !wefti_hello_same_process(&creation->all[earlier], &creation->all[pe])) {
             earlier++;
         }
         processes += earlier == pe;
@@ -156,6 +150,8 @@ static weft_status meet(wefti_creation *creation, weft_world *world)
     WEFT_TRY(say_hello(creation, WEFT_OK));
     world->key = wefti_hello_key(&creation->all[0]);
     WEFT_TRY(wefti_hello_check(creation->all, bootstrap->pes));
+    WEFT_TRY(wefti_hello_check_nodes(creation->all, bootstrap->pes));
+    creation->is_one_process = wefti_hello_one_process(creation->all, bootstrap->pes);
     find_neighbours(creation, world);
     wefti_world_phase(world, "hello");
     return WEFT_OK;
@@ -234,9 +230,33 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
             unsigned char port[16];
             wefti_hello_port(&creation->all[creation->node_first], port);
             WEFT_TRY(wefti_os_pass_open(&creation->pass, port));
+            wefti_hello_mark(&creation->all[creation->node_first], port);
+            WEFT_TRY(wefti_os_mark_open(&creation->mark, port));
         }
     }
     return WEFT_OK;
+}
+
+/* ---- reach ---- */
+
+static weft_status look_for_maker(wefti_creation *creation, weft_world *world)
+{
+    wefti_os_mark_sight sight = WEFTI_OS_MARK_SEEN;
+    unsigned char name[16];
+    if (!makes_memory(creation, world) && is_first(creation, world)) {
+        wefti_hello_mark(&creation->all[creation->node_first], name);
+        WEFT_TRY(wefti_os_mark_look(name, &sight));
+    }
+    if (sight == WEFTI_OS_MARK_SEEN) {
+        return WEFT_OK;
+    }
+    return wefti_error(
+        WEFT_ERR_UNREACHABLE,
+        "weft_world_create: PE %u cannot reach PE %d, though both claim one node: %s; give PEs that share "
+        "no memory different values of WEFT_NODE_ID, others the same or none",
+        world->view.pe, creation->node_first,
+        sight == WEFTI_OS_MARK_FOREIGN ? "they belong to different users"
+                                       : "they are on different hosts or in different network namespaces");
 }
 
 /* ---- map ---- */
@@ -307,7 +327,7 @@ static weft_status set_view(wefti_creation *creation, weft_world *world)
     }
     int64_t slot = 0;
     for (uint32_t i = 0; i < view->near_count; i++) {
-        int is_near = same_node(&creation->all[view->pe], &creation->all[view->near_first + i]);
+        int is_near = wefti_hello_same_node(&creation->all[view->pe], &creation->all[view->near_first + i]);
         world->delta[i] = is_near ? (slot++ - (int64_t)world->slot) * view->stride : WEFTI_FAR;
     }
     view->delta = world->delta;
@@ -392,7 +412,7 @@ static unsigned crowd_of(const wefti_creation *creation, int of)
     unsigned rivals = 0;
     for (int pe = creation->node_first; pe <= creation->node_last; pe++) {
         const wefti_hello *other = &creation->all[pe];
-        rivals += same_node(mine, other) && other->cores.mark == mine->cores.mark;
+        rivals += wefti_hello_same_node(mine, other) && other->cores.mark == mine->cores.mark;
     }
     return rivals / mine->cores.count + (rivals % mine->cores.count != 0);
 }
@@ -495,6 +515,7 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
 {
     static const step steps[] = {
         {"window", make_window},
+        {"reach", look_for_maker},
         {"map", map_window},
         {"verify", verify},
     };
@@ -502,6 +523,9 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
     warn_of_environment(creation, world, met);
     WEFT_TRY(met);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        if (steps[i].run == look_for_maker && creation->is_one_process) {
+            continue;
+        }
         creation->outcome.status = steps[i].run(creation, world);
         WEFT_TRY(wefti_verdict(&creation->bootstrap, &creation->outcome, creation->outcomes));
         wefti_world_phase(world, steps[i].name);
@@ -517,6 +541,7 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
 
 static void creation_fini(wefti_creation *creation)
 {
+    wefti_os_mark_close(&creation->mark);
     wefti_os_pass_close(&creation->pass);
     wefti_bootstrap_close(&creation->bootstrap);
     wefti_os_ticket_close(&creation->outcome.window);
@@ -624,7 +649,7 @@ weft_status wefti_world_create(const weft_world_config *config, weft_world **out
     if (out == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: the place for the world is NULL");
     }
-    wefti_creation creation = {.pass = {.listener = -1}, .outcome.window.descriptor = -1};
+    wefti_creation creation = {.mark = {.listener = -1}, .pass = {.listener = -1}, .outcome.window.descriptor = -1};
     weft_world *world = NULL;
     weft_status status = wefti_world_settings_init(&creation.settings, config);
     if (status == WEFT_OK) {

@@ -46,6 +46,11 @@ void wefti_hello_port(const wefti_hello *hello, unsigned char port[16])
     wefti_hash(hello->proof, "port", 4, port);
 }
 
+void wefti_hello_mark(const wefti_hello *hello, unsigned char mark[16])
+{
+    wefti_hash(hello->proof, "mark", 4, mark);
+}
+
 void wefti_hello_token(const wefti_hello *hello, unsigned char token[16])
 {
     wefti_hash(hello->proof, "token", 5, token);

@@ -34,6 +34,7 @@ _Static_assert(sizeof(wefti_hello) == WEFTI_HELLO_BYTES, "the fields have room")
 /* Where this PE would hand out its memory, and what a taker must know: both follow from the proof, which only the
  * world's PEs know. 16 bytes each. */
 void wefti_hello_port(const wefti_hello *hello, unsigned char port[16]);
+void wefti_hello_mark(const wefti_hello *hello, unsigned char mark[16]); /* by which it is seen to be in reach */
 void wefti_hello_token(const wefti_hello *hello, unsigned char token[16]);
 
 /* A number that is equal for PEs of one process of a node. */
@@ -53,6 +54,15 @@ weft_status wefti_hello_check_builds(const wefti_hello *all, int pes);
 /* Whether all PEs agree; else WEFT_ERR_MISMATCH naming the lowest PE that differs from what most say. Every PE comes to
  * the same verdict. */
 weft_status wefti_hello_check(const wefti_hello *all, int pes);
+
+/* ---- nodes and processes (apart.c) ---- */
+
+int wefti_hello_same_node(const wefti_hello *a, const wefti_hello *b);
+int wefti_hello_same_process(const wefti_hello *a, const wefti_hello *b);
+int wefti_hello_one_process(const wefti_hello *all, int pes); /* are all of one process */
+/* Whether something connects every PE with every other; else WEFT_ERR_UNREACHABLE naming two and why. Every PE comes to
+ * the same verdict. */
+weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes);
 
 /* slots.c: how many PEs have the same place on their node as `pe` has on its own: the first of the node, the second, ...
  * *members lists them in ascending order (wefti_free), *number is that of `pe` among them. */

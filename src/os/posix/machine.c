@@ -3,13 +3,13 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/env.h"
 #include "base/hash.h"
 #include "os/os.h"
-#include "os/posix/file.h"
+#include "os/posix/node.h"
 
 /* Machines with more processors than this are counted as having this many. */
 #define CORES_MAX 65536
@@ -75,6 +75,13 @@ int wefti_os_process_number(void)
     return (int)getpid();
 }
 
+/* Where this process has its number: what is process 1 here is another one elsewhere. Zero where /proc does not say. */
+static uint64_t number_space(void)
+{
+    struct stat about;
+    return stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
+}
+
 /* The 16 random bytes that the kernel gave this process image also guard its stacks, so they leave the process only as
  * the key of a hash. A fork has the same ones and another number. */
 static weft_status process_identity(unsigned char out[16])
@@ -83,36 +90,17 @@ static weft_status process_identity(unsigned char out[16])
     if (key == NULL) {
         return wefti_error(WEFT_ERR_SYSTEM, "the kernel gave this process no random bytes (AT_RANDOM)");
     }
-    int number = wefti_os_process_number();
-    wefti_hash(key, &number, sizeof number, out);
-    return WEFT_OK;
-}
-
-static weft_status node_identity(unsigned char out[16])
-{
-    static const unsigned char named_key[WEFTI_HASH_BYTES] = "weft node name";
-    static const unsigned char booted_key[WEFTI_HASH_BYTES] = "weft boot id";
-    static const char path[] = "/proc/sys/kernel/random/boot_id";
-    if (wefti_env_is_set(WEFTI_ENV_NODE_ID)) {
-        const char *name = wefti_env_word(WEFTI_ENV_NODE_ID);
-        wefti_hash(named_key, name, strlen(name), out);
-        return WEFT_OK;
-    }
-    char text[64];
-    ssize_t bytes = wefti_os_file_read(path, text, sizeof text);
-    if (bytes <= 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot tell which machine this is: %s: %s; set WEFT_NODE_ID", path,
-                           bytes < 0 ? strerror(errno) : "empty");
-    }
-    wefti_hash(booted_key, text, (size_t)bytes, out);
+    const uint64_t number[2] = {(uint64_t)wefti_os_process_number(), number_space()};
+    wefti_hash(key, number, sizeof number, out);
     return WEFT_OK;
 }
 
 weft_status wefti_os_identity_query(wefti_os_identity *out)
 {
     wefti_os_identity identity;
+    memset(&identity, 0, sizeof identity);
     WEFT_TRY(process_identity(identity.process));
-    WEFT_TRY(node_identity(identity.node));
+    WEFT_TRY(wefti_os_node_query(&identity));
     *out = identity;
     return WEFT_OK;
 }

@@ -1,0 +1,83 @@
+/* Goal: PEs that nothing connects are found from their hellos: the pair is named, and why, and what to do.
+ * Method: hellos made by hand, that differ in one thing or in two. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "part/check.h"
+#include "world/hello.h"
+
+#define PES 4
+#define ODD 2
+
+static void fill(wefti_hello all[PES])
+{
+    memset(all, 0, PES * sizeof *all);
+    for (int pe = 0; pe < PES; pe++) {
+        all[pe].identity.host = 7;
+        all[pe].identity.network = 1;
+        all[pe].identity.network_file = 4026531840;
+        all[pe].identity.user = 1000;
+        all[pe].identity.process[0] = (unsigned char)pe;
+    }
+}
+
+static void assert_told(const wefti_hello all[PES], const char *const words[])
+{
+    assert_int_equal(wefti_hello_check_nodes(all, PES), WEFT_ERR_UNREACHABLE);
+    const char *text = weft_last_error();
+    assert_true(text_names_pe(text, 0) && text_names_pe(text, ODD));
+    for (; *words != NULL; words++) {
+        if (strstr(text, *words) == NULL) {
+            fail_msg("no \"%s\" in: %s", *words, text);
+        }
+    }
+}
+
+static void test_one_node(void **state)
+{
+    (void)state;
+    wefti_hello all[PES];
+    fill(all);
+    assert_int_equal(wefti_hello_check_nodes(all, PES), WEFT_OK);
+    assert_int_equal(wefti_hello_check_nodes(all, 1), WEFT_OK);
+    assert_false(wefti_hello_one_process(all, PES));
+    assert_true(wefti_hello_one_process(all, 1));
+}
+
+static void test_reasons(void **state)
+{
+    (void)state;
+    wefti_hello all[PES];
+    wefti_os_identity *odd = &all[ODD].identity;
+    fill(all);
+    odd->node[3] = 1;
+    odd->host = 8;
+    odd->user = 0;
+    assert_told(all, (const char *const[]){"different hosts", "one host", NULL});
+    odd->host = 7;
+    assert_told(all, (const char *const[]){"of different users (1000 and 0)", "as one user", NULL});
+    odd->network = 9;
+    odd->network_file = 4026532000;
+    assert_told(all, (const char *const[]){"network namespaces (net:[4026531840] and net:[4026532000])",
+                                           "and of different users (1000 and 0)", NULL});
+    odd->user = 1000;
+    assert_told(all, (const char *const[]){"in different network namespaces", "--network=host", NULL});
+    odd->is_named = 1;
+    assert_told(all, (const char *const[]){"WEFT_NODE_ID", NULL});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_node),
+        cmocka_unit_test(test_reasons),
+    };
+    setenv("WEFT_LOG", "none", 1);
+    return cmocka_run_group_tests_name("apart", tests, NULL, NULL);
+}

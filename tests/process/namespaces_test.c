@@ -1,0 +1,548 @@
+/* Goal: containers. PEs with network namespaces or users of their own share no memory: creation fails on all of them, soon,
+ * with a text that names two and says why. Namespaces of processes, mounts and user numbers divide nothing. A node's
+ * identity that is wrong (WEFT_NODE_ID) is found out before anybody waits for it.
+ * Method: PEs are processes that enter namespaces first; they meet through memory that they share by descent, or through
+ * TCP over a pair of virtual interfaces between two namespaces. Deadlines are long, and must not be waited for. Nothing
+ * is left: everything is made in namespaces of processes of this test. Skips where those cannot be made. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "part/check.h"
+#include "weft.h"
+
+#define PES 3
+#define S UINT64_C(1000000000)
+#define DEADLINE_NS (60 * S)
+#define SOON_NS (DEADLINE_NS / 3) /* without load it takes milliseconds */
+#define PLACE_BYTES 4096
+#define NOBODY 65534
+
+/* ---- PEs ---- */
+
+typedef struct report {
+    int is_done;
+    int failures; /* of checks */
+    weft_status status;
+    uint64_t ns;
+    char text[512];
+} report;
+
+/* Memory that all PEs of a scene have. */
+typedef struct ground {
+    _Atomic unsigned arrived;
+    report reports[PES];
+    unsigned char places[PES][PLACE_BYTES];
+} ground;
+
+typedef struct scene {
+    const char *name;
+    int pes;
+    void (*enter)(int pe); /* in the PE's process, before anything else; ends it when it fails */
+    void (*live)(weft_world *world); /* in each PE of a world that came about */
+    weft_world_config (*config)(ground *common, int pe, int pes);
+    void (*wire)(const pid_t *pids); /* NULL, or in a process of its own */
+} scene;
+
+/* What one PE brings to its exchanges. */
+typedef struct member {
+    ground *ground;
+    int pe;
+    int pes;
+    unsigned calls;
+} member;
+
+static int await(_Atomic unsigned *count, unsigned wanted)
+{
+    uint64_t until_ns = wefti_os_now_ns() + DEADLINE_NS;
+    while (atomic_load(count) < wanted) {
+        if (wefti_os_now_ns() > until_ns) {
+            return 0;
+        }
+        wefti_os_sleep_ns(S / 10000);
+    }
+    return 1;
+}
+
+static int exchange(void *context, const void *mine, void *all, size_t bytes)
+{
+    member *own = context;
+    ground *common = own->ground;
+    if (bytes > PLACE_BYTES) {
+        return 2;
+    }
+    memcpy(common->places[own->pe], mine, bytes);
+    atomic_fetch_add(&common->arrived, 1);
+    if (!await(&common->arrived, (unsigned)own->pes * ++own->calls)) {
+        return 1;
+    }
+    for (int pe = 0; pe < own->pes; pe++) {
+        memcpy((char *)all + (size_t)pe * bytes, common->places[pe], bytes);
+    }
+    atomic_fetch_add(&common->arrived, 1);
+    return !await(&common->arrived, (unsigned)own->pes * ++own->calls);
+}
+
+static weft_world_config config_of_exchange(ground *common, int pe, int pes)
+{
+    static member own; /* of this process */
+    static weft_callback_ops ops;
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    own = (member){.ground = common, .pe = pe, .pes = pes};
+    ops = (weft_callback_ops){.size = sizeof ops, .context = &own, .allgather = exchange};
+    config.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
+    config.callback = &ops;
+    config.pe = pe;
+    config.pes = pes;
+    return config;
+}
+
+/* A namespace cannot be entered: the scene cannot be played. */
+static void give_up(const char *what)
+{
+    fprintf(stderr, "cannot %s: %s\n", what, strerror(errno));
+    _exit(77);
+}
+
+static void be_pe(const scene *s, ground *common, int pe)
+{
+    report *mine = &common->reports[pe];
+    weft_world *world;
+    check_as_pe(pe);
+    if (s->enter != NULL) {
+        s->enter(pe);
+    }
+    weft_world_config config = s->config(common, pe, s->pes);
+    config.heap_max_bytes = (size_t)16 << 20;
+    config.deadline_ns = DEADLINE_NS;
+    uint64_t start_ns = wefti_os_now_ns();
+    mine->status = weft_world_create(&config, &world);
+    mine->ns = wefti_os_now_ns() - start_ns;
+    (void)snprintf(mine->text, sizeof mine->text, "%s", mine->status == WEFT_OK ? "" : weft_last_error());
+    if (mine->status == WEFT_OK) {
+        s->live(world);
+        CHECK_OK(weft_world_destroy(world));
+    }
+    mine->failures = (int)check_failures();
+    mine->is_done = 1;
+    _exit(0);
+}
+
+static void *share(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory != MAP_FAILED);
+    return memory;
+}
+
+/* Collect all; when one cannot play the others need not be waited for. Returns whether all could. */
+static int collect(const pid_t *pids, int count)
+{
+    int could = 1;
+    for (int left = count; left > 0; left--) {
+        int how = 0;
+        pid_t ended = wait(&how);
+        could &= !WIFEXITED(how) || WEXITSTATUS(how) != 77;
+        for (int i = 0; i < count && !could; i++) {
+            if (pids[i] != ended) {
+                (void)kill(pids[i], SIGKILL);
+            }
+        }
+    }
+    return could;
+}
+
+static void play(const scene *s, report reports[PES])
+{
+    ground *common = share(sizeof *common);
+    pid_t pids[PES + 1];
+    int count = s->pes + (s->wire != NULL);
+    for (int i = 0; i < count; i++) {
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0 && i == s->pes) {
+            s->wire(pids);
+            _exit(0);
+        }
+        if (pids[i] == 0) {
+            be_pe(s, common, i);
+        }
+    }
+    int could = collect(pids, count);
+    memcpy(reports, common->reports, sizeof common->reports);
+    (void)munmap(common, sizeof *common);
+    if (!could) {
+        print_message("%s: not here\n", s->name);
+        skip();
+    }
+}
+
+/* ---- what comes of it ---- */
+
+static void check_one_node(const scene *s)
+{
+    report reports[PES] = {0};
+    play(s, reports);
+    for (int pe = 0; pe < s->pes; pe++) {
+        CHECK_SAY(reports[pe].is_done && reports[pe].status == WEFT_OK, "%s: PE %d: %s: %s", s->name, pe,
+                  weft_status_name(reports[pe].status), reports[pe].text);
+        CHECK(reports[pe].failures == 0);
+    }
+}
+
+/* Creation fails everywhere, soon, alike, naming PEs `a` and `b` and saying `why`. */
+static void check_divided(const scene *s, int a, int b, const char *why)
+{
+    report reports[PES] = {0};
+    play(s, reports);
+    for (int pe = 0; pe < s->pes; pe++) {
+        const report *r = &reports[pe];
+        CHECK_SAY(r->is_done && r->status == WEFT_ERR_UNREACHABLE, "%s: PE %d: %s: %s", s->name, pe,
+                  weft_status_name(r->status), r->text);
+        CHECK_SAY(r->ns < SOON_NS, "%s: PE %d: after %.1f s", s->name, pe, (double)r->ns / (double)S);
+        CHECK_SAY(text_names_pe(r->text, a) && text_names_pe(r->text, b), "%s: PE %d: %s", s->name, pe, r->text);
+        CHECK_SAY(strstr(r->text, why) != NULL, "%s: PE %d: no \"%s\" in: %s", s->name, pe, why, r->text);
+    }
+}
+
+static void live(weft_world *world)
+{
+    int pe = weft_world_pe(world);
+    int pes = weft_world_pes(world);
+    void *block = NULL;
+    CHECK(weft_team_pes(weft_team_node(world)) == pes);
+    if (CHECK_OK(weft_calloc(world, 1, sizeof(int), &block))) {
+        CHECK_OK(weft_int_p(world, block, 100 + pe, (pe + 1) % pes));
+        CHECK_OK(weft_barrier(world));
+        CHECK(*(int *)block == 100 + (pe + pes - 1) % pes);
+        CHECK_OK(weft_barrier(world));
+    }
+}
+
+/* ---- entering ---- */
+
+static void enter_or_give_up(int what, const char *name)
+{
+    if (unshare(what) != 0) {
+        give_up(name);
+    }
+}
+
+static void write_line(const char *path, const char *line)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0 || write(file, line, strlen(line)) != (ssize_t)strlen(line)) {
+        give_up(path);
+    }
+    close(file);
+}
+
+/* Root of a user namespace, as which a user may make other namespaces. */
+static void enter_user_numbers(int pe)
+{
+    char line[64];
+    (void)pe;
+    (void)snprintf(line, sizeof line, "0 %u 1\n", (unsigned)geteuid());
+    enter_or_give_up(CLONE_NEWUSER, "enter a user namespace");
+    write_line("/proc/self/uid_map", line);
+}
+
+/* As root at once, else by way of a user namespace, which every PE then enters. */
+static void become_able(int pe)
+{
+    if (geteuid() != 0) {
+        enter_user_numbers(pe);
+    }
+}
+
+static void all_own_networks(int pe)
+{
+    become_able(pe);
+    enter_or_give_up(CLONE_NEWNET, "enter a network namespace");
+}
+
+static void last_own_network(int pe)
+{
+    become_able(pe);
+    if (pe == PES - 1) {
+        enter_or_give_up(CLONE_NEWNET, "enter a network namespace");
+    }
+}
+
+static void odd_user_numbers(int pe)
+{
+    if (pe % 2 == 1) {
+        enter_user_numbers(pe);
+    }
+}
+
+static void last_other_user(int pe)
+{
+    if (geteuid() != 0) {
+        errno = EPERM;
+        give_up("become another user");
+    }
+    if (pe == PES - 1 && (setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0)) {
+        give_up("become another user");
+    }
+}
+
+/* Process 1 of a namespace of processes; the process that began stays outside, to end as its child does. */
+static void own_processes(int pe)
+{
+    int how = 0;
+    become_able(pe);
+    enter_or_give_up(CLONE_NEWPID, "enter a namespace of processes");
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(getpid() == 1);
+        return;
+    }
+    if (child < 0 || waitpid(child, &how, 0) != child) {
+        give_up("fork");
+    }
+    _exit(WIFEXITED(how) ? WEXITSTATUS(how) : 1);
+}
+
+static void own_mounts(int pe)
+{
+    become_able(pe);
+    enter_or_give_up(CLONE_NEWNS, "enter a namespace of mounts");
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("none", "/tmp", "tmpfs", 0, NULL) != 0 ||
+        (access("/dev/shm", F_OK) == 0 && mount("none", "/dev/shm", "tmpfs", 0, NULL) != 0)) {
+        give_up("mount");
+    }
+}
+
+static void own_processes_and_mounts(int pe)
+{
+    own_mounts(pe);
+    if (geteuid() == 0) {
+        own_processes(pe);
+    }
+}
+
+static void wrong_node(int pe)
+{
+    (void)setenv("WEFT_NODE_ID", "one node for all", 1);
+    last_own_network(pe);
+}
+
+static void wrong_node_of_first(int pe)
+{
+    (void)setenv("WEFT_NODE_ID", "one node for all", 1);
+    become_able(pe);
+    if (pe == 0) {
+        enter_or_give_up(CLONE_NEWNET, "enter a network namespace");
+    }
+}
+
+static void wrong_node_of_user(int pe)
+{
+    (void)setenv("WEFT_NODE_ID", "one node for all", 1);
+    last_other_user(pe);
+}
+
+/* ---- scenes ---- */
+
+static void test_networks_divide(void **state)
+{
+    (void)state;
+    check_divided(&(scene){"a network namespace each", PES, all_own_networks, live, config_of_exchange, NULL}, 0, 1,
+                  "network namespaces");
+    check_divided(&(scene){"one in another network namespace", PES, last_own_network, live, config_of_exchange, NULL},
+                  0, PES - 1, "network namespaces");
+}
+
+static void test_users_divide(void **state)
+{
+    (void)state;
+    check_divided(&(scene){"one is another user", PES, last_other_user, live, config_of_exchange, NULL}, 0, PES - 1,
+                  "users (0 and 65534)");
+}
+
+static void test_user_numbers_do_not_divide(void **state)
+{
+    (void)state;
+    check_one_node(&(scene){"user namespaces", PES, odd_user_numbers, live, config_of_exchange, NULL});
+}
+
+static void test_processes_do_not_divide(void **state)
+{
+    (void)state;
+    check_one_node(&(scene){"namespaces of processes", PES, own_processes, live, config_of_exchange, NULL});
+}
+
+static void test_mounts_do_not_divide(void **state)
+{
+    (void)state;
+    check_one_node(&(scene){"namespaces of mounts", PES, own_mounts, live, config_of_exchange, NULL});
+    check_one_node(&(scene){"both", PES, own_processes_and_mounts, live, config_of_exchange, NULL});
+}
+
+static void test_a_wrong_identity_is_found_out(void **state)
+{
+    (void)state;
+    check_divided(&(scene){"a wrong hint of the last", PES, wrong_node, live, config_of_exchange, NULL}, 0, PES - 1,
+                  "claim one node");
+    check_divided(&(scene){"a wrong hint of the first", PES, wrong_node_of_first, live, config_of_exchange, NULL}, 0, 1,
+                  "claim one node");
+}
+
+static void test_a_wrong_user_is_found_out(void **state)
+{
+    (void)state;
+    check_divided(&(scene){"a wrong hint of a user", PES, wrong_node_of_user, live, config_of_exchange, NULL}, 0,
+                  PES - 1, "claim one node");
+}
+
+/* ---- whether a process of another namespace lives ---- */
+
+/* What tells that a PE has ended does so across namespaces of processes, too. */
+static void test_ends_are_seen(void **state)
+{
+    (void)state;
+    wefti_os_memory memory;
+    _Atomic unsigned *step = share(sizeof *step);
+    assert_int_equal(wefti_os_memory_create(&memory, wefti_os_page_bytes()), WEFT_OK);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        own_processes(0); /* from here on in a child of the child */
+        wefti_os_memory_sign(&memory, 3);
+        atomic_store(step, 1);
+        _exit(!await(step, 2));
+    }
+    assert_true(await(step, 1));
+    assert_true(wefti_os_memory_is_signed(&memory, 3));
+    atomic_store(step, 2);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_false(wefti_os_memory_is_signed(&memory, 3));
+    (void)munmap((void *)step, sizeof *step);
+    wefti_os_memory_fini(&memory);
+}
+
+/* ---- two containers and a network between them ---- */
+
+/* The two say when they have their namespaces; who has made the interfaces says so. */
+static _Atomic unsigned *wired;
+
+static void run_ip(const char *format, ...) WEFT_PRINTF(1, 2);
+static void run_ip(const char *format, ...)
+{
+    char command[256];
+    va_list arguments;
+    va_start(arguments, format);
+    int used = snprintf(command, sizeof command, "ip ");
+    (void)vsnprintf(command + used, sizeof command - (size_t)used, format, arguments);
+    va_end(arguments);
+    if (system(command) != 0) { /* NOLINT: a fixed command */
+        give_up(command);
+    }
+}
+
+static void enter_wired(int pe)
+{
+    enter_or_give_up(CLONE_NEWNET, "enter a network namespace");
+    atomic_fetch_add(wired, 1);
+    if (!await(wired, 3)) {
+        give_up("see the interfaces made");
+    }
+    run_ip("link set lo up");
+    run_ip("addr add 10.213.97.%d/24 dev weft%d", 1 + pe, pe);
+    run_ip("link set weft%d up", pe);
+}
+
+/* In a namespace of this test's own, so that the system's has nothing of it at any time. */
+static void make_wire(const pid_t *pids)
+{
+    enter_or_give_up(CLONE_NEWNET, "enter a network namespace");
+    if (!await(wired, 2)) {
+        give_up("see both namespaces");
+    }
+    run_ip("link add weft0 type veth peer name weft1");
+    run_ip("link set weft0 netns %d", (int)pids[0]);
+    run_ip("link set weft1 netns %d", (int)pids[1]);
+    atomic_fetch_add(wired, 1);
+}
+
+static weft_world_config config_of_env(ground *common, int pe, int pes)
+{
+    char number[16];
+    (void)common;
+    (void)snprintf(number, sizeof number, "%d", pe);
+    (void)setenv("RANK", number, 1);
+    (void)snprintf(number, sizeof number, "%d", pes);
+    (void)setenv("WORLD_SIZE", number, 1);
+    (void)setenv("MASTER_ADDR", "10.213.97.1", 1);
+    (void)setenv("MASTER_PORT", "29500", 1);
+    (void)setenv("WEFT_SECRET", "between the two containers", 1);
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    return config;
+}
+
+static void test_two_containers(void **state)
+{
+    (void)state;
+    if (geteuid() != 0 || system("ip -V >/dev/null 2>&1") != 0) { /* NOLINT: a fixed command */
+        print_message("two containers need root and iproute2\n");
+        skip();
+    }
+    wired = share(sizeof *wired);
+    check_divided(&(scene){"two containers", 2, enter_wired, live, config_of_env, make_wire}, 0, 1,
+                  "network namespaces");
+    (void)munmap((void *)wired, sizeof *wired);
+}
+
+/* ---- whether there are namespaces ---- */
+
+static int can_have_namespaces(void)
+{
+    int how = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        all_own_networks(0);
+        own_mounts(0);
+        _exit(0);
+    }
+    return child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(test_networks_divide),
+        CHECKED_TEST(test_users_divide),
+        CHECKED_TEST(test_user_numbers_do_not_divide),
+        CHECKED_TEST(test_processes_do_not_divide),
+        CHECKED_TEST(test_mounts_do_not_divide),
+        CHECKED_TEST(test_ends_are_seen),
+        CHECKED_TEST(test_a_wrong_identity_is_found_out),
+        CHECKED_TEST(test_a_wrong_user_is_found_out),
+        CHECKED_TEST(test_two_containers),
+    };
+    setenv("WEFT_LOG", "none", 1);
+    unsetenv("WEFT_BOOTSTRAP");
+    unsetenv("WEFT_LOCAL_JOB");
+    unsetenv("WEFT_NODE_ID");
+    if (!can_have_namespaces()) {
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
