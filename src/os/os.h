@@ -65,6 +65,13 @@ wefti_os_cores wefti_os_cores_query(void);
 uint64_t wefti_os_memory_bytes(void); /* of the machine */
 /* What could be had now without ending another process; UINT64_MAX when that cannot be told. A hint: others take too. */
 uint64_t wefti_os_memory_available_bytes(void);
+/* The same, apart: what the machine has left, and the tightest control group around this process. (os/posix/available.c) */
+typedef struct wefti_os_memory_left {
+    uint64_t machine;
+    uint64_t group; /* UINT64_MAX: none sets a limit */
+    uint64_t group_mark; /* equal for two processes of a host that the same group limits */
+} wefti_os_memory_left;
+wefti_os_memory_left wefti_os_memory_left_query(void);
 size_t wefti_os_page_bytes(void);
 int wefti_os_process_number(void); /* the process id, for messages */
 

@@ -36,6 +36,11 @@ uint64_t wefti_os_memory_bytes(void)
     return MEMORY_BYTES;
 }
 
+wefti_os_memory_left wefti_os_memory_left_query(void)
+{
+    return (wefti_os_memory_left){.machine = MEMORY_BYTES, .group = UINT64_MAX};
+}
+
 uint64_t wefti_os_memory_available_bytes(void)
 {
     return MEMORY_BYTES;

@@ -194,21 +194,6 @@ static size_t heap_bytes_at_first(const wefti_creation *creation)
     return (creation->settings.heap_bytes + page - 1) / page * page;
 }
 
-/* Whether all PEs of the node can have their heaps: each by itself would think so while the others take theirs. */
-static weft_status expect_heaps(const wefti_creation *creation)
-{
-    uint64_t heap_bytes = heap_bytes_at_first(creation);
-    uint64_t available = heap_bytes == 0 ? UINT64_MAX : wefti_os_memory_available_bytes();
-    return heap_bytes <= available / (uint64_t)creation->node_pes
-               ? WEFT_OK
-               : wefti_error(
-                     WEFT_ERR_MEMORY,
-                     "weft_world_create: the heaps of the %d PEs of this node begin with %llu bytes each, and "
-                     "this machine has %llu bytes of memory left; lower heap_bytes or WEFT_HEAP, or start fewer "
-                     "PEs",
-                     creation->node_pes, (unsigned long long)heap_bytes, (unsigned long long)available);
-}
-
 static weft_status make_window(wefti_creation *creation, weft_world *world)
 {
     set_slots(creation, world);
@@ -219,11 +204,12 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
                            (unsigned long long)creation->settings.heap_bytes,
                            (unsigned long long)world->heap_max_bytes);
     }
+    WEFT_TRY(wefti_hello_expect_heaps(creation->all, (int)world->view.pes, (int)world->view.pe,
+                                      heap_bytes_at_first(creation)));
     if (is_first(creation, world)) {
         WEFT_TRY(wefti_window_create(&creation->outcome.window, &world->window));
     }
     if (makes_memory(creation, world)) {
-        WEFT_TRY(expect_heaps(creation));
         WEFT_TRY(wefti_window_make(world->window, &creation->window));
         creation->processes = count_processes(creation, (int)world->view.pes);
         if (creation->processes > 1) {

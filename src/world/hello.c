@@ -37,6 +37,7 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     hello->heap_bytes = settings->heap_bytes;
     hello->preferences = wefti_preferences_key(&settings->preferences);
     hello->cores = wefti_os_cores_query();
+    hello->left = wefti_os_memory_left_query();
     WEFT_TRY(wefti_os_identity_query(&hello->identity));
     return wefti_os_random(hello->proof, sizeof hello->proof);
 }

@@ -25,6 +25,7 @@ typedef union wefti_hello {
         wefti_os_identity identity;
         int32_t status; /* not WEFT_OK: this PE cannot take part */
         wefti_os_cores cores; /* of the creating thread */
+        wefti_os_memory_left left; /* before any PE of this world has taken memory */
         unsigned char proof[16]; /* random: read back in mapped memory */
     };
     unsigned char room[WEFTI_HELLO_BYTES];
@@ -63,6 +64,10 @@ int wefti_hello_one_process(const wefti_hello *all, int pes); /* are all of one 
 /* Whether something connects every PE with every other; else WEFT_ERR_UNREACHABLE naming two and why. Every PE comes to
  * the same verdict. */
 weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes);
+
+/* Whether the first heaps of `bytes` that all PEs begin with are less than what is left to `pe`, for itself and those that
+ * share it: on its host all of the node, in its control group those of the group (heaps.c). Else WEFT_ERR_MEMORY. */
+weft_status wefti_hello_expect_heaps(const wefti_hello *all, int pes, int pe, uint64_t bytes);
 
 /* slots.c: how many PEs have the same place on their node as `pe` has on its own: the first of the node, the second, ...
  * *members lists them in ascending order (wefti_free), *number is that of `pe` among them. */

@@ -1,0 +1,39 @@
+/* Whether all PEs can have their first heaps: each by itself would think so while the others take theirs. */
+#include "base/error.h"
+#include "world/hello.h"
+
+static int sharers_of(const wefti_hello *all, int pes, int pe, int of_group)
+{
+    int sharers = 0;
+    for (int other = 0; other < pes; other++) {
+        sharers += wefti_hello_same_node(&all[pe], &all[other]) &&
+                   (!of_group ||
+                    (all[other].left.group != UINT64_MAX && all[other].left.group_mark == all[pe].left.group_mark));
+    }
+    return sharers;
+}
+
+static weft_status refuse(int pe, int sharers, uint64_t bytes, uint64_t left, const char *whose)
+{
+    return wefti_error(
+        WEFT_ERR_MEMORY,
+        "weft_world_create: the heaps of the %d PEs of %s begin with %llu bytes each, and it has %llu bytes "
+        "of memory left for PE %d and them; lower heap_bytes or WEFT_HEAP, or start fewer PEs",
+        sharers, whose, (unsigned long long)bytes, (unsigned long long)left, pe);
+}
+
+weft_status wefti_hello_expect_heaps(const wefti_hello *all, int pes, int pe, uint64_t bytes)
+{
+    const wefti_os_memory_left *left = &all[pe].left;
+    int on_node = sharers_of(all, pes, pe, 0);
+    if (bytes > left->machine / (uint64_t)on_node) {
+        return refuse(pe, on_node, bytes, left->machine, "this node");
+    }
+    if (left->group == UINT64_MAX) {
+        return WEFT_OK;
+    }
+    int in_group = sharers_of(all, pes, pe, 1);
+    return bytes <= left->group / (uint64_t)in_group
+               ? WEFT_OK
+               : refuse(pe, in_group, bytes, left->group, "this control group (container)");
+}
