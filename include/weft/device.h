@@ -67,7 +67,8 @@ typedef struct weft_device_info {
     void *heap; /* this PE's device heap */
     size_t heap_bytes; /* backed by memory now */
     size_t heap_max_bytes;
-    const char *memory; /* how parts are shared: "vmm", "vmm-fabric" or "ipc"; static text */
+    const char *memory; /* how parts are shared: "vmm", "ipc", or "vmm-fabric" (fabric handles; not yet run on any
+                         * hardware); static text */
     int host_heap; /* not 0: kernels reach the host heap too */
 } weft_device_info;
 

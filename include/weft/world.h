@@ -103,7 +103,7 @@ typedef struct weft_world_phase {
 /* Copy at most `capacity` phases of this world's creation to `phases` and return how many there are. Any thread. */
 WEFT_API size_t weft_world_phases(const weft_world *world, weft_world_phase *phases, size_t capacity);
 
-/* Write the transport map as text: who reaches whom by what, by rule and exception, one line each. At most `bytes`
+/* Write the transport map as text: which PEs this one reaches by what, a line for each transport. At most `bytes`
  * bytes with the final zero; returns the length of the whole text, as snprintf does. A NULL text gives the length only,
  * a NULL world 0 and an empty text. Any thread. */
 WEFT_API size_t weft_world_transport_map(const weft_world *world, char *text, size_t bytes);

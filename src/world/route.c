@@ -1,4 +1,4 @@
-/* Which transport carries what to whom: the transport map, kept by rule. The first open transport that reaches a PE
+/* Which transport carries what to whom: the transport map. The first open transport that reaches a PE
  * carries everything to it. */
 #include <stdio.h>
 #include <string.h>
