@@ -11,6 +11,30 @@ presets=${*:-release asan tsan aarch64}
 jobs=$((2 * $(nproc))) # halves of processors: cmake/tests.cmake
 results=
 
+exec 3>&1 # for progress, whatever the output of a command goes to
+
+# While something long runs: every 20 s a line with how much of it is done, by the last "12/345" in the log that it writes.
+show_progress()
+{
+    while sleep 20 >/dev/null 2>&1; do
+        done_of=$(grep -aoE '^ *\[?[0-9]+/[0-9]+' "$2" 2>/dev/null | tail -n 1 | tr -d ' [')
+        echo "== $1: ${done_of:-nothing} done" >&3
+    done
+}
+
+# Usage: with_progress WHAT LOG COMMAND...; its status is the command's.
+with_progress()
+{
+    show_progress "$1" "$2" &
+    progress=$!
+    shift 2
+    "$@"
+    code=$?
+    kill "$progress" 2>/dev/null
+    wait "$progress" 2>/dev/null
+    return $code
+}
+
 for preset in $presets; do
     start=$(date +%s)
     mkdir -p "build/$preset"
@@ -29,7 +53,7 @@ for preset in $presets; do
         fi
     fi
     echo "== $preset: build"
-    if scripts/build.sh "$preset" $targets; then
+    if with_progress "$preset: build" "build/$preset/build.log" scripts/build.sh "$preset" $targets; then
         echo "== $preset: test (after $(($(date +%s) - start)) s)"
         case $preset in
         release | debug) labels='.' ;;
@@ -47,8 +71,8 @@ for preset in $presets; do
             # gcc 12's ThreadSanitizer does not start where the kernel randomises addresses over 32 bits.
             run="setarch $(uname -m) -R"
         fi
-        $run ctest --test-dir "build/$preset" -L "$labels" -LE "$without" -j "$jobs" --output-on-failure --no-tests=error \
-            --output-junit "$report" >"build/$preset/tests.log" 2>&1
+        with_progress "$preset: test" "build/$preset/tests.log" $run ctest --test-dir "build/$preset" -L "$labels" \
+            -LE "$without" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$report" >"build/$preset/tests.log" 2>&1
         code=$?
         python3 scripts/test_summary.py show "$preset" "$report" "$code" "build/$preset/tests.log"
         echo "== $preset: $(($(date +%s) - start)) s"
