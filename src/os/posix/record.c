@@ -2,9 +2,11 @@
  *
  * An address alone would not do: its maker may have failed, and freed it, before another PE hears of it. The record is a
  * page of an anonymous file, and begins with the number of PEs that are in. Who comes looks through a mapping of its own,
- * which the system keeps up whatever the others do, whether anybody is in; if so, the first mapping stays. */
+ * which the system keeps up whatever the others do, whether anybody is in; if so, the first mapping stays.
+ *
+ * By then the number of the descriptor may mean another file, which is somebody else's: it is neither read, nor duplicated
+ * and closed, which would end this process's record locks on it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -102,6 +104,25 @@ static int is_the_file(int descriptor, const wefti_os_ticket *ticket)
            about.st_size == (off_t)sizeof(page);
 }
 
+/* Map the ticket's file. The number means it until its maker closes it and never again, so what was mapped is that file if
+ * the number means it afterwards, too. */
+static weft_status map_ticket(const wefti_os_ticket *ticket, page **out)
+{
+    if (!is_the_file(ticket->descriptor, ticket)) {
+        return WEFT_ERR_PEER;
+    }
+    page *seen = map_page(ticket->descriptor);
+    if (seen == NULL) {
+        return errno == EBADF ? WEFT_ERR_PEER : lacking("map");
+    }
+    if (!is_the_file(ticket->descriptor, ticket)) {
+        munmap(seen, sizeof *seen);
+        return WEFT_ERR_PEER;
+    }
+    *out = seen;
+    return WEFT_OK;
+}
+
 /* Returns 0 when nobody is in. */
 static int count_in(page *seen)
 {
@@ -114,25 +135,15 @@ static int count_in(page *seen)
 
 weft_status wefti_os_record_join(const wefti_os_ticket *ticket, void **record)
 {
-    /* The number may mean another file by now: look at a copy, which nobody else closes. */
-    int copy = wefti_fault("fcntl", EMFILE) ? -1 : fcntl(ticket->descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (copy < 0) {
-        return errno == EBADF ? WEFT_ERR_PEER : lacking("join");
+    page *seen = NULL;
+    WEFT_TRY(map_ticket(ticket, &seen));
+    int is_in = seen->address == ticket->address && count_in(seen);
+    munmap(seen, sizeof *seen);
+    if (!is_in) {
+        return WEFT_ERR_PEER;
     }
-    weft_status status = WEFT_ERR_PEER;
-    if (is_the_file(copy, ticket)) {
-        page *seen = map_page(copy);
-        int is_in = seen != NULL && seen->address == ticket->address && count_in(seen);
-        status = seen == NULL ? lacking("map") : is_in ? WEFT_OK : WEFT_ERR_PEER;
-        if (seen != NULL) {
-            munmap(seen, sizeof *seen);
-        }
-    }
-    close(copy);
-    if (status == WEFT_OK) {
-        *record = ((page *)(uintptr_t)ticket->address)->record;
-    }
-    return status;
+    *record = ((page *)(uintptr_t)ticket->address)->record;
+    return WEFT_OK;
 }
 
 int wefti_os_record_leave(void *record)

@@ -7,8 +7,10 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -75,6 +77,41 @@ static void test_refuses_what_its_number_means_later(void **state)
     assert_int_equal(wefti_os_record_join(&told, &late), WEFT_ERR_PEER); /* it means something else */
     close(pipes[0]);
     close(pipes[1]);
+}
+
+/* Whether another process would find a record lock on the first byte. */
+static int is_locked(int descriptor)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+        _exit(fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status);
+}
+
+/* By then the number is another file's, on which this process has a record lock: that ends when any descriptor of the file
+ * is closed. */
+static void test_leaves_the_locks_of_other_files(void **state)
+{
+    (void)state;
+    wefti_os_ticket ticket;
+    void *mine;
+    void *late;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    assert_int_equal(wefti_os_record_create(8, &ticket, &mine), WEFT_OK);
+    wefti_os_ticket told = ticket;
+    wefti_os_ticket_close(&ticket);
+    leave(mine);
+    int other = memfd_create("other", MFD_CLOEXEC);
+    assert_int_equal(other, told.descriptor);
+    assert_int_equal(fcntl(other, F_SETLK, &lock), 0);
+    assert_true(is_locked(other));
+    assert_int_equal(wefti_os_record_join(&told, &late), WEFT_ERR_PEER);
+    assert_true(is_locked(other));
+    close(other);
 }
 
 /* All but PE 0 come, and each may find it gone. */
@@ -144,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CHECKED_TEST(test_is_shared_until_the_last_leaves),
         CHECKED_TEST(test_refuses_what_its_number_means_later),
+        CHECKED_TEST(test_leaves_the_locks_of_other_files),
         CHECKED_TEST(test_is_freed_once),
         CHECKED_TEST(test_survives_every_fault),
         CHECKED_TEST(test_refuses_what_does_not_fit),
