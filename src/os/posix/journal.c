@@ -102,6 +102,7 @@ weft_status wefti_os_journal_insert(const wefti_os_journal *journal, const char 
     int done = descriptor >= 0 && insert(descriptor, journal, text, bytes);
     int error = errno;
     if (descriptor >= 0) {
+        (void)flock(descriptor, LOCK_UN); /* closing does not, while a process that was forked meanwhile has the file */
         (void)close(descriptor);
     }
     if (!done) {

@@ -1,7 +1,9 @@
 /* Goal: a file that several add to is whole at any time, nothing of another's is touched, and a failing write leaves what
  * was there.
- * Method: insert from four threads at once and count the parts; give it files that are none of its own; torture. */
+ * Method: insert from four threads at once and count the parts; give it files that are none of its own; fork in the middle
+ * of an insertion, by a pwritev of this program's own; torture. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -125,6 +130,38 @@ static void test_a_stopped_holder_stops_nobody(void **state)
     (void)fclose(holder);
 }
 
+static int forks_in_write;
+static pid_t forked;
+
+/* Takes the place of the C library's. */
+ssize_t pwritev(int descriptor, const struct iovec *parts, int count, off_t at)
+{
+    if (forks_in_write) {
+        forks_in_write = 0;
+        forked = fork();
+        while (forked == 0) {
+            (void)pause();
+        }
+    }
+    return syscall(SYS_pwritev, descriptor, parts, count, at, 0);
+}
+
+/* A child has all descriptors, and what they have locked. */
+static void test_a_forked_child_stops_nobody(void **state)
+{
+    (void)state;
+    set_contents("");
+    forks_in_write = 1;
+    weft_status first = wefti_os_journal_insert(&journal, "one", 3);
+    weft_status second = wefti_os_journal_insert(&journal, "two", 3);
+    assert_true(forked > 0);
+    (void)kill(forked, SIGKILL);
+    (void)waitpid(forked, NULL, 0);
+    assert_int_equal(first, WEFT_OK);
+    assert_int_equal(second, WEFT_OK);
+    assert_string_equal(contents(), "<one, two>");
+}
+
 static weft_status insert_once(void *context)
 {
     (void)context;
@@ -145,11 +182,9 @@ static void test_failing_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts_follow_each_other),
-        cmocka_unit_test(test_several_at_once),
-        cmocka_unit_test(test_files_of_others_are_left_alone),
-        cmocka_unit_test(test_a_stopped_holder_stops_nobody),
-        cmocka_unit_test(test_failing_calls),
+        cmocka_unit_test(test_parts_follow_each_other),        cmocka_unit_test(test_several_at_once),
+        cmocka_unit_test(test_files_of_others_are_left_alone), cmocka_unit_test(test_a_stopped_holder_stops_nobody),
+        cmocka_unit_test(test_a_forked_child_stops_nobody),    cmocka_unit_test(test_failing_calls),
     };
     int descriptor = mkstemp(path);
     if (descriptor < 0) {
