@@ -15,15 +15,28 @@
 static const char *const level_names[] = {"none", "error", "warn", "info", "debug", "counters"};
 
 /* An unknown word shows what the default shows. */
-static wefti_log_level least_severe(void)
+static wefti_log_level level_of(const char *word)
 {
-    const char *word = wefti_env_word(WEFTI_ENV_LOG);
     for (int level = WEFTI_LOG_NONE; level <= WEFTI_LOG_DEBUG; level++) {
         if (strcmp(word, level_names[level]) == 0) {
             return (wefti_log_level)level;
         }
     }
     return WEFTI_LOG_WARN;
+}
+
+void wefti_log_read(void)
+{
+    *wefti_thread_log_level() = 1 + (int)level_of(wefti_env_word(WEFTI_ENV_LOG));
+}
+
+static wefti_log_level least_severe(void)
+{
+    const int *level = wefti_thread_log_level();
+    if (*level == 0) {
+        wefti_log_read();
+    }
+    return (wefti_log_level)(*level - 1);
 }
 
 /* Append at line[used]; what does not fit is cut. Returns the new length, at most LINE_BYTES - 1. */

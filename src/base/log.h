@@ -1,6 +1,9 @@
 /* base/log.h: log lines on standard error, filtered by WEFT_LOG (none, error, warn, info, debug; default warn).
  *
- * One line is one write: "weft[pid] level: text". Logging is for rare events; nothing on a fast path logs. */
+ * One line is one write: "weft[pid] level: text". Logging is for rare events; nothing on a fast path logs.
+ *
+ * WEFT_LOG is read when a thread creates a world and, in one that never did, at its first line; a thread that the library
+ * starts has it from the one that started it. Not at each line: the program's other threads may be changing variables. */
 #ifndef WEFTI_BASE_LOG_H
 #define WEFTI_BASE_LOG_H
 
@@ -14,6 +17,12 @@ typedef enum wefti_log_level {
     WEFTI_LOG_DEBUG,
     WEFTI_LOG_ASKED /* what the user has asked for: shown whatever WEFT_LOG says */
 } wefti_log_level;
+
+/* Read WEFT_LOG for this thread. */
+void wefti_log_read(void);
+
+/* The thread's own: 0, or 1 + the least severe level that it shows. (os/posix/thread.c) */
+int *wefti_thread_log_level(void);
 
 void wefti_log(wefti_log_level level, const char *format, ...) WEFT_PRINTF(2, 3);
 

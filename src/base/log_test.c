@@ -1,4 +1,4 @@
-/* Goal: a log line is one write of the promised form, and WEFT_LOG decides at each line which are shown.
+/* Goal: a log line is one write of the promised form, and WEFT_LOG, when it is read, decides which are shown.
  * Method: standard error is a packet pipe, in which each write stays apart, while the lines are logged. */
 #include "base/log.h"
 
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,7 @@ static void test_a_line_is_one_write(void **state)
     char wanted[64];
     stderr_capture capture = capture_begin();
     unsetenv("WEFT_LOG");
+    wefti_log_read();
     errno = EBUSY;
     wefti_log(WEFTI_LOG_WARN, "%d of %d", 3, 4);
     int error = errno;
@@ -87,12 +89,14 @@ static int count_shown(const char *word)
     int shown = 0;
     stderr_capture capture = capture_begin();
     setenv("WEFT_LOG", word, 1);
+    wefti_log_read();
     for (int level = WEFTI_LOG_ERROR; level <= WEFTI_LOG_DEBUG; level++) {
         wefti_log((wefti_log_level)level, "level");
         capture_next(&capture, seen, sizeof seen);
         shown += seen[0] != '\0';
     }
     unsetenv("WEFT_LOG");
+    wefti_log_read();
     capture_end(&capture);
     return shown;
 }
@@ -125,6 +129,34 @@ static void test_an_error_is_logged_once(void **state)
     assert_string_equal(more, "");
 }
 
+/* A thread's first line reads the variable; later ones do not, until it is read again. */
+static void *count_lines(void *shown)
+{
+    char seen[256];
+    stderr_capture capture = capture_begin();
+    for (int line = 0; line < 2; line++) {
+        wefti_log(WEFTI_LOG_INFO, "line");
+        capture_next(&capture, seen, sizeof seen);
+        ((int *)shown)[line] = seen[0] != '\0';
+        setenv("WEFT_LOG", line == 0 ? "none" : "info", 1);
+    }
+    capture_end(&capture);
+    return NULL;
+}
+
+static void test_a_line_reads_no_variable(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    int shown[2] = {7, 7};
+    setenv("WEFT_LOG", "info", 1);
+    assert_int_equal(pthread_create(&thread, NULL, count_lines, shown), 0);
+    pthread_join(thread, NULL);
+    unsetenv("WEFT_LOG");
+    assert_int_equal(shown[0], 1);
+    assert_int_equal(shown[1], 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +164,7 @@ int main(void)
         cmocka_unit_test(test_a_long_line_is_cut_and_ends),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_an_error_is_logged_once),
+        cmocka_unit_test(test_a_line_reads_no_variable),
     };
     return cmocka_run_group_tests_name("log", tests, NULL, NULL);
 }

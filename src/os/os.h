@@ -50,6 +50,7 @@ void wefti_os_monitor_notify_all(wefti_os_monitor *monitor);
 /* The calling thread's own state (one a PE in the simulator). Never NULL. */
 typedef struct wefti_os_thread_state {
     char last_error[WEFTI_ERROR_BYTES];
+    int log_level; /* base/log.h */
 } wefti_os_thread_state;
 wefti_os_thread_state *wefti_os_thread_local(void);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "sim/sanitizer.h"
 #include "sim/sim.h"
 
@@ -217,4 +218,9 @@ wefti_os_thread_state *wefti_os_thread_local(void)
 char *wefti_thread_text(void)
 {
     return wefti_os_thread_local()->last_error;
+}
+
+int *wefti_thread_log_level(void)
+{
+    return &wefti_os_thread_local()->log_level;
 }

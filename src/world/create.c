@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "world/hello.h"
 #include "world/timeline.h"
 #include "world/world.h"
@@ -632,6 +633,7 @@ static weft_status check_headers(const wefti_headers *headers)
 
 weft_status wefti_world_create(const weft_world_config *config, weft_world **out, const wefti_headers *headers)
 {
+    wefti_log_read();
     if (out == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: the place for the world is NULL");
     }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "os/os.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -14,11 +15,13 @@ struct wefti_os_thread {
     pthread_t handle;
     void (*body)(void *argument);
     void *argument;
+    int log_level; /* of the thread that starts it */
 };
 
 static void *run_body(void *thread)
 {
     wefti_os_thread *self = thread;
+    *wefti_thread_log_level() = self->log_level;
     self->body(self->argument);
     return NULL;
 }
@@ -43,6 +46,7 @@ weft_status wefti_os_thread_start(wefti_os_thread **thread, void (*body)(void *a
     }
     started->body = body;
     started->argument = argument;
+    started->log_level = *wefti_thread_log_level();
 
     sigset_t before;
     block_signals(&before);
@@ -151,4 +155,9 @@ wefti_os_thread_state *wefti_os_thread_local(void)
 char *wefti_thread_text(void)
 {
     return wefti_os_thread_local()->last_error;
+}
+
+int *wefti_thread_log_level(void)
+{
+    return &wefti_os_thread_local()->log_level;
 }

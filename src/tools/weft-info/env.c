@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/log.h"
 #include "tools/weft-info/sections.h"
 #include "weft/bootstrap.h"
 #include "world/tuning.h"
@@ -102,12 +103,14 @@ static info_table *known_variables(void)
     char *kept = log == NULL ? NULL : strdup(log);
     add_variable(table, WEFTI_ENV_LOG);
     (void)setenv("WEFT_LOG", "none", 1);
+    wefti_log_read();
     for (int id = 0; id < WEFTI_ENV_COUNT; id++) {
         if (id != WEFTI_ENV_LOG) {
             add_variable(table, (wefti_env_id)id);
         }
     }
     (void)(kept == NULL ? unsetenv("WEFT_LOG") : setenv("WEFT_LOG", kept, 1));
+    wefti_log_read();
     free(kept);
     return table;
 }
