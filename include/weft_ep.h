@@ -132,7 +132,8 @@ WEFT_API weft_status weft_ep_create(weft_team *team, const weft_ep_config *confi
 
 /* Free a group. Its routes must be destroyed first (WEFT_ERR_STATE). Collective over the team; local when the team, the
  * group or the world is dead or a rank is masked, and then its symmetric memory stays taken, since a late rank may still write there. NULL is
- * allowed. Whatever it returns but WEFT_ERR_STATE and WEFT_ERR_ARGUMENT, the group is gone. In builds with assertions a group or route that was destroyed lately is WEFT_ERR_ARGUMENT to all calls. */
+ * allowed. Whatever it returns but WEFT_ERR_STATE and WEFT_ERR_ARGUMENT, the group is gone. A group or route that was destroyed
+ * is WEFT_ERR_ARGUMENT to all calls until the world ends, or 64 other handles of the world have been destroyed since. */
 WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
 
 /* Go on without a rank that is gone (alive 0), or with one that is back in step (alive 1). Local, between collective

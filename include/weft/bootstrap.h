@@ -82,7 +82,8 @@ typedef struct weft_threads weft_threads;
 /* A meeting point for `pes` PEs of this process, each of which creates its world with
  * config.bootstrap = WEFT_BOOTSTRAP_THREADS, config.threads, config.pe and config.pes. Worlds with one meeting point
  * are created one after another; after a failed creation make a new one.
- * The caller owns it and destroys it when no creation is under way. */
+ * The caller owns it and destroys it when no creation is under way. It belongs to the process that made it, as every
+ * handle does: see docs/processes.md. */
 WEFT_API weft_status weft_threads_create(int pes, weft_threads **threads) WEFT_MUST_CHECK;
 WEFT_API void weft_threads_destroy(weft_threads *threads);
 

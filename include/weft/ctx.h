@@ -28,8 +28,8 @@ typedef struct weft_ctx weft_ctx;
  * usable when the team is destroyed, and ends with the world if it is not destroyed before. WEFT_ERR_ARGUMENT, WEFT_ERR_MEMORY. */
 WEFT_API weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **ctx) WEFT_MUST_CHECK;
 
-/* Complete the context's accesses and destroy it. Local. NULL is allowed. In builds with assertions the library refuses a
- * destroyed context by WEFT_ERR_ARGUMENT until its world ends. */
+/* Complete the context's accesses and destroy it. Local. NULL is allowed. A destroyed context is refused by
+ * WEFT_ERR_ARGUMENT until its world ends, or 64 other handles of the world have been destroyed since. */
 WEFT_API weft_status weft_ctx_destroy(weft_ctx *ctx);
 
 /* The team it was made on; NULL when that has been destroyed, and for a NULL context. Any thread. */

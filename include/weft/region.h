@@ -19,8 +19,9 @@ typedef struct weft_region weft_region;
 WEFT_API weft_status weft_register(weft_world *world, void *address, size_t bytes,
                                    weft_region **region) WEFT_MUST_CHECK;
 
-/* End a registration, before its world. Transfers from and to it have completed. NULL is allowed. In builds with assertions
- * a region that has ended is WEFT_ERR_ARGUMENT until its world ends, and has no address and no bytes. */
+/* End a registration, before its world. Transfers from and to it have completed. NULL is allowed. A region
+ * that has ended is WEFT_ERR_ARGUMENT until its world ends, or 64 other handles of the world have been destroyed since,
+ * and has no address and no bytes. */
 WEFT_API weft_status weft_unregister(weft_region *region);
 
 /* What is registered. Any thread. NULL and 0 for a NULL region. */

@@ -48,8 +48,8 @@ WEFT_API weft_status weft_team_create(weft_team *parent, const int *members, int
  * in the symmetric heap. NULL is allowed. Local, and WEFT_OK, when the team is dead or the world has a fault.
  * Errors: WEFT_ERR_ARGUMENT (a predefined team), WEFT_ERR_MISMATCH (members made different calls): the team lives on.
  * WEFT_ERR_TIMEOUT (names the members that did not come), WEFT_ERR_PEER and the world's fault: the team is gone on this PE,
- * its symmetric memory stays taken, since a late member may still write there. In builds with assertions the library
- * refuses a destroyed team by WEFT_ERR_STATE until its world ends. */
+ * its symmetric memory stays taken, since a late member may still write there. A destroyed team is refused by
+ * WEFT_ERR_STATE until its world ends, or 64 other handles of the world have been destroyed since. */
 WEFT_API weft_status weft_team_destroy(weft_team *team) WEFT_MUST_CHECK;
 
 /* This PE's number in the team and the number of members; -1 for a NULL team. Any thread. */
@@ -64,7 +64,7 @@ typedef struct weft_team_config {
 
 #define WEFT_TEAM_CONFIG_INIT WEFTI_SIZED(weft_team_config)
 
-/* Say it, and ask what was said. Local. WEFT_ERR_ARGUMENT: a NULL, a wrong size, a negative number.
+/* Say it, and ask what was said. Local. WEFT_ERR_ARGUMENT: a NULL, a wrong size, a negative number. WEFT_ERR_STATE: destroyed.
  * (OpenSHMEM 1.5, 9.4.3 shmem_team_get_config.) */
 WEFT_API weft_status weft_team_configure(weft_team *team, const weft_team_config *config);
 WEFT_API weft_status weft_team_query(const weft_team *team, weft_team_config *config);

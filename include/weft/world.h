@@ -79,7 +79,9 @@ WEFT_INLINE weft_status weft_world_create_many(const weft_world_config *configs,
  * who may be gone. NULL is allowed. A peer that still works in the world reads and writes the destroyed PE's heap as
  * before; a collective call there meets its deadline. The caller's other threads must have left the world. In builds with
  * assertions calls take a world that was destroyed lately for NULL, which gives WEFT_ERR_ARGUMENT, and its predefined
- * teams give WEFT_ERR_STATE. */
+ * teams give WEFT_ERR_STATE; others do until its memory is used again, on which nobody can count.
+ * In a process that was forked from the PE's this does nothing and is WEFT_OK, as the end of all other handles is, and
+ * other calls are WEFT_ERR_STATE: see docs/processes.md. */
 WEFT_API weft_status weft_world_destroy(weft_world *world);
 
 /* Make every blocking call of every PE of this world return WEFT_ERR_ABORTED, now and ever after, naming this PE and

@@ -368,15 +368,10 @@ weft_status wefti_coll_check_buffer(const weft_team *team, const char *call, con
                                     size_t count, size_t element)
 {
     size_t bytes = wefti_coll_times(count, element);
-    if (WEFTI_LIKELY(team != NULL && (bytes == 0 || (buffer != NULL && wefti_is_near(team->world, buffer, bytes,
-                                                                                     (int)team->world->view.pe))))) {
+    WEFT_TRY(wefti_team_expect(team, call));
+    if (WEFTI_LIKELY(bytes == 0 ||
+                     (buffer != NULL && wefti_is_near(team->world, buffer, bytes, (int)team->world->view.pe)))) {
         return WEFT_OK;
-    }
-    if (team == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the team is NULL; this PE may not be a member of it", call);
-    }
-    if (team->destroyed) {
-        return wefti_error_relay(WEFT_ERR_STATE, team->dead_text);
     }
     if (buffer == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s is NULL", call, name);

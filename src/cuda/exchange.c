@@ -1,6 +1,7 @@
 /* cuda/exchange.c: handing an allocation to other processes: a POSIX descriptor through a local socket, or a fabric handle
  * through the records. Owners hand out one after another, in the order of their numbers, so that nobody waits in a
  * circle. The socket's name and token follow from what only the world's PEs know. */
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,6 +50,7 @@ weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle
                               cuda->driver.cuMemExportToShareableHandle(&offer->descriptor, handle,
                                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
                               "cuMemExportToShareableHandle (descriptor)"));
+    (void)fcntl(offer->descriptor, F_SETFD, FD_CLOEXEC); /* the driver need not have done so */
     unsigned char name[16];
     derive(cuda, wefti_cuda_own_index(cuda), offer, "cuda name", name);
     return wefti_os_pass_open(&offer->pass, name);

@@ -99,7 +99,14 @@ static void fini(weft_ep *ep)
     wefti_free(ep->late);
     wefti_free(ep->masked);
     memset(ep, 0, sizeof *ep);
-    wefti_bury(ep);
+}
+
+/* Free it but for the record, which says from now on that it is destroyed. */
+static void bury(weft_ep *ep)
+{
+    weft_world *world = ep->world;
+    fini(ep);
+    wefti_world_bury(world, ep);
 }
 
 /* Everything that is this rank's alone. A half-built group is good for fini. */
@@ -134,7 +141,7 @@ static void end_with_world(wefti_attachment *attachment)
     while (ep->routes != NULL) {
         wefti_ep_route_end(ep->routes);
     }
-    fini(ep);
+    bury(ep);
 }
 
 weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **out)
@@ -143,7 +150,9 @@ weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_e
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: %s is NULL", team == NULL ? "the team" : "the result");
     }
     if (weft_team_pes(team) < 1) {
-        return wefti_error(WEFT_ERR_STATE, "weft_ep_create: the team has been destroyed");
+        return wefti_error(WEFT_ERR_STATE,
+                           "weft_ep_create: the team has been destroyed, or is one of the process that this one was "
+                           "forked from");
     }
     weft_ep *ep = wefti_alloc_zeroed(1, sizeof *ep);
     weft_ep_config own;
@@ -159,6 +168,7 @@ weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_e
     if (status != WEFT_OK) {
         if (ep != NULL) {
             fini(ep);
+            wefti_free(ep);
         }
         return status;
     }
@@ -176,6 +186,9 @@ weft_status weft_ep_destroy(weft_ep *ep)
     if (!wefti_ep_is_alive(ep)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_destroy: the group has been destroyed already");
     }
+    if (wefti_world_is_forked(ep->world)) {
+        return WEFT_OK;
+    }
     if (ep->routes != NULL) {
         return wefti_error(WEFT_ERR_STATE, "weft_ep_destroy: routes of the group are alive; destroy them first");
     }
@@ -186,12 +199,13 @@ weft_status weft_ep_destroy(weft_ep *ep)
         status = ep->backend->group_close(ep);
     }
     wefti_world_detach(ep->world, &ep->attachment);
-    fini(ep);
+    bury(ep);
     return status;
 }
 
 weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call)
 {
+    WEFT_TRY(wefti_world_check_handle(ep->world, call));
     if (ep->dead != WEFT_OK) {
         return wefti_error(
             ep->dead, "%s: the group is dead since a call failed with %s; %sdestroy it and make a new one", call,

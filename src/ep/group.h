@@ -45,7 +45,7 @@ struct weft_ep {
     wefti_span part_span;
 };
 
-/* Neither NULL nor destroyed. Builds with assertions keep those that were destroyed last for this test. */
+/* Neither NULL nor destroyed: the world keeps the records of those that were destroyed last for this test. */
 static inline int wefti_ep_is_alive(const weft_ep *ep)
 {
     return ep != NULL && ep->world != NULL;

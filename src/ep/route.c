@@ -42,6 +42,7 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, wef
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
                            !wefti_ep_is_alive(ep) ? "the group is NULL or destroyed" : "the plan is NULL");
     }
+    WEFT_TRY(wefti_world_check_handle(ep->world, call));
     WEFTI_SIZED_TRY(&form, call, "plan", *given, own);
     const weft_ep_plan *plan = *given;
     if (plan->topk < 1 || plan->topk > ep->config.topk_max) {
@@ -124,8 +125,9 @@ void wefti_ep_route_end(weft_ep_route *route)
         route->next->link = route->link;
     }
     route->ep->backend->route_close(route);
+    weft_world *world = route->ep->world;
     memset(route, 0, sizeof *route);
-    wefti_bury(route);
+    wefti_world_bury(world, route);
 }
 
 weft_status weft_ep_route_destroy(weft_ep_route *route)
@@ -135,6 +137,9 @@ weft_status weft_ep_route_destroy(weft_ep_route *route)
     }
     if (!wefti_ep_route_is_alive(route)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_destroy: the route has been destroyed already");
+    }
+    if (wefti_world_is_forked(route->ep->world)) {
+        return WEFT_OK;
     }
     if (route->ep->half_route == route) {
         return wefti_error(WEFT_ERR_STATE, "weft_ep_route_destroy: a send of the route waits for its recv; call that");
@@ -187,6 +192,7 @@ static weft_status check_result(const weft_ep_route *route, const void *result, 
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
                            result == NULL ? "the result is NULL" : "the route is NULL or destroyed");
     }
+    WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
     return check_routed(route, call);
 }
 

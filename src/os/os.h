@@ -75,6 +75,7 @@ typedef struct wefti_os_memory_left {
 wefti_os_memory_left wefti_os_memory_left_query(void);
 size_t wefti_os_page_bytes(void);
 int wefti_os_process_number(void); /* the process id, for messages */
+int wefti_os_owner_number(void); /* tells a process from those forked from it; a simulation has one */
 
 /* Who the caller is. A node is where PEs can share memory: hosts, network namespaces and users divide, nothing else. Its
  * identity is a hint: systems may share or hide what it is made of. (The node: os/posix/node.c) */
@@ -88,6 +89,15 @@ typedef struct wefti_os_identity {
     uint64_t is_named; /* by WEFT_NODE_ID */
 } wefti_os_identity;
 weft_status wefti_os_identity_query(wefti_os_identity *out);
+
+/* ---- memory of this process alone (os/posix/owned.c) ---- */
+
+/* Zeroed memory, aligned to a cache line at least, where a process that is forked from this one finds zeros: what lies
+ * there belongs to the process that made it. (As far as the system has that: an emulator may not.) NULL: there is none,
+ * the caller decides the error. */
+void *wefti_os_owned_alloc(size_t bytes);
+/* From now on a fork copies it, and it is freed as what wefti_alloc gives. Returns 0 if it cannot be: keep it for good. */
+int wefti_os_owned_give(void *memory, size_t bytes);
 
 /* ---- shared memory (os/posix/memory.c) ---- */
 
@@ -127,7 +137,7 @@ typedef struct wefti_os_ticket {
     uint64_t address;
     uint64_t file; /* these two are its file's: nobody else's ever */
     uint64_t file_system;
-    int32_t descriptor; /* -1: nobody can join */
+    int32_t descriptor; /* -1: nobody can join; only its maker closes it */
     uint32_t zero;
 } wefti_os_ticket;
 

@@ -21,6 +21,17 @@ void wefti_world_attach(weft_world *world, wefti_attachment *attachment);
 /* Before the object is freed otherwise; one that is not attached is left alone. Any thread. */
 void wefti_world_detach(weft_world *world, wefti_attachment *attachment);
 
+/* Keep the memory of an object that a user may still have a handle of, in a state that says that it is destroyed: until
+ * the world ends, or WEFTI_GRAVES others have been destroyed since. The object is detached. Any thread. */
+#define WEFTI_GRAVES 64
+void wefti_world_bury(weft_world *world, void *object);
+
+/* Whether this process was forked from the one that made the world. Its copies of the world's handles, and of those of all
+ * that hangs on it, are good for nothing: who destroys one does nothing, and returns WEFT_OK. */
+int wefti_world_is_forked(const weft_world *world);
+/* WEFT_OK for the world of an object that is alive, or WEFT_ERR_STATE in a forked process. One test. */
+weft_status wefti_world_check_handle(const weft_world *world, const char *call);
+
 typedef enum wefti_counter {
 #define WEFTI_COUNTER_ENUM(name, text) WEFTI_COUNTER_##name,
     WEFT_COUNTER_TABLE(WEFTI_COUNTER_ENUM)

@@ -57,14 +57,11 @@ static void end_with_world(wefti_attachment *attachment)
 weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
 {
     static const char call[] = "weft_ctx_create";
-    if (team != NULL && team->destroyed) {
-        return wefti_error(WEFT_ERR_STATE, "%s: %s", call, team->dead_text);
-    }
-    if (team == NULL || out == NULL || (options & ~all_options) != 0) {
+    WEFT_TRY(wefti_team_expect(team, call));
+    if (out == NULL || (options & ~all_options) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           team == NULL  ? "the team is NULL"
-                           : out == NULL ? "the place for the context is NULL"
-                                         : "an option is none of WEFT_CTX_SERIALIZED, _PRIVATE, _NOSTORE");
+                           out == NULL ? "the place for the context is NULL"
+                                       : "an option is none of WEFT_CTX_SERIALIZED, _PRIVATE, _NOSTORE");
     }
     const wefti_span span = wefti_team_span_begin(team, call);
     size_t list_bytes = team->list != NULL ? (size_t)team->pes * sizeof *team->list : 0;
@@ -90,19 +87,16 @@ weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
     return wefti_team_span_end(team, &span, SIZE_MAX, WEFT_OK);
 }
 
-/* In builds with assertions a destroyed context stays, without a world, until its world ends, so that who still uses it is
- * told. */
+/* Keep the record of a destroyed context, without a world, so that who still uses it is told. */
 static void bury(weft_ctx *ctx)
 {
-    leave_team(ctx->world, record_of(ctx));
-#ifdef NDEBUG
-    wefti_world_detach(ctx->world, &record_of(ctx)->attachment);
-    wefti_free(record_of(ctx));
-#else
+    weft_world *world = ctx->world;
+    leave_team(world, record_of(ctx));
+    wefti_world_detach(world, &record_of(ctx)->attachment);
     ctx->world = NULL;
     ctx->pes = 0;
     ctx->team = NULL;
-#endif
+    wefti_world_bury(world, record_of(ctx));
 }
 
 weft_status weft_ctx_destroy(weft_ctx *ctx)
@@ -112,6 +106,9 @@ weft_status weft_ctx_destroy(weft_ctx *ctx)
     }
     if (ctx->world == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ctx_destroy: the context has been destroyed already");
+    }
+    if (wefti_world_is_forked(ctx->world)) {
+        return WEFT_OK;
     }
     weft_status status = weft_ctx_quiet(ctx);
     bury(ctx);

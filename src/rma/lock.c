@@ -39,11 +39,10 @@ typedef struct lock_call {
 
 static weft_status lock_init(lock_call *call, weft_world *world, long *lock, const char *name)
 {
-    if (!wefti_world_is_alive(world) || lock == NULL || ((uintptr_t)lock & (sizeof(lock_words) - 1)) != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", name,
-                           !wefti_world_is_alive(world) ? "the world is NULL or destroyed"
-                           : lock == NULL               ? "the lock is NULL"
-                                                        : "the lock is not aligned to 8 bytes");
+    WEFT_TRY(wefti_world_expect(world, name));
+    if (lock == NULL || ((uintptr_t)lock & (sizeof(lock_words) - 1)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the lock is %s", name,
+                           lock == NULL ? "NULL" : "not aligned to 8 bytes");
     }
     call->world = world;
     call->words = (lock_words *)(void *)lock;

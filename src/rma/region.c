@@ -28,12 +28,11 @@ static int is_symmetric(const weft_world *world, const void *address, size_t byt
 weft_status weft_register(weft_world *world, void *address, size_t bytes, weft_region **out)
 {
     static const char call[] = "weft_register";
-    if (!wefti_world_is_alive(world) || address == NULL || out == NULL || bytes == 0 ||
-        bytes > UINTPTR_MAX - (uintptr_t)address) {
+    WEFT_TRY(wefti_world_expect(world, call));
+    if (address == NULL || out == NULL || bytes == 0 || bytes > UINTPTR_MAX - (uintptr_t)address) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           !wefti_world_is_alive(world) || address == NULL || out == NULL
-                               ? "the world, the address or the place for the region is NULL, or the world destroyed"
-                               : "no bytes, or more than the address space has");
+                           address == NULL || out == NULL ? "the address or the place for the region is NULL"
+                                                          : "no bytes, or more than the address space has");
     }
     if (is_symmetric(world, address, bytes)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %zu bytes at %p are symmetric memory, which is registered already",
@@ -57,13 +56,13 @@ weft_status weft_unregister(weft_region *region)
     if (region->bytes == 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_unregister: the region has been unregistered already");
     }
-#ifdef NDEBUG
+    if (wefti_world_is_forked(region->world)) {
+        return WEFT_OK;
+    }
     wefti_world_detach(region->world, &region->attachment);
-    wefti_free(region);
-#else /* it stays until its world ends, so that who still uses it is told */
     region->address = NULL;
     region->bytes = 0;
-#endif
+    wefti_world_bury(region->world, region); /* so that who still uses it is told */
     return WEFT_OK;
 }
 

@@ -7,10 +7,9 @@
 /* Whether `bytes` bytes at `address` lie in the heap and `pe` in the world; which of them does not, in words. */
 static weft_status check(weft_world *world, const char *call, const void *address, size_t bytes, int pe)
 {
-    if (!wefti_world_is_alive(world) || address == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s", call,
-                           address == NULL && wefti_world_is_alive(world) ? "symmetric address is NULL"
-                                                                          : "world is NULL or destroyed");
+    WEFT_TRY(wefti_world_expect(world, call));
+    if (address == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the symmetric address is NULL", call);
     }
     if (pe < 0 || pe >= (int)world->view.pes) {
         return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"", call, pe,
@@ -211,10 +210,10 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
 {
     static const char call[] = "atomic";
     uint64_t before;
-    if (!wefti_world_is_alive(world)) {
-        return wefti_error(WEFT_ERR_ARGUMENT,
-                           "%s: the world or the place for the value before is NULL, or the world is destroyed", call);
+    if (world == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world or the place for the value before is NULL", call);
     }
+    WEFT_TRY(wefti_world_expect(world, call));
     if (device_of(world, dest) != NULL) {
         return device_amo(world, call, op, bits, dest, value, cond, pe, old);
     }
@@ -234,9 +233,7 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
 
 static weft_status each_transport(weft_world *world, const char *call, int quiet)
 {
-    if (!wefti_world_is_alive(world)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world is NULL or destroyed", call);
-    }
+    WEFT_TRY(wefti_world_expect(world, call));
     for (size_t i = 0; i < world->transport_count; i++) {
         wefti_transport *transport = &world->transports[i];
         WEFT_TRY(quiet ? transport->ops->quiet(transport) : transport->ops->fence(transport));

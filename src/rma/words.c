@@ -45,8 +45,9 @@ static weft_status check(weft_world *world, const wefti_words *words, const char
 {
     const char *wrong = NULL;
     size_t bytes = words->kind >= WEFTI_WORD_INT64 ? 8 : 4;
-    if (!wefti_world_is_alive(world) || result == NULL) {
-        wrong = wefti_world_is_alive(world) ? "the place for the result is NULL" : "the world is NULL or destroyed";
+    WEFT_TRY(wefti_world_expect(world, call));
+    if (result == NULL) {
+        wrong = "the place for the result is NULL";
     } else if (words->count > 0 && (words->variables == NULL || words->values == NULL)) {
         wrong = words->variables == NULL ? "the variables are NULL" : "the values are NULL";
     } else if (((uintptr_t)words->variables & (bytes - 1)) != 0) {

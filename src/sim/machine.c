@@ -1,6 +1,7 @@
 /* sim/machine.c: the machine that PEs see, for os/os.h: every link domain is a node, with processes of a chosen size. */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "sim/sim.h"
 
 #define MEMORY_BYTES ((uint64_t)16 << 30)
@@ -49,6 +50,24 @@ uint64_t wefti_os_memory_available_bytes(void)
 size_t wefti_os_page_bytes(void)
 {
     return 4096;
+}
+
+/* Nobody forks a simulation. */
+int wefti_os_owner_number(void)
+{
+    return 1;
+}
+
+void *wefti_os_owned_alloc(size_t bytes)
+{
+    return wefti_alloc_aligned(64, bytes);
+}
+
+int wefti_os_owned_give(void *memory, size_t bytes)
+{
+    (void)memory;
+    (void)bytes;
+    return 1;
 }
 
 /* The link domain of a PE. */

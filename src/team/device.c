@@ -79,9 +79,7 @@ weft_status weft_device_attach(weft_world *world, const weft_device_config *give
 
 weft_status wefti_world_need_device(const weft_world *world, const char *call)
 {
-    if (!wefti_world_is_alive(world)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world is NULL or destroyed", call);
-    }
+    WEFT_TRY(wefti_world_expect(world, call));
     if (world->device == NULL) {
         return wefti_error(WEFT_ERR_STATE, "%s: %s", call,
                            wefti_device_backend == NULL ? no_cuda

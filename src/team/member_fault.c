@@ -11,10 +11,7 @@
 
 weft_status wefti_team_check(weft_team *team, const char *call)
 {
-    if (WEFTI_UNLIKELY(team == NULL)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world or team is NULL; this PE may not be a member of the team",
-                           call);
-    }
+    WEFT_TRY(wefti_team_expect(team, call));
     if (WEFTI_UNLIKELY(team->dead != WEFT_OK)) {
         return wefti_error_relay(team->dead, team->dead_text);
     }

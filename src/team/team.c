@@ -9,30 +9,30 @@
 #include "team/team.h"
 #include "weft/protocol/mutate.h"
 
+/* Whether its predefined teams can be named. In a forked process they, too, are refused for what they are. */
+static int has_teams(const weft_world *world)
+{
+    return wefti_world_is_alive(world) || (world != NULL && world->magic == 0);
+}
+
 weft_team *weft_team_world(weft_world *world)
 {
-    return wefti_world_is_alive(world) ? &world->team_world : NULL;
+    return has_teams(world) ? &world->team_world : NULL;
 }
 
 weft_team *weft_team_node(weft_world *world)
 {
-    return wefti_world_is_alive(world) ? &world->team_node : NULL;
+    return has_teams(world) ? &world->team_node : NULL;
 }
 
 weft_team *weft_team_link(weft_world *world)
 {
-    return wefti_world_is_alive(world) ? &world->team_link : NULL;
+    return has_teams(world) ? &world->team_link : NULL;
 }
 
 weft_team *weft_team_same_slot(weft_world *world)
 {
-    return wefti_world_is_alive(world) ? &world->team_same_slot : NULL;
-}
-
-/* Builds with assertions keep what is left of a destroyed team. */
-static int is_alive(const weft_team *team)
-{
-    return team != NULL && !team->destroyed;
+    return has_teams(world) ? &world->team_same_slot : NULL;
 }
 
 static const wefti_sized config_form = WEFTI_SIZED_FORM(weft_team_config, contexts, "WEFT_TEAM_CONFIG_INIT");
@@ -41,8 +41,9 @@ weft_status weft_team_configure(weft_team *team, const weft_team_config *config)
 {
     static const char call[] = "weft_team_configure";
     weft_team_config own;
-    if (!is_alive(team) || config == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the team or the config is NULL, or the team destroyed", call);
+    WEFT_TRY(wefti_team_expect(team, call));
+    if (config == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the config is NULL", call);
     }
     WEFTI_SIZED_TRY(&config_form, call, "config", config, &own);
     if (config->contexts < 0) {
@@ -57,8 +58,9 @@ weft_status weft_team_query(const weft_team *team, weft_team_config *config)
     static const char call[] = "weft_team_query";
     const weft_team_config *asked = config; /* only what the caller's struct has is written */
     weft_team_config own;
-    if (!is_alive(team) || config == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the team or the config is NULL, or the team destroyed", call);
+    WEFT_TRY(wefti_team_expect(team, call));
+    if (config == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the config is NULL", call);
     }
     WEFTI_SIZED_TRY(&config_form, call, "config", asked, &own);
     config->contexts = team->contexts;
@@ -67,17 +69,17 @@ weft_status weft_team_query(const weft_team *team, weft_team_config *config)
 
 int weft_team_pe(const weft_team *team)
 {
-    return is_alive(team) ? team->pe : -1;
+    return wefti_team_is_alive(team) ? team->pe : -1;
 }
 
 int weft_team_pes(const weft_team *team)
 {
-    return is_alive(team) ? team->pes : -1;
+    return wefti_team_is_alive(team) ? team->pes : -1;
 }
 
 weft_world *weft_team_owner(const weft_team *team)
 {
-    return is_alive(team) ? team->world : NULL;
+    return wefti_team_is_alive(team) ? team->world : NULL;
 }
 
 /* The number in `team` of the world's PE `pe`, or -1. */
@@ -98,7 +100,8 @@ static int number_of(const weft_team *team, int pe)
 
 int weft_team_translate(const weft_team *from, int pe, const weft_team *to)
 {
-    if (!is_alive(from) || !is_alive(to) || pe < 0 || pe >= from->pes || from->world != to->world) {
+    if (!wefti_team_is_alive(from) || !wefti_team_is_alive(to) || pe < 0 || pe >= from->pes ||
+        from->world != to->world) {
         return -1;
     }
     return number_of(to, wefti_member(from, pe));
@@ -235,22 +238,21 @@ static void record_destroy(weft_team *team)
     }
 }
 
-/* The record of a destroyed team. Builds with assertions keep it until the world ends, as that of a dead team, so that who
- * still uses the handle is told. */
+/* Keep the record of a destroyed team, as that of a dead one, so that who still uses the handle is told. */
 static void record_bury(weft_team *team)
 {
-#ifdef NDEBUG
-    record_destroy(team);
-#else
+    wefti_world_detach(team->world, &team->attachment);
     forget_users(team);
+    wefti_free(team->list);
     wefti_free(team->coll);
+    team->list = NULL;
     team->coll = NULL;
     team->destroyed = 1;
     team->dead = WEFT_ERR_STATE;
     team->dead_culprit = -1;
     (void)snprintf(team->dead_text, sizeof team->dead_text, "the team, of world \"%s\", has been destroyed",
                    team->world->name);
-#endif
+    wefti_world_bury(team->world, team);
 }
 
 #define NO_PAIR UINT64_MAX
@@ -451,15 +453,13 @@ static weft_status destroy(weft_team *team, const char *call)
 weft_status weft_team_destroy(weft_team *team)
 {
     static const char call[] = "weft_team_destroy";
-    if (team == NULL) {
+    if (team == NULL || team->world == NULL || wefti_world_is_forked(team->world)) {
         return WEFT_OK;
     }
     if (team->predefined) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: a predefined team lives as long as its world", call);
     }
-    if (team->destroyed) {
-        return wefti_error(WEFT_ERR_STATE, "%s: %s already", call, team->dead_text);
-    }
+    WEFT_TRY(wefti_team_expect(team, call));
     const wefti_span span = wefti_span_begin(team->world, call);
     const int members = team->pes;
     weft_status status = destroy(team, call);

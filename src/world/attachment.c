@@ -1,5 +1,6 @@
 #include "protocol/attachment.h"
 
+#include "base/alloc.h"
 #include "world/world.h"
 
 void wefti_world_attach(weft_world *world, wefti_attachment *attachment)
@@ -12,6 +13,16 @@ void wefti_world_attach(weft_world *world, wefti_attachment *attachment)
     }
     world->attachments = attachment;
     wefti_os_monitor_leave(world->heap_lock);
+}
+
+void wefti_world_bury(weft_world *world, void *object)
+{
+    wefti_os_monitor_enter(world->heap_lock);
+    void **grave = &world->graves[world->buried++ % WEFTI_GRAVES];
+    void *oldest = *grave;
+    *grave = object;
+    wefti_os_monitor_leave(world->heap_lock);
+    wefti_free(oldest);
 }
 
 void wefti_world_detach(weft_world *world, wefti_attachment *attachment)

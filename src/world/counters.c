@@ -35,9 +35,9 @@ static uint64_t value_of(const weft_world *world, unsigned counter)
 
 weft_status weft_world_counters(const weft_world *world, weft_counters *out)
 {
-    if (!wefti_world_is_alive(world) || out == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_counters: %s",
-                           wefti_world_is_alive(world) ? "out is NULL" : "the world is NULL or destroyed");
+    WEFT_TRY(wefti_world_expect(world, "weft_world_counters"));
+    if (out == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_counters: out is NULL");
     }
     uint64_t *values = (uint64_t *)out;
     for (unsigned i = 0; i < COUNTERS; i++) {

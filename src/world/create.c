@@ -522,6 +522,7 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
     for (size_t i = 0; i < world->phase_count; i++) {
         WEFTI_COUNT(world, create_ns, world->phases[i].ns);
     }
+    world->owner = wefti_os_owner_number();
     world->magic = WEFTI_WORLD_MAGIC;
     return WEFT_OK;
 }
@@ -545,11 +546,10 @@ static void end_attachments(weft_world *world)
     }
 }
 
-/* Of a world that builds with assertions keep there is left what makes every call refuse it, inline ones by way of their
- * slow half, and its teams those of a dead one. */
+/* What is left makes every call refuse the world, inline ones by way of their slow half, and its teams as those of a dead
+ * one: for as long as the memory stays as it is, which builds with assertions see to. */
 static void bury(weft_world *world)
 {
-#ifndef NDEBUG
     weft_team *const teams[] = {&world->team_world, &world->team_node, &world->team_same_slot, &world->team_link};
     memset(&world->view, 0, sizeof world->view);
     world->view.remote = 1;
@@ -564,8 +564,10 @@ static void bury(weft_world *world)
         (void)snprintf(teams[i]->dead_text, sizeof teams[i]->dead_text, "the world \"%s\" has been destroyed",
                        world->name);
     }
-#endif
-    wefti_bury(world);
+    world->magic = WEFTI_WORLD_ENDED;
+    if (wefti_os_owned_give(world, sizeof *world)) {
+        wefti_bury(world);
+    }
 }
 
 /* Safe on a half-built world, and on NULL. */
@@ -574,8 +576,10 @@ static void world_free(weft_world *world)
     if (world == NULL) {
         return;
     }
-    world->magic = 0;
     end_attachments(world);
+    for (size_t i = 0; i < WEFTI_GRAVES; i++) {
+        wefti_free(world->graves[i]);
+    }
     wefti_timeline_close(world);
     if (world->device != NULL) {
         world->device->ops->detach(world->device);
@@ -600,7 +604,7 @@ static void world_free(weft_world *world)
 /* On failure *out may be half a world. */
 static weft_status world_alloc(const wefti_world_settings *settings, weft_world **out)
 {
-    weft_world *world = wefti_alloc_aligned(WEFTI_CACHE_LINE, sizeof *world);
+    weft_world *world = wefti_os_owned_alloc(sizeof *world);
     if (world == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for a world");
     }
@@ -666,12 +670,10 @@ weft_status wefti_world_create(const weft_world_config *config, weft_world **out
 
 weft_status weft_world_destroy(weft_world *world)
 {
-    if (world == NULL) {
+    if (world == NULL || wefti_world_is_forked(world)) {
         return WEFT_OK;
     }
-    if (world->magic != WEFTI_WORLD_MAGIC) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_destroy: %p is no living world", (void *)world);
-    }
+    WEFT_TRY(wefti_world_expect(world, "weft_world_destroy"));
     wefti_world_counters_print(world);
     world_free(world);
     return WEFT_OK;

@@ -77,9 +77,7 @@ weft_status wefti_world_check(weft_world *world, const char *call)
 
 weft_status weft_world_fault(const weft_world *world, int *culprit_pe)
 {
-    if (!wefti_world_is_alive(world)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_fault: the world is NULL or destroyed");
-    }
+    WEFT_TRY(wefti_world_expect(world, "weft_world_fault"));
     uint64_t fault = read_fault(world);
     if (culprit_pe != NULL) {
         *culprit_pe = fault == 0 ? -1 : fault_pe(fault);
@@ -89,9 +87,7 @@ weft_status weft_world_fault(const weft_world *world, int *culprit_pe)
 
 weft_status weft_world_abort(weft_world *world, int code)
 {
-    if (!wefti_world_is_alive(world)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_abort: the world is NULL or destroyed");
-    }
+    WEFT_TRY(wefti_world_expect(world, "weft_world_abort"));
     uint64_t word = WEFTI_ABORT_SET | (uint64_t)world->view.pe << 32 | (uint32_t)code;
     (void)wefti_cas64(&world->head->abort, 0, word);
     for (int pe = 0; pe < (int)world->view.pes && world->view.remote != 0; pe++) {

@@ -233,9 +233,9 @@ static void add_choice(text_out *out, const char *collective, const wefti_choice
 
 weft_status weft_team_tuning(const weft_team *team, char *text, size_t bytes, size_t *length)
 {
-    if (weft_team_owner(team) == NULL || (text == NULL && bytes > 0) || length == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_team_tuning: the team, the text or the length is NULL, or the team destroyed");
+    WEFT_TRY(wefti_team_expect(team, "weft_team_tuning"));
+    if ((text == NULL && bytes > 0) || length == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_team_tuning: the text or the length is NULL");
     }
     wefti_tuning tuning;
     wefti_tuning_init(&tuning, team);

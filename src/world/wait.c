@@ -104,11 +104,10 @@ static int compares(wefti_word_kind kind, uint64_t seen, weft_cmp cmp, uint64_t 
 
 static weft_status check_variable(weft_world *world, const void *variable, size_t bytes, const char *call)
 {
-    if (!wefti_world_is_alive(world) || variable == NULL || ((uintptr_t)variable & (bytes - 1)) != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s; give a world and a variable aligned to its size", call,
-                           !wefti_world_is_alive(world) ? "the world is NULL or destroyed"
-                           : variable == NULL           ? "the variable is NULL"
-                                                        : "the variable is not aligned");
+    WEFT_TRY(wefti_world_expect(world, call));
+    if (variable == NULL || ((uintptr_t)variable & (bytes - 1)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable is %s; give one aligned to its size", call,
+                           variable == NULL ? "NULL" : "not aligned");
     }
     return WEFT_OK;
 }

@@ -19,10 +19,14 @@
 #define WEFTI_WORLD_PHASES_MAX 12
 #define WEFTI_WORLD_TRANSPORTS_MAX 4
 #define WEFTI_WORLD_MAGIC 0x77656674776f726cu /* "weftworl" */
+#define WEFTI_WORLD_ENDED 0x77656674656e6465u /* "weftende" */
 
+/* It lies in memory that a forked process finds zeroed: there the test of inline accesses fails, since the heap has no
+ * bytes, and so does the test of `magic` out of line. */
 struct weft_world {
     wefti_view view; /* first: inline code reads it */
-    uint64_t magic; /* WEFTI_WORLD_MAGIC while alive */
+    uint64_t magic; /* WEFTI_WORLD_MAGIC while alive, then WEFTI_WORLD_ENDED; 0 in a forked process */
+    int owner; /* the process that made it, for systems where a fork copies all memory */
 
     char name[WEFTI_WORLD_NAME_BYTES];
     uint64_t key; /* tells this world from all others */
@@ -58,6 +62,8 @@ struct weft_world {
     struct weft_team team_link; /* the node's members, but a team of its own; shares its list */
     uint32_t teams_made; /* the highest number of a team */
     wefti_attachment *attachments; /* teams and what else was made later and ends with the world; heap_lock */
+    void *graves[WEFTI_GRAVES]; /* what was destroyed last, for wefti_world_bury; heap_lock */
+    uint64_t buried;
 
     uint64_t fault; /* 0, or the first fault: see fault.c */
 
@@ -72,14 +78,32 @@ struct weft_world {
     struct wefti_timeline *timeline; /* NULL: not traced */
 };
 
-/* Whether this is a world: not NULL and, in builds with assertions, which keep those that ended last, not destroyed. */
+/* Whether calls may use this world: not NULL, not destroyed, made by this process. */
 static inline int wefti_world_is_alive(const weft_world *world)
 {
-#ifdef NDEBUG
-    return world != NULL;
-#else
-    return world != NULL && world->magic == WEFTI_WORLD_MAGIC;
-#endif
+    return WEFTI_LIKELY(world != NULL && world->magic == WEFTI_WORLD_MAGIC);
+}
+
+/* Whether calls may use this team, dead or not. */
+static inline int wefti_team_is_alive(const weft_team *team)
+{
+    return WEFTI_LIKELY(team != NULL && !team->destroyed && wefti_world_is_alive(team->world));
+}
+
+/* ---- handle.c: what calls return for a handle that they may not use ---- */
+
+/* WEFT_ERR_STATE for a world that this process has by a fork, WEFT_ERR_ARGUMENT for one that is NULL or destroyed. */
+weft_status wefti_world_refuse(const weft_world *world, const char *call);
+static inline weft_status wefti_world_expect(const weft_world *world, const char *call)
+{
+    return wefti_world_is_alive(world) ? WEFT_OK : wefti_world_refuse(world, call);
+}
+
+/* The same for a team; one that is destroyed is WEFT_ERR_STATE. */
+weft_status wefti_team_refuse(const weft_team *team, const char *call);
+static inline weft_status wefti_team_expect(const weft_team *team, const char *call)
+{
+    return wefti_team_is_alive(team) ? WEFT_OK : wefti_team_refuse(team, call);
 }
 
 /* Add to a counter of this world; any thread. */

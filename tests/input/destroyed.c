@@ -1,16 +1,8 @@
-/* Handles of what has been destroyed, which builds with assertions know. */
+/* Handles of what has been destroyed: a world keeps what was destroyed last; worlds themselves are kept by builds with
+ * assertions. */
 #include "input/table.h"
 #include "part/pes.h"
 #include "weft_ep.h"
-
-#ifdef NDEBUG
-
-void use_destroyed(scene *s)
-{
-    (void)s;
-}
-
-#else
 
 #define UNTOUCHED ((void *)(uintptr_t)0x5a5a)
 
@@ -34,9 +26,9 @@ static void use_destroyed_team_and_context(scene *s)
     size_t length = 11;
     CHECK(weft_team_pe(team) == -1 && weft_team_pes(team) == -1 && weft_team_owner(team) == NULL);
     CHECK(weft_team_translate(team, 0, s->team) == -1 && weft_team_translate(s->team, 0, team) == -1);
-    CHECK_STATUS(weft_team_configure(team, &config), WEFT_ERR_ARGUMENT);
-    CHECK_STATUS(weft_team_query(team, &config), WEFT_ERR_ARGUMENT);
-    CHECK_STATUS(weft_team_tuning(team, NULL, 0, &length), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_configure(team, &config), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_team_query(team, &config), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_team_tuning(team, NULL, 0, &length), WEFT_ERR_STATE);
     CHECK_STATUS(weft_ep_create(team, &limits, (weft_ep **)&more), WEFT_ERR_STATE);
     CHECK_STATUS(weft_team_sync(team), WEFT_ERR_STATE);
     CHECK_STATUS(weft_team_barrier(team), WEFT_ERR_STATE);
@@ -47,6 +39,15 @@ static void use_destroyed_team_and_context(scene *s)
     CHECK_STATUS(weft_ctx_create(team, 0, (weft_ctx **)&more), WEFT_ERR_STATE);
     CHECK(more == UNTOUCHED);
 }
+
+#ifdef NDEBUG
+
+static void use_destroyed_world(scene *s)
+{
+    (void)s;
+}
+
+#else
 
 static void use_destroyed_world(scene *s)
 {
@@ -106,6 +107,8 @@ static void use_destroyed_world(scene *s)
     CHECK(more == UNTOUCHED && result == 11 && culprit == 11 && number == 11 && counters.heap_allocs == 11);
 }
 
+#endif
+
 static void use_ended_region(scene *s)
 {
     weft_region *region = NULL;
@@ -153,12 +156,28 @@ static void use_destroyed_group(scene *s)
     CHECK(more == UNTOUCHED && bytes == 11);
 }
 
+/* Only the last are kept, however many there are. */
+static void use_many_destroyed(scene *s)
+{
+    enum { MANY = 300, KEPT = 64 };
+    weft_ctx *all[MANY];
+    for (int i = 0; i < MANY; i++) {
+        CHECK_OK(weft_ctx_create(s->team, 0, &all[i]));
+    }
+    for (int i = 0; i < MANY; i++) {
+        CHECK_OK(weft_ctx_destroy(all[i]));
+    }
+    for (int i = MANY - KEPT; i < MANY; i++) {
+        CHECK_STATUS(weft_ctx_destroy(all[i]), WEFT_ERR_ARGUMENT);
+        CHECK_STATUS(weft_ctx_putmem(all[i], s->dest, s->in, 8, 0), WEFT_ERR_ARGUMENT);
+    }
+}
+
 void use_destroyed(scene *s)
 {
     use_destroyed_team_and_context(s);
     use_destroyed_world(s);
     use_ended_region(s);
     use_destroyed_group(s);
+    use_many_destroyed(s);
 }
-
-#endif

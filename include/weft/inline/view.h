@@ -2,7 +2,8 @@
  *
  * Fields may be appended, with a new WEFTI_VIEW_ABI; none is moved or changes its meaning. The number changes, too, when
  * inline code begins to need anything else of the library that an older one does not have, or not so. Programs tell the
- * library theirs when they create a world (inline/world.h). */
+ * library theirs when they create a world (inline/world.h). In a forked process it
+ * reads as zeros, with which every access goes out of line. */
 #ifndef WEFTI_INLINE_VIEW_H
 #define WEFTI_INLINE_VIEW_H
 

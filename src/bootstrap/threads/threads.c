@@ -25,6 +25,7 @@ typedef struct turn {
 
 struct weft_threads {
     wefti_os_monitor *monitor;
+    int owner; /* the process that made it: a forked one has a copy, whose monitor may be in use for ever */
     int pes;
     char name[WEFTI_BOOTSTRAP_NAME_BYTES]; /* of the world being created: what its first PE said */
     int first; /* that PE */
@@ -53,6 +54,7 @@ weft_status weft_threads_create(int pes, weft_threads **out)
         return wefti_error(WEFT_ERR_MEMORY, "no memory for a meeting point of %d threads", pes);
     }
     threads->pes = pes;
+    threads->owner = wefti_os_owner_number();
     threads->exchanges = wefti_alloc_zeroed((size_t)pes, sizeof *threads->exchanges);
     threads->places = wefti_alloc_zeroed((size_t)pes, 1);
     threads->marks = wefti_alloc_zeroed((size_t)pes, 1);
@@ -70,7 +72,7 @@ weft_status weft_threads_create(int pes, weft_threads **out)
 
 void weft_threads_destroy(weft_threads *threads)
 {
-    if (threads == NULL) {
+    if (threads == NULL || threads->owner != wefti_os_owner_number()) {
         return;
     }
     if (threads->monitor != NULL) {
@@ -304,6 +306,12 @@ static weft_status threads_open(const weft_world_config *config, wefti_bootstrap
     weft_threads *threads = config->threads;
     if (threads == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP_THREADS needs config.threads, from weft_threads_create");
+    }
+    if (threads->owner != wefti_os_owner_number()) {
+        return wefti_error(WEFT_ERR_STATE,
+                           "world \"%s\": this process was forked from the one that made config.threads; make another "
+                           "by weft_threads_create",
+                           wefti_bootstrap_world_name(config));
     }
     wefti_os_monitor_enter(threads->monitor);
     weft_status status = come(threads, config);

@@ -75,6 +75,11 @@ int wefti_os_process_number(void)
     return (int)getpid();
 }
 
+int wefti_os_owner_number(void)
+{
+    return wefti_os_process_number();
+}
+
 /* Where this process has its number: what is process 1 here is another one elsewhere. Zero where /proc does not say. */
 static uint64_t number_space(void)
 {
