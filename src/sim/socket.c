@@ -369,8 +369,15 @@ static wefti_socket *find_bound(const wefti_sim *sim, const wefti_socket_address
     return NULL;
 }
 
-static int copy_name(const wefti_socket_address *name, struct sockaddr *address, socklen_t *bytes)
+/* An unnamed socket has a family, as everywhere. */
+static int copy_name(const wefti_socket *socket, const wefti_socket_address *name, struct sockaddr *address,
+                     socklen_t *bytes)
 {
+    if (name->bytes == 0) {
+        address->sa_family = (sa_family_t)socket->family;
+        *bytes = sizeof address->sa_family;
+        return 0;
+    }
     memcpy(address, name->data, name->bytes < *bytes ? name->bytes : *bytes);
     *bytes = name->bytes;
     return 0;
@@ -379,14 +386,15 @@ static int copy_name(const wefti_socket_address *name, struct sockaddr *address,
 int wefti_os_socket_name(int descriptor, struct sockaddr *address, socklen_t *bytes)
 {
     wefti_sim *sim = enter_call();
-    return sim == NULL ? failed(ENOSYS) : copy_name(&socket_of(sim, descriptor, "getsockname")->name, address, bytes);
+    const wefti_socket *socket = sim == NULL ? NULL : socket_of(sim, descriptor, "getsockname");
+    return socket == NULL ? failed(ENOSYS) : copy_name(socket, &socket->name, address, bytes);
 }
 
 int wefti_os_socket_peer_name(int descriptor, struct sockaddr *address, socklen_t *bytes)
 {
     wefti_sim *sim = enter_call();
-    return sim == NULL ? failed(ENOSYS)
-                       : copy_name(&socket_of(sim, descriptor, "getpeername")->peer_name, address, bytes);
+    const wefti_socket *socket = sim == NULL ? NULL : socket_of(sim, descriptor, "getpeername");
+    return socket == NULL ? failed(ENOSYS) : copy_name(socket, &socket->peer_name, address, bytes);
 }
 
 int wefti_os_socket_is_own_user(int descriptor, unsigned *user)

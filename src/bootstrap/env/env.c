@@ -12,7 +12,6 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/env/master.h"
@@ -32,12 +31,8 @@ typedef struct env_state {
     wefti_tcp_site tcp; /* first */
     wefti_tree tree;
     wefti_env_master master;
-    wefti_unix_root near; /* where PEs of this host find PE 0 */
     uint64_t deadline_ns;
 } env_state;
-
-_Static_assert(WEFTI_UNIX_ADDRESSES_MAX + WEFTI_TCP_ADDRESSES_MAX <= WEFTI_TREE_ADDRESSES_MAX,
-               "all addresses of PE 0 fit");
 
 /* ---- PE 0 listens ---- */
 
@@ -80,24 +75,10 @@ static weft_status open_port(const env_state *state, int *listener)
 static weft_status env_meet(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
 {
     env_state *state = site->state;
-    WEFT_TRY(wefti_unix_root_meet(&state->near, site, listeners, occupied));
+    WEFT_TRY(wefti_unix_root_meet(&state->tcp.near, site, listeners, occupied));
     WEFT_TRY(open_port(state, &listeners->descriptors[listeners->count]));
     listeners->count++;
     return WEFT_OK;
-}
-
-/* PE 0 of this host may be found by either network. */
-static size_t env_resolve(const wefti_tree_site *site, const wefti_tree_contact *contact, unsigned round,
-                          wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX])
-{
-    const env_state *state = site->state;
-    wefti_tree_contact near;
-    size_t count = 0;
-    if (memcmp(contact, &site->root, sizeof *contact) == 0) {
-        wefti_unix_contact_set(&near, WEFTI_UNIX_ANY, 0, state->near.key, sizeof state->near.key);
-        count = wefti_unix_contact_resolve(&near, round, addresses);
-    }
-    return count + wefti_tcp_site_resolve(site, contact, round, addresses + count);
 }
 
 static const wefti_tree_net env_net = {
@@ -107,7 +88,7 @@ static const wefti_tree_net env_net = {
     .meet = env_meet,
     .part = NULL,
     .listen = wefti_tcp_site_listen,
-    .resolve = env_resolve,
+    .resolve = wefti_tcp_site_resolve,
     .admit = wefti_tcp_site_admit,
     .prove = wefti_tcp_site_prove,
     .print = wefti_tcp_site_print,
@@ -160,15 +141,12 @@ typedef struct meeting {
     char world[WEFTI_BOOTSTRAP_NAME_BYTES];
 } meeting;
 
-/* Where PE 0 is found on this host: not to be guessed where there is a secret. */
-static void make_key(env_state *state, const char *world)
+static void set_near(env_state *state, const char *world)
 {
     meeting here = {.network = "env", .port = wefti_tcp_contact_port(&state->master.contact)};
-    unsigned char half[WEFTI_HASH_BYTES];
     here.user = wefti_os_user();
     (void)snprintf(here.world, sizeof here.world, "%s", world);
-    wefti_hash(state->tcp.site.secret, &here, sizeof here, half);
-    wefti_hash(state->tcp.site.secret + WEFTI_HASH_BYTES, half, sizeof half, state->near.key);
+    wefti_tcp_site_set_near(&state->tcp, &here, sizeof here);
 }
 
 static weft_status fill_site(env_state *state)
@@ -210,7 +188,7 @@ static weft_status open_state(env_state *state, const weft_world_config *config,
 {
     WEFT_TRY(wefti_env_master_find(wefti_os_now_ns() + config->deadline_ns, &state->master));
     WEFT_TRY(fill_site(state));
-    make_key(state, wefti_bootstrap_world_name(config));
+    set_near(state, wefti_bootstrap_world_name(config));
     state->deadline_ns = config->deadline_ns;
     if (bootstrap->pe == 0) {
         warn(state, wefti_bootstrap_world_name(config));

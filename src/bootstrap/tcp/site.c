@@ -12,9 +12,11 @@
 #include "base/hash.h"
 #include "bootstrap/tcp/interfaces.h"
 #include "bootstrap/tcp/listen.h"
-#include "bootstrap/unix/site.h"
 #include "os/os.h"
 #include "os/socket.h"
+
+_Static_assert(WEFTI_UNIX_ADDRESSES_MAX + WEFTI_TCP_ADDRESSES_MAX <= WEFTI_TREE_ADDRESSES_MAX,
+               "all addresses of PE 0 fit");
 
 /* ---- life ---- */
 
@@ -37,6 +39,13 @@ weft_status wefti_tcp_site_init(wefti_tcp_site *tcp, const wefti_tree_net *net, 
     WEFT_TRY(wefti_sodium_open(&tcp->sodium));
     tcp->site.sodium = &tcp->sodium;
     return WEFT_OK;
+}
+
+void wefti_tcp_site_set_near(wefti_tcp_site *tcp, const void *common, size_t bytes)
+{
+    unsigned char half[WEFTI_HASH_BYTES];
+    wefti_hash(tcp->site.secret, common, bytes, half);
+    wefti_hash(tcp->site.secret + WEFTI_HASH_BYTES, half, sizeof half, tcp->near.key);
 }
 
 void wefti_tcp_site_fini(wefti_tcp_site *tcp)
@@ -101,11 +110,17 @@ size_t wefti_tcp_site_resolve(const wefti_tree_site *site, const wefti_tree_cont
 {
     const wefti_tcp_site *tcp = site->state;
     wefti_tcp_contact own;
+    size_t count = 0;
     if (contact->bytes != sizeof own) {
         return wefti_unix_contact_resolve(contact, round, addresses);
     }
     memcpy(&own, contact->data, sizeof own);
-    return wefti_tcp_contact_resolve(&own, tcp->node, addresses);
+    if (memcmp(&own, &tcp->root, sizeof own) == 0) { /* PE 0, which may be on this host */
+        wefti_tree_contact near;
+        wefti_unix_contact_set(&near, WEFTI_UNIX_ANY, 0, tcp->near.key, sizeof tcp->near.key);
+        count = wefti_unix_contact_resolve(&near, round, addresses);
+    }
+    return count + wefti_tcp_contact_resolve(&own, tcp->node, addresses + count);
 }
 
 /* A socket that tries a free port of its own node long enough connects to itself. */

@@ -12,11 +12,13 @@
 
 #include "bootstrap/crypto/sodium.h"
 #include "bootstrap/tcp/contact.h"
+#include "bootstrap/unix/site.h"
 
 /* Stands first in the backend's state. */
 typedef struct wefti_tcp_site {
     wefti_tree_site site;
     wefti_tcp_contact root; /* PE 0's, as this PE knows it */
+    wefti_unix_root near; /* where PEs of PE 0's host find it too, whatever happens at its port */
     /* Whether the root's addresses, where one is not loopback, are those by which others reach this PE too if it shares
      * PE 0's node; else this PE lists its own. */
     int root_is_complete;
@@ -29,6 +31,8 @@ typedef struct wefti_tcp_site {
 /* Fill the site in: `root` and, NULL for none, the secret are copied. */
 weft_status wefti_tcp_site_init(wefti_tcp_site *tcp, const wefti_tree_net *net, const wefti_tcp_contact *root,
                                 const unsigned char *secret);
+/* What the PEs of this world, host and user have in common: their unix sockets' names follow from it and from the secret. */
+void wefti_tcp_site_set_near(wefti_tcp_site *tcp, const void *common, size_t bytes);
 void wefti_tcp_site_fini(wefti_tcp_site *tcp); /* safe on zeroed memory; wipes the secret */
 
 /* Slots of wefti_tree_net. */

@@ -18,6 +18,9 @@
  * where there are not. */
 #define PATIENCE_NS UINT64_C(300000000)
 #define PATIENCE_ONLY_NS UINT64_C(3000000000)
+/* With a connection that the system is at: where the other end has a crowd at its door, asking anew is what helps. */
+#define CONNECT_NS UINT64_C(200000000)
+#define CONNECT_MAX_NS UINT64_C(3000000000)
 /* How long all addresses must refuse before nobody is believed to listen there. */
 #define REFUSED_NS UINT64_C(500000000)
 /* And how long whoever listens must turn this PE away: anybody may have taken an address before PE 0 comes. */
@@ -49,6 +52,7 @@ weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti
     if (resolve(caller) == 0) {
         return wefti_error(WEFT_ERR_MISMATCH, "what is said to be the address of PE %d makes no sense", pe);
     }
+    caller->connect_ns = CONNECT_NS;
     caller->patience_ns = has_others(caller) ? PATIENCE_NS : PATIENCE_ONLY_NS;
     return WEFT_OK;
 }
@@ -140,7 +144,8 @@ static weft_status note_failure(wefti_caller *caller, int error)
 {
     unsigned bit = 1u << caller->at;
     if (error == ECONNREFUSED) {
-        if (caller->refused == 0) {
+        unsigned all = (1u << caller->address_count) - 1;
+        if (caller->refused != all && (caller->refused | bit) == all) {
             caller->refused_since_ns = wefti_os_now_ns();
         }
         caller->refused |= bit;
@@ -231,7 +236,8 @@ static weft_status dial(wefti_caller *caller)
         return note_failure(caller, errno);
     }
     caller->stage = WEFTI_CALLER_CONNECTS;
-    caller->due_ns = patience_end_ns(caller);
+    caller->due_ns = wefti_os_now_ns() + caller->connect_ns;
+    caller->connect_ns = caller->connect_ns < CONNECT_MAX_NS / 2 ? 2 * caller->connect_ns : CONNECT_MAX_NS;
     return WEFT_OK;
 }
 

@@ -33,6 +33,7 @@ typedef struct wefti_caller {
     uint64_t due_ns; /* when to go on or give this address up */
     uint64_t begun_ns;
     uint64_t patience_ns; /* with an address that is silent */
+    uint64_t connect_ns; /* with the system, that connects */
     uint64_t refused_since_ns;
     unsigned refused; /* bit a: nobody listens at address a */
     uint64_t turned_away_since_ns;

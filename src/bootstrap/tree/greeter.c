@@ -13,7 +13,7 @@
 
 /* How long a stranger may take to prove itself; and how long at least, when others wait for its place. */
 #define STRANGER_NS UINT64_C(3000000000)
-#define STRANGER_CROWDED_NS UINT64_C(20000000)
+#define STRANGER_CROWDED_NS UINT64_C(5000000)
 /* How many connections are accepted before those that stand, and the time, are looked at again. */
 #define ACCEPTED_MAX 64
 
@@ -29,6 +29,7 @@ void wefti_greeter_init(wefti_greeter *greeter, const wefti_tree_site *site, con
 /* Forget a stranger, whose link has been closed or taken over. */
 static void forget(wefti_greeter *greeter, size_t at)
 {
+    greeter->counts[greeter->strangers[at]->door]--;
     wefti_free(greeter->strangers[at]);
     greeter->count--;
     memmove(&greeter->strangers[at], &greeter->strangers[at + 1],
@@ -126,7 +127,7 @@ static weft_status challenge(wefti_stranger *stranger)
 }
 
 /* Take up a new connection, and at once what it may have sent already. */
-static weft_status greet(wefti_greeter *greeter, int descriptor)
+static weft_status greet(wefti_greeter *greeter, int door, int descriptor)
 {
     wefti_stranger *stranger = wefti_alloc_zeroed(1, sizeof *stranger);
     wefti_link link;
@@ -137,6 +138,8 @@ static weft_status greet(wefti_greeter *greeter, int descriptor)
     }
     stranger->link = link;
     stranger->since_ns = wefti_os_now_ns();
+    stranger->door = door;
+    greeter->counts[door]++;
     greeter->strangers[greeter->count++] = stranger;
     weft_status status = WEFT_OK;
     wefti_tree_trust trust = greeter->site->net->admit(greeter->site, descriptor);
@@ -168,25 +171,25 @@ static weft_status accept_one(int listener, int *descriptor)
     return WEFT_OK;
 }
 
-static int is_full(const wefti_greeter *greeter)
+static int is_full(const wefti_greeter *greeter, int door)
 {
-    return greeter->count == WEFTI_GREETER_STRANGERS_MAX;
+    return greeter->counts[door] == WEFTI_GREETER_STRANGERS_MAX;
 }
 
 /* Where all places are taken one is made free, by chance: a crowd that comes faster than honest PEs can answer pushes out
  * some of these, who try again, but none by rule. Returns 0 when there is none to be had yet. */
-static int make_place(wefti_greeter *greeter)
+static int make_place(wefti_greeter *greeter, int door)
 {
     uint16_t first = 0;
     uint64_t now_ns = wefti_os_now_ns();
-    if (!is_full(greeter)) {
+    if (!is_full(greeter, door)) {
         return 1;
     }
     (void)!wefti_os_random(&first, sizeof first); /* else the first: nobody is owed a choice */
     for (size_t i = 0; i < greeter->count; i++) {
         size_t at = (first + i) % greeter->count;
         const wefti_stranger *stranger = greeter->strangers[at];
-        if (!stranger->is_proven && now_ns >= stranger->since_ns + STRANGER_CROWDED_NS) {
+        if (stranger->door == door && !stranger->is_proven && now_ns >= stranger->since_ns + STRANGER_CROWDED_NS) {
             drop(greeter, at);
             return 1;
         }
@@ -194,38 +197,45 @@ static int make_place(wefti_greeter *greeter)
     return 0;
 }
 
-static weft_status accept_some(wefti_greeter *greeter, int listener)
+static weft_status accept_some(wefti_greeter *greeter, int door)
 {
-    for (int i = 0; i < ACCEPTED_MAX && make_place(greeter); i++) {
+    for (int i = 0; i < ACCEPTED_MAX && make_place(greeter, door); i++) {
         int descriptor;
-        WEFT_TRY(accept_one(listener, &descriptor));
+        WEFT_TRY(accept_one(greeter->listeners->descriptors[door], &descriptor));
         if (descriptor < 0) {
             return WEFT_OK;
         }
-        WEFT_TRY(greet(greeter, descriptor));
+        WEFT_TRY(greet(greeter, door, descriptor));
     }
     return WEFT_OK;
 }
 
-/* When the next stranger has been here too long; they stand in the order of their arrival. */
-static uint64_t limit_ns(const wefti_greeter *greeter)
+/* When the first of those who came by a listener has been here long enough to make place; they stand in the order of
+ * their arrival. */
+static uint64_t crowded_until_ns(const wefti_greeter *greeter, int door)
 {
-    return greeter->count == 0
-               ? UINT64_MAX
-               : greeter->strangers[0]->since_ns + (is_full(greeter) ? STRANGER_CROWDED_NS : STRANGER_NS);
+    for (size_t i = 0; i < greeter->count; i++) {
+        if (greeter->strangers[i]->door == door && !greeter->strangers[i]->is_proven) {
+            return greeter->strangers[i]->since_ns + STRANGER_CROWDED_NS;
+        }
+    }
+    return 0;
 }
 
 uint64_t wefti_greeter_watch(wefti_greeter *greeter, wefti_polls *polls)
 {
-    uint64_t due_ns = limit_ns(greeter);
-    int is_open = !is_full(greeter) || wefti_os_now_ns() >= due_ns;
-    for (int i = 0; i < greeter->listeners->count; i++) {
-        greeter->places[i] = wefti_polls_watch(polls, is_open ? greeter->listeners->descriptors[i] : -1, POLLIN);
+    uint64_t now_ns = wefti_os_now_ns();
+    uint64_t due_ns = greeter->count > 0 ? greeter->strangers[0]->since_ns + STRANGER_NS : UINT64_MAX;
+    for (int door = 0; door < greeter->listeners->count; door++) {
+        uint64_t open_ns = is_full(greeter, door) ? crowded_until_ns(greeter, door) : 0;
+        int listener = now_ns >= open_ns ? greeter->listeners->descriptors[door] : -1;
+        greeter->places[door] = wefti_polls_watch(polls, listener, POLLIN);
+        due_ns = listener < 0 && open_ns < due_ns ? open_ns : due_ns;
     }
     for (size_t i = 0; i < greeter->count; i++) {
         wefti_link_watch(&greeter->strangers[i]->link, polls);
     }
-    return is_full(greeter) && is_open ? UINT64_MAX : due_ns;
+    return due_ns;
 }
 
 weft_status wefti_greeter_step(wefti_greeter *greeter, const wefti_polls *polls)
@@ -238,9 +248,9 @@ weft_status wefti_greeter_step(wefti_greeter *greeter, const wefti_polls *polls)
             drop(greeter, i);
         }
     }
-    for (int i = 0; i < greeter->listeners->count; i++) {
-        if (wefti_polls_seen(polls, greeter->places[i]) != 0) {
-            WEFT_TRY(accept_some(greeter, greeter->listeners->descriptors[i]));
+    for (int door = 0; door < greeter->listeners->count; door++) {
+        if (wefti_polls_seen(polls, greeter->places[door]) != 0) {
+            WEFT_TRY(accept_some(greeter, door));
         }
     }
     return WEFT_OK;

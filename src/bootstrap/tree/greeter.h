@@ -13,11 +13,12 @@ typedef struct wefti_stranger {
     wefti_link link;
     unsigned char nonce[WEFTI_TREE_NONCE_BYTES]; /* sent to it */
     uint64_t since_ns;
+    int door; /* the listener that it came by */
     int is_proven;
     wefti_tree_hello hello; /* once proven */
 } wefti_stranger;
 
-#define WEFTI_GREETER_STRANGERS_MAX 256
+#define WEFTI_GREETER_STRANGERS_MAX 128 /* of one listener: those of one network take no place of the other's */
 
 typedef struct wefti_greeter {
     const wefti_tree_site *site;
@@ -26,8 +27,9 @@ typedef struct wefti_greeter {
     const char *world; /* NULL; or its name, and those who look for another world's PE 0 are sent to look on */
     int has_warned;
     size_t places[WEFTI_TREE_LISTENERS_MAX];
-    wefti_stranger *strangers[WEFTI_GREETER_STRANGERS_MAX]; /* in order of arrival */
+    wefti_stranger *strangers[WEFTI_TREE_LISTENERS_MAX * WEFTI_GREETER_STRANGERS_MAX]; /* in order of arrival */
     size_t count;
+    size_t counts[WEFTI_TREE_LISTENERS_MAX]; /* by listener */
 } wefti_greeter;
 
 void wefti_greeter_init(wefti_greeter *greeter, const wefti_tree_site *site, const wefti_tree_listeners *listeners,

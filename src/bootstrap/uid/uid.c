@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tcp/site.h"
 #include "bootstrap/tree/tree.h"
@@ -23,12 +24,13 @@ typedef struct uid_state {
 static weft_status uid_meet(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
 {
     uid_state *state = site->state;
-    weft_status status = wefti_uid_claim(&state->id, &state->claim);
-    if (status == WEFT_OK) {
-        listeners->descriptors[listeners->count++] = state->id.descriptor;
-    }
     *occupied = site->root;
-    return status;
+    WEFT_TRY(wefti_uid_claim(&state->id, &state->claim));
+    listeners->descriptors[listeners->count++] = state->id.descriptor;
+    if (wefti_unix_root_meet(&state->tcp.near, site, listeners, occupied) != WEFT_OK) {
+        wefti_log(WEFTI_LOG_INFO, "PEs of this host meet by its port, too: no unix socket can be had");
+    }
+    return WEFT_OK;
 }
 
 static void uid_part(wefti_tree_site *site)
@@ -68,7 +70,9 @@ static weft_status fill(uid_state *state, const weft_world_config *config)
 {
     WEFT_TRY(wefti_uid_read(config->uid, &state->id));
     state->tcp.root_is_complete = 1;
-    return wefti_tcp_site_init(&state->tcp, &uid_net, &state->id.contact, state->id.secret);
+    WEFT_TRY(wefti_tcp_site_init(&state->tcp, &uid_net, &state->id.contact, state->id.secret));
+    wefti_tcp_site_set_near(&state->tcp, state->id.tag, sizeof state->id.tag);
+    return WEFT_OK;
 }
 
 static void forget(uid_state *state)
