@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-/* Take the lock. Blocks at most the deadline: WEFT_ERR_TIMEOUT names the PE that holds it, and this PE has left the
- * queue; it may ask again. What earlier holders did is visible. WEFT_ERR_STATE when this PE holds it already,
- * WEFT_ERR_ARGUMENT, WEFT_ERR_RANGE. */
+/* Take the lock. Blocks at most the deadline: WEFT_ERR_TIMEOUT names the PE that holds it or, where none does, the
+ * first of the queue, and this PE has left the queue; it may ask again. What earlier holders did is visible.
+ * WEFT_ERR_STATE when this PE holds it already, WEFT_ERR_ARGUMENT, WEFT_ERR_RANGE. */
 WEFT_API weft_status weft_set_lock(weft_world *world, long *lock) WEFT_MUST_CHECK;
 
 /* Take the lock if it is free: *taken is 1 then, else 0. Does not block. Errors as weft_set_lock, but for

@@ -3,25 +3,26 @@
  * A PE's copy of the lock is two 32-bit words. `tail` counts on one PE, chosen by the lock's offset: the PE that asked
  * last, plus 1; 0 when the lock is free. `node` is the PE's own place in the queue: its successor plus 1 in the low bits,
  * and
- *   IN      it has asked and neither left nor cleared
- *   WAITS   it came when the lock was taken
- *   HAS     its predecessor has given it the lock
+ *   IN      it asks or has asked, and has neither left nor cleared
+ *   HAS     it has the lock: it found it free, or its predecessor gave it
  *   LEFT    it gave up waiting; its predecessor, when its turn comes, passes the lock on and clears the node
- * IN is stored by its owner before it asks; every later change is an atomic one. The holder has IN and not WAITS, or HAS,
- * so that one who waits too long finds it by reading the nodes. */
+ * The owner stores IN before it asks, and 0 once it is out of the queue, when no other PE writes the node; every change
+ * between is an atomic one. Who waits too long reads the nodes, and finds the first of its queue by the successors: that
+ * one holds the lock if it has HAS. A PE that only looks whether the lock is free has IN for a moment, but is in no queue.
+ */
 #include "weft/lock.h"
 
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
 #define IN UINT32_C(0x80000000)
-#define WAITS UINT32_C(0x40000000)
-#define HAS UINT32_C(0x20000000)
-#define LEFT UINT32_C(0x10000000)
+#define HAS UINT32_C(0x40000000)
+#define LEFT UINT32_C(0x20000000)
 #define NEXT UINT32_C(0x0fffffff)
 
 typedef struct lock_words {
@@ -71,38 +72,90 @@ static inline uint32_t my_node(const lock_call *call)
     return wefti_ld32(&call->words->node, WEFTI_ACQUIRE);
 }
 
-/* The PE that has the lock now, or -1. */
-static int holder_of(const lock_call *call)
+/* Whether the PE of this node has the lock. One that has left may be given it, but does not keep it. */
+static int is_holder(uint32_t node)
 {
-    for (int pe = 0; pe < (int)call->world->view.pes; pe++) {
-        uint32_t node = 0;
-        if (change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node) == WEFT_OK && (node & IN) != 0 &&
-            (node & LEFT) == 0 && ((node & WAITS) == 0 || (node & HAS) != 0)) {
+    return (node & (HAS | LEFT)) == HAS;
+}
+
+/* ---- whom a PE waits for ---- */
+
+/* The node of `pe`; 0 when it cannot be read. */
+static uint32_t node_of(const lock_call *call, int pe)
+{
+    uint32_t node = 0;
+    return change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node) == WEFT_OK ? node : 0;
+}
+
+/* The PE whose successor is `pe`, or -1. */
+static int predecessor_of(const uint32_t *nodes, int pes, int pe)
+{
+    for (int other = 0; other < pes; other++) {
+        if ((nodes[other] & NEXT) == (uint32_t)pe + 1) {
+            return other;
+        }
+    }
+    return -1;
+}
+
+/* The PE that has the lock, or -1. */
+static int holder_of(const uint32_t *nodes, int pes)
+{
+    for (int pe = 0; pe < pes; pe++) {
+        if (is_holder(nodes[pe])) {
             return pe;
         }
     }
     return -1;
 }
 
-#define WHO_BYTES 48
-static const char *describe_holder(const lock_call *call, char who[WHO_BYTES])
+/* The first of the queue that this PE stands in; when none stands before it any more, who has the lock. Or -1. */
+static int first_of_queue(const uint32_t *nodes, int pes, int me)
 {
-    int holder = holder_of(call);
-    (void)snprintf(who, WHO_BYTES, "a PE that is gone or about to pass it on");
-    if (holder >= 0) {
-        (void)snprintf(who, WHO_BYTES, "PE %d", holder);
+    int first = -1;
+    int pe = predecessor_of(nodes, pes, me);
+    for (int steps = 0; pe >= 0 && pe != me && steps < pes; steps++) { /* PEs move while they are read */
+        first = pe;
+        pe = predecessor_of(nodes, pes, pe);
     }
-    return who;
+    return first >= 0 ? first : holder_of(nodes, pes);
+}
+
+/* All PEs' nodes, as they are read one after another; the caller frees them. NULL when there is no memory. */
+static uint32_t *read_nodes(const lock_call *call)
+{
+    const int pes = (int)call->world->view.pes;
+    uint32_t *nodes = wefti_alloc((size_t)pes * sizeof *nodes);
+    for (int pe = 0; nodes != NULL && pe < pes; pe++) {
+        nodes[pe] = node_of(call, pe);
+    }
+    return nodes;
+}
+
+#define QUEUE_BYTES 64
+/* "is still held by PE 3", or what else is known of the lock. */
+static const char *describe_queue(const lock_call *call, char text[QUEUE_BYTES])
+{
+    uint32_t *nodes = read_nodes(call);
+    const int first = nodes == NULL ? -1 : first_of_queue(nodes, (int)call->world->view.pes, call->me);
+    if (first < 0) {
+        (void)snprintf(text, QUEUE_BYTES, "is changing hands");
+    } else if (is_holder(nodes[first])) {
+        (void)snprintf(text, QUEUE_BYTES, "is still held by PE %d", first);
+    } else {
+        (void)snprintf(text, QUEUE_BYTES, "is on its way: PE %d stands first in the queue", first);
+    }
+    wefti_free(nodes);
+    return text;
 }
 
 static weft_status refuse_late(const lock_call *call)
 {
-    char who[WHO_BYTES];
+    char queue[QUEUE_BYTES];
     char gone[WEFTI_GONE_BYTES];
     char limit[WEFTI_LIMIT_BYTES];
-    return wefti_error(wefti_world_late(call->world),
-                       "%s: world \"%s\" PE %d: the lock at %p is still held by %s and did not come %s%s", call->name,
-                       call->world->name, call->me, (void *)call->words, describe_holder(call, who),
+    return wefti_error(wefti_world_late(call->world), "%s: world \"%s\" PE %d: the lock at %p %s; it did not come %s%s",
+                       call->name, call->world->name, call->me, (void *)call->words, describe_queue(call, queue),
                        wefti_world_limit_text(call->world, limit), wefti_world_gone_text(call->world, gone));
 }
 
@@ -148,7 +201,11 @@ static weft_status pass_on(const lock_call *call)
         uint32_t node = 0;
         uint32_t old;
         WEFT_TRY(find_next(call, from, &next));
-        WEFT_TRY(change(call, WEFTI_AMO_SET, &call->words->node, 0, 0, from, &old));
+        if (from == call->me) {
+            wefti_st32(&call->words->node, 0, WEFTI_RELEASE); /* its successor, if any, has written there */
+        } else {
+            WEFT_TRY(change(call, WEFTI_AMO_SET, &call->words->node, 0, 0, from, &old));
+        }
         if (next == 0) {
             return WEFT_OK;
         }
@@ -173,19 +230,6 @@ static weft_status leave_queue(const lock_call *call)
     return refuse_late(call);
 }
 
-/* The PE whose successor is `pe`, or -1. */
-static int predecessor_of(const lock_call *call, int pe)
-{
-    for (int other = 0; other < (int)call->world->view.pes; other++) {
-        uint32_t node = 0;
-        if (change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, other, &node) == WEFT_OK &&
-            (node & NEXT) == (uint32_t)pe + 1) {
-            return other;
-        }
-    }
-    return -1;
-}
-
 /* Whether a PE that stands before this one, or has the lock, is gone. Who is in the queue is read only when some PE is. */
 static int is_hopeless(const lock_call *call)
 {
@@ -197,28 +241,32 @@ static int is_hopeless(const lock_call *call)
     if (pe == pes) {
         return 0;
     }
-    pe = predecessor_of(call, call->me);
-    for (int steps = 0; pe >= 0 && steps < pes; steps++) { /* PEs move while they are read */
-        if (wefti_world_is_gone(call->world, pe)) {
-            return 1;
-        }
-        pe = predecessor_of(call, pe);
+    uint32_t *nodes = read_nodes(call);
+    if (nodes == NULL) {
+        return 0; /* it looks again */
     }
-    pe = holder_of(call);
-    return pe >= 0 && wefti_world_is_gone(call->world, pe);
+    int is_gone = 0;
+    pe = predecessor_of(nodes, pes, call->me);
+    for (int steps = 0; pe >= 0 && !is_gone && steps < pes; steps++) { /* PEs move while they are read */
+        is_gone = wefti_world_is_gone(call->world, pe);
+        pe = predecessor_of(nodes, pes, pe);
+    }
+    pe = holder_of(nodes, pes);
+    is_gone |= pe >= 0 && wefti_world_is_gone(call->world, pe);
+    wefti_free(nodes);
+    return is_gone;
 }
 
 /* wefti_waiter_pause, which warns once of who has the lock, and looks whether that can still pass it on. */
 static weft_status pause_in_queue(const lock_call *call, wefti_waiter *waiter)
 {
-    char who[WHO_BYTES];
+    char queue[QUEUE_BYTES];
     weft_status status = wefti_waiter_pause(waiter, &call->words->node);
     if (WEFTI_UNLIKELY(waiter->warned == 1)) {
         waiter->warned = 2;
-        wefti_log(WEFTI_LOG_WARN,
-                  "world \"%s\" PE %d: %s has waited for %.3g s for the lock at %p, which is held by %s",
-                  call->world->name, call->me, call->name, (double)call->world->warn_ns * 1e-9, (void *)call->words,
-                  describe_holder(call, who));
+        wefti_log(WEFTI_LOG_WARN, "world \"%s\" PE %d: %s has waited for %.3g s: the lock at %p %s", call->world->name,
+                  call->me, call->name, (double)call->world->warn_ns * 1e-9, (void *)call->words,
+                  describe_queue(call, queue));
     }
     if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
         waiter->must_look = 0;
@@ -290,9 +338,8 @@ weft_status weft_set_lock(weft_world *world, long *lock)
     wefti_st32(&call.words->node, IN, WEFTI_RELEASE);
     WEFT_TRY(change(&call, WEFTI_AMO_SWAP, &call.words->tail, (uint32_t)call.me + 1, 0, call.home, &before));
     if (before == 0) {
-        return WEFT_OK;
+        return change(&call, WEFTI_AMO_OR, &call.words->node, HAS, 0, call.me, &old);
     }
-    WEFT_TRY(change(&call, WEFTI_AMO_OR, &call.words->node, WAITS, 0, call.me, &old));
     WEFT_TRY(change(&call, WEFTI_AMO_OR, &call.words->node, (uint32_t)call.me + 1, 0, (int)before - 1, &old));
     return await_turn(&call);
 }
@@ -301,6 +348,7 @@ weft_status weft_test_lock(weft_world *world, long *lock, int *taken)
 {
     lock_call call = {0};
     uint32_t before;
+    uint32_t old;
     WEFT_TRY(lock_init(&call, world, lock, "weft_test_lock"));
     if (taken == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_test_lock: the place for the result is NULL");
@@ -317,6 +365,8 @@ weft_status weft_test_lock(weft_world *world, long *lock, int *taken)
     WEFT_TRY(change(&call, WEFTI_AMO_COMPARE_SWAP, &call.words->tail, (uint32_t)call.me + 1, 0, call.home, &before));
     if (before != 0) {
         wefti_st32(&call.words->node, 0, WEFTI_RELEASE);
+    } else {
+        WEFT_TRY(change(&call, WEFTI_AMO_OR, &call.words->node, HAS, 0, call.me, &old));
     }
     *taken = before == 0;
     return WEFT_OK;
@@ -327,7 +377,7 @@ weft_status weft_clear_lock(weft_world *world, long *lock)
     lock_call call = {0};
     WEFT_TRY(lock_init(&call, world, lock, "weft_clear_lock"));
     uint32_t node = my_node(&call);
-    if ((node & IN) == 0 || (node & LEFT) != 0 || ((node & WAITS) != 0 && (node & HAS) == 0)) {
+    if (!is_holder(node)) {
         return refuse_held(&call, "does not hold");
     }
     WEFT_TRY(weft_quiet(world));
