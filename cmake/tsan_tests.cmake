@@ -6,6 +6,7 @@ foreach(test IN LISTS weft_all_tests)
     get_property(labels TEST ${test} PROPERTY LABELS)
     if(("unit" IN_LIST labels OR "threads" IN_LIST labels) AND NOT "sim" IN_LIST labels)
         string(REGEX REPLACE "^([a-z]+)\\.([^.]*).*" "\\1_\\2" program ${test}) # multi.coll.threads.2: multi_coll
+        string(REGEX REPLACE "^fuzz_replay_" "fuzz_" program ${program})
         add_dependencies(tsan_tests ${program})
     endif()
 endforeach()
