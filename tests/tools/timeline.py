@@ -17,7 +17,7 @@ import time
 import unittest
 
 RUN, HELLO, COLL, EP, LISTENER = sys.argv[1:6]
-PHASES = ["bootstrap", "hello", "window", "map", "verify"]
+PHASES = ["bootstrap", "hello", "window", "reach", "map", "verify"]
 
 
 class Timeline(unittest.TestCase):
@@ -75,10 +75,10 @@ class Timeline(unittest.TestCase):
         for (_, tid), line in spans.items():
             self.assert_nested(line)
             names = [event["name"] for event in line]
-            self.assertEqual(names[:6], ["weft_world_create"] + PHASES)
-            self.assertEqual(names[6:], ["weft_calloc", "weft_barrier", "weft_free"])
+            self.assertEqual(names[: 1 + len(PHASES)], ["weft_world_create"] + PHASES)
+            self.assertEqual(names[1 + len(PHASES) :], ["weft_calloc", "weft_barrier", "weft_free"])
             self.assertEqual({event["args"]["pe"] for event in line}, {tid})
-            self.assertAlmostEqual(line[0]["dur"], sum(event["dur"] for event in line[1:6]), delta=0.01)
+            self.assertAlmostEqual(line[0]["dur"], sum(event["dur"] for event in line[1 : 1 + len(PHASES)]), delta=0.01)
             barriers += [event for event in line if event["name"] == "weft_barrier"]
         self.assertEqual(len(barriers), 3)
         # Nobody leaves a barrier before the last has come: one clock for all.
