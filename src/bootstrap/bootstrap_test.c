@@ -200,7 +200,7 @@ static void believes_the_launcher_only_if_it_makes_sense(void **state)
 static int begin(void **state)
 {
     (void)state;
-    (void)snprintf(job, sizeof job, "test%d:%064d", (int)getpid(), 7);
+    (void)snprintf(job, sizeof job, "test%d:%064d", (int)getpid(), (int)getpid());
     (void)snprintf(port, sizeof port, "%d", 10000 + (int)getpid() % 20000);
     return setenv("WEFT_LOG", "none", 1);
 }

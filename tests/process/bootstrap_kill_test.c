@@ -233,7 +233,7 @@ int main(void)
     };
     (void)setenv("WEFT_LOG", "none", 1);
     char job[128];
-    (void)snprintf(job, sizeof job, "kill%d:%064d", (int)getpid(), 7);
+    (void)snprintf(job, sizeof job, "kill%d:%064d", (int)getpid(), (int)getpid());
     (void)setenv("WEFT_LOCAL_JOB", job, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -310,7 +310,7 @@ static void test_parent_and_child_are_pes(void **state)
     handles h;
     int pes[2] = {0, 1};
     make_all(&h);
-    (void)snprintf(job, sizeof job, "fork%d:%064d", (int)getpid(), 7);
+    (void)snprintf(job, sizeof job, "fork%d:%064d", (int)getpid(), (int)getpid());
     (void)setenv("WEFT_LOCAL_JOB", job, 1);
     pid_t child = fork();
     if (child == 0) {

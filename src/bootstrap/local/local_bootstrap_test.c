@@ -9,7 +9,7 @@ static weft_status begin(int pes, weft_world_config *shared)
 {
     char job[128];
     (void)pes;
-    (void)snprintf(job, sizeof job, "test%d:%064d", (int)getpid(), 7);
+    (void)snprintf(job, sizeof job, "test%d:%064d", (int)getpid(), (int)getpid());
     shared->bootstrap = WEFT_BOOTSTRAP_LOCAL;
     (void)setenv("WEFT_LOCAL_JOB", job, 1);
     return WEFT_OK;
