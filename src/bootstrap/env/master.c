@@ -90,8 +90,8 @@ static int look_up(const char *host, uint64_t until_ns, struct addrinfo **found)
     return error;
 }
 
-/* Those that can be used, in the order of the system. Returns how many. */
-static int keep_addresses(const struct addrinfo *found, wefti_tcp_contact *contact)
+/* Those that can be used, in the order of the system. */
+static void keep_addresses(const struct addrinfo *found, wefti_tcp_contact *contact)
 {
     for (; found != NULL && contact->count < WEFTI_TCP_ADDRESSES_MAX; found = found->ai_next) {
         struct sockaddr_storage copy = {0};
@@ -102,10 +102,10 @@ static int keep_addresses(const struct addrinfo *found, wefti_tcp_contact *conta
             contact->addresses[contact->count++] = address;
         }
     }
-    return contact->count;
 }
 
-/* Addresses as text, and "localhost", which is loopback whatever the system knows of names. Returns how many. */
+/* An address as text, and "localhost", which is loopback whatever the system knows of names. Returns whether it is one of
+ * these, for which no name service is asked, also where the address cannot be used. */
 static int read_literal(const char *host, wefti_tcp_contact *contact)
 {
     static const wefti_tcp_address loopback[] = {{.family = 4, .bytes = {127, 0, 0, 1}},
@@ -115,20 +115,20 @@ static int read_literal(const char *host, wefti_tcp_contact *contact)
     if (strcasecmp(host, "localhost") == 0) {
         memcpy(contact->addresses, loopback, sizeof loopback);
         contact->count = 2;
-    } else if (getaddrinfo(host, NULL, &wanted, &found) == 0) {
-        (void)keep_addresses(found, contact);
-        freeaddrinfo(found);
+        return 1;
     }
-    return contact->count;
+    if (getaddrinfo(host, NULL, &wanted, &found) != 0) {
+        return 0;
+    }
+    keep_addresses(found, contact);
+    freeaddrinfo(found);
+    return 1;
 }
 
-static weft_status resolve(const char *host, uint64_t until_ns, wefti_tcp_contact *contact)
+static weft_status read_name(const char *host, uint64_t until_ns, wefti_tcp_contact *contact)
 {
     struct addrinfo *found = NULL;
     int error;
-    if (read_literal(host, contact) > 0) {
-        return WEFT_OK;
-    }
     while ((error = look_up(host, until_ns, &found)) == EAI_AGAIN || error == EAI_NONAME) {
         if (wefti_os_now_ns() >= until_ns) {
             break;
@@ -144,9 +144,17 @@ static weft_status resolve(const char *host, uint64_t until_ns, wefti_tcp_contac
     if (error != 0) {
         return wefti_error(WEFT_ERR_UNREACHABLE, "MASTER_ADDR=%.200s cannot be found: %s", host, gai_strerror(error));
     }
-    int count = keep_addresses(found, contact);
+    keep_addresses(found, contact);
     freeaddrinfo(found);
-    if (count == 0) {
+    return WEFT_OK;
+}
+
+static weft_status resolve(const char *host, uint64_t until_ns, wefti_tcp_contact *contact)
+{
+    if (!read_literal(host, contact)) {
+        WEFT_TRY(read_name(host, until_ns, contact));
+    }
+    if (contact->count == 0) {
         return wefti_error(
             WEFT_ERR_ARGUMENT,
             "MASTER_ADDR=%.200s has no address that can be used: give one of IPv4 or of IPv6 that is not "
