@@ -40,6 +40,8 @@ int wefti_os_socket_is_own_user(int descriptor, unsigned *user);
 /* This process's user; the user of who listens at a TCP port of this host. Returns 0 when nobody is found. */
 unsigned wefti_os_user(void);
 int wefti_os_socket_port_user(unsigned port, unsigned *user);
+/* How many descriptors this process may have beyond the number `descriptor`, which the lowest free one was. */
+int wefti_os_descriptors_left(int descriptor);
 /* A number that the system gives each socket once; 0: it is none. */
 uint64_t wefti_os_socket_cookie(int descriptor);
 /* Small messages leave at once. An IPv6 listener takes IPv4 too. Both as well as possible. */

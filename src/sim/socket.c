@@ -16,6 +16,7 @@
 
 #include "sim/sim.h"
 
+#define PLENTY 1000
 #define OWN_USER 1000
 #define FOREIGN_USER 65534
 #define CALL_NS 200 /* a call takes up to this long */
@@ -48,6 +49,7 @@ static void draw(wefti_sim *sim, wefti_sockets *net)
     net->delay_ns = delays[wefti_random_below(random, 4)];
     net->room = rooms[wefti_random_below(random, 4)];
     net->backlog = backlogs[wefti_random_below(random, 4)];
+    net->is_scarce = wefti_random_below(random, 4) == 0;
 }
 
 /* The running simulation, after a moment in which others may run; NULL outside of one. */
@@ -417,6 +419,14 @@ int wefti_os_socket_port_user(unsigned port, unsigned *user)
     (void)port;
     (void)user;
     return 0;
+}
+
+/* Few in one run of four, at times. */
+int wefti_os_descriptors_left(int descriptor)
+{
+    wefti_sim *sim = enter_call();
+    (void)descriptor;
+    return sim != NULL && sim->sockets->is_scarce && wefti_random_below(&sim->random, 2) == 0 ? 0 : PLENTY;
 }
 
 uint64_t wefti_os_socket_cookie(int descriptor)

@@ -74,6 +74,7 @@ typedef struct wefti_sockets {
     uint32_t delay_ns; /* at most */
     size_t room;
     size_t backlog;
+    int is_scarce; /* descriptors, as far as who asks is told */
 } wefti_sockets;
 
 #define WEFTI_SOCKET_FIRST 3

@@ -233,6 +233,11 @@ int wefti_os_socket_port_user(unsigned port, unsigned *user)
     return 0;
 }
 
+int wefti_os_descriptors_left(int descriptor)
+{
+    return descriptor % 4 == 3 ? 0 : 1000;
+}
+
 uint64_t wefti_os_socket_cookie(int descriptor)
 {
     int is_open = descriptor >= FIRST && descriptor < FIRST + DESCRIPTORS && wire.kinds[descriptor - FIRST] != CLOSED;

@@ -1,5 +1,5 @@
-/* Goal: what a PE of a crowded node costs does not grow with the others: its page tables; and its descriptors, but for those
- * of PE 0, which needs one for each other PE while a world forms and few beside.
+/* Goal: what a PE of a crowded node costs does not grow with the others: its page tables, and its descriptors: PE 0 lets
+ * those wait elsewhere for whom it has none.
  * Method: 128 PEs as processes, whatever the processors, create a world and use it. A word in the slot of every PE would
  * cost a page of page table each in each process: far less is allowed. Then all have room for few descriptors. */
 #include <setjmp.h>
@@ -111,7 +111,7 @@ static unsigned count_descriptors(void)
 
 static void run_poor_pe(const crew *c, int pe, void *context)
 {
-    const rlim_t room = count_descriptors() + ROOM + (pe == 0 ? (unsigned)c->pes : 0u);
+    const rlim_t room = count_descriptors() + ROOM + (pe == 0 ? ROOM : 0u);
     const struct rlimit limit = {.rlim_cur = room, .rlim_max = room};
     (void)setrlimit(RLIMIT_NOFILE, &limit);
     run_pe(c, pe, context);

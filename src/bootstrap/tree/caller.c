@@ -25,6 +25,7 @@
 #define REFUSED_NS UINT64_C(500000000)
 /* And how long whoever listens must turn this PE away: anybody may have taken an address before PE 0 comes. */
 #define TURNED_AWAY_NS UINT64_C(500000000)
+#define TURNED_AWAY_ROUNDS 128u /* PE 0 may be at a unix socket that was not tried yet */
 
 /* The addresses of this round. Returns 0 when there are none. */
 static size_t resolve(wefti_caller *caller)
@@ -106,6 +107,11 @@ static weft_status name_strangers(const wefti_caller *caller)
         caller->pe);
 }
 
+weft_status wefti_caller_judge(const wefti_caller *caller)
+{
+    return caller->strangers != 0 ? name_strangers(caller) : WEFT_OK;
+}
+
 /* Give this attempt up and try the next address: at once, or, after the last one, after a pause. */
 static weft_status retry(wefti_caller *caller)
 {
@@ -114,7 +120,7 @@ static weft_status retry(wefti_caller *caller)
     wefti_link_fini(&caller->link);
     caller->stage = WEFTI_CALLER_RESTS;
     if (caller->strangers != 0 && (caller->strangers | caller->refused) == all &&
-        now_ns - caller->turned_away_since_ns > TURNED_AWAY_NS) {
+        now_ns - caller->turned_away_since_ns > TURNED_AWAY_NS && caller->round >= TURNED_AWAY_ROUNDS) {
         return name_strangers(caller);
     }
     if (caller->site->net->refusal_is_final && caller->refused == all &&

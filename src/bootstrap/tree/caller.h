@@ -52,6 +52,8 @@ uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls);
 /* Go on. Fails on a lack of memory or descriptors here, with WEFT_ERR_AUTHENTICATION when whoever listens has
  * turned us away for a while, and with WEFT_ERR_PEER when it is certain that the PE is gone. */
 weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls);
+/* At the deadline: WEFT_ERR_AUTHENTICATION when the one who listens has turned this PE away, else WEFT_OK. */
+weft_status wefti_caller_judge(const wefti_caller *caller);
 int wefti_caller_is_done(const wefti_caller *caller);
 /* Whether hello was said, so that the other end may count on this PE already. */
 int wefti_caller_is_known(const wefti_caller *caller);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/pe_list.h"
+#include "bootstrap/tree/shape.h"
 #include "os/os.h"
 #include "weft/protocol/mutate.h"
 
@@ -24,13 +25,18 @@ weft_status wefti_census_init(wefti_census *census, int pes)
         wefti_census_fini(census);
         return wefti_error(WEFT_ERR_MEMORY, "no memory to meet %d PEs", pes);
     }
-    return WEFT_OK;
+    weft_status status = wefti_parking_init(&census->parking, pes);
+    if (status != WEFT_OK) {
+        wefti_census_fini(census);
+    }
+    return status;
 }
 
 void wefti_census_fini(wefti_census *census)
 {
     wefti_free(census->places);
     wefti_free(census->contacts);
+    wefti_parking_fini(&census->parking);
     memset(census, 0, sizeof *census);
 }
 
@@ -105,26 +111,85 @@ static void expect_claimed(wefti_census *census, const wefti_tree *tree, int cla
     }
 }
 
+/* A PE that agrees with PE 0 takes its place, with a connection or without one. */
+static weft_status place(wefti_census *census, wefti_tree *tree, size_t at, const wefti_tree_hello *said)
+{
+    wefti_link *link = &tree->star[at];
+    census->contacts[said->pe] = said->listens_at;
+    if (wefti_parking_is_due(link)) {
+        census->places[said->pe] = WEFTI_CENSUS_PARKED;
+        return wefti_parking_park(&census->parking, link, said->pe);
+    }
+    census->places[said->pe] = (int)at + 1;
+    return WEFT_OK;
+}
+
+/* A parked PE is here again. */
+static weft_status take_back(wefti_census *census, wefti_tree *tree, size_t at, const wefti_tree_hello *said)
+{
+    int pe = said->pe;
+    tree->is_pressed |= said->is_overdue != 0;
+    if (census->offences > 0) {
+        wefti_parking_release(&census->parking, pe);
+        dismiss(census, &tree->star[at]);
+        return WEFT_OK;
+    }
+    if (!census->is_welcoming) {
+        return wefti_parking_park(&census->parking, &tree->star[at], pe);
+    }
+    wefti_parking_release(&census->parking, pe);
+    census->places[pe] = (int)at + 1;
+    return wefti_census_welcome(census, tree, pe);
+}
+
+static weft_status take_new(wefti_census *census, wefti_tree *tree, size_t at, const wefti_tree_hello *said)
+{
+    census->arrived++;
+    census->last_ns = wefti_os_now_ns();
+    weft_status status = check(census, tree, said);
+    if (status != WEFT_OK) {
+        expect_claimed(census, tree, said->pes);
+        note_offence(census, tree, status);
+    } else if (census->offences == 0) {
+        return place(census, tree, at, said);
+    } else {
+        census->places[said->pe] = (int)at + 1;
+    }
+    dismiss(census, &tree->star[at]);
+    return WEFT_OK;
+}
+
 weft_status wefti_census_add(wefti_census *census, wefti_tree *tree, wefti_link *link, const wefti_tree_hello *said)
 {
-    weft_status status = wefti_tree_add_star(tree, link);
+    size_t at;
+    if (said->ticket != 0 && !wefti_parking_knows(&census->parking, said)) {
+        wefti_link_fini(link); /* welcomed already, or never parked */
+        return WEFT_OK;
+    }
+    weft_status status = wefti_tree_add_star(tree, link, &at);
     if (status != WEFT_OK) {
         wefti_link_fini(link);
         return status;
     }
-    census->arrived++;
-    census->last_ns = wefti_os_now_ns();
-    status = check(census, tree, said);
-    if (status != WEFT_OK) {
-        expect_claimed(census, tree, said->pes);
-        note_offence(census, tree, status);
-    } else {
-        census->places[said->pe] = (int)tree->star_count;
-        census->contacts[said->pe] = said->listens_at;
+    return said->ticket != 0 ? take_back(census, tree, at, said) : take_new(census, tree, at, said);
+}
+
+weft_status wefti_census_welcome(wefti_census *census, wefti_tree *tree, int pe)
+{
+    if (census->places[pe] == WEFTI_CENSUS_PARKED) {
+        return WEFT_OK;
     }
-    if (census->offences > 0) {
-        dismiss(census, &tree->star[tree->star_count - 1]);
+    wefti_link *link = &tree->star[census->places[pe] - 1];
+    int parent = wefti_tree_parent(pe, tree->pes);
+    int was_parked = census->is_welcoming;
+    wefti_tree_welcome body = {{0}};
+    if (parent != 0) {
+        body.parent = census->contacts[parent];
     }
+    if (!wefti_link_send(link, WEFTI_FRAME_WELCOME, 0, &body, sizeof body)) {
+        return wefti_tree_lost_on_sending(tree, link);
+    }
+    link->is_leaving = was_parked && parent != 0;
     return WEFT_OK;
 }
 
@@ -134,10 +199,12 @@ void wefti_census_hear(wefti_census *census, wefti_tree *tree)
         wefti_link *link = &tree->star[i];
         wefti_link_event event;
         int is_ready = wefti_link_is_open(link) && wefti_link_ready(link, &tree->polls);
-        if (census->offences > 0 && wefti_link_is_flushed(link)) {
+        if ((census->offences > 0 || link->is_leaving) && wefti_link_is_flushed(link)) {
+            int is_leaving = link->is_leaving;
             wefti_link_fini(link); /* it has been told */
+            link->is_leaving = is_leaving; /* its place is free */
         }
-        if (!is_ready || census->offences > 0) {
+        if (!is_ready || census->offences > 0 || link->is_leaving) {
             continue;
         }
         weft_status status = wefti_tree_hear(tree, link, &event);
@@ -150,7 +217,10 @@ void wefti_census_hear(wefti_census *census, wefti_tree *tree)
 
 int wefti_census_is_complete(const wefti_census *census, const wefti_tree *tree)
 {
-    return census->arrived >= (census->offences == 0 ? tree->pes - 1 : census->expected);
+    if (census->offences == 0) {
+        return census->arrived >= tree->pes - 1;
+    }
+    return census->arrived >= census->expected && census->parking.count == 0;
 }
 
 /* ---- the result ---- */
@@ -163,6 +233,29 @@ static int mark_missing(const wefti_census *census, const wefti_tree *tree, unsi
         (*missing)[pe] = census->places[pe] == 0;
     }
     return *missing != NULL;
+}
+
+void wefti_census_comfort(const wefti_census *census, wefti_tree *tree)
+{
+    for (int pe = 1; pe < tree->pes; pe++) {
+        if (census->places[pe] > 0) {
+            (void)wefti_link_send(&tree->star[census->places[pe] - 1], WEFTI_FRAME_ALIVE, 0, NULL, 0);
+        }
+    }
+}
+
+weft_status wefti_census_name_parked(const wefti_census *census, wefti_tree *tree)
+{
+    unsigned char *away = wefti_alloc_zeroed((size_t)tree->pes, 1);
+    if (away == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory to name the PEs that did not come");
+    }
+    for (int pe = 1; pe < tree->pes; pe++) {
+        away[pe] = census->parking.tickets[pe] != 0;
+    }
+    weft_status status = wefti_tree_missing(tree, away, "its place");
+    wefti_free(away);
+    return status;
 }
 
 void wefti_census_warn(const wefti_census *census, const wefti_tree *tree)

@@ -2,12 +2,17 @@
 #ifndef WEFTI_BOOTSTRAP_TREE_CENSUS_H
 #define WEFTI_BOOTSTRAP_TREE_CENSUS_H
 
+#include "bootstrap/tree/parking.h"
 #include "bootstrap/tree/tree.h"
 
+#define WEFTI_CENSUS_PARKED (-1)
+
 typedef struct wefti_census {
-    int *places; /* by PE: 1 + its place in the star; 0: has not come */
+    int *places; /* by PE: 1 + its place in the star, or WEFTI_CENSUS_PARKED; 0: has not come */
     wefti_tree_contact *contacts; /* by PE: where its children find it */
-    int arrived; /* connections that proved themselves */
+    wefti_parking parking;
+    int is_welcoming; /* all have come: who was parked gets its welcome when it comes back */
+    int arrived; /* PEs, or who says to be one, that proved themselves */
     int expected; /* how many there will be */
     uint64_t last_ns; /* when the last came, or something went wrong */
     int offences; /* of those who came: creation is bound to fail */
@@ -25,8 +30,14 @@ void wefti_census_refuse(wefti_census *census, wefti_tree *tree, weft_status sta
 weft_status wefti_census_add(wefti_census *census, wefti_tree *tree, wefti_link *link, const wefti_tree_hello *said);
 /* Hear those who are here, after a wait: that they fail, end, or wait no longer (tree->is_pressed). */
 void wefti_census_hear(wefti_census *census, wefti_tree *tree);
-/* Whether nobody else is to come. */
+/* Welcome a PE that is here, or came back: tell it who its parent is. Nothing for one that is parked still. */
+weft_status wefti_census_welcome(wefti_census *census, wefti_tree *tree, int pe);
+/* Whether nobody else is to come, and, of a creation that is bound to fail, whether all who wait have been told. */
 int wefti_census_is_complete(const wefti_census *census, const wefti_tree *tree);
+/* Tell all who are here that PE 0 is. */
+void wefti_census_comfort(const wefti_census *census, wefti_tree *tree);
+/* The error that names the PEs that were parked and did not come back. */
+weft_status wefti_census_name_parked(const wefti_census *census, wefti_tree *tree);
 /* Log who is missing. */
 void wefti_census_warn(const wefti_census *census, const wefti_tree *tree);
 /* WEFT_OK when all have come and agree; else the error that names those who are missing, or who does not fit. */

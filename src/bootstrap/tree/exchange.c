@@ -145,6 +145,12 @@ static weft_status hear_parent(exchange *now, wefti_link *link)
 static weft_status hear_star(exchange *now, wefti_link *link)
 {
     wefti_link_event event = WEFTI_LINK_IDLE;
+    if (link->is_leaving) {
+        if (wefti_link_is_flushed(link)) {
+            wefti_link_fini(link);
+        }
+        return WEFT_OK;
+    }
     if (now->tree->pe == 0) {
         return hear(now->tree, link, &event);
     }

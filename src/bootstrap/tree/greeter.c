@@ -14,6 +14,8 @@
 /* How long a stranger may take to prove itself; and how long at least, when others wait for its place. */
 #define STRANGER_NS UINT64_C(3000000000)
 #define STRANGER_CROWDED_NS UINT64_C(5000000)
+/* How long no descriptor may be free before that is an error. */
+#define SCARCE_NS UINT64_C(500000000)
 /* How many connections are accepted before those that stand, and the time, are looked at again. */
 #define ACCEPTED_MAX 64
 
@@ -157,18 +159,29 @@ static weft_status greet(wefti_greeter *greeter, int door, int descriptor)
     return status;
 }
 
-/* Accept one connection: -1 when none waits or the system refuses for reasons of the network. */
-static weft_status accept_one(int listener, int *descriptor)
+/* There is no descriptor for a connection. Strangers give theirs back within their time, and PEs that are parked, too; an
+ * error only when nobody does for a while. */
+static weft_status await_descriptor(wefti_greeter *greeter, int error)
 {
+    uint64_t now_ns = wefti_os_now_ns();
+    greeter->scarce_since_ns = greeter->scarce_since_ns == 0 ? now_ns : greeter->scarce_since_ns;
+    greeter->scarce_until_ns = now_ns + STRANGER_CROWDED_NS;
+    return now_ns - greeter->scarce_since_ns < SCARCE_NS
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_SYSTEM, "cannot accept a connection: %s; allow more open files (ulimit -n)",
+                             strerror(error));
+}
+
+/* Accept one connection: -1 when none waits or the system refuses for reasons of the network. */
+static weft_status accept_one(wefti_greeter *greeter, int door, int *descriptor)
+{
+    int listener = greeter->listeners->descriptors[door];
     *descriptor = wefti_fault("accept4", EMFILE) ? -1 : wefti_os_socket_accept(listener);
     if (*descriptor >= 0) {
+        greeter->scarce_since_ns = 0;
         return WEFT_OK;
     }
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot accept a connection: %s; allow more open files (ulimit -n)",
-                           strerror(errno));
-    }
-    return WEFT_OK;
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? await_descriptor(greeter, errno) : WEFT_OK;
 }
 
 static int is_full(const wefti_greeter *greeter, int door)
@@ -201,7 +214,7 @@ static weft_status accept_some(wefti_greeter *greeter, int door)
 {
     for (int i = 0; i < ACCEPTED_MAX && make_place(greeter, door); i++) {
         int descriptor;
-        WEFT_TRY(accept_one(greeter->listeners->descriptors[door], &descriptor));
+        WEFT_TRY(accept_one(greeter, door, &descriptor));
         if (descriptor < 0) {
             return WEFT_OK;
         }
@@ -227,7 +240,7 @@ uint64_t wefti_greeter_watch(wefti_greeter *greeter, wefti_polls *polls)
     uint64_t now_ns = wefti_os_now_ns();
     uint64_t due_ns = greeter->count > 0 ? greeter->strangers[0]->since_ns + STRANGER_NS : UINT64_MAX;
     for (int door = 0; door < greeter->listeners->count; door++) {
-        uint64_t open_ns = is_full(greeter, door) ? crowded_until_ns(greeter, door) : 0;
+        uint64_t open_ns = is_full(greeter, door) ? crowded_until_ns(greeter, door) : greeter->scarce_until_ns;
         int listener = now_ns >= open_ns ? greeter->listeners->descriptors[door] : -1;
         greeter->places[door] = wefti_polls_watch(polls, listener, POLLIN);
         due_ns = listener < 0 && open_ns < due_ns ? open_ns : due_ns;

@@ -30,6 +30,8 @@ typedef struct wefti_greeter {
     wefti_stranger *strangers[WEFTI_TREE_LISTENERS_MAX * WEFTI_GREETER_STRANGERS_MAX]; /* in order of arrival */
     size_t count;
     size_t counts[WEFTI_TREE_LISTENERS_MAX]; /* by listener */
+    uint64_t scarce_since_ns; /* no descriptor is free since then; 0: the last connection got one */
+    uint64_t scarce_until_ns; /* when to try again */
 } wefti_greeter;
 
 void wefti_greeter_init(wefti_greeter *greeter, const wefti_tree_site *site, const wefti_tree_listeners *listeners,

@@ -184,7 +184,7 @@ static wefti_link_event choose_body(wefti_link *link, unsigned char **body)
     *body = link->body;
     if (!is_data(in)) {
         int fits =
-            in->type >= WEFTI_FRAME_CHALLENGE && in->type <= WEFTI_FRAME_FAILURE && in->bytes <= sizeof link->body;
+            in->type >= WEFTI_FRAME_CHALLENGE && in->type <= WEFTI_FRAME_PARKED && in->bytes <= sizeof link->body;
         return fits ? WEFTI_LINK_FRAME : WEFTI_LINK_BROKEN;
     }
     if (link->sink.type == 0 || (in->type == link->sink.type && in->sequence == link->sink.sequence + 1)) {

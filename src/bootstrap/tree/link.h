@@ -22,7 +22,8 @@ typedef enum wefti_frame_type {
     WEFTI_FRAME_RESULT, /* down: all contributions */
     WEFTI_FRAME_EXPIRED, /* a wait is over: name whom you wait for */
     WEFTI_FRAME_ALIVE, /* PE 0, while forming: the answer to EXPIRED */
-    WEFTI_FRAME_FAILURE /* a status and a text, for everybody */
+    WEFTI_FRAME_FAILURE, /* a status and a text, for everybody */
+    WEFTI_FRAME_PARKED /* PE 0: close this connection, and come back with a ticket */
 } wefti_frame_type;
 
 typedef struct wefti_frame_header {
@@ -59,6 +60,7 @@ typedef struct wefti_link {
     uint64_t in_bytes;
     int is_whole; /* it was handed out */
     int is_held;
+    int is_leaving; /* it is closed once all is sent, and not heard */
     unsigned char body[WEFTI_LINK_BODY_BYTES];
     /* Where the body of the next GATHER or RESULT goes; type 0: none is expected. */
     struct {

@@ -47,6 +47,7 @@ static weft_status call_root(wefti_tree *tree, wefti_caller *caller, uint64_t gi
             return WEFT_OK;
         }
         if (!wefti_caller_is_done(caller) && wefti_os_now_ns() >= tree->until_ns) {
+            WEFT_TRY(wefti_caller_judge(caller));
             return wefti_tree_missing_one(tree, 0, "its creation");
         }
     }
@@ -64,23 +65,45 @@ static weft_status reach_root(wefti_tree *tree)
     if (status == WEFT_OK) {
         /* As the parent until it has its place in the star: an error from here on reaches PE 0. */
         tree->parent = wefti_caller_take(&caller);
-        WEFT_TRY(wefti_tree_add_star(tree, &tree->parent));
+        size_t at;
+        WEFT_TRY(wefti_tree_add_star(tree, &tree->parent, &at));
         wefti_link_init(&tree->parent, -1, wefti_tree_parent(tree->pe, tree->pes));
     }
     wefti_caller_fini(&caller);
     return status;
 }
 
+/* What PE 0 says: welcome, or to come back later. */
+typedef struct word {
+    int is_parked;
+    wefti_tree_welcome welcome;
+    wefti_tree_parked parked;
+} word;
+
+/* Whether this frame is such a word. */
+static int read_word(const wefti_link *link, word *said)
+{
+    said->is_parked = link->in.type == WEFTI_FRAME_PARKED;
+    if (link->in.type == WEFTI_FRAME_WELCOME && link->in.bytes == sizeof said->welcome) {
+        memcpy(&said->welcome, link->body, sizeof said->welcome);
+        return 1;
+    }
+    if (said->is_parked && link->in.bytes == sizeof said->parked) {
+        memcpy(&said->parked, link->body, sizeof said->parked);
+        return 1;
+    }
+    return 0;
+}
+
 /* Wait for the word of PE 0. It gives one even at the deadline: that is when it names those who are missing. */
-static weft_status await_word(wefti_tree *tree, wefti_link *link, wefti_tree_welcome *welcome)
+static weft_status await_word(wefti_tree *tree, wefti_link *link, word *said)
 {
     uint64_t until_ns = tree->until_ns;
     int has_asked = 0;
     for (;;) {
         wefti_link_event event;
         WEFT_TRY(wefti_tree_hear(tree, link, &event));
-        if (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_WELCOME && link->in.bytes == sizeof *welcome) {
-            memcpy(welcome, link->body, sizeof *welcome);
+        if (event == WEFTI_LINK_FRAME && read_word(link, said)) {
             return WEFT_OK;
         }
         if (wefti_os_now_ns() >= until_ns) {
@@ -210,7 +233,7 @@ static weft_status take_place(wefti_tree *tree, const wefti_tree_contact *parent
     now.children_left = tree->child_count;
     now.parent_left = tree->parent.pe != 0;
     now.has_asked = 0;
-    now.is_led = 0;
+    now.is_led = !wefti_link_is_open(&tree->star[0]); /* PE 0 has said its last word to a PE that was parked */
     while (status == WEFT_OK && (now.children_left > 0 || now.parent_left)) {
         status = place_step(tree, &now);
     }
@@ -225,12 +248,57 @@ static weft_status take_place(wefti_tree *tree, const wefti_tree_contact *parent
     return status;
 }
 
+/* Come back to PE 0, which has no descriptor to spare for a PE that waits. Its word is due even if the deadline passes
+ * meanwhile. */
+static weft_status come_back(wefti_tree *tree, const wefti_tree_parked *parked)
+{
+    wefti_caller caller;
+    uint64_t away_ns = sooner(parked->away_ns, WEFTI_TREE_AWAY_MAX_NS);
+    wefti_link_fini(&tree->star[0]);
+    wefti_os_sleep_ns(away_ns);
+    if (tree->hello.ticket == 0) {
+        tree->due_ns = tree->until_ns;
+        tree->until_ns += WORD_NS;
+    }
+    tree->hello.ticket = parked->ticket;
+    tree->hello.is_overdue = wefti_os_now_ns() >= tree->due_ns;
+    weft_status status = wefti_caller_init(&caller, tree->site, &tree->hello, 0, &tree->site->root);
+    if (status == WEFT_OK) {
+        status = call_root(tree, &caller, UINT64_MAX);
+    }
+    if (status == WEFT_OK) {
+        tree->star[0] = wefti_caller_take(&caller);
+    }
+    wefti_caller_fini(&caller);
+    return status;
+}
+
+/* Until PE 0 says who this PE's parent is. */
+static weft_status await_welcome(wefti_tree *tree, wefti_tree_welcome *welcome)
+{
+    word said;
+    int was_parked = 0;
+    WEFT_TRY(await_word(tree, &tree->star[0], &said));
+    while (said.is_parked) {
+        was_parked = 1;
+        WEFT_TRY(come_back(tree, &said.parked));
+        WEFT_TRY(await_word(tree, &tree->star[0], &said));
+    }
+    if (was_parked && tree->parent.pe != 0) {
+        wefti_link_fini(&tree->star[0]);
+    }
+    *welcome = said.welcome;
+    tree->hello.ticket = 0;
+    tree->hello.is_overdue = 0;
+    return WEFT_OK;
+}
+
 weft_status wefti_tree_form_member(wefti_tree *tree)
 {
     wefti_tree_welcome welcome;
     WEFT_TRY(reach_root(tree));
     WEFT_TRY(wefti_tree_make_children(tree));
-    WEFT_TRY(await_word(tree, &tree->star[0], &welcome));
+    WEFT_TRY(await_welcome(tree, &welcome));
     wefti_tree_begin_forming(tree);
     WEFT_TRY(take_place(tree, &welcome.parent));
     wefti_tree_stop_listening(tree);
@@ -244,12 +312,12 @@ weft_status wefti_tree_form_member(wefti_tree *tree)
 weft_status wefti_tree_report_second_root(wefti_tree *tree, const wefti_tree_contact *occupied)
 {
     wefti_caller caller;
-    wefti_tree_welcome welcome;
+    word said;
     uint64_t patience_ns = sooner(SECOND_ROOT_NS, tree->deadline_ns / 4);
     WEFT_TRY(wefti_caller_init(&caller, tree->site, &tree->hello, 0, occupied));
     weft_status status = call_root(tree, &caller, wefti_os_now_ns() + patience_ns);
     if (status == WEFT_OK && wefti_caller_is_done(&caller)) {
-        status = await_word(tree, &caller.link, &welcome);
+        status = await_word(tree, &caller.link, &said);
     }
     tree->site->silent = !wefti_caller_is_done(&caller) && !nobody_listens(&caller);
     wefti_caller_fini(&caller);

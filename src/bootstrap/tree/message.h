@@ -9,7 +9,7 @@
 #include "bootstrap/bootstrap.h"
 
 #define WEFTI_TREE_MAGIC UINT32_C(0x77656674) /* "weft" */
-#define WEFTI_TREE_PROTOCOL 3 /* grows with each change of these structs or of their sequence */
+#define WEFTI_TREE_PROTOCOL 4 /* grows with each change of these structs or of their sequence */
 #define WEFTI_TREE_NONCE_BYTES 32
 #define WEFTI_TREE_PROOF_BYTES 32
 #define WEFTI_TREE_SECRET_BYTES 32
@@ -27,7 +27,8 @@ typedef struct wefti_tree_hello {
     uint32_t version; /* of the library */
     int32_t pe;
     int32_t pes;
-    uint32_t zero;
+    uint32_t is_overdue; /* of a PE that comes back: its deadline has passed */
+    uint64_t ticket; /* of a PE that comes back to PE 0; else 0 */
     char name[WEFTI_BOOTSTRAP_NAME_BYTES];
     wefti_tree_contact listens_at; /* where its children find it */
 } wefti_tree_hello;
@@ -52,6 +53,14 @@ typedef struct wefti_tree_welcome {
     wefti_tree_contact parent; /* bytes 0: PE 0 */
 } wefti_tree_welcome;
 
+/* The longest time that a PE is asked to stay away. */
+#define WEFTI_TREE_AWAY_MAX_NS UINT64_C(200000000)
+
+typedef struct wefti_tree_parked {
+    uint64_t ticket;
+    uint64_t away_ns;
+} wefti_tree_parked;
+
 typedef struct wefti_tree_failure {
     int32_t status;
     char text[WEFTI_ERROR_BYTES];
@@ -67,6 +76,6 @@ typedef struct wefti_tree_handshake {
 } wefti_tree_handshake;
 
 _Static_assert(sizeof(wefti_tree_handshake) == 8 + 64 + sizeof(wefti_tree_hello), "no padding enters a proof");
-_Static_assert(sizeof(wefti_tree_hello) == 24 + WEFTI_BOOTSTRAP_NAME_BYTES + 128, "no padding enters a proof");
+_Static_assert(sizeof(wefti_tree_hello) == 32 + WEFTI_BOOTSTRAP_NAME_BYTES + 128, "no padding enters a proof");
 
 #endif

@@ -31,6 +31,9 @@ static weft_status grow(wefti_polls *polls)
 
 size_t wefti_polls_watch(wefti_polls *polls, int descriptor, short events)
 {
+    if (descriptor < 0) {
+        return SIZE_MAX; /* the system bounds how many items there are, also those that are left out */
+    }
     if (polls->count == polls->capacity && polls->failed == WEFT_OK) {
         polls->failed = grow(polls);
     }

@@ -17,7 +17,7 @@ typedef struct wefti_polls {
 } wefti_polls;
 
 void wefti_polls_clear(wefti_polls *polls);
-/* Watch `descriptor` for `events`; returns the item's place. */
+/* Watch `descriptor`, where it is not negative, for `events`; returns the item's place. */
 size_t wefti_polls_watch(wefti_polls *polls, int descriptor, short events);
 /* Sleep until something happens or the monotonic time `until_ns`. */
 weft_status wefti_polls_wait(wefti_polls *polls, uint64_t until_ns);

@@ -34,64 +34,97 @@ static weft_status await_any(wefti_tree *tree, wefti_greeter *greeter, uint64_t 
     return wefti_polls_wait(&tree->polls, due_ns < tree->warn_ns ? due_ns : tree->warn_ns);
 }
 
+/* Take in who came, and hear who is here. */
+static weft_status await_step(wefti_tree *tree, wefti_census *census, wefti_greeter *greeter, uint64_t until_ns)
+{
+    wefti_link link;
+    wefti_tree_hello said;
+    WEFT_TRY(await_any(tree, greeter, until_ns));
+    wefti_census_hear(census, tree);
+    WEFT_TRY(wefti_greeter_step(greeter, &tree->polls));
+    while (wefti_greeter_take(greeter, &link, &said)) {
+        WEFT_TRY(wefti_census_add(census, tree, &link, &said));
+    }
+    return WEFT_OK;
+}
+
 static weft_status await_arrivals(wefti_tree *tree, wefti_census *census, wefti_greeter *greeter)
 {
-    for (;;) {
-        wefti_link link;
-        wefti_tree_hello said;
-        while (wefti_greeter_take(greeter, &link, &said)) {
-            WEFT_TRY(wefti_census_add(census, tree, &link, &said));
-        }
+    while (!wefti_census_is_complete(census, tree)) {
         uint64_t until_ns = limit_ns(tree, census);
-        if (wefti_census_is_complete(census, tree) || wefti_os_now_ns() >= until_ns) {
+        if (wefti_os_now_ns() >= until_ns && (census->offences > 0 || census->parking.count == 0)) {
             return WEFT_OK;
+        }
+        if (wefti_os_now_ns() >= until_ns) { /* those who wait elsewhere are told when they come back */
+            wefti_census_refuse(census, tree, wefti_census_judge(census, tree));
+            continue;
         }
         if (wefti_tree_should_warn(tree)) {
             wefti_census_warn(census, tree);
         }
-        WEFT_TRY(await_any(tree, greeter, until_ns));
-        wefti_census_hear(census, tree);
-        WEFT_TRY(wefti_greeter_step(greeter, &tree->polls));
+        WEFT_TRY(await_step(tree, census, greeter, until_ns));
     }
+    return WEFT_OK;
 }
 
+/* ---- the answer ---- */
+
+/* PEs that have children first: others wait for them. */
+static weft_status welcome_all(wefti_tree *tree, wefti_census *census)
+{
+    for (int pe = WEFTI_TREE_RADIX; pe < tree->pes; pe += WEFTI_TREE_RADIX) {
+        WEFT_TRY(wefti_census_welcome(census, tree, pe));
+    }
+    for (int pe = 1; pe < tree->pes; pe++) {
+        if (pe % WEFTI_TREE_RADIX != 0) {
+            WEFT_TRY(wefti_census_welcome(census, tree, pe));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Those who wait elsewhere get their welcome when they come back. Who is here already may fail meanwhile, or ask whether
+ * PE 0 is there. */
+static weft_status welcome_parked(wefti_tree *tree, wefti_census *census, wefti_greeter *greeter)
+{
+    census->is_welcoming = 1;
+    while (census->parking.count > 0) {
+        uint64_t until_ns = census->offences > 0 ? limit_ns(tree, census) : tree->until_ns;
+        if (wefti_os_now_ns() >= until_ns) {
+            break;
+        }
+        WEFT_TRY(await_step(tree, census, greeter, until_ns));
+        if (tree->is_pressed) {
+            tree->is_pressed = 0;
+            wefti_census_comfort(census, tree);
+        }
+    }
+    if (census->offences > 0) {
+        return wefti_census_judge(census, tree);
+    }
+    return census->parking.count > 0 ? wefti_census_name_parked(census, tree) : WEFT_OK;
+}
+
+/* All come, and learn of each other or of what is wrong. */
 static weft_status meet_all(wefti_tree *tree, wefti_census *census)
 {
     wefti_greeter greeter;
     wefti_greeter_init(&greeter, tree->site, &tree->listeners, 0);
     greeter.world = tree->site->net->is_shared ? tree->hello.name : NULL;
     weft_status status = await_arrivals(tree, census, &greeter);
+    if (status == WEFT_OK) {
+        status = wefti_census_judge(census, tree);
+    }
+    if (status == WEFT_OK) {
+        wefti_tree_begin_forming(tree);
+        status = welcome_all(tree, census);
+    }
+    if (status == WEFT_OK) {
+        status = welcome_parked(tree, census, &greeter);
+    }
     wefti_greeter_fini(&greeter);
     wefti_tree_stop_listening(tree);
-    return status == WEFT_OK ? wefti_census_judge(census, tree) : status;
-}
-
-/* ---- the answer ---- */
-
-static weft_status welcome(wefti_tree *tree, const wefti_census *census, int pe)
-{
-    wefti_link *link = &tree->star[census->places[pe] - 1];
-    int parent = wefti_tree_parent(pe, tree->pes);
-    wefti_tree_welcome body = {{0}};
-    if (parent != 0) {
-        body.parent = census->contacts[parent];
-    }
-    return wefti_link_send(link, WEFTI_FRAME_WELCOME, 0, &body, sizeof body) ? WEFT_OK
-                                                                             : wefti_tree_lost_on_sending(tree, link);
-}
-
-/* PEs that have children first: others wait for them. */
-static weft_status welcome_all(wefti_tree *tree, const wefti_census *census)
-{
-    for (int pe = WEFTI_TREE_RADIX; pe < tree->pes; pe += WEFTI_TREE_RADIX) {
-        WEFT_TRY(welcome(tree, census, pe));
-    }
-    for (int pe = 1; pe < tree->pes; pe++) {
-        if (pe % WEFTI_TREE_RADIX != 0) {
-            WEFT_TRY(welcome(tree, census, pe));
-        }
-    }
-    return WEFT_OK;
+    return status;
 }
 
 /* The star's connections to children of PE 0 stay. */
@@ -115,10 +148,6 @@ weft_status wefti_tree_form_root(wefti_tree *tree, weft_status status)
     status = wefti_tree_make_children(tree);
     if (status == WEFT_OK) {
         status = meet_all(tree, &census);
-    }
-    if (status == WEFT_OK) {
-        wefti_tree_begin_forming(tree);
-        status = welcome_all(tree, &census);
     }
     if (status == WEFT_OK) {
         adopt(tree, &census);

@@ -216,8 +216,23 @@ void wefti_tree_stop_listening(wefti_tree *tree)
     tree->listeners.count = 0;
 }
 
-weft_status wefti_tree_add_star(wefti_tree *tree, const wefti_link *link)
+/* A place whose connection was closed: of a PE that was parked, since all others stay until creation ends or fails. */
+static size_t find_place(const wefti_tree *tree)
 {
+    size_t at = 0;
+    while (at < tree->star_count && (wefti_link_is_open(&tree->star[at]) || !tree->star[at].is_leaving)) {
+        at++;
+    }
+    return at;
+}
+
+weft_status wefti_tree_add_star(wefti_tree *tree, const wefti_link *link, size_t *at)
+{
+    *at = find_place(tree);
+    if (*at < tree->star_count) {
+        tree->star[*at] = *link;
+        return WEFT_OK;
+    }
     if (tree->star_count == tree->star_capacity) {
         size_t capacity = tree->star_capacity == 0 ? 4 : 2 * tree->star_capacity;
         wefti_link *star = wefti_realloc(tree->star, capacity * sizeof *star);

@@ -40,6 +40,7 @@ typedef struct wefti_tree {
     size_t star_capacity;
     wefti_polls polls;
     uint32_t sequence; /* of the exchange under way */
+    uint64_t due_ns; /* of a PE that is parked: its deadline, after which it asks PE 0 whom it waits for */
     int is_pressed; /* somebody wants to know whom we wait for */
     int names_culprit; /* the error decided here says already whose it is */
     const wefti_link *heard_from; /* who told us of an error */
@@ -71,8 +72,8 @@ weft_status wefti_tree_make_children(wefti_tree *tree);
 /* All have come: what is left to do gets some time even if they came at the last moment. */
 void wefti_tree_begin_forming(wefti_tree *tree);
 void wefti_tree_stop_listening(wefti_tree *tree);
-/* Add a connection to the star; the caller keeps it on failure. */
-weft_status wefti_tree_add_star(wefti_tree *tree, const wefti_link *link);
+/* Add a connection to the star, at place *at; the caller keeps it on failure. */
+weft_status wefti_tree_add_star(wefti_tree *tree, const wefti_link *link, size_t *at);
 void wefti_tree_drop_star(wefti_tree *tree);
 /* Read once. Errors: the one the other end tells of; that it is gone; that it sends what it should not. */
 weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event *event);

@@ -98,6 +98,7 @@ typedef struct guest_list {
     struct pollfd polls[1 + GUESTS_MAX];
     uint64_t since_ns[GUESTS_MAX];
     int count;
+    int is_scarce; /* no descriptor is free: one of the guests gives its own back first */
 } guest_list;
 
 static void guest_drop(guest_list *guests, int guest)
@@ -138,6 +139,10 @@ static weft_status guests_admit(guest_list *guests)
         }
         if (guest < 0 && errno == ECONNABORTED) {
             continue;
+        }
+        guests->is_scarce = guest < 0 && errno == EMFILE && guests->count > 0;
+        if (guests->is_scarce) {
+            return WEFT_OK;
         }
         if (guest < 0) {
             return wefti_error(WEFT_ERR_SYSTEM, "cannot accept at a local socket: %s; look at ulimit -n",
@@ -224,8 +229,10 @@ static weft_status guests_answer(guest_list *guests, const unsigned char *token,
 static weft_status serve_once(guest_list *guests, const unsigned char *token, int descriptor, int *left,
                               uint64_t until_ns)
 {
-    guests->polls[0].events = guests->count < GUESTS_MAX ? POLLIN : 0;
-    uint64_t due_ns = guests->count < GUESTS_MAX ? until_ns : wefti_os_now_ns() + GUEST_CROWDED_NS;
+    int is_full = guests->count == GUESTS_MAX || guests->is_scarce;
+    guests->is_scarce = 0;
+    guests->polls[0].events = is_full ? 0 : POLLIN;
+    uint64_t due_ns = !is_full ? until_ns : wefti_os_now_ns() + GUEST_CROWDED_NS;
     int wait_ms = poll_ms(due_ns < until_ns ? due_ns : until_ns);
     int ready = wefti_fault("poll", ENOMEM) ? -1 : poll(guests->polls, 1 + (nfds_t)guests->count, wait_ms);
     if (ready < 0 && errno == EINTR) {

@@ -2,9 +2,11 @@
 #include "os/socket.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -124,6 +126,15 @@ static int find_listener(const char *path, unsigned port, unsigned *user)
 int wefti_os_socket_port_user(unsigned port, unsigned *user)
 {
     return find_listener("/proc/net/tcp", port, user) || find_listener("/proc/net/tcp6", port, user);
+}
+
+int wefti_os_descriptors_left(int descriptor)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX) {
+        return INT_MAX - descriptor;
+    }
+    return (int)limit.rlim_cur - 1 - descriptor;
 }
 
 uint64_t wefti_os_socket_cookie(int descriptor)
