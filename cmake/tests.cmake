@@ -24,8 +24,11 @@ set(weft_test_environment
 # that wait begin first, one a processor, and beside them the longest that compute on one processor (COST).
 set(weft_waiting_tests
     uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test threads_bootstrap_test uid_test
-    bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test team_dead_test world_faults_test
+    bootstrap_kill_test env_worlds_test failure_test failure_calls_test fork_test ep_killed_test team_dead_test world_faults_test
     coll_errors_test journal_test limits_test mask_test world_config_test world_life_test worlds_test)
+# These wait longer where other work has the processors (tests/part/load.h).
+set(weft_patient_tests
+    bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test limits_test worlds_test)
 set(weft_long_tests cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.tree fuzz.outside sim_campaign
     sim_model sim_mutations)
 
@@ -44,6 +47,10 @@ function(weft_describe_test name label)
     set_tests_properties(${name} PROPERTIES PROCESSORS ${halves}
         LABELS "${label}" TIMEOUT ${weft_test_timeout_s} SKIP_RETURN_CODE ${weft_test_skip}
         ENVIRONMENT "${weft_test_environment}")
+    if(name IN_LIST weft_patient_tests)
+        math(EXPR timeout_s "${weft_test_timeout_s} * 4")
+        set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout_s})
+    endif()
 endfunction()
 
 if(CMOCKA_FOUND)

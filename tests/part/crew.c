@@ -17,6 +17,7 @@
 
 #include "os/os.h"
 #include "part/check.h"
+#include "part/load.h"
 
 #define MS UINT64_C(1000000)
 
@@ -73,10 +74,7 @@ int crew_hear(const crew *c, crew_report *report, uint64_t until_ns)
 
 uint64_t crew_late_ns(void)
 {
-    double load = 0;
-    double processors = (double)wefti_os_cores_query().count;
-    double share = getloadavg(&load, 1) == 1 && load > processors ? load / processors : 1;
-    return (uint64_t)(1000 * share) * MS;
+    return load_patience_ns(1000 * MS);
 }
 
 void crew_end(crew *c)

@@ -24,6 +24,7 @@
 #include "os/os.h"
 #include "part/check.h"
 #include "part/crew.h"
+#include "part/load.h"
 #include "weft.h"
 
 #define MS UINT64_C(1000000)
@@ -155,7 +156,7 @@ static void await_creation(const crew *c)
 {
     crew_report r;
     for (int created = 0; created < c->pes; created++) {
-        if (!CHECK_SAY(crew_hear(c, &r, wefti_os_now_ns() + 30000 * MS), "no PE speaks") ||
+        if (!CHECK_SAY(crew_hear(c, &r, wefti_os_now_ns() + load_patience_ns(30000 * MS)), "no PE speaks") ||
             !CHECK_SAY(!r.is_end, "PE %d: %s", r.pe, r.text)) {
             return;
         }
@@ -252,7 +253,7 @@ static const scene scenes[] = {
 /* All repeat a call when the victim gets the signal. */
 static void strike_at_work(const scene *s, int signal_number, uint64_t *random)
 {
-    plan p = {.call = s->call, .deadline_ns = s->deadline_ns, .marked = -1};
+    plan p = {.call = s->call, .deadline_ns = load_patience_ns(s->deadline_ns), .marked = -1};
     crew c;
     char what[100];
     int victim = (int)random_below(random, (unsigned)s->pes);
@@ -294,7 +295,7 @@ static void strike_at_creation(int rounds, int signal_number, uint64_t deadline_
 {
     uint64_t random = test_seed();
     for (int round = 0; round < rounds; round++) {
-        plan p = {.call = call_barrier, .deadline_ns = deadline_ns, .marked = -1};
+        plan p = {.call = call_barrier, .deadline_ns = load_patience_ns(deadline_ns), .marked = -1};
         crew c;
         char what[100];
         int victim = (int)random_below(&random, 5);
@@ -337,7 +338,7 @@ static void test_struck_at_each_step(void **state)
     uint64_t random = test_seed();
     const int signals[] = {SIGKILL, SIGSTOP};
     for (int i = 0; i < 2 * STEPS * 2; i++) {
-        plan p = {.call = call_barrier, .deadline_ns = 400 * MS, .marked = i % 2 == 0 ? 0 : 2};
+        plan p = {.call = call_barrier, .deadline_ns = load_patience_ns(400 * MS), .marked = i % 2 == 0 ? 0 : 2};
         p.step = i / 4;
         p.step_signal = signals[i / 2 % 2];
         if (p.step != AT_FILE || p.marked == 0) { /* the others make none */
@@ -354,7 +355,7 @@ static void test_one_deadline_for_all_steps(void **state)
     const int marked[] = {0, 2, 2};
     const int steps[] = {AT_RESERVE, AT_PORT, AT_MAP};
     for (int i = 0; i < 3; i++) {
-        plan p = {.call = call_barrier, .deadline_ns = 1500 * MS, .step_signal = SIGSTOP};
+        plan p = {.call = call_barrier, .deadline_ns = load_patience_ns(1500 * MS), .step_signal = SIGSTOP};
         p.marked = marked[i];
         p.step = steps[i];
         strike_at_step(&p, &random);

@@ -18,6 +18,7 @@
 #include "os/os.h"
 #include "part/check.h"
 #include "part/crew.h"
+#include "part/load.h"
 #include "weft.h"
 
 #define PES 5
@@ -75,7 +76,7 @@ static int run(const plan *p, uint64_t *random, crew_report reports[PES])
     crew_report report;
     int wanted = PES - (p->missing >= 0);
     int count = 0;
-    uint64_t until_ns = wefti_os_now_ns() + 20000 * MS;
+    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * MS);
     memset(reports, 0, PES * sizeof *reports);
     crew_start(&c, PES, random, create, (void *)(uintptr_t)p);
     while (count < wanted && crew_hear(&c, &report, until_ns)) {
@@ -161,7 +162,7 @@ static void test_two_of_one_number(void **state)
     for (p.offender = 0; p.offender < PES; p.offender++) {
         crew_report reports[PES];
         p.wanted = p.offender == 0 ? WEFT_ERR_TIMEOUT : WEFT_ERR_MISMATCH;
-        p.deadline_ns = (p.offender == 0 ? 400 : 10000) * MS;
+        p.deadline_ns = load_patience_ns((p.offender == 0 ? 400 : 10000) * MS);
         if (run(&p, &random, reports)) {
             check_all(&p, reports, p.offender == 0 ? 0 : (p.offender + 1) % PES, 0);
         }
@@ -172,14 +173,15 @@ static void test_missing(void **state)
 {
     (void)state;
     uint64_t random = test_seed();
-    plan p = {.name = "a missing PE", .wanted = WEFT_ERR_TIMEOUT, .offender = -2, .deadline_ns = 400 * MS};
+    plan p = {.name = "a missing PE", .wanted = WEFT_ERR_TIMEOUT, .offender = -2};
     for (p.missing = 0; p.missing < PES; p.missing += 2) {
         crew_report reports[PES];
+        p.deadline_ns = load_patience_ns(400 * MS);
         if (run(&p, &random, reports)) {
             check_all(&p, reports, p.missing, 0);
         }
         for (int pe = 0; pe < PES; pe++) {
-            CHECK(pe == p.missing || reports[pe].ns < 1900 * MS);
+            CHECK(pe == p.missing || reports[pe].ns < p.deadline_ns + load_patience_ns(1500 * MS));
         }
     }
 }
