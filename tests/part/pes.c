@@ -7,6 +7,7 @@
 
 #include "os/os.h"
 #include "part/check.h"
+#include "world/world.h"
 
 weft_threads *pes_meeting(int pes)
 {
@@ -27,6 +28,21 @@ weft_world_config pes_config(weft_threads *threads, int pe, int pes)
     config.heap_max_bytes = (size_t)16 << 20;
     config.deadline_ns = UINT64_C(30000000000);
     return config;
+}
+
+uint64_t pes_set_deadline(weft_world *world, uint64_t deadline_ns)
+{
+    uint64_t before = world->deadline_ns;
+    world->deadline_ns = deadline_ns;
+    return before;
+}
+
+void pes_gather(int *arrived, int wanted)
+{
+    (void)__atomic_add_fetch(arrived, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(arrived, __ATOMIC_ACQUIRE) < wanted) {
+        wefti_os_sleep_ns(1000000);
+    }
 }
 
 typedef struct creations {

@@ -19,6 +19,7 @@
 #include "coll/step.h"
 #include "os/os.h"
 #include "part/check.h"
+#include "part/load.h"
 #include "part/pes.h"
 
 #define HUGE ((size_t)1 << 60)
@@ -181,9 +182,16 @@ static const one_call calls[] = {call_broadcast, call_fcollect, call_collect,
                                  call_alltoall,  call_reduce,   call_reduce_scatter};
 #define CALLS (sizeof calls / sizeof calls[0])
 
+typedef struct missed {
+    size_t count;
+    uint64_t deadline_ns; /* of the calls that member 2 does not make */
+    int arrived; /* at them: the others */
+} missed;
+
 static void missing_body(weft_world *world, void *context)
 {
-    const size_t *count = context;
+    missed *m = context;
+    const size_t *count = &m->count;
     weft_team *teams[CALLS];
     void *block;
     CHECK_OK(weft_calloc(world, 6 * *count, sizeof(long), &block));
@@ -191,7 +199,9 @@ static void missing_body(weft_world *world, void *context)
         CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, 3, &teams[i]));
         CHECK_OK(calls[i](teams[i], block, *count));
     }
+    (void)pes_set_deadline(world, m->deadline_ns);
     for (size_t i = 0; i < CALLS && weft_world_pe(world) != 2; i++) {
+        pes_gather(&m->arrived, 2 * (int)(i + 1));
         CHECK_STATUS(calls[i](teams[i], block, *count), WEFT_ERR_TIMEOUT);
         CHECK_NAMES(2);
         CHECK_STATUS(weft_team_sync(teams[i]), WEFT_ERR_TIMEOUT); /* the team is dead */
@@ -201,13 +211,11 @@ static void missing_body(weft_world *world, void *context)
 
 static void a_missing_member(void **state)
 {
-    static size_t counts[] = {1, 20000};
+    static const size_t counts[] = {1, 20000};
     (void)state;
     for (int i = 0; i < 2; i++) {
-        weft_world *worlds[3];
-        create_short(3, worlds, 1000000000); /* more than any member is late by on a machine in use */
-        pes_run_in(3, worlds, missing_body, &counts[i]);
-        pes_destroy_world(3, worlds);
+        missed m = {.count = counts[i], .deadline_ns = load_patience_ns(200000000)};
+        pes_run(3, missing_body, &m);
     }
 }
 
@@ -301,7 +309,8 @@ static void different_calls(void **state)
 
 /* ---- deadlines of single waits ---- */
 
-#define LATE_NS UINT64_C(700000000)
+#define LATE_NS UINT64_C(400000000)
+#define LATE_ROUNDS 5
 
 /* Member 1 comes late, and works in between: no wait is as long as the deadline, all together are longer. */
 static void slow_body(weft_world *world, void *context)
@@ -312,13 +321,15 @@ static void slow_body(weft_world *world, void *context)
     weft_team *team = weft_team_world(world);
     void *block;
     int me = weft_world_pe(world);
-    (void)context;
+    uint64_t late_ns = *(uint64_t *)context;
     CHECK_OK(weft_calloc(world, 2, sizeof(long), &block));
     CHECK_OK(weft_long_sum_reduce(team, block, block, 1));
+    CHECK_OK(weft_barrier(world));
+    uint64_t long_ns = pes_set_deadline(world, late_ns * (LATE_ROUNDS - 1));
     CHECK_OK(wefti_step_begin(&step, team, "slow", &facts));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < LATE_ROUNDS; i++) {
         if (me == 1) {
-            wefti_os_sleep_ns(LATE_NS);
+            wefti_os_sleep_ns(late_ns);
             CHECK_OK(wefti_step_post(&step, 0, 0, NULL, 0));
         } else {
             CHECK_OK(wefti_step_await(&step, 1, &slot));
@@ -326,27 +337,28 @@ static void slow_body(weft_world *world, void *context)
         wefti_step_next(&step);
     }
     wefti_step_leave(&step);
+    (void)pes_set_deadline(world, long_ns);
     CHECK_OK(weft_barrier(world));
 }
 
 static void slow_members(void **state)
 {
-    weft_world *worlds[2];
+    uint64_t late_ns = load_patience_ns(LATE_NS);
     (void)state;
-    create_short(2, worlds, 1200000000);
-    pes_run_in(2, worlds, slow_body, NULL);
-    pes_destroy_world(2, worlds);
+    pes_run(2, slow_body, &late_ns);
 }
+
+#define WARN_NS UINT64_C(175000000)
 
 /* What is written to standard error meanwhile. */
 static void capture(char *text, size_t bytes, int pes, weft_world **worlds,
-                    void (*body)(weft_world *world, void *context))
+                    void (*body)(weft_world *world, void *context), void *context)
 {
     FILE *file = tmpfile();
     int before = dup(STDERR_FILENO);
     assert_non_null(file);
     (void)dup2(fileno(file), STDERR_FILENO);
-    pes_run_in(pes, worlds, body, NULL);
+    pes_run_in(pes, worlds, body, context);
     (void)dup2(before, STDERR_FILENO);
     (void)close(before);
     rewind(file);
@@ -357,17 +369,17 @@ static void capture(char *text, size_t bytes, int pes, weft_world **worlds,
 static void warned_body(weft_world *world, void *context)
 {
     void *block;
-    (void)context;
+    uint64_t late_ns = *(uint64_t *)context;
     CHECK_OK(weft_calloc(world, 2, sizeof(long), &block));
     long *lock = (long *)block + 1; /* apart from the sum, which the others may still be reading */
     CHECK_OK(weft_long_sum_reduce(weft_team_world(world), block, block, 1));
     CHECK_OK(weft_barrier(world));
     if (weft_world_pe(world) == 2) {
-        wefti_os_sleep_ns(LATE_NS);
+        wefti_os_sleep_ns(late_ns);
     }
     CHECK_OK(weft_barrier(world));
     if (weft_world_pe(world) == 1) {
-        wefti_os_sleep_ns(LATE_NS);
+        wefti_os_sleep_ns(late_ns);
     }
     CHECK_OK(weft_long_sum_reduce(weft_team_world(world), block, block, 1));
     if (weft_world_pe(world) == 1) {
@@ -375,14 +387,14 @@ static void warned_body(weft_world *world, void *context)
     }
     CHECK_OK(weft_barrier(world));
     if (weft_world_pe(world) == 1) {
-        wefti_os_sleep_ns(LATE_NS);
+        wefti_os_sleep_ns(late_ns);
     } else {
         CHECK_OK(weft_set_lock(world, lock));
     }
     CHECK_OK(weft_clear_lock(world, lock));
     CHECK_OK(weft_barrier(world));
     if (weft_world_pe(world) == 0) {
-        wefti_os_sleep_ns(LATE_NS);
+        wefti_os_sleep_ns(late_ns);
     }
     CHECK_OK(weft_free(world, block));
 }
@@ -395,17 +407,18 @@ static void warnings(void **state)
     weft_world_config configs[3];
     pes_outcome outcomes[3];
     char text[4096];
+    uint64_t late_ns = load_patience_ns(4 * WARN_NS); /* a member that is not asked to be late is less late */
     (void)state;
     for (int pe = 0; pe < 3; pe++) {
         configs[pe] = pes_config(threads, pe, 3);
-        configs[pe].warn_ns = LATE_NS / 4;
+        configs[pe].warn_ns = WARN_NS;
     }
     pes_create(configs, 3, outcomes);
     for (int pe = 0; pe < 3; pe++) {
         worlds[pe] = outcomes[pe].world;
     }
     (void)setenv("WEFT_LOG", "warn", 1);
-    capture(text, sizeof text, 3, worlds, warned_body);
+    capture(text, sizeof text, 3, worlds, warned_body, &late_ns);
     (void)setenv("WEFT_LOG", "none", 1);
     CHECK_SAY(strstr(text, "weft_barrier has waited for 0.175 s for PE 2") != NULL, "%s", text);
     CHECK_SAY(strstr(text, "weft_reduce has waited for 0.175 s for PE 1") != NULL, "%s", text);

@@ -13,13 +13,14 @@
 
 #include "os/os.h"
 #include "part/check.h"
+#include "part/load.h"
 #include "part/pes.h"
 #include "weft_ep.h"
 
 #define PES 5
 #define TOKENS 3
 #define HIDDEN 8
-#define DEADLINE_NS UINT64_C(300000000)
+#define DEADLINE_NS load_patience_ns(300000000) /* of calls to which some do not come */
 
 typedef enum call_kind { CALL_UPDATE, CALL_DISPATCH, CALL_COMBINE, CALL_KINDS } call_kind;
 
@@ -27,6 +28,7 @@ typedef struct absence_case {
     call_kind kind; /* of the call that some do not come to */
     int is_abort; /* one of them aborts instead */
     int made; /* how many PEs have what they need */
+    uint64_t deadline_ns;
 } absence_case;
 
 typedef struct absent_rig {
@@ -108,6 +110,9 @@ static void stay_away(weft_world *world, void *context)
     absent_rig rig;
     make(world, &rig);
     await_made(absence);
+    if (!absence->is_abort) {
+        (void)pes_set_deadline(world, absence->deadline_ns);
+    }
     if (!is_absent(weft_world_pe(world))) {
         CHECK_STATUS(call(&rig, absence->kind), wanted);
         if (!absence->is_abort) {
@@ -138,7 +143,6 @@ static void run(absence_case *absence)
     weft_threads *threads = pes_meeting(PES);
     for (int pe = 0; pe < PES; pe++) {
         configs[pe] = pes_config(threads, pe, PES);
-        configs[pe].deadline_ns = DEADLINE_NS;
     }
     pes_create(configs, PES, outcomes);
     for (int pe = 0; pe < PES; pe++) {
@@ -154,7 +158,7 @@ static void absent(void **state)
 {
     (void)state;
     for (call_kind kind = CALL_UPDATE; kind < CALL_KINDS; kind++) {
-        absence_case absence = {.kind = kind};
+        absence_case absence = {.kind = kind, .deadline_ns = DEADLINE_NS};
         run(&absence);
     }
 }

@@ -1,7 +1,7 @@
 /* Goal: a collective call that a member does not join ends at the deadline, on every other member, with a status that
  * names those who are missing and nobody else; that team is dead from then on; the other teams of the world are not.
- * Method: PEs as threads with a short deadline; for each collective call, some members stay away and use other teams
- * meanwhile; then they come, too late. */
+ * Method: PEs as threads with a deadline that is short for the calls to which not all come; for each collective call, some
+ * members stay away and use other teams meanwhile; then they come, too late. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,14 +15,15 @@
 #include "os/os.h"
 #include "part/check.h"
 #include "part/ledger.h"
+#include "part/load.h"
 #include "part/pes.h"
 #include "team/team.h"
 #include "weft.h"
 
 #define PES 5
 #define MS UINT64_C(1000000)
-#define DEADLINE_NS (1200 * MS) /* more than any member is late by on a machine in use */
-#define LATEST_NS (30000 * MS) /* it ends at all: how soon is the deadline's matter */
+#define DEADLINE_NS load_patience_ns(400 * MS) /* of calls that fail */
+#define SOON_NS (10000 * MS) /* far less than the deadline of all other calls */
 
 typedef weft_status (*collective)(weft_team *team);
 
@@ -71,7 +72,9 @@ static const struct {
 typedef struct scene {
     size_t call;
     unsigned missing; /* a bit for each PE of the world that stays away */
+    uint64_t deadline_ns; /* of the call that they miss */
     uint64_t start_ns; /* of the first that waits */
+    int present; /* members that are about to call */
     int failed; /* members that have failed */
     int done; /* members that have seen the team dead */
 } scene;
@@ -105,26 +108,29 @@ static void check_dead(weft_team *team)
         CHECK_SAY(strcmp(weft_last_error(), text) == 0, "%s of a dead team says \"%s\", not \"%s\"", calls[i].name,
                   weft_last_error(), text);
     }
-    CHECK_SAY(wefti_os_now_ns() - start < DEADLINE_NS, "calls on a dead team take %llu ns",
+    CHECK_SAY(wefti_os_now_ns() - start < SOON_NS, "calls on a dead team take %llu ns",
               (unsigned long long)(wefti_os_now_ns() - start));
 }
 
-static void be_present(scene *s, weft_team *team)
+static void be_present(scene *s, weft_world *world, weft_team *team)
 {
     uint64_t none = 0;
+    uint64_t long_ns = pes_set_deadline(world, s->deadline_ns);
+    pes_gather(&s->present, PES - count_missing(s));
     (void)__atomic_compare_exchange_n(&s->start_ns, &none, wefti_os_now_ns(), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     CHECK_STATUS(calls[s->call].call(team), WEFT_ERR_TIMEOUT);
     uint64_t took = wefti_os_now_ns() - __atomic_load_n(&s->start_ns, __ATOMIC_ACQUIRE); /* one may end with another */
+    (void)pes_set_deadline(world, long_ns);
     check_names_missing(s);
     CHECK_SAY(strstr(weft_last_error(), "did not arrive") != NULL, "\"%s\"", weft_last_error());
-    CHECK_SAY(took >= DEADLINE_NS && took < LATEST_NS, "%s took %llu ns", calls[s->call].name,
+    CHECK_SAY(took >= s->deadline_ns && took < s->deadline_ns + SOON_NS, "%s took %llu ns", calls[s->call].name,
               (unsigned long long)took);
     check_dead(team);
     __atomic_add_fetch(&s->failed, 1, __ATOMIC_ACQ_REL);
 }
 
 /* Stay away, at work in another team, until the others have given up; then come. The others can no longer answer. */
-static void be_missing(scene *s, weft_team *team, weft_team *elsewhere)
+static void be_missing(scene *s, weft_world *world, weft_team *team, weft_team *elsewhere)
 {
     while (__atomic_load_n(&s->failed, __ATOMIC_ACQUIRE) < PES - count_missing(s)) {
         if (elsewhere != NULL) {
@@ -132,13 +138,15 @@ static void be_missing(scene *s, weft_team *team, weft_team *elsewhere)
         }
         wefti_os_sleep_ns(MS);
     }
+    /* Who counts sees that all have given up, and does not wait. */
+    int is_told = team->counted && (calls[s->call].call == call_sync || calls[s->call].call == call_barrier);
+    uint64_t long_ns = world->deadline_ns;
+    (void)pes_set_deadline(world, is_told ? long_ns : s->deadline_ns);
     uint64_t start = wefti_os_now_ns();
     CHECK_STATUS(calls[s->call].call(team), WEFT_ERR_TIMEOUT);
     CHECK_SAY(strstr(weft_last_error(), "no PE") == NULL, "\"%s\"", weft_last_error());
-    CHECK(wefti_os_now_ns() - start < LATEST_NS);
-    if (team->counted && (calls[s->call].call == call_sync || calls[s->call].call == call_barrier)) {
-        CHECK_SAY(wefti_os_now_ns() - start < DEADLINE_NS, "who comes after all have given up waits");
-    }
+    CHECK_SAY(wefti_os_now_ns() - start < s->deadline_ns + SOON_NS, "who comes after all have given up waits");
+    (void)pes_set_deadline(world, long_ns);
     check_dead(team);
 }
 
@@ -154,9 +162,9 @@ static void miss(weft_world *world, void *context)
     CHECK_OK(weft_team_create(all, &me, is_missing(s, me), &elsewhere)); /* of one, for who is alone */
     CHECK_OK(weft_barrier(world));
     if (is_missing(s, me)) {
-        be_missing(s, team, elsewhere);
+        be_missing(s, world, team, elsewhere);
     } else {
-        be_present(s, team);
+        be_present(s, world, team);
     }
     __atomic_add_fetch(&s->done, 1, __ATOMIC_ACQ_REL);
     while (__atomic_load_n(&s->done, __ATOMIC_ACQUIRE) < PES) { /* not in the world's barrier: it has a deadline too */
@@ -175,8 +183,8 @@ static void miss(weft_world *world, void *context)
     CHECK_OK(weft_team_destroy(team));
 }
 
-/* Run the body on each PE of a world with a short deadline. */
-static void run_short(int pes, void (*body)(weft_world *world, void *context), void *context)
+/* Run the body on each PE of a world with a long deadline. */
+static void run_body(int pes, void (*body)(weft_world *world, void *context), void *context)
 {
     weft_threads *meeting = pes_meeting(pes);
     weft_world_config configs[PES];
@@ -184,7 +192,6 @@ static void run_short(int pes, void (*body)(weft_world *world, void *context), v
     weft_world *worlds[PES];
     for (int pe = 0; pe < pes; pe++) {
         configs[pe] = pes_config(meeting, pe, pes);
-        configs[pe].deadline_ns = DEADLINE_NS;
     }
     pes_create(configs, pes, outcomes);
     for (int pe = 0; pe < pes; pe++) {
@@ -202,8 +209,8 @@ static void test_members_missing(void **state)
     const unsigned missing[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x15};
     ledger before = ledger_read();
     for (size_t i = 0; i < CALLS; i++) {
-        scene s = {.call = i, .missing = missing[i]};
-        run_short(PES, miss, &s);
+        scene s = {.call = i, .missing = missing[i], .deadline_ns = DEADLINE_NS};
+        run_body(PES, miss, &s);
     }
     ledger_assert_same(&before);
 }
@@ -240,6 +247,7 @@ static void be_late(weft_world *world, void *context)
     int me = weft_world_pe(world);
     CHECK_OK(weft_team_create(weft_team_world(world), &me, 1, &self));
     CHECK_OK(weft_malloc(world, BLOCK_BYTES, &block));
+    uint64_t long_ns = pes_set_deadline(world, DEADLINE_NS);
     if (me == 1) {
         reach(s, 1);
         weft_status status = call_late(s, world, &block);
@@ -249,6 +257,7 @@ static void be_late(weft_world *world, void *context)
         return;
     }
     CHECK_STATUS(call_late(s, world, &block), WEFT_ERR_TIMEOUT);
+    (void)pes_set_deadline(world, long_ns);
     __atomic_store_n(&s->stage, 1, __ATOMIC_RELEASE);
     reach(s, 2);
     for (int i = 0; i < 4; i++) {
@@ -262,7 +271,7 @@ static void test_late_allocation(void **state)
     (void)state;
     for (int frees = 0; frees < 2; frees++) {
         late_scene s = {.frees = frees};
-        run_short(2, be_late, &s);
+        run_body(2, be_late, &s);
     }
 }
 
@@ -270,22 +279,26 @@ static void test_late_allocation(void **state)
  * told why. */
 static void cross(weft_world *world, void *context)
 {
-    (void)context;
+    scene *s = context;
     void *block;
     int odd = weft_world_pe(world) == 2;
+    uint64_t long_ns = pes_set_deadline(world, s->deadline_ns); /* at which they are told */
+    pes_gather(&s->present, 3);
     CHECK_STATUS(odd ? weft_barrier(world) : weft_malloc(world, 10, &block), WEFT_ERR_MISMATCH);
     for (int pe = 0; pe < 3; pe++) {
         CHECK(text_names_pe(weft_last_error(), pe) == (odd ? pe != 2 : pe == 2));
     }
     CHECK_STATUS(weft_barrier(world), WEFT_ERR_MISMATCH);
     CHECK_STATUS(weft_malloc(world, 10, &block), WEFT_ERR_MISMATCH);
+    (void)pes_set_deadline(world, long_ns);
     CHECK_OK(weft_team_sync(weft_team_node(world)));
 }
 
 static void test_calls_of_two_kinds(void **state)
 {
     (void)state;
-    run_short(3, cross, NULL);
+    scene s = {.deadline_ns = DEADLINE_NS};
+    run_body(3, cross, &s);
 }
 
 /* A team whose destruction not all members make is gone on the others, which say that they have given up. */
@@ -295,6 +308,7 @@ static void destroy_alone(weft_world *world, void *context)
     weft_team *team = NULL;
     CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, 2, &team));
     if (weft_world_pe(world) == 0) {
+        (void)pes_set_deadline(world, DEADLINE_NS);
         CHECK_STATUS(weft_team_destroy(team), WEFT_ERR_TIMEOUT);
         CHECK_NAMES(1);
         __atomic_store_n(&s->failed, 1, __ATOMIC_RELEASE);
@@ -309,7 +323,7 @@ static void test_destroyed_alone(void **state)
 {
     (void)state;
     scene s = {0};
-    run_short(2, destroy_alone, &s);
+    run_body(2, destroy_alone, &s);
 }
 
 /* Waiting for a word that nobody writes: the status at the deadline, and the world goes on. */
@@ -319,12 +333,15 @@ static void wait_in_vain(weft_world *world, void *context)
     void *block;
     uint64_t seen = 5;
     CHECK_OK(weft_calloc(world, 1, 8, &block));
+    uint64_t deadline_ns = DEADLINE_NS;
+    uint64_t long_ns = pes_set_deadline(world, deadline_ns);
     uint64_t start = wefti_os_now_ns();
     CHECK_STATUS(weft_uint64_wait_until(world, block, WEFT_CMP_EQ, 1), WEFT_ERR_TIMEOUT);
     uint64_t took = wefti_os_now_ns() - start;
-    CHECK_SAY(took >= DEADLINE_NS && took < LATEST_NS, "it took %llu ns", (unsigned long long)took);
+    CHECK_SAY(took >= deadline_ns && took < deadline_ns + SOON_NS, "it took %llu ns", (unsigned long long)took);
     CHECK_STATUS(weft_signal_wait_until(world, block, WEFT_CMP_GT, 0, &seen), WEFT_ERR_TIMEOUT);
     CHECK(seen == 5);
+    (void)pes_set_deadline(world, long_ns);
     CHECK_OK(weft_barrier(world));
     CHECK_OK(weft_world_fault(world, NULL));
     weft_counters counters;
@@ -336,13 +353,12 @@ static void wait_in_vain(weft_world *world, void *context)
 static void test_wait_in_vain(void **state)
 {
     (void)state;
-    run_short(2, wait_in_vain, NULL);
+    run_body(2, wait_in_vain, NULL);
 }
 
 /* ---- a member that was only slow ---- */
 
 #define SKEW_PES 3
-#define SKEW_NS (1200 * MS)
 
 typedef struct skew {
     int gave_up; /* members, atomic */
@@ -373,6 +389,7 @@ static void skew_body(weft_world *world, void *context)
     CHECK_OK(weft_calloc(world, 1, sizeof *here, (void **)&here));
     CHECK_OK(weft_team_split_strided(weft_team_world(world), 0, 1, SKEW_PES, &team));
     CHECK_OK(weft_team_sync(team));
+    uint64_t long_ns = pes_set_deadline(world, DEADLINE_NS);
     if (weft_world_pe(world) == 2) { /* slow */
         while (__atomic_load_n(&s->gave_up, __ATOMIC_ACQUIRE) < SKEW_PES - 1) {
             wefti_os_sleep_ns(MS);
@@ -384,6 +401,7 @@ static void skew_body(weft_world *world, void *context)
         CHECK_NAMES(2);
         __atomic_add_fetch(&s->gave_up, 1, __ATOMIC_RELEASE);
     }
+    (void)pes_set_deadline(world, long_ns);
     team = start_again(world, team, here);
     for (int i = 0; i < 10; i++) {
         CHECK_OK(weft_team_sync(team));
@@ -395,22 +413,8 @@ static void skew_body(weft_world *world, void *context)
 static void test_start_again_after_skew(void **state)
 {
     (void)state;
-    weft_threads *threads = pes_meeting(SKEW_PES);
-    weft_world_config configs[SKEW_PES];
-    pes_outcome outcomes[SKEW_PES];
-    weft_world *worlds[SKEW_PES];
     skew s = {0};
-    for (int pe = 0; pe < SKEW_PES; pe++) {
-        configs[pe] = pes_config(threads, pe, SKEW_PES);
-        configs[pe].deadline_ns = SKEW_NS;
-    }
-    pes_create(configs, SKEW_PES, outcomes);
-    for (int pe = 0; pe < SKEW_PES; pe++) {
-        worlds[pe] = outcomes[pe].world;
-    }
-    pes_run_in(SKEW_PES, worlds, skew_body, &s);
-    pes_destroy_world(SKEW_PES, worlds);
-    weft_threads_destroy(threads);
+    run_body(SKEW_PES, skew_body, &s);
 }
 
 int main(void)

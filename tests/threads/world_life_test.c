@@ -15,6 +15,7 @@
 #include "os/os.h"
 #include "part/check.h"
 #include "part/ledger.h"
+#include "part/load.h"
 #include "part/pes.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -452,10 +453,15 @@ static void test_many_pes_all_or_none(void **state)
 
 /* ---- the end is local ---- */
 
+typedef struct leaving {
+    weft_world *gone; /* NULL when it has left */
+    int arrived; /* at the call that it misses: the others */
+} leaving;
+
 /* PE 1 leaves; PE 0 still reads and writes what it left, and a collective call names it. */
 static void outlive(weft_world *world, void *context)
 {
-    weft_world **gone = context;
+    leaving *l = context;
     void *block;
     uint64_t value = 0;
     int pe = weft_world_pe(world);
@@ -465,10 +471,10 @@ static void outlive(weft_world *world, void *context)
     CHECK_OK(weft_barrier(world));
     if (pe == 1) {
         CHECK_OK(weft_world_destroy(world));
-        __atomic_store_n(gone, NULL, __ATOMIC_RELEASE);
+        __atomic_store_n(&l->gone, NULL, __ATOMIC_RELEASE);
         return;
     }
-    while (__atomic_load_n(gone, __ATOMIC_ACQUIRE) != NULL) {
+    while (__atomic_load_n(&l->gone, __ATOMIC_ACQUIRE) != NULL) {
         wefti_os_yield();
     }
     CHECK_OK(weft_uint64_g(world, &words[1], 1, &value));
@@ -476,6 +482,8 @@ static void outlive(weft_world *world, void *context)
     CHECK_OK(weft_uint64_p(world, &words[3], 77, 1));
     CHECK_OK(weft_uint64_g(world, &words[3], 1, &value));
     CHECK(value == 77);
+    (void)pes_set_deadline(world, load_patience_ns(500000000));
+    pes_gather(&l->arrived, 2);
     CHECK_STATUS(weft_barrier(world), WEFT_ERR_TIMEOUT);
     CHECK_NAMES(1);
     CHECK(!text_names_pe(weft_last_error(), 0) && !text_names_pe(weft_last_error(), 2));
@@ -493,15 +501,14 @@ static void test_peers_gone(void **state)
     weft_world *worlds[3];
     for (int pe = 0; pe < 3; pe++) {
         configs[pe] = pes_config(meeting, pe, 3);
-        configs[pe].deadline_ns = UINT64_C(1000000000);
     }
     pes_create(configs, 3, outcomes);
     for (int pe = 0; pe < 3; pe++) {
         assert_int_equal(outcomes[pe].status, WEFT_OK);
         worlds[pe] = outcomes[pe].world;
     }
-    weft_world *gone = worlds[1];
-    pes_run_in(3, worlds, outlive, &gone);
+    leaving l = {.gone = worlds[1]};
+    pes_run_in(3, worlds, outlive, &l);
     CHECK_OK(weft_world_destroy(worlds[0]));
     CHECK_OK(weft_world_destroy(worlds[2]));
     weft_threads_destroy(meeting);

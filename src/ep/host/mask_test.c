@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "part/check.h"
+#include "part/load.h"
 #include "part/pes.h"
 #include "weft_ep.h"
 
@@ -22,7 +23,7 @@
 #define TOPK 2
 #define HIDDEN 8
 #define ROWS (PES * TOKENS * TOPK)
-#define DEADLINE_NS UINT64_C(300000000)
+#define DEADLINE_NS load_patience_ns(300000000) /* of calls to which PE LOST does not come */
 
 typedef enum call_kind { UPDATE, DISPATCH, FRESH, COMBINE, DISPATCH_BWD, COMBINE_BWD, KINDS } call_kind;
 
@@ -41,6 +42,8 @@ typedef struct mask_rig {
 typedef struct mask_case {
     call_kind kind; /* of the call that the lost rank does not come to */
     weft_ep_layout layout;
+    uint64_t deadline_ns; /* of the calls that it misses */
+    int arrived; /* at the first of them: the others */
 } mask_case;
 
 /* Two experts a rank; one choice goes to the next rank but `token`, one to the rank itself. */
@@ -166,11 +169,13 @@ static void check_refused(mask_rig *rig)
 
 static void go_on(weft_world *world, void *context)
 {
-    const mask_case *one = context;
+    mask_case *one = context;
     mask_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
     make(world, rig, one->layout);
     check_step(rig, one->layout, 0);
+    uint64_t long_ns = pes_set_deadline(world, one->deadline_ns);
     if (rig->rank != LOST) {
+        pes_gather(&one->arrived, PES - 1);
         CHECK_STATUS(call(rig, one->kind), WEFT_ERR_TIMEOUT);
         CHECK_SAY(text_names_pe(weft_last_error(), LOST), "\"%s\"", weft_last_error());
         check_refused(rig);
@@ -179,6 +184,7 @@ static void go_on(weft_world *world, void *context)
                 CHECK_STATUS(call(rig, kind), WEFT_ERR_TIMEOUT);
             }
         }
+        (void)pes_set_deadline(world, long_ns);
         CHECK_OK(weft_ep_mask(rig->ep, LOST, 0));
         if (one->kind != UPDATE && one->kind != FRESH) { /* the old routing is there still */
             check_step(rig, one->layout, 1);
@@ -208,7 +214,6 @@ static void run(mask_case *one, void (*body)(weft_world *world, void *context))
     weft_threads *threads = pes_meeting(PES);
     for (int pe = 0; pe < PES; pe++) {
         configs[pe] = pes_config(threads, pe, PES);
-        configs[pe].deadline_ns = DEADLINE_NS;
     }
     pes_create(configs, PES, outcomes);
     for (int pe = 0; pe < PES; pe++) {
@@ -228,7 +233,7 @@ static void lost(void **state)
     for (int i = 0; i < 2; i++) {
         (void)setenv("WEFT_EP_COUNTS", protocols[i], 1);
         for (call_kind kind = UPDATE; kind < KINDS; kind++) {
-            mask_case one = {kind, layouts[(i + (int)kind) % 2]};
+            mask_case one = {kind, layouts[(i + (int)kind) % 2], DEADLINE_NS, 0};
             run(&one, go_on);
         }
     }
@@ -254,7 +259,7 @@ static void take_back(weft_world *world, void *context)
 static void taken_back(void **state)
 {
     (void)state;
-    mask_case one = {UPDATE, WEFT_EP_RANK_MAJOR};
+    mask_case one = {UPDATE, WEFT_EP_RANK_MAJOR, DEADLINE_NS, 0};
     run(&one, take_back);
 }
 
