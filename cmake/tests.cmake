@@ -28,7 +28,8 @@ set(weft_waiting_tests
     coll_errors_test journal_test limits_test mask_test world_config_test world_life_test worlds_test)
 # These wait longer where other work has the processors (tests/part/load.h).
 set(weft_patient_tests
-    bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test limits_test worlds_test)
+    bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test limits_test worlds_test
+    coll_errors_test mask_test team_dead_test world_config_test world_faults_test world_life_test)
 set(weft_long_tests cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.tree fuzz.outside sim_campaign
     sim_model sim_mutations)
 

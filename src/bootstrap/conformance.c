@@ -21,6 +21,7 @@
 #include "os/os.h"
 #include "part/check.h"
 #include "part/ledger.h"
+#include "part/load.h"
 #include "part/pes.h"
 #include "part/torture.h"
 #include "weft/protocol/mem.h"
@@ -29,7 +30,7 @@
 #define LONG_NS (60 * SECOND_NS)
 #define SHORT_NS (SECOND_NS * 3 / 10)
 /* How much later than its deadline a PE may fail. */
-#define LATE_NS (SECOND_NS * (WEFTI_TSAN ? 3 : 1))
+#define LATE_NS load_patience_ns((WEFTI_TSAN ? 3 : 1) * SECOND_NS)
 #define EXCHANGES_MAX 400
 /* Checked byte by byte, which ThreadSanitizer makes slow, while others wait with a deadline. */
 #define MUCH_BYTES ((size_t)1000000 / (WEFTI_TSAN ? 10 : 1))

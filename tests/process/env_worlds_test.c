@@ -30,6 +30,7 @@
 #include "os/os.h"
 #include "part/check.h"
 #include "part/crew.h"
+#include "part/load.h"
 #include "part/pes.h"
 #include "weft.h"
 
@@ -139,7 +140,7 @@ static int run(const plan *p, uint64_t *random, crew_report reports[PROCESSES_MA
     crew c;
     crew_report report;
     int count = 0;
-    uint64_t until_ns = wefti_os_now_ns() + 60000 * MS;
+    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(60000 * MS);
     memset(reports, 0, PROCESSES_MAX * sizeof *reports);
     crew_start(&c, p->pes, random, be_process, (void *)(uintptr_t)p);
     while (count < p->pes && crew_hear(&c, &report, until_ns)) {
@@ -430,7 +431,7 @@ static int be_silent(void)
         strstr(weft_last_error(), "name service") == NULL) {
         return 1;
     }
-    if (took_ns > 4000 * MS) { /* the system by itself asks for 10 s */
+    if (took_ns > load_patience_ns(4000 * MS)) { /* the system by itself asks for 10 s */
         return 2;
     }
     return look_for("localhost", &took_ns) == WEFT_ERR_TIMEOUT && text_names_pe(weft_last_error(), 0) ? 0 : 3;
@@ -470,8 +471,8 @@ static void check_named(plan *p, uint64_t *random, weft_status wanted, int named
                   named, r->text);
         CHECK_SAY(r->status != WEFT_ERR_AUTHENTICATION || strstr(r->text, "WEFT_SECRET") != NULL,
                   "%s=%s: process %d was not told what to set: %s", p->odd_name, p->odd_value, process, r->text);
-        CHECK_SAY(r->ns < p->deadline_ns + 3000 * MS, "%s=%s: process %d took %.1f s", p->odd_name, p->odd_value,
-                  process, (double)r->ns * 1e-9);
+        CHECK_SAY(r->ns < p->deadline_ns + load_patience_ns(3000 * MS), "%s=%s: process %d took %.1f s", p->odd_name,
+                  p->odd_value, process, (double)r->ns * 1e-9);
     }
 }
 
@@ -484,7 +485,7 @@ static void test_misfits(void **state)
         p.odd_value = "6";
         check_named(&p, *state, WEFT_ERR_MISMATCH, odd, WEFT_ERR_MISMATCH);
         p.odd_name = "RANK";
-        p.deadline_ns = odd == 0 ? 3000 * MS : DEADLINE_NS; /* without PE 0 nobody is told sooner */
+        p.deadline_ns = odd == 0 ? load_patience_ns(3000 * MS) : DEADLINE_NS; /* without PE 0 nobody is told sooner */
         p.odd_value = odd == 4 ? "0" : "3";
         check_named(&p, *state, odd == 0 ? WEFT_ERR_TIMEOUT : WEFT_ERR_MISMATCH,
                     odd == 0   ? 0
@@ -501,7 +502,7 @@ static void test_wrong_secrets(void **state)
 {
     plan p = plan_of(5, "127.0.0.1", *state, make_one);
     p.secret = "right";
-    p.deadline_ns = 1500 * MS;
+    p.deadline_ns = load_patience_ns(1500 * MS);
     p.odd = 2;
     p.odd_name = "WEFT_SECRET";
     p.odd_value = "wrong";
@@ -517,7 +518,7 @@ static void test_port_taken(void **state)
     plan p = plan_of(3, "127.0.0.1", *state, make_one);
     crew_report reports[PROCESSES_MAX];
     int taken = listen_at(p.port + 1);
-    p.deadline_ns = 3000 * MS;
+    p.deadline_ns = load_patience_ns(3000 * MS);
     if (run(&p, *state, reports)) {
         CHECK(reports[0].status == WEFT_ERR_SYSTEM);
         CHECK_SAY(strstr(reports[0].text, "WEFT_PORT") != NULL, "PE 0 was told: %s", reports[0].text);
@@ -685,7 +686,7 @@ static void be_refused_on_hosts(uint64_t *random, const char *address)
     plan p = plan_of(2, address, random, meet);
     crew_report reports[PROCESSES_MAX];
     p.hosts = "ab";
-    p.deadline_ns = 3000 * MS;
+    p.deadline_ns = load_patience_ns(3000 * MS);
     if (run(&p, random, reports)) {
         CHECK(reports[0].status == WEFT_ERR_TIMEOUT && text_names_pe(reports[0].text, 1));
         CHECK_SAY(reports[1].status == WEFT_ERR_AUTHENTICATION && strstr(reports[1].text, "WEFT_SECRET") != NULL,

@@ -19,10 +19,11 @@
 #include "os/os.h"
 #include "part/check.h"
 #include "part/ledger.h"
+#include "part/load.h"
 #include "part/pes.h"
 
 #define MS UINT64_C(1000000)
-#define SHORT_DEADLINE_NS (400 * MS)
+#define SHORT_DEADLINE_NS load_patience_ns(400 * MS)
 
 static int files_made;
 
@@ -260,10 +261,11 @@ static void test_missing_are_named(void **state)
         weft_world_config configs[5];
         pes_outcome outcomes[5];
         int come = 0;
+        uint64_t deadline_ns = SHORT_DEADLINE_NS;
         for (int pe = 0; pe < 5; pe++) {
             if ((sets[i] >> pe & 1) == 0) {
                 configs[come] = pes_config(meeting, pe, 5);
-                configs[come++].deadline_ns = SHORT_DEADLINE_NS;
+                configs[come++].deadline_ns = deadline_ns;
             }
         }
         files_made = 0;
@@ -272,7 +274,8 @@ static void test_missing_are_named(void **state)
         for (int i_come = 0; i_come < come; i_come++) {
             const pes_outcome *outcome = &outcomes[i_come];
             CHECK(outcome->status == WEFT_ERR_TIMEOUT);
-            CHECK_SAY(outcome->ns < SHORT_DEADLINE_NS + 2000 * MS, "a deadline of 400 ms met after %llu ns",
+            CHECK_SAY(outcome->ns < deadline_ns + load_patience_ns(2000 * MS),
+                      "a deadline of %llu ns met after %llu ns", (unsigned long long)deadline_ns,
                       (unsigned long long)outcome->ns);
             for (int pe = 0; pe < 5; pe++) {
                 CHECK_SAY(text_names_pe(outcome->text, pe) == (int)(sets[i] >> pe & 1), "PE %d: \"%s\"", pe,
@@ -561,10 +564,11 @@ static void log_of_creation(int come, char *log, size_t bytes)
     pes_outcome outcomes[3];
     FILE *file = tmpfile();
     int standard_error = dup(STDERR_FILENO);
+    uint64_t deadline_ns = SHORT_DEADLINE_NS;
     for (int pe = 0; pe < 3; pe++) {
         configs[pe] = pes_config(meeting, pe, 3);
-        configs[pe].deadline_ns = come < 3 ? SHORT_DEADLINE_NS : configs[pe].deadline_ns;
-        configs[pe].warn_ns = come < 3 ? SHORT_DEADLINE_NS / 4 : 0;
+        configs[pe].deadline_ns = come < 3 ? deadline_ns : configs[pe].deadline_ns;
+        configs[pe].warn_ns = come < 3 ? deadline_ns / 4 : 0;
     }
     (void)dup2(fileno(file), STDERR_FILENO);
     pes_create(configs, come, outcomes);
@@ -625,7 +629,8 @@ static void test_deadline_by_environment(void **state)
     setenv("WEFT_DEADLINE", "0.3", 1);
     pes_create(&config, 1, &outcome);
     CHECK(outcome.status == WEFT_ERR_TIMEOUT);
-    CHECK_SAY(outcome.ns >= 300 * MS && outcome.ns < 2000 * MS, "%llu ns", (unsigned long long)outcome.ns);
+    CHECK_SAY(outcome.ns >= 300 * MS && outcome.ns < load_patience_ns(2000 * MS), "%llu ns",
+              (unsigned long long)outcome.ns);
     CHECK(text_names_pe(outcome.text, 0) && !text_names_pe(outcome.text, 1));
     setenv("WEFT_DEADLINE", "soon", 1);
     pes_create(&config, 1, &outcome);

@@ -3,10 +3,11 @@
 #include <stdlib.h>
 
 #include "bootstrap/conformance.h"
+#include "part/load.h"
 #include "weft/protocol/mem.h"
 
 #define PLACES_MAX 64
-#define DEADLINE_NS (UINT64_C(300000000) * (WEFTI_TSAN ? 4 : 1)) /* what an injected fault costs, too */
+#define DEADLINE_NS load_patience_ns(UINT64_C(300000000) * (WEFTI_TSAN ? 4 : 1)) /* what an injected fault costs, too */
 
 /* What an embedder's communicator would be, for one rank; those of all ranks are an array. */
 typedef struct embedder {
@@ -29,12 +30,13 @@ static weft_status begin(int pes, weft_world_config *shared)
     weft_threads *threads;
     WEFT_TRY(weft_threads_create(pes, &threads));
     embedder *all = calloc(PLACES_MAX, sizeof *all);
+    uint64_t deadline_ns = DEADLINE_NS;
     for (int rank = 0; rank < pes; rank++) {
         all[rank].ops = (weft_callback_ops){sizeof(weft_callback_ops), &all[rank], embedder_allgather};
         all[rank].config = (weft_world_config){sizeof(weft_world_config), .bootstrap = WEFT_BOOTSTRAP_THREADS};
         all[rank].config.threads = threads;
         all[rank].config.pe = rank;
-        all[rank].config.deadline_ns = DEADLINE_NS;
+        all[rank].config.deadline_ns = deadline_ns;
     }
     shared->bootstrap = WEFT_BOOTSTRAP_CALLBACK;
     shared->callback = &all[0].ops;
