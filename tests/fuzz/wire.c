@@ -45,9 +45,14 @@ int wire_open_count(void)
     return count;
 }
 
+static int is_open(int descriptor)
+{
+    return descriptor >= FIRST && descriptor < FIRST + DESCRIPTORS && wire.kinds[descriptor - FIRST] != CLOSED;
+}
+
 static kind *kind_of(int descriptor)
 {
-    if (descriptor < FIRST || descriptor >= FIRST + DESCRIPTORS || wire.kinds[descriptor - FIRST] == CLOSED) {
+    if (!is_open(descriptor)) {
         abort(); /* used after it was closed */
     }
     return &wire.kinds[descriptor - FIRST];
@@ -200,7 +205,10 @@ void wefti_os_socket_stop(int listener)
 int wefti_os_socket_name(int descriptor, struct sockaddr *address, socklen_t *bytes)
 {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)descriptor)};
-    (void)kind_of(descriptor);
+    if (!is_open(descriptor)) {
+        errno = EBADF;
+        return -1;
+    }
     here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     memcpy(address, &here, sizeof here);
     *bytes = sizeof here;
@@ -240,8 +248,7 @@ int wefti_os_descriptors_left(int descriptor)
 
 uint64_t wefti_os_socket_cookie(int descriptor)
 {
-    int is_open = descriptor >= FIRST && descriptor < FIRST + DESCRIPTORS && wire.kinds[descriptor - FIRST] != CLOSED;
-    return is_open ? (uint64_t)descriptor : 0;
+    return is_open(descriptor) ? (uint64_t)descriptor : 0;
 }
 
 void wefti_os_socket_hasten(int descriptor)
