@@ -1,6 +1,7 @@
 /* bootstrap/tree/tree.h: the engine of the bootstraps that use sockets.
  *
- * Forming: PE 0 listens where all can find it. Every other PE connects to it (the star), proves itself and says hello.
+ * Forming: PE 0 listens where all can find it. Every other PE connects to it (the star), proves itself and says hello;
+ * where PE 0 has no descriptor to spare it comes back for the answer instead of waiting connected (parking.h).
  * When all have come and agree, PE 0 answers each with the address of its parent in the tree (shape.h); children
  * connect to their parents; a first exchange of nothing makes sure that the tree stands, and the star is closed.
  * Exchanging: contributions are gathered up the tree and the result is sent down: O(log n) steps, n - 1 connections.
