@@ -1,6 +1,6 @@
 # The commands a person types; CMake does the work. Each installs the Debian packages that it lacks.
 # make demo TEXT=file runs the demonstration on a text of your own.
-.PHONY: build install demo test campaign bench coverage lint exports clean
+.PHONY: build install demo test campaign mutations bench coverage lint exports clean
 
 build:
 	@scripts/install-deps.sh build
@@ -27,6 +27,12 @@ campaign:
 	@scripts/install-deps.sh build
 	@scripts/build.sh release campaign
 	@build/release/tests/campaign --seeds 1000000000000 --seconds $(or $(FOR),600)
+
+# Every mistake of tests/sim/mutations: who finds it, and how soon. With FOR=120 the whole campaign has that many seconds a mistake.
+mutations:
+	@scripts/install-deps.sh test
+	@scripts/build.sh release $$(python3 tests/sim/mutations/run.py . build/release --targets)
+	@python3 tests/sim/mutations/run.py . build/release --jobs $$(nproc) $(if $(FOR),--whole $(FOR))
 
 bench:
 	@scripts/bench.sh

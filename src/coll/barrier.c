@@ -2,12 +2,11 @@
 #include "weft/coll.h"
 
 #include "team/team.h"
-#include "weft/protocol/mutate.h"
 
 /* On load and store the release of the first flag publishes the puts before it; other transports are completed. */
 static inline weft_status complete_puts(weft_team *team)
 {
-    return WEFTI_MUTATE(MISSING_QUIET, 0, team->world->view.remote != 0) ? weft_quiet(team->world) : WEFT_OK;
+    return team->world->view.remote != 0 ? weft_quiet(team->world) : WEFT_OK;
 }
 
 static inline weft_status meet(weft_team *team, const char *call, int is_barrier)

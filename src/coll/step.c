@@ -2,7 +2,6 @@
 #include "coll/step.h"
 
 #include "base/error.h"
-#include "weft/protocol/mutate.h"
 
 _Static_assert(WEFTI_COUNTER_alltoalls - WEFTI_COUNTER_broadcasts == (int)WEFTI_COLL_ALLTOALL &&
                    WEFTI_COUNTER_scans - WEFTI_COUNTER_broadcasts == (int)WEFTI_COLL_SCAN,
@@ -140,7 +139,7 @@ static inline weft_status await_turn(wefti_step *step, int to)
 {
     unsigned ring = step->ring == WEFTI_COLL_IN_SLOTS ? WEFTI_COLL_SLOTS : step->coll->shape.lines;
     uint64_t left = step->coll->left[to];
-    if (WEFTI_UNLIKELY(step->epoch > left + WEFTI_MUTATE(SLOT_NOT_FREE, UINT64_MAX / 2, ring))) {
+    if (WEFTI_UNLIKELY(step->epoch > left + ring)) {
         return await_left(step, to, step->epoch - ring);
     }
     return WEFT_OK;
@@ -155,7 +154,7 @@ static inline void write_message(const wefti_step *step, wefti_coll_slot *slot, 
     } else if (bytes > 0) {
         wefti_copy(wefti_coll_slot_data(slot), data, bytes);
     }
-    wefti_st64(&slot->flag, step->epoch | step->signature, WEFTI_MUTATE(MESSAGE_RELAXED, WEFTI_RELAXED, WEFTI_RELEASE));
+    wefti_st64(&slot->flag, step->epoch | step->signature, WEFTI_RELEASE);
 }
 
 static inline wefti_coll_slot *slot_of(const wefti_step *step, int source)
@@ -248,10 +247,10 @@ static weft_status pause_for(wefti_step *step, int from)
 weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot)
 {
     wefti_coll_slot *mine = slot_from(step, from);
-    uint64_t flag = wefti_ld64(&mine->flag, WEFTI_MUTATE(TAKE_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE));
+    uint64_t flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE);
     while (!has_come(step, flag)) {
         WEFT_TRY(pause_for(step, from));
-        flag = wefti_ld64(&mine->flag, WEFTI_MUTATE(TAKE_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE));
+        flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE);
     }
     *slot = mine;
     return accept(step, from, flag);
@@ -282,7 +281,7 @@ weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot)
     while (step->pending > 0) {
         for (int i = step->pending - 1; i >= 0; i--) {
             wefti_coll_slot *mine = slot_from(step, pending[i]);
-            uint64_t flag = wefti_ld64(&mine->flag, WEFTI_MUTATE(TAKE_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE));
+            uint64_t flag = wefti_ld64(&mine->flag, WEFTI_ACQUIRE);
             if (has_come(step, flag)) {
                 *from = pending[i];
                 *slot = mine;
@@ -314,7 +313,7 @@ weft_status wefti_step_meet(wefti_step *step)
 
 weft_status wefti_step_await_all_left(wefti_step *step)
 {
-    for (int i = 1; i < WEFTI_MUTATE(SOURCE_STILL_READ, 0, step->team->pes); i++) {
+    for (int i = 1; i < step->team->pes; i++) {
         WEFT_TRY(wefti_step_await_left(step, wefti_step_after(step, i)));
     }
     return WEFT_OK;

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "team/team.h"
-#include "weft/protocol/mutate.h"
 
 /* A number that differs when the call or an argument does. */
 static uint64_t key_of(const char *call, uint64_t argument_a, uint64_t argument_b)
@@ -72,7 +71,7 @@ static weft_status disseminate(weft_team *team, wefti_vote *vote, const char *ca
     wefti_st64(mine, epoch, WEFTI_RELEASE);
     wefti_waiter waiter = wefti_team_waiter(team, call);
     for (unsigned round = 0; round < team->rounds; round++) {
-        unsigned parity = (unsigned)WEFTI_MUTATE(ONE_PARITY, 0, epoch & 1);
+        unsigned parity = (unsigned)(epoch & 1);
         wefti_vote_line *line = wefti_team_vote_line(area, team->rounds, parity, round);
         int to = wefti_member(team, wefti_team_after(team, round));
         weft_status status = wefti_world_put_flag(team->world, &line->vote, vote, sizeof *vote, &line->flag, epoch, to);

@@ -17,7 +17,6 @@
  * so who stops on the way is among those who have not come. Who gives up at the deadline says so in the flag of the result,
  * unless that is there by then: all members come to the same end, and one that comes later knows at once. */
 #include "team/team.h"
-#include "weft/protocol/mutate.h"
 
 #define GIVEN_UP ((uint64_t)1 << 63)
 
@@ -32,14 +31,9 @@ static int bring(weft_team *team, unsigned level, int64_t span, uint64_t epoch, 
     const uint64_t place = (uint64_t)((team->pe - first) / span);
     wefti_group *group = wefti_peer_address(team->world, wefti_team_group(team->area, (unsigned)team->pes, level),
                                             wefti_member(team, (int)first));
-    const uint64_t complete = epoch * places - WEFTI_MUTATE(GROUP_SHORT, places > 1, 0u);
-    if (!WEFTI_MUTATED(VOTE_LATE)) {
-        wefti_copy(wefti_group_vote(group, place), vote, sizeof *vote);
-    }
+    const uint64_t complete = epoch * places;
+    wefti_copy(wefti_group_vote(group, place), vote, sizeof *vote);
     const uint64_t count = wefti_add64(&group->count.word, 1) + 1;
-    if (WEFTI_MUTATED(VOTE_LATE)) {
-        wefti_copy(wefti_group_vote(group, place), vote, sizeof *vote);
-    }
     if (count != complete) {
         return 0;
     }
@@ -68,9 +62,8 @@ static int bring_upwards(weft_team *team, uint64_t epoch, wefti_vote *vote)
 static weft_status await(weft_team *team, const char *call, wefti_vote_line *result, uint64_t epoch)
 {
     uint64_t *mine = &team->epochs->agree;
-    const int acquire = WEFTI_MUTATE(RESULT_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE);
     wefti_waiter waiter = wefti_team_waiter(team, call);
-    uint64_t seen = wefti_ld64(&result->flag, acquire);
+    uint64_t seen = wefti_ld64(&result->flag, WEFTI_ACQUIRE);
     while (seen < epoch) {
         weft_status status = wefti_team_pause(team, &waiter, &result->flag, mine, epoch);
         if (status == WEFT_ERR_TIMEOUT) {
@@ -78,7 +71,7 @@ static weft_status await(weft_team *team, const char *call, wefti_vote_line *res
         } else if (status != WEFT_OK) {
             return wefti_team_fail(team, status, call, mine, epoch);
         }
-        seen = wefti_ld64(&result->flag, acquire);
+        seen = wefti_ld64(&result->flag, WEFTI_ACQUIRE);
     }
     return seen < GIVEN_UP ? WEFT_OK : wefti_team_fail(team, WEFT_ERR_TIMEOUT, call, mine, epoch);
 }

@@ -8,7 +8,6 @@
  * Who gives up at the deadline says so in the word, unless all have come by then: all members come to the same end, and
  * one that comes later knows at once. */
 #include "team/team.h"
-#include "weft/protocol/mutate.h"
 
 #define GIVEN_UP ((uint64_t)1 << 63)
 
@@ -54,16 +53,14 @@ weft_status wefti_team_sync_by_count(weft_team *team, const char *call)
     uint64_t *arrived = &team->epochs->arrived;
     uint64_t step;
     uint64_t seen = count_in(team, count, &step);
-    uint64_t all = step * (uint64_t)team->pes - WEFTI_MUTATE(COUNT_SHORT, 1u, 0u);
+    uint64_t all = step * (uint64_t)team->pes;
     wefti_waiter waiter = wefti_team_waiter(team, call);
     while (seen < all) {
         weft_status status = wefti_team_pause(team, &waiter, count, arrived, step);
         if (WEFTI_UNLIKELY(status != WEFT_OK && status != WEFT_ERR_TIMEOUT)) {
             return wefti_team_fail(team, status, call, arrived, step);
         }
-        seen = WEFTI_LIKELY(status == WEFT_OK)
-                   ? wefti_ld64(count, WEFTI_MUTATE(COUNT_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE))
-                   : give_up(count, all);
+        seen = WEFTI_LIKELY(status == WEFT_OK) ? wefti_ld64(count, WEFTI_ACQUIRE) : give_up(count, all);
     }
     return WEFTI_LIKELY(seen < GIVEN_UP) ? WEFT_OK : wefti_team_fail(team, WEFT_ERR_TIMEOUT, call, arrived, step);
 }

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "team/team.h"
-#include "weft/protocol/mutate.h"
 
 #define GROWTH_BYTES_MIN ((uint64_t)64 << 10)
 #define GROWTH_BYTES_ENOUGH ((uint64_t)1 << 20)
@@ -165,7 +164,7 @@ weft_status wefti_team_dealloc_area(weft_team *team, const char *call)
 {
     const wefti_records records = wefti_host_records(team->world);
     WEFT_TRY(agree_to_drop(team, &records, call, WEFTI_OWNER_LIBRARY, team->area));
-    if (team->counted && !WEFTI_MUTATED(AREA_STILL_READ)) {
+    if (team->counted) {
         WEFT_TRY(wefti_team_part_by_count(team, call));
     }
     wefti_records_forget(&records, team->area);

@@ -1,14 +1,12 @@
 /* How members meet. By dissemination: in round r a member flags the member 2^r after it and waits for the one 2^r before. After the last
  * round each knows of all. (Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988.) */
 #include "team/team.h"
-#include "weft/protocol/mutate.h"
 
 /* Inline for near members: this is the whole of a barrier's cost. */
 static inline weft_status flag_member(weft_team *team, uint64_t *flag, uint64_t epoch, int pe)
 {
     if (WEFTI_LIKELY(wefti_pe_is_near(&team->world->view, pe))) {
-        wefti_st64(wefti_peer_address(team->world, flag, pe), epoch,
-                   WEFTI_MUTATE(FLAG_RELAXED, WEFTI_RELAXED, WEFTI_RELEASE));
+        wefti_st64(wefti_peer_address(team->world, flag, pe), epoch, WEFTI_RELEASE);
         return WEFT_OK;
     }
     return wefti_world_put_flag(team->world, NULL, NULL, 0, flag, epoch, pe);
@@ -25,8 +23,7 @@ static weft_status disseminate(weft_team *team, const char *call)
         uint64_t *flag = wefti_team_sync_flag(area, round);
         int to = wefti_team_after(team, round);
         weft_status status = flag_member(team, flag, epoch, wefti_member(team, to));
-        const int acquire = WEFTI_MUTATE(WAIT_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE);
-        while (WEFTI_LIKELY(status == WEFT_OK) && wefti_ld64(flag, acquire) < epoch) {
+        while (WEFTI_LIKELY(status == WEFT_OK) && wefti_ld64(flag, WEFTI_ACQUIRE) < epoch) {
             status = wefti_team_pause(team, &waiter, flag, mine, epoch);
         }
         if (WEFTI_UNLIKELY(status != WEFT_OK)) {

@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "base/sized.h"
 #include "team/team.h"
-#include "weft/protocol/mutate.h"
 
 /* Whether its predefined teams can be named. In a forked process they, too, are refused for what they are. */
 static int has_teams(const weft_world *world)
@@ -320,7 +319,7 @@ static weft_status agree_and_create(weft_team *parent, const member_list *member
         status = wefti_team_alloc(parent, call, bytes, WEFTI_CACHE_LINE, &area);
     }
     if (status == WEFT_OK) {
-        wefti_zero(area, WEFTI_MUTATE(FLAGS_NOT_ZEROED, 0, wefti_team_area_bytes((unsigned)parent->pes)));
+        wefti_zero(area, wefti_team_area_bytes((unsigned)parent->pes));
         status = agree_on_lists(parent, members, team, hash, key, call);
         if (status != WEFT_OK && parent->dead == WEFT_OK) {
             (void)wefti_team_dealloc(parent, call, area);

@@ -1,5 +1,4 @@
 /* The library's own words on other PEs: by load and store in the link domain, by the PE's transport beyond it. */
-#include "weft/protocol/mutate.h"
 #include "world/world.h"
 
 size_t wefti_world_slot(const weft_world *world, int pe)
@@ -27,9 +26,6 @@ weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *sour
                                  uint64_t value, int pe)
 {
     if (WEFTI_LIKELY(wefti_pe_is_near(&world->view, pe))) {
-        if (WEFTI_MUTATED(FLAG_BEFORE_DATA)) {
-            wefti_st64(wefti_peer_address(world, flag, pe), value, WEFTI_RELEASE);
-        }
         if (bytes > 0) {
             wefti_copy(wefti_peer_address(world, dest, pe), source, bytes);
         }

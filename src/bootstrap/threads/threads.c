@@ -12,7 +12,6 @@
 #include "base/pe_list.h"
 #include "bootstrap/bootstrap.h"
 #include "os/os.h"
-#include "weft/protocol/mutate.h"
 
 typedef enum pe_place { PE_AWAY = 0, PE_HERE, PE_GONE } pe_place;
 
@@ -197,9 +196,7 @@ static weft_status meet(weft_threads *threads, int pe, uint64_t deadline_ns, uin
         threads->arrived = 0;
         threads->exchange++;
         threads->has_warned = 0;
-        if (!WEFTI_MUTATED(LOST_WAKE_UP)) {
-            wefti_os_monitor_notify_all(threads->monitor);
-        }
+        wefti_os_monitor_notify_all(threads->monitor);
         return WEFT_OK;
     }
     while (threads->exchange == exchange && threads->failed == WEFT_OK) {
@@ -217,7 +214,7 @@ static weft_status meet(weft_threads *threads, int pe, uint64_t deadline_ns, uin
 
 static unsigned turn_of(uint64_t exchange)
 {
-    return (unsigned)WEFTI_MUTATE(TURN_NOT_WRAPPED, exchange < 2 ? exchange : 1, exchange % 2);
+    return (unsigned)(exchange % 2);
 }
 
 /* Put a contribution into the buffer whose turn it is. */

@@ -10,7 +10,6 @@
 #include "base/pe_list.h"
 #include "bootstrap/tree/shape.h"
 #include "os/os.h"
-#include "weft/protocol/mutate.h"
 
 /* Arrivals beyond the world's size are heard, since they show that something is wrong, but not without end. */
 #define EXCESS_MAX 64
@@ -64,7 +63,7 @@ static weft_status check(const wefti_census *census, const wefti_tree *tree, con
         return wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d does not fit a world of %d PEs", own->name, said->pe,
                            own->pes);
     }
-    if (said->pe == 0 || (census->places[said->pe] != 0 && !WEFTI_MUTATED(NUMBER_TWICE))) {
+    if (said->pe == 0 || census->places[said->pe] != 0) {
         return wefti_error(WEFT_ERR_MISMATCH, "world \"%s\": PE %d came twice; give each PE a number of its own",
                            own->name, said->pe);
     }

@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "os/socket.h"
-#include "weft/protocol/mutate.h"
 
 #define DRAINED_READS_MAX 64
 
@@ -136,7 +135,7 @@ int wefti_link_send(wefti_link *link, wefti_frame_type type, uint32_t sequence, 
     if (sent < 0) {
         return 0;
     }
-    int is_sent = WEFTI_MUTATE(SHORT_SEND, sent > 0, (size_t)sent == sizeof header + bytes);
+    int is_sent = (size_t)sent == sizeof header + bytes;
     return is_sent || keep(link, &header, body, (size_t)sent);
 }
 
@@ -276,8 +275,7 @@ wefti_link_event wefti_link_receive(wefti_link *link)
         return event;
     }
     uint64_t body_bytes = link->in_bytes - sizeof link->in;
-    if (!read_part(link, body + body_bytes, link->in.bytes - body_bytes, &event) &&
-        !WEFTI_MUTATE(SHORT_READ, event == WEFTI_LINK_IDLE, 0)) {
+    if (!read_part(link, body + body_bytes, link->in.bytes - body_bytes, &event)) {
         return event;
     }
     if (is_data(&link->in)) {

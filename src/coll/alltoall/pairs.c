@@ -7,7 +7,6 @@
  * stored before. Whoever has moved a member's blocks adds one to that member's `moved`, which is awaited: one line for
  * all of them. */
 #include "coll/alltoall/alltoall.h"
-#include "weft/protocol/mutate.h"
 
 /* Say where this member's buffers are and that it has come: the members that had come before, a bit each. */
 static uint64_t come(wefti_step *step, const wefti_alltoall *a)
@@ -21,7 +20,7 @@ static uint64_t come(wefti_step *step, const wefti_alltoall *a)
     wefti_st64(&coll->area->call, step->epoch | step->signature, WEFTI_RELAXED);
     coll->turn = !coll->turn;
     uint64_t before = wefti_add64(came, coll->turn ? bit : 0 - bit);
-    return WEFTI_MUTATE(PAIRS_TURN, before, coll->turn ? before : ~before) & everyone;
+    return (coll->turn ? before : ~before) & everyone;
 }
 
 static const wefti_coll_area *area_of(const wefti_step *step, int member)
@@ -60,7 +59,7 @@ static weft_status await_moved(wefti_step *step, uint64_t later)
     const uint64_t *moved = &step->coll->area->moved;
     step->coll->moved += later;
     int one = step->team->pe; /* of those that are awaited: each in turn */
-    while (wefti_ld64(moved, WEFTI_MUTATE(MOVED_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE)) < step->coll->moved) {
+    while (wefti_ld64(moved, WEFTI_ACQUIRE) < step->coll->moved) {
         one = one + 1 < step->team->pes ? one + 1 : 0;
         WEFT_TRY(wefti_step_pause(step, one, moved));
     }

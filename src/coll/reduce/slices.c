@@ -4,7 +4,6 @@
 #include "coll/reduce/reduce.h"
 
 #include "weft/inline/rma.h"
-#include "weft/protocol/mutate.h"
 
 void wefti_slice_of(const wefti_step *step, size_t count, size_t element, size_t *first, size_t *last)
 {
@@ -34,8 +33,7 @@ weft_status wefti_slice_part(wefti_step *step, int from, uint64_t offset, size_t
 
 weft_status wefti_slice_complete(const wefti_step *step)
 {
-    return WEFTI_MUTATE(SLICES_NOT_QUIET, 0, step->team->world->view.remote != 0) ? weft_quiet(step->team->world)
-                                                                                  : WEFT_OK;
+    return step->team->world->view.remote != 0 ? weft_quiet(step->team->world) : WEFT_OK;
 }
 
 /* Combine `count` elements from element `first` on and write them to all. */

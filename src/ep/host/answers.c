@@ -4,7 +4,6 @@
 
 #include "ep/host/peers.h"
 #include "ep/host/sends.h"
-#include "weft/protocol/mutate.h"
 
 /* Where the answer of `owner` lies in scratch.bases and in a source's memory. */
 static size_t answer_word(const weft_ep *ep, int owner)
@@ -139,11 +138,8 @@ static weft_status count_again(wefti_ep_routing *route, const wefti_ep_call *cal
         }
         wefti_ep_sends_count(route, route->send_token[route->rank_sends[owner] + kept], owner, message);
     }
-    if (WEFTI_MUTATED(RECOUNT_LATE)) {
-        WEFT_TRY(wefti_ep_call_mark(call, owner));
-    }
     WEFT_TRY(wefti_ep_put(ep, owner, ep->host->layout.recount, message, answer_bytes(ep, owner)));
-    return WEFTI_MUTATE(RECOUNT_LATE, WEFT_OK, wefti_ep_call_mark(call, owner));
+    return wefti_ep_call_mark(call, owner);
 }
 
 /* As an owner whose column is cut at `cut`: answer all sources. */
@@ -164,10 +160,9 @@ static weft_status answer_again(wefti_ep_routing *route, const wefti_ep_call *ca
             continue;
         }
         uint64_t kept = (uint64_t)(int64_t)route->rows_of_source[source];
-        WEFT_TRY(WEFTI_MUTATE(ANSWER_LATE, WEFT_OK, put_answer(ep, source, &column)));
+        WEFT_TRY(put_answer(ep, source, &column));
         WEFT_TRY(wefti_ep_post(ep, source, at + offsetof(wefti_ep_reply_line, kept), &kept, sizeof kept,
                                at + offsetof(wefti_ep_reply_line, final), call->epoch));
-        WEFT_TRY(WEFTI_MUTATE(ANSWER_LATE, put_answer(ep, source, &column), WEFT_OK));
     }
     return WEFT_OK;
 }

@@ -10,7 +10,6 @@
 #include "base/pe_list.h"
 #include "ep/host/peers.h"
 #include "protocol/gone.h"
-#include "weft/protocol/mutate.h"
 
 static uint64_t flag_at(const wefti_ep_arrivals *arrivals, int rank)
 {
@@ -129,11 +128,7 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
 
 static int has_come(const wefti_ep_arrivals *arrivals, int rank)
 {
-    const int acquire = WEFTI_MUTATE(ARRIVAL_RELAXED, WEFTI_RELAXED, WEFTI_ACQUIRE);
-    uint64_t epoch = wefti_ld64(arrivals->ep->host->base + flag_at(arrivals, rank), acquire);
-    if (WEFTI_MUTATED(READY_SKIPPED) && arrivals->word == WEFTI_EP_WORD_CALL && epoch + 1 == arrivals->epoch) {
-        return 1;
-    }
+    uint64_t epoch = wefti_ld64(arrivals->ep->host->base + flag_at(arrivals, rank), WEFTI_ACQUIRE);
     return epoch == arrivals->epoch;
 }
 
@@ -143,7 +138,7 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
     do {
         while (arrivals->look < arrivals->count) {
             int32_t next = arrivals->pending[arrivals->look++];
-            if (has_come(arrivals, WEFTI_MUTATE(WRONG_PEER, (next + 1) % arrivals->ep->ranks, next))) {
+            if (has_come(arrivals, next)) {
                 *rank = next;
                 return 1;
             }
@@ -165,8 +160,7 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
     int rank = arrivals->pending[arrivals->turn++ % (unsigned)arrivals->count];
     uint64_t at = wefti_ep_call_at(&host->layout, rank) + offsetof(wefti_ep_call_line, epoch);
     uint64_t epoch = wefti_ld64(host->base + at, WEFTI_ACQUIRE);
-    if (WEFTI_MUTATED(LOOK_AHEAD_MISSING) || epoch <= arrivals->epoch ||
-        (!WEFTI_MUTATED(LOOK_ONCE) && has_come(arrivals, rank))) { /* its flag may have come since it was looked at */
+    if (epoch <= arrivals->epoch || has_come(arrivals, rank)) { /* its flag may have come since it was looked at */
         return WEFT_OK;
     }
     wefti_st64(host->base + host->layout.epoch, epoch - 1, WEFTI_RELAXED);

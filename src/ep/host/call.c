@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "ep/check.h"
 #include "ep/host/peers.h"
-#include "weft/protocol/mutate.h"
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_shape_parts *parts)
 {
@@ -163,8 +162,7 @@ static text describe(const wefti_ep_call_line *line)
 weft_status wefti_ep_call_end(const wefti_ep_call *call)
 {
     weft_ep *ep = call->ep;
-    wefti_st64(ep->host->base + ep->host->layout.epoch, WEFTI_MUTATE(EPOCH_NOT_ADVANCED, call->epoch - 1, call->epoch),
-               WEFTI_RELAXED);
+    wefti_st64(ep->host->base + ep->host->layout.epoch, call->epoch, WEFTI_RELAXED);
     if (call->odd_rank < 0) {
         return WEFT_OK;
     }

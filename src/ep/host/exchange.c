@@ -2,7 +2,6 @@
 
 #include "ep/host/answers.h"
 #include "ep/host/sends.h"
-#include "weft/protocol/mutate.h"
 
 weft_status wefti_ep_exchange_post(wefti_ep_routing *route, const wefti_ep_call *call, const weft_ep_choices *choices,
                                    int64_t limit)
@@ -18,9 +17,8 @@ weft_status wefti_ep_exchange_post(wefti_ep_routing *route, const wefti_ep_call 
         if (ep->masked[rank]) {
             continue;
         }
-        WEFT_TRY(WEFTI_MUTATE(COUNTS_LATE, WEFT_OK, wefti_ep_counts_put(ep, rank, limit)));
+        WEFT_TRY(wefti_ep_counts_put(ep, rank, limit));
         WEFT_TRY(wefti_ep_call_post(call, rank));
-        WEFT_TRY(WEFTI_MUTATE(COUNTS_LATE, wefti_ep_counts_put(ep, rank, limit), WEFT_OK));
     }
     return WEFT_OK;
 }

@@ -4,7 +4,6 @@
 
 #include "ep/host/host.h"
 #include "weft/protocol/mem.h"
-#include "weft/protocol/mutate.h"
 #include "weft/rma.h"
 
 /* `at` and `buffer` count bytes from the start of the group memory, modulo 2^64. The address in this process when `rank`
@@ -60,7 +59,7 @@ static inline weft_status wefti_ep_post(const weft_ep *ep, int rank, uint64_t at
         wefti_st64(near + flag_at, value, WEFTI_RELEASE);
         return WEFT_OK;
     }
-    WEFT_TRY(WEFTI_MUTATE(FENCE_MISSING, WEFT_OK, weft_fence(ep->world)));
+    WEFT_TRY(weft_fence(ep->world));
     return wefti_ep_unless_gone(weft_putmem_signal(ep->world, wefti_ep_symmetric(ep, at), bytes > 0 ? payload : &value,
                                                    bytes, (uint64_t *)(void *)wefti_ep_symmetric(ep, flag_at), value,
                                                    WEFT_SIGNAL_SET, ep->host->peers[rank].pe));

@@ -165,6 +165,6 @@ weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull)
 weft_status wefti_ep_pull_end(const wefti_ep_pull *pull)
 {
     WEFT_TRY(wefti_ep_call_done_all(&pull->call));
-    WEFT_TRY(WEFTI_MUTATE(BUFFER_REUSED, WEFT_OK, wefti_ep_call_await_done(&pull->call)));
+    WEFT_TRY(wefti_ep_call_await_done(&pull->call));
     return wefti_ep_call_end(&pull->call);
 }

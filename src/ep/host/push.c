@@ -4,7 +4,6 @@
 
 #include "ep/host/peers.h"
 #include "os/os.h"
-#include "weft/protocol/mutate.h"
 
 /* How long to wait for another rank to come before rows go to those that have: short beside the time of reading all
  * rows once more, long beside the usual lag of ranks that work in step. */
@@ -153,8 +152,7 @@ static weft_status send_row(const wefti_ep_push *push, int rank, int index, cons
         push->deliver(push, rank, (int)push->route->first_place[rank] + index, from);
         return WEFT_OK;
     }
-    size_t right = target_row(push, rank, index, lane->by_place);
-    size_t row = WEFTI_MUTATE(ROW_OFF_BY_ONE, right + (right > 0), right);
+    size_t row = target_row(push, rank, index, lane->by_place);
     if (lane->near == NULL) {
         return put_far(push, rank, row, from);
     }
@@ -215,9 +213,7 @@ static weft_status send_rows(const wefti_ep_push *push)
             }
         }
     }
-    if (!WEFTI_MUTATED(STREAM_NOT_ENDED)) {
-        wefti_copy_stream_end();
-    }
+    wefti_copy_stream_end();
     return WEFT_OK;
 }
 
@@ -232,7 +228,7 @@ static weft_status leave_for(const wefti_ep_push *push, int rank)
 
 static weft_status send_batch(wefti_ep_push *push)
 {
-    if (push->call.odd_rank < 0 && !WEFTI_MUTATED(DONE_BEFORE_ROWS)) {
+    if (push->call.odd_rank < 0) {
         WEFT_TRY(send_rows(push));
     }
     for (int i = 0; i < push->ep->ranks; i++) {
@@ -240,9 +236,6 @@ static weft_status send_batch(wefti_ep_push *push)
         if (push->ep->host->scratch.lanes[rank].batch == push->batch) {
             WEFT_TRY(leave_for(push, rank));
         }
-    }
-    if (WEFTI_MUTATED(DONE_BEFORE_ROWS) && push->call.odd_rank < 0) {
-        WEFT_TRY(send_rows(push));
     }
     push->batch++;
     push->open = 0;
@@ -353,9 +346,8 @@ weft_status wefti_ep_push_receive(wefti_ep_push *push)
         int source;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &source));
         if (push->call.odd_rank < 0) {
-            WEFT_TRY(WEFTI_MUTATED(REPLY_EARLY) && push->settled != NULL ? push->settled(push, source) : WEFT_OK);
             settle(push, source);
-            WEFT_TRY(!WEFTI_MUTATED(REPLY_EARLY) && push->settled != NULL ? push->settled(push, source) : WEFT_OK);
+            WEFT_TRY(push->settled != NULL ? push->settled(push, source) : WEFT_OK);
         }
     }
     return WEFT_OK;

@@ -1,0 +1,151 @@
+"""Goal: the tests would find the mistakes that protocols like these have.
+
+Method: each mistake of the lists beside this file (edits.py says how they are written) is made in a copy of its file, which
+alone is compiled and linked with the objects of the build. The campaign then runs from a fresh base seed until a run
+fails; that run must be clean without the mistake. Where the lists name another test, that must fail, and pass without the
+mistake. Prints for each who found it and how soon; fails when an edit does not fit, or a mistake is not found.
+Usage: run.py ROOT BUILD [OPTION...]
+    --check         only see that all edits fit
+    --targets       only print what must be built
+    --whole SECONDS every case and every processor's time to one mistake: would the campaign find it by itself, and how soon
+    --count N       that many of them, drawn
+    --only TEXT     those whose names or files contain the text
+    --seed N        the base seed
+    --jobs N        how many at a time; 1
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import pathlib
+import random
+import re
+import sys
+
+import edits
+from programs import Programs
+
+RUNS = 10000
+SECONDS = 120  # at most for a mistake whose cases are known
+
+
+def parse():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("root", type=pathlib.Path)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--targets", action="store_true")
+    parser.add_argument("--whole", type=float)
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 1 << 40))
+    parser.add_argument("--jobs", type=int, default=1)
+    return parser.parse_args()
+
+
+def check_edits(root, mutations):
+    """How many edits do not fit the source; each is told."""
+    wrong = 0
+    for mutation in mutations:
+        try:
+            edits.mutate(root, mutation)
+        except edits.Refused as error:
+            print(error)
+            wrong += 1
+    return wrong
+
+
+class Search:
+    """The campaign on one mistake."""
+
+    def __init__(self, programs, mutation, asked):
+        self.programs = programs
+        self.cases = [] if asked.whole else ["--case", ",".join(mutation.keys["cases"].split())]
+        self.limits = ["--seeds", str(RUNS), "--seconds", str(SECONDS)]
+        if asked.whole:
+            self.limits = ["--seeds", str(1 << 60), "--seconds", str(asked.whole)]
+        self.timeout = (asked.whole or SECONDS) + 60
+        self.base = asked.seed
+
+    def run(self, program):
+        """(found, how, seed) of a campaign."""
+        command = [program, "--seed", str(self.base), *self.limits, *self.cases, "--quiet"]
+        code, text, seconds = self.programs.run(command, self.timeout)
+        runs = re.search(r"^(\d+) runs,", text, re.M)
+        begun = re.findall(r"^at seed (\d+)$", text, re.M)
+        failed = re.search(r"^FAILED: (case (\S+),.*)$", text, re.M)
+        count = int(runs[1]) if runs else len(begun)
+        if code == 0:
+            return False, f"in {count} runs, {seconds:.1f} s", None
+        reason = failed[1] if failed else "no end" if code is None else f"signal {-code}"
+        seed = begun[-1] if begun else str(self.base)
+        return True, f"by {failed[2] if failed else 'a signal'} in run {count}, {seconds:.1f} s: {reason}", seed
+
+    def is_clean(self, seed):
+        """Whether the run that failed is clean without the mistake."""
+        command = [self.programs.campaign, "--seed", seed, "--seeds", "1", *self.cases, "--quiet"]
+        return self.programs.run(command, self.timeout)[0] == 0
+
+
+def search(programs, mutation, asked):
+    program = programs.link_campaign(mutation)
+    work = Search(programs, mutation, asked)
+    found, how, seed = work.run(program)
+    program.unlink()
+    if found and not work.is_clean(seed):
+        return False, f"found {how}; SEED {seed} FAILS WITHOUT IT TOO"
+    return found, f"found {how}" if found else f"MISSED {how}"
+
+
+def ask_test(programs, mutation):
+    """Whether the test that the list names fails with the mistake and passes without it."""
+    target, _, command = mutation.keys["test"].partition(":")
+    command = command.strip() or "{}"
+    program = programs.link_test(mutation, target)
+    code, _, seconds = programs.run(programs.command(command, program), SECONDS)
+    clean, _, _ = programs.run(programs.command(command, programs.build / "tests" / target), SECONDS)
+    if clean != 0:
+        return False, f"{target} FAILS WITHOUT IT TOO"
+    return code != 0, f"found by {target}, {seconds:.1f} s" if code != 0 else f"MISSED by {target}"
+
+
+def judge(programs, mutation, asked):
+    try:
+        if "test" in mutation.keys and not asked.whole:
+            return ask_test(programs, mutation)
+        return search(programs, mutation, asked)
+    except edits.Refused as error:
+        return False, str(error)
+
+
+def draw(mutations, asked):
+    count = min(asked.count or len(mutations), len(mutations))
+    places = random.Random(asked.seed).sample(range(len(mutations)), count)
+    return [mutations[place] for place in sorted(places)]
+
+
+def main():
+    asked = parse()
+    mutations = [m for m in edits.read_all() if asked.only in m.name or asked.only in m.file]
+    if asked.targets:
+        print(*sorted({"campaign"} | {m.keys["test"].partition(":")[0] for m in mutations if "test" in m.keys}))
+        return 0
+    wrong = check_edits(asked.root, mutations)
+    if asked.check or wrong:
+        return 1 if wrong or not mutations else 0
+    print(f"base seed {asked.seed}")
+    mutations = draw([m for m in mutations if "why" not in m.keys], asked)
+    programs = Programs(asked.root, asked.build)
+    by_file = collections.Counter()
+    with concurrent.futures.ThreadPoolExecutor(max_workers=asked.jobs) as pool:
+        results = pool.map(lambda mutation: judge(programs, mutation, asked), mutations)
+        for mutation, (found, text) in zip(mutations, results):
+            by_file[mutation.file] += 1
+            wrong += not found
+            print(f"{mutation.name} ({mutation.file}): {mutation.what}: {text[:160]}", flush=True)
+    print(f"{len(mutations) - wrong} of {len(mutations)} found, in {len(by_file)} files")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
