@@ -111,7 +111,7 @@ endfunction()
 
 function(weft_add_cmocka_tests label)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})
-    list(FILTER sources EXCLUDE REGEX "/sim/")
+    list(FILTER sources EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(.*/)?sim/")
     if(NOT weft_cuda_sources)
         list(FILTER sources EXCLUDE REGEX "/src/cuda/")
     endif()
