@@ -1,9 +1,10 @@
 /* Goal: worlds, heaps, teams, barriers, signals, faults and expert parallelism hold under every order of events that a
  * seed can ask for.
- * Method: run after run, each of one case, a number of PEs, a shape of link domains and processes and a memory's mood,
- * all drawn from the run's seed. The base seed is fresh and printed; a failing run prints its own, and
- *     campaign --seed N --seeds 1
- * is that run again. Options: --seed BASE, --seeds COUNT, --seconds LIMIT, --case NAME, --pes N, --quiet. */
+ * Method: run after run, each of the case that has had the least time so far; a number of PEs, a shape of link domains and
+ * processes and a memory's mood are drawn from the run's seed. The base seed is fresh and printed; a failing run prints
+ * its own, and
+ *     campaign --seed N --seeds 1 --case NAME
+ * is that run again. Options: --seed BASE, --seeds COUNT, --seconds LIMIT, --case NAME,..., --pes N, --quiet. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,13 +73,17 @@ static int is_asked_for(const options *asked, const char *name)
     return asked->only == NULL;
 }
 
-static size_t draw_case(const options *asked, uint64_t *state)
+/* The case that has had the least time; of equals, the first from a place on that the base seed decides. */
+static size_t choose_case(const options *asked, const tally *done)
 {
-    size_t drawn;
-    do {
-        drawn = (size_t)common_below(state, (int)CASES);
-    } while (!is_asked_for(asked, cases[drawn].name));
-    return drawn;
+    size_t chosen = CASES;
+    for (size_t i = 0; i < CASES; i++) {
+        size_t at = (asked->base + i) % CASES;
+        if (is_asked_for(asked, cases[at].name) && (chosen == CASES || done->seconds[at] < done->seconds[chosen])) {
+            chosen = at;
+        }
+    }
+    return chosen;
 }
 
 /* Few PEs are cheaper, and find as much. */
@@ -115,11 +120,10 @@ static void draw_shape(weft_sim_config *config, int pes, int *domains, uint64_t 
     }
 }
 
-static weft_status run_one(const options *asked, uint64_t seed, tally *done)
+static weft_status run_one(const options *asked, uint64_t seed, size_t chosen, tally *done)
 {
     uint64_t state = seed;
-    size_t drawn = draw_case(asked, &state);
-    const one_case *one = &cases[drawn];
+    const one_case *one = &cases[chosen];
     int domains[64];
     weft_sim_result result;
     weft_sim_config config = WEFT_SIM_CONFIG_INIT;
@@ -133,13 +137,16 @@ static weft_status run_one(const options *asked, uint64_t seed, tally *done)
     wefti_fault_arm(0, 0); /* a case may have left it armed */
     double start = now_s();
     weft_status status = weft_sim_run(&config, run.pes, one->pe_main, &run);
-    done->runs[drawn]++;
-    done->seconds[drawn] += now_s() - start;
+    done->runs[chosen]++;
+    done->seconds[chosen] += now_s() - start;
     done->events += result.events;
     if (status != WEFT_OK) {
-        printf("FAILED: case %s, %d PEs: PE %d: %s\nagain: campaign --seed %" PRIu64 " --seeds 1%s%s\n", one->name,
-               run.pes, result.culprit_pe, result.text, seed, asked->only != NULL ? " --case " : "",
-               asked->only != NULL ? asked->only : "");
+        printf("FAILED: case %s, %d PEs: PE %d: %s\nagain: campaign --seed %" PRIu64 " --seeds 1 --case %s", one->name,
+               run.pes, result.culprit_pe, result.text, seed, one->name);
+        if (asked->pes > 0) {
+            printf(" --pes %d", asked->pes);
+        }
+        (void)putchar('\n');
     }
     return status;
 }
@@ -188,8 +195,8 @@ static void print_tally(const tally *done, double seconds)
     for (size_t i = 0; i < CASES; i++) {
         runs += done->runs[i];
         if (done->runs[i] > 0) {
-            printf("%-16s %7" PRIu64 " runs, %6.2f ms each\n", cases[i].name, done->runs[i],
-                   1e3 * done->seconds[i] / (double)done->runs[i]);
+            printf("%-16s %7" PRIu64 " runs, %7.1f s, %6.2f ms each\n", cases[i].name, done->runs[i],
+                   done->seconds[i], 1e3 * done->seconds[i] / (double)done->runs[i]);
         }
     }
     printf("%" PRIu64 " runs, %" PRIu64 " events, %.1f s\n", runs, done->events, seconds);
@@ -198,14 +205,14 @@ static void print_tally(const tally *done, double seconds)
 int main(int argc, char **argv)
 {
     options asked = {.base = fresh_seed(), .seeds = 1000};
-    if (!parse(argc, argv, &asked)) {
+    tally done = {0};
+    if (!parse(argc, argv, &asked) || choose_case(&asked, &done) == CASES) {
         fprintf(stderr, "usage: campaign [--seed BASE] [--seeds COUNT] [--seconds LIMIT] [--case NAME,...] [--pes N] "
                         "[--quiet]\n");
         return EXIT_FAILURE;
     }
     setenv("WEFT_LOG", "none", 0); /* faults are meant here */
     check_stop = stop_run;
-    tally done = {0};
     weft_status status = WEFT_OK;
     double start = now_s();
     printf("base seed %" PRIu64 "\n", asked.base);
@@ -213,11 +220,12 @@ int main(int argc, char **argv)
         if (asked.seconds > 0 && now_s() - start > asked.seconds) {
             break;
         }
+        size_t chosen = choose_case(&asked, &done);
         if (asked.quiet) {
-            printf("at seed %" PRIu64 "\n", asked.base + i); /* a run may end the program */
+            printf("at seed %" PRIu64 ", case %s\n", asked.base + i, cases[chosen].name); /* a run may end the program */
         }
         (void)fflush(stdout);
-        status = run_one(&asked, asked.base + i, &done);
+        status = run_one(&asked, asked.base + i, chosen, &done);
     }
     print_tally(&done, now_s() - start);
     return status == WEFT_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -68,32 +68,34 @@ class Search:
         self.base = asked.seed
 
     def run(self, program):
-        """(found, how, seed) of a campaign."""
+        """(found, how, (seed, case)) of a campaign."""
         command = [program, "--seed", str(self.base), *self.limits, *self.cases, "--quiet"]
         code, text, seconds = self.programs.run(command, self.timeout)
         runs = re.search(r"^(\d+) runs,", text, re.M)
-        begun = re.findall(r"^at seed (\d+)$", text, re.M)
+        begun = re.findall(r"^at seed (\d+), case (\S+)$", text, re.M)
         failed = re.search(r"^FAILED: (case (\S+),.*)$", text, re.M)
         count = int(runs[1]) if runs else len(begun)
         if code == 0:
             return False, f"in {count} runs, {seconds:.1f} s", None
         reason = failed[1] if failed else "no end" if code is None else f"signal {-code}"
-        seed = begun[-1] if begun else str(self.base)
-        return True, f"by {failed[2] if failed else 'a signal'} in run {count}, {seconds:.1f} s: {reason}", seed
+        case = begun[-1][1] if begun else "no case"
+        return True, f"by {case} in run {count}, {seconds:.1f} s: {reason}", begun[-1] if begun else None
 
-    def is_clean(self, seed):
+    def is_clean(self, run):
         """Whether the run that failed is clean without the mistake."""
-        command = [self.programs.campaign, "--seed", seed, "--seeds", "1", *self.cases, "--quiet"]
+        if run is None:
+            return False
+        command = [self.programs.campaign, "--seed", run[0], "--seeds", "1", "--case", run[1], "--quiet"]
         return self.programs.run(command, self.timeout)[0] == 0
 
 
 def search(programs, mutation, asked):
     program = programs.link_campaign(mutation)
     work = Search(programs, mutation, asked)
-    found, how, seed = work.run(program)
+    found, how, failing = work.run(program)
     program.unlink()
-    if found and not work.is_clean(seed):
-        return False, f"found {how}; SEED {seed} FAILS WITHOUT IT TOO"
+    if found and not work.is_clean(failing):
+        return False, f"found {how}; RUN {failing} FAILS WITHOUT IT TOO"
     return found, f"found {how}" if found else f"MISSED {how}"
 
 
