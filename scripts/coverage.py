@@ -18,13 +18,14 @@ CLEARLY_ABOVE = 92  # coverage differs a little from run to run
 
 
 def read_object(note):
-    """What gcov says of one object: (file, line, count)."""
+    """What gcov says of one object: (file, line, count). Paths may be relative to where the compiler ran."""
     command = ["gcov", "--json-format", "--stdout", note.name]
     text = subprocess.run(command, cwd=note.parent, capture_output=True, text=True, check=True).stdout
-    for document in filter(None, text.splitlines()):
-        for file in json.loads(document)["files"]:
+    for document in map(json.loads, filter(None, text.splitlines())):
+        for file in document["files"]:
+            path = pathlib.Path(document["current_working_directory"], file["file"]).resolve()
             for line in file["lines"]:
-                yield file["file"], line["line_number"], line["count"]
+                yield path, line["line_number"], line["count"]
 
 
 def read_counts(root, build):
@@ -34,8 +35,7 @@ def read_counts(root, build):
     notes = sorted(build.rglob("*.gcno"))
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
         for lines in pool.map(lambda note: list(read_object(note)), notes):
-            for file, line, count in lines:
-                path = pathlib.Path(file)
+            for path, line, count in lines:
                 if path.is_relative_to(source) and path.exists():
                     counts[str(path.relative_to(root))][line] += count
     return counts
