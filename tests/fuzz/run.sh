@@ -5,7 +5,7 @@
 # other inputs
 set -eu
 target=$1
-source=$2
+source=$(cd "$2" && pwd)
 build=$3/fuzz_$target
 shift 3
 clang=$(command -v clang || true)
