@@ -467,20 +467,12 @@ static void names_one_that_quits(void **state)
     }
 }
 
-/* A short deadline that leaves threads the time to run which others on the machine take. */
-static uint64_t short_where_busy_ns(void)
-{
-    double load = 0;
-    double processors = (double)wefti_os_cores_query().count;
-    return getloadavg(&load, 1) == 1 && load > processors ? (uint64_t)((double)SHORT_NS * load / processors) : SHORT_NS;
-}
-
 static void names_one_that_stalls(void **state)
 {
     static const int stalling[] = {0, 3, 4, 7};
     for (int i = 0; i < 4 && !cannot_fail(state); i++) {
         trial *t = begin(subject_of(state), 9, 10 * SECOND_NS);
-        t->exchange_ns = short_where_busy_ns();
+        t->exchange_ns = load_patience_ns(SHORT_NS);
         add_exchange(t, 10);
         add_exchange(t, 100);
         t->actors[stalling[i]].stalls_at = 1;
@@ -512,7 +504,7 @@ static weft_status meet_once(void *context)
     t->shared = (weft_world_config)WEFT_WORLD_CONFIG_INIT;
     status = subject->begin(t->pes, &t->shared);
     if (status == WEFT_OK) {
-        make_configs(t, short_where_busy_ns() / 3);
+        make_configs(t, load_patience_ns(SHORT_NS / 3));
         add_exchange(t, 32);
         run(t);
         for (int pe = 0; pe < t->pes && status == WEFT_OK; pe++) {
