@@ -154,8 +154,9 @@ static weft_status refuse_late(const lock_call *call)
     char queue[QUEUE_BYTES];
     char gone[WEFTI_GONE_BYTES];
     char limit[WEFTI_LIMIT_BYTES];
-    return wefti_error(wefti_world_late(call->world), "%s: world \"%s\" PE %d: the lock at %p %s; it did not come %s%s",
-                       call->name, call->world->name, call->me, (void *)call->words, describe_queue(call, queue),
+    return wefti_error(wefti_world_late(call->world),
+                       "%s: world \"%s\" PE %d: the lock at %p %s; it did not become free %s%s", call->name,
+                       call->world->name, call->me, (void *)call->words, describe_queue(call, queue),
                        wefti_world_limit_text(call->world, limit), wefti_world_gone_text(call->world, gone));
 }
 
