@@ -161,11 +161,26 @@ static void test_waits_end(void **state)
     assert_true(wefti_os_now_ns() - start_ns >= SECOND_NS / 50);
 }
 
+static void test_port_users(void **state)
+{
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at;
+    pair both;
+    unsigned user = UINT32_MAX;
+    (void)state;
+    listen_at(&both, &here, sizeof here);
+    memcpy(&at, &both.address, sizeof at);
+    assert_true(wefti_os_socket_port_user(ntohs(at.sin_port), &user));
+    assert_int_equal(user, wefti_os_user());
+    wefti_os_socket_close(both.listener);
+    assert_false(wefti_os_socket_port_user(ntohs(at.sin_port), &user));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unix_sockets), cmocka_unit_test(test_internet_sockets), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_cookies),      cmocka_unit_test(test_waits_end),
+        cmocka_unit_test(test_cookies),      cmocka_unit_test(test_waits_end),        cmocka_unit_test(test_port_users),
     };
     return cmocka_run_group_tests_name("socket", tests, NULL, NULL);
 }
