@@ -29,6 +29,7 @@ if(WEFT_SANITIZE)
 endif()
 if(WEFT_COVERAGE)
     target_link_options(weft_flags INTERFACE --coverage)
+    target_compile_definitions(weft_flags INTERFACE WEFT_COVERAGE)
 endif()
 
 # Targets whose sources are in src/ and no tests.

@@ -58,7 +58,7 @@ for preset in $presets; do
         case $preset in
         release | debug) labels='.' ;;
         aarch64) labels='aarch64' ;;
-        asan) labels='unit|threads|multi|fake|tools' ;;
+        asan) labels='unit|threads|multi|fake|tools|covered' ;;
         *) labels='unit|threads' ;;
         esac
         find "build/$preset" -name '*.gcda' -delete # what earlier runs counted

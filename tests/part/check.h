@@ -36,6 +36,9 @@ int check_names(int pe, const char *file, int line);
 /* Whether a text names a PE, as in "PE 3", "PEs 1, 3-5", "PEs 3 and 7", "the number 3". */
 int text_names_pe(const char *text, int pe);
 
+/* End a forked child at once, as _exit: nothing of its parent's is flushed or freed. What it ran counts as covered. */
+__attribute__((noreturn)) void check_exit(int code);
+
 /* A seed: WEFT_TEST_SEED if that is set, else a fresh one; printed, so that a failing run can be repeated. */
 uint64_t test_seed(void);
 /* The next of a sequence of random numbers (splitmix64), and one below `limit` (> 0). */

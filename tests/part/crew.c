@@ -50,7 +50,7 @@ void crew_start(crew *c, int pes, uint64_t *random, void (*body)(const crew *c, 
             (void)setenv("WEFT_LOCAL_PE", number, 1);
             check_as_pe(pe);
             body(c, pe, context);
-            _exit(0);
+            check_exit(0);
         }
     }
 }

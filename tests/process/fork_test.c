@@ -40,7 +40,7 @@ static int run_in_child(void (*body)(void *context), void *context)
     if (child == 0) {
         long before = check_failures();
         body(context);
-        _exit(check_failures() != before);
+        check_exit(check_failures() != before);
     }
     return CHECK(child > 0) && CHECK(waitpid(child, &status, 0) == child) &&
            CHECK_SAY(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status 0x%x", status);
@@ -316,7 +316,7 @@ static void test_parent_and_child_are_pes(void **state)
     if (child == 0) {
         be_pe_of_two(&pes[1]);
         destroy_all_copies(&h);
-        _exit(check_failures() != 0);
+        check_exit(check_failures() != 0);
     }
     int status = -1;
     be_pe_of_two(&pes[0]);
