@@ -6,7 +6,8 @@
  *           nobody waits where it is not
  *   map     one PE of each other process takes the descriptor and maps it; every PE reserves its slot's first pages and
  *           writes its proof into the window's head
- *   verify  every PE reads the proof of every PE of its node in mapped memory: they are in one link domain
+ *   verify  the node's first PE reads the proofs of the node's PEs in mapped memory, and they read its: they are in one link
+ *           domain
  * The bootstrap is closed at the end. */
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,8 @@ typedef struct wefti_creation {
     int node_first; /* the node's lowest PE: it makes the memory */
     int node_pes;
     int node_last;
+    int rivals; /* the node's PEs that may run on this PE's processors, and on those of its first */
+    int rivals_of_first;
     int process_first; /* this process's lowest PE: it maps */
     int processes; /* of the node */
     wefti_window_shape window;
@@ -50,7 +53,7 @@ void wefti_world_phase(weft_world *world, const char *name)
     world->phase_start_ns = now;
 }
 
-/* Who shares this PE's node and process. */
+/* Who shares this PE's node, process and processors. One pass: where a node has many PEs, each of them makes it. */
 static void find_neighbours(wefti_creation *creation, weft_world *world)
 {
     const wefti_hello *mine = &creation->all[world->view.pe];
@@ -58,6 +61,8 @@ static void find_neighbours(wefti_creation *creation, weft_world *world)
     creation->process_first = -1;
     creation->processes = 0;
     creation->node_pes = 0;
+    creation->rivals = 0;
+    creation->rivals_of_first = 0;
     for (int pe = 0; pe < (int)world->view.pes; pe++) {
         const wefti_hello *other = &creation->all[pe];
         if (!wefti_hello_same_node(mine, other)) {
@@ -71,6 +76,8 @@ static void find_neighbours(wefti_creation *creation, weft_world *world)
         }
         creation->node_last = pe;
         creation->node_pes++;
+        creation->rivals += other->cores.mark == mine->cores.mark;
+        creation->rivals_of_first += other->cores.mark == creation->all[creation->node_first].cores.mark;
         if (wefti_hello_same_process(mine, other)) {
             if (creation->process_first < 0) {
                 creation->process_first = pe;
@@ -126,7 +133,7 @@ static weft_status say_hello(wefti_creation *creation, weft_status status)
 {
     wefti_bootstrap *bootstrap = &creation->bootstrap;
     wefti_hello mine;
-    creation->all = wefti_alloc_zeroed((size_t)bootstrap->pes, sizeof *creation->all);
+    creation->all = wefti_alloc((size_t)bootstrap->pes * sizeof *creation->all);
     creation->outcomes = wefti_alloc_zeroed((size_t)bootstrap->pes, sizeof *creation->outcomes);
     if (creation->all == NULL || creation->outcomes == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory to meet %d PEs", bootstrap->pes);
@@ -391,25 +398,20 @@ static weft_status list_node(wefti_creation *creation, weft_world *world)
     return WEFT_OK;
 }
 
-/* How many PEs of the node share a processor of PE `of`, rounded up. PEs bound to a processor each do not, though each sees
- * one only. */
-static unsigned crowd_of(const wefti_creation *creation, int of)
+/* How many PEs share a processor of `pe`, rounded up. PEs bound to a processor each do not, though each sees one only. */
+static unsigned crowd_of(const wefti_hello *pe, int rivals)
 {
-    const wefti_hello *mine = &creation->all[of];
-    unsigned rivals = 0;
-    for (int pe = creation->node_first; pe <= creation->node_last; pe++) {
-        const wefti_hello *other = &creation->all[pe];
-        rivals += wefti_hello_same_node(mine, other) && other->cores.mark == mine->cores.mark;
-    }
-    return rivals / mine->cores.count + (rivals % mine->cores.count != 0);
+    const unsigned all = (unsigned)rivals;
+    return all / pe->cores.count + (all % pe->cores.count != 0);
 }
 
 static void set_waiting(const wefti_creation *creation, weft_world *world)
 {
     const uint64_t spins = creation->settings.spins;
-    world->crowd = crowd_of(creation, (int)world->view.pe);
+    world->crowd = crowd_of(&creation->all[world->view.pe], creation->rivals);
     world->view.spins = spins != 0 ? (uint32_t)spins : wefti_os_spins(world->crowd > 1);
-    world->crowded = crowd_of(creation, creation->node_first) > 1; /* the same on all PEs of the node */
+    world->crowded = /* the same on all PEs of the node */
+        crowd_of(&creation->all[creation->node_first], creation->rivals_of_first) > 1;
     wefti_team_set_meeting(&world->team_world);
     wefti_team_set_meeting(&world->team_node);
     wefti_team_set_meeting(&world->team_same_slot);
@@ -453,22 +455,28 @@ static weft_status set_teams(wefti_creation *creation, weft_world *world)
 
 /* ---- verify ---- */
 
+static weft_status find_in_memory(const wefti_creation *creation, const weft_world *world, int pe)
+{
+    const wefti_presence *presence = wefti_world_presence(world, wefti_world_slot(world, pe));
+    unsigned char proof[sizeof presence->proof];
+    uint64_t number = wefti_ld64(&presence->pe, WEFTI_ACQUIRE);
+    wefti_copy(proof, presence->proof, sizeof proof);
+    if (number == (uint64_t)pe && memcmp(proof, creation->all[pe].proof, sizeof proof) == 0) {
+        return WEFT_OK;
+    }
+    return wefti_error(WEFT_ERR_UNREACHABLE,
+                       "weft_world_create: PE %u does not find PE %d in mapped memory, though both claim one node",
+                       world->view.pe, pe);
+}
+
+/* The maker of the memory finds all others in it, and all others find the maker: so all have mapped the same, at a cost
+ * that grows as the PEs do. */
 static weft_status verify(wefti_creation *creation, weft_world *world)
 {
-    for (uint32_t i = 0; i < world->view.near_count; i++) {
-        int pe = (int)(world->view.near_first + i);
-        if (!wefti_pe_is_near(&world->view, pe)) {
-            continue;
-        }
-        const wefti_presence *presence = wefti_world_presence(world, wefti_world_slot(world, pe));
-        unsigned char proof[sizeof presence->proof];
-        uint64_t number = wefti_ld64(&presence->pe, WEFTI_ACQUIRE);
-        wefti_copy(proof, presence->proof, sizeof proof);
-        if (number != (uint64_t)pe || memcmp(proof, creation->all[pe].proof, sizeof proof) != 0) {
-            return wefti_error(
-                WEFT_ERR_UNREACHABLE,
-                "weft_world_create: PE %u does not find PE %d in mapped memory, though both claim one node",
-                world->view.pe, pe);
+    int last = makes_memory(creation, world) ? creation->node_last : creation->node_first;
+    for (int pe = creation->node_first; pe <= last; pe++) {
+        if (wefti_pe_is_near(&world->view, pe)) {
+            WEFT_TRY(find_in_memory(creation, world, pe));
         }
     }
     WEFT_TRY(wefti_world_transports_open(world));

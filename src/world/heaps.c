@@ -2,15 +2,17 @@
 #include "base/error.h"
 #include "world/hello.h"
 
-static int sharers_of(const wefti_hello *all, int pes, int pe, int of_group)
+/* PEs of the node, this one among them, and those of them that its control group limits. */
+static void count_sharers(const wefti_hello *all, int pes, int pe, int *on_node, int *in_group)
 {
-    int sharers = 0;
+    *on_node = 0;
+    *in_group = 0;
     for (int other = 0; other < pes; other++) {
-        sharers += wefti_hello_same_node(&all[pe], &all[other]) &&
-                   (!of_group ||
-                    (all[other].left.group != UINT64_MAX && all[other].left.group_mark == all[pe].left.group_mark));
+        if (wefti_hello_same_node(&all[pe], &all[other])) {
+            ++*on_node;
+            *in_group += all[other].left.group != UINT64_MAX && all[other].left.group_mark == all[pe].left.group_mark;
+        }
     }
-    return sharers;
 }
 
 static weft_status refuse(int pe, int sharers, uint64_t bytes, uint64_t left, const char *whose)
@@ -25,14 +27,15 @@ static weft_status refuse(int pe, int sharers, uint64_t bytes, uint64_t left, co
 weft_status wefti_hello_expect_heaps(const wefti_hello *all, int pes, int pe, uint64_t bytes)
 {
     const wefti_os_memory_left *left = &all[pe].left;
-    int on_node = sharers_of(all, pes, pe, 0);
+    int on_node;
+    int in_group;
+    count_sharers(all, pes, pe, &on_node, &in_group);
     if (bytes > left->machine / (uint64_t)on_node) {
         return refuse(pe, on_node, bytes, left->machine, "this node");
     }
     if (left->group == UINT64_MAX) {
         return WEFT_OK;
     }
-    int in_group = sharers_of(all, pes, pe, 1);
     return bytes <= left->group / (uint64_t)in_group
                ? WEFT_OK
                : refuse(pe, in_group, bytes, left->group, "this control group (container)");

@@ -96,6 +96,10 @@ static const field equal_fields[] = {
     {"collective algorithms (WEFT_COLL)", offsetof(wefti_hello, preferences), sizeof(uint64_t), 1},
 };
 
+/* All of them, one behind the other. */
+static const field all_equal_fields = {"configuration", offsetof(wefti_hello, pes),
+                                       offsetof(wefti_hello, heap_auto_bytes) - offsetof(wefti_hello, pes), 1};
+
 static int same(const wefti_hello *a, const wefti_hello *b, const field *f)
 {
     return memcmp((const char *)a + f->offset, (const char *)b + f->offset, f->bytes) == 0;
@@ -126,9 +130,21 @@ static int majority(const wefti_hello *all, int pes, const field *f)
     return 2 * says > pes ? candidate : 0;
 }
 
+static int all_same(const wefti_hello *all, int pes, const field *f)
+{
+    int pe = 1;
+    while (pe < pes && same(&all[0], &all[pe], f)) {
+        pe++;
+    }
+    return pe >= pes;
+}
+
 /* The lowest PE whose field differs from what most say, or -1; *right says what most do. */
 static int find_odd(const wefti_hello *all, int pes, const field *f, int *right)
 {
+    if (all_same(all, pes, f)) {
+        return -1;
+    }
     *right = majority(all, pes, f);
     for (int pe = 0; pe < pes; pe++) {
         if (!same(&all[*right], &all[pe], f)) {
@@ -187,6 +203,9 @@ weft_status wefti_hello_check(const wefti_hello *all, int pes)
                                "number",
                                pe, all[pe].pe);
         }
+    }
+    if (all_same(all, pes, &all_equal_fields)) {
+        return WEFT_OK;
     }
     for (size_t i = 0; i < sizeof equal_fields / sizeof *equal_fields; i++) {
         int right;

@@ -16,12 +16,12 @@ typedef union wefti_hello {
         uint32_t view_abi;
         uint64_t build; /* wefti_build_key */
         uint32_t pe;
-        uint32_t pes;
+        uint32_t pes; /* from here to `preferences`: equal on all PEs */
         uint64_t name_hash;
         uint64_t heap_max_bytes; /* as configured; 0: by memory */
-        uint64_t heap_auto_bytes; /* what this node's memory suggests */
         uint64_t heap_bytes;
         uint64_t preferences; /* of collective algorithms, as a number */
+        uint64_t heap_auto_bytes; /* what this node's memory suggests */
         wefti_os_identity identity;
         int32_t status; /* not WEFT_OK: this PE cannot take part */
         wefti_os_cores cores; /* of the creating thread */
