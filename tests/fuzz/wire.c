@@ -22,6 +22,7 @@ static struct {
     size_t offset[WIRE_CONNECTIONS]; /* in that record */
     kind kinds[DESCRIPTORS];
     int connection[DESCRIPTORS];
+    int family[DESCRIPTORS];
     int next; /* the connection that is made next */
     uint64_t now_ns;
 } wire;
@@ -63,6 +64,7 @@ static int open_as(kind what)
     for (int i = 0; i < DESCRIPTORS; i++) {
         if (wire.kinds[i] == CLOSED) {
             wire.kinds[i] = what;
+            wire.family[i] = AF_INET;
             wire.connection[i] = wire.next;
             wire.next += what == TALKS;
             return FIRST + i;
@@ -108,8 +110,11 @@ void wefti_os_yield(void)
 
 int wefti_os_socket_open(int family)
 {
-    (void)family;
-    return open_as(FRESH);
+    int descriptor = open_as(FRESH);
+    if (descriptor >= 0) {
+        wire.family[descriptor - FIRST] = family;
+    }
+    return descriptor;
 }
 
 int wefti_os_socket_bind(int descriptor, const struct sockaddr *address, socklen_t bytes)
@@ -210,6 +215,9 @@ int wefti_os_socket_name(int descriptor, struct sockaddr *address, socklen_t *by
         return -1;
     }
     here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (wire.family[descriptor - FIRST] == AF_UNIX) {
+        here.sin_family = AF_UNIX; /* it has no port: this is the beginning of its name */
+    }
     memcpy(address, &here, sizeof here);
     *bytes = sizeof here;
     return 0;

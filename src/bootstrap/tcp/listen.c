@@ -70,8 +70,15 @@ unsigned wefti_tcp_port_of(int listener)
     if (wefti_fault("getsockname", ENOBUFS) || wefti_os_socket_name(listener, (struct sockaddr *)&bound, &bytes) != 0) {
         return 0;
     }
-    return ntohs(bound.ss_family == AF_INET ? ((struct sockaddr_in *)&bound)->sin_port
-                                            : ((struct sockaddr_in6 *)&bound)->sin6_port);
+    switch (bound.ss_family) {
+    case AF_INET:
+        return ntohs(((struct sockaddr_in *)&bound)->sin_port);
+    case AF_INET6:
+        return ntohs(((struct sockaddr_in6 *)&bound)->sin6_port);
+    default:
+        errno = EAFNOSUPPORT;
+        return 0;
+    }
 }
 
 void wefti_tcp_print(const wefti_tcp_address *address, char text[WEFTI_TCP_TEXT_BYTES])
