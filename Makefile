@@ -1,6 +1,6 @@
 # The commands a person types; CMake does the work. Each installs the Debian packages that it lacks.
 # make demo TEXT=file runs the demonstration on a text of your own.
-.PHONY: build install demo test campaign mutations bench coverage lint exports clean
+.PHONY: build install demo test check campaign mutations bench coverage lint exports clean
 
 build:
 	@scripts/install-deps.sh build
@@ -15,12 +15,17 @@ install:
 
 demo:
 	@scripts/install-deps.sh build
-	@scripts/build.sh release programs
-	@scripts/demo.sh build/release $(TEXT)
+	@scripts/build.sh host weftrun moe_text two_modules resize
+	@scripts/demo.sh build/host $(TEXT)
 
 test:
 	@scripts/install-deps.sh test
 	@scripts/test.sh
+
+# What is quick of the tests, without GPUs and sanitizers: for between two changes.
+check:
+	@scripts/install-deps.sh test
+	@scripts/test.sh host
 
 # The simulator for long: make campaign FOR=3600 (seconds; the tests run it for 20).
 campaign:

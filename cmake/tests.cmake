@@ -30,13 +30,16 @@ set(weft_waiting_tests
 set(weft_patient_tests
     bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test limits_test worlds_test
     coll_errors_test mask_test team_dead_test world_config_test world_faults_test world_life_test)
-set(weft_long_tests cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.tree fuzz.outside sim_campaign
+set(weft_long_tests property.ep cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.tree fuzz.outside sim_campaign
     sim_model sim_mutations)
 
 cmake_host_system_information(RESULT weft_processors QUERY NUMBER_OF_LOGICAL_CORES)
 
 function(weft_describe_test name label)
     set(halves 2)
+    if(name IN_LIST weft_waiting_tests OR name IN_LIST weft_long_tests)
+        list(APPEND label slow) # `make check` leaves them out
+    endif()
     list(FIND weft_waiting_tests ${name} place)
     if(NOT place EQUAL -1)
         set(halves 1)

@@ -4,7 +4,8 @@
 # UndefinedBehaviorSanitizer too, also counts which lines of src/ run, in the tests of tools too. The simulator is not run
 # under ThreadSanitizer: its PEs are coroutines of one thread.
 # The last line is "N passed, N failed, N skipped" over all presets. Fails when a test fails, a build fails or none ran.
-# Usage: test.sh [PRESET...]   (default: release asan tsan aarch64; "debug" is known as well)
+# Usage: test.sh [PRESET...]   (default: release asan tsan aarch64; "debug" is known as well, and "host", which leaves out
+# GPUs and what is slow)
 set -u
 cd "$(dirname "$0")/.."
 presets=${*:-release asan tsan aarch64}
@@ -56,7 +57,7 @@ for preset in $presets; do
     if with_progress "$preset: build" "build/$preset/build.log" scripts/build.sh "$preset" $targets; then
         echo "== $preset: test (after $(($(date +%s) - start)) s)"
         case $preset in
-        release | debug) labels='.' ;;
+        release | debug | host) labels='.' ;;
         aarch64) labels='aarch64' ;;
         asan) labels='unit|threads|multi|fake|tools|covered' ;;
         *) labels='unit|threads' ;;
@@ -66,6 +67,9 @@ for preset in $presets; do
         without='^$'
         if [ "$preset" = tsan ]; then
             without='sim'
+        fi
+        if [ "$preset" = host ]; then
+            without='slow'
         fi
         if [ "$preset" = tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
             # gcc 12's ThreadSanitizer does not start where the kernel randomises addresses over 32 bits.
