@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "sim/sim.h"
+#include "weft/protocol/mem.h"
 
 #define REGION_ALIGNMENT ((uint64_t)WEFTI_OS_MEMORY_ALIGNMENT)
 #define POLL_NS 5000
@@ -131,8 +132,10 @@ void wefti_os_memory_sign(wefti_os_memory *memory, uint64_t number)
     sign_as(memory, number, weft_sim_pe() + 1);
 }
 
+/* The system orders: who sees that a signature is gone sees what its process stored before. */
 void wefti_os_memory_unsign(wefti_os_memory *memory, uint64_t number)
 {
+    wefti_fence_full();
     sign_as(memory, number, 0);
 }
 
@@ -143,7 +146,12 @@ int wefti_os_memory_is_signed(const wefti_os_memory *memory, uint64_t number)
     if (region == NULL || number >= region->signer_count) {
         return 1;
     }
-    return region->signers[number] != 0 && !weft_sim_is_dead(region->signers[number] - 1);
+    if (region->signers[number] != 0 && !weft_sim_is_dead(region->signers[number] - 1)) {
+        return 1;
+    }
+    wefti_memory_drain_all(wefti_sim_current);
+    wefti_fence_full();
+    return 0;
 }
 
 void wefti_os_memory_close(wefti_os_memory *memory)
