@@ -28,6 +28,7 @@ typedef struct case_run {
     X(mismatch, 2, 24, FAIL, "calls that do not match are told on all PEs, and teams live on")                         \
     X(memory_failure, 2, 12, ADVANCE, "an allocation or system call fails while worlds, blocks and teams are made")    \
     X(lost_peer, 2, 16, ADVANCE, "a PE is killed; the others get a status before long")                                \
+    X(no_deadline, 2, 16, ADVANCE, "a process is killed, or a PE is late, in a world without a deadline")              \
     X(abort, 2, 24, FAIL, "a PE aborts the world; the others are told")                                                \
     X(coll, 1, 12, FAIL, "collectives against a serial reference, in place and not, on several teams")                 \
     X(coll_wide, 33, 40, FAIL, "the same, a few calls on many PEs")                                                    \

@@ -6,12 +6,68 @@
 #include "sim/cases.h"
 
 #define MS_NS UINT64_C(1000000)
+#define COUNT_MAX 262 /* more than fits in a line, and for two or more PEs in a slot */
+
+/* Whether a text has this number, alone or in a range such as "4-7". */
+static int has_number(const char *text, int number)
+{
+    for (const char *at = text; *at != '\0';) {
+        char *end;
+        if (*at < '0' || *at > '9') {
+            at++;
+            continue;
+        }
+        long first = strtol(at, &end, 10);
+        long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        if (number >= first && number <= last) {
+            return 1;
+        }
+        at = end;
+    }
+    return 0;
+}
 
 /* ---- calls that do not match ---- */
 
+/* A collective with another count on one PE: every other hears of it from that one. */
+static weft_status collect_oddly(weft_world *world, int which, size_t count)
+{
+    weft_team *all = weft_team_world(world);
+    uint64_t *words;
+    MUST(weft_malloc(world, 2 * COUNT_MAX * sizeof *words * (size_t)weft_world_pes(world), (void **)&words));
+    uint64_t *dest = words + COUNT_MAX * weft_world_pes(world);
+    switch (which) {
+    case 0:
+        return weft_uint64_alltoall(all, dest, words, count);
+    case 1:
+        return weft_uint64_fcollect(all, dest, words, count);
+    default:
+        return weft_uint64_sum_reduce(all, dest, words, count);
+    }
+}
+
+static void expect_mismatch(weft_status status, int odd)
+{
+    if (status != WEFT_ERR_MISMATCH || !has_number(weft_last_error(), odd)) {
+        weft_sim_fail("PE %d is odd, and there was %s: %s", odd, weft_status_name(status),
+                      status == WEFT_OK ? "" : weft_last_error());
+    }
+}
+
+/* Until all have come as far as this, beside weft. */
+static void await_all(case_run *run)
+{
+    run->board[weft_sim_pe()] = 1;
+    for (int pe = 0; pe < run->pes; pe++) {
+        while (run->board[pe] == 0) {
+            weft_sim_sleep_ns(1000);
+        }
+    }
+}
+
 void case_mismatch(void *argument)
 {
-    const case_run *run = argument;
+    case_run *run = argument;
     uint64_t common = run->seed;
     weft_world *world = case_world("mismatch");
     for (int round = 0; round < 3; round++) {
@@ -19,12 +75,14 @@ void case_mismatch(void *argument)
         int is_odd = odd == weft_world_pe(world);
         void *block = NULL;
         weft_status status = weft_malloc(world, is_odd ? 128 : 64, &block);
-        if (status != WEFT_ERR_MISMATCH) {
-            weft_sim_fail("different sizes gave %s", weft_status_name(status));
-        }
+        expect_mismatch(status, odd);
         MUST(weft_malloc(world, 64, &block));
         MUST(weft_free(world, block));
     }
+    int odd = common_below(&common, run->pes);
+    size_t count = (common_below(&common, 2) == 0 ? 1 : COUNT_MAX - 1) + (odd == weft_world_pe(world));
+    expect_mismatch(collect_oddly(world, common_below(&common, 3), count), odd);
+    await_all(run); /* who leaves the world before is missed */
     MUST(weft_world_destroy(world));
 }
 
@@ -59,6 +117,9 @@ void case_memory_failure(void *argument)
         wefti_fault_arm(1 + common_next(&common) % (30 * (uint64_t)run->pes), 1 + common_next(&common) % 3);
     }
     weft_status status = weft_world_create(&config, &world);
+    if (status == WEFT_ERR_TIMEOUT) {
+        weft_sim_fail("nobody is late, but a world cannot be made: %s", weft_last_error());
+    }
     if (status == WEFT_OK) {
         use(world);
         MUST(weft_world_destroy(world));
@@ -66,25 +127,6 @@ void case_memory_failure(void *argument)
 }
 
 /* ---- a PE is lost ---- */
-
-/* Whether a text has this number, alone or in a range such as "4-7". */
-static int has_number(const char *text, int number)
-{
-    for (const char *at = text; *at != '\0';) {
-        char *end;
-        if (*at < '0' || *at > '9') {
-            at++;
-            continue;
-        }
-        long first = strtol(at, &end, 10);
-        long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
-        if (number >= first && number <= last) {
-            return 1;
-        }
-        at = end;
-    }
-    return 0;
-}
 
 /* Whether members of the world meet and agree by counting: then all come to the same end of a call. */
 static int counts(weft_world *world)
@@ -136,6 +178,75 @@ void case_lost_peer(void *argument)
     const char *named = strstr(weft_last_error(), "PE");
     if (status == WEFT_ERR_TIMEOUT && counts(world) && (named == NULL || !has_number(named, lost))) {
         weft_sim_fail("PE %d is dead, but the error does not name it: %s", lost, weft_last_error());
+    }
+    MUST(weft_world_destroy(world));
+}
+
+/* ---- no deadline ---- */
+
+/* The lost process dies, or the PE is stalled for longer than it takes until others look who is gone. */
+static void strike(int lost, int dies)
+{
+    for (int pe = 0; pe < weft_sim_pes(); pe++) {
+        if (dies && weft_sim_same_process(pe, lost)) {
+            weft_sim_kill(pe);
+        }
+    }
+    if (!dies) {
+        weft_sim_stall(lost, 1000 * MS_NS);
+    }
+}
+
+/* A word from the member before: who has it leaves the world, also while others wait for one that is late. */
+static void pass_a_word(weft_world *world, uint64_t *word)
+{
+    weft_team *node = weft_team_node(world);
+    int next = (weft_team_pe(node) + 1) % weft_team_pes(node);
+    MUST(weft_uint64_p(world, word, 1, weft_team_translate(node, next, weft_team_world(world))));
+    MUST(weft_uint64_wait_until(world, word, WEFT_CMP_EQ, 1));
+}
+
+/* Who waits for a PE of its node that has died learns it; who waits for one that is late goes on waiting, though others
+ * that have done their part leave. */
+void case_no_deadline(void *argument)
+{
+    case_run *run = argument;
+    uint64_t common = run->seed;
+    int lost = common_below(&common, run->pes);
+    int killer = (lost + 1 + common_below(&common, run->pes - 1)) % run->pes;
+    int when = 4 + common_below(&common, 4);
+    int dies = common_below(&common, 2) == 0 && !weft_sim_same_process(killer, lost);
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    weft_sim_world_config(&config);
+    config.deadline_ns = WEFT_FOREVER;
+    MUST(weft_world_create(&config, &world));
+    uint64_t *word;
+    weft_team *node = weft_team_node(world);
+    MUST(weft_team_malloc(node, sizeof *word, (void **)&word));
+    MUST(weft_uint64_p(world, word, 0, weft_world_pe(world)));
+    MUST(weft_team_sync(node));
+    run->board[weft_sim_pe()] = 1;
+    int is_missed = dies && weft_team_translate(weft_team_world(world), lost, node) >= 0;
+    weft_status status = WEFT_OK;
+    for (int round = 0; (is_missed || round < 8) && status == WEFT_OK; round++) {
+        void *block;
+        if (weft_sim_pe() == killer && round == when) {
+            await_all(run); /* those on other nodes may not have begun */
+            strike(lost, dies);
+        }
+        dawdle(8, 2000);
+        status = round % 2 == 1 || round > 8 ? weft_team_barrier(node) : weft_team_malloc(node, 100, &block);
+    }
+    if (status != (is_missed ? WEFT_ERR_PEER : WEFT_OK)) {
+        weft_sim_fail("PE %d is %s, and the status is %s: %s", lost, dies ? "dead" : "late", weft_status_name(status),
+                      weft_last_error());
+    }
+    if (!dies) {
+        if (weft_sim_pe() == killer && when % 2 == 0) {
+            strike(lost, 0);
+        }
+        pass_a_word(world, word);
     }
     MUST(weft_world_destroy(world));
 }
