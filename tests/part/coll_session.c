@@ -179,8 +179,8 @@ static void fill_bytes(const session *s, unsigned char *to, int member, size_t b
 /* The sizes at which something changes, and any. */
 static size_t random_bytes(uint64_t *state, size_t most)
 {
-    static const size_t edges[] = {0,    1,    8,    24,   48,   49,   64,    1000,  1024,   2048,
-                                   2049, 2096, 2097, 4096, 8192, 8193, 65536, 65544, 262144, (size_t)1 << 20};
+    static const size_t edges[] = {0,    1,    8,    24,   48,   49,   64,    1000,  1024,   2048,           2049,
+                                   2096, 2097, 2112, 4096, 8192, 8193, 65536, 65544, 262144, (size_t)1 << 20};
     unsigned pick = random_below(state, sizeof edges / sizeof edges[0] + 4);
     size_t bytes = pick < sizeof edges / sizeof edges[0] ? edges[pick] : random_below(state, 3000);
     return bytes < most ? bytes : most;
@@ -351,10 +351,12 @@ static void expect_alltoall(const session *s, size_t bytes, int pes, int me)
     free(theirs);
 }
 
-/* Member m of a collect gives so many elements. */
-static size_t uneven(const session *s, size_t count, int member)
+/* Member m of a collect gives so many elements: any number of them, or what a slot of few members holds. */
+static size_t uneven(const session *s, size_t count, size_t element, int member)
 {
-    return count == 0 ? 0 : (size_t)(bits_of(s, member, 99) % (count + 1));
+    const uint64_t bits = bits_of(s, member, 99);
+    const size_t slot = 2096 / element;
+    return bits >> 62 == 0 && slot <= count ? slot : (size_t)(bits % (count + 1));
 }
 
 /* What member `of` got, read by the library, which the simulator gives old values where they may be. */
@@ -415,7 +417,7 @@ static void run_move(session *s, weft_team *team, const move_case *c, move_call 
         break;
     case CALL_COLLECT:
         for (int m = 0; m < pes; m++) {
-            size_t count = uneven(s, bytes / e / (size_t)pes, m);
+            size_t count = uneven(s, bytes / e / (size_t)pes, e, m);
             fill_bytes(s, s->expected + dest_bytes, m, count * e);
             dest_bytes += count * e;
             a.count = m == me ? count : a.count;
@@ -488,6 +490,7 @@ static void open_session(session *s, weft_world *world, uint64_t seed, const col
     s->world = world;
     s->plan = plan;
     s->common = seed;
+    s->turn = plan->first_turn;
     s->own = seed ^ (uint64_t)(weft_world_pe(world) + 1) << 32;
     size_t room = (plan->bytes_max + 63) / 64 * 64 + 2 * GUARD_BYTES;
     if (!CHECK_OK(weft_malloc(world, 2 * room, &block))) {
