@@ -4,6 +4,7 @@
 #include "sim/cases.h"
 
 #define BLOCKS 6
+#define BYTES_MAX 5000
 
 typedef struct heap_block {
     unsigned char *at;
@@ -29,12 +30,11 @@ static void check(const heap_block *block, int owner)
 
 static void fill(weft_world *world, heap_block *block, int filler)
 {
-    static const size_t most = 3000;
-    unsigned char bytes[3000];
+    unsigned char bytes[BYTES_MAX];
     block->filler = filler;
     if (weft_world_pe(world) == filler) {
         for (int to = 0; to < weft_world_pes(world); to++) {
-            for (size_t i = 0; i < block->bytes && i < most; i++) {
+            for (size_t i = 0; i < block->bytes; i++) {
                 bytes[i] = mark(filler, to, i);
             }
             MUST(weft_putmem(world, block->at, bytes, block->bytes, to));
@@ -46,7 +46,7 @@ static void fill(weft_world *world, heap_block *block, int filler)
  * nothing is freed. */
 static void agree(weft_world *world, heap_block *block, int cut_bytes, int from)
 {
-    unsigned char seen[3000];
+    unsigned char seen[BYTES_MAX];
     void *same = block->at;
     if (cut_bytes % 2 == 0) {
         block->bytes -= (size_t)cut_bytes;
@@ -62,6 +62,23 @@ static void agree(weft_world *world, heap_block *block, int cut_bytes, int from)
     check(&there, from);
 }
 
+/* A block that becomes larger moves, and has its contents on each PE when the call returns there: then others may write
+ * to it, also at once. */
+static void grow(weft_world *world, heap_block *block, int more, int filler)
+{
+    const size_t kept = block->bytes;
+    MUST(weft_realloc(world, block->at, kept + (size_t)more, (void **)&block->at));
+    if (more % 2 == 0) {
+        check(block, weft_world_pe(world));
+        MUST(weft_sync(world));
+    }
+    block->bytes += (size_t)more;
+    fill(world, block, filler);
+    MUST(weft_barrier(world));
+    check(block, weft_world_pe(world));
+    MUST(weft_sync(world));
+}
+
 void case_heap(void *argument)
 {
     const case_run *run = argument;
@@ -72,7 +89,12 @@ void case_heap(void *argument)
     for (int step = 0; step < 12; step++) {
         heap_block *block = &blocks[common_below(&common, BLOCKS)];
         if (block->at != NULL) {
-            check(block, run->pes > 0 ? weft_world_pe(world) : 0);
+            check(block, weft_world_pe(world));
+            if (block->bytes <= 2900 && common_below(&common, 3) == 0) {
+                MUST(weft_sync(world));
+                grow(world, block, 1 + common_below(&common, 2000), common_below(&common, run->pes));
+                continue;
+            }
             MUST(weft_free(world, block->at));
             block->at = NULL;
             continue;

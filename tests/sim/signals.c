@@ -12,15 +12,16 @@ typedef struct mailbox {
 } mailbox;
 
 /* How a letter is announced. */
-enum { BY_SIGNAL_SET, BY_SIGNAL_ADD, BY_FENCE_AND_P, BY_ATOMIC, WAYS };
+enum { BY_SIGNAL_SET, BY_SIGNAL_ADD, BY_FENCE_AND_P, BY_STRIDES, BY_ATOMIC, WAYS };
 
 static void send(weft_world *world, mailbox *boxes, int to, uint64_t round, int way)
 {
     int pe = weft_world_pe(world);
     uint64_t data[WORDS];
+    uint64_t wide[2 * WORDS] = {0};
     mailbox *box = &boxes[pe];
     for (int i = 0; i < WORDS; i++) {
-        data[i] = case_value(pe, to, round) + (uint64_t)i * 1000000;
+        data[i] = wide[2 * i] = case_value(pe, to, round) + (uint64_t)i * 1000000;
     }
     switch (way) {
     case BY_SIGNAL_SET:
@@ -31,6 +32,11 @@ static void send(weft_world *world, mailbox *boxes, int to, uint64_t round, int 
         break;
     case BY_FENCE_AND_P:
         MUST(weft_putmem(world, box->data, data, sizeof data, to));
+        MUST(weft_fence(world));
+        MUST(weft_uint64_p(world, &box->flag, round, to));
+        break;
+    case BY_STRIDES:
+        MUST(weft_uint64_iput(world, box->data, wide, 1, 2, WORDS, to));
         MUST(weft_fence(world));
         MUST(weft_uint64_p(world, &box->flag, round, to));
         break;

@@ -83,9 +83,24 @@ static void use_and_destroy(weft_team *team, uint64_t round)
     soil(world);
 }
 
+/* Those with this PE's number in their nodes are its team of the same slot. */
+static void check_same_slot(case_run *run, weft_world *world)
+{
+    int alike = 0;
+    run->board[weft_world_pe(world)] = (uint64_t)weft_team_pe(weft_team_node(world));
+    MUST(weft_sync(world));
+    for (int pe = 0; pe < run->pes; pe++) {
+        alike += run->board[pe] == (uint64_t)weft_team_pe(weft_team_node(world));
+    }
+    if (weft_team_pes(weft_team_same_slot(world)) != alike) {
+        weft_sim_fail("%d PEs have this slot, and %d are in its team", alike,
+                      weft_team_pes(weft_team_same_slot(world)));
+    }
+}
+
 void case_teams(void *argument)
 {
-    const case_run *run = argument;
+    case_run *run = argument;
     uint64_t common = run->seed;
     weft_world *world = case_world("teams");
     int rounds = 1 + common_below(&common, 3);
@@ -98,5 +113,8 @@ void case_teams(void *argument)
     uint64_t *words;
     MUST(weft_calloc(world, (size_t)run->pes, sizeof *words, (void **)&words));
     use(weft_team_node(world), words, 1000);
+    use(weft_team_link(world), words, 1002);
+    check_same_slot(run, world);
+    use(weft_team_same_slot(world), words, 1004);
     MUST(weft_world_destroy(world));
 }

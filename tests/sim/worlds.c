@@ -32,7 +32,9 @@ void case_worlds(void *argument)
         char name[32];
         (void)snprintf(name, sizeof name, "world %d", round);
         weft_world *world = case_world(name);
-        use(world, (uint64_t)round);
+        if (common_below(&common, 3) > 0) { /* else a PE may come for the next world while others still make this one */
+            use(world, (uint64_t)round);
+        }
         if (kept != NULL) {
             use(kept, (uint64_t)round + 50);
             MUST(weft_world_destroy(kept));
