@@ -1,18 +1,16 @@
 """Programs with a mistake in them: one file of the library is compiled again, and linked before the rest of the build."""
 
 import json
-import pathlib
+import os
 import re
 import shlex
 import subprocess
+import tempfile
 import time
 
 import edits
 
-
-def start(command, folder, timeout):
-    return subprocess.run(command, cwd=folder, timeout=timeout, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors="replace")
+MULTIPLE = "-Wl,-z,muldefs"
 
 
 class Programs:
@@ -30,19 +28,32 @@ class Programs:
         self.campaign = self.link_whole_campaign()
 
     def make(self, command, mutation=None):
-        done = start(command, self.build, None)
+        done = subprocess.run(command, cwd=self.build, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace")
         if done.returncode != 0:
             raise edits.Refused(f"{mutation.name if mutation else command[0]}: {done.stdout}")
 
-    def run(self, command, timeout):
-        """Exit status, None when it does not end; output; seconds."""
-        begin = time.monotonic()
-        try:
-            done = start([str(word) for word in command], self.build, timeout)
-        except subprocess.TimeoutExpired as error:
-            text = (error.stdout or b"").decode(errors="replace")
-            return None, text, time.monotonic() - begin
-        return done.returncode, done.stdout, time.monotonic() - begin
+    def run(self, command, timeout, silence=None):
+        """Exit status, None when it does not end or says nothing for so many seconds; output; seconds."""
+        begin = heard = time.monotonic()
+        size = 0
+        ends = True
+        with tempfile.TemporaryFile() as output:
+            words = [str(word) for word in command]
+            with subprocess.Popen(words, cwd=self.build, stdout=output, stderr=subprocess.STDOUT) as program:
+                while program.poll() is None:
+                    time.sleep(min(0.1, (time.monotonic() - begin) / 10 + 0.002))
+                    if os.fstat(output.fileno()).st_size != size:
+                        size = os.fstat(output.fileno()).st_size
+                        heard = time.monotonic()
+                    now = time.monotonic()
+                    if now - begin > timeout or (silence is not None and now - heard > silence):
+                        program.kill()
+                        ends = False
+                        break
+            output.seek(0)
+            text = output.read().decode(errors="replace")
+        return program.returncode if ends else None, text, time.monotonic() - begin
 
     def command(self, text, program):
         return [str(program) if word == "{}" else word for word in shlex.split(text)]
@@ -65,45 +76,44 @@ class Programs:
         self.libraries = [word for word in words if word.startswith("-l")]
         return self.build / "tests" / "campaign"
 
-    def sources(self, mutation, library):
-        """What has to be compiled again."""
-        if "through" not in mutation.keys:
-            return [mutation.file]
-        patterns = mutation.keys["through"].split()
-        found = [str(path.relative_to(self.root)) for pattern in patterns for path in sorted(self.root.glob(pattern))]
-        return [name for name in found if (library, str(self.root / name)) in self.compiles]
+    def sources(self, mutation, parts):
+        """What has to be compiled again, of these parts of the build: (file, command)."""
+        patterns = mutation.keys.get("through", mutation.file).split()
+        paths = [path for pattern in patterns for path in sorted(self.root.glob(pattern))]
+        found = [(path, self.compiles[part, str(path)]) for path in paths for part in parts
+                 if (part, str(path)) in self.compiles]
+        if not found:
+            raise edits.Refused(f"{mutation.name}: nothing of {' '.join(patterns)} is compiled for {' '.join(parts)}")
+        return found
 
-    def compile(self, mutation, library):
-        """The objects with the mistake."""
+    def compile(self, mutation, *parts):
+        """The objects with the mistake. They come before those without it, of which the same names are ignored."""
         copy = self.folder / mutation.name
         changed = copy / mutation.file
         changed.parent.mkdir(parents=True, exist_ok=True)
         changed.write_text(edits.mutate(self.root, mutation))
+        overlay = [f"-I{copy / 'include'}", f"-I{copy / 'src'}"]
         objects = []
-        for name in self.sources(mutation, library):
-            words = self.compiles.get((library, str(self.root / name)))
-            if words is None:
-                raise edits.Refused(f"{mutation.name}: {library} does not compile {name}")
-            source = changed if name == mutation.file else self.root / name
-            objects.append(changed.with_name(f"{len(objects)}.{library}.o"))
+        for path, words in self.sources(mutation, parts):
+            source = changed if path == self.root / mutation.file else path
+            objects.append(copy / f"{len(objects)}.o")
             flags = [word for word in words[1 : words.index("-o")] if word not in ("-O3", "-g", "-Werror")]
-            overlay = [f"-I{copy / 'include'}", f"-I{copy / 'src'}"]
             self.make([words[0], *overlay, *flags, "-O1", "-w", "-o", objects[-1], "-c", source], mutation)
         return objects
 
     def link_campaign(self, mutation):
-        objects = self.compile(mutation, "weft_sim")
+        objects = self.compile(mutation, "weft_sim", "weft_campaign")
         program = self.folder / mutation.name / "campaign"
         compiler = self.compiles["weft_sim", str(self.root / "src/sim/run.c")][0]
-        self.make([compiler, "-o", program, self.base, *objects, self.library, *self.libraries], mutation)
+        self.make([compiler, MULTIPLE, "-o", program, *objects, self.base, self.library, *self.libraries], mutation)
         return program
 
     def link_test(self, mutation, target):
         words = self.link_command(f"tests/{target}")
         library = "weft_sim" if any(word.endswith("libweft_sim.a") for word in words) else "weft_objects"
-        objects = self.compile(mutation, library)
+        objects = self.compile(mutation, library, target)
         program = self.folder / mutation.name / target
         words[words.index("-o") + 1] = program
         first = next(i for i, word in enumerate(words) if word.endswith(".o"))
-        self.make([*words[:first], *objects, *words[first:]], mutation)
+        self.make([*words[:first], MULTIPLE, *objects, *words[first:]], mutation)
         return program

@@ -7,8 +7,9 @@ mistake. Prints for each who found it and how soon; fails when an edit does not 
 Usage: run.py ROOT BUILD [OPTION...]
     --check         only see that all edits fit
     --targets       only print what must be built
-    --whole SECONDS every case and every processor's time to one mistake: would the campaign find it by itself, and how soon
-    --count N       that many of them, drawn
+    --all-cases     every case, also for what another test is to find: does the campaign find it by itself, and how soon
+    --seconds N     at most, a mistake; 60
+    --count N       that many of those that the campaign is to find, drawn
     --only TEXT     those whose names or files contain the text
     --seed N        the base seed
     --jobs N        how many at a time; 1
@@ -25,8 +26,8 @@ import sys
 import edits
 from programs import Programs
 
-RUNS = 10000
-SECONDS = 120  # at most for a mistake whose cases are known
+RUNS = 10000  # at most, where the cases are known
+SILENCE = 15  # seconds without a new run: the one under way does not end
 
 
 def parse():
@@ -35,7 +36,8 @@ def parse():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--targets", action="store_true")
-    parser.add_argument("--whole", type=float)
+    parser.add_argument("--all-cases", action="store_true")
+    parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--count", type=int)
     parser.add_argument("--only", default="")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 1 << 40))
@@ -60,17 +62,15 @@ class Search:
 
     def __init__(self, programs, mutation, asked):
         self.programs = programs
-        self.cases = [] if asked.whole else ["--case", ",".join(mutation.keys["cases"].split())]
-        self.limits = ["--seeds", str(RUNS), "--seconds", str(SECONDS)]
-        if asked.whole:
-            self.limits = ["--seeds", str(1 << 60), "--seconds", str(asked.whole)]
-        self.timeout = (asked.whole or SECONDS) + 60
+        self.cases = [] if asked.all_cases else ["--case", ",".join(mutation.keys["cases"].split())]
+        self.limits = ["--seeds", str(1 << 60 if asked.all_cases else RUNS), "--seconds", str(asked.seconds)]
+        self.timeout = asked.seconds + 60
         self.base = asked.seed
 
     def run(self, program):
         """(found, how, (seed, case)) of a campaign."""
         command = [program, "--seed", str(self.base), *self.limits, *self.cases, "--quiet"]
-        code, text, seconds = self.programs.run(command, self.timeout)
+        code, text, seconds = self.programs.run(command, self.timeout, SILENCE)
         runs = re.search(r"^(\d+) runs,", text, re.M)
         begun = re.findall(r"^at seed (\d+), case (\S+)$", text, re.M)
         failed = re.search(r"^FAILED: (case (\S+),.*)$", text, re.M)
@@ -86,7 +86,7 @@ class Search:
         if run is None:
             return False
         command = [self.programs.campaign, "--seed", run[0], "--seeds", "1", "--case", run[1], "--quiet"]
-        return self.programs.run(command, self.timeout)[0] == 0
+        return self.programs.run(command, self.timeout, SILENCE)[0] == 0
 
 
 def search(programs, mutation, asked):
@@ -99,13 +99,13 @@ def search(programs, mutation, asked):
     return found, f"found {how}" if found else f"MISSED {how}"
 
 
-def ask_test(programs, mutation):
+def ask_test(programs, mutation, asked):
     """Whether the test that the list names fails with the mistake and passes without it."""
     target, _, command = mutation.keys["test"].partition(":")
     command = command.strip() or "{}"
     program = programs.link_test(mutation, target)
-    code, _, seconds = programs.run(programs.command(command, program), SECONDS)
-    clean, _, _ = programs.run(programs.command(command, programs.build / "tests" / target), SECONDS)
+    code, _, seconds = programs.run(programs.command(command, program), asked.seconds)
+    clean, _, _ = programs.run(programs.command(command, programs.build / "tests" / target), asked.seconds)
     if clean != 0:
         return False, f"{target} FAILS WITHOUT IT TOO"
     return code != 0, f"found by {target}, {seconds:.1f} s" if code != 0 else f"MISSED by {target}"
@@ -113,8 +113,8 @@ def ask_test(programs, mutation):
 
 def judge(programs, mutation, asked):
     try:
-        if "test" in mutation.keys and not asked.whole:
-            return ask_test(programs, mutation)
+        if "test" in mutation.keys and not asked.all_cases:
+            return ask_test(programs, mutation, asked)
         return search(programs, mutation, asked)
     except edits.Refused as error:
         return False, str(error)
@@ -136,7 +136,7 @@ def main():
     if asked.check or wrong:
         return 1 if wrong or not mutations else 0
     print(f"base seed {asked.seed}")
-    mutations = draw([m for m in mutations if "why" not in m.keys], asked)
+    mutations = draw([m for m in mutations if "cases" in m.keys or ("test" in m.keys and not asked.count)], asked)
     programs = Programs(asked.root, asked.build)
     by_file = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(max_workers=asked.jobs) as pool:
