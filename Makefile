@@ -37,7 +37,7 @@ campaign:
 mutations:
 	@scripts/install-deps.sh test
 	@scripts/build.sh release $$(python3 tests/sim/mutations/run.py . build/release --targets)
-	@python3 tests/sim/mutations/run.py . build/release --jobs $$(nproc) $(if $(FOR),--all-cases --seconds $(FOR))
+	@python3 tests/sim/mutations/run.py . build/release --jobs $$(nproc) $(if $(FOR),--whole $(FOR))
 
 bench:
 	@scripts/bench.sh

@@ -65,6 +65,23 @@ static void take(weft_world *world, mailbox *boxes, int from, uint64_t round)
     MUST(weft_putmem_signal(world, box->data, NULL, 0, &boxes[pe].taken, round, WEFT_SIGNAL_SET, from));
 }
 
+/* The last of two words comes first, and the first late: who waits for both has both. */
+static void wait_for_both(weft_world *world)
+{
+    uint64_t *words;
+    uint64_t first;
+    int next = (weft_world_pe(world) + 1) % weft_world_pes(world);
+    MUST(weft_calloc(world, 2, sizeof *words, (void **)&words));
+    MUST(weft_uint64_p(world, &words[1], 1, next));
+    dawdle(2, 3000);
+    MUST(weft_uint64_p(world, &words[0], 1, next));
+    MUST(weft_uint64_wait_until_all(world, words, 2, NULL, WEFT_CMP_EQ, 1));
+    MUST(weft_uint64_g(world, &words[0], weft_world_pe(world), &first));
+    if (first != 1) {
+        weft_sim_fail("two words were awaited, and the first is %llx", (unsigned long long)first);
+    }
+}
+
 void case_signals(void *argument)
 {
     const case_run *run = argument;
@@ -86,6 +103,7 @@ void case_signals(void *argument)
             take(world, boxes, (pe + run->pes - i) % run->pes, round);
         }
     }
+    wait_for_both(world);
     uint64_t old;
     MUST(weft_uint64_atomic_fetch_add(world, &boxes[0].data[0], 1, 0, &old));
     MUST(weft_barrier(world));

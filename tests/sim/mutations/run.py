@@ -7,8 +7,8 @@ mistake. Prints for each who found it and how soon; fails when an edit does not 
 Usage: run.py ROOT BUILD [OPTION...]
     --check         only see that all edits fit
     --targets       only print what must be built
-    --all-cases     every case, also for what another test is to find: does the campaign find it by itself, and how soon
-    --seconds N     at most, a mistake; 60
+    --whole SECONDS so long for each with every case: does the campaign find it by itself, and how soon
+    --seconds N     at most, a mistake, without --whole; 60
     --count N       that many of those that the campaign is to find, drawn
     --only TEXT     those whose names or files contain the text
     --seed N        the base seed
@@ -36,7 +36,7 @@ def parse():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--targets", action="store_true")
-    parser.add_argument("--all-cases", action="store_true")
+    parser.add_argument("--whole", type=float)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--count", type=int)
     parser.add_argument("--only", default="")
@@ -62,9 +62,10 @@ class Search:
 
     def __init__(self, programs, mutation, asked):
         self.programs = programs
-        self.cases = [] if asked.all_cases else ["--case", ",".join(mutation.keys["cases"].split())]
-        self.limits = ["--seeds", str(1 << 60 if asked.all_cases else RUNS), "--seconds", str(asked.seconds)]
-        self.timeout = asked.seconds + 60
+        seconds = asked.whole or asked.seconds
+        self.cases = [] if asked.whole else ["--case", ",".join(mutation.keys["cases"].split())]
+        self.limits = ["--seeds", str(1 << 60 if asked.whole else RUNS), "--seconds", str(seconds)]
+        self.timeout = seconds + 60
         self.base = asked.seed
 
     def run(self, program):
@@ -113,7 +114,7 @@ def ask_test(programs, mutation, asked):
 
 def judge(programs, mutation, asked):
     try:
-        if "test" in mutation.keys and not asked.all_cases:
+        if "test" in mutation.keys and not asked.whole:
             return ask_test(programs, mutation, asked)
         return search(programs, mutation, asked)
     except edits.Refused as error:
