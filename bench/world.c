@@ -1,8 +1,10 @@
 /* World: how long it takes to create and to destroy one, and its first allocation and first barrier, from the last PE's
- * entry to the last PE's return, and what one costs in memory. Run it as `weftrun -n N bench_world [--json FILE] [--blocks N]`. The first world of the process
- * stays and is what the PEs meet in to create the later ones. See bench/README.md. */
+ * entry to the last PE's return; of destruction, which is local, also how long a PE's own call takes; and what a world costs
+ * in memory. Run it as `weftrun -n N bench_world [--json FILE] [--blocks N]`. The first world of the process stays and is what
+ * the PEs meet in to create the later ones. See bench/README.md. */
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "part/clock.h"
@@ -104,6 +106,24 @@ static double span_ms(const bench *b, size_t step)
     return bench_span_ms(spans, b->pes);
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const uint64_t one = *(const uint64_t *)a;
+    const uint64_t other = *(const uint64_t *)b;
+    return (one > other) - (one < other);
+}
+
+/* Of the PEs' own calls that destroyed a world, the median. PE 0. */
+static double destroy_call_us(const bench *b)
+{
+    uint64_t calls[PES_MAX];
+    for (int i = 0; i < b->pes; i++) {
+        calls[i] = b->all[i].destroyed.return_ns - b->all[i].destroyed.entry_ns;
+    }
+    qsort(calls, (size_t)b->pes, sizeof *calls, by_size);
+    return (double)calls[b->pes / 2] * 1e-3;
+}
+
 static void write_uses(bench *b, const char *mode, const bench_samples *allocated, const bench_samples *met)
 {
     write_one(b, "malloc", "ms", mode, allocated);
@@ -177,6 +197,7 @@ static int run_later(bench *b, int blocks)
     bench_samples allocated = {0};
     bench_samples met = {0};
     bench_samples destroyed = {0};
+    bench_samples calls = {0};
     for (int i = 0; i < blocks; i++) {
         if (create_and_destroy(b, i == 0 && b->pe == 0) != 0) {
             return -1;
@@ -186,11 +207,13 @@ static int run_later(bench *b, int blocks)
             bench_samples_add(&allocated, span_ms(b, offsetof(report, allocated)));
             bench_samples_add(&met, span_ms(b, offsetof(report, met)));
             bench_samples_add(&destroyed, span_ms(b, offsetof(report, destroyed)));
+            bench_samples_add(&calls, destroy_call_us(b));
         }
     }
     write_one(b, "world_create", "ms", "\"mode\": \"later\"", &created);
     write_uses(b, "\"mode\": \"later\"", &allocated, &met);
     write_one(b, "world_destroy", "ms", NULL, &destroyed);
+    write_one(b, "world_destroy_call", "us", NULL, &calls);
     return 0;
 }
 
