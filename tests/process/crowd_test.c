@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -18,6 +17,7 @@
 #include "os/os.h"
 #include "part/check.h"
 #include "part/crew.h"
+#include "part/ledger.h"
 #include "part/load.h"
 #include "weft.h"
 
@@ -101,23 +101,9 @@ static void test_page_tables(void **state)
 
 #define ROOM 20 /* descriptors */
 
-/* Descriptors that are open, the folder's among them. */
-static unsigned count_descriptors(void)
-{
-    unsigned count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (folder != NULL && readdir(folder) != NULL) {
-        count++;
-    }
-    if (folder != NULL) {
-        (void)closedir(folder);
-    }
-    return count;
-}
-
 static void limit_descriptors(int pe)
 {
-    const rlim_t room = count_descriptors() + ROOM + (pe == 0 ? ROOM : 0u);
+    const rlim_t room = (rlim_t)ledger_read().descriptors + ROOM + (pe == 0 ? ROOM : 0u);
     const struct rlimit limit = {.rlim_cur = room, .rlim_max = room};
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }

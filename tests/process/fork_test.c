@@ -20,6 +20,7 @@
 
 #include "os/os.h"
 #include "part/check.h"
+#include "part/child.h"
 #include "part/crew.h"
 #include "part/ledger.h"
 #include "part/pes.h"
@@ -44,23 +45,6 @@ static int run_in_child(void (*body)(void *context), void *context)
     }
     return CHECK(child > 0) && CHECK(waitpid(child, &status, 0) == child) &&
            CHECK_SAY(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status 0x%x", status);
-}
-
-static pid_t start_child_that_stays(void)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        for (;;) {
-            (void)pause();
-        }
-    }
-    return child;
-}
-
-static void end_child(pid_t child)
-{
-    (void)kill(child, SIGKILL);
-    (void)waitpid(child, NULL, 0);
 }
 
 /* ---- handles of all kinds ---- */
@@ -355,12 +339,12 @@ static void keep_presence(const crew *c, int pe, void *context)
     weft_status status = create_short(&world, &word);
     if (status == WEFT_OK && pe == 0) {
         run_in_child(destroy_and_close, world);
-        pid_t child = start_child_that_stays();
+        pid_t child = child_start();
         status = weft_uint64_p(world, &word[1], 1, 1);
         for (int again = 0; status == WEFT_OK && *(volatile uint64_t *)&word[2] == 0 && again < 20; again++) {
             (void)weft_uint64_wait_until(world, &word[2], WEFT_CMP_EQ, 1); /* as long as PE 1 needs */
         }
-        end_child(child);
+        child_end(child);
     } else if (status == WEFT_OK) {
         CHECK_OK(weft_uint64_wait_until(world, &word[1], WEFT_CMP_EQ, 1));
         CHECK_STATUS(weft_uint64_wait_until(world, &word[0], WEFT_CMP_EQ, 1), WEFT_ERR_TIMEOUT);
@@ -405,7 +389,7 @@ static void leave_a_child(const crew *c, int pe, void *context)
     uint64_t start = wefti_os_now_ns();
     weft_status status = create_short(&world, &word);
     if (pe == 0) {
-        pid_t child = start_child_that_stays();
+        pid_t child = child_start();
         (void)!write(ends[1], &child, sizeof child);
         _exit(0);
     }

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 #include "os/os.h"
 #include "part/check.h"
 #include "part/crew.h"
+#include "part/ledger.h"
 #include "part/load.h"
 #include "weft.h"
 
@@ -38,19 +38,6 @@ typedef struct plan {
     int poor; /* the PE that has no more */
 } plan;
 
-static uint64_t count_descriptors(void)
-{
-    uint64_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (folder != NULL && readdir(folder) != NULL) {
-        count++;
-    }
-    if (folder != NULL) {
-        (void)closedir(folder);
-    }
-    return count - 3; /* ".", ".." and the folder's own */
-}
-
 static uint64_t address_space(void)
 {
     unsigned long pages = 0;
@@ -64,7 +51,9 @@ static uint64_t address_space(void)
 
 static void become_poor(const plan *p)
 {
-    uint64_t used = p->resource == RLIMIT_NOFILE ? count_descriptors() : p->resource == RLIMIT_AS ? address_space() : 0;
+    uint64_t used = p->resource == RLIMIT_NOFILE ? (uint64_t)ledger_read().descriptors
+                    : p->resource == RLIMIT_AS   ? address_space()
+                                                 : 0;
     struct rlimit limit = {.rlim_cur = used + p->room, .rlim_max = used + p->room};
     switch (p->resource) {
     case RLIMIT_NOFILE:

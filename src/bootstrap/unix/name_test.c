@@ -20,6 +20,7 @@
 #include "os/os.h"
 #include "os/socket.h"
 #include "part/check.h"
+#include "part/child.h"
 
 #define OTHER_USER 65534
 
@@ -69,24 +70,6 @@ static void test_second_is_told(void **state)
 }
 
 /* A child that lives on with what it inherited. */
-static pid_t fork_sleeper(void)
-{
-    pid_t child = fork();
-    if (child == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (;;) {
-            (void)pause();
-        }
-    }
-    return child;
-}
-
-static void end_child(pid_t child)
-{
-    (void)kill(child, SIGKILL);
-    (void)waitpid(child, NULL, 0);
-}
-
 static void test_copies_in_children(void **state)
 {
     (void)state;
@@ -98,12 +81,12 @@ static void test_copies_in_children(void **state)
     for (unsigned i = 0; i < 3; i++) {
         CHECK_OK(wefti_unix_listen(key, 0, &listener, &number));
         assert_int_equal(number, i);
-        children[i] = fork_sleeper();
+        children[i] = child_start();
         wefti_os_socket_stop(listener);
         assert_false(find(key, i, NULL)); /* though its child has the name still */
     }
     for (int i = 0; i < 3; i++) {
-        end_child(children[i]);
+        child_end(children[i]);
     }
 }
 
@@ -153,12 +136,12 @@ static void test_other_users(void **state)
     assert_true(find(key, 4, &user));
     assert_int_equal(user, OTHER_USER);
     wefti_os_socket_stop(listener);
-    end_child(squatter);
+    child_end(squatter);
 
     squatter = fork_squatter(key, WEFTI_UNIX_NAMES_MAX - 3, 3);
     CHECK_STATUS(wefti_unix_listen(key, WEFTI_UNIX_NAMES_MAX - 3, &listener, &number), WEFT_ERR_SYSTEM);
     CHECK(strstr(weft_last_error(), "user 65534") != NULL);
-    end_child(squatter);
+    child_end(squatter);
 }
 
 static void test_all_names_are_tried(void **state)
