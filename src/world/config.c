@@ -13,6 +13,17 @@
 #define MEETING_NS_MAX                                                                                                 \
     ((uint64_t)1 << 61) /* 73 years: what a bootstrap, which adds it to a time, takes for no deadline */
 
+static int is_bootstrap(weft_bootstrap_kind kind)
+{
+    switch (kind) {
+#define IS_BOOTSTRAP(name, value, word, text) case name:
+        WEFT_BOOTSTRAP_TABLE(IS_BOOTSTRAP)
+#undef IS_BOOTSTRAP
+        return 1;
+    }
+    return 0;
+}
+
 /* What says how to meet the others. A number beyond the PEs is the bootstrap's to refuse: the others may say another
  * number of PEs, and must hear. */
 static weft_status check_place(const weft_world_config *config)
@@ -27,7 +38,7 @@ static weft_status check_place(const weft_world_config *config)
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: config.name has %zu bytes; give 1 to %d",
                            strlen(config->name), WEFTI_WORLD_NAME_BYTES - 1);
     }
-    if (config->bootstrap < WEFT_BOOTSTRAP_AUTO || config->bootstrap > WEFT_BOOTSTRAP_ENV) {
+    if (!is_bootstrap(config->bootstrap)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: config.bootstrap %d is no weft_bootstrap_kind",
                            (int)config->bootstrap);
     }
