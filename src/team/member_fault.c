@@ -163,8 +163,8 @@ static int mark_ended(const weft_world *world, unsigned char *marks)
     return first;
 }
 
-/* "PE 3 ended and PEs 1, 2 did not arrive": those that are behind, which are marked. The culprit. */
-static int describe_behind(const weft_world *world, int lowest, unsigned char *marks, char *text, size_t bytes)
+/* "PE 3 ended and PEs 1, 2 did not arrive": those that are behind, which are marked. */
+static void describe_behind(const weft_world *world, unsigned char *marks, char *text, size_t bytes)
 {
     char ended[WEFTI_PE_LIST_BYTES];
     char late[WEFTI_PE_LIST_BYTES];
@@ -176,12 +176,11 @@ static int describe_behind(const weft_world *world, int lowest, unsigned char *m
                    : lates > 0 ? " ended and "
                                : " ended",
                    lates > 0 ? late : "", lates > 0 ? " did not arrive" : " and did not arrive");
-    return first >= 0 ? first : lowest;
 }
 
 /* All have come. A member that gave up may have ended since: it is named only if the others wait for it. */
-static int describe_stuck(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch, unsigned char *marks,
-                          char *text, size_t bytes)
+static void describe_stuck(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch, unsigned char *marks,
+                           char *text, size_t bytes)
 {
     char list[WEFTI_PE_LIST_BYTES];
     const char *fault = NULL;
@@ -205,27 +204,25 @@ static int describe_stuck(const weft_team *team, const uint64_t *epoch_word, uin
     (void)wefti_pe_list_text(marks, (int)team->world->view.pes, named, list);
     (void)snprintf(text, bytes, "%s %s", culprit >= 0 ? list : "all members",
                    culprit >= 0 ? fault : "came, but too late");
-    return culprit;
 }
 
-/* Name those for whom a collective could not end, as this thread's error: its status, and the culprit, or -1. */
-static weft_status name_culprits(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch,
-                                 int *culprit)
+/* Name those for whom a collective could not end, as this thread's error: its status. */
+static weft_status name_culprits(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch)
 {
     const weft_world *world = team->world;
     char text[2 * WEFTI_PE_LIST_BYTES + 64] = "some PE did not arrive";
-    *culprit = -1;
     unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
     if (marks != NULL) {
         int lowest = mark_behind(team, epoch_word, epoch, marks);
-        int elsewhere = lowest < 0 ? -1 : name_elsewhere(team, call, epoch_word, marks);
-        if (elsewhere >= 0) {
+        if (lowest >= 0 && name_elsewhere(team, call, epoch_word, marks) >= 0) {
             wefti_free(marks);
-            *culprit = elsewhere;
             return WEFT_ERR_MISMATCH;
         }
-        *culprit = lowest >= 0 ? describe_behind(world, lowest, marks, text, sizeof text)
-                               : describe_stuck(team, epoch_word, epoch, marks, text, sizeof text);
+        if (lowest >= 0) {
+            describe_behind(world, marks, text, sizeof text);
+        } else {
+            describe_stuck(team, epoch_word, epoch, marks, text, sizeof text);
+        }
         wefti_free(marks);
     }
     char limit[WEFTI_LIMIT_BYTES];
@@ -256,12 +253,10 @@ weft_status wefti_team_fail(weft_team *team, weft_status status, const char *cal
             wefti_world_check(team->world, call); /* a member that aborts the world may be gone at once */
         status = fault != WEFT_OK ? fault : status;
     }
-    int culprit = -1;
     if (status == WEFT_ERR_TIMEOUT) {
-        status = name_culprits(team, call, epoch_word, epoch, &culprit);
+        status = name_culprits(team, call, epoch_word, epoch);
     }
     team->dead = status;
-    team->dead_culprit = culprit;
     (void)snprintf(team->dead_text, sizeof team->dead_text, "%s", weft_last_error());
     return status;
 }

@@ -248,7 +248,6 @@ static void record_bury(weft_team *team)
     team->coll = NULL;
     team->destroyed = 1;
     team->dead = WEFT_ERR_STATE;
-    team->dead_culprit = -1;
     (void)snprintf(team->dead_text, sizeof team->dead_text, "the team, of world \"%s\", has been destroyed",
                    team->world->name);
     wefti_world_bury(team->world, team);

@@ -568,7 +568,6 @@ static void bury(weft_world *world)
         teams[i]->predefined = 1;
         teams[i]->destroyed = 1;
         teams[i]->dead = WEFT_ERR_STATE;
-        teams[i]->dead_culprit = -1;
         (void)snprintf(teams[i]->dead_text, sizeof teams[i]->dead_text, "the world \"%s\" has been destroyed",
                        world->name);
     }

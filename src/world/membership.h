@@ -49,7 +49,6 @@ struct weft_team {
     int predefined; /* lives in the world; its area lies before the heap */
     int destroyed; /* and kept: see weft_team_destroy */
     weft_status dead; /* once a collective call has failed: what it returned; the team cannot be used again */
-    int dead_culprit; /* a world PE, or -1 */
     char dead_text[256];
     /* Of its data collectives, made by the first of them: the record, one allocation, and the symmetric block. */
     struct wefti_coll *coll;
