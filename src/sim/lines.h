@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define WEFTI_LINE_BYTES 64
+#define WEFTI_LINE_WORDS (WEFTI_LINE_BYTES / 8)
 #define WEFTI_LINE_NONE UINT32_MAX
 #define WEFTI_LANDINGS 4096
 
@@ -17,6 +18,7 @@ struct wefti_strand;
 typedef struct wefti_landing {
     uint64_t seq;
     uint64_t sync; /* landings up to this one are seen by who acquires this one; 0: none */
+    uint32_t stream; /* of the writer's stores past the caches to its own memory; 0: another store */
     uint32_t line; /* WEFTI_LINE_NONE: unused */
     uint32_t older; /* of the same line */
     uint32_t newer;
@@ -72,6 +74,11 @@ void wefti_lines_settle(wefti_lines *lines, uint32_t index);
 
 /* Keep a landing; the oldest is forgotten. */
 wefti_landing *wefti_lines_keep(wefti_lines *lines, uint64_t number);
+/* The landing that was kept last. */
+static inline wefti_landing *wefti_lines_newest(wefti_lines *lines)
+{
+    return &lines->landings[(lines->next_landing + WEFTI_LANDINGS - 1) % WEFTI_LANDINGS];
+}
 /* Forget all landings of a line, which stays known. */
 void wefti_lines_drop_history(wefti_lines *lines, uint32_t index);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "transport/sim/network.h"
 #include "weft/protocol/mem.h"
 #include "weft_sim.h"
 
@@ -22,7 +23,7 @@
 #define PES_MAX 4
 #define COPY_BYTES 200
 
-/* Each word in a line of its own. */
+/* Each word in a line of its own, but for two that share one. */
 typedef struct words {
     uint64_t x;
     uint64_t gap_x[7];
@@ -30,6 +31,9 @@ typedef struct words {
     uint64_t gap_y[7];
     uint64_t flag;
     uint64_t gap_flag[7];
+    uint64_t beside_x; /* these two in one line */
+    uint64_t beside_flag;
+    uint64_t gap_beside[6];
     unsigned char bulk[256];
 } words;
 
@@ -140,6 +144,29 @@ static void mp_by_a_third(words *w, int pe, uint64_t *seen)
     } else {
         mp(w, 1, seen, WEFTI_RELEASE, WEFTI_ACQUIRE, 0);
     }
+}
+
+/* ---- data in the line of its flag ---- */
+
+static void same_line(words *w, int pe, uint64_t *seen, int load)
+{
+    if (pe == 0) {
+        wefti_st64(&w->beside_x, 1, WEFTI_RELAXED);
+        wefti_st64(&w->beside_flag, 1, WEFTI_RELEASE);
+    } else {
+        seen[0] = wefti_ld64(&w->beside_flag, load);
+        seen[1] = wefti_ld64(&w->beside_x, WEFTI_RELAXED);
+    }
+}
+
+static void same_line_acquire(words *w, int pe, uint64_t *seen)
+{
+    same_line(w, pe, seen, WEFTI_ACQUIRE);
+}
+
+static void same_line_relaxed(words *w, int pe, uint64_t *seen)
+{
+    same_line(w, pe, seen, WEFTI_RELAXED);
 }
 
 /* ---- store buffering ---- */
@@ -279,6 +306,68 @@ static int flag_and_part(uint64_t seen[PES_MAX][2])
     return seen[1][0] == 1 && seen[1][1] < COPY_BYTES;
 }
 
+/* What a PE stores past the caches into its own memory, which it sees itself at once. */
+static void own_stream(words *w, int pe, uint64_t *seen, int ends)
+{
+    unsigned char bytes[COPY_BYTES];
+    if (pe != 0) {
+        bulk(w, pe, seen, WEFTI_RELEASE);
+        return;
+    }
+    int port = wefti_network_attach(1, 0, (unsigned char *)w, sizeof *w);
+    memset(bytes, 1, sizeof bytes);
+    wefti_copy_stream(w->bulk + 3, bytes, sizeof bytes);
+    if (memcmp(w->bulk + 3, bytes, sizeof bytes) != 0) {
+        weft_sim_fail("a PE does not see what it has stored");
+    }
+    if (ends) {
+        wefti_copy_stream_end();
+    }
+    wefti_st64(&w->flag, 1, WEFTI_RELEASE);
+    wefti_network_detach(port);
+}
+
+static void own_stream_open(words *w, int pe, uint64_t *seen)
+{
+    own_stream(w, pe, seen, 0);
+}
+
+static void own_stream_ended(words *w, int pe, uint64_t *seen)
+{
+    own_stream(w, pe, seen, 1);
+}
+
+/* The same before an atomic, which ends them. */
+static void own_stream_atomic(words *w, int pe, uint64_t *seen)
+{
+    if (pe == 0) {
+        own_stream(w, pe, seen, 0);
+        (void)wefti_add64(&w->y, 1);
+    } else if (wefti_ld64(&w->y, WEFTI_ACQUIRE) == 1) {
+        bulk(w, pe, seen, WEFTI_RELEASE);
+    }
+}
+
+static int went_back_in_part(uint64_t seen[PES_MAX][2])
+{
+    return seen[1][0] > 0 && seen[1][1] < seen[1][0];
+}
+
+/* Nobody who has seen such bytes sees older ones again. */
+static void own_stream_twice(words *w, int pe, uint64_t *seen)
+{
+    if (pe == 0) {
+        own_stream(w, pe, seen, 0);
+    } else {
+        bulk(w, pe, seen, WEFTI_RELEASE);
+        seen[0] = seen[1];
+        seen[1] = 0;
+        uint64_t first = seen[0];
+        bulk(w, pe, seen, WEFTI_RELEASE);
+        seen[0] = first;
+    }
+}
+
 /* A later copy over an earlier one lands later, byte for byte. */
 static void overwritten(words *w, int pe, uint64_t *seen)
 {
@@ -306,6 +395,8 @@ static const litmus litmuses[] = {
     {"message passing, relaxed load", 2, mp_relaxed_load, flag_without_data, 1},
     {"message passing, release fence", 2, mp_fence, flag_without_data, 0},
     {"message passing by a third", 3, mp_by_a_third, flag_without_data, 0},
+    {"flag and data in a line, acquire", 2, same_line_acquire, flag_without_data, 0},
+    {"flag and data in a line, relaxed load", 2, same_line_relaxed, flag_without_data, 1},
     {"store buffering", 2, sb_bare, both_missed, 1},
     {"store buffering, full fences", 2, sb_fence, both_missed, 0},
     {"store buffering, atomics between", 2, sb_atomic, both_missed, 0},
@@ -317,6 +408,10 @@ static const litmus litmuses[] = {
     {"bulk copy in part", 2, bulk_relaxed, in_part, 1},
     {"bulk copy, relaxed flag", 2, bulk_relaxed, flag_and_part, 1},
     {"bulk copy, release", 2, bulk_release, flag_and_part, 0},
+    {"own memory past the caches, not ended", 2, own_stream_open, flag_and_part, 1},
+    {"own memory past the caches, ended", 2, own_stream_ended, flag_and_part, 0},
+    {"own memory past the caches, an atomic", 2, own_stream_atomic, flag_and_part, 0},
+    {"own memory past the caches, read twice", 2, own_stream_twice, went_back_in_part, 0},
     {"copies over each other", 2, overwritten, flag_and_part, 0},
 };
 

@@ -3,7 +3,8 @@
  * Landings are numbered. A strand's horizon is a landing up to which it has seen everything; a load may return what a
  * place held at any moment since, but nothing older than this strand has read or written there before. Acquiring a
  * landing that was a release moves the horizon to it. This is a multi-copy-atomic model: what one strand acquires, all
- * later acquires of that value know too. */
+ * later acquires of that value know too. What a strand stores past the caches into its own memory is left out of its
+ * releases until it ends such stores. */
 #include "weft/protocol/mem.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #define WINDOW 16 /* an entry lands before at most so many older ones */
 #define LINE WEFTI_LINE_BYTES
+#define UNDO_MAX 8
 
 /* The simulation, when `p` is symmetric memory and a strand runs. */
 static wefti_sim *sim_of(const void *p, uint64_t *offset)
@@ -31,10 +33,17 @@ void wefti_memory_peek(const wefti_sim *sim, uint64_t offset, void *out, size_t 
 
 /* ---- what a strand has seen ---- */
 
-static uint64_t seen_of(const wefti_strand *strand, uint64_t line)
+/* The landing up to which the strand has seen one of these bytes, which are inside one line. */
+static uint64_t seen_of(const wefti_strand *strand, uint64_t offset, size_t bytes)
 {
-    const wefti_seen *seen = &strand->seen[line % WEFTI_SEEN_COUNT];
-    return seen->line == line + 1 && seen->seq > strand->horizon ? seen->seq : strand->horizon;
+    const wefti_seen *seen = &strand->seen[offset / LINE % WEFTI_SEEN_COUNT];
+    uint64_t seq = strand->forgotten;
+    if (seen->line == offset / LINE + 1) {
+        for (uint64_t word = offset % LINE / 8; word <= (offset % LINE + bytes - 1) / 8; word++) {
+            seq = seen->seq[word] > seq ? seen->seq[word] : seq;
+        }
+    }
+    return seq;
 }
 
 static void raise_horizon(wefti_strand *strand, uint64_t seq)
@@ -45,16 +54,20 @@ static void raise_horizon(wefti_strand *strand, uint64_t seq)
 }
 
 /* What is pushed out of the table is seen everywhere: stronger than needed, never weaker. */
-static void set_seen(wefti_strand *strand, uint64_t line, uint64_t seq)
+static void set_seen(wefti_strand *strand, uint64_t offset, size_t bytes, uint64_t seq)
 {
+    uint64_t line = offset / LINE;
     wefti_seen *seen = &strand->seen[line % WEFTI_SEEN_COUNT];
     if (seen->line != line + 1) {
-        if (seen->line != 0) {
-            raise_horizon(strand, seen->seq);
+        for (int word = 0; word < WEFTI_LINE_WORDS; word++) {
+            raise_horizon(strand, seen->seq[word]);
+            strand->forgotten = seen->seq[word] > strand->forgotten ? seen->seq[word] : strand->forgotten;
         }
         *seen = (wefti_seen){.line = line + 1};
     }
-    seen->seq = seq > seen->seq ? seq : seen->seq;
+    for (uint64_t word = offset % LINE / 8; word <= (offset % LINE + bytes - 1) / 8; word++) {
+        seen->seq[word] = seq > seen->seq[word] ? seq : seen->seq[word];
+    }
 }
 
 void wefti_memory_acquire_all(wefti_sim *sim, wefti_strand *strand)
@@ -105,7 +118,7 @@ void wefti_memory_watch(wefti_sim *sim, wefti_strand *strand, uint64_t offset)
     uint64_t line = offset / LINE;
     if (strand->watched == line + 1) {
         strand->notified = 0;
-        set_seen(strand, line, sim->seq);
+        set_seen(strand, offset, 1, sim->seq);
         return;
     }
     wefti_memory_unwatch(sim, strand);
@@ -113,7 +126,7 @@ void wefti_memory_watch(wefti_sim *sim, wefti_strand *strand, uint64_t offset)
     strand->next_watcher = sim->lines.all[index].watchers;
     sim->lines.all[index].watchers = strand;
     strand->watched = line + 1;
-    set_seen(strand, line, sim->seq);
+    set_seen(strand, offset, 1, sim->seq);
 }
 
 static void notify(wefti_sim *sim, uint32_t index)
@@ -139,6 +152,7 @@ void wefti_memory_land(wefti_sim *sim, int writer, uint64_t offset, const void *
         landing->seq = sim->seq;
         landing->sync = sync == UINT64_MAX ? sim->seq : sync;
         landing->writer = writer;
+        landing->stream = 0;
         landing->from = (uint8_t)(offset % LINE);
         landing->bytes = (uint8_t)bytes;
         memcpy(landing->old_data, memory, bytes);
@@ -233,11 +247,27 @@ void wefti_memory_land_one(wefti_sim *sim, uint32_t number, int any)
     land_entry(sim, number, index);
 }
 
-void wefti_memory_drain(wefti_sim *sim, wefti_strand *strand)
+static void drain_buffer(wefti_sim *sim, const wefti_strand *strand)
 {
     while (strand->stores.count > 0) {
         wefti_memory_land_one(sim, 2 * (uint32_t)strand->number, 0);
     }
+}
+
+void wefti_memory_end_streams(wefti_sim *sim, wefti_strand *strand)
+{
+    wefti_flow_end_streams(&strand->stores, &sim->entries);
+    if (strand->stream_is_open) {
+        strand->stream_ends[strand->stream % WEFTI_STREAM_ENDS] = ++sim->seq; /* later than a release before it */
+        strand->stream++;
+        strand->stream_is_open = 0;
+    }
+}
+
+void wefti_memory_drain(wefti_sim *sim, wefti_strand *strand)
+{
+    drain_buffer(sim, strand);
+    wefti_memory_end_streams(sim, strand);
 }
 
 void wefti_memory_drain_messages(wefti_sim *sim, wefti_strand *strand, int target, uint32_t below_group)
@@ -296,61 +326,91 @@ static int undo(const wefti_landing *landing, unsigned from, size_t bytes, unsig
     return 1;
 }
 
-/* How many of the line's landings may be taken back for this strand. */
-static uint32_t undo_limit(const wefti_lines *lines, uint32_t newest, const wefti_strand *strand, uint64_t floor,
-                           unsigned from, size_t bytes)
+/* From which landing on a strand that has seen all up to its horizon has seen this one. */
+static uint64_t settled(const wefti_sim *sim, const wefti_landing *landing)
 {
+    if (landing->stream == 0) {
+        return landing->seq;
+    }
+    const wefti_strand *writer = sim->strands[landing->writer];
+    if (landing->stream == writer->stream) {
+        return UINT64_MAX;
+    }
+    return writer->stream - landing->stream < WEFTI_STREAM_ENDS
+               ? writer->stream_ends[landing->stream % WEFTI_STREAM_ENDS]
+               : landing->seq;
+}
+
+/* How many of the landings at these bytes may be taken back for this strand. */
+static uint32_t undo_limit(const wefti_sim *sim, uint32_t newest, const wefti_strand *strand, uint64_t offset,
+                           size_t bytes)
+{
+    const wefti_lines *lines = &sim->lines;
+    uint64_t seen = seen_of(strand, offset, bytes);
     uint32_t limit = 0;
-    for (uint32_t at = newest; at != WEFTI_LINE_NONE && limit < 8; at = lines->landings[at].older) {
+    for (uint32_t at = newest; at != WEFTI_LINE_NONE && limit < UNDO_MAX; at = lines->landings[at].older) {
         const wefti_landing *landing = &lines->landings[at];
-        if (landing->seq <= floor || (landing->writer == strand->number && overlaps(landing, from, bytes))) {
+        if (landing->seq <= seen) {
             break;
         }
-        limit++;
+        if (overlaps(landing, (unsigned)(offset % LINE), bytes)) {
+            if (landing->writer == strand->number || settled(sim, landing) <= strand->horizon) {
+                break;
+            }
+            limit++;
+        }
     }
     return limit;
 }
 
-/* Turn `out`, the newest bytes, into older ones. Returns the first landing that still counts. */
-static uint32_t look_back(wefti_sim *sim, wefti_strand *strand, uint32_t line, unsigned from, size_t bytes,
-                          unsigned char *out, uint64_t *seen)
+/* Turn `out`, the newest bytes at `offset`, into older ones. Returns the first landing that still counts. */
+static uint32_t look_back(wefti_sim *sim, wefti_strand *strand, uint32_t line, uint64_t offset, size_t bytes,
+                          unsigned char *out)
 {
     const wefti_lines *lines = &sim->lines;
-    const wefti_line_record *record = &lines->all[line];
-    uint32_t newest = record->newest;
-    uint64_t floor = seen_of(strand, record->number);
-    uint32_t limit = undo_limit(lines, newest, strand, floor, from, bytes);
+    const unsigned from = (unsigned)(offset % LINE);
+    uint32_t newest = lines->all[line].newest;
+    uint32_t limit = undo_limit(sim, newest, strand, offset, bytes);
     if (limit == 0 || !wefti_random_hit(&sim->random, sim->rates.stale)) {
         return newest;
     }
     unsigned char fresh[LINE];
     memcpy(fresh, out, bytes);
     uint32_t at = newest;
-    for (uint32_t left = 1 + wefti_random_below(&sim->random, limit); left > 0; left--) {
+    for (uint32_t left = 1 + wefti_random_below(&sim->random, limit); left > 0; at = lines->landings[at].older) {
         const wefti_landing *landing = &lines->landings[at];
-        if (overlaps(landing, from, bytes) && !undo(landing, from, bytes, out)) {
+        if (!overlaps(landing, from, bytes)) {
+            continue;
+        }
+        if (!undo(landing, from, bytes, out)) {
             memcpy(out, fresh, bytes);
-            *seen = sim->seq;
             wefti_lines_drop_history(&sim->lines, line);
             return WEFTI_LINE_NONE;
         }
-        *seen = landing->seq - 1;
-        at = landing->older;
+        left--;
     }
     if (memcmp(out, fresh, bytes) != 0) {
-        wefti_sim_record(sim, strand, WEFTI_EVENT_STALE, record->number * LINE + from, bytes);
+        wefti_sim_record(sim, strand, WEFTI_EVENT_STALE, offset, bytes);
     }
     return at;
 }
 
-/* What the value read brings with it. */
-static void acquire(const wefti_lines *lines, wefti_strand *strand, uint32_t at, unsigned from, size_t bytes)
+/* What the value read, which the landings from `at` on have made, brings with it. */
+static void take_in(const wefti_lines *lines, wefti_strand *strand, uint32_t at, uint64_t offset, size_t bytes,
+                    int order)
 {
-    for (; at != WEFTI_LINE_NONE; at = lines->landings[at].older) {
-        if (overlaps(&lines->landings[at], from, bytes)) {
-            raise_horizon(strand, lines->landings[at].sync);
-            return;
-        }
+    while (at != WEFTI_LINE_NONE && !overlaps(&lines->landings[at], (unsigned)(offset % LINE), bytes)) {
+        at = lines->landings[at].older;
+    }
+    if (at == WEFTI_LINE_NONE) {
+        return;
+    }
+    const wefti_landing *landing = &lines->landings[at];
+    if (order != WEFTI_RELAXED) {
+        raise_horizon(strand, landing->sync);
+    }
+    if (landing->seq > strand->horizon || landing->stream != 0) {
+        set_seen(strand, offset, bytes, landing->seq);
     }
 }
 
@@ -364,15 +424,7 @@ static void read_piece(wefti_sim *sim, wefti_strand *strand, uint64_t offset, si
     }
     uint32_t newest = sim->lines.all[line].newest;
     if (newest != WEFTI_LINE_NONE) {
-        uint64_t seen = sim->seq;
-        uint64_t newest_seq = sim->lines.landings[newest].seq;
-        uint32_t at = look_back(sim, strand, line, (unsigned)(offset % LINE), bytes, out, &seen);
-        if (order != WEFTI_RELAXED) {
-            acquire(&sim->lines, strand, at, (unsigned)(offset % LINE), bytes);
-        }
-        if (newest_seq > strand->horizon) {
-            set_seen(strand, offset / LINE, seen);
-        }
+        take_in(&sim->lines, strand, look_back(sim, strand, line, offset, bytes, out), offset, bytes, order);
     }
     if (sim->lines.all[line].pending > 0 && strand->stores.count > 0) {
         wefti_flow_forward(&strand->stores, &sim->entries, offset, bytes, out);
@@ -414,12 +466,17 @@ static int is_own(const wefti_strand *strand, uint64_t offset)
 
 /* Data that a PE stores to its own memory lands at once, since the program may look at it, or store there, with plain
  * accesses; others may see old values of it all the same. */
-static void write_own(wefti_sim *sim, wefti_strand *strand, uint64_t offset, const void *data, size_t bytes)
+static void write_own(wefti_sim *sim, wefti_strand *strand, uint64_t offset, const void *data, size_t bytes,
+                      int is_stream)
 {
     if (strand->stores.count > 0 && !wefti_flow_may_pass(&strand->stores, &sim->entries, offset, bytes)) {
-        wefti_memory_drain(sim, strand);
+        drain_buffer(sim, strand);
     }
-    wefti_memory_land(sim, strand->number, offset, data, bytes, strand->fence_seq);
+    wefti_memory_land(sim, strand->number, offset, data, bytes, is_stream ? 0 : strand->fence_seq);
+    if (is_stream && sim->lines.landings != NULL) {
+        wefti_lines_newest(&sim->lines)->stream = strand->stream;
+        strand->stream_is_open = 1;
+    }
 }
 
 /* One piece inside a line: relaxed, release or past the caches. */
@@ -428,7 +485,7 @@ static void write_piece(wefti_sim *sim, wefti_strand *strand, uint64_t offset, c
 {
     wefti_flow *flow = &strand->stores;
     if (kind != WEFTI_ENTRY_RELEASE && is_own(strand, offset)) {
-        write_own(sim, strand, offset, data, bytes);
+        write_own(sim, strand, offset, data, bytes, kind == WEFTI_ENTRY_STREAM);
         return;
     }
     /* A store past the caches always waits: its line is given up when it is full, and nothing asks for it before. */
@@ -549,7 +606,7 @@ void wefti_copy_stream_end(void)
     wefti_sim *sim = wefti_sim_current;
     if (sim != NULL && sim->running != NULL) {
         wefti_sim_step(sim);
-        wefti_flow_end_streams(&sim->running->stores, &sim->entries);
+        wefti_memory_end_streams(sim, sim->running);
     }
 }
 

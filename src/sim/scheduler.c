@@ -4,6 +4,7 @@
  * waiting stores land; then all paused strands look once more, since one of them may wait for several words; then the
  * clock jumps. If a round of looks has changed nothing and nobody sleeps, that is a deadlock. */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,7 @@ wefti_strand *wefti_strand_create(wefti_sim *sim, int pe, unsigned char *stack, 
     strand->number = (int)sim->strand_count;
     strand->pe = pe;
     strand->what_at = WEFTI_NOWHERE;
+    strand->stream = 1;
     wefti_flow_init(&strand->stores);
     wefti_flow_init(&strand->messages);
     draw_speeds(sim, strand);
@@ -377,6 +379,7 @@ static void leave_for_good(wefti_sim *sim)
 static void bury(wefti_sim *sim, wefti_strand *strand, wefti_strand_state state)
 {
     wefti_memory_unwatch(sim, strand);
+    wefti_memory_end_streams(sim, strand);
     strand->state = state;
     if (state == WEFTI_STRAND_DEAD) {
         wefti_sim_sockets_orphan(sim, strand->pe);
@@ -401,6 +404,20 @@ void wefti_sim_stop(wefti_sim *sim, weft_status status)
     sim->failed = status;
     leave_for_good(sim);
     __builtin_unreachable();
+}
+
+void wefti_sim_refuse(wefti_sim *sim, int pe, const char *format, ...)
+{
+    va_list arguments;
+    if (sim->failed != WEFT_OK) {
+        return;
+    }
+    va_start(arguments, format);
+    (void)vsnprintf(sim->text, sizeof sim->text, format, arguments);
+    va_end(arguments);
+    sim->culprit = pe;
+    sim->failed = WEFT_ERR_STATE;
+    sim->gap = 1;
 }
 
 static void take_from_ready(wefti_sim *sim, const wefti_strand *strand)

@@ -33,13 +33,14 @@ typedef enum wefti_strand_state {
     WEFTI_STRAND_DEAD
 } wefti_strand_state;
 
-/* Reads that must not be undone: a line, and the landing up to which this strand has seen it. */
+/* Reads that must not be undone: a line, and for each of its words the landing up to which this strand has seen it. */
 typedef struct wefti_seen {
     uint64_t line; /* + 1; 0: empty */
-    uint64_t seq;
+    uint64_t seq[WEFTI_LINE_WORDS];
 } wefti_seen;
 
-#define WEFTI_SEEN_COUNT 32
+#define WEFTI_SEEN_COUNT 64
+#define WEFTI_STREAM_ENDS 16
 
 /* A strand's own slot of a world. */
 typedef struct wefti_own {
@@ -85,6 +86,10 @@ struct wefti_strand {
     weft_sim_counts counts;
     uint64_t fence_seq; /* landings up to this one come before what is stored since the last release fence */
     wefti_seen seen[WEFTI_SEEN_COUNT];
+    uint64_t forgotten; /* landings up to this one are no longer in `seen`: all count as seen */
+    uint32_t stream; /* number of the stores past the caches to its own memory that are not ended; they begin with 1 */
+    int stream_is_open; /* there are such stores */
+    uint64_t stream_ends[WEFTI_STREAM_ENDS]; /* the landing at which a number was ended, by number */
     wefti_own own[WEFTI_OWN_COUNT]; /* the first own_count */
     unsigned own_count;
 
@@ -93,6 +98,7 @@ struct wefti_strand {
 };
 
 #define WEFTI_NOWHERE UINT64_MAX
+#define WEFTI_SIM_PAGE_BYTES 4096
 
 /* The config with everything drawn. */
 typedef struct wefti_sim_rates {
@@ -174,6 +180,7 @@ struct wefti_sim {
     wefti_region *regions;
     size_t region_count;
     size_t region_capacity;
+    unsigned char *reserved; /* [arena_bytes / WEFTI_SIM_PAGE_BYTES] bits: pages that may be used */
     uint64_t seq; /* of the last landing */
     wefti_lines lines;
     wefti_entry_pool entries;
@@ -232,6 +239,8 @@ void wefti_sim_wake(wefti_sim *sim, wefti_strand *strand);
 void wefti_sim_event(wefti_sim *sim);
 /* The run has failed with sim->text: back to the thread itself, for good. From a strand only. */
 void wefti_sim_stop(wefti_sim *sim, weft_status status) __attribute__((noreturn));
+/* PE `pe` has done what must not be: the run ends as failed at the next event. From anywhere. */
+void wefti_sim_refuse(wefti_sim *sim, int pe, const char *format, ...) WEFT_PRINTF(3, 4);
 void wefti_sim_end_strand(wefti_sim *sim, wefti_strand_state state) __attribute__((noreturn));
 
 /* End another strand, or this one. */
@@ -249,10 +258,12 @@ static inline void wefti_sim_step(wefti_sim *sim)
 
 /* Let one waiting store of a flow land; `any`: a drawn one that may, else the oldest. */
 void wefti_memory_land_one(wefti_sim *sim, uint32_t flow, int any);
-/* Let all stores of a strand land: its buffer; its messages. */
+/* Let all stores of a strand land: its buffer, those past the caches too; its messages. */
 void wefti_memory_drain(wefti_sim *sim, wefti_strand *strand);
 void wefti_memory_drain_messages(wefti_sim *sim, wefti_strand *strand, int target, uint32_t below_group);
 void wefti_memory_drain_all(wefti_sim *sim);
+/* All that the strand stored past the caches comes before what it stores from now on. */
+void wefti_memory_end_streams(wefti_sim *sim, wefti_strand *strand);
 /* Make `bytes` new bytes visible at `offset`, inside one line. `sync`: landings up to this one are seen by who acquires
  * them; UINT64_MAX: this one too. */
 void wefti_memory_land(wefti_sim *sim, int writer, uint64_t offset, const void *data, size_t bytes, uint64_t sync);
@@ -270,6 +281,8 @@ void wefti_memory_unwatch(wefti_sim *sim, wefti_strand *strand);
 void wefti_memory_peek(const wefti_sim *sim, uint64_t offset, void *out, size_t bytes);
 
 /* ---- region.c ---- */
+
+int wefti_sim_is_reserved(const wefti_sim *sim, uint64_t offset);
 
 void wefti_sim_regions_fini(wefti_sim *sim);
 
