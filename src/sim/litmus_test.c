@@ -58,7 +58,8 @@ static void pe_main(void *argument)
     int pe = weft_sim_pe();
     (void)argument;
     if (pe == 0) {
-        if (wefti_os_memory_create(&now.memory, 4096) != WEFT_OK) {
+        if (wefti_os_memory_create(&now.memory, 4096) != WEFT_OK ||
+            wefti_os_memory_reserve(&now.memory, 0, 4096) != WEFT_OK) {
             weft_sim_fail("no memory");
         }
         now.at = (words *)(void *)now.memory.base;

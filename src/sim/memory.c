@@ -7,6 +7,7 @@
  * releases until it ends such stores. */
 #include "weft/protocol/mem.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "sim/sim.h"
@@ -24,6 +25,13 @@ static wefti_sim *sim_of(const void *p, uint64_t *offset)
     }
     *offset = wefti_sim_offset(sim, p);
     return *offset == WEFTI_NOWHERE ? NULL : sim;
+}
+
+void wefti_memory_check_reserved(wefti_sim *sim, uint64_t offset, int pe)
+{
+    if (!wefti_sim_is_reserved(sim, offset)) {
+        wefti_sim_refuse(sim, pe, "PE %d uses memory at offset 0x%" PRIx64 ", which nobody has reserved", pe, offset);
+    }
 }
 
 void wefti_memory_peek(const wefti_sim *sim, uint64_t offset, void *out, size_t bytes)
@@ -203,6 +211,24 @@ static uint64_t sync_of(const wefti_strand *strand, const wefti_entry *entry)
     return entry->group > 0 ? UINT64_MAX : 0;
 }
 
+static void land_bytes(wefti_sim *sim, const wefti_strand *strand, wefti_entry *entry, int is_message)
+{
+    if (is_message && !sim->ports[entry->target].open) {
+        return; /* its PE has left the world */
+    }
+    wefti_memory_check_reserved(sim, entry->offset, strand->pe);
+    if (entry->is_add) {
+        uint64_t sum;
+        uint64_t value;
+        memcpy(&sum, sim->arena + entry->offset, sizeof sum);
+        memcpy(&value, entry->data, sizeof value);
+        sum += value;
+        memcpy(entry->data, &sum, sizeof sum);
+    }
+    wefti_memory_land(sim, is_message ? -1 : strand->number, entry->offset, entry->data, entry->bytes,
+                      sync_of(strand, entry));
+}
+
 static void land_entry(wefti_sim *sim, uint32_t number, uint32_t index)
 {
     wefti_strand *strand = sim->strands[number / 2];
@@ -211,16 +237,7 @@ static void land_entry(wefti_sim *sim, uint32_t number, uint32_t index)
     int is_message = (number & 1) != 0;
     wefti_flow_remove(flow, &sim->entries, index);
     wefti_sim_record(sim, strand, is_message ? WEFTI_EVENT_DELIVER : WEFTI_EVENT_LAND, entry.offset, entry.bytes);
-    if (entry.is_add) {
-        uint64_t sum;
-        uint64_t value;
-        memcpy(&sum, sim->arena + entry.offset, sizeof sum);
-        memcpy(&value, entry.data, sizeof value);
-        sum += value;
-        memcpy(entry.data, &sum, sizeof sum);
-    }
-    wefti_memory_land(sim, is_message ? -1 : strand->number, entry.offset, entry.data, entry.bytes,
-                      sync_of(strand, &entry));
+    land_bytes(sim, strand, &entry, is_message);
     uint32_t line = wefti_lines_find(&sim->lines, entry.offset / LINE);
     sim->lines.all[line].pending--;
     wefti_lines_settle(&sim->lines, line);
@@ -417,6 +434,7 @@ static void take_in(const wefti_lines *lines, wefti_strand *strand, uint32_t at,
 /* Bytes of one line as `strand` sees them. */
 static void read_piece(wefti_sim *sim, wefti_strand *strand, uint64_t offset, size_t bytes, void *out, int order)
 {
+    wefti_memory_check_reserved(sim, offset, strand->pe);
     memcpy(out, sim->arena + offset, bytes);
     uint32_t line = wefti_lines_find(&sim->lines, offset / LINE);
     if (line == WEFTI_LINE_NONE) {
@@ -484,6 +502,7 @@ static void write_piece(wefti_sim *sim, wefti_strand *strand, uint64_t offset, c
                         wefti_entry_kind kind)
 {
     wefti_flow *flow = &strand->stores;
+    wefti_memory_check_reserved(sim, offset, strand->pe);
     if (kind != WEFTI_ENTRY_RELEASE && is_own(strand, offset)) {
         write_own(sim, strand, offset, data, bytes, kind == WEFTI_ENTRY_STREAM);
         return;
@@ -511,6 +530,7 @@ static void store(wefti_sim *sim, uint64_t offset, uint64_t value, size_t bytes,
     }
     wefti_sim_record(sim, strand, WEFTI_EVENT_STORE, offset, value);
     if (order == WEFTI_SEQ_CST) {
+        wefti_memory_check_reserved(sim, offset, strand->pe);
         wefti_memory_drain(sim, strand);
         wefti_memory_land(sim, strand->number, offset, &value, bytes, UINT64_MAX);
         return;
@@ -622,6 +642,7 @@ void wefti_zero(void *dst, size_t bytes)
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_ZERO, offset, bytes);
     while (bytes > 0) {
         size_t piece = LINE - offset % LINE < bytes ? LINE - offset % LINE : bytes;
+        wefti_memory_check_reserved(sim, offset, sim->running->pe);
         if (wefti_lines_find(&sim->lines, offset / LINE) == WEFTI_LINE_NONE &&
             !wefti_random_hit(&sim->random, sim->rates.delay)) {
             memset(sim->arena + offset, 0, piece);
@@ -692,9 +713,10 @@ DEFINE_ACCESS(32)
 DEFINE_ACCESS(64)
 
 /* Everything this strand stored is visible before, and it sees everything after. */
-static void rmw_begin(wefti_sim *sim)
+static void rmw_begin(wefti_sim *sim, uint64_t offset)
 {
     wefti_sim_step(sim);
+    wefti_memory_check_reserved(sim, offset, sim->running->pe);
     wefti_memory_drain(sim, sim->running);
     wefti_memory_acquire_all(sim, sim->running);
 }
@@ -715,7 +737,7 @@ static void rmw_end(wefti_sim *sim, uint64_t offset, uint64_t old, uint64_t valu
         uint##bits##_t old;                                                                                            \
         wefti_sim *sim = sim_of(p, &offset);                                                                           \
         if (sim != NULL) {                                                                                             \
-            rmw_begin(sim);                                                                                            \
+            rmw_begin(sim, offset);                                                                                    \
         }                                                                                                              \
         memcpy(&old, p, sizeof old);                                                                                   \
         uint##bits##_t new_value = (uint##bits##_t)(expression);                                                       \
@@ -738,7 +760,7 @@ static void rmw_end(wefti_sim *sim, uint64_t offset, uint64_t old, uint64_t valu
         uint##bits##_t old;                                                                                            \
         wefti_sim *sim = sim_of(p, &offset);                                                                           \
         if (sim != NULL) {                                                                                             \
-            rmw_begin(sim);                                                                                            \
+            rmw_begin(sim, offset);                                                                                    \
         }                                                                                                              \
         memcpy(&old, p, sizeof old);                                                                                   \
         uint##bits##_t new_value = old == expected ? value : old;                                                      \

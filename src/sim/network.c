@@ -180,6 +180,7 @@ int wefti_network_get(int port, uint64_t offset, void *dest, size_t bytes)
     while (bytes > 0) {
         unsigned char some[WEFTI_LINE_BYTES];
         size_t piece = piece_bytes(sim, at, bytes);
+        wefti_memory_check_reserved(sim, at, sim->running->pe);
         wefti_memory_peek(sim, at, some, piece);
         wefti_copy(to, some, piece);
         wefti_sim_step(sim);
@@ -204,6 +205,7 @@ int wefti_network_amo(int port, uint64_t offset, wefti_amo_op op, int bits, uint
         return 0;
     }
     wefti_memory_drain_messages(sim, self, port, self->messages.group);
+    sim->gap += 2; /* nothing happens between here and the access */
     *old = wefti_amo_at(op, bits, sim->ports[port].slot + offset, value, cond);
     return travel(sim, port);
 }

@@ -83,6 +83,22 @@ weft_status wefti_os_memory_adopt(wefti_os_memory *memory, int descriptor, size_
     return WEFT_OK;
 }
 
+static void mark_pages(const wefti_sim *sim, uint64_t offset, uint64_t bytes, int reserved)
+{
+    uint64_t end = (offset + bytes) / WEFTI_SIM_PAGE_BYTES;
+    for (uint64_t page = offset / WEFTI_SIM_PAGE_BYTES; page < end; page++) {
+        unsigned char bit = (unsigned char)(1u << page % 8);
+        sim->reserved[page / 8] = (unsigned char)(reserved ? sim->reserved[page / 8] | bit
+                                                           : sim->reserved[page / 8] & ~bit);
+    }
+}
+
+int wefti_sim_is_reserved(const wefti_sim *sim, uint64_t offset)
+{
+    uint64_t page = offset / WEFTI_SIM_PAGE_BYTES;
+    return sim->reserved[page / 8] >> page % 8 & 1;
+}
+
 weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size_t bytes)
 {
     wefti_sim *sim = running_sim();
@@ -97,6 +113,7 @@ weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size
     if (wefti_fault("fallocate", 28)) {
         return wefti_error(WEFT_ERR_MEMORY, "no simulated memory left for %zu bytes", bytes);
     }
+    mark_pages(sim, sim->regions[memory->descriptor].offset + offset, bytes, 1);
     wefti_sim_step(sim);
     return WEFT_OK;
 }
@@ -105,6 +122,7 @@ void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t byte
 {
     if (running_sim() != NULL && memory->descriptor >= 0) {
         memset(memory->base + offset, 0, bytes);
+        mark_pages(running_sim(), wefti_sim_offset(running_sim(), memory->base) + offset, bytes, 0);
     }
 }
 
@@ -170,6 +188,7 @@ void wefti_os_memory_fini(wefti_os_memory *memory)
         if (--region->users == 0) {
             wefti_memory_drain_all(sim); /* what is still on its way to it */
             (void)madvise(sim->arena + region->offset, region->bytes, MADV_DONTNEED);
+            mark_pages(sim, region->offset, region->bytes, 0);
             free(region->signers);
             region->signers = NULL;
             region->signer_count = 0;

@@ -95,6 +95,12 @@ static weft_status map_arena(wefti_sim *sim)
     (void)madvise(arena, ARENA_BYTES, MADV_DONTDUMP);
     sim->arena = arena;
     sim->arena_bytes = ARENA_BYTES;
+    sim->reserved = mmap(NULL, ARENA_BYTES / WEFTI_SIM_PAGE_BYTES / 8, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (sim->reserved == MAP_FAILED) {
+        sim->reserved = NULL;
+        return wefti_error(WEFT_ERR_MEMORY, "weft_sim_run: no address space for the marks of reserved memory");
+    }
     return WEFT_OK;
 }
 
@@ -156,6 +162,9 @@ static void sim_fini(wefti_sim *sim)
     free(sim->ports);
     free(sim->offers);
     free(sim->rounds);
+    if (sim->reserved != NULL) {
+        munmap(sim->reserved, ARENA_BYTES / WEFTI_SIM_PAGE_BYTES / 8);
+    }
     if (sim->arena != NULL) {
         munmap(sim->arena, sim->arena_bytes);
     }

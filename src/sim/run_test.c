@@ -11,6 +11,7 @@
 
 #include "os/os.h"
 #include "weft.h"
+#include "weft/protocol/mem.h"
 #include "weft_sim.h"
 
 #define MS_NS UINT64_C(1000000)
@@ -90,6 +91,58 @@ static weft_status run_ring(uint64_t seed, int domain_pes, text *kept, weft_sim_
         config.trace_context = kept;
     }
     return weft_sim_run(&config, 6, ring_of_puts, NULL);
+}
+
+/* ---- memory that nobody has reserved ---- */
+
+static void use_unreserved(void *argument)
+{
+    wefti_os_memory memory;
+    uint64_t word = 1;
+    if (wefti_os_memory_create(&memory, 3 * 4096) != WEFT_OK || wefti_os_memory_reserve(&memory, 4096, 4096) != WEFT_OK) {
+        weft_sim_fail("no memory");
+    }
+    unsigned char *page = memory.base + 4096;
+    switch (*(int *)argument) {
+    case 0:
+        wefti_st64(page - 8, 1, WEFTI_RELEASE);
+        break;
+    case 1:
+        (void)wefti_ld64(page + 4096, WEFTI_RELAXED);
+        break;
+    case 2:
+        (void)wefti_add64(page + 4096, 1);
+        break;
+    case 3:
+        wefti_copy(page + 4092, &word, sizeof word);
+        break;
+    case 4:
+        wefti_zero(page - 8, 16);
+        break;
+    case 5:
+        wefti_os_memory_release(&memory, 4096, 4096);
+        (void)wefti_ld64(page, WEFTI_RELAXED);
+        break;
+    default:
+        wefti_copy(&word, page + 4088, sizeof word);
+        wefti_copy(page, &word, sizeof word);
+        break;
+    }
+    wefti_os_memory_fini(&memory);
+}
+
+static void test_unreserved_memory(void **state)
+{
+    (void)state;
+    for (int way = 0; way <= 6; way++) {
+        weft_sim_result result;
+        weft_sim_config config = WEFT_SIM_CONFIG_INIT;
+        config.seed = (uint64_t)way + 1;
+        config.silent = 1;
+        config.result = &result;
+        assert_int_equal(weft_sim_run(&config, 1, use_unreserved, &way), way < 6 ? WEFT_ERR_STATE : WEFT_OK);
+        assert_int_equal(strstr(result.text, "which nobody has reserved") != NULL, way < 6);
+    }
 }
 
 static void test_equal_seeds_give_equal_traces(void **state)
@@ -365,6 +418,7 @@ static void test_bad_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unreserved_memory),
         cmocka_unit_test(test_bad_input),
         cmocka_unit_test(test_equal_seeds_give_equal_traces),
         cmocka_unit_test(test_worlds_of_several_shapes),

@@ -277,11 +277,14 @@ void wefti_memory_flag_seen(wefti_sim *sim, wefti_strand *strand, uint64_t offse
 /* Forget an earlier watch; watch the line of `offset` from now on, or anew. */
 void wefti_memory_watch(wefti_sim *sim, wefti_strand *strand, uint64_t offset);
 void wefti_memory_unwatch(wefti_sim *sim, wefti_strand *strand);
+/* PE `pe` uses memory in the line of `offset`: the run fails if nobody has reserved it. */
+void wefti_memory_check_reserved(wefti_sim *sim, uint64_t offset, int pe);
 /* Read the newest bytes, as nobody in particular. */
 void wefti_memory_peek(const wefti_sim *sim, uint64_t offset, void *out, size_t bytes);
 
 /* ---- region.c ---- */
 
+/* Whether the page may be used. */
 int wefti_sim_is_reserved(const wefti_sim *sim, uint64_t offset);
 
 void wefti_sim_regions_fini(wefti_sim *sim);

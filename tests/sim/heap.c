@@ -79,6 +79,34 @@ static void grow(weft_world *world, heap_block *block, int more, int filler)
     MUST(weft_sync(world));
 }
 
+/* Blocks for which the heap grows, on a team that is drawn, so that PEs come to have different amounts of memory: when
+ * a PE has its block, it may put to the last word of the others'. */
+static void grow_heap(weft_world *world, uint64_t *common)
+{
+    weft_team *team = NULL;
+    int pes = weft_world_pes(world);
+    uint64_t *words;
+    int start = common_below(common, pes);
+    size_t count = 1000 + (size_t)common_below(common, 20000);
+    MUST(weft_team_split_strided(weft_team_world(world), start, 1, 1 + common_below(common, pes - start), &team));
+    if (team == NULL) {
+        return;
+    }
+    uint64_t *last;
+    int next = (weft_team_pe(team) + 1) % weft_team_pes(team);
+    int before = (weft_team_pe(team) + weft_team_pes(team) - 1) % weft_team_pes(team);
+    MUST(weft_team_malloc(team, count * sizeof *words, (void **)&words));
+    last = words + count - 1;
+    MUST(weft_uint64_p(world, last, case_value(weft_team_pe(team), next, count),
+                       weft_team_translate(team, next, weft_team_world(world))));
+    MUST(weft_team_barrier(team));
+    if (*last != case_value(before, weft_team_pe(team), count)) {
+        weft_sim_fail("the last word of %zu is %llx", count, (unsigned long long)*last);
+    }
+    MUST(weft_team_free(team, words));
+    MUST(weft_team_destroy(team));
+}
+
 void case_heap(void *argument)
 {
     const case_run *run = argument;
@@ -86,6 +114,9 @@ void case_heap(void *argument)
     weft_world *world = case_world("heap");
     heap_block blocks[BLOCKS];
     memset(blocks, 0, sizeof blocks);
+    for (int times = common_below(&common, 4); times > 0; times--) {
+        grow_heap(world, &common);
+    }
     for (int step = 0; step < 12; step++) {
         heap_block *block = &blocks[common_below(&common, BLOCKS)];
         if (block->at != NULL) {
