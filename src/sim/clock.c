@@ -25,6 +25,7 @@ void wefti_os_sleep_ns(uint64_t ns)
     wefti_sim *sim = running_sim();
     if (sim != NULL) {
         wefti_sim_record(sim, sim->running, WEFTI_EVENT_SLEEP, 0, ns);
+        wefti_reads_release(sim, sim->running); /* longer than any load takes */
         sim->running->what = "sleep";
         sim->running->what_at = WEFTI_NOWHERE;
         (void)wefti_sim_block(sim, WEFTI_STRAND_SLEEPING, after(sim, ns));

@@ -431,8 +431,52 @@ static void test_litmus(void **state)
     }
 }
 
+/* ---- a store that may pass the load before it ---- */
+
+static int store_order;
+
+/* PE 0 has the data and says so by a word; PE 1 then writes there. */
+static void tell_after_read(words *w, int pe, uint64_t *seen)
+{
+    unsigned char bytes[COPY_BYTES] = {0};
+    if (pe == 0) {
+        wefti_copy(bytes, w->bulk, sizeof bytes);
+        seen[0] = bytes[0];
+        wefti_st64(&w->x, 7, WEFTI_RELAXED); /* not what PE 1 looks at */
+        if (store_order == WEFTI_SEQ_CST) {
+            wefti_fence_release();
+        }
+        wefti_st64(&w->flag, 1, store_order == WEFTI_RELEASE ? WEFTI_RELEASE : WEFTI_RELAXED);
+        for (int i = 0; i < 20; i++) { /* who has ended has read */
+            (void)wefti_ld64(&w->y, WEFTI_ACQUIRE);
+        }
+    } else if (wefti_ld64(&w->flag, WEFTI_ACQUIRE) == 1) {
+        wefti_copy(w->bulk + 64, bytes, 64);
+    }
+}
+
+static void test_a_store_passes_a_load(void **state)
+{
+    static const litmus program = {"tell after read", 2, tell_after_read, NULL, 0};
+    static const int orders[] = {WEFTI_RELAXED, WEFTI_RELEASE, WEFTI_SEQ_CST};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        int failed = 0;
+        store_order = orders[i];
+        for (uint64_t seed = 1; seed <= SEEDS / 4; seed++) {
+            weft_sim_config config = WEFT_SIM_CONFIG_INIT;
+            config.seed = seed;
+            config.silent = 1;
+            memset(&now, 0, sizeof now);
+            now.program = &program;
+            failed += weft_sim_run(&config, program.pes, pe_main, NULL) != WEFT_OK;
+        }
+        assert_int_equal(failed > 0, orders[i] == WEFTI_RELAXED);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_litmus)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_litmus), cmocka_unit_test(test_a_store_passes_a_load)};
     return cmocka_run_group_tests_name("litmus", tests, NULL, NULL);
 }

@@ -152,6 +152,9 @@ static void notify(wefti_sim *sim, uint32_t index)
 void wefti_memory_land(wefti_sim *sim, int writer, uint64_t offset, const void *data, size_t bytes, uint64_t sync)
 {
     unsigned char *memory = sim->arena + offset;
+    if (sim->telling > 0 && writer >= 0) {
+        wefti_reads_check(sim, sim->strands[writer], offset, bytes);
+    }
     sim->seq++;
     sim->landings++;
     sim->progress++;
@@ -217,6 +220,9 @@ static void land_bytes(wefti_sim *sim, const wefti_strand *strand, wefti_entry *
         return; /* its PE has left the world */
     }
     wefti_memory_check_reserved(sim, entry->offset, strand->pe);
+    if (is_message && sim->telling > 0) {
+        wefti_reads_check(sim, strand, entry->offset, entry->bytes);
+    }
     if (entry->is_add) {
         uint64_t sum;
         uint64_t value;
@@ -285,6 +291,7 @@ void wefti_memory_drain(wefti_sim *sim, wefti_strand *strand)
 {
     drain_buffer(sim, strand);
     wefti_memory_end_streams(sim, strand);
+    wefti_reads_release(sim, strand);
 }
 
 void wefti_memory_drain_messages(wefti_sim *sim, wefti_strand *strand, int target, uint32_t below_group)
@@ -463,6 +470,12 @@ static uint64_t load(wefti_sim *sim, uint64_t offset, size_t bytes, int order)
     }
     strand->counts.loads++;
     read_piece(sim, strand, offset, bytes, &value, order);
+    if (sim->telling > 0) {
+        wefti_reads_hear(sim, strand, offset);
+    }
+    if (order == WEFTI_RELAXED) {
+        wefti_reads_add(sim, strand, offset, bytes);
+    }
     if (sim->rounds != NULL && order != WEFTI_RELAXED) {
         wefti_memory_flag_seen(sim, strand, offset);
     }
@@ -535,6 +548,11 @@ static void store(wefti_sim *sim, uint64_t offset, uint64_t value, size_t bytes,
         wefti_memory_land(sim, strand->number, offset, &value, bytes, UINT64_MAX);
         return;
     }
+    if (order == WEFTI_RELEASE) {
+        wefti_reads_release(sim, strand);
+    } else {
+        wefti_reads_tell(sim, strand, offset);
+    }
     write_piece(sim, strand, offset, &value, bytes, order == WEFTI_RELEASE ? WEFTI_ENTRY_RELEASE : WEFTI_ENTRY_RELAXED);
 }
 
@@ -555,16 +573,16 @@ static size_t piece_bytes(wefti_sim *sim, uint64_t offset, size_t bytes)
 
 static void copy_out(wefti_sim *sim, unsigned char *dst, uint64_t offset, size_t bytes)
 {
-    wefti_sim_record(sim, sim->running, WEFTI_EVENT_READ, offset, bytes);
-    sim->running->counts.loads++;
-    while (bytes > 0) {
+    wefti_strand *strand = sim->running;
+    wefti_sim_record(sim, strand, WEFTI_EVENT_READ, offset, bytes);
+    strand->counts.loads++;
+    for (size_t done = 0; done < bytes;) {
         wefti_sim_step(sim);
-        size_t piece = piece_bytes(sim, offset, bytes);
-        read_piece(sim, sim->running, offset, piece, dst, WEFTI_RELAXED);
-        dst += piece;
-        offset += piece;
-        bytes -= piece;
+        size_t piece = piece_bytes(sim, offset + done, bytes - done);
+        read_piece(sim, strand, offset + done, piece, dst + done, WEFTI_RELAXED);
+        done += piece;
     }
+    wefti_reads_add(sim, strand, offset, bytes);
 }
 
 static void copy_in(wefti_sim *sim, uint64_t offset, const unsigned char *src, size_t bytes, wefti_entry_kind kind)
@@ -666,6 +684,7 @@ void wefti_fence_release(void)
     wefti_sim_step(sim);
     wefti_strand *strand = sim->running;
     wefti_sim_record(sim, strand, WEFTI_EVENT_FENCE, 0, 0);
+    wefti_reads_release(sim, strand);
     if (strand->stores.count == 0) {
         strand->fence_seq = sim->seq;
     } else {

@@ -380,6 +380,7 @@ static void bury(wefti_sim *sim, wefti_strand *strand, wefti_strand_state state)
 {
     wefti_memory_unwatch(sim, strand);
     wefti_memory_end_streams(sim, strand);
+    wefti_reads_release(sim, strand);
     strand->state = state;
     if (state == WEFTI_STRAND_DEAD) {
         wefti_sim_sockets_orphan(sim, strand->pe);

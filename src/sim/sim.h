@@ -13,12 +13,11 @@
 #include "sim/flow.h"
 #include "sim/lines.h"
 #include "sim/random.h"
+#include "sim/reads.h"
 #include "sim/socket.h"
 #include "sim/trace.h"
 #include "weft_sim.h"
 
-typedef struct wefti_sim wefti_sim;
-typedef struct wefti_strand wefti_strand;
 typedef struct wefti_record wefti_record;
 
 typedef enum wefti_strand_state {
@@ -90,6 +89,7 @@ struct wefti_strand {
     uint32_t stream; /* number of the stores past the caches to its own memory that are not ended; they begin with 1 */
     int stream_is_open; /* there are such stores */
     uint64_t stream_ends[WEFTI_STREAM_ENDS]; /* the landing at which a number was ended, by number */
+    wefti_reads reads;
     wefti_own own[WEFTI_OWN_COUNT]; /* the first own_count */
     unsigned own_count;
 
@@ -181,6 +181,7 @@ struct wefti_sim {
     size_t region_count;
     size_t region_capacity;
     unsigned char *reserved; /* [arena_bytes / WEFTI_SIM_PAGE_BYTES] bits: pages that may be used */
+    size_t telling; /* strands that have stored a word since a read, without a release */
     uint64_t seq; /* of the last landing */
     wefti_lines lines;
     wefti_entry_pool entries;
