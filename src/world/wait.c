@@ -9,6 +9,7 @@
 #include "world/world.h"
 
 #define LOOK_NS 100000000u /* between two looks at who is gone, where there is no deadline, */
+#define LOOKED_LAST UINT64_MAX
 #define LOOK_PE_NS 2000000u /* and for each PE: all may wait and look */
 
 /* Look, or have the caller look, whether what is awaited can still come. */
@@ -35,6 +36,10 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
     }
     WEFT_TRY(wefti_world_check(world, waiter->what));
     uint64_t waited = now - waiter->start_ns;
+    if (waited >= world->deadline_ns && waiter->looked_ns != LOOKED_LAST) {
+        waiter->looked_ns = LOOKED_LAST; /* it may have been stopped since it looked */
+        return WEFT_OK;
+    }
     if (waited >= world->deadline_ns || waiter->is_hopeless) {
         WEFTI_COUNT(world, waits_expired, 1);
         return WEFT_ERR_TIMEOUT;
