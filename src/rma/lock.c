@@ -6,6 +6,7 @@
  *   IN      it asks or has asked, and has neither left nor cleared
  *   HAS     it has the lock: it found it free, or its predecessor gave it
  *   LEFT    it gave up waiting; its predecessor, when its turn comes, passes the lock on and clears the node
+ *   PASSES  it had the lock and is passing it on to its successor; if that takes too long it is to try again
  * The owner stores IN before it asks, and 0 once it is out of the queue, when no other PE writes the node; every change
  * between is an atomic one. Who waits too long reads the nodes, and finds the first of its queue by the successors: that
  * one holds the lock if it has HAS. A PE that only looks whether the lock is free has IN for a moment, but is in no queue.
@@ -23,6 +24,7 @@
 #define IN UINT32_C(0x80000000)
 #define HAS UINT32_C(0x40000000)
 #define LEFT UINT32_C(0x20000000)
+#define PASSES UINT32_C(0x10000000)
 #define NEXT UINT32_C(0x0fffffff)
 
 typedef struct lock_words {
@@ -109,16 +111,17 @@ static int holder_of(const uint32_t *nodes, int pes)
     return -1;
 }
 
-/* The first of the queue that this PE stands in; when none stands before it any more, who has the lock. Or -1. */
+/* Who has the lock, also where the next one has not told it yet; else the first of the queue that this PE stands in. Or
+ * -1. */
 static int first_of_queue(const uint32_t *nodes, int pes, int me)
 {
-    int first = -1;
-    int pe = predecessor_of(nodes, pes, me);
+    int first = holder_of(nodes, pes);
+    int pe = first >= 0 ? -1 : predecessor_of(nodes, pes, me);
     for (int steps = 0; pe >= 0 && pe != me && steps < pes; steps++) { /* PEs move while they are read */
         first = pe;
         pe = predecessor_of(nodes, pes, pe);
     }
-    return first >= 0 ? first : holder_of(nodes, pes);
+    return first;
 }
 
 /* All PEs' nodes, as they are read one after another; the caller frees them. NULL when there is no memory. */
@@ -193,29 +196,27 @@ static weft_status find_next(const lock_call *call, int pe, uint32_t *next)
     return WEFT_OK;
 }
 
-/* Pass the lock on from this PE, which has it, over those that have left. */
+/* Pass the lock on from this PE, which has it, over those that have left. Who comes next stands in this PE's node until
+ * somebody has the lock, so that it is not lost when one that asked stops half way: this call, made again, goes on. */
 static weft_status pass_on(const lock_call *call)
 {
-    int from = call->me;
-    for (;;) {
-        uint32_t next = 0;
+    uint32_t next = 0;
+    WEFT_TRY(find_next(call, call->me, &next));
+    while (next != 0) {
+        const int to = (int)next - 1;
         uint32_t node = 0;
         uint32_t old;
-        WEFT_TRY(find_next(call, from, &next));
-        if (from == call->me) {
-            wefti_st32(&call->words->node, 0, WEFTI_RELEASE); /* its successor, if any, has written there */
-        } else {
-            WEFT_TRY(change(call, WEFTI_AMO_SET, &call->words->node, 0, 0, from, &old));
-        }
-        if (next == 0) {
-            return WEFT_OK;
-        }
-        from = (int)next - 1;
-        WEFT_TRY(change(call, WEFTI_AMO_OR, &call->words->node, HAS, 0, from, &node));
+        wefti_st32(&call->words->node, IN | PASSES | next, WEFTI_RELEASE); /* its successor has written there */
+        WEFT_TRY(change(call, WEFTI_AMO_OR, &call->words->node, HAS, 0, to, &node));
         if ((node & LEFT) == 0) {
-            return WEFT_OK;
+            break;
         }
+        WEFT_TRY(find_next(call, to, &next));
+        wefti_st32(&call->words->node, IN | PASSES | next, WEFTI_RELEASE);
+        WEFT_TRY(change(call, WEFTI_AMO_SET, &call->words->node, 0, 0, to, &old));
     }
+    wefti_st32(&call->words->node, 0, WEFTI_RELEASE);
+    return WEFT_OK;
 }
 
 /* ---- asking ---- */
@@ -378,7 +379,7 @@ weft_status weft_clear_lock(weft_world *world, long *lock)
     lock_call call = {0};
     WEFT_TRY(lock_init(&call, world, lock, "weft_clear_lock"));
     uint32_t node = my_node(&call);
-    if (!is_holder(node)) {
+    if (!is_holder(node) && (node & PASSES) == 0) {
         return refuse_held(&call, "does not hold");
     }
     WEFT_TRY(weft_quiet(world));
