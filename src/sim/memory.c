@@ -374,7 +374,7 @@ static uint32_t undo_limit(const wefti_sim *sim, uint32_t newest, const wefti_st
     uint32_t limit = 0;
     for (uint32_t at = newest; at != WEFTI_LINE_NONE && limit < UNDO_MAX; at = lines->landings[at].older) {
         const wefti_landing *landing = &lines->landings[at];
-        if (landing->seq <= seen) {
+        if (landing->seq <= seen || landing->seq <= sim->settled) {
             break;
         }
         if (overlaps(landing, (unsigned)(offset % LINE), bytes)) {

@@ -14,6 +14,7 @@
 _Thread_local wefti_sim *wefti_sim_current;
 
 #define EVENT_NS 32 /* an event takes up to this long */
+#define SETTLE_NS 10000 /* no old value is seen for so long */
 #define FAIR_ONE_IN 8 /* the last to become ready does not always run: it may only poll */
 #define SPURIOUS_ONE_IN 512 /* events wake a paused strand */
 
@@ -259,6 +260,15 @@ static void find_deadlock(wefti_sim *sim)
              sim->pes);
 }
 
+/* Nothing is on its way: what has landed is seen by all once it is old. */
+static void jump(wefti_sim *sim, uint64_t to_ns)
+{
+    if (to_ns > sim->now_ns + SETTLE_NS) {
+        sim->settled = sim->seq;
+    }
+    sim->now_ns = to_ns;
+}
+
 /* The next strand, taken from the ready ones; NULL when the run is over. */
 static wefti_strand *next_strand(wefti_sim *sim)
 {
@@ -279,7 +289,7 @@ static wefti_strand *next_strand(wefti_sim *sim)
         } else if (sim->progress != sim->looked && make_paused_look(sim)) {
             continue;
         } else if (sim->timer_count > 0 && (sim->sleepers > 0 || sim->config.deadlock == WEFT_SIM_DEADLOCK_ADVANCE)) {
-            sim->now_ns = sim->timers[0]->wake_ns;
+            jump(sim, sim->timers[0]->wake_ns);
         } else {
             find_deadlock(sim);
         }
