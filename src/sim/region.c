@@ -88,8 +88,8 @@ static void mark_pages(const wefti_sim *sim, uint64_t offset, uint64_t bytes, in
     uint64_t end = (offset + bytes) / WEFTI_SIM_PAGE_BYTES;
     for (uint64_t page = offset / WEFTI_SIM_PAGE_BYTES; page < end; page++) {
         unsigned char bit = (unsigned char)(1u << page % 8);
-        sim->reserved[page / 8] = (unsigned char)(reserved ? sim->reserved[page / 8] | bit
-                                                           : sim->reserved[page / 8] & ~bit);
+        sim->reserved[page / 8] =
+            (unsigned char)(reserved ? sim->reserved[page / 8] | bit : sim->reserved[page / 8] & ~bit);
     }
 }
 

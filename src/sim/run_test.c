@@ -99,7 +99,8 @@ static void use_unreserved(void *argument)
 {
     wefti_os_memory memory;
     uint64_t word = 1;
-    if (wefti_os_memory_create(&memory, 3 * 4096) != WEFT_OK || wefti_os_memory_reserve(&memory, 4096, 4096) != WEFT_OK) {
+    if (wefti_os_memory_create(&memory, 3 * 4096) != WEFT_OK ||
+        wefti_os_memory_reserve(&memory, 4096, 4096) != WEFT_OK) {
         weft_sim_fail("no memory");
     }
     unsigned char *page = memory.base + 4096;

@@ -195,8 +195,8 @@ static void print_tally(const tally *done, double seconds)
     for (size_t i = 0; i < CASES; i++) {
         runs += done->runs[i];
         if (done->runs[i] > 0) {
-            printf("%-16s %7" PRIu64 " runs, %7.1f s, %6.2f ms each\n", cases[i].name, done->runs[i],
-                   done->seconds[i], 1e3 * done->seconds[i] / (double)done->runs[i]);
+            printf("%-16s %7" PRIu64 " runs, %7.1f s, %6.2f ms each\n", cases[i].name, done->runs[i], done->seconds[i],
+                   1e3 * done->seconds[i] / (double)done->runs[i]);
         }
     }
     printf("%" PRIu64 " runs, %" PRIu64 " events, %.1f s\n", runs, done->events, seconds);
@@ -222,7 +222,8 @@ int main(int argc, char **argv)
         }
         size_t chosen = choose_case(&asked, &done);
         if (asked.quiet) {
-            printf("at seed %" PRIu64 ", case %s\n", asked.base + i, cases[chosen].name); /* a run may end the program */
+            printf("at seed %" PRIu64 ", case %s\n", asked.base + i,
+                   cases[chosen].name); /* a run may end the program */
         }
         (void)fflush(stdout);
         status = run_one(&asked, asked.base + i, chosen, &done);

@@ -29,6 +29,8 @@ typedef struct case_run {
     X(memory_failure, 2, 12, ADVANCE, "an allocation or system call fails while worlds, blocks and teams are made")    \
     X(lost_peer, 2, 16, ADVANCE, "a PE is killed; the others get a status before long")                                \
     X(no_deadline, 2, 16, ADVANCE, "a process is killed, or a PE is late, in a world without a deadline")              \
+    X(late, 2, 12, ADVANCE, "PEs come to calls at about the deadline, or are stalled in them; all go on")              \
+    X(late_locks, 2, 8, ADVANCE, "the same with locks: none is lost or held twice")                                    \
     X(abort, 2, 24, FAIL, "a PE aborts the world; the others are told")                                                \
     X(coll, 1, 12, FAIL, "collectives against a serial reference, in place and not, on several teams")                 \
     X(coll_wide, 33, 40, FAIL, "the same, a few calls on many PEs")                                                    \
@@ -57,6 +59,12 @@ int common_below(uint64_t *state, int bound);
 
 /* Sleep in one of `one_in` calls, for at most `ns`. */
 void dawdle(int one_in, uint64_t ns);
+
+/* Whether the members of a team meet and agree by counting: then all come to the same end of a call (late.c). */
+int meets_by_count(weft_team *team);
+
+/* A bit for each PE of a list such as " 0-2, 5"; *end: what follows it (late.c). */
+uint64_t named_pes(const char *text, const char **end);
 
 /* What PE `from` puts to PE `to` in round `round`. */
 uint64_t case_value(int from, int to, uint64_t round);

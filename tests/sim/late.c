@@ -1,0 +1,299 @@
+/* sim/late.c: PEs that are not dead but late: they come within microseconds of the deadline, or are stalled inside a call. A
+ * call ends alike where it must, who was late is named and nobody else, and all go on afterwards. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/cases.h"
+
+#define DEADLINE_NS UINT64_C(20000000)
+#define EDGE_NS 20000 /* about the deadline */
+#define ROUNDS 3
+
+typedef enum late_call { LATE_SYNC, LATE_BARRIER, LATE_MALLOC, LATE_BROADCAST, LATE_REDUCE, LATE_CALLS } late_call;
+
+typedef struct late_run {
+    case_run *run;
+    weft_world *world;
+    weft_team *team;
+    uint64_t *words; /* one to meet by, and two to send */
+    int late;
+    int is_stalled; /* inside the call, and not before it */
+    uint64_t for_ns;
+    int counted;
+} late_run;
+
+int meets_by_count(weft_team *team)
+{
+    char text[2048] = "";
+    size_t length;
+    MUST(weft_team_tuning(team, text, sizeof text, &length));
+    const char *sync = strstr(text, "sync");
+    const char *algorithm = sync == NULL ? NULL : strstr(sync, "count");
+    return algorithm != NULL && algorithm < strchr(sync, '\n');
+}
+
+uint64_t named_pes(const char *text, const char **end)
+{
+    uint64_t named = 0;
+    while (*text == ' ' || *text == ',' || *text == '-' || (*text >= '0' && *text <= '9')) {
+        char *after;
+        if (*text < '0' || *text > '9') {
+            text++;
+            continue;
+        }
+        long first = strtol(text, &after, 10);
+        long last = *after == '-' ? strtol(after + 1, &after, 10) : first;
+        for (long pe = first; pe <= last && pe < 64; pe++) {
+            named |= UINT64_C(1) << pe;
+        }
+        text = after;
+    }
+    *end = text;
+    return named;
+}
+
+/* ---- one call ---- */
+
+static weft_status call_it(const late_run *late, late_call which)
+{
+    void *block;
+    switch (which) {
+    case LATE_SYNC:
+        return weft_team_sync(late->team);
+    case LATE_BARRIER:
+        return weft_team_barrier(late->team);
+    case LATE_MALLOC:
+        return weft_team_malloc(late->team, 100, &block);
+    case LATE_BROADCAST:
+        return weft_uint64_broadcast(late->team, &late->words[2], &late->words[1], 1, late->run->pes - 1);
+    default:
+        return weft_uint64_sum_reduce(late->team, &late->words[2], &late->words[1], 1);
+    }
+}
+
+/* Who gave up names the late PE alone while that has not come; later, only those that have given up themselves. */
+static void check_blame(const late_run *late, const char *error)
+{
+    static const char lead[] = "world \"late\": ";
+    const char *at = strstr(error, lead);
+    const char *what = at == NULL ? "" : at + strlen(lead);
+    uint64_t named = 0;
+    if (strncmp(what, "PE", 2) == 0) {
+        named = named_pes(what + (what[2] == 's' ? 3 : 2), &what);
+    }
+    if (at == NULL) {
+        weft_sim_fail("nobody is named: %s", error);
+    }
+    int is_late = weft_sim_pe() == late->late;
+    if (strncmp(what, "did not arrive", 14) == 0 && (is_late || named != UINT64_C(1) << late->late)) {
+        weft_sim_fail("PE %d was late, but the error names others: %s", late->late, error);
+    }
+    if (strncmp(what, "came but", 8) == 0 && !is_late && late->for_ns > DEADLINE_NS + EDGE_NS &&
+        named != UINT64_C(1) << late->late) {
+        weft_sim_fail("PE %d is stalled, but the error names others: %s", late->late, error);
+    }
+}
+
+/* How PEs learn, beside weft, that all have done something: each has a place of 64, which becomes `value`. */
+static void meet(const case_run *run, uint64_t *places, uint64_t value)
+{
+    places[weft_sim_pe()] = value;
+    for (int there = 0; there < run->pes;) {
+        weft_sim_sleep_ns(100000);
+        there = 0;
+        for (int pe = 0; pe < run->pes; pe++) {
+            there += places[pe] != 0;
+        }
+    }
+}
+
+/* All have left the call: the statuses are alike where they must be. 1: somebody failed. */
+static int compare(late_run *late, int round, late_call which, weft_status status)
+{
+    case_run *run = late->run;
+    uint64_t *ends = &run->board[128 * round];
+    int failed = 0;
+    meet(run, ends, (uint64_t)(1 - (int)status));
+    meet(run, ends + 64, 1); /* whoever was stalled runs again */
+    for (int pe = 0; pe < run->pes; pe++) {
+        failed += ends[pe] > 1;
+    }
+    if (late->counted && which <= LATE_MALLOC && failed > 0 && failed < run->pes) {
+        weft_sim_fail("call %d of round %d failed on %d of %d PEs, which meet by counting", (int)which, round, failed,
+                      run->pes);
+    }
+    if (failed > 0 && late->for_ns + EDGE_NS < DEADLINE_NS) {
+        weft_sim_fail("call %d of round %d failed on %d PEs, though PE %d was late for %llu ns only", (int)which, round,
+                      failed, late->late, (unsigned long long)late->for_ns);
+    }
+    return failed > 0;
+}
+
+/* Round after round, until a call fails: 1. */
+static int rounds(late_run *late, uint64_t *common)
+{
+    static const uint64_t shares[] = {DEADLINE_NS / 2, DEADLINE_NS - EDGE_NS / 2, DEADLINE_NS - EDGE_NS / 2,
+                                      3 * DEADLINE_NS};
+    for (int round = 0; round < ROUNDS; round++) {
+        late_call which = (late_call)common_below(common, LATE_CALLS);
+        int helper = (late->late + 1) % late->run->pes;
+        late->is_stalled = common_below(common, 2);
+        late->for_ns = shares[common_below(common, 4)] + (uint64_t)common_below(common, EDGE_NS);
+        if (!late->is_stalled && weft_sim_pe() == late->late) {
+            weft_sim_sleep_ns(late->for_ns);
+        } else if (late->is_stalled && weft_sim_pe() == helper) {
+            weft_sim_sleep_ns(weft_sim_random(3000));
+            weft_sim_stall(late->late, late->for_ns);
+        }
+        weft_status status = call_it(late, which);
+        if (status != WEFT_OK && status != WEFT_ERR_TIMEOUT) {
+            weft_sim_fail("call %d gave %s: %s", (int)which, weft_status_name(status), weft_last_error());
+        }
+        if (status == WEFT_ERR_TIMEOUT) {
+            check_blame(late, weft_last_error());
+        }
+        if (compare(late, round, which, status)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* As docs/failures.md says: destroy the team, meet by words, make it again. */
+static void go_on(late_run *late)
+{
+    weft_status status = weft_team_destroy(late->team);
+    if (status != WEFT_OK && status != WEFT_ERR_TIMEOUT) {
+        weft_sim_fail("destroying a dead team gave %s: %s", weft_status_name(status), weft_last_error());
+    }
+    for (int to = 0; to < late->run->pes; to++) {
+        MUST(weft_uint64_atomic_add(late->world, &late->words[0], 1, to));
+    }
+    do {
+        status = weft_uint64_wait_until(late->world, &late->words[0], WEFT_CMP_GE, (uint64_t)late->run->pes);
+    } while (status == WEFT_ERR_TIMEOUT);
+    must(status, "to meet by a word");
+    MUST(weft_team_split_strided(weft_team_world(late->world), 0, 1, late->run->pes, &late->team));
+    MUST(weft_team_barrier(late->team));
+}
+
+static weft_world *short_world(void)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    weft_sim_world_config(&config);
+    config.name = "late";
+    config.deadline_ns = DEADLINE_NS;
+    MUST(weft_world_create(&config, &world));
+    return world;
+}
+
+void case_late(void *argument)
+{
+    late_run late = {.run = argument};
+    uint64_t common = late.run->seed;
+    late.world = short_world();
+    late.late = common_below(&common, late.run->pes);
+    MUST(weft_calloc(late.world, 3, sizeof *late.words, (void **)&late.words));
+    MUST(weft_team_split_strided(weft_team_world(late.world), 0, 1, late.run->pes, &late.team));
+    MUST(weft_uint64_sum_reduce(late.team, &late.words[2], &late.words[1], 1)); /* makes the scratch, all together */
+    late.counted = meets_by_count(late.team);
+    meet(late.run, &late.run->board[1024], 1);
+    if (rounds(&late, &common)) {
+        go_on(&late);
+    }
+    MUST(weft_team_destroy(late.team));
+    MUST(weft_world_destroy(late.world));
+}
+
+/* ---- locks ---- */
+
+#define LOCKS 2
+#define TURNS 4
+#define TRIES 100
+
+/* Who holds a lock, as its holder says, and which turn that is; 0: nobody says so. */
+static uint64_t holder_word(int turn)
+{
+    return (uint64_t)(turn + 1) << 16 | (uint64_t)(weft_sim_pe() + 1);
+}
+
+/* A holder that held the lock all the time is the one to name. */
+static void check_holder(uint64_t before, uint64_t after)
+{
+    const char *at = strstr(weft_last_error(), "is still held by PE ");
+    const char *end;
+    int holder = (int)(before & 0xffff) - 1;
+    if (before == 0 || before != after) {
+        return;
+    }
+    if (at == NULL || named_pes(at + strlen("is still held by PE"), &end) != UINT64_C(1) << holder) {
+        weft_sim_fail("PE %d held the lock all the time, but: %s", holder, weft_last_error());
+    }
+}
+
+static void set_lock(weft_world *world, case_run *run, long *lock, uint64_t *holder)
+{
+    weft_status status;
+    int tries = 0;
+    do {
+        uint64_t before = *holder;
+        status = weft_set_lock(world, lock);
+        if (status == WEFT_ERR_TIMEOUT) {
+            check_holder(before, *holder);
+        }
+        tries += *holder == 0; /* nobody had it at that moment */
+        if (tries == TRIES * run->pes) {
+            weft_sim_fail("the lock is lost: %s", weft_last_error());
+        }
+    } while (status == WEFT_ERR_TIMEOUT);
+    must(status, "weft_set_lock");
+}
+
+static void clear_lock(weft_world *world, long *lock)
+{
+    weft_status status = weft_clear_lock(world, lock);
+    for (int tries = 0; status == WEFT_ERR_TIMEOUT && tries < TRIES; tries++) {
+        status = weft_clear_lock(world, lock);
+    }
+    must(status, "weft_clear_lock");
+}
+
+void case_late_locks(void *argument)
+{
+    case_run *run = argument;
+    weft_world *world = short_world();
+    long *words;
+    uint64_t *holders = run->board;
+    MUST(weft_calloc(world, (size_t)2 * LOCKS, sizeof *words, (void **)&words));
+    meet(run, &run->board[192], 1);
+    for (int turn = 0; turn < TURNS; turn++) {
+        int which = (int)weft_sim_random(LOCKS);
+        long value;
+        if (weft_sim_random(3) == 0) {
+            weft_sim_sleep_ns(weft_sim_random(2 * DEADLINE_NS));
+        }
+        if (weft_sim_random(4) == 0) {
+            weft_sim_stall((int)weft_sim_random((uint64_t)run->pes), DEADLINE_NS / 2 + weft_sim_random(DEADLINE_NS));
+        }
+        set_lock(world, run, &words[which], &holders[which]);
+        holders[which] = holder_word(turn);
+        MUST(weft_long_g(world, &words[LOCKS + which], 0, &value));
+        if (weft_sim_random(3) == 0) {
+            weft_sim_sleep_ns(DEADLINE_NS - EDGE_NS / 2 + weft_sim_random(EDGE_NS));
+        }
+        MUST(weft_long_p(world, &words[LOCKS + which], value + 1, 0));
+        if (holders[which] != holder_word(turn)) {
+            weft_sim_fail("lock %d has two holders", which);
+        }
+        holders[which] = 0;
+        clear_lock(world, &words[which]);
+    }
+    MUST(weft_quiet(world));
+    meet(run, &run->board[64], 1);
+    if (weft_world_pe(world) == 0 && words[LOCKS] + words[LOCKS + 1] != (long)TURNS * run->pes) {
+        weft_sim_fail("locks let %ld of %d turns count", words[LOCKS] + words[LOCKS + 1], TURNS * run->pes);
+    }
+    meet(run, &run->board[128], 1);
+    MUST(weft_world_destroy(world));
+}
