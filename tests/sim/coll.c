@@ -4,6 +4,7 @@
 
 #include "part/coll_session.h"
 #include "sim/cases.h"
+#include "weft/protocol/coll_layout.h"
 
 /* For blocks as small as here the table chooses the same algorithm each time. So each run prefers one of each collective,
  * that is drawn, or none. */
@@ -95,32 +96,99 @@ void case_locks(void *argument)
     MUST(weft_world_destroy(world));
 }
 
-/* A root that waits for nobody, and members that are slow. */
-void case_run_ahead(void *argument)
+/* ---- members far ahead of others ---- */
+
+#define AHEAD_WORDS 1200
+
+typedef struct ahead_run {
+    weft_world *world;
+    uint64_t *sent;
+    uint64_t *got; /* [pes][AHEAD_WORDS] */
+    int root;
+} ahead_run;
+
+static void expect(const ahead_run *ahead, const uint64_t *got, int from, int to, uint64_t round, size_t count)
 {
-    const case_run *run = argument;
-    uint64_t common = run->seed;
-    weft_world *world = case_world("ahead");
-    int root = common_below(&common, run->pes);
-    static const size_t counts[] = {1, 3, 12}; /* in words, in lines, in slots */
-    size_t count = counts[common_below(&common, 3)];
-    uint64_t *words;
-    MUST(weft_malloc(world, 24 * sizeof *words, (void **)&words));
-    for (uint64_t round = 1; round <= (count == 12 ? 40 : 200); round++) {
-        for (size_t k = 0; k < count; k++) {
-            words[k] = case_value(weft_world_pe(world), root, round + k);
-        }
-        if (weft_world_pe(world) != root) {
-            dawdle(10, 20000);
-        }
-        MUST(weft_uint64_broadcast(weft_team_world(world), words + 12, words, count, root));
-        for (size_t k = 0; k < count; k++) {
-            if (words[12 + k] != case_value(root, root, round + k)) {
-                weft_sim_fail("round %llu: word %zu is %llx", (unsigned long long)round, k,
-                              (unsigned long long)words[12 + k]);
-            }
+    for (size_t k = 0; k < count; k++) {
+        if (got[k] != case_value(from, to, round + k)) {
+            weft_sim_fail("PE %d, round %llu: word %zu of PE %d is %llx", weft_world_pe(ahead->world),
+                          (unsigned long long)round, k, from, (unsigned long long)got[k]);
         }
     }
-    MUST(weft_barrier(world));
-    MUST(weft_world_destroy(world));
+}
+
+static void fill_words(uint64_t *words, int from, int to, uint64_t round, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        words[k] = case_value(from, to, round + k);
+    }
+}
+
+/* The root waits for nobody. */
+static void broadcast_ahead(const ahead_run *ahead, uint64_t round, size_t count)
+{
+    int pe = weft_world_pe(ahead->world);
+    fill_words(ahead->sent, pe, ahead->root, round, count);
+    if (pe != ahead->root) {
+        dawdle(10, 20000);
+    }
+    MUST(weft_uint64_broadcast(weft_team_world(ahead->world), ahead->got, ahead->sent, count, ahead->root));
+    expect(ahead, ahead->got, ahead->root, ahead->root, round, count);
+}
+
+/* All hear from all, but a member may be in the next call while others read what it sent in this one. */
+static void collect_all(const ahead_run *ahead, uint64_t round, size_t count)
+{
+    int pe = weft_world_pe(ahead->world);
+    fill_words(ahead->sent, pe, pe, round, count);
+    dawdle(10, 20000);
+    MUST(weft_uint64_fcollect(weft_team_world(ahead->world), ahead->got, ahead->sent, count));
+    for (int from = 0; from < weft_world_pes(ahead->world); from++) {
+        expect(ahead, ahead->got + (size_t)from * count, from, from, round, count);
+    }
+}
+
+static void exchange_all(const ahead_run *ahead, uint64_t round, size_t count)
+{
+    int pe = weft_world_pe(ahead->world);
+    for (int to = 0; to < weft_world_pes(ahead->world); to++) {
+        fill_words(ahead->sent + (size_t)to * count, pe, to, round, count);
+    }
+    dawdle(10, 20000);
+    MUST(weft_uint64_alltoall(weft_team_world(ahead->world), ahead->got, ahead->sent, count));
+    for (int from = 0; from < weft_world_pes(ahead->world); from++) {
+        expect(ahead, ahead->got + (size_t)from * count, from, pe, round, count);
+    }
+}
+
+/* Calls of one kind or mixed, until rings wrap: of words, of lines, and of slots, small and as full as they can be. */
+void case_run_ahead(void *argument)
+{
+    static const size_t counts[] = {1, 3, 12, 0}; /* in words, in lines, in slots, in full slots */
+    const case_run *run = argument;
+    uint64_t common = run->seed;
+    ahead_run ahead = {.world = case_world("ahead"), .root = common_below(&common, run->pes)};
+    size_t count = counts[common_below(&common, 4)];
+    int mixes = common_below(&common, 2);
+    uint64_t rounds = count == 0 ? 16 : count == 12 ? 40 : mixes ? 80 : 200;
+    if (count == 0) {
+        count = (wefti_coll_slot_bytes((unsigned)run->pes) - sizeof(wefti_coll_slot)) / sizeof *ahead.sent;
+        count = count < AHEAD_WORDS ? count : AHEAD_WORDS;
+    }
+    MUST(weft_malloc(ahead.world, (size_t)run->pes * AHEAD_WORDS * sizeof *ahead.sent, (void **)&ahead.sent));
+    MUST(weft_malloc(ahead.world, (size_t)run->pes * AHEAD_WORDS * sizeof *ahead.got, (void **)&ahead.got));
+    for (uint64_t round = 1; round <= rounds; round++) {
+        switch (mixes * common_below(&common, 4)) {
+        case 1:
+            collect_all(&ahead, round, count);
+            break;
+        case 2:
+            exchange_all(&ahead, round, count);
+            break;
+        default:
+            broadcast_ahead(&ahead, round, count);
+        }
+    }
+    MUST(weft_barrier(ahead.world));
+    MUST(weft_world_destroy(ahead.world));
 }
