@@ -107,6 +107,34 @@ static void grow_heap(weft_world *world, uint64_t *common)
     MUST(weft_team_destroy(team));
 }
 
+/* A block that is freed without a barrier while puts to it may be on their way: what is allocated there next is not
+ * written to by them. */
+static void free_behind_puts(weft_world *world, uint64_t *common)
+{
+    unsigned char bytes[600];
+    unsigned char seen[600];
+    unsigned char *block;
+    int pes = weft_world_pes(world);
+    size_t size = 1 + (size_t)common_below(common, (int)sizeof bytes);
+    int to = (weft_world_pe(world) + 1 + common_below(common, pes)) % pes;
+    memset(bytes, 0xff, sizeof bytes);
+    MUST(weft_malloc(world, size, (void **)&block));
+    MUST(weft_putmem(world, block, bytes, size, to));
+    MUST(weft_free(world, block));
+    MUST(weft_calloc(world, 1, size, (void **)&block));
+    for (int look = 0; look < 2; look++) {
+        dawdle(2, 3000);
+        MUST(weft_getmem(world, seen, block, size, to));
+        for (size_t i = 0; i < size; i++) {
+            if (seen[i] != 0) {
+                weft_sim_fail("byte %zu of a new block of %zu is %d: a put to one that was freed", i, size, seen[i]);
+            }
+        }
+        MUST(weft_sync(world));
+    }
+    MUST(weft_free(world, block));
+}
+
 void case_heap(void *argument)
 {
     const case_run *run = argument;
@@ -117,6 +145,7 @@ void case_heap(void *argument)
     for (int times = common_below(&common, 4); times > 0; times--) {
         grow_heap(world, &common);
     }
+    free_behind_puts(world, &common);
     for (int step = 0; step < 12; step++) {
         heap_block *block = &blocks[common_below(&common, BLOCKS)];
         if (block->at != NULL) {
