@@ -54,12 +54,13 @@ static void expect_mismatch(weft_status status, int odd)
     }
 }
 
-/* Until all have come as far as this, beside weft. */
-static void await_all(case_run *run)
+/* Until all have come as far as this, beside weft; each time with another number. */
+static void await_all(case_run *run, int time)
 {
-    run->board[weft_sim_pe()] = 1;
+    uint64_t *places = &run->board[64 * time];
+    places[weft_sim_pe()] = 1;
     for (int pe = 0; pe < run->pes; pe++) {
-        while (run->board[pe] == 0) {
+        while (places[pe] == 0) {
             weft_sim_sleep_ns(1000);
         }
     }
@@ -82,33 +83,44 @@ void case_mismatch(void *argument)
     int odd = common_below(&common, run->pes);
     size_t count = (common_below(&common, 2) == 0 ? 1 : COUNT_MAX - 1) + (odd == weft_world_pe(world));
     expect_mismatch(collect_oddly(world, common_below(&common, 3), count), odd);
-    await_all(run); /* who leaves the world before is missed */
+    await_all(run, 0); /* who leaves the world before is missed */
     MUST(weft_world_destroy(world));
 }
 
 /* ---- an allocation fails ---- */
 
-static void use(weft_world *world)
+/* An error is told, but nobody is late, and all go on. */
+static weft_status told(weft_status status, const char *what)
+{
+    if (status == WEFT_ERR_TIMEOUT) {
+        weft_sim_fail("nobody is late, but %s gave: %s", what, weft_last_error());
+    }
+    return status;
+}
+#define TOLD(call) told((call), #call)
+
+/* Returns 1 when all of it went well. */
+static int use(weft_world *world)
 {
     void *block;
     weft_team *team = NULL;
-    if (weft_malloc(world, 2000, &block) != WEFT_OK) {
-        return;
+    weft_status status = TOLD(weft_malloc(world, 2000, &block));
+    if (status != WEFT_OK) {
+        return 0;
     }
-    if (weft_team_split_strided(weft_team_world(world), 0, 1, weft_world_pes(world), &team) == WEFT_OK) {
-        weft_status status = weft_team_barrier(team);
+    status = TOLD(weft_team_split_strided(weft_team_world(world), 0, 1, weft_world_pes(world), &team));
+    if (status == WEFT_OK) {
+        status = TOLD(weft_team_barrier(team));
         if (status == WEFT_OK) {
-            status = weft_team_destroy(team);
+            status = TOLD(weft_team_destroy(team));
         }
-        (void)status;
     }
-    weft_status status = weft_free(world, block);
-    (void)status;
+    return TOLD(weft_free(world, block)) == WEFT_OK && status == WEFT_OK;
 }
 
 void case_memory_failure(void *argument)
 {
-    const case_run *run = argument;
+    case_run *run = argument;
     uint64_t common = run->seed;
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     weft_world *world;
@@ -121,7 +133,15 @@ void case_memory_failure(void *argument)
         weft_sim_fail("nobody is late, but a world cannot be made: %s", weft_last_error());
     }
     if (status == WEFT_OK) {
-        use(world);
+        for (int round = 0; round < 4; round++) {
+            (void)use(world);
+        }
+        await_all(run, 0);
+        wefti_fault_arm(0, 0);
+        await_all(run, 1);
+        if (!use(world)) {
+            weft_sim_fail("nothing fails any more, but: %s", weft_last_error());
+        }
         MUST(weft_world_destroy(world));
     }
 }
@@ -246,7 +266,7 @@ void case_no_deadline(void *argument)
     for (int round = 0; (is_missed || round < 8) && status == WEFT_OK; round++) {
         void *block;
         if (weft_sim_pe() == killer && round == when) {
-            await_all(run); /* those on other nodes may not have begun */
+            await_all(run, 0); /* those on other nodes may not have begun */
             strike(lost, dies);
         }
         dawdle(8, 2000);
