@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/env.h"
@@ -15,6 +16,7 @@
 
 /* Between two questions for a name. */
 #define AGAIN_NS UINT64_C(100000000)
+#define OWN_NAME_NS UINT64_C(1000000000) /* for the name service to say what this host is */
 #define NS_PER_S UINT64_C(1000000000)
 /* The longest name, with its final zero, that a host can have. */
 #define NAME_BYTES 256
@@ -104,17 +106,23 @@ static void keep_addresses(const struct addrinfo *found, wefti_tcp_contact *cont
     }
 }
 
+/* Where this host reaches itself. */
+static void keep_loopback(wefti_tcp_contact *contact)
+{
+    static const wefti_tcp_address loopback[] = {{.family = 4, .bytes = {127, 0, 0, 1}},
+                                                 {.family = 6, .bytes = {[15] = 1}}};
+    memcpy(contact->addresses, loopback, sizeof loopback);
+    contact->count = 2;
+}
+
 /* An address as text, and "localhost", which is loopback whatever the system knows of names. Returns whether it is one of
  * these, for which no name service is asked, also where the address cannot be used. */
 static int read_literal(const char *host, wefti_tcp_contact *contact)
 {
-    static const wefti_tcp_address loopback[] = {{.family = 4, .bytes = {127, 0, 0, 1}},
-                                                 {.family = 6, .bytes = {[15] = 1}}};
     const struct addrinfo wanted = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
     if (strcasecmp(host, "localhost") == 0) {
-        memcpy(contact->addresses, loopback, sizeof loopback);
-        contact->count = 2;
+        keep_loopback(contact);
         return 1;
     }
     if (getaddrinfo(host, NULL, &wanted, &found) != 0) {
@@ -125,15 +133,30 @@ static int read_literal(const char *host, wefti_tcp_contact *contact)
     return 1;
 }
 
+static int is_own_name(const char *host)
+{
+    char own[NAME_BYTES];
+    own[sizeof own - 1] = '\0';
+    return gethostname(own, sizeof own - 1) == 0 && strcasecmp(host, own) == 0;
+}
+
+/* Another host may not be up yet. This one reaches itself also by a name that the name service does not know. */
 static weft_status read_name(const char *host, uint64_t until_ns, wefti_tcp_contact *contact)
 {
     struct addrinfo *found = NULL;
+    const int is_own = is_own_name(host);
+    const uint64_t own_until_ns = wefti_os_now_ns() + OWN_NAME_NS;
     int error;
+    until_ns = is_own && own_until_ns < until_ns ? own_until_ns : until_ns;
     while ((error = look_up(host, until_ns, &found)) == EAI_AGAIN || error == EAI_NONAME) {
-        if (wefti_os_now_ns() >= until_ns) {
+        if (is_own || wefti_os_now_ns() >= until_ns) {
             break;
         }
         wefti_os_sleep_ns(AGAIN_NS);
+    }
+    if (error != 0 && is_own) {
+        keep_loopback(contact);
+        return WEFT_OK;
     }
     if (error == EAI_INPROGRESS) {
         return wefti_error(WEFT_ERR_TIMEOUT,
