@@ -78,6 +78,28 @@ static weft_status step_among(weft_ep_route *route, int ranks, int left)
     return WEFT_OK;
 }
 
+/* What is told of a routing among all but one: a token of each, nothing of the lost rank. */
+static void check_counts(const weft_ep_route *route, int ranks, int lost)
+{
+    weft_ep_counts counts;
+    MUST(weft_ep_route_counts(route, &counts));
+    int before = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        int is_there = rank != lost;
+        if (counts.rows_of_source[rank] != is_there || counts.rows_of_expert_source[rank] != is_there ||
+            counts.offset_of_source[rank] != before) {
+            weft_sim_fail("without rank %d, rank %d has %d rows, %d choices, after %d rows", lost, rank,
+                          (int)counts.rows_of_source[rank], (int)counts.rows_of_expert_source[rank],
+                          (int)counts.offset_of_source[rank]);
+        }
+        before += is_there;
+    }
+    if (*counts.rows != before || counts.rows_of_expert[0] != before || counts.offset_of_source[ranks] != before) {
+        weft_sim_fail("without rank %d there are %d rows, %d of the expert, not %d", lost, (int)*counts.rows,
+                      (int)counts.rows_of_expert[0], before);
+    }
+}
+
 /* How survivors learn of each other that all have left the call that failed, as a framework would tell them. */
 static void meet_survivors(case_run *run)
 {
@@ -132,6 +154,7 @@ void case_ep_lost(void *argument)
         status = step_among(route, run->pes, run->pes - 1);
     }
     must(status, "a step without the lost rank");
+    check_counts(route, run->pes, lost);
     MUST(weft_world_destroy(world));
 }
 
