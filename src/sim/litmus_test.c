@@ -18,7 +18,7 @@
 #if WEFTI_TSAN || defined(__SANITIZE_ADDRESS__)
 #define SEEDS 400
 #else
-#define SEEDS 3000
+#define SEEDS 2000
 #endif
 #define PES_MAX 4
 #define COPY_BYTES 200
