@@ -52,7 +52,8 @@ typedef struct wefti_waiter {
     uint32_t spins;
     uint32_t warned; /* it has waited for longer than the world's warn_ns */
     uint32_t caller_knows; /* whom it waits for: it looks at `warned` and writes the warning, and at `must_look` */
-    uint64_t looked_ns; /* how long it had waited when it last looked who is gone; UINT64_MAX: its last look at the word */
+    uint64_t
+        looked_ns; /* how long it had waited when it last looked who is gone; UINT64_MAX: its last look at the word */
     uint32_t must_look; /* the caller looks whether somebody it needs is gone, and if so sets: */
     uint32_t is_hopeless; /* what is awaited never comes; the next pause fails as at a deadline */
 } wefti_waiter;
