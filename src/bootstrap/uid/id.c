@@ -77,9 +77,8 @@ weft_status wefti_uid_claim(const wefti_uid_body *body, int *claim)
     if (made < 0) {
         return wefti_error(WEFT_ERR_SYSTEM, "cannot claim the unique id: %s", strerror(errno));
     }
-    const unsigned port = wefti_tcp_port_of(body->descriptor);
-    if (port == 0 || port != wefti_tcp_contact_port(&body->contact) ||
-        wefti_os_socket_cookie(body->descriptor) != body->cookie) {
+    if (wefti_os_socket_cookie(body->descriptor) != body->cookie || wefti_tcp_contact_port(&body->contact) == 0 ||
+        wefti_tcp_port_of(body->descriptor) != wefti_tcp_contact_port(&body->contact)) {
         wefti_os_socket_close(made);
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "this unique id was used or discarded; an id serves one world once, make another one");
