@@ -1,4 +1,5 @@
 /* bootstrap/tree/member.c: how a PE other than 0 takes its place in a tree. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -130,6 +131,7 @@ typedef struct placing {
     int parent_left;
     int has_asked; /* PE 0, whether it is there, when the deadline passed */
     int is_led; /* it is */
+    int was_parked; /* there is no connection to PE 0 by which it could be asked */
 } placing;
 
 static wefti_link *child_of(wefti_tree *tree, int pe)
@@ -158,8 +160,18 @@ static void take_children(wefti_tree *tree, placing *now)
     }
 }
 
-/* Name those who have not come, the PEs nearest to the leaves first; but PE 0 if it is gone: others may not have heard
- * from it what this PE has. */
+/* `pe` has not come; or PE 0 is gone, from which others may not have heard what this PE has. */
+static weft_status name_missing(wefti_tree *tree, const placing *now, int pe)
+{
+    char who[48];
+    if (now->was_parked) {
+        (void)snprintf(who, sizeof who, "PE %d, or PE 0 to tell it where,", pe);
+        return wefti_tree_missing_text(tree, who, "its place");
+    }
+    return wefti_tree_missing_one(tree, now->is_led ? pe : 0, "its place");
+}
+
+/* Name those who have not come, the PEs nearest to the leaves first. */
 static weft_status check_time(wefti_tree *tree, const placing *now)
 {
     int levels = wefti_tree_levels(tree->pes);
@@ -168,11 +180,11 @@ static weft_status check_time(wefti_tree *tree, const placing *now)
     uint64_t parent_ns = tree->until_ns + WEFTI_TREE_LEVEL_NS * (unsigned)(levels + 1 + wefti_tree_depth(tree->pe));
     for (int i = 0; i < tree->child_count && now_ns >= child_ns; i++) {
         if (!wefti_link_is_open(&tree->children[i])) {
-            return wefti_tree_missing_one(tree, now->is_led ? tree->children[i].pe : 0, "its place");
+            return name_missing(tree, now, tree->children[i].pe);
         }
     }
     if (now->parent_left && now_ns >= parent_ns) {
-        return wefti_tree_missing_one(tree, now->is_led ? now->caller.pe : 0, "its place");
+        return name_missing(tree, now, now->caller.pe);
     }
     return WEFT_OK;
 }
@@ -233,7 +245,9 @@ static weft_status take_place(wefti_tree *tree, const wefti_tree_contact *parent
     now.children_left = tree->child_count;
     now.parent_left = tree->parent.pe != 0;
     now.has_asked = 0;
-    now.is_led = !wefti_link_is_open(&tree->star[0]); /* PE 0 has said its last word to a PE that was parked */
+    now.is_led = 0;
+    now.was_parked =
+        tree->parent.pe != 0 && !wefti_link_is_open(&tree->star[0]); /* PE 0 has said its last word to it */
     while (status == WEFT_OK && (now.children_left > 0 || now.parent_left)) {
         status = place_step(tree, &now);
     }

@@ -26,7 +26,7 @@ weft_status wefti_tree_lost(wefti_tree *tree, const wefti_link *link)
                        tree->hello.name, link->pe);
 }
 
-static weft_status decide_missing(wefti_tree *tree, const char *who, const char *where)
+weft_status wefti_tree_missing_text(wefti_tree *tree, const char *who, const char *where)
 {
     tree->names_culprit = 1;
     return wefti_error(WEFT_ERR_TIMEOUT,
@@ -39,14 +39,14 @@ weft_status wefti_tree_missing(wefti_tree *tree, const unsigned char *missing, c
 {
     char list[WEFTI_PE_LIST_BYTES];
     (void)wefti_pe_list_text(missing, tree->pes, 1, list);
-    return decide_missing(tree, list, where);
+    return wefti_tree_missing_text(tree, list, where);
 }
 
 weft_status wefti_tree_missing_one(wefti_tree *tree, int pe, const char *where)
 {
     char who[16];
     (void)snprintf(who, sizeof who, "PE %d", pe);
-    return decide_missing(tree, who, where);
+    return wefti_tree_missing_text(tree, who, where);
 }
 
 weft_status wefti_tree_take_over(wefti_tree *tree, const wefti_link *link)

@@ -87,5 +87,6 @@ weft_status wefti_tree_lost_on_sending(wefti_tree *tree, wefti_link *link);
 /* Decide that the marked PEs did not come. */
 weft_status wefti_tree_missing(wefti_tree *tree, const unsigned char *missing, const char *where);
 weft_status wefti_tree_missing_one(wefti_tree *tree, int pe, const char *where);
+weft_status wefti_tree_missing_text(wefti_tree *tree, const char *who, const char *where); /* "PE 3" */
 
 #endif
