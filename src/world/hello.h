@@ -16,7 +16,7 @@ typedef union wefti_hello {
         uint32_t view_abi;
         uint64_t build; /* wefti_build_key */
         uint32_t pe;
-        uint32_t pes; /* from here to `preferences`: equal on all PEs */
+        uint32_t pes;
         uint64_t name_hash;
         uint64_t heap_max_bytes; /* as configured; 0: by memory */
         uint64_t heap_bytes;
