@@ -494,9 +494,15 @@ static void says_what_negative_numbers_are(void **state)
 
 /* ---- tests: faults ---- */
 
+typedef struct fault_work {
+    const bootstrap_subject *subject;
+    uint64_t deadline_ns;
+} fault_work;
+
 static weft_status meet_once(void *context)
 {
-    const bootstrap_subject *subject = context;
+    const fault_work *work = context;
+    const bootstrap_subject *subject = work->subject;
     trial *t = calloc(1, sizeof *t);
     weft_status status;
     t->subject = subject;
@@ -504,7 +510,7 @@ static weft_status meet_once(void *context)
     t->shared = (weft_world_config)WEFT_WORLD_CONFIG_INIT;
     status = subject->begin(t->pes, &t->shared);
     if (status == WEFT_OK) {
-        make_configs(t, load_patience_ns(SHORT_NS / 3));
+        make_configs(t, work->deadline_ns);
         add_exchange(t, 32);
         run(t);
         for (int pe = 0; pe < t->pes && status == WEFT_OK; pe++) {
@@ -521,7 +527,8 @@ static weft_status meet_once(void *context)
 
 static void survives_every_fault(void **state)
 {
-    (void)torture(meet_once, *state);
+    fault_work work = {.subject = subject_of(state), .deadline_ns = load_patience_ns(SHORT_NS / 3)};
+    (void)torture(meet_once, &work);
 }
 
 int bootstrap_conformance_run(const bootstrap_subject *subject)
