@@ -4,7 +4,6 @@
  * the PEs meet in to create the later ones. See bench/README.md. */
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "part/clock.h"
@@ -14,7 +13,7 @@
 #include "part/span.h"
 #include "weft.h"
 
-#define PES_MAX 1024
+#define PES_MAX BENCH_SAMPLES_MAX /* a sample a PE */
 
 /* What a PE tells PE 0, in the first world's heap. */
 typedef struct report {
@@ -106,22 +105,14 @@ static double span_ms(const bench *b, size_t step)
     return bench_span_ms(spans, b->pes);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t one = *(const uint64_t *)a;
-    const uint64_t other = *(const uint64_t *)b;
-    return (one > other) - (one < other);
-}
-
 /* Of the PEs' own calls that destroyed a world, the median. PE 0. */
 static double destroy_call_us(const bench *b)
 {
-    uint64_t calls[PES_MAX];
+    bench_samples calls = {0};
     for (int i = 0; i < b->pes; i++) {
-        calls[i] = b->all[i].destroyed.return_ns - b->all[i].destroyed.entry_ns;
+        bench_samples_add(&calls, (double)(b->all[i].destroyed.return_ns - b->all[i].destroyed.entry_ns) * 1e-3);
     }
-    qsort(calls, (size_t)b->pes, sizeof *calls, by_size);
-    return (double)calls[b->pes / 2] * 1e-3;
+    return bench_samples_quantile(&calls, 0.5);
 }
 
 static void write_uses(bench *b, const char *mode, const bench_samples *allocated, const bench_samples *met)

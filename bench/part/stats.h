@@ -2,7 +2,7 @@
 #ifndef PART_STATS_H
 #define PART_STATS_H
 
-#define BENCH_SAMPLES_MAX 512
+#define BENCH_SAMPLES_MAX 1024
 
 typedef struct bench_samples {
     int count;
