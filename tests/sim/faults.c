@@ -3,29 +3,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "part/check.h"
 #include "sim/cases.h"
 
 #define MS_NS UINT64_C(1000000)
 #define COUNT_MAX 262 /* more than fits in a line, and for two or more PEs in a slot */
-
-/* Whether a text has this number, alone or in a range such as "4-7". */
-static int has_number(const char *text, int number)
-{
-    for (const char *at = text; *at != '\0';) {
-        char *end;
-        if (*at < '0' || *at > '9') {
-            at++;
-            continue;
-        }
-        long first = strtol(at, &end, 10);
-        long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
-        if (number >= first && number <= last) {
-            return 1;
-        }
-        at = end;
-    }
-    return 0;
-}
 
 /* ---- calls that do not match ---- */
 
@@ -48,7 +30,7 @@ static weft_status collect_oddly(weft_world *world, int which, size_t count)
 
 static void expect_mismatch(weft_status status, int odd)
 {
-    if (status != WEFT_ERR_MISMATCH || !has_number(weft_last_error(), odd)) {
+    if (status != WEFT_ERR_MISMATCH || !text_names_pe(weft_last_error(), odd)) {
         weft_sim_fail("PE %d is odd, and there was %s: %s", odd, weft_status_name(status),
                       status == WEFT_OK ? "" : weft_last_error());
     }
