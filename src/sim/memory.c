@@ -152,7 +152,7 @@ static void notify(wefti_sim *sim, uint32_t index)
 void wefti_memory_land(wefti_sim *sim, int writer, uint64_t offset, const void *data, size_t bytes, uint64_t sync)
 {
     unsigned char *memory = sim->arena + offset;
-    if (sim->telling > 0 && writer >= 0) {
+    if (sim->publishers > 0 && writer >= 0) {
         wefti_reads_check(sim, sim->strands[writer], offset, bytes);
     }
     sim->seq++;
@@ -220,7 +220,7 @@ static void land_bytes(wefti_sim *sim, const wefti_strand *strand, wefti_entry *
         return; /* its PE has left the world */
     }
     wefti_memory_check_reserved(sim, entry->offset, strand->pe);
-    if (is_message && sim->telling > 0) {
+    if (is_message && sim->publishers > 0) {
         wefti_reads_check(sim, strand, entry->offset, entry->bytes);
     }
     if (entry->is_add) {
@@ -470,8 +470,8 @@ static uint64_t load(wefti_sim *sim, uint64_t offset, size_t bytes, int order)
     }
     strand->counts.loads++;
     read_piece(sim, strand, offset, bytes, &value, order);
-    if (sim->telling > 0) {
-        wefti_reads_hear(sim, strand, offset);
+    if (sim->publishers > 0) {
+        wefti_reads_observe(sim, strand, offset);
     }
     if (order == WEFTI_RELAXED) {
         wefti_reads_add(sim, strand, offset, bytes);
@@ -551,7 +551,7 @@ static void store(wefti_sim *sim, uint64_t offset, uint64_t value, size_t bytes,
     if (order == WEFTI_RELEASE) {
         wefti_reads_release(sim, strand);
     } else {
-        wefti_reads_tell(sim, strand, offset);
+        wefti_reads_publish(sim, strand, offset);
     }
     write_piece(sim, strand, offset, &value, bytes, order == WEFTI_RELEASE ? WEFTI_ENTRY_RELEASE : WEFTI_ENTRY_RELAXED);
 }

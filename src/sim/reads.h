@@ -11,7 +11,7 @@
 
 /* What is read or stored beyond so many places without a release between is not followed. */
 #define WEFTI_READS 16
-#define WEFTI_TELLS 8
+#define WEFTI_PUBLISHED 8
 
 typedef struct wefti_sim wefti_sim;
 typedef struct wefti_strand wefti_strand;
@@ -24,18 +24,18 @@ typedef struct wefti_reads {
     struct {
         uint64_t offset; /* of a word stored without release */
         unsigned count; /* places that had been read by then */
-    } tells[WEFTI_TELLS];
+    } published[WEFTI_PUBLISHED];
     unsigned count;
-    unsigned tell_count;
-    unsigned heard; /* the first so many places: another strand has loaded a word that was stored later */
+    unsigned published_count;
+    unsigned observed; /* the first so many places: another strand has loaded a word that was stored later */
 } wefti_reads;
 
 /* The strand has read these bytes by a load or copy that is no acquire. */
 void wefti_reads_add(wefti_sim *sim, wefti_strand *strand, uint64_t offset, size_t bytes);
 /* It has stored a word without release. */
-void wefti_reads_tell(wefti_sim *sim, wefti_strand *strand, uint64_t offset);
+void wefti_reads_publish(wefti_sim *sim, wefti_strand *strand, uint64_t offset);
 /* It has loaded a word. */
-void wefti_reads_hear(wefti_sim *sim, const wefti_strand *strand, uint64_t offset);
+void wefti_reads_observe(wefti_sim *sim, const wefti_strand *strand, uint64_t offset);
 /* What it has read comes before what it stores from now on. */
 void wefti_reads_release(wefti_sim *sim, wefti_strand *strand);
 /* `writer` changes these bytes. */

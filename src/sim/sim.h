@@ -182,7 +182,7 @@ struct wefti_sim {
     size_t region_capacity;
     unsigned char *reserved; /* [arena_bytes / WEFTI_SIM_PAGE_BYTES] bits: pages that may be used */
     uint64_t settled; /* landings up to this one are seen by all */
-    size_t telling; /* strands that have stored a word since a read, without a release */
+    size_t publishers; /* strands that have stored a word since a read, without a release */
     uint64_t seq; /* of the last landing */
     wefti_lines lines;
     wefti_entry_pool entries;
