@@ -10,8 +10,10 @@
 #include "os/os.h"
 #include "os/socket.h"
 
-/* A pause between attempts: a part of the time tried so far, so that who comes soon is found soon. */
+/* A pause between attempts: a part of the time tried so far, so that who comes soon is found soon; but all PEs that
+ * share a processor together leave most of it to PE 0, which may be about to listen. An attempt takes about 10 us. */
 #define REST_PART 32
+#define REST_EACH_NS UINT64_C(10000) /* and PE, divided by the processors */
 #define REST_MIN_NS UINT64_C(50000)
 #define REST_MAX_NS UINT64_C(2000000)
 /* With an address that is silent, at first: where there are others, or where somebody else may listen there next time; and
@@ -53,6 +55,7 @@ weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti
     if (resolve(caller) == 0) {
         return wefti_error(WEFT_ERR_MISMATCH, "what is said to be the address of PE %d makes no sense", pe);
     }
+    caller->rest_min_ns = REST_EACH_NS * (unsigned)hello->pes / wefti_os_cores_query().count;
     caller->connect_ns = CONNECT_NS;
     caller->patience_ns = has_others(caller) ? PATIENCE_NS : PATIENCE_ONLY_NS;
     return WEFT_OK;
@@ -94,7 +97,8 @@ static weft_status name_gone(const wefti_caller *caller)
 static uint64_t rest_ns(const wefti_caller *caller, uint64_t now_ns)
 {
     uint64_t part_ns = (now_ns - caller->begun_ns) / REST_PART;
-    return part_ns < REST_MIN_NS ? REST_MIN_NS : part_ns > REST_MAX_NS ? REST_MAX_NS : part_ns;
+    uint64_t rest_ns = part_ns < REST_MIN_NS ? REST_MIN_NS : part_ns > REST_MAX_NS ? REST_MAX_NS : part_ns;
+    return rest_ns < caller->rest_min_ns ? caller->rest_min_ns : rest_ns;
 }
 
 static weft_status name_strangers(const wefti_caller *caller)
