@@ -10,6 +10,8 @@
  * those who are still to come. */
 #define GRACE_NS UINT64_C(1000000000)
 #define GRACE_LATE_NS UINT64_C(300000000)
+/* While others come, PE 0 hears those who are here this seldom, times their number. */
+#define HEAR_EACH_NS UINT64_C(10000)
 
 /* ---- the wait for all ---- */
 
@@ -23,15 +25,22 @@ static uint64_t limit_ns(const wefti_tree *tree, const wefti_census *census)
     return grace_ns < tree->until_ns + GRACE_LATE_NS ? grace_ns : tree->until_ns + GRACE_LATE_NS;
 }
 
-static weft_status await_any(wefti_tree *tree, wefti_greeter *greeter, uint64_t until_ns)
+/* `hears`: those who are here, too. */
+static weft_status await_any(wefti_tree *tree, wefti_greeter *greeter, int hears, uint64_t until_ns)
 {
     wefti_polls_clear(&tree->polls);
     uint64_t due_ns = wefti_greeter_watch(greeter, &tree->polls);
     due_ns = due_ns < until_ns ? due_ns : until_ns;
-    for (size_t i = 0; i < tree->star_count; i++) {
+    for (size_t i = 0; hears && i < tree->star_count; i++) {
         wefti_link_watch(&tree->star[i], &tree->polls);
     }
     return wefti_polls_wait(&tree->polls, due_ns < tree->warn_ns ? due_ns : tree->warn_ns);
+}
+
+static void hear_all(wefti_tree *tree, wefti_census *census)
+{
+    wefti_census_hear(census, tree);
+    census->hear_ns = wefti_os_now_ns() + HEAR_EACH_NS * tree->star_count;
 }
 
 /* Take in who came, and hear who is here. */
@@ -39,10 +48,15 @@ static weft_status await_step(wefti_tree *tree, wefti_census *census, wefti_gree
 {
     wefti_link link;
     wefti_tree_hello said;
-    WEFT_TRY(await_any(tree, greeter, until_ns));
-    wefti_census_hear(census, tree);
+    int hears = !census->has_comers || census->offences > 0 || wefti_os_now_ns() >= census->hear_ns;
+    WEFT_TRY(await_any(tree, greeter, hears, hears || until_ns < census->hear_ns ? until_ns : census->hear_ns));
+    if (hears) {
+        hear_all(tree, census);
+    }
     WEFT_TRY(wefti_greeter_step(greeter, &tree->polls));
+    census->has_comers = 0;
     while (wefti_greeter_take(greeter, &link, &said)) {
+        census->has_comers = 1;
         WEFT_TRY(wefti_census_add(census, tree, &link, &said));
     }
     return WEFT_OK;
