@@ -13,6 +13,18 @@
 
 typedef struct wefti_bootstrap wefti_bootstrap;
 
+/* Make what all PEs are told of all contributions, which lie in the order of the PEs. It must follow from them alone: it
+ * is made once, by any PE, or by each. */
+typedef weft_status wefti_digest_make(const void *all, int pes, void *digest);
+
+typedef struct wefti_digest_call {
+    const void *mine;
+    size_t bytes; /* of one PE; more than 0 */
+    wefti_digest_make *make;
+    void *digest;
+    size_t digest_bytes;
+} wefti_digest_call;
+
 typedef struct wefti_bootstrap_ops {
     const char *name;
     /* Meet the other PEs. In: config->pe and pes (pes 0: the backend finds both out, or WEFT_ERR_ARGUMENT),
@@ -26,6 +38,9 @@ typedef struct wefti_bootstrap_ops {
      * what it takes to tell the others. A PE that died or did not come is named on every PE (WEFT_ERR_TIMEOUT or WEFT_ERR_PEER); the bootstrap is then good for close
      * only. `bytes` is equal everywhere. */
     weft_status (*allgather)(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes);
+    /* The same with what `make` makes of all contributions in place of them: where PEs are many, that is what it takes
+     * to tell all of them of all. Everything in the call but `mine` is equal everywhere. NULL: allgather, then make. */
+    weft_status (*digest)(wefti_bootstrap *bootstrap, const wefti_digest_call *call);
     /* Free everything. Local, never blocks; also after a failed allgather. */
     void (*close)(wefti_bootstrap *bootstrap);
 } wefti_bootstrap_ops;
@@ -44,6 +59,9 @@ struct wefti_bootstrap {
 
 /* When an exchange that begins now gives up. */
 uint64_t wefti_bootstrap_limit_ns(const wefti_bootstrap *bootstrap);
+
+/* ops->digest, or what stands for it. */
+weft_status wefti_bootstrap_digest(wefti_bootstrap *bootstrap, const wefti_digest_call *call);
 
 /* The most a world's name takes, with its final zero. */
 #define WEFTI_BOOTSTRAP_NAME_BYTES 64

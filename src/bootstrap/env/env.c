@@ -231,6 +231,15 @@ static weft_status env_allgather(wefti_bootstrap *bootstrap, const void *mine, v
     return wefti_tree_allgather(&state->tree, mine, all, bytes, wefti_bootstrap_limit_ns(bootstrap));
 }
 
+static weft_status env_digest(wefti_bootstrap *bootstrap, const wefti_digest_call *call)
+{
+    env_state *state = bootstrap->state;
+    if (state == NULL) {
+        return call->make(call->mine, 1, call->digest);
+    }
+    return wefti_tree_digest(&state->tree, call, wefti_bootstrap_limit_ns(bootstrap));
+}
+
 static void env_close(wefti_bootstrap *bootstrap)
 {
     env_state *state = bootstrap->state;
@@ -244,5 +253,6 @@ const wefti_bootstrap_ops wefti_bootstrap_env = {
     .name = "env",
     .open = env_open,
     .allgather = env_allgather,
+    .digest = env_digest,
     .close = env_close,
 };

@@ -166,6 +166,12 @@ static weft_status local_allgather(wefti_bootstrap *bootstrap, const void *mine,
     return wefti_tree_allgather(&state->tree, mine, all, bytes, wefti_bootstrap_limit_ns(bootstrap));
 }
 
+static weft_status local_digest(wefti_bootstrap *bootstrap, const wefti_digest_call *call)
+{
+    local_state *state = bootstrap->state;
+    return wefti_tree_digest(&state->tree, call, wefti_bootstrap_limit_ns(bootstrap));
+}
+
 static void local_close(wefti_bootstrap *bootstrap)
 {
     local_state *state = bootstrap->state;
@@ -177,5 +183,6 @@ const wefti_bootstrap_ops wefti_bootstrap_local = {
     .name = "local",
     .open = local_open,
     .allgather = local_allgather,
+    .digest = local_digest,
     .close = local_close,
 };

@@ -20,6 +20,7 @@ typedef struct turn {
     unsigned char *memory;
     size_t capacity;
     size_t bytes; /* of one PE */
+    unsigned char *digest; /* of them, where one is asked for */
 } turn;
 
 struct weft_threads {
@@ -77,8 +78,10 @@ void weft_threads_destroy(weft_threads *threads)
     if (threads->monitor != NULL) {
         wefti_os_monitor_destroy(threads->monitor);
     }
-    wefti_free(threads->turns[0].memory);
-    wefti_free(threads->turns[1].memory);
+    for (int i = 0; i < 2; i++) {
+        wefti_free(threads->turns[i].memory);
+        wefti_free(threads->turns[i].digest);
+    }
     wefti_free(threads->exchanges);
     wefti_free(threads->places);
     wefti_free(threads->marks);
@@ -246,6 +249,21 @@ static weft_status deposit(weft_threads *threads, int pe, const void *mine, size
     return WEFT_OK;
 }
 
+/* The last PE to come makes the digest for all. */
+static weft_status make_digest(weft_threads *threads, const wefti_digest_call *call)
+{
+    turn *now = &threads->turns[turn_of(threads->exchange)];
+    if (threads->arrived + 1 < threads->pes) {
+        return WEFT_OK;
+    }
+    wefti_free(now->digest);
+    now->digest = wefti_alloc(call->digest_bytes);
+    weft_status status = now->digest != NULL ? call->make(now->memory, threads->pes, now->digest)
+                                             : wefti_error(WEFT_ERR_MEMORY, "world \"%s\": no memory for %zu bytes",
+                                                           threads->name, call->digest_bytes);
+    return status == WEFT_OK ? WEFT_OK : latch(threads, status, 0);
+}
+
 /* ---- the ops ---- */
 
 /* Whether a PE that comes fits those that are here. It counts as one of the failed generation if it does not. */
@@ -321,22 +339,42 @@ static weft_status threads_open(const weft_world_config *config, wefti_bootstrap
     return status;
 }
 
-static weft_status threads_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
+/* `call`: of the digest that is to be made; NULL: none. */
+static weft_status exchange(wefti_bootstrap *bootstrap, const void *mine, size_t bytes, const wefti_digest_call *call,
+                            turn *out)
 {
     weft_threads *threads = bootstrap->state;
     wefti_os_monitor_enter(threads->monitor);
     const turn *now = &threads->turns[turn_of(threads->exchange)];
     weft_status status =
         threads->failed == WEFT_OK ? deposit(threads, bootstrap->pe, mine, bytes) : relay_latch(threads);
+    if (status == WEFT_OK && call != NULL) {
+        status = make_digest(threads, call);
+    }
     if (status == WEFT_OK) {
         status = meet(threads, bootstrap->pe, bootstrap->deadline_ns, wefti_bootstrap_limit_ns(bootstrap), 0);
     }
-    const unsigned char *memory = now->memory;
+    *out = *now;
     wefti_os_monitor_leave(threads->monitor);
-    if (status == WEFT_OK && bytes > 0) {
-        memcpy(all, memory, bytes * (size_t)threads->pes);
-    }
     return status;
+}
+
+static weft_status threads_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
+{
+    turn now;
+    WEFT_TRY(exchange(bootstrap, mine, bytes, NULL, &now));
+    if (bytes > 0) {
+        memcpy(all, now.memory, bytes * (size_t)bootstrap->pes);
+    }
+    return WEFT_OK;
+}
+
+static weft_status threads_digest(wefti_bootstrap *bootstrap, const wefti_digest_call *call)
+{
+    turn now;
+    WEFT_TRY(exchange(bootstrap, call->mine, call->bytes, call, &now));
+    memcpy(call->digest, now.digest, call->digest_bytes);
+    return WEFT_OK;
 }
 
 static void threads_close(wefti_bootstrap *bootstrap)
@@ -358,5 +396,6 @@ const wefti_bootstrap_ops wefti_bootstrap_threads = {
     .name = "threads",
     .open = threads_open,
     .allgather = threads_allgather,
+    .digest = threads_digest,
     .close = threads_close,
 };

@@ -1,6 +1,6 @@
-/* bootstrap/tree/exchange.c: an allgather: up the tree to PE 0 and down again.
+/* bootstrap/tree/exchange.c: contributions travel up the tree to PE 0, and a result down again: all of them, or a digest.
  *
- * A subtree is a run of PE numbers (shape.h), so contributions travel straight from and to their places in the result.
+ * A subtree is a run of PE numbers (shape.h), so contributions travel straight from and to their places among all.
  * The wait of a PE has three stages: for its children's contributions, for the result, and for the children to take it.
  * When a wait expires, here or at a PE that waits for this one, the PEs waited for are asked (EXPIRED) whom they wait
  * for in turn; those who do not know it of somebody else within a time that grows towards the root, and then from the
@@ -17,8 +17,11 @@ typedef enum stage { STAGE_GATHER, STAGE_RESULT, STAGE_FLUSH } stage;
 
 typedef struct exchange {
     wefti_tree *tree;
-    unsigned char *all;
+    int first; /* the PE whose contribution `gathered` begins with */
+    unsigned char *gathered; /* the contributions of this PE's subtree */
     size_t bytes; /* of one PE */
+    void *result; /* the same on all PEs */
+    size_t result_bytes;
     stage stage;
     int children_left; /* whose contributions have not come */
     int has_result;
@@ -218,6 +221,11 @@ static weft_status send(exchange *now, wefti_link *link, wefti_frame_type type, 
                                                                          : wefti_tree_lost_on_sending(now->tree, link);
 }
 
+static unsigned char *contribution(const exchange *now, int pe)
+{
+    return now->gathered + (size_t)(pe - now->first) * now->bytes;
+}
+
 static weft_status gather(exchange *now)
 {
     wefti_tree *tree = now->tree;
@@ -226,8 +234,7 @@ static weft_status gather(exchange *now)
     for (int i = 0; i < tree->child_count; i++) {
         wefti_link *link = &tree->children[i];
         size_t span_bytes = (size_t)wefti_tree_span(link->pe, tree->pes) * now->bytes;
-        wefti_link_expect(link, WEFTI_FRAME_GATHER, tree->sequence, now->all + (size_t)link->pe * now->bytes,
-                          span_bytes);
+        wefti_link_expect(link, WEFTI_FRAME_GATHER, tree->sequence, contribution(now, link->pe), span_bytes);
         WEFT_TRY(hear_child(now, link));
     }
     while (now->children_left > 0) {
@@ -242,8 +249,8 @@ static weft_status await_result(exchange *now)
     size_t span_bytes = (size_t)wefti_tree_span(tree->pe, tree->pes) * now->bytes;
     now->stage = STAGE_RESULT;
     now->has_asked = 0;
-    wefti_link_expect(&tree->parent, WEFTI_FRAME_RESULT, tree->sequence, now->all, (size_t)tree->pes * now->bytes);
-    WEFT_TRY(send(now, &tree->parent, WEFTI_FRAME_GATHER, now->all + (size_t)tree->pe * now->bytes, span_bytes));
+    wefti_link_expect(&tree->parent, WEFTI_FRAME_RESULT, tree->sequence, now->result, now->result_bytes);
+    WEFT_TRY(send(now, &tree->parent, WEFTI_FRAME_GATHER, contribution(now, tree->pe), span_bytes));
     while (!now->has_result) {
         WEFT_TRY(step(now));
     }
@@ -298,24 +305,52 @@ static weft_status spread(exchange *now)
     now->stage = STAGE_FLUSH;
     now->has_asked = 0;
     for (int i = 0; i < tree->child_count; i++) {
-        WEFT_TRY(send(now, &tree->children[i], WEFTI_FRAME_RESULT, now->all, (size_t)tree->pes * now->bytes));
+        WEFT_TRY(send(now, &tree->children[i], WEFTI_FRAME_RESULT, now->result, now->result_bytes));
     }
     return flush_children(now);
+}
+
+/* PE 0 makes the result of all contributions by `make`, if there is one. */
+static weft_status run(exchange *now, const void *mine, wefti_digest_make *make)
+{
+    wefti_tree *tree = now->tree;
+    if (now->bytes > 0) {
+        memmove(contribution(now, tree->pe), mine, now->bytes);
+    }
+    tree->is_pressed = 0;
+    WEFT_TRY(gather(now));
+    if (tree->pe != 0) {
+        WEFT_TRY(await_result(now));
+    } else if (make != NULL) {
+        WEFT_TRY(make(now->gathered, tree->pes, now->result));
+    }
+    WEFT_TRY(spread(now));
+    tree->sequence++;
+    return WEFT_OK;
 }
 
 weft_status wefti_tree_exchange(wefti_tree *tree, const void *mine, void *all, size_t bytes)
 {
     unsigned char none;
-    exchange now = {.tree = tree, .all = bytes == 0 ? &none : all, .bytes = bytes};
-    if (bytes > 0) {
-        memmove(now.all + (size_t)tree->pe * bytes, mine, bytes);
+    all = bytes == 0 ? &none : all;
+    exchange now = {
+        .tree = tree, .gathered = all, .bytes = bytes, .result = all, .result_bytes = (size_t)tree->pes * bytes};
+    return run(&now, mine, NULL);
+}
+
+weft_status wefti_tree_exchange_digest(wefti_tree *tree, const wefti_digest_call *call)
+{
+    exchange now = {.tree = tree,
+                    .first = tree->pe,
+                    .bytes = call->bytes,
+                    .result = call->digest,
+                    .result_bytes = call->digest_bytes};
+    now.gathered = wefti_alloc((size_t)wefti_tree_span(tree->pe, tree->pes) * call->bytes);
+    if (now.gathered == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for what %d PEs contribute",
+                           wefti_tree_span(tree->pe, tree->pes));
     }
-    tree->is_pressed = 0;
-    WEFT_TRY(gather(&now));
-    if (tree->pe != 0) {
-        WEFT_TRY(await_result(&now));
-    }
-    WEFT_TRY(spread(&now));
-    tree->sequence++;
-    return WEFT_OK;
+    weft_status status = run(&now, call->mine, call->make);
+    wefti_free(now.gathered);
+    return status;
 }

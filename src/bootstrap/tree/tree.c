@@ -340,6 +340,16 @@ weft_status wefti_tree_allgather(wefti_tree *tree, const void *mine, void *all, 
     return status == WEFT_OK ? WEFT_OK : fail(tree, status);
 }
 
+weft_status wefti_tree_digest(wefti_tree *tree, const wefti_digest_call *call, uint64_t until_ns)
+{
+    if (tree->failed != WEFT_OK) {
+        return wefti_error_relay(tree->failed, tree->text);
+    }
+    tree->until_ns = until_ns;
+    weft_status status = wefti_tree_exchange_digest(tree, call);
+    return status == WEFT_OK ? WEFT_OK : fail(tree, status);
+}
+
 void wefti_tree_close(wefti_tree *tree)
 {
     wefti_tree_stop_listening(tree);

@@ -52,6 +52,7 @@ typedef struct wefti_tree {
 /* The ops of a backend, behind its own open: `site` belongs to the tree's owner and outlives it. */
 weft_status wefti_tree_open(wefti_tree *tree, wefti_tree_site *site, const weft_world_config *config, int pe, int pes);
 weft_status wefti_tree_allgather(wefti_tree *tree, const void *mine, void *all, size_t bytes, uint64_t until_ns);
+weft_status wefti_tree_digest(wefti_tree *tree, const wefti_digest_call *call, uint64_t until_ns);
 void wefti_tree_close(wefti_tree *tree);
 
 /* ---- for the files of the tree ---- */
@@ -65,6 +66,7 @@ weft_status wefti_tree_form_member(wefti_tree *tree);
 weft_status wefti_tree_report_second_root(wefti_tree *tree, const wefti_tree_contact *occupied);
 /* Gather and spread; each wait ends at tree->until_ns. */
 weft_status wefti_tree_exchange(wefti_tree *tree, const void *mine, void *all, size_t bytes);
+weft_status wefti_tree_exchange_digest(wefti_tree *tree, const wefti_digest_call *call);
 
 /* Whether it is time, once, to log whom this PE waits for. */
 int wefti_tree_should_warn(wefti_tree *tree);

@@ -109,6 +109,12 @@ static weft_status uid_allgather(wefti_bootstrap *bootstrap, const void *mine, v
     return wefti_tree_allgather(&state->tree, mine, all, bytes, wefti_bootstrap_limit_ns(bootstrap));
 }
 
+static weft_status uid_digest(wefti_bootstrap *bootstrap, const wefti_digest_call *call)
+{
+    uid_state *state = bootstrap->state;
+    return wefti_tree_digest(&state->tree, call, wefti_bootstrap_limit_ns(bootstrap));
+}
+
 static void uid_close(wefti_bootstrap *bootstrap)
 {
     uid_state *state = bootstrap->state;
@@ -120,5 +126,6 @@ const wefti_bootstrap_ops wefti_bootstrap_uid = {
     .name = "uid",
     .open = uid_open,
     .allgather = uid_allgather,
+    .digest = uid_digest,
     .close = uid_close,
 };
