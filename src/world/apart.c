@@ -13,24 +13,9 @@
 #endif
 #define WORDS_BYTES 256
 
-int wefti_hello_same_node(const wefti_hello *a, const wefti_hello *b)
+static int is_same_node(const wefti_hello *a, const wefti_hello *b)
 {
     return memcmp(a->identity.node, b->identity.node, sizeof a->identity.node) == 0;
-}
-
-int wefti_hello_same_process(const wefti_hello *a, const wefti_hello *b)
-{
-    return wefti_hello_same_node(a, b) &&
-           memcmp(a->identity.process, b->identity.process, sizeof a->identity.process) == 0;
-}
-
-int wefti_hello_one_process(const wefti_hello *all, int pes)
-{
-    int pe = 1;
-    while (pe < pes && wefti_hello_same_process(&all[0], &all[pe])) {
-        pe++;
-    }
-    return pe >= pes;
 }
 
 /* Two PEs of one host that differ in their network namespace, user or both. */
@@ -72,7 +57,7 @@ weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes)
 {
     char words[WORDS_BYTES];
     for (int pe = 1; pe < pes && !HAS_NETWORK; pe++) {
-        if (!wefti_hello_same_node(&all[0], &all[pe])) {
+        if (!is_same_node(&all[0], &all[pe])) {
             const char *remedy = explain(&all[0].identity, &all[pe].identity, words);
             return wefti_error(WEFT_ERR_UNREACHABLE,
                                "weft_world_create: nothing connects PE 0 with PE %d: %s, and this build of weft has no "

@@ -46,8 +46,6 @@ static void test_one_node(void **state)
     fill(all);
     assert_int_equal(wefti_hello_check_nodes(all, PES), WEFT_OK);
     assert_int_equal(wefti_hello_check_nodes(all, 1), WEFT_OK);
-    assert_false(wefti_hello_one_process(all, PES));
-    assert_true(wefti_hello_one_process(all, 1));
 }
 
 static void test_reasons(void **state)

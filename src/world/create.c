@@ -16,7 +16,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "world/hello.h"
+#include "world/directory.h"
 #include "world/timeline.h"
 #include "world/world.h"
 
@@ -28,9 +28,10 @@
 typedef struct wefti_creation {
     wefti_world_settings settings;
     wefti_bootstrap bootstrap;
-    wefti_hello *all;
-    wefti_outcome outcome; /* of the step under way, on this PE */
-    wefti_outcome *outcomes; /* of the last step, on all */
+    wefti_hello mine;
+    wefti_directory *directory; /* of all PEs */
+    wefti_os_ticket ticket; /* to the window that this PE made for its process */
+    wefti_os_ticket *tickets; /* of all, where a process has several */
     int node_first; /* the node's lowest PE: it makes the memory */
     int node_pes;
     int node_last;
@@ -56,63 +57,36 @@ void wefti_world_phase(weft_world *world, const char *name)
 /* Who shares this PE's node, process and processors. One pass: where a node has many PEs, each of them makes it. */
 static void find_neighbours(wefti_creation *creation, weft_world *world)
 {
-    const wefti_hello *mine = &creation->all[world->view.pe];
-    creation->node_first = -1;
-    creation->process_first = -1;
+    const wefti_directory_pe *all = creation->directory->pes;
+    const wefti_directory_pe *mine = &all[world->view.pe];
+    creation->node_first = (int)mine->node;
+    creation->process_first = (int)mine->process;
     creation->processes = 0;
     creation->node_pes = 0;
     creation->rivals = 0;
     creation->rivals_of_first = 0;
-    for (int pe = 0; pe < (int)world->view.pes; pe++) {
-        const wefti_hello *other = &creation->all[pe];
-        if (!wefti_hello_same_node(mine, other)) {
+    for (int pe = creation->node_first; pe < (int)world->view.pes; pe++) {
+        if (all[pe].node != mine->node) {
             continue;
-        }
-        if (creation->node_first < 0) {
-            creation->node_first = pe;
         }
         if (pe == (int)world->view.pe) {
             world->slot = (size_t)creation->node_pes;
         }
         creation->node_last = pe;
         creation->node_pes++;
-        creation->rivals += other->cores.mark == mine->cores.mark;
-        creation->rivals_of_first += other->cores.mark == creation->all[creation->node_first].cores.mark;
-        if (wefti_hello_same_process(mine, other)) {
-            if (creation->process_first < 0) {
-                creation->process_first = pe;
-            }
-        }
+        creation->processes += all[pe].process == (uint32_t)pe;
+        creation->rivals += all[pe].cores == mine->cores;
+        creation->rivals_of_first += all[pe].cores == mine->node;
     }
-}
-
-/* Processes of this node: PEs that are the first of theirs. Only the PE that hands out the memory asks. */
-static int count_processes(const wefti_creation *creation, int pes)
-{
-    const wefti_hello *first = &creation->all[creation->node_first];
-    int processes = 0;
-    for (int pe = 0; pe < pes; pe++) {
-        if (!wefti_hello_same_node(first, &creation->all[pe])) {
-            continue;
-        }
-        int earlier = 0;
-        while (earlier < pe && !wefti_hello_same_process(&creation->all[earlier], &creation->all[pe])) {
-            earlier++;
-        }
-        processes += earlier == pe;
-    }
-    return processes;
 }
 
 static void set_slots(wefti_creation *creation, weft_world *world)
 {
     uint64_t heap_max = creation->settings.heap_max_bytes;
     if (heap_max == 0) {
+        uint64_t suggested = creation->directory->heap_auto_bytes;
         heap_max = ADDRESS_SPACE_MAX / world->view.pes; /* equal on all nodes, whatever their PEs */
-        for (uint32_t pe = 0; pe < world->view.pes; pe++) {
-            uint64_t suggested = creation->all[pe].heap_auto_bytes;
-            heap_max = suggested < heap_max ? suggested : heap_max;
-        }
+        heap_max = suggested < heap_max ? suggested : heap_max;
         heap_max -= heap_max % SLOT_ALIGNMENT;
     }
     uint64_t page = wefti_os_page_bytes();
@@ -127,25 +101,30 @@ static void set_slots(wefti_creation *creation, weft_world *world)
 
 /* ---- meet ---- */
 
-/* The bootstrap opens and PEs say hello; `status` is what this PE knows to be wrong already. Then they agree whether
+/* PEs say hello and get the directory of all; `status` is what this PE knows to be wrong already. They agree whether
  * anything is. */
 static weft_status say_hello(wefti_creation *creation, weft_status status)
 {
     wefti_bootstrap *bootstrap = &creation->bootstrap;
-    wefti_hello mine;
-    creation->all = wefti_alloc((size_t)bootstrap->pes * sizeof *creation->all);
-    creation->outcomes = wefti_alloc_zeroed((size_t)bootstrap->pes, sizeof *creation->outcomes);
-    if (creation->all == NULL || creation->outcomes == NULL) {
+    const size_t bytes = wefti_directory_bytes(bootstrap->pes);
+    creation->directory = wefti_alloc(bytes);
+    if (creation->directory == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory to meet %d PEs", bootstrap->pes);
     }
-    WEFT_TRY(wefti_hello_init(&mine, &creation->settings, bootstrap));
-    mine.status = status;
-    WEFT_TRY(bootstrap->ops->allgather(bootstrap, &mine, creation->all, sizeof mine));
-    WEFT_TRY(wefti_hello_check_builds(creation->all, bootstrap->pes));
-    for (int pe = 0; pe < bootstrap->pes; pe++) {
-        creation->outcomes[pe].status = creation->all[pe].status;
+    WEFT_TRY(wefti_hello_init(&creation->mine, &creation->settings, bootstrap));
+    creation->mine.status = status;
+    const wefti_digest_call call = {.mine = &creation->mine,
+                                    .bytes = sizeof creation->mine,
+                                    .make = wefti_directory_make,
+                                    .digest = creation->directory,
+                                    .digest_bytes = bytes};
+    WEFT_TRY(wefti_bootstrap_digest(bootstrap, &call));
+    WEFT_TRY(wefti_verdict_tell(bootstrap, &creation->directory->verdict));
+    if (creation->directory->status != WEFT_OK) {
+        creation->directory->text[sizeof creation->directory->text - 1] = '\0';
+        return wefti_error_relay((weft_status)creation->directory->status, creation->directory->text);
     }
-    return wefti_verdict_share(bootstrap, creation->outcomes);
+    return wefti_directory_check(creation->directory, bootstrap->pes);
 }
 
 static weft_status meet(wefti_creation *creation, weft_world *world)
@@ -156,11 +135,9 @@ static weft_status meet(wefti_creation *creation, weft_world *world)
     world->view.pes = (uint32_t)bootstrap->pes;
     wefti_world_phase(world, "bootstrap");
     WEFT_TRY(say_hello(creation, WEFT_OK));
-    world->key = wefti_hello_key(&creation->all[0]);
-    WEFT_TRY(wefti_hello_check(creation->all, bootstrap->pes));
-    WEFT_TRY(wefti_hello_check_nodes(creation->all, bootstrap->pes));
-    creation->is_one_process = wefti_hello_one_process(creation->all, bootstrap->pes);
+    world->key = wefti_hello_key(creation->directory->pes[0].proof);
     find_neighbours(creation, world);
+    creation->is_one_process = creation->node_pes == bootstrap->pes && creation->processes == 1;
     wefti_world_phase(world, "hello");
     return WEFT_OK;
 }
@@ -202,8 +179,22 @@ static size_t heap_bytes_at_first(const wefti_creation *creation)
     return (creation->settings.heap_bytes + page - 1) / page * page;
 }
 
+/* Where a process has several PEs, all will learn where its first has put the window. */
+static weft_status make_room_for_tickets(wefti_creation *creation)
+{
+    const int pes = creation->bootstrap.pes;
+    if (wefti_directory_shares_process(creation->directory, pes)) {
+        creation->tickets = wefti_alloc((size_t)pes * sizeof *creation->tickets);
+        if (creation->tickets == NULL) {
+            return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for the tickets of %d PEs", pes);
+        }
+    }
+    return WEFT_OK;
+}
+
 static weft_status make_window(wefti_creation *creation, weft_world *world)
 {
+    WEFT_TRY(make_room_for_tickets(creation));
     set_slots(creation, world);
     if (creation->settings.heap_bytes > world->heap_max_bytes) {
         return wefti_error(WEFT_ERR_ARGUMENT,
@@ -212,20 +203,19 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
                            (unsigned long long)creation->settings.heap_bytes,
                            (unsigned long long)world->heap_max_bytes);
     }
-    WEFT_TRY(wefti_hello_expect_heaps(creation->all, (int)world->view.pes, (int)world->view.pe,
-                                      heap_bytes_at_first(creation)));
+    WEFT_TRY(wefti_directory_expect_heaps(creation->directory, (int)world->view.pes, (int)world->view.pe,
+                                          &creation->mine.left, heap_bytes_at_first(creation)));
     if (is_first(creation, world)) {
-        WEFT_TRY(wefti_window_create(&creation->outcome.window, &world->window));
+        WEFT_TRY(wefti_window_create(&creation->ticket, &world->window));
     }
     if (makes_memory(creation, world)) {
         WEFT_TRY(wefti_window_make(world->window, &creation->window));
-        creation->processes = count_processes(creation, (int)world->view.pes);
         if (creation->processes > 1) {
-            unsigned char port[16];
-            wefti_hello_port(&creation->all[creation->node_first], port);
-            WEFT_TRY(wefti_os_pass_open(&creation->pass, port));
-            wefti_hello_mark(&creation->all[creation->node_first], port);
-            WEFT_TRY(wefti_os_mark_open(&creation->mark, port));
+            unsigned char name[WEFTI_HELLO_NAME_BYTES];
+            wefti_hello_port(creation->mine.proof, name);
+            WEFT_TRY(wefti_os_pass_open(&creation->pass, name));
+            wefti_hello_mark(creation->mine.proof, name);
+            WEFT_TRY(wefti_os_mark_open(&creation->mark, name));
         }
     }
     return WEFT_OK;
@@ -233,12 +223,17 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
 
 /* ---- reach ---- */
 
+static const unsigned char *proof_of_maker(const wefti_creation *creation)
+{
+    return creation->directory->pes[creation->node_first].proof;
+}
+
 static weft_status look_for_maker(wefti_creation *creation, weft_world *world)
 {
     wefti_os_mark_sight sight = WEFTI_OS_MARK_SEEN;
-    unsigned char name[16];
+    unsigned char name[WEFTI_HELLO_NAME_BYTES];
     if (!makes_memory(creation, world) && is_first(creation, world)) {
-        wefti_hello_mark(&creation->all[creation->node_first], name);
+        wefti_hello_mark(proof_of_maker(creation), name);
         WEFT_TRY(wefti_os_mark_look(name, &sight));
     }
     if (sight == WEFTI_OS_MARK_SEEN) {
@@ -255,13 +250,13 @@ static weft_status look_for_maker(wefti_creation *creation, weft_world *world)
 
 /* ---- map ---- */
 
-static weft_status take(wefti_creation *creation, weft_world *world, const wefti_hello *maker, uint64_t until_ns)
+static weft_status take(wefti_creation *creation, weft_world *world, uint64_t until_ns)
 {
-    unsigned char port[16];
-    unsigned char token[16];
+    unsigned char port[WEFTI_HELLO_NAME_BYTES];
+    unsigned char token[WEFTI_HELLO_NAME_BYTES];
     int descriptor;
-    wefti_hello_port(maker, port);
-    wefti_hello_token(maker, token);
+    wefti_hello_port(proof_of_maker(creation), port);
+    wefti_hello_token(proof_of_maker(creation), token);
     WEFT_TRY(wefti_os_pass_take(port, token, until_ns, &descriptor));
     return wefti_window_adopt(world->window, descriptor, &creation->window);
 }
@@ -270,7 +265,7 @@ static weft_status take(wefti_creation *creation, weft_world *world, const wefti
 static weft_status join_window(const wefti_creation *creation, weft_world *world, uint64_t until_ns)
 {
     int first = creation->process_first;
-    weft_status status = wefti_window_join(&creation->outcomes[first].window, &world->window);
+    weft_status status = wefti_window_join(&creation->tickets[first], &world->window);
     if (status == WEFT_ERR_PEER) {
         return wefti_error(WEFT_ERR_PEER,
                            "world \"%s\": PE %d, of the same process as PE %u, has given up its creation", world->name,
@@ -286,10 +281,9 @@ static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
     uint64_t until_ns = world->deadline_ns != WEFT_FOREVER
                             ? creation->bootstrap.until_ns - creation->bootstrap.deadline_ns / 16
                             : wefti_os_now_ns() + HAND_OVER_NS;
-    const wefti_hello *maker = &creation->all[creation->node_first];
     if (makes_memory(creation, world)) {
-        unsigned char token[16];
-        wefti_hello_token(maker, token);
+        unsigned char token[WEFTI_HELLO_NAME_BYTES];
+        wefti_hello_token(creation->mine.proof, token);
         return creation->processes > 1 ? wefti_os_pass_serve(&creation->pass, token, world->window->memory.descriptor,
                                                              creation->processes - 1, until_ns)
                                        : WEFT_OK;
@@ -297,7 +291,7 @@ static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
     if (!is_first(creation, world)) {
         return join_window(creation, world, until_ns);
     }
-    weft_status status = take(creation, world, maker, until_ns);
+    weft_status status = take(creation, world, until_ns);
     if (status != WEFT_OK) {
         wefti_window_fail(world->window);
     }
@@ -321,7 +315,7 @@ static weft_status set_view(wefti_creation *creation, weft_world *world)
     }
     int64_t slot = 0;
     for (uint32_t i = 0; i < view->near_count; i++) {
-        int is_near = wefti_hello_same_node(&creation->all[view->pe], &creation->all[view->near_first + i]);
+        int is_near = creation->directory->pes[view->near_first + i].node == view->near_first;
         world->delta[i] = is_near ? (slot++ - (int64_t)world->slot) * view->stride : WEFTI_FAR;
     }
     view->delta = world->delta;
@@ -331,10 +325,9 @@ static weft_status set_view(wefti_creation *creation, weft_world *world)
 /* Say in the head of the window that this PE is here. */
 static void show(const wefti_creation *creation, weft_world *world)
 {
-    const wefti_hello *mine = &creation->all[world->view.pe];
     wefti_presence *presence = wefti_world_presence(world, world->slot);
-    wefti_copy(presence->proof, mine->proof, sizeof presence->proof);
-    wefti_st64(&presence->process, wefti_hello_process(mine), WEFTI_RELAXED);
+    wefti_copy(presence->proof, creation->mine.proof, sizeof presence->proof);
+    wefti_st64(&presence->process, wefti_hello_process(&creation->mine), WEFTI_RELAXED);
     wefti_st64(&presence->pe, world->view.pe, WEFTI_RELEASE);
 }
 
@@ -399,19 +392,19 @@ static weft_status list_node(wefti_creation *creation, weft_world *world)
 }
 
 /* How many PEs share a processor of `pe`, rounded up. PEs bound to a processor each do not, though each sees one only. */
-static unsigned crowd_of(const wefti_hello *pe, int rivals)
+static unsigned crowd_of(const wefti_directory_pe *pe, int rivals)
 {
     const unsigned all = (unsigned)rivals;
-    return all / pe->cores.count + (all % pe->cores.count != 0);
+    return all / pe->cores_count + (all % pe->cores_count != 0);
 }
 
 static void set_waiting(const wefti_creation *creation, weft_world *world)
 {
     const uint64_t spins = creation->settings.spins;
-    world->crowd = crowd_of(&creation->all[world->view.pe], creation->rivals);
+    world->crowd = crowd_of(&creation->directory->pes[world->view.pe], creation->rivals);
     world->view.spins = spins != 0 ? (uint32_t)spins : wefti_os_spins(world->crowd > 1);
     world->crowded = /* the same on all PEs of the node */
-        crowd_of(&creation->all[creation->node_first], creation->rivals_of_first) > 1;
+        crowd_of(&creation->directory->pes[creation->node_first], creation->rivals_of_first) > 1;
     wefti_team_set_meeting(&world->team_world);
     wefti_team_set_meeting(&world->team_node);
     wefti_team_set_meeting(&world->team_same_slot);
@@ -427,7 +420,7 @@ static weft_status set_same_slot(const wefti_creation *creation, weft_world *wor
     int count = 1;
     int number = 0;
     if (creation->node_pes < pes) {
-        WEFT_TRY(wefti_hello_same_slot(creation->all, pes, me, &members, &count, &number));
+        WEFT_TRY(wefti_directory_same_slot(creation->directory, pes, me, &members, &count, &number));
     }
     team_record(&world->team_same_slot, world, number, me, count, wefti_layout_same_slot_area(world->view.pes));
     world->team_same_slot.list = members;
@@ -461,7 +454,7 @@ static weft_status find_in_memory(const wefti_creation *creation, const weft_wor
     unsigned char proof[sizeof presence->proof];
     uint64_t number = wefti_ld64(&presence->pe, WEFTI_ACQUIRE);
     wefti_copy(proof, presence->proof, sizeof proof);
-    if (number == (uint64_t)pe && memcmp(proof, creation->all[pe].proof, sizeof proof) == 0) {
+    if (number == (uint64_t)pe && memcmp(proof, creation->directory->pes[pe].proof, sizeof proof) == 0) {
         return WEFT_OK;
     }
     return wefti_error(WEFT_ERR_UNREACHABLE,
@@ -492,6 +485,10 @@ typedef struct step {
 
 static weft_status map_window(wefti_creation *creation, weft_world *world)
 {
+    wefti_bootstrap *bootstrap = &creation->bootstrap;
+    if (creation->tickets != NULL) {
+        WEFT_TRY(bootstrap->ops->allgather(bootstrap, &creation->ticket, creation->tickets, sizeof creation->ticket));
+    }
     WEFT_TRY(take_or_serve(creation, world));
     return fill_slot(creation, world);
 }
@@ -521,8 +518,7 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
         if (steps[i].run == look_for_maker && creation->is_one_process) {
             continue;
         }
-        creation->outcome.status = steps[i].run(creation, world);
-        WEFT_TRY(wefti_verdict(&creation->bootstrap, &creation->outcome, creation->outcomes));
+        WEFT_TRY(wefti_verdict_reach(&creation->bootstrap, steps[i].run(creation, world)));
         wefti_world_phase(world, steps[i].name);
     }
     set_waiting(creation, world);
@@ -540,9 +536,9 @@ static void creation_fini(wefti_creation *creation)
     wefti_os_mark_close(&creation->mark);
     wefti_os_pass_close(&creation->pass);
     wefti_bootstrap_close(&creation->bootstrap);
-    wefti_os_ticket_close(&creation->outcome.window);
-    wefti_free(creation->outcomes);
-    wefti_free(creation->all);
+    wefti_os_ticket_close(&creation->ticket);
+    wefti_free(creation->tickets);
+    wefti_free(creation->directory);
 }
 
 static void end_attachments(weft_world *world)
@@ -648,7 +644,7 @@ weft_status wefti_world_create(const weft_world_config *config, weft_world **out
     if (out == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: the place for the world is NULL");
     }
-    wefti_creation creation = {.mark = {.listener = -1}, .pass = {.listener = -1}, .outcome.window.descriptor = -1};
+    wefti_creation creation = {.mark = {.listener = -1}, .pass = {.listener = -1}, .ticket.descriptor = -1};
     weft_world *world = NULL;
     weft_status status = wefti_world_settings_init(&creation.settings, config);
     if (status == WEFT_OK) {

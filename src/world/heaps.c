@@ -1,17 +1,15 @@
 /* Whether all PEs can have their first heaps: each by itself would think so while the others take theirs. */
 #include "base/error.h"
-#include "world/hello.h"
+#include "world/directory.h"
 
 /* PEs of the node, this one among them, and those of them that its control group limits. */
-static void count_sharers(const wefti_hello *all, int pes, int pe, int *on_node, int *in_group)
+static void count_sharers(const wefti_directory *directory, int pes, int pe, int *on_node, int *in_group)
 {
     *on_node = 0;
     *in_group = 0;
     for (int other = 0; other < pes; other++) {
-        if (wefti_hello_same_node(&all[pe], &all[other])) {
-            ++*on_node;
-            *in_group += all[other].left.group != UINT64_MAX && all[other].left.group_mark == all[pe].left.group_mark;
-        }
+        *on_node += directory->pes[other].node == directory->pes[pe].node;
+        *in_group += directory->pes[other].group == directory->pes[pe].group;
     }
 }
 
@@ -24,12 +22,12 @@ static weft_status refuse(int pe, int sharers, uint64_t bytes, uint64_t left, co
         sharers, whose, (unsigned long long)bytes, (unsigned long long)left, pe);
 }
 
-weft_status wefti_hello_expect_heaps(const wefti_hello *all, int pes, int pe, uint64_t bytes)
+weft_status wefti_directory_expect_heaps(const wefti_directory *directory, int pes, int pe,
+                                         const wefti_os_memory_left *left, uint64_t bytes)
 {
-    const wefti_os_memory_left *left = &all[pe].left;
     int on_node;
     int in_group;
-    count_sharers(all, pes, pe, &on_node, &in_group);
+    count_sharers(directory, pes, pe, &on_node, &in_group);
     if (bytes > left->machine / (uint64_t)on_node) {
         return refuse(pe, on_node, bytes, left->machine, "this node");
     }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "world/build.h"
@@ -42,19 +41,19 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     return wefti_os_random(hello->proof, sizeof hello->proof);
 }
 
-void wefti_hello_port(const wefti_hello *hello, unsigned char port[16])
+void wefti_hello_port(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES], unsigned char port[WEFTI_HELLO_NAME_BYTES])
 {
-    wefti_hash(hello->proof, "port", 4, port);
+    wefti_hash(proof, "port", 4, port);
 }
 
-void wefti_hello_mark(const wefti_hello *hello, unsigned char mark[16])
+void wefti_hello_mark(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES], unsigned char mark[WEFTI_HELLO_NAME_BYTES])
 {
-    wefti_hash(hello->proof, "mark", 4, mark);
+    wefti_hash(proof, "mark", 4, mark);
 }
 
-void wefti_hello_token(const wefti_hello *hello, unsigned char token[16])
+void wefti_hello_token(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES], unsigned char token[WEFTI_HELLO_NAME_BYTES])
 {
-    wefti_hash(hello->proof, "token", 5, token);
+    wefti_hash(proof, "token", 5, token);
 }
 
 uint64_t wefti_hello_process(const wefti_hello *hello)
@@ -67,11 +66,11 @@ uint64_t wefti_hello_process(const wefti_hello *hello)
     return number;
 }
 
-uint64_t wefti_hello_key(const wefti_hello *first)
+uint64_t wefti_hello_key(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES])
 {
     unsigned char hash[WEFTI_HASH_BYTES];
     uint64_t key;
-    wefti_hash(first->proof, "world", 5, hash);
+    wefti_hash(proof, "world", 5, hash);
     memcpy(&key, hash, sizeof key);
     return key;
 }
@@ -205,61 +204,6 @@ weft_status wefti_hello_check(const wefti_hello *all, int pes)
         int pe = find_odd(all, pes, &equal_fields[i], &right);
         if (pe >= 0) {
             return refuse(all, pe, right, &equal_fields[i]);
-        }
-    }
-    return WEFT_OK;
-}
-
-/* The lowest PE that failed by itself; where all failures are of those that waited for another, the lowest. */
-static int find_cause(const wefti_outcome *outcomes, int pes)
-{
-    int first = -1;
-    for (int pe = pes - 1; pe >= 0; pe--) {
-        first = outcomes[pe].status != WEFT_OK ? pe : first;
-    }
-    for (int pe = first; pe < pes; pe++) {
-        int status = outcomes[pe].status;
-        if (status != WEFT_OK && status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_PEER) {
-            return pe;
-        }
-    }
-    return first;
-}
-
-/* What went wrong where; every PE takes part, and those on which all went well say nothing. */
-static weft_status share_causes(wefti_bootstrap *bootstrap, const wefti_outcome *outcomes)
-{
-    char mine[WEFTI_ERROR_BYTES / 2] = "";
-    char *all = wefti_alloc((size_t)bootstrap->pes * sizeof mine);
-    if (all == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for the errors of %d PEs", bootstrap->pes);
-    }
-    if (outcomes[bootstrap->pe].status != WEFT_OK) {
-        snprintf(mine, sizeof mine, "%s", weft_last_error());
-    }
-    weft_status status = bootstrap->ops->allgather(bootstrap, mine, all, sizeof mine);
-    if (status == WEFT_OK) {
-        int pe = find_cause(outcomes, bootstrap->pes);
-        status = (weft_status)outcomes[pe].status;
-        char text[sizeof mine + 32];
-        snprintf(text, sizeof text, "PE %d: %.*s", pe, (int)sizeof mine - 1, all + (size_t)pe * sizeof mine);
-        (void)wefti_error_relay(status, text);
-    }
-    wefti_free(all);
-    return status;
-}
-
-weft_status wefti_verdict(wefti_bootstrap *bootstrap, const wefti_outcome *mine, wefti_outcome *all)
-{
-    WEFT_TRY(bootstrap->ops->allgather(bootstrap, mine, all, sizeof *mine));
-    return wefti_verdict_share(bootstrap, all);
-}
-
-weft_status wefti_verdict_share(wefti_bootstrap *bootstrap, const wefti_outcome *all)
-{
-    for (int pe = 0; pe < bootstrap->pes; pe++) {
-        if (all[pe].status != WEFT_OK) {
-            return share_causes(bootstrap, all);
         }
     }
     return WEFT_OK;

@@ -1,65 +1,42 @@
-/* Which PEs have the same slot: PEs sorted by node, each with its place among those of its node. */
-#include <stdlib.h>
-#include <string.h>
-
+/* Which PEs have the same slot: the place of a PE among those of its node. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "world/hello.h"
+#include "world/directory.h"
 
-typedef struct place {
-    const unsigned char *node;
-    int pe;
-    int slot;
-} place;
-
-static int by_node(const void *a, const void *b)
+/* Each PE's slot, for wefti_free; NULL without memory. */
+static int32_t *find_slots(const wefti_directory *directory, int pes)
 {
-    const place *one = a;
-    const place *other = b;
-    int order = memcmp(one->node, other->node, sizeof((wefti_os_identity *)NULL)->node);
-    return order != 0 ? order : one->pe - other->pe;
-}
-
-static int by_pe(const void *a, const void *b)
-{
-    return ((const place *)a)->pe - ((const place *)b)->pe;
-}
-
-/* The places in the order of the PEs, slots filled in. */
-static place *find_places(const wefti_hello *all, int pes)
-{
-    place *places = wefti_alloc((size_t)pes * sizeof *places);
-    for (int pe = 0; places != NULL && pe < pes; pe++) {
-        places[pe] = (place){.node = all[pe].identity.node, .pe = pe};
+    int32_t *counts = wefti_alloc_zeroed((size_t)pes, sizeof *counts); /* by the lowest PE of a node */
+    int32_t *slots = wefti_alloc((size_t)pes * sizeof *slots);
+    if (counts == NULL) {
+        wefti_free(slots);
+        return NULL;
     }
-    if (places != NULL) {
-        qsort(places, (size_t)pes, sizeof *places, by_node);
-        for (int i = 1; i < pes; i++) {
-            int same = memcmp(places[i - 1].node, places[i].node, sizeof all->identity.node) == 0;
-            places[i].slot = same ? places[i - 1].slot + 1 : 0;
-        }
-        qsort(places, (size_t)pes, sizeof *places, by_pe);
+    for (int pe = 0; slots != NULL && pe < pes; pe++) {
+        slots[pe] = counts[directory->pes[pe].node]++;
     }
-    return places;
+    wefti_free(counts);
+    return slots;
 }
 
-weft_status wefti_hello_same_slot(const wefti_hello *all, int pes, int pe, int32_t **members, int *count, int *number)
+weft_status wefti_directory_same_slot(const wefti_directory *directory, int pes, int pe, int32_t **members, int *count,
+                                      int *number)
 {
-    place *places = find_places(all, pes);
+    int32_t *slots = find_slots(directory, pes);
     int32_t *list = wefti_alloc((size_t)pes * sizeof *list);
-    if (places == NULL || list == NULL) {
-        wefti_free(places);
+    if (slots == NULL || list == NULL) {
+        wefti_free(slots);
         wefti_free(list);
         return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory to sort %d PEs by node", pes);
     }
     int found = 0;
     for (int i = 0; i < pes; i++) {
-        if (places[i].slot == places[pe].slot) {
+        if (slots[i] == slots[pe]) {
             *number = i == pe ? found : *number;
             list[found++] = i;
         }
     }
-    wefti_free(places);
+    wefti_free(slots);
     *members = list;
     *count = found;
     return WEFT_OK;

@@ -13,7 +13,7 @@
 #include "bootstrap/unix/name.h"
 #include "fuzz/wire.h"
 #include "os/os.h"
-#include "world/hello.h"
+#include "world/directory.h"
 
 #define TEXT_BYTES 600
 #define HELLOS_MAX 16
@@ -128,15 +128,55 @@ static void read_place(const uint8_t *input, size_t bytes)
     (void)unsetenv(name);
 }
 
-/* ---- what an embedder's allgather hands over ---- */
+/* ---- what an embedder's allgather hands over, and what PE 0 sends ---- */
+
+#define DIRECTORY_MAX (sizeof(wefti_directory) + HELLOS_MAX * sizeof(wefti_directory_pe))
+
+/* What creation does with a directory. */
+static void use_directory(const wefti_directory *directory, int pes)
+{
+    int32_t *members = NULL;
+    int count;
+    int number;
+    if (directory->verdict.status != WEFT_OK || directory->status != WEFT_OK ||
+        wefti_directory_check(directory, pes) != WEFT_OK) {
+        return;
+    }
+    (void)!wefti_directory_expect_heaps(directory, pes, pes - 1, &(wefti_os_memory_left){1000, 1000, 1}, 10);
+    if (wefti_directory_same_slot(directory, pes, pes - 1, &members, &count, &number) == WEFT_OK) {
+        if (count < 1 || count > pes || number < 0 || number >= count) {
+            abort();
+        }
+        free(members);
+    }
+}
+
+/* A directory of PEs on one node, spoilt. */
+static void read_directory(const uint8_t *input, size_t bytes)
+{
+    union {
+        wefti_directory directory;
+        unsigned char room[DIRECTORY_MAX];
+    } sent = {0};
+    int pes = 1 + input[0] % HELLOS_MAX;
+    for (int pe = 0; pe < pes; pe++) {
+        sent.directory.pes[pe].cores_count = 1;
+    }
+    for (size_t i = 1; i + 3 < bytes; i += 4) { /* {place, value} over what is right */
+        size_t at = ((size_t)input[i] << 16 | (size_t)input[i + 1] << 8 | input[i + 2]) % wefti_directory_bytes(pes);
+        sent.room[at] ^= input[i + 3];
+    }
+    use_directory(&sent.directory, pes);
+}
 
 static void read_hellos(const uint8_t *input, size_t bytes)
 {
     wefti_hello *all = calloc(HELLOS_MAX, sizeof *all);
     int pes = 1 + input[0] % HELLOS_MAX;
-    int32_t *members = NULL;
-    int count;
-    int number;
+    union {
+        wefti_directory directory;
+        unsigned char room[DIRECTORY_MAX];
+    } made;
     if (all == NULL) {
         return;
     }
@@ -148,20 +188,28 @@ static void read_hellos(const uint8_t *input, size_t bytes)
         size_t at = ((size_t)input[i] << 16 | (size_t)input[i + 1] << 8 | input[i + 2]) % ((size_t)pes * sizeof *all);
         ((unsigned char *)all)[at] ^= input[i + 3];
     }
-    (void)!wefti_hello_check(all, pes);
-    if (wefti_hello_same_slot(all, pes, pes - 1, &members, &count, &number) == WEFT_OK) {
-        if (count < 1 || count > pes || number < 0 || number >= count) {
-            abort();
-        }
-        free(members);
+    if (wefti_directory_make(all, pes, &made) != WEFT_OK ||
+        (made.directory.status == WEFT_OK && made.directory.verdict.status == WEFT_OK &&
+         wefti_directory_check(&made.directory, pes) != WEFT_OK)) {
+        abort();
     }
+    use_directory(&made.directory, pes);
     free(all);
+}
+
+static void read_meeting(const uint8_t *input, size_t bytes)
+{
+    if (input[0] & 0x80) {
+        read_directory(input, bytes);
+    } else {
+        read_hellos(input, bytes);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
     static void (*const readers[])(const uint8_t *, size_t) = {read_id, read_contact, read_variable, read_place,
-                                                               read_hellos};
+                                                               read_meeting};
     if (bytes < 3) {
         return 0;
     }
