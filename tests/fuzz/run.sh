@@ -19,7 +19,9 @@ fi
 parts=$(find "$source/src/base" "$source/src/os/posix" "$source/src/bootstrap" -name '*.c' |
     grep -vE '(_test|/conformance|/posix/socket|/posix/clock)\.c$')
 if [ "$target" = outside ]; then # what hello.c needs to say hello itself, which nobody does here, is left out
-    parts="$parts $source/src/world/hello.c $source/src/world/slots.c"
+    for part in hello verdict apart directory heaps slots; do
+        parts="$parts $source/src/world/$part.c"
+    done
     parts="$parts -Wl,--defsym=wefti_build_key=0 -Wl,--defsym=wefti_preferences_key=0"
 fi
 # shellcheck disable=SC2086 # a list of files

@@ -298,6 +298,9 @@ static weft_status await_welcome(wefti_tree *tree, wefti_tree_welcome *welcome)
         WEFT_TRY(come_back(tree, &said.parked));
         WEFT_TRY(await_word(tree, &tree->star[0], &said));
     }
+    if (was_parked) {
+        tree->until_ns = tree->due_ns; /* as that of those who were not: each waits for others in its turn */
+    }
     if (was_parked && tree->parent.pe != 0) {
         wefti_link_fini(&tree->star[0]);
     }
