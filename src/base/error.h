@@ -2,13 +2,12 @@
  *
  * The function that first decides an error calls wefti_error, which keeps the text as the thread's last error, logs it
  * and returns the status. Nobody above logs it again; a caller that knows more replaces the text with
- * wefti_error_context. */
+ * wefti_error_context. Where the text is kept: base/thread_state.h. */
 #ifndef WEFTI_BASE_ERROR_H
 #define WEFTI_BASE_ERROR_H
 
+#include "base/thread_state.h"
 #include "weft/status.h"
-
-#define WEFTI_ERROR_BYTES 512
 
 /* Decide an error: who, what, and the remedy, as one sentence without a newline. Returns `status`. */
 weft_status wefti_error(weft_status status, const char *format, ...) WEFT_PRINTF(2, 3);
@@ -19,9 +18,5 @@ weft_status wefti_error_relay(weft_status status, const char *text);
 
 /* Put "format: " before the last error. Returns `status`. */
 weft_status wefti_error_context(weft_status status, const char *format, ...) WEFT_PRINTF(2, 3);
-
-/* Where the calling thread's last error is kept: WEFTI_ERROR_BYTES bytes, "" at first. The one function that base needs
- * of the layer above it: os defines it (os/posix/thread.c), because what belongs to a thread is behind the os seam. */
-char *wefti_thread_text(void);
 
 #endif

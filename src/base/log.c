@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/held_signals.h"
+#include "base/thread_state.h"
 
 #define LINE_BYTES 2048
 

@@ -21,9 +21,6 @@ typedef enum wefti_log_level {
 /* Read WEFT_LOG for this thread. */
 void wefti_log_read(void);
 
-/* The thread's own: 0, or 1 + the least severe level that it shows. (os/posix/thread.c) */
-int *wefti_thread_log_level(void);
-
 void wefti_log(wefti_log_level level, const char *format, ...) WEFT_PRINTF(2, 3);
 
 #endif

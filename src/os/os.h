@@ -47,13 +47,6 @@ void wefti_os_monitor_leave(wefti_os_monitor *monitor);
 int wefti_os_monitor_wait(wefti_os_monitor *monitor, uint64_t until_ns);
 void wefti_os_monitor_notify_all(wefti_os_monitor *monitor);
 
-/* The calling thread's own state (one a PE in the simulator). Never NULL. */
-typedef struct wefti_os_thread_state {
-    char last_error[WEFTI_ERROR_BYTES];
-    int log_level; /* base/log.h */
-} wefti_os_thread_state;
-wefti_os_thread_state *wefti_os_thread_local(void);
-
 /* ---- machine (os/posix/machine.c) ---- */
 
 /* The processors this thread may run on. */

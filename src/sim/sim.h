@@ -93,7 +93,7 @@ struct wefti_strand {
     wefti_own own[WEFTI_OWN_COUNT]; /* the first own_count */
     unsigned own_count;
 
-    wefti_os_thread_state thread_state;
+    wefti_thread_state thread_state;
     wefti_event_ring events;
 };
 

@@ -207,20 +207,10 @@ void wefti_os_monitor_notify_all(wefti_os_monitor *monitor)
 
 /* ---- what belongs to a thread ---- */
 
-static _Thread_local wefti_os_thread_state outside;
+static _Thread_local wefti_thread_state outside;
 
-wefti_os_thread_state *wefti_os_thread_local(void)
+wefti_thread_state *wefti_thread_state_own(void)
 {
     wefti_sim *sim = running_sim();
     return sim == NULL ? &outside : &sim->running->thread_state;
-}
-
-char *wefti_thread_text(void)
-{
-    return wefti_os_thread_local()->last_error;
-}
-
-int *wefti_thread_log_level(void)
-{
-    return &wefti_os_thread_local()->log_level;
 }

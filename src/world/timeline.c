@@ -183,7 +183,7 @@ static void flush(weft_world *world)
 /* The first thread after creation has the line of creation. */
 static unsigned lane_of_thread(wefti_timeline *timeline)
 {
-    const void *thread = wefti_os_thread_local();
+    const void *thread = wefti_thread_state_own();
     unsigned lane = 0;
     if (timeline->threads[0] == NULL) {
         timeline->threads[0] = thread;

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/thread_state.h"
 #include "os/os.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -142,22 +142,4 @@ int wefti_os_monitor_wait(wefti_os_monitor *monitor, uint64_t until_ns)
 void wefti_os_monitor_notify_all(wefti_os_monitor *monitor)
 {
     pthread_cond_broadcast(&monitor->condition);
-}
-
-/* The one thread-local of the library. */
-static _Thread_local wefti_os_thread_state thread_state;
-
-wefti_os_thread_state *wefti_os_thread_local(void)
-{
-    return &thread_state;
-}
-
-char *wefti_thread_text(void)
-{
-    return wefti_os_thread_local()->last_error;
-}
-
-int *wefti_thread_log_level(void)
-{
-    return &wefti_os_thread_local()->log_level;
 }

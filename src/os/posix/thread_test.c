@@ -102,21 +102,21 @@ static void test_monitor_gives_up(void **state)
 
 static void read_state(void *argument)
 {
-    wefti_os_thread_state **seen = argument;
-    seen[0] = wefti_os_thread_local();
-    seen[1] = wefti_os_thread_local();
+    wefti_thread_state **seen = argument;
+    seen[0] = wefti_thread_state_own();
+    seen[1] = wefti_thread_state_own();
 }
 
 static void test_state_is_the_threads_own(void **state)
 {
     (void)state;
-    wefti_os_thread_state *seen[2];
+    wefti_thread_state *seen[2];
     wefti_os_thread *thread;
     assert_int_equal(wefti_os_thread_start(&thread, read_state, seen), WEFT_OK);
     wefti_os_thread_join(thread);
     assert_non_null(seen[0]);
     assert_ptr_equal(seen[0], seen[1]);
-    assert_ptr_not_equal(seen[0], wefti_os_thread_local());
+    assert_ptr_not_equal(seen[0], wefti_thread_state_own());
 }
 
 static void read_mask(void *argument)

@@ -1,0 +1,19 @@
+/* base/thread_state.h: what belongs to the calling thread (in the simulator, to the calling PE's). */
+#ifndef WEFTI_BASE_THREAD_STATE_H
+#define WEFTI_BASE_THREAD_STATE_H
+
+#define WEFTI_ERROR_BYTES 512
+
+typedef struct wefti_thread_state {
+    char last_error[WEFTI_ERROR_BYTES]; /* "" at first */
+    int log_level; /* 0, or 1 + the least severe level that it shows (base/log.h) */
+} wefti_thread_state;
+
+/* Never NULL. */
+wefti_thread_state *wefti_thread_state_own(void);
+
+/* Its parts. (base/thread_text.c) */
+char *wefti_thread_text(void); /* of the last error: WEFTI_ERROR_BYTES bytes */
+int *wefti_thread_log_level(void);
+
+#endif

@@ -1,0 +1,11 @@
+#include "base/thread_state.h"
+
+char *wefti_thread_text(void)
+{
+    return wefti_thread_state_own()->last_error;
+}
+
+int *wefti_thread_log_level(void)
+{
+    return &wefti_thread_state_own()->log_level;
+}
