@@ -11,76 +11,16 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "cuda/device.h"
-#include "cuda/far/far.h"
+#include "cuda/proxy/far.h"
 
 static const char call[] = "weft_device_attach";
 static const wefti_device_ops cuda_ops;
-
-/* ---- small things that all files use ---- */
-
-weft_status wefti_cuda_enter(const wefti_cuda *cuda)
-{
-    return wefti_cuda_check(&cuda->driver, cuda->driver.cuCtxPushCurrent(cuda->context), "cuCtxPushCurrent");
-}
-
-void wefti_cuda_leave(const wefti_cuda *cuda)
-{
-    CUcontext gone;
-    (void)cuda->driver.cuCtxPopCurrent(&gone);
-}
-
-wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index)
-{
-    return wefti_peer_address(cuda->world, cuda->record, (int)(cuda->near_first + index));
-}
-
-weft_status wefti_cuda_agree(wefti_cuda *cuda, weft_team *team, const char *name, wefti_vote *vote)
-{
-    if (vote->status != WEFT_OK) {
-        (void)snprintf(cuda->record->text, sizeof cuda->record->text, "%s", weft_last_error());
-    }
-    weft_status status = wefti_team_agree(team, vote, name);
-    const int culprit = wefti_member(team, (int)vote->status_pe);
-    if (status == WEFT_OK || status != (weft_status)vote->status || team->dead != WEFT_OK ||
-        culprit == (int)cuda->world->view.pe || !wefti_pe_is_near(&cuda->world->view, culprit)) {
-        return status;
-    }
-    char text[sizeof cuda->record->text + 32];
-    const wefti_cuda_record *record = wefti_peer_address(cuda->world, cuda->record, culprit);
-    (void)snprintf(text, sizeof text, "PE %d: %.*s", culprit, (int)sizeof record->text - 1, record->text);
-    return wefti_error_relay(status, text);
-}
-
-weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *name, uint64_t step, weft_status mine)
-{
-    wefti_vote vote = wefti_vote_init(team, name, step, 1);
-    vote.status = mine;
-    return wefti_cuda_agree(cuda, team, name, &vote);
-}
 
 /* ---- write and read ---- */
 
 static wefti_dev_control *control_of(const wefti_cuda *cuda)
 {
     return (wefti_dev_control *)(void *)cuda->slot;
-}
-
-uint64_t wefti_cuda_heap_bytes_of(const wefti_cuda *cuda, uint32_t index)
-{
-    uint64_t bytes = cuda->base.heap_max_bytes;
-    if (cuda->sharing != WEFTI_CUDA_IPC) {
-        const uint64_t extent = wefti_cuda_window_sure(cuda->window, wefti_cuda_slot_of(cuda, index));
-        const uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
-        bytes = extent < head ? 0 : extent - head < bytes ? extent - head : bytes;
-    }
-    return bytes;
-}
-
-void wefti_cuda_place_heap(wefti_cuda *cuda)
-{
-    cuda->base.heap = cuda->slot + wefti_cuda_head_bytes(cuda->world->view.pes);
-    __atomic_store_n(&cuda->base.heap_bytes, wefti_cuda_heap_bytes_of(cuda, wefti_cuda_own_index(cuda)),
-                     __ATOMIC_RELEASE); /* other threads read it, the proxy for far PEs */
 }
 
 /* Kernels need tables only where the slots do not follow one another. */
@@ -105,28 +45,13 @@ static weft_status write_tables(wefti_cuda *cuda)
                            view->delta + (cuda->near_first - view->near_first), bytes);
 }
 
-static weft_status reach_host(wefti_cuda *cuda)
-{
-    weft_world *world = cuda->world;
-    const size_t slots = (size_t)world->team_node.pes;
-    for (uint32_t i = 0; i < cuda->near_count; i++) {
-        if (cuda->group[i] < 0) {
-            continue;
-        }
-        const wefti_control *control = wefti_peer_address(world, world->control, (int)(cuda->near_first + i));
-        uint64_t bytes = wefti_ld64(&control->reserved, WEFTI_RELAXED);
-        WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, slots, wefti_cuda_slot_of(cuda, i), bytes));
-    }
-    return wefti_cuda_window_register_head(cuda->window, world->window, slots);
-}
-
 static weft_status write_head(wefti_cuda *cuda)
 {
     wefti_dev_control control;
     memset(&control, 0, sizeof control);
     memcpy(control.proof, cuda->record->nonce, sizeof control.proof);
     control.deadline_ns = cuda->world->deadline_ns;
-    WEFT_TRY(reach_host(cuda));
+    WEFT_TRY(wefti_cuda_reach_host(cuda));
     control.abort = (uint64_t)(uintptr_t)&cuda->world->head->abort;
     control.host_fault = (uint64_t)(uintptr_t)&cuda->world->control->device_fault;
     WEFT_TRY(wefti_cuda_clear(&cuda->base, cuda->slot, wefti_cuda_head_bytes(cuda->world->view.pes)));
@@ -153,17 +78,6 @@ static weft_status read_proofs(wefti_cuda *cuda)
 }
 
 /* ---- the steps ---- */
-
-weft_status wefti_cuda_stream_create(const wefti_cuda *cuda, CUstream *stream)
-{
-    const wefti_cuda_driver *driver = &cuda->driver;
-    int least = 0;
-    int greatest = 0;
-    WEFT_TRY(wefti_cuda_check(driver, driver->cuCtxGetStreamPriorityRange(&least, &greatest),
-                              "cuCtxGetStreamPriorityRange"));
-    return wefti_cuda_check(driver, driver->cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, greatest),
-                            "cuStreamCreateWithPriority");
-}
 
 /* What the host's copies and atomics need. Loaded to the last byte now: the driver would otherwise do so at the first
  * launch, and may wait for running kernels then. */
@@ -372,47 +286,6 @@ static weft_status attach(weft_team *team, const weft_device_config *config, wef
     return wefti_error_relay(status, text);
 }
 
-/* ---- the rest of the table ---- */
-
-static weft_status grow(wefti_device *device, weft_team *team, const char *name, uint64_t end)
-{
-    wefti_cuda *cuda = wefti_cuda_of(device);
-    const uint64_t growth_min = (uint64_t)8 << 20;
-    uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
-    uint64_t wanted = end > device->heap_bytes + growth_min ? end : device->heap_bytes + growth_min;
-    wanted = wanted < device->heap_max_bytes ? wanted : device->heap_max_bytes;
-    if (cuda->sharing == WEFTI_CUDA_IPC) {
-        return wefti_error(WEFT_ERR_MEMORY, "%s: with cudaIpc the device heap cannot grow; raise heap_bytes", name);
-    }
-    WEFT_TRY(wefti_cuda_enter(cuda));
-    weft_status status = wefti_cuda_grow_slot(cuda, team, name, head + end, head + wanted);
-    wefti_cuda_leave(cuda);
-    return status;
-}
-
-static uint64_t backed(const wefti_device *device, const weft_team *team)
-{
-    const wefti_cuda *cuda = wefti_cuda_of(device);
-    uint64_t least = wefti_cuda_heap_bytes_of(cuda, wefti_cuda_own_index(cuda));
-    for (int member = 0; member < team->pes; member++) {
-        const uint32_t index = (uint32_t)wefti_member(team, member) - cuda->near_first;
-        if (index < cuda->near_count && cuda->group[index] >= 0) {
-            const uint64_t bytes = wefti_cuda_heap_bytes_of(cuda, index);
-            least = bytes < least ? bytes : least;
-        }
-    }
-    return least;
-}
-
-static weft_status host_grown(wefti_device *device)
-{
-    wefti_cuda *cuda = wefti_cuda_of(device);
-    WEFT_TRY(wefti_cuda_enter(cuda));
-    weft_status status = reach_host(cuda);
-    wefti_cuda_leave(cuda);
-    return status;
-}
-
 static void query(const wefti_device *device, weft_device_info *info)
 {
     static const char *const names[] = {
@@ -460,77 +333,23 @@ static void fill_dev(const wefti_device *device, weft_dev *dev)
     }
 }
 
-static int is_far(const wefti_device *device, int pe)
-{
-    const wefti_cuda *cuda = wefti_cuda_of(device);
-    const uint32_t index = (uint32_t)pe - cuda->near_first;
-    return index >= cuda->near_count || cuda->group[index] < 0;
-}
-
 static weft_status set_deadline(wefti_device *device, uint64_t deadline_ns)
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
     return wefti_cuda_copy(device, &control_of(cuda)->deadline_ns, &deadline_ns, sizeof deadline_ns);
 }
 
-static weft_status sms_take(wefti_device *device, int sms)
-{
-    return wefti_cuda_budget_take(&wefti_cuda_of(device)->budget, sms, "weft_device_sms_take");
-}
-
-static int sms_take_part(wefti_device *device, int most)
-{
-    return wefti_cuda_budget_take_part(&wefti_cuda_of(device)->budget, most);
-}
-
-static void sms_give(wefti_device *device, int sms)
-{
-    wefti_cuda_budget_give(&wefti_cuda_of(device)->budget, sms);
-}
-
-static int sms_free(const wefti_device *device)
-{
-    return wefti_cuda_budget_free(&wefti_cuda_of(device)->budget);
-}
-
 static const wefti_device_ops cuda_ops = {
     .name = "cuda",
+    .memory = &wefti_cuda_memory,
+    .stream = &wefti_cuda_stream,
+    .launch = &wefti_cuda_launches,
+    .budget = &wefti_cuda_budget_table,
     .attach = attach,
     .detach = detach,
-    .window_free = wefti_cuda_window_free,
-    .backed = backed,
-    .grow = grow,
-    .enrol = wefti_cuda_enrol,
-    .expel = wefti_cuda_expel,
-    .host_grown = host_grown,
-    .locate = wefti_cuda_locate,
-    .copy = wefti_cuda_copy,
-    .amo = wefti_cuda_amo,
-    .clear = wefti_cuda_clear,
-    .is_far = is_far,
-    .far = wefti_far_call,
-    .quiet = wefti_far_settle,
     .query = query,
     .fill_dev = fill_dev,
     .set_deadline = set_deadline,
-    .sms_take = sms_take,
-    .sms_take_part = sms_take_part,
-    .sms_give = sms_give,
-    .sms_free = sms_free,
-    .occupancy = wefti_cuda_occupancy,
-    .launch = wefti_cuda_launch_together,
-    .stream_ready = wefti_cuda_stream_ready,
-    .stream_is_capturing = wefti_cuda_stream_is_capturing,
-    .stream_copy = wefti_cuda_stream_copy,
-    .stream_store = wefti_cuda_stream_store,
-    .stream_amo = wefti_cuda_stream_amo,
-    .stream_signal = wefti_cuda_stream_signal,
-    .stream_wait = wefti_cuda_stream_wait,
-    .stream_strided = wefti_cuda_stream_strided,
-    .stream_far = wefti_cuda_stream_far,
-    .stream_quiet = wefti_cuda_stream_quiet,
-    .stream_sync = wefti_cuda_stream_sync,
-    .stream_coll = wefti_cuda_stream_coll,
 };
 
 const wefti_device_ops *const wefti_device_backend = &cuda_ops;

@@ -2,10 +2,10 @@
 #ifndef WEFTI_CUDA_DEVICE_H
 #define WEFTI_CUDA_DEVICE_H
 
-#include "cuda/driver.h"
+#include "cuda/driver/driver.h"
+#include "cuda/heap/window.h"
 #include "cuda/kernels.h"
-#include "cuda/window.h"
-#include "heap/device.h"
+#include "device/device.h"
 #include "team/team.h"
 #include "weft/device/dev.h"
 
@@ -101,7 +101,7 @@ typedef struct wefti_cuda {
     uint64_t region_table_bytes[2];
     CUdeviceptr *region_old_tables; /* what a kernel may still look at */
     size_t region_old_count;
-    struct wefti_cuda_far *far; /* NULL when no PE is far: see cuda/far/far.h */
+    struct wefti_cuda_far *far; /* NULL when no PE is far: see cuda/proxy/far.h */
     struct wefti_cuda_watch *watch; /* NULL where waits have a deadline */
 } wefti_cuda;
 
@@ -131,6 +131,15 @@ static inline size_t wefti_cuda_slot_of(const wefti_cuda *cuda, uint32_t index)
     return slot;
 }
 
+/* ---- the tables ---- */
+
+extern const wefti_device_memory_ops wefti_cuda_memory; /* heap/memory.c */
+extern const wefti_device_stream_ops wefti_cuda_stream; /* stream/stream.c */
+extern const wefti_device_launch_ops wefti_cuda_launches; /* stream/launch.c */
+extern const wefti_device_budget_ops wefti_cuda_budget_table; /* driver/claims.c */
+
+/* ---- driver/context.c ---- */
+
 /* The context of this PE is current between the two. */
 weft_status wefti_cuda_enter(const wefti_cuda *cuda);
 void wefti_cuda_leave(const wefti_cuda *cuda);
@@ -138,6 +147,8 @@ void wefti_cuda_leave(const wefti_cuda *cuda);
 /* A stream of the library's own: of the greatest priority, so that host calls do not wait behind a busy GPU, and a proxy not
  * in one queue with a kernel that waits for it. Users' streams keep the priority that they were made with. */
 weft_status wefti_cuda_stream_create(const wefti_cuda *cuda, CUstream *stream);
+
+/* ---- heap/slot.c ---- */
 
 /* wefti_team_agree, whose error names the PE that failed and its text. */
 weft_status wefti_cuda_agree(wefti_cuda *cuda, weft_team *team, const char *call, wefti_vote *vote);
@@ -151,8 +162,10 @@ wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index);
 uint64_t wefti_cuda_heap_bytes_of(const wefti_cuda *cuda, uint32_t index);
 /* This PE's own is as long as that says now. */
 void wefti_cuda_place_heap(wefti_cuda *cuda);
+/* Let kernels reach the host memory that the near PEs have reserved by now. The context is current. */
+weft_status wefti_cuda_reach_host(wefti_cuda *cuda);
 
-/* ---- find.c: this PE's device; what is known of the others' ---- */
+/* ---- heap/find.c: this PE's device; what is known of the others' ---- */
 
 /* Who is near: `pes` PEs of the node in order, 0: all (WEFT_CUDA_DOMAIN). */
 void wefti_cuda_find_domain(wefti_cuda *cuda, uint64_t pes);
@@ -162,7 +175,7 @@ weft_status wefti_cuda_study_peers(wefti_cuda *cuda);
 /* The devices of this process's near PEs: they may access what it maps. */
 int wefti_cuda_near_devices(const wefti_cuda *cuda, CUdevice devices[WEFTI_CUDA_DEVICES_MAX]);
 
-/* ---- exchange.c: handing an allocation to the other processes of the link domain ---- */
+/* ---- heap/exchange.c: handing an allocation to the other processes of the link domain ---- */
 
 typedef struct wefti_cuda_offer {
     uint64_t number[2]; /* equal on all members, and of no other exchange */
@@ -187,14 +200,14 @@ typedef struct wefti_cuda_taking {
 } wefti_cuda_taking;
 weft_status wefti_cuda_exchange(wefti_cuda *cuda, const wefti_cuda_taking *taking);
 
-/* ---- grow.c ---- */
+/* ---- heap/grow.c ---- */
 
 /* Have `needed` bytes of the slot of every member mapped by the processes of all; who adds to its own does so up to
  * `wanted`. On failure nothing has changed, unless the team is dead. */
 weft_status wefti_cuda_grow_slot(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t needed, uint64_t wanted);
 weft_status wefti_cuda_share_by_ipc(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t slot_bytes);
 
-/* ---- region.c ---- */
+/* ---- heap/region.c ---- */
 
 /* The one after `region`, NULL: the first. */
 static inline const wefti_cuda_region *wefti_cuda_region_after(const wefti_cuda *cuda, const wefti_cuda_region *region)
@@ -205,11 +218,11 @@ static inline const wefti_cuda_region *wefti_cuda_region_after(const wefti_cuda 
 /* The region that has `bytes` bytes at `address`, *offset from its start; or NULL. Any thread. */
 const wefti_cuda_region *wefti_cuda_region_find(const wefti_cuda *cuda, const void *address, uint64_t bytes,
                                                 uint64_t *offset);
-weft_status wefti_cuda_enrol(wefti_device *device, weft_team *team, void *address, size_t bytes);
-weft_status wefti_cuda_expel(wefti_device *device, weft_team *team, void *address);
+weft_status wefti_cuda_register(wefti_device *device, weft_team *team, void *address, size_t bytes);
+weft_status wefti_cuda_deregister(wefti_device *device, weft_team *team, void *address);
 void wefti_cuda_regions_fini(wefti_cuda *cuda);
 
-/* ---- launch.c ---- */
+/* ---- stream/launch.c ---- */
 
 /* Find every kernel, and load those that any world may need. The context is current. */
 weft_status wefti_cuda_kernels_load(wefti_cuda *cuda);
@@ -217,41 +230,24 @@ weft_status wefti_cuda_kernels_load(wefti_cuda *cuda);
 weft_status wefti_cuda_far_kernels_load(const wefti_cuda *cuda);
 /* Those that the first collective on a stream brings. */
 weft_status wefti_cuda_stream_ready(wefti_device *device);
-weft_status wefti_cuda_occupancy(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
-                                 int *blocks_per_sm, int *sms);
-weft_status wefti_cuda_launch_together(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
-                                       void *const *arguments, weft_stream *stream);
 /* Put a kernel of `blocks` blocks on a stream. `args` is its struct. is_early: its blocks may take their place on the GPU
  * while the kernel before runs, for which they wait then. Any thread. */
 weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, int is_early,
                               const void *args, CUstream stream);
 
-/* ---- stream.c ---- */
+/* ---- stream/stream.c ---- */
 
-weft_status wefti_cuda_stream_is_capturing(wefti_device *device, weft_stream *stream, int *is_capturing);
 weft_status wefti_cuda_stream_copy(wefti_device *device, void *to, const void *from, size_t bytes, weft_stream *stream);
-weft_status wefti_cuda_stream_store(wefti_device *device, void *at, uint64_t value, int bits, weft_stream *stream);
-weft_status wefti_cuda_stream_amo(wefti_device *device, wefti_amo_op op, int bits, void *at, uint64_t value,
-                                  uint64_t cond, void *old, weft_stream *stream);
-weft_status wefti_cuda_stream_signal(wefti_device *device, const wefti_device_signal *signal, void *dest_at,
-                                     weft_stream *stream);
-weft_status wefti_cuda_stream_wait(wefti_device *device, const void *variable, wefti_word_kind kind, weft_cmp cmp,
-                                   uint64_t value, weft_stream *stream);
-weft_status wefti_cuda_stream_strided(wefti_device *device, const wefti_device_strided *strided, weft_stream *stream);
-weft_status wefti_cuda_stream_far(wefti_device *device, const wefti_device_request *request, weft_stream *stream);
-weft_status wefti_cuda_stream_quiet(wefti_device *device, weft_stream *stream);
 weft_status wefti_cuda_stream_sync(wefti_device *device, const weft_dev_team *team, weft_stream *stream);
-weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
-                                   weft_stream *stream);
 
-/* ---- coll_copy.c ---- */
+/* ---- stream/coll_copy.c ---- */
 
 /* Whether copy engines carry this collective: equal on all members. */
 int wefti_cuda_copies(const wefti_cuda *cuda, const weft_dev_team *team, const wefti_device_coll *coll);
 weft_status wefti_cuda_stream_coll_copy(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
                                         weft_stream *stream);
 
-/* ---- copy.c ---- */
+/* ---- heap/copy.c ---- */
 
 /* Put a copy between any memory on a stream. The context is current. */
 weft_status wefti_cuda_enqueue_copy(const wefti_cuda *cuda, void *to, const void *from, size_t bytes, CUstream stream);

@@ -1,8 +1,6 @@
 /* Collectives on streams: what is decided at once; the device enqueues the rest. */
-#include "weft/stream.h"
-
 #include "base/error.h"
-#include "team/team.h"
+#include "gpu/gpu.h"
 
 /* ---- waiting for all ---- */
 
@@ -11,7 +9,7 @@ static weft_status check_not_capturing(weft_team *team, const char *call, weft_s
 {
     int is_capturing;
     wefti_device *device = team->world->device;
-    WEFT_TRY(device->ops->stream_is_capturing(device, stream, &is_capturing));
+    WEFT_TRY(device->ops->stream->is_capturing(device, stream, &is_capturing));
     if (is_capturing) {
         return wefti_error(
             WEFT_ERR_STATE,
@@ -39,13 +37,13 @@ weft_status weft_team_sync_on_stream(weft_team *team, weft_stream *stream)
         WEFT_TRY(check_not_capturing(team, call, stream));
     }
     WEFT_TRY(wefti_team_device_area(team, call, &dev));
-    return team->world->device->ops->stream_sync(team->world->device, &dev, stream);
+    return team->world->device->ops->stream->sync(team->world->device, &dev, stream);
 }
 
 weft_status weft_team_barrier_on_stream(weft_team *team, weft_stream *stream)
 {
     WEFT_TRY(check_team(team, "weft_team_barrier_on_stream"));
-    WEFT_TRY(team->world->device->ops->stream_quiet(team->world->device, stream));
+    WEFT_TRY(team->world->device->ops->stream->quiet(team->world->device, stream));
     return weft_team_sync_on_stream(team, stream);
 }
 
@@ -75,7 +73,7 @@ static weft_status check_buffer(const weft_team *team, const char *call, const c
     if (offset < reserved) {
         left = reserved - offset;
     } else {
-        (void)world->device->ops->locate(world->device, buffer, (int)world->view.pe, &left);
+        (void)world->device->ops->memory->locate(world->device, buffer, (int)world->view.pe, &left);
     }
     if (bytes > left) {
         return wefti_error(
@@ -106,7 +104,7 @@ static weft_status enqueue(weft_team *team, const char *call, wefti_device_coll 
     WEFT_TRY(wefti_team_stream_dev(team, call, &dev));
     coll->blocks_max = team->stream_sms;
     coll->team = team;
-    return team->world->device->ops->stream_coll(team->world->device, &dev, coll, stream);
+    return team->world->device->ops->stream->coll(team->world->device, &dev, coll, stream);
 }
 
 /* `count` times `bytes`; the largest size when that does not fit, which no heap holds. */

@@ -1,10 +1,8 @@
 /* One-sided access on streams: what is decided at once; the device enqueues the rest. */
-#include "weft/stream.h"
-
-#include "base/error.h"
-#include "rma/strided.h"
-#include "team/team.h"
 #include "weft/inline/rma.h"
+#include "base/error.h"
+#include "gpu/gpu.h"
+#include "rma/strided.h"
 
 /* WEFT_OK, or why nothing can be enqueued: no device, the world's fault. */
 static weft_status check_world(weft_world *world, const char *call)
@@ -32,13 +30,13 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
                            world->view.pes, world->name);
     }
     int is_host = offset < reserved;
-    int is_far = world->device->ops->is_far(world->device, pe);
+    int is_far = world->device->ops->memory->is_far(world->device, pe);
     *at = NULL;
     if (is_host) {
         left = reserved - offset;
         *at = is_far ? NULL : wefti_peer_address(world, address, pe);
-    } else if (world->device->ops->locate(world->device, address, (int)world->view.pe, &left) != 0 && !is_far) {
-        *at = (void *)world->device->ops->locate(world->device, address, pe, &left);
+    } else if (world->device->ops->memory->locate(world->device, address, (int)world->view.pe, &left) != 0 && !is_far) {
+        *at = (void *)world->device->ops->memory->locate(world->device, address, pe, &left);
     }
     if (left == 0 || bytes > left) {
         return wefti_error(
@@ -75,8 +73,8 @@ weft_status weft_putmem_on_stream(weft_world *world, void *dest, const void *sou
     if (bytes == 0) {
         return WEFT_OK;
     }
-    return at == NULL ? world->device->ops->stream_far(world->device, &request, stream)
-                      : world->device->ops->stream_copy(world->device, at, source, bytes, stream);
+    return at == NULL ? world->device->ops->stream->far(world->device, &request, stream)
+                      : world->device->ops->stream->copy(world->device, at, source, bytes, stream);
 }
 
 weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *source, size_t bytes, int pe,
@@ -93,8 +91,8 @@ weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *sou
     if (bytes == 0) {
         return WEFT_OK;
     }
-    return at == NULL ? world->device->ops->stream_far(world->device, &request, stream)
-                      : world->device->ops->stream_copy(world->device, dest, at, bytes, stream);
+    return at == NULL ? world->device->ops->stream->far(world->device, &request, stream)
+                      : world->device->ops->stream->copy(world->device, dest, at, bytes, stream);
 }
 
 static weft_status strided(weft_world *world, const char *call, const wefti_device_strided *given,
@@ -123,7 +121,7 @@ static weft_status strided(weft_world *world, const char *call, const wefti_devi
     } else if (at != NULL) {
         all.dest = at;
     }
-    return all.count == 0 ? WEFT_OK : world->device->ops->stream_strided(world->device, &all, stream);
+    return all.count == 0 ? WEFT_OK : world->device->ops->stream->strided(world->device, &all, stream);
 }
 
 weft_status weft_iputmem_on_stream(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
@@ -162,7 +160,7 @@ weft_status weft_putmem_signal_on_stream(weft_world *world, void *dest, const vo
         WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
         WEFT_TRY(check_local(call, source, bytes));
     }
-    return world->device->ops->stream_signal(world->device, &request, at, stream);
+    return world->device->ops->stream->signal(world->device, &request, at, stream);
 }
 
 weft_status weft_signal_on_stream(weft_world *world, uint64_t *signal, uint64_t value, weft_signal_op op, int pe,
@@ -182,7 +180,7 @@ weft_status wefti_wait_on_stream(weft_world *world, const void *variable, wefti_
     if ((unsigned)cmp > WEFT_CMP_LE) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %d is no weft_cmp", call, (int)cmp);
     }
-    return world->device->ops->stream_wait(world->device, at, kind, cmp, value, stream);
+    return world->device->ops->stream->wait(world->device, at, kind, cmp, value, stream);
 }
 
 weft_status weft_signal_wait_until_on_stream(weft_world *world, const uint64_t *signal, weft_cmp cmp, uint64_t value,
@@ -202,7 +200,7 @@ weft_status weft_fence_on_stream(weft_world *world, weft_stream *stream)
 weft_status weft_quiet_on_stream(weft_world *world, weft_stream *stream)
 {
     WEFT_TRY(check_world(world, "weft_quiet_on_stream"));
-    return world->device->ops->stream_quiet(world->device, stream);
+    return world->device->ops->stream->quiet(world->device, stream);
 }
 
 weft_status wefti_p_on_stream(weft_world *world, void *dest, uint64_t value, int bits, int pe, weft_stream *stream)
@@ -214,8 +212,8 @@ weft_status wefti_p_on_stream(weft_world *world, void *dest, uint64_t value, int
     WEFT_TRY(locate_word(world, call, dest, (size_t)bits / 8, pe, &at));
     const wefti_device_request request = {
         .kind = WEFTI_DEVICE_STORE, .pe = pe, .address = dest, .bits = bits, .value = value};
-    return at == NULL ? world->device->ops->stream_far(world->device, &request, stream)
-                      : world->device->ops->stream_store(world->device, at, value, bits, stream);
+    return at == NULL ? world->device->ops->stream->far(world->device, &request, stream)
+                      : world->device->ops->stream->store(world->device, at, value, bits, stream);
 }
 
 weft_status wefti_amo_on_stream(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value, uint64_t cond,
@@ -235,7 +233,7 @@ weft_status wefti_amo_on_stream(weft_world *world, wefti_amo_op op, int bits, vo
                                               .value = value,
                                               .cond = cond,
                                               .old = old};
-        return world->device->ops->stream_far(world->device, &request, stream);
+        return world->device->ops->stream->far(world->device, &request, stream);
     }
     weft_dev dev;
     world->device->ops->fill_dev(world->device, &dev);
@@ -245,7 +243,7 @@ weft_status wefti_amo_on_stream(weft_world *world, wefti_amo_op op, int bits, vo
                            "CPU's; take device memory",
                            call);
     }
-    return world->device->ops->stream_amo(world->device, op, bits, at, value, cond, old, stream);
+    return world->device->ops->stream->amo(world->device, op, bits, at, value, cond, old, stream);
 }
 
 weft_status wefti_no_place_on_stream(const char *call)

@@ -1,7 +1,6 @@
 #include "heap/window.h"
 
 #include "base/error.h"
-#include "heap/device.h"
 
 #define WINDOW_MAPPED 1
 #define WINDOW_FAILED 2
@@ -31,7 +30,7 @@ void wefti_window_leave(wefti_window *window)
         return;
     }
     if (window->device != NULL) {
-        wefti_device_backend->window_free(window->device);
+        window->device_free(window->device);
     }
     wefti_os_memory_fini(&window->memory);
     wefti_os_record_free(window);

@@ -21,7 +21,8 @@ typedef struct wefti_window {
     size_t first_slot; /* its offset */
     size_t stride;
     uint32_t ready; /* 0, then 1 mapped or 2 failed: stored by the PE that maps, awaited by the process's others */
-    void *device; /* what the device backend shares among them; NULL until a PE attaches (see heap/device.h) */
+    void *device; /* what the backend of devices shares among them (src/device); NULL until a PE attaches one */
+    void (*device_free)(void *device); /* it is freed with the window */
 } wefti_window;
 
 /* Make an empty window, for the PEs of this process that get to know the ticket (os/os.h); the caller, the lowest of

@@ -45,7 +45,8 @@ static wefti_device *device_of(const weft_world *world, const void *address)
 {
     uint64_t left;
     wefti_device *device = wefti_world_is_alive(world) ? world->device : NULL;
-    return device != NULL && device->ops->locate(device, address, (int)world->view.pe, &left) != 0 ? device : NULL;
+    return device != NULL && device->ops->memory->locate(device, address, (int)world->view.pe, &left) != 0 ? device
+                                                                                                           : NULL;
 }
 
 /* Where PE `pe` has it; NULL when that is far. */
@@ -57,8 +58,8 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
                            world->view.pes, world->name);
     }
     WEFTI_COUNT(world, device_accesses, 1);
-    (void)world->device->ops->locate(world->device, address, (int)world->view.pe, &left);
-    *at = (void *)world->device->ops->locate(world->device, address, pe, &left);
+    (void)world->device->ops->memory->locate(world->device, address, (int)world->view.pe, &left);
+    *at = (void *)world->device->ops->memory->locate(world->device, address, pe, &left);
     if (bytes > left) {
         return wefti_error(
             WEFT_ERR_RANGE,
@@ -80,7 +81,8 @@ static weft_status device_put(weft_world *world, const char *call, void *dest, c
     if (bytes == 0) {
         return WEFT_OK;
     }
-    return at == NULL ? device->ops->far(device, &request) : device->ops->copy(device, at, source, bytes);
+    return at == NULL ? device->ops->memory->far(device, &request)
+                      : device->ops->memory->copy(device, at, source, bytes);
 }
 
 static weft_status device_get(weft_world *world, const char *call, void *dest, const void *source, size_t bytes, int pe)
@@ -94,7 +96,7 @@ static weft_status device_get(weft_world *world, const char *call, void *dest, c
     if (bytes == 0) {
         return WEFT_OK;
     }
-    return at == NULL ? device->ops->far(device, &request) : device->ops->copy(device, dest, at, bytes);
+    return at == NULL ? device->ops->memory->far(device, &request) : device->ops->memory->copy(device, dest, at, bytes);
 }
 
 static weft_status device_amo(weft_world *world, const char *call, wefti_amo_op op, int bits, void *dest,
@@ -116,8 +118,8 @@ static weft_status device_amo(weft_world *world, const char *call, wefti_amo_op 
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %d bytes", call, dest,
                            bits / 8);
     }
-    WEFT_TRY(at == NULL ? device->ops->far(device, &request)
-                        : device->ops->amo(device, op, bits, at, value, cond, &before));
+    WEFT_TRY(at == NULL ? device->ops->memory->far(device, &request)
+                        : device->ops->memory->amo(device, op, bits, at, value, cond, &before));
     if (old != NULL) {
         *old = before;
     }
@@ -229,29 +231,6 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
         *old = before;
     }
     return WEFT_OK;
-}
-
-static weft_status each_transport(weft_world *world, const char *call, int quiet)
-{
-    WEFT_TRY(wefti_world_expect(world, call));
-    for (size_t i = 0; i < world->transport_count; i++) {
-        wefti_transport *transport = &world->transports[i];
-        WEFT_TRY(quiet ? transport->ops->quiet(transport) : transport->ops->fence(transport));
-    }
-    /* The end of a kernel completes its stores; what it has asked of a proxy goes on. A fence, too, waits: host calls have
-     * a ring of their own. */
-    const int has_requests = world->device != NULL && world->device->far_count > 0;
-    return has_requests ? world->device->ops->quiet(world->device) : WEFT_OK;
-}
-
-weft_status wefti_fence_slow(weft_world *world)
-{
-    return each_transport(world, "weft_fence", 0);
-}
-
-weft_status wefti_quiet_slow(weft_world *world)
-{
-    return each_transport(world, "weft_quiet", 1);
 }
 
 weft_status wefti_rma_check(weft_world *world, const char *call, const void *address, size_t bytes, const void *local,

@@ -207,7 +207,7 @@ int weft_addr_accessible(const weft_world *world, const void *address, int pe)
         return 0;
     }
     return wefti_is_near(world, address, 1, (int)world->view.pe) ||
-           (world->device != NULL && world->device->ops->locate(world->device, address, pe, &left) != 0);
+           (world->device != NULL && world->device->ops->memory->locate(world->device, address, pe, &left) != 0);
 }
 
 void *weft_ptr(const weft_world *world, const void *address, int pe)
@@ -221,5 +221,5 @@ void *weft_ptr(const weft_world *world, const void *address, int pe)
     uint64_t left;
     return world->device == NULL || pe < 0 || pe >= (int)world->view.pes
                ? NULL
-               : (void *)world->device->ops->locate(world->device, address, pe, &left);
+               : (void *)world->device->ops->memory->locate(world->device, address, pe, &left);
 }

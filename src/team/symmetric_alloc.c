@@ -55,7 +55,7 @@ static weft_status grow_host(weft_team *team, const char *call, uint64_t offset,
     }
     /* All have what they will have: kernels can be shown it. Every PE of the world has a device, or none has. */
     vote = wefti_vote_init(team, call, offset, 1);
-    vote.status = world->device->ops->host_grown(world->device);
+    vote.status = world->device->ops->memory->host_grown(world->device);
     return wefti_team_agree(team, &vote, call);
 }
 

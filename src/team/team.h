@@ -157,15 +157,11 @@ void wefti_team_device_give_back(weft_team *team);
 
 /* ---- device.c ---- */
 
-/* What kernels wait with on this team, but no channels: collective the first time, then local. */
-weft_status wefti_team_device_area(weft_team *team, const char *call, weft_dev_team *dev);
-/* The same with the channels of collectives on streams, which weft_team_stream_ready has made. Local then. */
-weft_status wefti_team_stream_dev(weft_team *team, const char *call, weft_dev_team *dev);
+/* The blocks of the device heap, as calls of this team see them. The world has a device. */
+wefti_records wefti_team_device_records(const weft_team *team);
 /* A team ends: what it has in device memory can be reused. All members have agreed that it does. */
 void wefti_team_device_forget(weft_team *team);
 /* A team ends, dead or not: nothing of it will be launched any more, so its claim of multiprocessors goes back. */
 void wefti_team_device_give(weft_team *team);
-/* WEFT_OK when the world has a device. */
-weft_status wefti_world_need_device(const weft_world *world, const char *call);
 
 #endif

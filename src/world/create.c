@@ -15,7 +15,6 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "world/directory.h"
 #include "world/timeline.h"
 #include "world/world.h"
@@ -573,8 +572,7 @@ static void bury(weft_world *world)
     }
 }
 
-/* Safe on a half-built world, and on NULL. */
-static void world_free(weft_world *world)
+void wefti_world_free(weft_world *world)
 {
     if (world == NULL) {
         return;
@@ -638,12 +636,9 @@ static weft_status check_headers(const wefti_headers *headers)
         weft_version_text(), WEFTI_VIEW_ABI);
 }
 
-weft_status wefti_world_create(const weft_world_config *config, weft_world **out, const wefti_headers *headers)
+weft_status wefti_world_make(const weft_world_config *config, const wefti_headers *headers,
+                             wefti_world_settings *settings, weft_world **out)
 {
-    wefti_log_read();
-    if (out == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: the place for the world is NULL");
-    }
     wefti_creation creation = {.mark = {.listener = -1}, .pass = {.listener = -1}, .ticket.descriptor = -1};
     weft_world *world = NULL;
     weft_status status = wefti_world_settings_init(&creation.settings, config);
@@ -656,17 +651,10 @@ weft_status wefti_world_create(const weft_world_config *config, weft_world **out
     status = status == WEFT_OK ? run_steps(&creation, world) : meet_to_refuse(&creation, status);
     creation_fini(&creation);
     if (status != WEFT_OK) {
-        world_free(world);
+        wefti_world_free(world);
         return status;
     }
-    if (creation.settings.config.device != NULL) {
-        status = weft_device_attach(world, creation.settings.config.device);
-        if (status != WEFT_OK) {
-            world_free(world);
-            return status;
-        }
-    }
-    wefti_timeline_open(world, &creation.settings);
+    *settings = creation.settings;
     *out = world;
     return WEFT_OK;
 }
@@ -678,6 +666,6 @@ weft_status weft_world_destroy(weft_world *world)
     }
     WEFT_TRY(wefti_world_expect(world, "weft_world_destroy"));
     wefti_world_counters_print(world);
-    world_free(world);
+    wefti_world_free(world);
     return WEFT_OK;
 }

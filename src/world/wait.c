@@ -82,9 +82,10 @@ weft_status wefti_world_look(weft_world *world, const void *variable, wefti_word
     size_t bytes = kind >= WEFTI_WORD_INT64 ? 8 : 4;
     uint64_t left;
     if (!wefti_is_loadable(world, variable) &&
-        world->device->ops->locate(world->device, variable, (int)world->view.pe, &left) != 0) {
+        world->device->ops->memory->locate(world->device, variable, (int)world->view.pe, &left) != 0) {
         uint32_t half = 0;
-        WEFT_TRY(world->device->ops->copy(world->device, bytes == 8 ? (void *)value : (void *)&half, variable, bytes));
+        WEFT_TRY(world->device->ops->memory->copy(world->device, bytes == 8 ? (void *)value : (void *)&half, variable,
+                                                  bytes));
         *value = bytes == 8 ? *value : half;
         return WEFT_OK;
     }

@@ -2,8 +2,8 @@
 #ifndef WEFTI_WORLD_WORLD_H
 #define WEFTI_WORLD_WORLD_H
 
+#include "device/device.h"
 #include "heap/blocks.h"
-#include "heap/device.h"
 #include "heap/window.h"
 #include "protocol/gone.h"
 #include "protocol/timeline.h"
@@ -206,6 +206,11 @@ wefti_transport *wefti_world_transport(weft_world *world, int pe);
 
 /* End the phase that began at the last call, under this static name. */
 void wefti_world_phase(weft_world *world, const char *name);
+/* Make a world, without a device; `settings` becomes what its config and the environment say. */
+weft_status wefti_world_make(const weft_world_config *config, const wefti_headers *headers,
+                             wefti_world_settings *settings, weft_world **world);
+/* End it: local. Safe on a half-made one, and on NULL. */
+void wefti_world_free(weft_world *world);
 
 /* ---- reach.c: the library's own words on other PEs, near or far, which may lie before the heap ---- */
 

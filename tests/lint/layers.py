@@ -15,18 +15,21 @@ ORDER = [
     ["protocol"],
     ["bootstrap"],
     ["heap"],
+    ["device"],
     ["transport"],
     ["world"],
     ["team"],
     ["rma"],
     ["coll"],
+    ["gpu"],
+    ["create"],
     ["ep"],
     ["ffi", "shmem", "nvshmem", "tools", "python"],
 ]
 # These reach the rest of the library through its public headers.
 ONLY = {name: {"base", "os", "protocol", name} for name in ("ep", "ffi", "shmem", "nvshmem", "python")}
 # The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
-ONLY["sim"] = {"base", "os", "protocol", "bootstrap", "heap", "transport", "sim"}
+ONLY["sim"] = {"base", "os", "protocol", "bootstrap", "heap", "device", "transport", "sim"}
 ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}
 ONLY["cuda/fake"] = ONLY["cuda"] | {"sim"}  # a driver for tests, whose threads are coroutines
 

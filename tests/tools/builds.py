@@ -26,7 +26,7 @@ CHANGES = [
     ("include/weft/device/dev.h", "WEFTI_DEV_RING_ENTRIES 128"),
     ("include/weft/inline/view.h", "WEFTI_VIEW_ABI 2"),
     ("src/cuda/ep/shape.h", None),
-    ("src/cuda/far/mail.c", None),
+    ("src/cuda/proxy/mail.c", None),
     ("src/world/tuning.c", "PAIRS_PES_MAX 63"),
     ("src/ep/tuning.c", None),
     ("src/team/agree.c", None),

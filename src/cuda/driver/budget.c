@@ -1,4 +1,4 @@
-#include "cuda/budget.h"
+#include "cuda/driver/budget.h"
 
 static struct {
     int pes;

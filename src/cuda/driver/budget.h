@@ -1,4 +1,4 @@
-/* cuda/budget.h: how many multiprocessors of a GPU are claimed for kernels that wait for others.
+/* cuda/driver/budget.h: how many multiprocessors of a GPU are claimed for kernels that wait for others.
  *
  * Kernels that wait for each other must run at the same time, whichever world and PE of this process launched them: so the
  * sum is the process's, a GPU at a time. It is the one thing that no world owns. Any thread. */

@@ -1,6 +1,6 @@
 /* Goal: claims of multiprocessors never add up to more than the device has, whoever asks at the same time; PEs and later
  * claims get parts; what a PE leaves behind is given back. */
-#include "cuda/budget.h"
+#include "cuda/driver/budget.h"
 
 #include <pthread.h>
 #include <setjmp.h>

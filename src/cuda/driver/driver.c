@@ -1,4 +1,4 @@
-#include "cuda/driver.h"
+#include "cuda/driver/driver.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* cuda/copy.c: the host's accesses to device memory: copies on the device's own stream, atomics by a kernel of one thread.
+/* cuda/heap/copy.c: the host's accesses to device memory: copies on the device's own stream, atomics by a kernel of one thread.
  * Each is complete on return. */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* cuda/find.c: this PE's device and context, and what the PEs of the node told each other about theirs. */
+/* cuda/heap/find.c: this PE's device and context, and what the PEs of the node told each other about theirs. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* cuda/grow.c: memory for the heap, over any team: each member whose slot is too short allocates a piece on its device, and
+/* cuda/heap/grow.c: memory for the heap, over any team: each member whose slot is too short allocates a piece on its device, and
  * one member of every other process takes it and maps it at the same offset of its owner's slot.
  *
  * What a slot has is its owner's to say, and what of it a process has mapped is that process's: who was in fewer teams has

@@ -1,4 +1,4 @@
-/* cuda/region.c: user memory made symmetric. Each PE maps every other's buffer: by its allocation's VMM handle, or by
+/* cuda/heap/region.c: user memory made symmetric. Each PE maps every other's buffer: by its allocation's VMM handle, or by
  * cudaIpc for cudaMalloc's; in its own process a cudaMalloc buffer is where it is. */
 #include <stdlib.h>
 #include <string.h>
@@ -373,7 +373,7 @@ static weft_status enrol_entered(wefti_cuda *cuda, weft_team *team, const char *
     return status;
 }
 
-weft_status wefti_cuda_enrol(wefti_device *device, weft_team *team, void *address, size_t bytes)
+weft_status wefti_cuda_register(wefti_device *device, weft_team *team, void *address, size_t bytes)
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
     WEFT_TRY(wefti_cuda_enter(cuda));
@@ -382,7 +382,7 @@ weft_status wefti_cuda_enrol(wefti_device *device, weft_team *team, void *addres
     return status;
 }
 
-weft_status wefti_cuda_expel(wefti_device *device, weft_team *team, void *address)
+weft_status wefti_cuda_deregister(wefti_device *device, weft_team *team, void *address)
 {
     static const char call[] = "weft_device_unregister";
     wefti_cuda *cuda = wefti_cuda_of(device);

@@ -1,4 +1,4 @@
-#include "cuda/window.h"
+#include "cuda/heap/window.h"
 
 #include <string.h>
 
@@ -37,6 +37,11 @@ static weft_status create(wefti_cuda_window **out)
     return WEFT_OK;
 }
 
+static void window_free(void *window)
+{
+    destroy(window);
+}
+
 weft_status wefti_cuda_window_join(wefti_window *host, wefti_cuda_window **out)
 {
     wefti_cuda_window *window = __atomic_load_n(&host->device, __ATOMIC_ACQUIRE);
@@ -44,6 +49,7 @@ weft_status wefti_cuda_window_join(wefti_window *host, wefti_cuda_window **out)
         wefti_cuda_window *mine = NULL;
         void *none = NULL;
         WEFT_TRY(create(&mine));
+        __atomic_store_n(&host->device_free, window_free, __ATOMIC_RELEASE);
         if (__atomic_compare_exchange_n(&host->device, &none, mine, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
             window = mine;
         } else {
@@ -102,13 +108,6 @@ void wefti_cuda_window_leave(wefti_cuda_window *window)
         clear(window);
     }
     wefti_os_monitor_leave(window->lock);
-}
-
-void wefti_cuda_window_free(void *window)
-{
-    if (window != NULL) {
-        destroy(window);
-    }
 }
 
 /* ---- address space and pieces ---- */

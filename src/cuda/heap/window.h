@@ -1,12 +1,12 @@
-/* cuda/window.h: what the PEs of one process share of a world's device memory: one reserved range of address space with a
+/* cuda/heap/window.h: what the PEs of one process share of a world's device memory: one reserved range of address space with a
  * slot a PE of the link domain, the pieces mapped into it, and the parts of the host window that kernels reach.
  *
  * Every PE joins and leaves; when the last has left, all is unmapped. Functions lock by themselves. */
 #ifndef WEFTI_CUDA_WINDOW_H
 #define WEFTI_CUDA_WINDOW_H
 
-#include "cuda/budget.h"
-#include "cuda/driver.h"
+#include "cuda/driver/budget.h"
+#include "cuda/driver/driver.h"
 #include "heap/window.h"
 #include "os/os.h"
 
@@ -56,8 +56,6 @@ typedef struct wefti_cuda_window {
 weft_status wefti_cuda_window_join(wefti_window *host, wefti_cuda_window **window);
 /* Leave; a context of the leaver is current. */
 void wefti_cuda_window_leave(wefti_cuda_window *window);
-/* The end of the host window: nobody is left. */
-void wefti_cuda_window_free(void *window);
 
 /* Reserve the address space, once; later callers give the same sizes. */
 weft_status wefti_cuda_window_reserve(wefti_cuda_window *window, size_t slots, uint64_t stride);

@@ -1,7 +1,7 @@
-/* cuda/far/direct.c: requests for memory that the transport reaches by itself: the host heap. */
+/* cuda/proxy/direct.c: requests for memory that the transport reaches by itself: the host heap. */
 #include <string.h>
 
-#include "cuda/far/far.h"
+#include "cuda/proxy/far.h"
 
 int wefti_far_is_direct(const wefti_dev_request *request)
 {

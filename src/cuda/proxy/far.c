@@ -1,5 +1,5 @@
-/* cuda/far/far.c: making and ending a proxy. */
-#include "cuda/far/far.h"
+/* cuda/proxy/far.c: making and ending a proxy. */
+#include "cuda/proxy/far.h"
 
 #include <string.h>
 

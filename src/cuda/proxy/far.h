@@ -1,4 +1,4 @@
-/* cuda/far/far.h: device memory beyond the link domain. A PE that has far PEs has a proxy: a thread that takes the requests
+/* cuda/proxy/far.h: device memory beyond the link domain. A PE that has far PEs has a proxy: a thread that takes the requests
  * which kernels (weft/device/far.cuh) and host calls leave in two rings, and carries them out:
  *
  *   memory that the far PE's transport reaches (host memory)   by the transport itself             direct.c

@@ -1,7 +1,7 @@
-/* cuda/far/mail.c: requests as messages to another PE's proxy, and its answers. */
+/* cuda/proxy/mail.c: requests as messages to another PE's proxy, and its answers. */
 #include <string.h>
 
-#include "cuda/far/far.h"
+#include "cuda/proxy/far.h"
 
 /* Where PE `writer` writes, on any PE, as an offset of its slot of the host window. */
 static uint64_t offset_of(const wefti_cuda_far *far, uint32_t writer, size_t offset)

@@ -1,5 +1,5 @@
-/* cuda/far/proxy.c: the thread. It never waits for one PE: whatever can be done for any of them is done. */
-#include "cuda/far/far.h"
+/* cuda/proxy/proxy.c: the thread. It never waits for one PE: whatever can be done for any of them is done. */
+#include "cuda/proxy/far.h"
 
 void wefti_far_latch(wefti_cuda_far *far, weft_status status, int culprit)
 {

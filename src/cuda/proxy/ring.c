@@ -1,8 +1,8 @@
-/* cuda/far/ring.c: a ring's two ends on the host: the proxy's, and that of host calls. Kernels have theirs in
+/* cuda/proxy/ring.c: a ring's two ends on the host: the proxy's, and that of host calls. Kernels have theirs in
  * weft/device/far.cuh. */
 #include <string.h>
 
-#include "cuda/far/far.h"
+#include "cuda/proxy/far.h"
 
 static wefti_dev_entry *entry_of(const wefti_far_ring *ring, uint64_t ticket)
 {

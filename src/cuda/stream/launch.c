@@ -1,4 +1,4 @@
-/* cuda/launch.c: the library's kernels: found and loaded at attach, put on streams later; and users' that wait. */
+/* cuda/stream/launch.c: the library's kernels: found and loaded at attach, put on streams later; and users' that wait. */
 #include "cuda/device.h"
 
 static const struct {
@@ -79,8 +79,8 @@ static CUfunction function_of(const weft_kernel *kernel)
     return (CUfunction)(uintptr_t)kernel;
 }
 
-weft_status wefti_cuda_occupancy(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
-                                 int *blocks_per_sm, int *sms)
+static weft_status occupancy(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
+                             int *blocks_per_sm, int *sms)
 {
     const wefti_cuda *cuda = wefti_cuda_of(device);
     WEFT_TRY(wefti_cuda_enter(cuda));
@@ -92,8 +92,8 @@ weft_status wefti_cuda_occupancy(wefti_device *device, const weft_kernel *kernel
                             "cuOccupancyMaxActiveBlocksPerMultiprocessor (is the kernel a CUfunction?)");
 }
 
-weft_status wefti_cuda_launch_together(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
-                                       void *const *arguments, weft_stream *stream)
+static weft_status launch_together(wefti_device *device, const weft_kernel *kernel, const weft_launch *launch,
+                                   void *const *arguments, weft_stream *stream)
 {
     const wefti_cuda *cuda = wefti_cuda_of(device);
     WEFT_TRY(wefti_cuda_enter(cuda));
@@ -103,3 +103,8 @@ weft_status wefti_cuda_launch_together(wefti_device *device, const weft_kernel *
     wefti_cuda_leave(cuda);
     return wefti_cuda_check(&cuda->driver, result, "cuLaunchCooperativeKernel");
 }
+
+const wefti_device_launch_ops wefti_cuda_launches = {
+    .occupancy = occupancy,
+    .launch = launch_together,
+};

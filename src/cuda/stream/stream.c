@@ -1,13 +1,13 @@
-/* cuda/stream.c: operations on streams: copies by the copy engines, all else by the library's kernels. */
+/* cuda/stream/stream.c: operations on streams: copies by the copy engines, all else by the library's kernels. */
 #include <string.h>
 
 #include "cuda/device.h"
-#include "cuda/tuning.h"
+#include "cuda/stream/tuning.h"
 
 /* Up to here a kernel copies and signals in one launch; beyond, a copy engine copies first. */
 #define PUT_SIGNAL_KERNEL_BYTES ((size_t)32 << 10)
 
-weft_status wefti_cuda_stream_is_capturing(wefti_device *device, weft_stream *stream, int *is_capturing)
+static weft_status stream_is_capturing(wefti_device *device, weft_stream *stream, int *is_capturing)
 {
     const wefti_cuda *cuda = wefti_cuda_of(device);
     CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -45,14 +45,14 @@ static weft_status launch(wefti_device *device, wefti_cuda_kernel kernel, int bl
     return launch_in(device, kernel, blocks, 2, args, stream);
 }
 
-weft_status wefti_cuda_stream_store(wefti_device *device, void *at, uint64_t value, int bits, weft_stream *stream)
+static weft_status stream_store(wefti_device *device, void *at, uint64_t value, int bits, weft_stream *stream)
 {
     const wefti_cuda_word_args args = {.what = WEFTI_CUDA_STORE, .bits = bits, .at = (uintptr_t)at, .value = value};
     return launch(device, WEFTI_CUDA_KERNEL_word, 1, &args, stream);
 }
 
-weft_status wefti_cuda_stream_amo(wefti_device *device, wefti_amo_op op, int bits, void *at, uint64_t value,
-                                  uint64_t cond, void *old, weft_stream *stream)
+static weft_status stream_amo(wefti_device *device, wefti_amo_op op, int bits, void *at, uint64_t value, uint64_t cond,
+                              void *old, weft_stream *stream)
 {
     const wefti_cuda_word_args args = {
         .what = WEFTI_CUDA_AMO,
@@ -66,8 +66,8 @@ weft_status wefti_cuda_stream_amo(wefti_device *device, wefti_amo_op op, int bit
     return launch(device, WEFTI_CUDA_KERNEL_word, 1, &args, stream);
 }
 
-weft_status wefti_cuda_stream_wait(wefti_device *device, const void *variable, wefti_word_kind kind, weft_cmp cmp,
-                                   uint64_t value, weft_stream *stream)
+static weft_status stream_wait(wefti_device *device, const void *variable, wefti_word_kind kind, weft_cmp cmp,
+                               uint64_t value, weft_stream *stream)
 {
     wefti_cuda_word_args args = {
         .what = WEFTI_CUDA_WAIT,
@@ -80,8 +80,8 @@ weft_status wefti_cuda_stream_wait(wefti_device *device, const void *variable, w
     return launch(device, WEFTI_CUDA_KERNEL_word, 1, &args, stream);
 }
 
-weft_status wefti_cuda_stream_signal(wefti_device *device, const wefti_device_signal *signal, void *dest_at,
-                                     weft_stream *stream)
+static weft_status stream_signal(wefti_device *device, const wefti_device_signal *signal, void *dest_at,
+                                 weft_stream *stream)
 {
     wefti_cuda_put_signal_args args = {
         .dest = (uintptr_t)signal->dest,
@@ -103,7 +103,7 @@ weft_status wefti_cuda_stream_signal(wefti_device *device, const wefti_device_si
 #define STRIDED_WORDS_A_BLOCK 1024
 #define STRIDED_BLOCKS_MAX 32
 
-weft_status wefti_cuda_stream_strided(wefti_device *device, const wefti_device_strided *strided, weft_stream *stream)
+static weft_status stream_strided(wefti_device *device, const wefti_device_strided *strided, weft_stream *stream)
 {
     const uintptr_t together = (uintptr_t)strided->dest | (uintptr_t)strided->source | strided->dest_step |
                                strided->source_step | strided->element;
@@ -126,7 +126,7 @@ weft_status wefti_cuda_stream_strided(wefti_device *device, const wefti_device_s
                   &args, stream);
 }
 
-weft_status wefti_cuda_stream_far(wefti_device *device, const wefti_device_request *request, weft_stream *stream)
+static weft_status stream_far(wefti_device *device, const wefti_device_request *request, weft_stream *stream)
 {
     static const int whats[] = {
         [WEFTI_DEVICE_PUT] = WEFTI_CUDA_FAR_PUT,
@@ -150,7 +150,7 @@ weft_status wefti_cuda_stream_far(wefti_device *device, const wefti_device_reque
     return launch(device, WEFTI_CUDA_KERNEL_far, 1, &args, stream);
 }
 
-weft_status wefti_cuda_stream_quiet(wefti_device *device, weft_stream *stream)
+static weft_status stream_quiet(wefti_device *device, weft_stream *stream)
 {
     wefti_cuda_far_args args = {.what = WEFTI_CUDA_FAR_QUIET};
     if (wefti_cuda_of(device)->far == NULL) {
@@ -194,8 +194,8 @@ static wefti_cuda_kernel kernel_of(const wefti_device_coll *coll)
                                             : WEFTI_CUDA_KERNEL_reduce_any;
 }
 
-weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
-                                   weft_stream *stream)
+static weft_status stream_coll(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
+                               weft_stream *stream)
 {
     if (wefti_cuda_copies(wefti_cuda_of(device), team, coll)) {
         return wefti_cuda_stream_coll_copy(device, team, coll, stream);
@@ -222,3 +222,18 @@ weft_status wefti_cuda_stream_coll(wefti_device *device, const weft_dev_team *te
     return launch_in(device, team->far_count > 0 ? WEFTI_CUDA_KERNEL_wide : kernel_of(coll), choice.blocks,
                      coll->blocks_max, &args, stream);
 }
+
+const wefti_device_stream_ops wefti_cuda_stream = {
+    .ready = wefti_cuda_stream_ready,
+    .is_capturing = stream_is_capturing,
+    .copy = wefti_cuda_stream_copy,
+    .store = stream_store,
+    .amo = stream_amo,
+    .signal = stream_signal,
+    .wait = stream_wait,
+    .strided = stream_strided,
+    .far = stream_far,
+    .quiet = stream_quiet,
+    .sync = wefti_cuda_stream_sync,
+    .coll = stream_coll,
+};

@@ -1,4 +1,4 @@
-#include "cuda/tuning.h"
+#include "cuda/stream/tuning.h"
 
 #include "cuda/kernels.h"
 

@@ -1,9 +1,9 @@
-/* cuda/tuning.h: which way a collective on a stream takes, and with how many blocks: a function of what is equal on all
+/* cuda/stream/tuning.h: which way a collective on a stream takes, and with how many blocks: a function of what is equal on all
  * members. */
 #ifndef WEFTI_CUDA_TUNING_H
 #define WEFTI_CUDA_TUNING_H
 
-#include "heap/device.h"
+#include "device/device.h"
 
 /* The values of wefti_way in weft/device/coll.cuh. */
 enum { WEFTI_CUDA_PACKED = 0, WEFTI_CUDA_FORWARD = 1, WEFTI_CUDA_PLAIN = 2 };

@@ -1,0 +1,66 @@
+/* cuda/heap/slot.c: what a PE has in its slot of the device window, and how the PEs that share one agree. */
+#include <stdio.h>
+
+#include "cuda/device.h"
+
+wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index)
+{
+    return wefti_peer_address(cuda->world, cuda->record, (int)(cuda->near_first + index));
+}
+
+weft_status wefti_cuda_agree(wefti_cuda *cuda, weft_team *team, const char *name, wefti_vote *vote)
+{
+    if (vote->status != WEFT_OK) {
+        (void)snprintf(cuda->record->text, sizeof cuda->record->text, "%s", weft_last_error());
+    }
+    weft_status status = wefti_team_agree(team, vote, name);
+    const int culprit = wefti_member(team, (int)vote->status_pe);
+    if (status == WEFT_OK || status != (weft_status)vote->status || team->dead != WEFT_OK ||
+        culprit == (int)cuda->world->view.pe || !wefti_pe_is_near(&cuda->world->view, culprit)) {
+        return status;
+    }
+    char text[sizeof cuda->record->text + 32];
+    const wefti_cuda_record *record = wefti_peer_address(cuda->world, cuda->record, culprit);
+    (void)snprintf(text, sizeof text, "PE %d: %.*s", culprit, (int)sizeof record->text - 1, record->text);
+    return wefti_error_relay(status, text);
+}
+
+weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *name, uint64_t step, weft_status mine)
+{
+    wefti_vote vote = wefti_vote_init(team, name, step, 1);
+    vote.status = mine;
+    return wefti_cuda_agree(cuda, team, name, &vote);
+}
+
+uint64_t wefti_cuda_heap_bytes_of(const wefti_cuda *cuda, uint32_t index)
+{
+    uint64_t bytes = cuda->base.heap_max_bytes;
+    if (cuda->sharing != WEFTI_CUDA_IPC) {
+        const uint64_t extent = wefti_cuda_window_sure(cuda->window, wefti_cuda_slot_of(cuda, index));
+        const uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
+        bytes = extent < head ? 0 : extent - head < bytes ? extent - head : bytes;
+    }
+    return bytes;
+}
+
+void wefti_cuda_place_heap(wefti_cuda *cuda)
+{
+    cuda->base.heap = cuda->slot + wefti_cuda_head_bytes(cuda->world->view.pes);
+    __atomic_store_n(&cuda->base.heap_bytes, wefti_cuda_heap_bytes_of(cuda, wefti_cuda_own_index(cuda)),
+                     __ATOMIC_RELEASE); /* other threads read it, the proxy for far PEs */
+}
+
+weft_status wefti_cuda_reach_host(wefti_cuda *cuda)
+{
+    weft_world *world = cuda->world;
+    const size_t slots = (size_t)world->team_node.pes;
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
+        if (cuda->group[i] < 0) {
+            continue;
+        }
+        const wefti_control *control = wefti_peer_address(world, world->control, (int)(cuda->near_first + i));
+        uint64_t bytes = wefti_ld64(&control->reserved, WEFTI_RELAXED);
+        WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, slots, wefti_cuda_slot_of(cuda, i), bytes));
+    }
+    return wefti_cuda_window_register_head(cuda->window, world->window, slots);
+}

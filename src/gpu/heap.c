@@ -1,0 +1,78 @@
+/* The device heap's calls: what they check; the records of blocks are the teams'. */
+#include "base/error.h"
+#include "gpu/gpu.h"
+
+static weft_status allocate(weft_team *team, const char *call, size_t bytes, void **block)
+{
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(wefti_world_need_device(team->world, call));
+    if (block == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the block is NULL", call);
+    }
+    if (bytes == 0) {
+        *block = NULL;
+        return WEFT_OK;
+    }
+    const wefti_records records = wefti_team_device_records(team);
+    const wefti_block_wanted wanted = {
+        .bytes = bytes, .alignment = WEFTI_DEVICE_BLOCK_ALIGNMENT, .owner = team->number};
+    return wefti_records_alloc(team, &records, call, &wanted, block);
+}
+
+static weft_status deallocate(weft_team *team, const char *call, void *block)
+{
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(wefti_world_need_device(team->world, call));
+    if (block == NULL) {
+        return WEFT_OK;
+    }
+    const wefti_records records = wefti_team_device_records(team);
+    return wefti_records_dealloc(team, &records, call, team->number, block);
+}
+
+weft_status weft_device_malloc(weft_world *world, size_t bytes, void **block)
+{
+    return allocate(weft_team_world(world), "weft_device_malloc", bytes, block);
+}
+
+weft_status weft_device_team_malloc(weft_team *team, size_t bytes, void **block)
+{
+    return allocate(team, "weft_device_team_malloc", bytes, block);
+}
+
+weft_status weft_device_free(weft_world *world, void *block)
+{
+    return deallocate(weft_team_world(world), "weft_device_free", block);
+}
+
+weft_status weft_device_team_free(weft_team *team, void *block)
+{
+    return deallocate(team, "weft_device_team_free", block);
+}
+
+weft_status weft_device_register(weft_world *world, void *address, size_t bytes)
+{
+    static const char call[] = "weft_device_register";
+    weft_team *team = weft_team_world(world);
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(wefti_world_need_device(world, call));
+    WEFT_TRY(wefti_team_device_take(team, call));
+    const weft_status status = world->device->ops->memory->register_memory(world->device, team, address, bytes);
+    wefti_team_device_give_back(team);
+    return status;
+}
+
+weft_status weft_device_unregister(weft_world *world, void *address)
+{
+    static const char call[] = "weft_device_unregister";
+    weft_team *team = weft_team_world(world);
+    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(wefti_world_need_device(world, call));
+    if (address == NULL) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_team_device_take(team, call));
+    const weft_status status = world->device->ops->memory->deregister(world->device, team, address);
+    wefti_team_device_give_back(team);
+    return status;
+}
