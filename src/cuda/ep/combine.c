@@ -31,7 +31,7 @@ weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft
                                           unsigned flags, wefti_cuda_ep_call call, wefti_cuda_ep_combine_args *args)
 {
     WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, "weft_ep_combine", "out"));
-    WEFT_TRY(wefti_cuda_ep_news(route->ep, "weft_ep_combine"));
+    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, "weft_ep_combine"));
     *args = combine_args(route, WEFTI_CUDA_EP_WORK_COMBINE, in, out);
     args->flags = (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
     args->shape = shape_of(args, route, call, in);
@@ -59,7 +59,7 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
     static const char call[] = "weft_ep_dispatch_bwd";
     wefti_cuda_ep_work work = grad_weights != NULL ? WEFTI_CUDA_EP_WORK_DISPATCH_BWD : WEFTI_CUDA_EP_WORK_COMBINE;
     WEFT_TRY(wefti_ep_rows_held(grad_in, route->device->tokens_least, call, "grad_in"));
-    WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
+    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
     wefti_cuda_ep_combine_args args = combine_args(route, work, grad_received, grad_in);
     args.flags = route->plan.layout == WEFT_EP_SLOTS_EXPERT ? WEFTI_CUDA_EP_ONCE : 0;
     if (grad_weights != NULL) {

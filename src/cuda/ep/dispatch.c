@@ -123,7 +123,7 @@ static uint64_t shape_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_
 weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
 {
     static const char call[] = "weft_ep_route_update";
-    WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
+    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     args.flags = WEFTI_CUDA_EP_FRESH;
     args.choices = choices_of(choices);
@@ -157,7 +157,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
 {
     static const char name[] = "weft_ep_dispatch";
     WEFT_TRY(check_dispatch(route, fresh, in, out, name));
-    WEFT_TRY(wefti_cuda_ep_news(route->ep, name));
+    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, name));
     *work = is_quantised(in, &out->rows) ? WEFTI_CUDA_EP_WORK_QUANTISE : WEFTI_CUDA_EP_WORK_DISPATCH;
     *args = dispatch_args(route);
     add_rows(args, route, *work, in, &out->rows, out->rows_capacity);
@@ -204,7 +204,7 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
     int computes = flags != 0 || route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     wefti_cuda_ep_work work = computes ? WEFTI_CUDA_EP_WORK_COMBINE_BWD : WEFTI_CUDA_EP_WORK_DISPATCH;
     WEFT_TRY(wefti_ep_rows_held(grad_out, route->device->tokens_least, call, "grad_out"));
-    WEFT_TRY(wefti_cuda_ep_news(route->ep, call));
+    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     add_rows(&args, route, work, grad_out, grad_rows, UINT32_MAX);
     args.backward.dtype = grad_out->dtype;

@@ -296,36 +296,6 @@ static weft_status group_close(weft_ep *ep)
 
 /* ---- news ---- */
 
-weft_status wefti_cuda_ep_news(weft_ep *ep, const char *call)
-{
-    wefti_ep_device *device = ep->device;
-    uint64_t failed = __atomic_load_n(&device->news[WEFTI_CUDA_EP_NEWS_FAILED], __ATOMIC_ACQUIRE);
-    uint64_t odd = __atomic_load_n(&device->news[WEFTI_CUDA_EP_NEWS_ODD], __ATOMIC_ACQUIRE);
-    if (failed != 0) {
-        char ranks[128] = "";
-        size_t at = 0;
-        for (int rank = 0; rank < ep->ranks && at + 8 < sizeof ranks; rank++) {
-            if ((failed >> 32 >> rank & 1) != 0) {
-                ep->late[rank] = 1;
-                at += (size_t)snprintf(ranks + at, sizeof ranks - at, " %d", rank);
-            }
-        }
-        ep->dead = (weft_status) - (int)(uint32_t)failed;
-        wefti_ep_close_half(ep); /* whose recv cannot be called any more */
-        return wefti_error(ep->dead, "%s: a call of the group failed on the GPU%s%s", call,
-                           at > 0 ? "; it waited in vain for rank" : "", ranks);
-    }
-    if (odd != device->odd_seen) {
-        device->odd_seen = odd;
-        return wefti_error(
-            WEFT_ERR_MISMATCH,
-            "%s: in an earlier call, epoch %u, rank %d made another call, or one of another route, type, "
-            "width or flags; nothing was moved",
-            call, (unsigned)(uint32_t)odd / 2, (int)(odd >> 32) - 1);
-    }
-    return WEFT_OK;
-}
-
 /* A routing on which the call that failed was to agree is half one and half the last; which call failed is not known. And
  * the line of a rank that did not come is none that differs. */
 static void forget_failure(weft_ep *ep)

@@ -52,7 +52,7 @@ typedef struct wefti_ep_device_route {
 } wefti_ep_device_route;
 
 /* WEFT_OK, or what kernels have found out since the last call: WEFT_ERR_TIMEOUT, naming the ranks; WEFT_ERR_MISMATCH. */
-weft_status wefti_cuda_ep_news(weft_ep *ep, const char *call);
+weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call);
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory);

@@ -147,7 +147,7 @@ weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream,
     CUresult result = cuda->driver.cuStreamSynchronize((CUstream)(void *)stream);
     wefti_cuda_leave(cuda);
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, "weft_ep_route_query: cuStreamSynchronize"));
-    WEFT_TRY(wefti_cuda_ep_news(ep, call));
+    WEFT_TRY(wefti_cuda_ep_host_status(ep, call));
     WEFT_TRY(wefti_cuda_copy(&cuda->base, &facts, route->device->sheet.facts, sizeof facts));
     if (ep->half_route != route) {
         route->device->is_unseen = 0;

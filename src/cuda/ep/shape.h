@@ -345,7 +345,7 @@ typedef struct wefti_cuda_ep_group {
     wefti_cuda_ep_layout at;
     wefti_u32 rows_limit; /* more rows overflow, */
     wefti_u32 drops; /* or are dropped */
-    wefti_u64 *news; /* host memory: what the host is to know at its next call, see wefti_cuda_ep_news */
+    wefti_u64 *news; /* host memory: what the host is to know at its next call, see wefti_cuda_ep_host_status */
 } wefti_cuda_ep_group;
 
 /* Words of `news`, in pinned host memory. */
