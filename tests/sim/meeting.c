@@ -11,7 +11,6 @@
 
 #define MS_NS UINT64_C(1000000)
 #define S_NS (1000 * MS_NS)
-#define SECRET "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define WRONG_SECRET "00112233445566778899aabbccddeeff00112233445566778899aabbccddeefe"
 
 meeting *meeting_of(case_run *run)
@@ -54,7 +53,7 @@ void meeting_config(case_run *run, meeting_way way, meeting_secret secret, weft_
 /* Nobody else runs before the job has been read. */
 weft_status meeting_create(const weft_world_config *config, meeting_secret secret, weft_world **world)
 {
-    (void)setenv("WEFT_LOCAL_JOB", secret == MEETING_RIGHT ? "sim:" SECRET : "sim:" WRONG_SECRET, 1);
+    (void)setenv("WEFT_LOCAL_JOB", secret == MEETING_RIGHT ? "sim:" MEETING_SECRET : "sim:" WRONG_SECRET, 1);
     return weft_world_create(config, world);
 }
 
@@ -76,6 +75,17 @@ static void use(weft_world *world)
     MUST(weft_barrier(world));
 }
 
+/* PEs of odd number form a world of their own beside the others', at the same time: with another name, or in a job whose
+ * secret differs in one digit. */
+static meeting_secret go_apart(weft_world_config *config, int by_name)
+{
+    int pe = config->pe;
+    config->pes = (config->pes + 1 - pe % 2) / 2;
+    config->pe = pe / 2;
+    config->name = by_name && pe % 2 == 1 ? "other" : NULL;
+    return !by_name && pe % 2 == 1 ? MEETING_WRONG : MEETING_RIGHT;
+}
+
 void case_meet(void *argument)
 {
     case_run *run = argument;
@@ -86,14 +96,17 @@ void case_meet(void *argument)
     meeting_way way = meeting_prepare(run, common_below(&common, 2) == 0 ? MEETING_UID : MEETING_LOCAL);
     wefti_os_thread *strangers = weft_sim_pe() == host ? strangers_start(run) : NULL;
     rounds = way == MEETING_UID ? 1 : rounds;
+    int is_apart = way == MEETING_LOCAL && common_below(&common, 3) == 0;
+    int by_name = common_below(&common, 2);
     for (int round = 0; round < rounds; round++) {
         weft_uid uid;
         weft_world *world;
         weft_world_config config = WEFT_WORLD_CONFIG_INIT;
         meeting_config(run, way, MEETING_RIGHT, &uid, &config);
+        meeting_secret secret = is_apart ? go_apart(&config, by_name) : MEETING_RIGHT;
         dawdle(4, late_ns);
         uint64_t start_ns = weft_sim_now_ns();
-        must(meeting_create(&config, MEETING_RIGHT, &world), "weft_world_create");
+        must(meeting_create(&config, secret, &world), "weft_world_create");
         if (weft_sim_now_ns() - start_ns > config.deadline_ns) {
             weft_sim_fail("weft_world_create took %llu ms",
                           (unsigned long long)((weft_sim_now_ns() - start_ns) / MS_NS));

@@ -5,6 +5,9 @@
 #include "os/os.h"
 #include "sim/cases.h"
 
+/* Of the job. */
+#define MEETING_SECRET "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
 /* What the PEs of a run know of each other beside weft: on the board. */
 typedef struct meeting {
     weft_uid uid;

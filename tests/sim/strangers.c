@@ -1,6 +1,8 @@
 /* sim/strangers.c: connections of those who do not belong. */
+#include <stdio.h>
 #include <string.h>
 
+#include "bootstrap/bootstrap.h"
 #include "bootstrap/tree/link.h"
 #include "bootstrap/tree/message.h"
 #include "os/socket.h"
@@ -11,6 +13,20 @@
 #define BYTES_MAX 1200
 
 typedef enum manner { SILENT, GARBAGE, HALF, WRONG_PROOF, ENDLESS, ECHO, FOREIGN, MANNERS } manner;
+
+/* What another user says who knows the job's secret, and all else of a PE: it must not even be heard. */
+static void know_all(wefti_tree_introduction *said)
+{
+    const weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    said->hello.version = WEFT_VERSION;
+    said->hello.pe = (int32_t)weft_sim_random((uint32_t)weft_sim_pes());
+    (void)snprintf(said->hello.name, sizeof said->hello.name, "%s", wefti_bootstrap_world_name(&config));
+    for (size_t i = 0; i < sizeof said->proof; i++) {
+        unsigned digits;
+        (void)sscanf(MEETING_SECRET + 2 * i, "%2x", &digits);
+        said->proof[i] = (unsigned char)digits;
+    }
+}
 
 /* Write what a stranger says; returns how many bytes. */
 static size_t compose(manner how, unsigned char *bytes)
@@ -35,6 +51,9 @@ static size_t compose(manner how, unsigned char *bytes)
     case SILENT:
     case ECHO:
         return 0;
+    case FOREIGN:
+        know_all(&said);
+        break;
     default:
         break;
     }
