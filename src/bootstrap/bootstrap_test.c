@@ -197,6 +197,34 @@ static void believes_the_launcher_only_if_it_makes_sense(void **state)
     assert_refused(config, "WEFT_LOCAL_PE");
 }
 
+/* The allgather of an embedder: good once, and then it leaves out the caller's own place. */
+static int forget_own(void *context, const void *mine, void *all, size_t bytes)
+{
+    int *calls = context;
+    if ((*calls)++ == 0) {
+        memcpy(all, mine, bytes);
+    }
+    return 0;
+}
+
+static void believes_no_allgather_that_leaves_out_its_caller(void **state)
+{
+    (void)state;
+    int calls = 0;
+    uint64_t mine = 7;
+    uint64_t all = 0;
+    wefti_bootstrap bootstrap;
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    const weft_callback_ops ops = {.size = sizeof ops, .context = &calls, .allgather = forget_own};
+    config.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
+    config.callback = &ops;
+    config.pes = 1;
+    assert_int_equal(wefti_bootstrap_open(&config, &bootstrap), WEFT_OK);
+    assert_int_equal(bootstrap.ops->allgather(&bootstrap, &mine, &all, sizeof mine), WEFT_ERR_MISMATCH);
+    assert_non_null(strstr(weft_last_error(), "its own place"));
+    wefti_bootstrap_close(&bootstrap);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -213,6 +241,7 @@ int main(void)
         cmocka_unit_test(says_what_it_reads),
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(believes_the_launcher_only_if_it_makes_sense),
+        cmocka_unit_test(believes_no_allgather_that_leaves_out_its_caller),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }
