@@ -2,6 +2,7 @@
 #include "sim/meeting.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,10 +224,42 @@ static void lose(void *argument)
     meeting_of(one->run)->lost_ns = weft_sim_now_ns();
 }
 
-/* The text names the culprit, or, killed, one of those that died with it. */
+/* Those of whom the text says that they had not come; 0: it says something else. */
+static uint64_t said_missing(const char *error)
+{
+    const char *at = strstr(error, "\": PE");
+    const char *end = "";
+    uint64_t named = at == NULL ? 0 : named_pes(at + strlen("\": PE") + (at[strlen("\": PE")] == 's'), &end);
+    return strncmp(end, "had not come", 12) == 0 ? named : 0;
+}
+
+/* A PE that was parked has no connection by which it could be told why its parent has given up: it names the parent. */
+static int says_who_gave_up(const loss *one)
+{
+    for (int pe = 0; pe < weft_sim_pes(); pe++) {
+        char gone[64];
+        char missing[64];
+        (void)snprintf(gone, sizeof gone, "PE %d is gone, or has given up: ", pe);
+        (void)snprintf(missing, sizeof missing, "PE %d, or PE 0 to tell it where, had not come", pe);
+        if (meeting_of(one->run)->has_failed[pe] &&
+            (strstr(weft_last_error(), gone) != NULL || strstr(weft_last_error(), missing) != NULL)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The text names the culprit, or, killed, one of those that died with it, and nobody else as missing. */
 static int names_culprit(const loss *one)
 {
-    int is_named = text_names_pe(weft_last_error(), one->culprit);
+    int is_named = text_names_pe(weft_last_error(), one->culprit) || says_who_gave_up(one);
+    uint64_t missing = said_missing(weft_last_error());
+    for (int pe = 0; pe < weft_sim_pes(); pe++) {
+        int is_lost = pe == one->culprit || (one->what == LOST_KILLED && weft_sim_same_process(pe, one->culprit));
+        if (!is_lost && (missing >> pe & 1) != 0) {
+            return 0;
+        }
+    }
     for (int pe = 0; pe < weft_sim_pes() && one->what == LOST_KILLED; pe++) {
         is_named |= weft_sim_same_process(pe, one->culprit) && text_names_pe(weft_last_error(), pe);
     }
@@ -292,6 +325,7 @@ void case_meet_loss(void *argument)
     }
     uint64_t start_ns = weft_sim_now_ns();
     weft_status status = meeting_create(&config, MEETING_RIGHT, &world);
+    meeting_of(run)->has_failed[weft_sim_pe()] = status != WEFT_OK;
     if (weft_sim_pe() != one.culprit || one.what >= LOST_CUT) {
         expect_loss(&one, status, start_ns, config.deadline_ns);
     }

@@ -14,6 +14,7 @@ typedef struct meeting {
     int has_uid;
     int is_over; /* strangers may go */
     int left; /* PEs that have nothing to do any more */
+    unsigned char has_failed[64]; /* by PE: it has no world, and says why */
     uint64_t lost_ns; /* when the culprit was lost; 0: not yet */
 } meeting;
 
