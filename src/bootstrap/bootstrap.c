@@ -30,6 +30,11 @@ weft_status wefti_bootstrap_digest(wefti_bootstrap *bootstrap, const wefti_diges
     return status;
 }
 
+weft_status wefti_bootstrap_check(wefti_bootstrap *bootstrap)
+{
+    return bootstrap->ops->check == NULL ? WEFT_OK : bootstrap->ops->check(bootstrap);
+}
+
 const char *wefti_bootstrap_world_name(const weft_world_config *config)
 {
     return config->name == NULL ? "world" : config->name;

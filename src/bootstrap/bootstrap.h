@@ -41,6 +41,9 @@ typedef struct wefti_bootstrap_ops {
     /* The same with what `make` makes of all contributions in place of them: where PEs are many, that is what it takes
      * to tell all of them of all. Everything in the call but `mine` is equal everywhere. NULL: allgather, then make. */
     weft_status (*digest)(wefti_bootstrap *bootstrap, const wefti_digest_call *call);
+    /* Between exchanges: whether a PE that the next one needs is known to be gone or to have failed, which is then the error
+     * of all. Does not block. NULL: nothing is known. */
+    weft_status (*check)(wefti_bootstrap *bootstrap);
     /* Free everything. Local, never blocks; also after a failed allgather. */
     void (*close)(wefti_bootstrap *bootstrap);
 } wefti_bootstrap_ops;
@@ -62,6 +65,9 @@ uint64_t wefti_bootstrap_limit_ns(const wefti_bootstrap *bootstrap);
 
 /* ops->digest, or what stands for it. */
 weft_status wefti_bootstrap_digest(wefti_bootstrap *bootstrap, const wefti_digest_call *call);
+
+/* ops->check, or what stands for it. */
+weft_status wefti_bootstrap_check(wefti_bootstrap *bootstrap);
 
 /* The most a world's name takes, with its final zero. */
 #define WEFTI_BOOTSTRAP_NAME_BYTES 64

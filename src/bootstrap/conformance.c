@@ -55,6 +55,7 @@ typedef struct trial {
     actor actors[PES_MAX];
     int exchanges;
     size_t sizes[EXCHANGES_MAX];
+    int checks_at; /* PEs look who is gone, instead of this exchange */
     int jitters; /* PEs pause before exchanges */
     int failed; /* how many have */
     uint64_t exchange_ns; /* not 0: the deadline of exchanges, where it is another than that of opening */
@@ -90,6 +91,7 @@ static trial *begin(const bootstrap_subject *subject, int pes, uint64_t deadline
     assert_non_null(t);
     t->subject = subject;
     t->pes = pes;
+    t->checks_at = NEVER;
     t->shared = (weft_world_config)WEFT_WORLD_CONFIG_INIT;
     CHECK_OK(subject->begin(pes, &t->shared));
     make_configs(t, deadline_ns);
@@ -195,6 +197,17 @@ static void await_failures(const trial *t)
     }
 }
 
+/* In place of an exchange: look whether somebody is gone until somebody is. */
+static weft_status check_until(wefti_bootstrap *bootstrap, uint64_t until_ns)
+{
+    weft_status status = WEFT_OK;
+    while (status == WEFT_OK && wefti_os_now_ns() < until_ns) {
+        status = wefti_bootstrap_check(bootstrap);
+        wefti_os_sleep_ns(SECOND_NS / 1000);
+    }
+    return status;
+}
+
 static weft_status exchange_all(trial *t, actor *a, wefti_bootstrap *bootstrap)
 {
     weft_status status = WEFT_OK;
@@ -207,7 +220,8 @@ static weft_status exchange_all(trial *t, actor *a, wefti_bootstrap *bootstrap)
             wefti_os_sleep_ns(random_below(&random, 1000000));
         }
         uint64_t start_ns = wefti_os_now_ns();
-        status = exchange_one(t, bootstrap, exchange);
+        status = exchange == t->checks_at ? check_until(bootstrap, start_ns + 10 * SECOND_NS)
+                                          : exchange_one(t, bootstrap, exchange);
         a->ns = wefti_os_now_ns() - start_ns;
     }
     return status;
@@ -515,6 +529,22 @@ static void names_one_that_quits(void **state)
     }
 }
 
+/* Those that make no exchange hear of it, too; whoever asks earlier than they finds nothing. */
+static void sees_one_that_quits(void **state)
+{
+    static const int quitting[] = {0, 3, 4, 8};
+    for (int i = 0; i < 4 && !cannot_fail(state) && !(subject_of(state)->limits & BOOTSTRAP_NO_CHECK); i++) {
+        trial *t = begin(subject_of(state), 9, 10 * SECOND_NS);
+        add_exchange(t, 10);
+        add_exchange(t, 100);
+        t->checks_at = 1;
+        t->actors[quitting[i]].quits_at = 1;
+        run(t);
+        expect_failure(t, WEFT_ERR_PEER, quitting[i]);
+        end(t);
+    }
+}
+
 static void names_one_that_stalls(void **state)
 {
     static const int stalling[] = {0, 3, 4, 7};
@@ -601,6 +631,7 @@ int bootstrap_conformance_run(const bootstrap_subject *subject)
         SUBJECT_TEST(names_another_size),
         SUBJECT_TEST(names_another_name),
         SUBJECT_TEST(names_one_that_quits),
+        SUBJECT_TEST(sees_one_that_quits),
         SUBJECT_TEST(names_one_that_stalls),
         SUBJECT_TEST(says_what_negative_numbers_are),
         SUBJECT_TEST(survives_every_fault),

@@ -10,7 +10,8 @@ typedef enum bootstrap_limits {
     BOOTSTRAP_NO_DEADLINES = 2, /* missing and failing PEs are noticed, and named, by somebody else */
     BOOTSTRAP_NAMES_APART = 4, /* worlds of other names do not meet at all */
     BOOTSTRAP_SIZE_TRUSTED = 8, /* a PE that does not fit its own size cannot take part */
-    BOOTSTRAP_MEETING_REUSED = 16 /* one meeting serves many worlds, one after another */
+    BOOTSTRAP_MEETING_REUSED = 16, /* one meeting serves many worlds, one after another */
+    BOOTSTRAP_NO_CHECK = 32 /* who quits is seen in exchanges only */
 } bootstrap_limits;
 
 /* How PEs meet in the tests. */

@@ -179,17 +179,24 @@ void wefti_os_mark_close(wefti_os_mark *mark); /* safe on {-1} */
 
 /* ---- handing a descriptor to other processes of this node (os/posix/pass.c) ---- */
 
+/* Asked now and then by who waits; not WEFT_OK, with the error decided, ends the wait. */
+typedef struct wefti_os_watch {
+    weft_status (*check)(void *context);
+    void *context;
+} wefti_os_watch;
+
 /* An abstract local socket named by 16 random bytes, which takes part in no file system. */
 typedef struct wefti_os_pass {
     int listener;
 } wefti_os_pass;
 weft_status wefti_os_pass_open(wefti_os_pass *pass, const unsigned char name[16]);
-/* Serve `descriptor` to `count` takers that know `token`; others are dropped. Blocks at most until `until_ns`. */
+/* Serve `descriptor` to `count` takers that know `token`; others are dropped. Blocks at most until `until_ns`. `watch`: NULL
+ * for none. */
 weft_status wefti_os_pass_serve(wefti_os_pass *pass, const unsigned char token[16], int descriptor, int count,
-                                uint64_t until_ns);
+                                uint64_t until_ns, const wefti_os_watch *watch);
 void wefti_os_pass_close(wefti_os_pass *pass); /* safe on {-1} */
 /* Take a descriptor from the server named `name`. */
 weft_status wefti_os_pass_take(const unsigned char name[16], const unsigned char token[16], uint64_t until_ns,
-                               int *descriptor);
+                               const wefti_os_watch *watch, int *descriptor);
 
 #endif

@@ -254,7 +254,7 @@ weft_status wefti_os_pass_open(wefti_os_pass *pass, const unsigned char name[16]
 }
 
 weft_status wefti_os_pass_serve(wefti_os_pass *pass, const unsigned char token[16], int descriptor, int count,
-                                uint64_t until_ns)
+                                uint64_t until_ns, const wefti_os_watch *watch)
 {
     wefti_sim *sim = running_sim();
     memcpy(sim->offers[pass->listener].token, token, 16);
@@ -265,6 +265,7 @@ weft_status wefti_os_pass_serve(wefti_os_pass *pass, const unsigned char token[1
             return wefti_error(WEFT_ERR_TIMEOUT, "%d processes did not take the memory in time",
                                sim->offers[pass->listener].left);
         }
+        WEFT_TRY(watch == NULL ? WEFT_OK : watch->check(watch->context));
         wefti_os_sleep_ns(POLL_NS);
     }
     return WEFT_OK;
@@ -280,7 +281,7 @@ void wefti_os_pass_close(wefti_os_pass *pass)
 }
 
 weft_status wefti_os_pass_take(const unsigned char name[16], const unsigned char token[16], uint64_t until_ns,
-                               int *descriptor)
+                               const wefti_os_watch *watch, int *descriptor)
 {
     wefti_sim *sim = running_sim();
     for (;;) {
@@ -293,6 +294,7 @@ weft_status wefti_os_pass_take(const unsigned char name[16], const unsigned char
         if (wefti_os_now_ns() >= until_ns) {
             return wefti_error(WEFT_ERR_TIMEOUT, "the process that made the memory did not hand it over in time");
         }
+        WEFT_TRY(watch == NULL ? WEFT_OK : watch->check(watch->context));
         wefti_os_sleep_ns(POLL_NS);
     }
 }

@@ -20,7 +20,7 @@
 #include "world/world.h"
 
 #define ADDRESS_SPACE_MAX ((uint64_t)1 << (WEFTI_TSAN ? 38 : 45)) /* of one window */
-#define HAND_OVER_NS UINT64_C(60000000000) /* of memory, in a world without a deadline */
+#define HAND_OVER_NS UINT64_C(60000000000) /* of memory, where nobody is seen to end and there is no deadline */
 #define SLOT_ALIGNMENT ((uint64_t)WEFTI_OS_MEMORY_ALIGNMENT)
 
 /* What creation knows beside the world; gone at its end. */
@@ -249,14 +249,14 @@ static weft_status look_for_maker(wefti_creation *creation, weft_world *world)
 
 /* ---- map ---- */
 
-static weft_status take(wefti_creation *creation, weft_world *world, uint64_t until_ns)
+static weft_status take(wefti_creation *creation, weft_world *world, const wefti_os_watch *watch, uint64_t until_ns)
 {
     unsigned char port[WEFTI_HELLO_NAME_BYTES];
     unsigned char token[WEFTI_HELLO_NAME_BYTES];
     int descriptor;
     wefti_hello_port(proof_of_maker(creation), port);
     wefti_hello_token(proof_of_maker(creation), token);
-    WEFT_TRY(wefti_os_pass_take(port, token, until_ns, &descriptor));
+    WEFT_TRY(wefti_os_pass_take(port, token, until_ns, watch, &descriptor));
     return wefti_window_adopt(world->window, descriptor, &creation->window);
 }
 
@@ -273,24 +273,35 @@ static weft_status join_window(const wefti_creation *creation, weft_world *world
     return status == WEFT_OK ? wefti_window_wait(world->window, until_ns) : status;
 }
 
+/* In a world without a deadline: none where the bootstrap sees that another PE is gone. */
+static uint64_t hand_over_limit_ns(const wefti_bootstrap *bootstrap)
+{
+    return bootstrap->ops->check != NULL ? UINT64_MAX : wefti_os_now_ns() + HAND_OVER_NS;
+}
+
+static weft_status check_others(void *bootstrap)
+{
+    return wefti_bootstrap_check(bootstrap);
+}
+
 static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
 {
-    /* A little before the others, who wait for the verdict already, give up. All have come, so there is an end also in a
-     * world without a deadline: nobody would see here that another is gone. */
+    /* A little before the others, who wait for the verdict already, give up. */
     uint64_t until_ns = world->deadline_ns != WEFT_FOREVER
                             ? creation->bootstrap.until_ns - creation->bootstrap.deadline_ns / 16
-                            : wefti_os_now_ns() + HAND_OVER_NS;
+                            : hand_over_limit_ns(&creation->bootstrap);
+    const wefti_os_watch watch = {check_others, &creation->bootstrap};
     if (makes_memory(creation, world)) {
         unsigned char token[WEFTI_HELLO_NAME_BYTES];
         wefti_hello_token(creation->mine.proof, token);
         return creation->processes > 1 ? wefti_os_pass_serve(&creation->pass, token, world->window->memory.descriptor,
-                                                             creation->processes - 1, until_ns)
+                                                             creation->processes - 1, until_ns, &watch)
                                        : WEFT_OK;
     }
     if (!is_first(creation, world)) {
         return join_window(creation, world, until_ns);
     }
-    weft_status status = take(creation, world, until_ns);
+    weft_status status = take(creation, world, &watch, until_ns);
     if (status != WEFT_OK) {
         wefti_window_fail(world->window);
     }

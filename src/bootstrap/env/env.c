@@ -240,6 +240,15 @@ static weft_status env_digest(wefti_bootstrap *bootstrap, const wefti_digest_cal
     return wefti_tree_digest(&state->tree, call, wefti_bootstrap_limit_ns(bootstrap));
 }
 
+static weft_status env_check(wefti_bootstrap *bootstrap)
+{
+    env_state *state = bootstrap->state;
+    if (state == NULL) {
+        return WEFT_OK;
+    }
+    return wefti_tree_check(&state->tree);
+}
+
 static void env_close(wefti_bootstrap *bootstrap)
 {
     env_state *state = bootstrap->state;
@@ -254,5 +263,6 @@ const wefti_bootstrap_ops wefti_bootstrap_env = {
     .open = env_open,
     .allgather = env_allgather,
     .digest = env_digest,
+    .check = env_check,
     .close = env_close,
 };

@@ -172,6 +172,12 @@ static weft_status local_digest(wefti_bootstrap *bootstrap, const wefti_digest_c
     return wefti_tree_digest(&state->tree, call, wefti_bootstrap_limit_ns(bootstrap));
 }
 
+static weft_status local_check(wefti_bootstrap *bootstrap)
+{
+    local_state *state = bootstrap->state;
+    return wefti_tree_check(&state->tree);
+}
+
 static void local_close(wefti_bootstrap *bootstrap)
 {
     local_state *state = bootstrap->state;
@@ -184,5 +190,6 @@ const wefti_bootstrap_ops wefti_bootstrap_local = {
     .open = local_open,
     .allgather = local_allgather,
     .digest = local_digest,
+    .check = local_check,
     .close = local_close,
 };

@@ -317,7 +317,6 @@ static weft_status run(exchange *now, const void *mine, wefti_digest_make *make)
     if (now->bytes > 0) {
         memmove(contribution(now, tree->pe), mine, now->bytes);
     }
-    tree->is_pressed = 0;
     WEFT_TRY(gather(now));
     if (tree->pe != 0) {
         WEFT_TRY(await_result(now));
@@ -326,6 +325,7 @@ static weft_status run(exchange *now, const void *mine, wefti_digest_make *make)
     }
     WEFT_TRY(spread(now));
     tree->sequence++;
+    tree->is_pressed = 0;
     return WEFT_OK;
 }
 

@@ -150,6 +150,36 @@ weft_status wefti_tree_digest(wefti_tree *tree, const wefti_digest_call *call, u
     return status == WEFT_OK ? WEFT_OK : fail(tree, status);
 }
 
+/* Contributions to the next exchange may be there already: they are held, and a question about it is kept for it. */
+static weft_status hear_neighbours(wefti_tree *tree)
+{
+    wefti_link_event event;
+    wefti_polls_clear(&tree->polls);
+    wefti_link_watch(&tree->parent, &tree->polls);
+    for (int i = 0; i < tree->child_count; i++) {
+        wefti_link_watch(&tree->children[i], &tree->polls);
+    }
+    WEFT_TRY(wefti_polls_wait(&tree->polls, 0));
+    if (wefti_link_ready(&tree->parent, &tree->polls)) {
+        WEFT_TRY(wefti_tree_hear(tree, &tree->parent, &event));
+    }
+    for (int i = 0; i < tree->child_count; i++) {
+        if (wefti_link_ready(&tree->children[i], &tree->polls)) {
+            WEFT_TRY(wefti_tree_hear(tree, &tree->children[i], &event));
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_tree_check(wefti_tree *tree)
+{
+    if (tree->failed != WEFT_OK) {
+        return wefti_error_relay(tree->failed, tree->text);
+    }
+    weft_status status = hear_neighbours(tree);
+    return status == WEFT_OK ? WEFT_OK : fail(tree, status);
+}
+
 void wefti_tree_close(wefti_tree *tree)
 {
     wefti_tree_stop_listening(tree);

@@ -53,6 +53,7 @@ typedef struct wefti_tree {
 weft_status wefti_tree_open(wefti_tree *tree, wefti_tree_site *site, const weft_world_config *config, int pe, int pes);
 weft_status wefti_tree_allgather(wefti_tree *tree, const void *mine, void *all, size_t bytes, uint64_t until_ns);
 weft_status wefti_tree_digest(wefti_tree *tree, const wefti_digest_call *call, uint64_t until_ns);
+weft_status wefti_tree_check(wefti_tree *tree);
 void wefti_tree_close(wefti_tree *tree);
 
 /* ---- for the files of the tree ---- */

@@ -115,6 +115,12 @@ static weft_status uid_digest(wefti_bootstrap *bootstrap, const wefti_digest_cal
     return wefti_tree_digest(&state->tree, call, wefti_bootstrap_limit_ns(bootstrap));
 }
 
+static weft_status uid_check(wefti_bootstrap *bootstrap)
+{
+    uid_state *state = bootstrap->state;
+    return wefti_tree_check(&state->tree);
+}
+
 static void uid_close(wefti_bootstrap *bootstrap)
 {
     uid_state *state = bootstrap->state;
@@ -127,5 +133,6 @@ const wefti_bootstrap_ops wefti_bootstrap_uid = {
     .open = uid_open,
     .allgather = uid_allgather,
     .digest = uid_digest,
+    .check = uid_check,
     .close = uid_close,
 };

@@ -72,7 +72,7 @@ static weft_status hand_out(wefti_cuda *cuda, wefti_cuda_offer *offer, uint64_t 
         return WEFT_OK;
     }
     derive(cuda, wefti_cuda_own_index(cuda), offer, "cuda token", token);
-    return wefti_os_pass_serve(&offer->pass, token, offer->descriptor, offer->takers, until_ns);
+    return wefti_os_pass_serve(&offer->pass, token, offer->descriptor, offer->takers, until_ns, NULL);
 }
 
 static weft_status import_handle(wefti_cuda *cuda, uint32_t owner, const wefti_cuda_offer *offer, uint64_t until_ns,
@@ -89,7 +89,7 @@ static weft_status import_handle(wefti_cuda *cuda, uint32_t owner, const wefti_c
     }
     derive(cuda, owner, offer, "cuda name", name);
     derive(cuda, owner, offer, "cuda token", token);
-    WEFT_TRY(wefti_os_pass_take(name, token, until_ns, &descriptor));
+    WEFT_TRY(wefti_os_pass_take(name, token, until_ns, NULL, &descriptor));
     weft_status status =
         wefti_cuda_check(&cuda->driver,
                          cuda->driver.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)descriptor,

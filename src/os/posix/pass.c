@@ -23,6 +23,8 @@
 #define GUEST_CROWDED_NS UINT64_C(20000000)
 /* How many connections are looked at before the guests, and the time, are again. */
 #define ACCEPTED_MAX 64
+/* How often a watch is asked. */
+#define WATCH_NS UINT64_C(20000000)
 /* A taker's pause between attempts to connect. */
 #define RETRY_FIRST_NS UINT64_C(20000)
 #define RETRY_LONGEST_NS UINT64_C(1000000)
@@ -52,6 +54,30 @@ static int open_socket(void)
 static int is_later(int error)
 {
     return error == EINTR || error == EAGAIN || error == EWOULDBLOCK;
+}
+
+/* A wait: how long, and who is asked meanwhile. */
+typedef struct wait {
+    uint64_t until_ns;
+    const wefti_os_watch *watch; /* NULL: nobody */
+    uint64_t asked_ns;
+} wait;
+
+static weft_status ask(wait *now)
+{
+    uint64_t now_ns = wefti_os_now_ns();
+    if (now->watch == NULL || now_ns - now->asked_ns < WATCH_NS) {
+        return WEFT_OK;
+    }
+    now->asked_ns = now_ns;
+    return now->watch->check(now->watch->context);
+}
+
+/* When to look at the time again, and to ask. */
+static uint64_t next_ns(const wait *now)
+{
+    uint64_t next_ns = now->watch == NULL ? now->until_ns : wefti_os_now_ns() + WATCH_NS;
+    return next_ns < now->until_ns ? next_ns : now->until_ns;
 }
 
 /* Milliseconds for poll until `until_ns`, rounded up; 0 when it has passed. */
@@ -227,11 +253,12 @@ static weft_status guests_answer(guest_list *guests, const unsigned char *token,
 
 /* Wait for something to happen at the door or at a guest, and see to it. */
 static weft_status serve_once(guest_list *guests, const unsigned char *token, int descriptor, int *left,
-                              uint64_t until_ns)
+                              const wait *now)
 {
     int is_full = guests->count == GUESTS_MAX || guests->is_scarce;
     guests->is_scarce = 0;
     guests->polls[0].events = is_full ? 0 : POLLIN;
+    uint64_t until_ns = next_ns(now);
     uint64_t due_ns = !is_full ? until_ns : wefti_os_now_ns() + GUEST_CROWDED_NS;
     int wait_ms = poll_ms(due_ns < until_ns ? due_ns : until_ns);
     int ready = wefti_fault("poll", ENOMEM) ? -1 : poll(guests->polls, 1 + (nfds_t)guests->count, wait_ms);
@@ -247,9 +274,10 @@ static weft_status serve_once(guest_list *guests, const unsigned char *token, in
 }
 
 weft_status wefti_os_pass_serve(wefti_os_pass *pass, const unsigned char token[16], int descriptor, int count,
-                                uint64_t until_ns)
+                                uint64_t until_ns, const wefti_os_watch *watch)
 {
     guest_list guests = {.polls = {{.fd = pass->listener}}};
+    wait now = {.until_ns = until_ns, .watch = watch};
     weft_status status = WEFT_OK;
     int left = count;
     while (status == WEFT_OK && left > 0) {
@@ -258,7 +286,8 @@ weft_status wefti_os_pass_serve(wefti_os_pass *pass, const unsigned char token[1
                                  count);
             break;
         }
-        status = serve_once(&guests, token, descriptor, &left, until_ns);
+        status = serve_once(&guests, token, descriptor, &left, &now);
+        status = status == WEFT_OK && left > 0 ? ask(&now) : status;
     }
     guests_drop_all(&guests);
     return status;
@@ -267,7 +296,7 @@ weft_status wefti_os_pass_serve(wefti_os_pass *pass, const unsigned char token[1
 /* ---- taking ---- */
 
 /* Connect, again and again while nobody listens at the name yet or the queue is full. */
-static weft_status connect_until(int taker, const unsigned char name[16], uint64_t until_ns)
+static weft_status connect_until(int taker, const unsigned char name[16], wait *now)
 {
     struct sockaddr_un address;
     socklen_t bytes = name_address(&address, name);
@@ -279,9 +308,10 @@ static weft_status connect_until(int taker, const unsigned char name[16], uint64
         if (!is_later(errno) && errno != ECONNREFUSED && errno != ENOENT) {
             return wefti_error(WEFT_ERR_SYSTEM, "cannot connect to a local socket: %s", strerror(errno));
         }
-        if (wefti_os_now_ns() >= until_ns) {
+        if (wefti_os_now_ns() >= now->until_ns) {
             return wefti_error(WEFT_ERR_TIMEOUT, "nobody on this node offered the shared memory in time");
         }
+        WEFT_TRY(ask(now));
         wefti_os_sleep_ns(pause_ns);
         pause_ns = pause_ns * 2 < RETRY_LONGEST_NS ? pause_ns * 2 : RETRY_LONGEST_NS;
     }
@@ -314,17 +344,19 @@ static weft_status show_token(int taker, const unsigned char token[16])
 }
 
 /* Returns 1 when there is something to read, 0 after an interruption, a deadline or a failure, told by *status. */
-static int wait_readable(int taker, uint64_t until_ns, weft_status *status)
+static int wait_readable(int taker, wait *now, weft_status *status)
 {
     struct pollfd one = {.fd = taker, .events = POLLIN};
-    int ready = wefti_fault("poll", ENOMEM) ? -1 : poll(&one, 1, poll_ms(until_ns));
+    int ready = wefti_fault("poll", ENOMEM) ? -1 : poll(&one, 1, poll_ms(next_ns(now)));
     if (ready > 0) {
         return 1;
     }
     if (ready < 0 && errno != EINTR) {
         *status = wefti_error(WEFT_ERR_SYSTEM, "cannot wait at a local socket: %s", strerror(errno));
-    } else if (wefti_os_now_ns() >= until_ns) {
+    } else if (wefti_os_now_ns() >= now->until_ns) {
         *status = wefti_error(WEFT_ERR_TIMEOUT, "the shared memory was offered but not handed over in time");
+    } else {
+        *status = ask(now);
     }
     return 0;
 }
@@ -358,10 +390,10 @@ static ssize_t receive_answer(int taker, int *descriptor)
     return bytes;
 }
 
-static weft_status take_answer(int taker, uint64_t until_ns, int *descriptor)
+static weft_status take_answer(int taker, wait *now, int *descriptor)
 {
     weft_status status = WEFT_OK;
-    while (!wait_readable(taker, until_ns, &status)) {
+    while (!wait_readable(taker, now, &status)) {
         WEFT_TRY(status);
     }
     int taken;
@@ -381,13 +413,14 @@ static weft_status take_answer(int taker, uint64_t until_ns, int *descriptor)
 }
 
 weft_status wefti_os_pass_take(const unsigned char name[16], const unsigned char token[16], uint64_t until_ns,
-                               int *descriptor)
+                               const wefti_os_watch *watch, int *descriptor)
 {
+    wait now = {.until_ns = until_ns, .watch = watch};
     int taker = open_socket();
     if (taker < 0) {
         return wefti_error(WEFT_ERR_SYSTEM, "cannot open a local socket: %s; look at ulimit -n", strerror(errno));
     }
-    weft_status status = connect_until(taker, name, until_ns);
+    weft_status status = connect_until(taker, name, &now);
     if (status == WEFT_OK) {
         status = check_offerer(taker);
     }
@@ -395,7 +428,7 @@ weft_status wefti_os_pass_take(const unsigned char name[16], const unsigned char
         status = show_token(taker, token);
     }
     if (status == WEFT_OK) {
-        status = take_answer(taker, until_ns, descriptor);
+        status = take_answer(taker, &now, descriptor);
     }
     close(taker);
     return status;

@@ -39,6 +39,7 @@ typedef struct meeting {
     unsigned char name[16];
     const unsigned char *token;
     uint64_t until_ns;
+    const wefti_os_watch *watch; /* NULL: none */
     weft_status status;
     int descriptor;
 } meeting;
@@ -53,7 +54,7 @@ static meeting make_place(uint64_t wait_ns)
 static void take(void *argument)
 {
     meeting *place = argument;
-    place->status = wefti_os_pass_take(place->name, place->token, place->until_ns, &place->descriptor);
+    place->status = wefti_os_pass_take(place->name, place->token, place->until_ns, place->watch, &place->descriptor);
 }
 
 static void assert_same_file(int one, int other)
@@ -111,7 +112,7 @@ static void test_takers_get_the_descriptor(void **state)
     wefti_os_sleep_ns(SECOND_NS / 100);
     wefti_os_pass pass;
     assert_int_equal(wefti_os_pass_open(&pass, common.name), WEFT_OK);
-    assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, TAKERS, common.until_ns), WEFT_OK);
+    assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, TAKERS, common.until_ns, NULL), WEFT_OK);
     wefti_os_pass_close(&pass);
     wefti_os_pass_close(&pass);
     for (int i = 0; i < TAKERS; i++) {
@@ -144,7 +145,7 @@ static void test_strangers_are_dropped(void **state)
     wefti_os_sleep_ns(SECOND_NS / 100);
     assert_int_equal(wefti_os_thread_start(&threads[1], take, &good), WEFT_OK);
     uint64_t start_ns = wefti_os_now_ns();
-    assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, 1, good.until_ns), WEFT_OK);
+    assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, 1, good.until_ns, NULL), WEFT_OK);
     assert_true(wefti_os_now_ns() - start_ns < 20 * SECOND_NS);
     wefti_os_pass_close(&pass);
     wefti_os_thread_join(threads[0]);
@@ -174,7 +175,7 @@ static void test_silent_strangers_do_not_fill_the_room(void **state)
         strangers[i] = connect_stranger(&good);
     }
     assert_int_equal(wefti_os_thread_start(&thread, take, &good), WEFT_OK);
-    assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, 1, good.until_ns), WEFT_OK);
+    assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, 1, good.until_ns, NULL), WEFT_OK);
     wefti_os_pass_close(&pass);
     wefti_os_thread_join(thread);
     assert_int_equal(good.status, WEFT_OK);
@@ -219,7 +220,7 @@ static void test_other_users_take_no_place(void **state)
     pid_t crowds[2] = {fork_crowd(&good), fork_crowd(&good)};
     wefti_os_sleep_ns(SECOND_NS / 10);
     assert_int_equal(wefti_os_thread_start(&thread, take, &good), WEFT_OK);
-    assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, 1, good.until_ns), WEFT_OK);
+    assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, 1, good.until_ns, NULL), WEFT_OK);
     wefti_os_pass_close(&pass);
     wefti_os_thread_join(thread);
     for (int i = 0; i < 2; i++) {
@@ -247,7 +248,7 @@ static void test_nothing_is_taken_of_other_users(void **state)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         wefti_os_memory memory = make_memory();
         int failed = setresuid(65534, 65534, 65534) != 0 || wefti_os_pass_open(&pass, place.name) != WEFT_OK;
-        (void)!wefti_os_pass_serve(&pass, token, memory.descriptor, 1, place.until_ns);
+        (void)!wefti_os_pass_serve(&pass, token, memory.descriptor, 1, place.until_ns, NULL);
         _exit(failed);
     }
     take(&place);
@@ -269,9 +270,37 @@ static void test_deadlines(void **state)
     place.until_ns = wefti_os_now_ns() + SECOND_NS / 20;
     take(&place); /* nobody serves */
     assert_int_equal(place.status, WEFT_ERR_TIMEOUT);
-    assert_int_equal(wefti_os_pass_serve(&pass, token, 0, 2, wefti_os_now_ns() + SECOND_NS / 20), WEFT_ERR_TIMEOUT);
+    assert_int_equal(wefti_os_pass_serve(&pass, token, 0, 2, wefti_os_now_ns() + SECOND_NS / 20, NULL),
+                     WEFT_ERR_TIMEOUT);
     assert_non_null(strstr(weft_last_error(), "2 of 2"));
     assert_true(wefti_os_now_ns() < place.until_ns + 20 * SECOND_NS);
+    wefti_os_pass_close(&pass);
+    ledger_assert_same(&before);
+}
+
+/* What a watch is asked: all is well until the time that is given. */
+static weft_status check_time(void *until_ns)
+{
+    return wefti_os_now_ns() < *(uint64_t *)until_ns ? WEFT_OK : WEFT_ERR_ABORTED;
+}
+
+static void test_a_watch_ends_a_wait(void **state)
+{
+    (void)state;
+    ledger before = ledger_read();
+    uint64_t well_until_ns = wefti_os_now_ns() + SECOND_NS / 10;
+    const wefti_os_watch watch = {check_time, &well_until_ns};
+    meeting place = make_place(60 * SECOND_NS);
+    uint64_t start_ns = wefti_os_now_ns();
+    place.watch = &watch;
+    take(&place); /* nobody has the name */
+    assert_int_equal(place.status, WEFT_ERR_ABORTED);
+    wefti_os_pass pass;
+    assert_int_equal(wefti_os_pass_open(&pass, place.name), WEFT_OK);
+    take(&place); /* nobody serves */
+    assert_int_equal(place.status, WEFT_ERR_ABORTED);
+    assert_int_equal(wefti_os_pass_serve(&pass, token, 0, 2, place.until_ns, &watch), WEFT_ERR_ABORTED);
+    assert_true(wefti_os_now_ns() - start_ns < 50 * SECOND_NS);
     wefti_os_pass_close(&pass);
     ledger_assert_same(&before);
 }
@@ -284,7 +313,7 @@ static void test_a_server_that_leaves_is_told_apart(void **state)
     wefti_os_thread *thread;
     assert_int_equal(wefti_os_pass_open(&pass, place.name), WEFT_OK);
     assert_int_equal(wefti_os_thread_start(&thread, take, &place), WEFT_OK);
-    assert_int_equal(wefti_os_pass_serve(&pass, token, 0, 1, 0), WEFT_ERR_TIMEOUT);
+    assert_int_equal(wefti_os_pass_serve(&pass, token, 0, 1, 0, NULL), WEFT_ERR_TIMEOUT);
     wefti_os_sleep_ns(SECOND_NS / 5);
     wefti_os_pass_close(&pass);
     wefti_os_thread_join(thread);
@@ -314,7 +343,7 @@ static weft_status pass_once(void *context)
     WEFT_TRY(wefti_os_thread_start(&thread, take, &place));
     weft_status status = wefti_os_pass_open(&pass, place.name);
     if (status == WEFT_OK) {
-        status = wefti_os_pass_serve(&pass, token, memory->descriptor, 1, place.until_ns);
+        status = wefti_os_pass_serve(&pass, token, memory->descriptor, 1, place.until_ns, NULL);
     }
     wefti_os_pass_close(&pass);
     wefti_os_thread_join(thread);
@@ -341,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_other_users_take_no_place),
         cmocka_unit_test(test_nothing_is_taken_of_other_users),
         cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_a_watch_ends_a_wait),
         cmocka_unit_test(test_a_server_that_leaves_is_told_apart),
         cmocka_unit_test(test_a_name_is_taken_once),
         cmocka_unit_test(test_failing_calls),
