@@ -32,7 +32,7 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     hello->name_hash = hash_name(settings->config.name);
     hello->heap_max_bytes = settings->heap_max_bytes;
     uint64_t half = wefti_os_memory_bytes() / 2;
-    hello->heap_auto_bytes = half < HEAP_AUTO_BYTES_MAX ? half : HEAP_AUTO_BYTES_MAX;
+    hello->heap_auto_bytes = half > 0 && half < HEAP_AUTO_BYTES_MAX ? half : HEAP_AUTO_BYTES_MAX; /* 0: not known */
     hello->heap_bytes = settings->heap_bytes;
     hello->preferences = wefti_preferences_key(&settings->preferences);
     hello->cores = wefti_os_cores_query();
