@@ -161,7 +161,82 @@ static void exchange_all(const ahead_run *ahead, uint64_t round, size_t count)
     }
 }
 
-/* Calls of one kind or mixed, until rings wrap: of words, of lines, and of slots, small and as full as they can be. */
+static void exchange_strided(const ahead_run *ahead, uint64_t round, size_t count)
+{
+    int pe = weft_world_pe(ahead->world);
+    ptrdiff_t stride = 2 * count <= AHEAD_WORDS ? 2 : 1;
+    for (int to = 0; to < weft_world_pes(ahead->world); to++) {
+        for (size_t k = 0; k < count; k++) {
+            ahead->sent[((size_t)to * count + k) * (size_t)stride] = case_value(pe, to, round + k);
+        }
+    }
+    dawdle(10, 20000);
+    MUST(weft_uint64_alltoalls(weft_team_world(ahead->world), ahead->got, ahead->sent, stride, stride, count));
+    for (int from = 0; from < weft_world_pes(ahead->world); from++) {
+        for (size_t k = 0; k < count; k++) {
+            expect(ahead, &ahead->got[((size_t)from * count + k) * (size_t)stride], from, pe, round + k, 1);
+        }
+    }
+}
+
+/* What PEs up to `last` contribute to place `k`, added up. */
+static uint64_t sum_to(int last, int to, uint64_t round, size_t k)
+{
+    uint64_t sum = 0;
+    for (int from = 0; from <= last; from++) {
+        sum += case_value(from, to, round + k);
+    }
+    return sum;
+}
+
+static void expect_sums(const ahead_run *ahead, int last, int to, uint64_t round, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        if (ahead->got[k] != sum_to(last, to, round, k)) {
+            weft_sim_fail("PE %d, round %llu: sum %zu is %llx", weft_world_pe(ahead->world), (unsigned long long)round,
+                          k, (unsigned long long)ahead->got[k]);
+        }
+    }
+}
+
+static void reduce_all(const ahead_run *ahead, uint64_t round, size_t count)
+{
+    fill_words(ahead->sent, weft_world_pe(ahead->world), 0, round, count);
+    dawdle(10, 20000);
+    MUST(weft_uint64_sum_reduce(weft_team_world(ahead->world), ahead->got, ahead->sent, count));
+    expect_sums(ahead, weft_world_pes(ahead->world) - 1, 0, round, count);
+}
+
+static void scatter_all(const ahead_run *ahead, uint64_t round, size_t count)
+{
+    int pe = weft_world_pe(ahead->world);
+    for (int to = 0; to < weft_world_pes(ahead->world); to++) {
+        fill_words(ahead->sent + (size_t)to * count, pe, to, round, count);
+    }
+    dawdle(10, 20000);
+    MUST(weft_uint64_sum_reduce_scatter(weft_team_world(ahead->world), ahead->got, ahead->sent, count));
+    expect_sums(ahead, weft_world_pes(ahead->world) - 1, pe, round, count);
+}
+
+static void scan_all(const ahead_run *ahead, uint64_t round, size_t count)
+{
+    fill_words(ahead->sent, weft_world_pe(ahead->world), 0, round, count);
+    dawdle(10, 20000);
+    MUST(weft_uint64_sum_inscan(weft_team_world(ahead->world), ahead->got, ahead->sent, count));
+    expect_sums(ahead, weft_world_pe(ahead->world), 0, round, count);
+}
+
+/* Another PE stands still for a while, wherever it is: those who do not need it go on meanwhile. */
+static void stall_another(const case_run *run)
+{
+    int other = (int)weft_sim_random((uint64_t)run->pes);
+    if (other != weft_sim_pe() && weft_sim_random(6) == 0) {
+        weft_sim_stall(other, weft_sim_random(400000));
+    }
+}
+
+/* Calls of one kind or mixed, until rings wrap: of words, of lines, and of slots, small and as full as they can be. Between
+ * calls in which all hear from all the root runs ahead by as many broadcasts as wrap its ring. */
 void case_run_ahead(void *argument)
 {
     static const size_t counts[] = {1, 3, 12, 0}; /* in words, in lines, in slots, in full slots */
@@ -169,7 +244,8 @@ void case_run_ahead(void *argument)
     uint64_t common = run->seed;
     ahead_run ahead = {.world = case_world("ahead"), .root = common_below(&common, run->pes)};
     size_t count = counts[common_below(&common, 4)];
-    int mixes = common_below(&common, 2);
+    int mixes = common_below(&common, 3) > 0;
+    int stalls = common_below(&common, 2);
     uint64_t rounds = count == 0 ? 16 : count == 12 ? 40 : mixes ? 80 : 200;
     if (count == 0) {
         count = (wefti_coll_slot_bytes((unsigned)run->pes) - sizeof(wefti_coll_slot)) / sizeof *ahead.sent;
@@ -177,16 +253,19 @@ void case_run_ahead(void *argument)
     }
     MUST(weft_malloc(ahead.world, (size_t)run->pes * AHEAD_WORDS * sizeof *ahead.sent, (void **)&ahead.sent));
     MUST(weft_malloc(ahead.world, (size_t)run->pes * AHEAD_WORDS * sizeof *ahead.got, (void **)&ahead.got));
+    int burst = 0;
     for (uint64_t round = 1; round <= rounds; round++) {
-        switch (mixes * common_below(&common, 4)) {
-        case 1:
-            collect_all(&ahead, round, count);
-            break;
-        case 2:
-            exchange_all(&ahead, round, count);
-            break;
-        default:
+        static void (*const calls[])(const ahead_run *, uint64_t, size_t) = {
+            collect_all, exchange_all, exchange_strided, reduce_all, scatter_all, scan_all};
+        if (mixes && burst == 0) {
+            calls[common_below(&common, 6)](&ahead, round, count);
+            burst = common_below(&common, 2) * common_below(&common, count > 12 ? 10 : 40);
+        } else {
             broadcast_ahead(&ahead, round, count);
+            burst -= burst > 0;
+        }
+        if (stalls) {
+            stall_another(run);
         }
     }
     MUST(weft_barrier(ahead.world));
