@@ -1,14 +1,15 @@
 /* cuda/ep/choose.cuh: from the gate's choices to the places of tokens, in one pass over the ids.
  *
- * A block takes its share of the units and tells all blocks which of its tokens go to which rank, as bits. Each adds up the bits of
- * all units before its own, so the order of tokens is that of the sequential loop whatever the number of blocks. */
+ * A block takes its share of the units and tells all blocks which of its tokens go to which rank, as bits. Each adds up
+ * the bits of all units before its own, so the order of tokens is that of the sequential loop whatever the number of
+ * blocks. */
 #ifndef WEFTI_CUDA_EP_CHOOSE_CUH
 #define WEFTI_CUDA_EP_CHOOSE_CUH
 
 #include "cuda/ep/meet.cuh"
 
 typedef wefti_cuda_ep_choices ep_choices;
-typedef wefti_cuda_ep_sheet ep_sheet;
+typedef wefti_cuda_ep_tables ep_tables;
 
 /* The id at index i: 0 .. experts - 1, else negative: -1 for none, -2 for one out of range. */
 EP_DEVICE int ep_id(const ep_choices &choices, wefti_u64 i, int experts)
@@ -50,12 +51,13 @@ EP_DEVICE void ep_clear_part(const ep_group &group, wefti_u32 *part)
     }
 }
 
-/* How often each expert is chosen in this block's units, into the sheet, where all blocks wait for it. All threads. */
-EP_DEVICE void ep_tell_part(const ep_group &group, const ep_call *call, const ep_sheet &sheet, const wefti_u32 *part)
+/* How often each expert is chosen in this block's units, into the route tables, where all blocks wait for it. All
+ * threads. */
+EP_DEVICE void ep_tell_part(const ep_group &group, const ep_call *call, const ep_tables &tables, const wefti_u32 *part)
 {
     const int experts = group.first_expert[group.ranks];
     for (int i = (int)threadIdx.x; i <= experts; i += (int)blockDim.x) {
-        wefti_st_relaxed(&sheet.parts[(wefti_u64)blockIdx.x * (wefti_u64)(experts + 1) + (wefti_u64)i],
+        wefti_st_relaxed(&tables.parts[(wefti_u64)blockIdx.x * (wefti_u64)(experts + 1) + (wefti_u64)i],
                          ep_packed(call->tag, part[i]));
     }
 }
@@ -83,8 +85,8 @@ EP_DEVICE void ep_prefetch_choices(const ep_choices &choices, int topk)
     }
 }
 
-/* A choice: its token's bit among those of its unit that go to its rank, and one more of its expert, those of a token of the same
- * expert once if `shared`. A thread. */
+/* A choice: its token's bit among those of its unit that go to its rank, and one more of its expert, those of a token
+ * of the same expert once if `shared`. A thread. */
 EP_DEVICE void ep_count_choice(const ep_group &group, const ep_call *call, const ep_choices &choices, int topk, int at,
                                int first_unit, bool shared, wefti_u32 *bits, wefti_u32 *part)
 {
@@ -102,9 +104,10 @@ EP_DEVICE void ep_count_choice(const ep_group &group, const ep_call *call, const
     }
 }
 
-/* This block's share of the units: their bits into the sheet, where all blocks wait for them, and how often each expert is chosen
- * into `part`, which is cleared. A thread takes a choice. Bits are gathered where lines will be. All threads. */
-EP_DEVICE void ep_count_share(const ep_group &group, ep_call *call, const ep_sheet &sheet, const ep_choices &choices,
+/* This block's share of the units: their bits into the route tables, where all blocks wait for them, and how often each
+ * expert is chosen into `part`, which is cleared. A thread takes a choice. Bits are gathered where lines will be. All
+ * threads. */
+EP_DEVICE void ep_count_share(const ep_group &group, ep_call *call, const ep_tables &tables, const ep_choices &choices,
                               int topk, bool shared, wefti_u32 *part)
 {
     enum { WORDS = sizeof call->line / sizeof call->line[0][0] };
@@ -127,14 +130,14 @@ EP_DEVICE void ep_count_share(const ep_group &group, ep_call *call, const ep_she
         }
         __syncthreads();
         for (int i = (int)threadIdx.x; i < units * group.ranks; i += (int)blockDim.x) {
-            wefti_st_relaxed(&sheet.bits[first * group.ranks + i], ep_packed(call->tag, bits[i]));
+            wefti_st_relaxed(&tables.bits[first * group.ranks + i], ep_packed(call->tag, bits[i]));
         }
         __syncthreads();
     }
 }
 
 /* What all blocks counted of `i`, an expert or E. A warp. ~0: some block did not count in time. */
-EP_DEVICE wefti_u32 ep_sum_parts(const ep_group &group, const ep_call *call, const ep_sheet &sheet, int i)
+EP_DEVICE wefti_u32 ep_sum_parts(const ep_group &group, const ep_call *call, const ep_tables &tables, int i)
 {
     wefti_u32 sum = 0;
     bool well = true;
@@ -142,7 +145,7 @@ EP_DEVICE wefti_u32 ep_sum_parts(const ep_group &group, const ep_call *call, con
     for (int block = ep_lane(); block < (int)gridDim.x; block += 32 * EP_AT_ONCE) {
         wefti_u32 counts[EP_AT_ONCE];
         int left = ((int)gridDim.x - block + 31) / 32;
-        well = well && ep_await_values(group, &sheet.parts[(wefti_u64)block * (wefti_u64)pitch + (wefti_u64)i],
+        well = well && ep_await_values(group, &tables.parts[(wefti_u64)block * (wefti_u64)pitch + (wefti_u64)i],
                                        32 * pitch, left, call->tag, counts);
 #pragma unroll
         for (int j = 0; j < EP_AT_ONCE; j++) {
@@ -154,12 +157,12 @@ EP_DEVICE wefti_u32 ep_sum_parts(const ep_group &group, const ep_call *call, con
 }
 
 /* Tell the owners how often their experts are chosen: this block's share of the experts. The warps from `skip` on. */
-EP_DEVICE void ep_tell_choices(const ep_group &group, const ep_call *call, const ep_sheet &sheet, int skip)
+EP_DEVICE void ep_tell_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, int skip)
 {
     int experts = group.first_expert[group.ranks];
     int step = (ep_warps() - skip) * (int)gridDim.x;
     for (int expert = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; expert < experts; expert += step) {
-        wefti_u32 sum = ep_sum_parts(group, call, sheet, expert);
+        wefti_u32 sum = ep_sum_parts(group, call, tables, expert);
         int owner = 0;
         while (expert >= group.first_expert[owner + 1]) {
             owner++;
@@ -174,7 +177,7 @@ EP_DEVICE void ep_tell_choices(const ep_group &group, const ep_call *call, const
 }
 
 /* Hear how often this rank's experts are chosen: this block's share of them. The warps from `skip` on. */
-EP_DEVICE void ep_hear_choices(const ep_group &group, const ep_call *call, const ep_sheet &sheet, int skip)
+EP_DEVICE void ep_hear_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, int skip)
 {
     int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
     int step = (ep_warps() - skip) * (int)gridDim.x;
@@ -187,18 +190,18 @@ EP_DEVICE void ep_hear_choices(const ep_group &group, const ep_call *call, const
             if ((call->alive >> source & 1) != 0) {
                 (void)ep_await_value(group, here, call->tag, source, &count);
             }
-            sheet.rows_of_expert_source[expert * group.ranks + source] = (wefti_i32)count;
+            tables.rows_of_expert_source[expert * group.ranks + source] = (wefti_i32)count;
         }
         count = __reduce_add_sync(~0u, count);
         if (source == 0) {
-            sheet.rows_of_expert[expert] = (wefti_i32)count;
+            tables.rows_of_expert[expert] = (wefti_i32)count;
         }
     }
 }
 
 /* Add up the bits of all units into call->total and, of those before `first_unit`, into call->before. All threads; a
  * thread looks at one rank only. False: a block of this rank did not count in time. */
-EP_DEVICE bool ep_gather(const ep_group &group, ep_call *call, const ep_sheet &sheet, int first_unit)
+EP_DEVICE bool ep_gather(const ep_group &group, ep_call *call, const ep_tables &tables, int first_unit)
 {
     const int count = wefti_cuda_ep_units(call->tokens) * group.ranks;
     const int threads = (int)blockDim.x / group.ranks * group.ranks;
@@ -208,7 +211,7 @@ EP_DEVICE bool ep_gather(const ep_group &group, ep_call *call, const ep_sheet &s
     for (int i = (int)threadIdx.x; i < count && (int)threadIdx.x < threads; i += threads * EP_AT_ONCE) {
         wefti_u32 bits[EP_AT_ONCE];
         int left = (count - i + threads - 1) / threads;
-        well = well && ep_await_values(group, &sheet.bits[i], threads, left, call->tag, bits);
+        well = well && ep_await_values(group, &tables.bits[i], threads, left, call->tag, bits);
 #pragma unroll
         for (int j = 0; j < EP_AT_ONCE; j++) {
             wefti_u32 tokens = j < left ? (wefti_u32)__popc(bits[j]) : 0;
@@ -232,68 +235,70 @@ EP_DEVICE bool ep_gather(const ep_group &group, ep_call *call, const ep_sheet &s
 
 /* Write down how many tokens went to each rank before each of the units first .. end - 1, this block's. A warp takes a
  * rank. */
-EP_DEVICE void ep_write_before(const ep_group &group, const ep_call *call, const ep_sheet &sheet, int first, int end)
+EP_DEVICE void ep_write_before(const ep_group &group, const ep_call *call, const ep_tables &tables, int first, int end)
 {
     for (int rank = ep_warp(); rank < group.ranks; rank += ep_warps()) {
         wefti_u32 run = call->before[rank];
         for (int base = first; base < end; base += 32) {
             int unit = base + ep_lane();
             wefti_u32 count =
-                unit < end ? (wefti_u32)__popc((wefti_u32)wefti_ld_relaxed(&sheet.bits[unit * group.ranks + rank])) : 0;
+                unit < end ? (wefti_u32)__popc((wefti_u32)wefti_ld_relaxed(&tables.bits[unit * group.ranks + rank]))
+                           : 0;
             const wefti_u32 sum = ep_scan(count);
             if (unit < end) {
-                sheet.before[unit * group.ranks + rank] = run + sum - count;
+                tables.before[unit * group.ranks + rank] = run + sum - count;
             }
             run += __shfl_sync(~0u, sum, 31);
         }
     }
 }
 
-/* From the choices to call->total and call->before, each unit's bits and, if it tells, each block's counts of experts. `part` is
- * cleared. All threads. False: a block of this rank did not count in time. */
-EP_DEVICE bool ep_count(const ep_group &group, ep_call *call, const ep_sheet &sheet, const ep_choices &choices,
+/* From the choices to call->total and call->before, each unit's bits and, if it tells, each block's counts of experts.
+ * `part` is cleared. All threads. False: a block of this rank did not count in time. */
+EP_DEVICE bool ep_count(const ep_group &group, ep_call *call, const ep_tables &tables, const ep_choices &choices,
                         int topk, bool shared, bool tells, wefti_u32 *part)
 {
     int first;
     int end;
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
-    ep_count_share(group, call, sheet, choices, topk, shared, part);
+    ep_count_share(group, call, tables, choices, topk, shared, part);
     if (tells) {
-        ep_tell_part(group, call, sheet, part);
+        ep_tell_part(group, call, tables, part);
     }
-    return ep_gather(group, call, sheet, first);
+    return ep_gather(group, call, tables, first);
 }
 
 /* The routing of the last update, for a call that makes none: before ep_begin, which it does not wait for. */
-EP_DEVICE void ep_recall(const ep_group &group, ep_call *call, const ep_sheet &sheet)
+EP_DEVICE void ep_recall(const ep_group &group, ep_call *call, const ep_tables &tables)
 {
     const int i = (int)threadIdx.x - 32;
     if (i >= 0 && i < group.ranks) {
-        call->total[i] = sheet.sent[i];
-        call->place[i] = sheet.place[i];
-        call->count[i] = (wefti_u32)sheet.rows_of_source[i];
+        call->total[i] = tables.sent[i];
+        call->place[i] = tables.place[i];
+        call->count[i] = (wefti_u32)tables.rows_of_source[i];
     }
     if (i >= 0 && i <= group.ranks) {
-        call->from[i] = (wefti_u32)sheet.offset_of_source[i];
+        call->from[i] = (wefti_u32)tables.offset_of_source[i];
     }
     if (i == 64) {
-        call->route = sheet.facts->epoch;
-        call->route_status = sheet.facts->routed;
+        call->route = tables.route_header->epoch;
+        call->route_status = tables.route_header->routed;
     }
 }
 
-/* There is no routing, some words of the last one being overwritten: calls on this route send and await nothing. A warp. */
-EP_DEVICE void ep_forget_routing(const ep_group &group, const ep_sheet &sheet)
+/* There is no routing, some words of the last one being overwritten: calls on this route send and await nothing. A
+ * warp. */
+EP_DEVICE void ep_forget_routing(const ep_group &group, const ep_tables &tables)
 {
     const int rank = ep_lane();
     if (rank < group.ranks) {
-        sheet.sent[rank] = 0;
-        sheet.rows_of_source[rank] = 0;
+        tables.sent[rank] = 0;
+        tables.rows_of_source[rank] = 0;
     }
     if (rank == 0) {
-        sheet.facts->tokens = 0;
-        sheet.facts->status = sheet.facts->routed = WEFT_ERR_MISMATCH;
-        sheet.facts->epoch = 0;
+        tables.route_header->tokens = 0;
+        tables.route_header->status = tables.route_header->routed = WEFT_ERR_MISMATCH;
+        tables.route_header->epoch = 0;
     }
 }
 
@@ -314,14 +319,14 @@ typedef struct ep_going {
     wefti_u32 index; /* its number among those that go to that rank */
 } ep_going;
 
-EP_DEVICE ep_going ep_going_of(const ep_group &group, const ep_sheet &sheet, int token, int unit_tokens, int rank)
+EP_DEVICE ep_going ep_going_of(const ep_group &group, const ep_tables &tables, int token, int unit_tokens, int rank)
 {
     int at = token / unit_tokens * group.ranks + rank;
-    wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&sheet.goes[at]);
+    wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&tables.goes[at]);
     wefti_u32 bit = 1u << (token % unit_tokens);
     ep_going going;
     going.goes = (bits & bit) != 0;
-    going.index = sheet.before[at] + (wefti_u32)__popc(bits & (bit - 1));
+    going.index = tables.before[at] + (wefti_u32)__popc(bits & (bit - 1));
     return going;
 }
 

@@ -7,7 +7,7 @@ static wefti_cuda_ep_combine_args combine_args(const weft_ep_route *route, wefti
 {
     return (wefti_cuda_ep_combine_args){
         .group = route->ep->device->group,
-        .sheet = route->device->sheet,
+        .tables = route->device->tables,
         .blocks = wefti_cuda_ep_divide(route, work, wefti_cuda_ep_row_bytes(in)),
         .in = in->data,
         .in_pitch = wefti_cuda_ep_pitch(in),

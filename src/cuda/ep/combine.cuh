@@ -1,6 +1,8 @@
-/* cuda/ep/combine.cuh: the received rows back to their sources, which add them up, in one launch; by source, or by expert.
+/* cuda/ep/combine.cuh: the received rows back to their sources, which add them up, in one launch; by source, or by
+ * expert.
  *
- * Blocks and warps as in dispatch.cuh: movers push rows into the staging rows of their sources' areas, the others add up.
+ * Blocks and warps as in dispatch.cuh: movers push rows into the staging rows of their sources' areas, the others add
+ * up.
  *
  *     block 0    its line to all ranks: staging is free
  *     all        hear all lines
@@ -8,12 +10,12 @@
  *                `moved` there
  *     others     token by token, ascending: once the units of its rows are there, the sum in ascending rank
  *
- * The staging rows of rank d's results lie behind those of the ranks before it, in the order this rank sent them. Pushed,
- * because all GPUs together store faster to each other than they load. By source a rank's own rows are read where they are;
- * by expert movers push the sums of a token's rows, and this rank's own results are staged as well.
+ * The staging rows of rank d's results lie behind those of the ranks before it, in the order this rank sent them.
+ * Pushed, because all GPUs together store faster to each other than they load. By source a rank's own rows are read
+ * where they are; by expert movers push the sums of a token's rows, and this rank's own results are staged as well.
  *
- * Bytes: by source each row is read once and written once, there, and read once more there. By expert each row is read once,
- * each sum of a token on a rank written once, there, and read there. */
+ * Bytes: by source each row is read once and written once, there, and read once more there. By expert each row is read
+ * once, each sum of a token on a rank written once, there, and read there. */
 #ifndef WEFTI_CUDA_EP_COMBINE_CUH
 #define WEFTI_CUDA_EP_COMBINE_CUH
 
@@ -78,7 +80,8 @@ template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_combine &args, cons
     return end;
 }
 
-/* By expert: the sums of the rows of each received token, all of a unit's by one warp, or each by the warps of its parts. */
+/* By expert: the sums of the rows of each received token, all of a unit's by one warp, or each by the warps of its
+ * parts. */
 template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
@@ -94,7 +97,7 @@ template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const
         const int to_end = from + each < vectors ? from + each : vectors;
         for (int row = 0; row < push.rows; row++) {
             wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + row);
-            const wefti_u32 *record = args.sheet.records + place * (wefti_u64)words;
+            const wefti_u32 *record = args.tables.records + place * (wefti_u64)words;
             unsigned char *to = (unsigned char *)call->to[push.source] + (wefti_u64)(push.first + row) * args.row_bytes;
             ep_fold_as(ep_in_vectors(), args, record, to, from, to_end);
             if (VALUES && push.part == 0) {
@@ -115,12 +118,13 @@ EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const
     const wefti_u64 words = (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
     for (int i = 0; i < push.rows; i++) {
         wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + i);
-        ep_return_given<false>(args.group, args.backward.given, args.sheet.records + place * words, args.topk,
+        ep_return_given<false>(args.group, args.backward.given, args.tables.records + place * words, args.topk,
                                push.source, place);
     }
 }
 
-/* The next push of this block's, which are every gridDim.x-th, or the number `end`: its movers take them one by one. A warp. */
+/* The next push of this block's, which are every gridDim.x-th, or the number `end`: its movers take them one by one. A
+ * warp. */
 EP_DEVICE int ep_push_take(const ep_combine &args, ep_call *call, int end)
 {
     int i = end;
@@ -181,7 +185,8 @@ EP_DEVICE ep_pusher ep_pusher_open(const ep_combine &args, ep_call *call, unsign
     return pusher;
 }
 
-/* The words of this warp's pushes from the `told`-th to that before the `stored`-th: all their rows have been stored. */
+/* The words of this warp's pushes from the `told`-th to that before the `stored`-th: all their rows have been
+ * stored. */
 EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, const ep_pusher &pusher, int told, int stored)
 {
     wefti_bulk_stores_complete();
@@ -290,7 +295,8 @@ template <class FORM> EP_DEVICE int ep_parts(int tokens, int warps, int vectors)
     return parts < most ? parts : most;
 }
 
-/* The gradients of a token's weights, which lie here; by source those of this rank lie where the caller has them. A warp. */
+/* The gradients of a token's weights, which lie here; by source those of this rank lie where the caller has them. A
+ * warp. */
 template <bool BY_EXPERT>
 EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, int token, wefti_u32 ranks,
                                  wefti_u32 index)
@@ -302,7 +308,7 @@ EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, in
         return;
     }
     const wefti_u64 place = (wefti_u64)call->from[group.rank] + __shfl_sync(~0u, index, group.rank);
-    const wefti_u32 *record = args.sheet.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
+    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
     float *to = args.backward.grad_weights + (wefti_u64)token * (wefti_u64)args.topk;
     for (int k = ep_lane(); k < args.topk; k += 32) {
         if (ep_is_here<false>(record, args.topk, k)) {
@@ -333,9 +339,10 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine
         float weight = 0.0f;
         bool well = true;
         if (rank < group.ranks) {
-            going = ep_going_of(group, args.sheet, token, unit_tokens, rank);
+            going = ep_going_of(group, args.tables, token, unit_tokens, rank);
             going.goes = going.goes && (call->alive >> rank & 1) != 0;
-            weight = BY_EXPERT ? 0.0f : args.sheet.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
+            weight =
+                BY_EXPERT ? 0.0f : args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
         }
         int end = first + part_vectors < vectors ? first + part_vectors : vectors;
         if (going.goes && (BY_EXPERT || rank != group.rank)) {
@@ -421,12 +428,12 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
 EP_DEVICE void ep_combine_open(const ep_combine &args, ep_call *call)
 {
     if (threadIdx.x == 32 * 4) {
-        call->tokens = args.sheet.facts->tokens;
+        call->tokens = args.tables.route_header->tokens;
     }
     if (threadIdx.x == 32 * 5) {
         call->taken = 0;
     }
-    ep_recall(args.group, call, args.sheet);
+    ep_recall(args.group, call, args.tables);
 }
 
 /* All threads of all blocks. */

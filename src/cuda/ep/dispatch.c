@@ -1,5 +1,5 @@
-/* cuda/ep/dispatch.c: the calls that route, and those that move rows to the owners of experts: from the caller's arguments to a
- * launch. Nothing here waits or allocates. */
+/* cuda/ep/dispatch.c: the calls that route, and those that move rows to the owners of experts: from the caller's
+ * arguments to a launch. Nothing here waits or allocates. */
 #include "cuda/ep/calls.h"
 #include "ep/check.h"
 
@@ -17,7 +17,7 @@ static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
 {
     return (wefti_cuda_ep_dispatch_args){
         .group = route->ep->device->group,
-        .sheet = route->device->sheet,
+        .tables = route->device->tables,
         .topk = route->plan.topk,
         .experts = experts_of(route),
         .slots = route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (wefti_u32)route->plan.slot_tokens : 0};

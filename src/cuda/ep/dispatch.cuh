@@ -1,7 +1,7 @@
 /* cuda/ep/dispatch.cuh: a new routing (FRESH), its rows (MOVE), or both, in one launch; by source, or by expert.
  *
- * Any number of blocks, which must be able to run together; warps 0 .. movers - 1 of a block move rows, the others tell and
- * settle. Shared memory: a pipe a mover, counts of experts, stages of scales. Flags: protocol in shape.h.
+ * Any number of blocks, which must be able to run together; warps 0 .. movers - 1 of a block move rows, the others tell
+ * and settle. Shared memory: a pipe a mover, counts of experts, stages of scales. Flags: protocol in shape.h.
  *
  *     all        count: bits of all tokens, told to this rank's blocks
  *     block 0    its line to all ranks
@@ -11,8 +11,8 @@
  *                of each unit of any source: once `told` is there, from the area to the route and the caller's arrays;
  *                then once `moved` is there, what is left to do with its rows
  *
- * By expert there is between the lines and the rows what expert.cuh says, and the others also copy the rows of tokens with
- * several experts here (replicas.cuh).
+ * By expert there is between the lines and the rows what expert.cuh says, and the others also copy the rows of tokens
+ * with several experts here (replicas.cuh).
  *
  * Bytes: each row is read once and written once to each of its ranks; by expert, read there once more if it has several
  * rows, and written to these. */
@@ -44,7 +44,7 @@ EP_DEVICE int ep_tokens_of_call(const ep_dispatch &args, ep_call *call)
 {
     call->odd_tokens = 0;
     if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        return args.sheet.facts->tokens;
+        return args.tables.route_header->tokens;
     }
     if (args.choices.tokens_at == 0) {
         return args.choices.tokens;
@@ -60,44 +60,45 @@ EP_DEVICE wefti_i32 ep_dropped_rows(const ep_dispatch &args, const ep_call *call
     wefti_u32 all = 0;
     wefti_u32 kept = 0;
     const int rank = args.group.rank;
-    if ((call->tag & 1) == 0 || !ep_await_value(args.group, &args.sheet.whole[1], call->tag, rank, &kept) ||
-        !ep_await_value(args.group, &args.sheet.whole[0], call->tag - 1, rank, &all)) {
+    if ((call->tag & 1) == 0 || !ep_await_value(args.group, &args.tables.whole[1], call->tag, rank, &kept) ||
+        !ep_await_value(args.group, &args.tables.whole[0], call->tag - 1, rank, &all)) {
         return 0;
     }
     return (wefti_i32)(all - kept);
 }
 
-/* The facts of a new routing, by one warp. */
+/* The route header of a new routing, by one warp. */
 template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const ep_call *call)
 {
     int rank = ep_lane();
     const ep_group &group = args.group;
-    wefti_cuda_ep_facts *facts = args.sheet.facts;
-    wefti_u32 dropped = ep_sum_parts(group, call, args.sheet, group.first_expert[group.ranks]);
+    wefti_cuda_ep_route_header *route_header = args.tables.route_header;
+    wefti_u32 dropped = ep_sum_parts(group, call, args.tables, group.first_expert[group.ranks]);
     const wefti_u32 received = __reduce_add_sync(~0u, rank < group.ranks ? call->count[rank] : 0);
     if (rank < group.ranks) {
-        args.sheet.sent[rank] = call->total[rank];
-        args.sheet.place[rank] = call->place[rank];
-        args.sheet.rows_of_source[rank] = (wefti_i32)call->count[rank];
-        args.sheet.offset_of_source[rank] = (wefti_i32)call->from[rank];
-        args.sheet.tokens_of[rank] = call->tokens_of[rank];
+        args.tables.sent[rank] = call->total[rank];
+        args.tables.place[rank] = call->place[rank];
+        args.tables.rows_of_source[rank] = (wefti_i32)call->count[rank];
+        args.tables.offset_of_source[rank] = (wefti_i32)call->from[rank];
+        args.tables.tokens_of[rank] = call->tokens_of[rank];
     }
     if (rank == 0) {
-        args.sheet.offset_of_source[group.ranks] = (wefti_i32)call->from[group.ranks];
-        facts->tokens = call->tokens;
+        args.tables.offset_of_source[group.ranks] = (wefti_i32)call->from[group.ranks];
+        route_header->tokens = call->tokens;
         if (BY_EXPERT) {
-            facts->dropped_rows = ep_dropped_rows(args, call);
+            route_header->dropped_rows = ep_dropped_rows(args, call);
         }
-        facts->rows = !BY_EXPERT                           ? (wefti_i32)call->from[group.ranks]
-                      : ep_owns_experts(group, group.rank) ? (wefti_i32)wefti_ld_relaxed(&args.sheet.full[group.rank])
-                                                           : 0;
-        facts->received = (wefti_i32)received;
-        facts->epoch = call->status == WEFT_ERR_MISMATCH ? 0 : call->tag;
-        facts->dropped = (wefti_i32)dropped;
-        facts->routed = call->status != WEFT_OK            ? call->status
-                        : dropped != 0 || call->odd_tokens ? WEFT_ERR_RANGE
-                                                           : WEFT_OK;
-        facts->status = facts->routed;
+        route_header->rows = !BY_EXPERT ? (wefti_i32)call->from[group.ranks]
+                             : ep_owns_experts(group, group.rank)
+                                 ? (wefti_i32)wefti_ld_relaxed(&args.tables.full[group.rank])
+                                 : 0;
+        route_header->received = (wefti_i32)received;
+        route_header->epoch = call->status == WEFT_ERR_MISMATCH ? 0 : call->tag;
+        route_header->dropped = (wefti_i32)dropped;
+        route_header->routed = call->status != WEFT_OK            ? call->status
+                               : dropped != 0 || call->odd_tokens ? WEFT_ERR_RANGE
+                                                                  : WEFT_OK;
+        route_header->status = route_header->routed;
     }
 }
 
@@ -115,7 +116,7 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
     }
     if (fresh) {
         if (!BY_EXPERT) {
-            ep_tell_choices(args.group, call, args.sheet, skip);
+            ep_tell_choices(args.group, call, args.tables, skip);
         }
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
             ep_note<BY_EXPERT>(args, call);
@@ -131,12 +132,12 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
         ep_take_returned(args, call, skip);
     }
     if (!BY_EXPERT && fresh) {
-        ep_hear_choices(args.group, call, args.sheet, skip);
+        ep_hear_choices(args.group, call, args.tables, skip);
     }
 }
 
-/* By expert: the rows of a new routing, or whether those of the one that is there fit. All threads. False: a rank or block
- * did not come. */
+/* By expert: the rows of a new routing, or whether those of the one that is there fit. All threads. False: a rank or
+ * block did not come. */
 EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned char *shared, int first_unit, int end_unit)
 {
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
@@ -199,7 +200,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     }
     __syncthreads();
     if (fresh && call->status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && ep_warp() == 0) {
-        ep_forget_routing(group, args.sheet);
+        ep_forget_routing(group, args.tables);
     }
     if (BY_EXPERT && call->status != WEFT_ERR_MISMATCH && !ep_find_rows(args, call, stages, first_unit, end_unit)) {
         if (moves) {
@@ -209,7 +210,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     }
     if (!fresh && call->status != WEFT_ERR_MISMATCH && blockIdx.x == 0 && threadIdx.x == 0) {
         /* Some rank's buffer may be too small for this dispatch; the next may fit. */
-        args.sheet.facts->status = call->status != WEFT_OK ? call->status : call->route_status;
+        args.tables.route_header->status = call->status != WEFT_OK ? call->status : call->route_status;
     }
     if (!BY_EXPERT && fresh && group.drops != 0 && call->status == WEFT_OK) {
         ep_drop_by_source(&args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
@@ -230,15 +231,15 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     }
 }
 
-/* What is read before it is known which call this is: the routing that is there, or, on its way, what a new one comes from.
- * Before ep_begin. The openers. */
+/* What is read before it is known which call this is: the routing that is there, or, on its way, what a new one comes
+ * from. Before ep_begin. The openers. */
 EP_DEVICE void ep_open(const ep_dispatch &args, ep_call *call, unsigned char *shared)
 {
     if (threadIdx.x == 32 * 4) {
         call->tokens = ep_tokens_of_call(args, call);
     }
     if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        ep_recall(args.group, call, args.sheet);
+        ep_recall(args.group, call, args.tables);
         return;
     }
     ep_prefetch_choices(args.choices, args.topk);
@@ -250,7 +251,7 @@ EP_DEVICE void ep_open(const ep_dispatch &args, ep_call *call, unsigned char *sh
 template <bool BY_EXPERT> EP_DEVICE bool ep_find_totals(const ep_dispatch &args, ep_call *call, unsigned char *shared)
 {
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        return ep_count(args.group, call, args.sheet, args.choices, args.topk, BY_EXPERT && args.experts.slots != 0,
+        return ep_count(args.group, call, args.tables, args.choices, args.topk, BY_EXPERT && args.experts.slots != 0,
                         BY_EXPERT || args.group.drops == 0, (wefti_u32 *)(shared + args.experts.starts_at));
     }
     ep_forget_masked(args.group, call);
@@ -293,7 +294,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
         ep_say(group, &call, saying);
     }
     if (fresh) {
-        ep_write_before(group, &call, args.sheet, first_unit, end_unit);
+        ep_write_before(group, &call, args.tables, first_unit, end_unit);
     }
     const bool moves = ep_warp() < args.blocks.movers && ep_is(args, WEFTI_CUDA_EP_MOVE);
     ep_mover mover;

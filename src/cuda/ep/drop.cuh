@@ -1,10 +1,10 @@
-/* cuda/ep/drop.cuh: rows beyond what a rank holds are dropped: the tokens of the longest prefix in (source, token) order
- * whose rows fit are kept, the same for everybody who works it out.
+/* cuda/ep/drop.cuh: rows beyond what a rank holds are dropped: the tokens of the longest prefix in (source, token)
+ * order whose rows fit are kept, the same for everybody who works it out.
  *
- * By source the lines say enough. By expert the counts say at which source a rank is full, and that source's first block
- * walks its choices to the token; it tells its blocks (`cut`) and that rank (`kept`) how many of its tokens are kept. Then
- * what is kept is counted anew, in a second round whose words have the odd tag. `goes` holds the bits of what is kept; the
- * choices' bits stay as they are, since other blocks may still add them up. */
+ * By source the lines say enough. By expert the counts say at which source a rank is full, and that source's first
+ * block walks its choices to the token; it tells its blocks (`cut`) and that rank (`kept`) how many of its tokens are
+ * kept. Then what is kept is counted anew, in a second round whose words have the odd tag. `goes` holds the bits of
+ * what is kept; the choices' bits stay as they are, since other blocks may still add them up. */
 #ifndef WEFTI_CUDA_EP_DROP_CUH
 #define WEFTI_CUDA_EP_DROP_CUH
 
@@ -24,12 +24,12 @@ EP_DEVICE void ep_keep_bits(const ep_dispatch &args, const ep_call *call, int fi
 {
     const ep_group &group = args.group;
     for (int i = first_unit * group.ranks + (int)threadIdx.x; i < end_unit * group.ranks; i += (int)blockDim.x) {
-        wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&args.sheet.bits[i]);
+        wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&args.tables.bits[i]);
         const wefti_u32 kept = call->total[i % group.ranks];
-        while (bits != 0 && args.sheet.before[i] + (wefti_u32)__popc(bits) > kept) {
+        while (bits != 0 && args.tables.before[i] + (wefti_u32)__popc(bits) > kept) {
             bits &= ~(0x80000000u >> __clz((int)bits)); /* the last of them */
         }
-        wefti_st_relaxed(&args.sheet.goes[i], ep_packed(call->tag, bits));
+        wefti_st_relaxed(&args.tables.goes[i], ep_packed(call->tag, bits));
     }
     __syncthreads();
 }
@@ -60,7 +60,7 @@ EP_DEVICE void ep_count_kept(const ep_dispatch &args, const ep_call *call, int f
         }
     }
     __syncthreads();
-    ep_tell_part(group, call, args.sheet, part);
+    ep_tell_part(group, call, args.tables, part);
 }
 
 /* ---- by source ---- */
@@ -95,7 +95,7 @@ EP_DEVICE_SLOW void ep_drop_by_source(const ep_dispatch *given, ep_call *call, i
         }
         call->from[group.ranks] = end;
         if (blockIdx.x == 0) {
-            args.sheet.facts->dropped_rows = (wefti_i32)(all - end);
+            args.tables.route_header->dropped_rows = (wefti_i32)(all - end);
         }
     }
     __syncthreads();
@@ -110,8 +110,8 @@ EP_DEVICE wefti_u64 ep_aligned(const ep_dispatch &args, wefti_u64 rows)
     return (rows + args.experts.alignment - 1) / args.experts.alignment * args.experts.alignment;
 }
 
-/* The rows, padding included, that `rank` has from the sources before `end`; what these have of each of its experts into
- * `counts`. A warp. */
+/* The rows, padding included, that `rank` has from the sources before `end`; what these have of each of its experts
+ * into `counts`. A warp. */
 EP_DEVICE wefti_u64 ep_rows_before(const ep_dispatch &args, const ep_call *call, int rank, int end, wefti_u32 *counts)
 {
     const ep_group &group = args.group;
@@ -136,7 +136,8 @@ EP_DEVICE wefti_u64 ep_rows_before(const ep_dispatch &args, const ep_call *call,
     return rows;
 }
 
-/* The first of this rank's tokens with rows at `rank` that do not all fit behind `rows` rows of the sources before. A warp. */
+/* The first of this rank's tokens with rows at `rank` that do not all fit behind `rows` rows of the sources before. A
+ * warp. */
 EP_DEVICE int ep_find_cut(const ep_dispatch &args, const ep_call *call, int rank, wefti_u64 rows, wefti_u32 *counts)
 {
     const int experts = args.group.first_expert[args.group.ranks];
@@ -170,7 +171,7 @@ EP_DEVICE wefti_u32 ep_tokens_before(const ep_dispatch &args, const ep_call *cal
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     wefti_u32 count = 0;
     for (int unit = ep_lane(); unit * unit_tokens < token; unit += 32) {
-        const wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&args.sheet.bits[unit * args.group.ranks + rank]);
+        const wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&args.tables.bits[unit * args.group.ranks + rank]);
         const int left = token - unit * unit_tokens;
         count += (wefti_u32)__popc(left < 32 ? bits & ((1u << left) - 1) : bits);
     }
@@ -188,7 +189,7 @@ EP_DEVICE void ep_cut_rank(const ep_dispatch &args, const ep_call *call, int ran
         kept = rows > limit ? 0 : ep_tokens_before(args, call, rank, ep_find_cut(args, call, rank, rows, counts));
     }
     if (ep_lane() == 0) {
-        wefti_st_relaxed(&args.sheet.cut[rank], ep_packed(call->tag, kept));
+        wefti_st_relaxed(&args.tables.cut[rank], ep_packed(call->tag, kept));
         wefti_st_relaxed((wefti_u64 *)(group.area[rank] + group.at.kept) + group.rank, ep_packed(call->tag, kept));
     }
 }
@@ -200,7 +201,7 @@ EP_DEVICE void ep_hear_kept(const ep_dispatch &args, ep_call *call)
     const int rank = (int)threadIdx.x;
     if (rank < group.ranks && (call->alive >> rank & 1) != 0) {
         const wefti_u64 *here = (const wefti_u64 *)(group.area[group.rank] + group.at.kept) + rank;
-        if (!ep_await_value(group, &args.sheet.cut[rank], call->tag, group.rank, &call->total[rank]) ||
+        if (!ep_await_value(group, &args.tables.cut[rank], call->tag, group.rank, &call->total[rank]) ||
             !ep_await_value(group, here, call->tag, rank, &call->count[rank])) {
             call->failed = 1;
         }
@@ -217,7 +218,8 @@ EP_DEVICE void ep_hear_kept(const ep_dispatch &args, ep_call *call)
     __syncthreads();
 }
 
-/* Once all counts have been heard. `full`: some rank cannot hold all. All threads. False: a rank or block did not come. */
+/* Once all counts have been heard. `full`: some rank cannot hold all. All threads. False: a rank or block did not
+ * come. */
 EP_DEVICE bool ep_drop_by_expert(const ep_dispatch &args, ep_call *call, bool full, int first_unit, int end_unit,
                                  wefti_u32 *counts)
 {

@@ -5,8 +5,8 @@
  *                triples, which say by themselves that they are there, to a source of few tokens
  *     warps      hear all lines; a part of a token: once the slices of its rows are here, their sum in ascending rank
  *
- * Rows have no record here, and all words are of slices. By source a rank's own rows are read where they are; as triples they go
- * the way of the others. */
+ * Rows have no record here, and all words are of slices. By source a rank's own rows are read where they are; as
+ * triples they go the way of the others. */
 #ifndef WEFTI_CUDA_EP_EARLY_COMBINE_CUH
 #define WEFTI_CUDA_EP_EARLY_COMBINE_CUH
 
@@ -70,7 +70,7 @@ EP_DEVICE void ep_return_tripled(const ep_combine &args, const ep_call *call, we
     const ep_into_triples form = {(int)(args.row_bytes / 4), call->tag};
     if (BY_EXPERT) {
         const wefti_u64 record = place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
-        ep_fold_as(form, args, args.sheet.records + record, (unsigned char *)to, slice.first, slice.end);
+        ep_fold_as(form, args, args.tables.records + record, (unsigned char *)to, slice.first, slice.end);
     } else if (slice.first + ep_lane() < slice.end) {
         const int at = slice.first + ep_lane();
         form.store((unsigned char *)to, at, form.load((wefti_u64)args.in + place * args.in_pitch, at));
@@ -120,7 +120,7 @@ EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const
                              (wefti_u64)index * args.row_bytes;
         if (BY_EXPERT) {
             const wefti_u64 words = (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
-            ep_fold_as(ep_in_vectors(), args, args.sheet.records + place * words, (unsigned char *)to, slice.first,
+            ep_fold_as(ep_in_vectors(), args, args.tables.records + place * words, (unsigned char *)to, slice.first,
                        slice.end);
         } else {
             ep_copy_to<4>(1, to, args.in + place * args.in_pitch, slice.first, slice.end);
@@ -178,10 +178,10 @@ EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, 
     part.first = (i - part.token * summing.parts) * summing.each;
     part.end = part.first + summing.each < vectors ? part.first + summing.each : vectors;
     if (part.token < call->tokens && rank < group.ranks) {
-        part.going = ep_going_of(group, args.sheet, part.token, wefti_cuda_ep_unit(call->tokens), rank);
+        part.going = ep_going_of(group, args.tables, part.token, wefti_cuda_ep_unit(call->tokens), rank);
         part.going.goes = part.going.goes && (call->alive >> rank & 1) != 0;
         const wefti_u64 at = (wefti_u64)part.token * (wefti_u64)group.ranks + (wefti_u64)rank;
-        part.weight = BY_EXPERT ? 0.0f : args.sheet.weights[at];
+        part.weight = BY_EXPERT ? 0.0f : args.tables.weights[at];
         part.row = summing.tripled ? ep_triples(group, call, group.rank, rank, part.going.index)
                    : !BY_EXPERT && rank == group.rank
                        ? (wefti_u64)args.in + ((wefti_u64)call->from[rank] + part.going.index) * args.in_pitch
@@ -255,12 +255,12 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
     } else if (ep_opens()) {
         ep_early_look_up<PART>(group, &call);
         ep_touch(args);
-        ep_recall(group, &call, args.sheet);
+        ep_recall(group, &call, args.tables);
         if (threadIdx.x == 64) {
-            call.tokens = args.sheet.facts->tokens;
+            call.tokens = args.tables.route_header->tokens;
         }
         if ((int)threadIdx.x < group.ranks) {
-            shared.tokens_of[threadIdx.x] = args.sheet.tokens_of[threadIdx.x];
+            shared.tokens_of[threadIdx.x] = args.tables.tokens_of[threadIdx.x];
         }
     }
     if (!ep_early_begin<PART>(group, &call)) {

@@ -1,14 +1,14 @@
 /* cuda/ep/early_dispatch.cuh: a dispatch into slots of few tokens, in one launch or as halves; by source, or by expert.
  *
- *     all        the board: where all tokens go
+ *     all        the shared routing table: where all tokens go
  *     block 0    its line to all ranks
  *     movers     a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then their words;
  *                what later calls are to find of the routing
  *     others     counts to the owners of experts
  *     warps      a record or slice of any source, once lines are heard and its word is here: to where the caller wants it
  *
- * By expert a row's number among those of its source is known when it leaves; its place is found where it arrives, from what
- * all sources have of each expert. */
+ * By expert a row's number among those of its source is known when it leaves; its place is found where it arrives, from
+ * what all sources have of each expert. */
 #ifndef WEFTI_CUDA_EP_EARLY_DISPATCH_CUH
 #define WEFTI_CUDA_EP_EARLY_DISPATCH_CUH
 
@@ -22,26 +22,27 @@ template <bool BY_EXPERT> EP_DEVICE ep_saying ep_early_saying(const ep_dispatch 
     return saying;
 }
 
-/* All that waits for no other rank. `id`: this thread's first choice, if ep_board_first read it. All threads of all blocks. */
+/* All that waits for no other rank. `id`: this thread's first choice, if ep_shared_table_first read it. All threads of
+ * all blocks. */
 template <bool BY_EXPERT, bool QUANTISES>
-EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_board &board, int id, bool speaks)
+EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_shared_table &table, int id, bool speaks)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     ep_sending sending;
     if (fresh) {
-        ep_board_fill<BY_EXPERT>(args, call, board, id);
+        ep_shared_table_fill<BY_EXPERT>(args, call, table, id);
     }
     if (ep_warp() < args.blocks.movers) {
         sending = ep_sending_open<QUANTISES>(args, call);
     }
     if (fresh) {
         __syncthreads();
-        ep_board_add_up(args.group, call, board);
+        ep_shared_table_add_up(args.group, call, table);
     }
     if (ep_warp() < args.blocks.movers) {
-        ep_send_rows<BY_EXPERT, QUANTISES>(args, call, board, &sending);
+        ep_send_rows<BY_EXPERT, QUANTISES>(args, call, table, &sending);
         if (fresh) {
-            ep_board_keep<BY_EXPERT>(args, call, board);
+            ep_shared_table_write_route<BY_EXPERT>(args, call, table);
         }
         return;
     }
@@ -49,7 +50,7 @@ EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_b
         ep_say(args.group, call, ep_early_saying<BY_EXPERT>(args, call));
     }
     if (fresh) {
-        ep_board_tell<BY_EXPERT>(args, call, board);
+        ep_shared_table_post_counts<BY_EXPERT>(args, call, table);
     }
 }
 
@@ -78,15 +79,15 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const e
         return;
     }
     if (call->status != WEFT_OK) {
-        if (fresh && ep_notes_facts(args)) {
-            ep_forget_routing(args.group, args.sheet);
+        if (fresh && ep_writes_route_header(args)) {
+            ep_forget_routing(args.group, args.tables);
         }
         return;
     }
     const ep_inflow inflow = ep_inflow_of<BY_EXPERT>(args, call);
     if (sends && fresh) {
         ep_note_experts<BY_EXPERT>(args, call);
-        if (ep_notes_facts(args)) {
+        if (ep_writes_route_header(args)) {
             ep_note_received<BY_EXPERT>(args, call, inflow);
         }
         if (BY_EXPERT) {
@@ -100,19 +101,19 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const e
 
 /* What is read before it is known which call this is. Before ep_early_begin. The openers. */
 template <bool BY_EXPERT, bool QUANTISES, ep_part PART>
-EP_DEVICE void ep_early_open(const ep_dispatch &args, ep_call *call, const ep_board &board)
+EP_DEVICE void ep_early_open(const ep_dispatch &args, ep_call *call, const ep_shared_table &table)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     if (PART != EP_RECV && fresh) {
-        ep_board_prefetch(args);
+        ep_shared_table_prefetch(args);
         ep_prefetch_row<QUANTISES>(args, args.choices.tokens);
-        ep_board_clear(board);
+        ep_shared_table_clear(table);
     }
     if (!fresh) {
-        ep_recall(args.group, call, args.sheet);
+        ep_recall(args.group, call, args.tables);
     }
     if (threadIdx.x == 64) {
-        call->tokens = PART == EP_RECV ? args.sheet.facts->tokens : ep_tokens_of_call(args, call);
+        call->tokens = PART == EP_RECV ? args.tables.route_header->tokens : ep_tokens_of_call(args, call);
     }
 }
 
@@ -123,20 +124,20 @@ template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_early_
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const bool speaks = PART != EP_RECV && ep_speaks();
-    const ep_board board = ep_board_of<BY_EXPERT>(args, shared);
-    const int id = PART != EP_RECV && fresh ? ep_board_first(args) : -1;
+    const ep_shared_table table = ep_shared_table_of<BY_EXPERT>(args, shared);
+    const int id = PART != EP_RECV && fresh ? ep_shared_table_first(args) : -1;
     if (speaks) {
         wefti_fence_acq_rel();
     } else if (ep_opens()) {
         ep_early_look_up<PART>(group, &call);
         ep_touch(args);
-        ep_early_open<BY_EXPERT, QUANTISES, PART>(args, &call, board);
+        ep_early_open<BY_EXPERT, QUANTISES, PART>(args, &call, table);
     }
     if (!ep_early_begin<PART>(group, &call)) {
         return;
     }
     if (PART != EP_RECV) {
-        ep_early_leave<BY_EXPERT, QUANTISES>(args, &call, board, id, speaks);
+        ep_early_leave<BY_EXPERT, QUANTISES>(args, &call, table, id, speaks);
     }
     if (PART != EP_SEND) {
         ep_early_arrive<BY_EXPERT, QUANTISES>(args, &call);

@@ -1,8 +1,9 @@
-/* cuda/ep/early_send.cuh: of a dispatch into slots of few tokens, what leaves: records, scales and slices of rows, each a warp's. */
+/* cuda/ep/early_send.cuh: of a dispatch into slots of few tokens, what leaves: records, scales and slices of rows, each
+ * a warp's. */
 #ifndef WEFTI_CUDA_EP_EARLY_SEND_CUH
 #define WEFTI_CUDA_EP_EARLY_SEND_CUH
 
-#include "cuda/ep/board.cuh"
+#include "cuda/ep/shared_table.cuh"
 
 /* ---- what lies where ---- */
 
@@ -31,9 +32,10 @@ EP_DEVICE wefti_u32 *ep_early_record(const ep_dispatch &args, const ep_call *cal
 
 /* ---- parcels ---- */
 
-/* A token's record and the scales that are given with it, to the ranks of `lanes`, where it is number `index`. A warp. */
+/* A token's record and the scales that are given with it, to the ranks of `lanes`, where it is number `index`. A
+ * warp. */
 template <bool BY_EXPERT>
-EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, const ep_board &board, int token,
+EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table, int token,
                               wefti_u32 lanes, wefti_u32 index)
 {
     const ep_group &group = args.group;
@@ -42,11 +44,11 @@ EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, cons
         const int word = base + ep_lane();
         const int kind = word > 0 && word < words ? (word - 1) / args.topk : -1; /* expert, weight, number */
         const int at = token * args.topk + (kind >= 0 ? (word - 1) % args.topk : 0);
-        const int id = kind >= 0 ? ep_board_id(args, at, at + 1) : -1;
+        const int id = kind >= 0 ? ep_shared_table_id(args, at, at + 1) : -1;
         const int owner = ep_owner(group, call->alive, id);
         wefti_u32 value = __float_as_uint(kind == 1 && args.choices.weights != 0 ? args.choices.weights[at] : 1.0f);
         value = kind == 0 && owner >= 0 ? (wefti_u32)(id - group.first_expert[owner]) : value;
-        value = BY_EXPERT && kind == 2 && owner >= 0 ? ep_board_number(board, id, token) : value;
+        value = BY_EXPERT && kind == 2 && owner >= 0 ? ep_shared_table_number(table, id, token) : value;
         const wefti_u32 none = kind == 1 ? __float_as_uint(0.0f) : WEFTI_CUDA_EP_NO_ROW; /* which is -1, too */
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             const int rank = __ffs((int)left) - 1;
@@ -205,7 +207,8 @@ template <bool QUANTISES> EP_DEVICE ep_sending ep_sending_open(const ep_dispatch
 
 /* The warps that send. */
 template <bool BY_EXPERT, bool QUANTISES>
-EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const ep_board &board, ep_sending *sending)
+EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table,
+                            ep_sending *sending)
 {
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
@@ -217,12 +220,12 @@ EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const 
         const ep_parcel parcel = sending->parcel;
         ep_going going = {false, 0};
         if (there.is) {
-            going = fresh ? ep_board_going(board, parcel.token, rank)
-                          : ep_going_of(group, args.sheet, parcel.token, unit_tokens, rank);
+            going = fresh ? ep_shared_table_going(table, parcel.token, rank)
+                          : ep_going_of(group, args.tables, parcel.token, unit_tokens, rank);
         }
         const wefti_u32 lanes = __ballot_sync(~0u, going.goes);
         if (parcel.word == 0) {
-            ep_send_record<BY_EXPERT>(args, call, board, parcel.token, lanes, going.index);
+            ep_send_record<BY_EXPERT>(args, call, table, parcel.token, lanes, going.index);
         } else {
             ep_send_slice<QUANTISES>(args, parcel, &sending->ahead, lanes,
                                      there.rows + (wefti_u64)going.index * args.row_bytes,

@@ -1,5 +1,5 @@
-/* cuda/ep/early_take.cuh: of a dispatch into slots of few tokens, what arrives: counts and facts of a new routing, then records and
- * slices of any source, to where the caller wants them. */
+/* cuda/ep/early_take.cuh: of a dispatch into slots of few tokens, what arrives: counts and route header of a new
+ * routing, then records and slices of any source, to where the caller wants them. */
 #ifndef WEFTI_CUDA_EP_EARLY_TAKE_CUH
 #define WEFTI_CUDA_EP_EARLY_TAKE_CUH
 
@@ -22,8 +22,8 @@ EP_DEVICE wefti_u32 ep_rows_of_sources(const ep_dispatch &args, const ep_call *c
     return rows;
 }
 
-/* By expert: the rows of this rank's own choices at their owners, for calls that send straight to them. A warp a token, the
- * one that kept their numbers. */
+/* By expert: the rows of this rank's own choices at their owners, for calls that send straight to them. A warp a token,
+ * the one that kept their numbers. */
 EP_DEVICE void ep_find_own_rows(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
@@ -31,11 +31,11 @@ EP_DEVICE void ep_find_own_rows(const ep_dispatch &args, const ep_call *call)
     for (int token = warps.number; token < call->tokens; token += warps.count) {
         for (int k = ep_lane(); k < args.topk; k += 32) {
             const int at = token * args.topk + k;
-            const int id = ep_board_id(args, at, at + 1);
+            const int id = ep_shared_table_id(args, at, at + 1);
             const int owner = ep_owner(group, call->alive, id);
             if (owner >= 0) {
-                args.sheet.rows[at] += (wefti_u32)(id - group.first_expert[owner]) * args.experts.slots +
-                                       ep_rows_of_sources(args, call, id, group.rank);
+                args.tables.rows[at] += (wefti_u32)(id - group.first_expert[owner]) * args.experts.slots +
+                                        ep_rows_of_sources(args, call, id, group.rank);
             }
         }
         __syncwarp();
@@ -43,9 +43,10 @@ EP_DEVICE void ep_find_own_rows(const ep_dispatch &args, const ep_call *call)
             wefti_u32 row = WEFTI_CUDA_EP_NO_ROW;
             for (int k = args.topk - 1; k >= 0; k--) {
                 const int at = token * args.topk + k;
-                row = ep_owner(group, call->alive, ep_board_id(args, at, at + 1)) == rank ? args.sheet.rows[at] : row;
+                row = ep_owner(group, call->alive, ep_shared_table_id(args, at, at + 1)) == rank ? args.tables.rows[at]
+                                                                                                 : row;
             }
-            args.sheet.target[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank] = row;
+            args.tables.target[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank] = row;
         }
         __syncwarp();
     }
@@ -73,14 +74,14 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note_experts(const ep_dispatch &args
                 (void)ep_await_value(group, ep_counts(group, call, group.rank, source) + first + expert, call->tag,
                                      source, &count);
             }
-            args.sheet.rows_of_expert_source[expert * group.ranks + source] = (wefti_i32)count;
+            args.tables.rows_of_expert_source[expert * group.ranks + source] = (wefti_i32)count;
         }
         count = __reduce_add_sync(~0u, count);
         if (source == 0) {
-            args.sheet.rows_of_expert[expert] = (wefti_i32)count;
+            args.tables.rows_of_expert[expert] = (wefti_i32)count;
         }
         if (BY_EXPERT && source == 0) {
-            args.sheet.offset_of_expert[expert] = expert * (int)args.experts.slots;
+            args.tables.offset_of_expert[expert] = expert * (int)args.experts.slots;
         }
     }
 }
@@ -112,19 +113,19 @@ EP_DEVICE void ep_note_received(const ep_dispatch &args, const ep_call *call, co
     const wefti_u32 end = BY_EXPERT ? received : (wefti_u32)group.ranks * args.early_slots;
     const wefti_u32 place = ep_early_place<BY_EXPERT>(args, call);
     if (rank < group.ranks) {
-        args.sheet.place[rank] = place;
-        args.sheet.rows_of_source[rank] = (wefti_i32)inflow.count;
-        args.sheet.offset_of_source[rank] = (wefti_i32)inflow.from;
-        args.sheet.tokens_of[rank] = inflow.tokens;
+        args.tables.place[rank] = place;
+        args.tables.rows_of_source[rank] = (wefti_i32)inflow.count;
+        args.tables.offset_of_source[rank] = (wefti_i32)inflow.from;
+        args.tables.tokens_of[rank] = inflow.tokens;
     }
     if (rank == 0) {
-        wefti_cuda_ep_facts *facts = args.sheet.facts;
-        args.sheet.offset_of_source[group.ranks] = (wefti_i32)end;
-        facts->received = (wefti_i32)received;
-        facts->rows = BY_EXPERT ? local * (int)args.experts.slots : (wefti_i32)end;
-        facts->epoch = call->tag;
+        wefti_cuda_ep_route_header *route_header = args.tables.route_header;
+        args.tables.offset_of_source[group.ranks] = (wefti_i32)end;
+        route_header->received = (wefti_i32)received;
+        route_header->rows = BY_EXPERT ? local * (int)args.experts.slots : (wefti_i32)end;
+        route_header->epoch = call->tag;
         if (BY_EXPERT) {
-            args.sheet.offset_of_expert[local] = facts->rows;
+            args.tables.offset_of_expert[local] = route_header->rows;
         }
     }
 }
@@ -139,7 +140,8 @@ typedef struct ep_arrival {
     int first_word; /* of its words */
 } ep_arrival;
 
-/* By expert: lane i's row of the record, that of choice base + i; and whether it is the first choice that has it. A warp. */
+/* By expert: lane i's row of the record, that of choice base + i; and whether it is the first choice that has it. A
+ * warp. */
 EP_DEVICE bool ep_early_row(const ep_dispatch &args, const ep_call *call, const wefti_u32 *record, int source, int base,
                             wefti_u32 *row)
 {
@@ -164,7 +166,7 @@ EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, cons
 {
     const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
     const wefti_u32 *from = ep_early_record<BY_EXPERT>(args, call, args.group.rank, came.source, came.index);
-    wefti_u32 *record = args.sheet.records + (wefti_u64)came.place * (wefti_u64)words;
+    wefti_u32 *record = args.tables.records + (wefti_u64)came.place * (wefti_u64)words;
     for (int base = 0; BY_EXPERT && base < args.topk; base += 32) {
         wefti_u32 row;
         (void)ep_early_row(args, call, from, came.source, base, &row);
@@ -250,7 +252,7 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
     if (word == 0 && fresh) {
         ep_take_record<BY_EXPERT>(args, call, came);
     }
-    const wefti_u32 *record = args.sheet.records; /* of the row, by expert */
+    const wefti_u32 *record = args.tables.records; /* of the row, by expert */
     if (BY_EXPERT) {
         record = fresh ? ep_early_record<true>(args, call, args.group.rank, came.source, came.index)
                        : record + (wefti_u64)came.place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);

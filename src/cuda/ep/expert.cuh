@@ -17,8 +17,8 @@
 
 /* ---- counts ---- */
 
-/* What the blocks counted of `expert`: the rows of those before each, told to it, and of all. A warp. ~0: some block did not
- * count in time. */
+/* What the blocks counted of `expert`: the rows of those before each, told to it, and of all. A warp. ~0: some block
+ * did not count in time. */
 EP_DEVICE wefti_u32 ep_scan_parts(const ep_dispatch &args, const ep_call *call, int expert)
 {
     const int experts = args.group.first_expert[args.group.ranks];
@@ -30,7 +30,7 @@ EP_DEVICE wefti_u32 ep_scan_parts(const ep_dispatch &args, const ep_call *call, 
         const int block = base + ep_lane();
         const int left = block < blocks ? (blocks - block + 31) / 32 : 0;
         const wefti_u64 *parts =
-            &args.sheet.parts[(wefti_u64)(left > 0 ? block : 0) * (wefti_u64)(experts + 1) + (wefti_u64)expert];
+            &args.tables.parts[(wefti_u64)(left > 0 ? block : 0) * (wefti_u64)(experts + 1) + (wefti_u64)expert];
         well = well && ep_await_values(args.group, parts, 32 * (experts + 1), left, call->tag, counts);
 #pragma unroll
         for (int i = 0; i < EP_AT_ONCE; i++) {
@@ -38,7 +38,7 @@ EP_DEVICE wefti_u32 ep_scan_parts(const ep_dispatch &args, const ep_call *call, 
             wefti_u32 sum = ep_scan(count);
             if (i < left) {
                 wefti_st_relaxed(
-                    &args.sheet.ahead[(wefti_u64)(block + 32 * i) * (wefti_u64)experts + (wefti_u64)expert],
+                    &args.tables.ahead[(wefti_u64)(block + 32 * i) * (wefti_u64)experts + (wefti_u64)expert],
                     ep_packed(call->tag, run + sum - count));
             }
             run += __shfl_sync(~0u, sum, 31);
@@ -72,8 +72,8 @@ EP_DEVICE void ep_tell_counts(const ep_dispatch &args, const ep_call *call)
 
 /* ---- bases ---- */
 
-/* The rows of `expert` that the sources from `base` on, before `end`, have, EP_AT_ONCE of them. A lane. False: they did not come
- * in time. */
+/* The rows of `expert` that the sources from `base` on, before `end`, have, EP_AT_ONCE of them. A lane. False: they did
+ * not come in time. */
 EP_DEVICE bool ep_await_counts(const ep_dispatch &args, const ep_call *call, int expert, int base, int end,
                                wefti_u32 *counts)
 {
@@ -105,12 +105,12 @@ EP_DEVICE bool ep_hear_counts(const ep_dispatch &args, const ep_call *call, int 
             *before += base + i < group.rank ? counts[i] : 0;
             *sum += counts[i];
             if (own && base + i < group.ranks) {
-                args.sheet.rows_of_expert_source[local * group.ranks + base + i] = (wefti_i32)counts[i];
+                args.tables.rows_of_expert_source[local * group.ranks + base + i] = (wefti_i32)counts[i];
             }
         }
     }
     if (own) {
-        args.sheet.rows_of_expert[local] = (wefti_i32)*sum;
+        args.tables.rows_of_expert[local] = (wefti_i32)*sum;
     }
     return well;
 }
@@ -144,23 +144,23 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
         wefti_u64 behind = ep_scan(is ? takes : 0);
         wefti_u64 begin = run + behind - takes;
         if (is && well) {
-            wefti_st_relaxed(&args.sheet.base[expert], ep_packed(call->tag, (wefti_u32)(begin + before)));
+            wefti_st_relaxed(&args.tables.base[expert], ep_packed(call->tag, (wefti_u32)(begin + before)));
         }
         if (is && well && own) {
-            args.sheet.offset_of_expert[expert - first] = (wefti_i32)ep_at_most_int(begin);
-            wefti_st_relaxed(&args.sheet.begin[expert - first], ep_packed(call->tag, ep_at_most_int(begin)));
-            wefti_st_relaxed(&args.sheet.end[expert - first], ep_packed(call->tag, ep_at_most_int(begin + sum)));
+            args.tables.offset_of_expert[expert - first] = (wefti_i32)ep_at_most_int(begin);
+            wefti_st_relaxed(&args.tables.begin[expert - first], ep_packed(call->tag, ep_at_most_int(begin)));
+            wefti_st_relaxed(&args.tables.end[expert - first], ep_packed(call->tag, ep_at_most_int(begin + sum)));
         }
         run += __shfl_sync(~0u, behind, 31);
         whole += __reduce_add_sync(~0u, (wefti_u32)sum);
     }
     if (__all_sync(~0u, well) && ep_lane() == 0) {
         wefti_u32 rows = ep_at_most_int(run);
-        wefti_st_relaxed(&args.sheet.full[owner], ep_packed(call->tag, rows));
+        wefti_st_relaxed(&args.tables.full[owner], ep_packed(call->tag, rows));
         if (own) {
-            args.sheet.offset_of_expert[end - first] = (wefti_i32)rows;
-            wefti_st_relaxed(&args.sheet.begin[end - first], ep_packed(call->tag, rows));
-            wefti_st_relaxed(&args.sheet.whole[call->tag & 1], ep_packed(call->tag, whole));
+            args.tables.offset_of_expert[end - first] = (wefti_i32)rows;
+            wefti_st_relaxed(&args.tables.begin[end - first], ep_packed(call->tag, rows));
+            wefti_st_relaxed(&args.tables.whole[call->tag & 1], ep_packed(call->tag, whole));
         }
     }
 }
@@ -170,8 +170,8 @@ EP_DEVICE bool ep_owns_experts(const ep_group &group, int rank)
     return rank < group.ranks && group.first_expert[rank] < group.first_expert[rank + 1];
 }
 
-/* Whether all rows fit everywhere: into call->status. Of a rank without experts nothing is awaited: its word waits for no
- * block, so that of the second round may replace that of the first before all have read it. A warp. */
+/* Whether all rows fit everywhere: into call->status. Of a rank without experts nothing is awaited: its word waits for
+ * no block, so that of the second round may replace that of the first before all have read it. A warp. */
 EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
 {
     const ep_group &group = args.group;
@@ -180,9 +180,9 @@ EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
     wefti_u32 rows = 0;
     bool well = true;
     if (ep_owns_experts(group, rank) && fresh) {
-        well = ep_await_value(group, &args.sheet.full[rank], call->tag, group.rank, &rows);
+        well = ep_await_value(group, &args.tables.full[rank], call->tag, group.rank, &rows);
     } else if (ep_owns_experts(group, rank) && here) {
-        rows = (wefti_u32)wefti_ld_relaxed(&args.sheet.full[rank]);
+        rows = (wefti_u32)wefti_ld_relaxed(&args.tables.full[rank]);
     }
     const wefti_u32 capacity = call->line[rank < group.ranks ? rank : 0][WEFTI_CUDA_EP_CAPACITY];
     const wefti_u32 limit = group.rows_limit < capacity ? group.rows_limit : capacity;
@@ -201,9 +201,9 @@ EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
 EP_DEVICE void ep_find_starts(const ep_dispatch &args, ep_call *call, wefti_u32 *starts)
 {
     const int experts = args.group.first_expert[args.group.ranks];
-    const wefti_u64 *ahead = args.sheet.ahead + (wefti_u64)blockIdx.x * (wefti_u64)experts;
+    const wefti_u64 *ahead = args.tables.ahead + (wefti_u64)blockIdx.x * (wefti_u64)experts;
     for (int expert = (int)threadIdx.x; expert < experts; expert += (int)blockDim.x) {
-        const wefti_u64 *base = &args.sheet.base[expert];
+        const wefti_u64 *base = &args.tables.base[expert];
         wefti_u32 values[EP_AT_ONCE];
         if (!ep_await_each(
                 args.group, 2, call->tag, args.group.rank, 0, [&](int i) { return i == 0 ? base : &ahead[expert]; },
@@ -220,11 +220,11 @@ EP_DEVICE bool ep_is_kept(const ep_dispatch &args, const ep_call *call, int toke
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const wefti_u64 at = (wefti_u64)(token / unit_tokens) * (wefti_u64)args.group.ranks + (wefti_u64)rank;
     return args.group.drops == 0 ||
-           ((wefti_u32)wefti_ld_relaxed(&args.sheet.goes[at]) >> (token % unit_tokens) & 1) != 0;
+           ((wefti_u32)wefti_ld_relaxed(&args.tables.goes[at]) >> (token % unit_tokens) & 1) != 0;
 }
 
-/* The number of each choice of tokens first .. end - 1 among this block's rows of its expert, in place of the row. `numbers`: a
- * word an expert. A warp. */
+/* The number of each choice of tokens first .. end - 1 among this block's rows of its expert, in place of the row.
+ * `numbers`: a word an expert. A warp. */
 EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int first, int end, wefti_u32 *numbers)
 {
     const int experts = args.group.first_expert[args.group.ranks];
@@ -254,7 +254,7 @@ EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int 
         }
         __syncwarp();
         if (i < count) {
-            args.sheet.rows[at + (wefti_u64)i] = number;
+            args.tables.rows[at + (wefti_u64)i] = number;
         }
     }
 }
@@ -271,7 +271,8 @@ EP_DEVICE bool ep_is_later(const ep_dispatch &args, const ep_call *call, wefti_u
     return later;
 }
 
-/* From numbers to rows; that of a token's first choice at a rank is where it is sent. A thread a choice. All threads. */
+/* From numbers to rows; that of a token's first choice at a rank is where it is sent. A thread a choice. All
+ * threads. */
 EP_DEVICE void ep_find_targets(const ep_dispatch &args, const ep_call *call, int first, int end,
                                const wefti_u32 *starts)
 {
@@ -283,13 +284,13 @@ EP_DEVICE void ep_find_targets(const ep_dispatch &args, const ep_call *call, int
         const wefti_u64 at = token * (wefti_u64)args.topk + (wefti_u64)k;
         const int id = ep_id(args.choices, at, experts);
         const int owner = ep_owner(group, call->alive, id);
-        wefti_u32 row = args.sheet.rows[at];
+        wefti_u32 row = args.tables.rows[at];
         if (row != WEFTI_CUDA_EP_NO_ROW) {
             row += starts[id];
-            args.sheet.rows[at] = row;
+            args.tables.rows[at] = row;
         }
         if (owner >= 0 && !ep_is_later(args, call, at - (wefti_u64)k, k, owner)) {
-            args.sheet.target[token * (wefti_u64)group.ranks + (wefti_u64)owner] = row;
+            args.tables.target[token * (wefti_u64)group.ranks + (wefti_u64)owner] = row;
         }
     }
 }
@@ -324,7 +325,8 @@ EP_DEVICE void ep_number_share(const ep_dispatch &args, const ep_call *call, int
     }
 }
 
-/* The rows of this block's units, which are numbered, once bases are told. All threads. False: a rank or block did not come. */
+/* The rows of this block's units, which are numbered, once bases are told. All threads. False: a rank or block did not
+ * come. */
 EP_DEVICE bool ep_place_rows(const ep_dispatch &args, ep_call *call, int first_unit, int end_unit, wefti_u32 *starts)
 {
     int first;
@@ -345,8 +347,8 @@ EP_DEVICE bool ep_place_rows(const ep_dispatch &args, ep_call *call, int first_u
 
 /* ---- padding ---- */
 
-/* The rows behind those of each local expert: labelled as nobody's, and zeroed if asked for. The warps from `skip` on, each
- * an expert. False: a block did not come. */
+/* The rows behind those of each local expert: labelled as nobody's, and zeroed if asked for. The warps from `skip` on,
+ * each an expert. False: a block did not come. */
 EP_DEVICE bool ep_pad(const ep_dispatch &args, const ep_call *call, int skip)
 {
     const ep_group &group = args.group;
@@ -354,11 +356,11 @@ EP_DEVICE bool ep_pad(const ep_dispatch &args, const ep_call *call, int skip)
     const int step = (ep_warps() - skip) * (int)gridDim.x;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     for (int expert = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; expert < local; expert += step) {
-        wefti_u32 row = (wefti_u32)wefti_ld_relaxed(&args.sheet.end[expert]);
-        wefti_u32 end = (wefti_u32)wefti_ld_relaxed(&args.sheet.begin[expert + 1]);
+        wefti_u32 row = (wefti_u32)wefti_ld_relaxed(&args.tables.end[expert]);
+        wefti_u32 end = (wefti_u32)wefti_ld_relaxed(&args.tables.begin[expert + 1]);
         bool well = true;
         if (fresh && ep_lane() < 2) {
-            well = ep_await_value(group, ep_lane() == 0 ? &args.sheet.end[expert] : &args.sheet.begin[expert + 1],
+            well = ep_await_value(group, ep_lane() == 0 ? &args.tables.end[expert] : &args.tables.begin[expert + 1],
                                   call->tag, group.rank, ep_lane() == 0 ? &row : &end);
         }
         if (!__all_sync(~0u, well)) {

@@ -1,5 +1,5 @@
-/* cuda/ep/gradients.cuh: the backward of combine, once a token's gradient has come: to each of its rows, times what combine
- * weighed the row with; and the dot products with what combine was given, back to the source. */
+/* cuda/ep/gradients.cuh: the backward of combine, once a token's gradient has come: to each of its rows, times what
+ * combine weighed the row with; and the dot products with what combine was given, back to the source. */
 #ifndef WEFTI_CUDA_EP_GRADIENTS_CUH
 #define WEFTI_CUDA_EP_GRADIENTS_CUH
 
@@ -20,8 +20,8 @@ template <int DTYPE> EP_DEVICE uint4 ep_scaled(const uint4 &vector, float factor
     return ep_type<DTYPE>::round(values);
 }
 
-/* The row at `from` to the addresses that `lanes` have, each times its factor, or, of those of `plain`, as it is; `from`
- * may be one of them. A warp. */
+/* The row at `from` to the addresses that `lanes` have, each times its factor, or, of those of `plain`, as it is;
+ * `from` may be one of them. A warp. */
 template <int DTYPE>
 EP_DEVICE void ep_scale_to(wefti_u32 lanes, wefti_u32 plain, wefti_u64 to, float factor, const unsigned char *from,
                            int vectors)
@@ -51,8 +51,8 @@ template <bool BY_EXPERT> EP_DEVICE float ep_factor(const wefti_u32 *record, int
     return factor;
 }
 
-/* The rows of the token at `place`, from the one at `from`, which the first choice may have: those of the first choices come
- * last. By source there is one row, lane 0's. A warp. */
+/* The rows of the token at `place`, from the one at `from`, which the first choice may have: those of the first choices
+ * come last. By source there is one row, lane 0's. A warp. */
 template <bool BY_EXPERT, int DTYPE>
 EP_DEVICE void ep_scale_rows(const ep_dispatch &args, const wefti_u32 *record, wefti_u32 place,
                              const unsigned char *from)
@@ -156,7 +156,7 @@ EP_DEVICE void ep_settle_gradients(const ep_dispatch &args, int source, wefti_u3
 {
     const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
     for (wefti_u32 place = first; place < first + count; place++) {
-        const wefti_u32 *record = args.sheet.records + (wefti_u64)place * (wefti_u64)words;
+        const wefti_u32 *record = args.tables.records + (wefti_u64)place * (wefti_u64)words;
         const unsigned char *gradient = ep_gradient_of<BY_EXPERT>(args, record, source, place);
         if (ep_is(args, WEFTI_CUDA_EP_VALUES)) {
             ep_return_dots<BY_EXPERT, DTYPE>(args, record, source, place, gradient);

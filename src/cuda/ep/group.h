@@ -39,7 +39,7 @@ typedef struct wefti_ep_device {
 } wefti_ep_device;
 
 typedef struct wefti_ep_device_route {
-    wefti_cuda_ep_sheet sheet;
+    wefti_cuda_ep_tables tables;
     CUdeviceptr owned; /* the memory, if it is the library's */
     int tokens_least; /* T of the last routing is at least so much */
     int is_unseen; /* whether the calls that made the last routing succeeded is not known */
@@ -51,7 +51,8 @@ typedef struct wefti_ep_device_route {
     } sent; /* and with what */
 } wefti_ep_device_route;
 
-/* WEFT_OK, or what kernels have found out since the last call: WEFT_ERR_TIMEOUT, naming the ranks; WEFT_ERR_MISMATCH. */
+/* WEFT_OK, or what kernels have found out since the last call: WEFT_ERR_TIMEOUT, naming the ranks;
+ * WEFT_ERR_MISMATCH. */
 weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call);
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);

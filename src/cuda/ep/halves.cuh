@@ -33,7 +33,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &arg
         ep_say(group, &call, ep_dispatch_saying<BY_EXPERT>(args, &call));
     }
     if (fresh) {
-        ep_write_before(group, &call, args.sheet, first_unit, end_unit);
+        ep_write_before(group, &call, args.tables, first_unit, end_unit);
     }
     if (BY_EXPERT && fresh) {
         ep_tell_counts(args, &call);
@@ -54,7 +54,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_recv(const ep_d
     int first_unit;
     int end_unit;
     ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
-    if (fresh && !ep_gather(args.group, &call, args.sheet, first_unit)) {
+    if (fresh && !ep_gather(args.group, &call, args.tables, first_unit)) {
         return;
     }
     if (!fresh) {

@@ -38,18 +38,18 @@ static int sms_of(const weft_ep_route *route)
 #define EARLY_WORDS_A_BLOCK 2
 #define EARLY_MOVERS 12
 
-static wefti_cuda_ep_board board_of(const weft_ep_route *route)
+static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
 {
     const weft_ep *ep = route->ep;
-    return wefti_cuda_ep_board_of(route->plan.slot_tokens, ep->ranks, ep->config.experts,
-                                  wefti_cuda_ep_is_by_expert(route));
+    return wefti_cuda_ep_shared_table_of(route->plan.slot_tokens, ep->ranks, ep->config.experts,
+                                         wefti_cuda_ep_is_by_expert(route));
 }
 
 wefti_u32 wefti_cuda_ep_early_slots(const weft_ep_route *route, wefti_cuda_ep_part part)
 {
     const wefti_ep_device *device = route->ep->device;
     if (!wefti_ep_plan_is_slots(&route->plan) || device->group.at.early_words == 0 ||
-        board_of(route).end * sizeof(uint32_t) > WEFTI_CUDA_EP_BOARD_BYTES_MAX ||
+        shared_table_of(route).end * sizeof(uint32_t) > WEFTI_CUDA_EP_SHARED_TABLE_BYTES_MAX ||
         (part == WEFTI_CUDA_EP_WHOLE && route->plan.slot_tokens > EARLY_TOKENS_MAX)) {
         return 0;
     }
@@ -81,8 +81,9 @@ static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
     return at_most(units > least ? units : least, sms_of(route));
 }
 
-/* Warps of a block that move rows. Few where there are many blocks, as rows that are under way at the same time get in each
- * other's way on the links, and by expert in that of the copies; unless by source no warp has more than one token. */
+/* Warps of a block that move rows. Few where there are many blocks, as rows that are under way at the same time get in
+ * each other's way on the links, and by expert in that of the copies; unless by source no warp has more than one
+ * token. */
 static int dispatch_movers(const weft_ep_route *route, int blocks)
 {
     const int is_many = wefti_cuda_ep_is_by_expert(route) || route->ep->config.tokens_max > blocks * MOVERS;
@@ -110,7 +111,7 @@ void wefti_cuda_ep_share_memory(wefti_cuda_ep_dispatch_args *args, const weft_ep
 static unsigned shared_bytes(const weft_ep_route *route, wefti_cuda_ep_kernel kernel, const wefti_cuda_ep_blocks *parts)
 {
     int tellers = kernel.work < WEFTI_CUDA_EP_WORK_COMBINE ? WEFTI_CUDA_EP_THREADS / 32 - parts->movers : 0;
-    return kernel.is_early ? board_of(route).end * (unsigned)sizeof(uint32_t)
+    return kernel.is_early ? shared_table_of(route).end * (unsigned)sizeof(uint32_t)
                            : tells_at(route, parts) + (unsigned)tellers * WEFTI_CUDA_EP_TELL_BYTES;
 }
 

@@ -38,8 +38,8 @@ EP_DEVICE ep_unit ep_unit_read(const ep_dispatch &args, const ep_call *call, int
     if (ep_lane() < args.group.ranks) {
         unit.rank = (ep_lane() + turn) % args.group.ranks;
         int at = number * args.group.ranks + unit.rank;
-        unit.bits = (call->alive >> unit.rank & 1) != 0 ? (wefti_u32)wefti_ld_relaxed(&args.sheet.goes[at]) : 0;
-        unit.first = args.sheet.before[at];
+        unit.bits = (call->alive >> unit.rank & 1) != 0 ? (wefti_u32)wefti_ld_relaxed(&args.tables.goes[at]) : 0;
+        unit.first = args.tables.before[at];
     }
     return unit;
 }
@@ -98,22 +98,24 @@ EP_DEVICE void ep_grain_moved(const ep_dispatch &args, const ep_call *call, int 
 EP_DEVICE wefti_u64 ep_target_of(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token,
                                  int index)
 {
-    wefti_u32 row = args.sheet.target[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)unit.rank];
+    wefti_u32 row = args.tables.target[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)unit.rank];
     wefti_u32 place = call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << index) - 1));
     return call->to[unit.rank] + ((call->lands >> unit.rank & 1) != 0 ? place : row) * unit.pitch;
 }
 
 /* ---- which warp moves what ---- */
 
-/* Each mover begins with a unit of its block's share; the others are taken one by one, by this block's movers, and, when they
- * have none left, by those of others: with few blocks some reach the links better than others, and end up to 200 us earlier.
+/* Each mover begins with a unit of its block's share; the others are taken one by one, by this block's movers, and,
+ * when they have none left, by those of others: with few blocks some reach the links better than others, and end up to
+ * 200 us earlier.
  */
 
-/* What this block's movers do not begin with is to be taken. One thread, once the block has written all that movers read. */
+/* What this block's movers do not begin with is to be taken. One thread, once the block has written all that movers
+ * read. */
 EP_DEVICE void ep_offer_units(const ep_dispatch &args, const ep_call *call, int first, int end)
 {
     if (first + args.blocks.movers < end) {
-        wefti_st_release(&args.sheet.taken[blockIdx.x], ep_packed(call->tag, (wefti_u32)(first + args.blocks.movers)));
+        wefti_st_release(&args.tables.taken[blockIdx.x], ep_packed(call->tag, (wefti_u32)(first + args.blocks.movers)));
     }
 }
 
@@ -122,7 +124,7 @@ EP_DEVICE int ep_units_left(const ep_dispatch &args, const ep_call *call, int bl
 {
     int first;
     int end;
-    const wefti_u64 word = wefti_ld_relaxed(&args.sheet.taken[block]);
+    const wefti_u64 word = wefti_ld_relaxed(&args.tables.taken[block]);
     ep_share_of(wefti_cuda_ep_units(call->tokens), block, (int)gridDim.x, &first, &end);
     return (wefti_u32)(word >> 32) == call->tag ? end - (int)(wefti_u32)word : 0;
 }
@@ -146,7 +148,7 @@ EP_DEVICE int ep_take_of(const ep_dispatch &args, const ep_call *call, int block
     int first;
     int end;
     ep_share_of(wefti_cuda_ep_units(call->tokens), block, (int)gridDim.x, &first, &end);
-    const wefti_u64 word = atomicAdd((unsigned long long *)&args.sheet.taken[block], 1ull);
+    const wefti_u64 word = atomicAdd((unsigned long long *)&args.tables.taken[block], 1ull);
     return (wefti_u32)(word >> 32) == call->tag && (int)(wefti_u32)word < end ? (int)(wefti_u32)word : -1;
 }
 
@@ -158,7 +160,7 @@ EP_DEVICE int ep_take_own(const ep_dispatch &args, const ep_call *call)
     int unit = -1;
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
     if (first + args.blocks.movers < end && ep_lane() == 0) {
-        while ((wefti_u32)(wefti_ld_relaxed(&args.sheet.taken[blockIdx.x]) >> 32) != call->tag) {
+        while ((wefti_u32)(wefti_ld_relaxed(&args.tables.taken[blockIdx.x]) >> 32) != call->tag) {
             EP_PAUSE();
         }
         unit = ep_take_of(args, call, (int)blockIdx.x);

@@ -1,5 +1,6 @@
-/* cuda/ep/replicas.cuh: by expert, what has come of a token, to all of its rows: labels, scales, and copies of the row that
- * came once, straight to where its first choice reads it, or, for a buffer that is not symmetric, to its place in the area. */
+/* cuda/ep/replicas.cuh: by expert, what has come of a token, to all of its rows: labels, scales, and copies of the row
+ * that came once, straight to where its first choice reads it, or, for a buffer that is not symmetric, to its place in
+ * the area. */
 #ifndef WEFTI_CUDA_EP_REPLICAS_CUH
 #define WEFTI_CUDA_EP_REPLICAS_CUH
 
@@ -10,7 +11,7 @@
 EP_DEVICE const wefti_u32 *ep_record_here(const ep_dispatch &args, wefti_u32 place)
 {
     const wefti_u32 *records = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.records);
-    return (ep_is(args, WEFTI_CUDA_EP_FRESH) ? records : args.sheet.records) +
+    return (ep_is(args, WEFTI_CUDA_EP_FRESH) ? records : args.tables.records) +
            (wefti_u64)place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
 }
 
@@ -18,7 +19,7 @@ EP_DEVICE void ep_keep_record(const ep_dispatch &args, wefti_u32 place, const we
 {
     const int words = wefti_cuda_ep_record_words(args.topk, 1);
     for (int i = ep_lane(); i < words; i += 32) {
-        args.sheet.records[(wefti_u64)place * (wefti_u64)words + (wefti_u64)i] = record[i];
+        args.tables.records[(wefti_u64)place * (wefti_u64)words + (wefti_u64)i] = record[i];
     }
 }
 

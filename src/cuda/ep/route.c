@@ -1,12 +1,12 @@
-/* cuda/ep/route.c: a route's sheet: its device memory, and what of it callers see. */
+/* cuda/ep/route.c: a route's tables: its device memory, and what of it callers see. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "cuda/ep/group.h"
 #include "weft.h"
 
-/* Set the pointers of a sheet at `memory`, which is not touched and may be 0. Returns its bytes. */
-static size_t lay_out(wefti_cuda_ep_sheet *sheet, const weft_ep *ep, const weft_ep_plan *plan, uint64_t memory)
+/* Set the pointers of the route tables at `memory`, which is not touched and may be 0. Returns its bytes. */
+static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const weft_ep_plan *plan, uint64_t memory)
 {
     wefti_u64 end = 0;
     uint64_t ranks = (uint64_t)ep->ranks;
@@ -17,8 +17,8 @@ static size_t lay_out(wefti_cuda_ep_sheet *sheet, const weft_ep *ep, const weft_
     uint64_t topk = (uint64_t)plan->topk;
     int by_expert = !wefti_ep_plan_is_by_source(plan);
 #define LAY(field, count)                                                                                              \
-    sheet->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, (count) * sizeof *sheet->field))
-    LAY(facts, 1);
+    tables->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, (count) * sizeof *tables->field))
+    LAY(route_header, 1);
     LAY(rows_of_expert, local);
     LAY(rows_of_expert_source, local * ranks);
     LAY(offset_of_expert, local + 1);
@@ -31,7 +31,7 @@ static size_t lay_out(wefti_cuda_ep_sheet *sheet, const weft_ep *ep, const weft_
     if (ep->device->group.drops) {
         LAY(goes, units * ranks);
     } else {
-        sheet->goes = sheet->bits;
+        tables->goes = tables->bits;
     }
     LAY(before, units * ranks);
     LAY(taken, (uint64_t)ep->device->sms);
@@ -56,8 +56,8 @@ static size_t lay_out(wefti_cuda_ep_sheet *sheet, const weft_ep *ep, const weft_
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan)
 {
-    wefti_cuda_ep_sheet sheet = {0};
-    return lay_out(&sheet, ep, plan, 0);
+    wefti_cuda_ep_tables tables = {0};
+    return lay_out(&tables, ep, plan, 0);
 }
 
 static weft_status allocate(const wefti_cuda *cuda, size_t bytes, CUdeviceptr *memory)
@@ -98,10 +98,10 @@ weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory)
     }
     weft_status status = memory != NULL ? WEFT_OK : allocate(ep->device->cuda, bytes, &of->owned);
     if (status == WEFT_OK) {
-        (void)lay_out(&of->sheet, ep, &route->plan, memory != NULL ? (uintptr_t)memory : (uintptr_t)of->owned);
+        (void)lay_out(&of->tables, ep, &route->plan, memory != NULL ? (uintptr_t)memory : (uintptr_t)of->owned);
         /* Counts of a route that has none, words of no epoch. */
-        status = wefti_cuda_clear(&ep->device->cuda->base, of->sheet.facts,
-                                  (size_t)((char *)of->sheet.records - (char *)of->sheet.facts));
+        status = wefti_cuda_clear(&ep->device->cuda->base, of->tables.route_header,
+                                  (size_t)((char *)of->tables.records - (char *)of->tables.route_header));
     }
     route->device = of;
     if (status != WEFT_OK) {
@@ -122,17 +122,17 @@ void wefti_cuda_ep_route_close(weft_ep_route *route)
 
 weft_status wefti_cuda_ep_counts(const weft_ep_route *route, weft_ep_counts *counts)
 {
-    const wefti_cuda_ep_sheet *sheet = &route->device->sheet;
+    const wefti_cuda_ep_tables *tables = &route->device->tables;
     *counts = (weft_ep_counts){
-        .rows = &sheet->facts->rows,
-        .rows_of_expert = sheet->rows_of_expert,
-        .offset_of_expert = sheet->offset_of_expert,
-        .rows_of_source = sheet->rows_of_source,
-        .offset_of_source = sheet->offset_of_source,
-        .dropped = &sheet->facts->dropped,
-        .status = &sheet->facts->status,
-        .rows_of_expert_source = sheet->rows_of_expert_source,
-        .dropped_rows = &sheet->facts->dropped_rows,
+        .rows = &tables->route_header->rows,
+        .rows_of_expert = tables->rows_of_expert,
+        .offset_of_expert = tables->offset_of_expert,
+        .rows_of_source = tables->rows_of_source,
+        .offset_of_source = tables->offset_of_source,
+        .dropped = &tables->route_header->dropped,
+        .status = &tables->route_header->status,
+        .rows_of_expert_source = tables->rows_of_expert_source,
+        .dropped_rows = &tables->route_header->dropped_rows,
     };
     return WEFT_OK;
 }
@@ -142,22 +142,22 @@ weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream,
     static const char call[] = "weft_ep_route_query";
     weft_ep *ep = route->ep;
     wefti_cuda *cuda = ep->device->cuda;
-    wefti_cuda_ep_facts facts;
+    wefti_cuda_ep_route_header route_header;
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuStreamSynchronize((CUstream)(void *)stream);
     wefti_cuda_leave(cuda);
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, "weft_ep_route_query: cuStreamSynchronize"));
     WEFT_TRY(wefti_cuda_ep_host_status(ep, call));
-    WEFT_TRY(wefti_cuda_copy(&cuda->base, &facts, route->device->sheet.facts, sizeof facts));
+    WEFT_TRY(wefti_cuda_copy(&cuda->base, &route_header, route->device->tables.route_header, sizeof route_header));
     if (ep->half_route != route) {
         route->device->is_unseen = 0;
     }
-    counts->rows = facts.rows;
-    counts->tokens = facts.received;
-    counts->dropped = facts.dropped;
+    counts->rows = route_header.rows;
+    counts->tokens = route_header.received;
+    counts->dropped = route_header.dropped;
     counts->local_experts = wefti_ep_local_experts(ep);
     counts->first_expert = ep->owners.first[ep->rank];
-    counts->status = (weft_status)facts.status;
-    counts->dropped_rows = facts.dropped_rows;
+    counts->status = (weft_status)route_header.status;
+    counts->dropped_rows = route_header.dropped_rows;
     return WEFT_OK;
 }

@@ -1,5 +1,6 @@
-/* cuda/ep/settle.cuh: what has come, unit by unit of all sources: records and scales to the sheet and the caller's arrays as
- * soon as they are told; then rows, which may only have to be waited for, or go to the caller's when they landed in the area. */
+/* cuda/ep/settle.cuh: what has come, unit by unit of all sources: records and scales to the route tables and the
+ * caller's arrays as soon as they are told; then rows, which may only have to be waited for, or go to the caller's when
+ * they landed in the area. */
 #ifndef WEFTI_CUDA_EP_SETTLE_CUH
 #define WEFTI_CUDA_EP_SETTLE_CUH
 
@@ -29,7 +30,7 @@ EP_DEVICE void ep_spread(const ep_dispatch &args, wefti_u64 place, int word, wef
 
 #define EP_WORDS_AT_ONCE 4
 
-/* The records of a fresh unit: into the sheet and the caller's arrays. A warp. */
+/* The records of a fresh unit: into the route tables and the caller's arrays. A warp. */
 EP_DEVICE void ep_settle_records(const ep_dispatch &args, int source, wefti_u32 place, wefti_u32 count)
 {
     const int words = wefti_cuda_ep_record_words(args.topk, 0);
@@ -46,7 +47,7 @@ EP_DEVICE void ep_settle_records(const ep_dispatch &args, int source, wefti_u32 
         for (int j = 0; j < EP_WORDS_AT_ONCE; j++) {
             int i = base + 32 * j;
             if (i < end) {
-                args.sheet.records[first + (wefti_u64)i] = values[j];
+                args.tables.records[first + (wefti_u64)i] = values[j];
                 ep_spread(args, (wefti_u64)place + (wefti_u64)(i / words), i % words, values[j], source);
             }
         }
@@ -68,8 +69,8 @@ EP_DEVICE void ep_settle_scales(const ep_dispatch &args, wefti_u32 place, wefti_
     }
 }
 
-/* The caller's arrays of a route that has been settled before. This block's share of each source's tokens, also of those that
- * have been masked since: nothing comes from them now, but their rows are the route's. */
+/* The caller's arrays of a route that has been settled before. This block's share of each source's tokens, also of
+ * those that have been masked since: nothing comes from them now, but their rows are the route's. */
 template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args, const ep_call *call)
 {
     const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
@@ -77,10 +78,10 @@ template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args
     for (int source = 0; source < args.group.ranks; source++) {
         int first;
         int end;
-        ep_share(args.sheet.rows_of_source[source], &first, &end);
+        ep_share(args.tables.rows_of_source[source], &first, &end);
         for (int i = first + ep_warp() - args.blocks.movers; i < end; i += warps) {
             const wefti_u64 place = (wefti_u64)call->from[source] + (wefti_u64)i;
-            const wefti_u32 *record = args.sheet.records + place * (wefti_u64)words;
+            const wefti_u32 *record = args.tables.records + place * (wefti_u64)words;
             if constexpr (BY_EXPERT) {
                 ep_label(args, record, source);
             } else {
@@ -94,9 +95,9 @@ template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args
 
 /* ---- in which order ---- */
 
-/* What this rank receives, in the order in which it leaves if the others have as many blocks and movers: of every block's share
- * the first unit of each mover, grain by grain if `fine`, then the second, and so on; of each all sources, and `parts` parts. This
- * warp's are every `step`-th. */
+/* What this rank receives, in the order in which it leaves if the others have as many blocks and movers: of every
+ * block's share the first unit of each mover, grain by grain if `fine`, then the second, and so on; of each all
+ * sources, and `parts` parts. This warp's are every `step`-th. */
 typedef struct ep_incoming {
     bool fine;
     int parts;
@@ -162,8 +163,8 @@ EP_DEVICE ep_coming ep_coming_of(const ep_dispatch &args, const ep_call *call, c
 
 /* ---- units ---- */
 
-/* Wait for what has come: `told` of its unit, its word in `moved`, or both; the tokens that the latter says, or else the former. A
- * warp. False: one did not come. */
+/* Wait for what has come: `told` of its unit, its word in `moved`, or both; the tokens that the latter says, or else
+ * the former. A warp. False: one did not come. */
 EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, bool told, bool moved,
                                const ep_coming &coming, wefti_u32 *place, wefti_u32 *count)
 {
@@ -184,8 +185,8 @@ EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, boo
     return true;
 }
 
-/* What a unit's source told of it: records of a new routing, and scales given with the rows. `moved`: its rows are waited for
- * as well. A warp. */
+/* What a unit's source told of it: records of a new routing, and scales given with the rows. `moved`: its rows are
+ * waited for as well. A warp. */
 template <bool BY_EXPERT>
 EP_DEVICE bool ep_settle_told(const ep_dispatch &args, const ep_call *call, bool moved, const ep_coming &coming)
 {

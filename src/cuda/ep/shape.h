@@ -25,19 +25,19 @@
  *              that parity
  *
  * R ranks, U units, M the most tokens a rank receives. A packed word is {tag, 32 bits}, the tag twice the epoch, or one
- * more in a second round: it carries its own flag, and is compared for equality. Nothing is reset. A rank writes to another only after that one's line of the same call, except
- * for the line itself, and for what is early.
+ * more in a second round: it carries its own flag, and is compared for equality. Nothing is reset. A rank writes to
+ * another only after that one's line of the same call, except for the line itself, and for what is early.
  *
- * A unit is what one warp moves at a time: in a dispatch U units of the source's tokens, in a combine at most P of the rows
- * that came from a source. Its size depends on their number only. Those of a combine are smaller, because a token can be
- * added up when all its units are there, and the warps' units are under way at the same time. For the same reason a unit of a
- * dispatch by expert comes in grains, of fewer tokens each: rows are copied where they arrive.
+ * A unit is what one warp moves at a time: in a dispatch U units of the source's tokens, in a combine at most P of the
+ * rows that came from a source. Its size depends on their number only. Those of a combine are smaller, because a token
+ * can be added up when all its units are there, and the warps' units are under way at the same time. For the same
+ * reason a unit of a dispatch by expert comes in grains, of fewer tokens each: rows are copied where they arrive.
  *
  * "By source" are the layouts in which a row stands for all of its token's choices here, "by expert" those where it
  * stands for one.
  *
- * A sheet is a route's device memory, private to the rank. It holds the routing by unit: for unit u and rank r the tokens
- * of it that go there, as bits, and how many went there before: the place of every token in a few bits. */
+ * The route tables are a route's device memory, private to the rank. They hold the routing by unit: for unit u and rank
+ * r the tokens of it that go there, as bits, and how many went there before: the place of every token in a few bits. */
 #ifndef WEFTI_CUDA_EP_SHAPE_H
 #define WEFTI_CUDA_EP_SHAPE_H
 
@@ -159,8 +159,8 @@ WEFTI_CUDA_EP_FN int wefti_cuda_ep_grain(int tokens)
     return wefti_cuda_ep_push_unit(tokens);
 }
 
-/* By expert: into how many parts a combine cuts each of the `rows` sums that one of `ranks` sources gets, for as many warps:
- * few sums have several. By the shape only, because both sides count with it. */
+/* By expert: into how many parts a combine cuts each of the `rows` sums that one of `ranks` sources gets, for as many
+ * warps: few sums have several. By the shape only, because both sides count with it. */
 #define WEFTI_CUDA_EP_PUSH_PART_BYTES 1536 /* at least: what a warp looks at at once */
 #define WEFTI_CUDA_EP_PUSH_PARTS_MAX 1024 /* of all sums of a rank */
 WEFTI_CUDA_EP_FN int wefti_cuda_ep_push_parts(int rows, int ranks, wefti_u32 row_bytes)
@@ -225,8 +225,8 @@ WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_early_words(int slot_tokens)
     return least > WEFTI_CUDA_EP_EARLY_WORDS ? least : WEFTI_CUDA_EP_EARLY_WORDS;
 }
 
-/* How rows are cut into slices, each a warp's, when there are `rows` of them and `words` words. By the shape only, because both
- * sides count with it. In vectors of 16 bytes; whole groups of fp8 in any type. */
+/* How rows are cut into slices, each a warp's, when there are `rows` of them and `words` words. By the shape only,
+ * because both sides count with it. In vectors of 16 bytes; whole groups of fp8 in any type. */
 #define WEFTI_CUDA_EP_SLICE_GRAIN 32
 typedef struct wefti_cuda_ep_slices {
     wefti_i32 count; /* of a row */
@@ -242,9 +242,9 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_slices wefti_cuda_ep_slices_of(int rows, wefti_u3
     return slices;
 }
 
-/* What a combine returns to a rank of few tokens travels as triples: three words and the tag of the call, stored and read as one,
- * which need neither a word nor a release. They are a third more bytes and many more slices, which few rows do not mind. By T of
- * that rank only, because both sides go by it. */
+/* What a combine returns to a rank of few tokens travels as triples: three words and the tag of the call, stored and
+ * read as one, which need neither a word nor a release. They are a third more bytes and many more slices, which few
+ * rows do not mind. By T of that rank only, because both sides go by it. */
 #define WEFTI_CUDA_EP_TRIPLE_TOKENS 16
 WEFTI_CUDA_EP_FN int wefti_cuda_ep_is_tripled(int tokens)
 {
@@ -263,31 +263,32 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_slices wefti_cuda_ep_slices_of_triples(wefti_u32 
     return slices;
 }
 
-/* What a block of a fresh dispatch knows of all choices, in words of shared memory: by rank, and by expert where rows are, which
- * tokens; how many tokens were before; choices of each expert. */
-typedef struct wefti_cuda_ep_board {
+/* What a block of a fresh dispatch knows of all choices, in words of shared memory: by rank, and by expert where rows
+ * are, which tokens; how many tokens were before; choices of each expert. */
+typedef struct wefti_cuda_ep_shared_table {
     wefti_u32 words; /* of 32 tokens */
     wefti_u32 ranks_at; /* [R][words] */
     wefti_u32 before_at; /* [R][words] */
     wefti_u32 choices_at; /* [E + 1]: at last, those out of range */
     wefti_u32 experts_at; /* [E][words] */
     wefti_u32 end;
-} wefti_cuda_ep_board;
-WEFTI_CUDA_EP_FN wefti_cuda_ep_board wefti_cuda_ep_board_of(int slot_tokens, int ranks, int experts, int by_expert)
+} wefti_cuda_ep_shared_table;
+WEFTI_CUDA_EP_FN wefti_cuda_ep_shared_table wefti_cuda_ep_shared_table_of(int slot_tokens, int ranks, int experts,
+                                                                          int by_expert)
 {
-    wefti_cuda_ep_board board;
-    board.words = ((wefti_u32)slot_tokens + 31) / 32;
-    board.ranks_at = 0;
-    board.before_at = board.ranks_at + (wefti_u32)ranks * board.words;
-    board.choices_at = board.before_at + (wefti_u32)ranks * board.words;
-    board.experts_at = board.choices_at + (wefti_u32)experts + 1;
-    board.end = board.experts_at + (by_expert ? (wefti_u32)experts * board.words : 0);
-    return board;
+    wefti_cuda_ep_shared_table table;
+    table.words = ((wefti_u32)slot_tokens + 31) / 32;
+    table.ranks_at = 0;
+    table.before_at = table.ranks_at + (wefti_u32)ranks * table.words;
+    table.choices_at = table.before_at + (wefti_u32)ranks * table.words;
+    table.experts_at = table.choices_at + (wefti_u32)experts + 1;
+    table.end = table.experts_at + (by_expert ? (wefti_u32)experts * table.words : 0);
+    return table;
 }
 
-/* The most shared memory of a board, and the most memory of a rank for early rows. Triples take at most four thirds of that
- * again. */
-#define WEFTI_CUDA_EP_BOARD_BYTES_MAX (128 << 10)
+/* The most shared memory of a shared routing table, and the most memory of a rank for early rows. Triples take at most
+ * four thirds of that again. */
+#define WEFTI_CUDA_EP_SHARED_TABLE_BYTES_MAX (128 << 10)
 #define WEFTI_CUDA_EP_EARLY_BYTES_MAX ((wefti_u64)256 << 20)
 
 /* `received`: M; `staged_bytes`: of `rows`; `early_tokens`: Tmax of early memory, or 0. */
@@ -355,8 +356,8 @@ enum {
     WEFTI_CUDA_EP_NEWS
 };
 
-/* The first words of a sheet. */
-typedef struct wefti_cuda_ep_facts {
+/* The first words of the route tables. */
+typedef struct wefti_cuda_ep_route_header {
     wefti_u32 epoch; /* of the call that made this routing; 0: none */
     wefti_i32 tokens; /* T */
     wefti_i32 received; /* tokens received, or that would have been */
@@ -365,11 +366,11 @@ typedef struct wefti_cuda_ep_facts {
     wefti_i32 dropped;
     wefti_i32 dropped_rows;
     wefti_i32 routed; /* status of the routing */
-} wefti_cuda_ep_facts;
+} wefti_cuda_ep_route_header;
 
-/* A sheet: device addresses. */
-typedef struct wefti_cuda_ep_sheet {
-    wefti_cuda_ep_facts *facts;
+/* The route tables: device addresses. */
+typedef struct wefti_cuda_ep_tables {
+    wefti_cuda_ep_route_header *route_header;
     wefti_i32 *rows_of_expert; /* [L] */
     wefti_i32 *rows_of_expert_source; /* [L][R] */
     wefti_i32 *offset_of_expert; /* [L + 1] */
@@ -396,7 +397,7 @@ typedef struct wefti_cuda_ep_sheet {
     wefti_u64 *end; /* [L] packed words: the row behind its last */
     wefti_u32 *rows; /* [T][K] the row of each choice at its owner; EP_NO_ROW: none, or that of an earlier choice */
     wefti_u32 *target; /* [T][R] the row of a token's first choice at each rank */
-} wefti_cuda_ep_sheet;
+} wefti_cuda_ep_tables;
 
 #define WEFTI_CUDA_EP_NO_ROW 0xffffffffu
 
@@ -485,7 +486,7 @@ typedef struct wefti_cuda_ep_blocks {
 
 typedef struct wefti_cuda_ep_dispatch_args {
     wefti_cuda_ep_group group;
-    wefti_cuda_ep_sheet sheet;
+    wefti_cuda_ep_tables tables;
     wefti_cuda_ep_choices choices; /* FRESH */
     wefti_cuda_ep_arrays arrays;
     wefti_cuda_ep_blocks blocks;
@@ -518,7 +519,7 @@ typedef struct wefti_cuda_ep_dispatch_args {
 
 typedef struct wefti_cuda_ep_combine_args {
     wefti_cuda_ep_group group;
-    wefti_cuda_ep_sheet sheet;
+    wefti_cuda_ep_tables tables;
     wefti_cuda_ep_blocks blocks;
     wefti_u64 shape;
     const unsigned char *in;

@@ -1,5 +1,5 @@
-/* cuda/ep/tell.cuh: what ranks are told of a block's units beside their rows: records of a new routing, scales of fp8 rows;
- * then the word of each unit in `told`. And the sums of weights that stay here. */
+/* cuda/ep/tell.cuh: what ranks are told of a block's units beside their rows: records of a new routing, scales of fp8
+ * rows; then the word of each unit in `told`. And the sums of weights that stay here. */
 #ifndef WEFTI_CUDA_EP_TELL_CUH
 #define WEFTI_CUDA_EP_TELL_CUH
 
@@ -33,7 +33,7 @@ EP_DEVICE void ep_write_weights(const ep_dispatch &args, const ep_call *call, in
                 sum += ep_owner(group, call->alive, ids[i]) == rank ? weights[i] : 0.0f;
             }
         }
-        args.sheet.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)pair] = sum;
+        args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)pair] = sum;
     }
 }
 
@@ -50,7 +50,7 @@ EP_DEVICE wefti_u32 ep_choice_row(const ep_dispatch &args, const ep_call *call, 
     while (ep_id(args.choices, first + (wefti_u64)alike, experts) != id) {
         alike++;
     }
-    return args.sheet.rows[first + (wefti_u64)alike];
+    return args.tables.rows[first + (wefti_u64)alike];
 }
 
 /* Word `word` of the record of `token` for `rank`. */
@@ -115,8 +115,8 @@ EP_DEVICE void ep_tell_few_scales(const ep_dispatch &args, const ep_call *call, 
     }
 }
 
-/* The scales of a unit's rows, gathered in shared memory at `stage`, from where the copy engine stores each row's to its ranks, as
- * it does the row: stores of words to a peer take the links twice as long. Lane r stores to rank r. */
+/* The scales of a unit's rows, gathered in shared memory at `stage`, from where the copy engine stores each row's to
+ * its ranks, as it does the row: stores of words to a peer take the links twice as long. Lane r stores to rank r. */
 EP_DEVICE void ep_tell_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token, int rows,
                               wefti_u32 *stage)
 {
