@@ -43,8 +43,8 @@ typedef struct wefti_cuda_ep_kernel {
     int is_early; /* its args have early_slots */
 } wefti_cuda_ep_kernel;
 
-/* Tokens of a source, where its rows may leave before their receivers are heard (early.cuh), as in this part of a call;
- * else 0. */
+/* Tokens of a source, where its rows may leave before their receivers' call headers are here (early.cuh), as in this
+ * part of a call; else 0. */
 wefti_u32 wefti_cuda_ep_early_slots(const weft_ep_route *route, wefti_cuda_ep_part part);
 
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,

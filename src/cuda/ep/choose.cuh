@@ -6,7 +6,7 @@
 #ifndef WEFTI_CUDA_EP_CHOOSE_CUH
 #define WEFTI_CUDA_EP_CHOOSE_CUH
 
-#include "cuda/ep/meet.cuh"
+#include "cuda/ep/call_header.cuh"
 
 typedef wefti_cuda_ep_choices ep_choices;
 typedef wefti_cuda_ep_tables ep_tables;
@@ -42,11 +42,11 @@ EP_DEVICE bool ep_is_again(const ep_choices &choices, wefti_u64 first, int k, in
     return again;
 }
 
-/* [E + 1] words of shared memory, before ep_begin. The openers. */
+/* [E + 1] words of shared memory, before ep_begin. The prologue warps. */
 EP_DEVICE void ep_clear_part(const ep_group &group, wefti_u32 *part)
 {
     const int experts = group.first_expert[group.ranks];
-    for (int i = (int)threadIdx.x; i <= experts; i += ep_openers()) {
+    for (int i = (int)threadIdx.x; i <= experts; i += ep_prologue_threads()) {
         part[i] = 0;
     }
 }
@@ -62,18 +62,18 @@ EP_DEVICE void ep_tell_part(const ep_group &group, const ep_call *call, const ep
     }
 }
 
-/* This block's part of `bytes` bytes: on its way. The later openers. */
+/* This block's part of `bytes` bytes: on its way. The later prologue warps. */
 EP_DEVICE void ep_prefetch_share(const void *from, wefti_u64 bytes)
 {
     const wefti_u32 lines = (wefti_u32)((bytes + 127) / 128);
     const wefti_u32 each = lines / gridDim.x + 2; /* a share may begin and end within a line */
     const wefti_u32 first = lines / gridDim.x * blockIdx.x;
-    for (wefti_u32 i = threadIdx.x - 256; i < each && first + i < lines; i += (wefti_u32)ep_openers() - 256) {
+    for (wefti_u32 i = threadIdx.x - 256; i < each && first + i < lines; i += (wefti_u32)ep_prologue_threads() - 256) {
         wefti_prefetch((const unsigned char *)from + (wefti_u64)(first + i) * 128);
     }
 }
 
-/* What this block reads of the choices, about. The openers. */
+/* What this block reads of the choices, about. The prologue warps. */
 EP_DEVICE void ep_prefetch_choices(const ep_choices &choices, int topk)
 {
     const wefti_u64 count = (wefti_u64)choices.tokens * (wefti_u64)topk;
@@ -105,15 +105,15 @@ EP_DEVICE void ep_count_choice(const ep_group &group, const ep_call *call, const
 }
 
 /* This block's share of the units: their bits into the route tables, where all blocks wait for them, and how often each
- * expert is chosen into `part`, which is cleared. A thread takes a choice. Bits are gathered where lines will be. All
- * threads. */
+ * expert is chosen into `part`, which is cleared. A thread takes a choice. Bits are gathered where call headers will
+ * be. All threads. */
 EP_DEVICE void ep_count_share(const ep_group &group, ep_call *call, const ep_tables &tables, const ep_choices &choices,
                               int topk, bool shared, wefti_u32 *part)
 {
-    enum { WORDS = sizeof call->line / sizeof call->line[0][0] };
+    enum { WORDS = sizeof call->headers / sizeof call->headers[0][0] };
     int first;
     int end;
-    wefti_u32 *bits = &call->line[0][0];
+    wefti_u32 *bits = &call->headers[0][0];
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int at_once = WORDS / group.ranks; /* units */
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
@@ -177,7 +177,7 @@ EP_DEVICE void ep_tell_choices(const ep_group &group, const ep_call *call, const
 }
 
 /* Hear how often this rank's experts are chosen: this block's share of them. The warps from `skip` on. */
-EP_DEVICE void ep_hear_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, int skip)
+EP_DEVICE void ep_wait_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, int skip)
 {
     int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
     int step = (ep_warps() - skip) * (int)gridDim.x;

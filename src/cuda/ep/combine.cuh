@@ -4,8 +4,8 @@
  * Blocks and warps as in dispatch.cuh: movers push rows into the staging rows of their sources' areas, the others add
  * up.
  *
- *     block 0    its line to all ranks: staging is free
- *     all        hear all lines
+ *     block 0    its call header to all ranks: staging is free
+ *     all        wait for all call headers
  *     movers     units of received rows, ascending and of all sources in turn: to their source, then the unit's word in
  *                `moved` there
  *     others     token by token, ascending: once the units of its rows are there, the sum in ascending rank
@@ -370,23 +370,23 @@ template <bool BY_EXPERT> EP_DEVICE void ep_find_staging(const ep_combine &args,
     if (source < args.group.ranks && call->to[source] != 0) {
         wefti_u64 first = 0;
         for (int before = 0; before < args.group.rank; before++) {
-            first += !BY_EXPERT && before == source ? 0 : call->line[source][WEFTI_CUDA_EP_WORDS + before];
+            first += !BY_EXPERT && before == source ? 0 : call->headers[source][WEFTI_CUDA_EP_HEADER_WORDS + before];
         }
         call->to[source] += first * args.row_bytes;
     }
 }
 
-EP_DEVICE ep_saying ep_combine_saying(const ep_combine &args, const ep_call *call)
+EP_DEVICE ep_call_header ep_combine_header(const ep_combine &args, const ep_call *call)
 {
-    ep_saying saying;
-    saying.shape = args.shape;
-    saying.route = call->route;
-    saying.place = args.place;
-    saying.pitch = args.row_bytes;
-    saying.capacity = ~0u;
-    saying.by_expert = false;
-    saying.slots = 1; /* nothing is received that could overflow */
-    return saying;
+    ep_call_header header;
+    header.shape = args.shape;
+    header.route = call->route;
+    header.place = args.place;
+    header.pitch = args.row_bytes;
+    header.capacity = ~0u;
+    header.by_expert = false;
+    header.slots = 1; /* nothing is received that could overflow */
+    return header;
 }
 
 /* Whether this warp pushes rows as they are. */
@@ -395,23 +395,24 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_pushes(const ep_combine &args)
     return !BY_EXPERT && args.group.ranks > 1 && ep_warp() < args.blocks.movers;
 }
 
-/* Once this rank's line is said: until all has been added up. All threads of all blocks. */
+/* Once this rank's call header is posted: until all has been added up. All threads of all blocks. */
 template <bool BY_EXPERT, bool VALUES>
-EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep_saying &saying, unsigned char *stages)
+EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep_call_header &header,
+                                 unsigned char *stages)
 {
     ep_pusher pusher;
     if (ep_pushes<BY_EXPERT>(args)) {
         pusher = ep_pusher_open(args, call, stages);
     }
-    const bool heard = ep_hear(args.group, call);
-    if (heard && ep_warp() == ep_warps() - 1) {
-        ep_study_calls(args.group, call, saying, false);
-    } else if (heard && ep_warp() == ep_warps() - 2) {
-        ep_study_buffers(args.group, call, saying);
+    const bool headers_here = ep_wait_headers(args.group, call);
+    if (headers_here && ep_warp() == ep_warps() - 1) {
+        ep_study_calls(args.group, call, header, false);
+    } else if (headers_here && ep_warp() == ep_warps() - 2) {
+        ep_study_buffers(args.group, call, header);
         ep_find_staging<BY_EXPERT>(args, call);
     }
     __syncthreads();
-    if (!heard || call->status != WEFT_OK || call->route_status == WEFT_ERR_OVERFLOW) {
+    if (!headers_here || call->status != WEFT_OK || call->route_status == WEFT_ERR_OVERFLOW) {
         if (ep_pushes<BY_EXPERT>(args)) {
             ep_pipe_drain(&pusher.pipe);
         }
@@ -424,7 +425,7 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
     }
 }
 
-/* What is read before it is known which call this is. Before ep_begin. The openers. */
+/* What is read before it is known which call this is. Before ep_begin. The prologue warps. */
 EP_DEVICE void ep_combine_open(const ep_combine &args, ep_call *call)
 {
     if (threadIdx.x == 32 * 4) {
@@ -442,10 +443,10 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
     const ep_group &group = args.group;
-    const bool speaks = ep_speaks();
-    if (speaks) {
+    const bool posts_header = ep_posts_header();
+    if (posts_header) {
         wefti_fence_acq_rel();
-    } else if (ep_opens()) {
+    } else if (ep_in_prologue()) {
         ep_look_up(group, &call);
         ep_touch(args);
         ep_combine_open(args, &call);
@@ -454,17 +455,17 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
         return;
     }
     ep_forget_masked(group, &call);
-    const ep_saying saying = ep_combine_saying(args, &call);
+    const ep_call_header header = ep_combine_header(args, &call);
     if (VALUES && blockIdx.x == 0) {
         ep_clear_values(group, &call, args.topk);
-        if (speaks) {
+        if (posts_header) {
             wefti_fence_acq_rel();
         }
     }
-    if (speaks) {
-        ep_say(group, &call, saying);
+    if (posts_header) {
+        ep_post_header(group, &call, header);
     }
-    ep_finish_combine<BY_EXPERT, VALUES>(args, &call, saying, stages);
+    ep_finish_combine<BY_EXPERT, VALUES>(args, &call, header, stages);
 }
 
 #define EP_COMBINE(NAME, BY_EXPERT, VALUES)                                                                            \

@@ -4,15 +4,16 @@
  * and settle. Shared memory: a pipe a mover, counts of experts, stages of scales. Flags: protocol in shape.h.
  *
  *     all        count: bits of all tokens, told to this rank's blocks
- *     block 0    its line to all ranks
- *     all        hear all lines; where rows go, where they come from, is all well?
- *     movers     of each unit of this block: its rows to all their ranks, then the unit's word in `moved`, or its grains' words
+ *     block 0    its call header to all ranks
+ *     all        wait for all call headers; where rows go, where they come from, is all well?
+ *     movers     of each unit of this block: its rows to all their ranks, then the unit's word in `moved`, or its
+ *                grains' words
  *     others     of each unit of this block: its records, then its word in `told`
  *                of each unit of any source: once `told` is there, from the area to the route and the caller's arrays;
  *                then once `moved` is there, what is left to do with its rows
  *
- * By expert there is between the lines and the rows what expert.cuh says, and the others also copy the rows of tokens
- * with several experts here (replicas.cuh).
+ * By expert there is between the call headers and the rows what expert.cuh says, and the others also copy the rows of
+ * tokens with several experts here (replicas.cuh).
  *
  * Bytes: each row is read once and written once to each of its ranks; by expert, read there once more if it has several
  * rows, and written to these. */
@@ -23,20 +24,20 @@
 #include "cuda/ep/settle.cuh"
 #include "cuda/ep/tell.cuh"
 
-template <bool BY_EXPERT> EP_DEVICE ep_saying ep_dispatch_saying(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_dispatch_header(const ep_dispatch &args, const ep_call *call)
 {
-    ep_saying saying;
-    saying.shape = args.shape;
-    saying.by_expert = BY_EXPERT;
-    saying.route = call->route;
+    ep_call_header header;
+    header.shape = args.shape;
+    header.by_expert = BY_EXPERT;
+    header.route = call->route;
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        saying.route = BY_EXPERT ? args.experts.alignment + args.experts.slots : args.slots; /* equal on all ranks */
+        header.route = BY_EXPERT ? args.experts.alignment + args.experts.slots : args.slots; /* equal on all ranks */
     }
-    saying.place = args.place;
-    saying.pitch = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.pitch : 0;
-    saying.capacity = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.capacity : ~0u;
-    saying.slots = args.slots;
-    return saying;
+    header.place = args.place;
+    header.pitch = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.pitch : 0;
+    header.capacity = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.capacity : ~0u;
+    header.slots = args.slots;
+    return header;
 }
 
 /* T, by one thread. */
@@ -132,7 +133,7 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
         ep_take_returned(args, call, skip);
     }
     if (!BY_EXPERT && fresh) {
-        ep_hear_choices(args.group, call, args.tables, skip);
+        ep_wait_choices(args.group, call, args.tables, skip);
     }
 }
 
@@ -165,9 +166,9 @@ EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned cha
     return true;
 }
 
-/* Once this rank's line is said: until all has come. All threads of all blocks. */
+/* Once this rank's call header is posted: until all has come. All threads of all blocks. */
 template <bool BY_EXPERT, ep_way WAY>
-EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const ep_saying &saying, ep_mover *mover,
+EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const ep_call_header &header, ep_mover *mover,
                                   bool moves, unsigned char *stages, int first_unit, int end_unit)
 {
     const ep_group &group = args.group;
@@ -175,16 +176,16 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     if (BY_EXPERT && fresh && group.drops == 0) {
         ep_number_share(args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
     }
-    if (!ep_hear(group, call)) {
+    if (!ep_wait_headers(group, call)) {
         if (moves) {
             ep_pipe_drain(&mover->pipe);
         }
         return;
     }
     if (ep_warp() == ep_warps() - 1) {
-        ep_study_calls(group, call, saying, fresh);
+        ep_study_calls(group, call, header, fresh);
     } else if (ep_warp() == ep_warps() - 2) {
-        ep_study_buffers(group, call, saying);
+        ep_study_buffers(group, call, header);
         if (ep_lane() == group.rank && ep_is(args, WEFTI_CUDA_EP_MOVE)) {
             /* This rank's own rows never land elsewhere. */
             call->to[group.rank] = (wefti_u64)args.out;
@@ -194,7 +195,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
             }
         }
     } else if (ep_warp() == ep_warps() - 3 && fresh) {
-        ep_study_places(group, call, saying);
+        ep_study_places(group, call, header);
     } else if (moves) {
         ep_mover_look(args, call, mover);
     }
@@ -232,7 +233,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
 }
 
 /* What is read before it is known which call this is: the routing that is there, or, on its way, what a new one comes
- * from. Before ep_begin. The openers. */
+ * from. Before ep_begin. The prologue warps. */
 EP_DEVICE void ep_open(const ep_dispatch &args, ep_call *call, unsigned char *shared)
 {
     if (threadIdx.x == 32 * 4) {
@@ -265,10 +266,10 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     EP_DYNAMIC_SHARED(stages);
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool speaks = ep_speaks();
-    if (speaks) {
+    const bool posts_header = ep_posts_header();
+    if (posts_header) {
         wefti_fence_acq_rel();
-    } else if (ep_opens()) {
+    } else if (ep_in_prologue()) {
         ep_look_up(group, &call);
         ep_touch(args);
         ep_open(args, &call, stages);
@@ -282,16 +283,16 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     if (!ep_find_totals<BY_EXPERT>(args, &call, stages)) {
         return;
     }
-    const ep_saying saying = ep_dispatch_saying<BY_EXPERT>(args, &call);
+    const ep_call_header header = ep_dispatch_header<BY_EXPERT>(args, &call);
     if (WAY == EP_BACKWARD && ep_is(args, WEFTI_CUDA_EP_VALUES) && blockIdx.x == 0) {
         ep_clear_values(group, &call, args.topk);
-        if (speaks) {
+        if (posts_header) {
             wefti_fence_acq_rel();
         }
     }
-    if (speaks) {
+    if (posts_header) {
         __syncwarp();
-        ep_say(group, &call, saying);
+        ep_post_header(group, &call, header);
     }
     if (fresh) {
         ep_write_before(group, &call, args.tables, first_unit, end_unit);
@@ -304,7 +305,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     if (BY_EXPERT && fresh) {
         ep_tell_counts(args, &call);
     }
-    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, saying, &mover, moves, stages, first_unit, end_unit);
+    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, header, &mover, moves, stages, first_unit, end_unit);
 }
 
 #define EP_DISPATCH(NAME, BY_EXPERT, WAY)                                                                              \

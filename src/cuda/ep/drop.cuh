@@ -1,9 +1,9 @@
 /* cuda/ep/drop.cuh: rows beyond what a rank holds are dropped: the tokens of the longest prefix in (source, token)
  * order whose rows fit are kept, the same for everybody who works it out.
  *
- * By source the lines say enough. By expert the counts say at which source a rank is full, and that source's first
- * block walks its choices to the token; it tells its blocks (`cut`) and that rank (`kept`) how many of its tokens are
- * kept. Then what is kept is counted anew, in a second round whose words have the odd tag. `goes` holds the bits of
+ * By source the call headers are enough. By expert the counts say at which source a rank is full, and that source's
+ * first block walks its choices to the token; it tells its blocks (`cut`) and that rank (`kept`) how many of its tokens
+ * are kept. Then what is kept is counted anew, in a second round whose words have the odd tag. `goes` holds the bits of
  * what is kept; the choices' bits stay as they are, since other blocks may still add them up. */
 #ifndef WEFTI_CUDA_EP_DROP_CUH
 #define WEFTI_CUDA_EP_DROP_CUH
@@ -13,7 +13,7 @@
 /* The most rows that `rank` may receive. */
 EP_DEVICE wefti_u32 ep_limit_of(const ep_dispatch &args, const ep_call *call, int rank)
 {
-    const wefti_u32 capacity = call->line[rank][WEFTI_CUDA_EP_CAPACITY];
+    const wefti_u32 capacity = call->headers[rank][WEFTI_CUDA_EP_CAPACITY];
     return args.group.rows_limit < capacity ? args.group.rows_limit : capacity;
 }
 
@@ -72,7 +72,7 @@ EP_DEVICE wefti_u32 ep_kept_of(wefti_u32 sent, wefti_u64 before, wefti_u32 limit
     return sent < left ? sent : left;
 }
 
-/* From the lines. All threads. */
+/* From the call headers. All threads. */
 EP_DEVICE_SLOW void ep_drop_by_source(const ep_dispatch *given, ep_call *call, int first_unit, int end_unit,
                                       wefti_u32 *part)
 {
@@ -194,7 +194,7 @@ EP_DEVICE void ep_cut_rank(const ep_dispatch &args, const ep_call *call, int ran
     }
 }
 
-/* Hear how many tokens are kept, of this rank elsewhere and of others here. All threads. */
+/* Wait for how many tokens are kept, of this rank elsewhere and of others here. All threads. */
 EP_DEVICE void ep_hear_kept(const ep_dispatch &args, ep_call *call)
 {
     const ep_group &group = args.group;
@@ -218,7 +218,7 @@ EP_DEVICE void ep_hear_kept(const ep_dispatch &args, ep_call *call)
     __syncthreads();
 }
 
-/* Once all counts have been heard. `full`: some rank cannot hold all. All threads. False: a rank or block did not
+/* Once all counts are here. `full`: some rank cannot hold all. All threads. False: a rank or block did not
  * come. */
 EP_DEVICE bool ep_drop_by_expert(const ep_dispatch &args, ep_call *call, bool full, int first_unit, int end_unit,
                                  wefti_u32 *counts)

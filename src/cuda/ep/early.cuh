@@ -1,15 +1,16 @@
-/* cuda/ep/early.cuh: slots of few tokens: what leaves before its receivers have been heard.
+/* cuda/ep/early.cuh: slots of few tokens: what leaves before the call headers of its receivers have come.
  *
- * In slots the place of a row at its receiver follows from its source's own choices, so a row can leave as soon as its token is
- * known to go there: to memory that is the source's at that rank, by the parity of the epoch (shape.h says why it is free).
- * Every block works out all choices by itself, so that blocks of a rank do not wait for each other either. A warp takes a
- * slice of a row, or a record, stores it to all its ranks, and tells each by a word; where the slice is wanted a warp waits
- * for that word and copies it to where the caller has it. So a call is one flight long; the lines are on their way meanwhile.
- * The first `movers` warps of a block send, and those that have nothing to send write down what later calls are to find; the
- * others say, and take what comes, in which the first ones join.
+ * In slots the place of a row at its receiver follows from its source's own choices, so a row can leave as soon as its
+ * token is known to go there: to memory that is the source's at that rank, by the parity of the epoch (shape.h says why
+ * it is free). Every block works out all choices by itself, so that blocks of a rank do not wait for each other either.
+ * A warp takes a slice of a row, or a record, stores it to all its ranks, and tells each by a word; where the slice is
+ * wanted a warp waits for that word and copies it to where the caller has it. So a call is one flight long; the call
+ * headers are on their way meanwhile. The first `movers` warps of a block send, and those that have nothing to send
+ * write down what later calls are to find; the others post the call header and take what comes, in which the first ones
+ * join.
  *
- * Bytes: each row is read once, written once to each of its ranks, and read and written once more there, out of the second
- * level cache. */
+ * Bytes: each row is read once, written once to each of its ranks, and read and written once more there, out of the
+ * second level cache. */
 #ifndef WEFTI_CUDA_EP_EARLY_CUH
 #define WEFTI_CUDA_EP_EARLY_CUH
 
@@ -33,7 +34,7 @@ template <ep_part PART> EP_DEVICE void ep_early_look_up(const ep_group &group, e
     if (ep_looks_up()) {
         wefti_cuda_ep_own *own = ep_own(group);
         ep_begin_at(group, call, PART == EP_RECV ? own->half_epoch : wefti_ld_relaxed(&own->epoch) + 1);
-        call->heard = 0;
+        call->headers_here = 0;
     }
 }
 
@@ -51,15 +52,16 @@ template <ep_part PART> EP_DEVICE bool ep_early_begin(const ep_group &group, ep_
     return call->failed == 0;
 }
 
-/* ---- hearing ---- */
+/* ---- waiting for call headers ---- */
 
-/* The last warp of a block hears for it: all warps looking at the same few words would keep them from coming. */
-enum { EP_HEARD_ALL = 1, EP_HEARD_IN_VAIN = 2 };
-#define EP_HEAR_REST_NS 32
+/* The last warp of a block waits for all call headers, the others for it: all warps looking at the same few words would
+ * keep them from coming. */
+enum { EP_HEADERS_ALL = 1, EP_HEADERS_MISSING = 2 };
+#define EP_HEADERS_REST_NS 32
 
-/* Rank r's line, as the rest of the block needs it: status, T, and tokens of a new routing. A lane a word, so that all looks,
- * and all looks again, are one. False: a rank did not come. A warp. */
-EP_DEVICE bool ep_hear_lines(const ep_group &group, ep_call *call, const ep_saying &saying, bool fresh)
+/* Rank r's call header, as the rest of the block needs it: status, T, and tokens of a new routing. A lane a word, so
+ * that all looks, and all looks again, are one. False: a rank did not come. A warp. */
+EP_DEVICE bool ep_wait_header_words(const ep_group &group, ep_call *call, const ep_call_header &header, bool fresh)
 {
     enum { AGREED = 3, WORDS = 5 }; /* which call; T; tokens */
     bool well = true;
@@ -68,21 +70,22 @@ EP_DEVICE bool ep_hear_lines(const ep_group &group, ep_call *call, const ep_sayi
         const int which = i % WORDS;
         const int word = which < AGREED    ? WEFTI_CUDA_EP_SHAPE_LOW + which
                          : which == AGREED ? (int)WEFTI_CUDA_EP_TOKENS
-                                           : (int)WEFTI_CUDA_EP_WORDS + group.rank;
+                                           : (int)WEFTI_CUDA_EP_HEADER_WORDS + group.rank;
         wefti_u32 value = 0;
         if ((call->alive >> source & 1) != 0) {
-            well = ep_await_value(group, ep_line(group, call, group.rank, source) + word, call->tag, source, &value) &&
+            well = ep_await_value(group, ep_header_words(group, call, group.rank, source) + word, call->tag, source,
+                                  &value) &&
                    well;
         }
-        call->line[source][word] = value;
+        call->headers[source][word] = value;
     }
     __syncwarp();
     const int rank = ep_lane();
     const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
-    const bool differs = here && !ep_agrees(call, saying, rank);
+    const bool differs = here && !ep_agrees(call, header, rank);
     if (rank < group.ranks) {
-        call->tokens_of[rank] = (int)call->line[rank][WEFTI_CUDA_EP_TOKENS];
-        call->count[rank] = fresh ? call->line[rank][WEFTI_CUDA_EP_WORDS + group.rank] : call->count[rank];
+        call->tokens_of[rank] = (int)call->headers[rank][WEFTI_CUDA_EP_TOKENS];
+        call->count[rank] = fresh ? call->headers[rank][WEFTI_CUDA_EP_HEADER_WORDS + group.rank] : call->count[rank];
     }
     const bool odd = __any_sync(~0u, differs);
     if (rank == 0) {
@@ -94,28 +97,28 @@ EP_DEVICE bool ep_hear_lines(const ep_group &group, ep_call *call, const ep_sayi
     return __all_sync(~0u, well);
 }
 
-/* Until all ranks are heard. All warps, each by itself. False: a rank did not come. */
-EP_DEVICE bool ep_hear_once(const ep_group &group, ep_call *call, const ep_saying &saying, bool fresh)
+/* Until all call headers are here. All warps, each by itself. False: a rank did not come. */
+EP_DEVICE bool ep_wait_headers_once(const ep_group &group, ep_call *call, const ep_call_header &header, bool fresh)
 {
-    wefti_u32 heard = 0;
+    wefti_u32 headers_here = 0;
     if (ep_warp() == ep_warps() - 1) {
-        heard = ep_hear_lines(group, call, saying, fresh) ? EP_HEARD_ALL : EP_HEARD_IN_VAIN;
+        headers_here = ep_wait_header_words(group, call, header, fresh) ? EP_HEADERS_ALL : EP_HEADERS_MISSING;
         __threadfence_block();
         __syncwarp();
         if (ep_lane() == 0) {
-            (void)atomicOr(&call->heard, heard);
+            (void)atomicOr(&call->headers_here, headers_here);
         }
         __syncwarp();
-        return heard == EP_HEARD_ALL;
+        return headers_here == EP_HEADERS_ALL;
     }
     if (ep_lane() == 0) {
-        while ((heard = atomicOr(&call->heard, 0u)) == 0) { /* ends as the last warp's waits do */
-            wefti_rest(EP_HEAR_REST_NS);
+        while ((headers_here = atomicOr(&call->headers_here, 0u)) == 0) { /* ends as the last warp's waits do */
+            wefti_rest(EP_HEADERS_REST_NS);
         }
     }
-    heard = __shfl_sync(~0u, heard, 0);
+    headers_here = __shfl_sync(~0u, headers_here, 0);
     __threadfence_block();
-    return heard == EP_HEARD_ALL;
+    return headers_here == EP_HEADERS_ALL;
 }
 
 /* ---- early memory ---- */
@@ -139,14 +142,15 @@ EP_DEVICE wefti_u64 ep_early_rows(const ep_group &group, const ep_call *call, in
     return group.area[reader] + ep_early(group, call).rows + (wefti_u64)writer * slots * row_bytes;
 }
 
-/* This lane's thing is there, for all that the warp stored: after __syncwarp. `words`: those that this rank writes there. */
+/* This lane's thing is there, for all that the warp stored: after __syncwarp. `words`: those that this rank writes
+ * there. */
 EP_DEVICE void ep_early_tell(const ep_call *call, wefti_u64 *words, int word)
 {
     wefti_st_release(words + word, ep_packed(call->tag, 1));
 }
 
-/* Until the word is there, as it mostly is when the lines have been heard: so the first look acquires. A lane. False: it did
- * not come. */
+/* Until the word is there, as it mostly is when the call headers are here: so the first look acquires. A lane. False:
+ * it did not come. */
 EP_DEVICE bool ep_early_await(const ep_group &group, const ep_call *call, int rank, int word)
 {
     const wefti_u64 *at = ep_early_words(group, call, group.rank, rank) + word;
@@ -170,8 +174,8 @@ EP_DEVICE ep_slice ep_slice_of(const wefti_cuda_ep_slices &slices, int number, w
 
 /* ---- copies ---- */
 
-/* The next vectors of a slice that a lane copies, which are loaded before it is known where they go, or while the ones before
- * are stored. */
+/* The next vectors of a slice that a lane copies, which are loaded before it is known where they go, or while the ones
+ * before are stored. */
 #define EP_AHEAD 4
 typedef struct ep_ahead {
     uint4 vectors[EP_AHEAD];
@@ -213,7 +217,8 @@ EP_DEVICE void ep_copy_ahead(ep_ahead *ahead, wefti_u32 lanes, wefti_u64 to, con
 
 /* ---- who does what ---- */
 
-/* A share of the warps, or threads, of a grid: its number among them, neighbours in different blocks, and how many there are. */
+/* A share of the warps, or threads, of a grid: its number among them, neighbours in different blocks, and how many
+ * there are. */
 typedef struct ep_crew {
     int number;
     int count;

@@ -1,9 +1,10 @@
 /* cuda/ep/early_combine.cuh: a combine from slots of few tokens, in one launch or as halves; by source, or by expert.
  *
- *     block 0    its line to all ranks
- *     movers     a slice of a received row, by expert of the sum of a token's rows: to its source, then its word there, or as
- *                triples, which say by themselves that they are there, to a source of few tokens
- *     warps      hear all lines; a part of a token: once the slices of its rows are here, their sum in ascending rank
+ *     block 0    its call header to all ranks
+ *     movers     a slice of a received row, by expert of the sum of a token's rows: to its source, then its word there,
+ *                or as triples, which say by themselves that they are there, to a source of few tokens
+ *     warps      wait for all call headers; a part of a token: once the slices of its rows are here, their sum in
+ *                ascending rank
  *
  * Rows have no record here, and all words are of slices. By source a rank's own rows are read where they are; as
  * triples they go the way of the others. */
@@ -156,7 +157,7 @@ typedef struct ep_summand {
     wefti_u64 row; /* and where its row is */
 } ep_summand;
 
-/* The warp's share of the parts, and the first of them, ready before the ranks are heard. */
+/* The warp's share of the parts, and the first of them, ready before the call headers are here. */
 typedef struct ep_summing {
     ep_crew warps;
     bool tripled;
@@ -240,7 +241,8 @@ template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args,
 /* In shared memory. */
 typedef struct ep_early_return {
     ep_call call;
-    wefti_i32 tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank in the routing; the call has those of its lines */
+    wefti_i32
+        tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank in the routing; the call has those of its call headers */
 } ep_early_return;
 
 /* All threads of all blocks. */
@@ -249,10 +251,10 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
     EP_SHARED(ep_early_return, shared);
     ep_call &call = shared.call;
     const ep_group &group = args.group;
-    const bool speaks = PART != EP_RECV && ep_speaks();
-    if (speaks) {
+    const bool posts_header = PART != EP_RECV && ep_posts_header();
+    if (posts_header) {
         wefti_fence_acq_rel();
-    } else if (ep_opens()) {
+    } else if (ep_in_prologue()) {
         ep_early_look_up<PART>(group, &call);
         ep_touch(args);
         ep_recall(group, &call, args.tables);
@@ -266,16 +268,16 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
     if (!ep_early_begin<PART>(group, &call)) {
         return;
     }
-    const ep_saying saying = ep_combine_saying(args, &call);
+    const ep_call_header header = ep_combine_header(args, &call);
     if (PART != EP_RECV && ep_warp() < args.blocks.movers) {
         ep_return_rows<BY_EXPERT>(args, &call, shared.tokens_of);
     }
-    if (speaks) {
-        ep_say(group, &call, saying);
+    if (posts_header) {
+        ep_post_header(group, &call, header);
     }
     if (PART != EP_SEND) {
         ep_summing summing = ep_summing_open<BY_EXPERT>(args, &call);
-        if (ep_hear_once(group, &call, saying, false) && call.status == WEFT_OK) {
+        if (ep_wait_headers_once(group, &call, header, false) && call.status == WEFT_OK) {
             ep_add_returned<BY_EXPERT>(args, &call, &summing);
         }
     }

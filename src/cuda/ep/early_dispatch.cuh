@@ -1,11 +1,11 @@
 /* cuda/ep/early_dispatch.cuh: a dispatch into slots of few tokens, in one launch or as halves; by source, or by expert.
  *
  *     all        the shared routing table: where all tokens go
- *     block 0    its line to all ranks
- *     movers     a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then their words;
- *                what later calls are to find of the routing
+ *     block 0    its call header to all ranks
+ *     movers     a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then their
+ *                words; what later calls are to find of the routing
  *     others     counts to the owners of experts
- *     warps      a record or slice of any source, once lines are heard and its word is here: to where the caller wants it
+ *     warps      a record or slice of any source, once call headers and its word are here: to where the caller wants it
  *
  * By expert a row's number among those of its source is known when it leaves; its place is found where it arrives, from
  * what all sources have of each expert. */
@@ -14,18 +14,19 @@
 
 #include "cuda/ep/early_take.cuh"
 
-template <bool BY_EXPERT> EP_DEVICE ep_saying ep_early_saying(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_early_header(const ep_dispatch &args, const ep_call *call)
 {
-    ep_saying saying = ep_dispatch_saying<BY_EXPERT>(args, call);
-    saying.place = 0;
-    saying.pitch = 0; /* nobody writes to where it would be */
-    return saying;
+    ep_call_header header = ep_dispatch_header<BY_EXPERT>(args, call);
+    header.place = 0;
+    header.pitch = 0; /* nobody writes to where it would be */
+    return header;
 }
 
 /* All that waits for no other rank. `id`: this thread's first choice, if ep_shared_table_first read it. All threads of
  * all blocks. */
 template <bool BY_EXPERT, bool QUANTISES>
-EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_shared_table &table, int id, bool speaks)
+EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_shared_table &table, int id,
+                              bool posts_header)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     ep_sending sending;
@@ -46,8 +47,8 @@ EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_s
         }
         return;
     }
-    if (speaks) {
-        ep_say(args.group, call, ep_early_saying<BY_EXPERT>(args, call));
+    if (posts_header) {
+        ep_post_header(args.group, call, ep_early_header<BY_EXPERT>(args, call));
     }
     if (fresh) {
         ep_shared_table_post_counts<BY_EXPERT>(args, call, table);
@@ -75,7 +76,7 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const e
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const bool sends = ep_warp() < args.blocks.movers;
-    if (!ep_hear_once(args.group, call, ep_early_saying<BY_EXPERT>(args, call), fresh)) {
+    if (!ep_wait_headers_once(args.group, call, ep_early_header<BY_EXPERT>(args, call), fresh)) {
         return;
     }
     if (call->status != WEFT_OK) {
@@ -99,7 +100,7 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const e
     }
 }
 
-/* What is read before it is known which call this is. Before ep_early_begin. The openers. */
+/* What is read before it is known which call this is. Before ep_early_begin. The prologue warps. */
 template <bool BY_EXPERT, bool QUANTISES, ep_part PART>
 EP_DEVICE void ep_early_open(const ep_dispatch &args, ep_call *call, const ep_shared_table &table)
 {
@@ -123,12 +124,12 @@ template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_early_
     EP_DYNAMIC_SHARED(shared);
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool speaks = PART != EP_RECV && ep_speaks();
+    const bool posts_header = PART != EP_RECV && ep_posts_header();
     const ep_shared_table table = ep_shared_table_of<BY_EXPERT>(args, shared);
     const int id = PART != EP_RECV && fresh ? ep_shared_table_first(args) : -1;
-    if (speaks) {
+    if (posts_header) {
         wefti_fence_acq_rel();
-    } else if (ep_opens()) {
+    } else if (ep_in_prologue()) {
         ep_early_look_up<PART>(group, &call);
         ep_touch(args);
         ep_early_open<BY_EXPERT, QUANTISES, PART>(args, &call, table);
@@ -137,7 +138,7 @@ template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_early_
         return;
     }
     if (PART != EP_RECV) {
-        ep_early_leave<BY_EXPERT, QUANTISES>(args, &call, table, id, speaks);
+        ep_early_leave<BY_EXPERT, QUANTISES>(args, &call, table, id, posts_header);
     }
     if (PART != EP_SEND) {
         ep_early_arrive<BY_EXPERT, QUANTISES>(args, &call);

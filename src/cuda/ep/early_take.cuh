@@ -94,8 +94,9 @@ template <bool BY_EXPERT> EP_DEVICE wefti_u32 ep_early_place(const ep_dispatch &
     for (int source = 0; source < group.rank && BY_EXPERT && ep_lane() < group.ranks; source++) {
         wefti_u32 count = 0;
         if ((call->alive >> source & 1) != 0) {
-            (void)ep_await_value(group, ep_line(group, call, group.rank, source) + WEFTI_CUDA_EP_WORDS + ep_lane(),
-                                 call->tag, source, &count);
+            (void)ep_await_value(
+                group, ep_header_words(group, call, group.rank, source) + WEFTI_CUDA_EP_HEADER_WORDS + ep_lane(),
+                call->tag, source, &count);
         }
         place += count;
     }

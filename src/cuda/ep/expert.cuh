@@ -4,8 +4,8 @@
  *     ahead     a warp an expert: the rows of the blocks before each, told to them; all rows, told to all ranks
  *     base      a warp an owner: from what all ranks have of its experts, where each expert begins there and where this
  *               rank's rows of it do; told to all blocks
- *     number    each block: of each choice among its rows of the expert, by one warp in the order of choices, while the others
- *               hear; where rows are dropped once it is known which
+ *     number    each block: of each choice among its rows of the expert, by one warp in the order of choices, while the
+ *               others wait for call headers; where rows are dropped once it is known which
  *     rows      base + ahead + number
  *     target    of each token and rank, the row that the token's first choice there has: where its row is sent
  *
@@ -88,8 +88,8 @@ EP_DEVICE bool ep_await_counts(const ep_dispatch &args, const ep_call *call, int
 
 /* The rows of all sources of an expert, and of those before this rank; of an expert of this rank, written down. A lane.
  * False: they did not come in time. */
-EP_DEVICE bool ep_hear_counts(const ep_dispatch &args, const ep_call *call, int expert, wefti_u64 *sum,
-                              wefti_u64 *before)
+EP_DEVICE bool ep_sum_counts(const ep_dispatch &args, const ep_call *call, int expert, wefti_u64 *sum,
+                             wefti_u64 *before)
 {
     const ep_group &group = args.group;
     const int local = expert - group.first_expert[group.rank];
@@ -137,7 +137,7 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
         wefti_u64 sum = 0;
         wefti_u64 before = 0;
         if (is) {
-            well = ep_hear_counts(args, call, expert, &sum, &before) && well;
+            well = ep_sum_counts(args, call, expert, &sum, &before) && well;
         }
         const wefti_u32 aligned = ((wefti_u32)sum + lie.alignment - 1) / lie.alignment * lie.alignment;
         const wefti_u64 takes = lie.slots != 0 ? lie.slots : aligned;
@@ -184,7 +184,7 @@ EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
     } else if (ep_owns_experts(group, rank) && here) {
         rows = (wefti_u32)wefti_ld_relaxed(&args.tables.full[rank]);
     }
-    const wefti_u32 capacity = call->line[rank < group.ranks ? rank : 0][WEFTI_CUDA_EP_CAPACITY];
+    const wefti_u32 capacity = call->headers[rank < group.ranks ? rank : 0][WEFTI_CUDA_EP_CAPACITY];
     const wefti_u32 limit = group.rows_limit < capacity ? group.rows_limit : capacity;
     const bool full = __any_sync(~0u, here && args.experts.slots == 0 && rows > limit);
     if (!__all_sync(~0u, well)) {
@@ -319,7 +319,7 @@ EP_DEVICE void ep_number_share(const ep_dispatch &args, const ep_call *call, int
 {
     int first;
     int end;
-    if (ep_warp() == ep_warps() - 3) { /* neither moves nor speaks */
+    if (ep_warp() == ep_warps() - 3) { /* neither sends rows nor posts the call header */
         ep_find_tokens(call, first_unit, end_unit, &first, &end);
         ep_number_rows(args, call, first, end, numbers);
     }

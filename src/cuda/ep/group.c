@@ -154,7 +154,8 @@ static weft_status load(weft_ep *ep)
     return find_kernels(ep);
 }
 
-/* Tokens of a source whose rows may come before this rank is heard of: as many as have slots, if they take little memory. */
+/* Tokens of a source whose rows may come before this rank is in the call: as many as have slots, if they take little
+ * memory. */
 static int early_tokens(const weft_ep *ep, uint64_t slots)
 {
     uint64_t bytes = 2 * slots * (uint64_t)ep->config.row_bytes_max;
@@ -296,8 +297,8 @@ static weft_status group_close(weft_ep *ep)
 
 /* ---- news ---- */
 
-/* A routing on which the call that failed was to agree is half one and half the last; which call failed is not known. And
- * the line of a rank that did not come is none that differs. */
+/* A routing on which the call that failed was to agree is half one and half the last; which call failed is not known.
+ * And the call header of a rank that did not come does not count as one that differs. */
 static void forget_failure(weft_ep *ep)
 {
     wefti_ep_device *device = ep->device;

@@ -1,7 +1,7 @@
 /* cuda/ep/halves.cuh: a dispatch or combine in two launches, between which nothing of it runs.
  *
- * send says this rank's line and waits for no other rank; recv hears the others' and does the rest, since a row's place
- * depends on all lines. Rows of slot layouts leave with send, as early.cuh says. */
+ * send posts this rank's call header and waits for no other rank; recv waits for the others' and does the rest, since a
+ * row's place depends on all of them. Rows of slot layouts leave with send, as early.cuh says. */
 #ifndef WEFTI_CUDA_EP_HALVES_CUH
 #define WEFTI_CUDA_EP_HALVES_CUH
 
@@ -14,9 +14,9 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &arg
     EP_DYNAMIC_SHARED(shared);
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    if (ep_speaks()) {
+    if (ep_posts_header()) {
         wefti_fence_acq_rel();
-    } else if (ep_opens()) {
+    } else if (ep_in_prologue()) {
         ep_look_up(group, &call);
         ep_open(args, &call, shared);
     }
@@ -29,8 +29,8 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &arg
     if (!ep_find_totals<BY_EXPERT>(args, &call, shared)) {
         return;
     }
-    if (ep_speaks()) {
-        ep_say(group, &call, ep_dispatch_saying<BY_EXPERT>(args, &call));
+    if (ep_posts_header()) {
+        ep_post_header(group, &call, ep_dispatch_header<BY_EXPERT>(args, &call));
     }
     if (fresh) {
         ep_write_before(group, &call, args.tables, first_unit, end_unit);
@@ -45,7 +45,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_recv(const ep_d
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    if (ep_opens()) {
+    if (ep_in_prologue()) {
         ep_open(args, &call, shared);
     }
     if (!ep_begin_recv(args.group, &call)) {
@@ -65,24 +65,24 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_recv(const ep_d
     if (moves) {
         mover = ep_mover_open<WAY == EP_QUANTISED>(args, &call, shared);
     }
-    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, ep_dispatch_saying<BY_EXPERT>(args, &call), &mover, moves, shared,
+    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, ep_dispatch_header<BY_EXPERT>(args, &call), &mover, moves, shared,
                                        first_unit, end_unit);
 }
 
 EP_DEVICE void ep_combine_send(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
-    if (ep_speaks()) {
+    if (ep_posts_header()) {
         wefti_fence_acq_rel();
-    } else if (ep_opens()) {
+    } else if (ep_in_prologue()) {
         ep_look_up(args.group, &call);
         ep_combine_open(args, &call);
     }
     if (!ep_begin_send(args.group, &call)) {
         return;
     }
-    if (ep_speaks()) {
-        ep_say(args.group, &call, ep_combine_saying(args, &call));
+    if (ep_posts_header()) {
+        ep_post_header(args.group, &call, ep_combine_header(args, &call));
     }
 }
 
@@ -90,14 +90,14 @@ template <bool BY_EXPERT> EP_DEVICE void ep_combine_recv(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
-    if (ep_opens()) {
+    if (ep_in_prologue()) {
         ep_combine_open(args, &call);
     }
     if (!ep_begin_recv(args.group, &call)) {
         return;
     }
     ep_forget_masked(args.group, &call);
-    ep_finish_combine<BY_EXPERT, false>(args, &call, ep_combine_saying(args, &call), shared);
+    ep_finish_combine<BY_EXPERT, false>(args, &call, ep_combine_header(args, &call), shared);
 }
 
 #define EP_HALF(NAME, ARGS, ...)                                                                                       \

@@ -34,7 +34,7 @@ static int sms_of(const weft_ep_route *route)
     return share > device->claimed ? share : device->claimed;
 }
 
-#define EARLY_TOKENS_MAX 256 /* of a source: more would copy longer than the lines take */
+#define EARLY_TOKENS_MAX 256 /* of a source: more would copy longer than the call headers take */
 #define EARLY_WORDS_A_BLOCK 2
 #define EARLY_MOVERS 12
 

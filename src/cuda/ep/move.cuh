@@ -31,7 +31,7 @@ typedef struct ep_unit {
     wefti_u32 first; /* the number of the first of them among all of this rank's there */
 } ep_unit;
 
-/* What is known of a unit before the ranks are heard. Lane i has rank i + `turn`, modulo R. */
+/* What is known of a unit before the call headers are here. Lane i has rank i + `turn`, modulo R. */
 EP_DEVICE ep_unit ep_unit_read(const ep_dispatch &args, const ep_call *call, int number, int turn)
 {
     ep_unit unit = {-1, 0, 0, 0, 0};
@@ -278,7 +278,7 @@ EP_DEVICE int ep_turn_of(const ep_dispatch &args, int unit)
     return args.group.rank + unit;
 }
 
-/* The mover's first unit, while others study the lines: not where tokens may still be dropped. */
+/* The mover's first unit, while others read the call headers: not where tokens may still be dropped. */
 EP_DEVICE void ep_mover_look(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
 {
     mover->read_unit = args.group.drops == 0 ? __shfl_sync(~0u, mover->units, 0) : EP_NO_UNIT;

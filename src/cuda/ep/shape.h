@@ -3,10 +3,11 @@
  * An area is a rank's symmetric memory of a group, in the device heap:
  *
  *   own        this rank's words: the epoch, the ranks alive, what went wrong
- *   lines      [2][R][WORDS + R] packed words: what source s calls; by the parity of the epoch, because a rank that has
- *              ended a call may begin the next while a block here has not yet read its line
- *   told       [R][U] packed words: unit u of source s has its records and given scales here; the value says which tokens
- *              they are: wefti_cuda_ep_unit_value. Where there are neither, nobody looks at it
+ *   headers    [2][R][WORDS + R] packed words: call header of source s: what it calls; by the parity of the epoch,
+ *              because a rank that has ended a call may begin the next while a block here has not yet read its call
+ *              header
+ *   told       [R][U] packed words: unit u of source s has its records and given scales here; the value says which
+ *              tokens they are: wefti_cuda_ep_unit_value. Where there are neither, nobody looks at it
  *   moved      [R][P] packed words: unit u of rank s has its rows here; the value likewise, and of a dispatch by expert
  *              of grain u. Of a combine the number of its rows, and by expert of part u % parts of unit u / parts
  *   choices    [R][L] packed words: how many choices of local expert l source s has
@@ -16,17 +17,18 @@
  *   returned   [R][U] packed words: rank r has returned the values of this rank's unit u
  *   values     [T][K] floats: gradients of weights that come back
  *   records    [M] who is received: source token, K local experts, K weights; by expert also K rows
- *   scales     [M] the scales of fp8 rows, W words each, made whole, written with the unit's records, or where those would be
+ *   scales     [M] the scales of fp8 rows, W words each, made whole, written with the unit's records, or where those
+ *              would be
  *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
- *   early      [2] by the parity of the epoch: words, records, scales and rows of slot layouts (early.cuh), and rows that return
- *              to few tokens as triples (triple.cuh). R * Tmax rows, those of source (or owner) s from row s * Tmax on, so that
- *              a sender knows the place of what it puts. It writes there without having heard from this rank in its call: it
- *              has heard this rank's line of the call before, which this rank said after it had done with the last call of
- *              that parity
+ *   early      [2] by the parity of the epoch: words, records, scales and rows of slot layouts (early.cuh), and rows
+ *              that return to few tokens as triples (triple.cuh). R * Tmax rows, those of source (or owner) s from row
+ *              s * Tmax on, so that a sender knows the place of what it puts. It writes there without waiting for this
+ *              rank's call header: it has had that of the call before, which this rank posted after it had done with
+ *              the last call of that parity
  *
  * R ranks, U units, M the most tokens a rank receives. A packed word is {tag, 32 bits}, the tag twice the epoch, or one
  * more in a second round: it carries its own flag, and is compared for equality. Nothing is reset. A rank writes to
- * another only after that one's line of the same call, except for the line itself, and for what is early.
+ * another only after that one's call header of the same call, except for the header itself, and for what is early.
  *
  * A unit is what one warp moves at a time: in a dispatch U units of the source's tokens, in a combine at most P of the
  * rows that came from a source. Its size depends on their number only. Those of a combine are smaller, because a token
@@ -55,7 +57,7 @@
 #define WEFTI_CUDA_EP_UNITS_MAX 512 /* of at most 16384 tokens */
 #define WEFTI_CUDA_EP_PUSHES_MAX 2048 /* of at most 65536 rows */
 
-/* The words of a line before its counts. */
+/* The words of a call header before its counts. */
 enum {
     WEFTI_CUDA_EP_SHAPE_LOW, /* what is called: equal on all ranks */
     WEFTI_CUDA_EP_SHAPE_HIGH,
@@ -65,7 +67,7 @@ enum {
     WEFTI_CUDA_EP_PITCH, /* from row to row there, in 16 bytes */
     WEFTI_CUDA_EP_CAPACITY, /* rows it holds */
     WEFTI_CUDA_EP_TOKENS, /* T */
-    WEFTI_CUDA_EP_WORDS
+    WEFTI_CUDA_EP_HEADER_WORDS
 };
 
 /* Where a buffer lies, the same on all ranks: the number of the registered region that has it, 0 for the heap, above an
@@ -99,7 +101,7 @@ typedef struct wefti_cuda_ep_early {
 /* Offsets in an area. */
 typedef struct wefti_cuda_ep_layout {
     wefti_u64 own;
-    wefti_u64 lines;
+    wefti_u64 headers;
     wefti_u64 told;
     wefti_u64 moved;
     wefti_u64 choices;
@@ -305,7 +307,7 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.pushes = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_PUSHES_MAX);
     at.pushes = at.pushes > WEFTI_CUDA_EP_PUSH_PARTS_MAX ? at.pushes : WEFTI_CUDA_EP_PUSH_PARTS_MAX;
     at.own = wefti_cuda_ep_take(&end, sizeof(wefti_cuda_ep_own));
-    at.lines = wefti_cuda_ep_take(&end, (wefti_u64)(2 * ranks * (WEFTI_CUDA_EP_WORDS + ranks)) * 8);
+    at.headers = wefti_cuda_ep_take(&end, (wefti_u64)(2 * ranks * (WEFTI_CUDA_EP_HEADER_WORDS + ranks)) * 8);
     at.told = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
     at.moved = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.pushes * 8);
     at.local_max = (wefti_u32)local_max;

@@ -36,10 +36,10 @@ EP_DEVICE wefti_u32 *ep_shared_table_expert(const ep_shared_table &table, int ex
     return table.words + table.at.experts_at + (wefti_u32)expert * table.at.words;
 }
 
-/* The openers. */
+/* The prologue warps. */
 EP_DEVICE void ep_shared_table_clear(const ep_shared_table &table)
 {
-    for (wefti_u32 i = threadIdx.x; i < table.at.end; i += (wefti_u32)ep_openers()) {
+    for (wefti_u32 i = threadIdx.x; i < table.at.end; i += (wefti_u32)ep_prologue_threads()) {
         table.words[i] = 0;
     }
 }
@@ -50,17 +50,17 @@ EP_DEVICE int ep_shared_table_id(const ep_dispatch &args, int i, int count)
     return i < count ? ep_id(args.choices, (wefti_u64)i, args.group.first_expert[args.group.ranks]) : -1;
 }
 
-/* All that is read of the choices: on its way. The openers. */
+/* All that is read of the choices: on its way. The prologue warps. */
 EP_DEVICE void ep_shared_table_prefetch(const ep_dispatch &args)
 {
     const wefti_u32 count = (wefti_u32)(args.choices.tokens * args.topk);
     const unsigned char *ids = (const unsigned char *)args.choices.ids;
     const wefti_u32 bytes = count * (args.choices.wide != 0 ? 8 : 4);
-    for (wefti_u32 at = threadIdx.x * 128; at < bytes; at += (wefti_u32)ep_openers() * 128) {
+    for (wefti_u32 at = threadIdx.x * 128; at < bytes; at += (wefti_u32)ep_prologue_threads() * 128) {
         wefti_prefetch(ids + at);
     }
     for (wefti_u32 at = threadIdx.x * 128; args.choices.weights != 0 && at < count * 4;
-         at += (wefti_u32)ep_openers() * 128) {
+         at += (wefti_u32)ep_prologue_threads() * 128) {
         wefti_prefetch((const unsigned char *)args.choices.weights + at);
     }
 }

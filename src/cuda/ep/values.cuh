@@ -1,11 +1,13 @@
-/* cuda/ep/values.cuh: gradients of weights, a float a choice, from the rank that has the choice's row back to its source.
+/* cuda/ep/values.cuh: gradients of weights, a float a choice, from the rank that has the choice's row back to its
+ * source.
  *
- * Each rank clears its `values` before its line, and the owners store to them after it: a choice that nobody has stays 0.
- * Words that announce rows of a unit announce its values, or, of a backward of combine, those in `returned`. */
+ * Each rank clears its `values` before its call header, and the owners store to them after it: a choice that nobody has
+ * stays 0. Words that announce rows of a unit announce its values, or, of a backward of combine, those in
+ * `returned`. */
 #ifndef WEFTI_CUDA_EP_VALUES_CUH
 #define WEFTI_CUDA_EP_VALUES_CUH
 
-#include "cuda/ep/meet.cuh"
+#include "cuda/ep/call_header.cuh"
 #include "cuda/ep/record.cuh"
 
 /* Where the values of `token` are at its source. */
@@ -14,7 +16,7 @@ EP_DEVICE float *ep_values(const ep_group &group, int source, int topk, wefti_u3
     return (float *)(group.area[source] + group.at.values) + (wefti_u64)token * (wefti_u64)topk;
 }
 
-/* By the block that says the line, before it does. All threads. */
+/* By the block that posts the call header, before it does. All threads. */
 EP_DEVICE void ep_clear_values(const ep_group &group, const ep_call *call, int topk)
 {
     float *values = ep_values(group, group.rank, topk, 0);

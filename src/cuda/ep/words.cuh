@@ -1,7 +1,8 @@
 /* cuda/ep/words.cuh: packed words, and waiting for them.
  *
- * A packed word carries its epoch, so that its arrival is its own flag: one store and one poll, where a value and a flag
- * would need a release between them. What else a word announces (rows, records) is ordered by storing it with release. */
+ * A packed word carries its epoch, so that its arrival is its own flag: one store and one poll, where a value and a
+ * flag would need a release between them. What else a word announces (rows, records) is ordered by storing it with
+ * release. */
 #ifndef WEFTI_CUDA_EP_WORDS_CUH
 #define WEFTI_CUDA_EP_WORDS_CUH
 
@@ -58,8 +59,8 @@ EP_DEVICE bool ep_go_on(const ep_group &group, wefti_dev_waiter *waiter, int ran
     return ep_go_on_slow(&group, waiter->start_ns, rank);
 }
 
-/* Look until the word is of this epoch, or the call has failed; the last word seen. Out of line, because kernels wait in many
- * places. */
+/* Look until the word is of this epoch, or the call has failed; the last word seen. Out of line, because kernels wait
+ * in many places. */
 EP_DEVICE_SLOW wefti_u64 ep_look(const ep_group *group, const wefti_u64 *word, wefti_u32 epoch, int rank,
                                  wefti_u32 rest_ns)
 {
@@ -74,8 +75,8 @@ EP_DEVICE_SLOW wefti_u64 ep_look(const ep_group *group, const wefti_u64 *word, w
     return seen;
 }
 
-/* Wait for the word of this epoch, which `rank` writes, and which announces nothing but its value: of a line, whose reader
- * stores only to addresses that it finds there, and of counts. False: the call has failed. One thread. */
+/* Wait for the word of this epoch, which `rank` writes, and which announces nothing but its value: of a call header,
+ * whose reader stores only to addresses that it finds there, and of counts. False: the call has failed. One thread. */
 EP_DEVICE bool ep_await_value(const ep_group &group, const wefti_u64 *word, wefti_u32 epoch, int rank, wefti_u32 *value)
 {
     wefti_u64 seen = wefti_ld_relaxed(word);
@@ -99,9 +100,10 @@ EP_DEVICE bool ep_await(const ep_group &group, const wefti_u64 *word, wefti_u32 
     return true;
 }
 
-/* Up to EP_AT_ONCE words at once, `word(i)` the i-th, which rank first_rank + i * rank_step writes; NULL: there is none, and its
- * value is 0. Looks overlap; while something is late only the first word that is gets looked at, and then all again at once. One
- * word after the other would take as many looks as words. False: the call has failed. One thread. */
+/* Up to EP_AT_ONCE words at once, `word(i)` the i-th, which rank first_rank + i * rank_step writes; NULL: there is
+ * none, and its value is 0. Looks overlap; while something is late only the first word that is gets looked at, and then
+ * all again at once. One word after the other would take as many looks as words. False: the call has failed. One
+ * thread. */
 #define EP_AT_ONCE 8
 template <class Word>
 EP_DEVICE bool ep_await_each(const ep_group &group, int count, wefti_u32 epoch, int first_rank, int rank_step,

@@ -1,10 +1,10 @@
-/* cuda/ep/meet.cuh: the beginning of a call: every rank tells every rank what it calls, where its rows go and how many it
- * sends to whom; every block hears all of them.
+/* cuda/ep/call_header.cuh: the beginning of a call: every rank tells every rank what it calls, where its rows go and
+ * how many it sends to whom; every block waits for all of these call headers.
  *
- * The line is the ready word: it is sent after what came before on this rank's stream, so whoever has it may write here.
- * Its words are stored relaxed after a fence by the same threads, which runs while others still count. */
-#ifndef WEFTI_CUDA_EP_MEET_CUH
-#define WEFTI_CUDA_EP_MEET_CUH
+ * The call header is the ready word: it is sent after what came before on this rank's stream, so whoever has it may
+ * write here. Its words are stored relaxed after a fence by the same threads, which runs while others still count. */
+#ifndef WEFTI_CUDA_EP_CALL_HEADER_CUH
+#define WEFTI_CUDA_EP_CALL_HEADER_CUH
 
 #include "cuda/ep/words.cuh"
 
@@ -20,7 +20,7 @@ typedef struct ep_call {
     int odd_tokens; /* T was given out of range, and clamped */
     int failed; /* some thread of this block waited in vain */
     wefti_u32 taken; /* combine.cuh: so many of the block's pushes have been taken */
-    wefti_u32 heard; /* early.cuh: 0, or one of EP_HEARD.. */
+    wefti_u32 headers_here; /* early.cuh: 0, or one of EP_HEARD.. */
     wefti_u32 total[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens of this rank that go to each rank */
     wefti_u32 before[WEFTI_CUDA_EP_RANKS_MAX]; /* of those, the ones before this block's tokens */
     wefti_u32 place[WEFTI_CUDA_EP_RANKS_MAX]; /* where they begin there */
@@ -30,11 +30,11 @@ typedef struct ep_call {
     wefti_u32 from[WEFTI_CUDA_EP_RANKS_MAX + 1]; /* the first place of each source here; at last N */
     wefti_u32 count[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens from each source */
     wefti_u32 lands; /* by expert: ranks that want rows by their places, as bits */
-    wefti_u32 line[WEFTI_CUDA_EP_RANKS_MAX][WEFTI_CUDA_EP_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
+    wefti_u32 headers[WEFTI_CUDA_EP_RANKS_MAX][WEFTI_CUDA_EP_HEADER_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
 } ep_call;
 
-/* What this rank says. */
-typedef struct ep_saying {
+/* What this rank's call header has. */
+typedef struct ep_call_header {
     wefti_u64 shape;
     wefti_u32 route;
     wefti_u64 place;
@@ -42,7 +42,7 @@ typedef struct ep_saying {
     wefti_u32 capacity;
     wefti_u32 slots; /* of a source, at each rank; 0: rows are packed */
     bool by_expert; /* rows are counted elsewhere, not here */
-} ep_saying;
+} ep_call_header;
 
 /* The call of this epoch begins. One thread. */
 EP_DEVICE void ep_begin_at(const ep_group &group, ep_call *call, wefti_u64 epoch)
@@ -55,29 +55,30 @@ EP_DEVICE void ep_begin_at(const ep_group &group, ep_call *call, wefti_u64 epoch
     call->status = WEFT_OK;
 }
 
-/* The last warps of a block: those of block 0 say its line. Their fence takes longer than all that a call opens with, so in
- * no block do they take part in that; the threads before them do. */
-#define EP_SPEAKERS 2
-EP_DEVICE int ep_openers()
+/* The last warps of a block: the header warps; those of block 0 post its call header. Their fence takes longer than all
+ * that a call opens with, so in no block do they take part in that prologue; the threads before them, the prologue
+ * warps, do. */
+#define EP_HEADER_WARPS 2
+EP_DEVICE int ep_prologue_threads()
 {
-    return (int)blockDim.x - EP_SPEAKERS * 32;
+    return (int)blockDim.x - EP_HEADER_WARPS * 32;
 }
 
-EP_DEVICE bool ep_opens()
+EP_DEVICE bool ep_in_prologue()
 {
-    return (int)threadIdx.x < ep_openers();
+    return (int)threadIdx.x < ep_prologue_threads();
 }
 
-EP_DEVICE bool ep_speaks()
+EP_DEVICE bool ep_posts_header()
 {
-    return blockIdx.x == 0 && !ep_opens();
+    return blockIdx.x == 0 && !ep_in_prologue();
 }
 
-/* Have a call's arguments in the multiprocessor's cache of constants, a line a warp. The openers. */
+/* Have a call's arguments in the multiprocessor's cache of constants, a cache line a warp. The prologue warps. */
 template <class ARGS> EP_DEVICE void ep_touch(const ARGS &args)
 {
     const wefti_u32 *words = (const wefti_u32 *)&args;
-    for (int i = ep_warp() * 16; i < (int)(sizeof(ARGS) / 4); i += ep_openers() / 32 * 16) {
+    for (int i = ep_warp() * 16; i < (int)(sizeof(ARGS) / 4); i += ep_prologue_threads() / 32 * 16) {
         wefti_u32 word = words[i];
         asm volatile("" : : "r"(word));
     }
@@ -101,10 +102,11 @@ EP_DEVICE void ep_advance(const ep_group &group, const ep_call *call)
     }
 }
 
-/* Which call this is. All else waits for it, so it is the first thing that is read, by a warp that neither moves nor speaks. */
+/* Which call this is. All else waits for it, so it is the first thing that is read, by a warp that neither sends rows
+ * nor posts the call header. */
 EP_DEVICE bool ep_looks_up()
 {
-    return (int)threadIdx.x == ep_openers() - 32;
+    return (int)threadIdx.x == ep_prologue_threads() - 32;
 }
 
 EP_DEVICE void ep_look_up(const ep_group &group, ep_call *call)
@@ -114,8 +116,8 @@ EP_DEVICE void ep_look_up(const ep_group &group, ep_call *call)
     }
 }
 
-/* After ep_look_up: the epoch, and what other threads have read or cleared before, are there. False: the group has failed. All
- * threads. */
+/* After ep_look_up: the epoch, and what other threads have read or cleared before, are there. False: the group has
+ * failed. All threads. */
 EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
 {
     __syncthreads();
@@ -147,54 +149,56 @@ EP_DEVICE bool ep_begin_recv(const ep_group &group, ep_call *call)
     return call->failed == 0;
 }
 
-EP_DEVICE wefti_u64 *ep_line(const ep_group &group, const ep_call *call, int reader, int writer)
+EP_DEVICE wefti_u64 *ep_header_words(const ep_group &group, const ep_call *call, int reader, int writer)
 {
     wefti_u64 number = (call->epoch & 1) * (wefti_u64)group.ranks + (wefti_u64)writer;
-    return (wefti_u64 *)(group.area[reader] + group.at.lines) + number * (wefti_u64)(WEFTI_CUDA_EP_WORDS + group.ranks);
+    return (wefti_u64 *)(group.area[reader] + group.at.headers) +
+           number * (wefti_u64)(WEFTI_CUDA_EP_HEADER_WORDS + group.ranks);
 }
 
-/* A word of this rank's line, without a branch: each lane says another. */
-EP_DEVICE wefti_u32 ep_say_word(const ep_call *call, const ep_saying &saying, int word)
+/* A word of this rank's call header, without a branch: each lane has another. */
+EP_DEVICE wefti_u32 ep_header_word(const ep_call *call, const ep_call_header &header, int word)
 {
-    wefti_u32 value = word >= WEFTI_CUDA_EP_WORDS ? call->total[word - WEFTI_CUDA_EP_WORDS] : (wefti_u32)call->tokens;
-    value = word == WEFTI_CUDA_EP_SHAPE_LOW ? (wefti_u32)saying.shape : value;
-    value = word == WEFTI_CUDA_EP_SHAPE_HIGH ? (wefti_u32)(saying.shape >> 32) : value;
-    value = word == WEFTI_CUDA_EP_ROUTE ? saying.route : value;
-    value = word == WEFTI_CUDA_EP_BUFFER_LOW ? (wefti_u32)saying.place : value;
-    value = word == WEFTI_CUDA_EP_BUFFER_HIGH ? (wefti_u32)(saying.place >> 32) : value;
-    value = word == WEFTI_CUDA_EP_PITCH ? (wefti_u32)(saying.pitch / 16) : value;
-    return word == WEFTI_CUDA_EP_CAPACITY ? saying.capacity : value;
+    wefti_u32 value =
+        word >= WEFTI_CUDA_EP_HEADER_WORDS ? call->total[word - WEFTI_CUDA_EP_HEADER_WORDS] : (wefti_u32)call->tokens;
+    value = word == WEFTI_CUDA_EP_SHAPE_LOW ? (wefti_u32)header.shape : value;
+    value = word == WEFTI_CUDA_EP_SHAPE_HIGH ? (wefti_u32)(header.shape >> 32) : value;
+    value = word == WEFTI_CUDA_EP_ROUTE ? header.route : value;
+    value = word == WEFTI_CUDA_EP_BUFFER_LOW ? (wefti_u32)header.place : value;
+    value = word == WEFTI_CUDA_EP_BUFFER_HIGH ? (wefti_u32)(header.place >> 32) : value;
+    value = word == WEFTI_CUDA_EP_PITCH ? (wefti_u32)(header.pitch / 16) : value;
+    return word == WEFTI_CUDA_EP_CAPACITY ? header.capacity : value;
 }
 
-/* Tell all ranks, the others first. The threads that speak, each of which has fenced before. */
-EP_DEVICE void ep_say(const ep_group &group, const ep_call *call, const ep_saying &saying)
+/* Post the call header to all ranks, the others first. The header warps, each thread of which has fenced before. */
+EP_DEVICE void ep_post_header(const ep_group &group, const ep_call *call, const ep_call_header &header)
 {
-    for (int word = (int)threadIdx.x - ep_openers(); word < WEFTI_CUDA_EP_WORDS + group.ranks;
-         word += EP_SPEAKERS * 32) {
-        const wefti_u64 packed = ep_packed(call->tag, ep_say_word(call, saying, word));
+    for (int word = (int)threadIdx.x - ep_prologue_threads(); word < WEFTI_CUDA_EP_HEADER_WORDS + group.ranks;
+         word += EP_HEADER_WARPS * 32) {
+        const wefti_u64 packed = ep_packed(call->tag, ep_header_word(call, header, word));
         int rank = group.rank;
         do {
             rank = rank + 1 < group.ranks ? rank + 1 : 0;
             if ((call->alive >> rank & 1) != 0) {
-                wefti_st_relaxed(ep_line(group, call, rank, group.rank) + word, packed);
+                wefti_st_relaxed(ep_header_words(group, call, rank, group.rank) + word, packed);
             }
         } while (rank != group.rank);
     }
 }
 
-/* Hear all ranks. All threads. False: a rank did not come. */
-EP_DEVICE bool ep_hear(const ep_group &group, ep_call *call)
+/* Wait for the call headers of all ranks. All threads. False: a rank did not come. */
+EP_DEVICE bool ep_wait_headers(const ep_group &group, ep_call *call)
 {
-    int words = WEFTI_CUDA_EP_WORDS + group.ranks;
+    int words = WEFTI_CUDA_EP_HEADER_WORDS + group.ranks;
     for (int i = (int)threadIdx.x; i < words * group.ranks; i += (int)blockDim.x) {
         int rank = i / words;
         int word = i - rank * words;
         wefti_u32 value = 0;
         if ((call->alive >> rank & 1) != 0 &&
-            !ep_await_value(group, ep_line(group, call, group.rank, rank) + word, call->tag, rank, &value)) {
+            !ep_await_value(group, ep_header_words(group, call, group.rank, rank) + word, call->tag, rank, &value)) {
             call->failed = 1;
         }
-        call->line[rank][word] = value;
+        call->headers[rank][word] = value;
     }
     __syncthreads();
     return call->failed == 0;
@@ -211,50 +215,50 @@ EP_DEVICE wefti_u64 ep_resolve(const ep_group &group, wefti_u64 place, int rank)
 }
 
 /* Whether `rank` calls the same. */
-EP_DEVICE bool ep_agrees(const ep_call *call, const ep_saying &saying, int rank)
+EP_DEVICE bool ep_agrees(const ep_call *call, const ep_call_header &header, int rank)
 {
-    const wefti_u32 *line = call->line[rank];
-    return line[WEFTI_CUDA_EP_SHAPE_LOW] == (wefti_u32)saying.shape &&
-           line[WEFTI_CUDA_EP_SHAPE_HIGH] == (wefti_u32)(saying.shape >> 32) &&
-           line[WEFTI_CUDA_EP_ROUTE] == saying.route;
+    const wefti_u32 *theirs = call->headers[rank];
+    return theirs[WEFTI_CUDA_EP_SHAPE_LOW] == (wefti_u32)header.shape &&
+           theirs[WEFTI_CUDA_EP_SHAPE_HIGH] == (wefti_u32)(header.shape >> 32) &&
+           theirs[WEFTI_CUDA_EP_ROUTE] == header.route;
 }
 
-/* ---- what follows from the lines: by lane r of a warp for rank r, each part by a warp of its own ---- */
+/* ---- what follows from the call headers: by lane r of a warp for rank r, each part by a warp of its own ---- */
 
 /* Where this rank's rows go. */
-EP_DEVICE void ep_study_buffers(const ep_group &group, ep_call *call, const ep_saying &saying)
+EP_DEVICE void ep_study_buffers(const ep_group &group, ep_call *call, const ep_call_header &header)
 {
     const int rank = ep_lane();
     const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
-    const wefti_u32 *line = call->line[rank];
-    if (saying.by_expert) {
-        const wefti_u32 lands = __ballot_sync(~0u, here && line[WEFTI_CUDA_EP_BUFFER_HIGH] >> 31 != 0);
+    const wefti_u32 *theirs = call->headers[rank];
+    if (header.by_expert) {
+        const wefti_u32 lands = __ballot_sync(~0u, here && theirs[WEFTI_CUDA_EP_BUFFER_HIGH] >> 31 != 0);
         if (rank == 0) {
             call->lands = lands;
         }
     }
     if (rank < group.ranks) {
-        wefti_u64 place = (wefti_u64)line[WEFTI_CUDA_EP_BUFFER_HIGH] << 32 | line[WEFTI_CUDA_EP_BUFFER_LOW];
-        place &= saying.by_expert ? ~WEFTI_CUDA_EP_LANDS : ~(wefti_u64)0;
-        const wefti_u64 pitch = (wefti_u64)line[WEFTI_CUDA_EP_PITCH] * 16;
+        wefti_u64 place = (wefti_u64)theirs[WEFTI_CUDA_EP_BUFFER_HIGH] << 32 | theirs[WEFTI_CUDA_EP_BUFFER_LOW];
+        place &= header.by_expert ? ~WEFTI_CUDA_EP_LANDS : ~(wefti_u64)0;
+        const wefti_u64 pitch = (wefti_u64)theirs[WEFTI_CUDA_EP_PITCH] * 16;
         call->pitch[rank] = pitch;
         call->to[rank] = here && pitch != 0 ? ep_resolve(group, place, rank) : 0;
-        call->tokens_of[rank] = here ? (int)line[WEFTI_CUDA_EP_TOKENS] : 0;
+        call->tokens_of[rank] = here ? (int)theirs[WEFTI_CUDA_EP_TOKENS] : 0;
     }
     __syncwarp();
 }
 
 /* Of a new routing, where this rank's tokens begin at each rank, and those of each rank here. */
-EP_DEVICE void ep_study_places(const ep_group &group, ep_call *call, const ep_saying &saying)
+EP_DEVICE void ep_study_places(const ep_group &group, ep_call *call, const ep_call_header &header)
 {
     const int rank = ep_lane();
     const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
-    wefti_u32 place = (wefti_u32)group.rank * saying.slots;
-    for (int source = 0; source < group.rank && here && saying.slots == 0; source++) {
-        place += call->line[source][WEFTI_CUDA_EP_WORDS + rank];
+    wefti_u32 place = (wefti_u32)group.rank * header.slots;
+    for (int source = 0; source < group.rank && here && header.slots == 0; source++) {
+        place += call->headers[source][WEFTI_CUDA_EP_HEADER_WORDS + rank];
     }
-    const wefti_u32 count = here ? call->line[rank][WEFTI_CUDA_EP_WORDS + group.rank] : 0;
-    const wefti_u32 takes = rank >= group.ranks ? 0 : saying.slots != 0 ? saying.slots : count;
+    const wefti_u32 count = here ? call->headers[rank][WEFTI_CUDA_EP_HEADER_WORDS + group.rank] : 0;
+    const wefti_u32 takes = rank >= group.ranks ? 0 : header.slots != 0 ? header.slots : count;
     const wefti_u32 behind = ep_scan(takes);
     if (rank < group.ranks) {
         call->place[rank] = place;
@@ -267,18 +271,19 @@ EP_DEVICE void ep_study_places(const ep_group &group, ep_call *call, const ep_sa
 }
 
 /* Whether all is well. `fresh`: the counts are this call's. */
-EP_DEVICE void ep_study_calls(const ep_group &group, ep_call *call, const ep_saying &saying, bool fresh)
+EP_DEVICE void ep_study_calls(const ep_group &group, ep_call *call, const ep_call_header &header, bool fresh)
 {
     const int rank = ep_lane();
     const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
-    const wefti_u32 *line = call->line[rank];
-    const bool differs = here && !ep_agrees(call, saying, rank);
+    const wefti_u32 *theirs = call->headers[rank];
+    const bool differs = here && !ep_agrees(call, header, rank);
     wefti_u32 received = 0; /* by that rank */
     for (int source = 0; source < group.ranks && here; source++) {
-        received += call->line[source][WEFTI_CUDA_EP_WORDS + rank];
+        received += call->headers[source][WEFTI_CUDA_EP_HEADER_WORDS + rank];
     }
-    wefti_u32 limit = group.rows_limit < line[WEFTI_CUDA_EP_CAPACITY] ? group.rows_limit : line[WEFTI_CUDA_EP_CAPACITY];
-    bool overflows = here && saying.slots == 0 && !saying.by_expert && (group.drops == 0 || !fresh) && received > limit;
+    wefti_u32 limit =
+        group.rows_limit < theirs[WEFTI_CUDA_EP_CAPACITY] ? group.rows_limit : theirs[WEFTI_CUDA_EP_CAPACITY];
+    bool overflows = here && header.slots == 0 && !header.by_expert && (group.drops == 0 || !fresh) && received > limit;
     bool odd = __any_sync(~0u, differs);
     bool full = __any_sync(~0u, overflows);
     if (differs && blockIdx.x == 0) {
