@@ -76,15 +76,15 @@ target_include_directories(weft_objects SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
 add_dependencies(weft_objects weft_fatbin_made weft_ep_fatbin_made)
 
 # One program a file, static but for the system's libraries, so that it can be carried to the machine with the GPUs.
-# Programs may use tests/part.
+# Programs may use tests/support.
 add_custom_target(gpu_programs)
-file(GLOB weft_gpu_test_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/part/ep_*.c ${PROJECT_SOURCE_DIR}/tests/part/check.c)
-add_library(weft_gpu_parts STATIC EXCLUDE_FROM_ALL ${weft_gpu_test_parts})
-target_include_directories(weft_gpu_parts PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(weft_gpu_parts PRIVATE weft_flags weft_static)
+file(GLOB weft_gpu_support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/ep_*.c ${PROJECT_SOURCE_DIR}/tests/support/check.c)
+add_library(weft_gpu_support STATIC EXCLUDE_FROM_ALL ${weft_gpu_support_sources})
+target_include_directories(weft_gpu_support PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(weft_gpu_support PRIVATE weft_flags weft_static)
 function(weft_add_gpu_programs folder prefix)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
-    file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/part/*.h ${PROJECT_SOURCE_DIR}/${folder}/*/*.cuh)
+    file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/support/*.h ${PROJECT_SOURCE_DIR}/${folder}/*/*.cuh)
     foreach(source IN LISTS sources)
         get_filename_component(name ${source} NAME_WE)
         set(program ${PROJECT_BINARY_DIR}/gpu/${prefix}${name})
@@ -93,9 +93,9 @@ function(weft_add_gpu_programs folder prefix)
             COMMAND ${CMAKE_CUDA_COMPILER} -arch=sm_90 -std=c++17 -O3 -lineinfo -Werror all-warnings
                 -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/tests/gpu -I${PROJECT_SOURCE_DIR}/tests
                 ${source}
-                $<TARGET_FILE:weft_gpu_parts> $<TARGET_FILE:weft_static>
+                $<TARGET_FILE:weft_gpu_support> $<TARGET_FILE:weft_static>
                 -lpthread -ldl -lm -o ${program}
-            DEPENDS ${source} ${parts} ${weft_device_headers} weft_static weft_gpu_parts
+            DEPENDS ${source} ${parts} ${weft_device_headers} weft_static weft_gpu_support
             VERBATIM)
         add_custom_target(gpu_${prefix}${name} DEPENDS ${program})
         add_dependencies(gpu_programs gpu_${prefix}${name})

@@ -89,7 +89,7 @@ set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
 
 # tests/gpu/NAME.cu, which may include what lies in tests/gpu/NAME, with its kernels as functions of one thread:
 # tests/NAME_on_host.
-file(GLOB weft_gpu_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/part/*.h
+file(GLOB weft_gpu_support_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/support/*.h
     ${PROJECT_SOURCE_DIR}/tests/gpu/device/*.cuh)
 add_custom_target(gpu_on_host ALL)
 add_dependencies(gpu_on_host fake_cuda)
@@ -99,12 +99,12 @@ function(weft_add_on_host_program name)
         COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -I${PROJECT_SOURCE_DIR}/include
             -I${PROJECT_SOURCE_DIR}/tests/gpu -I${PROJECT_SOURCE_DIR}/tests -c ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu
             -o ${program}.o
-        DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu ${weft_gpu_parts} ${weft_device_headers}
+        DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu ${weft_gpu_support_headers} ${weft_device_headers}
         VERBATIM)
     add_custom_command(OUTPUT ${program}
         COMMAND ${WEFT_CXX} ${weft_on_host_flags} ${program}.o
-            $<TARGET_FILE:weft_gpu_parts> $<TARGET_FILE:weft_static> -ldl -lm -lpthread -o ${program}
-        DEPENDS ${program}.o weft_static weft_gpu_parts
+            $<TARGET_FILE:weft_gpu_support> $<TARGET_FILE:weft_static> -ldl -lm -lpthread -o ${program}
+        DEPENDS ${program}.o weft_static weft_gpu_support
         VERBATIM)
     add_custom_target(${name}_on_host DEPENDS ${program})
     add_dependencies(gpu_on_host ${name}_on_host)

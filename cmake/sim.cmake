@@ -16,23 +16,23 @@ if(CMOCKA_FOUND)
     file(GLOB weft_sim_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/sim/*_test.c)
     weft_add_sim_tests(weft_sim ${weft_sim_tests})
 
-    set(weft_sim_part_sources ${weft_part_sources} ${PROJECT_SOURCE_DIR}/tests/sim/each.c)
-    list(FILTER weft_sim_part_sources EXCLUDE REGEX "/tests/part/each\\.c$")
-    add_library(weft_sim_parts STATIC EXCLUDE_FROM_ALL
-        ${weft_sim_part_sources} ${PROJECT_SOURCE_DIR}/src/transport/conformance.c)
-    target_include_directories(weft_sim_parts PUBLIC ${PROJECT_SOURCE_DIR}/tests)
-    target_link_libraries(weft_sim_parts PUBLIC weft_sim PkgConfig::CMOCKA)
-    target_compile_definitions(weft_sim_parts PUBLIC
+    set(weft_sim_support_sources ${weft_support_sources} ${PROJECT_SOURCE_DIR}/tests/sim/each.c)
+    list(FILTER weft_sim_support_sources EXCLUDE REGEX "/tests/support/each\\.c$")
+    add_library(weft_sim_support STATIC EXCLUDE_FROM_ALL
+        ${weft_sim_support_sources} ${PROJECT_SOURCE_DIR}/src/transport/conformance.c)
+    target_include_directories(weft_sim_support PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(weft_sim_support PUBLIC weft_sim PkgConfig::CMOCKA)
+    target_compile_definitions(weft_sim_support PUBLIC
         WEFT_BUILD_DIR="${PROJECT_BINARY_DIR}" WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     file(GLOB weft_sim_transport_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/transport/sim/*_test.c)
-    weft_add_sim_tests(weft_sim_parts ${weft_sim_transport_tests})
+    weft_add_sim_tests(weft_sim_support ${weft_sim_transport_tests})
 endif()
 
 # The campaign: make test runs it for a while from a fresh base seed; `make campaign` for long.
 file(GLOB weft_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/*.c)
 list(FILTER weft_campaign_sources EXCLUDE REGEX "/(each|scale)\\.c$")
 foreach(part check coll_session ep_arrays ep_case ep_coverage ep_number ep_payload ep_place ep_reference ep_routing ep_session ep_step ep_tensor pattern)
-    list(APPEND weft_campaign_sources ${PROJECT_SOURCE_DIR}/tests/part/${part}.c)
+    list(APPEND weft_campaign_sources ${PROJECT_SOURCE_DIR}/tests/support/${part}.c)
 endforeach()
 add_library(weft_campaign OBJECT EXCLUDE_FROM_ALL ${weft_campaign_sources})
 target_include_directories(weft_campaign PUBLIC ${PROJECT_SOURCE_DIR}/tests)

@@ -3,12 +3,12 @@
 #   threads  tests/threads/NAME_test.c: cmocka, PEs are threads of the one process (what ThreadSanitizer can see)
 #   process  tests/process/NAME_test.c: cmocka, starts processes itself
 #   multi    tests/multi/NAME.c: by weftrun with N PEs, as test multi.NAME.N; a line "/* PES: 2 4 */" sets the Ns; those on
-#            part/pe_main.h also with threads, as multi.NAME.threads.N (label threads)
+#            support/pe_main.h also with threads, as multi.NAME.threads.N (label threads)
 #   tools    tests/tools: the commands
 #   property tests/property/NAME.c, as test property.NAME (label threads): thousands of random cases
 #   lint     layer order, each public header alone
 # A line "/* LEVELS: 0 1 2 3 */" in a cmocka test builds it once a level of optimisation, as NAME_test_O0 and so on.
-# Tests of every kind may use tests/part (what a process holds, fault torture) and src/**/conformance.c.
+# Tests of every kind may use tests/support (what a process holds, fault torture) and src/**/conformance.c.
 set(weft_test_skip 77)
 set(weft_test_timeout_s 120)
 if(WEFT_SANITIZE)
@@ -26,7 +26,7 @@ set(weft_waiting_tests
     uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test threads_bootstrap_test uid_test
     bootstrap_kill_test env_worlds_test failure_test failure_calls_test fork_test ep_killed_test team_dead_test world_faults_test
     coll_errors_test journal_test limits_test mask_test world_config_test world_life_test worlds_test)
-# These wait longer where other work has the processors (tests/part/load.h).
+# These wait longer where other work has the processors (tests/support/load.h).
 set(weft_patient_tests
     bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test limits_test worlds_test
     coll_errors_test mask_test team_dead_test world_config_test world_faults_test world_life_test)
@@ -58,12 +58,12 @@ function(weft_describe_test name label)
 endfunction()
 
 if(CMOCKA_FOUND)
-    file(GLOB weft_part_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/part/*.c)
+    file(GLOB weft_support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.c)
     file(GLOB_RECURSE weft_conformance_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*conformance.c)
-    add_library(weft_test_parts STATIC ${weft_part_sources} ${weft_conformance_sources})
-    target_include_directories(weft_test_parts PUBLIC ${PROJECT_SOURCE_DIR}/tests)
-    target_link_libraries(weft_test_parts PUBLIC weft_flags weft_static PkgConfig::CMOCKA)
-    target_compile_definitions(weft_test_parts PUBLIC
+    add_library(weft_test_support STATIC ${weft_support_sources} ${weft_conformance_sources})
+    target_include_directories(weft_test_support PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(weft_test_support PUBLIC weft_flags weft_static PkgConfig::CMOCKA)
+    target_compile_definitions(weft_test_support PUBLIC
         WEFT_BUILD_DIR="${PROJECT_BINARY_DIR}" WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 endif()
 
@@ -72,7 +72,7 @@ set(weft_wide_tests bad_input_test onesided_test multi_rma_types multi_rma_error
 
 function(weft_add_test_program target source)
     add_executable(${target} ${source})
-    target_link_libraries(${target} PRIVATE weft_test_parts)
+    target_link_libraries(${target} PRIVATE weft_test_support)
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     if(WEFT_SANITIZE AND target IN_LIST weft_wide_tests)
         target_compile_options(${target} PRIVATE -O0)
@@ -160,7 +160,7 @@ function(weft_add_multi_tests)
     endforeach()
 endfunction()
 
-# Programs on part/pe_main.h also run their PEs as threads of one process, where ThreadSanitizer sees them: as test
+# Programs on support/pe_main.h also run their PEs as threads of one process, where ThreadSanitizer sees them: as test
 # multi.NAME.threads.N.
 function(weft_add_multi_threads_tests name source)
     file(STRINGS ${source} uses REGEX "pe_main\\(argc")

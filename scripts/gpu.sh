@@ -6,7 +6,7 @@
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
-. scripts/gpu_part.sh
+. scripts/gpu_lib.sh
 if [ $# = 0 ]; then
     scripts/build.sh release weft weftrun weft-perf weft-ep-bench gpu_programs || exit 1
 fi

@@ -6,7 +6,7 @@
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
-. scripts/gpu_part.sh
+. scripts/gpu_lib.sh
 record=${WEFT_EP_RECORD:-bench/records/$WEFT_DATE-$WEFT_MACHINE-ep.jsonl}
 
 echo "== tests of expert parallelism on $gpus GPUs"

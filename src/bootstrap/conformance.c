@@ -19,11 +19,11 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/load.h"
-#include "part/pes.h"
-#include "part/torture.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/load.h"
+#include "support/pes.h"
+#include "support/torture.h"
 #include "weft/protocol/mem.h"
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "part/check.h"
+#include "support/check.h"
 #include "weft/protocol/ep_layout.h"
 
 static void assert_area(size_t *end, size_t at, size_t bytes)

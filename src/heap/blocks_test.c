@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "heap/blocks.h"
-#include "part/check.h"
+#include "support/check.h"
 
 #define UNIT WEFTI_BLOCK_ALIGNMENT
 #define UNITS 700

@@ -15,11 +15,11 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/pattern.h"
-#include "part/pes.h"
-#include "part/torture.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/pattern.h"
+#include "support/pes.h"
+#include "support/torture.h"
 #include "weft/protocol/layout.h"
 
 #define PES 3

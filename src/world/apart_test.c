@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
+#include "support/check.h"
 #include "world/hello.h"
 
 #define PES 4

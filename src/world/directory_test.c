@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
+#include "support/check.h"
 #include "world/directory.h"
 
 #define PES_MAX 40

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
+#include "support/check.h"
 #include "world/hello.h"
 
 #define PES_MAX 16

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "part/torture.h"
+#include "support/torture.h"
 #include "weft.h"
 
 static weft_status attach_and_use(void *context)

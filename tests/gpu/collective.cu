@@ -4,7 +4,7 @@
  * Method: each PE fills its sources with bytes that say (PE, index, call), poisons what is to be written and more, runs the
  * call, and compares every byte with what arithmetic, or the host's call on the host heap, gives. Compiled by g++ too,
  * where kernels are functions of one thread and streams run at once. */
-#include "part/launch.h"
+#include "support/launch.h"
 
 #define POISON 0xa5
 #define SOURCE_BYTES ((size_t)3 << 20)

@@ -1,13 +1,13 @@
 /* Goal: expert parallelism on GPUs gives, to the bit, what the serial reference gives (and with it the host backend).
  *
- * Method: the random cases of tests/part, with all arrays in device memory: in the device heap, in registered memory, and
+ * Method: the random cases of tests/support, with all arrays in device memory: in the device heap, in registered memory, and
  * in memory that is neither. Each PE draws the same cases; each case is a group, a few routes, and a sequence of calls.
- * Usage: as part/launch.h says; -c: how many cases; WEFT_SEED. */
-#include "part/arena.h"
+ * Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
+#include "support/arena.h"
 
 extern "C" {
-#include "part/ep_coverage.h"
-#include "part/ep_step.h"
+#include "support/ep_coverage.h"
+#include "support/ep_step.h"
 }
 
 #define CASES (ON_GPU ? 40 : 12)

@@ -4,12 +4,12 @@
  * Method: random cases against the serial reference. In turns: a rank sends when those before it have sent and their streams
  * have ended, so that a send that waited for a rank after it would meet its deadline; of slot layouts they also receive in
  * turns. Nested: one group's call between the halves of another's, with one stream, and odd ranks the other way round.
- * Usage: as part/launch.h says; -c: how many cases; WEFT_SEED. */
-#include "part/arena.h"
+ * Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
+#include "support/arena.h"
 
 extern "C" {
-#include "part/ep_coverage.h"
-#include "part/ep_step.h"
+#include "support/ep_coverage.h"
+#include "support/ep_step.h"
 }
 
 #define CASES 12

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "cuda/ep/group.h"
-#include "part/check.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/pes.h"
 #include "weft_ep.h"
 
 #define PES 2

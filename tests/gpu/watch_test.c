@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/crew.h"
+#include "support/check.h"
+#include "support/crew.h"
 #include "weft.h"
 
 #define MS UINT64_C(1000000)

@@ -1,7 +1,7 @@
 /* Handles of what has been destroyed: a world keeps what was destroyed last; worlds themselves are kept by builds with
  * assertions. */
 #include "input/table.h"
-#include "part/pes.h"
+#include "support/pes.h"
 #include "weft_ep.h"
 
 #define UNTOUCHED ((void *)(uintptr_t)0x5a5a)

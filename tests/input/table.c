@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/pes.h"
+#include "support/pes.h"
 
 #define PES 2
 #define COUNT_GOOD 2

@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "part/check.h"
+#include "support/check.h"
 #include "weft.h"
 
 #define POISON 0xa5

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "input/table.h"
-#include "part/pes.h"
+#include "support/pes.h"
 
 #define UNTOUCHED ((void *)(uintptr_t)0x5a5a)
 

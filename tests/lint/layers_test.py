@@ -19,7 +19,7 @@ HEADERS = [
     "src/heap/heap.h",
     "src/world/world.h",
     "src/ep/route.h",
-    "tests/part/ledger.h",
+    "tests/support/ledger.h",
 ]
 
 
@@ -75,8 +75,8 @@ class LayersTest(unittest.TestCase):
         self.assert_wrong("src/oddments/one.c", '#include "os/os.h"', "is no layer")
 
     def test_tests_may_use_test_parts(self):
-        self.assert_right("src/os/posix/memory_test.c", '#include "part/ledger.h"')
-        self.assert_wrong("src/os/posix/memory.c", '#include "part/ledger.h"', "no such header")
+        self.assert_right("src/os/posix/memory_test.c", '#include "support/ledger.h"')
+        self.assert_wrong("src/os/posix/memory.c", '#include "support/ledger.h"', "no such header")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 /* Goal: every collective gives what a serial reference gives, back to back without barriers.
  * Method: every operation on every type at three sizes, then random calls of up to 1 MiB on overlapping teams (all, a
- * stride, reversed, permuted, of one member), in place and not, with delays (part/coll_session.h). The same again in
+ * stride, reversed, permuted, of one member), in place and not, with delays (support/coll_session.h). The same again in
  * worlds of the same PEs, which meet by a collective of the first, with each algorithm preferred by WEFT_COLL. The seed
  * is the world's; WEFT_TEST_SEED repeats a run. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
-#include "part/coll_session.h"
-#include "part/pe_main.h"
+#include "support/check.h"
+#include "support/coll_session.h"
+#include "support/pe_main.h"
 
 #define SLOWNESS (WEFTI_TSAN ? 6 : 1) /* of a call, beside other builds */
 

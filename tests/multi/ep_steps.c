@@ -1,12 +1,12 @@
 /* Goal: expert parallelism gives what the serial reference gives, with PEs as processes.
  *
- * Method: random sessions (part/ep_session.h): many small ones of one group, and long ones of cached routes with slow
+ * Method: random sessions (support/ep_session.h): many small ones of one group, and long ones of cached routes with slow
  * ranks. The seed is PE 0's; WEFT_TEST_SEED repeats a run. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "part/check.h"
-#include "part/ep_session.h"
+#include "support/check.h"
+#include "support/ep_session.h"
 
 static int common_seed(weft_world *world, uint64_t *seed)
 {

@@ -3,8 +3,8 @@
  * Method: doubles whose sum shows the order, at lengths around those at which one algorithm takes over from the next; the
  * sum in ascending order is that of this program. */
 /* PES: 3 7 */
-#include "part/check.h"
-#include "part/pe_main.h"
+#include "support/check.h"
+#include "support/pe_main.h"
 
 #define DOUBLES_MAX 3000
 

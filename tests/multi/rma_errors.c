@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "part/check.h"
-#include "part/pattern.h"
-#include "part/pe_main.h"
+#include "support/check.h"
+#include "support/pattern.h"
+#include "support/pe_main.h"
 
 #define BLOCK_BYTES ((size_t)4096)
 #define LOCAL_BYTES ((size_t)4096)

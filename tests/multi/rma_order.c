@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
-#include "part/pattern.h"
-#include "part/pe_main.h"
+#include "support/check.h"
+#include "support/pattern.h"
+#include "support/pe_main.h"
 
 #define ROUNDS 3000
 #define DATA_BYTES ((size_t)3000)

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
-#include "part/pattern.h"
-#include "part/pe_main.h"
+#include "support/check.h"
+#include "support/pattern.h"
+#include "support/pe_main.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LARGEST ((size_t)1 << 20)

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/pattern.h"
-#include "part/pe_main.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/pattern.h"
+#include "support/pe_main.h"
+#include "support/pes.h"
 
 #define SLOT_BYTES ((size_t)4096) /* from each PE */
 #define ROUNDS 40

@@ -3,9 +3,9 @@
  * sender and its index; destinations are poisoned first. */
 #include <string.h>
 
-#include "part/check.h"
-#include "part/pattern.h"
-#include "part/pe_main.h"
+#include "support/check.h"
+#include "support/pattern.h"
+#include "support/pe_main.h"
 
 #define COUNT 8 /* elements from one PE */
 

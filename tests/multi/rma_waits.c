@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/pe_main.h"
+#include "support/check.h"
+#include "support/pe_main.h"
 
 static const uint64_t extremes[] = {
     0, 1, 2, UINT64_MAX, INT64_MAX, (uint64_t)INT64_MIN, INT32_MAX, (uint64_t)INT32_MAX + 1, UINT32_MAX};

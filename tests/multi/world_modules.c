@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/pe_main.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/pe_main.h"
+#include "support/pes.h"
 
 #define ROUNDS 15
 #define WORDS 32

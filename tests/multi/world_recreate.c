@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/pe_main.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/pe_main.h"
 
 #define PES_MOST 16
 #define WORDS 16

@@ -19,8 +19,8 @@
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "os/os.h"
-#include "part/check.h"
-#include "part/load.h"
+#include "support/check.h"
+#include "support/load.h"
 #include "weft/protocol/mem.h"
 
 #define PES 9

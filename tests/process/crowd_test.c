@@ -15,10 +15,10 @@
 
 #include "base/error.h"
 #include "os/os.h"
-#include "part/check.h"
-#include "part/crew.h"
-#include "part/ledger.h"
-#include "part/load.h"
+#include "support/check.h"
+#include "support/crew.h"
+#include "support/ledger.h"
+#include "support/load.h"
 #include "weft.h"
 
 #define MS UINT64_C(1000000)

@@ -28,10 +28,10 @@
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "os/os.h"
-#include "part/check.h"
-#include "part/crew.h"
-#include "part/load.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/crew.h"
+#include "support/load.h"
+#include "support/pes.h"
 #include "weft.h"
 
 #define MS UINT64_C(1000000)

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/load.h"
+#include "support/check.h"
+#include "support/load.h"
 #include "weft.h"
 #include "weft_ep.h"
 

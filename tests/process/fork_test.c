@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/child.h"
-#include "part/crew.h"
-#include "part/ledger.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/child.h"
+#include "support/crew.h"
+#include "support/ledger.h"
+#include "support/pes.h"
 #include "weft.h"
 #include "weft_ep.h"
 

@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/crew.h"
-#include "part/ledger.h"
-#include "part/load.h"
+#include "support/check.h"
+#include "support/crew.h"
+#include "support/ledger.h"
+#include "support/load.h"
 #include "weft.h"
 
 #define PES 3

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/check.h"
+#include "support/check.h"
 #include "weft.h"
 
 #define PES 3

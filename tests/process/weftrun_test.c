@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/load.h"
+#include "support/load.h"
 
 #define WEFTRUN WEFT_BUILD_DIR "/weftrun"
 #define SECOND_NS UINT64_C(1000000000)

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/crew.h"
-#include "part/load.h"
+#include "support/check.h"
+#include "support/crew.h"
+#include "support/load.h"
 #include "weft.h"
 
 #define PES 5

@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "part/check.h"
 #include "sim/cases.h"
+#include "support/check.h"
 
 typedef struct one_case {
     const char *name;

@@ -1,9 +1,9 @@
-/* sim/coll.c: collectives on teams of any shape over one or several link domains, by part/coll_session.h; and locks. */
+/* sim/coll.c: collectives on teams of any shape over one or several link domains, by support/coll_session.h; and locks. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "part/coll_session.h"
 #include "sim/cases.h"
+#include "support/coll_session.h"
 #include "weft/protocol/coll_layout.h"
 
 /* For blocks as small as here the table chooses the same algorithm each time. So each run prefers one of each collective,

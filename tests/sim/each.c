@@ -1,9 +1,9 @@
-/* sim/each.c: part/each.c for simulations: the PEs are strands that the running one starts. */
+/* sim/each.c: support/each.c for simulations: the PEs are strands that the running one starts. */
 #include <stdlib.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/pes.h"
 
 typedef struct one_strand {
     wefti_os_thread *thread;

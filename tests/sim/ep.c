@@ -1,8 +1,8 @@
-/* sim/ep.c: sequences of expert-parallel calls on fresh and cached routes, by part/ep_session.h. */
+/* sim/ep.c: sequences of expert-parallel calls on fresh and cached routes, by support/ep_session.h. */
 #include <stdlib.h>
 
-#include "part/ep_session.h"
 #include "sim/cases.h"
+#include "support/ep_session.h"
 
 /* Counts through the owners in one run, directly in the next. */
 static void run_session(const case_run *run, const ep_session_plan *plan)

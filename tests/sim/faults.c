@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "part/check.h"
 #include "sim/cases.h"
+#include "support/check.h"
 
 #define MS_NS UINT64_C(1000000)
 #define COUNT_MAX 262 /* more than fits in a line, and for two or more PEs in a slot */

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "bootstrap/uid/id.h"
-#include "part/check.h"
+#include "support/check.h"
 
 #define MS_NS UINT64_C(1000000)
 #define S_NS (1000 * MS_NS)

@@ -18,9 +18,9 @@
 #include "base/alloc.h"
 #include "coll/step.h"
 #include "os/os.h"
-#include "part/check.h"
-#include "part/load.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/load.h"
+#include "support/pes.h"
 
 #define HUGE ((size_t)1 << 60)
 

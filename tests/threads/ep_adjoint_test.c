@@ -3,7 +3,7 @@
  * dispatch brings, for combine, plain and weighted, and for the weights of
  * combine.
  *
- * Method: random routings (part/ep_case.h) in every layout; both products are
+ * Method: random routings (support/ep_case.h) in every layout; both products are
  * added up over all ranks in double precision. With small integers all is exact
  * and they must be equal. With reals they may differ by what the calls round:
  * four times the roundoff of the rows' type times the sum of the magnitudes of
@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "part/check.h"
-#include "part/ep_reference.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ep_reference.h"
+#include "support/pes.h"
 
 #define CASES 60
 

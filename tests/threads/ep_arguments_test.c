@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
+#include "support/check.h"
 #include "weft.h"
 #include "weft_ep.h"
 

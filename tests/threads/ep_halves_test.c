@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/pes.h"
 #include "weft_ep.h"
 
 #define PES 3

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/load.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/load.h"
+#include "support/pes.h"
 #include "weft_ep.h"
 
 #define PES 4

@@ -1,6 +1,6 @@
 /* Goal: any number of ranks gives what the serial reference gives: powers of two, odd ones, primes, a rack of 72.
  *
- * Method: random sessions (part/ep_session.h) on 1, 2, 3, 5, 7, 8, 12, 16, 24 and 72 PEs, threads of this process, with
+ * Method: random sessions (support/ep_session.h) on 1, 2, 3, 5, 7, 8, 12, 16, 24 and 72 PEs, threads of this process, with
  * more experts than ranks and fewer; smaller cases the more ranks there are. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "part/check.h"
-#include "part/ep_session.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ep_session.h"
+#include "support/pes.h"
 
 static uint64_t seed;
 

@@ -1,6 +1,6 @@
 /* Goal: each rule of expert parallelism, one test a rule, named after it; docs/expert-parallelism.md lists them.
  *
- * Method: steps of a few tokens written out by hand (part/ep_scene.h), and results written out by hand: no reference. */
+ * Method: steps of a few tokens written out by hand (support/ep_scene.h), and results written out by hand: no reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
-#include "part/ep_scene.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ep_scene.h"
+#include "support/pes.h"
 
 #define QUANTISED 144 /* elements: a group of 128 and one of 16 */
 

@@ -1,7 +1,7 @@
 /* Goal: expert parallelism gives what the serial reference gives, with PEs as threads that share one map, which is what
  * ThreadSanitizer can see.
  *
- * Method: random sessions (part/ep_session.h) of small cases on several numbers of PEs: several groups and routes
+ * Method: random sessions (support/ep_session.h) of small cases on several numbers of PEs: several groups and routes
  * interleaved, cached routes, slow ranks, symmetric and plain buffers. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "part/check.h"
-#include "part/ep_session.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ep_session.h"
+#include "support/pes.h"
 
 static uint64_t seed;
 

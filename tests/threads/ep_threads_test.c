@@ -1,6 +1,6 @@
 /* Goal: a PE may use several groups at the same time, each on a thread of its own, with top-ks of their own.
  *
- * Method: PEs are threads; each makes a few groups and starts a thread for each, which makes random steps (part/ep_step.h)
+ * Method: PEs are threads; each makes a few groups and starts a thread for each, which makes random steps (support/ep_step.h)
  * on it: a fresh dispatch, a combine and both backwards, compared with the serial reference, while the others do theirs. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
-#include "part/ep_step.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ep_step.h"
+#include "support/pes.h"
 
 #define GROUPS 3
 #define STEPS 30

@@ -1,6 +1,6 @@
 /* Goal: whatever allocation or system call fails, a group, a route and a step either work or say why, and nothing is left.
  *
- * Method: part/torture.h on a world of one PE. */
+ * Method: support/torture.h on a world of one PE. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "part/check.h"
-#include "part/torture.h"
+#include "support/check.h"
+#include "support/torture.h"
 #include "weft.h"
 #include "weft_ep.h"
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/pes.h"
 #include "weft.h"
 #include "weft_ep.h"
 

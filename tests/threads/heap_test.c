@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/pattern.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/pattern.h"
+#include "support/pes.h"
 
 #define HEAP_MAX ((size_t)16 << 20) /* of pes_config */
 

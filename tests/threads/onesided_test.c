@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "part/check.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/pes.h"
 
 #define COUNT 12
 

@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/load.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/load.h"
+#include "support/pes.h"
 #include "team/team.h"
 #include "weft.h"
 

@@ -13,9 +13,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/pes.h"
 #include "world/world.h"
 
 #define CREATIONS 10000

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/pes.h"
 
 static int be_quiet(void **state)
 {

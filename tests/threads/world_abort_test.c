@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/pes.h"
 
 #define PES 4
 #define AWAY 2 /* this PE stays out of the call */

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/load.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/load.h"
+#include "support/pes.h"
 
 #define MS UINT64_C(1000000)
 #define SHORT_DEADLINE_NS load_patience_ns(400 * MS)

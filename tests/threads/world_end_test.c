@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/pes.h"
 #include "weft.h"
 #include "weft_ep.h"
 

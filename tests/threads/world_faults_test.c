@@ -15,10 +15,10 @@
 
 #include "base/alloc.h"
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/load.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/load.h"
+#include "support/pes.h"
 
 #define PES 3
 #define DEADLINE_NS UINT64_C(300000000) /* these two where nothing else runs */

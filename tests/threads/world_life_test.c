@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/load.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/load.h"
+#include "support/pes.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1

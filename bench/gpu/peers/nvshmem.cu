@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bench/gpu/part/figures.h"
+#include "bench/gpu/lib/figures.h"
 
 #define TRIPS 500
 #define ROUNDS 11

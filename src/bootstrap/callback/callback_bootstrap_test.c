@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "bootstrap/conformance.h"
-#include "part/load.h"
+#include "support/load.h"
 #include "weft/protocol/mem.h"
 
 #define PLACES_MAX 64

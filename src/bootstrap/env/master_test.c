@@ -16,8 +16,8 @@
 #include "base/error.h"
 #include "bootstrap/env/master.h"
 #include "os/os.h"
-#include "part/check.h"
-#include "part/load.h"
+#include "support/check.h"
+#include "support/load.h"
 
 #define LIMIT_NS UINT64_C(300000000)
 #define LATE_NS UINT64_C(1000000000)

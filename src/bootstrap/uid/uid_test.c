@@ -22,10 +22,10 @@
 #include "bootstrap/tree/link.h"
 #include "bootstrap/uid/id.h"
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/load.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/load.h"
+#include "support/pes.h"
 
 #ifdef WEFT_HAVE_SODIUM
 

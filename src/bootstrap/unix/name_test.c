@@ -19,8 +19,8 @@
 #include "bootstrap/unix/name.h"
 #include "os/os.h"
 #include "os/socket.h"
-#include "part/check.h"
-#include "part/child.h"
+#include "support/check.h"
+#include "support/child.h"
 
 #define OTHER_USER 65534
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "ep/host/arithmetic.h"
-#include "part/check.h"
-#include "part/ep_reference.h"
+#include "support/check.h"
+#include "support/ep_reference.h"
 #include "weft/protocol/bf16.h"
 
 #define ELEMENTS_MAX 200

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "ep/host/column.h"
-#include "part/check.h"
+#include "support/check.h"
 
 #define RANKS_MAX 9
 #define EXPERTS_MAX 7

@@ -1,7 +1,7 @@
 /* Goal: a group works when some or all ranks can be reached by put, get and signal only, with the same bits.
  *
  * Method: PEs as threads; each forgets, for ranks of its own choice, that it could load and store their memory, and runs
- * the random sessions of part/ep_session.h. */
+ * the random sessions of support/ep_session.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 #include "ep/host/host.h"
-#include "part/check.h"
-#include "part/ep_session.h"
-#include "part/pes.h"
+#include "support/check.h"
+#include "support/ep_session.h"
+#include "support/pes.h"
 
 static uint64_t seed;
 

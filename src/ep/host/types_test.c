@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "ep/host/arithmetic.h"
-#include "part/check.h"
+#include "support/check.h"
 #include "weft/protocol/bf16.h"
 #include "weft/protocol/dot.h"
 #include "weft/protocol/f16.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/torture.h"
+#include "support/torture.h"
 
 static int make_root(void **state)
 {

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "os/os.h"
-#include "part/torture.h"
+#include "support/torture.h"
 
 #define THREADS 4
 #define PARTS 50

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/torture.h"
+#include "support/torture.h"
 
 static void test_figures(void **state)
 {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/torture.h"
+#include "support/torture.h"
 
 #define LOOKS 10000 /* more than wait at a listener */
 

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/ledger.h"
-#include "part/torture.h"
+#include "support/ledger.h"
+#include "support/torture.h"
 
 #define MEMORY_BYTES (UINT64_C(1) << 34)
 #define PART_BYTES (UINT64_C(12) << 20)

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/ledger.h"
-#include "part/torture.h"
+#include "support/ledger.h"
+#include "support/torture.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define TAKERS 5

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "part/torture.h"
+#include "support/torture.h"
 
 #define GUARD 0xa5
 

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "part/check.h"
-#include "part/ledger.h"
-#include "part/pes.h"
-#include "part/torture.h"
+#include "support/check.h"
+#include "support/ledger.h"
+#include "support/pes.h"
+#include "support/torture.h"
 
 static void leave(void *record)
 {

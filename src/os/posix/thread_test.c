@@ -10,7 +10,7 @@
 #include <signal.h>
 
 #include "os/os.h"
-#include "part/torture.h"
+#include "support/torture.h"
 
 #define THREADS 4
 #define ROUNDS 1000

@@ -3,7 +3,7 @@
 #ifndef DEVICE_ATOMICS_CUH
 #define DEVICE_ATOMICS_CUH
 
-#include "part/bench.h"
+#include "support/bench.h"
 
 /* old[i] is the value before operation i. */
 template <class T>

@@ -2,7 +2,7 @@
 #ifndef DEVICE_COPIES_CUH
 #define DEVICE_COPIES_CUH
 
-#include "part/bench.h"
+#include "support/bench.h"
 
 template <int KIND>
 __global__ void put_kernel(const __grid_constant__ weft_dev dev, unsigned char *dest, const unsigned char *source,

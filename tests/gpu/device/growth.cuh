@@ -3,7 +3,7 @@
 #define DEVICE_GROWTH_CUH
 
 #include "device/words.cuh"
-#include "part/memory.h"
+#include "support/memory.h"
 
 /* A world whose heap begins with one granule, and teams of it. */
 typedef struct growth {

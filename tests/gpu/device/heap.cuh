@@ -4,7 +4,7 @@
 
 #include "device/copies.cuh"
 #include "device/words.cuh"
-#include "part/memory.h"
+#include "support/memory.h"
 
 /* Allocation: growth, reuse, disagreement. */
 static void test_allocation(test_pe *pe, bench *all)

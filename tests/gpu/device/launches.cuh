@@ -2,7 +2,7 @@
 #ifndef DEVICE_LAUNCHES_CUH
 #define DEVICE_LAUNCHES_CUH
 
-#include "part/bench.h"
+#include "support/bench.h"
 
 #if ON_GPU
 /* Every block waits for all others, 2 s at most. */

@@ -2,7 +2,7 @@
 #ifndef DEVICE_SIGNALS_CUH
 #define DEVICE_SIGNALS_CUH
 
-#include "part/bench.h"
+#include "support/bench.h"
 
 /* Put to the right with a signal, wait for the left's. */
 template <int KIND>

@@ -2,7 +2,7 @@
 #ifndef DEVICE_STRIDED_CUH
 #define DEVICE_STRIDED_CUH
 
-#include "part/bench.h"
+#include "support/bench.h"
 
 /* Put every second of `there`'s elements on `pe`, get them back apart. */
 template <int KIND, class T>

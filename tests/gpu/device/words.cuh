@@ -2,7 +2,7 @@
 #ifndef DEVICE_WORDS_CUH
 #define DEVICE_WORDS_CUH
 
-#include "part/bench.h"
+#include "support/bench.h"
 
 template <class T> __global__ void p_kernel(const __grid_constant__ weft_dev dev, T *dest, T value, int pe, int *status)
 {

@@ -1,0 +1,88 @@
+/* support/arena.h: device memory for the arrays of calls: in the device heap, registered, and neither. */
+#ifndef PART_ARENA_H
+#define PART_ARENA_H
+
+#include "support/memory.h"
+#undef CHECK /* from here on those of support/check.h */
+#undef CHECK_SAY
+
+extern "C" {
+#include "support/check.h"
+#include "support/ep_arrays.h"
+}
+
+#define ARENA ((size_t)(ON_GPU ? 96 : 48) << 20)
+
+/* Memory of the arrays of a call: three blocks of which they take parts, one behind the other. */
+enum { HEAP, REGISTERED, PLAIN, KINDS };
+
+typedef struct arena {
+    test_pe *pe;
+    unsigned char *pinned; /* copies go through it */
+    unsigned char *base[KINDS];
+    size_t used[KINDS];
+    int live;
+} arena;
+
+static inline void *arena_place(void *context, const void *image, size_t bytes, unsigned random)
+{
+    arena *all = (arena *)context;
+    int kind = (int)(random % KINDS);
+    size_t at = all->used[kind] + (random / KINDS % 8) * 16;
+    if (at + bytes > ARENA) {
+        fprintf(stderr, "the arena is too small\n");
+        exit(1);
+    }
+    all->used[kind] = (at + bytes + 15) / 16 * 16;
+    all->live++;
+    memcpy(all->pinned, image, bytes);
+    gpu_copy(all->pe, all->base[kind] + at, all->pinned, bytes);
+    return all->base[kind] + at;
+}
+
+static inline void arena_fetch(void *context, void *image, const void *there, size_t bytes)
+{
+    arena *all = (arena *)context;
+    gpu_copy(all->pe, all->pinned, there, bytes);
+    memcpy(image, all->pinned, bytes);
+}
+
+static inline void arena_release(void *context, void *there, size_t bytes)
+{
+    arena *all = (arena *)context;
+    gpu_set(all->pe, there, 0x5a, bytes);
+    if (--all->live == 0) {
+        memset(all->used, 0, sizeof all->used);
+    }
+}
+
+static inline void arena_open(arena *all, test_pe *pe, weft_world *world, ep_memory *memory)
+{
+    all->pe = pe;
+    all->base[HEAP] = (unsigned char *)test_malloc(pe, world, ARENA);
+    all->pinned = gpu_alloc_pinned(ARENA);
+    gpu_set(pe, all->base[HEAP], 0, ARENA);
+    all->base[REGISTERED] = gpu_alloc(ARENA);
+    all->base[PLAIN] = gpu_alloc(ARENA);
+    CHECK_OK(weft_device_register(world, all->base[REGISTERED], ARENA));
+    memory->context = all;
+    memory->place = arena_place;
+    memory->fetch = arena_fetch;
+    memory->release = arena_release;
+}
+
+/* Before the world ends. */
+static inline void arena_expel(arena *all, weft_world *world)
+{
+    CHECK_OK(weft_device_unregister(world, all->base[REGISTERED]));
+}
+
+/* After. */
+static inline void arena_close(arena *all)
+{
+    gpu_free(all->base[REGISTERED]);
+    gpu_free(all->base[PLAIN]);
+    gpu_free_pinned(all->pinned);
+}
+
+#endif

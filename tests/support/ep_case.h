@@ -1,0 +1,77 @@
+/* support/ep_case.h: random cases for expert parallelism: a group, and the routings of its steps. Each is a pure function of a
+ * seed, so that every rank knows what all ranks do, and a failing case is repeated from its seed. */
+#ifndef PART_EP_CASE_H
+#define PART_EP_CASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft_ep.h"
+
+#define EP_RANKS_MAX 80
+#define EP_TOKENS_MAX 300
+#define EP_EXPERTS_MAX 300
+#define EP_TOPK_MAX 64
+
+/* How large cases are drawn. */
+typedef struct ep_size {
+    int tokens_max; /* at most EP_TOKENS_MAX */
+    int topk_max; /* at most EP_TOPK_MAX */
+    int experts_max; /* at most EP_EXPERTS_MAX */
+    int hidden_max;
+    size_t bytes_max; /* of the rows received by all ranks together */
+} ep_size;
+
+extern const ep_size ep_size_full;
+extern const ep_size ep_size_small; /* for sanitizers */
+
+/* ---- a group ---- */
+
+typedef struct ep_setup {
+    int ranks;
+    weft_ep_config config; /* experts_of_rank is NULL: whoever creates the group sets it to the table if `uneven` */
+    int uneven;
+    int table[EP_RANKS_MAX];
+    int first[EP_RANKS_MAX + 1]; /* the first expert of each rank */
+    int owner[EP_EXPERTS_MAX]; /* the rank of each expert */
+} ep_setup;
+
+/* The number of ranks is given, since the world is there before the case. */
+ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size);
+
+/* ---- a routing ---- */
+
+/* What every rank's gate chose. */
+typedef struct ep_case {
+    const ep_setup *setup;
+    weft_ep_plan plan;
+    weft_ep_id_type id_type;
+    int tokens[EP_RANKS_MAX]; /* T */
+    int tokens_most[EP_RANKS_MAX]; /* weft_ep_choices.tokens where T is told by address; else T */
+    int tokens_told[EP_RANKS_MAX]; /* what is told there, perhaps outside 0 .. tokens_most */
+    int is_told[EP_RANKS_MAX];
+    int64_t *ids[EP_RANKS_MAX]; /* [T][K], some of them -1 or out of range */
+    float *weights[EP_RANKS_MAX]; /* [T][K]; NULL on all ranks or on none */
+} ep_case;
+
+/* Tmax of a plan with slots; -1 when the group has none. */
+int ep_slot_tokens(const ep_setup *setup, const weft_ep_plan *plan);
+
+weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup);
+ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const weft_ep_plan *plan);
+void ep_case_free(ep_case *one);
+/* What the gates' choices amount to once these ranks [ranks] are masked: they have no tokens, and their experts are -1. */
+void ep_case_mask(ep_case *one, const int *masked);
+
+static inline int64_t ep_id(const ep_case *one, int source, int token, int choice)
+{
+    return one->ids[source][(size_t)token * (size_t)one->plan.topk + (size_t)choice];
+}
+
+static inline float ep_weight(const ep_case *one, int source, int token, int choice)
+{
+    const float *weights = one->weights[source];
+    return weights != NULL ? weights[(size_t)token * (size_t)one->plan.topk + (size_t)choice] : 1.0f;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* support/ep_coverage.h: how often random calls met what they are there for, counted on rank 0, so that a generator that no
+ * longer draws something is noticed. */
+#ifndef PART_EP_COVERAGE_H
+#define PART_EP_COVERAGE_H
+
+/* X(name, what) */
+#define EP_COVERAGE_TABLE(X)                                                                                           \
+    X(UPDATES, "updates")                                                                                              \
+    X(FRESH, "fresh dispatches")                                                                                       \
+    X(CACHED, "dispatches on cached routes")                                                                           \
+    X(COMBINES, "combines")                                                                                            \
+    X(DISPATCH_BWD, "backwards of dispatch")                                                                           \
+    X(COMBINE_BWD, "backwards of combine")                                                                             \
+    X(WEIGHT_GRADIENTS, "gradients of weights")                                                                        \
+    X(HALVES, "calls by halves")                                                                                       \
+    X(RANK_MAJOR, "routings in rank-major")                                                                            \
+    X(EXPERT_MAJOR, "in expert-major")                                                                                 \
+    X(SLOTS_SOURCE, "in slots by source")                                                                              \
+    X(SLOTS_EXPERT, "in slots by expert")                                                                              \
+    X(PADDED, "with padding")                                                                                          \
+    X(OVERFLOW, "with an overflow")                                                                                    \
+    X(DROPPED, "with dropped rows")                                                                                    \
+    X(OUT_OF_RANGE, "with ids out of range")                                                                           \
+    X(CLAMPED, "with T out of range")                                                                                  \
+    X(NO_ROWS, "with no row at all")                                                                                   \
+    X(F32, "rows of f32 moved")                                                                                        \
+    X(BF16, "of bf16")                                                                                                 \
+    X(F16, "of f16")                                                                                                   \
+    X(FP8, "of fp8")                                                                                                   \
+    X(QUANTISED, "quantised")                                                                                          \
+    X(MASKED, "ranks masked")                                                                                          \
+    X(LARGE, "dispatches of more than 256 KiB a rank")
+
+typedef enum ep_coverage {
+#define EP_COVERAGE_ENUM(name, what) EP_COVER_##name,
+    EP_COVERAGE_TABLE(EP_COVERAGE_ENUM)
+#undef EP_COVERAGE_ENUM
+        EP_COVERS
+} ep_coverage;
+
+void ep_cover(ep_coverage what, long times);
+
+/* Print all; returns how many were never met. */
+int ep_coverage_print(void);
+
+#endif

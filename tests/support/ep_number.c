@@ -1,0 +1,109 @@
+/* support/ep_number.c: the element types of expert parallelism, worked out on doubles. */
+#include "support/ep_number.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct number_format {
+    weft_ep_dtype dtype;
+    const char *name;
+    size_t bytes;
+    int exponent_bits;
+    int mantissa_bits;
+    int has_infinity; /* else codes beyond the largest value saturate, and only the last code is NaN */
+} number_format;
+
+static const number_format formats[] = {
+    {WEFT_EP_F32, "f32", 4, 8, 23, 1},
+    {WEFT_EP_BF16, "bf16", 2, 8, 7, 1},
+    {WEFT_EP_F16, "f16", 2, 5, 10, 1},
+    {WEFT_EP_FP8_E4M3, "fp8", 1, 4, 3, 0},
+};
+
+static const number_format *format_of(weft_ep_dtype dtype)
+{
+    const number_format *format = formats;
+    while (format->dtype != dtype) {
+        format++;
+    }
+    return format;
+}
+
+static int bias_of(const number_format *format)
+{
+    return (1 << (format->exponent_bits - 1)) - 1;
+}
+
+/* The code of the largest finite magnitude. */
+static uint32_t largest_of(const number_format *format)
+{
+    uint32_t codes = UINT32_C(1) << (format->exponent_bits + format->mantissa_bits);
+    return format->has_infinity ? codes - 1 - (UINT32_C(1) << format->mantissa_bits) : codes - 2;
+}
+
+size_t ep_element_bytes(weft_ep_dtype dtype)
+{
+    return format_of(dtype)->bytes;
+}
+
+const char *ep_dtype_name(weft_ep_dtype dtype)
+{
+    return format_of(dtype)->name;
+}
+
+double ep_bits_value(weft_ep_dtype dtype, uint32_t bits)
+{
+    const number_format *format = format_of(dtype);
+    uint32_t ones = (UINT32_C(1) << format->mantissa_bits) - 1;
+    uint32_t magnitude = bits & ((UINT32_C(1) << (format->exponent_bits + format->mantissa_bits)) - 1);
+    int exponent = (int)(magnitude >> format->mantissa_bits);
+    double mantissa = magnitude & ones;
+    double sign = bits >> (8 * format->bytes - 1) & 1 ? -1.0 : 1.0;
+    if (magnitude > largest_of(format)) {
+        return format->has_infinity && mantissa == 0.0 ? sign * INFINITY : NAN;
+    }
+    if (exponent == 0) {
+        exponent = 1;
+    } else {
+        mantissa += (double)ones + 1.0;
+    }
+    return sign * ldexp(mantissa, exponent - bias_of(format) - format->mantissa_bits);
+}
+
+/* The code of a finite magnitude, perhaps one beyond the largest. */
+static uint32_t nearest_code(const number_format *format, double magnitude)
+{
+    uint32_t one = UINT32_C(1) << format->mantissa_bits;
+    int least = 1 - bias_of(format);
+    int exponent;
+    (void)frexp(magnitude, &exponent);
+    exponent = exponent - 1 < least ? least : exponent - 1;
+    uint32_t steps = (uint32_t)nearbyint(ldexp(magnitude, format->mantissa_bits - exponent));
+    return steps < one ? steps : ((uint32_t)(exponent - least) << format->mantissa_bits) + steps;
+}
+
+uint32_t ep_value_bits(weft_ep_dtype dtype, float value)
+{
+    const number_format *format = format_of(dtype);
+    uint32_t sign = signbit(value) ? UINT32_C(1) << (8 * format->bytes - 1) : 0;
+    uint32_t largest = largest_of(format);
+    if (isnan(value)) {
+        return (UINT32_C(1) << (8 * format->bytes - 1)) - 1;
+    }
+    uint32_t code = isinf(value) ? largest + 1 : nearest_code(format, fabs((double)value));
+    if (code > largest) {
+        code = format->has_infinity ? largest + 1 : largest;
+    }
+    return sign | code;
+}
+
+double ep_unit_roundoff(weft_ep_dtype dtype)
+{
+    return ldexp(1.0, -format_of(dtype)->mantissa_bits - 1);
+}
+
+double ep_least_roundoff(weft_ep_dtype dtype)
+{
+    const number_format *format = format_of(dtype);
+    return ldexp(1.0, -bias_of(format) - format->mantissa_bits);
+}

@@ -1,0 +1,284 @@
+/* support/ep_reference.c: what each array must hold after an expert-parallel call. */
+#include "support/ep_reference.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ep_reference_labels(const ep_routing *routing, int rank, int64_t row, float *weights, int32_t *experts)
+{
+    const ep_case *one = routing->one;
+    const ep_row *what = &routing->side[rank].row[row];
+    int by_expert = ep_is_by_expert(one->plan.layout);
+    if (what->source < 0 && ep_is_slots(one->plan.layout)) {
+        return 0;
+    }
+    for (int i = 0; i < ep_row_width(&one->plan); i++) {
+        weights[i] = 0.0f;
+        experts[i] = by_expert ? what->expert : -1;
+    }
+    for (int k = 0; k < one->plan.topk && what->source >= 0; k++) {
+        int owner = ep_owner_of(one, what->source, what->token, k);
+        if (owner == rank && ep_row_of(routing, what->source, what->token, k) == row) {
+            int i = by_expert ? 0 : k;
+            weights[i] = ep_add(weights[i], ep_weight(one, what->source, what->token, k));
+            experts[i] = ep_expert_of(one, what->source, what->token, k);
+        }
+    }
+    return 1;
+}
+
+/* ---- quantising ---- */
+
+/* What a group's elements are divided by, as protocol/fp8.h states it: its bits, and what they are multiplied by. */
+static float scale_of(const ep_payload *payload, int rank, int row, int group, int is_ue8m0, uint32_t *bits)
+{
+    float amax = 1e-4f;
+    for (int i = 128 * group; i < payload->hidden && i < 128 * (group + 1); i++) {
+        double x = fabs(ep_bits_value(payload->dtype, ep_row_element(payload, rank, row, i)));
+        x = x > (double)FLT_MAX ? (double)FLT_MAX : x;
+        amax = x > (double)amax ? (float)x : amax;
+    }
+    float scale = (float)((double)amax / 448.0);
+    int exponent;
+    if (!is_ue8m0) {
+        memcpy(bits, &scale, sizeof *bits);
+        return (float)(448.0 / (double)amax);
+    }
+    exponent = frexpf(scale, &exponent) == 0.5f ? exponent - 1 : exponent; /* 2^exponent >= scale */
+    *bits = (uint32_t)(exponent + 127);
+    return ldexpf(1.0f, -exponent);
+}
+
+void ep_reference_quantise(const ep_payload *payload, int rank, int row, const ep_payload *to, unsigned char *elements,
+                           uint32_t *scales)
+{
+    int is_ue8m0 = to->scale_type == WEFT_EP_SCALE_UE8M0;
+    memset(scales, 0, (size_t)ep_scale_words(to) * sizeof *scales);
+    for (int group = 0; group < ep_scale_groups(payload->hidden); group++) {
+        uint32_t bits;
+        float inverse = scale_of(payload, rank, row, group, is_ue8m0, &bits);
+        if (is_ue8m0) {
+            scales[group / 4] |= bits << group % 4 * 8;
+        } else {
+            scales[group] = bits;
+        }
+        for (int i = 128 * group; i < payload->hidden && i < 128 * (group + 1); i++) {
+            float value = (float)ep_bits_value(payload->dtype, ep_row_element(payload, rank, row, i));
+            elements[i] = (unsigned char)ep_value_bits(WEFT_EP_FP8_E4M3, ep_multiply(value, inverse));
+        }
+    }
+}
+
+/* ---- sums ---- */
+
+/* What of a token is on one owner: the rows, in ascending choice, and the weight of each. */
+typedef struct token_rows {
+    int owner;
+    int count;
+    int row[64];
+    float weight[64];
+} token_rows;
+
+static token_rows rows_on(const ep_routing *routing, int owner, int source, int token)
+{
+    token_rows rows = {.owner = owner};
+    for (int k = 0; k < routing->one->plan.topk; k++) {
+        int row = ep_row_of(routing, source, token, k);
+        if (row >= 0 && ep_owner_of(routing->one, source, token, k) == owner) {
+            rows.row[rows.count] = row;
+            rows.weight[rows.count++] = ep_weight(routing->one, source, token, k);
+        }
+    }
+    return rows;
+}
+
+/* Each row once. */
+static void leave_distinct(token_rows *rows)
+{
+    int count = 0;
+    for (int i = 0; i < rows->count; i++) {
+        int seen = 0;
+        for (int j = 0; j < count; j++) {
+            seen |= rows->row[j] == rows->row[i];
+        }
+        if (!seen) {
+            rows->row[count++] = rows->row[i];
+        }
+    }
+    rows->count = count;
+}
+
+static float sum_weights(const token_rows *rows)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < rows->count; i++) {
+        sum = ep_add(sum, rows->weight[i]);
+    }
+    return sum;
+}
+
+/* One element of the partial sum of an owner. */
+typedef struct partial {
+    float sum; /* in the order stated, not yet rounded to the rows' type */
+    double exact;
+    double terms; /* the sum of the magnitudes of what is added */
+} partial;
+
+static double element(const ep_payload *payload, int rank, int row, int column)
+{
+    return ep_bits_value(payload->dtype, ep_row_element(payload, rank, row, column));
+}
+
+static partial add_choices(const ep_payload *payload, const token_rows *rows, int weighted, int column)
+{
+    partial of = {0.0f, 0.0, 0.0};
+    for (int i = 0; i < rows->count; i++) {
+        double value = element(payload, rows->owner, rows->row[i], column);
+        double term = weighted ? (double)rows->weight[i] * value : value;
+        of.sum = weighted ? fmaf(rows->weight[i], (float)value, of.sum) : ep_add(of.sum, (float)value);
+        of.exact += term;
+        of.terms += fabs(term);
+    }
+    return of;
+}
+
+static partial take_one(const ep_payload *payload, const token_rows *rows, int weighted, int column)
+{
+    double value = element(payload, rows->owner, rows->row[0], column);
+    partial of = {(float)value, value, fabs(value)};
+    if (weighted) {
+        double weights = 0.0;
+        of.terms = 0.0;
+        for (int i = 0; i < rows->count; i++) {
+            weights += (double)rows->weight[i];
+            of.terms += fabs((double)rows->weight[i] * value);
+        }
+        of.exact = weights * value;
+        of.sum = ep_multiply(sum_weights(rows), (float)value);
+    }
+    return of;
+}
+
+/* Sums over the ranks of one element. */
+typedef struct total {
+    float sum;
+    double exact;
+    double partials; /* the sum of the magnitudes of the partial sums */
+    double terms;
+    int count;
+} total;
+
+static float rounded(weft_ep_dtype dtype, float value)
+{
+    return (float)ep_bits_value(dtype, ep_value_bits(dtype, value));
+}
+
+static void add_partial(const ep_payload *payload, const partial *of, total *sum)
+{
+    sum->sum = ep_add(sum->sum, rounded(payload->dtype, of->sum));
+    sum->exact += of->exact;
+    sum->partials += fabs(of->exact);
+    sum->terms += of->terms;
+    sum->count++;
+}
+
+/* The bound of DESIGN: 2^-8 (|exact| + the sum of |partial|) in bf16, and accordingly with the roundoff of other types,
+ * beside what sums in float32 lose: 2^-23 of all magnitudes a term. In float32 only the latter is left. */
+static ep_sum finish(const ep_routing *routing, const ep_payload *payload, const total *sum)
+{
+    double in_float = 0x1p-23 * (routing->one->plan.topk + routing->one->setup->ranks) * sum->terms;
+    double in_type = ep_unit_roundoff(payload->dtype) * (fabs(sum->exact) + sum->partials) +
+                     (sum->count + 1) * ep_least_roundoff(payload->dtype);
+    return (ep_sum){.bits = ep_value_bits(payload->dtype, sum->sum),
+                    .exact = sum->exact,
+                    .bound = payload->dtype == WEFT_EP_F32 ? in_float : in_type + in_float};
+}
+
+static void add_owners(const ep_routing *routing, const ep_payload *payload, int rank, int token, int weighted,
+                       int distinct, ep_sum *sums)
+{
+    int by_expert = ep_is_by_expert(routing->one->plan.layout);
+    total *totals = calloc((size_t)payload->hidden, sizeof *totals);
+    for (int owner = 0; owner < routing->one->setup->ranks; owner++) {
+        token_rows rows = rows_on(routing, owner, rank, token);
+        if (routing->masked[owner]) {
+            continue;
+        }
+        if (distinct) {
+            leave_distinct(&rows);
+        }
+        for (int column = 0; column < payload->hidden && rows.count > 0; column++) {
+            partial of =
+                by_expert ? add_choices(payload, &rows, weighted, column) : take_one(payload, &rows, weighted, column);
+            add_partial(payload, &of, &totals[column]);
+        }
+    }
+    for (int column = 0; column < payload->hidden; column++) {
+        sums[column] = finish(routing, payload, &totals[column]);
+    }
+    free(totals);
+}
+
+void ep_reference_combine(const ep_routing *routing, const ep_payload *payload, int rank, int token, unsigned flags,
+                          ep_sum *sums)
+{
+    add_owners(routing, payload, rank, token, (flags & WEFT_EP_WEIGHTED) != 0, 0, sums);
+}
+
+/* ---- gradients ---- */
+
+void ep_reference_dispatch_bwd(const ep_routing *routing, const ep_payload *payload, int rank, int token, ep_sum *sums)
+{
+    add_owners(routing, payload, rank, token, 0, 1, sums);
+}
+
+void ep_reference_combine_bwd(const ep_routing *routing, const ep_payload *payload, int rank, int64_t row,
+                              unsigned flags, uint32_t *bits)
+{
+    const ep_row *what = &routing->side[rank].row[row];
+    token_rows all = rows_on(routing, rank, what->source, what->token);
+    token_rows rows = {.owner = rank};
+    for (int i = 0; i < all.count; i++) {
+        if (all.row[i] == row) {
+            rows.weight[rows.count++] = all.weight[i];
+        }
+    }
+    /* How often combine adds the row: once a choice, where a row is of one expert. */
+    int times = ep_is_by_expert(routing->one->plan.layout) ? rows.count : 1;
+    float factor = (flags & WEFT_EP_WEIGHTED) != 0 ? sum_weights(&rows) : (float)times;
+    for (int column = 0; column < payload->hidden; column++) {
+        uint32_t gradient = ep_row_element(payload, what->source, what->token, column);
+        float product = ep_multiply(factor, (float)ep_bits_value(payload->dtype, gradient));
+        int is_copy = (flags & WEFT_EP_WEIGHTED) == 0 && times == 1;
+        bits[column] = is_copy ? gradient : ep_value_bits(payload->dtype, product);
+    }
+}
+
+/* The products of a row summed in the stated order: 256 sums by fma, element i into sum i mod 256, then these in a tree. */
+float ep_reference_weight_bwd(const ep_routing *routing, const ep_payload *payload, const ep_payload *rows, int rank,
+                              int token, int choice)
+{
+    float sums[256] = {0};
+    int owner = ep_owner_of(routing->one, rank, token, choice);
+    int row = ep_row_of(routing, rank, token, choice);
+    if (row < 0 || routing->masked[owner]) {
+        return 0.0f;
+    }
+    for (int i = 0; i < payload->hidden; i++) {
+        float gradient = (float)element(payload, rank, token, i);
+        sums[i % 256] = fmaf((float)element(rows, owner, row, i), gradient, sums[i % 256]);
+    }
+    for (int width = 1; width < 8; width *= 2) { /* of eight neighbours each */
+        for (int i = 0; i < 256; i += 2 * width) {
+            sums[i] = ep_add(sums[i], sums[i + width]);
+        }
+    }
+    for (int width = 16; width > 0; width /= 2) {
+        for (int j = 0; j < width; j++) {
+            sums[8 * j] = ep_add(sums[8 * j], sums[8 * (j + width)]);
+        }
+    }
+    return sums[0];
+}

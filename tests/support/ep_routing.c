@@ -1,0 +1,255 @@
+/* support/ep_routing.c: who receives which row. */
+#include "support/ep_routing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int ep_is_by_expert(weft_ep_layout layout)
+{
+    return layout == WEFT_EP_EXPERT_MAJOR || layout == WEFT_EP_SLOTS_EXPERT;
+}
+
+int ep_is_slots(weft_ep_layout layout)
+{
+    return layout == WEFT_EP_SLOTS_SOURCE || layout == WEFT_EP_SLOTS_EXPERT;
+}
+
+int ep_row_width(const weft_ep_plan *plan)
+{
+    return ep_is_by_expert(plan->layout) ? 1 : plan->topk;
+}
+
+/* The rank that owns the expert of a choice, or -1. */
+int ep_owner_of(const ep_case *one, int source, int token, int choice)
+{
+    int64_t id = ep_id(one, source, token, choice);
+    return id >= 0 && id < one->setup->config.experts ? one->setup->owner[id] : -1;
+}
+
+/* The local expert of a choice that has an owner. */
+int ep_expert_of(const ep_case *one, int source, int token, int choice)
+{
+    int64_t id = ep_id(one, source, token, choice);
+    return (int)id - one->setup->first[one->setup->owner[id]];
+}
+
+static int *place_of(const ep_routing *routing, int source, int token, int choice)
+{
+    return &routing->row_of[source][(size_t)token * (size_t)routing->one->plan.topk + (size_t)choice];
+}
+
+/* ---- who receives what ---- */
+
+static int round_up(int count, int alignment)
+{
+    return alignment > 1 ? (count + alignment - 1) / alignment * alignment : count;
+}
+
+/* A token and a rank it goes to. */
+typedef struct token_to {
+    int source;
+    int token;
+    int owner;
+    int first; /* its first choice there */
+} token_to;
+
+/* Visit each of them, by source, then token. */
+static void visit_all(ep_routing *routing, void (*visit)(ep_routing *routing, const token_to *to))
+{
+    const ep_case *one = routing->one;
+    for (int source = 0; source < one->setup->ranks; source++) {
+        for (int token = 0; token < one->tokens[source]; token++) {
+            int visited[EP_RANKS_MAX] = {0};
+            for (int k = 0; k < one->plan.topk; k++) {
+                int owner = ep_owner_of(one, source, token, k);
+                if (owner >= 0 && !visited[owner]) {
+                    visited[owner] = 1;
+                    visit(routing, &(token_to){source, token, owner, k});
+                }
+            }
+        }
+    }
+}
+
+/* An earlier choice of the same expert, whose row a slot layout by expert has this one share; or `choice`. */
+static int first_alike(const ep_case *one, const token_to *to, int choice)
+{
+    int k = one->plan.layout == WEFT_EP_SLOTS_EXPERT ? to->first : choice;
+    while (ep_id(one, to->source, to->token, k) != ep_id(one, to->source, to->token, choice)) {
+        k++;
+    }
+    return k;
+}
+
+/* Count the token's rows, or take them back: sign -1. How many they are. */
+static int add_rows(ep_routing *routing, const token_to *to, int sign)
+{
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[to->owner];
+    int rows = 0;
+    for (int k = to->first; k < one->plan.topk; k++) {
+        if (ep_owner_of(one, to->source, to->token, k) == to->owner && first_alike(one, to, k) == k) {
+            int expert = ep_expert_of(one, to->source, to->token, k);
+            side->rows_of_expert[expert] += sign;
+            side->rows_of_expert_source[expert * one->setup->ranks + to->source] += sign;
+            rows++;
+        }
+    }
+    side->rows_of_source[to->source] += sign;
+    side->tokens += sign;
+    return ep_is_by_expert(one->plan.layout) ? rows : 1;
+}
+
+static int64_t rows_with_padding(const ep_case *one, const ep_side *side, int rank)
+{
+    int64_t rows = 0;
+    for (int expert = 0; expert < one->setup->table[rank]; expert++) {
+        rows += round_up(side->rows_of_expert[expert], one->plan.alignment);
+    }
+    return one->plan.layout == WEFT_EP_EXPERT_MAJOR ? rows : side->tokens;
+}
+
+/* Whether the token is kept: all are where rows are not dropped; else those before the first that does not fit. */
+static void count(ep_routing *routing, const token_to *to)
+{
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[to->owner];
+    int rows = add_rows(routing, to, 1);
+    if (one->setup->config.overflow == WEFT_EP_OVERFLOW_DROP && side->limit >= 0) {
+        side->is_full = side->is_full || rows_with_padding(one, side, to->owner) > side->limit;
+    }
+    if (side->is_full) {
+        add_rows(routing, to, -1);
+        side->dropped_rows += rows;
+        return;
+    }
+    for (int k = to->first; k < one->plan.topk; k++) {
+        if (ep_owner_of(one, to->source, to->token, k) == to->owner) {
+            *place_of(routing, to->source, to->token, k) = 0; /* soon: which */
+        }
+    }
+}
+
+/* Where the rows of each expert and source begin. */
+static void add_up(ep_routing *routing, int rank)
+{
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[rank];
+    int by_expert = ep_is_by_expert(one->plan.layout);
+    int experts = one->setup->table[rank];
+    int ranks = one->setup->ranks;
+    int slots = ep_slot_tokens(one->setup, &one->plan);
+    for (int source = 0; source < ranks; source++) {
+        int rows = one->plan.layout == WEFT_EP_SLOTS_SOURCE ? slots : side->rows_of_source[source];
+        side->offset_of_source[source + 1] = side->offset_of_source[source] + rows;
+    }
+    for (int expert = 0; expert < experts && by_expert; expert++) {
+        int rows = one->plan.layout == WEFT_EP_SLOTS_EXPERT
+                       ? ranks * slots
+                       : round_up(side->rows_of_expert[expert], one->plan.alignment);
+        side->offset_of_expert[expert + 1] = side->offset_of_expert[expert] + rows;
+    }
+    side->rows = by_expert ? side->offset_of_expert[experts] : side->offset_of_source[ranks];
+    routing->overflow |= side->limit >= 0 && side->rows > side->limit;
+}
+
+/* Give the token's choices on this rank their rows: each the next of its expert, or all the next of their source. */
+static void place(ep_routing *routing, const token_to *to)
+{
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[to->owner];
+    if (*place_of(routing, to->source, to->token, to->first) < 0) {
+        return; /* dropped */
+    }
+    int shared = side->next_of_source[to->source]++;
+    for (int k = to->first; k < one->plan.topk; k++) {
+        if (ep_owner_of(one, to->source, to->token, k) != to->owner) {
+            continue;
+        }
+        int alike = first_alike(one, to, k);
+        int expert = ep_is_by_expert(one->plan.layout) ? ep_expert_of(one, to->source, to->token, k) : -1;
+        int row = expert < 0  ? shared
+                  : alike < k ? *place_of(routing, to->source, to->token, alike)
+                              : side->next_of_expert[expert]++;
+        side->row[row] = (ep_row){to->source, to->token, expert};
+        *place_of(routing, to->source, to->token, k) = row;
+    }
+}
+
+static void create_side(ep_routing *routing, int rank, const int64_t *capacity)
+{
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[rank];
+    size_t experts = (size_t)one->setup->table[rank];
+    size_t ranks = (size_t)one->setup->ranks;
+    size_t choices = (size_t)one->tokens[rank] * (size_t)one->plan.topk;
+    side->rows_of_expert = calloc(experts + 1, sizeof(int));
+    side->offset_of_expert = calloc(experts + 1, sizeof(int));
+    side->next_of_expert = calloc(experts + 1, sizeof(int));
+    side->rows_of_source = calloc(ranks, sizeof(int));
+    side->offset_of_source = calloc(ranks + 1, sizeof(int));
+    side->next_of_source = calloc(ranks, sizeof(int));
+    side->rows_of_expert_source = calloc(experts * ranks + 1, sizeof(int));
+    side->limit = one->setup->config.rows_max > 0 ? (int64_t)one->setup->config.rows_max : -1;
+    if (capacity != NULL && (side->limit < 0 || capacity[rank] < side->limit)) {
+        side->limit = capacity[rank];
+    }
+    if (ep_is_slots(one->plan.layout)) {
+        side->limit = -1;
+    }
+    routing->row_of[rank] = malloc((choices + 1) * sizeof(int));
+    for (size_t i = 0; i < choices; i++) {
+        int64_t id = one->ids[rank][i];
+        routing->row_of[rank][i] = -1;
+        side->out_of_range += id < -1 || id >= one->setup->config.experts;
+    }
+    side->is_clamped =
+        one->is_told[rank] && (one->tokens_told[rank] < 0 || one->tokens_told[rank] > one->tokens_most[rank]);
+}
+
+static void create_rows(ep_side *side, int experts, int ranks)
+{
+    side->row = malloc(((size_t)side->rows + 1) * sizeof *side->row);
+    for (int64_t i = 0; i < side->rows; i++) {
+        side->row[i] = (ep_row){-1, -1, -1};
+    }
+    memcpy(side->next_of_expert, side->offset_of_expert, (size_t)experts * sizeof(int));
+    memcpy(side->next_of_source, side->offset_of_source, (size_t)ranks * sizeof(int));
+}
+
+ep_routing *ep_routing_create(const ep_case *one, const int64_t *capacity)
+{
+    ep_routing *routing = calloc(1, sizeof *routing);
+    routing->one = one;
+    for (int rank = 0; rank < one->setup->ranks; rank++) {
+        create_side(routing, rank, capacity);
+    }
+    visit_all(routing, count);
+    for (int rank = 0; rank < one->setup->ranks; rank++) {
+        add_up(routing, rank);
+        create_rows(&routing->side[rank], one->setup->table[rank], one->setup->ranks);
+    }
+    visit_all(routing, place);
+    return routing;
+}
+
+void ep_routing_destroy(ep_routing *routing)
+{
+    for (int rank = 0; routing != NULL && rank < EP_RANKS_MAX; rank++) {
+        free(routing->side[rank].row);
+        free(routing->side[rank].rows_of_expert);
+        free(routing->side[rank].offset_of_expert);
+        free(routing->side[rank].next_of_expert);
+        free(routing->side[rank].rows_of_source);
+        free(routing->side[rank].offset_of_source);
+        free(routing->side[rank].next_of_source);
+        free(routing->side[rank].rows_of_expert_source);
+        free(routing->row_of[rank]);
+    }
+    free(routing);
+}
+
+int ep_row_of(const ep_routing *routing, int source, int token, int choice)
+{
+    return *place_of(routing, source, token, choice);
+}

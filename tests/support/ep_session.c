@@ -1,0 +1,311 @@
+/* support/ep_session.c: one PE's part in a sequence of expert-parallel calls. */
+#include "support/ep_session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/ep_coverage.h"
+#include "support/ep_step.h"
+
+#define GROUPS_MAX 4
+#define ROUTES_MAX 4
+
+typedef struct session_route {
+    weft_ep_route *route;
+    weft_ep_plan plan;
+    void *memory; /* the caller's, or NULL */
+    ep_case one;
+    ep_routing *routing; /* NULL before the first update */
+} session_route;
+
+typedef struct session_group {
+    weft_ep *ep;
+    ep_setup setup;
+    int masked[EP_RANKS_MAX];
+    session_route routes[ROUTES_MAX];
+} session_group;
+
+typedef struct ep_session {
+    const ep_session_plan *plan;
+    weft_world *world;
+    weft_team *team;
+    int rank;
+    int ranks;
+    uint64_t common; /* random numbers that are the same on all ranks */
+    uint64_t own;
+    ep_place place;
+    unsigned salt; /* of the current call */
+    char what[200];
+    session_group groups[GROUPS_MAX];
+} ep_session;
+
+/* ---- the sequence ---- */
+
+static const char *layout_name(weft_ep_layout layout)
+{
+    static const char *const names[] = {"rank-major", "expert-major", "slots by source", "slots by expert"};
+    return names[layout];
+}
+
+static void describe(ep_session *session, const char *call, int group, int route, const ep_payload *payload)
+{
+    const session_group *of = &session->groups[group];
+    const weft_ep_plan *plan = &of->routes[route].plan;
+    int bytes = snprintf(session->what, sizeof session->what,
+                         "call %u, %s, group %d (E %d, rows_max %zu), route %d "
+                         "(%s, K %d, align %d)",
+                         session->salt, call, group, of->setup.config.experts, of->setup.config.rows_max, route,
+                         layout_name(plan->layout), plan->topk, plan->alignment);
+    if (payload != NULL) {
+        snprintf(session->what + bytes, sizeof session->what - (size_t)bytes, ", %s, H %d",
+                 ep_dtype_name(payload->dtype), payload->hidden);
+    }
+}
+
+static ep_step step_of(ep_session *session, const session_group *group, const session_route *route)
+{
+    return (ep_step){.route = route->route,
+                     .routing = route->routing,
+                     .rank = session->rank,
+                     .is_absent = group->masked[session->rank],
+                     .arrays = {.memory = &session->place.memory, .random = &session->own, .what = session->what},
+                     .stream = session->place.stream,
+                     .is_late = session->place.on_device,
+                     .halves = random_below(&session->own, 2) == 0,
+                     .slow_us = session->plan->slow_us};
+}
+
+static void draw_routing(ep_session *session, session_group *group, session_route *route)
+{
+    ep_routing_destroy(route->routing);
+    ep_case_free(&route->one);
+    route->one = ep_case_draw(random_next(&session->common), &group->setup, &route->plan);
+    ep_case_mask(&route->one, group->masked);
+    route->routing = ep_routing_create(&route->one, NULL);
+}
+
+/* What the receive buffer of each rank holds: enough, barely enough, or too little. */
+static void draw_capacities(ep_session *session, session_route *route, int64_t *capacity)
+{
+    int is_tight = !ep_is_slots(route->plan.layout) && random_below(&session->common, 3) == 0;
+    for (int rank = 0; rank < session->ranks; rank++) {
+        int64_t rows = route->routing->side[rank].rows;
+        int64_t spare = random_below(&session->common, 3);
+        capacity[rank] = is_tight && random_below(&session->common, 4) == 0
+                             ? (int64_t)random_below(&session->common, (unsigned)rows + 1)
+                             : rows + spare;
+    }
+}
+
+typedef enum session_call {
+    CALL_UPDATE,
+    CALL_DISPATCH,
+    CALL_FRESH_DISPATCH,
+    CALL_COMBINE,
+    CALL_DISPATCH_BWD,
+    CALL_COMBINE_BWD
+} session_call;
+
+static const char *const call_names[] = {"update",  "dispatch",          "fresh dispatch",
+                                         "combine", "dispatch backward", "combine backward"};
+
+static session_call draw_call(ep_session *session, const session_route *route)
+{
+    static const session_call calls[] = {CALL_DISPATCH, CALL_COMBINE, CALL_DISPATCH_BWD, CALL_COMBINE_BWD};
+    int routes = random_below(&session->common, 100) < session->plan->updates;
+    int fresh = random_below(&session->common, 2) == 0;
+    session_call call = calls[random_below(&session->common, 4)];
+    if (route->routing == NULL || routes) {
+        return fresh ? CALL_FRESH_DISPATCH : CALL_UPDATE;
+    }
+    return call;
+}
+
+static void fresh_dispatch(ep_session *session, session_group *group, session_route *route, const ep_payload *payload,
+                           const ep_payload *received)
+{
+    int64_t capacity[EP_RANKS_MAX];
+    draw_routing(session, group, route);
+    draw_capacities(session, route, capacity);
+    ep_routing_destroy(route->routing);
+    route->routing = ep_routing_create(&route->one, capacity);
+    ep_step step = step_of(session, group, route);
+    ep_step_dispatch(&step, payload, received, capacity);
+}
+
+static void run_call(ep_session *session, session_group *group, session_route *route, session_call call,
+                     const ep_payload *payload, const ep_payload *received)
+{
+    ep_step step = step_of(session, group, route);
+    ep_payload rows = *payload;
+    int with_weights = (int)random_below(&session->common, 2);
+    unsigned flags = random_below(&session->common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
+    rows.salt += 500;
+    switch (call) {
+    case CALL_UPDATE:
+        draw_routing(session, group, route);
+        step = step_of(session, group, route);
+        ep_step_update(&step);
+        break;
+    case CALL_FRESH_DISPATCH:
+        fresh_dispatch(session, group, route, payload, received);
+        break;
+    case CALL_DISPATCH:
+        ep_step_dispatch(&step, payload, received, NULL);
+        break;
+    case CALL_COMBINE:
+        ep_step_combine(&step, payload, flags);
+        break;
+    case CALL_DISPATCH_BWD:
+        ep_step_dispatch_bwd(&step, payload, with_weights);
+        break;
+    case CALL_COMBINE_BWD:
+        ep_step_combine_bwd(&step, payload, with_weights && flags != 0 ? &rows : NULL, flags);
+        break;
+    }
+}
+
+/* Each rank but the masked ones says that a rank is masked; and that one of all others, since it is to end alone. */
+static void mask_one(ep_session *session, session_group *group)
+{
+    int lost = (int)random_below(&session->common, (unsigned)session->ranks);
+    int left = 0;
+    for (int rank = 0; rank < session->ranks; rank++) {
+        left += !group->masked[rank];
+    }
+    if (left == 1 || group->masked[lost]) {
+        return;
+    }
+    for (int rank = 0; rank < session->ranks && session->rank == lost; rank++) {
+        if (rank != lost) {
+            CHECK_OK(weft_ep_mask(group->ep, rank, 0));
+        }
+    }
+    if (session->rank != lost && !group->masked[session->rank]) {
+        CHECK_OK(weft_ep_mask(group->ep, lost, 0));
+    }
+    group->masked[lost] = 1;
+    for (int r = 0; r < session->plan->routes; r++) {
+        if (group->routes[r].routing != NULL) {
+            group->routes[r].routing->masked[lost] = 1;
+        }
+    }
+    ep_cover(EP_COVER_MASKED, session->rank == lost);
+}
+
+static void one_call(ep_session *session)
+{
+    int g = (int)random_below(&session->common, (unsigned)session->plan->groups);
+    int r = (int)random_below(&session->common, (unsigned)session->plan->routes);
+    session_group *group = &session->groups[g];
+    session_route *route = &group->routes[r];
+    if (random_below(&session->common, 100) < session->plan->masks) {
+        mask_one(session, group);
+    }
+    session_call call = draw_call(session, route);
+    int adds = call != CALL_UPDATE && call != CALL_DISPATCH && call != CALL_FRESH_DISPATCH;
+    ep_payload received;
+    session->salt++;
+    ep_payload payload = ep_payload_draw(random_next(&session->common), &group->setup, &session->plan->size,
+                                         &route->plan, adds, session->salt, &received);
+    describe(session, call_names[call], g, r, &payload);
+    run_call(session, group, route, call, &payload, &received);
+}
+
+static int create_route(ep_session *session, session_group *group, session_route *route)
+{
+    size_t bytes;
+    route->plan = ep_plan_draw(random_next(&session->common), &group->setup);
+    if (!CHECK_OK(weft_ep_route_bytes(group->ep, &route->plan, &bytes))) {
+        return 0;
+    }
+    if (!session->place.on_device && random_below(&session->own, 2) == 0) {
+        route->memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+        memset(route->memory, EP_POISON, bytes);
+    }
+    return CHECK_OK(weft_ep_route_create(group->ep, &route->plan, route->memory, &route->route));
+}
+
+static int create_group(ep_session *session, session_group *group)
+{
+    group->setup = ep_setup_draw(random_next(&session->common), session->ranks, &session->plan->size);
+    weft_ep_config config = group->setup.config;
+    config.experts_of_rank = group->setup.uneven ? group->setup.table : NULL;
+    config.on_device = session->place.on_device;
+    if (!CHECK_OK(weft_ep_create(session->team, &config, &group->ep))) {
+        return 0;
+    }
+    if (session->plan->prepare != NULL) {
+        session->plan->prepare(group->ep);
+    }
+    for (int r = 0; r < session->plan->routes; r++) {
+        if (!create_route(session, group, &group->routes[r])) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void destroy_group(const ep_session *session, session_group *group)
+{
+    for (int r = 0; r < session->plan->routes; r++) {
+        session_route *route = &group->routes[r];
+        CHECK_OK(weft_ep_route_destroy(route->route));
+        free(route->memory);
+        ep_routing_destroy(route->routing);
+        ep_case_free(&route->one);
+    }
+    CHECK_OK(weft_ep_destroy(group->ep));
+}
+
+/* The world's own team, or one of all its PEs in another order, so that ranks are not PEs. */
+static int choose_team(ep_session *session)
+{
+    session->team = weft_team_world(session->world);
+    int order[EP_RANKS_MAX];
+    int shuffled = random_below(&session->common, 2) == 0;
+    random_order(&session->common, order, session->ranks);
+    if (shuffled && !CHECK_OK(weft_team_create(session->team, order, session->ranks, &session->team))) {
+        return 0;
+    }
+    session->rank = weft_team_pe(session->team);
+    session->own = session->common ^ ((uint64_t)(unsigned)session->rank + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    return 1;
+}
+
+static void run(ep_session *session)
+{
+    ep_place_open open = session->plan->open != NULL ? session->plan->open : ep_host_open;
+    ep_place_close close = session->plan->close != NULL ? session->plan->close : ep_host_close;
+    if (!choose_team(session) || !open(&session->place, session->world, session->plan->size.bytes_max / 4)) {
+        return;
+    }
+    for (int g = 0; g < session->plan->groups; g++) {
+        if (!create_group(session, &session->groups[g])) {
+            return;
+        }
+    }
+    for (int i = 0; i < session->plan->calls; i++) {
+        one_call(session);
+    }
+    for (int g = 0; g < session->plan->groups; g++) {
+        destroy_group(session, &session->groups[g]);
+    }
+    close(&session->place, session->world);
+    if (session->team != weft_team_world(session->world)) {
+        CHECK_OK(weft_team_destroy(session->team));
+    }
+}
+
+void ep_session_run(weft_world *world, uint64_t seed, const ep_session_plan *plan)
+{
+    ep_session *session = calloc(1, sizeof *session);
+    session->plan = plan;
+    session->world = world;
+    session->ranks = weft_world_pes(world);
+    session->common = seed;
+    run(session);
+    free(session);
+}

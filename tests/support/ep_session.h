@@ -1,0 +1,27 @@
+/* support/ep_session.h: one PE's part in a sequence of expert-parallel calls that the seed decides: several groups, several
+ * routes each, all collective calls in any order, each result compared with the serial reference. */
+#ifndef PART_EP_SESSION_H
+#define PART_EP_SESSION_H
+
+#include "support/ep_case.h"
+#include "support/ep_place.h"
+#include "weft.h"
+
+typedef struct ep_session_plan {
+    ep_size size;
+    int groups; /* 1 .. 4 */
+    int routes; /* a group, 1 .. 4 */
+    int calls; /* collective calls in all */
+    unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
+    unsigned updates; /* of 100 calls, so many are updates, also of routes that have a routing */
+    unsigned
+        masks; /* of 100 calls, before so many a rank is masked; the last is not. Such a group's memory stays taken */
+    void (*prepare)(weft_ep *ep); /* called on each new group, unless NULL */
+    ep_place_open open; /* where it runs; NULL, both: on the host */
+    ep_place_close close;
+} ep_session_plan;
+
+/* Collective over the world. What is wrong counts as a failed check (support/check.h). */
+void ep_session_run(weft_world *world, uint64_t seed, const ep_session_plan *plan);
+
+#endif

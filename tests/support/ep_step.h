@@ -1,0 +1,41 @@
+/* support/ep_step.h: one rank's part in one collective call, with inputs that are a pure function of the case and the rank,
+ * and every array compared with the serial reference afterwards. What is wrong counts as a failed check. */
+#ifndef PART_EP_STEP_H
+#define PART_EP_STEP_H
+
+#include "support/ep_arrays.h"
+#include "support/ep_reference.h"
+
+/* Around the halves of a call. */
+typedef enum ep_moment { EP_BEFORE_SEND, EP_BETWEEN_HALVES, EP_AFTER_RECV } ep_moment;
+
+typedef struct ep_step {
+    weft_ep_route *route;
+    const ep_routing *routing; /* the route's */
+    int rank;
+    ep_array_source arrays;
+    weft_stream *stream;
+    int is_late; /* calls return WEFT_OK before they have found out about an overflow */
+    int is_absent; /* this rank is masked: nothing is called */
+    int halves; /* dispatch and combine are made as send and recv */
+    void (*meanwhile)(void *context, ep_moment moment); /* NULL, or what is done around halves */
+    void *context;
+    unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
+} ep_step;
+
+void ep_step_update(const ep_step *step);
+/* The counts the route has now. */
+void ep_step_check_counts(const ep_step *step);
+
+/* `received`: the payload as it arrives, perhaps quantised. `capacity`: NULL, or the rows that the receive buffer of each
+ * rank holds: then the routing is chosen with the dispatch, on its way. */
+void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received,
+                      const int64_t *capacity);
+void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags);
+
+/* The backward passes: the payload is of the gradients that are there before; `rows`: NULL, or what combine was given,
+ * when the gradients of the weights are wanted as well. */
+void ep_step_dispatch_bwd(const ep_step *step, const ep_payload *payload, int with_weights);
+void ep_step_combine_bwd(const ep_step *step, const ep_payload *payload, const ep_payload *rows, unsigned flags);
+
+#endif

@@ -1,0 +1,16 @@
+/* support/torture.h: repeat a piece of work with each of its fault points failing in turn. */
+#ifndef PART_TORTURE_H
+#define PART_TORTURE_H
+
+#include "weft/status.h"
+
+/* Work that makes something and, if it could, ends it again. It may be called any number of times. */
+typedef weft_status (*torture_work)(void *context);
+
+/* Run `work` without a fault, which must succeed, then with its 1st, 2nd, 3rd ... allocation or system call failing,
+ * until it has fewer. Each run must either succeed or give a status of the table and a last error; each leaves as many
+ * descriptors, threads, maps and allocations as were there. Skips the cmocka test in builds without WEFT_FAULTS.
+ * Returns the number of points. */
+int torture(torture_work work, void *context);
+
+#endif
