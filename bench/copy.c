@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "part/block.h"
-#include "part/clock.h"
-#include "part/options.h"
-#include "part/record.h"
+#include "suite/options.h"
+#include "tools/lib/block.h"
+#include "tools/lib/clock.h"
+#include "tools/lib/record.h"
 #include "weft/protocol/mem.h"
 
 #define BYTES_MOST ((size_t)64 << 20)
@@ -24,8 +24,8 @@ static int run_weft(void *context, uint64_t count)
 {
     copying c = *(copying *)context;
     for (uint64_t i = 0; i < count; i++) {
-        wefti_copy_bulk(c.dst, c.src, bench_opaque(c.bytes));
-        bench_compiler_barrier();
+        wefti_copy_bulk(c.dst, c.src, tool_opaque(c.bytes));
+        tool_compiler_barrier();
     }
     return 0;
 }
@@ -34,34 +34,34 @@ static int run_memcpy(void *context, uint64_t count)
 {
     copying c = *(copying *)context;
     for (uint64_t i = 0; i < count; i++) {
-        memcpy(c.dst, c.src, bench_opaque(c.bytes));
-        bench_compiler_barrier();
+        memcpy(c.dst, c.src, tool_opaque(c.bytes));
+        tool_compiler_barrier();
     }
     return 0;
 }
 
-static void write_one(bench_record *record, const char *impl, size_t bytes, const char *more, bench_samples *samples)
+static void write_one(tool_record *record, const char *impl, size_t bytes, const char *more, tool_samples *samples)
 {
     for (int i = 0; i < samples->count && bytes > SMALL_BYTES; i++) {
         samples->values[i] = (double)bytes / samples->values[i];
     }
-    const bench_figure figure = {.name = bytes > SMALL_BYTES ? "copy_bw" : "copy",
-                                 .impl = impl,
-                                 .bytes = bytes,
-                                 .unit = bytes > SMALL_BYTES ? "GB/s" : "ns",
-                                 .more = more};
-    bench_record_write(record, &figure, samples);
+    const tool_measurement figure = {.name = bytes > SMALL_BYTES ? "copy_bw" : "copy",
+                                     .impl = impl,
+                                     .bytes = bytes,
+                                     .unit = bytes > SMALL_BYTES ? "GB/s" : "ns",
+                                     .more = more};
+    tool_record_write(record, &figure, samples);
 }
 
-static void measure(bench_record *record, const bench_options *options, copying c, int dst, int src)
+static void measure(tool_record *record, const bench_options *options, copying c, int dst, int src)
 {
-    bench_samples ours = {0};
-    bench_samples theirs = {0};
+    tool_samples ours = {0};
+    tool_samples theirs = {0};
     char more[64];
     snprintf(more, sizeof more, "\"dst_at\": %d, \"src_at\": %d", dst, src);
     c.dst += dst;
     c.src += src;
-    (void)bench_blocks_beside(run_weft, run_memcpy, &c, options->blocks, &ours, &theirs);
+    (void)tool_blocks_beside(run_weft, run_memcpy, &c, options->blocks, &ours, &theirs);
     write_one(record, "weft", c.bytes, more, &ours);
     write_one(record, "memcpy", c.bytes, more, &theirs);
 }
@@ -98,9 +98,9 @@ int main(int argc, char **argv)
                                    BYTES_MOST};
     static const int places[][2] = {{0, 0}, {8, 0}, {0, 8}, {17, 5}};
     bench_options options = BENCH_OPTIONS_INIT;
-    bench_record record;
-    if (bench_options_read(&options, NULL, argc, argv) != 0 ||
-        bench_record_open(&record, options.json, "weft", 0, 1) != 0) {
+    tool_record record;
+    if (bench_options_read(&options, NULL, 0, argc, argv) != 0 ||
+        tool_record_open(&record, options.json, "weft", 0, 1) != 0) {
         return 1;
     }
     size_t room = BYTES_MOST + 4096;
@@ -116,6 +116,6 @@ int main(int argc, char **argv)
             measure(&record, &options, c, places[place][0], places[place][1]);
         }
     }
-    bench_record_close(&record);
+    tool_record_close(&record);
     return 0;
 }

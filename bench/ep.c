@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/clock.h"
-#include "part/options.h"
-#include "part/record.h"
 #include "suite/ep_layer.h"
+#include "suite/options.h"
+#include "tools/lib/clock.h"
+#include "tools/lib/record.h"
 #include "weft.h"
 #include "weft_ep.h"
 
@@ -40,7 +40,7 @@ typedef struct bench {
     uint32_t *copy_rows; /* per copy: token * pes + PE */
     size_t copies;
     double *times; /* symmetric: [STEPS][blocks] of this PE, in ns */
-    bench_record record;
+    tool_record record;
 } bench;
 
 static int said(weft_status status)
@@ -251,9 +251,9 @@ static int run_round(bench *b, int round)
         if (said(weft_barrier(b->world))) {
             return -1;
         }
-        uint64_t start = bench_now_ns();
+        uint64_t start = tool_now_ns();
         int failed = steps[i].run(b);
-        double ns = (double)(bench_now_ns() - start);
+        double ns = (double)(tool_now_ns() - start);
         if (failed != 0) {
             return -1;
         }
@@ -308,14 +308,14 @@ static void write_figures(bench *b)
         if (b->expert_major && is_copy(i)) {
             continue;
         }
-        bench_samples samples = {0};
+        tool_samples samples = {0};
         for (int round = 0; round < b->options.blocks; round++) {
-            bench_samples_add(&samples, b->times[i * b->options.blocks + round] * 1e-3);
+            tool_samples_add(&samples, b->times[i * b->options.blocks + round] * 1e-3);
         }
         size_t bytes = b->copies * b->row_bytes * (i >= STEP_PAIR ? 2 : 1);
-        const bench_figure figure = {
+        const tool_measurement figure = {
             .name = steps[i].name, .impl = steps[i].impl, .bytes = bytes, .unit = "us", .more = more};
-        bench_record_write(&b->record, &figure, &samples);
+        tool_record_write(&b->record, &figure, &samples);
     }
 }
 
@@ -345,11 +345,13 @@ static int measure(bench *b)
 int main(int argc, char **argv)
 {
     static bench b = {.layer = EP_LAYER_INIT, .options = BENCH_OPTIONS_INIT};
-    const bench_number numbers[] = {
-        {"--tokens", &b.layer.tokens},   {"--hidden", &b.layer.hidden},       {"--topk", &b.layer.topk},
-        {"--experts", &b.layer.experts}, {"--expert-major", &b.expert_major}, {NULL, NULL},
+    const tool_option own[] = {
+        BENCH_NUMBER("tokens", &b.layer.tokens),       BENCH_NUMBER("hidden", &b.layer.hidden),
+        BENCH_NUMBER("topk", &b.layer.topk),           BENCH_NUMBER("experts", &b.layer.experts),
+        BENCH_NUMBER("expert-major", &b.expert_major),
     };
-    if (bench_options_read(&b.options, numbers, argc, argv) != 0 || said(weft_world_create(NULL, &b.world))) {
+    if (bench_options_read(&b.options, own, (int)(sizeof own / sizeof *own), argc, argv) != 0 ||
+        said(weft_world_create(NULL, &b.world))) {
         return 1;
     }
     b.layer.pe = weft_world_pe(b.world);
@@ -357,11 +359,11 @@ int main(int argc, char **argv)
     if (ep_layer_check(&b.layer) != 0) {
         return 1;
     }
-    if (bench_record_open(&b.record, b.options.json, "weft", b.layer.pe, b.layer.pes) != 0 || allocate(&b) != 0 ||
+    if (tool_record_open(&b.record, b.options.json, "weft", b.layer.pe, b.layer.pes) != 0 || allocate(&b) != 0 ||
         plan_copies(&b) != 0 || open_group(&b) || measure(&b) != 0) {
         return 1;
     }
-    bench_record_close(&b.record);
+    tool_record_close(&b.record);
     int failed = said(weft_ep_route_destroy(b.route)) || said(weft_ep_destroy(b.group));
     return said(weft_world_destroy(b.world)) || failed;
 }

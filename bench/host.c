@@ -34,7 +34,7 @@ static int raw_fetch_add(void *context, uint64_t count)
     suite *s = context;
     long *words = face_ptr(&s->face, s->words, s->peer);
     for (uint64_t i = 0; i < count; i++) {
-        (void)bench_opaque((uint64_t)__atomic_fetch_add(&words[i % SUITE_WORDS], 1, __ATOMIC_SEQ_CST));
+        (void)tool_opaque((uint64_t)__atomic_fetch_add(&words[i % SUITE_WORDS], 1, __ATOMIC_SEQ_CST));
     }
     return 0;
 }
@@ -46,7 +46,7 @@ static int raw_store(void *context, uint64_t count)
     long *words = face_ptr(&s->face, s->words, s->peer);
     for (uint64_t i = 0; i < count; i++) {
         __atomic_store_n(&words[i % SUITE_WORDS], (long)i, __ATOMIC_RELAXED);
-        bench_compiler_barrier();
+        tool_compiler_barrier();
     }
     return 0;
 }
@@ -54,10 +54,10 @@ static int raw_store(void *context, uint64_t count)
 static int run_hardware(suite *s)
 {
     if (s->pe == 0) {
-        bench_samples add = {0};
-        bench_samples store = {0};
-        int failed = bench_blocks(raw_fetch_add, s, s->options.blocks, &add);
-        failed |= bench_blocks(raw_store, s, s->options.blocks, &store);
+        tool_samples add = {0};
+        tool_samples store = {0};
+        int failed = tool_blocks(raw_fetch_add, s, s->options.blocks, &add);
+        failed |= tool_blocks(raw_store, s, s->options.blocks, &store);
         suite_write(s, "fetch_add", "hardware", sizeof(long), "ns", &add);
         suite_write(s, "p_issue", "hardware", sizeof(long), "ns", &store);
         return failed | face_barrier(&s->face);

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "part/clock.h"
-#include "part/options.h"
-#include "part/record.h"
+#include "suite/options.h"
+#include "tools/lib/clock.h"
+#include "tools/lib/record.h"
 #include "weft.h"
 
 extern char **environ;
@@ -45,11 +45,11 @@ static double run_hello(const char *folder, char *pes)
         posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", 1, 0) != 0) {
         return -1;
     }
-    uint64_t start = bench_now_ns();
+    uint64_t start = tool_now_ns();
     if (posix_spawn(&pid, weftrun, &quiet, NULL, arguments, environ) == 0) {
         (void)waitpid(pid, &status, 0);
     }
-    uint64_t end = bench_now_ns();
+    uint64_t end = tool_now_ns();
     (void)posix_spawn_file_actions_destroy(&quiet);
     return status == 0 ? (double)(end - start) * 1e-6 : -1;
 }
@@ -58,10 +58,10 @@ static int bench_hello(const bench_options *options, int pes)
 {
     char folder[PATH_MAX];
     char number[16];
-    bench_samples samples = {0};
-    bench_record record;
+    tool_samples samples = {0};
+    tool_record record;
     (void)snprintf(number, sizeof number, "%d", pes);
-    if (find_beside(folder, sizeof folder) != 0 || bench_record_open(&record, options->json, "weft", 0, pes) != 0) {
+    if (find_beside(folder, sizeof folder) != 0 || tool_record_open(&record, options->json, "weft", 0, pes) != 0) {
         return -1;
     }
     for (int i = 0; i < options->blocks; i++) {
@@ -70,10 +70,10 @@ static int bench_hello(const bench_options *options, int pes)
             fprintf(stderr, "%s/weftrun -n %s hello failed\n", folder, number);
             return -1;
         }
-        bench_samples_add(&samples, ms);
+        tool_samples_add(&samples, ms);
     }
-    bench_record_write(&record, &(bench_figure){.name = "hello", .unit = "ms"}, &samples);
-    bench_record_close(&record);
+    tool_record_write(&record, &(tool_measurement){.name = "hello", .unit = "ms"}, &samples);
+    tool_record_close(&record);
     return 0;
 }
 
@@ -100,11 +100,11 @@ static double create_threads(int pes, weft_world_config *configs, weft_world **w
         configs[pe].pes = pes;
         configs[pe].heap_max_bytes = (size_t)1 << 20;
     }
-    uint64_t start = bench_now_ns();
+    uint64_t start = tool_now_ns();
     if (said(weft_world_create_many(configs, (size_t)pes, worlds))) {
         return -1;
     }
-    double ms = (double)(bench_now_ns() - start) * 1e-6;
+    double ms = (double)(tool_now_ns() - start) * 1e-6;
     for (int pe = 0; pe < pes; pe++) {
         if (said(weft_world_destroy(worlds[pe]))) {
             return -1;
@@ -117,18 +117,18 @@ static int bench_threads(const bench_options *options, int pes)
 {
     weft_world_config *configs = calloc((size_t)pes, sizeof *configs);
     weft_world **worlds = calloc((size_t)pes, sizeof *worlds);
-    bench_samples samples = {0};
-    bench_record record;
-    int failed = configs == NULL || worlds == NULL || bench_record_open(&record, options->json, "weft", 0, pes) != 0;
+    tool_samples samples = {0};
+    tool_record record;
+    int failed = configs == NULL || worlds == NULL || tool_record_open(&record, options->json, "weft", 0, pes) != 0;
     for (int i = 0; i < options->blocks && !failed; i++) {
         double ms = create_threads(pes, configs, worlds);
         failed = ms < 0;
-        bench_samples_add(&samples, ms);
+        tool_samples_add(&samples, ms);
     }
     if (!failed) {
-        const bench_figure figure = {.name = "world_create", .unit = "ms", .more = "\"mode\": \"threads by uid\""};
-        bench_record_write(&record, &figure, &samples);
-        bench_record_close(&record);
+        const tool_measurement figure = {.name = "world_create", .unit = "ms", .more = "\"mode\": \"threads by uid\""};
+        tool_record_write(&record, &figure, &samples);
+        tool_record_close(&record);
     }
     free(configs);
     free(worlds);
@@ -139,10 +139,10 @@ int main(int argc, char **argv)
 {
     int pes = 64;
     int threads = 512;
-    const bench_number numbers[] = {{"--pes", &pes}, {"--threads", &threads}, {NULL, NULL}};
+    const tool_option own[] = {BENCH_NUMBER("pes", &pes), BENCH_NUMBER("threads", &threads)};
     bench_options options = BENCH_OPTIONS_INIT;
     options.blocks = 5;
-    if (bench_options_read(&options, numbers, argc, argv) != 0) {
+    if (bench_options_read(&options, own, 2, argc, argv) != 0) {
         return 1;
     }
     return bench_hello(&options, pes) != 0 || bench_threads(&options, threads) != 0;

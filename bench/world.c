@@ -6,21 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "part/clock.h"
-#include "part/memory.h"
-#include "part/options.h"
-#include "part/record.h"
-#include "part/span.h"
+#include "suite/options.h"
+#include "tools/lib/clock.h"
+#include "tools/lib/memory.h"
+#include "tools/lib/record.h"
+#include "tools/lib/span.h"
 #include "weft.h"
 
-#define PES_MAX BENCH_SAMPLES_MAX /* a sample a PE */
+#define PES_MAX TOOL_SAMPLES_MAX /* a sample a PE */
 
 /* What a PE tells PE 0, in the first world's heap. */
 typedef struct report {
-    bench_span created;
-    bench_span allocated;
-    bench_span met;
-    bench_span destroyed;
+    tool_span created;
+    tool_span allocated;
+    tool_span met;
+    tool_span destroyed;
     double pss_mb;
 } report;
 
@@ -30,7 +30,7 @@ typedef struct bench {
     int pes;
     report mine;
     report *all; /* symmetric: [pes], filled on PE 0 */
-    bench_record record;
+    tool_record record;
 } bench;
 
 static int said(weft_status status)
@@ -41,13 +41,13 @@ static int said(weft_status status)
     return status != WEFT_OK;
 }
 
-static int create(weft_world **world, const char *name, bench_span *span)
+static int create(weft_world **world, const char *name, tool_span *span)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     config.name = name;
-    span->entry_ns = bench_now_ns();
+    span->entry_ns = tool_now_ns();
     weft_status status = weft_world_create(&config, world);
-    span->return_ns = bench_now_ns();
+    span->return_ns = tool_now_ns();
     return said(status);
 }
 
@@ -55,15 +55,15 @@ static int create(weft_world **world, const char *name, bench_span *span)
 static int allocate_and_meet(weft_world *world, report *mine)
 {
     void *block;
-    mine->allocated.entry_ns = bench_now_ns();
+    mine->allocated.entry_ns = tool_now_ns();
     weft_status status = weft_malloc(world, 8, &block);
-    mine->allocated.return_ns = bench_now_ns();
+    mine->allocated.return_ns = tool_now_ns();
     if (said(status)) {
         return -1;
     }
-    mine->met.entry_ns = bench_now_ns();
+    mine->met.entry_ns = tool_now_ns();
     status = weft_barrier(world);
-    mine->met.return_ns = bench_now_ns();
+    mine->met.return_ns = tool_now_ns();
     return said(status) ? -1 : 0;
 }
 
@@ -89,33 +89,35 @@ static void print_phases(const bench *b, weft_world *world)
     printf("\n");
 }
 
-static void write_one(bench *b, const char *name, const char *unit, const char *more, const bench_samples *samples)
+static void write_one(bench *b, const char *name, const char *unit, const char *more, const tool_samples *samples)
 {
-    const bench_figure figure = {.name = name, .unit = unit, .more = more};
-    bench_record_write(&b->record, &figure, samples);
+    const tool_measurement figure = {.name = name, .unit = unit, .more = more};
+    tool_record_write(&b->record, &figure, samples);
 }
 
 /* The time of one step over all PEs; `step` is its place in a report. PE 0. */
 static double span_ms(const bench *b, size_t step)
 {
-    bench_span spans[PES_MAX];
+    tool_span spans[PES_MAX];
     for (int i = 0; i < b->pes; i++) {
         memcpy(&spans[i], (const char *)&b->all[i] + step, sizeof spans[i]);
     }
-    return bench_span_ms(spans, b->pes);
+    return tool_span_ms(spans, b->pes);
 }
 
 /* Of the PEs' own calls that destroyed a world, the median. PE 0. */
 static double destroy_call_us(const bench *b)
 {
-    bench_samples calls = {0};
+    tool_samples calls = {0};
     for (int i = 0; i < b->pes; i++) {
-        bench_samples_add(&calls, (double)(b->all[i].destroyed.return_ns - b->all[i].destroyed.entry_ns) * 1e-3);
+        tool_samples_add(&calls, (double)(b->all[i].destroyed.return_ns - b->all[i].destroyed.entry_ns) * 1e-3);
     }
-    return bench_samples_quantile(&calls, 0.5);
+    tool_figure figure = {.bytes = 0};
+    tool_samples_figure(&calls, &figure);
+    return figure.median;
 }
 
-static void write_uses(bench *b, const char *mode, const bench_samples *allocated, const bench_samples *met)
+static void write_uses(bench *b, const char *mode, const tool_samples *allocated, const tool_samples *met)
 {
     write_one(b, "malloc", "ms", mode, allocated);
     write_one(b, "barrier", "ms", mode, met);
@@ -123,10 +125,10 @@ static void write_uses(bench *b, const char *mode, const bench_samples *allocate
 
 static void write_first(bench *b)
 {
-    bench_samples created = {0};
-    bench_samples allocated = {0};
-    bench_samples met = {0};
-    bench_samples pss = {0};
+    tool_samples created = {0};
+    tool_samples allocated = {0};
+    tool_samples met = {0};
+    tool_samples pss = {0};
     if (b->pe != 0) {
         return;
     }
@@ -134,10 +136,10 @@ static void write_first(bench *b)
     for (int i = 0; i < b->pes; i++) {
         sum += b->all[i].pss_mb;
     }
-    bench_samples_add(&created, span_ms(b, offsetof(report, created)));
-    bench_samples_add(&pss, sum / b->pes);
-    bench_samples_add(&allocated, span_ms(b, offsetof(report, allocated)));
-    bench_samples_add(&met, span_ms(b, offsetof(report, met)));
+    tool_samples_add(&created, span_ms(b, offsetof(report, created)));
+    tool_samples_add(&pss, sum / b->pes);
+    tool_samples_add(&allocated, span_ms(b, offsetof(report, allocated)));
+    tool_samples_add(&met, span_ms(b, offsetof(report, met)));
     write_one(b, "world_create", "ms", "\"mode\": \"first\"", &created);
     write_uses(b, "\"mode\": \"first\"", &allocated, &met);
     write_one(b, "pss_per_pe", "MB", NULL, &pss);
@@ -149,7 +151,7 @@ static int open_first(bench *b)
     if (create(&b->world, "first", &b->mine.created) != 0 || said(weft_barrier(b->world))) {
         return -1;
     }
-    b->mine.pss_mb = bench_pss_mb();
+    b->mine.pss_mb = tool_pss_mb();
     if (allocate_and_meet(b->world, &b->mine) != 0) {
         return -1;
     }
@@ -176,29 +178,29 @@ static int create_and_destroy(bench *b, int show_phases)
     if (said(weft_barrier(b->world))) {
         return -1;
     }
-    b->mine.destroyed.entry_ns = bench_now_ns();
+    b->mine.destroyed.entry_ns = tool_now_ns();
     weft_status status = weft_world_destroy(world);
-    b->mine.destroyed.return_ns = bench_now_ns();
+    b->mine.destroyed.return_ns = tool_now_ns();
     return said(status) ? -1 : gather(b);
 }
 
 static int run_later(bench *b, int blocks)
 {
-    bench_samples created = {0};
-    bench_samples allocated = {0};
-    bench_samples met = {0};
-    bench_samples destroyed = {0};
-    bench_samples calls = {0};
+    tool_samples created = {0};
+    tool_samples allocated = {0};
+    tool_samples met = {0};
+    tool_samples destroyed = {0};
+    tool_samples calls = {0};
     for (int i = 0; i < blocks; i++) {
         if (create_and_destroy(b, i == 0 && b->pe == 0) != 0) {
             return -1;
         }
         if (b->pe == 0) {
-            bench_samples_add(&created, span_ms(b, offsetof(report, created)));
-            bench_samples_add(&allocated, span_ms(b, offsetof(report, allocated)));
-            bench_samples_add(&met, span_ms(b, offsetof(report, met)));
-            bench_samples_add(&destroyed, span_ms(b, offsetof(report, destroyed)));
-            bench_samples_add(&calls, destroy_call_us(b));
+            tool_samples_add(&created, span_ms(b, offsetof(report, created)));
+            tool_samples_add(&allocated, span_ms(b, offsetof(report, allocated)));
+            tool_samples_add(&met, span_ms(b, offsetof(report, met)));
+            tool_samples_add(&destroyed, span_ms(b, offsetof(report, destroyed)));
+            tool_samples_add(&calls, destroy_call_us(b));
         }
     }
     write_one(b, "world_create", "ms", "\"mode\": \"later\"", &created);
@@ -213,8 +215,8 @@ int main(int argc, char **argv)
     bench b;
     memset(&b, 0, sizeof b);
     bench_options options = BENCH_OPTIONS_INIT;
-    if (bench_options_read(&options, NULL, argc, argv) != 0 || open_first(&b) != 0 ||
-        bench_record_open(&b.record, options.json, "weft", b.pe, b.pes) != 0) {
+    if (bench_options_read(&options, NULL, 0, argc, argv) != 0 || open_first(&b) != 0 ||
+        tool_record_open(&b.record, options.json, "weft", b.pe, b.pes) != 0) {
         return 1;
     }
     write_first(&b);
@@ -222,6 +224,6 @@ int main(int argc, char **argv)
         print_phases(&b, b.world);
     }
     int failed = run_later(&b, options.blocks);
-    bench_record_close(&b.record);
+    tool_record_close(&b.record);
     return failed != 0 || said(weft_world_destroy(b.world));
 }

@@ -63,8 +63,8 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.c PROPERTI
     COMPILE_DEFINITIONS "WEFT_CUDA_EP_FATBIN=\"${weft_ep_fatbin}\"" OBJECT_DEPENDS ${weft_ep_fatbin})
 
 # The kernels with which tools measure.
-set(weft_tool_kernels ${PROJECT_SOURCE_DIR}/src/tools/part/kernels.cu)
-set(weft_tool_kernel_sources ${weft_tool_kernels} ${PROJECT_SOURCE_DIR}/src/tools/part/kernels.h ${weft_device_headers})
+set(weft_tool_kernels ${PROJECT_SOURCE_DIR}/src/tools/lib/kernels.cu)
+set(weft_tool_kernel_sources ${weft_tool_kernels} ${PROJECT_SOURCE_DIR}/src/tools/lib/kernels.h ${weft_device_headers})
 set(weft_tool_fatbin ${PROJECT_BINARY_DIR}/tool_kernels.fatbin)
 weft_add_fatbin(${weft_tool_fatbin} ${weft_tool_kernels}
     "-gencode;arch=compute_90,code=sm_90;-gencode;arch=compute_80,code=compute_80" ${weft_tool_kernel_sources})

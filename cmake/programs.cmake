@@ -21,19 +21,20 @@ function(weft_add_programs pattern library group prefix)
     endforeach()
 endfunction()
 
-# What the tools share, src/tools/part; with its kernels, for those that measure inside kernels, when nvcc is here.
-file(GLOB weft_tool_part_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tools/part/*.c)
-add_library(weft_tool_parts STATIC ${weft_tool_part_sources})
-target_link_libraries(weft_tool_parts PRIVATE weft_flags PUBLIC weft_static ${CMAKE_DL_LIBS})
+# What the tools and the benchmarks measure with, src/tools/lib, which both link beside the library, static or shared; with
+# its kernels, for those that measure inside kernels, when nvcc is here.
+file(GLOB weft_tool_lib_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tools/lib/*.c)
+add_library(weft_tool_lib STATIC ${weft_tool_lib_sources})
+target_link_libraries(weft_tool_lib PRIVATE weft_flags PUBLIC ${CMAKE_DL_LIBS})
 if(TARGET weft_tool_fatbin_made)
-    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/tools/part/kernels.c PROPERTIES
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/tools/lib/kernels.c PROPERTIES
         COMPILE_DEFINITIONS "TOOL_FATBIN=\"${weft_tool_fatbin}\"" OBJECT_DEPENDS ${weft_tool_fatbin})
-    add_dependencies(weft_tool_parts weft_tool_fatbin_made)
+    add_dependencies(weft_tool_lib weft_tool_fatbin_made)
 endif()
 
-weft_add_programs(src/tools/*.c weft_tool_parts programs "")
+weft_add_programs(src/tools/*.c "weft_tool_lib;weft_static" programs "")
 get_property(weft_tools TARGET programs PROPERTY MANUALLY_ADDED_DEPENDENCIES)
-weft_cover(${weft_tools} weft_tool_parts)
+weft_cover(${weft_tools} weft_tool_lib)
 weft_add_programs(examples/*.c weft programs "")
 
 # What weft-info says of the build.
@@ -52,11 +53,9 @@ if(TARGET weft-info)
         WEFT_INFO_SANITIZER="${weft_info_sanitizer}" WEFT_INFO_CUDA=${weft_info_cuda})
 endif()
 
-# The benchmarks share bench/part, included as "part/NAME.h", and use the shared library, as most users do. The peers in
-# bench/peers are built by scripts/bench.sh.
-file(GLOB weft_bench_part_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/part/*.c)
-add_library(weft_bench_parts STATIC ${weft_bench_part_sources})
-target_include_directories(weft_bench_parts PUBLIC ${PROJECT_SOURCE_DIR}/bench)
-target_link_libraries(weft_bench_parts PRIVATE weft_flags PUBLIC weft)
-weft_add_programs(bench/*.c weft_bench_parts benches bench_)
+# The benchmarks use the shared library, as most users do. The peers in bench/peers are built by scripts/bench.sh.
+add_library(weft_bench INTERFACE)
+target_include_directories(weft_bench INTERFACE ${PROJECT_SOURCE_DIR}/bench)
+target_link_libraries(weft_bench INTERFACE weft_tool_lib weft)
+weft_add_programs(bench/*.c weft_bench benches bench_)
 add_dependencies(benches programs)

@@ -50,7 +50,7 @@ describe_machine()
     echo "$(nproc)-core-${word:-$(uname -m)}"
 }
 
-# The peers are compiled as their users would, against the parts of this tree that time and write; what does arithmetic of
+# The peers are compiled as their users would, against the files of this tree that time and write; what does arithmetic of
 # its own, for this processor.
 build_peer()
 {
@@ -58,7 +58,12 @@ build_peer()
     case $1 in
     mpi_*) compiler="mpicc -march=native" ;;
     esac
-    if ! $compiler -std=gnu17 -O3 -g -Ibench "bench/peers/$1.c" bench/part/*.c -o "$work/$1" >"$work/$1.log" 2>&1; then
+    lib=
+    for file in block memory options record stats; do
+        lib="$lib src/tools/lib/$file.c"
+    done
+    if ! $compiler -std=gnu17 -D_GNU_SOURCE -O3 -g -Ibench -Isrc -Iinclude "bench/peers/$1.c" $lib -o "$work/$1" \
+        >"$work/$1.log" 2>&1; then
         cat "$work/$1.log" >&2
         return 1
     fi

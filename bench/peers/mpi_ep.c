@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "part/clock.h"
-#include "part/options.h"
-#include "part/record.h"
 #include "suite/ep_layer.h"
+#include "suite/options.h"
+#include "tools/lib/clock.h"
+#include "tools/lib/record.h"
 
 enum step { STEP_DISPATCH, STEP_COMBINE, STEP_PAIR, STEPS };
 
@@ -26,7 +26,7 @@ typedef struct parts {
 typedef struct bench {
     ep_layer layer;
     bench_options options;
-    bench_record record;
+    tool_record record;
     size_t row_bytes;
     int32_t *ids; /* [tokens][topk] */
     int *sent_token; /* [sent rows], by PE, then token */
@@ -201,46 +201,46 @@ static int check(bench *b)
 
 static void measure(bench *b)
 {
-    static bench_samples samples[STEPS];
+    static tool_samples samples[STEPS];
     char more[256];
     ep_layer_describe(&b->layer, "rank-major", more, sizeof more);
     for (int round = -3; round < b->options.blocks; round++) {
         for (int i = 0; i < STEPS; i++) {
             double slowest;
             MPI_Barrier(MPI_COMM_WORLD);
-            uint64_t start = bench_now_ns();
+            uint64_t start = tool_now_ns();
             steps[i].run(b);
-            double us = (double)(bench_now_ns() - start) * 1e-3;
+            double us = (double)(tool_now_ns() - start) * 1e-3;
             MPI_Allreduce(&us, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
             if (round >= 0) {
-                bench_samples_add(&samples[i], slowest);
+                tool_samples_add(&samples[i], slowest);
             }
         }
     }
     for (int i = 0; i < STEPS; i++) {
-        const bench_figure figure = {.name = steps[i].name,
-                                     .bytes = b->sent.rows * b->row_bytes * (i == STEP_PAIR ? 2 : 1),
-                                     .unit = "us",
-                                     .more = more};
-        bench_record_write(&b->record, &figure, &samples[i]);
+        const tool_measurement figure = {.name = steps[i].name,
+                                         .bytes = b->sent.rows * b->row_bytes * (i == STEP_PAIR ? 2 : 1),
+                                         .unit = "us",
+                                         .more = more};
+        tool_record_write(&b->record, &figure, &samples[i]);
     }
 }
 
 int main(int argc, char **argv)
 {
     static bench b = {.layer = EP_LAYER_INIT, .options = BENCH_OPTIONS_INIT};
-    const bench_number numbers[] = {
-        {"--tokens", &b.layer.tokens},
-        {"--hidden", &b.layer.hidden},
-        {"--topk", &b.layer.topk},
-        {"--experts", &b.layer.experts},
-        {NULL, NULL},
+    const tool_option own[] = {
+        BENCH_NUMBER("tokens", &b.layer.tokens),
+        BENCH_NUMBER("hidden", &b.layer.hidden),
+        BENCH_NUMBER("topk", &b.layer.topk),
+        BENCH_NUMBER("experts", &b.layer.experts),
     };
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &b.layer.pe);
     MPI_Comm_size(MPI_COMM_WORLD, &b.layer.pes);
-    if (bench_options_read(&b.options, numbers, argc, argv) != 0 || ep_layer_check(&b.layer) != 0 ||
-        bench_record_open(&b.record, b.options.json, "ompi", b.layer.pe, b.layer.pes) != 0) {
+    if (bench_options_read(&b.options, own, (int)(sizeof own / sizeof *own), argc, argv) != 0 ||
+        ep_layer_check(&b.layer) != 0 ||
+        tool_record_open(&b.record, b.options.json, "ompi", b.layer.pe, b.layer.pes) != 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     b.row_bytes = (size_t)b.layer.hidden * 2;
@@ -250,7 +250,7 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     measure(&b);
-    bench_record_close(&b.record);
+    tool_record_close(&b.record);
     MPI_Finalize();
     return 0;
 }

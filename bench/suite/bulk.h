@@ -14,7 +14,7 @@ static int suite_bulk_put(void *context, uint64_t count)
     int failed = 0;
     for (uint64_t i = 0; i < count; i++) {
         failed |= face_put(&f, s->target, s->source, s->bytes, s->peer);
-        bench_compiler_barrier();
+        tool_compiler_barrier();
     }
     return failed;
 }
@@ -26,7 +26,7 @@ static int suite_bulk_get(void *context, uint64_t count)
     int failed = 0;
     for (uint64_t i = 0; i < count; i++) {
         failed |= face_get(&f, s->target, s->source, s->bytes, s->peer);
-        bench_compiler_barrier();
+        tool_compiler_barrier();
     }
     return failed;
 }
@@ -35,7 +35,7 @@ static int suite_bulk_copy(unsigned char *to, const unsigned char *from, size_t 
 {
     for (uint64_t i = 0; i < count; i++) {
         memcpy(to, from, bytes);
-        bench_compiler_barrier();
+        tool_compiler_barrier();
     }
     return 0;
 }
@@ -53,19 +53,19 @@ static int suite_bulk_copy_here(void *context, uint64_t count)
 }
 
 /* From ns a copy to GB/s. */
-static void suite_to_rate(bench_samples *samples, size_t bytes)
+static void suite_to_rate(tool_samples *samples, size_t bytes)
 {
     for (int i = 0; i < samples->count; i++) {
         samples->values[i] = (double)bytes / samples->values[i];
     }
 }
 
-static int suite_run_bulk_one(suite *s, const char *name, bench_body body, bench_body copy)
+static int suite_run_bulk_one(suite *s, const char *name, tool_body body, tool_body copy)
 {
-    bench_samples ours = {0};
-    bench_samples plain = {0};
-    int failed = copy != NULL ? bench_blocks_beside(body, copy, s, s->options.blocks, &ours, &plain)
-                              : bench_blocks(body, s, s->options.blocks, &ours);
+    tool_samples ours = {0};
+    tool_samples plain = {0};
+    int failed = copy != NULL ? tool_blocks_beside(body, copy, s, s->options.blocks, &ours, &plain)
+                              : tool_blocks(body, s, s->options.blocks, &ours);
     suite_to_rate(&ours, s->bytes);
     suite_to_rate(&plain, s->bytes);
     suite_write(s, name, NULL, s->bytes, "GB/s", &ours);

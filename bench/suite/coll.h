@@ -47,7 +47,7 @@ static int suite_floor_broadcast_once(const suite *s, void *to, const void *from
     if (s->pe != 0) {
         memcpy(to, face_ptr(&s->face, from, 0), words * 8);
     }
-    bench_compiler_barrier();
+    tool_compiler_barrier();
     return 0;
 }
 
@@ -59,7 +59,7 @@ static int suite_floor_blocks_once(const suite *s, void *to, const void *from, s
         const unsigned char *theirs = face_ptr(&s->face, from, pe);
         memcpy((unsigned char *)to + (size_t)pe * words * 8, theirs + (is_alltoall ? (size_t)s->pe * words * 8 : 0),
                words * 8);
-        bench_compiler_barrier();
+        tool_compiler_barrier();
     }
     return 0;
 }
@@ -69,13 +69,13 @@ SUITE_COLL_BODY(suite_floor_alltoall, suite_floor_blocks_once(s, to, from, words
 
 /* ---- all of them ---- */
 
-static int suite_run_coll_one(suite *s, const char *name, bench_body body, bench_body floor_body)
+static int suite_run_coll_one(suite *s, const char *name, tool_body body, tool_body floor_body)
 {
     static const size_t sizes[] = {8, 1024, 65536, SUITE_COLL_BYTES_MAX};
     int failed = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && failed == 0; i++) {
-        bench_samples ours = {0};
-        bench_samples least = {0};
+        tool_samples ours = {0};
+        tool_samples least = {0};
         s->bytes = sizes[i];
         failed |= suite_blocks(s, body, sizes[i] > 1024 ? floor_body : NULL, &ours, &least);
         suite_scale(&ours, 1e-3);
@@ -106,8 +106,8 @@ static int suite_run_lock(suite *s)
     memset(s->words, 0, SUITE_WORDS * sizeof *s->words);
     failed |= face_barrier(&s->face);
     if (s->pe == 0) {
-        bench_samples samples = {0};
-        failed |= bench_blocks(suite_lock, s, s->options.blocks, &samples);
+        tool_samples samples = {0};
+        failed |= tool_blocks(suite_lock, s, s->options.blocks, &samples);
         suite_scale(&samples, 1e-3);
         suite_write(s, "lock", NULL, sizeof(long), "us", &samples);
     }

@@ -19,10 +19,10 @@
 #ifndef SUITE_FACE_H
 #define SUITE_FACE_H
 
-#include "part/block.h"
-#include "part/clock.h"
-#include "part/options.h"
-#include "part/record.h"
+#include "suite/options.h"
+#include "tools/lib/block.h"
+#include "tools/lib/clock.h"
+#include "tools/lib/record.h"
 
 #ifndef FACE_IMPL
 #error "include the face of a library first"
@@ -46,7 +46,7 @@ typedef struct suite {
     int pe;
     int peer; /* whom PE 0 measures against, and it them */
     bench_options options;
-    bench_record record;
+    tool_record record;
     long local[SUITE_WORDS];
     /* Symmetric: */
     long *words; /* SUITE_WORDS of them */
@@ -65,7 +65,7 @@ typedef struct suite {
 static int suite_open(suite *s, int argc, char **argv)
 {
     s->options = (bench_options)BENCH_OPTIONS_INIT;
-    if (bench_options_read(&s->options, NULL, argc, argv) != 0 || face_open(&s->face) != 0) {
+    if (bench_options_read(&s->options, NULL, 0, argc, argv) != 0 || face_open(&s->face) != 0) {
         return -1;
     }
     s->pe = face_pe(&s->face);
@@ -83,13 +83,13 @@ static int suite_open(suite *s, int argc, char **argv)
         return -1;
     }
     s->words = (long *)(void *)(page + SUITE_WORDS_AT);
-    return bench_record_open(&s->record, s->options.json, FACE_IMPL, s->pe, pes);
+    return tool_record_open(&s->record, s->options.json, FACE_IMPL, s->pe, pes);
 }
 
 /* Returns the exit status of the program. */
 static int suite_close(suite *s, int failed)
 {
-    bench_record_close(&s->record);
+    tool_record_close(&s->record);
     if (failed != 0) {
         fprintf(stderr, "%s: PE %d: a measurement failed\n", FACE_IMPL, s->pe);
     }
@@ -97,10 +97,10 @@ static int suite_close(suite *s, int failed)
 }
 
 static void suite_write(suite *s, const char *name, const char *impl, size_t bytes, const char *unit,
-                        const bench_samples *samples)
+                        const tool_samples *samples)
 {
-    const bench_figure figure = {.name = name, .impl = impl, .bytes = bytes, .unit = unit};
-    bench_record_write(&s->record, &figure, samples);
+    const tool_measurement figure = {.name = name, .impl = impl, .bytes = bytes, .unit = unit};
+    tool_record_write(&s->record, &figure, samples);
 }
 
 /* What PE 0 says, on all PEs. Collective. */

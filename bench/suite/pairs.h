@@ -50,14 +50,14 @@ static int suite_sync(void *context, uint64_t count)
 
 /* The repetitions of a block, by PE 0's clock: so many that it is long enough twice, since what the first call sets up, or
  * another process, makes a block long once. Collective. 0 on failure. */
-static uint64_t suite_count(suite *s, bench_body body)
+static uint64_t suite_count(suite *s, tool_body body)
 {
     uint64_t count = 16;
     for (int times = 0; times < 2;) {
         int failed = face_barrier(&s->face);
-        uint64_t start = bench_now_ns();
+        uint64_t start = tool_now_ns();
         failed |= body(s, count);
-        long enough = suite_agree(s, bench_now_ns() - start >= BENCH_BLOCK_NS);
+        long enough = suite_agree(s, tool_now_ns() - start >= TOOL_BLOCK_NS);
         if (failed != 0) {
             return 0;
         }
@@ -68,23 +68,23 @@ static uint64_t suite_count(suite *s, bench_body body)
 }
 
 /* Blocks of up to two operations in turn (other may be NULL); samples in ns a repetition, on PE 0. Collective. */
-static int suite_blocks(suite *s, bench_body one, bench_body other, bench_samples *of_one, bench_samples *of_other)
+static int suite_blocks(suite *s, tool_body one, tool_body other, tool_samples *of_one, tool_samples *of_other)
 {
     uint64_t count_one = suite_count(s, one);
     uint64_t count_other = other != NULL ? suite_count(s, other) : 1;
     int failed = count_one == 0 || count_other == 0;
     for (int i = 0; i < s->options.blocks && failed == 0; i++) {
         failed |= face_barrier(&s->face);
-        bench_samples_add(of_one, bench_block_ns(one, s, count_one));
+        tool_samples_add(of_one, tool_block_ns(one, s, count_one));
         if (other != NULL) {
             failed |= face_barrier(&s->face);
-            bench_samples_add(of_other, bench_block_ns(other, s, count_other));
+            tool_samples_add(of_other, tool_block_ns(other, s, count_other));
         }
     }
     return failed;
 }
 
-static void suite_scale(bench_samples *samples, double factor)
+static void suite_scale(tool_samples *samples, double factor)
 {
     for (int i = 0; i < samples->count; i++) {
         samples->values[i] *= factor;
@@ -92,9 +92,9 @@ static void suite_scale(bench_samples *samples, double factor)
 }
 
 /* Measure a collective operation, in µs. Collective. */
-static int suite_run_collective(suite *s, const char *name, size_t bytes, bench_body body)
+static int suite_run_collective(suite *s, const char *name, size_t bytes, tool_body body)
 {
-    bench_samples samples = {0};
+    tool_samples samples = {0};
     int failed = suite_blocks(s, body, NULL, &samples, NULL);
     suite_scale(&samples, 1e-3);
     suite_write(s, name, NULL, bytes, "us", &samples);
@@ -102,10 +102,10 @@ static int suite_run_collective(suite *s, const char *name, size_t bytes, bench_
 }
 
 /* Ping-pong, beside `raw` (NULL: none), barrier and sync. Collective. */
-static inline int suite_run_pairs(suite *s, bench_body raw)
+static inline int suite_run_pairs(suite *s, tool_body raw)
 {
-    bench_samples ours = {0};
-    bench_samples hardware = {0};
+    tool_samples ours = {0};
+    tool_samples hardware = {0};
     int failed = suite_blocks(s, suite_pingpong, raw, &ours, &hardware);
     suite_scale(&ours, 0.5e-3);
     suite_scale(&hardware, 0.5e-3);

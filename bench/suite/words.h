@@ -12,7 +12,7 @@
         suite *s = context;                                                                                            \
         const face f = s->face;                                                                                        \
         const int pe = s->peer;                                                                                        \
-        const size_t word_bytes = bench_opaque(sizeof(long));                                                          \
+        const size_t word_bytes = tool_opaque(sizeof(long));                                                           \
         long *const words = s->words;                                                                                  \
         long *const local = s->local;                                                                                  \
         int failed = 0;                                                                                                \
@@ -21,8 +21,8 @@
             const uint64_t at = i % SUITE_WORDS;                                                                       \
             (void)at;                                                                                                  \
             failed |= CALL;                                                                                            \
-            bench_compiler_barrier();                                                                                  \
-            (void)bench_opaque((uint64_t)old);                                                                         \
+            tool_compiler_barrier();                                                                                   \
+            (void)tool_opaque((uint64_t)old);                                                                          \
         }                                                                                                              \
         (void)local;                                                                                                   \
         (void)word_bytes;                                                                                              \
@@ -42,7 +42,7 @@ SUITE_WORD_BODY(suite_fetch, face_fetch(&f, &words[at], pe, &old))
 
 static const struct {
     const char *name;
-    bench_body body;
+    tool_body body;
 } suite_words[] = {
     {"put_issue", suite_put},
     {"put_constant", suite_put_constant},
@@ -60,8 +60,8 @@ static int suite_run_words(suite *s)
 {
     int failed = 0;
     for (size_t i = 0; s->pe == 0 && i < sizeof suite_words / sizeof *suite_words; i++) {
-        bench_samples samples = {0};
-        failed |= bench_blocks(suite_words[i].body, s, s->options.blocks, &samples);
+        tool_samples samples = {0};
+        failed |= tool_blocks(suite_words[i].body, s, s->options.blocks, &samples);
         suite_write(s, suite_words[i].name, NULL, sizeof(long), "ns", &samples);
     }
     return failed | face_barrier(&s->face);

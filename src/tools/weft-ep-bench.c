@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tools/part/gpu.h"
-#include "tools/part/pes.h"
+#include "tools/lib/gpu.h"
+#include "tools/lib/pes.h"
 #include "tools/weft-ep-bench/backend.h"
 #include "tools/weft-ep-bench/options.h"
 #include "tools/weft-ep-bench/report.h"

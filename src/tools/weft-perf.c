@@ -2,7 +2,7 @@
  * graphs and inside kernels. Its parts are in tools/weft-perf/. */
 #include <stdio.h>
 
-#include "tools/part/pes.h"
+#include "tools/lib/pes.h"
 #include "tools/weft-perf/run.h"
 
 #define DEADLINE_NS UINT64_C(60000000000) /* others wait while PE 0 is at work, and while data are compared */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/part/pes.h"
+#include "tools/lib/pes.h"
 #include "tools/weft-ep-bench/gate.h"
 #include "tools/weft-ep-bench/rows.h"
 

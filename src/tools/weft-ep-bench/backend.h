@@ -3,7 +3,7 @@
 #ifndef WEFT_EP_BENCH_BACKEND_H
 #define WEFT_EP_BENCH_BACKEND_H
 
-#include "tools/part/gpu.h"
+#include "tools/lib/gpu.h"
 #include "weft.h"
 #include "weft_ep.h"
 
@@ -45,8 +45,5 @@ struct bench_backend {
 int bench_host_open(bench_backend *backend, weft_world *world);
 int bench_device_open(bench_backend *backend, weft_world *world, int is_threads);
 void bench_backend_close(bench_backend *backend);
-
-/* The monotonic clock. */
-double bench_now_us(void);
 
 #endif

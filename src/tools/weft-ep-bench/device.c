@@ -3,9 +3,9 @@
  * rate at which all GPUs store to each other by the copy engines of so many multiprocessors, in the same run. */
 #include <stdlib.h>
 
-#include "tools/part/kernels.h"
-#include "tools/part/pes.h"
-#include "tools/part/samples.h"
+#include "tools/lib/kernels.h"
+#include "tools/lib/pes.h"
+#include "tools/lib/stats.h"
 #include "tools/weft-ep-bench/backend.h"
 #include "weft/coll.h"
 #include "weft/device.h"

@@ -1,20 +1,13 @@
 /* weft-ep-bench/host.c: the host: memory of the symmetric heap, calls that run inline, the monotonic clock. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "tools/part/pes.h"
+#include "tools/lib/clock.h"
+#include "tools/lib/pes.h"
 #include "tools/weft-ep-bench/backend.h"
 #include "weft/coll.h"
 
 #define PAGE 4096
-
-double bench_now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
 
 static weft_status host_alloc(bench_backend *backend, size_t bytes, int is_symmetric, void **at)
 {
@@ -64,10 +57,10 @@ static weft_status host_time(bench_backend *backend, weft_status (*call)(void *c
         if (status != WEFT_OK) {
             return status;
         }
-        double start = bench_now_us();
+        double start = tool_now_us();
         status = call(context);
         if (i >= 0) {
-            us[i] = bench_now_us() - start;
+            us[i] = tool_now_us() - start;
         }
         if (status != WEFT_OK) {
             return status;

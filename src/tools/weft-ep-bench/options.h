@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "tools/part/options.h"
+#include "tools/lib/options.h"
 #include "tools/weft-ep-bench/shape.h"
 
 typedef struct bench_options {

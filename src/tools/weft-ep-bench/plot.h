@@ -3,7 +3,7 @@
 #ifndef WEFT_EP_BENCH_PLOT_H
 #define WEFT_EP_BENCH_PLOT_H
 
-#include "tools/part/plot.h"
+#include "tools/lib/plot.h"
 #include "tools/weft-ep-bench/options.h"
 #include "tools/weft-ep-bench/trial.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tools/part/record.h"
+#include "tools/lib/record.h"
 #include "tools/weft-ep-bench/plot.h"
 
 int bench_report_open(bench_report *report, const bench_options *options, int pe, int pes)
@@ -91,9 +91,9 @@ static void print_line(const bench_report *report, const char *name, const char 
     if (figure->samples == 0) {
         return;
     }
-    tool_record_begin(report->json, name, impl, report->pes, figure, unit);
+    tool_line_begin(report->json, name, impl, report->pes, figure, unit);
     print_shape(report->json, shape);
-    tool_record_end(report->json, report->options->machine);
+    tool_line_end(report->json, report->options->machine);
 }
 
 void bench_report_add(bench_report *report, const bench_shape *shape, const bench_figures *figures)

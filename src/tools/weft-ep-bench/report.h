@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "tools/part/plot.h"
+#include "tools/lib/plot.h"
 #include "tools/weft-ep-bench/options.h"
 #include "tools/weft-ep-bench/trial.h"
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/part/pes.h"
+#include "tools/lib/clock.h"
+#include "tools/lib/pes.h"
 #include "tools/weft-ep-bench/arrays.h"
 #include "tools/weft-ep-bench/check.h"
 #include "tools/weft-ep-bench/gate.h"
@@ -195,9 +196,9 @@ static weft_status set_up(trial *t, bench_figures *figures)
             return WEFT_ERR_SYSTEM;
         }
         weft_status status = weft_barrier(t->world);
-        double start = bench_now_us();
+        double start = tool_now_us();
         status = status != WEFT_OK ? status : create(t);
-        t->times[i] = bench_now_us() - start;
+        t->times[i] = tool_now_us() - start;
         if (status != WEFT_OK || memory_used(t, &after)) {
             return status != WEFT_OK ? status : WEFT_ERR_SYSTEM;
         }

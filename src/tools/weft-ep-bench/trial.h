@@ -2,7 +2,7 @@
 #ifndef WEFT_EP_BENCH_TRIAL_H
 #define WEFT_EP_BENCH_TRIAL_H
 
-#include "tools/part/samples.h"
+#include "tools/lib/stats.h"
 #include "tools/weft-ep-bench/backend.h"
 #include "tools/weft-ep-bench/options.h"
 

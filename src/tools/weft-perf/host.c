@@ -1,7 +1,6 @@
 /* weft-perf/host.c: calls of the host, back to back, by the monotonic clock. */
-#include <time.h>
-
-#include "tools/part/pes.h"
+#include "tools/lib/clock.h"
+#include "tools/lib/pes.h"
 #include "tools/weft-perf/pe.h"
 #include "tools/weft-perf/words.h"
 #include "weft/coll.h"
@@ -13,13 +12,6 @@
         status = (call);                                                                                               \
         __asm__ __volatile__("" ::: "memory");                                                                         \
     }
-
-static double now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
 
 /* ---- one word ---- */
 
@@ -185,10 +177,10 @@ static weft_status allocate(perf_pe *p, const perf_case *c, int calls, double *u
     *us = 0;
     for (int i = 0; i < calls && status == WEFT_OK; i++) {
         void *block;
-        double start = now_us();
+        double start = tool_now_us();
         status =
             p->gpu != NULL ? weft_device_malloc(p->world, c->bytes, &block) : weft_malloc(p->world, c->bytes, &block);
-        *us += (now_us() - start) / calls;
+        *us += (tool_now_us() - start) / calls;
         if (status == WEFT_OK) {
             status = p->gpu != NULL ? weft_device_free(p->world, block) : weft_free(p->world, block);
         }
@@ -271,9 +263,9 @@ static weft_status time_round(perf_pe *p, const perf_case *c, int calls, double 
     if (perf_kind_of(c->op) == PERF_ALLOC) {
         return allocate(p, c, calls, us);
     }
-    double start = now_us();
+    double start = tool_now_us();
     weft_status status = run(p, c, calls);
-    *us = (now_us() - start) / calls / (perf_kind_of(c->op) == PERF_TRIPS ? 2 : 1);
+    *us = (tool_now_us() - start) / calls / (perf_kind_of(c->op) == PERF_TRIPS ? 2 : 1);
     return status;
 }
 

@@ -1,8 +1,8 @@
-/* weft-perf/kernel.c: calls inside kernels: the kernels of part/kernels.h. */
+/* weft-perf/kernel.c: calls inside kernels: the kernels of lib/kernels.h. */
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/part/kernels.h"
+#include "tools/lib/kernels.h"
 #include "tools/weft-perf/pe.h"
 #include "weft/device.h"
 #include "weft/stream.h"

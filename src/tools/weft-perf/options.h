@@ -2,7 +2,7 @@
 #ifndef WEFT_PERF_OPTIONS_H
 #define WEFT_PERF_OPTIONS_H
 
-#include "tools/part/options.h"
+#include "tools/lib/options.h"
 #include "tools/weft-perf/case.h"
 
 typedef enum perf_memory { PERF_MEMORY_HOST, PERF_MEMORY_DEVICE, PERF_MEMORIES } perf_memory;

@@ -2,7 +2,7 @@
 #ifndef WEFT_PERF_PE_H
 #define WEFT_PERF_PE_H
 
-#include "tools/part/gpu.h"
+#include "tools/lib/gpu.h"
 #include "tools/weft-perf/case.h"
 #include "tools/weft-perf/options.h"
 #include "weft.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tools/part/record.h"
+#include "tools/lib/record.h"
 
 int perf_report_open(perf_report *report, const perf_options *options, int pe, int pes)
 {
@@ -78,7 +78,7 @@ static void print_line(const perf_report *report, const perf_case *c, const char
         figure.high = rate(c, result->time.low);
     }
     figure.bytes = (double)c->bytes;
-    tool_record_begin(report->json, name, perf_case_impl(c), pes_of(c), &figure, is_rate ? "GB/s" : "us");
+    tool_line_begin(report->json, name, perf_case_impl(c), pes_of(c), &figure, is_rate ? "GB/s" : "us");
     if (hardware_by(c->op) != NULL) {
         fprintf(report->json, ", \"by\": \"%s\"", hardware_by(c->op));
     } else {
@@ -99,7 +99,7 @@ static void print_line(const perf_report *report, const perf_case *c, const char
     if (result->wrong >= 0) {
         fprintf(report->json, ", \"wrong\": %ld", result->wrong);
     }
-    tool_record_end(report->json, report->options->machine);
+    tool_line_end(report->json, report->options->machine);
 }
 
 /* A curve is all but the sizes, or, of rates of one size a block, the blocks. */
@@ -145,9 +145,9 @@ void perf_report_figure(perf_report *report, const char *name, const tool_figure
     }
     printf("%-18s %.4g %s%s\n", name, figure->median, unit, more);
     if (report->json != NULL) {
-        tool_record_begin(report->json, name, "weft", report->pes, figure, unit);
+        tool_line_begin(report->json, name, "weft", report->pes, figure, unit);
         fputs(more, report->json);
-        tool_record_end(report->json, report->options->machine);
+        tool_line_end(report->json, report->options->machine);
     }
 }
 

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "tools/part/plot.h"
-#include "tools/part/samples.h"
+#include "tools/lib/plot.h"
+#include "tools/lib/stats.h"
 #include "tools/weft-perf/options.h"
 
 typedef struct perf_report {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/part/pes.h"
+#include "tools/lib/pes.h"
 #include "weft/coll.h"
 
 #define CHECKED_CALLS 3

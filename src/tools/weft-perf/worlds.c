@@ -2,18 +2,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "tools/part/pes.h"
+#include "tools/lib/clock.h"
+#include "tools/lib/pes.h"
 #include "tools/weft-perf/run.h"
 #include "weft/coll.h"
 #include "weft/device.h"
 
 static double now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    return tool_now_us() * 1e-3;
 }
 
 static int time_one(tool_gpu *gpu, int i, perf_worlds *worlds)

@@ -1,5 +1,5 @@
-/* part/options.c: command lines of options with lists of values. */
-#include "tools/part/options.h"
+/* lib/options.c: command lines of options with lists of values. */
+#include "tools/lib/options.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "weft.h"
+#include "weft/status.h"
 
 static int wrong(const char *option, const char *text, const char *remedy)
 {

@@ -1,16 +1,16 @@
-/* part/span.h: a collective step over all PEs: from the last entry to the last return. */
-#ifndef PART_SPAN_H
-#define PART_SPAN_H
+/* lib/span.h: a collective step over all PEs: from the last entry to the last return. */
+#ifndef TOOL_SPAN_H
+#define TOOL_SPAN_H
 
 #include <stdint.h>
 
-typedef struct bench_span {
+typedef struct tool_span {
     uint64_t entry_ns;
     uint64_t return_ns;
-} bench_span;
+} tool_span;
 
 /* In ms; `spans` has one element a PE. */
-static inline double bench_span_ms(const bench_span *spans, int pes)
+static inline double tool_span_ms(const tool_span *spans, int pes)
 {
     uint64_t entry = 0;
     uint64_t back = 0;

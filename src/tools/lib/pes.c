@@ -1,5 +1,5 @@
-/* part/pes.c: the PEs of a measuring tool. */
-#include "tools/part/pes.h"
+/* lib/pes.c: the PEs of a measuring tool. */
+#include "tools/lib/pes.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* part/plot.h: curves over one parameter, in a few panels: a gnuplot script with its data, drawn where something draws. */
+/* lib/plot.h: curves over one parameter, in a few panels: a gnuplot script with its data, drawn where something draws. */
 #ifndef TOOL_PLOT_H
 #define TOOL_PLOT_H
 

@@ -1,4 +1,4 @@
-/* part/options.h: command lines of options with lists of values. */
+/* lib/options.h: command lines of options with lists of values. */
 #ifndef TOOL_OPTIONS_H
 #define TOOL_OPTIONS_H
 
@@ -38,7 +38,7 @@ int tool_options_read(const tool_option *rows, int argc, char **argv);
 /* The value of a list whose turn it is in a count of all combinations; what is left of *i counts the lists after it. */
 long tool_list_take(const tool_list *list, long *i);
 
-/* The machine's name, version and date are said by part/record.h; this prints "weft X.Y.Z". */
+/* The machine's name, version and date are said by lib/record.h; this prints "weft X.Y.Z". */
 void tool_print_version(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* part/gpu.c: the CUDA driver, as far as measuring needs it. Its functions are declared here, by the types that they have
+/* lib/gpu.c: the CUDA driver, as far as measuring needs it. Its functions are declared here, by the types that they have
  * where the library and this program meet: handles are pointers, device addresses 64-bit numbers. */
-#include "tools/part/gpu.h"
+#include "tools/lib/gpu.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/part/kernels.h"
+#include "tools/lib/kernels.h"
 
 #define LIBRARY "libcuda.so.1"
 #define NOT_SUPPORTED 801

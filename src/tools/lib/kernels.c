@@ -1,5 +1,5 @@
-/* part/kernels.c: the compiled kernels.cu, as the build made it. */
-#include "tools/part/kernels.h"
+/* lib/kernels.c: the compiled kernels.cu, as the build made it. */
+#include "tools/lib/kernels.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-/* part/plot.c: a gnuplot script, and who draws it. */
-#include "tools/part/plot.h"
+/* lib/plot.c: a gnuplot script, and who draws it. */
+#include "tools/lib/plot.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "tools/part/record.h"
+#include "tools/lib/record.h"
 
 extern char **environ;
 

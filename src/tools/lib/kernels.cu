@@ -1,4 +1,4 @@
-/* part/kernels.cu: calls of the device API timed inside kernels, and the bare hardware beside them.
+/* lib/kernels.cu: calls of the device API timed inside kernels, and the bare hardware beside them.
  *
  * tool_NAME_SCOPE <<<1, 1 | 32 | any>>>   `rounds` times `trips` calls by one scope of each PE that takes part, by the
  *     clock of the GPU. p_pingpong, signal, put_signal: PE 0 and PE `peer` in turn, each a send and an answer; the others:
@@ -9,7 +9,7 @@
  *
  * On a GPU they are kernels; compiled for the CPU (WEFT_DEVICE_ON_HOST), functions that the fake driver calls block by
  * block, each of one thread. */
-#include "tools/part/kernels.h"
+#include "tools/lib/kernels.h"
 
 #include "weft_device.cuh"
 

@@ -1,5 +1,5 @@
-/* part/record.c: JSON lines. */
-#include "tools/part/record.h"
+/* lib/record.c: JSON lines, and a benchmark's table. */
+#include "tools/lib/record.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "weft.h"
+#include "weft/status.h"
 
 /* A JSON string; only what must be escaped is. */
 static void print_string(FILE *file, const char *text)
@@ -22,8 +22,8 @@ static void print_string(FILE *file, const char *text)
     (void)fputc('"', file);
 }
 
-void tool_record_begin(FILE *file, const char *name, const char *impl, int pes, const tool_figure *figure,
-                       const char *unit)
+void tool_line_begin(FILE *file, const char *name, const char *impl, int pes, const tool_figure *figure,
+                     const char *unit)
 {
     fprintf(file, "{\"name\": \"%s\", \"impl\": \"%s\", \"pes\": %d, \"bytes\": %.0f, \"value\": %.6g, ", name, impl,
             pes, figure->bytes, figure->median);
@@ -31,7 +31,7 @@ void tool_record_begin(FILE *file, const char *name, const char *impl, int pes, 
             figure->samples, figure->low, figure->high);
 }
 
-void tool_record_end(FILE *file, const char *machine)
+void tool_line_end(FILE *file, const char *machine)
 {
     char host[256] = "unknown";
     char date[16] = "";
@@ -76,4 +76,38 @@ int tool_file_close(FILE *file, const char *path)
         failed |= fclose(file) != 0;
     }
     return failed ? cannot_write(path) : 0;
+}
+
+int tool_record_open(tool_record *record, const char *json_path, const char *impl, int pe, int pes)
+{
+    *record = (tool_record){.print = pe == 0, .impl = impl, .pes = pes};
+    return pe == 0 && tool_file_open(json_path, "a", &record->json) != 0 ? -1 : 0;
+}
+
+void tool_record_close(tool_record *record)
+{
+    if (record->json != NULL) {
+        fclose(record->json);
+        record->json = NULL;
+    }
+}
+
+void tool_record_write(tool_record *record, const tool_measurement *what, const tool_samples *samples)
+{
+    const char *impl = what->impl != NULL ? what->impl : record->impl;
+    tool_figure figure = {.bytes = (double)what->bytes};
+    if (!record->print) {
+        return;
+    }
+    tool_samples_figure(samples, &figure);
+    printf("%-14s %-9s %10zu B  %12.4g %-4s  (half of %d: %.4g to %.4g)%s%s\n", what->name, impl, what->bytes,
+           figure.median, what->unit, figure.samples, figure.low, figure.high, what->more != NULL ? "  " : "",
+           what->more != NULL ? what->more : "");
+    fflush(stdout);
+    if (record->json == NULL) {
+        return;
+    }
+    tool_line_begin(record->json, what->name, impl, record->pes, &figure, what->unit);
+    fprintf(record->json, "%s%s}\n", what->more != NULL ? ", " : "", what->more != NULL ? what->more : "");
+    fflush(record->json);
 }

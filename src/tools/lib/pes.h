@@ -1,4 +1,4 @@
-/* part/pes.h: the PEs of a measuring tool: processes that weftrun started, or threads. */
+/* lib/pes.h: the PEs of a measuring tool: processes that weftrun started, or threads. */
 #ifndef TOOL_PES_H
 #define TOOL_PES_H
 

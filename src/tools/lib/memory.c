@@ -1,8 +1,8 @@
-#include "part/memory.h"
+#include "tools/lib/memory.h"
 
 #include <stdio.h>
 
-double bench_pss_mb(void)
+double tool_pss_mb(void)
 {
     FILE *rollup = fopen("/proc/self/smaps_rollup", "r");
     char line[256];

@@ -1,4 +1,4 @@
-/* part/kernels.h: the kernels with which tools measure what happens inside kernels; see kernels.cu. Compiled by gcc and
+/* lib/kernels.h: the kernels with which tools measure what happens inside kernels; see kernels.cu. Compiled by gcc and
  * nvcc. */
 #ifndef TOOL_KERNELS_H
 #define TOOL_KERNELS_H
