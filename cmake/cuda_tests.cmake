@@ -4,7 +4,7 @@
 #   cuda.nvrtc*         the device headers, and the kernel of examples/gpu, compile at run time
 #   cuda.on_host.*      tests/gpu/*.cu with kernels as functions of one thread, on a fake driver whose device memory is
 #                       this machine's: PEs as processes and as threads, with virtual memory and with cudaIpc. Those of
-#                       expert parallelism run as grids whose threads are coroutines (src/cuda/fake/grid.h)
+#                       expert parallelism run as grids whose threads are coroutines (src/testing/fake_driver/grid.h)
 set(weft_nvcc ${CMAKE_CUDA_COMPILER})
 if(NOT weft_nvcc)
     set(weft_nvcc nvcc)
@@ -68,9 +68,9 @@ set(weft_fake_ep_kernels ${PROJECT_BINARY_DIR}/fake/kernels_ep.o)
 add_custom_command(OUTPUT ${weft_fake_ep_kernels}
     COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -fno-exceptions -fno-threadsafe-statics -Wno-maybe-uninitialized
         -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
-        -c ${PROJECT_SOURCE_DIR}/src/cuda/fake/kernels_ep.cpp -o ${weft_fake_ep_kernels}
-    DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/fake/kernels_ep.cpp ${PROJECT_SOURCE_DIR}/src/cuda/fake/simt.h
-        ${PROJECT_SOURCE_DIR}/src/cuda/fake/grid.h ${weft_ep_kernel_sources} ${weft_device_headers}
+        -c ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/kernels_ep.cpp -o ${weft_fake_ep_kernels}
+    DEPENDS ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/kernels_ep.cpp ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/simt.h
+        ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/grid.h ${weft_ep_kernel_sources} ${weft_device_headers}
     VERBATIM)
 # Those of tools.
 set(weft_fake_tool_kernels ${PROJECT_BINARY_DIR}/fake/tool_kernels.o)
@@ -79,8 +79,8 @@ add_custom_command(OUTPUT ${weft_fake_tool_kernels}
         -I${PROJECT_SOURCE_DIR}/src -c ${weft_tool_kernels} -o ${weft_fake_tool_kernels}
     DEPENDS ${weft_tool_kernel_sources}
     VERBATIM)
-add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/cuda/fake/libcuda.c ${PROJECT_SOURCE_DIR}/src/cuda/fake/grid.c
-    ${PROJECT_SOURCE_DIR}/src/sim/coroutine.c ${PROJECT_SOURCE_DIR}/src/sim/stacks.c
+add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/libcuda.c ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/grid.c
+    ${PROJECT_SOURCE_DIR}/src/testing/sim/coroutine.c ${PROJECT_SOURCE_DIR}/src/testing/sim/stacks.c
     ${weft_fake_kernels} ${weft_fake_ep_kernels} ${weft_fake_tool_kernels})
 target_include_directories(fake_cuda SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
 target_link_libraries(fake_cuda PRIVATE weft_flags Threads::Threads m)

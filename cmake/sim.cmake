@@ -1,6 +1,6 @@
 # Tests of and with the simulator.
-#   src/sim/NAME_test.c             cmocka, as test sim_NAME_test (label unit)
-#   src/transport/sim/NAME_test.c   the same, with the parts that tests share
+#   src/testing/sim/NAME_test.c             cmocka, as test sim_NAME_test (label unit)
+#   src/testing/sim/transport/NAME_test.c   the same, with the parts that tests share
 function(weft_add_sim_tests library)
     foreach(source IN LISTS ARGN)
         get_filename_component(name ${source} NAME_WE)
@@ -13,7 +13,7 @@ function(weft_add_sim_tests library)
 endfunction()
 
 if(CMOCKA_FOUND)
-    file(GLOB weft_sim_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/sim/*_test.c)
+    file(GLOB weft_sim_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/testing/sim/*_test.c)
     weft_add_sim_tests(weft_sim ${weft_sim_tests})
 
     set(weft_sim_support_sources ${weft_support_sources} ${PROJECT_SOURCE_DIR}/tests/sim/each.c)
@@ -24,7 +24,7 @@ if(CMOCKA_FOUND)
     target_link_libraries(weft_sim_support PUBLIC weft_sim PkgConfig::CMOCKA)
     target_compile_definitions(weft_sim_support PUBLIC
         WEFT_BUILD_DIR="${PROJECT_BINARY_DIR}" WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    file(GLOB weft_sim_transport_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/transport/sim/*_test.c)
+    file(GLOB weft_sim_transport_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/testing/sim/transport/*_test.c)
     weft_add_sim_tests(weft_sim_support ${weft_sim_transport_tests})
 endif()
 
@@ -68,7 +68,7 @@ endif()
 
 # The models, checked exhaustively by spin.
 if(NOT WEFT_SANITIZE)
-    add_test(NAME sim_model COMMAND ${PROJECT_SOURCE_DIR}/src/sim/model/check.sh)
+    add_test(NAME sim_model COMMAND ${PROJECT_SOURCE_DIR}/src/testing/sim/model/check.sh)
     weft_describe_test(sim_model model)
     set_tests_properties(sim_model PROPERTIES TIMEOUT 300)
 endif()

@@ -2,7 +2,7 @@
  * another stream, arrays that are missing, multiprocessors that others have; and what comes after a routing that did not
  * match, overflowed or met its deadline.
  *
- * Method: two PEs as threads on the fake driver (src/cuda/fake), whose device memory is this machine's, so that arrays may lie
+ * Method: two PEs as threads on the fake driver (src/testing/fake_driver), whose device memory is this machine's, so that arrays may lie
  * anywhere; what is received lies in the device heap, before marked rows. */
 #include <setjmp.h>
 #include <stdarg.h>

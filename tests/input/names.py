@@ -3,7 +3,7 @@
 
 The headers are preprocessed, so that families over types are whole; a function is a name that begins with weft_ and is
 followed by a parenthesis. TEST --names prints the names that have a row. weft_sim.h is for programs compiled with WEFT_SIM:
-its calls are tested by src/sim/run_test.c, and a new one has to be added to SIMULATOR here and tested there."""
+its calls are tested by src/testing/sim/run_test.c, and a new one has to be added to SIMULATOR here and tested there."""
 import re
 import subprocess
 import sys
@@ -43,7 +43,7 @@ def main():
                     "Keep one row a function.")
     known = {"weft_sim_" + name for name in SIMULATOR}
     wrong += report("functions of weft_sim.h that this script does not know", simulator ^ known,
-                    "Test in src/sim/run_test.c what they do with bad input, and change SIMULATOR in tests/input/names.py.")
+                    "Test in src/testing/sim/run_test.c what they do with bad input, and change SIMULATOR in tests/input/names.py.")
     print(f"{len(public)} functions of the public headers, {len(rows)} rows")
     return 1 if wrong else 0
 

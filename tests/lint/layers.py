@@ -29,13 +29,19 @@ ORDER = [
 # These reach the rest of the library through its public headers.
 ONLY = {name: {"base", "os", "protocol", name} for name in ("ep", "ffi", "shmem", "nvshmem", "python")}
 # The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
-ONLY["sim"] = {"base", "os", "protocol", "bootstrap", "heap", "device", "transport", "sim"}
+ONLY["testing/sim"] = {"base", "os", "protocol", "bootstrap", "heap", "device", "transport", "testing/sim"}
 ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}
-ONLY["cuda/fake"] = ONLY["cuda"] | {"sim"}  # a driver for tests, whose threads are coroutines
+ONLY["testing/fake_driver"] = ONLY["cuda"] | {"testing/fake_driver", "testing/sim"}  # its threads are coroutines
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 CUDA_HEADER = re.compile(r"^(cuda|cu[A-Z]|cub/|cooperative_groups|device_launch|nvml|nvrtc|nccl|vector_types)")
 SUFFIXES = {".c", ".h", ".cu", ".cuh", ".cc"}
+
+
+def layer_of(parts):
+    """The layer of a file of src/, of whose path these are the parts."""
+    folder = "/".join(parts[:2])
+    return folder if folder in ONLY else parts[0]
 
 
 def allowed_layers(layer):
@@ -53,6 +59,7 @@ def wrong_include(root, file, quote, target):
     """Why `file` may not include `target`, or None."""
     parts = file.relative_to(root).parts
     in_cuda = parts[:2] in (("src", "cuda"), ("tests", "gpu"), ("bench", "gpu"), ("examples", "gpu"))
+    in_cuda = in_cuda or parts[:3] == ("src", "testing", "fake_driver")
     if CUDA_HEADER.match(target) and not in_cuda:
         return "a CUDA header outside src/cuda"
     public = (root / "include" / target).is_file()
@@ -70,12 +77,12 @@ def wrong_include(root, file, quote, target):
         return None
     if not (root / "src" / target).is_file():
         return "no such header in include/ or src/"
-    layer = "/".join(parts[1:3]) if "/".join(parts[1:3]) in ONLY else parts[1]
+    layer = layer_of(parts[1:])
     allowed = allowed_layers(layer)
     if allowed is None:
         return f'"{layer}" is no layer; add it to the table in tests/lint/layers.py'
-    if target.split("/")[0] not in allowed:
-        return f"{layer} may not include {target.split('/')[0]}"
+    if layer_of(target.split("/")) not in allowed:
+        return f"{layer} may not include {layer_of(target.split('/'))}"
     return None
 
 

@@ -19,6 +19,7 @@ HEADERS = [
     "src/heap/heap.h",
     "src/world/world.h",
     "src/ep/route.h",
+    "src/testing/sim/coroutine.h",
     "tests/support/ledger.h",
 ]
 
@@ -63,6 +64,15 @@ class LayersTest(unittest.TestCase):
         self.assert_right("src/cuda/map.c", "#include <cuda.h>")
         self.assert_wrong("src/heap/device.c", "#include <cuda.h>", "CUDA header")
         self.assert_wrong("include/weft/dev.h", "#include <cuda_runtime_api.h>", "CUDA header")
+
+    def test_nothing_needs_what_tests_stand_on(self):
+        self.assert_right("src/testing/sim/run.c", '#include "testing/sim/coroutine.h"')
+        self.assert_right("src/testing/fake_driver/grid.c", '#include "testing/sim/coroutine.h"')
+        self.assert_right("src/testing/fake_driver/libcuda.c", "#include <cuda.h>")
+        self.assert_wrong("src/testing/sim/run.c", "#include <cuda.h>", "CUDA header")
+        self.assert_wrong("src/testing/sim/run.c", '#include "world/world.h"', "testing/sim may not include world")
+        self.assert_wrong("src/world/create.c", '#include "testing/sim/coroutine.h"', "world may not include testing/sim")
+        self.assert_wrong("src/cuda/map.c", '#include "testing/sim/coroutine.h"', "cuda may not include testing/sim")
 
     def test_public_headers_and_examples_use_public_headers(self):
         self.assert_wrong("include/weft/heap.h", '#include "heap/heap.h"', "not a public header")

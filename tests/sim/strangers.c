@@ -7,7 +7,7 @@
 #include "bootstrap/tree/message.h"
 #include "os/socket.h"
 #include "sim/meeting.h"
-#include "sim/socket.h"
+#include "testing/sim/socket.h"
 
 #define VISIT_NS UINT64_C(20000000)
 #define BYTES_MAX 1200

@@ -34,7 +34,7 @@ CHANGES = [
     ("src/bootstrap/tree/message.h", None),
     ("src/os/posix/record.c", None),
 ]
-SAME = ["src/tools/weft-info.c", "src/world/hello_test.c", "src/sim/run.c", "tests/multi/coll.c"]
+SAME = ["src/tools/weft-info.c", "src/world/hello_test.c", "src/testing/sim/run.c", "tests/multi/coll.c"]
 
 
 def run_pes(library):

@@ -6,7 +6,7 @@
 #include "cuda/ep/words.cuh"
 #include "weft_ep.h"
 
-#if !defined(WEFT_DEVICE_ON_HOST) /* else as cuda/fake/simt.h says */
+#if !defined(WEFT_DEVICE_ON_HOST) /* else as testing/fake_driver/simt.h says */
 /* Two numbers at once; every NaN becomes 0x7fff. */
 EP_DEVICE wefti_u32 ep_bf16_pair(float low, float high)
 {

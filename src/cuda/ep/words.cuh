@@ -12,7 +12,7 @@
 #define EP_DEVICE static __device__ __forceinline__
 #define EP_DEVICE_SLOW static __device__ __noinline__
 
-#if !defined(WEFT_DEVICE_ON_HOST) /* else as cuda/fake/simt.h says */
+#if !defined(WEFT_DEVICE_ON_HOST) /* else as testing/fake_driver/simt.h says */
 #define EP_SHARED(type, name) __shared__ type name
 #define EP_DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
 #define EP_PAUSE() ((void)0)

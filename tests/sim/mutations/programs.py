@@ -104,7 +104,7 @@ class Programs:
     def link_campaign(self, mutation):
         objects = self.compile(mutation, "weft_sim", "weft_campaign")
         program = self.folder / mutation.name / "campaign"
-        compiler = self.compiles["weft_sim", str(self.root / "src/sim/run.c")][0]
+        compiler = self.compiles["weft_sim", str(self.root / "src/testing/sim/run.c")][0]
         self.make([compiler, MULTIPLE, "-o", program, *objects, self.base, self.library, *self.libraries], mutation)
         return program
 

@@ -1,0 +1,268 @@
+/* testing/fake_driver/grid.c: the threads of a grid, in turn. */
+#include "testing/fake_driver/grid.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "testing/sim/coroutine.h"
+
+#define STACK_BYTES ((size_t)128 << 10)
+#define STORES_MAX 64 /* of a thread, not yet done */
+
+typedef struct fake_store {
+    void *to;
+    const void *from;
+    unsigned bytes;
+    unsigned group;
+} fake_store;
+
+typedef struct fake_thread {
+    fake_place place; /* first */
+    wefti_coroutine coroutine;
+    struct fake_grid *grid;
+    struct fake_thread *next; /* of those that may run */
+    unsigned turn; /* exchanges it has made */
+    fake_store stores[STORES_MAX];
+    unsigned stores_count;
+    unsigned groups; /* of stores, ended */
+} fake_thread;
+
+typedef struct fake_warp {
+    uint64_t values[2][FAKE_WARP]; /* of this exchange and of the one before, which some lanes may still read */
+    int kind;
+    int arrived;
+} fake_warp;
+
+typedef struct fake_grid {
+    void (*body)(const void *args);
+    const void *args;
+    unsigned threads;
+    fake_thread *all;
+    fake_warp *warps;
+    unsigned *arrived; /* at the barrier, by block */
+    unsigned char *shared;
+    fake_thread *first; /* of those that may run */
+    fake_thread **last;
+    unsigned left;
+    unsigned pauses; /* since somebody got on */
+    wefti_coroutine launcher;
+} fake_grid;
+
+static __thread fake_thread *self;
+static __thread wefti_stacks stacks; /* kept for the next launch */
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "fake GPU: %s: block %u, thread %u\n", what, self->place.block.x, self->place.thread.x);
+    abort();
+}
+
+/* ---- in turn ---- */
+
+static void let_run(fake_grid *grid, fake_thread *thread)
+{
+    thread->next = NULL;
+    *grid->last = thread;
+    grid->last = &thread->next;
+}
+
+static fake_thread *take_next(fake_grid *grid)
+{
+    fake_thread *next = grid->first;
+    if (next == NULL) {
+        fail("all threads wait for each other");
+    }
+    grid->first = next->next;
+    if (grid->first == NULL) {
+        grid->last = &grid->first;
+    }
+    return next;
+}
+
+/* Run another; come back when somebody lets this one run. */
+static void give_way(void)
+{
+    fake_thread *from = self;
+    fake_thread *to = take_next(from->grid);
+    if (to != from) {
+        self = to;
+        wefti_coroutine_switch(&from->coroutine, &to->coroutine);
+    }
+}
+
+static void thread_main(void *argument)
+{
+    fake_thread *thread = argument;
+    fake_grid *grid = thread->grid;
+    grid->body(grid->args);
+    fake_stores_wait(0);
+    if (--grid->left == 0) {
+        self = NULL;
+        wefti_coroutine_switch_last(&thread->coroutine, &grid->launcher);
+    }
+    self = take_next(grid);
+    wefti_coroutine_switch_last(&thread->coroutine, &self->coroutine);
+}
+
+/* Warps begin in an order that differs from launch to launch. */
+static void start(fake_grid *grid, unsigned blocks)
+{
+    static __thread unsigned launches;
+    unsigned count = blocks * grid->threads;
+    unsigned turn = launches++ % (count / FAKE_WARP) * FAKE_WARP;
+    grid->last = &grid->first;
+    for (unsigned i = 0; i < count; i++) {
+        fake_thread *thread = &grid->all[i];
+        thread->grid = grid;
+        wefti_coroutine_init(&thread->coroutine, wefti_stacks_at(&stacks, i), STACK_BYTES, thread_main, thread);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        let_run(grid, &grid->all[(i + turn) % count]);
+    }
+}
+
+static void place_all(fake_grid *grid, unsigned blocks, size_t shared_bytes)
+{
+    size_t stride = FAKE_FIXED_SHARED + (shared_bytes + 127) / 128 * 128;
+    for (unsigned i = 0; i < blocks * grid->threads; i++) {
+        unsigned char *shared = grid->shared + i / grid->threads * stride;
+        grid->all[i].place = (fake_place){
+            .thread = {i % grid->threads},
+            .block = {i / grid->threads},
+            .threads = {grid->threads},
+            .blocks = {blocks},
+            .fixed_shared = shared,
+            .dynamic_shared = shared + FAKE_FIXED_SHARED,
+        };
+    }
+}
+
+static void *take(size_t count, size_t bytes)
+{
+    void *memory = aligned_alloc(128, (count * bytes + 127) / 128 * 128);
+    if (memory == NULL) {
+        fprintf(stderr, "fake GPU: no memory for a grid\n");
+        abort();
+    }
+    memset(memory, 0, count * bytes);
+    return memory;
+}
+
+void fake_grid_run(void (*body)(const void *args), const void *args, unsigned blocks, unsigned threads,
+                   size_t shared_bytes)
+{
+    size_t count = (size_t)blocks * threads;
+    fake_grid grid = {.body = body, .args = args, .threads = threads, .left = blocks * threads};
+    if (stacks.count < count) {
+        wefti_stacks_fini(&stacks);
+        if (!wefti_stacks_init(&stacks, count, STACK_BYTES)) {
+            fprintf(stderr, "fake GPU: no stacks for %zu threads\n", count);
+            abort();
+        }
+    }
+    grid.all = take(count, sizeof *grid.all);
+    grid.warps = take(count / FAKE_WARP, sizeof *grid.warps);
+    grid.arrived = take(blocks, sizeof *grid.arrived);
+    grid.shared = take(blocks, FAKE_FIXED_SHARED + (shared_bytes + 127) / 128 * 128);
+    place_all(&grid, blocks, shared_bytes);
+    start(&grid, blocks);
+    wefti_coroutine_init_thread(&grid.launcher);
+    self = take_next(&grid);
+    wefti_coroutine_switch(&grid.launcher, &self->coroutine);
+    for (size_t i = 0; i < count; i++) {
+        wefti_coroutine_fini(&grid.all[i].coroutine);
+    }
+    free(grid.all);
+    free(grid.warps);
+    free(grid.arrived);
+    free(grid.shared);
+}
+
+/* ---- by a thread ---- */
+
+const fake_place *fake_here(void)
+{
+    return &self->place;
+}
+
+void fake_pause(void)
+{
+    fake_grid *grid = self->grid;
+    if (++grid->pauses > grid->left) {
+        grid->pauses = 0;
+        sched_yield();
+    }
+    let_run(grid, self);
+    give_way();
+}
+
+void fake_sync_block(void)
+{
+    fake_grid *grid = self->grid;
+    unsigned block = self->place.block.x;
+    if (++grid->arrived[block] < grid->threads) {
+        give_way();
+        return;
+    }
+    grid->arrived[block] = 0;
+    grid->pauses = 0;
+    for (unsigned i = 0; i < grid->threads; i++) {
+        fake_thread *thread = &grid->all[block * grid->threads + i];
+        if (thread != self) {
+            let_run(grid, thread);
+        }
+    }
+}
+
+const uint64_t *fake_exchange(int kind, uint64_t value)
+{
+    fake_grid *grid = self->grid;
+    unsigned number = (unsigned)(self - grid->all);
+    fake_warp *warp = &grid->warps[number / FAKE_WARP];
+    unsigned turn = self->turn++ & 1;
+    warp->values[turn][number % FAKE_WARP] = value;
+    if (warp->arrived > 0 && warp->kind != kind) {
+        fail("lanes of a warp meet in different places");
+    }
+    warp->kind = kind;
+    if (++warp->arrived < FAKE_WARP) {
+        give_way();
+        return warp->values[turn];
+    }
+    warp->arrived = 0;
+    grid->pauses = 0;
+    for (unsigned i = number / FAKE_WARP * FAKE_WARP; i < (number / FAKE_WARP + 1) * FAKE_WARP; i++) {
+        if (i != number) {
+            let_run(grid, &grid->all[i]);
+        }
+    }
+    return warp->values[turn];
+}
+
+/* ---- bulk stores ---- */
+
+void fake_store_add(void *to, const void *from, unsigned bytes)
+{
+    if (self->stores_count == STORES_MAX) {
+        fail("too many bulk stores that nobody waits for");
+    }
+    self->stores[self->stores_count++] = (fake_store){to, from, bytes, self->groups};
+}
+
+void fake_stores_commit(void)
+{
+    self->groups++;
+}
+
+void fake_stores_wait(unsigned groups_left)
+{
+    unsigned done = 0;
+    while (done < self->stores_count && self->stores[done].group + groups_left < self->groups) {
+        memcpy(self->stores[done].to, self->stores[done].from, self->stores[done].bytes);
+        done++;
+    }
+    memmove(self->stores, self->stores + done, (self->stores_count - done) * sizeof *self->stores);
+    self->stores_count -= done;
+}

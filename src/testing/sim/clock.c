@@ -1,0 +1,89 @@
+/* testing/sim/clock.c: virtual time for os/os.h, and waiting for a landing. */
+#include "testing/sim/sim.h"
+
+#define NS_AT_START UINT64_C(1000000000) /* no PE's clock begins at 0 */
+
+static wefti_sim *running_sim(void)
+{
+    wefti_sim *sim = wefti_sim_current;
+    return sim != NULL && sim->running != NULL ? sim : NULL;
+}
+
+uint64_t wefti_os_now_ns(void)
+{
+    wefti_sim *sim = running_sim();
+    return sim == NULL ? NS_AT_START : NS_AT_START + sim->now_ns++ + sim->running->skew_ns;
+}
+
+static uint64_t after(const wefti_sim *sim, uint64_t ns)
+{
+    return ns < UINT64_MAX - sim->now_ns ? sim->now_ns + ns : UINT64_MAX;
+}
+
+void wefti_os_sleep_ns(uint64_t ns)
+{
+    wefti_sim *sim = running_sim();
+    if (sim != NULL) {
+        wefti_sim_record(sim, sim->running, WEFTI_EVENT_SLEEP, 0, ns);
+        wefti_reads_release(sim, sim->running); /* longer than any load takes */
+        sim->running->what = "sleep";
+        sim->running->what_at = WEFTI_NOWHERE;
+        (void)wefti_sim_block(sim, WEFTI_STRAND_SLEEPING, after(sim, ns));
+    }
+}
+
+void wefti_os_yield(void)
+{
+    wefti_sim *sim = running_sim();
+    if (sim != NULL) {
+        wefti_sim_event(sim); /* who only yields must not keep stores from landing */
+    }
+}
+
+/* Few: a waiter that spins takes events and lets nobody run. */
+uint32_t wefti_os_spins(int crowded)
+{
+    (void)crowded;
+    return 8;
+}
+
+/* The first pause begins to watch the line and lets the caller look again, so that no landing is missed between a look
+ * and the watch; only then does it suspend. */
+void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
+{
+    wefti_sim *sim = running_sim();
+    (void)waited_ns;
+    (void)crowd;
+    if (sim == NULL) {
+        return;
+    }
+    wefti_strand *strand = sim->running;
+    uint64_t offset = wefti_sim_offset(sim, address);
+    if (offset == WEFTI_NOWHERE) {
+        wefti_os_sleep_ns(100); /* several words are looked at: time must go on */
+        return;
+    }
+    strand->what = what;
+    strand->what_at = offset;
+    if (strand->watched != offset / WEFTI_LINE_BYTES + 1 || strand->notified) {
+        wefti_memory_watch(sim, strand, offset);
+        wefti_sim_yield(sim);
+    } else {
+        wefti_sim_record(sim, strand, WEFTI_EVENT_PAUSE, offset, left_ns);
+        (void)wefti_sim_block(sim, WEFTI_STRAND_PAUSED, after(sim, left_ns));
+        wefti_memory_watch(sim, strand, offset);
+    }
+}
+
+/* ---- for pe_main ---- */
+
+uint64_t weft_sim_now_ns(void)
+{
+    wefti_sim *sim = wefti_sim_current;
+    return sim == NULL ? 0 : sim->now_ns;
+}
+
+void weft_sim_sleep_ns(uint64_t ns)
+{
+    wefti_os_sleep_ns(ns);
+}

@@ -1,0 +1,85 @@
+/* testing/sim/lines.h: what is known of cache lines of symmetric memory: who waits for a landing there, how many stores wait to
+ * land there, and the last landings with the bytes they overwrote. Most lines are not known at all.
+ *
+ * History is a ring over all lines: the newest WEFTI_LANDINGS landings, chained by line, newest first. */
+#ifndef WEFTI_SIM_LINES_H
+#define WEFTI_SIM_LINES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFTI_LINE_BYTES 64
+#define WEFTI_LINE_WORDS (WEFTI_LINE_BYTES / 8)
+#define WEFTI_LINE_NONE UINT32_MAX
+#define WEFTI_LANDINGS 4096
+
+struct wefti_strand;
+
+typedef struct wefti_landing {
+    uint64_t seq;
+    uint64_t sync; /* landings up to this one are seen by who acquires this one; 0: none */
+    uint32_t stream; /* of the writer's stores past the caches to its own memory; 0: another store */
+    uint32_t line; /* WEFTI_LINE_NONE: unused */
+    uint32_t older; /* of the same line */
+    uint32_t newer;
+    int32_t writer; /* strand */
+    uint8_t from; /* byte of the line */
+    uint8_t bytes;
+    unsigned char old_data[WEFTI_LINE_BYTES];
+    unsigned char new_data[WEFTI_LINE_BYTES];
+} wefti_landing;
+
+typedef struct wefti_line_record {
+    uint64_t number; /* offset / WEFTI_LINE_BYTES */
+    struct wefti_strand *watchers;
+    uint32_t pending; /* stores that wait */
+    uint32_t newest; /* landing */
+    uint32_t next; /* in its bucket, or in the free list */
+} wefti_line_record;
+
+typedef struct wefti_lines {
+    uint32_t *buckets;
+    uint64_t bucket_mask;
+    wefti_line_record *all;
+    uint32_t capacity;
+    uint32_t free;
+    uint32_t count;
+    wefti_landing *landings; /* NULL: no history is kept */
+    uint32_t next_landing;
+} wefti_lines;
+
+/* Returns 0 when there is no memory. `known_about`: lines that will be known at a time, roughly. */
+int wefti_lines_init(wefti_lines *lines, size_t known_about, int with_history);
+void wefti_lines_fini(wefti_lines *lines);
+
+static inline uint64_t wefti_lines_bucket(const wefti_lines *lines, uint64_t number)
+{
+    return number * UINT64_C(0x9e3779b97f4a7c15) >> 20 & lines->bucket_mask;
+}
+
+/* The index of a known line, or WEFTI_LINE_NONE. */
+static inline uint32_t wefti_lines_find(const wefti_lines *lines, uint64_t number)
+{
+    uint32_t index = lines->buckets[wefti_lines_bucket(lines, number)];
+    while (index != WEFTI_LINE_NONE && lines->all[index].number != number) {
+        index = lines->all[index].next;
+    }
+    return index;
+}
+
+/* The index of a line, known from now on. */
+uint32_t wefti_lines_get(wefti_lines *lines, uint64_t number);
+/* Forget the line if nothing is known of it any more. */
+void wefti_lines_settle(wefti_lines *lines, uint32_t index);
+
+/* Keep a landing; the oldest is forgotten. */
+wefti_landing *wefti_lines_keep(wefti_lines *lines, uint64_t number);
+/* The landing that was kept last. */
+static inline wefti_landing *wefti_lines_newest(wefti_lines *lines)
+{
+    return &lines->landings[(lines->next_landing + WEFTI_LANDINGS - 1) % WEFTI_LANDINGS];
+}
+/* Forget all landings of a line, which stays known. */
+void wefti_lines_drop_history(wefti_lines *lines, uint32_t index);
+
+#endif

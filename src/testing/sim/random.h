@@ -1,0 +1,37 @@
+/* testing/sim/random.h: the one source of decisions of a simulation. (Steele, Lea, Flood: Fast splittable pseudorandom number
+ * generators, 2014.) */
+#ifndef WEFTI_SIM_RANDOM_H
+#define WEFTI_SIM_RANDOM_H
+
+#include <stdint.h>
+
+typedef struct wefti_random {
+    uint64_t state;
+} wefti_random;
+
+static inline uint64_t wefti_random_next(wefti_random *random)
+{
+    uint64_t z = (random->state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* Below `bound`, which is at least 1 and below 2^32. */
+static inline uint32_t wefti_random_below(wefti_random *random, uint32_t bound)
+{
+    return (uint32_t)((wefti_random_next(random) >> 32) * bound >> 32);
+}
+
+/* A rate "one in N" as a threshold for wefti_random_hit. */
+static inline uint32_t wefti_random_threshold(uint32_t one_in)
+{
+    return one_in == UINT32_MAX ? 0 : UINT32_MAX / one_in;
+}
+
+static inline int wefti_random_hit(wefti_random *random, uint32_t threshold)
+{
+    return threshold != 0 && (uint32_t)(wefti_random_next(random) >> 32) <= threshold;
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* testing/sim/socket.h: the network under os/socket.h: what a simulation keeps of it, and what tests do to it. */
+#ifndef WEFTI_SIM_SOCKET_H
+#define WEFTI_SIM_SOCKET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/socket.h"
+#include "testing/sim/random.h"
+
+typedef struct wefti_sim wefti_sim;
+typedef struct wefti_strand wefti_strand;
+typedef struct wefti_socket wefti_socket;
+
+#define WEFTI_SEGMENTS 16
+
+/* One direction of a connection, at the end that reads. What is sent arrives later, in pieces, in order. */
+typedef struct wefti_pipe {
+    unsigned char *ring;
+    size_t room;
+    size_t first;
+    size_t count;
+    struct {
+        size_t bytes;
+        uint64_t ns; /* when they can be read */
+    } segments[WEFTI_SEGMENTS];
+    unsigned segment_count;
+    uint64_t last_ns; /* nothing arrives before what was sent earlier */
+    int is_ended; /* nothing more is sent */
+    int is_broken; /* by a reset, not an end */
+} wefti_pipe;
+
+typedef enum wefti_socket_stage {
+    WEFTI_SOCKET_FRESH,
+    WEFTI_SOCKET_LISTENS,
+    WEFTI_SOCKET_CONNECTS,
+    WEFTI_SOCKET_CONNECTED
+} wefti_socket_stage;
+
+typedef struct wefti_socket_address {
+    socklen_t bytes; /* 0: none */
+    unsigned char data[128];
+} wefti_socket_address;
+
+struct wefti_socket {
+    wefti_socket_stage stage;
+    int family;
+    int pe; /* whose it is */
+    int is_foreign; /* of another user */
+    uint64_t cookie;
+    wefti_socket_address name;
+    wefti_socket_address peer_name;
+    wefti_socket *peer; /* NULL: closed */
+    wefti_pipe in;
+    int has_finished; /* sends nothing more */
+    int error; /* of a connect that was decided and has not been asked for */
+    int storm; /* so many calls still fail */
+    uint64_t due_ns; /* when a connect is decided, or the connection can be accepted */
+    wefti_socket **queue; /* of a listener, not accepted yet */
+    size_t queue_count;
+    wefti_strand *waiter; /* the last to poll for it */
+};
+
+typedef struct wefti_sockets {
+    wefti_socket **open; /* by descriptor - WEFTI_SOCKET_FIRST; NULL: free */
+    size_t capacity;
+    uint64_t last_cookie;
+    unsigned last_port;
+    unsigned last_name;
+    /* Drawn: */
+    uint32_t again; /* thresholds */
+    uint32_t interrupted;
+    uint32_t partial;
+    uint32_t delay_ns; /* at most */
+    size_t room;
+    size_t backlog;
+    int is_scarce; /* descriptors, as far as who asks is told */
+} wefti_sockets;
+
+#define WEFTI_SOCKET_FIRST 3
+
+/* The system closes what a PE that died had open. */
+void wefti_sim_sockets_orphan(wefti_sim *sim, int pe);
+/* Whose socket was left open; -1: nobody's. */
+int wefti_sim_sockets_left(const wefti_sim *sim);
+void wefti_sim_sockets_fini(wefti_sim *sim);
+
+/* ---- for tests ---- */
+
+/* The address of a listener, drawn. Returns 0 when nobody listens. */
+socklen_t wefti_sim_socket_find(struct sockaddr_storage *address);
+/* The other end sees another user here. */
+void wefti_sim_socket_disguise(int descriptor);
+
+#endif
