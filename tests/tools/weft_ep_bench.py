@@ -1,11 +1,11 @@
-"""Goal: weft-ep-bench measures what it is told to, checks it, tells it as a table, as JSON lines and as a plot, and says
+"""Goal: weft-ep-bench measures what it is told to, checks it, tells it as a table and as JSON lines, which scripts/plot.py draws, and says
 what is wrong with a command line.
 
-Method: run it on small shapes, alone, with threads and under weftrun, and read what it prints. The plot is drawn where
-gnuplot is installed. The GPU's part runs on the fake driver where
-that was built. Usage: weft_ep_bench.py WEFT_EP_BENCH WEFTRUN FAKE_DRIVER_FOLDER.
+Method: run it on small shapes, alone, with threads and under weftrun, and read what it prints. Of a plot read the points; it is
+drawn where matplotlib is installed. The GPU's part runs on the fake driver where that was built. Usage: weft_ep_bench.py WEFT_EP_BENCH WEFTRUN FAKE_DRIVER_FOLDER.
 """
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import plot
 
 BENCH, RUN, FAKE = sys.argv[1:4]
 SMALL = ["--tokens", "8,20", "--hidden", "32", "--topk", "3", "--experts", "7", "--repeats", "3", "--check"]
@@ -97,21 +100,27 @@ class Bench(unittest.TestCase):
         self.assertEqual(sorted({f["tokens"] for f in figures}), [2, 4, 8, 16])
 
     def test_plot(self):
-        script = self.folder / "plot.gp"
-        done = run("--tokens", "4:32", "--hidden", "32", "--repeats", "2", "--routing", "fresh,cached", "--plot", str(script))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("tokens a rank", script.read_text())
-        if shutil.which("gnuplot"):
-            drawn = subprocess.run(["gnuplot", str(script)], capture_output=True, text=True, timeout=60)
-            self.assertEqual(drawn.returncode, 0, drawn.stderr)
-            picture = pathlib.Path(f"{script}.svg").read_text()
+        shape = ["--tokens", "4:32", "--hidden", "32", "--repeats", "2"]
+        figures, _ = self.lines(*shape, "--routing", "fresh,cached", "--threads", "2")
+        drawn = plot.make_plot(figures)
+        self.assertEqual(drawn.axis, "tokens a rank")
+        self.assertIn("rank-major", drawn.title)
+        self.assertEqual([panel.title for panel in drawn.panels], ["dispatch", "combine", "dispatch and combine"])
+        for panel in drawn.panels:
+            for curve in ("weft, fresh", "weft, cached"):
+                self.assertEqual([x for x, _ in panel.curves[curve]], [4, 8, 16, 32])
+        pairs = {f["tokens"]: f["value"] for f in figures if f["name"] == "ep_pair" and f["routing"] == "fresh"}
+        self.assertEqual(dict(drawn.panels[2].curves["weft, fresh"]), pairs)
+        if importlib.util.find_spec("matplotlib"):
+            plot.draw(drawn, self.folder / "plot.svg")
+            picture = (self.folder / "plot.svg").read_text()
             for text in ("dispatch and combine", "rank-major", "fresh"):
                 self.assertIn(text, picture)
 
     def test_help(self):
         told = run("--help")
         self.assertEqual(told.returncode, 0)
-        for option in ("--tokens", "--layout", "--check", "--plot", "--threads", "--gpu", "--sms", "--buffers"):
+        for option in ("--tokens", "--layout", "--check", "--json", "--threads", "--gpu", "--sms", "--buffers"):
             self.assertIn(option, told.stdout)
         self.assertRegex(run("--version").stdout, r"^weft \d+\.\d+\.\d+$")
 

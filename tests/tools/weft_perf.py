@@ -1,5 +1,5 @@
 """Goal: weft-perf measures every operation in every scope that there is, checks what it did, says where something is not
-supported, and tells it as a table, as JSON lines and as a plot.
+supported, and tells it as a table and as JSON lines, which scripts/plot.py draws.
 
 Method: run it with few calls, with threads and under weftrun, on host memory and, where it was built, with streams and
 kernels on the fake driver, which can be told to lose a byte, which must be found. Usage: weft_perf.py WEFT_PERF WEFTRUN
@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import plot
 
 PERF, RUN, FAKE = sys.argv[1:4]
 FEW = ["--calls", "2", "--rounds", "2"]
@@ -84,20 +87,21 @@ class Host(Base):
         self.assertEqual(table.count("not supported"), 2)
 
     def test_plot(self):
-        script = self.folder / "plot.gp"
-        done = run("-o", "put,get", "-b", "8:4K", "--plot", str(script))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("bytes over time", script.read_text())
-        drawn = pathlib.Path(f"{script}.svg")
-        if shutil.which("gnuplot"):
-            self.assertIn("put, host", drawn.read_text())
-        else:
-            self.assertTrue(drawn.exists() or "not drawn" in done.stderr)
+        figures, _ = self.lines("-o", "put,get", "-b", "8:4K")
+        times, rates = plot.make_plot(figures).panels
+        self.assertEqual((times.label, rates.label), ("us", "GB/s"))
+        self.assertEqual(set(times.curves), set(rates.curves))
+        self.assertEqual(len(times.curves), 2)
+        for name, points in times.curves.items():
+            self.assertEqual([x for x, _ in points], [8 << i for i in range(10)])
+            for (bytes_, us), (_, rate) in zip(points, rates.curves[name]):
+                self.assertAlmostEqual(rate, bytes_ / us * 1e-3)
+        self.assertIsNone(plot.make_plot([]))
 
     def test_usage(self):
         told = run("--help")
         self.assertEqual(told.returncode, 0)
-        for option in ("--op", "--scope", "--bytes", "--plot", "--threads"):
+        for option in ("--op", "--scope", "--bytes", "--json", "--threads"):
             self.assertIn(option, told.stdout)
         for arguments, expected in [
             (["--op", "shove"], "give one of: put, put_quiet"),

@@ -43,7 +43,6 @@ static const char help[] =
     "\n"
     "What is told:\n"
     "  -j, --json FILE        append a JSON line for each figure\n"
-    "  -p, --plot FILE        write a gnuplot script; `gnuplot FILE` draws FILE.svg\n"
     "      --machine NAME     of the machine in JSON lines (its host name)\n"
     "  -h, --help             this text\n"
     "      --version          the version\n"
@@ -113,7 +112,6 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
         {"threads", '\0', TOOL_NUMBER, &options->threads, 1, THREADS_MAX, NULL, 0},
         {"check", 'c', TOOL_FLAG, &options->check, 0, 0, NULL, 0},
         {"json", 'j', TOOL_TEXT, &options->json, 0, 0, NULL, 0},
-        {"plot", 'p', TOOL_TEXT, &options->plot, 0, 0, NULL, 0},
         {"machine", '\0', TOOL_TEXT, &options->machine, 0, 0, NULL, 0},
         {"help", 'h', TOOL_FLAG, &wants_help, 0, 0, NULL, 0},
         {"version", '\0', TOOL_FLAG, &wants_version, 0, 0, NULL, 0},

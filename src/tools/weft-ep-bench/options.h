@@ -29,7 +29,6 @@ typedef struct bench_options {
     int check;
     uint64_t seed;
     const char *json; /* NULL: none */
-    const char *plot;
     const char *machine;
 } bench_options;
 

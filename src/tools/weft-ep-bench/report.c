@@ -1,10 +1,9 @@
-/* weft-ep-bench/report.c: the table, the JSON lines and the plot. */
+/* weft-ep-bench/report.c: the table and the JSON lines. */
 #include "tools/weft-ep-bench/report.h"
 
 #include <string.h>
 
 #include "tools/lib/record.h"
-#include "tools/weft-ep-bench/plot.h"
 
 int bench_report_open(bench_report *report, const bench_options *options, int pe, int pes)
 {
@@ -15,7 +14,7 @@ int bench_report_open(bench_report *report, const bench_options *options, int pe
     if (!report->prints) {
         return 0;
     }
-    if (tool_file_open(options->json, "a", &report->json) || bench_plot_open(&report->plot, options)) {
+    if (tool_file_open(options->json, "a", &report->json)) {
         return 1;
     }
     printf("%d PEs; times in us, of the slowest PE, medians of %d; GB/s a PE; memory in MB a PE\n", pes,
@@ -116,13 +115,11 @@ void bench_report_add(bench_report *report, const bench_shape *shape, const benc
         print_line(report, "ep_setup", "weft", shape, &figures->setup, "us");
         print_line(report, "ep_memory", "weft", shape, &figures->memory, "MB");
     }
-    bench_plot_add(&report->plot, report->options, shape, figures);
 }
 
 int bench_report_close(bench_report *report, int failed)
 {
     failed |= tool_file_close(report->json, report->options->json);
-    failed |= bench_plot_close(&report->plot, report->options);
     if (report->prints && (ferror(stdout) || fflush(stdout) != 0)) {
         perror("weft-ep-bench: cannot write");
         return 1;

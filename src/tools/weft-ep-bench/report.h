@@ -1,10 +1,9 @@
-/* weft-ep-bench/report.h: the table, the JSON lines and the plot, all by PE 0. */
+/* weft-ep-bench/report.h: the table and the JSON lines, both by PE 0. */
 #ifndef WEFT_EP_BENCH_REPORT_H
 #define WEFT_EP_BENCH_REPORT_H
 
 #include <stdio.h>
 
-#include "tools/lib/plot.h"
 #include "tools/weft-ep-bench/options.h"
 #include "tools/weft-ep-bench/trial.h"
 
@@ -13,7 +12,6 @@ typedef struct bench_report {
     int prints;
     int pes;
     FILE *json; /* NULL: none */
-    tool_plot plot;
 } bench_report;
 
 /* Returns 0, or 1 after saying which file cannot be written. */

@@ -25,7 +25,6 @@ typedef struct perf_options {
     int threads; /* 0: PEs are processes */
     int no_check;
     const char *json; /* NULL: none */
-    const char *plot;
     const char *machine;
 } perf_options;
 

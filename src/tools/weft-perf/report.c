@@ -1,4 +1,4 @@
-/* weft-perf/report.c: the table, the JSON lines and the plot. */
+/* weft-perf/report.c: the table and the JSON lines. */
 #include "tools/weft-perf/report.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ int perf_report_open(perf_report *report, const perf_options *options, int pe, i
     if (!report->prints) {
         return 0;
     }
-    if (tool_file_open(options->json, "a", &report->json) || tool_plot_open(&report->plot, options->plot, 2)) {
+    if (tool_file_open(options->json, "a", &report->json)) {
         return 1;
     }
     printf("%d PEs; %s memory; times in us of a call, medians of %d rounds; GB/s\n", pes,
@@ -102,21 +102,6 @@ static void print_line(const perf_report *report, const perf_case *c, const char
     tool_line_end(report->json, report->options->machine);
 }
 
-/* A curve is all but the sizes, or, of rates of one size a block, the blocks. */
-static void plot(perf_report *report, const perf_case *c, const char *name, const perf_result *result)
-{
-    char curve[160];
-    int by_blocks = perf_kind_of(c->op) == PERF_RATE && report->options->blocks.count > 1;
-    const double values[] = {result->time.median, rate(c, result->time.median)};
-    snprintf(curve, sizeof curve, "%s%s, %s, %d PEs%s%s%s%s", name, hardware_by(c->op) != NULL ? " (hardware)" : "",
-             perf_scope_names[c->scope], pes_of(c), perf_is_typed(c->op) ? ", " : "",
-             perf_is_typed(c->op) ? perf_dtype_names[c->dtype] : "", perf_kind_of(c->op) == PERF_COMBINE ? ", " : "",
-             perf_kind_of(c->op) == PERF_COMBINE ? perf_reduction_names[c->reduction] : "");
-    if (by_blocks || c->bytes > 0) {
-        tool_plot_add(&report->plot, curve, by_blocks ? c->blocks : (double)c->bytes, values);
-    }
-}
-
 void perf_report_add(perf_report *report, const perf_case *c, const perf_result *result)
 {
     char name[64];
@@ -131,9 +116,6 @@ void perf_report_add(perf_report *report, const perf_case *c, const perf_result 
     }
     if (result->is_there && report->json != NULL) {
         print_line(report, c, name, result);
-    }
-    if (result->is_there) {
-        plot(report, c, name, result);
     }
 }
 
@@ -153,13 +135,7 @@ void perf_report_figure(perf_report *report, const char *name, const tool_figure
 
 int perf_report_close(perf_report *report, int failed)
 {
-    const int by_blocks = report->options->blocks.count > 1;
-    const tool_plot_labels labels = {.title = "weft-perf",
-                                     .x = by_blocks ? "blocks" : "bytes",
-                                     .y = {"us", "GB/s"},
-                                     .panels = {"time of a call", "bytes over time"}};
     failed |= tool_file_close(report->json, report->options->json);
-    failed |= tool_plot_close(&report->plot, &labels);
     if (report->prints && (ferror(stdout) || fflush(stdout) != 0)) {
         perror("weft-perf: cannot write");
         return 1;

@@ -1,10 +1,9 @@
-/* weft-perf/report.h: the table, the JSON lines and the plot, all by PE 0. */
+/* weft-perf/report.h: the table and the JSON lines, both by PE 0. */
 #ifndef WEFT_PERF_REPORT_H
 #define WEFT_PERF_REPORT_H
 
 #include <stdio.h>
 
-#include "tools/lib/plot.h"
 #include "tools/lib/stats.h"
 #include "tools/weft-perf/options.h"
 
@@ -13,7 +12,6 @@ typedef struct perf_report {
     int prints;
     int pes;
     FILE *json; /* NULL: none */
-    tool_plot plot;
 } perf_report;
 
 /* What came of a case: the time of a call in us, and how many elements were wrong; -1: none compared. */
