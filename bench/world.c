@@ -1,7 +1,7 @@
 /* World: how long it takes to create and to destroy one, and its first allocation and first barrier, from the last PE's
- * entry to the last PE's return; of destruction, which is local, also how long a PE's own call takes; and what a world costs
- * in memory. Run it as `weftrun -n N bench_world [--json FILE] [--blocks N]`. The first world of the process stays and is what
- * the PEs meet in to create the later ones. See bench/README.md. */
+ * entry to the last PE's return; of destruction, which is local, also how long a PE's own call takes; and what a world
+ * costs in memory. Run it as `weftrun -n N bench_world [--json FILE] [--blocks N]`. The first world of the process
+ * stays and is what the PEs meet in to create the later ones. See bench/README.md. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -134,7 +134,7 @@ WEFT_API void weft_sim_note(const char *text, uint64_t value);
 
 /* ---- faults ----------------------------------------------------------------------------------------------------- */
 
-/* PE `pe` never runs again; what it stored before still lands, and its sockets are closed. Does not return when it is
+/* PE `pe` never runs again; what it stored before still becomes visible, and its sockets are closed. Does not return when it is
  * this PE. */
 WEFT_API void weft_sim_kill(int pe);
 

@@ -1,8 +1,8 @@
 /* A peer of bench/ep.c: the same dispatch and combine as one writes them with MPI: pack the rows by destination,
  * MPI_Alltoallv, and for the combine MPI_Alltoallv back and add up each token's rows. Run it as
  *     mpirun -n 2 mpi_ep [--tokens T] [--hidden H] [--topk K] [--experts E] [--json FILE] [--blocks N]
- * Rows are bf16, rank-major: one row a (token, PE). How many rows go where is known before the clock starts, as on weft's
- * cached routes. */
+ * Rows are bf16, rank-major: one row a (token, PE). How many rows go where is known before the clock starts, as on
+ * weft's cached routes. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* suite/ep_layer.h: the mixture-of-experts layer that bench/ep.c and its peers move: which experts each token chooses, and
- * which rows cross because of it. Seeded, so that all of them move the same rows. */
+/* suite/ep_layer.h: the mixture-of-experts layer that bench/ep.c and its peers move: which experts each token chooses,
+ * and which rows cross because of it. Seeded, so that all of them move the same rows. */
 #ifndef SUITE_EP_LAYER_H
 #define SUITE_EP_LAYER_H
 

@@ -25,8 +25,8 @@ typedef struct bench_options {
         name, '\0', TOOL_NUMBER, at, 0, 1 << 30, NULL, 0                                                               \
     }
 
-/* Read the command line. `own` are `count` further options of this benchmark. Returns -1 after printing what is wrong, or the
- * options when --help asks for them. */
+/* Read the command line. `own` are `count` further options of this benchmark. Returns -1 after printing what is wrong,
+ * or the options when --help asks for them. */
 static inline int bench_options_read(bench_options *options, const tool_option *own, int count, int argc, char **argv)
 {
     int wants_help = 0;

@@ -48,8 +48,8 @@ static int suite_sync(void *context, uint64_t count)
     return failed;
 }
 
-/* The repetitions of a block, by PE 0's clock: so many that it is long enough twice, since what the first call sets up, or
- * another process, makes a block long once. Collective. 0 on failure. */
+/* The repetitions of a block, by PE 0's clock: so many that it is long enough twice, since what the first call sets
+ * up, or another process, makes a block long once. Collective. 0 on failure. */
 static uint64_t suite_count(suite *s, tool_body body)
 {
     uint64_t count = 16;

@@ -86,7 +86,7 @@ void case_locks(void *argument)
         weft_sim_fail("locks let %ld of %d turns count", words[4] + words[5] + words[6] + words[7], turns * run->pes);
     }
     for (int i = 0; i < 4; i++) {
-        long left; /* read by a call: the PE's own last store may not have landed, and only calls look for it */
+        long left; /* read by a call: the PE's own last store may not have committed, and only calls look for it */
         MUST(weft_long_g(world, &words[i], weft_world_pe(world), &left));
         if (left != 0) {
             weft_sim_fail("lock %d is %lx at the end", i, (unsigned long)left);

@@ -1,5 +1,5 @@
-/* testing/fake_driver/grid.h: a launched grid on the CPU: each of its threads is a coroutine of the thread that launches, so that
- * warps vote and shuffle, blocks meet, and blocks wait for each other and for those of other PEs. */
+/* testing/fake_driver/grid.h: a launched grid on the CPU: each of its threads is a coroutine of the thread that
+ * launches, so that warps vote and shuffle, blocks meet, and blocks wait for each other and for those of other PEs. */
 #ifndef WEFTI_CUDA_FAKE_GRID_H
 #define WEFTI_CUDA_FAKE_GRID_H
 

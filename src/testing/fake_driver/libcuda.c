@@ -1,7 +1,8 @@
-/* testing/fake_driver/libcuda.c: a CUDA driver whose devices are this machine's memory: what src/cuda asks of libcuda.so.1, and no
- * more. For tests without a GPU: device memory is memory files, so that exporting, importing, mapping and copying are
- * real; a launched kernel is a function of one thread, or, of expert parallelism, a grid (grid.h). Two devices
- * (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process, one context each. */
+/* testing/fake_driver/libcuda.c: a CUDA driver whose devices are this machine's memory: what src/cuda asks of
+ * libcuda.so.1, and no more. For tests without a GPU: device memory is memory files, so that exporting, importing,
+ * mapping and copying are real; a launched kernel is a function of one thread, or, of expert parallelism, a grid
+ * (grid.h). Two devices (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process, one context each.
+ * */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -528,8 +529,8 @@ static int loses_bytes(void)
     return getenv("WEFT_FAKE_LOSES") != NULL;
 }
 
-/* A GPU as slow as a real one beside its CPU: with WEFT_FAKE_DELAY_US launches and copies begin that much later, so that
- * what nobody waits for is late, and what is read by one and written by another is not one access. */
+/* A GPU as slow as a real one beside its CPU: with WEFT_FAKE_DELAY_US launches and copies begin that much later, so
+ * that what nobody waits for is late, and what is read by one and written by another is not one access. */
 static void be_slow(void)
 {
     const char *text = getenv("WEFT_FAKE_DELAY_US");

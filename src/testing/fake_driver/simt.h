@@ -1,5 +1,5 @@
-/* testing/fake_driver/simt.h: CUDA's names for the CPU: what kernels of many threads are written in, on top of grid.h. Included before
- * them, by g++, with WEFT_DEVICE_ON_HOST. Warps are always whole: masks are ~0. */
+/* testing/fake_driver/simt.h: CUDA's names for the CPU: what kernels of many threads are written in, on top of grid.h.
+ * Included before them, by g++, with WEFT_DEVICE_ON_HOST. Warps are always whole: masks are ~0. */
 #ifndef WEFTI_CUDA_FAKE_SIMT_H
 #define WEFTI_CUDA_FAKE_SIMT_H
 
@@ -257,8 +257,8 @@ static inline unsigned atomicInc(unsigned *at, unsigned limit)
     return wefti_atomic_count(at, limit);
 }
 
-/* ---- bulk copies: loads happen at once; a barrier counts the phases that are over. Every other block loads more slowly than
- * its neighbours, as multiprocessors do that share a way to memory ---- */
+/* ---- bulk copies: loads happen at once; a barrier counts the phases that are over. Every other block loads more
+ * slowly than its neighbours, as multiprocessors do that share a way to memory ---- */
 
 static inline void wefti_load_barrier_init(wefti_u64 *barrier)
 {

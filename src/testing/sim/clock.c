@@ -1,4 +1,4 @@
-/* testing/sim/clock.c: virtual time for os/os.h, and waiting for a landing. */
+/* testing/sim/clock.c: virtual time for os/os.h, and waiting for a commit. */
 #include "testing/sim/sim.h"
 
 #define NS_AT_START UINT64_C(1000000000) /* no PE's clock begins at 0 */
@@ -28,7 +28,7 @@ void wefti_os_sleep_ns(uint64_t ns)
         wefti_reads_release(sim, sim->running); /* longer than any load takes */
         sim->running->what = "sleep";
         sim->running->what_at = WEFTI_NOWHERE;
-        (void)wefti_sim_block(sim, WEFTI_STRAND_SLEEPING, after(sim, ns));
+        (void)wefti_sim_block(sim, WEFTI_FIBER_SLEEPING, after(sim, ns));
     }
 }
 
@@ -36,7 +36,7 @@ void wefti_os_yield(void)
 {
     wefti_sim *sim = running_sim();
     if (sim != NULL) {
-        wefti_sim_event(sim); /* who only yields must not keep stores from landing */
+        wefti_sim_event(sim); /* who only yields must not keep stores from commit */
     }
 }
 
@@ -47,7 +47,7 @@ uint32_t wefti_os_spins(int crowded)
     return 8;
 }
 
-/* The first pause begins to watch the line and lets the caller look again, so that no landing is missed between a look
+/* The first pause begins to watch the line and lets the caller look again, so that no commit is missed between a look
  * and the watch; only then does it suspend. */
 void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
 {
@@ -57,21 +57,21 @@ void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, u
     if (sim == NULL) {
         return;
     }
-    wefti_strand *strand = sim->running;
+    wefti_fiber *fiber = sim->running;
     uint64_t offset = wefti_sim_offset(sim, address);
     if (offset == WEFTI_NOWHERE) {
         wefti_os_sleep_ns(100); /* several words are looked at: time must go on */
         return;
     }
-    strand->what = what;
-    strand->what_at = offset;
-    if (strand->watched != offset / WEFTI_LINE_BYTES + 1 || strand->notified) {
-        wefti_memory_watch(sim, strand, offset);
+    fiber->what = what;
+    fiber->what_at = offset;
+    if (fiber->watched != offset / WEFTI_LINE_BYTES + 1 || fiber->notified) {
+        wefti_memory_watch(sim, fiber, offset);
         wefti_sim_yield(sim);
     } else {
-        wefti_sim_record(sim, strand, WEFTI_EVENT_PAUSE, offset, left_ns);
-        (void)wefti_sim_block(sim, WEFTI_STRAND_PAUSED, after(sim, left_ns));
-        wefti_memory_watch(sim, strand, offset);
+        wefti_sim_record(sim, fiber, WEFTI_EVENT_PAUSE, offset, left_ns);
+        (void)wefti_sim_block(sim, WEFTI_FIBER_PAUSED, after(sim, left_ns));
+        wefti_memory_watch(sim, fiber, offset);
     }
 }
 

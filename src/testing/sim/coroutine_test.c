@@ -1,5 +1,6 @@
 /* Goal: stacks of their own keep their values, and switching costs no system call's time.
- * Method: coroutines pass control round in a ring, each with values in registers and on its stack that only it knows. */
+ * Method: coroutines pass control round in a ring, each with values in registers and on its stack that only it knows.
+ * */
 #include "testing/sim/coroutine.h"
 
 #include <setjmp.h>

@@ -92,7 +92,7 @@ static int must_follow(const wefti_entry *entry, const wefti_entry *earlier)
            (entry->kind == WEFTI_ENTRY_AFTER_OPERATION && earlier->operation == entry->operation);
 }
 
-int wefti_flow_may_land(const wefti_flow *flow, const wefti_entry_pool *pool, uint32_t index)
+int wefti_flow_may_commit(const wefti_flow *flow, const wefti_entry_pool *pool, uint32_t index)
 {
     const wefti_entry *entry = &pool->all[index];
     for (uint32_t i = flow->first; i != index; i = pool->all[i].next) {

@@ -1,12 +1,12 @@
-/* testing/sim/flow.h: stores on their way: one strand's store buffer, or its messages to other link domains, in the order in
- * which they were issued.
+/* testing/sim/flow.h: stores on their way: one fiber's store buffer, or its messages to other link domains, in the
+ * order in which they were issued.
  *
- * An entry may land before earlier ones unless
+ * An entry may commit before earlier ones unless
  *   it overlaps one of them;
  *   it is of a later group to the same target (a release fence, or a transport's fence, begins a group);
- *   it is a release, which lands after all earlier ones (of the flow; a message: to its target);
+ *   it is a release, which commits after all earlier ones (of the flow; a message: to its target);
  *   it is the signal of an operation whose data is among them.
- * A store past the caches keeps back only what overlaps it, not even a release, until the strand ends such stores. */
+ * A store past the caches keeps back only what overlaps it, not even a release, until the fiber ends such stores. */
 #ifndef WEFTI_SIM_FLOW_H
 #define WEFTI_SIM_FLOW_H
 
@@ -53,15 +53,15 @@ typedef struct wefti_flow {
     uint32_t group; /* of what is issued now */
     uint32_t operation;
     uint32_t pending_index; /* + 1 in the simulation's list of flows that are not empty */
-    uint32_t speed; /* of 256: how often an entry lands when this flow is drawn */
+    uint32_t speed; /* of 256: how often an entry commits when this flow is drawn */
 } wefti_flow;
 
 void wefti_flow_init(wefti_flow *flow);
 /* Copies *entry; group and operation are set by the caller. Returns its index. */
 uint32_t wefti_flow_append(wefti_flow *flow, wefti_entry_pool *pool, const wefti_entry *entry);
 void wefti_flow_remove(wefti_flow *flow, wefti_entry_pool *pool, uint32_t index);
-/* Whether the entry may land now. */
-int wefti_flow_may_land(const wefti_flow *flow, const wefti_entry_pool *pool, uint32_t index);
+/* Whether the entry may commit now. */
+int wefti_flow_may_commit(const wefti_flow *flow, const wefti_entry_pool *pool, uint32_t index);
 /* The entry at `place` from the oldest on. */
 uint32_t wefti_flow_at(const wefti_flow *flow, const wefti_entry_pool *pool, uint32_t place);
 
@@ -71,7 +71,7 @@ int wefti_flow_may_pass(const wefti_flow *flow, const wefti_entry_pool *pool, ui
 /* From here on what is stored later comes after the stores past the caches, as after any. */
 void wefti_flow_end_streams(const wefti_flow *flow, wefti_entry_pool *pool);
 
-/* Put what waits for these bytes over `out`, oldest first: a strand sees its own stores. */
+/* Put what waits for these bytes over `out`, oldest first: a fiber sees its own stores. */
 void wefti_flow_forward(const wefti_flow *flow, const wefti_entry_pool *pool, uint64_t offset, size_t bytes,
                         unsigned char *out);
 

@@ -14,14 +14,14 @@ int wefti_lines_init(wefti_lines *lines, size_t known_about, int with_history)
     lines->bucket_mask = buckets - 1;
     lines->free = WEFTI_LINE_NONE;
     lines->buckets = malloc(buckets * sizeof *lines->buckets);
-    lines->landings = with_history ? malloc(WEFTI_LANDINGS * sizeof *lines->landings) : NULL;
-    if (lines->buckets == NULL || (with_history && lines->landings == NULL)) {
+    lines->commits = with_history ? malloc(WEFTI_COMMITS * sizeof *lines->commits) : NULL;
+    if (lines->buckets == NULL || (with_history && lines->commits == NULL)) {
         wefti_lines_fini(lines);
         return 0;
     }
     memset(lines->buckets, 0xff, buckets * sizeof *lines->buckets);
-    for (size_t i = 0; with_history && i < WEFTI_LANDINGS; i++) {
-        lines->landings[i].line = WEFTI_LINE_NONE;
+    for (size_t i = 0; with_history && i < WEFTI_COMMITS; i++) {
+        lines->commits[i].line = WEFTI_LINE_NONE;
     }
     return 1;
 }
@@ -30,7 +30,7 @@ void wefti_lines_fini(wefti_lines *lines)
 {
     free(lines->buckets);
     free(lines->all);
-    free(lines->landings);
+    free(lines->commits);
     memset(lines, 0, sizeof *lines);
 }
 
@@ -84,46 +84,46 @@ void wefti_lines_settle(wefti_lines *lines, uint32_t index)
     lines->count--;
 }
 
-/* The oldest landing of all is the last of its line's chain. */
-static void forget(wefti_lines *lines, wefti_landing *landing)
+/* The oldest commit of all is the last of its line's chain. */
+static void forget(wefti_lines *lines, wefti_commit *commit)
 {
-    uint32_t line = landing->line;
+    uint32_t line = commit->line;
     if (line == WEFTI_LINE_NONE) {
         return;
     }
-    if (landing->newer != WEFTI_LINE_NONE) {
-        lines->landings[landing->newer].older = WEFTI_LINE_NONE;
+    if (commit->newer != WEFTI_LINE_NONE) {
+        lines->commits[commit->newer].older = WEFTI_LINE_NONE;
     } else {
         lines->all[line].newest = WEFTI_LINE_NONE;
     }
-    landing->line = WEFTI_LINE_NONE;
+    commit->line = WEFTI_LINE_NONE;
     wefti_lines_settle(lines, line);
 }
 
-wefti_landing *wefti_lines_keep(wefti_lines *lines, uint64_t number)
+wefti_commit *wefti_lines_keep(wefti_lines *lines, uint64_t number)
 {
-    uint32_t own = lines->next_landing;
-    wefti_landing *landing = &lines->landings[own];
-    lines->next_landing = (own + 1) % WEFTI_LANDINGS;
-    forget(lines, landing);
+    uint32_t own = lines->next_commit;
+    wefti_commit *commit = &lines->commits[own];
+    lines->next_commit = (own + 1) % WEFTI_COMMITS;
+    forget(lines, commit);
     uint32_t line = wefti_lines_get(lines, number);
     wefti_line_record *record = &lines->all[line];
-    landing->line = line;
-    landing->newer = WEFTI_LINE_NONE;
-    landing->older = record->newest;
+    commit->line = line;
+    commit->newer = WEFTI_LINE_NONE;
+    commit->older = record->newest;
     if (record->newest != WEFTI_LINE_NONE) {
-        lines->landings[record->newest].newer = own;
+        lines->commits[record->newest].newer = own;
     }
     record->newest = own;
-    return landing;
+    return commit;
 }
 
 void wefti_lines_drop_history(wefti_lines *lines, uint32_t index)
 {
     uint32_t at = lines->all[index].newest;
     while (at != WEFTI_LINE_NONE) {
-        uint32_t older = lines->landings[at].older;
-        lines->landings[at].line = WEFTI_LINE_NONE;
+        uint32_t older = lines->commits[at].older;
+        lines->commits[at].line = WEFTI_LINE_NONE;
         at = older;
     }
     lines->all[index].newest = WEFTI_LINE_NONE;

@@ -369,7 +369,7 @@ static void own_stream_twice(words *w, int pe, uint64_t *seen)
     }
 }
 
-/* A later copy over an earlier one lands later, byte for byte. */
+/* A later copy over an earlier one commits later, byte for byte. */
 static void overwritten(words *w, int pe, uint64_t *seen)
 {
     unsigned char bytes[COPY_BYTES];

@@ -1,4 +1,5 @@
-/* testing/sim/machine.c: the machine that PEs see, for os/os.h: every link domain is a node, with processes of a chosen size. */
+/* testing/sim/machine.c: the machine that PEs see, for os/os.h: every link domain is a node, with processes of a
+ * chosen size. */
 #include <string.h>
 
 #include "base/alloc.h"

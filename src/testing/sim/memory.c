@@ -1,9 +1,9 @@
 /* testing/sim/memory.c: the seam of protocol/mem.h: store buffers and a history of old values.
  *
- * Landings are numbered. A strand's horizon is a landing up to which it has seen everything; a load may return what a
- * place held at any moment since, but nothing older than this strand has read or written there before. Acquiring a
- * landing that was a release moves the horizon to it. This is a multi-copy-atomic model: what one strand acquires, all
- * later acquires of that value know too. What a strand stores past the caches into its own memory is left out of its
+ * Commits are numbered. A fiber's horizon is a commit up to which it has seen everything; a load may return what a
+ * place held at any moment since, but nothing older than this fiber has read or written there before. Acquiring a
+ * commit that was a release moves the horizon to it. This is a multi-copy-atomic model: what one fiber acquires, all
+ * later acquires of that value know too. What a fiber stores past the caches into its own memory is left out of its
  * releases until it ends such stores. */
 #include "weft/protocol/mem.h"
 
@@ -12,11 +12,11 @@
 
 #include "testing/sim/sim.h"
 
-#define WINDOW 16 /* an entry lands before at most so many older ones */
+#define WINDOW 16 /* an entry commits before at most so many older ones */
 #define LINE WEFTI_LINE_BYTES
 #define UNDO_MAX 8
 
-/* The simulation, when `p` is symmetric memory and a strand runs. */
+/* The simulation, when `p` is symmetric memory and a fiber runs. */
 static wefti_sim *sim_of(const void *p, uint64_t *offset)
 {
     wefti_sim *sim = wefti_sim_current;
@@ -39,13 +39,13 @@ void wefti_memory_peek(const wefti_sim *sim, uint64_t offset, void *out, size_t 
     memcpy(out, sim->arena + offset, bytes);
 }
 
-/* ---- what a strand has seen ---- */
+/* ---- what a fiber has seen ---- */
 
-/* The landing up to which the strand has seen one of these bytes, which are inside one line. */
-static uint64_t seen_of(const wefti_strand *strand, uint64_t offset, size_t bytes)
+/* The commit up to which the fiber has seen one of these bytes, which are inside one line. */
+static uint64_t seen_of(const wefti_fiber *fiber, uint64_t offset, size_t bytes)
 {
-    const wefti_seen *seen = &strand->seen[offset / LINE % WEFTI_SEEN_COUNT];
-    uint64_t seq = strand->forgotten;
+    const wefti_seen *seen = &fiber->seen[offset / LINE % WEFTI_SEEN_COUNT];
+    uint64_t seq = fiber->forgotten;
     if (seen->line == offset / LINE + 1) {
         for (uint64_t word = offset % LINE / 8; word <= (offset % LINE + bytes - 1) / 8; word++) {
             seq = seen->seq[word] > seq ? seen->seq[word] : seq;
@@ -54,22 +54,22 @@ static uint64_t seen_of(const wefti_strand *strand, uint64_t offset, size_t byte
     return seq;
 }
 
-static void raise_horizon(wefti_strand *strand, uint64_t seq)
+static void raise_horizon(wefti_fiber *fiber, uint64_t seq)
 {
-    if (seq > strand->horizon) {
-        strand->horizon = seq;
+    if (seq > fiber->horizon) {
+        fiber->horizon = seq;
     }
 }
 
 /* What is pushed out of the table is seen everywhere: stronger than needed, never weaker. */
-static void set_seen(wefti_strand *strand, uint64_t offset, size_t bytes, uint64_t seq)
+static void set_seen(wefti_fiber *fiber, uint64_t offset, size_t bytes, uint64_t seq)
 {
     uint64_t line = offset / LINE;
-    wefti_seen *seen = &strand->seen[line % WEFTI_SEEN_COUNT];
+    wefti_seen *seen = &fiber->seen[line % WEFTI_SEEN_COUNT];
     if (seen->line != line + 1) {
         for (int word = 0; word < WEFTI_LINE_WORDS; word++) {
-            raise_horizon(strand, seen->seq[word]);
-            strand->forgotten = seen->seq[word] > strand->forgotten ? seen->seq[word] : strand->forgotten;
+            raise_horizon(fiber, seen->seq[word]);
+            fiber->forgotten = seen->seq[word] > fiber->forgotten ? seen->seq[word] : fiber->forgotten;
         }
         *seen = (wefti_seen){.line = line + 1};
     }
@@ -78,9 +78,9 @@ static void set_seen(wefti_strand *strand, uint64_t offset, size_t bytes, uint64
     }
 }
 
-void wefti_memory_acquire_all(wefti_sim *sim, wefti_strand *strand)
+void wefti_memory_acquire_all(wefti_sim *sim, wefti_fiber *fiber)
 {
-    raise_horizon(strand, sim->seq);
+    raise_horizon(fiber, sim->seq);
 }
 
 /* ---- rounds ---- */
@@ -90,84 +90,84 @@ static uint32_t *rounds_at(const wefti_sim *sim, uint64_t offset)
     return &sim->rounds[offset / 8 * UINT64_C(0x9e3779b97f4a7c15) >> (64 - WEFTI_ROUNDS_BITS)];
 }
 
-void wefti_memory_flag_stored(wefti_sim *sim, const wefti_strand *strand, uint64_t offset)
+void wefti_memory_flag_stored(wefti_sim *sim, const wefti_fiber *fiber, uint64_t offset)
 {
     uint32_t *rounds = rounds_at(sim, offset);
-    *rounds = strand->counts.rounds + 1 > *rounds ? (uint32_t)strand->counts.rounds + 1 : *rounds;
+    *rounds = fiber->counts.rounds + 1 > *rounds ? (uint32_t)fiber->counts.rounds + 1 : *rounds;
 }
 
-void wefti_memory_flag_seen(wefti_sim *sim, wefti_strand *strand, uint64_t offset)
+void wefti_memory_flag_seen(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset)
 {
     uint64_t rounds = *rounds_at(sim, offset);
-    strand->counts.rounds = rounds > strand->counts.rounds ? rounds : strand->counts.rounds;
+    fiber->counts.rounds = rounds > fiber->counts.rounds ? rounds : fiber->counts.rounds;
 }
 
 /* ---- watching ---- */
 
-void wefti_memory_unwatch(wefti_sim *sim, wefti_strand *strand)
+void wefti_memory_unwatch(wefti_sim *sim, wefti_fiber *fiber)
 {
-    if (strand->watched == 0) {
+    if (fiber->watched == 0) {
         return;
     }
-    uint32_t index = wefti_lines_find(&sim->lines, strand->watched - 1);
-    wefti_strand **link = &sim->lines.all[index].watchers;
-    while (*link != strand) {
+    uint32_t index = wefti_lines_find(&sim->lines, fiber->watched - 1);
+    wefti_fiber **link = &sim->lines.all[index].watchers;
+    while (*link != fiber) {
         link = &(*link)->next_watcher;
     }
-    *link = strand->next_watcher;
-    strand->watched = 0;
-    strand->notified = 0;
+    *link = fiber->next_watcher;
+    fiber->watched = 0;
+    fiber->notified = 0;
     wefti_lines_settle(&sim->lines, index);
 }
 
-/* What lands from now on notifies, so what has landed must be seen. */
-void wefti_memory_watch(wefti_sim *sim, wefti_strand *strand, uint64_t offset)
+/* What commits from now on notifies, so what has committed must be seen. */
+void wefti_memory_watch(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset)
 {
     uint64_t line = offset / LINE;
-    if (strand->watched == line + 1) {
-        strand->notified = 0;
-        set_seen(strand, offset, 1, sim->seq);
+    if (fiber->watched == line + 1) {
+        fiber->notified = 0;
+        set_seen(fiber, offset, 1, sim->seq);
         return;
     }
-    wefti_memory_unwatch(sim, strand);
+    wefti_memory_unwatch(sim, fiber);
     uint32_t index = wefti_lines_get(&sim->lines, line);
-    strand->next_watcher = sim->lines.all[index].watchers;
-    sim->lines.all[index].watchers = strand;
-    strand->watched = line + 1;
-    set_seen(strand, offset, 1, sim->seq);
+    fiber->next_watcher = sim->lines.all[index].watchers;
+    sim->lines.all[index].watchers = fiber;
+    fiber->watched = line + 1;
+    set_seen(fiber, offset, 1, sim->seq);
 }
 
 static void notify(wefti_sim *sim, uint32_t index)
 {
-    for (wefti_strand *at = sim->lines.all[index].watchers; at != NULL; at = at->next_watcher) {
+    for (wefti_fiber *at = sim->lines.all[index].watchers; at != NULL; at = at->next_watcher) {
         at->notified = 1;
-        if (at->state == WEFTI_STRAND_PAUSED) {
+        if (at->state == WEFTI_FIBER_PAUSED) {
             wefti_sim_wake(sim, at);
         }
     }
 }
 
-/* ---- landing ---- */
+/* ---- commit ---- */
 
-void wefti_memory_land(wefti_sim *sim, int writer, uint64_t offset, const void *data, size_t bytes, uint64_t sync)
+void wefti_memory_commit(wefti_sim *sim, int writer, uint64_t offset, const void *data, size_t bytes, uint64_t sync)
 {
     unsigned char *memory = sim->arena + offset;
     if (sim->publishers > 0 && writer >= 0) {
-        wefti_reads_check(sim, sim->strands[writer], offset, bytes);
+        wefti_reads_check(sim, sim->fibers[writer], offset, bytes);
     }
     sim->seq++;
-    sim->landings++;
+    sim->commits++;
     sim->progress++;
-    if (sim->lines.landings != NULL) {
-        wefti_landing *landing = wefti_lines_keep(&sim->lines, offset / LINE);
-        landing->seq = sim->seq;
-        landing->sync = sync == UINT64_MAX ? sim->seq : sync;
-        landing->writer = writer;
-        landing->stream = 0;
-        landing->from = (uint8_t)(offset % LINE);
-        landing->bytes = (uint8_t)bytes;
-        memcpy(landing->old_data, memory, bytes);
-        memcpy(landing->new_data, data, bytes);
+    if (sim->lines.commits != NULL) {
+        wefti_commit *commit = wefti_lines_keep(&sim->lines, offset / LINE);
+        commit->seq = sim->seq;
+        commit->sync = sync == UINT64_MAX ? sim->seq : sync;
+        commit->writer = writer;
+        commit->stream = 0;
+        commit->from = (uint8_t)(offset % LINE);
+        commit->bytes = (uint8_t)bytes;
+        memcpy(commit->old_data, memory, bytes);
+        memcpy(commit->new_data, data, bytes);
     }
     memcpy(memory, data, bytes);
     uint32_t index = wefti_lines_find(&sim->lines, offset / LINE);
@@ -178,8 +178,8 @@ void wefti_memory_land(wefti_sim *sim, int writer, uint64_t offset, const void *
 
 static wefti_flow *flow_of(wefti_sim *sim, uint32_t number)
 {
-    wefti_strand *strand = sim->strands[number / 2];
-    return (number & 1) != 0 ? &strand->messages : &strand->stores;
+    wefti_fiber *fiber = sim->fibers[number / 2];
+    return (number & 1) != 0 ? &fiber->messages : &fiber->stores;
 }
 
 static void leave_pending(wefti_sim *sim, wefti_flow *flow)
@@ -191,16 +191,16 @@ static void leave_pending(wefti_sim *sim, wefti_flow *flow)
     flow->pending_index = 0;
 }
 
-/* The landing of the last store before a release fence is what the stores after it bring with them. */
-static void pass_fence(wefti_sim *sim, wefti_strand *strand, const wefti_flow *flow, uint32_t group)
+/* The commit of the last store before a release fence is what the stores after it bring with them. */
+static void pass_fence(wefti_sim *sim, wefti_fiber *fiber, const wefti_flow *flow, uint32_t group)
 {
     uint32_t now = flow->count == 0 ? flow->group : sim->entries.all[flow->first].group;
     if (now != group) {
-        strand->fence_seq = sim->seq;
+        fiber->fence_seq = sim->seq;
     }
 }
 
-static uint64_t sync_of(const wefti_strand *strand, const wefti_entry *entry)
+static uint64_t sync_of(const wefti_fiber *fiber, const wefti_entry *entry)
 {
     if (entry->kind == WEFTI_ENTRY_RELEASE || entry->kind == WEFTI_ENTRY_AFTER_OPERATION) {
         return UINT64_MAX;
@@ -209,19 +209,19 @@ static uint64_t sync_of(const wefti_strand *strand, const wefti_entry *entry)
         return 0;
     }
     if (entry->target < 0) {
-        return strand->fence_seq;
+        return fiber->fence_seq;
     }
     return entry->group > 0 ? UINT64_MAX : 0;
 }
 
-static void land_bytes(wefti_sim *sim, const wefti_strand *strand, wefti_entry *entry, int is_message)
+static void commit_bytes(wefti_sim *sim, const wefti_fiber *fiber, wefti_entry *entry, int is_message)
 {
     if (is_message && !sim->ports[entry->target].open) {
         return; /* its PE has left the world */
     }
-    wefti_memory_check_reserved(sim, entry->offset, strand->pe);
+    wefti_memory_check_reserved(sim, entry->offset, fiber->pe);
     if (is_message && sim->publishers > 0) {
-        wefti_reads_check(sim, strand, entry->offset, entry->bytes);
+        wefti_reads_check(sim, fiber, entry->offset, entry->bytes);
     }
     if (entry->is_add) {
         uint64_t sum;
@@ -231,77 +231,77 @@ static void land_bytes(wefti_sim *sim, const wefti_strand *strand, wefti_entry *
         sum += value;
         memcpy(entry->data, &sum, sizeof sum);
     }
-    wefti_memory_land(sim, is_message ? -1 : strand->number, entry->offset, entry->data, entry->bytes,
-                      sync_of(strand, entry));
+    wefti_memory_commit(sim, is_message ? -1 : fiber->number, entry->offset, entry->data, entry->bytes,
+                        sync_of(fiber, entry));
 }
 
-static void land_entry(wefti_sim *sim, uint32_t number, uint32_t index)
+static void commit_entry(wefti_sim *sim, uint32_t number, uint32_t index)
 {
-    wefti_strand *strand = sim->strands[number / 2];
+    wefti_fiber *fiber = sim->fibers[number / 2];
     wefti_flow *flow = flow_of(sim, number);
     wefti_entry entry = sim->entries.all[index];
     int is_message = (number & 1) != 0;
     wefti_flow_remove(flow, &sim->entries, index);
-    wefti_sim_record(sim, strand, is_message ? WEFTI_EVENT_DELIVER : WEFTI_EVENT_LAND, entry.offset, entry.bytes);
-    land_bytes(sim, strand, &entry, is_message);
+    wefti_sim_record(sim, fiber, is_message ? WEFTI_EVENT_DELIVER : WEFTI_EVENT_COMMIT, entry.offset, entry.bytes);
+    commit_bytes(sim, fiber, &entry, is_message);
     uint32_t line = wefti_lines_find(&sim->lines, entry.offset / LINE);
     sim->lines.all[line].pending--;
     wefti_lines_settle(&sim->lines, line);
     if (!is_message) {
-        pass_fence(sim, strand, flow, entry.group);
+        pass_fence(sim, fiber, flow, entry.group);
     }
     if (flow->count == 0) {
         leave_pending(sim, flow);
-        if (is_message && strand->state == WEFTI_STRAND_DELIVERING) {
-            wefti_sim_wake(sim, strand);
+        if (is_message && fiber->state == WEFTI_FIBER_DELIVERING) {
+            wefti_sim_wake(sim, fiber);
         }
     }
 }
 
-void wefti_memory_land_one(wefti_sim *sim, uint32_t number, int any)
+void wefti_memory_commit_one(wefti_sim *sim, uint32_t number, int any)
 {
     wefti_flow *flow = flow_of(sim, number);
     uint32_t index = flow->first;
     if (any && flow->count > 1) {
         uint32_t reach = flow->count < WINDOW ? flow->count : WINDOW;
         uint32_t drawn = wefti_flow_at(flow, &sim->entries, wefti_random_below(&sim->random, reach));
-        index = wefti_flow_may_land(flow, &sim->entries, drawn) ? drawn : index;
+        index = wefti_flow_may_commit(flow, &sim->entries, drawn) ? drawn : index;
     }
-    land_entry(sim, number, index);
+    commit_entry(sim, number, index);
 }
 
-static void drain_buffer(wefti_sim *sim, const wefti_strand *strand)
+static void drain_buffer(wefti_sim *sim, const wefti_fiber *fiber)
 {
-    while (strand->stores.count > 0) {
-        wefti_memory_land_one(sim, 2 * (uint32_t)strand->number, 0);
-    }
-}
-
-void wefti_memory_end_streams(wefti_sim *sim, wefti_strand *strand)
-{
-    wefti_flow_end_streams(&strand->stores, &sim->entries);
-    if (strand->stream_is_open) {
-        strand->stream_ends[strand->stream % WEFTI_STREAM_ENDS] = ++sim->seq; /* later than a release before it */
-        strand->stream++;
-        strand->stream_is_open = 0;
+    while (fiber->stores.count > 0) {
+        wefti_memory_commit_one(sim, 2 * (uint32_t)fiber->number, 0);
     }
 }
 
-void wefti_memory_drain(wefti_sim *sim, wefti_strand *strand)
+void wefti_memory_end_streams(wefti_sim *sim, wefti_fiber *fiber)
 {
-    drain_buffer(sim, strand);
-    wefti_memory_end_streams(sim, strand);
-    wefti_reads_release(sim, strand);
+    wefti_flow_end_streams(&fiber->stores, &sim->entries);
+    if (fiber->stream_is_open) {
+        fiber->stream_ends[fiber->stream % WEFTI_STREAM_ENDS] = ++sim->seq; /* later than a release before it */
+        fiber->stream++;
+        fiber->stream_is_open = 0;
+    }
 }
 
-void wefti_memory_drain_messages(wefti_sim *sim, wefti_strand *strand, int target, uint32_t below_group)
+void wefti_memory_drain(wefti_sim *sim, wefti_fiber *fiber)
 {
-    uint32_t at = strand->messages.first;
+    drain_buffer(sim, fiber);
+    wefti_memory_end_streams(sim, fiber);
+    wefti_reads_release(sim, fiber);
+}
+
+void wefti_memory_drain_messages(wefti_sim *sim, wefti_fiber *fiber, int target, uint32_t below_group)
+{
+    uint32_t at = fiber->messages.first;
     while (at != WEFTI_ENTRY_NONE) {
         const wefti_entry *entry = &sim->entries.all[at];
         uint32_t next = entry->next;
         if (entry->target == target && entry->group < below_group) {
-            land_entry(sim, 2 * (uint32_t)strand->number + 1, at);
+            commit_entry(sim, 2 * (uint32_t)fiber->number + 1, at);
         }
         at = next;
     }
@@ -310,16 +310,16 @@ void wefti_memory_drain_messages(wefti_sim *sim, wefti_strand *strand, int targe
 void wefti_memory_drain_all(wefti_sim *sim)
 {
     while (sim->pending_count > 0) {
-        wefti_memory_land_one(sim, sim->pending[0], 0);
+        wefti_memory_commit_one(sim, sim->pending[0], 0);
     }
 }
 
-void wefti_memory_enqueue(wefti_sim *sim, wefti_strand *strand, int is_message, const wefti_entry *entry)
+void wefti_memory_enqueue(wefti_sim *sim, wefti_fiber *fiber, int is_message, const wefti_entry *entry)
 {
-    uint32_t number = 2 * (uint32_t)strand->number + (is_message ? 1 : 0);
+    uint32_t number = 2 * (uint32_t)fiber->number + (is_message ? 1 : 0);
     wefti_flow *flow = flow_of(sim, number);
     while (flow->count >= sim->rates.buffer_entries) {
-        wefti_memory_land_one(sim, number, 1);
+        wefti_memory_commit_one(sim, number, 1);
     }
     uint32_t line = wefti_lines_get(&sim->lines, entry->offset / LINE);
     sim->lines.all[line].pending++;
@@ -332,53 +332,52 @@ void wefti_memory_enqueue(wefti_sim *sim, wefti_strand *strand, int is_message, 
 
 /* ---- loading ---- */
 
-static int overlaps(const wefti_landing *landing, unsigned from, size_t bytes)
+static int overlaps(const wefti_commit *commit, unsigned from, size_t bytes)
 {
-    return landing->from < from + bytes && from < (unsigned)landing->from + landing->bytes;
+    return commit->from < from + bytes && from < (unsigned)commit->from + commit->bytes;
 }
 
-/* Undo a landing in `out`, which holds bytes from.. of its line. Returns 0 when somebody has stored there directly. */
-static int undo(const wefti_landing *landing, unsigned from, size_t bytes, unsigned char *out)
+/* Undo a commit in `out`, which holds bytes from.. of its line. Returns 0 when somebody has stored there directly. */
+static int undo(const wefti_commit *commit, unsigned from, size_t bytes, unsigned char *out)
 {
-    unsigned first = landing->from > from ? landing->from : from;
-    unsigned end = (unsigned)landing->from + landing->bytes;
+    unsigned first = commit->from > from ? commit->from : from;
+    unsigned end = (unsigned)commit->from + commit->bytes;
     end = end < from + bytes ? end : from + (unsigned)bytes;
-    if (memcmp(out + (first - from), landing->new_data + (first - landing->from), end - first) != 0) {
+    if (memcmp(out + (first - from), commit->new_data + (first - commit->from), end - first) != 0) {
         return 0;
     }
-    memcpy(out + (first - from), landing->old_data + (first - landing->from), end - first);
+    memcpy(out + (first - from), commit->old_data + (first - commit->from), end - first);
     return 1;
 }
 
-/* From which landing on a strand that has seen all up to its horizon has seen this one. */
-static uint64_t settled(const wefti_sim *sim, const wefti_landing *landing)
+/* From which commit on a fiber that has seen all up to its horizon has seen this one. */
+static uint64_t settled(const wefti_sim *sim, const wefti_commit *commit)
 {
-    if (landing->stream == 0) {
-        return landing->seq;
+    if (commit->stream == 0) {
+        return commit->seq;
     }
-    const wefti_strand *writer = sim->strands[landing->writer];
-    if (landing->stream == writer->stream) {
+    const wefti_fiber *writer = sim->fibers[commit->writer];
+    if (commit->stream == writer->stream) {
         return UINT64_MAX;
     }
-    return writer->stream - landing->stream < WEFTI_STREAM_ENDS
-               ? writer->stream_ends[landing->stream % WEFTI_STREAM_ENDS]
-               : landing->seq;
+    return writer->stream - commit->stream < WEFTI_STREAM_ENDS ? writer->stream_ends[commit->stream % WEFTI_STREAM_ENDS]
+                                                               : commit->seq;
 }
 
-/* How many of the landings at these bytes may be taken back for this strand. */
-static uint32_t undo_limit(const wefti_sim *sim, uint32_t newest, const wefti_strand *strand, uint64_t offset,
+/* How many of the commits at these bytes may be taken back for this fiber. */
+static uint32_t undo_limit(const wefti_sim *sim, uint32_t newest, const wefti_fiber *fiber, uint64_t offset,
                            size_t bytes)
 {
     const wefti_lines *lines = &sim->lines;
-    uint64_t seen = seen_of(strand, offset, bytes);
+    uint64_t seen = seen_of(fiber, offset, bytes);
     uint32_t limit = 0;
-    for (uint32_t at = newest; at != WEFTI_LINE_NONE && limit < UNDO_MAX; at = lines->landings[at].older) {
-        const wefti_landing *landing = &lines->landings[at];
-        if (landing->seq <= seen || landing->seq <= sim->settled) {
+    for (uint32_t at = newest; at != WEFTI_LINE_NONE && limit < UNDO_MAX; at = lines->commits[at].older) {
+        const wefti_commit *commit = &lines->commits[at];
+        if (commit->seq <= seen || commit->seq <= sim->settled) {
             break;
         }
-        if (overlaps(landing, (unsigned)(offset % LINE), bytes)) {
-            if (landing->writer == strand->number || settled(sim, landing) <= strand->horizon) {
+        if (overlaps(commit, (unsigned)(offset % LINE), bytes)) {
+            if (commit->writer == fiber->number || settled(sim, commit) <= fiber->horizon) {
                 break;
             }
             limit++;
@@ -387,26 +386,26 @@ static uint32_t undo_limit(const wefti_sim *sim, uint32_t newest, const wefti_st
     return limit;
 }
 
-/* Turn `out`, the newest bytes at `offset`, into older ones. Returns the first landing that still counts. */
-static uint32_t look_back(wefti_sim *sim, wefti_strand *strand, uint32_t line, uint64_t offset, size_t bytes,
+/* Turn `out`, the newest bytes at `offset`, into older ones. Returns the first commit that still counts. */
+static uint32_t look_back(wefti_sim *sim, wefti_fiber *fiber, uint32_t line, uint64_t offset, size_t bytes,
                           unsigned char *out)
 {
     const wefti_lines *lines = &sim->lines;
     const unsigned from = (unsigned)(offset % LINE);
     uint32_t newest = lines->all[line].newest;
-    uint32_t limit = undo_limit(sim, newest, strand, offset, bytes);
+    uint32_t limit = undo_limit(sim, newest, fiber, offset, bytes);
     if (limit == 0 || !wefti_random_hit(&sim->random, sim->rates.stale)) {
         return newest;
     }
     unsigned char fresh[LINE];
     memcpy(fresh, out, bytes);
     uint32_t at = newest;
-    for (uint32_t left = 1 + wefti_random_below(&sim->random, limit); left > 0; at = lines->landings[at].older) {
-        const wefti_landing *landing = &lines->landings[at];
-        if (!overlaps(landing, from, bytes)) {
+    for (uint32_t left = 1 + wefti_random_below(&sim->random, limit); left > 0; at = lines->commits[at].older) {
+        const wefti_commit *commit = &lines->commits[at];
+        if (!overlaps(commit, from, bytes)) {
             continue;
         }
-        if (!undo(landing, from, bytes, out)) {
+        if (!undo(commit, from, bytes, out)) {
             memcpy(out, fresh, bytes);
             wefti_lines_drop_history(&sim->lines, line);
             return WEFTI_LINE_NONE;
@@ -414,34 +413,33 @@ static uint32_t look_back(wefti_sim *sim, wefti_strand *strand, uint32_t line, u
         left--;
     }
     if (memcmp(out, fresh, bytes) != 0) {
-        wefti_sim_record(sim, strand, WEFTI_EVENT_STALE, offset, bytes);
+        wefti_sim_record(sim, fiber, WEFTI_EVENT_STALE, offset, bytes);
     }
     return at;
 }
 
-/* What the value read, which the landings from `at` on have made, brings with it. */
-static void take_in(const wefti_lines *lines, wefti_strand *strand, uint32_t at, uint64_t offset, size_t bytes,
-                    int order)
+/* What the value read, which the commits from `at` on have made, brings with it. */
+static void take_in(const wefti_lines *lines, wefti_fiber *fiber, uint32_t at, uint64_t offset, size_t bytes, int order)
 {
-    while (at != WEFTI_LINE_NONE && !overlaps(&lines->landings[at], (unsigned)(offset % LINE), bytes)) {
-        at = lines->landings[at].older;
+    while (at != WEFTI_LINE_NONE && !overlaps(&lines->commits[at], (unsigned)(offset % LINE), bytes)) {
+        at = lines->commits[at].older;
     }
     if (at == WEFTI_LINE_NONE) {
         return;
     }
-    const wefti_landing *landing = &lines->landings[at];
+    const wefti_commit *commit = &lines->commits[at];
     if (order != WEFTI_RELAXED) {
-        raise_horizon(strand, landing->sync);
+        raise_horizon(fiber, commit->sync);
     }
-    if (landing->seq > strand->horizon || landing->stream != 0) {
-        set_seen(strand, offset, bytes, landing->seq);
+    if (commit->seq > fiber->horizon || commit->stream != 0) {
+        set_seen(fiber, offset, bytes, commit->seq);
     }
 }
 
-/* Bytes of one line as `strand` sees them. */
-static void read_piece(wefti_sim *sim, wefti_strand *strand, uint64_t offset, size_t bytes, void *out, int order)
+/* Bytes of one line as `fiber` sees them. */
+static void read_piece(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset, size_t bytes, void *out, int order)
 {
-    wefti_memory_check_reserved(sim, offset, strand->pe);
+    wefti_memory_check_reserved(sim, offset, fiber->pe);
     memcpy(out, sim->arena + offset, bytes);
     uint32_t line = wefti_lines_find(&sim->lines, offset / LINE);
     if (line == WEFTI_LINE_NONE) {
@@ -449,10 +447,10 @@ static void read_piece(wefti_sim *sim, wefti_strand *strand, uint64_t offset, si
     }
     uint32_t newest = sim->lines.all[line].newest;
     if (newest != WEFTI_LINE_NONE) {
-        take_in(&sim->lines, strand, look_back(sim, strand, line, offset, bytes, out), offset, bytes, order);
+        take_in(&sim->lines, fiber, look_back(sim, fiber, line, offset, bytes, out), offset, bytes, order);
     }
-    if (sim->lines.all[line].pending > 0 && strand->stores.count > 0) {
-        wefti_flow_forward(&strand->stores, &sim->entries, offset, bytes, out);
+    if (sim->lines.all[line].pending > 0 && fiber->stores.count > 0) {
+        wefti_flow_forward(&fiber->stores, &sim->entries, offset, bytes, out);
     }
     if (newest != WEFTI_LINE_NONE) {
         wefti_lines_settle(&sim->lines, line);
@@ -463,97 +461,97 @@ static uint64_t load(wefti_sim *sim, uint64_t offset, size_t bytes, int order)
 {
     uint64_t value = 0;
     wefti_sim_step(sim);
-    wefti_strand *strand = sim->running;
+    wefti_fiber *fiber = sim->running;
     if (order == WEFTI_SEQ_CST) {
-        wefti_memory_drain(sim, strand);
-        wefti_memory_acquire_all(sim, strand);
+        wefti_memory_drain(sim, fiber);
+        wefti_memory_acquire_all(sim, fiber);
     }
-    strand->counts.loads++;
-    read_piece(sim, strand, offset, bytes, &value, order);
+    fiber->counts.loads++;
+    read_piece(sim, fiber, offset, bytes, &value, order);
     if (sim->publishers > 0) {
-        wefti_reads_observe(sim, strand, offset);
+        wefti_reads_observe(sim, fiber, offset);
     }
     if (order == WEFTI_RELAXED) {
-        wefti_reads_add(sim, strand, offset, bytes);
+        wefti_reads_add(sim, fiber, offset, bytes);
     }
     if (sim->rounds != NULL && order != WEFTI_RELAXED) {
-        wefti_memory_flag_seen(sim, strand, offset);
+        wefti_memory_flag_seen(sim, fiber, offset);
     }
-    wefti_sim_record(sim, strand, WEFTI_EVENT_LOAD, offset, value);
+    wefti_sim_record(sim, fiber, WEFTI_EVENT_LOAD, offset, value);
     return value;
 }
 
 /* ---- storing ---- */
 
-static int is_own(const wefti_strand *strand, uint64_t offset)
+static int is_own(const wefti_fiber *fiber, uint64_t offset)
 {
-    for (unsigned i = 0; i < strand->own_count; i++) {
-        if (offset - strand->own[i].offset < strand->own[i].bytes) {
+    for (unsigned i = 0; i < fiber->own_count; i++) {
+        if (offset - fiber->own[i].offset < fiber->own[i].bytes) {
             return 1;
         }
     }
     return 0;
 }
 
-/* Data that a PE stores to its own memory lands at once, since the program may look at it, or store there, with plain
+/* Data that a PE stores to its own memory commits at once, since the program may look at it, or store there, with plain
  * accesses; others may see old values of it all the same. */
-static void write_own(wefti_sim *sim, wefti_strand *strand, uint64_t offset, const void *data, size_t bytes,
+static void write_own(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset, const void *data, size_t bytes,
                       int is_stream)
 {
-    if (strand->stores.count > 0 && !wefti_flow_may_pass(&strand->stores, &sim->entries, offset, bytes)) {
-        drain_buffer(sim, strand);
+    if (fiber->stores.count > 0 && !wefti_flow_may_pass(&fiber->stores, &sim->entries, offset, bytes)) {
+        drain_buffer(sim, fiber);
     }
-    wefti_memory_land(sim, strand->number, offset, data, bytes, is_stream ? 0 : strand->fence_seq);
-    if (is_stream && sim->lines.landings != NULL) {
-        wefti_lines_newest(&sim->lines)->stream = strand->stream;
-        strand->stream_is_open = 1;
+    wefti_memory_commit(sim, fiber->number, offset, data, bytes, is_stream ? 0 : fiber->fence_seq);
+    if (is_stream && sim->lines.commits != NULL) {
+        wefti_lines_newest(&sim->lines)->stream = fiber->stream;
+        fiber->stream_is_open = 1;
     }
 }
 
 /* One piece inside a line: relaxed, release or past the caches. */
-static void write_piece(wefti_sim *sim, wefti_strand *strand, uint64_t offset, const void *data, size_t bytes,
+static void write_piece(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset, const void *data, size_t bytes,
                         wefti_entry_kind kind)
 {
-    wefti_flow *flow = &strand->stores;
-    wefti_memory_check_reserved(sim, offset, strand->pe);
-    if (kind != WEFTI_ENTRY_RELEASE && is_own(strand, offset)) {
-        write_own(sim, strand, offset, data, bytes, kind == WEFTI_ENTRY_STREAM);
+    wefti_flow *flow = &fiber->stores;
+    wefti_memory_check_reserved(sim, offset, fiber->pe);
+    if (kind != WEFTI_ENTRY_RELEASE && is_own(fiber, offset)) {
+        write_own(sim, fiber, offset, data, bytes, kind == WEFTI_ENTRY_STREAM);
         return;
     }
     /* A store past the caches always waits: its line is given up when it is full, and nothing asks for it before. */
     int late = wefti_random_hit(&sim->random, sim->rates.delay) || kind == WEFTI_ENTRY_STREAM;
     if (!late && (flow->count == 0 ||
                   (kind != WEFTI_ENTRY_RELEASE && wefti_flow_may_pass(flow, &sim->entries, offset, bytes)))) {
-        wefti_memory_land(sim, strand->number, offset, data, bytes,
-                          kind == WEFTI_ENTRY_RELEASE ? UINT64_MAX : strand->fence_seq);
+        wefti_memory_commit(sim, fiber->number, offset, data, bytes,
+                            kind == WEFTI_ENTRY_RELEASE ? UINT64_MAX : fiber->fence_seq);
         return;
     }
     wefti_entry entry = {.offset = offset, .bytes = (uint32_t)bytes, .kind = kind, .target = -1, .group = flow->group};
     memcpy(entry.data, data, bytes);
-    wefti_memory_enqueue(sim, strand, 0, &entry);
+    wefti_memory_enqueue(sim, fiber, 0, &entry);
 }
 
 static void store(wefti_sim *sim, uint64_t offset, uint64_t value, size_t bytes, int order)
 {
     wefti_sim_step(sim);
-    wefti_strand *strand = sim->running;
-    strand->counts.stores++;
-    if (sim->rounds != NULL && order != WEFTI_RELAXED && !is_own(strand, offset)) {
-        wefti_memory_flag_stored(sim, strand, offset);
+    wefti_fiber *fiber = sim->running;
+    fiber->counts.stores++;
+    if (sim->rounds != NULL && order != WEFTI_RELAXED && !is_own(fiber, offset)) {
+        wefti_memory_flag_stored(sim, fiber, offset);
     }
-    wefti_sim_record(sim, strand, WEFTI_EVENT_STORE, offset, value);
+    wefti_sim_record(sim, fiber, WEFTI_EVENT_STORE, offset, value);
     if (order == WEFTI_SEQ_CST) {
-        wefti_memory_check_reserved(sim, offset, strand->pe);
-        wefti_memory_drain(sim, strand);
-        wefti_memory_land(sim, strand->number, offset, &value, bytes, UINT64_MAX);
+        wefti_memory_check_reserved(sim, offset, fiber->pe);
+        wefti_memory_drain(sim, fiber);
+        wefti_memory_commit(sim, fiber->number, offset, &value, bytes, UINT64_MAX);
         return;
     }
     if (order == WEFTI_RELEASE) {
-        wefti_reads_release(sim, strand);
+        wefti_reads_release(sim, fiber);
     } else {
-        wefti_reads_publish(sim, strand, offset);
+        wefti_reads_publish(sim, fiber, offset);
     }
-    write_piece(sim, strand, offset, &value, bytes, order == WEFTI_RELEASE ? WEFTI_ENTRY_RELEASE : WEFTI_ENTRY_RELAXED);
+    write_piece(sim, fiber, offset, &value, bytes, order == WEFTI_RELEASE ? WEFTI_ENTRY_RELEASE : WEFTI_ENTRY_RELAXED);
 }
 
 /* ---- bulk ---- */
@@ -573,16 +571,16 @@ static size_t piece_bytes(wefti_sim *sim, uint64_t offset, size_t bytes)
 
 static void copy_out(wefti_sim *sim, unsigned char *dst, uint64_t offset, size_t bytes)
 {
-    wefti_strand *strand = sim->running;
-    wefti_sim_record(sim, strand, WEFTI_EVENT_READ, offset, bytes);
-    strand->counts.loads++;
+    wefti_fiber *fiber = sim->running;
+    wefti_sim_record(sim, fiber, WEFTI_EVENT_READ, offset, bytes);
+    fiber->counts.loads++;
     for (size_t done = 0; done < bytes;) {
         wefti_sim_step(sim);
         size_t piece = piece_bytes(sim, offset + done, bytes - done);
-        read_piece(sim, strand, offset + done, piece, dst + done, WEFTI_RELAXED);
+        read_piece(sim, fiber, offset + done, piece, dst + done, WEFTI_RELAXED);
         done += piece;
     }
-    wefti_reads_add(sim, strand, offset, bytes);
+    wefti_reads_add(sim, fiber, offset, bytes);
 }
 
 static void copy_in(wefti_sim *sim, uint64_t offset, const unsigned char *src, size_t bytes, wefti_entry_kind kind)
@@ -682,13 +680,13 @@ void wefti_fence_release(void)
         return;
     }
     wefti_sim_step(sim);
-    wefti_strand *strand = sim->running;
-    wefti_sim_record(sim, strand, WEFTI_EVENT_FENCE, 0, 0);
-    wefti_reads_release(sim, strand);
-    if (strand->stores.count == 0) {
-        strand->fence_seq = sim->seq;
+    wefti_fiber *fiber = sim->running;
+    wefti_sim_record(sim, fiber, WEFTI_EVENT_FENCE, 0, 0);
+    wefti_reads_release(sim, fiber);
+    if (fiber->stores.count == 0) {
+        fiber->fence_seq = sim->seq;
     } else {
-        strand->stores.group++;
+        fiber->stores.group++;
     }
 }
 
@@ -699,11 +697,11 @@ void wefti_fence_full(void)
         return;
     }
     wefti_sim_step(sim);
-    wefti_strand *strand = sim->running;
-    wefti_sim_record(sim, strand, WEFTI_EVENT_FENCE, 0, 1);
-    wefti_memory_drain(sim, strand);
-    strand->fence_seq = sim->seq;
-    wefti_memory_acquire_all(sim, strand);
+    wefti_fiber *fiber = sim->running;
+    wefti_sim_record(sim, fiber, WEFTI_EVENT_FENCE, 0, 1);
+    wefti_memory_drain(sim, fiber);
+    fiber->fence_seq = sim->seq;
+    wefti_memory_acquire_all(sim, fiber);
 }
 
 /* ---- the seam ---- */
@@ -731,7 +729,7 @@ DEFINE_ACCESS(16)
 DEFINE_ACCESS(32)
 DEFINE_ACCESS(64)
 
-/* Everything this strand stored is visible before, and it sees everything after. */
+/* Everything this fiber stored is visible before, and it sees everything after. */
 static void rmw_begin(wefti_sim *sim, uint64_t offset)
 {
     wefti_sim_step(sim);
@@ -745,7 +743,7 @@ static void rmw_end(wefti_sim *sim, uint64_t offset, uint64_t old, uint64_t valu
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_RMW, offset, value);
     sim->running->counts.stores++;
     if (old != value) {
-        wefti_memory_land(sim, sim->running->number, offset, &value, bytes, UINT64_MAX);
+        wefti_memory_commit(sim, sim->running->number, offset, &value, bytes, UINT64_MAX);
     }
 }
 

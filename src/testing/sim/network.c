@@ -1,6 +1,6 @@
-/* testing/sim/network.c: the network of the sim transport. Puts wait among their sender's messages (flow.h) until they land in
- * the target's memory; gets and atomics sleep for the way there and back. A message leaves its PE behind all its stores,
- * as a doorbell does. */
+/* testing/sim/network.c: the network of the sim transport. Puts wait among their sender's messages (flow.h) until they
+ * commit in the target's memory; gets and atomics sleep for the way there and back. A message leaves its PE behind all
+ * its stores, as a doorbell does. */
 #include "testing/sim/transport/network.h"
 
 #include <stdlib.h>
@@ -12,17 +12,17 @@
 
 static void own(wefti_sim *sim, const unsigned char *slot, size_t bytes)
 {
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     if (self->own_count < WEFTI_OWN_COUNT) {
         self->own[self->own_count++] = (wefti_own){.offset = wefti_sim_offset(sim, slot), .bytes = bytes};
     }
 }
 
-static void disown(const wefti_sim *sim, wefti_strand *strand, const unsigned char *slot)
+static void disown(const wefti_sim *sim, wefti_fiber *fiber, const unsigned char *slot)
 {
-    for (unsigned i = 0; i < strand->own_count; i++) {
-        if (strand->own[i].offset == wefti_sim_offset(sim, slot)) {
-            strand->own[i] = strand->own[--strand->own_count];
+    for (unsigned i = 0; i < fiber->own_count; i++) {
+        if (fiber->own[i].offset == wefti_sim_offset(sim, slot)) {
+            fiber->own[i] = fiber->own[--fiber->own_count];
             return;
         }
     }
@@ -43,8 +43,8 @@ int wefti_network_attach(uint64_t world, int pe, unsigned char *slot, size_t byt
     }
     int number = (int)sim->port_count++;
     uint32_t *bucket = &sim->port_buckets[(world + (uint64_t)pe) % WEFTI_PORT_BUCKETS];
-    sim->ports[number] = (wefti_port){
-        .world = world, .pe = pe, .strand = sim->running->number, .slot = slot, .open = 1, .next = *bucket};
+    sim->ports[number] =
+        (wefti_port){.world = world, .pe = pe, .fiber = sim->running->number, .slot = slot, .open = 1, .next = *bucket};
     *bucket = (uint32_t)number + 1;
     return number;
 }
@@ -54,14 +54,14 @@ void wefti_network_detach(int port)
     wefti_sim *sim = wefti_sim_current;
     if (sim != NULL) {
         sim->ports[port].open = 0;
-        disown(sim, sim->strands[sim->ports[port].strand], sim->ports[port].slot);
+        disown(sim, sim->fibers[sim->ports[port].fiber], sim->ports[port].slot);
     }
 }
 
 static int is_lost(const wefti_sim *sim, int port)
 {
-    const wefti_strand *strand = sim->strands[sim->ports[port].strand];
-    return !sim->ports[port].open || strand->state == WEFTI_STRAND_DEAD;
+    const wefti_fiber *fiber = sim->fibers[sim->ports[port].fiber];
+    return !sim->ports[port].open || fiber->state == WEFTI_FIBER_DEAD;
 }
 
 int wefti_network_find(uint64_t world, int pe)
@@ -110,7 +110,7 @@ static size_t piece_bytes(wefti_sim *sim, uint64_t offset, size_t bytes)
 uint32_t wefti_network_put(int port, uint64_t offset, const void *source, size_t bytes)
 {
     wefti_sim *sim = wefti_sim_current;
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     uint64_t at = target_offset(sim, port, offset);
     const unsigned char *from = source;
     uint32_t operation = ++self->messages.operation;
@@ -139,7 +139,7 @@ void wefti_network_signal(int port, uint64_t offset, uint64_t value, weft_signal
                           int after_all)
 {
     wefti_sim *sim = wefti_sim_current;
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     depart(sim);
     wefti_entry entry = {.offset = target_offset(sim, port, offset),
                          .bytes = sizeof value,
@@ -159,10 +159,10 @@ void wefti_network_signal(int port, uint64_t offset, uint64_t value, weft_signal
 /* One way. Returns 0 when the peer is lost meanwhile. */
 static int travel(wefti_sim *sim, int port)
 {
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     self->what = "a message";
     self->what_at = WEFTI_NOWHERE;
-    (void)wefti_sim_block(sim, WEFTI_STRAND_SLEEPING, sim->now_ns + 1 + wefti_random_below(&sim->random, TRIP_NS));
+    (void)wefti_sim_block(sim, WEFTI_FIBER_SLEEPING, sim->now_ns + 1 + wefti_random_below(&sim->random, TRIP_NS));
     return !is_lost(sim, port);
 }
 
@@ -198,7 +198,7 @@ int wefti_network_amo(int port, uint64_t offset, wefti_amo_op op, int bits, uint
                       uint64_t *old)
 {
     wefti_sim *sim = wefti_sim_current;
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     depart(sim);
     wefti_sim_record(sim, self, WEFTI_EVENT_AMO, target_offset(sim, port, offset), value);
     if (!travel(sim, port)) {
@@ -221,12 +221,12 @@ void wefti_network_fence(void)
 void wefti_network_quiet(void)
 {
     wefti_sim *sim = wefti_sim_current;
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     wefti_sim_step(sim);
     wefti_sim_record(sim, self, WEFTI_EVENT_QUIET, 0, self->messages.count);
     while (self->messages.count > 0) {
         self->what = "its messages to arrive";
         self->what_at = WEFTI_NOWHERE;
-        (void)wefti_sim_block(sim, WEFTI_STRAND_DELIVERING, UINT64_MAX);
+        (void)wefti_sim_block(sim, WEFTI_FIBER_DELIVERING, UINT64_MAX);
     }
 }

@@ -1,5 +1,5 @@
-/* testing/sim/random.h: the one source of decisions of a simulation. (Steele, Lea, Flood: Fast splittable pseudorandom number
- * generators, 2014.) */
+/* testing/sim/random.h: the one source of decisions of a simulation. (Steele, Lea, Flood: Fast splittable pseudorandom
+ * number generators, 2014.) */
 #ifndef WEFTI_SIM_RANDOM_H
 #define WEFTI_SIM_RANDOM_H
 

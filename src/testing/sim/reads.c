@@ -5,10 +5,10 @@
 
 #include "testing/sim/sim.h"
 
-void wefti_reads_add(wefti_sim *sim, wefti_strand *strand, uint64_t offset, size_t bytes)
+void wefti_reads_add(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset, size_t bytes)
 {
-    wefti_reads *reads = &strand->reads;
-    if (sim->lines.landings == NULL || bytes == 0 || reads->count == WEFTI_READS) {
+    wefti_reads *reads = &fiber->reads;
+    if (sim->lines.commits == NULL || bytes == 0 || reads->count == WEFTI_READS) {
         return;
     }
     reads->places[reads->count].offset = offset;
@@ -16,9 +16,9 @@ void wefti_reads_add(wefti_sim *sim, wefti_strand *strand, uint64_t offset, size
     reads->count++;
 }
 
-void wefti_reads_publish(wefti_sim *sim, wefti_strand *strand, uint64_t offset)
+void wefti_reads_publish(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset)
 {
-    wefti_reads *reads = &strand->reads;
+    wefti_reads *reads = &fiber->reads;
     if (reads->count == 0 || reads->published_count == WEFTI_PUBLISHED) {
         return;
     }
@@ -28,11 +28,11 @@ void wefti_reads_publish(wefti_sim *sim, wefti_strand *strand, uint64_t offset)
     reads->published_count++;
 }
 
-void wefti_reads_observe(wefti_sim *sim, const wefti_strand *strand, uint64_t offset)
+void wefti_reads_observe(wefti_sim *sim, const wefti_fiber *fiber, uint64_t offset)
 {
-    for (size_t i = 0; i < sim->strand_count; i++) {
-        wefti_reads *reads = &sim->strands[i]->reads;
-        for (unsigned at = 0; sim->strands[i]->pe != strand->pe && at < reads->published_count; at++) {
+    for (size_t i = 0; i < sim->fiber_count; i++) {
+        wefti_reads *reads = &sim->fibers[i]->reads;
+        for (unsigned at = 0; sim->fibers[i]->pe != fiber->pe && at < reads->published_count; at++) {
             if (reads->published[at].offset == offset / 8 && reads->published[at].count > reads->observed) {
                 reads->observed = reads->published[at].count;
             }
@@ -40,9 +40,9 @@ void wefti_reads_observe(wefti_sim *sim, const wefti_strand *strand, uint64_t of
     }
 }
 
-void wefti_reads_release(wefti_sim *sim, wefti_strand *strand)
+void wefti_reads_release(wefti_sim *sim, wefti_fiber *fiber)
 {
-    wefti_reads *reads = &strand->reads;
+    wefti_reads *reads = &fiber->reads;
     sim->publishers -= reads->published_count > 0;
     reads->observed = reads->published_count = reads->count = 0;
 }
@@ -57,14 +57,14 @@ static int is_known_over(const wefti_reads *reads, uint64_t offset, size_t bytes
     return 0;
 }
 
-void wefti_reads_check(wefti_sim *sim, const wefti_strand *writer, uint64_t offset, size_t bytes)
+void wefti_reads_check(wefti_sim *sim, const wefti_fiber *writer, uint64_t offset, size_t bytes)
 {
-    for (size_t i = 0; i < sim->strand_count; i++) {
-        const wefti_strand *strand = sim->strands[i];
-        if (strand->pe != writer->pe && is_known_over(&strand->reads, offset, bytes)) {
-            wefti_sim_refuse(sim, strand->pe,
+    for (size_t i = 0; i < sim->fiber_count; i++) {
+        const wefti_fiber *fiber = sim->fibers[i];
+        if (fiber->pe != writer->pe && is_known_over(&fiber->reads, offset, bytes)) {
+            wefti_sim_refuse(sim, fiber->pe,
                              "PE %d has read offset 0x%" PRIx64 " and told so without a release; PE %d writes there",
-                             strand->pe, offset, writer->pe);
+                             fiber->pe, offset, writer->pe);
         }
     }
 }

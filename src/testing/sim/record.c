@@ -1,5 +1,5 @@
-/* testing/sim/record.c: records of several PEs of one process, for os/os.h: a list. What PEs that died were in stays until the
- * end of the run. */
+/* testing/sim/record.c: records of several PEs of one process, for os/os.h: a list. What PEs that died were in stays
+ * until the end of the run. */
 #include <stddef.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* testing/sim/region.c: shared memory for os/os.h: parts of one arena. A descriptor is the number of a region; who adopts one
- * gets the same address. Handing descriptors over is a table of offers. */
+/* testing/sim/region.c: shared memory for os/os.h: parts of one arena. A descriptor is the number of a region; who
+ * adopts one gets the same address. Handing descriptors over is a table of offers. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -41,7 +41,7 @@ static void draw_rates(wefti_sim *sim)
     static const uint32_t delays[] = {WEFT_SIM_NEVER, 1, 2, 4, 16};
     static const uint32_t stales[] = {WEFT_SIM_NEVER, 2, 4, 16};
     static const uint32_t splits[] = {WEFT_SIM_NEVER, 2, 8};
-    static const uint32_t lands[] = {1, 2, 8, 64};
+    static const uint32_t commits[] = {1, 2, 8, 64};
     static const uint32_t entries[] = {1, 2, 8, 32, 64};
     const weft_sim_config *config = &sim->config;
     wefti_random *random = &sim->random;
@@ -49,7 +49,7 @@ static void draw_rates(wefti_sim *sim)
     sim->rates.delay = wefti_random_threshold(rate(random, config->delay_one_in, delays, 5));
     sim->rates.stale = wefti_random_threshold(rate(random, config->stale_one_in, stales, 4));
     sim->rates.split = wefti_random_threshold(rate(random, config->split_one_in, splits, 3));
-    sim->rates.land = wefti_random_threshold(rate(random, config->land_one_in, lands, 4));
+    sim->rates.commit = wefti_random_threshold(rate(random, config->land_one_in, commits, 4));
     sim->rates.buffer_entries = rate(random, config->buffer_entries, entries, 5);
     uint32_t order = wefti_random_below(random, 5);
     sim->rates.order = order == 3 ? WEFT_SIM_ORDER_FIFO : order == 4 ? WEFT_SIM_ORDER_LIFO : WEFT_SIM_ORDER_RANDOM;
@@ -117,10 +117,10 @@ static weft_status create_pes(wefti_sim *sim)
         return wefti_error(WEFT_ERR_MEMORY, "weft_sim_run: no memory for %d stacks of %zu bytes", sim->pes, bytes);
     }
     for (int pe = 0; pe < sim->pes; pe++) {
-        wefti_strand *strand = wefti_strand_create(sim, pe, wefti_stacks_at(&sim->stacks, (size_t)pe), bytes);
-        strand->body = pe_body;
-        strand->argument = sim;
-        wefti_strand_ready(sim, strand);
+        wefti_fiber *fiber = wefti_fiber_create(sim, pe, wefti_stacks_at(&sim->stacks, (size_t)pe), bytes);
+        fiber->body = pe_body;
+        fiber->argument = sim;
+        wefti_fiber_ready(sim, fiber);
     }
     return WEFT_OK;
 }
@@ -145,10 +145,10 @@ static void sim_fini(wefti_sim *sim)
 {
     weft_threads_destroy(sim->threads);
     size_t done = 0;
-    for (size_t i = 0; i < sim->strand_count; i++) {
-        done += sim->strands[i]->state == WEFTI_STRAND_DONE;
+    for (size_t i = 0; i < sim->fiber_count; i++) {
+        done += sim->fibers[i]->state == WEFTI_FIBER_DONE;
     }
-    if (done == sim->strand_count) {
+    if (done == sim->fiber_count) {
         wefti_stacks_fini(&sim->stacks);
     } else if (sim->stacks.base != NULL) {
         wefti_stacks_abandon(&sim->stacks);
@@ -189,7 +189,7 @@ static void write_result(const wefti_sim *sim, weft_sim_result *result)
         .trace_hash = sim->trace_hash,
         .events = sim->events,
         .switches = sim->switches,
-        .landings = sim->landings,
+        .landings = sim->commits,
         .messages = sim->message_count,
         .virtual_ns = sim->now_ns,
         .culprit_pe = sim->culprit,
@@ -250,15 +250,15 @@ weft_status weft_sim_run(const weft_sim_config *config, int pes, void (*pe_main)
 
 /* ---- inside ---- */
 
-static wefti_strand *running_strand(void)
+static wefti_fiber *running_fiber(void)
 {
     return wefti_sim_current == NULL ? NULL : wefti_sim_current->running;
 }
 
 int weft_sim_pe(void)
 {
-    const wefti_strand *strand = running_strand();
-    return strand == NULL ? -1 : strand->pe;
+    const wefti_fiber *fiber = running_fiber();
+    return fiber == NULL ? -1 : fiber->pe;
 }
 
 int weft_sim_pes(void)
@@ -268,7 +268,7 @@ int weft_sim_pes(void)
 
 void weft_sim_world_config(weft_world_config *config)
 {
-    if (config == NULL || running_strand() == NULL) {
+    if (config == NULL || running_fiber() == NULL) {
         return;
     }
     config->bootstrap = WEFT_BOOTSTRAP_THREADS;
@@ -282,15 +282,15 @@ void weft_sim_world_config(weft_world_config *config)
 
 void weft_sim_counts_query(weft_sim_counts *out)
 {
-    const wefti_strand *strand = running_strand();
+    const wefti_fiber *fiber = running_fiber();
     if (out != NULL) {
-        *out = strand == NULL ? (weft_sim_counts){0} : strand->counts;
+        *out = fiber == NULL ? (weft_sim_counts){0} : fiber->counts;
     }
 }
 
 uint64_t weft_sim_random(uint64_t bound)
 {
-    return bound == 0 || running_strand() == NULL ? 0 : wefti_random_next(&wefti_sim_current->random) % bound;
+    return bound == 0 || running_fiber() == NULL ? 0 : wefti_random_next(&wefti_sim_current->random) % bound;
 }
 
 void weft_sim_fail(const char *format, ...)
@@ -298,7 +298,7 @@ void weft_sim_fail(const char *format, ...)
     wefti_sim *sim = wefti_sim_current;
     va_list arguments;
     va_start(arguments, format);
-    if (running_strand() == NULL) {
+    if (running_fiber() == NULL) {
         (void)vfprintf(stderr, format, arguments);
         abort(); /* a test's own failure, where no run can take it */
     }
@@ -313,7 +313,7 @@ void weft_sim_fail(const char *format, ...)
 /* Whether a simulation runs that has this PE. */
 static int has_pe(int pe)
 {
-    return running_strand() != NULL && pe >= 0 && pe < wefti_sim_current->pes;
+    return running_fiber() != NULL && pe >= 0 && pe < wefti_sim_current->pes;
 }
 
 void weft_sim_kill(int pe)
@@ -322,14 +322,14 @@ void weft_sim_kill(int pe)
     if (!has_pe(pe)) {
         return;
     }
-    wefti_strand *self = sim->running;
-    for (size_t i = 0; i < sim->strand_count; i++) {
-        if (sim->strands[i]->pe == pe && sim->strands[i] != self) {
-            wefti_sim_kill_strand(sim, sim->strands[i]);
+    wefti_fiber *self = sim->running;
+    for (size_t i = 0; i < sim->fiber_count; i++) {
+        if (sim->fibers[i]->pe == pe && sim->fibers[i] != self) {
+            wefti_sim_kill_fiber(sim, sim->fibers[i]);
         }
     }
     if (self->pe == pe) {
-        wefti_sim_kill_strand(sim, self);
+        wefti_sim_kill_fiber(sim, self);
     }
 }
 
@@ -339,7 +339,7 @@ int weft_sim_is_dead(int pe)
     if (!has_pe(pe)) {
         return 0;
     }
-    return sim->strands[pe]->state == WEFTI_STRAND_DEAD || sim->strands[pe]->doomed;
+    return sim->fibers[pe]->state == WEFTI_FIBER_DEAD || sim->fibers[pe]->doomed;
 }
 
 void weft_sim_stall(int pe, uint64_t ns)
@@ -348,9 +348,9 @@ void weft_sim_stall(int pe, uint64_t ns)
     if (!has_pe(pe)) {
         return;
     }
-    for (size_t i = 0; i < sim->strand_count; i++) {
-        if (sim->strands[i]->pe == pe) {
-            sim->strands[i]->stalled_until_ns = sim->now_ns + ns;
+    for (size_t i = 0; i < sim->fiber_count; i++) {
+        if (sim->fibers[i]->pe == pe) {
+            sim->fibers[i]->stalled_until_ns = sim->now_ns + ns;
         }
     }
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_STALL, (uint64_t)pe, ns);

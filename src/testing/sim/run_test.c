@@ -1,5 +1,6 @@
 /* Goal: a run is decided by its seed, ends as it should, and says why when it does not.
- * Method: worlds in the simulator; traces kept as text and compared; PEs that wait for ever, fail, are killed, stall. */
+ * Method: worlds in the simulator; traces kept as text and compared; PEs that wait for ever, fail, are killed, stall.
+ * */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

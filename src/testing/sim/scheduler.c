@@ -1,7 +1,7 @@
 /* testing/sim/scheduler.c: who runs next, and when nobody can.
  *
- * A strand that gives way chooses its successor on its own stack and switches to it directly. When no strand is ready,
- * waiting stores land; then all paused strands look once more, since one of them may wait for several words; then the
+ * A fiber that gives way chooses its successor on its own stack and switches to it directly. When no fiber is ready,
+ * waiting stores commit; then all paused fibers look once more, since one of them may wait for several words; then the
  * clock jumps. If a round of looks has changed nothing and nobody sleeps, that is a deadlock. */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -16,31 +16,31 @@ _Thread_local wefti_sim *wefti_sim_current;
 #define EVENT_NS 32 /* an event takes up to this long */
 #define SETTLE_NS 10000 /* no old value is seen for so long */
 #define FAIR_ONE_IN 8 /* the last to become ready does not always run: it may only poll */
-#define SPURIOUS_ONE_IN 512 /* events wake a paused strand */
+#define SPURIOUS_ONE_IN 512 /* events wake a paused fiber */
 
 /* ---- timers: a heap by (wake_ns, number) ---- */
 
-static int earlier(const wefti_strand *a, const wefti_strand *b)
+static int earlier(const wefti_fiber *a, const wefti_fiber *b)
 {
     return a->wake_ns != b->wake_ns ? a->wake_ns < b->wake_ns : a->number < b->number;
 }
 
-static void timer_put(wefti_sim *sim, size_t at, wefti_strand *strand)
+static void timer_put(wefti_sim *sim, size_t at, wefti_fiber *fiber)
 {
-    sim->timers[at] = strand;
-    strand->timer_index = (uint32_t)at + 1;
+    sim->timers[at] = fiber;
+    fiber->timer_index = (uint32_t)at + 1;
 }
 
-static void timer_up(wefti_sim *sim, size_t at, wefti_strand *strand)
+static void timer_up(wefti_sim *sim, size_t at, wefti_fiber *fiber)
 {
-    while (at > 0 && earlier(strand, sim->timers[(at - 1) / 2])) {
+    while (at > 0 && earlier(fiber, sim->timers[(at - 1) / 2])) {
         timer_put(sim, at, sim->timers[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
-    timer_put(sim, at, strand);
+    timer_put(sim, at, fiber);
 }
 
-static void timer_down(wefti_sim *sim, size_t at, wefti_strand *strand)
+static void timer_down(wefti_sim *sim, size_t at, wefti_fiber *fiber)
 {
     for (;;) {
         size_t child = 2 * at + 1;
@@ -50,36 +50,36 @@ static void timer_down(wefti_sim *sim, size_t at, wefti_strand *strand)
         if (child + 1 < sim->timer_count && earlier(sim->timers[child + 1], sim->timers[child])) {
             child++;
         }
-        if (!earlier(sim->timers[child], strand)) {
+        if (!earlier(sim->timers[child], fiber)) {
             break;
         }
         timer_put(sim, at, sim->timers[child]);
         at = child;
     }
-    timer_put(sim, at, strand);
+    timer_put(sim, at, fiber);
 }
 
-static void timer_add(wefti_sim *sim, wefti_strand *strand, uint64_t wake_ns)
+static void timer_add(wefti_sim *sim, wefti_fiber *fiber, uint64_t wake_ns)
 {
-    strand->wake_ns = wake_ns;
-    timer_up(sim, sim->timer_count++, strand);
+    fiber->wake_ns = wake_ns;
+    timer_up(sim, sim->timer_count++, fiber);
 }
 
-static void timer_remove(wefti_sim *sim, wefti_strand *strand)
+static void timer_remove(wefti_sim *sim, wefti_fiber *fiber)
 {
-    if (strand->timer_index == 0) {
+    if (fiber->timer_index == 0) {
         return;
     }
-    size_t at = strand->timer_index - 1;
-    strand->timer_index = 0;
-    wefti_strand *last = sim->timers[--sim->timer_count];
-    if (last != strand) {
+    size_t at = fiber->timer_index - 1;
+    fiber->timer_index = 0;
+    wefti_fiber *last = sim->timers[--sim->timer_count];
+    if (last != fiber) {
         timer_up(sim, at, last);
         timer_down(sim, last->timer_index - 1, last);
     }
 }
 
-/* ---- strands ---- */
+/* ---- fibers ---- */
 
 static void *grown(void *list, size_t capacity, size_t element)
 {
@@ -92,83 +92,83 @@ static void *grown(void *list, size_t capacity, size_t element)
 
 static void reserve_places(wefti_sim *sim)
 {
-    if (sim->strand_count < sim->strand_capacity) {
+    if (sim->fiber_count < sim->fiber_capacity) {
         return;
     }
-    size_t before = sim->strand_capacity;
-    sim->strand_capacity = before == 0 ? 64 : 2 * before;
-    while (sim->strand_capacity < (size_t)sim->pes) {
-        sim->strand_capacity *= 2;
+    size_t before = sim->fiber_capacity;
+    sim->fiber_capacity = before == 0 ? 64 : 2 * before;
+    while (sim->fiber_capacity < (size_t)sim->pes) {
+        sim->fiber_capacity *= 2;
     }
-    sim->strands = grown(sim->strands, sim->strand_capacity, sizeof *sim->strands);
-    sim->timers = grown(sim->timers, sim->strand_capacity, sizeof *sim->timers);
-    sim->pending = grown(sim->pending, 2 * sim->strand_capacity, sizeof *sim->pending);
-    wefti_strand **ready = grown(NULL, sim->strand_capacity, sizeof *ready);
+    sim->fibers = grown(sim->fibers, sim->fiber_capacity, sizeof *sim->fibers);
+    sim->timers = grown(sim->timers, sim->fiber_capacity, sizeof *sim->timers);
+    sim->pending = grown(sim->pending, 2 * sim->fiber_capacity, sizeof *sim->pending);
+    wefti_fiber **ready = grown(NULL, sim->fiber_capacity, sizeof *ready);
     for (size_t i = 0; i < sim->ready_count; i++) {
         ready[i] = sim->ready[(sim->ready_first + i) & sim->ready_mask];
     }
     free(sim->ready);
     sim->ready = ready;
     sim->ready_first = 0;
-    sim->ready_mask = sim->strand_capacity - 1;
+    sim->ready_mask = sim->fiber_capacity - 1;
 }
 
-static void strand_body(void *argument)
+static void fiber_body(void *argument)
 {
-    wefti_strand *strand = argument;
-    strand->body(strand->argument);
-    wefti_sim_end_strand(wefti_sim_current, WEFTI_STRAND_DONE);
+    wefti_fiber *fiber = argument;
+    fiber->body(fiber->argument);
+    wefti_sim_end_fiber(wefti_sim_current, WEFTI_FIBER_DONE);
 }
 
-static void draw_speeds(wefti_sim *sim, wefti_strand *strand)
+static void draw_speeds(wefti_sim *sim, wefti_fiber *fiber)
 {
     static const uint32_t speeds[] = {256, 256, 256, 64, 8};
-    strand->speed = 256;
+    fiber->speed = 256;
     if (!sim->config.same_speed) {
-        strand->speed = speeds[wefti_random_below(&sim->random, 5)];
-        strand->stores.speed = speeds[wefti_random_below(&sim->random, 5)];
-        strand->messages.speed = speeds[wefti_random_below(&sim->random, 5)];
+        fiber->speed = speeds[wefti_random_below(&sim->random, 5)];
+        fiber->stores.speed = speeds[wefti_random_below(&sim->random, 5)];
+        fiber->messages.speed = speeds[wefti_random_below(&sim->random, 5)];
     }
-    strand->skew_ns = wefti_random_next(&sim->random) >> 24;
+    fiber->skew_ns = wefti_random_next(&sim->random) >> 24;
 }
 
-wefti_strand *wefti_strand_create(wefti_sim *sim, int pe, unsigned char *stack, size_t stack_bytes)
+wefti_fiber *wefti_fiber_create(wefti_sim *sim, int pe, unsigned char *stack, size_t stack_bytes)
 {
     reserve_places(sim);
-    wefti_strand *strand = grown(NULL, 1, sizeof *strand);
-    memset(strand, 0, sizeof *strand);
-    strand->number = (int)sim->strand_count;
-    strand->pe = pe;
-    strand->what_at = WEFTI_NOWHERE;
-    strand->stream = 1;
-    wefti_flow_init(&strand->stores);
-    wefti_flow_init(&strand->messages);
-    draw_speeds(sim, strand);
-    wefti_coroutine_init(&strand->coroutine, stack, stack_bytes, strand_body, strand);
-    sim->strands[sim->strand_count++] = strand;
+    wefti_fiber *fiber = grown(NULL, 1, sizeof *fiber);
+    memset(fiber, 0, sizeof *fiber);
+    fiber->number = (int)sim->fiber_count;
+    fiber->pe = pe;
+    fiber->what_at = WEFTI_NOWHERE;
+    fiber->stream = 1;
+    wefti_flow_init(&fiber->stores);
+    wefti_flow_init(&fiber->messages);
+    draw_speeds(sim, fiber);
+    wefti_coroutine_init(&fiber->coroutine, stack, stack_bytes, fiber_body, fiber);
+    sim->fibers[sim->fiber_count++] = fiber;
     sim->alive++;
-    return strand;
+    return fiber;
 }
 
-void wefti_strand_ready(wefti_sim *sim, wefti_strand *strand)
+void wefti_fiber_ready(wefti_sim *sim, wefti_fiber *fiber)
 {
-    strand->state = WEFTI_STRAND_READY;
-    sim->ready[(sim->ready_first + sim->ready_count++) & sim->ready_mask] = strand;
+    fiber->state = WEFTI_FIBER_READY;
+    sim->ready[(sim->ready_first + sim->ready_count++) & sim->ready_mask] = fiber;
 }
 
 void wefti_scheduler_fini(wefti_sim *sim)
 {
-    for (size_t i = 0; i < sim->strand_count; i++) {
-        wefti_strand *strand = sim->strands[i];
-        if (strand->state == WEFTI_STRAND_DONE) {
-            wefti_stacks_fini(&strand->own_stack);
+    for (size_t i = 0; i < sim->fiber_count; i++) {
+        wefti_fiber *fiber = sim->fibers[i];
+        if (fiber->state == WEFTI_FIBER_DONE) {
+            wefti_stacks_fini(&fiber->own_stack);
         } else {
-            wefti_stacks_abandon(&strand->own_stack);
+            wefti_stacks_abandon(&fiber->own_stack);
         }
-        wefti_coroutine_fini(&strand->coroutine);
-        free(strand);
+        wefti_coroutine_fini(&fiber->coroutine);
+        free(fiber);
     }
-    free(sim->strands);
+    free(sim->fibers);
     free(sim->ready);
     free(sim->timers);
     free(sim->pending);
@@ -176,19 +176,19 @@ void wefti_scheduler_fini(wefti_sim *sim)
 
 /* ---- choosing ---- */
 
-static wefti_strand *take_ready(wefti_sim *sim, size_t place)
+static wefti_fiber *take_ready(wefti_sim *sim, size_t place)
 {
     size_t mask = sim->ready_mask;
-    wefti_strand **first = &sim->ready[sim->ready_first & mask];
-    wefti_strand **chosen = &sim->ready[(sim->ready_first + place) & mask];
-    wefti_strand *strand = *chosen;
+    wefti_fiber **first = &sim->ready[sim->ready_first & mask];
+    wefti_fiber **chosen = &sim->ready[(sim->ready_first + place) & mask];
+    wefti_fiber *fiber = *chosen;
     *chosen = *first;
     sim->ready_first++;
     sim->ready_count--;
-    return strand;
+    return fiber;
 }
 
-static wefti_strand *choose(wefti_sim *sim)
+static wefti_fiber *choose(wefti_sim *sim)
 {
     if (sim->rates.order == WEFT_SIM_ORDER_FIFO) {
         return take_ready(sim, 0);
@@ -199,37 +199,37 @@ static wefti_strand *choose(wefti_sim *sim)
     size_t place = 0;
     for (int tries = 0; tries < 4; tries++) {
         place = wefti_random_below(&sim->random, (uint32_t)sim->ready_count);
-        const wefti_strand *strand = sim->ready[(sim->ready_first + place) & sim->ready_mask];
-        if (strand->speed == 256 || wefti_random_below(&sim->random, 256) < strand->speed) {
+        const wefti_fiber *fiber = sim->ready[(sim->ready_first + place) & sim->ready_mask];
+        if (fiber->speed == 256 || wefti_random_below(&sim->random, 256) < fiber->speed) {
             break;
         }
     }
     return take_ready(sim, place);
 }
 
-static void land_drawn(wefti_sim *sim)
+static void commit_drawn(wefti_sim *sim)
 {
     uint32_t flow = 0;
     for (int tries = 0; tries < 4; tries++) {
         flow = sim->pending[wefti_random_below(&sim->random, (uint32_t)sim->pending_count)];
-        const wefti_strand *strand = sim->strands[flow / 2];
-        uint32_t speed = (flow & 1) != 0 ? strand->messages.speed : strand->stores.speed;
+        const wefti_fiber *fiber = sim->fibers[flow / 2];
+        uint32_t speed = (flow & 1) != 0 ? fiber->messages.speed : fiber->stores.speed;
         if (speed == 256 || wefti_random_below(&sim->random, 256) < speed) {
             break;
         }
     }
-    wefti_memory_land_one(sim, flow, 1);
+    wefti_memory_commit_one(sim, flow, 1);
 }
 
 static int fire_timers(wefti_sim *sim)
 {
     int fired = 0;
     while (sim->timer_count > 0 && sim->timers[0]->wake_ns <= sim->now_ns) {
-        wefti_strand *strand = sim->timers[0];
-        strand->timed_out |= !strand->stalling;
-        strand->stalling = 0;
-        sim->progress += strand->state == WEFTI_STRAND_SLEEPING;
-        wefti_sim_wake(sim, strand);
+        wefti_fiber *fiber = sim->timers[0];
+        fiber->timed_out |= !fiber->stalling;
+        fiber->stalling = 0;
+        sim->progress += fiber->state == WEFTI_FIBER_SLEEPING;
+        wefti_sim_wake(sim, fiber);
         fired = 1;
     }
     return fired;
@@ -239,10 +239,10 @@ static int make_paused_look(wefti_sim *sim)
 {
     int woken = 0;
     sim->looked = sim->progress;
-    for (size_t i = 0; i < sim->strand_count; i++) {
-        if (sim->strands[i]->state == WEFTI_STRAND_PAUSED) {
-            sim->strands[i]->horizon = sim->seq;
-            wefti_sim_wake(sim, sim->strands[i]);
+    for (size_t i = 0; i < sim->fiber_count; i++) {
+        if (sim->fibers[i]->state == WEFTI_FIBER_PAUSED) {
+            sim->fibers[i]->horizon = sim->seq;
+            wefti_sim_wake(sim, sim->fibers[i]);
             woken = 1;
         }
     }
@@ -252,15 +252,15 @@ static int make_paused_look(wefti_sim *sim)
 static void find_deadlock(wefti_sim *sim)
 {
     size_t waiting = 0;
-    for (size_t i = 0; i < sim->strand_count; i++) {
-        waiting += sim->strands[i]->state < WEFTI_STRAND_DONE;
+    for (size_t i = 0; i < sim->fiber_count; i++) {
+        waiting += sim->fibers[i]->state < WEFTI_FIBER_DONE;
     }
     sim->failed = WEFT_ERR_TIMEOUT;
-    snprintf(sim->text, sizeof sim->text, "deadlock: %zu of %d PEs wait, and nothing can run, land or arrive", waiting,
-             sim->pes);
+    snprintf(sim->text, sizeof sim->text, "deadlock: %zu of %d PEs wait, and nothing can run, commit or arrive",
+             waiting, sim->pes);
 }
 
-/* Nothing is on its way: what has landed is seen by all once it is old. */
+/* Nothing is on its way: what has committed is seen by all once it is old. */
 static void jump(wefti_sim *sim, uint64_t to_ns)
 {
     if (to_ns > sim->now_ns + SETTLE_NS) {
@@ -269,23 +269,23 @@ static void jump(wefti_sim *sim, uint64_t to_ns)
     sim->now_ns = to_ns;
 }
 
-/* The next strand, taken from the ready ones; NULL when the run is over. */
-static wefti_strand *next_strand(wefti_sim *sim)
+/* The next fiber, taken from the ready ones; NULL when the run is over. */
+static wefti_fiber *next_fiber(wefti_sim *sim)
 {
     while (sim->failed == WEFT_OK && sim->alive > 0) {
         (void)fire_timers(sim);
         if (sim->ready_count > 0) {
-            wefti_strand *strand = choose(sim);
-            if (strand->stalled_until_ns <= sim->now_ns) {
-                return strand;
+            wefti_fiber *fiber = choose(sim);
+            if (fiber->stalled_until_ns <= sim->now_ns) {
+                return fiber;
             }
-            strand->state = WEFTI_STRAND_SLEEPING;
-            strand->stalling = 1;
+            fiber->state = WEFTI_FIBER_SLEEPING;
+            fiber->stalling = 1;
             sim->sleepers++;
-            timer_add(sim, strand, strand->stalled_until_ns);
+            timer_add(sim, fiber, fiber->stalled_until_ns);
         } else if (sim->pending_count > 0) {
             sim->now_ns += 1 + wefti_random_below(&sim->random, EVENT_NS);
-            land_drawn(sim);
+            commit_drawn(sim);
         } else if (sim->progress != sim->looked && make_paused_look(sim)) {
             continue;
         } else if (sim->timer_count > 0 && (sim->sleepers > 0 || sim->config.deadlock == WEFT_SIM_DEADLOCK_ADVANCE)) {
@@ -301,8 +301,8 @@ static wefti_strand *next_strand(wefti_sim *sim)
 
 static void run_next(wefti_sim *sim)
 {
-    wefti_strand *self = sim->running;
-    wefti_strand *next = next_strand(sim);
+    wefti_fiber *self = sim->running;
+    wefti_fiber *next = next_fiber(sim);
     if (next == self) {
         return;
     }
@@ -326,17 +326,17 @@ static void check_budget(wefti_sim *sim)
 void wefti_sim_yield(wefti_sim *sim)
 {
     check_budget(sim);
-    wefti_strand_ready(sim, sim->running);
+    wefti_fiber_ready(sim, sim->running);
     run_next(sim);
 }
 
-int wefti_sim_block(wefti_sim *sim, wefti_strand_state state, uint64_t wake_ns)
+int wefti_sim_block(wefti_sim *sim, wefti_fiber_state state, uint64_t wake_ns)
 {
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     check_budget(sim);
     self->state = state;
     self->timed_out = 0;
-    sim->sleepers += state == WEFTI_STRAND_SLEEPING;
+    sim->sleepers += state == WEFTI_FIBER_SLEEPING;
     if (wake_ns != UINT64_MAX) {
         timer_add(sim, self, wake_ns);
     }
@@ -344,18 +344,18 @@ int wefti_sim_block(wefti_sim *sim, wefti_strand_state state, uint64_t wake_ns)
     return self->timed_out;
 }
 
-void wefti_sim_wake(wefti_sim *sim, wefti_strand *strand)
+void wefti_sim_wake(wefti_sim *sim, wefti_fiber *fiber)
 {
-    sim->sleepers -= strand->state == WEFTI_STRAND_SLEEPING;
-    timer_remove(sim, strand);
-    wefti_strand_ready(sim, strand);
+    sim->sleepers -= fiber->state == WEFTI_FIBER_SLEEPING;
+    timer_remove(sim, fiber);
+    wefti_fiber_ready(sim, fiber);
 }
 
 static void wake_spuriously(wefti_sim *sim)
 {
-    wefti_strand *strand = sim->strands[wefti_random_below(&sim->random, (uint32_t)sim->strand_count)];
-    if (strand->state == WEFTI_STRAND_PAUSED) {
-        wefti_sim_wake(sim, strand);
+    wefti_fiber *fiber = sim->fibers[wefti_random_below(&sim->random, (uint32_t)sim->fiber_count)];
+    if (fiber->state == WEFTI_FIBER_PAUSED) {
+        wefti_sim_wake(sim, fiber);
     }
 }
 
@@ -364,8 +364,8 @@ void wefti_sim_event(wefti_sim *sim)
     uint32_t one_in = sim->rates.switch_one_in;
     sim->gap = one_in >= UINT32_MAX / 2 ? UINT32_MAX : 1 + wefti_random_below(&sim->random, 2 * one_in - 1);
     sim->now_ns += 1 + wefti_random_below(&sim->random, EVENT_NS);
-    if (sim->pending_count > 0 && wefti_random_hit(&sim->random, sim->rates.land)) {
-        land_drawn(sim);
+    if (sim->pending_count > 0 && wefti_random_hit(&sim->random, sim->rates.commit)) {
+        commit_drawn(sim);
     }
     if (wefti_random_below(&sim->random, SPURIOUS_ONE_IN) == 0) {
         wake_spuriously(sim);
@@ -377,8 +377,8 @@ void wefti_sim_event(wefti_sim *sim)
 
 static void leave_for_good(wefti_sim *sim)
 {
-    wefti_strand *self = sim->running;
-    wefti_strand *next = next_strand(sim);
+    wefti_fiber *self = sim->running;
+    wefti_fiber *next = next_fiber(sim);
     sim->running = next;
     if (next != NULL) {
         wefti_sim_record(sim, next, WEFTI_EVENT_RUN, 0, 0);
@@ -386,25 +386,25 @@ static void leave_for_good(wefti_sim *sim)
     wefti_coroutine_switch_last(&self->coroutine, next == NULL ? &sim->main : &next->coroutine);
 }
 
-static void bury(wefti_sim *sim, wefti_strand *strand, wefti_strand_state state)
+static void bury(wefti_sim *sim, wefti_fiber *fiber, wefti_fiber_state state)
 {
-    wefti_memory_unwatch(sim, strand);
-    wefti_memory_end_streams(sim, strand);
-    wefti_reads_release(sim, strand);
-    strand->state = state;
-    if (state == WEFTI_STRAND_DEAD) {
-        wefti_sim_sockets_orphan(sim, strand->pe);
+    wefti_memory_unwatch(sim, fiber);
+    wefti_memory_end_streams(sim, fiber);
+    wefti_reads_release(sim, fiber);
+    fiber->state = state;
+    if (state == WEFTI_FIBER_DEAD) {
+        wefti_sim_sockets_orphan(sim, fiber->pe);
     }
     sim->alive--;
     sim->progress++;
-    if (strand->joiner != NULL) {
-        wefti_sim_wake(sim, strand->joiner);
+    if (fiber->joiner != NULL) {
+        wefti_sim_wake(sim, fiber->joiner);
     }
 }
 
-void wefti_sim_end_strand(wefti_sim *sim, wefti_strand_state state)
+void wefti_sim_end_fiber(wefti_sim *sim, wefti_fiber_state state)
 {
-    wefti_sim_record(sim, sim->running, state == WEFTI_STRAND_DONE ? WEFTI_EVENT_END : WEFTI_EVENT_KILL, 0, 0);
+    wefti_sim_record(sim, sim->running, state == WEFTI_FIBER_DONE ? WEFTI_EVENT_END : WEFTI_EVENT_KILL, 0, 0);
     bury(sim, sim->running, state);
     leave_for_good(sim);
     __builtin_unreachable();
@@ -431,42 +431,42 @@ void wefti_sim_refuse(wefti_sim *sim, int pe, const char *format, ...)
     sim->gap = 1;
 }
 
-static void take_from_ready(wefti_sim *sim, const wefti_strand *strand)
+static void take_from_ready(wefti_sim *sim, const wefti_fiber *fiber)
 {
     for (size_t i = 0; i < sim->ready_count; i++) {
-        if (sim->ready[(sim->ready_first + i) & sim->ready_mask] == strand) {
+        if (sim->ready[(sim->ready_first + i) & sim->ready_mask] == fiber) {
             (void)take_ready(sim, i);
             return;
         }
     }
 }
 
-void wefti_sim_kill_strand(wefti_sim *sim, wefti_strand *strand)
+void wefti_sim_kill_fiber(wefti_sim *sim, wefti_fiber *fiber)
 {
-    if (strand->state >= WEFTI_STRAND_DONE) {
+    if (fiber->state >= WEFTI_FIBER_DONE) {
         return;
     }
-    if (strand->held > 0 || strand->state == WEFTI_STRAND_ENTERING || strand->state == WEFTI_STRAND_WAITING) {
-        strand->doomed = 1; /* a lock is not left behind */
+    if (fiber->held > 0 || fiber->state == WEFTI_FIBER_ENTERING || fiber->state == WEFTI_FIBER_WAITING) {
+        fiber->doomed = 1; /* a lock is not left behind */
         return;
     }
-    if (strand == sim->running) {
-        wefti_sim_end_strand(sim, WEFTI_STRAND_DEAD);
+    if (fiber == sim->running) {
+        wefti_sim_end_fiber(sim, WEFTI_FIBER_DEAD);
     }
-    sim->sleepers -= strand->state == WEFTI_STRAND_SLEEPING;
-    timer_remove(sim, strand);
-    if (strand->state == WEFTI_STRAND_READY) {
-        take_from_ready(sim, strand);
+    sim->sleepers -= fiber->state == WEFTI_FIBER_SLEEPING;
+    timer_remove(sim, fiber);
+    if (fiber->state == WEFTI_FIBER_READY) {
+        take_from_ready(sim, fiber);
     }
-    wefti_sim_record(sim, strand, WEFTI_EVENT_KILL, 0, 0);
-    bury(sim, strand, WEFTI_STRAND_DEAD);
+    wefti_sim_record(sim, fiber, WEFTI_EVENT_KILL, 0, 0);
+    bury(sim, fiber, WEFTI_FIBER_DEAD);
 }
 
 void wefti_scheduler_run(wefti_sim *sim)
 {
     wefti_coroutine_init_thread(&sim->main);
     sim->gap = 1;
-    sim->running = next_strand(sim);
+    sim->running = next_fiber(sim);
     if (sim->running != NULL) {
         wefti_coroutine_switch(&sim->main, &sim->running->coroutine);
     }

@@ -1,7 +1,7 @@
 /* testing/sim/sim.h: what hangs on a simulation, and what its parts offer each other.
  *
  * A simulation runs in one thread, which has one pointer to it: wefti_sim_current. All other state hangs on that. A
- * strand is a coroutine with all that belongs to a thread: a PE's, or one that the library started. */
+ * fiber is a coroutine with all that belongs to a thread: a PE's, or one that the library started. */
 #ifndef WEFTI_SIM_SIM_H
 #define WEFTI_SIM_SIM_H
 
@@ -20,19 +20,19 @@
 
 typedef struct wefti_record wefti_record;
 
-typedef enum wefti_strand_state {
-    WEFTI_STRAND_READY = 0,
-    WEFTI_STRAND_SLEEPING,
-    WEFTI_STRAND_PAUSED, /* until something lands at its line */
-    WEFTI_STRAND_ENTERING, /* a monitor */
-    WEFTI_STRAND_WAITING, /* in a monitor */
-    WEFTI_STRAND_JOINING,
-    WEFTI_STRAND_DELIVERING, /* until its messages are delivered */
-    WEFTI_STRAND_DONE,
-    WEFTI_STRAND_DEAD
-} wefti_strand_state;
+typedef enum wefti_fiber_state {
+    WEFTI_FIBER_READY = 0,
+    WEFTI_FIBER_SLEEPING,
+    WEFTI_FIBER_PAUSED, /* until something commits at its line */
+    WEFTI_FIBER_ENTERING, /* a monitor */
+    WEFTI_FIBER_WAITING, /* in a monitor */
+    WEFTI_FIBER_JOINING,
+    WEFTI_FIBER_DELIVERING, /* until its messages are delivered */
+    WEFTI_FIBER_DONE,
+    WEFTI_FIBER_DEAD
+} wefti_fiber_state;
 
-/* Reads that must not be undone: a line, and for each of its words the landing up to which this strand has seen it. */
+/* Reads that must not be undone: a line, and for each of its words the commit up to which this fiber has seen it. */
 typedef struct wefti_seen {
     uint64_t line; /* + 1; 0: empty */
     uint64_t seq[WEFTI_LINE_WORDS];
@@ -41,7 +41,7 @@ typedef struct wefti_seen {
 #define WEFTI_SEEN_COUNT 64
 #define WEFTI_STREAM_ENDS 16
 
-/* A strand's own slot of a world. */
+/* A fiber's own slot of a world. */
 typedef struct wefti_own {
     uint64_t offset;
     uint64_t bytes;
@@ -49,10 +49,10 @@ typedef struct wefti_own {
 
 #define WEFTI_OWN_COUNT 8
 
-struct wefti_strand {
+struct wefti_fiber {
     int number;
     int pe;
-    wefti_strand_state state;
+    wefti_fiber_state state;
     uint32_t timer_index; /* + 1; 0: no timer */
     uint64_t wake_ns;
     int timed_out;
@@ -64,16 +64,16 @@ struct wefti_strand {
     wefti_stacks own_stack; /* of a started thread */
     void (*body)(void *argument);
     void *argument;
-    wefti_strand *joiner;
+    wefti_fiber *joiner;
 
     /* What it waits for. */
     const char *what;
     uint64_t what_at; /* offset in the arena, WEFTI_NOWHERE if none */
     uint64_t watched; /* line + 1; 0: none */
     int notified;
-    wefti_strand *next_watcher;
+    wefti_fiber *next_watcher;
     wefti_os_monitor *monitor;
-    wefti_strand *next_in_monitor;
+    wefti_fiber *next_in_monitor;
     int held; /* monitors */
     int doomed; /* dies when it holds none */
     int is_polling; /* sleeps until something happens at a socket */
@@ -81,14 +81,14 @@ struct wefti_strand {
     /* Memory. */
     wefti_flow stores;
     wefti_flow messages;
-    uint64_t horizon; /* landings up to this one are seen */
+    uint64_t horizon; /* commits up to this one are seen */
     weft_sim_counts counts;
-    uint64_t fence_seq; /* landings up to this one come before what is stored since the last release fence */
+    uint64_t fence_seq; /* commits up to this one come before what is stored since the last release fence */
     wefti_seen seen[WEFTI_SEEN_COUNT];
-    uint64_t forgotten; /* landings up to this one are no longer in `seen`: all count as seen */
+    uint64_t forgotten; /* commits up to this one are no longer in `seen`: all count as seen */
     uint32_t stream; /* number of the stores past the caches to its own memory that are not ended; they begin with 1 */
     int stream_is_open; /* there are such stores */
-    uint64_t stream_ends[WEFTI_STREAM_ENDS]; /* the landing at which a number was ended, by number */
+    uint64_t stream_ends[WEFTI_STREAM_ENDS]; /* the commit at which a number was ended, by number */
     wefti_reads reads;
     wefti_own own[WEFTI_OWN_COUNT]; /* the first own_count */
     unsigned own_count;
@@ -105,7 +105,7 @@ typedef struct wefti_sim_rates {
     uint32_t stale; /* thresholds */
     uint32_t delay;
     uint32_t split;
-    uint32_t land;
+    uint32_t commit;
     uint32_t switch_one_in;
     unsigned buffer_entries;
     weft_sim_order order;
@@ -124,7 +124,7 @@ typedef struct wefti_region {
 typedef struct wefti_port {
     uint64_t world;
     int pe;
-    int strand;
+    int fiber;
     unsigned char *slot;
     int open;
     uint32_t next; /* in its bucket: a port + 1 */
@@ -151,27 +151,26 @@ struct wefti_sim {
     wefti_random random;
     wefti_sim_rates rates;
 
-    /* Strands. */
+    /* Fibers. */
     wefti_coroutine main;
     wefti_stacks stacks;
-    wefti_strand **strands;
-    size_t strand_count;
-    size_t strand_capacity;
-    wefti_strand *running; /* NULL: the thread itself */
-    wefti_strand **ready; /* a ring of ready_count from ready_first on, with ready_mask + 1 places */
+    wefti_fiber **fibers;
+    size_t fiber_count;
+    size_t fiber_capacity;
+    wefti_fiber *running; /* NULL: the thread itself */
+    wefti_fiber **ready; /* a ring of ready_count from ready_first on, with ready_mask + 1 places */
     size_t ready_first;
     size_t ready_count;
     size_t ready_mask;
-    wefti_strand **timers; /* a heap */
+    wefti_fiber **timers; /* a heap */
     size_t timer_count;
-    size_t timer_capacity;
-    size_t alive; /* strands that are neither done nor dead */
+    size_t alive; /* fibers that are neither done nor dead */
     size_t sleepers;
     uint32_t gap; /* accesses until the next event */
 
     uint64_t now_ns;
     uint64_t progress; /* counts what could end a wait */
-    uint64_t looked; /* progress when all paused strands were last made to look */
+    uint64_t looked; /* progress when all paused fibers were last made to look */
 
     /* Memory. */
     unsigned char *arena;
@@ -181,15 +180,14 @@ struct wefti_sim {
     size_t region_count;
     size_t region_capacity;
     unsigned char *reserved; /* [arena_bytes / WEFTI_SIM_PAGE_BYTES] bits: pages that may be used */
-    uint64_t settled; /* landings up to this one are seen by all */
-    size_t publishers; /* strands that have stored a word since a read, without a release */
-    uint64_t seq; /* of the last landing */
+    uint64_t settled; /* commits up to this one are seen by all */
+    size_t publishers; /* fibers that have stored a word since a read, without a release */
+    uint64_t seq; /* of the last commit */
     wefti_lines lines;
     wefti_entry_pool entries;
     uint32_t *rounds; /* [1 << WEFTI_ROUNDS_BITS] by line, hashed: the rounds of who last stored a flag there */
-    uint32_t *pending; /* [pending_count] flows with stores that have not landed: strand * 2, + 1 for its messages */
+    uint32_t *pending; /* [pending_count] flows with stores that have not committed: fiber * 2, + 1 for its messages */
     size_t pending_count;
-    size_t pending_capacity;
 
     wefti_port *ports;
     size_t port_count;
@@ -204,7 +202,7 @@ struct wefti_sim {
 
     uint64_t events;
     uint64_t switches;
-    uint64_t landings;
+    uint64_t commits;
     uint64_t message_count;
     uint64_t trace_hash;
 
@@ -224,29 +222,28 @@ static inline uint64_t wefti_sim_offset(const wefti_sim *sim, const void *addres
 
 /* ---- scheduler.c ---- */
 
-weft_status wefti_scheduler_init(wefti_sim *sim);
 void wefti_scheduler_fini(wefti_sim *sim);
-wefti_strand *wefti_strand_create(wefti_sim *sim, int pe, unsigned char *stack, size_t stack_bytes);
-void wefti_strand_ready(wefti_sim *sim, wefti_strand *strand);
-/* Run until all strands are done, or the run has failed. From the thread itself. */
+wefti_fiber *wefti_fiber_create(wefti_sim *sim, int pe, unsigned char *stack, size_t stack_bytes);
+void wefti_fiber_ready(wefti_sim *sim, wefti_fiber *fiber);
+/* Run until all fibers are done, or the run has failed. From the thread itself. */
 void wefti_scheduler_run(wefti_sim *sim);
-/* Let others run; the running strand stays ready. */
+/* Let others run; the running fiber stays ready. */
 void wefti_sim_yield(wefti_sim *sim);
-/* Suspend the running strand in `state`; at the latest it is ready again at wake_ns (UINT64_MAX: no limit). Returns 1
+/* Suspend the running fiber in `state`; at the latest it is ready again at wake_ns (UINT64_MAX: no limit). Returns 1
  * when the time has passed, else 0. */
-int wefti_sim_block(wefti_sim *sim, wefti_strand_state state, uint64_t wake_ns);
-/* Make a suspended strand ready. */
-void wefti_sim_wake(wefti_sim *sim, wefti_strand *strand);
-/* An event is due: something may land, another strand may run. */
+int wefti_sim_block(wefti_sim *sim, wefti_fiber_state state, uint64_t wake_ns);
+/* Make a suspended fiber ready. */
+void wefti_sim_wake(wefti_sim *sim, wefti_fiber *fiber);
+/* An event is due: something may commit, another fiber may run. */
 void wefti_sim_event(wefti_sim *sim);
-/* The run has failed with sim->text: back to the thread itself, for good. From a strand only. */
+/* The run has failed with sim->text: back to the thread itself, for good. From a fiber only. */
 void wefti_sim_stop(wefti_sim *sim, weft_status status) __attribute__((noreturn));
 /* PE `pe` has done what must not be: the run ends as failed at the next event. From anywhere. */
 void wefti_sim_refuse(wefti_sim *sim, int pe, const char *format, ...) WEFT_PRINTF(3, 4);
-void wefti_sim_end_strand(wefti_sim *sim, wefti_strand_state state) __attribute__((noreturn));
+void wefti_sim_end_fiber(wefti_sim *sim, wefti_fiber_state state) __attribute__((noreturn));
 
-/* End another strand, or this one. */
-void wefti_sim_kill_strand(wefti_sim *sim, wefti_strand *strand);
+/* End another fiber, or this one. */
+void wefti_sim_kill_fiber(wefti_sim *sim, wefti_fiber *fiber);
 
 /* Before each access. */
 static inline void wefti_sim_step(wefti_sim *sim)
@@ -258,27 +255,27 @@ static inline void wefti_sim_step(wefti_sim *sim)
 
 /* ---- memory.c ---- */
 
-/* Let one waiting store of a flow land; `any`: a drawn one that may, else the oldest. */
-void wefti_memory_land_one(wefti_sim *sim, uint32_t flow, int any);
-/* Let all stores of a strand land: its buffer, those past the caches too; its messages. */
-void wefti_memory_drain(wefti_sim *sim, wefti_strand *strand);
-void wefti_memory_drain_messages(wefti_sim *sim, wefti_strand *strand, int target, uint32_t below_group);
+/* Let one waiting store of a flow commit; `any`: a drawn one that may, else the oldest. */
+void wefti_memory_commit_one(wefti_sim *sim, uint32_t flow, int any);
+/* Let all stores of a fiber commit: its buffer, those past the caches too; its messages. */
+void wefti_memory_drain(wefti_sim *sim, wefti_fiber *fiber);
+void wefti_memory_drain_messages(wefti_sim *sim, wefti_fiber *fiber, int target, uint32_t below_group);
 void wefti_memory_drain_all(wefti_sim *sim);
-/* All that the strand stored past the caches comes before what it stores from now on. */
-void wefti_memory_end_streams(wefti_sim *sim, wefti_strand *strand);
-/* Make `bytes` new bytes visible at `offset`, inside one line. `sync`: landings up to this one are seen by who acquires
+/* All that the fiber stored past the caches comes before what it stores from now on. */
+void wefti_memory_end_streams(wefti_sim *sim, wefti_fiber *fiber);
+/* Make `bytes` new bytes visible at `offset`, inside one line. `sync`: commits up to this one are seen by who acquires
  * them; UINT64_MAX: this one too. */
-void wefti_memory_land(wefti_sim *sim, int writer, uint64_t offset, const void *data, size_t bytes, uint64_t sync);
-/* A store waits in `strand`'s buffer or among its messages. */
-void wefti_memory_enqueue(wefti_sim *sim, wefti_strand *strand, int is_message, const wefti_entry *entry);
+void wefti_memory_commit(wefti_sim *sim, int writer, uint64_t offset, const void *data, size_t bytes, uint64_t sync);
+/* A store waits in `fiber`'s buffer or among its messages. */
+void wefti_memory_enqueue(wefti_sim *sim, wefti_fiber *fiber, int is_message, const wefti_entry *entry);
 /* What an acquire of everything gives: a lock was taken. */
-void wefti_memory_acquire_all(wefti_sim *sim, wefti_strand *strand);
+void wefti_memory_acquire_all(wefti_sim *sim, wefti_fiber *fiber);
 /* A flag is stored at, or was seen at, `offset`: the rounds of the writer, plus one, become the reader's. */
-void wefti_memory_flag_stored(wefti_sim *sim, const wefti_strand *strand, uint64_t offset);
-void wefti_memory_flag_seen(wefti_sim *sim, wefti_strand *strand, uint64_t offset);
+void wefti_memory_flag_stored(wefti_sim *sim, const wefti_fiber *fiber, uint64_t offset);
+void wefti_memory_flag_seen(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset);
 /* Forget an earlier watch; watch the line of `offset` from now on, or anew. */
-void wefti_memory_watch(wefti_sim *sim, wefti_strand *strand, uint64_t offset);
-void wefti_memory_unwatch(wefti_sim *sim, wefti_strand *strand);
+void wefti_memory_watch(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset);
+void wefti_memory_unwatch(wefti_sim *sim, wefti_fiber *fiber);
 /* PE `pe` uses memory in the line of `offset`: the run fails if nobody has reserved it. */
 void wefti_memory_check_reserved(wefti_sim *sim, uint64_t offset, int pe);
 /* Read the newest bytes, as nobody in particular. */
@@ -297,7 +294,7 @@ void wefti_sim_records_fini(wefti_sim *sim);
 
 /* ---- trace.c ---- */
 
-void wefti_sim_record(wefti_sim *sim, wefti_strand *strand, wefti_event_kind kind, uint64_t at, uint64_t value);
+void wefti_sim_record(wefti_sim *sim, wefti_fiber *fiber, wefti_event_kind kind, uint64_t at, uint64_t value);
 void wefti_sim_report(const wefti_sim *sim);
 
 #endif

@@ -128,8 +128,8 @@ static wefti_socket *make(wefti_sim *sim, int family)
 
 static void notify(wefti_sim *sim, const wefti_socket *socket)
 {
-    wefti_strand *waiter = socket == NULL ? NULL : socket->waiter;
-    if (waiter != NULL && waiter->is_polling && waiter->state == WEFTI_STRAND_SLEEPING) {
+    wefti_fiber *waiter = socket == NULL ? NULL : socket->waiter;
+    if (waiter != NULL && waiter->is_polling && waiter->state == WEFTI_FIBER_SLEEPING) {
         wefti_sim_wake(sim, waiter);
     }
 }
@@ -740,7 +740,7 @@ int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns)
     if (sim == NULL) {
         return failed(ENOSYS);
     }
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     uint64_t until_ns = wait_ns < UINT64_MAX - sim->now_ns ? sim->now_ns + wait_ns : UINT64_MAX;
     wefti_sim_event(sim);
     if (wefti_random_hit(&sim->random, sim->sockets->interrupted)) {
@@ -756,7 +756,7 @@ int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns)
         self->what = "a connection";
         self->what_at = WEFTI_NOWHERE;
         self->is_polling = 1;
-        (void)wefti_sim_block(sim, WEFTI_STRAND_SLEEPING, next_ns);
+        (void)wefti_sim_block(sim, WEFTI_FIBER_SLEEPING, next_ns);
         self->is_polling = 0;
     }
 }

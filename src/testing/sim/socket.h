@@ -9,7 +9,7 @@
 #include "testing/sim/random.h"
 
 typedef struct wefti_sim wefti_sim;
-typedef struct wefti_strand wefti_strand;
+typedef struct wefti_fiber wefti_fiber;
 typedef struct wefti_socket wefti_socket;
 
 #define WEFTI_SEGMENTS 16
@@ -58,7 +58,7 @@ struct wefti_socket {
     uint64_t due_ns; /* when a connect is decided, or the connection can be accepted */
     wefti_socket **queue; /* of a listener, not accepted yet */
     size_t queue_count;
-    wefti_strand *waiter; /* the last to poll for it */
+    wefti_fiber *waiter; /* the last to poll for it */
 };
 
 typedef struct wefti_sockets {

@@ -17,7 +17,7 @@ static wefti_sim *running_sim(void)
 /* ---- threads ---- */
 
 struct wefti_os_thread {
-    wefti_strand *strand;
+    wefti_fiber *fiber;
 };
 
 weft_status wefti_os_thread_start(wefti_os_thread **thread, void (*body)(void *argument), void *argument)
@@ -29,14 +29,14 @@ weft_status wefti_os_thread_start(wefti_os_thread **thread, void (*body)(void *a
         wefti_free(started);
         return wefti_error(WEFT_ERR_SYSTEM, "cannot start a simulated thread");
     }
-    started->strand = wefti_strand_create(sim, sim->running->pe, wefti_stacks_at(&stack, 0), STACK_BYTES);
-    started->strand->own_stack = stack;
-    started->strand->body = body;
-    started->strand->argument = argument;
-    started->strand->horizon = sim->seq;
+    started->fiber = wefti_fiber_create(sim, sim->running->pe, wefti_stacks_at(&stack, 0), STACK_BYTES);
+    started->fiber->own_stack = stack;
+    started->fiber->body = body;
+    started->fiber->argument = argument;
+    started->fiber->horizon = sim->seq;
     wefti_memory_drain(sim, sim->running);
-    wefti_sim_record(sim, sim->running, WEFTI_EVENT_START, (uint64_t)started->strand->number, 0);
-    wefti_strand_ready(sim, started->strand);
+    wefti_sim_record(sim, sim->running, WEFTI_EVENT_START, (uint64_t)started->fiber->number, 0);
+    wefti_fiber_ready(sim, started->fiber);
     *thread = started;
     wefti_sim_step(sim);
     return WEFT_OK;
@@ -45,15 +45,15 @@ weft_status wefti_os_thread_start(wefti_os_thread **thread, void (*body)(void *a
 void wefti_os_thread_join(wefti_os_thread *thread)
 {
     wefti_sim *sim = running_sim();
-    wefti_strand *strand = thread->strand;
-    while (strand->state < WEFTI_STRAND_DONE) {
-        strand->joiner = sim->running;
+    wefti_fiber *fiber = thread->fiber;
+    while (fiber->state < WEFTI_FIBER_DONE) {
+        fiber->joiner = sim->running;
         sim->running->what = "a thread to end";
         sim->running->what_at = WEFTI_NOWHERE;
-        (void)wefti_sim_block(sim, WEFTI_STRAND_JOINING, UINT64_MAX);
+        (void)wefti_sim_block(sim, WEFTI_FIBER_JOINING, UINT64_MAX);
     }
-    strand->joiner = NULL;
-    wefti_memory_drain(sim, strand);
+    fiber->joiner = NULL;
+    wefti_memory_drain(sim, fiber);
     wefti_memory_acquire_all(sim, sim->running);
     wefti_free(thread);
 }
@@ -61,9 +61,9 @@ void wefti_os_thread_join(wefti_os_thread *thread)
 /* ---- monitors ---- */
 
 struct wefti_os_monitor {
-    const wefti_strand *owner;
-    wefti_strand *first; /* strands that want to enter, or wait inside */
-    wefti_strand *last;
+    const wefti_fiber *owner;
+    wefti_fiber *first; /* fibers that want to enter, or wait inside */
+    wefti_fiber *last;
 };
 
 weft_status wefti_os_monitor_create(wefti_os_monitor **monitor)
@@ -81,22 +81,22 @@ void wefti_os_monitor_destroy(wefti_os_monitor *monitor)
     wefti_free(monitor);
 }
 
-static void append(wefti_os_monitor *monitor, wefti_strand *strand)
+static void append(wefti_os_monitor *monitor, wefti_fiber *fiber)
 {
-    strand->next_in_monitor = NULL;
+    fiber->next_in_monitor = NULL;
     if (monitor->last != NULL) {
-        monitor->last->next_in_monitor = strand;
+        monitor->last->next_in_monitor = fiber;
     } else {
-        monitor->first = strand;
+        monitor->first = fiber;
     }
-    monitor->last = strand;
+    monitor->last = fiber;
 }
 
-static void removed(wefti_os_monitor *monitor, wefti_strand *strand)
+static void removed(wefti_os_monitor *monitor, wefti_fiber *fiber)
 {
-    wefti_strand *before = NULL;
-    wefti_strand *at = monitor->first;
-    while (at != NULL && at != strand) {
+    wefti_fiber *before = NULL;
+    wefti_fiber *at = monitor->first;
+    while (at != NULL && at != fiber) {
         before = at;
         at = at->next_in_monitor;
     }
@@ -104,21 +104,21 @@ static void removed(wefti_os_monitor *monitor, wefti_strand *strand)
         return;
     }
     if (before != NULL) {
-        before->next_in_monitor = strand->next_in_monitor;
+        before->next_in_monitor = fiber->next_in_monitor;
     } else {
-        monitor->first = strand->next_in_monitor;
+        monitor->first = fiber->next_in_monitor;
     }
-    monitor->last = monitor->last == strand ? before : monitor->last;
+    monitor->last = monitor->last == fiber ? before : monitor->last;
 }
 
 static void take(wefti_sim *sim, wefti_os_monitor *monitor)
 {
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     while (monitor->owner != NULL) {
         append(monitor, self);
         self->what = "a lock";
         self->what_at = WEFTI_NOWHERE;
-        (void)wefti_sim_block(sim, WEFTI_STRAND_ENTERING, UINT64_MAX);
+        (void)wefti_sim_block(sim, WEFTI_FIBER_ENTERING, UINT64_MAX);
     }
     monitor->owner = self;
     self->held++;
@@ -140,13 +140,13 @@ void wefti_os_monitor_enter(wefti_os_monitor *monitor)
 /* One that wants to enter may, now that nobody is inside. */
 static void give(wefti_sim *sim, wefti_os_monitor *monitor)
 {
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     wefti_memory_drain(sim, self);
     sim->progress++;
     monitor->owner = NULL;
     self->held--;
-    for (wefti_strand *at = monitor->first; at != NULL; at = at->next_in_monitor) {
-        if (at->state == WEFTI_STRAND_ENTERING) {
+    for (wefti_fiber *at = monitor->first; at != NULL; at = at->next_in_monitor) {
+        if (at->state == WEFTI_FIBER_ENTERING) {
             removed(monitor, at);
             wefti_sim_wake(sim, at);
             return;
@@ -163,7 +163,7 @@ void wefti_os_monitor_leave(wefti_os_monitor *monitor)
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_LOCK, 0, 0);
     give(sim, monitor);
     if (sim->running->doomed && sim->running->held == 0) {
-        wefti_sim_end_strand(sim, WEFTI_STRAND_DEAD);
+        wefti_sim_end_fiber(sim, WEFTI_FIBER_DEAD);
     }
     wefti_sim_step(sim);
 }
@@ -174,14 +174,14 @@ int wefti_os_monitor_wait(wefti_os_monitor *monitor, uint64_t until_ns)
     if (sim == NULL) {
         return 0;
     }
-    wefti_strand *self = sim->running;
+    wefti_fiber *self = sim->running;
     uint64_t now_ns = wefti_os_now_ns();
     uint64_t wake_ns = until_ns <= now_ns ? sim->now_ns : sim->now_ns + (until_ns - now_ns);
     give(sim, monitor);
     append(monitor, self);
     self->what = "a notification";
     self->what_at = WEFTI_NOWHERE;
-    int timed_out = wefti_sim_block(sim, WEFTI_STRAND_WAITING, wake_ns);
+    int timed_out = wefti_sim_block(sim, WEFTI_FIBER_WAITING, wake_ns);
     removed(monitor, self);
     take(sim, monitor);
     return !timed_out;
@@ -195,10 +195,10 @@ void wefti_os_monitor_notify_all(wefti_os_monitor *monitor)
     }
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_NOTIFY, 0, 0);
     sim->progress++;
-    wefti_strand *next;
-    for (wefti_strand *at = monitor->first; at != NULL; at = next) {
+    wefti_fiber *next;
+    for (wefti_fiber *at = monitor->first; at != NULL; at = next) {
         next = at->next_in_monitor;
-        if (at->state == WEFTI_STRAND_WAITING) {
+        if (at->state == WEFTI_FIBER_WAITING) {
             removed(monitor, at);
             wefti_sim_wake(sim, at);
         }

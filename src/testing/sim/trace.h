@@ -1,4 +1,4 @@
-/* testing/sim/trace.h: events: the last of each strand are kept, all are hashed, and each can be written as a line. */
+/* testing/sim/trace.h: events: the last of each fiber are kept, all are hashed, and each can be written as a line. */
 #ifndef WEFTI_SIM_TRACE_H
 #define WEFTI_SIM_TRACE_H
 
@@ -10,7 +10,7 @@
     X(STALE, "load-old", 'm')                                                                                          \
     X(STORE, "store", 'm')                                                                                             \
     X(DELAY, "store-late", 'm')                                                                                        \
-    X(LAND, "land", 'm')                                                                                               \
+    X(COMMIT, "commit", 'm')                                                                                           \
     X(RMW, "rmw", 'm')                                                                                                 \
     X(READ, "copy-out", 'm')                                                                                           \
     X(WRITE, "copy-in", 'm')                                                                                           \

@@ -1,5 +1,5 @@
-/* lib/gpu.c: the CUDA driver, as far as measuring needs it. Its functions are declared here, by the types that they have
- * where the library and this program meet: handles are pointers, device addresses 64-bit numbers. */
+/* lib/gpu.c: the CUDA driver, as far as measuring needs it. Its functions are declared here, by the types that they
+ * have where the library and this program meet: handles are pointers, device addresses 64-bit numbers. */
 #include "tools/lib/gpu.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,8 @@
 #define CAPTURE_THREAD_LOCAL 1
 #define MAX_DYNAMIC_SHARED_BYTES 8
 
-/* X(name, parameters): what every driver for weft has, and, looked at before they are called, what not every one has. */
+/* X(name, parameters): what every driver for weft has, and, looked at before they are called, what not every one has.
+ * */
 #define NEEDED_FUNCTIONS(X)                                                                                            \
     X(cuInit, (unsigned))                                                                                              \
     X(cuGetErrorString, (int, const char **))                                                                          \

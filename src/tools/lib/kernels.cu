@@ -1,11 +1,11 @@
 /* lib/kernels.cu: calls of the device API timed inside kernels, and the bare hardware beside them.
  *
  * tool_NAME_SCOPE <<<1, 1 | 32 | any>>>   `rounds` times `trips` calls by one scope of each PE that takes part, by the
- *     clock of the GPU. p_pingpong, signal, put_signal: PE 0 and PE `peer` in turn, each a send and an answer; the others:
- *     PE 0 alone to `peer`, or all members of the team.
+ *     clock of the GPU. p_pingpong, signal, put_signal: PE 0 and PE `peer` in turn, each a send and an answer; the
+ * others:     PE 0 alone to `peer`, or all members of the team.
  * tool_NAME_bw_SCOPE <<<any, 1 | 32 | any>>>   chunks from a counter, timed from outside.
- * tool_raw_...   the same in bare loads, stores, releases and polls. raw_put_signal waits without a deadline, so it runs
- *     after calls that showed that the others are there.
+ * tool_raw_...   the same in bare loads, stores, releases and polls. raw_put_signal waits without a deadline, so it
+ * runs     after calls that showed that the others are there.
  *
  * On a GPU they are kernels; compiled for the CPU (WEFT_DEVICE_ON_HOST), functions that the fake driver calls block by
  * block, each of one thread. */
@@ -142,8 +142,8 @@ template <int KIND> static WEFTI_DEVICE void put_signal(const tool_kernel_args &
 }
 KERNELS(put_signal, put_signal)
 
-/* What the hardware allows: a load and a store of 8 bytes, or of 16 a thread; a flag with release; a poll with acquire; the
- * same barriers as a block's call needs. */
+/* What the hardware allows: a load and a store of 8 bytes, or of 16 a thread; a flag with release; a poll with
+ * acquire; the same barriers as a block's call needs. */
 static WEFTI_DEVICE void raw_put_signal(const tool_kernel_args &args)
 {
     const weft_dev &dev = args.team.world;

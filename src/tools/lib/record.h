@@ -1,5 +1,5 @@
-/* lib/record.h: figures as JSON lines, one a line, in the format of bench/records; and, for benchmarks, also as a person
- * reads them, on standard output. */
+/* lib/record.h: figures as JSON lines, one a line, in the format of bench/records; and, for benchmarks, also as a
+ * person reads them, on standard output. */
 #ifndef TOOL_RECORD_H
 #define TOOL_RECORD_H
 
@@ -20,8 +20,8 @@ int tool_file_open(const char *path, const char *mode, FILE **file);
 /* Close it, NULL too. Returns 0, or 1 after saying that what was written is not there. */
 int tool_file_close(FILE *file, const char *path);
 
-/* Where one benchmark's figures go. One PE holds an open one; on the others `print` is 0 and nothing is written. Its lines
- * do not say machine, commit and date, which scripts/bench_record.py adds when it merges the rounds. */
+/* Where one benchmark's figures go. One PE holds an open one; on the others `print` is 0 and nothing is written. Its
+ * lines do not say machine, commit and date, which scripts/bench_record.py adds when it merges the rounds. */
 typedef struct tool_record {
     int print;
     FILE *json; /* NULL: the table only */

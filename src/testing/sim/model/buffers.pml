@@ -1,7 +1,7 @@
-/* Store buffers, for the models beside this file. A store waits in its PE's buffer and lands later: a relaxed one as soon
- * as no earlier store to the same place waits, a release only when nothing earlier waits. That is what src/testing/sim/flow.h
- * does, and what protocol/mem.h promises. Loads read memory: what the models load is flags, by acquire, and data that a
- * flag has announced. PLACES, PES and BUFFER are defined by who includes this. */
+/* Store buffers, for the models beside this file. A store waits in its PE's buffer and commits later: a relaxed one as
+ * soon as no earlier store to the same place waits, a release only when nothing earlier waits. That is what
+ * src/testing/sim/flow.h does, and what protocol/mem.h promises. Loads read memory: what the models load is flags, by
+ * acquire, and data that a flag has announced. PLACES, PES and BUFFER are defined by who includes this. */
 
 byte memory[PLACES];
 
@@ -25,7 +25,7 @@ inline store(pe, where, what, is_release)
     }
 }
 
-/* One a PE: lets its stores land, any that may. */
+/* One a PE: lets its stores commit, any that may. */
 proctype lander(byte pe)
 {
     byte i;

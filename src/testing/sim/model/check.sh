@@ -1,5 +1,5 @@
 #!/bin/sh
-# Goal: no order in which stores can land breaks the flag barrier or ready, rows and done.
+# Goal: no order in which stores can commit breaks the flag barrier or ready, rows and done.
 # Method: spin visits every state of the models for 2 and 3 PEs; each model with a bug must fail. 77: no spin here.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

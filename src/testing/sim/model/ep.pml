@@ -9,11 +9,11 @@
  *   the caller's experts read the rows                  the assertions: one row a source, of this call
  *   wefti_ep_call_end                                   the next turn of the loop
  *
- * Checked: when a call ends on a rank its rows are those of this call, neither missing nor already overwritten by a rank
- * that is a call ahead, until it calls again; and all calls end. Bugs that the assertion must find: -DDONE_RELAXED (done
- * may overtake rows), -DREADY_SKIPPED (rows are sent without waiting for the ready word), -DDONE_NOT_AWAITED.
- * Not modelled: counts, shapes that differ, staging, expert-major replicas, far ranks (put_signal behind a fence gives
- * the order that release gives here), old values read by loads that are no acquire. */
+ * Checked: when a call ends on a rank its rows are those of this call, neither missing nor already overwritten by a
+ * rank that is a call ahead, until it calls again; and all calls end. Bugs that the assertion must find:
+ * -DDONE_RELAXED (done may overtake rows), -DREADY_SKIPPED (rows are sent without waiting for the ready word),
+ * -DDONE_NOT_AWAITED. Not modelled: counts, shapes that differ, staging, expert-major replicas, far ranks (put_signal
+ * behind a fence gives the order that release gives here), old values read by loads that are no acquire. */
 #ifndef PES
 #define PES 2
 #endif

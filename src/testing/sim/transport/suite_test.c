@@ -1,5 +1,5 @@
 /* Goal: `sim` keeps the contract of transport/transport.h, and reaches every PE.
- * Method: the conformance suite in simulations of several seeds; its threads are strands. */
+ * Method: the conformance suite in simulations of several seeds; its threads are fibers. */
 #include <stdio.h>
 #include <stdlib.h>
 
