@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/pe_list.h"
-#include "bootstrap/tree/shape.h"
+#include "bootstrap/tree/positions.h"
 #include "os/os.h"
 
 /* Arrivals beyond the world's size are heard, since they show that something is wrong, but not without end. */

@@ -1,6 +1,6 @@
 /* bootstrap/tree/exchange.c: contributions travel up the tree to PE 0, and a result down again: all of them, or a digest.
  *
- * A subtree is a run of PE numbers (shape.h), so contributions travel straight from and to their places among all.
+ * A subtree is a run of PE numbers (positions.h), so contributions travel straight from and to their places among all.
  * The wait of a PE has three stages: for its children's contributions, for the result, and for the children to take it.
  * When a wait expires, here or at a PE that waits for this one, the PEs waited for are asked (EXPIRED) whom they wait
  * for in turn; those who do not know it of somebody else within a time that grows towards the root, and then from the
@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "bootstrap/tree/shape.h"
+#include "bootstrap/tree/positions.h"
 #include "bootstrap/tree/tree.h"
 #include "os/os.h"
 

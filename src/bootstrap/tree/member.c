@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "bootstrap/tree/caller.h"
 #include "bootstrap/tree/greeter.h"
-#include "bootstrap/tree/shape.h"
+#include "bootstrap/tree/positions.h"
 #include "bootstrap/tree/tree.h"
 #include "os/os.h"
 

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "bootstrap/tree/census.h"
 #include "bootstrap/tree/greeter.h"
-#include "bootstrap/tree/shape.h"
+#include "bootstrap/tree/positions.h"
 #include "bootstrap/tree/tree.h"
 #include "os/os.h"
 

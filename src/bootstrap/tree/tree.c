@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/pe_list.h"
-#include "bootstrap/tree/shape.h"
+#include "bootstrap/tree/positions.h"
 #include "os/os.h"
 #include "os/socket.h"
 

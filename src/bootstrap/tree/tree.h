@@ -2,7 +2,7 @@
  *
  * Forming: PE 0 listens where all can find it. Every other PE connects to it (the star), proves itself and says hello;
  * where PE 0 has no descriptor to spare it comes back for the answer instead of waiting connected (parking.h).
- * When all have come and agree, PE 0 answers each with the address of its parent in the tree (shape.h); children
+ * When all have come and agree, PE 0 answers each with the address of its parent in the tree (positions.h); children
  * connect to their parents; a first exchange of nothing makes sure that the tree stands, and the star is closed.
  * Exchanging: contributions are gathered up the tree and the result is sent down: O(log n) steps, n - 1 connections.
  * Failing: whoever decides an error tells its neighbours, who tell theirs, so that all return the same. Who waits too

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "tools/weft-ep-bench/shape.h"
+#include "tools/weft-ep-bench/sweep_point.h"
 
 /* The choices of one rank's tokens: ids [tokens][topk], distinct within a token. */
 void bench_gate_choose(const bench_shape *shape, int ranks, uint64_t seed, int rank, int32_t *ids);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "tools/lib/options.h"
-#include "tools/weft-ep-bench/shape.h"
+#include "tools/weft-ep-bench/sweep_point.h"
 
 typedef struct bench_options {
     tool_list tokens;

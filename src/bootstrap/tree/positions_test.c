@@ -1,7 +1,7 @@
 /* Goal: for every number of PEs, each PE but 0 is a child of exactly its parent, subtrees are the runs of numbers they
  * are said to be, and depth and height are bounded.
  * Method: all sizes up to 300, and some large ones, against the definition by parents alone. */
-#include "bootstrap/tree/shape.h"
+#include "bootstrap/tree/positions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

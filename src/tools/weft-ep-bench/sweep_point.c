@@ -1,5 +1,5 @@
-/* weft-ep-bench/shape.c: one point of a sweep. */
-#include "tools/weft-ep-bench/shape.h"
+/* weft-ep-bench/sweep_point.c: one point of a sweep. */
+#include "tools/weft-ep-bench/sweep_point.h"
 
 #define NAME(value, name, ...) name,
 const char *const bench_dtype_names[BENCH_DTYPES] = {BENCH_DTYPE_TABLE(NAME)};

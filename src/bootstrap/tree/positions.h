@@ -1,10 +1,10 @@
-/* bootstrap/tree/shape.h: the tree over which PEs exchange, by arithmetic.
+/* bootstrap/tree/positions.h: the tree over which PEs exchange, by arithmetic.
  *
  * Written in base 4, a PE's parent is its number with the lowest digit that is not 0 made 0: 4^k - 1 PEs hang below a
  * number with k zeros at its end, and those are the ones that follow it. So a subtree is a run of numbers, three
  * quarters of all PEs are leaves, and depth and height are at most log4(pes). */
-#ifndef WEFTI_BOOTSTRAP_TREE_SHAPE_H
-#define WEFTI_BOOTSTRAP_TREE_SHAPE_H
+#ifndef WEFTI_BOOTSTRAP_TREE_POSITIONS_H
+#define WEFTI_BOOTSTRAP_TREE_POSITIONS_H
 
 #include <stdint.h>
 

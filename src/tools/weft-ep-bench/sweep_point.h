@@ -1,6 +1,6 @@
-/* weft-ep-bench/shape.h: one point of a sweep. */
-#ifndef WEFT_EP_BENCH_SHAPE_H
-#define WEFT_EP_BENCH_SHAPE_H
+/* weft-ep-bench/sweep_point.h: one point of a sweep. */
+#ifndef WEFT_EP_BENCH_SWEEP_POINT_H
+#define WEFT_EP_BENCH_SWEEP_POINT_H
 
 #include "weft_ep.h"
 
