@@ -14,7 +14,7 @@
 static void assert_area(size_t *end, size_t at, size_t bytes)
 {
     assert_true(at >= *end);
-    assert_int_equal(at % WEFTI_EP_LINE_BYTES, 0);
+    assert_int_equal(at % WEFTI_EP_CACHE_LINE_BYTES, 0);
     *end = at + bytes;
 }
 

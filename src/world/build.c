@@ -25,8 +25,8 @@ uint64_t wefti_build_key(void)
         sizeof(wefti_team_area),
         sizeof(wefti_coll_area),
         sizeof(wefti_coll_slot),
-        sizeof(wefti_ep_call_line),
-        sizeof(wefti_ep_reply_line),
+        sizeof(wefti_ep_call_header),
+        sizeof(wefti_ep_reply),
         sizeof(wefti_dev_control),
         sizeof(wefti_dev_ring),
     };

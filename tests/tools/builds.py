@@ -22,7 +22,7 @@ root = pathlib.Path(root)
 CHANGES = [
     ("include/weft/protocol/coll_layout.h", "WEFTI_COLL_LINES 64u"),
     ("include/weft/protocol/layout.h", "uint64_t unused_abort[7]"),
-    ("include/weft/protocol/ep_layout.h", "WEFTI_EP_LINE_BYTES 64"),
+    ("include/weft/protocol/ep_layout.h", "WEFTI_EP_CACHE_LINE_BYTES 64"),
     ("include/weft/device/dev.h", "WEFTI_DEV_RING_ENTRIES 128"),
     ("include/weft/inline/view.h", "WEFTI_VIEW_ABI 2"),
     ("src/cuda/ep/shape.h", None),

@@ -2,23 +2,24 @@
  * and device share it.
  *
  *   epoch    the last collective call of the group that this rank has ended; this rank's own word
- *   calls    [R] lines: what source s calls, written by s at the start of each of its calls
- *   replies  [R] lines: the verdict of owner d on the counts, written by d once it has those of all sources (not where
- *            counts are direct); its answer again where rows are dropped; that it has worked on this rank's rows
+ *   calls    [R] call headers: what source s calls, written by s at the start of each of its calls
+ *   replies  [R] replies: the verdict of owner d on the counts, written by d once it has those of all sources (not
+ *            where counts are direct); its answer again where rows are dropped; that it has worked on this rank's rows
  *   marks    [R] words: the epoch of the last call in which s is half-way: its counts are there again, or its rows
  *   dones    [R] words: the epoch of the last call in which s is done with this rank's memory; written by s
- *   counts   [R]: what s sends, written by s before its call line. Through the owners: its message to this rank. Direct:
- *            the rows that s can take, and its messages to all
+ *   counts   [R]: what s sends, written by s before its call header. Through the owners: its message to this rank.
+ *            Direct: the rows that s can take, and its messages to all
  *   bases    [R + E]: the answers of all owners; d's is written by d before its reply
- *   recount  [1 + L] what the source at whose tokens this rank's limit falls sends instead; written by it before its mark
- *   records  [M] who is received: source token, K local experts, K weights; written by the sources before their done flag,
- *            at the bases they were given. In the backward calls: K gradients each, written by this rank
+ *   recount  [1 + L] what the source at whose tokens this rank's limit falls sends instead; written by it before its
+ *            mark
+ *   records  [M] who is received: source token, K local experts, K weights; written by the sources before their done
+ *            flag, at the bases they were given. In the backward calls: K gradients each, written by this rank
  *   rows     [M] rows received for a caller whose buffer is not symmetric, and partial sums on their way back
  *
- * A message to an owner is 1 + L words: the tokens that go there, then the rows of each of its experts; its answer is the
- * place of the source's first token there, then its first row of each of the experts. R ranks, E experts, L those of an
- * owner, M the most tokens a rank receives. Flags are 64-bit epochs, one more with each call, stored with release after
- * what they announce and compared for equality. Nothing is reset. */
+ * A message to an owner is 1 + L words: the tokens that go there, then the rows of each of its experts; its answer is
+ * the place of the source's first token there, then its first row of each of the experts. R ranks, E experts, L those
+ * of an owner, M the most tokens a rank receives. Flags are 64-bit epochs, one more with each call, stored with release
+ * after what they announce and compared for equality. Nothing is reset. */
 #ifndef WEFTI_PROTOCOL_EP_LAYOUT_H
 #define WEFTI_PROTOCOL_EP_LAYOUT_H
 
@@ -33,14 +34,14 @@
 #define WEFTI_EP_FN static inline
 #endif
 
-#define WEFTI_EP_LINE_BYTES 64
+#define WEFTI_EP_CACHE_LINE_BYTES 64
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* One source's current call: 64 bytes, so that sources do not share lines. */
-typedef struct wefti_ep_call_line {
+/* One source's current call: 64 bytes, so that sources do not share cache lines. */
+typedef struct wefti_ep_call_header {
     uint64_t shape; /* wefti_ep_shape; equal on all ranks */
     uint64_t plan; /* wefti_ep_plan_word of a call that agrees on a routing, else 0; equal on all ranks */
     uint64_t route; /* the epoch of the call that agreed on the route's routing, 0 in such a call; equal on all ranks */
@@ -49,13 +50,13 @@ typedef struct wefti_ep_call_line {
     uint64_t scales; /* where their scales lie, as `buffer`; not by place, where they follow each row */
     uint64_t scale_strides; /* in words: from row to row, and << 32 from word to word */
     uint64_t epoch; /* the flag */
-} wefti_ep_call_line;
+} wefti_ep_call_header;
 
 /* In `pitch`, a multiple of 16: rows lie by place (the number of a received token in the order of source and token),
  * whatever the layout, their scales after them. */
 #define WEFTI_EP_BY_PLACE 1u
 
-typedef struct wefti_ep_reply_line {
+typedef struct wefti_ep_reply {
     uint64_t status; /* a weft_status */
     uint64_t cut; /* 0, or 1 + the source at whose tokens the owner's limit falls: an answer follows under `final` */
     uint64_t limit; /* the rows that the owner takes, padding included */
@@ -64,7 +65,7 @@ typedef struct wefti_ep_reply_line {
     uint64_t unused[2];
     uint64_t final; /* the flag of the answer of an owner whose `cut` is not 0 */
     uint64_t epoch; /* the flag */
-} wefti_ep_reply_line;
+} wefti_ep_reply;
 
 /* What a call is. */
 typedef enum wefti_ep_kind {
@@ -130,7 +131,7 @@ typedef struct wefti_ep_limits {
     int direct; /* counts go to all ranks directly */
 } wefti_ep_limits;
 
-/* The words that a source writes to a rank before its call line. */
+/* The words that a source writes to a rank before its call header. */
 WEFTI_EP_FN size_t wefti_ep_counts_words(const wefti_ep_limits *limits)
 {
     return limits->direct ? 1 + limits->ranks + limits->experts : 1 + limits->local_experts_max;
@@ -170,11 +171,11 @@ WEFTI_EP_FN size_t wefti_ep_round_up(size_t value, size_t multiple)
     return (value + multiple - 1) / multiple * multiple;
 }
 
-/* Take `bytes` at the next line. */
+/* Take `bytes` at the next cache line. */
 WEFTI_EP_FN size_t wefti_ep_take(size_t *end, size_t bytes)
 {
     size_t at = *end;
-    *end = at + wefti_ep_round_up(bytes, WEFTI_EP_LINE_BYTES);
+    *end = at + wefti_ep_round_up(bytes, WEFTI_EP_CACHE_LINE_BYTES);
     return at;
 }
 
@@ -183,8 +184,8 @@ WEFTI_EP_FN wefti_ep_layout wefti_ep_layout_of(const wefti_ep_limits *limits)
     wefti_ep_layout layout;
     size_t end = 0;
     layout.epoch = wefti_ep_take(&end, sizeof(uint64_t));
-    layout.calls = wefti_ep_take(&end, limits->ranks * sizeof(wefti_ep_call_line));
-    layout.replies = wefti_ep_take(&end, limits->ranks * sizeof(wefti_ep_reply_line));
+    layout.calls = wefti_ep_take(&end, limits->ranks * sizeof(wefti_ep_call_header));
+    layout.replies = wefti_ep_take(&end, limits->ranks * sizeof(wefti_ep_reply));
     layout.marks = wefti_ep_take(&end, limits->ranks * sizeof(uint64_t));
     layout.dones = wefti_ep_take(&end, limits->ranks * sizeof(uint64_t));
     layout.words_bytes = end;
@@ -200,12 +201,12 @@ WEFTI_EP_FN wefti_ep_layout wefti_ep_layout_of(const wefti_ep_limits *limits)
 
 WEFTI_EP_FN size_t wefti_ep_call_at(const wefti_ep_layout *layout, int source)
 {
-    return layout->calls + (size_t)source * sizeof(wefti_ep_call_line);
+    return layout->calls + (size_t)source * sizeof(wefti_ep_call_header);
 }
 
 WEFTI_EP_FN size_t wefti_ep_reply_at(const wefti_ep_layout *layout, int owner)
 {
-    return layout->replies + (size_t)owner * sizeof(wefti_ep_reply_line);
+    return layout->replies + (size_t)owner * sizeof(wefti_ep_reply);
 }
 
 WEFTI_EP_FN size_t wefti_ep_mark_at(const wefti_ep_layout *layout, int source)

@@ -54,18 +54,18 @@ static weft_status answer_all(const wefti_ep_routing *route, const wefti_ep_call
     uint64_t at = wefti_ep_reply_at(&ep->host->layout, ep->rank);
     for (int i = 0; i < ep->ranks; i++) {
         int source = (ep->rank + i) % ep->ranks;
-        wefti_ep_reply_line line;
+        wefti_ep_reply header;
         if (ep->masked[source]) {
             continue;
         }
-        line.status = (uint64_t)(int64_t)verdict->status;
-        line.cut = (uint64_t)(int64_t)(verdict->cut + 1);
-        line.limit = (uint64_t)verdict->limit;
+        header.status = (uint64_t)(int64_t)verdict->status;
+        header.cut = (uint64_t)(int64_t)(verdict->cut + 1);
+        header.limit = (uint64_t)verdict->limit;
         if (verdict->cut < 0 || verdict->cut == source) {
             WEFT_TRY(put_answer(ep, source, &column));
         }
-        WEFT_TRY(wefti_ep_post(ep, source, at, &line, offsetof(wefti_ep_reply_line, kept),
-                               at + offsetof(wefti_ep_reply_line, epoch), call->epoch));
+        WEFT_TRY(wefti_ep_post(ep, source, at, &header, offsetof(wefti_ep_reply, kept),
+                               at + offsetof(wefti_ep_reply, epoch), call->epoch));
     }
     return WEFT_OK;
 }
@@ -77,20 +77,20 @@ static void read_answer(const weft_ep *ep, int owner)
                answer_bytes(ep, owner));
 }
 
-static weft_status hear_all(const wefti_ep_routing *route, const wefti_ep_call *call)
+static weft_status wait_replies(const wefti_ep_routing *route, const wefti_ep_call *call)
 {
     const weft_ep *ep = route->ep;
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_REPLY, call->epoch, call->name);
     while (wefti_ep_arrivals_left(&arrivals)) {
-        wefti_ep_reply_line line;
+        wefti_ep_reply header;
         int owner;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &owner));
-        wefti_copy(&line, ep->host->base + wefti_ep_reply_at(&ep->host->layout, owner),
-                   offsetof(wefti_ep_reply_line, kept));
+        wefti_copy(&header, ep->host->base + wefti_ep_reply_at(&ep->host->layout, owner),
+                   offsetof(wefti_ep_reply, kept));
         wefti_ep_verdict *verdict = &ep->host->scratch.verdicts[owner];
-        verdict->status = (int32_t)(int64_t)line.status;
-        verdict->cut = (int32_t)line.cut - 1;
-        verdict->limit = (int64_t)line.limit;
+        verdict->status = (int32_t)(int64_t)header.status;
+        verdict->cut = (int32_t)header.cut - 1;
+        verdict->limit = (int64_t)header.limit;
         verdict->kept = (uint32_t)wefti_ep_sends_to(route, owner);
         if (verdict->cut < 0 || verdict->cut == ep->rank) {
             read_answer(ep, owner);
@@ -111,7 +111,7 @@ weft_status wefti_ep_answers_exchange(wefti_ep_routing *route, const wefti_ep_ca
     }
     wefti_ep_verdict verdict = wefti_ep_counts_judge(route, ep->rank, limit);
     WEFT_TRY(answer_all(route, call, &verdict));
-    return hear_all(route, call);
+    return wait_replies(route, call);
 }
 
 /* ---- what is dropped ---- */
@@ -161,13 +161,13 @@ static weft_status answer_again(wefti_ep_routing *route, const wefti_ep_call *ca
         }
         uint64_t kept = (uint64_t)(int64_t)route->rows_of_source[source];
         WEFT_TRY(put_answer(ep, source, &column));
-        WEFT_TRY(wefti_ep_post(ep, source, at + offsetof(wefti_ep_reply_line, kept), &kept, sizeof kept,
-                               at + offsetof(wefti_ep_reply_line, final), call->epoch));
+        WEFT_TRY(wefti_ep_post(ep, source, at + offsetof(wefti_ep_reply, kept), &kept, sizeof kept,
+                               at + offsetof(wefti_ep_reply, final), call->epoch));
     }
     return WEFT_OK;
 }
 
-static weft_status hear_again(const wefti_ep_routing *route, const wefti_ep_call *call)
+static weft_status wait_final_replies(const wefti_ep_routing *route, const wefti_ep_call *call)
 {
     const weft_ep *ep = route->ep;
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_none(ep, WEFTI_EP_WORD_FINAL, call->epoch, call->name);
@@ -179,7 +179,7 @@ static weft_status hear_again(const wefti_ep_routing *route, const wefti_ep_call
     while (wefti_ep_arrivals_left(&arrivals)) {
         int owner;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &owner));
-        uint64_t at = wefti_ep_reply_at(&ep->host->layout, owner) + offsetof(wefti_ep_reply_line, kept);
+        uint64_t at = wefti_ep_reply_at(&ep->host->layout, owner) + offsetof(wefti_ep_reply, kept);
         ep->host->scratch.verdicts[owner].kept = (uint32_t)wefti_ld64(ep->host->base + at, WEFTI_RELAXED);
         read_answer(ep, owner);
     }
@@ -198,5 +198,5 @@ weft_status wefti_ep_answers_cut(wefti_ep_routing *route, const wefti_ep_call *c
     if (cut >= 0) {
         WEFT_TRY(answer_again(route, call, cut));
     }
-    return hear_again(route, call);
+    return wait_final_replies(route, call);
 }

@@ -16,11 +16,11 @@ static uint64_t flag_at(const wefti_ep_arrivals *arrivals, int rank)
     const wefti_ep_layout *layout = &arrivals->ep->host->layout;
     switch (arrivals->word) {
     case WEFTI_EP_WORD_CALL:
-        return wefti_ep_call_at(layout, rank) + offsetof(wefti_ep_call_line, epoch);
+        return wefti_ep_call_at(layout, rank) + offsetof(wefti_ep_call_header, epoch);
     case WEFTI_EP_WORD_REPLY:
-        return wefti_ep_reply_at(layout, rank) + offsetof(wefti_ep_reply_line, epoch);
+        return wefti_ep_reply_at(layout, rank) + offsetof(wefti_ep_reply, epoch);
     case WEFTI_EP_WORD_FINAL:
-        return wefti_ep_reply_at(layout, rank) + offsetof(wefti_ep_reply_line, final);
+        return wefti_ep_reply_at(layout, rank) + offsetof(wefti_ep_reply, final);
     case WEFTI_EP_WORD_MARK:
         return wefti_ep_mark_at(layout, rank);
     default:
@@ -77,8 +77,8 @@ static void list_late(const weft_ep *ep, char text[WEFTI_PE_LIST_BYTES])
     wefti_free(marks);
 }
 
-/* Whether a rank that is not masked is gone without having ended this call. In this order: who is gone has stored all that
- * it will. */
+/* Whether a rank that is not masked is gone without having ended this call. In this order: who is gone has stored all
+ * that it will. */
 static int is_lost(const wefti_ep_arrivals *arrivals, int rank)
 {
     const weft_ep *ep = arrivals->ep;
@@ -152,13 +152,13 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
     return 0;
 }
 
-/* A rank awaited that has begun a later call without setting its flag has given this one up, after a deadline of its own: what is awaited never
- * comes. The next call here becomes the one that it is in. */
+/* A rank awaited that has begun a later call without setting its flag has given this one up, after a deadline of its
+ * own: what is awaited never comes. The next call here becomes the one that it is in. */
 static weft_status look_ahead(wefti_ep_arrivals *arrivals)
 {
     const wefti_ep_host *host = arrivals->ep->host;
     int rank = arrivals->pending[arrivals->turn++ % (unsigned)arrivals->count];
-    uint64_t at = wefti_ep_call_at(&host->layout, rank) + offsetof(wefti_ep_call_line, epoch);
+    uint64_t at = wefti_ep_call_at(&host->layout, rank) + offsetof(wefti_ep_call_header, epoch);
     uint64_t epoch = wefti_ld64(host->base + at, WEFTI_ACQUIRE);
     if (epoch <= arrivals->epoch || has_come(arrivals, rank)) { /* its flag may have come since it was looked at */
         return WEFT_OK;

@@ -1,4 +1,4 @@
-/* ep/host/arrivals.h: hearing from all ranks, in whatever order they come.
+/* ep/host/arrivals.h: waiting for flags of all ranks, in whatever order they come.
  *
  *     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_DONE, epoch, "done flags");
  *     while (wefti_ep_arrivals_left(&arrivals)) {
@@ -38,7 +38,7 @@ typedef struct wefti_ep_arrivals {
  * this call, as if it had ended. */
 wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word, uint64_t epoch, const char *what);
 
-/* The same of some ranks: of none, then add them before the first is heard. */
+/* The same of some ranks: of none, then add them before the first is waited for. */
 wefti_ep_arrivals wefti_ep_arrivals_none(const weft_ep *ep, wefti_ep_word word, uint64_t epoch, const char *what);
 void wefti_ep_arrivals_add(wefti_ep_arrivals *arrivals, int rank);
 

@@ -16,54 +16,55 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
     call.ep = ep;
     call.name = name;
     call.epoch = wefti_ld64(ep->host->base + ep->host->layout.epoch, WEFTI_RELAXED) + 1;
-    call.line.shape = wefti_ep_shape(parts);
-    call.odd_rank = -1;
+    call.header.shape = wefti_ep_shape(parts);
+    call.mismatched_rank = -1;
     return call;
 }
 
 void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route)
 {
     const weft_ep_plan *plan = &route->plan;
-    call->line.plan =
+    call->header.plan =
         wefti_ep_plan_word((unsigned)plan->layout, (unsigned)plan->topk,
                            (unsigned)(wefti_ep_plan_is_slots(plan) ? plan->slot_tokens : plan->alignment));
 }
 
 void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route)
 {
-    call->line.route = route->epoch;
+    call->header.route = route->epoch;
 }
 
 weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank)
 {
     uint64_t at = wefti_ep_call_at(&call->ep->host->layout, call->ep->rank);
-    return wefti_ep_post(call->ep, rank, at, &call->line, offsetof(wefti_ep_call_line, epoch),
-                         at + offsetof(wefti_ep_call_line, epoch), call->epoch);
+    return wefti_ep_post(call->ep, rank, at, &call->header, offsetof(wefti_ep_call_header, epoch),
+                         at + offsetof(wefti_ep_call_header, epoch), call->epoch);
 }
 
-int wefti_ep_call_meet(wefti_ep_call *call, int rank, wefti_ep_call_line *line)
+int wefti_ep_call_compare(wefti_ep_call *call, int rank, wefti_ep_call_header *header)
 {
-    wefti_copy(line, call->ep->host->base + wefti_ep_call_at(&call->ep->host->layout, rank),
-               offsetof(wefti_ep_call_line, epoch));
-    if (line->shape == call->line.shape && line->plan == call->line.plan && line->route == call->line.route) {
+    wefti_copy(header, call->ep->host->base + wefti_ep_call_at(&call->ep->host->layout, rank),
+               offsetof(wefti_ep_call_header, epoch));
+    if (header->shape == call->header.shape && header->plan == call->header.plan &&
+        header->route == call->header.route) {
         return 1;
     }
-    if (call->odd_rank < 0 || rank < call->odd_rank) {
-        call->odd_rank = rank;
-        call->odd_line = *line;
+    if (call->mismatched_rank < 0 || rank < call->mismatched_rank) {
+        call->mismatched_rank = rank;
+        call->mismatched_header = *header;
     }
     return 0;
 }
 
-weft_status wefti_ep_call_meet_all(wefti_ep_call *call)
+weft_status wefti_ep_call_wait_headers(wefti_ep_call *call)
 {
     wefti_ep_part(call->ep, "wait for ready");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(call->ep, WEFTI_EP_WORD_CALL, call->epoch, call->name);
     while (wefti_ep_arrivals_left(&arrivals)) {
-        wefti_ep_call_line line;
+        wefti_ep_call_header header;
         int rank;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
-        (void)wefti_ep_call_meet(call, rank, &line);
+        (void)wefti_ep_call_compare(call, rank, &header);
     }
     return WEFT_OK;
 }
@@ -76,7 +77,7 @@ weft_status wefti_ep_call_mark(const wefti_ep_call *call, int rank)
 
 weft_status wefti_ep_call_reply(const wefti_ep_call *call, int rank)
 {
-    uint64_t flag = wefti_ep_reply_at(&call->ep->host->layout, call->ep->rank) + offsetof(wefti_ep_reply_line, epoch);
+    uint64_t flag = wefti_ep_reply_at(&call->ep->host->layout, call->ep->rank) + offsetof(wefti_ep_reply, epoch);
     return wefti_ep_post(call->ep, rank, 0, NULL, 0, flag, call->epoch);
 }
 
@@ -106,13 +107,13 @@ weft_status wefti_ep_call_await_done(const wefti_ep_call *call)
     return WEFT_OK;
 }
 
-/* Text that grows: printf to its end. */
+/* Text that grows; append prints to its end. */
 typedef struct text {
     char bytes[192];
     size_t used;
 } text;
 
-static void WEFT_PRINTF(2, 3) say(text *to, const char *format, ...)
+static void WEFT_PRINTF(2, 3) append(text *to, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -121,40 +122,40 @@ static void WEFT_PRINTF(2, 3) say(text *to, const char *format, ...)
     to->used += more > 0 && to->used + (size_t)more < sizeof to->bytes ? (size_t)more : 0;
 }
 
-static void say_plan(text *to, uint64_t plan)
+static void append_plan(text *to, uint64_t plan)
 {
     static const char *const layouts[] = {"rank-major", "expert-major", "slots by source", "slots by expert"};
     unsigned layout = plan & 3;
-    say(to, " of topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff), layouts[layout],
-        layout >= WEFT_EP_SLOTS_SOURCE ? "Tmax" : "alignment", (unsigned)(plan >> 32));
+    append(to, " of topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff), layouts[layout],
+           layout >= WEFT_EP_SLOTS_SOURCE ? "Tmax" : "alignment", (unsigned)(plan >> 32));
 }
 
-static text describe(const wefti_ep_call_line *line)
+static text describe(const wefti_ep_call_header *header)
 {
     static const char *const kinds[] = {"no call",   "an update",           "a dispatch",
                                         "a combine", "a dispatch backward", "a combine backward"};
-    wefti_ep_shape_parts parts = wefti_ep_shape_split(line->shape);
+    wefti_ep_shape_parts parts = wefti_ep_shape_split(header->shape);
     text to = {.used = 0};
-    say(&to, "%s", kinds[parts.kind <= WEFTI_EP_COMBINE_BWD ? parts.kind : 0]);
+    append(&to, "%s", kinds[parts.kind <= WEFTI_EP_COMBINE_BWD ? parts.kind : 0]);
     if (parts.hidden != 0) {
-        say(&to, " of %u %s", parts.hidden, wefti_ep_dtype_name((weft_ep_dtype)parts.dtype));
+        append(&to, " of %u %s", parts.hidden, wefti_ep_dtype_name((weft_ep_dtype)parts.dtype));
     }
     if (parts.out_dtype != 0 && parts.out_dtype != parts.dtype) {
-        say(&to, " to %s", wefti_ep_dtype_name((weft_ep_dtype)parts.out_dtype));
+        append(&to, " to %s", wefti_ep_dtype_name((weft_ep_dtype)parts.out_dtype));
     }
     if (parts.scale_type != 0) {
-        say(&to, ", %s scales", parts.scale_type == WEFT_EP_SCALE_F32 ? "float32" : "ue8m0");
+        append(&to, ", %s scales", parts.scale_type == WEFT_EP_SCALE_F32 ? "float32" : "ue8m0");
     }
     if ((parts.flags & WEFT_EP_WEIGHTED) != 0) {
-        say(&to, ", weighted,");
+        append(&to, ", weighted,");
     }
     if ((parts.flags & WEFTI_EP_GRADIENTS) != 0) {
-        say(&to, ", with weights,");
+        append(&to, ", with weights,");
     }
-    if (line->plan != 0) {
-        say_plan(&to, line->plan);
+    if (header->plan != 0) {
+        append_plan(&to, header->plan);
     } else {
-        say(&to, " on the route updated in call %" PRIu64, line->route);
+        append(&to, " on the route updated in call %" PRIu64, header->route);
     }
     return to;
 }
@@ -163,20 +164,20 @@ weft_status wefti_ep_call_end(const wefti_ep_call *call)
 {
     weft_ep *ep = call->ep;
     wefti_st64(ep->host->base + ep->host->layout.epoch, call->epoch, WEFTI_RELAXED);
-    if (call->odd_rank < 0) {
+    if (call->mismatched_rank < 0) {
         return WEFT_OK;
     }
-    text mine = describe(&call->line);
-    text other = describe(&call->odd_line);
+    text mine = describe(&call->header);
+    text other = describe(&call->mismatched_header);
     return wefti_error(WEFT_ERR_MISMATCH,
                        "%s: call %" PRIu64 " of the group is %s on rank %d and %s on rank %d (PE %d); ranks must make "
                        "the same calls in the same order",
-                       call->name, call->epoch, mine.bytes, ep->rank, other.bytes, call->odd_rank,
-                       ep->host->peers[call->odd_rank].pe);
+                       call->name, call->epoch, mine.bytes, ep->rank, other.bytes, call->mismatched_rank,
+                       ep->host->peers[call->mismatched_rank].pe);
 }
 
 weft_status wefti_ep_call_end_routed(const wefti_ep_call *call, wefti_ep_routing *route)
 {
-    route->epoch = call->odd_rank < 0 ? call->epoch : 0;
+    route->epoch = call->mismatched_rank < 0 ? call->epoch : 0;
     return wefti_ep_call_end(call);
 }

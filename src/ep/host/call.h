@@ -1,13 +1,14 @@
-/* ep/host/call.h: a collective call of a group: every rank tells every rank what it calls and, at the end, that it is done
- * with its memory.
+/* ep/host/call.h: a collective call of a group: every rank tells every rank what it calls and, at the end, that it is
+ * done with its memory.
  *
- *     begin   read the epoch; then say on which routing, or that one is agreed on
- *     post    to each rank, once it may write here: the call line (shape, route, buffer), flag last
- *     meet    for each rank whose line has come: compare it with this rank's own
- *     done    to each rank that was met, when this rank will not touch that rank's memory in this call again
- *     end     when all ranks are done: advance the epoch
+ *     begin    read the epoch; then note on which routing, or that one is agreed on
+ *     post     to each rank, once it may write here: the call header (shape, route, buffer), flag last
+ *     compare  for each rank whose call header has come: compare it with this rank's own
+ *     done     to each rank whose header was compared, when this rank will not touch that rank's memory in this call
+ *              again
+ *     end      when all ranks are done: advance the epoch
  *
- * A call whose lines differ goes through all of this too, without moving anything else, and ends in WEFT_ERR_MISMATCH
+ * A call whose headers differ goes through all of this too, without moving anything else, and ends in WEFT_ERR_MISMATCH
  * on all ranks; the group stays usable. */
 #ifndef WEFTI_EP_HOST_CALL_H
 #define WEFTI_EP_HOST_CALL_H
@@ -19,9 +20,9 @@ typedef struct wefti_ep_call {
     weft_ep *ep;
     const char *name; /* static text */
     uint64_t epoch;
-    wefti_ep_call_line line; /* this rank's */
-    int odd_rank; /* the first rank met whose line differs, or -1 */
-    wefti_ep_call_line odd_line;
+    wefti_ep_call_header header; /* this rank's */
+    int mismatched_rank; /* the first rank found whose header differs, or -1 */
+    wefti_ep_call_header mismatched_header;
 } wefti_ep_call;
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_shape_parts *parts);
@@ -32,11 +33,11 @@ void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route);
 
 weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank);
 
-/* Read `rank`'s line, which has come. Returns 1 when it calls the same, else 0. */
-int wefti_ep_call_meet(wefti_ep_call *call, int rank, wefti_ep_call_line *line);
+/* Read `rank`'s call header, which has come. Returns 1 when it calls the same, else 0. */
+int wefti_ep_call_compare(wefti_ep_call *call, int rank, wefti_ep_call_header *header);
 
-/* Meet the ranks whose lines have not been looked at, all of them. */
-weft_status wefti_ep_call_meet_all(wefti_ep_call *call);
+/* Wait for the call headers that have not been looked at, of all ranks, and compare them. */
+weft_status wefti_ep_call_wait_headers(wefti_ep_call *call);
 
 /* This rank is half-way: what `rank` needs of it lies there. */
 weft_status wefti_ep_call_mark(const wefti_ep_call *call, int rank);

@@ -34,8 +34,8 @@ static weft_status send(weft_ep_route *handle, const weft_ep_rows *in, const wef
 
 static weft_status receive(wefti_ep_pull *pull)
 {
-    WEFT_TRY(wefti_ep_pull_meet(pull));
-    if (pull->call.odd_rank < 0) {
+    WEFT_TRY(wefti_ep_pull_wait_headers(pull));
+    if (pull->call.mismatched_rank < 0) {
         WEFT_TRY(wefti_ep_pull_sums(pull));
     }
     WEFT_TRY(wefti_ep_pull_end(pull));

@@ -1,9 +1,9 @@
-/* weft_ep_combine_bwd: gradients of tokens go to the owners (push.h), which make those of rows of them and, if asked for, of
- * weights, and answer each source when these can be read:
+/* weft_ep_combine_bwd: gradients of tokens go to the owners (push.h), which make those of rows of them and, if asked
+ * for, of weights, and answer each source when these can be read:
  *
- *     every rank to every rank    its call line
+ *     every rank to every rank    its call header
  *     source to owner             gradients of tokens, then its done flag; with weights its mark
- *     with weights: owner to source    the gradients of weights (gradients.h), then the flag of its reply line
+ *     with weights: owner to source    the gradients of weights (gradients.h), then the flag of its reply
  *                   source to owner    has read them: its done flag */
 #include "ep/check.h"
 #include "ep/host/calls.h"
@@ -154,7 +154,7 @@ static weft_status move(backward *step)
     if (step->grad_weights == NULL) {
         return wefti_ep_push_receive(push);
     }
-    if (push->call.odd_rank >= 0) { /* ranks in other calls know of no marks */
+    if (push->call.mismatched_rank >= 0) { /* ranks in other calls know of no marks */
         WEFT_TRY(wefti_ep_call_done_all(&push->call));
         return wefti_ep_call_await_done(&push->call);
     }

@@ -5,10 +5,11 @@
 #include "ep/host/column.h"
 #include "ep/host/routing.h"
 
-/* Put this rank's counts to `rank`; its call line, posted next, announces them. `limit`: the rows that this rank takes. */
+/* Put this rank's counts to `rank`; its call header, posted next, announces them. `limit`: the rows that this rank
+ * takes. */
 weft_status wefti_ep_counts_put(const weft_ep *ep, int rank, int64_t limit);
 
-/* Once all lines have come: the sources' counts into scratch.counts_in. */
+/* Once all call headers have come: the sources' counts into scratch.counts_in. */
 void wefti_ep_counts_read(const weft_ep *ep);
 
 /* Where counts are direct: the limit that a rank has told. */
@@ -17,11 +18,12 @@ int64_t wefti_ep_counts_limit(const weft_ep *ep, int rank);
 /* The column of an owner in scratch.counts_in: this rank's own or, where counts are direct, any. */
 wefti_ep_column wefti_ep_counts_column(const wefti_ep_routing *route, int owner);
 
-/* Decide on an owner's column: its verdict, but for `kept`. Of this rank's own the route's counts are set too. A column that
- * is not cut, nor overflows, is answered: its messages have become bases. */
+/* Decide on an owner's column: its verdict, but for `kept`. Of this rank's own the route's counts are set too. A column
+ * that is not cut, nor overflows, is answered: its messages have become bases. */
 wefti_ep_verdict wefti_ep_counts_judge(wefti_ep_routing *route, int owner, int64_t limit);
 
-/* This rank's own column was cut, and `recount` is what the source at the cut sends: set the route's counts and answer. */
+/* This rank's own column was cut, and `recount` is what the source at the cut sends: set the route's counts and
+ * answer. */
 void wefti_ep_counts_judge_again(wefti_ep_routing *route, int cut, const uint32_t *recount);
 
 #endif

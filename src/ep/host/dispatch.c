@@ -1,5 +1,5 @@
-/* weft_ep_dispatch: rows to their owners (push.h), on the route's routing or on a fresh one, which is agreed on between the
- * lines and the rows (exchange.h), and whose records go out with the rows. */
+/* weft_ep_dispatch: rows to their owners (push.h), on the route's routing or on a fresh one, which is agreed on between
+ * the call headers and the rows (exchange.h), and whose records go out with the rows. */
 #include "base/error.h"
 #include "ep/check.h"
 #include "ep/host/calls.h"
@@ -85,18 +85,18 @@ static weft_status move_fresh(wefti_ep_push *push)
     fill_padding(push);
     WEFT_TRY(wefti_ep_records_put(push->route, push->choices.weights, push->ep->rank));
     wefti_ep_records_take(push->route, push->ep->rank);
-    WEFT_TRY(wefti_ep_push_send_met(push));
+    WEFT_TRY(wefti_ep_push_send_once(push));
     return wefti_ep_push_receive(push);
 }
 
 static weft_status receive_fresh(wefti_ep_push *push)
 {
     wefti_ep_routing *route = push->route;
-    WEFT_TRY(wefti_ep_call_meet_all(&push->call));
-    if (push->call.odd_rank < 0) {
+    WEFT_TRY(wefti_ep_call_wait_headers(&push->call));
+    if (push->call.mismatched_rank < 0) {
         WEFT_TRY(wefti_ep_exchange_agree(route, &push->call, push->limit));
     }
-    if (push->call.odd_rank >= 0 || *route->status == WEFT_ERR_OVERFLOW) {
+    if (push->call.mismatched_rank >= 0 || *route->status == WEFT_ERR_OVERFLOW) {
         WEFT_TRY(wefti_ep_call_done_all(&push->call));
         WEFT_TRY(wefti_ep_call_await_done(&push->call));
     } else {

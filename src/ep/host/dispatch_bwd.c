@@ -1,4 +1,5 @@
-/* weft_ep_dispatch_bwd: gradients of rows go back and are added up (pull.h), beside them those of weights (gradients.h). */
+/* weft_ep_dispatch_bwd: gradients of rows go back and are added up (pull.h), beside them those of weights
+ * (gradients.h). */
 #include "ep/check.h"
 #include "ep/host/calls.h"
 #include "ep/host/gradients.h"
@@ -63,11 +64,11 @@ weft_status wefti_ep_host_dispatch_bwd(weft_ep_route *handle, const weft_ep_rows
         keep_gradients(route, grad_weights_received);
     }
     WEFT_TRY(wefti_ep_pull_post(pull));
-    WEFT_TRY(wefti_ep_pull_meet(pull));
-    if (pull->call.odd_rank < 0) {
+    WEFT_TRY(wefti_ep_pull_wait_headers(pull));
+    if (pull->call.mismatched_rank < 0) {
         WEFT_TRY(wefti_ep_pull_sums(pull));
     }
-    if (pull->call.odd_rank < 0 && grad_weights != NULL) {
+    if (pull->call.mismatched_rank < 0 && grad_weights != NULL) {
         WEFT_TRY(read_gradients(route, grad_weights));
     }
     return wefti_ep_pull_end(pull);

@@ -19,8 +19,8 @@ void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, cons
     pull->out = wefti_ep_span_of(out);
     pull->staged = !wefti_ep_is_by_source(route) || !wefti_ep_span_is_symmetric(ep, &pull->in, *route->rows);
     pull->ready = pull->staged ? wefti_ep_span_by_place(ep, &pull->in) : pull->in;
-    pull->call.line.buffer = (uint64_t)((uintptr_t)pull->ready.data - (uintptr_t)ep->host->base);
-    pull->call.line.pitch = pull->ready.pitch | (pull->staged ? WEFTI_EP_BY_PLACE : 0);
+    pull->call.header.buffer = (uint64_t)((uintptr_t)pull->ready.data - (uintptr_t)ep->host->base);
+    pull->call.header.pitch = pull->ready.pitch | (pull->staged ? WEFTI_EP_BY_PLACE : 0);
 }
 
 /* ---- what the sources read ---- */
@@ -81,27 +81,27 @@ weft_status wefti_ep_pull_post(const wefti_ep_pull *pull)
 
 /* ---- reading ---- */
 
-weft_status wefti_ep_pull_meet(wefti_ep_pull *pull)
+weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull)
 {
     weft_ep *ep = pull->ep;
     wefti_ep_part(ep, "wait for ready");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_CALL, pull->call.epoch, pull->call.name);
     while (wefti_ep_arrivals_left(&arrivals)) {
-        wefti_ep_call_line line;
+        wefti_ep_call_header header;
         int rank;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
-        (void)wefti_ep_call_meet(&pull->call, rank, &line);
+        (void)wefti_ep_call_compare(&pull->call, rank, &header);
         wefti_ep_lane *lane = &ep->host->scratch.lanes[rank];
-        lane->buffer = line.buffer;
-        lane->pitch = line.pitch & ~(uint64_t)WEFTI_EP_BY_PLACE;
-        lane->by_place = (line.pitch & WEFTI_EP_BY_PLACE) != 0;
-        lane->near = wefti_ep_near(ep, rank, line.buffer);
+        lane->buffer = header.buffer;
+        lane->pitch = header.pitch & ~(uint64_t)WEFTI_EP_BY_PLACE;
+        lane->by_place = (header.pitch & WEFTI_EP_BY_PLACE) != 0;
+        lane->near = wefti_ep_near(ep, rank, header.buffer);
     }
     return WEFT_OK;
 }
 
-/* Make the row of the index-th token that this rank sent to `rank` readable; `copy` is a private row for when it must be
- * fetched. This rank's own it sums only now, or reads where the caller has it. */
+/* Make the row of the index-th token that this rank sent to `rank` readable; `copy` is a private row for when it must
+ * be fetched. This rank's own it sums only now, or reads where the caller has it. */
 static weft_status fetch_row(const wefti_ep_pull *pull, int rank, int index, void *copy, const void **row)
 {
     const weft_ep *ep = pull->ep;

@@ -1,8 +1,8 @@
 /* ep/host/pull.h: rows back to their sources, added up: what combine and the backward of dispatch share.
  *
- * Each rank makes ready one row a received token (by expert: the sum over the token's choices here; by source: the row as it
- * is) and tells the token's source where, in its call line; each source adds up its tokens' rows in ascending rank and tells
- * the owners that it has read. Rows are read where they lie when the caller's are symmetric. */
+ * Each rank makes ready one row a received token (by expert: the sum over the token's choices here; by source: the row
+ * as it is) and tells the token's source where, in its call header; each source adds up its tokens' rows in ascending
+ * rank and tells the owners that it has read. Rows are read where they lie when the caller's are symmetric. */
 #ifndef WEFTI_EP_HOST_PULL_H
 #define WEFTI_EP_HOST_PULL_H
 
@@ -24,15 +24,15 @@ typedef struct wefti_ep_pull {
     int staged; /* the latter */
 } wefti_ep_pull;
 
-/* The call has begun, and its line gets where rows are. each_once is 0. */
+/* The call has begun, and its header gets where rows are. each_once is 0. */
 void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, const wefti_ep_call *call,
                         const weft_ep_rows *in, const weft_ep_rows *out, int weighted);
 
-/* Make rows ready and post the lines. */
+/* Make rows ready and post the call headers. */
 weft_status wefti_ep_pull_post(const wefti_ep_pull *pull);
 
-/* Meet all ranks. */
-weft_status wefti_ep_pull_meet(wefti_ep_pull *pull);
+/* Wait for all call headers. */
+weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull);
 
 /* Then, if all calls match: all sums. */
 weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull);

@@ -25,12 +25,12 @@ void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const weft
     push->deliver = wefti_ep_push_copies;
     push->batch = 1;
 
-    wefti_ep_call_line *line = &push->call.line;
-    line->buffer = (uint64_t)((uintptr_t)push->landing.data - (uintptr_t)ep->host->base);
-    line->pitch = push->landing.pitch | (push->staged ? WEFTI_EP_BY_PLACE : 0);
+    wefti_ep_call_header *header = &push->call.header;
+    header->buffer = (uint64_t)((uintptr_t)push->landing.data - (uintptr_t)ep->host->base);
+    header->pitch = push->landing.pitch | (push->staged ? WEFTI_EP_BY_PLACE : 0);
     if (!push->staged && out->scale_words > 0) {
-        line->scales = (uint64_t)((uintptr_t)out->scales - (uintptr_t)ep->host->base);
-        line->scale_strides = out->scale_pitch / 4 | out->scale_step / 4 << 32;
+        header->scales = (uint64_t)((uintptr_t)out->scales - (uintptr_t)ep->host->base);
+        header->scale_strides = out->scale_pitch / 4 | out->scale_step / 4 << 32;
     }
 }
 
@@ -96,25 +96,25 @@ void wefti_ep_push_zero_padding(const wefti_ep_push *push)
 
 /* ---- to the owners ---- */
 
-/* Learn from the line of a rank that has come where its rows go. */
+/* Learn from the call header of a rank that has come where its rows go. */
 static void open_lane(wefti_ep_push *push, int rank)
 {
     const wefti_ep_routing *route = push->route;
     wefti_ep_lane *lane = &push->ep->host->scratch.lanes[rank];
-    wefti_ep_call_line line;
+    wefti_ep_call_header header;
     lane->batch = push->batch;
-    if (!wefti_ep_call_meet(&push->call, rank, &line)) {
+    if (!wefti_ep_call_compare(&push->call, rank, &header)) {
         return;
     }
-    int lands = (line.pitch & WEFTI_EP_BY_PLACE) != 0; /* and is copied from there */
-    lane->near = wefti_ep_near(push->ep, rank, line.buffer);
-    lane->buffer = line.buffer;
-    lane->pitch = line.pitch & ~(uint64_t)WEFTI_EP_BY_PLACE;
+    int lands = (header.pitch & WEFTI_EP_BY_PLACE) != 0; /* and is copied from there */
+    lane->near = wefti_ep_near(push->ep, rank, header.buffer);
+    lane->buffer = header.buffer;
+    lane->pitch = header.pitch & ~(uint64_t)WEFTI_EP_BY_PLACE;
     lane->by_place = lands;
-    lane->scales = lands ? line.buffer + push->out.row_bytes : line.scales;
+    lane->scales = lands ? header.buffer + push->out.row_bytes : header.scales;
     lane->near_scales = wefti_ep_near(push->ep, rank, lane->scales);
-    lane->scale_pitch = lands ? lane->pitch : (size_t)(line.scale_strides & 0xffffffffu) * 4;
-    lane->scale_step = lands ? 4 : (size_t)(line.scale_strides >> 32) * 4;
+    lane->scale_pitch = lands ? lane->pitch : (size_t)(header.scale_strides & 0xffffffffu) * 4;
+    lane->scale_step = lands ? 4 : (size_t)(header.scale_strides >> 32) * 4;
     size_t sent_bytes = (size_t)route->rank_sends[push->ep->ranks] * push->out.row_bytes;
     lane->streams = wefti_ep_is_by_source(route) && !lands && sent_bytes >= WEFTI_STREAM_BYTES;
 }
@@ -219,7 +219,7 @@ static weft_status send_rows(const wefti_ep_push *push)
 
 static weft_status leave_for(const wefti_ep_push *push, int rank)
 {
-    if (push->call.odd_rank < 0 && push->leaving != NULL) {
+    if (push->call.mismatched_rank < 0 && push->leaving != NULL) {
         WEFT_TRY(push->leaving(push, rank));
     }
     return push->flag == WEFTI_EP_WORD_DONE ? wefti_ep_call_done(&push->call, rank)
@@ -228,7 +228,7 @@ static weft_status leave_for(const wefti_ep_push *push, int rank)
 
 static weft_status send_batch(wefti_ep_push *push)
 {
-    if (push->call.odd_rank < 0) {
+    if (push->call.mismatched_rank < 0) {
         WEFT_TRY(send_rows(push));
     }
     for (int i = 0; i < push->ep->ranks; i++) {
@@ -290,7 +290,7 @@ weft_status wefti_ep_push_send_all(wefti_ep_push *push)
     return WEFT_OK;
 }
 
-weft_status wefti_ep_push_send_met(wefti_ep_push *push)
+weft_status wefti_ep_push_send_once(wefti_ep_push *push)
 {
     wefti_ep_part(push->ep, "move");
     forget_lanes(push);
@@ -345,7 +345,7 @@ weft_status wefti_ep_push_receive(wefti_ep_push *push)
     while (wefti_ep_arrivals_left(&arrivals)) {
         int source;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &source));
-        if (push->call.odd_rank < 0) {
+        if (push->call.mismatched_rank < 0) {
             settle(push, source);
             WEFT_TRY(push->settled != NULL ? push->settled(push, source) : WEFT_OK);
         }

@@ -1,12 +1,13 @@
 /* ep/host/push.h: rows from their sources to their owners: what dispatch and the backward of combine share.
  *
- * Each rank's call line says where rows go; each rank copies a token once to every rank that receives it, and says so by a
- * flag; the receiver delivers what does not lie in place yet, source by source as the flags come. In place: by source where
- * the caller's buffer is symmetric; by expert then the row of the token's first choice there. Else rows land by place in
- * the group's buffer.
+ * Each rank's call header says where rows go; each rank copies a token once to every rank that receives it, and says so
+ * by a flag; the receiver delivers what does not lie in place yet, source by source as the flags come. In place: by
+ * source where the caller's buffer is symmetric; by expert then the row of the token's first choice there. Else rows
+ * land by place in the group's buffer.
  *
  * A rank writes several times the bytes that it reads, more than caches hold when there are many tokens: it then goes
- * through its rows once for all ranks, and stores them past the caches, but for rows that are read again where they land. */
+ * through its rows once for all ranks, and stores them past the caches, but for rows that are read again where they
+ * land. */
 #ifndef WEFTI_EP_HOST_PUSH_H
 #define WEFTI_EP_HOST_PUSH_H
 
@@ -55,8 +56,9 @@ struct wefti_ep_push {
     uint64_t last_ns; /* when the last of them came */
 };
 
-/* Set up all but the call's own: deliver, arrived, leaving, settled, quantisation and what is of a dispatch. `rows`: how many out may hold.
- * `stages`: rows land by place in any case. The call has begun, and its line gets where rows go. */
+/* Set up all but the call's own: deliver, arrived, leaving, settled, quantisation and what is of a dispatch. `rows`:
+ * how many out may hold. `stages`: rows land by place in any case. The call has begun, and its header gets where rows
+ * go. */
 void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const wefti_ep_call *call,
                         const wefti_ep_span *in, const wefti_ep_span *out, int64_t rows, int stages);
 
@@ -67,12 +69,13 @@ void wefti_ep_push_copies(const wefti_ep_push *push, int source, int place, cons
 void wefti_ep_push_zero_padding(const wefti_ep_push *push);
 
 weft_status wefti_ep_push_post(const wefti_ep_push *push);
-/* Begin to hear the lines of the others; send to those that are there, without waiting; to all. In this order. */
+/* Begin to wait for the call headers of the others; send to those that are there, without waiting; to all. In this
+ * order. */
 void wefti_ep_push_listen(wefti_ep_push *push);
 weft_status wefti_ep_push_send_some(wefti_ep_push *push);
 weft_status wefti_ep_push_send_all(wefti_ep_push *push);
-/* Instead of these three when all lines have been met. */
-weft_status wefti_ep_push_send_met(wefti_ep_push *push);
+/* Instead of these three when all call headers have been compared. */
+weft_status wefti_ep_push_send_once(wefti_ep_push *push);
 
 /* Deliver what comes, until all has come. */
 weft_status wefti_ep_push_receive(wefti_ep_push *push);

@@ -39,7 +39,7 @@ weft_status wefti_ep_scratch_init(weft_ep *ep)
     size_t tokens = (size_t)ep->config.tokens_max;
     size_t topk = limits->topk_max;
 #define SCRATCH_ALLOC(field, count)                                                                                    \
-    scratch->field = wefti_alloc_aligned(WEFTI_EP_LINE_BYTES, ((count) + 1) * sizeof *scratch->field);                 \
+    scratch->field = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ((count) + 1) * sizeof *scratch->field);           \
     if (scratch->field == NULL) {                                                                                      \
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d tokens of %d choices on %d ranks",       \
                            ep->config.tokens_max, ep->config.topk_max, ep->ranks);                                     \

@@ -1,5 +1,5 @@
-/* weft_ep_route_update: the exchange (exchange.h), then records from every rank to every owner at the bases that it gave,
- * and its done flag. */
+/* weft_ep_route_update: the exchange (exchange.h), then records from every rank to every owner at the bases that it
+ * gave, and its done flag. */
 #include "ep/host/calls.h"
 #include "ep/host/exchange.h"
 #include "ep/host/records.h"
@@ -32,11 +32,11 @@ static weft_status update(wefti_ep_routing *route, const weft_ep_choices *choice
     wefti_ep_call call = wefti_ep_call_begin(route->ep, "weft_ep_route_update", &parts);
     wefti_ep_call_agrees(&call, route);
     WEFT_TRY(wefti_ep_exchange_post(route, &call, choices, limit));
-    WEFT_TRY(wefti_ep_call_meet_all(&call));
-    if (call.odd_rank < 0) {
+    WEFT_TRY(wefti_ep_call_wait_headers(&call));
+    if (call.mismatched_rank < 0) {
         WEFT_TRY(wefti_ep_exchange_agree(route, &call, limit));
     }
-    if (call.odd_rank >= 0 || *route->status == WEFT_ERR_OVERFLOW) {
+    if (call.mismatched_rank >= 0 || *route->status == WEFT_ERR_OVERFLOW) {
         WEFT_TRY(wefti_ep_call_done_all(&call));
         WEFT_TRY(wefti_ep_call_await_done(&call));
     } else {
