@@ -8,22 +8,22 @@
 #include "base/error.h"
 #include "weft.h"
 
-/* What must be equal, X(field, its name in weft_ep_config). */
+/* What must be equal, X(field, its name in weft_ep_config, its value from `config` and `ep`). */
 #define PROPOSAL_TABLE(X)                                                                                              \
-    X(experts, "experts")                                                                                              \
-    X(tokens_max, "tokens_max")                                                                                        \
-    X(topk_max, "topk_max")                                                                                            \
-    X(row_bytes_max, "row_bytes_max")                                                                                  \
-    X(rows_max, "rows_max")                                                                                            \
-    X(overflow, "overflow")                                                                                            \
-    X(slot_tokens_max, "slot_tokens_max")                                                                              \
-    X(on_device, "on_device")                                                                                          \
-    X(counts_direct, "WEFT_EP_COUNTS")                                                                                 \
-    X(table, "experts_of_rank")
+    X(experts, "experts", (uint64_t)config->experts)                                                                   \
+    X(tokens_max, "tokens_max", (uint64_t)config->tokens_max)                                                          \
+    X(topk_max, "topk_max", (uint64_t)config->topk_max)                                                                \
+    X(row_bytes_max, "row_bytes_max", config->row_bytes_max)                                                           \
+    X(rows_max, "rows_max", config->rows_max)                                                                          \
+    X(overflow, "overflow", (uint64_t)config->overflow)                                                                \
+    X(slot_tokens_max, "slot_tokens_max", (uint64_t)config->slot_tokens_max)                                           \
+    X(on_device, "on_device", (uint64_t)config->on_device)                                                             \
+    X(counts_direct, "WEFT_EP_COUNTS", (uint64_t)ep->counts_direct)                                                    \
+    X(table, "experts_of_rank", table_digest(&ep->owners))
 
 typedef struct proposal {
     int64_t verdict;
-#define PROPOSAL_FIELD(field, name) uint64_t field;
+#define PROPOSAL_FIELD(field, name, value) uint64_t field;
     PROPOSAL_TABLE(PROPOSAL_FIELD)
 #undef PROPOSAL_FIELD
 } proposal;
@@ -44,16 +44,9 @@ static proposal propose(const weft_ep_config *config, const weft_ep *ep, weft_st
     memset(&mine, 0, sizeof mine);
     mine.verdict = verdict;
     if (verdict == WEFT_OK) {
-        mine.experts = (uint64_t)config->experts;
-        mine.tokens_max = (uint64_t)config->tokens_max;
-        mine.topk_max = (uint64_t)config->topk_max;
-        mine.row_bytes_max = config->row_bytes_max;
-        mine.rows_max = config->rows_max;
-        mine.overflow = (uint64_t)config->overflow;
-        mine.slot_tokens_max = (uint64_t)config->slot_tokens_max;
-        mine.on_device = (uint64_t)config->on_device;
-        mine.counts_direct = (uint64_t)ep->counts_direct;
-        mine.table = table_digest(&ep->owners);
+#define PROPOSAL_SET(field, name, value) mine.field = value;
+        PROPOSAL_TABLE(PROPOSAL_SET)
+#undef PROPOSAL_SET
     }
     return mine;
 }
@@ -61,7 +54,7 @@ static proposal propose(const weft_ep_config *config, const weft_ep *ep, weft_st
 /* The name of the first field that differs, or NULL. */
 static const char *differing_field(const proposal *a, const proposal *b)
 {
-#define PROPOSAL_COMPARE(field, name)                                                                                  \
+#define PROPOSAL_COMPARE(field, name, value)                                                                           \
     if (a->field != b->field) {                                                                                        \
         return name;                                                                                                   \
     }
