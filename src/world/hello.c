@@ -28,13 +28,11 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     hello->view_abi = WEFTI_VIEW_ABI;
     hello->build = wefti_build_key();
     hello->pe = (uint32_t)bootstrap->pe;
-    hello->pes = (uint32_t)bootstrap->pes;
-    hello->name_hash = hash_name(settings->config.name);
-    hello->heap_max_bytes = settings->heap_max_bytes;
+#define FILL_IN(type, field, value, is_code, name) hello->field = value;
+    WEFTI_HELLO_EQUAL_TABLE(FILL_IN)
+#undef FILL_IN
     uint64_t half = wefti_os_memory_bytes() / 2;
     hello->heap_auto_bytes = half > 0 && half < HEAP_AUTO_BYTES_MAX ? half : HEAP_AUTO_BYTES_MAX; /* 0: not known */
-    hello->heap_bytes = settings->heap_bytes;
-    hello->preferences = wefti_preferences_key(&settings->preferences);
     hello->cores = wefti_os_cores_query();
     hello->left = wefti_os_memory_left_query();
     WEFT_TRY(wefti_os_identity_query(&hello->identity));
@@ -86,13 +84,10 @@ typedef struct field {
 static const field build_field = {"build", offsetof(wefti_hello, magic),
                                   offsetof(wefti_hello, pe) - offsetof(wefti_hello, magic), 1};
 
-/* The fields that must be equal, in the order in which a difference is reported. */
 static const field equal_fields[] = {
-    {"number of PEs (config.pes)", offsetof(wefti_hello, pes), sizeof(uint32_t), 0},
-    {"name (config.name)", offsetof(wefti_hello, name_hash), sizeof(uint64_t), 1},
-    {"largest heap (heap_max_bytes, WEFT_HEAP_MAX)", offsetof(wefti_hello, heap_max_bytes), sizeof(uint64_t), 0},
-    {"initial heap (heap_bytes, WEFT_HEAP)", offsetof(wefti_hello, heap_bytes), sizeof(uint64_t), 0},
-    {"collective algorithms (WEFT_COLL)", offsetof(wefti_hello, preferences), sizeof(uint64_t), 1},
+#define FIELD_ROW(type, field, value, is_code, name) {name, offsetof(wefti_hello, field), sizeof(type), is_code},
+    WEFTI_HELLO_EQUAL_TABLE(FIELD_ROW)
+#undef FIELD_ROW
 };
 
 static int same(const wefti_hello *a, const wefti_hello *b, const field *f)

@@ -9,6 +9,16 @@
 #define WEFTI_HELLO_BYTES 256
 #define WEFTI_HELLO_PROOF_BYTES 16
 
+/* The fields that must be equal on all PEs, in the order in which a difference is reported: X(type, field, its value
+ * from `settings` and `bootstrap`, whether that says nothing to a reader, its name in messages). heap_max_bytes is as
+ * configured, 0: by memory. */
+#define WEFTI_HELLO_EQUAL_TABLE(X)                                                                                     \
+    X(uint32_t, pes, (uint32_t)bootstrap->pes, 0, "number of PEs (config.pes)")                                        \
+    X(uint64_t, name_hash, hash_name(settings->config.name), 1, "name (config.name)")                                  \
+    X(uint64_t, heap_max_bytes, settings->heap_max_bytes, 0, "largest heap (heap_max_bytes, WEFT_HEAP_MAX)")           \
+    X(uint64_t, heap_bytes, settings->heap_bytes, 0, "initial heap (heap_bytes, WEFT_HEAP)")                           \
+    X(uint64_t, preferences, wefti_preferences_key(&settings->preferences), 1, "collective algorithms (WEFT_COLL)")
+
 /* The first four fields and the size are the same in every version, so that any two can be told apart. */
 typedef union wefti_hello {
     struct {
@@ -17,11 +27,9 @@ typedef union wefti_hello {
         uint32_t view_abi;
         uint64_t build; /* wefti_build_key */
         uint32_t pe;
-        uint32_t pes;
-        uint64_t name_hash;
-        uint64_t heap_max_bytes; /* as configured; 0: by memory */
-        uint64_t heap_bytes;
-        uint64_t preferences; /* of collective algorithms, as a number */
+#define WEFTI_HELLO_FIELD(type, field, value, is_code, name) type field;
+        WEFTI_HELLO_EQUAL_TABLE(WEFTI_HELLO_FIELD)
+#undef WEFTI_HELLO_FIELD
         uint64_t heap_auto_bytes; /* what this node's memory suggests */
         wefti_os_identity identity;
         int32_t status; /* not WEFT_OK: this PE cannot take part */

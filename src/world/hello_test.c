@@ -66,28 +66,15 @@ static void spoil_build(wefti_hello *hello)
     hello->build++;
 }
 
-static void spoil_pes(wefti_hello *hello)
-{
-    hello->pes++;
-}
-
-static void spoil_name(wefti_hello *hello)
-{
-    hello->name_hash++;
-}
-
-static void spoil_heap_max(wefti_hello *hello)
-{
-    hello->heap_max_bytes = 0;
-}
-
-static void spoil_heap(wefti_hello *hello)
-{
-    hello->heap_bytes++;
-}
-
-static const spoil spoils[] = {spoil_magic, spoil_version, spoil_view,     spoil_build,
-                               spoil_pes,   spoil_name,    spoil_heap_max, spoil_heap};
+#define SPOIL_EQUAL(type, field, ...)                                                                                  \
+    static void spoil_##field(wefti_hello *hello)                                                                      \
+    {                                                                                                                  \
+        hello->field++;                                                                                                \
+    }
+WEFTI_HELLO_EQUAL_TABLE(SPOIL_EQUAL)
+#define SPOIL_NAME(type, field, ...) spoil_##field,
+static const spoil spoils[] = {spoil_magic, spoil_version, spoil_view, spoil_build,
+                               WEFTI_HELLO_EQUAL_TABLE(SPOIL_NAME)};
 #define SPOILS (sizeof spoils / sizeof *spoils)
 
 static weft_status check(const wefti_hello *all, int pes)
