@@ -26,11 +26,6 @@ static weft_status check(weft_world *world, const char *call, const void *addres
     return WEFT_OK;
 }
 
-static uint64_t slot_offset(const weft_world *world, const void *address)
-{
-    return (uint64_t)((uintptr_t)address - (uintptr_t)world->control);
-}
-
 static weft_status check_local(const char *call, const void *local, size_t bytes)
 {
     if (local == NULL && bytes > 0) {
@@ -142,7 +137,7 @@ weft_status wefti_put_slow(weft_world *world, void *dest, const void *source, si
     wefti_transport *transport = wefti_world_transport(world, pe);
     WEFTI_COUNT(world, remote_puts, 1);
     WEFTI_COUNT(world, remote_put_bytes, bytes);
-    return transport->ops->put(transport, pe, slot_offset(world, dest), source, bytes);
+    return transport->ops->put(transport, pe, wefti_slot_offset(world, dest), source, bytes);
 }
 
 weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
@@ -159,7 +154,7 @@ weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, si
     wefti_transport *transport = wefti_world_transport(world, pe);
     WEFTI_COUNT(world, remote_gets, 1);
     WEFTI_COUNT(world, remote_get_bytes, bytes);
-    return transport->ops->get(transport, pe, slot_offset(world, source), dest, bytes);
+    return transport->ops->get(transport, pe, wefti_slot_offset(world, source), dest, bytes);
 }
 
 static weft_status check_signal(const char *call, const uint64_t *signal, weft_signal_op op)
@@ -203,8 +198,8 @@ weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *sou
     wefti_transport *transport = wefti_world_transport(world, pe);
     WEFTI_COUNT(world, remote_put_signals, 1);
     WEFTI_COUNT(world, remote_put_bytes, bytes);
-    return transport->ops->put_signal(transport, pe, bytes > 0 ? slot_offset(world, dest) : 0, source, bytes,
-                                      slot_offset(world, signal), value, op);
+    return transport->ops->put_signal(transport, pe, bytes > 0 ? wefti_slot_offset(world, dest) : 0, source, bytes,
+                                      wefti_slot_offset(world, signal), value, op);
 }
 
 weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value, uint64_t cond,
@@ -226,7 +221,7 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
     }
     wefti_transport *transport = wefti_world_transport(world, pe);
     WEFTI_COUNT(world, remote_atomics, 1);
-    WEFT_TRY(transport->ops->amo(transport, pe, slot_offset(world, dest), op, bits, value, cond, &before));
+    WEFT_TRY(transport->ops->amo(transport, pe, wefti_slot_offset(world, dest), op, bits, value, cond, &before));
     if (old != NULL) {
         *old = before;
     }

@@ -17,11 +17,6 @@ static uint64_t *near_word(const weft_world *world, const uint64_t *word, int pe
                : wefti_peer_address(world, word, pe);
 }
 
-static uint64_t slot_offset(const weft_world *world, const void *address)
-{
-    return (uint64_t)((uintptr_t)address - (uintptr_t)world->control);
-}
-
 weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *flag,
                                  uint64_t value, int pe)
 {
@@ -33,8 +28,8 @@ weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *sour
         return WEFT_OK;
     }
     wefti_transport *transport = wefti_world_transport(world, pe);
-    return transport->ops->put_signal(transport, pe, bytes > 0 ? slot_offset(world, dest) : 0, source, bytes,
-                                      slot_offset(world, flag), value, WEFT_SIGNAL_SET);
+    return transport->ops->put_signal(transport, pe, bytes > 0 ? wefti_slot_offset(world, dest) : 0, source, bytes,
+                                      wefti_slot_offset(world, flag), value, WEFT_SIGNAL_SET);
 }
 
 weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, uint64_t *value)
@@ -44,7 +39,7 @@ weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, ui
         return WEFT_OK;
     }
     wefti_transport *transport = wefti_world_transport(world, pe);
-    return transport->ops->amo(transport, pe, slot_offset(world, word), WEFTI_AMO_FETCH, 64, 0, 0, value);
+    return transport->ops->amo(transport, pe, wefti_slot_offset(world, word), WEFTI_AMO_FETCH, 64, 0, 0, value);
 }
 
 weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t value, int pe)
@@ -55,5 +50,6 @@ weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t val
     }
     uint64_t old;
     wefti_transport *transport = wefti_world_transport(world, pe);
-    return transport->ops->amo(transport, pe, slot_offset(world, word), WEFTI_AMO_COMPARE_SWAP, 64, value, 0, &old);
+    return transport->ops->amo(transport, pe, wefti_slot_offset(world, word), WEFTI_AMO_COMPARE_SWAP, 64, value, 0,
+                               &old);
 }

@@ -220,6 +220,12 @@ static inline wefti_presence *wefti_world_presence(const weft_world *world, size
     return (wefti_presence *)(void *)(world->head + 1) + slot;
 }
 
+/* Where an address of this PE's slot lies in it, and so in every PE's: what transports are given. */
+static inline uint64_t wefti_slot_offset(const weft_world *world, const void *address)
+{
+    return (uint64_t)((uintptr_t)address - (uintptr_t)world->control);
+}
+
 /* The slot of a near PE. */
 size_t wefti_world_slot(const weft_world *world, int pe);
 
