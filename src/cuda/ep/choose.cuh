@@ -53,7 +53,7 @@ EP_DEVICE void ep_clear_part(const ep_group &group, wefti_u32 *part)
 
 /* How often each expert is chosen in this block's units, into the route tables, where all blocks wait for it. All
  * threads. */
-EP_DEVICE void ep_tell_part(const ep_group &group, const ep_call *call, const ep_tables &tables, const wefti_u32 *part)
+EP_DEVICE void ep_post_part(const ep_group &group, const ep_call *call, const ep_tables &tables, const wefti_u32 *part)
 {
     const int experts = group.first_expert[group.ranks];
     for (int i = (int)threadIdx.x; i <= experts; i += (int)blockDim.x) {
@@ -157,7 +157,7 @@ EP_DEVICE wefti_u32 ep_sum_parts(const ep_group &group, const ep_call *call, con
 }
 
 /* Tell the owners how often their experts are chosen: this block's share of the experts. The warps from `skip` on. */
-EP_DEVICE void ep_tell_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, int skip)
+EP_DEVICE void ep_post_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, int skip)
 {
     int experts = group.first_expert[group.ranks];
     int step = (ep_warps() - skip) * (int)gridDim.x;
@@ -253,17 +253,17 @@ EP_DEVICE void ep_write_before(const ep_group &group, const ep_call *call, const
     }
 }
 
-/* From the choices to call->total and call->before, each unit's bits and, if it tells, each block's counts of experts.
+/* From the choices to call->total and call->before, each unit's bits and, if `posts`, each block's counts of experts.
  * `part` is cleared. All threads. False: a block of this rank did not count in time. */
 EP_DEVICE bool ep_count(const ep_group &group, ep_call *call, const ep_tables &tables, const ep_choices &choices,
-                        int topk, bool shared, bool tells, wefti_u32 *part)
+                        int topk, bool shared, bool posts, wefti_u32 *part)
 {
     int first;
     int end;
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
     ep_count_share(group, call, tables, choices, topk, shared, part);
-    if (tells) {
-        ep_tell_part(group, call, tables, part);
+    if (posts) {
+        ep_post_part(group, call, tables, part);
     }
     return ep_gather(group, call, tables, first);
 }

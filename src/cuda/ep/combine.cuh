@@ -1,18 +1,19 @@
 /* cuda/ep/combine.cuh: the received rows back to their sources, which add them up, in one launch; by source, or by
  * expert.
  *
- * Blocks and warps as in dispatch.cuh: movers push rows into the staging rows of their sources' areas, the others add
- * up.
+ * Blocks and warps as in dispatch.cuh: sender warps push rows into the staging rows of their sources' areas, the others
+ * add up.
  *
  *     block 0    its call header to all ranks: staging is free
  *     all        wait for all call headers
- *     movers     units of received rows, ascending and of all sources in turn: to their source, then the unit's word in
- *                `moved` there
+ *     senders    units of received rows, ascending and of all sources in turn: to their source, then the unit's
+ *                word in `moved` there
  *     others     token by token, ascending: once the units of its rows are there, the sum in ascending rank
  *
  * The staging rows of rank d's results lie behind those of the ranks before it, in the order this rank sent them.
  * Pushed, because all GPUs together store faster to each other than they load. By source a rank's own rows are read
- * where they are; by expert movers push the sums of a token's rows, and this rank's own results are staged as well.
+ * where they are; by expert sender warps push the sums of a token's rows, and this rank's own results are staged as
+ * well.
  *
  * Bytes: by source each row is read once and written once, there, and read once more there. By expert each row is read
  * once, each sum of a token on a rank written once, there, and read there. */
@@ -36,7 +37,7 @@ typedef struct ep_push {
     int rows; /* 0: there is none */
 } ep_push;
 
-/* The i-th in the order in which all movers of this rank go: units ascending, the other ranks in turn. */
+/* The i-th in the order in which all sender warps of this rank go: units ascending, the other ranks in turn. */
 template <bool BY_EXPERT> EP_DEVICE ep_push ep_push_of(const ep_combine &args, const ep_call *call, int i)
 {
     const ep_group &group = args.group;
@@ -85,7 +86,7 @@ template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_combine &args, cons
 template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
-    const int step = args.blocks.movers * (int)gridDim.x;
+    const int step = args.blocks.sender_warps * (int)gridDim.x;
     const int end = ep_push_end<true>(args, call);
     const int words = wefti_cuda_ep_record_words(args.topk, 1);
     const int vectors = (int)(args.row_bytes / 16);
@@ -123,8 +124,8 @@ EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const
     }
 }
 
-/* The next push of this block's, which are every gridDim.x-th, or the number `end`: its movers take them one by one. A
- * warp. */
+/* The next push of this block's, which are every gridDim.x-th, or the number `end`: its sender warps take them one by
+ * one. A warp. */
 EP_DEVICE int ep_push_take(const ep_combine &args, ep_call *call, int end)
 {
     int i = end;
@@ -325,8 +326,8 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int rank = ep_lane();
-    const int mine = (ep_warp() - args.blocks.movers) * (int)gridDim.x + (int)blockIdx.x;
-    const int step = args.blocks.settlers * (int)gridDim.x;
+    const int mine = (ep_warp() - args.blocks.sender_warps) * (int)gridDim.x + (int)blockIdx.x;
+    const int step = args.blocks.receiver_warps * (int)gridDim.x;
     const int vectors = (int)(args.row_bytes / 16);
     const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     const int parts = ep_parts<ep_in_vectors>(call->tokens, EP_PARTS_A_WARP * step, vectors);
@@ -392,7 +393,7 @@ EP_DEVICE ep_call_header ep_combine_header(const ep_combine &args, const ep_call
 /* Whether this warp pushes rows as they are. */
 template <bool BY_EXPERT> EP_DEVICE bool ep_pushes(const ep_combine &args)
 {
-    return !BY_EXPERT && args.group.ranks > 1 && ep_warp() < args.blocks.movers;
+    return !BY_EXPERT && args.group.ranks > 1 && ep_warp() < args.blocks.sender_warps;
 }
 
 /* Once this rank's call header is posted: until all has been added up. All threads of all blocks. */
@@ -418,9 +419,10 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
         }
     } else if (ep_pushes<BY_EXPERT>(args)) {
         ep_push_rows<VALUES>(args, call, &pusher);
-    } else if (BY_EXPERT && ep_warp() < args.blocks.movers) {
+    } else if (BY_EXPERT && ep_warp() < args.blocks.sender_warps) {
         ep_push_sums<VALUES>(args, call);
-    } else if (ep_warp() >= args.blocks.movers && ep_warp() < args.blocks.movers + args.blocks.settlers) {
+    } else if (ep_warp() >= args.blocks.sender_warps &&
+               ep_warp() < args.blocks.sender_warps + args.blocks.receiver_warps) {
         ep_add_up<BY_EXPERT, VALUES>(args, call);
     }
 }

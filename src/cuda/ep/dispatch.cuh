@@ -1,12 +1,13 @@
 /* cuda/ep/dispatch.cuh: a new routing (FRESH), its rows (MOVE), or both, in one launch; by source, or by expert.
  *
- * Any number of blocks, which must be able to run together; warps 0 .. movers - 1 of a block move rows, the others tell
- * and settle. Shared memory: a pipe a mover, counts of experts, stages of scales. Flags: protocol in shape.h.
+ * Any number of blocks, which must be able to run together; warps 0 .. sender_warps - 1 of a block send rows; the
+ * others send what goes beside them, and receive. Shared memory: a pipe a sender warp, counts of experts, stages of
+ * scales. Flags: protocol in shape.h.
  *
  *     all        count: bits of all tokens, told to this rank's blocks
  *     block 0    its call header to all ranks
  *     all        wait for all call headers; where rows go, where they come from, is all well?
- *     movers     of each unit of this block: its rows to all their ranks, then the unit's word in `moved`, or its
+ *     senders    of each unit of this block: its rows to all their ranks, then the unit's word in `moved`, or its
  *                grains' words
  *     others     of each unit of this block: its records, then its word in `told`
  *                of each unit of any source: once `told` is there, from the area to the route and the caller's arrays;
@@ -21,8 +22,8 @@
 #define WEFTI_CUDA_EP_DISPATCH_CUH
 
 #include "cuda/ep/drop.cuh"
-#include "cuda/ep/settle.cuh"
-#include "cuda/ep/tell.cuh"
+#include "cuda/ep/receive.cuh"
+#include "cuda/ep/send_meta.cuh"
 
 template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_dispatch_header(const ep_dispatch &args, const ep_call *call)
 {
@@ -108,16 +109,16 @@ template <bool BY_EXPERT, ep_way WAY>
 EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes, unsigned char *stages)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const int skip = args.blocks.movers;
-    if (goes && ep_tells(args)) {
-        ep_tell<BY_EXPERT>(args, call, stages);
+    const int skip = args.blocks.sender_warps;
+    if (goes && ep_has_meta(args)) {
+        ep_send_meta<BY_EXPERT>(args, call, stages);
     }
     if (goes && !fresh) {
-        ep_settle_again<BY_EXPERT>(args, call);
+        ep_receive_cached<BY_EXPERT>(args, call);
     }
     if (fresh) {
         if (!BY_EXPERT) {
-            ep_tell_choices(args.group, call, args.tables, skip);
+            ep_post_choices(args.group, call, args.tables, skip);
         }
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
             ep_note<BY_EXPERT>(args, call);
@@ -127,7 +128,7 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
         return;
     }
     if (goes) {
-        ep_settle<BY_EXPERT, WAY>(args, call);
+        ep_receive<BY_EXPERT, WAY>(args, call);
     }
     if (WAY == EP_BACKWARD && goes && ep_is(args, WEFTI_CUDA_EP_VALUES)) {
         ep_take_returned(args, call, skip);
@@ -168,8 +169,8 @@ EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned cha
 
 /* Once this rank's call header is posted: until all has come. All threads of all blocks. */
 template <bool BY_EXPERT, ep_way WAY>
-EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const ep_call_header &header, ep_mover *mover,
-                                  bool moves, unsigned char *stages, int first_unit, int end_unit)
+EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const ep_call_header &header,
+                                  ep_sender *sender, bool moves, unsigned char *stages, int first_unit, int end_unit)
 {
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
@@ -178,7 +179,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     }
     if (!ep_wait_headers(group, call)) {
         if (moves) {
-            ep_pipe_drain(&mover->pipe);
+            ep_pipe_drain(&sender->pipe);
         }
         return;
     }
@@ -197,7 +198,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     } else if (ep_warp() == ep_warps() - 3 && fresh) {
         ep_study_places(group, call, header);
     } else if (moves) {
-        ep_mover_look(args, call, mover);
+        ep_sender_look(args, call, sender);
     }
     __syncthreads();
     if (fresh && call->status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && ep_warp() == 0) {
@@ -205,7 +206,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     }
     if (BY_EXPERT && call->status != WEFT_ERR_MISMATCH && !ep_find_rows(args, call, stages, first_unit, end_unit)) {
         if (moves) {
-            ep_pipe_drain(&mover->pipe);
+            ep_pipe_drain(&sender->pipe);
         }
         return;
     }
@@ -223,9 +224,9 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     }
     if (moves) {
         if (goes) {
-            ep_mover_run<BY_EXPERT, WAY>(args, call, mover);
+            ep_sender_run<BY_EXPERT, WAY>(args, call, sender);
         } else {
-            ep_pipe_drain(&mover->pipe);
+            ep_pipe_drain(&sender->pipe);
         }
     } else if (call->status != WEFT_ERR_MISMATCH) {
         ep_serve<BY_EXPERT, WAY>(args, call, goes, stages);
@@ -297,15 +298,15 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     if (fresh) {
         ep_write_before(group, &call, args.tables, first_unit, end_unit);
     }
-    const bool moves = ep_warp() < args.blocks.movers && ep_is(args, WEFTI_CUDA_EP_MOVE);
-    ep_mover mover;
+    const bool moves = ep_warp() < args.blocks.sender_warps && ep_is(args, WEFTI_CUDA_EP_MOVE);
+    ep_sender sender;
     if (moves) {
-        mover = ep_mover_open<WAY == EP_QUANTISED>(args, &call, stages);
+        sender = ep_sender_open<WAY == EP_QUANTISED>(args, &call, stages);
     }
     if (BY_EXPERT && fresh) {
-        ep_tell_counts(args, &call);
+        ep_post_counts(args, &call);
     }
-    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, header, &mover, moves, stages, first_unit, end_unit);
+    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, header, &sender, moves, stages, first_unit, end_unit);
 }
 
 #define EP_DISPATCH(NAME, BY_EXPERT, WAY)                                                                              \

@@ -60,7 +60,7 @@ EP_DEVICE void ep_count_kept(const ep_dispatch &args, const ep_call *call, int f
         }
     }
     __syncthreads();
-    ep_tell_part(group, call, args.tables, part);
+    ep_post_part(group, call, args.tables, part);
 }
 
 /* ---- by source ---- */
@@ -244,7 +244,7 @@ EP_DEVICE bool ep_drop_by_expert(const ep_dispatch &args, ep_call *call, bool fu
     __syncthreads();
     ep_keep_bits(args, call, first_unit, end_unit);
     ep_count_kept(args, call, first_unit, end_unit, counts);
-    ep_tell_counts(args, call);
+    ep_post_counts(args, call);
     ep_find_all_bases(args, call);
     return true;
 }

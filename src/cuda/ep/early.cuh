@@ -5,9 +5,9 @@
  * it is free). Every block works out all choices by itself, so that blocks of a rank do not wait for each other either.
  * A warp takes a slice of a row, or a record, stores it to all its ranks, and tells each by a word; where the slice is
  * wanted a warp waits for that word and copies it to where the caller has it. So a call is one flight long; the call
- * headers are on their way meanwhile. The first `movers` warps of a block send, and those that have nothing to send
- * write down what later calls are to find; the others post the call header and take what comes, in which the first ones
- * join.
+ * headers are on their way meanwhile. The first `sender_warps` warps of a block send, and those that have nothing to
+ * send write down what later calls are to find; the others post the call header and take what comes, in which the first
+ * ones join.
  *
  * Bytes: each row is read once, written once to each of its ranks, and read and written once more there, out of the
  * second level cache. */
@@ -144,7 +144,7 @@ EP_DEVICE wefti_u64 ep_early_rows(const ep_group &group, const ep_call *call, in
 
 /* This lane's thing is there, for all that the warp stored: after __syncwarp. `words`: those that this rank writes
  * there. */
-EP_DEVICE void ep_early_tell(const ep_call *call, wefti_u64 *words, int word)
+EP_DEVICE void ep_early_post(const ep_call *call, wefti_u64 *words, int word)
 {
     wefti_st_release(words + word, ep_packed(call->tag, 1));
 }
@@ -219,41 +219,42 @@ EP_DEVICE void ep_copy_ahead(ep_ahead *ahead, wefti_u32 lanes, wefti_u64 to, con
 
 /* A share of the warps, or threads, of a grid: its number among them, neighbours in different blocks, and how many
  * there are. */
-typedef struct ep_crew {
+typedef struct ep_warp_group {
     int number;
     int count;
-} ep_crew;
+} ep_warp_group;
 
 /* This warp among all; the last come first, as they have nothing else to do. */
-EP_DEVICE ep_crew ep_crew_of_all()
+EP_DEVICE ep_warp_group ep_all_warps()
 {
     const int blocks = (int)gridDim.x;
-    ep_crew crew = {(ep_warps() - 1 - ep_warp()) * blocks + (int)blockIdx.x, ep_warps() * blocks};
-    return crew;
+    ep_warp_group members = {(ep_warps() - 1 - ep_warp()) * blocks + (int)blockIdx.x, ep_warps() * blocks};
+    return members;
 }
 
-/* Among the first `movers` warps of each block, which send. */
-EP_DEVICE ep_crew ep_crew_of_movers(int movers)
+/* Among the first `senders` warps of each block, which send. */
+EP_DEVICE ep_warp_group ep_sender_warps(int senders)
 {
     const int blocks = (int)gridDim.x;
-    ep_crew crew = {ep_warp() * blocks + (int)blockIdx.x, movers * blocks};
-    return crew;
+    ep_warp_group members = {ep_warp() * blocks + (int)blockIdx.x, senders * blocks};
+    return members;
 }
 
 /* The same for what need not be soon: those that have the least to send come first. */
-EP_DEVICE ep_crew ep_crew_of_idle(int movers)
+EP_DEVICE ep_warp_group ep_idle_sender_warps(int senders)
 {
-    ep_crew crew = ep_crew_of_movers(movers);
-    crew.number = crew.count - 1 - crew.number;
-    return crew;
+    ep_warp_group members = ep_sender_warps(senders);
+    members.number = members.count - 1 - members.number;
+    return members;
 }
 
-/* This thread among those of the warps from `movers` on. */
-EP_DEVICE ep_crew ep_crew_of_speakers(int movers)
+/* This thread among those of the warps from `senders` on. */
+EP_DEVICE ep_warp_group ep_receiver_threads(int senders)
 {
     const int blocks = (int)gridDim.x;
-    ep_crew crew = {((int)threadIdx.x - movers * 32) * blocks + (int)blockIdx.x, (ep_warps() - movers) * 32 * blocks};
-    return crew;
+    ep_warp_group members = {((int)threadIdx.x - senders * 32) * blocks + (int)blockIdx.x,
+                             (ep_warps() - senders) * 32 * blocks};
+    return members;
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* cuda/ep/early_combine.cuh: a combine from slots of few tokens, in one launch or as halves; by source, or by expert.
  *
  *     block 0    its call header to all ranks
- *     movers     a slice of a received row, by expert of the sum of a token's rows: to its source, then its word there,
- *                or as triples, which say by themselves that they are there, to a source of few tokens
+ *     senders    a slice of a received row, by expert of the sum of a token's rows: to its source, then its word
+ *                there, or as triples, which say by themselves that they are there, to a source of few tokens
  *     warps      wait for all call headers; a part of a token: once the slices of its rows are here, their sum in
  *                ascending rank
  *
@@ -85,7 +85,7 @@ EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const
     const ep_group &group = args.group;
     const bool to_itself = BY_EXPERT || wefti_cuda_ep_is_tripled(call->tokens);
     const int others = to_itself ? group.ranks : group.ranks - 1;
-    const ep_crew warps = ep_crew_of_movers(args.blocks.movers);
+    const ep_warp_group warps = ep_sender_warps(args.blocks.sender_warps);
     const int lane = ep_lane();
     const bool tripled = lane < group.ranks && wefti_cuda_ep_is_tripled(tokens_of[lane]);
     const int rows_here = lane < group.ranks && (to_itself || lane != group.rank) ? (int)call->count[lane] : 0;
@@ -128,7 +128,7 @@ EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const
         }
         __syncwarp();
         if (ep_lane() == 0) {
-            ep_early_tell(call, ep_early_words(group, call, source, group.rank), word);
+            ep_early_post(call, ep_early_words(group, call, source, group.rank), word);
         }
     }
 }
@@ -159,7 +159,7 @@ typedef struct ep_summand {
 
 /* The warp's share of the parts, and the first of them, ready before the call headers are here. */
 typedef struct ep_summing {
-    ep_crew warps;
+    ep_warp_group warps;
     bool tripled;
     int vectors; /* of a row, or its triples */
     int parts; /* of a token */
@@ -196,10 +196,10 @@ template <bool BY_EXPERT> EP_DEVICE ep_summing ep_summing_open(const ep_combine 
 {
     const int sent = ep_lane() < args.group.ranks ? (int)call->total[ep_lane()] : 0;
     ep_summing summing;
-    summing.warps = ep_crew_of_all();
+    summing.warps = ep_all_warps();
     summing.tripled = wefti_cuda_ep_is_tripled(call->tokens);
     summing.vectors = (int)(ep_returned_bytes(args, summing.tripled) / 16);
-    const int adders = (ep_warps() - args.blocks.movers) * (int)gridDim.x;
+    const int adders = (ep_warps() - args.blocks.sender_warps) * (int)gridDim.x;
     summing.parts = summing.tripled ? ep_parts<ep_out_of_triples>(call->tokens, adders, summing.vectors)
                                     : ep_parts<ep_in_vectors>(call->tokens, adders, summing.vectors);
     summing.each = (summing.vectors + summing.parts - 1) / summing.parts;
@@ -269,7 +269,7 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
         return;
     }
     const ep_call_header header = ep_combine_header(args, &call);
-    if (PART != EP_RECV && ep_warp() < args.blocks.movers) {
+    if (PART != EP_RECV && ep_warp() < args.blocks.sender_warps) {
         ep_return_rows<BY_EXPERT>(args, &call, shared.tokens_of);
     }
     if (posts_header) {

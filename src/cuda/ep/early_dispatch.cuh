@@ -2,8 +2,8 @@
  *
  *     all        the shared routing table: where all tokens go
  *     block 0    its call header to all ranks
- *     movers     a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then their
- *                words; what later calls are to find of the routing
+ *     senders    a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then
+ *                their words; what later calls are to find of the routing
  *     others     counts to the owners of experts
  *     warps      a record or slice of any source, once call headers and its word are here: to where the caller wants it
  *
@@ -33,14 +33,14 @@ EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_s
     if (fresh) {
         ep_shared_table_fill<BY_EXPERT>(args, call, table, id);
     }
-    if (ep_warp() < args.blocks.movers) {
+    if (ep_warp() < args.blocks.sender_warps) {
         sending = ep_sending_open<QUANTISES>(args, call);
     }
     if (fresh) {
         __syncthreads();
         ep_shared_table_add_up(args.group, call, table);
     }
-    if (ep_warp() < args.blocks.movers) {
+    if (ep_warp() < args.blocks.sender_warps) {
         ep_send_rows<BY_EXPERT, QUANTISES>(args, call, table, &sending);
         if (fresh) {
             ep_shared_table_write_route<BY_EXPERT>(args, call, table);
@@ -75,7 +75,7 @@ template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &ar
 template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const ep_dispatch &args, ep_call *call)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool sends = ep_warp() < args.blocks.movers;
+    const bool sends = ep_warp() < args.blocks.sender_warps;
     if (!ep_wait_headers_once(args.group, call, ep_early_header<BY_EXPERT>(args, call), fresh)) {
         return;
     }
@@ -96,7 +96,7 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const e
         }
     }
     if (ep_take_rows<BY_EXPERT, QUANTISES>(args, call, inflow) && !sends && !fresh) {
-        ep_settle_again<BY_EXPERT>(args, call);
+        ep_receive_cached<BY_EXPERT>(args, call);
     }
 }
 

@@ -86,7 +86,7 @@ EP_DEVICE void ep_send_quantised(const unsigned char *row, const ep_slice &slice
         ep_widen_steps<DTYPE>(raw, values);
         ep_load_steps<DTYPE>(row, at + AT_ONCE, end, &raw); /* on their way meanwhile */
         const ep_quantised made = ep_quantise_steps(values, is_ue8m0);
-        const bool tells = ep_has_group_first() && group * WEFTI_FP8_GROUP < end;
+        const bool has_scale = ep_has_group_first() && group * WEFTI_FP8_GROUP < end;
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             const int lane = __ffs((int)left) - 1;
             unsigned char *target = (unsigned char *)__shfl_sync(~0u, to, lane) + at;
@@ -97,9 +97,9 @@ EP_DEVICE void ep_send_quantised(const unsigned char *row, const ep_slice &slice
                     *(uint2 *)(target + i * EP_STEP) = made.words[i];
                 }
             }
-            if (tells && is_ue8m0) {
+            if (has_scale && is_ue8m0) {
                 ((unsigned char *)words)[group] = (unsigned char)(made.scale >> 23);
-            } else if (tells) {
+            } else if (has_scale) {
                 ((wefti_u32 *)words)[group] = made.scale;
             }
         }
@@ -127,8 +127,8 @@ template <bool QUANTISES> EP_DEVICE void ep_prefetch_row(const ep_dispatch &args
 {
     const wefti_u32 bytes = ep_early_wide_bytes<QUANTISES>(args);
     const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, bytes, args.group.at.early_words);
-    const ep_parcel parcel = ep_parcel_of(slices, ep_crew_of_movers(args.blocks.movers).number, bytes);
-    if (ep_warp() < args.blocks.movers && parcel.token < tokens && parcel.word > 0) {
+    const ep_parcel parcel = ep_parcel_of(slices, ep_sender_warps(args.blocks.sender_warps).number, bytes);
+    if (ep_warp() < args.blocks.sender_warps && parcel.token < tokens && parcel.word > 0) {
         ep_prefetch(args.in + (wefti_u64)parcel.token * args.in_pitch + (wefti_u64)parcel.slice.first * 16,
                     (wefti_u32)(parcel.slice.end - parcel.slice.first) * 16);
     }
@@ -177,7 +177,7 @@ EP_DEVICE void ep_send_slice(const ep_dispatch &args, const ep_parcel &parcel, e
 /* What this warp sends, and the first of it, ready before it is known where to. */
 typedef struct ep_sending {
     wefti_cuda_ep_slices slices;
-    ep_crew warps;
+    ep_warp_group warps;
     ep_parcel parcel;
     ep_there there;
     ep_ahead ahead;
@@ -196,7 +196,7 @@ template <bool QUANTISES> EP_DEVICE ep_sending ep_sending_open(const ep_dispatch
     const wefti_u32 wide_bytes = ep_early_wide_bytes<QUANTISES>(args);
     ep_sending sending;
     sending.slices = wefti_cuda_ep_slices_of(call->tokens, wide_bytes, args.group.at.early_words);
-    sending.warps = ep_crew_of_movers(args.blocks.movers);
+    sending.warps = ep_sender_warps(args.blocks.sender_warps);
     sending.parcel = ep_parcel_of(sending.slices, sending.warps.number, wide_bytes);
     sending.there = ep_there_of(args, call);
     if (sending.parcel.token < call->tokens) {
@@ -233,7 +233,7 @@ EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const 
         }
         __syncwarp();
         if (going.goes) {
-            ep_early_tell(call, there.words, (int)going.index * words + parcel.word);
+            ep_early_post(call, there.words, (int)going.index * words + parcel.word);
         }
         i += sending->warps.count;
         sending->parcel = ep_parcel_of(sending->slices, i, ep_early_wide_bytes<QUANTISES>(args));

@@ -27,7 +27,7 @@ EP_DEVICE wefti_u32 ep_rows_of_sources(const ep_dispatch &args, const ep_call *c
 EP_DEVICE void ep_find_own_rows(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
-    const ep_crew warps = ep_crew_of_idle(args.blocks.movers);
+    const ep_warp_group warps = ep_idle_sender_warps(args.blocks.sender_warps);
     for (int token = warps.number; token < call->tokens; token += warps.count) {
         for (int k = ep_lane(); k < args.topk; k += 32) {
             const int at = token * args.topk + k;
@@ -65,7 +65,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note_experts(const ep_dispatch &args
     const ep_group &group = args.group;
     const int first = group.first_expert[group.rank];
     const int local = group.first_expert[group.rank + 1] - first;
-    const ep_crew warps = ep_crew_of_idle(args.blocks.movers);
+    const ep_warp_group warps = ep_idle_sender_warps(args.blocks.sender_warps);
     const int source = ep_lane();
     for (int expert = warps.number; expert < local; expert += warps.count) {
         wefti_u32 count = 0;
@@ -283,7 +283,7 @@ EP_DEVICE bool ep_take_rows(const ep_dispatch &args, const ep_call *call, const 
 {
     const ep_group &group = args.group;
     const wefti_u32 wide_bytes = ep_early_wide_bytes<QUANTISES>(args);
-    const ep_crew warps = ep_crew_of_all();
+    const ep_warp_group warps = ep_all_warps();
     const wefti_cuda_ep_slices mine = wefti_cuda_ep_slices_of(inflow.tokens, wide_bytes, group.at.early_words);
     int most = (int)inflow.count * (1 + mine.count); /* words of a source */
     for (int step = 1; step < 32; step *= 2) {

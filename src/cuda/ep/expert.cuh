@@ -56,11 +56,11 @@ EP_DEVICE wefti_u64 *ep_counts(const ep_group &group, const ep_call *call, int r
 }
 
 /* This block's share of the experts. The warps that do not move. */
-EP_DEVICE void ep_tell_counts(const ep_dispatch &args, const ep_call *call)
+EP_DEVICE void ep_post_counts(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int experts = group.first_expert[group.ranks];
-    const int skip = args.blocks.movers;
+    const int skip = args.blocks.sender_warps;
     for (int expert = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; ep_warp() >= skip && expert < experts;
          expert += (ep_warps() - skip) * (int)gridDim.x) {
         wefti_u32 sum = ep_scan_parts(args, call, expert);
@@ -298,7 +298,7 @@ EP_DEVICE void ep_find_targets(const ep_dispatch &args, const ep_call *call, int
 /* The warps that do not move. */
 EP_DEVICE void ep_find_all_bases(const ep_dispatch &args, const ep_call *call)
 {
-    const int skip = args.blocks.movers;
+    const int skip = args.blocks.sender_warps;
     for (int owner = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x;
          ep_warp() >= skip && owner < args.group.ranks; owner += (ep_warps() - skip) * (int)gridDim.x) {
         ep_find_bases(args, call, owner);

@@ -152,7 +152,7 @@ EP_DEVICE const unsigned char *ep_gradient_of(const ep_dispatch &args, const wef
 }
 
 template <bool BY_EXPERT, int DTYPE>
-EP_DEVICE void ep_settle_gradients(const ep_dispatch &args, int source, wefti_u32 first, wefti_u32 count)
+EP_DEVICE void ep_receive_gradients(const ep_dispatch &args, int source, wefti_u32 first, wefti_u32 count)
 {
     const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
     for (wefti_u32 place = first; place < first + count; place++) {
@@ -168,15 +168,15 @@ EP_DEVICE void ep_settle_gradients(const ep_dispatch &args, int source, wefti_u3
 
 /* A unit that has come. A warp. */
 template <bool BY_EXPERT>
-EP_DEVICE void ep_settle_backward(const ep_dispatch &args, const ep_call *call, int source, int unit, wefti_u32 place,
-                                  wefti_u32 count)
+EP_DEVICE void ep_receive_backward(const ep_dispatch &args, const ep_call *call, int source, int unit, wefti_u32 place,
+                                   wefti_u32 count)
 {
     if (args.backward.dtype == WEFT_EP_BF16) {
-        ep_settle_gradients<BY_EXPERT, WEFT_EP_BF16>(args, source, place, count);
+        ep_receive_gradients<BY_EXPERT, WEFT_EP_BF16>(args, source, place, count);
     } else if (args.backward.dtype == WEFT_EP_F16) {
-        ep_settle_gradients<BY_EXPERT, WEFT_EP_F16>(args, source, place, count);
+        ep_receive_gradients<BY_EXPERT, WEFT_EP_F16>(args, source, place, count);
     } else {
-        ep_settle_gradients<BY_EXPERT, WEFT_EP_F32>(args, source, place, count);
+        ep_receive_gradients<BY_EXPERT, WEFT_EP_F32>(args, source, place, count);
     }
     __syncwarp();
     if (ep_is(args, WEFTI_CUDA_EP_VALUES) && ep_lane() == 0) {

@@ -36,7 +36,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &arg
         ep_write_before(group, &call, args.tables, first_unit, end_unit);
     }
     if (BY_EXPERT && fresh) {
-        ep_tell_counts(args, &call);
+        ep_post_counts(args, &call);
     }
 }
 
@@ -60,12 +60,12 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_recv(const ep_d
     if (!fresh) {
         ep_forget_masked(args.group, &call);
     }
-    const bool moves = ep_warp() < args.blocks.movers;
-    ep_mover mover;
+    const bool moves = ep_warp() < args.blocks.sender_warps;
+    ep_sender sender;
     if (moves) {
-        mover = ep_mover_open<WAY == EP_QUANTISED>(args, &call, shared);
+        sender = ep_sender_open<WAY == EP_QUANTISED>(args, &call, shared);
     }
-    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, ep_dispatch_header<BY_EXPERT>(args, &call), &mover, moves, shared,
+    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, ep_dispatch_header<BY_EXPERT>(args, &call), &sender, moves, shared,
                                        first_unit, end_unit);
 }
 

@@ -4,16 +4,17 @@
 #include "protocol/timeline.h"
 
 /* Warps of a block that move rows, their stages, and the rest between two looks of the others. */
-#define MOVERS 4
-#define QUANTISERS 8 /* that make rows fp8 and move them, where MOVERS would have several units each and as many fit */
-#define SUMMERS 8 /* that add up rows by expert and move the sums */
+#define SENDER_WARPS 4
+/* Of warps that make rows fp8 and send them, where SENDER_WARPS would have several units each and as many fit. */
+#define QUANTISING_SENDER_WARPS 8
+#define SUMMING_SENDER_WARPS 8 /* that add up rows by expert and move the sums */
 #define STAGE_BYTES_MAX 4096
 #define GROUPS_GRAIN 512 /* bytes: a group of fp8, of the widest elements */
 #define REST_NS 100
 #define BLOCKS_MANY 96
 #define BLOCKS_FEW 32
 #define PUSHES_AT_ONCE                                                                                                 \
-    4 /* by few blocks: a warp tells of so many units with one fence, which takes as long as half a unit */
+    4 /* by few blocks: a warp posts the words of so many units with one fence, which takes as long as half a unit */
 #define BLOCKS_MIN 16 /* counts are added up by all blocks, also of few tokens */
 #define SUMMING_BLOCKS_MIN 32 /* few sums have many parts, */
 #define SUMMING_BLOCKS_A_UNIT 4 /* each a warp's */
@@ -36,7 +37,7 @@ static int sms_of(const weft_ep_route *route)
 
 #define EARLY_TOKENS_MAX 256 /* of a source: more would copy longer than the call headers take */
 #define EARLY_WORDS_A_BLOCK 2
-#define EARLY_MOVERS 12
+#define EARLY_SENDER_WARPS 12
 
 static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
 {
@@ -58,7 +59,8 @@ wefti_u32 wefti_cuda_ep_early_slots(const weft_ep_route *route, wefti_cuda_ep_pa
 
 wefti_cuda_ep_blocks wefti_cuda_ep_early_blocks(void)
 {
-    return (wefti_cuda_ep_blocks){.movers = EARLY_MOVERS, .settlers = WEFTI_CUDA_EP_THREADS / 32 - EARLY_MOVERS};
+    return (wefti_cuda_ep_blocks){.sender_warps = EARLY_SENDER_WARPS,
+                                  .receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - EARLY_SENDER_WARPS};
 }
 
 /* Blocks of an early call: a few words of this rank's rows for each. */
@@ -84,19 +86,19 @@ static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
 /* Warps of a block that move rows. Few where there are many blocks, as rows that are under way at the same time get in
  * each other's way on the links, and by expert in that of the copies; unless by source no warp has more than one
  * token. */
-static int dispatch_movers(const weft_ep_route *route, int blocks)
+static int dispatch_sender_warps(const weft_ep_route *route, int blocks)
 {
-    const int is_many = wefti_cuda_ep_is_by_expert(route) || route->ep->config.tokens_max > blocks * MOVERS;
-    return blocks >= BLOCKS_MANY && is_many ? MOVERS / 2 : MOVERS;
+    const int is_many = wefti_cuda_ep_is_by_expert(route) || route->ep->config.tokens_max > blocks * SENDER_WARPS;
+    return blocks >= BLOCKS_MANY && is_many ? SENDER_WARPS / 2 : SENDER_WARPS;
 }
 
 static unsigned pipes_bytes(const wefti_cuda_ep_blocks *parts)
 {
-    return (unsigned)parts->movers * (WEFTI_CUDA_EP_STAGES * parts->stage_bytes + WEFTI_CUDA_EP_PIPE_HEAD);
+    return (unsigned)parts->sender_warps * (WEFTI_CUDA_EP_STAGES * parts->stage_bytes + WEFTI_CUDA_EP_PIPE_HEAD);
 }
 
 /* Behind the pipes [E + 1] counts, which by expert are needed beside them. */
-static unsigned tells_at(const weft_ep_route *route, const wefti_cuda_ep_blocks *parts)
+static unsigned meta_stages_at(const weft_ep_route *route, const wefti_cuda_ep_blocks *parts)
 {
     unsigned counts = ((unsigned)route->ep->config.experts + 1) * (unsigned)sizeof(uint32_t);
     return (pipes_bytes(parts) + counts + 127) / 128 * 128;
@@ -105,25 +107,26 @@ static unsigned tells_at(const weft_ep_route *route, const wefti_cuda_ep_blocks 
 void wefti_cuda_ep_share_memory(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route)
 {
     args->experts.starts_at = pipes_bytes(&args->blocks);
-    args->tells_at = tells_at(route, &args->blocks);
+    args->meta_stages_at = meta_stages_at(route, &args->blocks);
 }
 
 static unsigned shared_bytes(const weft_ep_route *route, wefti_cuda_ep_kernel kernel, const wefti_cuda_ep_blocks *parts)
 {
-    int tellers = kernel.work < WEFTI_CUDA_EP_WORK_COMBINE ? WEFTI_CUDA_EP_THREADS / 32 - parts->movers : 0;
+    int meta_warps = kernel.work < WEFTI_CUDA_EP_WORK_COMBINE ? WEFTI_CUDA_EP_THREADS / 32 - parts->sender_warps : 0;
     return kernel.is_early ? shared_table_of(route).end * (unsigned)sizeof(uint32_t)
-                           : tells_at(route, parts) + (unsigned)tellers * WEFTI_CUDA_EP_TELL_BYTES;
+                           : meta_stages_at(route, parts) + (unsigned)meta_warps * WEFTI_CUDA_EP_META_STAGE_BYTES;
 }
 
-static int movers_of(const weft_ep_route *route, wefti_cuda_ep_work work)
+static int sender_warps_of(const weft_ep_route *route, wefti_cuda_ep_work work)
 {
     if (work == WEFTI_CUDA_EP_WORK_QUANTISE) {
-        return blocks_of(route, work) * MOVERS >= WEFTI_CUDA_EP_UNITS_MAX ? MOVERS : QUANTISERS;
+        return blocks_of(route, work) * SENDER_WARPS >= WEFTI_CUDA_EP_UNITS_MAX ? SENDER_WARPS
+                                                                                : QUANTISING_SENDER_WARPS;
     }
     if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
-        return dispatch_movers(route, blocks_of(route, work));
+        return dispatch_sender_warps(route, blocks_of(route, work));
     }
-    return wefti_cuda_ep_is_by_expert(route) ? SUMMERS : MOVERS;
+    return wefti_cuda_ep_is_by_expert(route) ? SUMMING_SENDER_WARPS : SENDER_WARPS;
 }
 
 wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda_ep_work work, size_t row_bytes)
@@ -132,17 +135,17 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
     size_t piece = pieces > 0 ? (row_bytes + pieces - 1) / pieces : 0;
     size_t grain = work == WEFTI_CUDA_EP_WORK_QUANTISE ? GROUPS_GRAIN : 128;
     wefti_cuda_ep_blocks parts = {
-        .movers = row_bytes > 0 ? movers_of(route, work) : 0,
+        .sender_warps = row_bytes > 0 ? sender_warps_of(route, work) : 0,
         .rest_ns = REST_NS,
         .stage_bytes = (wefti_u32)((piece + grain - 1) / grain * grain),
         .pushes_at_once = blocks_of(route, work) <= BLOCKS_FEW ? PUSHES_AT_ONCE : 1,
     };
-    while (parts.movers > MOVERS &&
+    while (parts.sender_warps > SENDER_WARPS &&
            shared_bytes(route, (wefti_cuda_ep_kernel){.work = work}, &parts) > WEFTI_CUDA_EP_SHARED_MAX) {
-        parts.movers--;
+        parts.sender_warps--;
     }
-    int others = parts.movers > MOVERS ? parts.movers : row_bytes > 0 ? MOVERS : 0;
-    parts.settlers = WEFTI_CUDA_EP_THREADS / 32 - others;
+    int others = parts.sender_warps > SENDER_WARPS ? parts.sender_warps : row_bytes > 0 ? SENDER_WARPS : 0;
+    parts.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - others;
     return parts;
 }
 

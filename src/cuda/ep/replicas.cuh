@@ -4,8 +4,8 @@
 #ifndef WEFTI_CUDA_EP_REPLICAS_CUH
 #define WEFTI_CUDA_EP_REPLICAS_CUH
 
-#include "cuda/ep/move.cuh"
 #include "cuda/ep/record.cuh"
+#include "cuda/ep/send.cuh"
 
 /* The record of the token at `place`: as it came, or as it was kept. */
 EP_DEVICE const wefti_u32 *ep_record_here(const ep_dispatch &args, wefti_u32 place)

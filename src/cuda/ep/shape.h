@@ -479,11 +479,11 @@ typedef struct wefti_cuda_ep_backward {
 
 /* How a block is divided. */
 typedef struct wefti_cuda_ep_blocks {
-    wefti_i32 movers; /* warps that move rows */
-    wefti_i32 settlers; /* warps that take in what has come, of the others */
+    wefti_i32 sender_warps; /* warps that send rows */
+    wefti_i32 receiver_warps; /* warps that receive what has come, of the others */
     wefti_u32 rest_ns; /* between two looks at a word of theirs */
     wefti_u32 stage_bytes; /* of one of their WEFTI_CUDA_EP_STAGES stages in shared memory */
-    wefti_i32 pushes_at_once; /* units of a combine that a warp tells of at once */
+    wefti_i32 pushes_at_once; /* units of a combine whose words a warp posts at once */
 } wefti_cuda_ep_blocks;
 
 typedef struct wefti_cuda_ep_dispatch_args {
@@ -508,7 +508,7 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_u32 capacity; /* rows of out */
     wefti_u32 scale_words; /* of a row; 0: rows have no scales */
     wefti_u32 given_words; /* of them, that are given with the rows: all or none */
-    wefti_u32 tells_at; /* stages of warps that tell these, in dynamic shared memory */
+    wefti_u32 meta_stages_at; /* stages of warps that send these, in dynamic shared memory */
     wefti_cuda_ep_scales in_scales;
     wefti_cuda_ep_scales out_scales;
     /* By expert: */

@@ -155,7 +155,7 @@ EP_DEVICE wefti_u32 ep_shared_table_number(const ep_shared_table &table, int exp
 template <bool BY_EXPERT>
 EP_DEVICE void ep_shared_table_post_counts(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table)
 {
-    const ep_crew threads = ep_crew_of_speakers(args.blocks.movers);
+    const ep_warp_group threads = ep_receiver_threads(args.blocks.sender_warps);
     const ep_group &group = args.group;
     const int experts = group.first_expert[group.ranks];
     const int readers = BY_EXPERT ? group.ranks : 1;
@@ -184,14 +184,14 @@ EP_DEVICE void ep_keep_numbers(const ep_dispatch &args, const ep_call *call, con
 /* Whether this warp writes what there is once of a call. */
 EP_DEVICE bool ep_writes_route_header(const ep_dispatch &args)
 {
-    return blockIdx.x == 0 && ep_warp() == args.blocks.movers - 1;
+    return blockIdx.x == 0 && ep_warp() == args.blocks.sender_warps - 1;
 }
 
 /* What calls on this route are to find of it. The warps that send. */
 template <bool BY_EXPERT>
 EP_DEVICE void ep_shared_table_write_route(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table)
 {
-    const ep_crew warps = ep_crew_of_idle(args.blocks.movers);
+    const ep_warp_group warps = ep_idle_sender_warps(args.blocks.sender_warps);
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int pairs = wefti_cuda_ep_units(call->tokens) * group.ranks;

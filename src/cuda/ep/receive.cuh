@@ -1,8 +1,8 @@
-/* cuda/ep/settle.cuh: what has come, unit by unit of all sources: records and scales to the route tables and the
- * caller's arrays as soon as they are told; then rows, which may only have to be waited for, or go to the caller's when
+/* cuda/ep/receive.cuh: what has come, unit by unit of all sources: records and scales to the route tables and the
+ * caller's arrays as soon as they are here; then rows, which may only have to be waited for, or go to the caller's when
  * they landed in the area. */
-#ifndef WEFTI_CUDA_EP_SETTLE_CUH
-#define WEFTI_CUDA_EP_SETTLE_CUH
+#ifndef WEFTI_CUDA_EP_RECEIVE_CUH
+#define WEFTI_CUDA_EP_RECEIVE_CUH
 
 #include "cuda/ep/expert.cuh"
 #include "cuda/ep/gradients.cuh"
@@ -31,7 +31,7 @@ EP_DEVICE void ep_spread(const ep_dispatch &args, wefti_u64 place, int word, wef
 #define EP_WORDS_AT_ONCE 4
 
 /* The records of a fresh unit: into the route tables and the caller's arrays. A warp. */
-EP_DEVICE void ep_settle_records(const ep_dispatch &args, int source, wefti_u32 place, wefti_u32 count)
+EP_DEVICE void ep_receive_records(const ep_dispatch &args, int source, wefti_u32 place, wefti_u32 count)
 {
     const int words = wefti_cuda_ep_record_words(args.topk, 0);
     const wefti_u64 first = (wefti_u64)place * (wefti_u64)words;
@@ -55,7 +55,7 @@ EP_DEVICE void ep_settle_records(const ep_dispatch &args, int source, wefti_u32 
 }
 
 /* The scales of a unit: to the caller's. A warp. */
-EP_DEVICE void ep_settle_scales(const ep_dispatch &args, wefti_u32 place, wefti_u32 count)
+EP_DEVICE void ep_receive_scales(const ep_dispatch &args, wefti_u32 place, wefti_u32 count)
 {
     const int words = (int)args.scale_words;
     const int pitch = wefti_cuda_ep_whole(words);
@@ -69,17 +69,17 @@ EP_DEVICE void ep_settle_scales(const ep_dispatch &args, wefti_u32 place, wefti_
     }
 }
 
-/* The caller's arrays of a route that has been settled before. This block's share of each source's tokens, also of
+/* The caller's arrays in a call on a cached route. This block's share of each source's tokens, also of
  * those that have been masked since: nothing comes from them now, but their rows are the route's. */
-template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE void ep_receive_cached(const ep_dispatch &args, const ep_call *call)
 {
     const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
-    const int warps = ep_warps() - args.blocks.movers;
+    const int warps = ep_warps() - args.blocks.sender_warps;
     for (int source = 0; source < args.group.ranks; source++) {
         int first;
         int end;
         ep_share(args.tables.rows_of_source[source], &first, &end);
-        for (int i = first + ep_warp() - args.blocks.movers; i < end; i += warps) {
+        for (int i = first + ep_warp() - args.blocks.sender_warps; i < end; i += warps) {
             const wefti_u64 place = (wefti_u64)call->from[source] + (wefti_u64)i;
             const wefti_u32 *record = args.tables.records + place * (wefti_u64)words;
             if constexpr (BY_EXPERT) {
@@ -95,8 +95,8 @@ template <bool BY_EXPERT> EP_DEVICE void ep_settle_again(const ep_dispatch &args
 
 /* ---- in which order ---- */
 
-/* What this rank receives, in the order in which it leaves if the others have as many blocks and movers: of every
- * block's share the first unit of each mover, grain by grain if `fine`, then the second, and so on; of each all
+/* What this rank receives, in the order in which it leaves if the others have as many blocks and sender warps: of every
+ * block's share the first unit of each sender warp, grain by grain if `fine`, then the second, and so on; of each all
  * sources, and `parts` parts. This warp's are every `step`-th. */
 typedef struct ep_incoming {
     bool fine;
@@ -114,21 +114,21 @@ EP_DEVICE int ep_grains(int tokens, bool fine)
 EP_DEVICE ep_incoming ep_incoming_of(const ep_dispatch &args, const ep_call *call, bool fine, int parts)
 {
     const int blocks = (int)gridDim.x;
-    const int mine = ep_warp() - args.blocks.movers;
+    const int mine = ep_warp() - args.blocks.sender_warps;
     int turns = 0;
     for (int rank = 0; rank < args.group.ranks; rank++) {
         const int each = (wefti_cuda_ep_units(call->tokens_of[rank]) + blocks - 1) / blocks;
         const int grains = ep_grains(call->tokens_of[rank], fine);
-        const int movers = grains > 1 ? args.blocks.movers : 1;
-        const int here = (each + movers - 1) / movers * movers * grains;
+        const int sender_warps = grains > 1 ? args.blocks.sender_warps : 1;
+        const int here = (each + sender_warps - 1) / sender_warps * sender_warps * grains;
         turns = here > turns ? here : turns;
     }
     ep_incoming incoming;
     incoming.fine = fine;
     incoming.parts = parts;
-    incoming.step = args.blocks.settlers * blocks;
+    incoming.step = args.blocks.receiver_warps * blocks;
     incoming.end = turns * blocks * parts * args.group.ranks;
-    incoming.first = mine < args.blocks.settlers ? mine * blocks + (int)blockIdx.x : incoming.end;
+    incoming.first = mine < args.blocks.receiver_warps ? mine * blocks + (int)blockIdx.x : incoming.end;
     return incoming;
 }
 
@@ -151,10 +151,10 @@ EP_DEVICE ep_coming ep_coming_of(const ep_dispatch &args, const ep_call *call, c
     coming.part = i / args.group.ranks % incoming.parts;
     const int tokens = call->tokens_of[coming.source];
     const int grains = ep_grains(tokens, incoming.fine);
-    const int movers = grains > 1 ? args.blocks.movers : 1;
+    const int sender_warps = grains > 1 ? args.blocks.sender_warps : 1;
     ep_share_of(wefti_cuda_ep_units(tokens), number % blocks, blocks, &first, &end);
-    coming.unit = first + turn / (movers * grains) * movers + turn % movers;
-    coming.word = coming.unit * grains + turn / movers % grains;
+    coming.unit = first + turn / (sender_warps * grains) * sender_warps + turn % sender_warps;
+    coming.word = coming.unit * grains + turn / sender_warps % grains;
     if (coming.unit >= end || coming.word * (wefti_cuda_ep_unit(tokens) / grains) >= tokens) {
         coming.unit = -1;
     }
@@ -185,10 +185,10 @@ EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, boo
     return true;
 }
 
-/* What a unit's source told of it: records of a new routing, and scales given with the rows. `moved`: its rows are
- * waited for as well. A warp. */
+/* What a unit's source sent beside its rows: records of a new routing, and scales given with the rows. `moved`: its
+ * rows are waited for as well. A warp. */
 template <bool BY_EXPERT>
-EP_DEVICE bool ep_settle_told(const ep_dispatch &args, const ep_call *call, bool moved, const ep_coming &coming)
+EP_DEVICE bool ep_receive_meta(const ep_dispatch &args, const ep_call *call, bool moved, const ep_coming &coming)
 {
     const int source = coming.source;
     wefti_u32 place;
@@ -198,10 +198,10 @@ EP_DEVICE bool ep_settle_told(const ep_dispatch &args, const ep_call *call, bool
     }
     if constexpr (!BY_EXPERT) {
         if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-            ep_settle_records(args, source, place, count);
+            ep_receive_records(args, source, place, count);
         }
         if (args.given_words != 0) {
-            ep_settle_scales(args, place, count);
+            ep_receive_scales(args, place, count);
         }
         return true;
     }
@@ -226,7 +226,7 @@ EP_DEVICE bool ep_scales_move(const ep_dispatch &args)
 }
 
 /* By source: what is left to do when a unit's rows are there. */
-EP_DEVICE bool ep_settle_rows(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
+EP_DEVICE bool ep_receive_rows(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
 {
     wefti_u32 place;
     wefti_u32 count;
@@ -234,7 +234,7 @@ EP_DEVICE bool ep_settle_rows(const ep_dispatch &args, const ep_call *call, cons
         return false;
     }
     if (ep_scales_move(args)) {
-        ep_settle_scales(args, place, count);
+        ep_receive_scales(args, place, count);
     }
     if (ep_is(args, WEFTI_CUDA_EP_LAND) && coming.source != args.group.rank) {
         const unsigned char *landed = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows);
@@ -247,7 +247,7 @@ EP_DEVICE bool ep_settle_rows(const ep_dispatch &args, const ep_call *call, cons
 }
 
 /* By expert: a part of each of the rows of a grain. */
-EP_DEVICE bool ep_settle_part(const ep_dispatch &args, const ep_call *call, const ep_coming &coming, int parts)
+EP_DEVICE bool ep_receive_part(const ep_dispatch &args, const ep_call *call, const ep_coming &coming, int parts)
 {
     wefti_u32 place;
     wefti_u32 count;
@@ -267,7 +267,7 @@ EP_DEVICE bool ep_settle_part(const ep_dispatch &args, const ep_call *call, cons
 
 /* The backward of combine. */
 template <bool BY_EXPERT>
-EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
+EP_DEVICE bool ep_receive_backward_unit(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
 {
     wefti_u32 place;
     wefti_u32 count;
@@ -275,7 +275,7 @@ EP_DEVICE bool ep_settle_back(const ep_dispatch &args, const ep_call *call, cons
         return false;
     }
     __syncwarp();
-    ep_settle_backward<BY_EXPERT>(args, call, coming.source, coming.unit, place, count);
+    ep_receive_backward<BY_EXPERT>(args, call, coming.source, coming.unit, place, count);
     return true;
 }
 
@@ -296,47 +296,48 @@ EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call, const
 }
 
 template <bool BY_EXPERT>
-EP_DEVICE bool ep_settle_all_told(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming, bool moved)
+EP_DEVICE bool ep_receive_all_meta(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming,
+                                   bool moved)
 {
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
-        if (come.unit >= 0 && !ep_settle_told<BY_EXPERT>(args, call, moved, come)) {
+        if (come.unit >= 0 && !ep_receive_meta<BY_EXPERT>(args, call, moved, come)) {
             return false;
         }
     }
     return true;
 }
 
-template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_settle_all_rows(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_receive_all_rows(const ep_dispatch &args, const ep_call *call)
 {
     const bool copies = BY_EXPERT && WAY != EP_BACKWARD;
     const ep_incoming incoming = ep_incoming_of(args, call, copies, copies ? ep_replica_parts(args) : 1);
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
-        if (come.unit >= 0 && !(WAY == EP_BACKWARD ? ep_settle_back<BY_EXPERT>(args, call, come)
-                                : BY_EXPERT        ? ep_settle_part(args, call, come, incoming.parts)
-                                                   : ep_settle_rows(args, call, come))) {
+        if (come.unit >= 0 && !(WAY == EP_BACKWARD ? ep_receive_backward_unit<BY_EXPERT>(args, call, come)
+                                : BY_EXPERT        ? ep_receive_part(args, call, come, incoming.parts)
+                                                   : ep_receive_rows(args, call, come))) {
             return;
         }
     }
 }
 
-/* What is told of units is taken in before rows are waited for, which come last; but if no warp has two units, both are
- * waited for at once, which is sooner. */
-template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_settle(const ep_dispatch &args, const ep_call *call)
+/* What comes beside rows is received before rows are waited for, which come last; but if no warp has two units, both
+ * are waited for at once, which is sooner. */
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_receive(const ep_dispatch &args, const ep_call *call)
 {
     const bool moves = ep_is(args, WEFTI_CUDA_EP_MOVE);
     const bool waits =
         moves && !BY_EXPERT && WAY != EP_BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_LAND);
     const ep_incoming units = ep_incoming_of(args, call, false, 1);
-    const bool at_once = waits && ep_tells(args) && units.step >= units.end;
-    if (ep_tells(args) && !ep_settle_all_told<BY_EXPERT>(args, call, units, at_once)) {
+    const bool at_once = waits && ep_has_meta(args) && units.step >= units.end;
+    if (ep_has_meta(args) && !ep_receive_all_meta<BY_EXPERT>(args, call, units, at_once)) {
         return;
     }
     if (waits && !at_once) {
         ep_await_rows(args, call, units);
     } else if (moves && !at_once) {
-        ep_settle_all_rows<BY_EXPERT, WAY>(args, call);
+        ep_receive_all_rows<BY_EXPERT, WAY>(args, call);
     }
 }
 

@@ -1,6 +1,6 @@
-/* cuda/ep/move.cuh: the rows of a block's units to all their ranks, and the word of each unit in `moved`. */
-#ifndef WEFTI_CUDA_EP_MOVE_CUH
-#define WEFTI_CUDA_EP_MOVE_CUH
+/* cuda/ep/send.cuh: the rows of a block's units to all their ranks, and the word of each unit in `moved`. */
+#ifndef WEFTI_CUDA_EP_SEND_CUH
+#define WEFTI_CUDA_EP_SEND_CUH
 
 #include "cuda/ep/choose.cuh"
 #include "cuda/ep/pipe.cuh"
@@ -16,8 +16,8 @@ EP_DEVICE bool ep_is(const ep_dispatch &args, wefti_u32 flag)
     return (args.flags & flag) != 0;
 }
 
-/* Whether units have something to be told beside their rows. */
-EP_DEVICE bool ep_tells(const ep_dispatch &args)
+/* Whether something is sent beside the rows of units: records or scales. */
+EP_DEVICE bool ep_has_meta(const ep_dispatch &args)
 {
     return ep_is(args, WEFTI_CUDA_EP_FRESH) || args.given_words != 0;
 }
@@ -105,17 +105,18 @@ EP_DEVICE wefti_u64 ep_target_of(const ep_dispatch &args, const ep_call *call, c
 
 /* ---- which warp moves what ---- */
 
-/* Each mover begins with a unit of its block's share; the others are taken one by one, by this block's movers, and,
- * when they have none left, by those of others: with few blocks some reach the links better than others, and end up to
- * 200 us earlier.
+/* Each sender warp begins with a unit of its block's share; the others are taken one by one, by this block's sender
+ * warps, and, when they have none left, by those of others: with few blocks some reach the links better than others,
+ * and end up to 200 us earlier.
  */
 
-/* What this block's movers do not begin with is to be taken. One thread, once the block has written all that movers
- * read. */
+/* What this block's sender warps do not begin with is to be taken. One thread, once the block has written all that
+ * sender warps read. */
 EP_DEVICE void ep_offer_units(const ep_dispatch &args, const ep_call *call, int first, int end)
 {
-    if (first + args.blocks.movers < end) {
-        wefti_st_release(&args.tables.taken[blockIdx.x], ep_packed(call->tag, (wefti_u32)(first + args.blocks.movers)));
+    if (first + args.blocks.sender_warps < end) {
+        wefti_st_release(&args.tables.taken[blockIdx.x],
+                         ep_packed(call->tag, (wefti_u32)(first + args.blocks.sender_warps)));
     }
 }
 
@@ -159,7 +160,7 @@ EP_DEVICE int ep_take_own(const ep_dispatch &args, const ep_call *call)
     int end;
     int unit = -1;
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
-    if (first + args.blocks.movers < end && ep_lane() == 0) {
+    if (first + args.blocks.sender_warps < end && ep_lane() == 0) {
         while ((wefti_u32)(wefti_ld_relaxed(&args.tables.taken[blockIdx.x]) >> 32) != call->tag) {
             EP_PAUSE();
         }
@@ -192,7 +193,7 @@ EP_DEVICE int ep_take_other(const ep_dispatch &args, const ep_call *call)
 #define EP_NEXT_OTHER (-3) /* or of another's */
 
 /* A warp that moves units, from the first piece loaded on. */
-typedef struct ep_mover {
+typedef struct ep_sender {
     ep_pipe pipe;
     ep_cut cut;
     ep_cursor load;
@@ -200,76 +201,76 @@ typedef struct ep_mover {
     int begun; /* so many of them */
     int read_unit; /* that has been read: */
     ep_unit read;
-} ep_mover;
+} ep_sender;
 
-EP_DEVICE void ep_mover_begin(ep_mover *mover, int unit)
+EP_DEVICE void ep_sender_begin(ep_sender *sender, int unit)
 {
-    mover->load.unit = unit;
-    mover->units = ep_lane() == mover->begun % 32 ? unit : mover->units;
-    mover->begun++;
+    sender->load.unit = unit;
+    sender->units = ep_lane() == sender->begun % 32 ? unit : sender->units;
+    sender->begun++;
 }
 
 /* Take the next unit: of another block's only when all loaded has been stored, because that takes longer. */
-EP_DEVICE void ep_mover_take(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
+EP_DEVICE void ep_sender_next(const ep_dispatch &args, const ep_call *call, ep_sender *sender)
 {
-    if (mover->load.unit == EP_NEXT_OWN) {
+    if (sender->load.unit == EP_NEXT_OWN) {
         const int unit = ep_take_own(args, call);
         if (unit >= 0) {
-            ep_mover_begin(mover, unit);
+            ep_sender_begin(sender, unit);
         } else {
-            mover->load.unit = EP_NEXT_OTHER;
+            sender->load.unit = EP_NEXT_OTHER;
         }
     }
-    if (mover->load.unit == EP_NEXT_OTHER && mover->pipe.loads == mover->pipe.stores) {
-        ep_mover_begin(mover, ep_take_other(args, call));
+    if (sender->load.unit == EP_NEXT_OTHER && sender->pipe.loads == sender->pipe.stores) {
+        ep_sender_begin(sender, ep_take_other(args, call));
     }
 }
 
 /* Begin loads while there is room. `takes`: also of units to be taken. */
-EP_DEVICE void ep_mover_load(const ep_dispatch &args, const ep_call *call, ep_mover *mover, bool takes)
+EP_DEVICE void ep_sender_load(const ep_dispatch &args, const ep_call *call, ep_sender *sender, bool takes)
 {
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
-    while (ep_pipe_has_room(mover->pipe)) {
-        if (takes && mover->load.unit < EP_NO_UNIT) {
-            ep_mover_take(args, call, mover);
+    while (ep_pipe_has_room(sender->pipe)) {
+        if (takes && sender->load.unit < EP_NO_UNIT) {
+            ep_sender_next(args, call, sender);
         }
-        if (mover->load.unit < 0) {
+        if (sender->load.unit < 0) {
             return;
         }
-        wefti_u64 token = (wefti_u64)(mover->load.unit * unit_tokens + mover->load.row);
-        ep_pipe_load(&mover->pipe, args.in + token * args.in_pitch + mover->load.at,
-                     ep_cursor_bytes(mover->load, mover->cut));
-        if (ep_cursor_advance(&mover->load, mover->cut, ep_rows_of_unit(call->tokens, unit_tokens, mover->load.unit),
+        wefti_u64 token = (wefti_u64)(sender->load.unit * unit_tokens + sender->load.row);
+        ep_pipe_load(&sender->pipe, args.in + token * args.in_pitch + sender->load.at,
+                     ep_cursor_bytes(sender->load, sender->cut));
+        if (ep_cursor_advance(&sender->load, sender->cut, ep_rows_of_unit(call->tokens, unit_tokens, sender->load.unit),
                               0)) {
-            mover->load.unit = EP_NEXT_OWN;
+            sender->load.unit = EP_NEXT_OWN;
         }
     }
 }
 
 /* The first rows come while the ranks meet: it is known what is sent before it is known where to. */
 template <bool QUANTISES>
-EP_DEVICE ep_mover ep_mover_open(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
+EP_DEVICE ep_sender ep_sender_open(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
 {
-    ep_mover mover;
+    ep_sender sender;
     int first;
     int end;
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
     if (QUANTISES) {
-        mover.cut = {args.wide.row_bytes, args.blocks.stage_bytes};
+        sender.cut = {args.wide.row_bytes, args.blocks.stage_bytes};
     } else {
-        mover.cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
+        sender.cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
     }
-    mover.pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
-    mover.load = {EP_NEXT_OWN, 0, 0};
-    mover.units = EP_NO_UNIT;
-    mover.begun = 0;
-    mover.read_unit = EP_NO_UNIT;
-    mover.read = {-1, 0, 0, 0, 0};
+    sender.pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
+    sender.load = {EP_NEXT_OWN, 0, 0};
+    sender.units = EP_NO_UNIT;
+    sender.begun = 0;
+    sender.read_unit = EP_NO_UNIT;
+    sender.read = {-1, 0, 0, 0, 0};
     if (first + ep_warp() < end) {
-        ep_mover_begin(&mover, first + ep_warp());
+        ep_sender_begin(&sender, first + ep_warp());
     }
-    ep_mover_load(args, call, &mover, false);
-    return mover;
+    ep_sender_load(args, call, &sender, false);
+    return sender;
 }
 
 /* The order of ranks in which a unit's rows leave: not all to one rank at first. */
@@ -278,18 +279,18 @@ EP_DEVICE int ep_turn_of(const ep_dispatch &args, int unit)
     return args.group.rank + unit;
 }
 
-/* The mover's first unit, while others read the call headers: not where tokens may still be dropped. */
-EP_DEVICE void ep_mover_look(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
+/* The sender warp's first unit, while others read the call headers: not where tokens may still be dropped. */
+EP_DEVICE void ep_sender_look(const ep_dispatch &args, const ep_call *call, ep_sender *sender)
 {
-    mover->read_unit = args.group.drops == 0 ? __shfl_sync(~0u, mover->units, 0) : EP_NO_UNIT;
-    if (mover->read_unit >= 0) {
-        mover->read = ep_unit_read(args, call, mover->read_unit, ep_turn_of(args, mover->read_unit));
+    sender->read_unit = args.group.drops == 0 ? __shfl_sync(~0u, sender->units, 0) : EP_NO_UNIT;
+    if (sender->read_unit >= 0) {
+        sender->read = ep_unit_read(args, call, sender->read_unit, ep_turn_of(args, sender->read_unit));
     }
 }
 
-/* Make the piece that the mover is to store next fp8, and store its scales. A warp. */
-EP_DEVICE void ep_mover_quantise(const ep_dispatch &args, const ep_call *call, unsigned char *piece,
-                                 const ep_cursor &store, const ep_cut &cut, const ep_unit &unit)
+/* Make the piece that the sender warp is to store next fp8, and store its scales. A warp. */
+EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, unsigned char *piece,
+                                  const ep_cursor &store, const ep_cut &cut, const ep_unit &unit)
 {
     const int element = (int)args.wide.element_bytes;
     const int first = (int)store.at / element;
@@ -313,30 +314,30 @@ EP_DEVICE void ep_mover_quantise(const ep_dispatch &args, const ep_call *call, u
 }
 
 template <bool BY_EXPERT, ep_way WAY>
-EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mover *mover)
+EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_sender *sender)
 {
     const bool QUANTISES = WAY == EP_QUANTISED;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int grain = ep_grain<BY_EXPERT, WAY>(call->tokens);
-    const ep_cut cut = mover->cut;
+    const ep_cut cut = sender->cut;
     ep_cursor store = {EP_NO_UNIT, 0, 0};
     ep_unit unit = {-1, 0, 0, 0, 0};
     for (int begun = 0;;) {
-        ep_mover_load(args, call, mover, true);
+        ep_sender_load(args, call, sender, true);
         if (store.row == 0 && store.at == 0) {
-            store.unit = __shfl_sync(~0u, mover->units, begun % 32);
+            store.unit = __shfl_sync(~0u, sender->units, begun % 32);
             if (store.unit == EP_NO_UNIT) {
                 return;
             }
-            unit = store.unit == mover->read_unit ? mover->read
-                                                  : ep_unit_read(args, call, store.unit, ep_turn_of(args, store.unit));
+            unit = store.unit == sender->read_unit ? sender->read
+                                                   : ep_unit_read(args, call, store.unit, ep_turn_of(args, store.unit));
             ep_unit_place(call, &unit);
             begun++;
         }
         const int number = store.unit;
-        unsigned char *piece = ep_pipe_next(&mover->pipe);
+        unsigned char *piece = ep_pipe_next(&sender->pipe);
         if (QUANTISES) {
-            ep_mover_quantise(args, call, piece, store, cut, unit);
+            ep_sender_quantise(args, call, piece, store, cut, unit);
         }
         const wefti_u32 shrinks = QUANTISES ? args.wide.element_bytes : 1;
         bool goes = (unit.bits >> store.row & 1) != 0;
@@ -346,7 +347,7 @@ EP_DEVICE void ep_mover_run(const ep_dispatch &args, const ep_call *call, ep_mov
         if (goes) {
             wefti_bulk_store_add((void *)(unit.to + store.at / shrinks), piece, ep_cursor_bytes(store, cut) / shrinks);
         }
-        ep_pipe_stored(&mover->pipe);
+        ep_pipe_stored(&sender->pipe);
         unit.to += !BY_EXPERT && goes && store.at + cut.piece_bytes >= cut.row_bytes ? unit.pitch : 0;
         const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
         const bool ended = ep_cursor_advance(&store, cut, rows, 0) != 0;

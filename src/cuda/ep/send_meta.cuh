@@ -1,13 +1,13 @@
-/* cuda/ep/tell.cuh: what ranks are told of a block's units beside their rows: records of a new routing, scales of fp8
- * rows; then the word of each unit in `told`. And the sums of weights that stay here. */
-#ifndef WEFTI_CUDA_EP_TELL_CUH
-#define WEFTI_CUDA_EP_TELL_CUH
+/* cuda/ep/send_meta.cuh: what ranks are sent of a block's units beside their rows: records of a new routing, scales of
+ * fp8 rows; then the word of each unit in `told`. And the sums of weights that stay here. */
+#ifndef WEFTI_CUDA_EP_SEND_META_CUH
+#define WEFTI_CUDA_EP_SEND_META_CUH
 
-#include "cuda/ep/move.cuh"
+#include "cuda/ep/send.cuh"
 
-#define EP_TELL_WORDS (WEFTI_CUDA_EP_TELL_BYTES / 4)
-#define EP_TELL_TOKENS                                                                                                 \
-    4 /* units of fewer are told sooner by stores, which do not stand behind rows in the copy engine */
+#define EP_META_STAGE_WORDS (WEFTI_CUDA_EP_META_STAGE_BYTES / 4)
+#define EP_META_BULK_TOKENS                                                                                            \
+    4 /* scales of units of fewer are sent sooner by stores, which do not stand behind rows in the copy engine */
 
 /* The weights of a unit's tokens, added up by rank in ascending choice: a lane takes a pair of token and rank. */
 EP_DEVICE void ep_write_weights(const ep_dispatch &args, const ep_call *call, int token, int rows)
@@ -74,8 +74,8 @@ EP_DEVICE wefti_u32 ep_record_word(const ep_dispatch &args, const ep_call *call,
 
 /* The records of a unit, which lie one behind the other at each rank. */
 template <bool BY_EXPERT>
-EP_DEVICE void ep_tell_rank(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
-                            wefti_u32 first)
+EP_DEVICE void ep_send_records(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
+                               wefti_u32 first)
 {
     const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
     wefti_u32 *records = (wefti_u32 *)(args.group.area[rank] + args.group.at.records) +
@@ -91,7 +91,7 @@ EP_DEVICE void ep_tell_rank(const ep_dispatch &args, const ep_call *call, int to
 }
 
 /* The scales of a unit's rows, likewise, of few tokens. */
-EP_DEVICE void ep_tell_few_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token,
+EP_DEVICE void ep_send_few_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token,
                                   int rows)
 {
     const int words = (int)args.given_words;
@@ -117,13 +117,13 @@ EP_DEVICE void ep_tell_few_scales(const ep_dispatch &args, const ep_call *call, 
 
 /* The scales of a unit's rows, gathered in shared memory at `stage`, from where the copy engine stores each row's to
  * its ranks, as it does the row: stores of words to a peer take the links twice as long. Lane r stores to rank r. */
-EP_DEVICE void ep_tell_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token, int rows,
+EP_DEVICE void ep_send_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token, int rows,
                               wefti_u32 *stage)
 {
     const int pitch = wefti_cuda_ep_whole((int)args.given_words);
     const int last = (int)args.given_words - 1;
-    const int words = pitch < EP_TELL_WORDS ? pitch : EP_TELL_WORDS; /* of a row at once, */
-    const int pieces = EP_TELL_WORDS / words; /* and of so many rows */
+    const int words = pitch < EP_META_STAGE_WORDS ? pitch : EP_META_STAGE_WORDS; /* of a row at once, */
+    const int pieces = EP_META_STAGE_WORDS / words; /* and of so many rows */
     for (int at = 0; at < rows * pitch;) {
         const int row = at / pitch;
         const int first = at % pitch;
@@ -155,7 +155,8 @@ EP_DEVICE void ep_tell_scales(const ep_dispatch &args, const ep_call *call, cons
 }
 
 template <bool BY_EXPERT>
-EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens, wefti_u32 *stage)
+EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens,
+                                    wefti_u32 *stage)
 {
     const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
     const int token = number * unit_tokens;
@@ -164,13 +165,13 @@ EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int nu
         const wefti_u32 bits = __shfl_sync(~0u, unit.bits, rank);
         const wefti_u32 first = __shfl_sync(~0u, unit.first, rank);
         if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-            ep_tell_rank<BY_EXPERT>(args, call, token, rank, bits, first);
+            ep_send_records<BY_EXPERT>(args, call, token, rank, bits, first);
         }
     }
-    if (args.given_words != 0 && unit_tokens < EP_TELL_TOKENS) {
-        ep_tell_few_scales(args, call, unit, token, rows);
+    if (args.given_words != 0 && unit_tokens < EP_META_BULK_TOKENS) {
+        ep_send_few_scales(args, call, unit, token, rows);
     } else if (args.given_words != 0) {
-        ep_tell_scales(args, call, unit, token, rows, stage);
+        ep_send_scales(args, call, unit, token, rows, stage);
     }
     if (!BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         ep_write_weights(args, call, token, rows);
@@ -182,16 +183,17 @@ EP_DEVICE void ep_tell_unit(const ep_dispatch &args, const ep_call *call, int nu
     }
 }
 
-template <bool BY_EXPERT> EP_DEVICE void ep_tell(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
+template <bool BY_EXPERT>
+EP_DEVICE void ep_send_meta(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
 {
-    const int mine = ep_warp() - args.blocks.movers;
-    wefti_u32 *stage = (wefti_u32 *)(shared + args.tells_at) + mine * EP_TELL_WORDS;
+    const int mine = ep_warp() - args.blocks.sender_warps;
+    wefti_u32 *stage = (wefti_u32 *)(shared + args.meta_stages_at) + mine * EP_META_STAGE_WORDS;
     int first;
     int end;
     int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
-    for (int unit = first + mine; unit < end; unit += ep_warps() - args.blocks.movers) {
-        ep_tell_unit<BY_EXPERT>(args, call, unit, unit_tokens, stage);
+    for (int unit = first + mine; unit < end; unit += ep_warps() - args.blocks.sender_warps) {
+        ep_send_meta_of_unit<BY_EXPERT>(args, call, unit, unit_tokens, stage);
     }
 }
 
