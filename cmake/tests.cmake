@@ -233,6 +233,13 @@ if(TARGET weft-ep-bench AND Python3_FOUND)
     weft_describe_test(weft_ep_bench tools)
 endif()
 
+if(TARGET bench_host AND TARGET bench_world AND TARGET weftrun AND Python3_FOUND)
+    add_test(NAME benches COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/benches.py
+        $<TARGET_FILE:bench_host> $<TARGET_FILE:bench_world> $<TARGET_FILE:weftrun>)
+    weft_describe_test(benches tools)
+    set_tests_properties(benches PROPERTIES PROCESSORS 4)
+endif()
+
 if(TARGET weft-perf AND Python3_FOUND)
     add_test(NAME weft_perf COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_perf.py
         $<TARGET_FILE:weft-perf> $<TARGET_FILE:weftrun> ${PROJECT_BINARY_DIR}/fake)
