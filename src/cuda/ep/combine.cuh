@@ -7,7 +7,7 @@
  *     block 0    its call header to all ranks: staging is free
  *     all        wait for all call headers
  *     senders    units of received rows, ascending and of all sources in turn: to their source, then the unit's
- *                word in `moved` there
+ *                word in `rows_ready` there
  *     others     token by token, ascending: once the units of its rows are there, the sum in ascending rank
  *
  * The staging rows of rank d's results lie behind those of the ranks before it, in the order this rank sent them.
@@ -30,7 +30,7 @@
 /* A unit of a source, or a part of one: rows first .. first + rows - 1 of those it sent here. */
 typedef struct ep_push {
     int source;
-    int word; /* of `moved` */
+    int word; /* of `rows_ready` */
     int part; /* of `parts` */
     int parts;
     int first;
@@ -107,7 +107,7 @@ template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const
         }
         __syncwarp();
         if (ep_lane() == 0) {
-            wefti_st_release(ep_moved(group, push.source, group.rank) + push.word,
+            wefti_st_release(ep_rows_ready(group, push.source, group.rank) + push.word,
                              ep_packed(call->tag, (wefti_u32)push.rows));
         }
     }
@@ -126,12 +126,12 @@ EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const
 
 /* The next push of this block's, which are every gridDim.x-th, or the number `end`: its sender warps take them one by
  * one. A warp. */
-EP_DEVICE int ep_push_take(const ep_combine &args, ep_call *call, int end)
+EP_DEVICE int ep_next_push(const ep_combine &args, ep_call *call, int end)
 {
     int i = end;
     if (ep_lane() == 0) {
         do {
-            i = (int)blockIdx.x + (int)atomicAdd(&call->taken, 1u) * (int)gridDim.x;
+            i = (int)blockIdx.x + (int)atomicAdd(&call->next_push, 1u) * (int)gridDim.x;
         } while (i < end && ep_push_of<false>(args, call, i).rows == 0);
     }
     i = __shfl_sync(~0u, i, 0);
@@ -149,9 +149,9 @@ typedef struct ep_pusher {
     int end; /* in place of a push: there are no more */
 } ep_pusher;
 
-EP_DEVICE void ep_pusher_take(const ep_combine &args, ep_call *call, ep_pusher *pusher)
+EP_DEVICE void ep_pusher_next(const ep_combine &args, ep_call *call, ep_pusher *pusher)
 {
-    pusher->load.unit = ep_push_take(args, call, pusher->end);
+    pusher->load.unit = ep_next_push(args, call, pusher->end);
     pusher->loading = ep_push_of<false>(args, call, pusher->load.unit);
     pusher->pushes = ep_lane() == pusher->begun % 32 ? pusher->load.unit : pusher->pushes;
     pusher->begun++;
@@ -166,7 +166,7 @@ EP_DEVICE void ep_pusher_load(const ep_combine &args, ep_call *call, ep_pusher *
         ep_pipe_load(&pusher->pipe, args.in + row * args.in_pitch + pusher->load.at,
                      ep_cursor_bytes(pusher->load, pusher->cut));
         if (ep_cursor_advance(&pusher->load, pusher->cut, push.rows, 0)) {
-            ep_pusher_take(args, call, pusher);
+            ep_pusher_next(args, call, pusher);
         }
     }
 }
@@ -181,24 +181,24 @@ EP_DEVICE ep_pusher ep_pusher_open(const ep_combine &args, ep_call *call, unsign
     pusher.load = {0, 0, 0};
     pusher.pushes = 0;
     pusher.begun = 0;
-    ep_pusher_take(args, call, &pusher);
+    ep_pusher_next(args, call, &pusher);
     ep_pusher_load(args, call, &pusher);
     return pusher;
 }
 
-/* The words of this warp's pushes from the `told`-th to that before the `stored`-th: all their rows have been
+/* The words of this warp's pushes from the `posted`-th to that before the `stored`-th: all their rows have been
  * stored. */
-EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, const ep_pusher &pusher, int told, int stored)
+EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, const ep_pusher &pusher, int posted, int stored)
 {
     wefti_bulk_stores_complete();
     __syncwarp();
     if (ep_lane() == 0) {
         wefti_fence_acq_rel();
     }
-    for (; told < stored; told++) {
-        const ep_push push = ep_push_of<false>(args, call, __shfl_sync(~0u, pusher.pushes, told % 32));
+    for (; posted < stored; posted++) {
+        const ep_push push = ep_push_of<false>(args, call, __shfl_sync(~0u, pusher.pushes, posted % 32));
         if (ep_lane() == 0) {
-            wefti_st_relaxed(ep_moved(args.group, push.source, args.group.rank) + push.word,
+            wefti_st_relaxed(ep_rows_ready(args.group, push.source, args.group.rank) + push.word,
                              ep_packed(call->tag, (wefti_u32)push.rows));
         }
     }
@@ -207,7 +207,7 @@ EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, const ep_p
 template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, ep_call *call, ep_pusher *pusher)
 {
     const ep_cut cut = pusher->cut;
-    int told = 0; /* pushes of this warp */
+    int posted = 0; /* pushes of this warp */
     for (int stored = 0;;) {
         ep_cursor store = {__shfl_sync(~0u, pusher->pushes, stored % 32), 0, 0};
         const ep_push push = ep_push_of<false>(args, call, store.unit);
@@ -228,9 +228,9 @@ template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, ep_ca
             ep_push_values(args, call, push);
         }
         stored++;
-        if (stored - told == args.blocks.pushes_at_once || pusher->pipe.loads == pusher->pipe.stores) {
-            ep_pushed(args, call, *pusher, told, stored);
-            told = stored;
+        if (stored - posted == args.blocks.pushes_at_once || pusher->pipe.loads == pusher->pipe.stores) {
+            ep_pushed(args, call, *pusher, posted, stored);
+            posted = stored;
         }
     }
 }
@@ -281,7 +281,7 @@ EP_DEVICE bool ep_await_sum(const ep_combine &args, const ep_call *call, ep_sour
     bool well = true;
     for (int word = unit + (BY_EXPERT ? first / source->each : 0); word <= last && well; word++) {
         wefti_u32 count;
-        well = word == source->word || ep_await(group, ep_moved(group, group.rank, ep_lane()) + word, call->tag,
+        well = word == source->word || ep_await(group, ep_rows_ready(group, group.rank, ep_lane()) + word, call->tag,
                                                 ep_lane(), args.blocks.rest_ns, &count);
         source->word = word;
     }
@@ -434,7 +434,7 @@ EP_DEVICE void ep_combine_open(const ep_combine &args, ep_call *call)
         call->tokens = args.tables.route_header->tokens;
     }
     if (threadIdx.x == 32 * 5) {
-        call->taken = 0;
+        call->next_push = 0;
     }
     ep_recall(args.group, call, args.tables);
 }

@@ -4,14 +4,14 @@
  * others send what goes beside them, and receive. Shared memory: a pipe a sender warp, counts of experts, stages of
  * scales. Flags: protocol in shape.h.
  *
- *     all        count: bits of all tokens, told to this rank's blocks
+ *     all        count: bits of all tokens, posted to this rank's blocks
  *     block 0    its call header to all ranks
  *     all        wait for all call headers; where rows go, where they come from, is all well?
- *     senders    of each unit of this block: its rows to all their ranks, then the unit's word in `moved`, or its
+ *     senders    of each unit of this block: its rows to all their ranks, then the unit's word in `rows_ready`, or its
  *                grains' words
- *     others     of each unit of this block: its records, then its word in `told`
- *                of each unit of any source: once `told` is there, from the area to the route and the caller's arrays;
- *                then once `moved` is there, what is left to do with its rows
+ *     others     of each unit of this block: its records, then its word in `meta_ready` of each unit of any source:
+ *                once `meta_ready` is there, from the area to the route and the caller's arrays; then once `rows_ready`
+ *                is there, what is left to do with its rows
  *
  * By expert there is between the call headers and the rows what expert.cuh says, and the others also copy the rows of
  * tokens with several experts here (replicas.cuh).
@@ -56,17 +56,17 @@ EP_DEVICE int ep_tokens_of_call(const ep_dispatch &args, ep_call *call)
     return tokens < 0 ? 0 : tokens > args.choices.tokens ? args.choices.tokens : tokens;
 }
 
-/* By expert: rows that were not kept here. One thread, when all bases are told. */
+/* By expert: rows that were not accepted here. One thread, when all bases are posted. */
 EP_DEVICE wefti_i32 ep_dropped_rows(const ep_dispatch &args, const ep_call *call)
 {
     wefti_u32 all = 0;
-    wefti_u32 kept = 0;
+    wefti_u32 accepted = 0;
     const int rank = args.group.rank;
-    if ((call->tag & 1) == 0 || !ep_await_value(args.group, &args.tables.whole[1], call->tag, rank, &kept) ||
+    if ((call->tag & 1) == 0 || !ep_await_value(args.group, &args.tables.whole[1], call->tag, rank, &accepted) ||
         !ep_await_value(args.group, &args.tables.whole[0], call->tag - 1, rank, &all)) {
         return 0;
     }
-    return (wefti_i32)(all - kept);
+    return (wefti_i32)(all - accepted);
 }
 
 /* The route header of a new routing, by one warp. */

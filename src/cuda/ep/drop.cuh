@@ -1,10 +1,11 @@
 /* cuda/ep/drop.cuh: rows beyond what a rank holds are dropped: the tokens of the longest prefix in (source, token)
- * order whose rows fit are kept, the same for everybody who works it out.
+ * order whose rows fit are accepted, the same for everybody who works it out.
  *
  * By source the call headers are enough. By expert the counts say at which source a rank is full, and that source's
- * first block walks its choices to the token; it tells its blocks (`cut`) and that rank (`kept`) how many of its tokens
- * are kept. Then what is kept is counted anew, in a second round whose words have the odd tag. `goes` holds the bits of
- * what is kept; the choices' bits stay as they are, since other blocks may still add them up. */
+ * first block walks its choices to the token; it posts to its blocks (`cut`) and to that rank (`accepted`) how many of
+ * its tokens are accepted. Then what is accepted is counted anew, in a second round whose words have the odd tag.
+ * `goes` holds the bits of what is accepted; the choices' bits stay as they are, since other blocks may still add them
+ * up. */
 #ifndef WEFTI_CUDA_EP_DROP_CUH
 #define WEFTI_CUDA_EP_DROP_CUH
 
@@ -17,16 +18,16 @@ EP_DEVICE wefti_u32 ep_limit_of(const ep_dispatch &args, const ep_call *call, in
     return args.group.rows_limit < capacity ? args.group.rows_limit : capacity;
 }
 
-/* ---- what is kept, once it is known how many tokens ---- */
+/* ---- what is accepted, once it is known how many tokens ---- */
 
 /* Of this block's units: of the tokens that go to a rank the first call->total[rank]. All threads. */
-EP_DEVICE void ep_keep_bits(const ep_dispatch &args, const ep_call *call, int first_unit, int end_unit)
+EP_DEVICE void ep_write_accepted(const ep_dispatch &args, const ep_call *call, int first_unit, int end_unit)
 {
     const ep_group &group = args.group;
     for (int i = first_unit * group.ranks + (int)threadIdx.x; i < end_unit * group.ranks; i += (int)blockDim.x) {
         wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&args.tables.bits[i]);
-        const wefti_u32 kept = call->total[i % group.ranks];
-        while (bits != 0 && args.tables.before[i] + (wefti_u32)__popc(bits) > kept) {
+        const wefti_u32 accepted = call->total[i % group.ranks];
+        while (bits != 0 && args.tables.before[i] + (wefti_u32)__popc(bits) > accepted) {
             bits &= ~(0x80000000u >> __clz((int)bits)); /* the last of them */
         }
         wefti_st_relaxed(&args.tables.goes[i], ep_packed(call->tag, bits));
@@ -34,9 +35,9 @@ EP_DEVICE void ep_keep_bits(const ep_dispatch &args, const ep_call *call, int fi
     __syncthreads();
 }
 
-/* Count the kept choices of each expert. All threads. */
-EP_DEVICE void ep_count_kept(const ep_dispatch &args, const ep_call *call, int first_unit, int end_unit,
-                             wefti_u32 *part)
+/* Count the accepted choices of each expert. All threads. */
+EP_DEVICE void ep_count_accepted(const ep_dispatch &args, const ep_call *call, int first_unit, int end_unit,
+                                 wefti_u32 *part)
 {
     const ep_group &group = args.group;
     const int experts = group.first_expert[group.ranks];
@@ -55,7 +56,7 @@ EP_DEVICE void ep_count_kept(const ep_dispatch &args, const ep_call *call, int f
         const int owner = ep_owner(group, call->alive, id);
         const bool again =
             args.experts.slots != 0 && owner >= 0 && ep_is_again(args.choices, at - (wefti_u64)k, k, id, experts);
-        if (id == -2 || (owner >= 0 && !again && ep_is_kept(args, call, (int)(at / (wefti_u64)args.topk), owner))) {
+        if (id == -2 || (owner >= 0 && !again && ep_is_accepted(args, call, (int)(at / (wefti_u64)args.topk), owner))) {
             atomicAdd(&part[id == -2 ? experts : id], 1u);
         }
     }
@@ -65,8 +66,8 @@ EP_DEVICE void ep_count_kept(const ep_dispatch &args, const ep_call *call, int f
 
 /* ---- by source ---- */
 
-/* Of `sent` tokens, behind `before` of other sources, how many are kept. */
-EP_DEVICE wefti_u32 ep_kept_of(wefti_u32 sent, wefti_u64 before, wefti_u32 limit)
+/* Of `sent` tokens, behind `before` of other sources, how many are accepted. */
+EP_DEVICE wefti_u32 ep_accepted_of(wefti_u32 sent, wefti_u64 before, wefti_u32 limit)
 {
     const wefti_u32 left = before < limit ? limit - (wefti_u32)before : 0;
     return sent < left ? sent : left;
@@ -80,18 +81,18 @@ EP_DEVICE_SLOW void ep_drop_by_source(const ep_dispatch *given, ep_call *call, i
     const ep_group &group = args.group;
     const int rank = (int)threadIdx.x;
     if (args.slots == 0 && rank < group.ranks && (call->alive >> rank & 1) != 0) {
-        call->total[rank] = ep_kept_of(call->total[rank], call->place[rank], ep_limit_of(args, call, rank));
+        call->total[rank] = ep_accepted_of(call->total[rank], call->place[rank], ep_limit_of(args, call, rank));
     }
     __syncthreads();
     if (threadIdx.x == 0 && args.slots == 0) {
         const wefti_u32 all = call->from[group.ranks];
         wefti_u32 end = 0;
         for (int source = 0; source < group.ranks; source++) {
-            const wefti_u32 kept =
-                ep_kept_of(call->count[source], call->from[source], ep_limit_of(args, call, group.rank));
-            call->count[source] = kept;
+            const wefti_u32 accepted =
+                ep_accepted_of(call->count[source], call->from[source], ep_limit_of(args, call, group.rank));
+            call->count[source] = accepted;
             call->from[source] = end;
-            end += kept;
+            end += accepted;
         }
         call->from[group.ranks] = end;
         if (blockIdx.x == 0) {
@@ -99,8 +100,8 @@ EP_DEVICE_SLOW void ep_drop_by_source(const ep_dispatch *given, ep_call *call, i
         }
     }
     __syncthreads();
-    ep_keep_bits(args, call, first_unit, end_unit);
-    ep_count_kept(args, call, first_unit, end_unit, part);
+    ep_write_accepted(args, call, first_unit, end_unit);
+    ep_count_accepted(args, call, first_unit, end_unit, part);
 }
 
 /* ---- by expert ---- */
@@ -120,7 +121,7 @@ EP_DEVICE wefti_u64 ep_rows_before(const ep_dispatch &args, const ep_call *call,
         const int expert = base + ep_lane();
         wefti_u32 sum = 0;
         for (int source = 0; source < end && expert < group.first_expert[rank + 1]; source++) {
-            wefti_u32 count = 0; /* is there: all bases are told */
+            wefti_u32 count = 0; /* is there: all bases are posted */
             if ((call->alive >> source & 1) != 0) {
                 (void)ep_await_value(group, ep_counts(group, call, group.rank, source) + expert, call->tag, source,
                                      &count);
@@ -178,29 +179,30 @@ EP_DEVICE wefti_u32 ep_tokens_before(const ep_dispatch &args, const ep_call *cal
     return __reduce_add_sync(~0u, count);
 }
 
-/* How many of this rank's tokens `rank` keeps: told to it and to this rank's blocks. A warp. */
+/* How many of this rank's tokens `rank` accepts: posted to it and to this rank's blocks. A warp. */
 EP_DEVICE void ep_cut_rank(const ep_dispatch &args, const ep_call *call, int rank, wefti_u32 *counts)
 {
     const ep_group &group = args.group;
     const wefti_u32 limit = ep_limit_of(args, call, rank);
-    wefti_u32 kept = call->total[rank];
+    wefti_u32 accepted = call->total[rank];
     if (ep_rows_before(args, call, rank, group.rank + 1, counts) > limit) {
         wefti_u64 rows = ep_rows_before(args, call, rank, group.rank, counts);
-        kept = rows > limit ? 0 : ep_tokens_before(args, call, rank, ep_find_cut(args, call, rank, rows, counts));
+        accepted = rows > limit ? 0 : ep_tokens_before(args, call, rank, ep_find_cut(args, call, rank, rows, counts));
     }
     if (ep_lane() == 0) {
-        wefti_st_relaxed(&args.tables.cut[rank], ep_packed(call->tag, kept));
-        wefti_st_relaxed((wefti_u64 *)(group.area[rank] + group.at.kept) + group.rank, ep_packed(call->tag, kept));
+        wefti_st_relaxed(&args.tables.cut[rank], ep_packed(call->tag, accepted));
+        wefti_st_relaxed((wefti_u64 *)(group.area[rank] + group.at.accepted) + group.rank,
+                         ep_packed(call->tag, accepted));
     }
 }
 
-/* Wait for how many tokens are kept, of this rank elsewhere and of others here. All threads. */
-EP_DEVICE void ep_hear_kept(const ep_dispatch &args, ep_call *call)
+/* Wait for how many tokens are accepted, of this rank elsewhere and of others here. All threads. */
+EP_DEVICE void ep_wait_accepted(const ep_dispatch &args, ep_call *call)
 {
     const ep_group &group = args.group;
     const int rank = (int)threadIdx.x;
     if (rank < group.ranks && (call->alive >> rank & 1) != 0) {
-        const wefti_u64 *here = (const wefti_u64 *)(group.area[group.rank] + group.at.kept) + rank;
+        const wefti_u64 *here = (const wefti_u64 *)(group.area[group.rank] + group.at.accepted) + rank;
         if (!ep_await_value(group, &args.tables.cut[rank], call->tag, group.rank, &call->total[rank]) ||
             !ep_await_value(group, here, call->tag, rank, &call->count[rank])) {
             call->failed = 1;
@@ -225,7 +227,7 @@ EP_DEVICE bool ep_drop_by_expert(const ep_dispatch &args, ep_call *call, bool fu
 {
     const ep_group &group = args.group;
     if (!full) {
-        ep_keep_bits(args, call, first_unit, end_unit);
+        ep_write_accepted(args, call, first_unit, end_unit);
         return true;
     }
     for (int rank = ep_warp(); rank < group.ranks && blockIdx.x == 0; rank += ep_warps()) {
@@ -233,7 +235,7 @@ EP_DEVICE bool ep_drop_by_expert(const ep_dispatch &args, ep_call *call, bool fu
             ep_cut_rank(args, call, rank, counts);
         }
     }
-    ep_hear_kept(args, call);
+    ep_wait_accepted(args, call);
     if (call->failed != 0) {
         return false;
     }
@@ -242,8 +244,8 @@ EP_DEVICE bool ep_drop_by_expert(const ep_dispatch &args, ep_call *call, bool fu
         call->status = WEFT_OK;
     }
     __syncthreads();
-    ep_keep_bits(args, call, first_unit, end_unit);
-    ep_count_kept(args, call, first_unit, end_unit, counts);
+    ep_write_accepted(args, call, first_unit, end_unit);
+    ep_count_accepted(args, call, first_unit, end_unit, counts);
     ep_post_counts(args, call);
     ep_find_all_bases(args, call);
     return true;

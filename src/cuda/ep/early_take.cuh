@@ -161,7 +161,7 @@ EP_DEVICE bool ep_early_row(const ep_dispatch &args, const ep_call *call, const 
     return has && !again;
 }
 
-/* The record of a token, into the route, with its rows, and what the caller is told of it. A warp. */
+/* The record of a token, into the route, with its rows, and what the caller's arrays get of it. A warp. */
 template <bool BY_EXPERT>
 EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, const ep_arrival &came)
 {

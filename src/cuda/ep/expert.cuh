@@ -1,9 +1,9 @@
 /* cuda/ep/expert.cuh: by expert, the row of each choice at its owner, known before rows move.
  *
  *     count     each block: its rows of each expert (choose.cuh)
- *     ahead     a warp an expert: the rows of the blocks before each, told to them; all rows, told to all ranks
+ *     ahead     a warp an expert: the rows of the blocks before each, posted to them; all rows, posted to all ranks
  *     base      a warp an owner: from what all ranks have of its experts, where each expert begins there and where this
- *               rank's rows of it do; told to all blocks
+ *               rank's rows of it do; posted to all blocks
  *     number    each block: of each choice among its rows of the expert, by one warp in the order of choices, while the
  *               others wait for call headers; where rows are dropped once it is known which
  *     rows      base + ahead + number
@@ -17,7 +17,7 @@
 
 /* ---- counts ---- */
 
-/* What the blocks counted of `expert`: the rows of those before each, told to it, and of all. A warp. ~0: some block
+/* What the blocks counted of `expert`: the rows of those before each, posted to it, and of all. A warp. ~0: some block
  * did not count in time. */
 EP_DEVICE wefti_u32 ep_scan_parts(const ep_dispatch &args, const ep_call *call, int expert)
 {
@@ -47,7 +47,7 @@ EP_DEVICE wefti_u32 ep_scan_parts(const ep_dispatch &args, const ep_call *call, 
     return __all_sync(~0u, well) ? run : ~0u;
 }
 
-/* Where `reader` is told of `source`'s rows, by expert. */
+/* Where `reader` has the counts of `source`'s rows, by expert. */
 EP_DEVICE wefti_u64 *ep_counts(const ep_group &group, const ep_call *call, int reader, int source)
 {
     wefti_u64 turn = (call->epoch & 1) * 2 + (call->tag & 1);
@@ -214,8 +214,8 @@ EP_DEVICE void ep_find_starts(const ep_dispatch &args, ep_call *call, wefti_u32 
     }
 }
 
-/* Whether a token that goes to `rank` is kept there. */
-EP_DEVICE bool ep_is_kept(const ep_dispatch &args, const ep_call *call, int token, int rank)
+/* Whether a token that goes to `rank` is accepted there. */
+EP_DEVICE bool ep_is_accepted(const ep_dispatch &args, const ep_call *call, int token, int rank)
 {
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const wefti_u64 at = (wefti_u64)(token / unit_tokens) * (wefti_u64)args.group.ranks + (wefti_u64)rank;
@@ -243,7 +243,7 @@ EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int 
         const int token = i / args.topk;
         const int owner = ep_owner(args.group, call->alive, id);
         const bool numbered =
-            owner >= 0 && ep_is_kept(args, call, first + token, owner) &&
+            owner >= 0 && ep_is_accepted(args, call, first + token, owner) &&
             !(args.experts.slots != 0 &&
               ep_is_again(args.choices, at + (wefti_u64)(token * args.topk), i - token * args.topk, id, experts));
         const wefti_u32 alike = __match_any_sync(~0u, numbered ? id : -1 - ep_lane());
@@ -325,8 +325,8 @@ EP_DEVICE void ep_number_share(const ep_dispatch &args, const ep_call *call, int
     }
 }
 
-/* The rows of this block's units, which are numbered, once bases are told. All threads. False: a rank or block did not
- * come. */
+/* The rows of this block's units, which are numbered, once bases are posted. All threads. False: a rank or block did
+ * not come. */
 EP_DEVICE bool ep_place_rows(const ep_dispatch &args, ep_call *call, int first_unit, int end_unit, wefti_u32 *starts)
 {
     int first;

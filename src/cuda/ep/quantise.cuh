@@ -1,5 +1,6 @@
-/* cuda/ep/quantise.cuh: a piece of a row, in shared memory, becomes fp8 where it lies, as protocol/fp8.h says; its scales are
- * stored to the area of each rank that the token goes to. A piece holds whole groups, at most 32; sixteen lanes take one. */
+/* cuda/ep/quantise.cuh: a piece of a row, in shared memory, becomes fp8 where it lies, as protocol/fp8.h says; its
+ * scales are stored to the area of each rank that the token goes to. A piece holds whole groups, at most 32; sixteen
+ * lanes take one. */
 #ifndef WEFTI_CUDA_EP_QUANTISE_CUH
 #define WEFTI_CUDA_EP_QUANTISE_CUH
 
@@ -18,8 +19,8 @@ template <int DTYPE> struct ep_raw {
     uint4 vectors[EP_STEPS][VECTORS];
 };
 
-/* Those from number `at` on, of `end`. Loads have no condition, as in ep_include: from `end` on they repeat the last eight,
- * which changes the amax of no group. */
+/* Those from number `at` on, of `end`. Loads have no condition, as in ep_include: from `end` on they repeat the last
+ * eight, which changes the amax of no group. */
 template <int DTYPE> EP_DEVICE void ep_load_steps(const unsigned char *elements, int at, int end, ep_raw<DTYPE> *raw)
 {
 #pragma unroll
@@ -43,8 +44,8 @@ template <int DTYPE> EP_DEVICE void ep_widen_steps(const ep_raw<DTYPE> &raw, flo
     }
 }
 
-/* Sixteen lanes have a group a step, and lane i of them, in what follows, that of step i % EP_STEPS, so that the groups of all
- * steps have their scales computed at once. */
+/* Sixteen lanes have a group a step, and lane i of them, in what follows, that of step i % EP_STEPS, so that the groups
+ * of all steps have their scales computed at once. */
 
 /* The number of that group, where lane 0 has number 0 in the first step. */
 EP_DEVICE int ep_group_of_lane()
@@ -82,9 +83,9 @@ EP_DEVICE float ep_amax(const float (*values)[EP_EIGHT])
         const bool upper = (ep_lane() & half) != 0;
 #pragma unroll
         for (int i = 0; i < half; i++) {
-            const float kept = upper ? amax[i + half] : amax[i];
+            const float held = upper ? amax[i + half] : amax[i];
             const float given = upper ? amax[i] : amax[i + half];
-            amax[i] = fmaxf(kept, __shfl_xor_sync(~0u, given, half));
+            amax[i] = fmaxf(held, __shfl_xor_sync(~0u, given, half));
         }
     }
 #pragma unroll
@@ -125,7 +126,7 @@ EP_DEVICE ep_quantised ep_quantise_steps(const float (*values)[EP_EIGHT], bool i
 template <int DTYPE> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int count, bool is_ue8m0)
 {
     enum { GROUPS = EP_STEPS * EP_STEP / WEFTI_FP8_GROUP };
-    wefti_u32 kept = 0;
+    wefti_u32 held = 0;
     for (int base = 0; base < count; base += EP_STEPS * EP_STEP) {
         const int at = base + ep_lane() * EP_EIGHT;
         ep_raw<DTYPE> raw;
@@ -141,9 +142,9 @@ template <int DTYPE> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int c
             }
         }
         const wefti_u32 scale = __shfl_sync(~0u, made.scale, ep_lane_of_group(ep_lane() % GROUPS));
-        kept = ep_lane() / GROUPS == base / WEFTI_FP8_GROUP / GROUPS ? scale : kept;
+        held = ep_lane() / GROUPS == base / WEFTI_FP8_GROUP / GROUPS ? scale : held;
     }
-    return kept;
+    return held;
 }
 
 EP_DEVICE wefti_u32 ep_quantise_as(int dtype, unsigned char *piece, int count, bool is_ue8m0)
@@ -158,8 +159,8 @@ EP_DEVICE wefti_u32 ep_quantise_as(int dtype, unsigned char *piece, int count, b
     }
 }
 
-/* The scales of groups `first` .. `end` - 1, of which lane i has the i-th, to the words at `to`; those of a row that ends
- * here with what fills its last word up. A warp. */
+/* The scales of groups `first` .. `end` - 1, of which lane i has the i-th, to the words at `to`; those of a row that
+ * ends here with what fills its last word up. A warp. */
 EP_DEVICE void ep_store_scales(wefti_u32 *to, wefti_u32 scale, int first, int end, bool is_ue8m0, bool ends)
 {
     const int group = first + ep_lane();

@@ -135,7 +135,7 @@ EP_DEVICE ep_incoming ep_incoming_of(const ep_dispatch &args, const ep_call *cal
 typedef struct ep_coming {
     int source;
     int unit; /* -1: none */
-    int word; /* of `moved` */
+    int word; /* of `rows_ready` */
     int part;
 } ep_coming;
 
@@ -163,37 +163,38 @@ EP_DEVICE ep_coming ep_coming_of(const ep_dispatch &args, const ep_call *call, c
 
 /* ---- units ---- */
 
-/* Wait for what has come: `told` of its unit, its word in `moved`, or both; the tokens that the latter says, or else
- * the former. A warp. False: one did not come. */
-EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, bool told, bool moved,
+/* Wait for what has come: `meta_ready` of its unit, its word in `rows_ready`, or both; the tokens that the latter says,
+ * or else the former. A warp. False: one did not come. */
+EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, bool waits_meta, bool waits_rows,
                                const ep_coming &coming, wefti_u32 *place, wefti_u32 *count)
 {
     const ep_group &group = args.group;
     wefti_u32 value = 0;
     bool well = true;
-    if (ep_lane() < told + moved) {
-        const wefti_u64 *word = told && ep_lane() == 0 ? ep_told(group, group.rank, coming.source) + coming.unit
-                                                       : ep_moved(group, group.rank, coming.source) + coming.word;
+    if (ep_lane() < waits_meta + waits_rows) {
+        const wefti_u64 *word = waits_meta && ep_lane() == 0
+                                    ? ep_meta_ready(group, group.rank, coming.source) + coming.unit
+                                    : ep_rows_ready(group, group.rank, coming.source) + coming.word;
         well = ep_await(group, word, call->tag, coming.source, args.blocks.rest_ns, &value);
     }
     if (!__all_sync(~0u, well)) {
         return false;
     }
-    value = __shfl_sync(~0u, value, told && moved ? 1 : 0);
+    value = __shfl_sync(~0u, value, waits_meta && waits_rows ? 1 : 0);
     *place = wefti_cuda_ep_place_of(value);
     *count = wefti_cuda_ep_count_of(value);
     return true;
 }
 
-/* What a unit's source sent beside its rows: records of a new routing, and scales given with the rows. `moved`: its
- * rows are waited for as well. A warp. */
+/* What a unit's source sent beside its rows: records of a new routing, and scales given with the rows. `rows_ready`:
+ * its rows are waited for as well. A warp. */
 template <bool BY_EXPERT>
-EP_DEVICE bool ep_receive_meta(const ep_dispatch &args, const ep_call *call, bool moved, const ep_coming &coming)
+EP_DEVICE bool ep_receive_meta(const ep_dispatch &args, const ep_call *call, bool waits_rows, const ep_coming &coming)
 {
     const int source = coming.source;
     wefti_u32 place;
     wefti_u32 count;
-    if (!ep_await_coming(args, call, true, moved, coming, &place, &count)) {
+    if (!ep_await_coming(args, call, true, waits_rows, coming, &place, &count)) {
         return false;
     }
     if constexpr (!BY_EXPERT) {
@@ -288,7 +289,7 @@ EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call, const
         const ep_coming coming = ep_coming_of(args, call, incoming, i);
         wefti_u32 value;
         if (coming.unit >= 0 &&
-            !ep_await(args.group, ep_moved(args.group, args.group.rank, coming.source) + coming.unit, call->tag,
+            !ep_await(args.group, ep_rows_ready(args.group, args.group.rank, coming.source) + coming.unit, call->tag,
                       coming.source, args.blocks.rest_ns, &value)) {
             return;
         }
@@ -297,11 +298,11 @@ EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call, const
 
 template <bool BY_EXPERT>
 EP_DEVICE bool ep_receive_all_meta(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming,
-                                   bool moved)
+                                   bool waits_rows)
 {
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
-        if (come.unit >= 0 && !ep_receive_meta<BY_EXPERT>(args, call, moved, come)) {
+        if (come.unit >= 0 && !ep_receive_meta<BY_EXPERT>(args, call, waits_rows, come)) {
             return false;
         }
     }

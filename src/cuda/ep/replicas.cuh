@@ -23,7 +23,7 @@ EP_DEVICE void ep_keep_record(const ep_dispatch &args, wefti_u32 place, const we
     }
 }
 
-/* What the caller is told of a token's rows. A warp. */
+/* What the caller's arrays get of a token's rows. A warp. */
 EP_DEVICE void ep_label(const ep_dispatch &args, const wefti_u32 *record, int source)
 {
     const wefti_cuda_ep_arrays &arrays = args.arrays;

@@ -34,7 +34,7 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
         tables->goes = tables->bits;
     }
     LAY(before, units * ranks);
-    LAY(taken, (uint64_t)ep->device->sms);
+    LAY(next_unit, (uint64_t)ep->device->sms);
     LAY(parts, (uint64_t)ep->device->sms * (experts + 1));
     if (by_expert) {
         LAY(ahead, (uint64_t)ep->device->sms * experts);

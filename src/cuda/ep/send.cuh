@@ -1,4 +1,4 @@
-/* cuda/ep/send.cuh: the rows of a block's units to all their ranks, and the word of each unit in `moved`. */
+/* cuda/ep/send.cuh: the rows of a block's units to all their ranks, and the word of each unit in `rows_ready`. */
 #ifndef WEFTI_CUDA_EP_SEND_CUH
 #define WEFTI_CUDA_EP_SEND_CUH
 
@@ -72,15 +72,15 @@ EP_DEVICE wefti_u64 ep_unit_word(const ep_call *call, const ep_unit &unit)
     return ep_packed(call->tag, wefti_cuda_ep_unit_value(call->place[unit.rank] + unit.first, __popc(unit.bits)));
 }
 
-/* Of how many tokens `moved` has a word. */
+/* Of how many tokens `rows_ready` has a word. */
 template <bool BY_EXPERT, ep_way WAY> EP_DEVICE int ep_grain(int tokens)
 {
     return BY_EXPERT && WAY != EP_BACKWARD ? wefti_cuda_ep_grain(tokens) : wefti_cuda_ep_unit(tokens);
 }
 
 /* Of the unit's first `rows` tokens all that went to this lane's rank are there: tell of the last grain of them. */
-EP_DEVICE void ep_grain_moved(const ep_dispatch &args, const ep_call *call, int number, const ep_unit &unit, int grain,
-                              int rows)
+EP_DEVICE void ep_post_grain(const ep_dispatch &args, const ep_call *call, int number, const ep_unit &unit, int grain,
+                             int rows)
 {
     const int first = (rows - 1) & ~(grain - 1);
     const int word = number * (wefti_cuda_ep_unit(call->tokens) / grain) + first / grain;
@@ -89,7 +89,7 @@ EP_DEVICE void ep_grain_moved(const ep_dispatch &args, const ep_call *call, int 
     part.first = unit.first + (wefti_u32)__popc(unit.bits & ((1u << first) - 1));
     wefti_bulk_stores_complete();
     if (unit.rank >= 0 && (call->alive >> unit.rank & 1) != 0) {
-        wefti_st_release(ep_moved(args.group, unit.rank, args.group.rank) + word, ep_unit_word(call, part));
+        wefti_st_release(ep_rows_ready(args.group, unit.rank, args.group.rank) + word, ep_unit_word(call, part));
     }
 }
 
@@ -115,7 +115,7 @@ EP_DEVICE wefti_u64 ep_target_of(const ep_dispatch &args, const ep_call *call, c
 EP_DEVICE void ep_offer_units(const ep_dispatch &args, const ep_call *call, int first, int end)
 {
     if (first + args.blocks.sender_warps < end) {
-        wefti_st_release(&args.tables.taken[blockIdx.x],
+        wefti_st_release(&args.tables.next_unit[blockIdx.x],
                          ep_packed(call->tag, (wefti_u32)(first + args.blocks.sender_warps)));
     }
 }
@@ -125,7 +125,7 @@ EP_DEVICE int ep_units_left(const ep_dispatch &args, const ep_call *call, int bl
 {
     int first;
     int end;
-    const wefti_u64 word = wefti_ld_relaxed(&args.tables.taken[block]);
+    const wefti_u64 word = wefti_ld_relaxed(&args.tables.next_unit[block]);
     ep_share_of(wefti_cuda_ep_units(call->tokens), block, (int)gridDim.x, &first, &end);
     return (wefti_u32)(word >> 32) == call->tag ? end - (int)(wefti_u32)word : 0;
 }
@@ -144,39 +144,39 @@ EP_DEVICE int ep_block_behind(const ep_dispatch &args, const ep_call *call)
 }
 
 /* Take a unit of a block that has offered them; -1: there is none left. Lane 0's answer counts. */
-EP_DEVICE int ep_take_of(const ep_dispatch &args, const ep_call *call, int block)
+EP_DEVICE int ep_next_unit_of(const ep_dispatch &args, const ep_call *call, int block)
 {
     int first;
     int end;
     ep_share_of(wefti_cuda_ep_units(call->tokens), block, (int)gridDim.x, &first, &end);
-    const wefti_u64 word = atomicAdd((unsigned long long *)&args.tables.taken[block], 1ull);
+    const wefti_u64 word = atomicAdd((unsigned long long *)&args.tables.next_unit[block], 1ull);
     return (wefti_u32)(word >> 32) == call->tag && (int)(wefti_u32)word < end ? (int)(wefti_u32)word : -1;
 }
 
 /* One of this block's, which some thread of it has offered or is about to; -1: there is none left. A warp. */
-EP_DEVICE int ep_take_own(const ep_dispatch &args, const ep_call *call)
+EP_DEVICE int ep_next_own_unit(const ep_dispatch &args, const ep_call *call)
 {
     int first;
     int end;
     int unit = -1;
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
     if (first + args.blocks.sender_warps < end && ep_lane() == 0) {
-        while ((wefti_u32)(wefti_ld_relaxed(&args.tables.taken[blockIdx.x]) >> 32) != call->tag) {
+        while ((wefti_u32)(wefti_ld_relaxed(&args.tables.next_unit[blockIdx.x]) >> 32) != call->tag) {
             EP_PAUSE();
         }
-        unit = ep_take_of(args, call, (int)blockIdx.x);
+        unit = ep_next_unit_of(args, call, (int)blockIdx.x);
     }
     return __shfl_sync(~0u, unit, 0);
 }
 
 /* One of another block's; -1: all are taken. A warp. */
-EP_DEVICE int ep_take_other(const ep_dispatch &args, const ep_call *call)
+EP_DEVICE int ep_next_other_unit(const ep_dispatch &args, const ep_call *call)
 {
     int unit = -1;
     int block = ep_block_behind(args, call);
     while (unit < 0 && block >= 0) {
         if (ep_lane() == 0) {
-            unit = ep_take_of(args, call, block);
+            unit = ep_next_unit_of(args, call, block);
             wefti_fence_acq_rel(); /* what that block wrote before it offered */
         }
         unit = __shfl_sync(~0u, unit, 0);
@@ -214,7 +214,7 @@ EP_DEVICE void ep_sender_begin(ep_sender *sender, int unit)
 EP_DEVICE void ep_sender_next(const ep_dispatch &args, const ep_call *call, ep_sender *sender)
 {
     if (sender->load.unit == EP_NEXT_OWN) {
-        const int unit = ep_take_own(args, call);
+        const int unit = ep_next_own_unit(args, call);
         if (unit >= 0) {
             ep_sender_begin(sender, unit);
         } else {
@@ -222,7 +222,7 @@ EP_DEVICE void ep_sender_next(const ep_dispatch &args, const ep_call *call, ep_s
         }
     }
     if (sender->load.unit == EP_NEXT_OTHER && sender->pipe.loads == sender->pipe.stores) {
-        ep_sender_begin(sender, ep_take_other(args, call));
+        ep_sender_begin(sender, ep_next_other_unit(args, call));
     }
 }
 
@@ -355,7 +355,7 @@ EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_se
             if (QUANTISES) {
                 __syncwarp(); /* scales are stored by other lanes than those that tell of them */
             }
-            ep_grain_moved(args, call, number, unit, grain, ended ? rows : store.row);
+            ep_post_grain(args, call, number, unit, grain, ended ? rows : store.row);
         }
     }
 }

@@ -1,5 +1,5 @@
 /* cuda/ep/send_meta.cuh: what ranks are sent of a block's units beside their rows: records of a new routing, scales of
- * fp8 rows; then the word of each unit in `told`. And the sums of weights that stay here. */
+ * fp8 rows; then the word of each unit in `meta_ready`. And the sums of weights that stay here. */
 #ifndef WEFTI_CUDA_EP_SEND_META_CUH
 #define WEFTI_CUDA_EP_SEND_META_CUH
 
@@ -179,7 +179,7 @@ EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call
     __syncwarp();
     const int rank = ep_lane();
     if (rank < args.group.ranks && (call->alive >> rank & 1) != 0) {
-        wefti_st_release(ep_told(args.group, rank, args.group.rank) + number, ep_unit_word(call, unit));
+        wefti_st_release(ep_meta_ready(args.group, rank, args.group.rank) + number, ep_unit_word(call, unit));
     }
 }
 

@@ -6,14 +6,14 @@
  *   headers    [2][R][WORDS + R] packed words: call header of source s: what it calls; by the parity of the epoch,
  *              because a rank that has ended a call may begin the next while a block here has not yet read its call
  *              header
- *   told       [R][U] packed words: unit u of source s has its records and given scales here; the value says which
+ *   meta_ready [R][U] packed words: unit u of source s has its records and given scales here; the value says which
  *              tokens they are: wefti_cuda_ep_unit_value. Where there are neither, nobody looks at it
- *   moved      [R][P] packed words: unit u of rank s has its rows here; the value likewise, and of a dispatch by expert
+ *   rows_ready [R][P] packed words: unit u of rank s has its rows here; the value likewise, and of a dispatch by expert
  *              of grain u. Of a combine the number of its rows, and by expert of part u % parts of unit u / parts
  *   choices    [R][L] packed words: how many choices of local expert l source s has
  *   counts     [4][R][E] packed words, by the parity of the epoch and the round: by expert: how many rows of expert e
  *              source s has
- *   kept       [R] packed words: by expert: how many tokens of source s are kept here where some are dropped
+ *   accepted   [R] packed words: by expert: how many tokens of source s are accepted here where some are dropped
  *   returned   [R][U] packed words: rank r has returned the values of this rank's unit u
  *   values     [T][K] floats: gradients of weights that come back
  *   records    [M] who is received: source token, K local experts, K weights; by expert also K rows
@@ -102,12 +102,12 @@ typedef struct wefti_cuda_ep_early {
 typedef struct wefti_cuda_ep_layout {
     wefti_u64 own;
     wefti_u64 headers;
-    wefti_u64 told;
-    wefti_u64 moved;
+    wefti_u64 meta_ready;
+    wefti_u64 rows_ready;
     wefti_u64 choices;
     wefti_u64 counts;
     wefti_u64 returned;
-    wefti_u64 kept;
+    wefti_u64 accepted;
     wefti_u64 cleared_bytes; /* must be zero before first use: all before `records` */
     wefti_u64 values;
     wefti_u64 records;
@@ -308,13 +308,13 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.pushes = at.pushes > WEFTI_CUDA_EP_PUSH_PARTS_MAX ? at.pushes : WEFTI_CUDA_EP_PUSH_PARTS_MAX;
     at.own = wefti_cuda_ep_take(&end, sizeof(wefti_cuda_ep_own));
     at.headers = wefti_cuda_ep_take(&end, (wefti_u64)(2 * ranks * (WEFTI_CUDA_EP_HEADER_WORDS + ranks)) * 8);
-    at.told = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
-    at.moved = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.pushes * 8);
+    at.meta_ready = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
+    at.rows_ready = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.pushes * 8);
     at.local_max = (wefti_u32)local_max;
     at.choices = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.local_max * 8);
     at.counts = wefti_cuda_ep_take(&end, 4 * (wefti_u64)ranks * (wefti_u64)experts * 8);
     at.returned = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
-    at.kept = wefti_cuda_ep_take(&end, (wefti_u64)ranks * 8);
+    at.accepted = wefti_cuda_ep_take(&end, (wefti_u64)ranks * 8);
     at.triple_rows =
         (wefti_u32)(early_tokens < WEFTI_CUDA_EP_TRIPLE_TOKENS ? early_tokens : WEFTI_CUDA_EP_TRIPLE_TOKENS);
     at.triples_each = wefti_cuda_ep_triples((wefti_u32)row_bytes_max);
@@ -382,9 +382,10 @@ typedef struct wefti_cuda_ep_tables {
     wefti_u32 *sent; /* [R] tokens of this rank that go to each rank */
     wefti_u32 *place; /* [R] the place there of the first of them */
     wefti_u64 *bits; /* [U][R] packed words: the tokens of each unit that go to each rank */
-    wefti_u64 *goes; /* [U][R] the same of those that are kept; where nothing is dropped, the same words */
+    wefti_u64 *goes; /* [U][R] the same of those that are accepted; where nothing is dropped, the same words */
     wefti_u32 *before; /* [U][R] how many went there before */
-    wefti_u64 *taken; /* [B] packed words: of block b's units, the first that no warp has taken to move it */
+    /* [B] packed words: next-unit counter: of block b's units, the first that no warp has taken */
+    wefti_u64 *next_unit;
     wefti_u64
         *parts; /* [B][E + 1] packed words: the choices of each expert that block b counted, and those out of range */
     float *weights; /* by source: [T][R] the sum of a token's weights on each rank, in ascending choice */
@@ -393,7 +394,7 @@ typedef struct wefti_cuda_ep_tables {
     wefti_u64 *ahead; /* [B][E] packed words: this rank's rows of each expert that the blocks before b have */
     wefti_u64 *base; /* [E] packed words: the row at its owner of the first of this rank's rows of each expert */
     wefti_u64 *full; /* [R] packed words: all rows of each rank, padding included */
-    wefti_u64 *cut; /* [R] packed words: how many tokens of this rank each rank keeps */
+    wefti_u64 *cut; /* [R] packed words: how many tokens of this rank each rank accepts */
     wefti_u64 *whole; /* [2] packed words: this rank's rows without padding, in the first and second round */
     wefti_u64 *begin; /* [L + 1] packed words: the first row of each local expert */
     wefti_u64 *end; /* [L] packed words: the row behind its last */

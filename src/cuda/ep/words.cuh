@@ -141,15 +141,16 @@ EP_DEVICE bool ep_await_values(const ep_group &group, const wefti_u64 *words, in
 
 /* ---- the words of units ---- */
 
-/* The words of `rank`'s units in `told`, and of its units or grains in `moved`, in the memory of `reader`. */
-EP_DEVICE wefti_u64 *ep_told(const ep_group &group, int reader, int rank)
+/* The words of `rank`'s units in `meta_ready`, and of its units or grains in `rows_ready`, in the memory of
+ * `reader`. */
+EP_DEVICE wefti_u64 *ep_meta_ready(const ep_group &group, int reader, int rank)
 {
-    return (wefti_u64 *)(group.area[reader] + group.at.told) + (wefti_u64)rank * group.at.units;
+    return (wefti_u64 *)(group.area[reader] + group.at.meta_ready) + (wefti_u64)rank * group.at.units;
 }
 
-EP_DEVICE wefti_u64 *ep_moved(const ep_group &group, int reader, int rank)
+EP_DEVICE wefti_u64 *ep_rows_ready(const ep_group &group, int reader, int rank)
 {
-    return (wefti_u64 *)(group.area[reader] + group.at.moved) + (wefti_u64)rank * group.at.pushes;
+    return (wefti_u64 *)(group.area[reader] + group.at.rows_ready) + (wefti_u64)rank * group.at.pushes;
 }
 
 EP_DEVICE int ep_lane()
