@@ -70,6 +70,7 @@ static const bootstrap_subject *subject_of(void **state)
 
 static void make_configs(trial *t, uint64_t deadline_ns)
 {
+    t->checks_at = NEVER;
     for (int pe = 0; pe < t->pes; pe++) {
         actor *a = &t->actors[pe];
         memset(a, 0, sizeof *a);
@@ -91,7 +92,6 @@ static trial *begin(const bootstrap_subject *subject, int pes, uint64_t deadline
     assert_non_null(t);
     t->subject = subject;
     t->pes = pes;
-    t->checks_at = NEVER;
     t->shared = (weft_world_config)WEFT_WORLD_CONFIG_INIT;
     CHECK_OK(subject->begin(pes, &t->shared));
     make_configs(t, deadline_ns);
@@ -590,6 +590,7 @@ static weft_status meet_once(void *context)
     if (status == WEFT_OK) {
         make_configs(t, work->deadline_ns);
         add_exchange(t, 32);
+        add_exchange(t, 32); /* a digest */
         run(t);
         for (int pe = 0; pe < t->pes && status == WEFT_OK; pe++) {
             status = t->actors[pe].status;
