@@ -112,16 +112,20 @@ static int holder_of(const uint32_t *nodes, int pes)
 }
 
 /* Who has the lock, also where the next one has not told it yet; else the first of the queue that this PE stands in. Or
- * -1. */
+ * -1. The queue comes first: who has made the lock free may still be about to say in its node that it does not have it. */
 static int first_of_queue(const uint32_t *nodes, int pes, int me)
 {
-    int first = holder_of(nodes, pes);
-    int pe = first >= 0 ? -1 : predecessor_of(nodes, pes, me);
+    int first = -1;
+    int pe = predecessor_of(nodes, pes, me);
     for (int steps = 0; pe >= 0 && pe != me && steps < pes; steps++) { /* PEs move while they are read */
         first = pe;
+        if (is_holder(nodes[pe])) {
+            return pe;
+        }
         pe = predecessor_of(nodes, pes, pe);
     }
-    return first;
+    pe = holder_of(nodes, pes);
+    return pe >= 0 ? pe : first;
 }
 
 /* All PEs' nodes, as they are read one after another; the caller frees them. NULL when there is no memory. */
@@ -253,7 +257,7 @@ static int is_hopeless(const lock_call *call)
         is_gone = wefti_world_is_gone(call->world, pe);
         pe = predecessor_of(nodes, pes, pe);
     }
-    pe = holder_of(nodes, pes);
+    pe = first_of_queue(nodes, pes, call->me);
     is_gone |= pe >= 0 && wefti_world_is_gone(call->world, pe);
     wefti_free(nodes);
     return is_gone;

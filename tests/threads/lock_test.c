@@ -23,6 +23,7 @@
 #define DEADLINE_NS UINT64_C(800000000)
 
 #define ASKS UINT32_C(0x80000000) /* IN of src/rma/lock.c */
+#define HAS UINT32_C(0x40000000)
 
 /* A PE's copy of a lock. */
 typedef struct lock_words {
@@ -119,6 +120,41 @@ static void names_the_holder(void **state)
     run(blame_with_askers);
 }
 
+/* PE 0 has made the lock free, and has not yet said in its own words that it does not have it. */
+static void blame_after_another(int pe, void *context)
+{
+    scene *s = context;
+    weft_world *world = s->worlds[pe];
+    long *lock = NULL;
+    CHECK_OK(weft_calloc(world, 1, sizeof *lock, (void **)&lock));
+    lock_words *words = (lock_words *)(void *)lock;
+    if (pe == HOLDER) {
+        CHECK_OK(weft_set_lock(world, lock));
+    } else if (pe == 0) {
+        __atomic_store_n(&words->node, ASKS | HAS, __ATOMIC_RELEASE);
+    }
+    meet(s);
+    if (pe == WAITER) {
+        wait_in_vain(world, lock, "held by PE 2", HOLDER);
+    }
+    meet(s);
+    if (pe == 0) {
+        __atomic_store_n(&words->node, 0, __ATOMIC_RELEASE);
+    }
+    if (pe == HOLDER) {
+        CHECK_OK(weft_clear_lock(world, lock));
+    }
+    meet(s);
+    CHECK_OK(weft_barrier(world));
+    CHECK_OK(weft_free(world, lock));
+}
+
+static void names_the_last_holder(void **state)
+{
+    (void)state;
+    run(blame_after_another);
+}
+
 /* The holder has asked, and does not go on: it neither holds the lock nor says so. */
 static void blame_half_way(int pe, void *context)
 {
@@ -189,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKED_TEST(names_the_holder),
+        CHECKED_TEST(names_the_last_holder),
         CHECKED_TEST(names_who_stands_before),
         CHECKED_TEST(passes_over_who_left),
     };
