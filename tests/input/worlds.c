@@ -483,6 +483,9 @@ CASE(weft_register)
     CHECK_STATUS(weft_register(s->world, s->in, 0, &region), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_register(s->world, s->in, SIZE_MAX, &region), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_register(s->world, s->block, 8, &region), WEFT_ERR_ARGUMENT);
+    /* from far before the heap to its middle */
+    CHECK_STATUS(weft_register(s->world, (void *)(uintptr_t)4096, (uintptr_t)s->block - 4096, &region),
+                 WEFT_ERR_ARGUMENT);
     CHECK(region == UNTOUCHED);
     CHECK_OK(weft_unregister(NULL));
     CHECK(weft_region_address(NULL) == NULL && weft_region_bytes(NULL) == 0);

@@ -1,6 +1,7 @@
 /* sim/coll.c: collectives on teams of any shape over one or several link domains, by support/coll_session.h; and locks. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/cases.h"
 #include "support/coll_session.h"
@@ -27,7 +28,24 @@ static void draw_algorithms(uint64_t seed, char *text, size_t bytes)
     }
 }
 
-static void run_session(const case_run *run, const coll_session_plan *plan)
+/* All members have the same bits also where those show in which order vectors were combined, as of zeros of both signs. */
+static void combine_alike(case_run *run, weft_world *world)
+{
+    double *numbers;
+    uint64_t *places = run->board;
+    MUST(weft_calloc(world, 2, sizeof *numbers, (void **)&numbers));
+    numbers[0] = common_below(&(uint64_t){run->seed + (uint64_t)weft_world_pe(world)}, 2) == 0 ? 0.0 : -0.0;
+    MUST(weft_double_min_reduce(weft_team_world(world), &numbers[1], &numbers[0], 1));
+    memcpy(&places[weft_world_pe(world)], &numbers[1], sizeof *places);
+    MUST(weft_barrier(world));
+    for (int pe = 0; pe < run->pes; pe++) {
+        if (places[pe] != places[0]) {
+            weft_sim_fail("the least number has other bits on PE %d than on PE 0", pe);
+        }
+    }
+}
+
+static void run_session(case_run *run, const coll_session_plan *plan)
 {
     char algorithms[256];
     draw_algorithms(run->seed, algorithms, sizeof algorithms);
@@ -39,6 +57,7 @@ static void run_session(const case_run *run, const coll_session_plan *plan)
         own.first_turn = (uint64_t)i * 1000;
         coll_session_run(world, run->seed, &own);
     }
+    combine_alike(run, world);
     MUST(weft_world_destroy(world));
 }
 
@@ -48,7 +67,7 @@ void case_coll(void *argument)
 {
     static const coll_session_plan plan = {.calls = 40, .bytes_max = 3000};
     static const coll_session_plan large = {.calls = 12, .bytes_max = 40000};
-    const case_run *run = argument;
+    case_run *run = argument;
     run_session(run, run->seed % 16 == 0 && run->pes <= 4 ? &large : &plan);
 }
 

@@ -188,6 +188,19 @@ static weft_world *short_world(void)
     return world;
 }
 
+/* Each PE comes later than the one before, but none so late after it that a deadline is over: who waits for one after the
+ * other has a deadline for each. */
+static void come_in_turn(const late_run *late)
+{
+    uint64_t *all;
+    const int pes = late->run->pes;
+    MUST(weft_malloc(late->world, (size_t)pes * sizeof *all, (void **)&all));
+    MUST(weft_uint64_sum_reduce(late->team, &late->words[2], &late->words[1], 1)); /* a new team has its scratch, too */
+    weft_sim_sleep_ns((uint64_t)weft_team_pe(late->team) * (DEADLINE_NS / 4 * 3));
+    MUST(weft_uint64_fcollect(late->team, all, &late->words[1], 1));
+    meet(late->run, &late->run->board[1088], 1);
+}
+
 void case_late(void *argument)
 {
     late_run late = {.run = argument};
@@ -202,6 +215,7 @@ void case_late(void *argument)
     if (rounds(&late, &common)) {
         go_on(&late);
     }
+    come_in_turn(&late);
     MUST(weft_team_destroy(late.team));
     MUST(weft_world_destroy(late.world));
 }

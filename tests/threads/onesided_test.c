@@ -16,6 +16,7 @@
 
 #include "support/check.h"
 #include "support/pes.h"
+#include "team/team.h"
 
 #define COUNT 12
 
@@ -281,6 +282,7 @@ static void contexts_body(weft_world *world, void *context)
     CHECK_STATUS(weft_ctx_create(reversed, 64, &ctx), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ctx_create(reversed, 0, NULL), WEFT_ERR_ARGUMENT);
     CHECK_OK(weft_ctx_destroy(ctx));
+    CHECK(reversed->users == NULL); /* else the team would go on to a context that has ended */
     CHECK_OK(weft_ctx_destroy(NULL));
     CHECK_OK(weft_team_create(weft_team_world(world), list, 3, &order));
     CHECK_OK(weft_ctx_create(order, 0, &ctx));
