@@ -112,9 +112,21 @@ static void check_dead(weft_team *team)
               (unsigned long long)(wefti_os_now_ns() - start));
 }
 
+/* The place that this PE's heap gives next to a block as call_malloc asks for. */
+static void *next_block(weft_world *world)
+{
+    weft_team *alone = weft_team_same_slot(world);
+    void *block = NULL;
+    CHECK(weft_team_pes(alone) == 1);
+    CHECK_OK(weft_team_malloc(alone, 64, &block));
+    CHECK_OK(weft_team_free(alone, block));
+    return block;
+}
+
 static void be_present(scene *s, weft_world *world, weft_team *team)
 {
     uint64_t none = 0;
+    void *free_before = next_block(world);
     uint64_t long_ns = pes_set_deadline(world, s->deadline_ns);
     pes_gather(&s->present, PES - count_missing(s));
     (void)__atomic_compare_exchange_n(&s->start_ns, &none, wefti_os_now_ns(), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -126,6 +138,9 @@ static void be_present(scene *s, weft_world *world, weft_team *team)
     CHECK_SAY(took >= s->deadline_ns && took < s->deadline_ns + SOON_NS, "%s took %llu ns", calls[s->call].name,
               (unsigned long long)took);
     check_dead(team);
+    if (calls[s->call].call == call_malloc) {
+        CHECK(next_block(world) != free_before); /* who comes late may believe that it has the block */
+    }
     __atomic_add_fetch(&s->failed, 1, __ATOMIC_ACQ_REL);
 }
 
