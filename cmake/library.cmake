@@ -3,7 +3,7 @@
 file(GLOB_RECURSE weft_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER weft_sources EXCLUDE REGEX "_test\\.c$")
 list(FILTER weft_sources EXCLUDE REGEX "/conformance\\.c$")
-list(FILTER weft_sources EXCLUDE REGEX "/src/(tools|cuda|testing)/")
+list(FILTER weft_sources EXCLUDE REGEX "/src/(tools|cuda|testing|faces)/")
 
 # Sums and products have the same bits on every processor: no multiplication is fused with an addition.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/coll/fold.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)

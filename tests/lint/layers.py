@@ -24,10 +24,11 @@ ORDER = [
     ["gpu"],
     ["create"],
     ["ep"],
-    ["ffi", "shmem", "nvshmem", "tools", "python"],
+    ["ffi", "faces/shmem", "faces/nvshmem", "tools", "python"],
 ]
 # These reach the rest of the library through its public headers.
-ONLY = {name: {"base", "os", "protocol", name} for name in ("ep", "ffi", "shmem", "nvshmem", "python")}
+ONLY = {name: {"base", "os", "protocol", name} for name in ("ep", "ffi", "python")}
+ONLY |= {face: {"protocol", face} for face in ("faces/shmem", "faces/nvshmem")}
 # The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
 ONLY["testing/sim"] = {"base", "os", "protocol", "bootstrap", "heap", "device", "transport", "testing/sim"}
 ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}

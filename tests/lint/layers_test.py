@@ -19,6 +19,7 @@ HEADERS = [
     "src/heap/heap.h",
     "src/world/world.h",
     "src/ep/route.h",
+    "src/faces/shmem/face.h",
     "src/testing/sim/coroutine.h",
     "tests/support/ledger.h",
 ]
@@ -53,6 +54,11 @@ class LayersTest(unittest.TestCase):
         self.assert_wrong("src/base/error.c", '#include "os/os.h"', "base may not include os")
         self.assert_wrong("src/heap/heap.c", '#include "world/world.h"', "heap may not include world")
         self.assert_wrong("src/protocol/wait.c", '#  include "bootstrap/bootstrap.h"', "protocol may not include bootstrap")
+
+    def test_faces_use_public_headers(self):
+        self.assert_right("src/faces/shmem/setup.c", '#include "weft/world.h"')
+        self.assert_wrong("src/faces/shmem/setup.c", '#include "base/error.h"', "faces/shmem may not include base")
+        self.assert_wrong("src/ep/route.c", '#include "faces/shmem/face.h"', "ep may not include faces/shmem")
 
     def test_ep_uses_public_headers(self):
         self.assert_right("src/ep/dispatch.c", '#include "weft/world.h"')
