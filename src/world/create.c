@@ -1,13 +1,12 @@
 /* Creating and destroying a world. The steps, each ended by a verdict that all PEs share, so that creation succeeds
  * everywhere or fails everywhere with one cause:
  *   meet    the bootstrap opens; PEs say hello and compare configurations. Nothing is mapped yet
- *   window  the first PE of the node makes the memory and opens a port for it
+ *   window  the first PE of the node makes the memory, writes its proof into the window's head and opens a port
  *   reach   one PE of each other process sees that this port is in reach, which its node's identity only hints at, so that
  *           nobody waits where it is not
- *   map     one PE of each other process takes the descriptor and maps it; every PE reserves its slot's first pages and
- *           writes its proof into the window's head
- *   verify  the node's first PE reads the proofs of the node's PEs in mapped memory, and they read its: they are in one link
- *           domain
+ *   map     one PE of each other process takes the descriptor and maps it; every PE reserves its slot's first pages, shows
+ *           in the window's head that it is there, and reads the first PE's proof in mapped memory: who finds it there has
+ *           mapped the same as all others who do, and is in one link domain with them
  * The bootstrap is closed at the end. */
 #include <stdio.h>
 #include <string.h>
@@ -134,7 +133,7 @@ static weft_status meet(wefti_creation *creation, weft_world *world)
     world->view.pes = (uint32_t)bootstrap->pes;
     wefti_world_phase(world, "bootstrap");
     WEFT_TRY(say_hello(creation, WEFT_OK));
-    world->key = wefti_hello_key(creation->directory->pes[0].proof);
+    world->key = wefti_hello_key(creation->directory->secret);
     find_neighbours(creation, world);
     creation->is_one_process = creation->node_pes == bootstrap->pes && creation->processes == 1;
     wefti_world_phase(world, "hello");
@@ -159,6 +158,77 @@ static weft_status meet_to_refuse(wefti_creation *creation, weft_status status)
     return status;
 }
 
+/* ---- a slot ---- */
+
+/* What belongs to `pe` of this world alone. */
+static void derive(const wefti_creation *creation, wefti_hello_purpose purpose, int pe,
+                   unsigned char name[WEFTI_HELLO_NAME_BYTES])
+{
+    wefti_hello_derive(creation->directory->secret, purpose, pe, name);
+}
+
+/* Who is near, and where: by rule when the node's PEs are consecutive, else by a table. */
+static weft_status set_view(wefti_creation *creation, weft_world *world)
+{
+    wefti_view *view = &world->view;
+    view->stride = (int64_t)creation->window.stride;
+    view->near_first = (uint32_t)creation->node_first;
+    view->near_count = (uint32_t)(creation->node_last - creation->node_first + 1);
+    view->remote = creation->node_pes < (int)view->pes;
+    if ((int)view->near_count == creation->node_pes) {
+        return WEFT_OK;
+    }
+    world->delta = wefti_alloc(view->near_count * sizeof *world->delta);
+    if (world->delta == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for a table of %u PEs", view->near_count);
+    }
+    int64_t slot = 0;
+    for (uint32_t i = 0; i < view->near_count; i++) {
+        int is_near = creation->directory->pes[view->near_first + i].node == view->near_first;
+        world->delta[i] = is_near ? (slot++ - (int64_t)world->slot) * view->stride : WEFTI_FAR;
+    }
+    view->delta = world->delta;
+    return WEFT_OK;
+}
+
+/* Say in the head of the window that this PE is here. */
+static void show(const wefti_creation *creation, weft_world *world)
+{
+    wefti_presence *presence = wefti_world_presence(world, world->slot);
+    unsigned char proof[sizeof presence->proof];
+    derive(creation, WEFTI_HELLO_PROOF, (int)world->view.pe, proof);
+    wefti_copy(presence->proof, proof, sizeof proof);
+    wefti_st64(&presence->process, wefti_hello_process(&creation->mine), WEFTI_RELAXED);
+    wefti_st64(&presence->pe, world->view.pe, WEFTI_RELEASE);
+}
+
+static size_t heap_bytes_at_first(const wefti_creation *creation)
+{
+    size_t page = wefti_os_page_bytes();
+    return (creation->settings.heap_bytes + page - 1) / page * page;
+}
+
+static weft_status fill_slot(wefti_creation *creation, weft_world *world)
+{
+    size_t offset = wefti_window_slot(world->window, world->slot);
+    size_t heap_offset = wefti_layout_heap(world->view.pes, wefti_os_page_bytes());
+    size_t heap_bytes = heap_bytes_at_first(creation);
+    unsigned char *slot = world->window->memory.base + offset;
+    WEFT_TRY(wefti_os_memory_reserve(&world->window->memory, offset, heap_offset + heap_bytes));
+    world->head = (wefti_head *)(void *)world->window->memory.base;
+    world->control = (wefti_control *)(void *)slot;
+    wefti_st64(&world->control->reserved, heap_offset + heap_bytes, WEFTI_RELAXED);
+    show(creation, world);
+    world->heap = slot + heap_offset;
+    world->view.heap = (uintptr_t)world->heap;
+    world->view.heap_bytes = heap_bytes;
+    wefti_blocks_init(&world->blocks, world->heap_max_bytes);
+    world->blocks.lead = heap_offset; /* slots are aligned to all that a block can be */
+    WEFT_TRY(set_view(creation, world));
+    wefti_world_come(world);
+    return WEFT_OK;
+}
+
 /* ---- window ---- */
 
 static int makes_memory(const wefti_creation *creation, const weft_world *world)
@@ -170,12 +240,6 @@ static int makes_memory(const wefti_creation *creation, const weft_world *world)
 static int is_first(const wefti_creation *creation, const weft_world *world)
 {
     return creation->process_first == (int)world->view.pe;
-}
-
-static size_t heap_bytes_at_first(const wefti_creation *creation)
-{
-    size_t page = wefti_os_page_bytes();
-    return (creation->settings.heap_bytes + page - 1) / page * page;
 }
 
 /* Where a process has several PEs, all will learn where its first has put the window. */
@@ -209,11 +273,12 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
     }
     if (makes_memory(creation, world)) {
         WEFT_TRY(wefti_window_make(world->window, &creation->window));
+        WEFT_TRY(fill_slot(creation, world));
         if (creation->processes > 1) {
             unsigned char name[WEFTI_HELLO_NAME_BYTES];
-            wefti_hello_port(creation->mine.proof, name);
+            derive(creation, WEFTI_HELLO_PORT, creation->node_first, name);
             WEFT_TRY(wefti_os_pass_open(&creation->pass, name));
-            wefti_hello_mark(creation->mine.proof, name);
+            derive(creation, WEFTI_HELLO_MARK, creation->node_first, name);
             WEFT_TRY(wefti_os_mark_open(&creation->mark, name));
         }
     }
@@ -222,17 +287,12 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
 
 /* ---- reach ---- */
 
-static const unsigned char *proof_of_maker(const wefti_creation *creation)
-{
-    return creation->directory->pes[creation->node_first].proof;
-}
-
 static weft_status look_for_maker(wefti_creation *creation, weft_world *world)
 {
     wefti_os_mark_sight sight = WEFTI_OS_MARK_SEEN;
     unsigned char name[WEFTI_HELLO_NAME_BYTES];
     if (!makes_memory(creation, world) && is_first(creation, world)) {
-        wefti_hello_mark(proof_of_maker(creation), name);
+        derive(creation, WEFTI_HELLO_MARK, creation->node_first, name);
         WEFT_TRY(wefti_os_mark_look(name, &sight));
     }
     if (sight == WEFTI_OS_MARK_SEEN) {
@@ -254,8 +314,8 @@ static weft_status take(wefti_creation *creation, weft_world *world, const wefti
     unsigned char port[WEFTI_HELLO_NAME_BYTES];
     unsigned char token[WEFTI_HELLO_NAME_BYTES];
     int descriptor;
-    wefti_hello_port(proof_of_maker(creation), port);
-    wefti_hello_token(proof_of_maker(creation), token);
+    derive(creation, WEFTI_HELLO_PORT, creation->node_first, port);
+    derive(creation, WEFTI_HELLO_TOKEN, creation->node_first, token);
     WEFT_TRY(wefti_os_pass_take(port, token, until_ns, watch, &descriptor));
     return wefti_window_adopt(world->window, descriptor, &creation->window);
 }
@@ -293,7 +353,7 @@ static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
     const wefti_os_watch watch = {check_others, &creation->bootstrap};
     if (makes_memory(creation, world)) {
         unsigned char token[WEFTI_HELLO_NAME_BYTES];
-        wefti_hello_token(creation->mine.proof, token);
+        derive(creation, WEFTI_HELLO_TOKEN, creation->node_first, token);
         return creation->processes > 1 ? wefti_os_pass_serve(&creation->pass, token, world->window->memory.descriptor,
                                                              creation->processes - 1, until_ns, &watch)
                                        : WEFT_OK;
@@ -306,60 +366,6 @@ static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
         wefti_window_fail(world->window);
     }
     return status;
-}
-
-/* Who is near, and where: by rule when the node's PEs are consecutive, else by a table. */
-static weft_status set_view(wefti_creation *creation, weft_world *world)
-{
-    wefti_view *view = &world->view;
-    view->stride = (int64_t)creation->window.stride;
-    view->near_first = (uint32_t)creation->node_first;
-    view->near_count = (uint32_t)(creation->node_last - creation->node_first + 1);
-    view->remote = creation->node_pes < (int)view->pes;
-    if ((int)view->near_count == creation->node_pes) {
-        return WEFT_OK;
-    }
-    world->delta = wefti_alloc(view->near_count * sizeof *world->delta);
-    if (world->delta == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for a table of %u PEs", view->near_count);
-    }
-    int64_t slot = 0;
-    for (uint32_t i = 0; i < view->near_count; i++) {
-        int is_near = creation->directory->pes[view->near_first + i].node == view->near_first;
-        world->delta[i] = is_near ? (slot++ - (int64_t)world->slot) * view->stride : WEFTI_FAR;
-    }
-    view->delta = world->delta;
-    return WEFT_OK;
-}
-
-/* Say in the head of the window that this PE is here. */
-static void show(const wefti_creation *creation, weft_world *world)
-{
-    wefti_presence *presence = wefti_world_presence(world, world->slot);
-    wefti_copy(presence->proof, creation->mine.proof, sizeof presence->proof);
-    wefti_st64(&presence->process, wefti_hello_process(&creation->mine), WEFTI_RELAXED);
-    wefti_st64(&presence->pe, world->view.pe, WEFTI_RELEASE);
-}
-
-static weft_status fill_slot(wefti_creation *creation, weft_world *world)
-{
-    size_t offset = wefti_window_slot(world->window, world->slot);
-    size_t heap_offset = wefti_layout_heap(world->view.pes, wefti_os_page_bytes());
-    size_t heap_bytes = heap_bytes_at_first(creation);
-    unsigned char *slot = world->window->memory.base + offset;
-    WEFT_TRY(wefti_os_memory_reserve(&world->window->memory, offset, heap_offset + heap_bytes));
-    world->head = (wefti_head *)(void *)world->window->memory.base;
-    world->control = (wefti_control *)(void *)slot;
-    wefti_st64(&world->control->reserved, heap_offset + heap_bytes, WEFTI_RELAXED);
-    show(creation, world);
-    world->heap = slot + heap_offset;
-    world->view.heap = (uintptr_t)world->heap;
-    world->view.heap_bytes = heap_bytes;
-    wefti_blocks_init(&world->blocks, world->heap_max_bytes);
-    world->blocks.lead = heap_offset; /* slots are aligned to all that a block can be */
-    WEFT_TRY(set_view(creation, world));
-    wefti_world_come(world);
-    return WEFT_OK;
 }
 
 /* ---- teams ---- */
@@ -456,31 +462,36 @@ static weft_status set_teams(wefti_creation *creation, weft_world *world)
     return set_same_slot(creation, world);
 }
 
-/* ---- verify ---- */
+/* ---- the map step ---- */
 
-static weft_status find_in_memory(const wefti_creation *creation, const weft_world *world, int pe)
+/* Whether what this PE has mapped is what the maker has: the maker's proof is there, which no other memory holds. */
+static weft_status find_maker(const wefti_creation *creation, const weft_world *world)
 {
-    const wefti_presence *presence = wefti_world_presence(world, wefti_world_slot(world, pe));
+    const int maker = creation->node_first;
+    const wefti_presence *presence = wefti_world_presence(world, wefti_world_slot(world, maker));
+    unsigned char found[sizeof presence->proof];
     unsigned char proof[sizeof presence->proof];
     uint64_t number = wefti_ld64(&presence->pe, WEFTI_ACQUIRE);
-    wefti_copy(proof, presence->proof, sizeof proof);
-    if (number == (uint64_t)pe && memcmp(proof, creation->directory->pes[pe].proof, sizeof proof) == 0) {
+    wefti_copy(found, presence->proof, sizeof found);
+    derive(creation, WEFTI_HELLO_PROOF, maker, proof);
+    if (number == (uint64_t)maker && memcmp(found, proof, sizeof proof) == 0) {
         return WEFT_OK;
     }
     return wefti_error(WEFT_ERR_UNREACHABLE,
                        "weft_world_create: PE %u does not find PE %d in mapped memory, though both claim one node",
-                       world->view.pe, pe);
+                       world->view.pe, maker);
 }
 
-/* The maker of the memory finds all others in it, and all others find the maker: so all have mapped the same, at a cost
- * that grows as the PEs do. */
-static weft_status verify(wefti_creation *creation, weft_world *world)
+static weft_status map_window(wefti_creation *creation, weft_world *world)
 {
-    int last = makes_memory(creation, world) ? creation->node_last : creation->node_first;
-    for (int pe = creation->node_first; pe <= last; pe++) {
-        if (wefti_pe_is_near(&world->view, pe)) {
-            WEFT_TRY(find_in_memory(creation, world, pe));
-        }
+    wefti_bootstrap *bootstrap = &creation->bootstrap;
+    if (creation->tickets != NULL) {
+        WEFT_TRY(bootstrap->ops->allgather(bootstrap, &creation->ticket, creation->tickets, sizeof creation->ticket));
+    }
+    WEFT_TRY(take_or_serve(creation, world));
+    if (!makes_memory(creation, world)) {
+        WEFT_TRY(fill_slot(creation, world));
+        WEFT_TRY(find_maker(creation, world));
     }
     WEFT_TRY(wefti_world_transports_open(world));
     return set_teams(creation, world);
@@ -492,16 +503,6 @@ typedef struct step {
     const char *name;
     weft_status (*run)(wefti_creation *creation, weft_world *world);
 } step;
-
-static weft_status map_window(wefti_creation *creation, weft_world *world)
-{
-    wefti_bootstrap *bootstrap = &creation->bootstrap;
-    if (creation->tickets != NULL) {
-        WEFT_TRY(bootstrap->ops->allgather(bootstrap, &creation->ticket, creation->tickets, sizeof creation->ticket));
-    }
-    WEFT_TRY(take_or_serve(creation, world));
-    return fill_slot(creation, world);
-}
 
 /* The PEs of a process have one environment, so one of them speaks of it; each does that cannot know of the others. */
 static void warn_of_environment(const wefti_creation *creation, const weft_world *world, weft_status met)
@@ -519,7 +520,6 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
         {"window", make_window},
         {"reach", look_for_maker},
         {"map", map_window},
-        {"verify", verify},
     };
     weft_status met = meet(creation, world);
     warn_of_environment(creation, world, met);

@@ -134,11 +134,11 @@ static weft_status fill(wefti_directory *directory, const wefti_hello *all, int 
         note_groups(directory, all, pes, &found);
     }
     traits_fini(&found);
+    memcpy(directory->secret, all[0].secret, sizeof directory->secret);
     directory->heap_auto_bytes = UINT64_MAX;
     for (int pe = 0; pe < pes; pe++) {
         uint64_t suggested = all[pe].heap_auto_bytes;
         directory->heap_auto_bytes = suggested < directory->heap_auto_bytes ? suggested : directory->heap_auto_bytes;
-        memcpy(directory->pes[pe].proof, all[pe].proof, sizeof directory->pes[pe].proof);
     }
     return status;
 }

@@ -11,13 +11,13 @@ typedef struct wefti_directory_pe {
     uint32_t cores; /* of those of its node that may run on the same processors */
     uint32_t cores_count; /* how many these are; at least 1 */
     uint32_t group; /* of those of its node that the same control group limits; itself where none does */
-    unsigned char proof[WEFTI_HELLO_PROOF_BYTES];
 } wefti_directory_pe;
 
 typedef struct wefti_directory {
     wefti_verdict verdict; /* whether all can take part, by their hellos */
     int32_t status; /* and fit together; else, of both, nothing but these is set */
     char text[WEFTI_ERROR_BYTES]; /* of status */
+    unsigned char secret[WEFTI_HELLO_SECRET_BYTES]; /* PE 0's */
     uint64_t heap_auto_bytes; /* what the node with the least memory suggests */
     wefti_directory_pe pes[];
 } wefti_directory;

@@ -33,7 +33,7 @@ static void fill(wefti_hello *all, int pes, uint64_t *random)
                                          .mark = (uint64_t)random_below(random, 3) << 60};
         all[pe].left.group_mark = random_below(random, 3);
         all[pe].left.group = random_below(random, 2) == 0 ? UINT64_MAX : 1000;
-        memset(all[pe].proof, pe + 1, sizeof all[pe].proof);
+        memset(all[pe].secret, pe + 1, sizeof all[pe].secret);
     }
 }
 
@@ -84,10 +84,10 @@ static void test_lowest(void **state)
             assert_int_equal(entry->cores, lowest(all, pe, same_cores));
             assert_int_equal(entry->cores_count, all[pe].cores.count);
             assert_int_equal(entry->group, lowest(all, pe, same_group));
-            assert_memory_equal(entry->proof, all[pe].proof, sizeof entry->proof);
             least = all[pe].heap_auto_bytes < least ? all[pe].heap_auto_bytes : least;
             shares |= entry->process != (uint32_t)pe;
         }
+        assert_memory_equal(to.directory.secret, all[0].secret, sizeof all[0].secret);
         assert_int_equal(to.directory.heap_auto_bytes, least);
         assert_int_equal(wefti_directory_shares_process(&to.directory, pes), shares);
         assert_int_equal(wefti_directory_check(&to.directory, pes), WEFT_OK);

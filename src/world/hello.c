@@ -36,22 +36,14 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     hello->cores = wefti_os_cores_query();
     hello->left = wefti_os_memory_left_query();
     WEFT_TRY(wefti_os_identity_query(&hello->identity));
-    return wefti_os_random(hello->proof, sizeof hello->proof);
+    return wefti_os_random(hello->secret, sizeof hello->secret);
 }
 
-void wefti_hello_port(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES], unsigned char port[WEFTI_HELLO_NAME_BYTES])
+void wefti_hello_derive(const unsigned char secret[WEFTI_HELLO_SECRET_BYTES], wefti_hello_purpose purpose, int pe,
+                        unsigned char name[WEFTI_HELLO_NAME_BYTES])
 {
-    wefti_hash(proof, "port", 4, port);
-}
-
-void wefti_hello_mark(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES], unsigned char mark[WEFTI_HELLO_NAME_BYTES])
-{
-    wefti_hash(proof, "mark", 4, mark);
-}
-
-void wefti_hello_token(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES], unsigned char token[WEFTI_HELLO_NAME_BYTES])
-{
-    wefti_hash(proof, "token", 5, token);
+    const uint32_t what[2] = {(uint32_t)purpose, (uint32_t)pe};
+    wefti_hash(secret, what, sizeof what, name);
 }
 
 uint64_t wefti_hello_process(const wefti_hello *hello)
@@ -64,11 +56,11 @@ uint64_t wefti_hello_process(const wefti_hello *hello)
     return number;
 }
 
-uint64_t wefti_hello_key(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES])
+uint64_t wefti_hello_key(const unsigned char secret[WEFTI_HELLO_SECRET_BYTES])
 {
     unsigned char hash[WEFTI_HASH_BYTES];
     uint64_t key;
-    wefti_hash(proof, "world", 5, hash);
+    wefti_hash(secret, "world", 5, hash);
     memcpy(&key, hash, sizeof key);
     return key;
 }

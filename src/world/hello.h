@@ -7,7 +7,7 @@
 #include "world/world.h"
 
 #define WEFTI_HELLO_BYTES 256
-#define WEFTI_HELLO_PROOF_BYTES 16
+#define WEFTI_HELLO_SECRET_BYTES 16
 
 /* The fields that must be equal on all PEs, in the order in which a difference is reported: X(type, field, its value
  * from `settings` and `bootstrap`, whether that says nothing to a reader, its name in messages). heap_max_bytes is as
@@ -35,24 +35,28 @@ typedef union wefti_hello {
         int32_t status; /* not WEFT_OK: this PE cannot take part */
         wefti_os_cores cores; /* of the creating thread */
         wefti_os_memory_left left; /* before any PE of this world has taken memory */
-        unsigned char proof[WEFTI_HELLO_PROOF_BYTES]; /* random: read back in mapped memory */
+        unsigned char secret[WEFTI_HELLO_SECRET_BYTES]; /* random; PE 0's is the world's */
     };
     unsigned char room[WEFTI_HELLO_BYTES];
 } wefti_hello;
 _Static_assert(sizeof(wefti_hello) == WEFTI_HELLO_BYTES, "the fields have room");
 
-/* Where the maker of a node's memory hands it out, the mark by which it is seen to be in reach, and what a taker must
- * know: all follow from the maker's proof, which only the world's PEs know. */
+/* What only the world's PEs can work out of its secret, for one PE each. */
 #define WEFTI_HELLO_NAME_BYTES 16
-void wefti_hello_port(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES], unsigned char port[WEFTI_HELLO_NAME_BYTES]);
-void wefti_hello_mark(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES], unsigned char mark[WEFTI_HELLO_NAME_BYTES]);
-void wefti_hello_token(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES], unsigned char token[WEFTI_HELLO_NAME_BYTES]);
+typedef enum wefti_hello_purpose {
+    WEFTI_HELLO_PROOF, /* that memory is this PE's: written where others read it */
+    WEFTI_HELLO_PORT, /* where the maker of a node's memory hands it out */
+    WEFTI_HELLO_MARK, /* the mark by which the maker is seen to be in reach */
+    WEFTI_HELLO_TOKEN, /* what who takes the memory must know */
+} wefti_hello_purpose;
+void wefti_hello_derive(const unsigned char secret[WEFTI_HELLO_SECRET_BYTES], wefti_hello_purpose purpose, int pe,
+                        unsigned char name[WEFTI_HELLO_NAME_BYTES]);
 
 /* A number that is equal for PEs of one process of a node. */
 uint64_t wefti_hello_process(const wefti_hello *hello);
 
-/* A number that is this world's alone, from its PE 0's proof. */
-uint64_t wefti_hello_key(const unsigned char proof[WEFTI_HELLO_PROOF_BYTES]);
+/* A number that is this world's alone. */
+uint64_t wefti_hello_key(const unsigned char secret[WEFTI_HELLO_SECRET_BYTES]);
 
 /* Fill in what this PE says. */
 weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *settings,

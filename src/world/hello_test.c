@@ -40,7 +40,7 @@ static void fill(wefti_hello *all, int pes)
         /* These may differ. */
         all[pe].heap_auto_bytes = (uint64_t)pe << 30;
         memset(&all[pe].identity, pe, sizeof all[pe].identity);
-        memset(all[pe].proof, pe, sizeof all[pe].proof);
+        memset(all[pe].secret, pe, sizeof all[pe].secret);
     }
 }
 

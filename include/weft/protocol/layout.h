@@ -41,8 +41,8 @@ typedef struct wefti_epochs {
     uint64_t unused[4];
 } wefti_epochs;
 
-/* A PE in the head of its node's window. `proof` is what this PE told the others through the bootstrap: who reads it in
- * mapped memory can load and store here. */
+/* A PE in the head of its node's window. `proof` follows from the secret of the world, which the PEs have through the
+ * bootstrap: who reads it in mapped memory can load and store here. */
 typedef struct wefti_presence {
     unsigned char proof[16];
     uint64_t pe;

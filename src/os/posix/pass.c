@@ -23,8 +23,10 @@
 #define GUEST_CROWDED_NS UINT64_C(20000000)
 /* How many connections are looked at before the guests, and the time, are again. */
 #define ACCEPTED_MAX 64
-/* How often a watch is asked. */
-#define WATCH_NS UINT64_C(20000000)
+/* How long until a watch is asked, and the longest between two questions: each doubles the pause, since where many wait
+ * for one, all of them ask. */
+#define WATCH_FIRST_NS UINT64_C(100000000)
+#define WATCH_LONGEST_NS UINT64_C(400000000)
 /* A taker's pause between attempts to connect. */
 #define RETRY_FIRST_NS UINT64_C(20000)
 #define RETRY_LONGEST_NS UINT64_C(1000000)
@@ -60,24 +62,33 @@ static int is_later(int error)
 typedef struct wait {
     uint64_t until_ns;
     const wefti_os_watch *watch; /* NULL: nobody */
-    uint64_t asked_ns;
+    uint64_t pause_ns; /* between the last question and the next */
+    uint64_t ask_ns; /* when that is */
 } wait;
+
+static wait wait_until(uint64_t until_ns, const wefti_os_watch *watch)
+{
+    return (wait){.until_ns = until_ns,
+                  .watch = watch,
+                  .pause_ns = WATCH_FIRST_NS,
+                  .ask_ns = watch == NULL ? UINT64_MAX : wefti_os_now_ns() + WATCH_FIRST_NS};
+}
 
 static weft_status ask(wait *now)
 {
     uint64_t now_ns = wefti_os_now_ns();
-    if (now->watch == NULL || now_ns - now->asked_ns < WATCH_NS) {
+    if (now_ns < now->ask_ns) {
         return WEFT_OK;
     }
-    now->asked_ns = now_ns;
+    now->pause_ns = now->pause_ns * 2 < WATCH_LONGEST_NS ? now->pause_ns * 2 : WATCH_LONGEST_NS;
+    now->ask_ns = now_ns + now->pause_ns;
     return now->watch->check(now->watch->context);
 }
 
-/* When to look at the time again, and to ask. */
+/* When to look at the time again, or to ask. */
 static uint64_t next_ns(const wait *now)
 {
-    uint64_t next_ns = now->watch == NULL ? now->until_ns : wefti_os_now_ns() + WATCH_NS;
-    return next_ns < now->until_ns ? next_ns : now->until_ns;
+    return now->ask_ns < now->until_ns ? now->ask_ns : now->until_ns;
 }
 
 /* Milliseconds for poll until `until_ns`, rounded up; 0 when it has passed. */
@@ -277,7 +288,7 @@ weft_status wefti_os_pass_serve(wefti_os_pass *pass, const unsigned char token[1
                                 uint64_t until_ns, const wefti_os_watch *watch)
 {
     guest_list guests = {.polls = {{.fd = pass->listener}}};
-    wait now = {.until_ns = until_ns, .watch = watch};
+    wait now = wait_until(until_ns, watch);
     weft_status status = WEFT_OK;
     int left = count;
     while (status == WEFT_OK && left > 0) {
@@ -415,7 +426,7 @@ static weft_status take_answer(int taker, wait *now, int *descriptor)
 weft_status wefti_os_pass_take(const unsigned char name[16], const unsigned char token[16], uint64_t until_ns,
                                const wefti_os_watch *watch, int *descriptor)
 {
-    wait now = {.until_ns = until_ns, .watch = watch};
+    wait now = wait_until(until_ns, watch);
     int taker = open_socket();
     if (taker < 0) {
         return wefti_error(WEFT_ERR_SYSTEM, "cannot open a local socket: %s; look at ulimit -n", strerror(errno));
