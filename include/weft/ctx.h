@@ -54,6 +54,12 @@ WEFT_INLINE weft_status weft_ctx_iputmem(weft_ctx *ctx, void *dest, const void *
                                          ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
 WEFT_INLINE weft_status weft_ctx_igetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
                                          ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
+WEFT_INLINE weft_status weft_ctx_ibputmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                          ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes,
+                                          int pe);
+WEFT_INLINE weft_status weft_ctx_ibgetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                          ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes,
+                                          int pe);
 
 /* ---- for each size in bits of WEFT_SIZES ---- */
 

@@ -25,6 +25,13 @@ WEFT_API weft_status weft_iputmem(weft_world *world, void *dest, const void *sou
 WEFT_API weft_status weft_igetmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
                                   ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
 
+/* The same with blocks: `blocks` blocks of `block` elements each, of which block i begins at source[i * source_stride], and
+ * likewise in `dest`; both strides, in elements, are at least `block`. (OpenSHMEM 1.6, 9.6 shmem_ibput, shmem_ibget.) */
+WEFT_API weft_status weft_ibputmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
+                                   ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes, int pe);
+WEFT_API weft_status weft_ibgetmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
+                                   ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes, int pe);
+
 /* For each NAME, TYPE of WEFT_RMA_TYPES. */
 #define WEFTI_DECLARE_STRIDED(NAME, TYPE)                                                                              \
     WEFT_INLINE weft_status weft_##NAME##_iput(weft_world *world, TYPE *dest, const TYPE *source,                      \

@@ -16,7 +16,9 @@ BYTES(weft_, WORLD)
 BYTES(weft_ctx_, CTX)
 #define STRIDED_BYTES(PREFIX, OWNER)                                                                                   \
     ROW(8, PREFIX##iputmem, OWNER, SYM, IN, STRIDE, STRIDE, COUNT, ELEMENT, PE)                                        \
-    ROW(8, PREFIX##igetmem, OWNER, OUT, SYM, STRIDE, STRIDE, COUNT, ELEMENT, PE)
+    ROW(8, PREFIX##igetmem, OWNER, OUT, SYM, STRIDE, STRIDE, COUNT, ELEMENT, PE)                                       \
+    ROW(8, PREFIX##ibputmem, OWNER, SYM, IN, STRIDE, STRIDE, BLOCK, COUNT, ELEMENT, PE)                                \
+    ROW(8, PREFIX##ibgetmem, OWNER, OUT, SYM, STRIDE, STRIDE, BLOCK, COUNT, ELEMENT, PE)
 STRIDED_BYTES(weft_, WORLD)
 STRIDED_BYTES(weft_ctx_, CTX)
 

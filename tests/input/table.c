@@ -95,6 +95,8 @@ static value good(scene *s, const row *r, int i)
         return (value){.number = (long long)r->element};
     case KIND_STRIDE:
         return (value){.number = STRIDE_GOOD};
+    case KIND_BLOCK:
+        return (value){.number = 1};
     case KIND_PE:
         return (value){.number = (s->me + 1) % s->pes};
     case KIND_OP:
@@ -216,6 +218,10 @@ static bad_values bad_of(scene *s, const row *r, int i)
         return bad;
     case KIND_STRIDE:
         no_stride(r, &bad);
+        return bad;
+    case KIND_BLOCK:
+        add_number(&bad, WEFT_ERR_ARGUMENT, "more than the strides", STRIDE_GOOD + 1);
+        add_number(&bad, WEFT_ERR_ARGUMENT, "SIZE_MAX", (long long)SIZE_MAX);
         return bad;
     case KIND_PE:
     case KIND_ROOT:

@@ -81,6 +81,7 @@ typedef struct value {
     X(VALUES) /* elements of VARIABLES: likewise */                                                                    \
     X(ELEMENT) /* bytes of an element: 0, too many */                                                                  \
     X(STRIDE) /* less than 1; beyond the heap or the address space */                                                  \
+    X(BLOCK) /* elements of a block: more than STRIDE, also by far; 0 is not tried */                                  \
     X(PE) /* none of the world or team */                                                                              \
     X(ROOT) /* none of the team */                                                                                     \
     X(OP) /* no weft_signal_op */                                                                                      \
@@ -167,6 +168,7 @@ int table_names(int argc, char **argv);
 #define PASS_VALUES(v) (size_t)(v).number
 #define PASS_ELEMENT(v) (size_t)(v).number
 #define PASS_STRIDE(v) (ptrdiff_t)(v).number
+#define PASS_BLOCK(v) (size_t)(v).number
 #define PASS_PE(v) (int)(v).number
 #define PASS_ROOT(v) (int)(v).number
 #define PASS_OP(v) (weft_signal_op)(v).number

@@ -89,6 +89,22 @@ WEFT_INLINE weft_status weft_ctx_igetmem(weft_ctx *ctx, void *dest, const void *
                         wefti_ctx_pe(ctx, pe));
 }
 
+WEFT_INLINE weft_status weft_ctx_ibputmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                          ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes,
+                                          int pe)
+{
+    return weft_ibputmem(wefti_ctx_world(ctx), dest, source, dest_stride, source_stride, block, blocks, element_bytes,
+                         wefti_ctx_pe(ctx, pe));
+}
+
+WEFT_INLINE weft_status weft_ctx_ibgetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                          ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes,
+                                          int pe)
+{
+    return weft_ibgetmem(wefti_ctx_world(ctx), dest, source, dest_stride, source_stride, block, blocks, element_bytes,
+                         wefti_ctx_pe(ctx, pe));
+}
+
 #define WEFTI_DEFINE_CTX_SIZED(BITS, BYTES)                                                                            \
     WEFT_INLINE weft_status weft_ctx_put##BITS(weft_ctx *ctx, void *dest, const void *source, size_t count, int pe)    \
     {                                                                                                                  \
