@@ -44,6 +44,15 @@ WEFT_API weft_status weft_team_split_2d(weft_team *parent, int xrange, weft_team
 WEFT_API weft_status weft_team_create(weft_team *parent, const int *members, int count,
                                       weft_team **team) WEFT_MUST_CHECK;
 
+/* Make a team of PEs of the world that its members alone call for: start, start + stride, ... (size of them; stride as in
+ * weft_team_split_strided). Collective over those PEs. They meet in `place`: WEFT_TEAM_JOIN_BYTES bytes of symmetric memory,
+ * aligned to 8, zero on all members, and touched by nobody else until the call has returned on all of them, which leaves
+ * zeros there. Errors as above; what is left at `place` is undefined then, and WEFT_ERR_RANGE when this PE is no member, the place
+ * does not lie in the heap, or the world has more than 65536 PEs: decided by each PE for itself. (An active set of OpenSHMEM is such a team, and its work array such a place.) */
+#define WEFT_TEAM_JOIN_BYTES ((size_t)3584)
+WEFT_API weft_status weft_team_join(weft_world *world, int start, int stride, int size, void *place,
+                                    weft_team **team) WEFT_MUST_CHECK;
+
 /* Destroy a team. Collective over its members; its last operations must have completed on this PE. Frees its scratch
  * in the symmetric heap. NULL is allowed. Local, and WEFT_OK, when the team is dead or the world has a fault.
  * Errors: WEFT_ERR_ARGUMENT (a predefined team), WEFT_ERR_MISMATCH (members made different calls): the team lives on.

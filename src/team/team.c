@@ -426,6 +426,66 @@ weft_status weft_team_create(weft_team *parent, const int *list, int count, weft
     return create(parent, &members, key, call, mine, team);
 }
 
+/* ---- a team that its members alone call for ---- */
+
+/* What of an area the members of a dissemination use. */
+static size_t rounds_bytes(unsigned members)
+{
+    return sizeof(wefti_team_area) + 3 * (size_t)wefti_rounds(members) * sizeof(wefti_line);
+}
+
+static void *line_of(void *place)
+{
+    return (void *)(((uintptr_t)place + WEFTI_CACHE_LINE - 1) / WEFTI_CACHE_LINE * WEFTI_CACHE_LINE);
+}
+
+static weft_status check_join(weft_world *world, const member_list *members, const void *place, const char *call)
+{
+    const weft_team *all = &world->team_world;
+    WEFT_TRY(check_split(all, members->start, members->stride, members->count, call));
+    const int distance = all->pe - members->start;
+    const int is_member = members->count == 1 ? distance == 0
+                                              : distance % members->stride == 0 && distance / members->stride >= 0 &&
+                                                    distance / members->stride < members->count;
+    if (!is_member) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is none of the PEs %d + i * %d for i < %d; members alone call",
+                           call, all->pe, members->start, members->stride, members->count);
+    }
+    if (rounds_bytes((unsigned)members->count) + WEFTI_CACHE_LINE > WEFT_TEAM_JOIN_BYTES) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: %d members; a place is large enough for 65536", call, members->count);
+    }
+    if (((uintptr_t)place & 7) != 0 || !wefti_is_near(world, place, WEFT_TEAM_JOIN_BYTES, all->pe)) {
+        return wefti_error(WEFT_ERR_RANGE,
+                           "%s: the %zu bytes at %p do not lie in the heap of world \"%s\", aligned to 8", call,
+                           WEFT_TEAM_JOIN_BYTES, place, world->name);
+    }
+    return WEFT_OK;
+}
+
+/* The members are first a team that meets in their place, by rounds; over that the team is made as any other. */
+weft_status weft_team_join(weft_world *world, int start, int stride, int size, void *place, weft_team **team)
+{
+    static const char call[] = "weft_team_join";
+    const member_list members = {.count = size, .start = start, .stride = stride};
+    const member_list all = {.count = size, .start = 0, .stride = 1};
+    const uint64_t key[2] = {(uint64_t)(uint32_t)start << 32 | (uint32_t)stride, (uint64_t)(uint32_t)size << 1};
+    weft_team *meeting;
+    WEFT_TRY(wefti_team_check(weft_team_world(world), call));
+    WEFT_TRY(check_place(team, call));
+    WEFT_TRY(check_join(world, &members, place, call));
+    WEFT_TRY(record_create(&world->team_world, &members, call, &meeting));
+    meeting->counted = 0;
+    meeting->area = line_of(place);
+    meeting->epochs = &meeting->area->epochs;
+    weft_status status = create(meeting, &all, key, call, WEFT_OK, team);
+    /* Each has heard all that is said in its place. */
+    if (status == WEFT_OK) {
+        wefti_zero(place, WEFT_TEAM_JOIN_BYTES);
+    }
+    record_free(meeting);
+    return status;
+}
+
 /* The team is none that its world made, and is not destroyed yet. */
 static weft_status destroy(weft_team *team, const char *call)
 {

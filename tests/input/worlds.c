@@ -368,6 +368,26 @@ CASE(weft_team_split_strided)
     CHECK(team == UNTOUCHED);
 }
 
+CASE(weft_team_join)
+{
+    static const struct {
+        int start, stride, size;
+    } wrong[] = {{-1, 1, 1}, {0, 1, 0}, {0, 1, -1}, {0, 1, 3}, {0, 0, 2}, {INT_MAX, 1, 1}, {0, INT_MIN, 2}, {0, -1, 2}};
+    weft_team *team = UNTOUCHED;
+    CHECK_STATUS(weft_team_join(NULL, 0, 1, 1, s->block, &team), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_join(s->world, s->me, 1, 1, s->block, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_join(s->world, 1 - s->me, 1, 1, s->block, &team), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_team_join(s->world, s->me, 1, 1, NULL, &team), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_team_join(s->world, s->me, 1, 1, s->in, &team), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_team_join(s->world, s->me, 1, 1, s->block + 1, &team), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_team_join(s->world, s->me, 1, 1, s->end - 8, &team), WEFT_ERR_RANGE);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        CHECK_STATUS(weft_team_join(s->world, wrong[i].start, wrong[i].stride, wrong[i].size, s->block, &team),
+                     WEFT_ERR_RANGE);
+    }
+    CHECK(team == UNTOUCHED);
+}
+
 CASE(weft_team_split_2d)
 {
     const int wrong[] = {0, -1, INT_MIN};
