@@ -19,7 +19,7 @@ typedef struct wefti_static_data {
 } wefti_static_data;
 
 /* Written by map and unmap alone. */
-extern wefti_static_data wefti_static;
+extern __attribute__((visibility("hidden"))) wefti_static_data wefti_static;
 
 /* The symmetric address of what lies at `address`: an address of the heap for a variable of the executable, the address
  * itself for all else. */

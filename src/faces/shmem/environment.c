@@ -1,0 +1,91 @@
+/* faces/shmem/environment.c: environment variables. (OpenSHMEM 1.6, 8.) */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "faces/shmem/setup.h"
+
+/* X(NAME, what it does): SHMEM_NAME, or SMA_NAME, which is deprecated. */
+#define VARIABLES(X)                                                                                                   \
+    X(SYMMETRIC_SIZE, "bytes of the symmetric heap of a PE, at least; with k, m, g or t, as in 20m or 3.1G")           \
+    X(VERSION, "if set: print the library's version at start-up")                                                      \
+    X(INFO, "if set: print this text at start-up")                                                                     \
+    X(DEBUG, "if set: print what the library does")
+
+/* What the library itself takes from the heap, beside what the program asks for: scratch of teams. */
+#define OWN_BYTES ((uint64_t)64 << 20)
+
+/* The value of SHMEM_NAME, else of SMA_NAME; NULL if neither is set. */
+static const char *value_of(const char *name)
+{
+    static const char *const prefixes[] = {"SHMEM_", "SMA_"};
+    for (int i = 0; i < 2; i++) {
+        char variable[64];
+        (void)snprintf(variable, sizeof variable, "%s%s", prefixes[i], name);
+        const char *value = getenv(variable);
+        if (value != NULL) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+/* The factor of a suffix; 0 for what is none. */
+static double factor_of(const char *suffix)
+{
+    static const char letters[] = "kmgt";
+    if (suffix[0] == 0) {
+        return 1;
+    }
+    const char *letter = suffix[1] == 0 ? strchr(letters, tolower((unsigned char)suffix[0])) : NULL;
+    return letter == NULL ? 0 : ldexp(1, 10 * ((int)(letter - letters) + 1));
+}
+
+static uint64_t parse_size(const char *call, const char *text)
+{
+    char *end;
+    const double number = strtod(text, &end);
+    const double bytes = ceil(number * factor_of(end));
+    if (end == text || !isdigit((unsigned char)text[text[0] == '.']) || !(bytes > 0) || bytes > ldexp(1, 56)) {
+        char cause[256];
+        (void)snprintf(
+            cause, sizeof cause,
+            "SHMEM_SYMMETRIC_SIZE is \"%.100s\"; give a positive number, with at most one of k, m, g or t after it",
+            text);
+        wefti_shmem_refuse(call, cause);
+    }
+    return (uint64_t)bytes;
+}
+
+void wefti_shmem_environment(const char *call, weft_world_config *config)
+{
+    const char *size = value_of("SYMMETRIC_SIZE");
+    const char *deadline = getenv("WEFT_DEADLINE");
+    config->name = "shmem";
+    if (deadline == NULL || deadline[0] == 0) {
+        config->deadline_ns = WEFT_FOREVER; /* OpenSHMEM has no deadlines */
+    }
+    if (size != NULL) {
+        config->heap_max_bytes = (size_t)(parse_size(call, size) + OWN_BYTES);
+    }
+    if (value_of("DEBUG") != NULL) {
+        (void)setenv("WEFT_LOG", "debug", 0);
+    }
+}
+
+void wefti_shmem_print(int is_first)
+{
+    if (is_first && value_of("VERSION") != NULL) {
+        (void)printf("OpenSHMEM %d.%d, weft %s\n", SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, weft_version_text());
+    }
+    if (is_first && value_of("INFO") != NULL) {
+#define PRINT_VARIABLE(NAME, TEXT)                                                                                     \
+    (void)printf("SHMEM_%-16s%s\n%22s%s\n", #NAME, TEXT, "", value_of(#NAME) != NULL ? value_of(#NAME) : "(not set)");
+        VARIABLES(PRINT_VARIABLE)
+#undef PRINT_VARIABLE
+    }
+    (void)fflush(stdout);
+}

@@ -1,0 +1,370 @@
+"""Make the OpenSHMEM headers and functions of types.table and routines.table.
+
+    generate.py headers OUT        shmem.h, pshmem.h, shmemx.h, mpp/shmem.h, mpp/shmemx.h, of shmem.h.in and the tables
+    generate.py functions OUT      SECTION.c for each section: what the routines that are not written by hand do, and
+                                   the weak names shmem_... of all
+    generate.py sections           the names of the sections
+    generate.py names              every name that is a function, one a line
+    generate.py generics           every name that C11 and C++ choose by type
+
+Each routine is a function pshmem_NAME, of which shmem_NAME is a weak alias: so that a profiling library can stand between.
+"""
+
+import dataclasses
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+SIZES = {"sizes": (8, 16, 32, 64, 128), "halves": (32, 64)}
+CASTS = {"cmp": "(weft_cmp)", "sig_op": "(weft_signal_op)"}
+COUNTS = ("nelems", "nreduce", "nblocks")
+
+
+def lines_of(name):
+    for line in (HERE / name).read_text().splitlines():
+        line = line.split("#")[0].strip() if name.startswith("types") else line.strip()
+        if line and not line.startswith("#"):
+            yield line
+
+
+def read_types():
+    """{type: its C type}, {set: its types}"""
+    types, sets = {}, {}
+    for line in lines_of("types.table"):
+        kind, name, rest = line.split(None, 2)
+        if kind == "type":
+            types[name] = rest
+        else:
+            sets[name] = [one for member in rest.split() for one in sets.get(member, [member])]
+    return types, sets
+
+
+TYPES, SETS = read_types()
+
+
+@dataclasses.dataclass
+class Argument:
+    declared: str  # as in a prototype
+    name: str
+    is_symmetric: bool
+    is_const: bool
+
+
+def read_argument(text):
+    is_symmetric = text.startswith("sym ")
+    declared = text.removeprefix("sym ")
+    name = re.search(r"(\w+)$", declared).group(1) if declared != "..." else "..."
+    return Argument(declared, name, is_symmetric, declared.startswith("const "))
+
+
+@dataclasses.dataclass
+class Function:
+    """One function: a routine of the table for one type and with or without a context."""
+
+    section: str
+    flags: set
+    result: str
+    name: str  # with shmem_
+    arguments: list
+    call: str  # of weft
+    call_arguments: list
+    type: str  # its name; "" without one
+    has_ctx: bool = False
+
+    def prototype(self, prefix=""):
+        arguments = ", ".join(argument.declared for argument in self.arguments)
+        return f"{self.result}{'' if self.result.endswith('*') else ' '}{prefix}{self.name}({arguments})"
+
+
+@dataclasses.dataclass
+class Routine:
+    section: str
+    kinds: str  # a set
+    flags: set
+    generic: str  # the name without a type
+    functions: list
+
+
+def split_call(text):
+    name, arguments = re.fullmatch(r"(\w+)\((.*)\)", text).groups()
+    depth, parts, part = 0, [], ""
+    for letter in arguments + ",":
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append(part.strip())
+            part = ""
+        else:
+            part += letter
+    return name, [one for one in parts if one]
+
+
+def variants_of(kinds):
+    """What stands for T, TYPE, BITS and BYTES, for each variant; and its type."""
+    if kinds == "once":
+        return [({}, "")]
+    if kinds in SIZES:
+        return [({"BITS": str(bits), "BYTES": str(bits // 8)}, "") for bits in SIZES[kinds]]
+    return [({r"\bT_": f"{name}_", r"\bTYPE\b": TYPES[name]}, name) for name in SETS[kinds]]
+
+
+def replace(text, names):
+    for pattern, value in names.items():
+        text = re.sub(pattern, value, text)
+    return text
+
+
+def with_ctx(function):
+    ctx = Argument("shmem_ctx_t ctx", "ctx", False, False)
+    return dataclasses.replace(function, name=function.name.replace("shmem_", "shmem_ctx_", 1),
+                               arguments=[ctx] + function.arguments, has_ctx=True)
+
+
+def read_routine(section, line):
+    fields = [field.strip() for field in line.split("|")]
+    kinds, flags, result, prototype = fields[0], set(fields[1].split()), fields[2], fields[3]
+    functions = []
+    for names, kind in variants_of(kinds):
+        name, arguments = re.fullmatch(r"(\w+)\((.*)\)", replace(prototype, names)).groups()
+        arguments = [] if arguments == "void" else [read_argument(one.strip()) for one in arguments.split(",")]
+        call, call_arguments = split_call(replace(fields[4], names)) if len(fields) > 4 else (
+            name, [argument.name for argument in arguments if argument.declared != "shmem_team_t team"])
+        function = Function(section, flags, replace(result, names), name if "old" in flags else "shmem_" + name, arguments,
+                            call, call_arguments, kind)
+        if not arguments:
+            function.arguments = [Argument("void", "", False, False)]
+        functions.append(function)
+        if "ctx" in flags:
+            functions.append(with_ctx(function))
+    return Routine(section, kinds, flags, "shmem_" + re.match(r"(?:T_)?(\w+)", prototype).group(1), functions)
+
+
+def read_routines():
+    """{section: what it is}, the routines"""
+    sections, routines = {}, []
+    for line in lines_of("routines.table"):
+        if line.startswith("section "):
+            section, text = line.removeprefix("section ").split(": ", 1)
+            sections[section] = text
+        else:
+            routines.append(read_routine(section, line))
+    return sections, routines
+
+
+SECTIONS, ROUTINES = read_routines()
+
+
+# ---- functions ----
+
+
+def passed(function, name):
+    """An argument of weft's call."""
+    argument = next((one for one in function.arguments if one.name == name), None)
+    if argument is not None and argument.is_symmetric:
+        count = next((one.name for one in function.arguments if one.name in COUNTS), None)
+        if "team" in function.flags or "active" in function.flags:
+            return f"BUFFER({name}, {count})"
+        return f"SYMMETRIC({name})"
+    return CASTS.get(name, "") + name
+
+
+def check(function, call):
+    """Make a call; where nothing was to be done, nothing can have failed."""
+    count = next((one.name for one in function.arguments if one.name in COUNTS), "1")
+    return f"    CHECK({call}, {count});"
+
+
+def of_nothing(function):
+    """The result for no elements."""
+    return "SIZE_MAX" if "_any" in function.name else "1" if "_test_all" in function.name else "0"
+
+
+def body(function):
+    arguments = [passed(function, name) for name in function.call_arguments]
+    if function.result != "void" and "team" not in function.flags:
+        arguments.append("&result")
+    first = "world"
+    lines = []
+    if "team" in function.flags:
+        first = "TEAM(team)"
+    elif "active" in function.flags:
+        first = "ACTIVE_SET(PE_start, logPE_stride, PE_size, pSync)"
+        if any(one.name == "pWrk" for one in function.arguments):
+            lines.append("    (void)pWrk;")
+    call = ", ".join([first] + arguments)
+    if first == "world":
+        lines.append("    weft_world *const world = wefti_shmem.world;")
+        if "&result" in arguments:
+            lines.append(f"    {function.result} result = {of_nothing(function)};")
+    if function.has_ctx:
+        far = call.replace("world", "CTX(ctx)", 1)
+        lines += ["    if (LIKELY(ctx == SHMEM_CTX_DEFAULT)) {", "    " + check(function, f"weft_{function.call}({call})"),
+                  "    } else {", "    " + check(function, f"weft_ctx_{function.call}({far})"), "    }"]
+    else:
+        lines.append(check(function, f"weft_{function.call}({call})"))
+    if function.result != "void":
+        lines.append("    return 0;" if "team" in function.flags else "    return result;")
+    return lines
+
+
+def aliases(function):
+    """The weak names of a function."""
+    names = [function.name]
+    if "x" in function.flags:
+        names += [function.name.replace("shmem_", "shmemx_", 1), "p" + function.name.replace("shmem_", "shmemx_", 1)]
+    return names
+
+
+def write_functions(out):
+    for section, text in SECTIONS.items():
+        lines = [f"/* {text}. Made by generate.py of routines.table. */", '#include "faces/shmem/binding.h"', ""]
+        for routine in ROUTINES:
+            if routine.section != section:
+                continue
+            for function in routine.functions:
+                if "own" not in function.flags:
+                    lines += [function.prototype("p"), "{", *body(function), "}"]
+                    lines += [f"WEAK({alias}, p{function.name})" for alias in aliases(function)]
+        (out / f"{section}.c").write_text("\n".join(lines) + "\n")
+    # Names of functions that are written by hand: an alias must be where the function is.
+    lines = ["/* The weak names of routines that are written by hand. Made by generate.py of routines.table. */"]
+    for routine in ROUTINES:
+        for function in routine.functions:
+            if "own" in function.flags:
+                names = " ".join(f"WEAK({alias}, p{function.name})" for alias in aliases(function))
+                lines.append(f"#define WEAK_p{function.name} {names}")
+    (out / "weft_shmem_weak.h").write_text("\n".join(lines) + "\n")
+
+
+# ---- headers ----
+
+
+def declarations(prefix, rename=None, only=lambda function: True):
+    lines = []
+    for section, text in SECTIONS.items():
+        found = [function for routine in ROUTINES for function in routine.functions
+                 if routine.section == section and only(function)]
+        if found:
+            lines += ["", f"/* {text} */"]
+        for function in found:
+            if rename:
+                function = dataclasses.replace(function, name=rename(function.name))
+            if function.has_ctx:
+                pass
+            noreturn = "WEFT_SHMEM_NORETURN " if "noreturn" in function.flags else ""
+            lines.append(f"WEFT_SHMEM_API {noreturn}{function.prototype(prefix)};")
+    return lines
+
+
+def generic_routines():
+    """{name: the functions that it chooses from}"""
+    found = {}
+    for routine in ROUTINES:
+        if "generic" in routine.flags:
+            found.setdefault(routine.generic, []).extend(routine.functions)
+    return found
+
+
+QUALIFIERS = ("", "const ", "volatile ")
+
+
+def choices(functions, has_ctx):
+    for function in functions:
+        if function.has_ctx == has_ctx and function.type in SETS["base"]:
+            for qualifier in QUALIFIERS if "const" in function.flags else QUALIFIERS[:1]:
+                yield f"{qualifier}{TYPES[function.type]} *: {function.name}"
+
+
+def selection(which, branches):
+    return f"_Generic(({which}), " + ", \\\n        ".join(branches) + ")"
+
+
+def c11_macro(name, functions):
+    """One that chooses by the first pointer; with a context, by what follows it."""
+    place = "WEFT_SHMEM_ARGUMENT_1(__VA_ARGS__, 0)" if "team" in functions[0].flags else None
+    if place:  # after the team
+        choice = selection(place, list(choices(functions, False)))
+    else:
+        branches = list(choices(functions, False))
+        ctx = list(choices(functions, True))
+        if ctx:
+            inner = selection("WEFT_SHMEM_ARGUMENT_1(__VA_ARGS__, 0)", ctx + ["default: weft_shmem_no_such_type"])
+            branches.append(f"shmem_ctx_t: {inner}")
+        choice = selection("WEFT_SHMEM_ARGUMENT_0(__VA_ARGS__, 0)", branches)
+    return f"#define {name}(...) \\\n    {choice}(__VA_ARGS__)"
+
+
+def c11(functions_of, prefix=""):
+    lines = []
+    for name, functions in functions_of.items():
+        if functions[0].type:
+            lines.append(c11_macro(name, functions))
+        else:  # with a context or without
+            lines.append(f"#define {name}(...) _Generic((WEFT_SHMEM_ARGUMENT_0(__VA_ARGS__, 0)), "
+                         f"shmem_ctx_t: {name.replace('shmem_', 'shmem_ctx_', 1)}, default: {name})(__VA_ARGS__)")
+    return lines
+
+
+def cxx(functions_of):
+    lines = []
+    for name, functions in functions_of.items():
+        for function in functions:
+            is_long = name == "shmem_wait_until" and function.type == "long"  # a function of C has that name
+            if is_long or (function.type and function.type not in SETS["base"]) or (not function.type and not function.has_ctx):
+                continue
+            given = ", ".join(argument.declared for argument in function.arguments)
+            names = ", ".join(argument.name for argument in function.arguments)
+            back = "" if function.result == "void" else "return "
+            lines.append(f"static inline {function.result} {name}({given}) {{ {back}{function.name}({names}); }}")
+    return lines
+
+
+def as_x(name):
+    return name.replace("shmem_", "shmemx_", 1)
+
+
+def x_header():
+    """shmemx.h: names from before the specification had them."""
+    lines = declarations("", as_x, lambda function: "x" in function.flags)
+    generics = {name: functions for name, functions in generic_routines().items() if "x" in functions[0].flags}
+    macros = [f"#define {as_x(name)}(...) {name}(__VA_ARGS__)" for name in generics]
+    return lines, macros
+
+
+def write_headers(out):
+    (out / "mpp").mkdir(parents=True, exist_ok=True)
+    generics = generic_routines()
+    parts = {
+        "DECLARATIONS": declarations(""),
+        "GENERICS_C": c11(generics),
+        "GENERICS_CXX": cxx(generics),
+        "DECLARATIONS_P": declarations("p"),
+    }
+    parts["DECLARATIONS_X"], parts["GENERICS_X"] = x_header()
+    for name in ("shmem.h", "pshmem.h", "shmemx.h"):
+        text = (HERE / f"{name}.in").read_text()
+        for part, lines in parts.items():
+            text = text.replace(f"@{part}@", "\n".join(lines))
+        (out / name).write_text(text)
+    for name in ("shmem.h", "shmemx.h"):
+        (out / "mpp" / name).write_text(f"/* mpp/{name}: the deprecated place of {name}. */\n#include <{name}>\n")
+
+
+def main():
+    verb = sys.argv[1]
+    if verb == "headers":
+        write_headers(pathlib.Path(sys.argv[2]))
+    elif verb == "functions":
+        write_functions(pathlib.Path(sys.argv[2]))
+    elif verb == "sections":
+        print("\n".join(SECTIONS))
+    elif verb == "names":
+        print("\n".join(function.name for routine in ROUTINES for function in routine.functions))
+    elif verb == "generics":
+        print("\n".join(generic_routines()))
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
