@@ -18,6 +18,8 @@ extern "C" {
 
 typedef struct weft_world weft_world;
 
+#define WEFT_PROGRAM_BYTES 20
+
 /* How to create a world. Zero is the default of every field but `size`; start from WEFT_WORLD_CONFIG_INIT.
  * All but `pe`, `bootstrap` and what belongs to it, and the deadlines must be equal on all PEs; creation compares them before it
  * maps memory and names the PE that differs. The strings and objects pointed to are read during creation only. */
@@ -46,6 +48,11 @@ typedef struct weft_world_config {
     uint64_t warn_ns;
     /* Not NULL: give the world a device heap as weft_device_attach would, which see (weft/device.h). */
     const struct weft_device_config *device;
+    /* So many bytes at the start of the heap, a part of the caller's own, which no allocation gets: it reads as zero and has
+     * memory only where it has been written. Not counted in heap_max_bytes; rounded up to pages. See weft_world_sparse. 0: none. */
+    size_t sparse_bytes;
+    /* What the PEs' program is, the build id of an executable say: WEFT_ERR_MISMATCH, showing both, where PEs differ. */
+    unsigned char program[WEFT_PROGRAM_BYTES];
 } weft_world_config;
 
 /* No deadline. A wait then ends otherwise than well only when a PE that it needs is gone, with WEFT_ERR_PEER and its name: a
@@ -95,6 +102,20 @@ WEFT_API weft_status weft_world_fault(const weft_world *world, int *culprit_pe);
 /* This PE's number, and the number of PEs. Any thread. -1 for a NULL world. (OpenSHMEM 1.5, 9.1.3, 9.1.4.) */
 WEFT_API int weft_world_pe(const weft_world *world);
 WEFT_API int weft_world_pes(const weft_world *world);
+
+/* The sparse part of a heap, and the file whose pages it is, of which other mappings can be made: what is stored there is
+ * what every PE finds in this PE's heap. */
+typedef struct weft_sparse {
+    void *address; /* of this PE's; a multiple of the size of a page */
+    size_t bytes;
+    int descriptor; /* the world's, who closes it; close-on-exec */
+    uint64_t offset; /* in the file, of the part's first byte */
+} weft_sparse;
+
+/* Where config.sparse_bytes lie. Local; any thread. *out is written on success only. A page there gets memory when it is first
+ * written, by whomever, so that lack of it is no status; mappings that the caller makes stay after the world's end, and what
+ * is in them does. Errors: WEFT_ERR_ARGUMENT, WEFT_ERR_UNSUPPORTED where the world was made with sparse_bytes 0. */
+WEFT_API weft_status weft_world_sparse(const weft_world *world, weft_sparse *out) WEFT_MUST_CHECK;
 
 /* Phases of creation, in the order in which they happened. */
 typedef struct weft_world_phase {

@@ -36,7 +36,7 @@ static weft_status grow(weft_world *world, uint64_t end)
             wefti_st64(&world->view.heap_bytes, wanted, WEFTI_RELAXED);
             wefti_st64(&world->control->reserved, (uint64_t)(world->heap - (unsigned char *)world->control) + wanted,
                        WEFTI_RELAXED);
-            WEFTI_COUNT_SET(world, heap_bytes_reserved, wanted);
+            WEFTI_COUNT_SET(world, heap_bytes_reserved, wanted - world->sparse_bytes);
         }
     }
     wefti_os_monitor_leave(world->heap_lock);

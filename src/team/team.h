@@ -101,7 +101,6 @@ typedef struct wefti_records {
     weft_status (*grow)(weft_team *team, const char *call, uint64_t offset, uint64_t end);
 } wefti_records;
 
-#define WEFTI_OWNER_LIBRARY 0u
 #define WEFTI_BLOCK_FOREIGN (UINT64_MAX - 1) /* stands for an address outside the heap where members compare blocks */
 
 typedef struct wefti_block_wanted {

@@ -99,6 +99,11 @@ static weft_status resolve_heap(wefti_world_settings *settings)
     if (settings->heap_bytes == 0) {
         WEFT_TRY(wefti_env_size(WEFTI_ENV_HEAP, &settings->heap_bytes));
     }
+    if (settings->config.sparse_bytes > HEAP_BYTES_MAX) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_world_create: sparse_bytes %zu is more than a process has addresses; lower it",
+                           settings->config.sparse_bytes);
+    }
     if (settings->heap_max_bytes > HEAP_BYTES_MAX) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "weft_world_create: heap_max_bytes %llu is more than a process has addresses; lower it or "

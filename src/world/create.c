@@ -88,7 +88,8 @@ static void set_slots(wefti_creation *creation, weft_world *world)
         heap_max -= heap_max % SLOT_ALIGNMENT;
     }
     uint64_t page = wefti_os_page_bytes();
-    world->heap_max_bytes = (heap_max + page - 1) / page * page; /* symmetric: offsets hold everywhere */
+    world->sparse_bytes = (creation->settings.config.sparse_bytes + page - 1) / page * page;
+    world->heap_max_bytes = (heap_max + page - 1) / page * page + world->sparse_bytes; /* offsets hold everywhere */
     uint64_t slot = wefti_layout_heap(world->view.pes, page) + world->heap_max_bytes;
     creation->window = (wefti_window_shape){
         .head_bytes = wefti_layout_head((size_t)creation->node_pes),
@@ -214,16 +215,21 @@ static weft_status fill_slot(wefti_creation *creation, weft_world *world)
     size_t heap_offset = wefti_layout_heap(world->view.pes, wefti_os_page_bytes());
     size_t heap_bytes = heap_bytes_at_first(creation);
     unsigned char *slot = world->window->memory.base + offset;
-    WEFT_TRY(wefti_os_memory_reserve(&world->window->memory, offset, heap_offset + heap_bytes));
+    wefti_os_memory *memory = &world->window->memory;
+    WEFT_TRY(wefti_os_memory_reserve(memory, offset, heap_offset));
+    WEFT_TRY(wefti_os_memory_reserve(memory, offset + heap_offset + world->sparse_bytes, heap_bytes));
     world->head = (wefti_head *)(void *)world->window->memory.base;
     world->control = (wefti_control *)(void *)slot;
-    wefti_st64(&world->control->reserved, heap_offset + heap_bytes, WEFTI_RELAXED);
+    wefti_st64(&world->control->reserved, heap_offset + world->sparse_bytes + heap_bytes, WEFTI_RELAXED);
     show(creation, world);
     world->heap = slot + heap_offset;
     world->view.heap = (uintptr_t)world->heap;
-    world->view.heap_bytes = heap_bytes;
+    world->view.heap_bytes = world->sparse_bytes + heap_bytes;
     wefti_blocks_init(&world->blocks, world->heap_max_bytes);
     world->blocks.lead = heap_offset; /* slots are aligned to all that a block can be */
+    if (world->sparse_bytes > 0) {
+        WEFT_TRY(wefti_blocks_take(&world->blocks, 0, world->sparse_bytes, WEFTI_OWNER_LIBRARY));
+    }
     WEFT_TRY(set_view(creation, world));
     wefti_world_come(world);
     return WEFT_OK;
@@ -259,12 +265,12 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
 {
     WEFT_TRY(make_room_for_tickets(creation));
     set_slots(creation, world);
-    if (creation->settings.heap_bytes > world->heap_max_bytes) {
+    const uint64_t heap_max_bytes = world->heap_max_bytes - world->sparse_bytes;
+    if (creation->settings.heap_bytes > heap_max_bytes) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "weft_world_create: heap_bytes %llu exceeds the %llu that are the most by default; set "
                            "heap_max_bytes or WEFT_HEAP_MAX",
-                           (unsigned long long)creation->settings.heap_bytes,
-                           (unsigned long long)world->heap_max_bytes);
+                           (unsigned long long)creation->settings.heap_bytes, (unsigned long long)heap_max_bytes);
     }
     WEFT_TRY(wefti_directory_expect_heaps(creation->directory, (int)world->view.pes, (int)world->view.pe,
                                           &creation->mine.left, heap_bytes_at_first(creation)));
@@ -532,7 +538,7 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
         wefti_world_phase(world, steps[i].name);
     }
     set_waiting(creation, world);
-    WEFTI_COUNT_SET(world, heap_bytes_reserved, world->view.heap_bytes);
+    WEFTI_COUNT_SET(world, heap_bytes_reserved, world->view.heap_bytes - world->sparse_bytes);
     for (size_t i = 0; i < world->phase_count; i++) {
         WEFTI_COUNT(world, create_ns, world->phases[i].ns);
     }

@@ -31,6 +31,7 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
 #define FILL_IN(type, field, value, is_code, name) hello->field = value;
     WEFTI_HELLO_EQUAL_TABLE(FILL_IN)
 #undef FILL_IN
+    memcpy(hello->program, settings->config.program, sizeof hello->program);
     uint64_t half = wefti_os_memory_bytes() / 2;
     hello->heap_auto_bytes = half > 0 && half < HEAP_AUTO_BYTES_MAX ? half : HEAP_AUTO_BYTES_MAX; /* 0: not known */
     hello->cores = wefti_os_cores_query();
@@ -75,6 +76,9 @@ typedef struct field {
 /* What comes first: without it the other fields may lie elsewhere. */
 static const field build_field = {"build", offsetof(wefti_hello, magic),
                                   offsetof(wefti_hello, pe) - offsetof(wefti_hello, magic), 1};
+
+/* Programs that differ may have given other sizes for that. */
+static const field program_field = {"program", offsetof(wefti_hello, program), WEFT_PROGRAM_BYTES, 0};
 
 static const field equal_fields[] = {
 #define FIELD_ROW(type, field, value, is_code, name) {name, offsetof(wefti_hello, field), sizeof(type), is_code},
@@ -156,6 +160,26 @@ static weft_status refuse_build(const wefti_hello *all, int pe, int right)
                        pe, build_text(&all[pe], wrong_build), right, build_text(&all[right], right_build));
 }
 
+#define PROGRAM_TEXT_BYTES (2 * WEFT_PROGRAM_BYTES + 1)
+static const char *program_text(const wefti_hello *hello, char text[PROGRAM_TEXT_BYTES])
+{
+    for (size_t i = 0; i < WEFT_PROGRAM_BYTES; i++) {
+        (void)snprintf(text + 2 * i, 3, "%02x", hello->program[i]);
+    }
+    return text;
+}
+
+static weft_status refuse_program(const wefti_hello *all, int pe, int right)
+{
+    char wrong_text[PROGRAM_TEXT_BYTES];
+    char right_text[PROGRAM_TEXT_BYTES];
+    return wefti_error(
+        WEFT_ERR_MISMATCH,
+        "weft_world_create: PE %d runs program %s, but PE %d %s; start the same executable, of one build, on "
+        "all PEs (`file` shows its BuildID)",
+        pe, program_text(&all[pe], wrong_text), right, program_text(&all[right], right_text));
+}
+
 static weft_status refuse(const wefti_hello *all, int pe, int right, const field *f)
 {
     if (f->is_code) {
@@ -185,6 +209,11 @@ weft_status wefti_hello_check(const wefti_hello *all, int pes)
                                "number",
                                pe, all[pe].pe);
         }
+    }
+    int right_program;
+    int odd = find_odd(all, pes, &program_field, &right_program);
+    if (odd >= 0) {
+        return refuse_program(all, odd, right_program);
     }
     for (size_t i = 0; i < sizeof equal_fields / sizeof *equal_fields; i++) {
         int right;

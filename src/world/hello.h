@@ -17,6 +17,7 @@
     X(uint64_t, name_hash, hash_name(settings->config.name), 1, "name (config.name)")                                  \
     X(uint64_t, heap_max_bytes, settings->heap_max_bytes, 0, "largest heap (heap_max_bytes, WEFT_HEAP_MAX)")           \
     X(uint64_t, heap_bytes, settings->heap_bytes, 0, "initial heap (heap_bytes, WEFT_HEAP)")                           \
+    X(uint64_t, sparse_bytes, settings->config.sparse_bytes, 0, "sparse part of the heap (sparse_bytes)")              \
     X(uint64_t, preferences, wefti_preferences_key(&settings->preferences), 1, "collective algorithms (WEFT_COLL)")
 
 /* The first four fields and the size are the same in every version, so that any two can be told apart. */
@@ -30,6 +31,7 @@ typedef union wefti_hello {
 #define WEFTI_HELLO_FIELD(type, field, value, is_code, name) type field;
         WEFTI_HELLO_EQUAL_TABLE(WEFTI_HELLO_FIELD)
 #undef WEFTI_HELLO_FIELD
+        unsigned char program[WEFT_PROGRAM_BYTES]; /* equal on all PEs, too */
         uint64_t heap_auto_bytes; /* what this node's memory suggests */
         wefti_os_identity identity;
         int32_t status; /* not WEFT_OK: this PE cannot take part */

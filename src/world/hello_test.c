@@ -66,6 +66,11 @@ static void spoil_build(wefti_hello *hello)
     hello->build++;
 }
 
+static void spoil_program(wefti_hello *hello)
+{
+    hello->program[WEFT_PROGRAM_BYTES - 1]++;
+}
+
 #define SPOIL_EQUAL(type, field, ...)                                                                                  \
     static void spoil_##field(wefti_hello *hello)                                                                      \
     {                                                                                                                  \
@@ -73,8 +78,8 @@ static void spoil_build(wefti_hello *hello)
     }
 WEFTI_HELLO_EQUAL_TABLE(SPOIL_EQUAL)
 #define SPOIL_NAME(type, field, ...) spoil_##field,
-static const spoil spoils[] = {spoil_magic, spoil_version, spoil_view, spoil_build,
-                               WEFTI_HELLO_EQUAL_TABLE(SPOIL_NAME)};
+static const spoil spoils[] = {spoil_magic, spoil_version, spoil_view,
+                               spoil_build, spoil_program, WEFTI_HELLO_EQUAL_TABLE(SPOIL_NAME)};
 #define SPOILS (sizeof spoils / sizeof *spoils)
 
 static weft_status check(const wefti_hello *all, int pes)

@@ -19,6 +19,7 @@
 #define WEFTI_WORLD_PHASES_MAX 12
 #define WEFTI_WORLD_TRANSPORTS_MAX 4
 #define WEFTI_WORLD_MAGIC 0x77656674776f726cu /* "weftworl" */
+#define WEFTI_OWNER_LIBRARY 0u /* of blocks of the heap that no user frees */
 #define WEFTI_WORLD_ENDED 0x77656674656e6465u /* "weftende" */
 
 /* It lies in memory that a forked process finds zeroed: there the test of inline accesses fails, since the heap has no
@@ -41,7 +42,8 @@ struct weft_world {
     wefti_head *head; /* of the window */
     wefti_control *control; /* this PE's, at the start of its slot */
     unsigned char *heap; /* this PE's */
-    uint64_t heap_max_bytes;
+    uint64_t heap_max_bytes; /* with the sparse part, which comes first */
+    uint64_t sparse_bytes;
     wefti_os_monitor *heap_lock;
     wefti_blocks blocks;
     struct wefti_turn *turns; /* calls that have to try again: see src/team/turn.c */

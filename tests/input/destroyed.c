@@ -73,6 +73,8 @@ static void use_destroyed_world(scene *s)
     CHECK(weft_world_pe(world) == -1 && weft_world_pes(world) == -1);
     CHECK(weft_world_phases(world, &phase, 1) == 0 && phase.name == UNTOUCHED);
     CHECK(weft_world_transport_map(world, NULL, 0) == 0);
+    weft_sparse sparse;
+    CHECK_STATUS(weft_world_sparse(world, &sparse), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_world_counters(world, &counters), WEFT_ERR_ARGUMENT);
     CHECK(weft_world_counter(world, 0, &number) == NULL);
     CHECK_STATUS(weft_malloc(world, 8, &more), WEFT_ERR_ARGUMENT);

@@ -131,6 +131,7 @@ CASE(weft_world_create)
     REFUSE_CONFIG(heap_max_bytes, SIZE_MAX);
     REFUSE_CONFIG(heap_bytes, SIZE_MAX);
     REFUSE_CONFIG(heap_bytes, config.heap_max_bytes + 1);
+    REFUSE_CONFIG(sparse_bytes, SIZE_MAX);
     REFUSE_CONFIG(deadline_ns, WEFT_FOREVER - 1);
     weft_world_config by_callback = config;
     by_callback.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
@@ -174,6 +175,15 @@ CASE(weft_world_pe)
     (void)s;
     CHECK(weft_world_pe(NULL) == -1);
     CHECK(weft_world_pes(NULL) == -1);
+}
+
+CASE(weft_world_sparse)
+{
+    weft_sparse sparse = {.bytes = 11};
+    CHECK_STATUS(weft_world_sparse(NULL, &sparse), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_world_sparse(s->world, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_world_sparse(s->world, &sparse), WEFT_ERR_UNSUPPORTED);
+    CHECK(sparse.bytes == 11);
 }
 
 CASE(weft_world_phases)

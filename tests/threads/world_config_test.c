@@ -83,6 +83,18 @@ static void other_heap(weft_world_config *config)
     config->heap_bytes = 1 << 16;
 }
 
+static void other_sparse(weft_world_config *config)
+{
+    config->sparse_bytes = 1 << 16;
+}
+
+/* Named by its program, though its sizes differ, too. */
+static void other_program(weft_world_config *config)
+{
+    config->program[WEFT_PROGRAM_BYTES - 1] = 1;
+    config->sparse_bytes = 1 << 16;
+}
+
 static void small_struct(weft_world_config *config)
 {
     config->size = offsetof(weft_world_config, heap_max_bytes) - 1;
@@ -146,6 +158,8 @@ static const wrong told[] = {
     {"larger heap_max_bytes", other_heap_max, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
     {"default heap_max_bytes", no_heap_max, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
     {"other heap_bytes", other_heap, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
+    {"other sparse_bytes", other_sparse, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
+    {"other program", other_program, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER},
     {"heap_bytes above heap_max_bytes", heap_above_max, WEFT_ERR_ARGUMENT, WEFT_ERR_ARGUMENT, NAMES_OFFENDER},
     {"too long a deadline", long_deadline, WEFT_ERR_ARGUMENT, WEFT_ERR_ARGUMENT, NAMES_OFFENDER},
 };
@@ -241,6 +255,26 @@ static void test_other_name(void **state)
         }
         weft_threads_destroy(meeting);
     }
+}
+
+/* Both programs are in the text. */
+static void test_other_program(void **state)
+{
+    (void)state;
+    weft_threads *meeting = pes_meeting(2);
+    weft_world_config configs[2];
+    pes_outcome outcomes[2];
+    for (int pe = 0; pe < 2; pe++) {
+        configs[pe] = pes_config(meeting, pe, 2);
+        configs[pe].program[0] = (unsigned char)(0xa0 + pe);
+        configs[pe].sparse_bytes = (size_t)4096 << pe;
+    }
+    pes_create(configs, 2, outcomes);
+    for (int pe = 0; pe < 2; pe++) {
+        CHECK_SAY(strstr(outcomes[pe].text, "program a100") != NULL && strstr(outcomes[pe].text, "PE 0 a000") != NULL,
+                  "PE %d was told \"%s\"", pe, outcomes[pe].text);
+    }
+    weft_threads_destroy(meeting);
 }
 
 static void test_offender_is_missed(void **state)
@@ -809,6 +843,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CHECKED_TEST(test_all_are_told),
         CHECKED_TEST(test_fewer_pes),
+        CHECKED_TEST(test_other_program),
         CHECKED_TEST(test_other_name),
         CHECKED_TEST(test_offender_is_missed),
         CHECKED_TEST(test_missing_are_named),

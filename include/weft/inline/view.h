@@ -31,7 +31,7 @@ typedef struct wefti_view {
     uint32_t near_count;
     uint32_t remote; /* not 0: some PE needs a transport, so that fence and quiet go out of line */
     uintptr_t heap; /* first byte of this PE's heap */
-    uint64_t heap_bytes; /* reserved so far; grows, never shrinks */
+    uint64_t heap_bytes; /* reserved so far, or sparse; grows, never shrinks */
     /* The byte at `a` here is at a + (p - pe) * stride on PE p, or at a + delta[p - near_first] if delta is set. */
     int64_t stride;
     const int64_t *delta;
