@@ -186,11 +186,19 @@ static void check(const char *call, weft_status status)
     }
 }
 
+static void check_static(const char *call, const char *wrong)
+{
+    if (wrong != NULL) {
+        wefti_shmem_refuse(call, wrong);
+    }
+}
+
 static void open_world(const char *call)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     void *notice;
     wefti_shmem_environment(call, &config);
+    wefti_static_configure(&config);
     if (weft_world_create(&config, &wefti_shmem.world) != WEFT_OK) {
         (void)fprintf(stderr, "%s: no world: %s\n", without_p(call), weft_last_error());
         _exit(EXIT_FAILURE);
@@ -200,7 +208,7 @@ static void open_world(const char *call)
     wefti_shmem.notice = notice;
     note_self();
     open_teams(wefti_shmem.world);
-    check(call, wefti_static_map(wefti_shmem.world));
+    check_static(call, wefti_static_map(wefti_shmem.world));
     check(call, weft_barrier(wefti_shmem.world));
     wefti_shmem_print(weft_world_pe(wefti_shmem.world) == 0);
 }
@@ -213,7 +221,7 @@ void wefti_shmem_close(const char *call)
     }
     weft_world *const world = wefti_shmem.world;
     wefti_shmem_active_sets_drop();
-    check(call, wefti_static_unmap(world));
+    check_static(call, wefti_static_unmap());
     wefti_shmem.notice = NULL;
     wefti_shmem.world = NULL;
     memset(wefti_shmem.teams, 0, sizeof wefti_shmem.teams);
