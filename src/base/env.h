@@ -14,6 +14,7 @@
  * (decimal, also fractions; inf), COUNT (a whole number). */
 #define WEFTI_ENV_TABLE(X)                                                                                             \
     X(LOG, "WEFT_LOG", WORD, "warn", "least severe log lines shown: none, error, warn, info, debug")                   \
+    X(LOG_ERRORS, "WEFT_LOG_ERRORS", COUNT, "1", "0: errors are not logged, since the caller reports statuses")        \
     X(BOOTSTRAP, "WEFT_BOOTSTRAP", WORD, "auto", "bootstrap of worlds that name none: auto, local, env")               \
     X(HEAP, "WEFT_HEAP", SIZE, "0", "memory reserved for the symmetric heap of a PE at creation")                      \
     X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the machine's memory")    \

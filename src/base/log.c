@@ -26,18 +26,24 @@ static wefti_log_level level_of(const char *word)
     return WEFTI_LOG_WARN;
 }
 
+/* In the thread's word, beside 1 + the level. */
+#define WITHOUT_ERRORS 256
+
 void wefti_log_read(void)
 {
-    *wefti_thread_log_level() = 1 + (int)level_of(wefti_env_word(WEFTI_ENV_LOG));
+    const int without_errors = strcmp(wefti_env_word(WEFTI_ENV_LOG_ERRORS), "0") == 0;
+    *wefti_thread_log_level() =
+        1 + (int)level_of(wefti_env_word(WEFTI_ENV_LOG)) + (without_errors ? WITHOUT_ERRORS : 0);
 }
 
-static wefti_log_level least_severe(void)
+static int is_shown(wefti_log_level level)
 {
-    const int *level = wefti_thread_log_level();
-    if (*level == 0) {
+    const int *word = wefti_thread_log_level();
+    if (*word == 0) {
         wefti_log_read();
     }
-    return (wefti_log_level)(*level - 1);
+    const int least_severe = *word % WITHOUT_ERRORS - 1;
+    return (int)level <= least_severe && (level != WEFTI_LOG_ERROR || *word < WITHOUT_ERRORS);
 }
 
 /* Append at line[used]; what does not fit is cut. Returns the new length, at most LINE_BYTES - 1. */
@@ -53,7 +59,7 @@ static size_t append(char *line, size_t used, const char *format, va_list argume
 
 void wefti_log(wefti_log_level level, const char *format, ...)
 {
-    if (level == WEFTI_LOG_NONE || (level != WEFTI_LOG_ASKED && level > least_severe())) {
+    if (level == WEFTI_LOG_NONE || (level != WEFTI_LOG_ASKED && !is_shown(level))) {
         return;
     }
     int error = errno;

@@ -111,6 +111,13 @@ static void test_levels(void **state)
     assert_int_equal(count_shown("debug"), 4);
     assert_int_equal(count_shown(""), 2);
     assert_int_equal(count_shown("loud"), 2);
+    setenv("WEFT_LOG_ERRORS", "0", 1);
+    assert_int_equal(count_shown("none"), 0);
+    assert_int_equal(count_shown("warn"), 1);
+    assert_int_equal(count_shown("debug"), 3);
+    setenv("WEFT_LOG_ERRORS", "1", 1);
+    assert_int_equal(count_shown("warn"), 2);
+    unsetenv("WEFT_LOG_ERRORS");
 }
 
 static void test_an_error_is_logged_once(void **state)
