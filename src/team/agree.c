@@ -90,6 +90,7 @@ static weft_status disseminate(weft_team *team, wefti_vote *vote, const char *ca
 
 weft_status wefti_team_agree(weft_team *team, wefti_vote *vote, const char *call)
 {
+    const int32_t mine = vote->status;
     WEFT_TRY(team->counted ? wefti_team_agree_by_count(team, vote, call) : disseminate(team, vote, call));
     if (vote->key_low != vote->key_high) {
         return wefti_error(WEFT_ERR_MISMATCH,
@@ -99,8 +100,8 @@ weft_status wefti_team_agree(weft_team *team, wefti_vote *vote, const char *call
                            vote->key_low_pe < vote->key_high_pe ? vote->key_high_pe : vote->key_low_pe);
     }
     if (vote->status != WEFT_OK) {
-        if ((int)vote->status_pe == team->pe) {
-            return (weft_status)vote->status; /* this PE decided the error and has its text */
+        if (vote->status == mine) {
+            return (weft_status)vote->status; /* this PE decided the error, too, and has its text */
         }
         char text[160];
         snprintf(text, sizeof text, "%s: PE %u of the team failed with %s", call, vote->status_pe,
