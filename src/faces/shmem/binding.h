@@ -24,8 +24,8 @@
 #define CTX(HANDLE) ((weft_ctx *)(void *)(HANDLE))
 #define ACTIVE_SET(START, LOG_STRIDE, SIZE, SYNC) wefti_shmem_active_set(__func__, START, LOG_STRIDE, SIZE, SYNC)
 
-/* A symmetric buffer of a collective, in which a member takes part also where it has no elements to give or to get. */
-#define BUFFER(ADDRESS, COUNT) ((COUNT) == 0 ? (void *)wefti_shmem.notice : SYMMETRIC(ADDRESS))
+/* A symmetric buffer of a collective, in which a member takes part also where it has no elements, and so perhaps no buffer. */
+#define BUFFER(ADDRESS, COUNT) ((COUNT) == 0 && (ADDRESS) == NULL ? (void *)wefti_shmem.notice : SYMMETRIC(ADDRESS))
 
 /* shmem_NAME is a weak name of pshmem_NAME. */
 #define WEAK(NAME, OF) extern __typeof__(OF) NAME __attribute__((weak, alias(#OF), visibility("default")));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "faces/shmem/setup.h"
 
@@ -60,6 +61,12 @@ static uint64_t parse_size(const char *call, const char *text)
     return (uint64_t)bytes;
 }
 
+/* A routine that fails says so itself, also before init; and what the program can go on after is no error to tell of. */
+__attribute__((constructor)) static void keep_errors_from_log(void)
+{
+    (void)setenv("WEFT_LOG_ERRORS", value_of("DEBUG") != NULL ? "1" : "0", 0);
+}
+
 void wefti_shmem_environment(const char *call, weft_world_config *config)
 {
     const char *size = value_of("SYMMETRIC_SIZE");
@@ -76,8 +83,21 @@ void wefti_shmem_environment(const char *call, weft_world_config *config)
     }
 }
 
-void wefti_shmem_print(int is_first)
+static void print_debug(const weft_world *world)
 {
+    char map[1024];
+    (void)weft_world_transport_map(world, map, sizeof map);
+    (void)fprintf(
+        stderr, "PE %d of %d: process %d; thread level %d; %zu bytes of static data are symmetric; reaches\n%s",
+        weft_world_pe(world), weft_world_pes(world), (int)getpid(), wefti_shmem.thread_level, wefti_static.bytes, map);
+}
+
+void wefti_shmem_print(void)
+{
+    const int is_first = weft_world_pe(wefti_shmem.world) == 0;
+    if (value_of("DEBUG") != NULL) {
+        print_debug(wefti_shmem.world);
+    }
     if (is_first && value_of("VERSION") != NULL) {
         (void)printf("OpenSHMEM %d.%d, weft %s\n", SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, weft_version_text());
     }

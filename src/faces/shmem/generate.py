@@ -249,8 +249,6 @@ def declarations(prefix, rename=None, only=lambda function: True):
         for function in found:
             if rename:
                 function = dataclasses.replace(function, name=rename(function.name))
-            if function.has_ctx:
-                pass
             noreturn = "WEFT_SHMEM_NORETURN " if "noreturn" in function.flags else ""
             lines.append(f"WEFT_SHMEM_API {noreturn}{function.prototype(prefix)};")
     return lines
@@ -319,13 +317,17 @@ def cxx(functions_of):
     return lines
 
 
+def is_extension(function):
+    return "x" in function.flags
+
+
 def as_x(name):
     return name.replace("shmem_", "shmemx_", 1)
 
 
 def x_header():
     """shmemx.h: names from before the specification had them."""
-    lines = declarations("", as_x, lambda function: "x" in function.flags)
+    lines = declarations("", as_x, is_extension)
     generics = {name: functions for name, functions in generic_routines().items() if "x" in functions[0].flags}
     macros = [f"#define {as_x(name)}(...) {name}(__VA_ARGS__)" for name in generics]
     return lines, macros
@@ -338,7 +340,7 @@ def write_headers(out):
         "DECLARATIONS": declarations(""),
         "GENERICS_C": c11(generics),
         "GENERICS_CXX": cxx(generics),
-        "DECLARATIONS_P": declarations("p"),
+        "DECLARATIONS_P": declarations("p") + declarations("p", as_x, is_extension),
     }
     parts["DECLARATIONS_X"], parts["GENERICS_X"] = x_header()
     for name in ("shmem.h", "pshmem.h", "shmemx.h"):

@@ -210,7 +210,7 @@ static void open_world(const char *call)
     open_teams(wefti_shmem.world);
     check_static(call, wefti_static_map(wefti_shmem.world));
     check(call, weft_barrier(wefti_shmem.world));
-    wefti_shmem_print(weft_world_pe(wefti_shmem.world) == 0);
+    wefti_shmem_print();
 }
 
 void wefti_shmem_close(const char *call)
@@ -235,8 +235,8 @@ int pshmem_init_thread(int requested, int *provided)
     }
     (void)pthread_mutex_lock(&lock);
     if (wefti_shmem.world == NULL) {
-        open_world(__func__);
         wefti_shmem.thread_level = requested;
+        open_world(__func__);
         wefti_shmem.init_count = 0;
     }
     wefti_shmem.init_count++;

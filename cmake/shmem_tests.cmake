@@ -1,0 +1,70 @@
+# Tests of the OpenSHMEM face, programs of users on the installed interface: tests/faces/shmem/NAME.c is run by weftrun with N
+# PEs, as test shmem.NAME.N; a line "/* PES: 2 4 */" sets the Ns.
+if(NOT TARGET weft_shmem OR NOT TARGET weftrun)
+    return()
+endif()
+
+set(weft_shmem_tests ${PROJECT_SOURCE_DIR}/tests/faces/shmem)
+
+function(weft_add_shmem_program source library)
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${library}_${name} ${source})
+    target_include_directories(${library}_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(${library}_${name} PRIVATE weft_flags ${library} ${ARGN} Threads::Threads)
+    set_target_properties(${library}_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+endfunction()
+
+function(weft_add_shmem_test test program)
+    add_test(NAME ${test} COMMAND weftrun -n ${ARGN} ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${program}>)
+    weft_describe_test(${test} "multi;shmem")
+    math(EXPR halves "2 * ${ARGN}")
+    set_tests_properties(${test} PROPERTIES PROCESSORS ${halves})
+endfunction()
+
+file(GLOB weft_shmem_test_sources CONFIGURE_DEPENDS ${weft_shmem_tests}/*.c)
+foreach(source IN LISTS weft_shmem_test_sources)
+    get_filename_component(name ${source} NAME_WE)
+    weft_add_shmem_program(${source} weft_shmem weft)
+    if(name STREQUAL "ends")
+        continue()
+    endif()
+    set(counts 1 2 3 4 7 8)
+    if(WEFT_SANITIZE)
+        set(counts 1 3)
+    endif()
+    weft_read_numbers(${source} PES told)
+    if(told)
+        set(counts ${told})
+    endif()
+    foreach(pes IN LISTS counts)
+        weft_add_shmem_test(shmem.${name}.${pes} weft_shmem_${name} ${pes})
+    endforeach()
+endforeach()
+
+# A program's own routines must stand before those of the archive, too.
+weft_add_shmem_program(${weft_shmem_tests}/profile.c weft_shmem_static weft_static)
+weft_add_shmem_test(shmem.profile.static.3 weft_shmem_static_profile 3)
+
+if(Python3_FOUND)
+    add_test(NAME shmem.ends COMMAND ${Python3_EXECUTABLE} ${weft_shmem_tests}/ends.py
+        $<TARGET_FILE:weftrun> $<TARGET_FILE:weft_shmem_ends>)
+    weft_describe_test(shmem.ends "process;shmem")
+    add_test(NAME shmem.manifest COMMAND ${Python3_EXECUTABLE} ${weft_shmem_tests}/manifest.py ${CMAKE_C_COMPILER}
+        ${weft_shmem_include} $<TARGET_FILE:weft_shmem> $<TARGET_FILE:weft_shmem_static>)
+    weft_describe_test(shmem.manifest "install;shmem")
+endif()
+
+if(NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+    foreach(pes 1 2 3 8)
+        add_test(NAME shmem.cxx.${pes} COMMAND ${weft_shmem_tests}/cxx.sh ${weft_shmem_include} ${PROJECT_BINARY_DIR} ${pes})
+        weft_describe_test(shmem.cxx.${pes} "multi;shmem")
+    endforeach()
+endif()
+
+foreach(header shmem.h pshmem.h shmemx.h mpp/shmem.h mpp/shmemx.h)
+    foreach(compiler gcc g++ clang)
+        add_test(NAME header.${compiler}.${header}
+            COMMAND ${PROJECT_SOURCE_DIR}/tests/lint/header.sh ${compiler} ${weft_shmem_include} ${header})
+        weft_describe_test(header.${compiler}.${header} lint)
+    endforeach()
+endforeach()

@@ -1,0 +1,111 @@
+/* Goal: library setup, exit and query (9.1) do what the specification says.
+ * Method: every query against what is known; init and finalize nested and again, where a finalize that is not the last must
+ * be a barrier: a late PE's put must be there behind it. */
+#include <unistd.h>
+
+#include "faces/shmem/check.h"
+
+static void check_queries(void)
+{
+    const int me = shmem_my_pe();
+    const int pes = shmem_n_pes();
+    int major = 0;
+    int minor = 0;
+    char name[SHMEM_MAX_NAME_LEN];
+    CHECK(me >= 0 && me < pes);
+    CHECK(_my_pe() == me && _num_pes() == pes);
+    shmem_info_get_version(&major, &minor);
+    CHECK(major == 1 && minor == 6 && major == SHMEM_MAJOR_VERSION && minor == SHMEM_MINOR_VERSION);
+    memset(name, 'x', sizeof name);
+    shmem_info_get_name(name);
+    CHECK(strcmp(name, SHMEM_VENDOR_STRING) == 0 && strlen(name) < SHMEM_MAX_NAME_LEN);
+    shmem_pcontrol(1);
+    shmem_pcontrol(3, "more", 1.0);
+}
+
+static void check_access(void)
+{
+    const int me = shmem_my_pe();
+    const int pes = shmem_n_pes();
+    int local = 0;
+    int *word = ZEROED(int, 1);
+    *word = 100 + me;
+    shmem_barrier_all();
+    for (int pe = 0; pe < pes; pe++) {
+        CHECK(shmem_pe_accessible(pe) == 1);
+        CHECK(shmem_addr_accessible(word, pe) == 1);
+        CHECK(shmem_addr_accessible(&local, pe) == 0);
+        const int *theirs = shmem_ptr(word, pe);
+        CHECK(theirs != NULL && *theirs == 100 + pe); /* all PEs are on this node */
+        CHECK(shmem_team_ptr(SHMEM_TEAM_WORLD, word, pe) == theirs);
+        CHECK(shmem_ptr(&local, pe) == NULL);
+    }
+    CHECK(shmem_pe_accessible(-1) == 0 && shmem_pe_accessible(pes) == 0);
+    CHECK(shmem_addr_accessible(word, pes) == 0 && shmem_ptr(word, -1) == NULL);
+    CHECK(shmem_team_ptr(SHMEM_TEAM_INVALID, word, 0) == NULL && shmem_team_ptr(SHMEM_TEAM_WORLD, word, pes) == NULL);
+    shmem_barrier_all();
+    shmem_free(word);
+}
+
+static void check_nested(void)
+{
+    int provided = -1;
+    int is = 0;
+    long *late = ZEROED(long, 1);
+    for (int i = 0; i < 3; i++) {
+        shmem_init();
+    }
+    CHECK(shmem_init_thread(SHMEM_THREAD_FUNNELED, &provided) == 0);
+    for (int i = 1; i <= 4; i++) {
+        const int last = shmem_n_pes() - 1;
+        if (shmem_my_pe() == last) {
+            usleep(20000);
+            for (int pe = 0; pe < shmem_n_pes(); pe++) {
+                shmem_long_p(late, i, pe);
+            }
+        }
+        shmem_finalize();
+        CHECK_SAY(*late == i, "finalize %d was no barrier: %ld", i, *late);
+        shmem_query_initialized(&is);
+        CHECK(is != 0);
+        shmem_barrier_all();
+    }
+    shmem_free(late);
+}
+
+int main(void)
+{
+    int is = 1;
+    int provided = -1;
+    shmem_query_initialized(&is);
+    if (is != 0) {
+        return 3;
+    }
+    shmem_init();
+    shmem_query_initialized(&is);
+    CHECK(is != 0);
+    shmem_query_thread(&provided);
+    CHECK(provided >= SHMEM_THREAD_SINGLE);
+    check_queries();
+    check_access();
+    check_nested();
+    shmem_finalize();
+    shmem_query_initialized(&is);
+    if (is != 0) {
+        return 4;
+    }
+    for (int level = SHMEM_THREAD_SINGLE; level <= SHMEM_THREAD_MULTIPLE; level++) { /* again, and again */
+        if (shmem_init_thread(level, &provided) != 0 || provided < level) {
+            return 5;
+        }
+        int asked = -1;
+        shmem_query_thread(&asked);
+        CHECK(asked == provided);
+        check_access();
+        if (level < SHMEM_THREAD_MULTIPLE) {
+            shmem_finalize();
+        }
+    }
+    start_pes(0); /* does nothing more */
+    return check_end();
+}
