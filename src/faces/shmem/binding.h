@@ -27,6 +27,9 @@
 /* A symmetric buffer of a collective, in which a member takes part also where it has no elements, and so perhaps no buffer. */
 #define BUFFER(ADDRESS, COUNT) ((COUNT) == 0 && (ADDRESS) == NULL ? (void *)wefti_shmem.notice : SYMMETRIC(ADDRESS))
 
+/* Weft's inline calls are inline here, too, though there are hundreds of functions that make one. */
+#define FAST __attribute__((flatten))
+
 /* shmem_NAME is a weak name of pshmem_NAME. */
 #define WEAK(NAME, OF) extern __typeof__(OF) NAME __attribute__((weak, alias(#OF), visibility("default")));
 
