@@ -1,7 +1,7 @@
 # Installation. Everything finds the rest from where it lies itself, so that an installed tree can be moved.
-#   include/             the public headers, for C, C++ and CUDA
-#   lib/                 libweft.so, libweft.a, libweft_sim.a; pkgconfig/weft.pc, weft_sim.pc; cmake/weft, for
-#                        find_package(weft): weft::weft, weft::static, weft::sim
+#   include/             the public headers, for C, C++ and CUDA; shmem.h and its like
+#   lib/                 libweft.so, libweft.a, libweft_sim.a, libweft_shmem.so, libweft_shmem.a; pkgconfig/weft.pc, weft_sim.pc; cmake/weft, for
+#                        find_package(weft): weft::weft, weft::static, weft::sim, weft::shmem, weft::shmem_static
 #   bin/                 the tools
 #   share/man/           a page for each tool, header and function
 include(GNUInstallDirs)
@@ -9,7 +9,16 @@ include(CMakePackageConfigHelpers)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh")
-install(TARGETS weft weft_static weft_sim EXPORT weft
+set(weft_libraries weft weft_static weft_sim)
+if(TARGET weft_shmem)
+    list(APPEND weft_libraries weft_shmem weft_shmem_static)
+    foreach(header IN LISTS weft_shmem_headers)
+        file(RELATIVE_PATH place ${weft_shmem_include} ${header})
+        get_filename_component(place ${place} DIRECTORY)
+        install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${place})
+    endforeach()
+endif()
+install(TARGETS ${weft_libraries} EXPORT weft
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ${weft_tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
@@ -39,7 +48,7 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/weft_sim.pc.in ${PROJECT_BINARY_DIR}/
 install(FILES ${PROJECT_BINARY_DIR}/weft.pc ${PROJECT_BINARY_DIR}/weft_sim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # `product` builds what is installed.
-add_custom_target(product DEPENDS weft weft_static weft_sim ${weft_tools})
+add_custom_target(product DEPENDS ${weft_libraries} ${weft_tools})
 
 # Manual pages, from the headers and from what the tools print for --help.
 if(NOT Python3_FOUND)

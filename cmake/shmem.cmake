@@ -52,6 +52,7 @@ endforeach()
 target_link_libraries(weft_shmem PRIVATE weft Threads::Threads)
 target_link_libraries(weft_shmem_static PUBLIC weft_static)
 set_target_properties(weft_shmem PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME shmem)
+set_target_properties(weft_shmem PROPERTIES INSTALL_RPATH "$ORIGIN") # libweft lies beside it
 set_target_properties(weft_shmem_static PROPERTIES EXPORT_NAME shmem_static)
 
 set(weft_shmem_map ${PROJECT_SOURCE_DIR}/src/faces/shmem/shmem.map)

@@ -3,9 +3,9 @@
 # Usage: install-deps.sh build|install|test|bench|lint
 set -eu
 
-build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev"
-install="$build python3"
-test="$install libcmocka-dev g++ clang spin mandoc iproute2"
+build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev python3"
+install="$build"
+test="$build libcmocka-dev g++ clang spin mandoc iproute2"
 case $(uname -m) in
 x86_64) test="$test gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
 esac
@@ -13,7 +13,7 @@ case ${1:-build} in
 build) packages=$build ;;
 install) packages=$install ;;
 test) packages=$test ;;
-bench) packages="$build python3 openmpi-bin libopenmpi-dev" ;;
+bench) packages="$build openmpi-bin libopenmpi-dev" ;;
 lint) packages="clang-format-14 python3" ;;
 *)
     echo "usage: $0 build|install|test|bench|lint" >&2
