@@ -212,6 +212,21 @@ static void prefixes_lines(void **state)
     forget(&r);
 }
 
+/* Lines of two PEs do not run into each other, and nothing is added to them. */
+static void leaves_lines_as_they_are(void **state)
+{
+    (void)state;
+    run r;
+    RUN(&r, "-n", "2", "--lines", "sh", "-c",
+        "for i in 1 2 3 4 5 6 7 8 9; do printf left; sleep 0.01; echo right; echo wrong >&2; done; printf end");
+    assert_int_equal(r.code, 0);
+    assert_int_equal(count_of(r.out.bytes, "leftright\n"), 18);
+    assert_int_equal(r.out.count, 18 * 10 + 2 * 3);
+    assert_int_equal(count_of(r.err.bytes, "wrong\n"), 18);
+    assert_int_equal(r.err.count, 18 * 6);
+    forget(&r);
+}
+
 static void leaves_raw_output_alone(void **state)
 {
     (void)state;
@@ -528,6 +543,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefixes_lines),
+        cmocka_unit_test(leaves_lines_as_they_are),
         cmocka_unit_test(leaves_raw_output_alone),
         cmocka_unit_test(does_not_choke_on_output),
         cmocka_unit_test(breaks_no_long_line),

@@ -360,8 +360,9 @@ static void start_all(run_job *job)
             end_all(job);
             break;
         }
-        run_source_init(&job->sources[2 * pe], job->children[pe].output, &job->out, pe);
-        run_source_init(&job->sources[2 * pe + 1], job->children[pe].error, &job->err, pe);
+        const int prefix = job->options->is_plain ? -1 : pe;
+        run_source_init(&job->sources[2 * pe], job->children[pe].output, &job->out, prefix);
+        run_source_init(&job->sources[2 * pe + 1], job->children[pe].error, &job->err, prefix);
         job->started++;
         job->running++;
     }

@@ -26,10 +26,12 @@ static const char help[] =
     "  -f, --no-bind             let the PEs float\n"
     "  -k, --keep-going          when a PE fails, let the others go on\n"
     "      --kill-after SECONDS  how long PEs that are to end may take before they are killed (default 2)\n"
+    "  -l, --lines               no prefixes: lines as they are, each whole\n"
     "  -q, --raw                 no prefixes: the PEs write to this output themselves\n"
     "  -h, --help                this text\n"
     "\n"
-    "Each line of output begins with \"[PE] \". Standard input goes to PE 0. SIGINT, SIGTERM, SIGHUP,\n"
+    "Each line of output begins with \"[PE] \" unless told otherwise. Standard input goes to PE 0. SIGINT, SIGTERM, "
+    "SIGHUP,\n"
     "SIGUSR1 and SIGUSR2 are passed on to all PEs, the first three with SIGCONT for those that are\n"
     "stopped. When a PE fails, weftrun says which and why, ends the others with SIGTERM (then SIGKILL)\n"
     "and exits with its code, 128 + the signal if it was killed, 127\n"
@@ -97,6 +99,9 @@ static int apply(run_options *options, int letter, char *value)
     case 'k':
         options->keeps_going = 1;
         return RUN_GO_ON;
+    case 'l':
+        options->is_plain = 1;
+        return RUN_GO_ON;
     case 'q':
         options->is_raw = 1;
         return RUN_GO_ON;
@@ -118,12 +123,13 @@ static int parse_all(run_options *options, int argc, char **argv)
         {"no-bind", no_argument, NULL, 'f'},
         {"keep-going", no_argument, NULL, 'k'},
         {"kill-after", required_argument, NULL, OPTION_KILL_AFTER},
+        {"lines", no_argument, NULL, 'l'},
         {"raw", no_argument, NULL, 'q'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     int letter;
-    while ((letter = getopt_long(argc, argv, "+n:t:x:bfkqh", table, NULL)) != -1) {
+    while ((letter = getopt_long(argc, argv, "+n:t:x:bfklqh", table, NULL)) != -1) {
         int code = apply(options, letter, optarg);
         if (code != RUN_GO_ON) {
             return code;

@@ -17,6 +17,7 @@ typedef struct run_options {
     uint64_t kill_after_ns; /* between SIGTERM and SIGKILL */
     int keeps_going;
     run_binding binding;
+    int is_plain; /* no prefixes: the PEs' lines as they are */
     int is_raw; /* no prefixes: the PEs write to weftrun's own output */
     char **assignments; /* NAME=VALUE; points into argv */
     size_t assignment_count;

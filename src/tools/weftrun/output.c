@@ -95,7 +95,9 @@ void run_source_init(run_source *source, int descriptor, run_sink *sink, int pe)
     memset(source, 0, sizeof *source);
     source->descriptor = descriptor;
     source->sink = sink;
-    (void)snprintf(source->prefix, sizeof source->prefix, "[%d] ", pe);
+    if (pe >= 0) {
+        (void)snprintf(source->prefix, sizeof source->prefix, "[%d] ", pe);
+    }
 }
 
 static void stop(run_source *source)
@@ -113,20 +115,26 @@ void run_source_fini(run_source *source)
     source->line = NULL;
 }
 
-/* Move the kept beginning and `count` more bytes to the sink as one line. */
-static void finish_line(run_source *source, const char *bytes, size_t count)
+/* Move the kept beginning and `count` more bytes to the sink as one line, which ends so. */
+static void finish_line(run_source *source, const char *bytes, size_t count, const char *end)
 {
     append(source->sink, source->prefix, strlen(source->prefix));
     append(source->sink, source->line, source->used);
     append(source->sink, bytes, count);
-    append(source->sink, "\n", 1);
+    append(source->sink, end, strlen(end));
     source->used = 0;
+}
+
+/* Of a line that has none: with a prefix it would run into the next. */
+static const char *last_end(const run_source *source)
+{
+    return source->prefix[0] != '\0' ? "\n" : "";
 }
 
 static void keep_beginning(run_source *source, const char *bytes, size_t count)
 {
     if (source->used + count > LINE_MAX_BYTES || !reserve(&source->line, &source->capacity, source->used, count)) {
-        finish_line(source, bytes, count);
+        finish_line(source, bytes, count, last_end(source));
         return;
     }
     memcpy(source->line + source->used, bytes, count);
@@ -142,7 +150,7 @@ static void split(run_source *source, const char *bytes, size_t count)
             return;
         }
         size_t length = (size_t)(end - bytes);
-        finish_line(source, bytes, length);
+        finish_line(source, bytes, length, "\n");
         bytes += length + 1;
         count -= length + 1;
     }
@@ -151,7 +159,7 @@ static void split(run_source *source, const char *bytes, size_t count)
 void run_source_finish(run_source *source)
 {
     if (source->used > 0) {
-        finish_line(source, "", 0);
+        finish_line(source, "", 0, last_end(source));
     }
 }
 

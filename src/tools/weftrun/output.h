@@ -26,19 +26,19 @@ void run_sink_flush(run_sink *sink);
 typedef struct run_source {
     int descriptor; /* the reading end of a pipe; -1: at its end */
     run_sink *sink;
-    char prefix[16];
+    char prefix[16]; /* empty: what comes goes out as it is, though by whole lines */
     char *line; /* the beginning of a line whose end has not come */
     size_t used;
     size_t capacity;
 } run_source;
 
-/* `descriptor` must not block; the source owns it. */
+/* `descriptor` must not block; the source owns it. pe -1: no prefix. */
 void run_source_init(run_source *source, int descriptor, run_sink *sink, int pe);
 void run_source_fini(run_source *source);
 /* Read what there is and move whole lines to the sink. At the end of the pipe, or when the sink's reader is gone, the
- * descriptor is closed; a last line without its end gets one. */
+ * descriptor is closed; a last line without its end gets one, unless lines go out as they are. */
 void run_source_read(run_source *source);
-/* No more will come: a last line gets its end. */
+/* No more will come: so with a last line. */
 void run_source_finish(run_source *source);
 
 #endif
