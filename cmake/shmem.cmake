@@ -34,6 +34,11 @@ file(GLOB weft_shmem_sources CONFIGURE_DEPENDS ${weft_shmem_source}/*.c)
 list(FILTER weft_shmem_sources EXCLUDE REGEX "_test\\.c$")
 list(APPEND weft_shmem_sources ${weft_shmem_functions} ${weft_shmem_headers})
 
+# While these exchange the pages of the executable's data nobody writes there, and so no function may be bound at its first
+# call, where the archive is part of the executable.
+set_source_files_properties(${weft_shmem_source}/static_data.c ${weft_shmem_source}/pages.c ${weft_shmem_source}/hold.c PROPERTIES
+    COMPILE_OPTIONS -fno-plt)
+
 add_library(weft_shmem_objects OBJECT ${weft_shmem_sources})
 target_link_libraries(weft_shmem_objects PRIVATE weft_flags Threads::Threads)
 target_include_directories(weft_shmem_objects PRIVATE ${weft_shmem_include} ${weft_shmem_generated})

@@ -59,7 +59,6 @@ static int watch(const wefti_executable *executable)
     struct sigaction action = {.sa_sigaction = at_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     (void)sigemptyset(&action.sa_mask);
     is_watching = 1;
-    (void)sched_yield(); /* so that the loader knows by now where it is */
     return sigaction(SIGSEGV, &action, &before);
 }
 

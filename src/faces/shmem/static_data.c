@@ -261,7 +261,7 @@ static void in_child(void)
     forget();
 }
 
-__attribute__((constructor)) static void register_for_forks(void)
+__attribute__((constructor(101))) static void register_for_forks(void)
 {
     (void)pthread_atfork(before_fork, in_parent, in_child);
 }
