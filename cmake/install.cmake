@@ -1,11 +1,13 @@
 # Installation. Everything finds the rest from where it lies itself, so that an installed tree can be moved.
-#   include/             the public headers, for C, C++ and CUDA; shmem.h and its like
-#   lib/                 libweft.so, libweft.a, libweft_sim.a, libweft_shmem.so, libweft_shmem.a; pkgconfig/weft.pc, weft_sim.pc; cmake/weft, for
-#                        find_package(weft): weft::weft, weft::static, weft::sim, weft::shmem, weft::shmem_static
-#   bin/                 the tools
+#   include/             the public headers, for C, C++ and CUDA; OpenSHMEM's
+#   lib/                 libweft.so, libweft.a, libweft_sim.a, libweft_shmem.so, libweft_shmem.a; pkgconfig/weft.pc,
+#                        weft_sim.pc, weft_shmem.pc; cmake/weft, for find_package(weft): weft::weft, weft::static, weft::sim,
+#                        weft::shmem, weft::shmem_static
+#   bin/                 the tools, and those of OpenSHMEM
 #   share/man/           a page for each tool, header and function
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include(cmake/osh.cmake)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh")
@@ -20,6 +22,10 @@ if(TARGET weft_shmem)
 endif()
 install(TARGETS ${weft_libraries} EXPORT weft
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET weft_shmem)
+    set_target_properties(weft_shmem PROPERTIES INSTALL_RPATH "\$ORIGIN") # where libweft.so lies, too
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/osh/ DESTINATION ${CMAKE_INSTALL_BINDIR} USE_SOURCE_PERMISSIONS)
+endif()
 install(TARGETS ${weft_tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 set(weft_package ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
@@ -45,6 +51,10 @@ if(NOT IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/weft_sim.pc.in ${PROJECT_BINARY_DIR}/weft_sim.pc @ONLY)
+if(TARGET weft_shmem)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/weft_shmem.pc.in ${PROJECT_BINARY_DIR}/weft_shmem.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/weft_shmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 install(FILES ${PROJECT_BINARY_DIR}/weft.pc ${PROJECT_BINARY_DIR}/weft_sim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # `product` builds what is installed.
@@ -58,10 +68,16 @@ endif()
 set(weft_man ${PROJECT_BINARY_DIR}/man)
 set(weft_man_script ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/man.py)
 set(weft_man_commands "")
+set(weft_man_scripts ${weft_osh_commands})
+list(TRANSFORM weft_man_scripts PREPEND ${PROJECT_BINARY_DIR}/)
 if(NOT CMAKE_CROSSCOMPILING)
     foreach(tool ${weft_tools})
         list(APPEND weft_man_commands
             COMMAND ${weft_man_script} command $<TARGET_FILE:${tool}> ${weft_man}/man1 ${PROJECT_VERSION})
+    endforeach()
+    foreach(command ${weft_osh_commands})
+        list(APPEND weft_man_commands
+            COMMAND ${weft_man_script} command ${PROJECT_BINARY_DIR}/${command} ${weft_man}/man1 ${PROJECT_VERSION})
     endforeach()
 endif()
 file(GLOB_RECURSE weft_man_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/include/*.cuh)
@@ -72,6 +88,7 @@ add_custom_command(OUTPUT ${weft_man}/made
     ${weft_man_commands}
     COMMAND ${CMAKE_COMMAND} -E touch ${weft_man}/made
     DEPENDS ${PROJECT_SOURCE_DIR}/scripts/man.py ${PROJECT_SOURCE_DIR}/scripts/public_api.py ${weft_man_headers} ${weft_tools}
+        ${weft_man_scripts}
     VERBATIM)
 add_custom_target(man ALL DEPENDS ${weft_man}/made)
 add_dependencies(product man)

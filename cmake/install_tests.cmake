@@ -15,7 +15,8 @@ if(Python3_FOUND)
     add_test(NAME install.pytorch COMMAND weftrun -n 3 ${Python3_EXECUTABLE}
         ${PROJECT_SOURCE_DIR}/tests/install/pytorch.py ${PROJECT_SOURCE_DIR} $<TARGET_FILE:weft>)
     add_test(NAME install.man
-        COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/install/man.py ${PROJECT_SOURCE_DIR} ${weft_man} ${weft_tools})
+        COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/install/man.py ${PROJECT_SOURCE_DIR} ${weft_man} ${weft_tools}
+            ${weft_osh_commands})
     foreach(test exports.headers exports.library exports.ffi install.man install.pytorch)
         weft_describe_test(${test} install)
         set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "CC=${CMAKE_C_COMPILER}")

@@ -240,6 +240,17 @@ if(TARGET bench_host AND TARGET bench_world AND TARGET weftrun AND Python3_FOUND
     set_tests_properties(benches PROPERTIES PROCESSORS 4)
 endif()
 
+# The OpenSHMEM face from outside, by oshcc and oshrun. (What these compile has no sanitizer.)
+if(TARGET weft_shmem AND TARGET weftrun AND Python3_FOUND AND NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+    add_test(NAME osh_commands COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/osh_commands.py
+        ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+    weft_describe_test(osh_commands tools)
+    add_test(NAME static_data COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/faces/static/static_data.py
+        ${PROJECT_SOURCE_DIR}/tests/faces/static ${PROJECT_BINARY_DIR})
+    weft_describe_test(static_data process)
+    set_tests_properties(osh_commands static_data PROPERTIES PROCESSORS 4)
+endif()
+
 if(TARGET weft-perf AND Python3_FOUND)
     add_test(NAME weft_perf COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_perf.py
         $<TARGET_FILE:weft-perf> $<TARGET_FILE:weftrun> ${PROJECT_BINARY_DIR}/fake)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Goal: an installed weft is found and works, for C and C++, shared and static, also after it was moved.
 # Method: install into an empty DESTDIR, move the prefix elsewhere, build tests/install/consumer.c by pkg-config and by
-# CMake, and run each program on three PEs with the installed weftrun; likewise simulated.c, on the simulator.
+# CMake, and run each program on three PEs with the installed weftrun; likewise simulated.c, on the simulator, and
+# shmem_consumer.c, also by the installed oshcc and oshc++.
 # Usage: install.sh BUILD_DIR SOURCE_DIR pkg-config|cmake. Exit 77: that tool or a compiler is not here.
 set -eu
 build=$1
@@ -24,7 +25,7 @@ prefix="$folder/a place of its own"
 mv "$folder/stage/opt/weft" "$prefix"
 rmdir "$folder/stage/opt" "$folder/stage"
 libraries=$(dirname "$(find "$prefix" -name libweft.a)")
-if grep -rlF -e "$build" -e "$source" -e /opt/weft "$libraries/pkgconfig" "$libraries/cmake" "$prefix/include"; then
+if grep -rlF -e "$build" -e "$source" -e /opt/weft "$libraries/pkgconfig" "$libraries/cmake" "$prefix/include" "$prefix"/bin/osh*; then
     echo "these name the place that they were built in or installed for" >&2
     exit 1
 fi
@@ -67,6 +68,24 @@ build_by_pkg_config()
     "$folder/simulated"
 }
 
+build_by_oshcc()
+{
+    for command in "oshcc -std=c11 -pedantic" "oshc++ -std=c++17 -x c++"; do
+        # shellcheck disable=SC2086
+        "$prefix/bin/"$command -Wall -Wextra -Werror "$source/tests/install/shmem_consumer.c" -o "$folder/${command%% *}"
+        echo "run: ${command%% *}"
+        "$prefix/bin/oshrun" -n 3 --timeout 60 "$folder/${command%% *}"
+    done
+}
+
+# The flags alone, for a program that finds the library as its environment says.
+build_shmem_by_pkg_config()
+{
+    eval "gcc -Wall -Wextra -Werror $(pkg-config --cflags weft_shmem) '$source/tests/install/shmem_consumer.c' \
+        -o '$folder/shmem' $(pkg-config --libs weft_shmem)"
+    LD_LIBRARY_PATH=$libraries run "$folder/shmem"
+}
+
 build_by_cmake()
 {
     cmake -S "$source/tests/install/package" -B "$folder/package" -DCMAKE_PREFIX_PATH="$prefix" >"$folder/log"
@@ -78,9 +97,16 @@ build_by_cmake()
         run "$folder/package/${language}_static"
     done
     "$folder/package/simulated"
+    for language in c cxx; do
+        run "$folder/package/${language}_shmem"
+    done
 }
 
 case $way in
-pkg-config) build_by_pkg_config ;;
+pkg-config)
+    build_by_pkg_config
+    build_shmem_by_pkg_config
+    build_by_oshcc
+    ;;
 cmake) build_by_cmake ;;
 esac

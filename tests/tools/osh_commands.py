@@ -106,7 +106,7 @@ class Runs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.program = work / "ends"
-        subprocess.run([build / "oshcc", "-O1", root / "tests/faces/static/ends.c", "-o", cls.program], check=True)
+        subprocess.run([build / "oshcc", "-O1", f"-I{root}/tests", root / "tests/faces/static/ends.c", "-o", cls.program], check=True)
 
     def end(self, way, pes=4, **more):
         start = time.monotonic()

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "faces/static/check.h"
 
 static long arrived;
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "faces/static/check.h"
 
 extern char **environ;
 static int value = 5;

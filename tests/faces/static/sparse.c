@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "faces/static/check.h"
 
 #define BYTES ((size_t)4 << 30)
 #define FEW ((long)96 << 20) /* bytes; there are four thousand and more of data */

@@ -16,6 +16,7 @@ import unittest
 folder, build = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 oshcc, oshrun = build / "oshcc", build / "oshrun"
 work = pathlib.Path(tempfile.mkdtemp())
+TESTS = f"-I{folder.parent.parent}"
 
 LINKS = {
     "pie": ["-fPIE", "-pie"],
@@ -33,7 +34,7 @@ for linker in ("lld", "gold", "mold"):
 def compile_program(source, name, *options):
     """An executable of a source of this folder."""
     program = work / name
-    subprocess.run([oshcc, "-O1", "-g", folder / f"{source}.c", "-o", program, *options], check=True)
+    subprocess.run([oshcc, "-O1", "-g", TESTS, folder / f"{source}.c", "-o", program, *options], check=True)
     return program
 
 
@@ -67,7 +68,7 @@ class StaticData(unittest.TestCase):
         for link in ("lazy", "now"):
             program = work / f"within-{link}"
             for source in ("variables", "forks", "threads"):
-                subprocess.run(["cc", "-O1", f"-I{build}/include", folder / f"{source}.c", "-o", program, *archives, *flags, "-lm",
+                subprocess.run(["cc", "-O1", f"-I{build}/include", TESTS, folder / f"{source}.c", "-o", program, *archives, *flags, "-lm",
                                 "-ldl", "-pthread", f"-Wl,-z,{link}"], check=True)
                 self.expect(2, program, "handler")
 
@@ -120,7 +121,7 @@ class StaticData(unittest.TestCase):
 
     def test_static_executable(self):
         program = work / "static"
-        built = subprocess.run(["cc", "-static", f"-I{build}/include", folder / "variables.c", "-o", program,
+        built = subprocess.run(["cc", "-static", f"-I{build}/include", TESTS, folder / "variables.c", "-o", program,
                                 build / "libweft_shmem.a", build / "libweft.a",
                                 *subprocess.run(["pkg-config", "--static", "--libs", "libsodium"], capture_output=True, text=True,
                                                 check=False).stdout.split(),

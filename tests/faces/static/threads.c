@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "faces/static/check.h"
 
 #define THREADS 3
 #define ROUNDS 40

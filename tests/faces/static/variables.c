@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "check.h"
+#include "faces/static/check.h"
 
 #ifndef COUNT
 #define COUNT 5000
