@@ -5,6 +5,10 @@ list(FILTER weft_sources EXCLUDE REGEX "_test\\.c$")
 list(FILTER weft_sources EXCLUDE REGEX "/conformance\\.c$")
 list(FILTER weft_sources EXCLUDE REGEX "/src/(tools|cuda|testing|faces)/")
 
+if(NOT WEFT_OFI)
+    list(FILTER weft_sources EXCLUDE REGEX "/src/transport/ofi/")
+endif()
+
 # Sums and products have the same bits on every processor: no multiplication is fused with an addition.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/coll/fold.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
 
@@ -25,6 +29,9 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/world/build.c PROPERTIES
 add_library(weft_objects OBJECT ${weft_sources})
 add_dependencies(weft_objects weft_source_hash_made)
 target_link_libraries(weft_objects PRIVATE weft_flags Threads::Threads)
+if(WEFT_OFI)
+    target_compile_definitions(weft_objects PRIVATE WEFT_HAVE_OFI)
+endif()
 weft_cover(weft_objects)
 
 add_library(weft SHARED $<TARGET_OBJECTS:weft_objects>)

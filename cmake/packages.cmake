@@ -15,6 +15,18 @@ else()
     message(STATUS "weft: no libsodium, so unique ids (WEFT_BOOTSTRAP_UID) are left out")
 endif()
 
+# libfabric is loaded when a world spans nodes: its headers are needed here, the library is not linked.
+if(PkgConfig_FOUND)
+    pkg_check_modules(LIBFABRIC libfabric)
+endif()
+if(LIBFABRIC_FOUND)
+    set(WEFT_OFI ON)
+    target_include_directories(weft_flags SYSTEM INTERFACE ${LIBFABRIC_INCLUDE_DIRS})
+else()
+    set(WEFT_OFI OFF)
+    message(STATUS "weft: no libfabric (Debian: libfabric-dev), so worlds cannot span nodes")
+endif()
+
 if(WEFT_TESTS)
     if(PkgConfig_FOUND)
         pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)

@@ -3,7 +3,8 @@
 #   threads  tests/threads/NAME_test.c: cmocka, PEs are threads of the one process (what ThreadSanitizer can see)
 #   process  tests/process/NAME_test.c: cmocka, starts processes itself
 #   multi    tests/multi/NAME.c: by weftrun with N PEs, as test multi.NAME.N; a line "/* PES: 2 4 */" sets the Ns; those on
-#            support/pe_main.h also with threads, as multi.NAME.threads.N (label threads)
+#            support/pe_main.h also with threads, as multi.NAME.threads.N (label threads), and on nodes for which this host
+#            stands in, as multi.NAME.nodes.PESxPER (label network)
 #   tools    tests/tools: the commands
 #   property tests/property/NAME.c, as test property.NAME (label threads): thousands of random cases
 #   lint     layer order, each public header alone
@@ -64,7 +65,8 @@ if(CMOCKA_FOUND)
     target_include_directories(weft_test_support PUBLIC ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(weft_test_support PUBLIC weft_flags weft_static PkgConfig::CMOCKA)
     target_compile_definitions(weft_test_support PUBLIC
-        WEFT_BUILD_DIR="${PROJECT_BINARY_DIR}" WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+        WEFT_BUILD_DIR="${PROJECT_BINARY_DIR}" WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+        $<$<BOOL:${WEFT_OFI}>:WEFT_HAVE_OFI>)
 endif()
 
 # Every call for every type: what takes longest to compile, so under sanitizers it is not optimised.
@@ -118,6 +120,9 @@ function(weft_add_cmocka_tests label)
     if(NOT weft_cuda_sources)
         list(FILTER sources EXCLUDE REGEX "/src/cuda/")
     endif()
+    if(NOT WEFT_OFI)
+        list(FILTER sources EXCLUDE REGEX "/src/transport/ofi/")
+    endif()
     foreach(source IN LISTS sources)
         weft_read_numbers(${source} LEVELS levels)
         if(NOT levels)
@@ -157,6 +162,36 @@ function(weft_add_multi_tests)
             set_tests_properties(${test} PROPERTIES PROCESSORS ${halves})
         endforeach()
         weft_add_multi_threads_tests(${name} ${source} ${counts})
+        weft_add_multi_nodes_tests(${name})
+    endforeach()
+endfunction()
+
+# The same programs on several nodes, for which this host stands in, as test multi.NAME.nodes.PESxPER: so many PEs, so many
+# of them to a node.
+function(weft_add_multi_nodes_tests name)
+    set(shapes 4x2 3x2)
+    if(NOT WEFT_OFI OR CMAKE_CROSSCOMPILING)
+        return()
+    elseif(name STREQUAL "world_recreate")
+        set(shapes 2x1) # many worlds, each with connections of its own
+    elseif(name STREQUAL "world_modules")
+        set(shapes 4x2) # for even numbers of PEs
+    elseif(WEFT_SANITIZE)
+        set(shapes 3x2)
+    endif()
+    foreach(shape IN LISTS shapes)
+        string(REPLACE "x" ";" numbers ${shape})
+        list(GET numbers 0 pes)
+        list(GET numbers 1 per)
+        set(test multi.${name}.nodes.${shape})
+        add_test(NAME ${test} COMMAND weftrun -n ${pes} ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh ${per}
+            $<TARGET_FILE:multi_${name}>)
+        set(labels multi network)
+        if(NOT name MATCHES "^(rma_order|ep_steps)$")
+            list(APPEND labels slow)
+        endif()
+        weft_describe_test(${test} "${labels}")
+        set_tests_properties(${test} PROPERTIES PROCESSORS 4)
     endforeach()
 endfunction()
 

@@ -28,6 +28,8 @@
     X(COUNTERS, "WEFT_COUNTERS", COUNT, "0", "1: print a world's counters when it is destroyed")                       \
     X(EP_COUNTS, "WEFT_EP_COUNTS", WORD, "",                                                                           \
       "how counts of expert-parallel routings go: owners or direct; else by size")                                     \
+    X(TRANSPORT, "WEFT_TRANSPORT", WORD, "",                                                                           \
+      "what may connect nodes: map, ofi, or ^ and what is not to be used; else all that this build has")               \
     X(NODE_ID, "WEFT_NODE_ID", WORD, "", "overrides the identity of this node, so that one host can count as several") \
     X(UID_INTERFACE, "WEFT_UID_INTERFACE", WORD, "", "network interface or address at which a unique id listens")      \
     X(PORT, "WEFT_PORT", COUNT, "0", "where PE 0 listens for the bootstrap env; 0: MASTER_PORT + 1")                   \

@@ -74,7 +74,7 @@ static int is_other_call(const wefti_step *step, int i)
         const uint64_t *mark = &step->coll->area->marks[k];
         uint64_t mine = wefti_ld64(mark, WEFTI_RELAXED);
         uint64_t theirs;
-        if (wefti_world_read(step->team->world, mark, wefti_member(step->team, i), &theirs) != WEFT_OK) {
+        if (wefti_world_read_soon(step->team->world, mark, wefti_member(step->team, i), &theirs) != WEFT_OK) {
             return 0;
         }
         if (theirs != mine && ((theirs ^ mine) & WEFTI_COLL_EPOCH_MASK) == 0) {

@@ -25,7 +25,7 @@ static int mark_behind(const weft_team *team, const uint64_t *epoch_word, uint64
     for (int i = 0; i < team->pes; i++) {
         int pe = wefti_member(team, i);
         uint64_t reached;
-        if (wefti_world_read(team->world, epoch_word, pe, &reached) != WEFT_OK || reached < epoch) {
+        if (wefti_world_read_soon(team->world, epoch_word, pe, &reached) != WEFT_OK || reached < epoch) {
             marks[pe] = 1;
             first = first < 0 ? pe : first;
         }
@@ -41,7 +41,7 @@ static int is_elsewhere(const weft_team *team, const uint64_t *epoch_word, int p
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         uint64_t theirs;
         if (words[i] != NULL && words[i] != epoch_word &&
-            wefti_world_read(team->world, words[i], pe, &theirs) == WEFT_OK &&
+            wefti_world_read_soon(team->world, words[i], pe, &theirs) == WEFT_OK &&
             theirs > wefti_ld64(words[i], WEFTI_RELAXED)) {
             return 1;
         }
@@ -83,7 +83,7 @@ static unsigned count_sent(const weft_team *team, int i, int is_sync, uint64_t e
                     : &wefti_team_vote_line(team->area, team->rounds, (unsigned)(epoch & 1), round)->flag;
         int to = wefti_member(team, (int)((i + ((int64_t)1 << round)) % team->pes));
         uint64_t sent;
-        if (wefti_world_read(team->world, flag, to, &sent) != WEFT_OK || sent < epoch) {
+        if (wefti_world_read_soon(team->world, flag, to, &sent) != WEFT_OK || sent < epoch) {
             return round;
         }
     }
@@ -97,7 +97,7 @@ static int has_done(const weft_team *team, int i, const uint64_t *epoch_word, ui
     const wefti_coll_area *coll = team->coll_scratch;
     const uint64_t *word = coll != NULL && epoch_word == &coll->entered ? &coll->done : epoch_word;
     uint64_t reached;
-    if (wefti_world_read(team->world, word, wefti_member(team, i), &reached) != WEFT_OK || reached < epoch) {
+    if (wefti_world_read_soon(team->world, word, wefti_member(team, i), &reached) != WEFT_OK || reached < epoch) {
         return 0;
     }
     const int is_sync = epoch_word == &team->epochs->sync;

@@ -58,6 +58,21 @@ static int must_reach(int from, int to)
     return reach_under_test == CONFORMANCE_REACHES_ALL || from == to;
 }
 
+/* The exchange of a transport between nodes: what each PE has lies here while all read. */
+static const void *offers[PES];
+
+static weft_status gather(void *context, const void *mine, void *all, size_t bytes)
+{
+    tester *t = context;
+    offers[t->pe] = mine;
+    CHECK_OK(weft_barrier(t->world));
+    for (int pe = 0; pe < t->pes; pe++) {
+        memcpy((unsigned char *)all + (size_t)pe * bytes, offers[pe], bytes);
+    }
+    CHECK_OK(weft_barrier(t->world));
+    return WEFT_OK;
+}
+
 static void tester_open(tester *t, weft_world *world)
 {
     const wefti_view *view = (const wefti_view *)(const void *)world;
@@ -66,7 +81,14 @@ static void tester_open(tester *t, weft_world *world)
     t->pe = (int)view->pe;
     t->pes = (int)view->pes;
     t->slot = (unsigned char *)view->heap - wefti_layout_heap(view->pes, wefti_os_page_bytes());
-    const wefti_transport_setup setup = {.pe = t->pe, .pes = t->pes, .slot = t->slot, .view = view};
+    const wefti_transport_exchange exchange = {gather, t};
+    const wefti_transport_setup setup = {.world = 7,
+                                         .pe = t->pe,
+                                         .pes = t->pes,
+                                         .slot = t->slot,
+                                         .view = view,
+                                         .deadline_ns = PATIENCE_NS,
+                                         .exchange = &exchange};
     t->transport.ops = ops_under_test;
     if (!CHECK_OK(ops_under_test->open(&t->transport, &setup))) {
         abort();

@@ -15,18 +15,27 @@
 
 typedef struct wefti_transport wefti_transport;
 
-/* What a transport learns about its world when it is opened; it lives as long as the transport. */
+/* How the PEs of a world tell each other something while it is created: as a bootstrap's allgather. */
+typedef struct wefti_transport_exchange {
+    weft_status (*allgather)(void *context, const void *mine, void *all, size_t bytes);
+    void *context;
+} wefti_transport_exchange;
+
+/* What a transport learns about its world when it is opened; all but `exchange` lives as long as the transport. */
 typedef struct wefti_transport_setup {
     uint64_t world; /* equal on all PEs of this world, and on those of no other */
     int pe;
     int pes;
     unsigned char *slot; /* this PE's slot of the window, which its heap is part of */
     const wefti_view *view; /* the world's, with the link domain filled in */
+    uint64_t deadline_ns; /* of what blocks, or WEFT_FOREVER */
+    const wefti_transport_exchange *exchange; /* of a transport between nodes; only while it is opened */
 } wefti_transport_setup;
 
 typedef struct wefti_transport_ops {
     const char *name;
-    /* Once, by the PE's creating thread. May block. On failure nothing is left behind. */
+    /* Once, by the PE's creating thread. May block. One between nodes makes one exchange, which it does not leave out when it
+     * fails before. On failure nothing is left behind. */
     weft_status (*open)(wefti_transport *transport, const wefti_transport_setup *setup);
     /* Once, after the last operation; local, never blocks. */
     void (*close)(wefti_transport *transport);
@@ -44,6 +53,10 @@ typedef struct wefti_transport_ops {
     /* Atomic against every other amo on that word by this transport and by the link domain. *old is the value before. */
     weft_status (*amo)(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits, uint64_t value,
                        uint64_t cond, uint64_t *old);
+    /* The 64-bit word at `offset`, for who looks for the PEs that are late, and must itself not be late: gives up soon, in less
+     * time where nothing has come from the PE for long, and at once where it has given up before and nothing came since.
+     * Without an error text. NULL: amo takes no time. */
+    weft_status (*read_soon)(wefti_transport *transport, int pe, uint64_t offset, uint64_t *value);
     /* What this thread issued before is delivered, at each PE, before what it issues after. Does not wait for it. */
     weft_status (*fence)(wefti_transport *transport);
     /* Blocks until all that this thread issued is visible at its targets. Blocking and statuses as put. */
@@ -56,9 +69,11 @@ struct wefti_transport {
     void *state; /* the backend's; NULL when closed */
 };
 
-/* `self`: this PE. `map`: PEs of the link domain, by load and store. `sim`: all PEs of a simulation, by messages. */
+/* `self`: this PE. `map`: PEs of the link domain, by load and store. `ofi`: PEs of other nodes, over libfabric. `sim`: all
+ * PEs of a simulation, by messages. */
 extern const wefti_transport_ops wefti_transport_self;
 extern const wefti_transport_ops wefti_transport_map;
+extern const wefti_transport_ops wefti_transport_ofi; /* in builds that found libfabric */
 #ifdef WEFT_SIM
 extern const wefti_transport_ops wefti_transport_sim;
 #endif

@@ -1,16 +1,11 @@
-/* Whether something connects all PEs, by what their hellos say: those of one node share memory, and between nodes there is
- * a network in simulations only. Every PE finds the same pair. */
+/* Whether something connects all PEs, by what their hellos say: those of one node share memory, and nodes need a network
+ * that all PEs could use. Every PE finds the same pair. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "world/hello.h"
 
-#ifdef WEFT_SIM
-#define HAS_NETWORK 1
-#else
-#define HAS_NETWORK 0
-#endif
 #define WORDS_BYTES 256
 
 static int is_same_node(const wefti_hello *a, const wefti_hello *b)
@@ -53,17 +48,47 @@ static const char *explain(const wefti_os_identity *a, const wefti_os_identity *
                               : "start all PEs in one network namespace and as one user";
 }
 
-weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes)
+/* The lowest PE of another node than PE 0's; 0: there is none. */
+static int find_other_node(const wefti_hello *all, int pes)
 {
-    char words[WORDS_BYTES];
-    for (int pe = 1; pe < pes && !HAS_NETWORK; pe++) {
+    for (int pe = 1; pe < pes; pe++) {
         if (!is_same_node(&all[0], &all[pe])) {
-            const char *remedy = explain(&all[0].identity, &all[pe].identity, words);
-            return wefti_error(WEFT_ERR_UNREACHABLE,
-                               "weft_world_create: nothing connects PE 0 with PE %d: %s, and this build of weft has no "
-                               "network between nodes; %s",
-                               pe, words, remedy);
+            return pe;
         }
     }
-    return WEFT_OK;
+    return 0;
+}
+
+/* The lowest PE that has none of the networks of all PEs before it; -1: there is none, and all have one in common. */
+static int find_without_network(const wefti_hello *all, int pes)
+{
+    uint32_t common = UINT32_MAX;
+    for (int pe = 0; pe < pes; pe++) {
+        common &= all[pe].networks;
+        if (common == 0) {
+            return pe;
+        }
+    }
+    return -1;
+}
+
+weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes, char why[WEFTI_ERROR_BYTES])
+{
+    char words[WORDS_BYTES];
+    const int other = find_other_node(all, pes);
+    why[0] = '\0';
+    if (other == 0) {
+        return WEFT_OK;
+    }
+    const char *remedy = explain(&all[0].identity, &all[other].identity, words);
+    const int without = find_without_network(all, pes);
+    if (without < 0) {
+        (void)snprintf(why, WEFTI_ERROR_BYTES, "PE 0 with PE %d: %s", other, words);
+        return WEFT_OK;
+    }
+    return wefti_error(
+        WEFT_ERR_UNREACHABLE,
+        "weft_world_create: nothing connects PE 0 with PE %d: %s, and PE %d has no network between nodes, in "
+        "its build of weft (which needs libfabric) or by WEFT_TRANSPORT; %s",
+        other, words, without, remedy);
 }

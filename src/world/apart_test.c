@@ -29,7 +29,9 @@ static void fill(wefti_hello all[PES])
 
 static void assert_told(const wefti_hello all[PES], const char *const words[])
 {
-    assert_int_equal(wefti_hello_check_nodes(all, PES), WEFT_ERR_UNREACHABLE);
+    char why[WEFTI_ERROR_BYTES];
+    assert_int_equal(wefti_hello_check_nodes(all, PES, why), WEFT_ERR_UNREACHABLE);
+    assert_string_equal(why, "");
     const char *text = weft_last_error();
     assert_true(text_names_pe(text, 0) && text_names_pe(text, ODD));
     for (; *words != NULL; words++) {
@@ -43,9 +45,28 @@ static void test_one_node(void **state)
 {
     (void)state;
     wefti_hello all[PES];
+    char why[WEFTI_ERROR_BYTES];
     fill(all);
-    assert_int_equal(wefti_hello_check_nodes(all, PES), WEFT_OK);
-    assert_int_equal(wefti_hello_check_nodes(all, 1), WEFT_OK);
+    assert_int_equal(wefti_hello_check_nodes(all, PES, why), WEFT_OK);
+    assert_string_equal(why, "");
+    assert_int_equal(wefti_hello_check_nodes(all, 1, why), WEFT_OK);
+}
+
+static void test_networks(void **state)
+{
+    (void)state;
+    wefti_hello all[PES];
+    char why[WEFTI_ERROR_BYTES];
+    fill(all);
+    all[ODD].identity.node[0] = 1;
+    all[ODD].identity.host = 8;
+    for (int pe = 0; pe < PES; pe++) {
+        all[pe].networks = WEFTI_NETWORK_OFI;
+    }
+    assert_int_equal(wefti_hello_check_nodes(all, PES, why), WEFT_OK);
+    assert_non_null(strstr(why, "PE 0 with PE 2: they are on different hosts"));
+    all[3].networks = WEFTI_NETWORK_SIM;
+    assert_told(all, (const char *const[]){"different hosts", "PE 3 has no network", "WEFT_TRANSPORT", NULL});
 }
 
 static void test_reasons(void **state)
@@ -75,6 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_node),
         cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_networks),
     };
     setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests_name("apart", tests, NULL, NULL);

@@ -7,6 +7,7 @@
  *   map     one PE of each other process takes the descriptor and maps it; every PE reserves its slot's first pages, shows
  *           in the window's head that it is there, and reads the first PE's proof in mapped memory: who finds it there has
  *           mapped the same as all others who do, and is in one link domain with them
+ *   network where there are several nodes, PEs learn each other's addresses in it
  * The bootstrap is closed at the end. */
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/thread_state.h"
 #include "world/directory.h"
 #include "world/timeline.h"
 #include "world/world.h"
@@ -118,9 +120,9 @@ static weft_status say_hello(wefti_creation *creation, weft_status status)
                                     .digest = creation->directory,
                                     .digest_bytes = bytes};
     WEFT_TRY(wefti_bootstrap_digest(bootstrap, &call));
+    creation->directory->text[sizeof creation->directory->text - 1] = '\0';
     WEFT_TRY(wefti_verdict_tell(bootstrap, &creation->directory->verdict));
     if (creation->directory->status != WEFT_OK) {
-        creation->directory->text[sizeof creation->directory->text - 1] = '\0';
         return wefti_error_relay((weft_status)creation->directory->status, creation->directory->text);
     }
     return wefti_directory_check(creation->directory, bootstrap->pes);
@@ -503,6 +505,26 @@ static weft_status map_window(wefti_creation *creation, weft_world *world)
     return set_teams(creation, world);
 }
 
+/* ---- the network step ---- */
+
+static weft_status gather_over_bootstrap(void *context, const void *mine, void *all, size_t bytes)
+{
+    wefti_bootstrap *bootstrap = context;
+    return bootstrap->ops->allgather(bootstrap, mine, all, bytes);
+}
+
+static weft_status open_network(wefti_creation *creation, weft_world *world)
+{
+    const wefti_transport_exchange exchange = {gather_over_bootstrap, &creation->bootstrap};
+    weft_status status = wefti_world_network_open(world, &exchange);
+    if (status != WEFT_ERR_UNREACHABLE) {
+        return status;
+    }
+    char text[WEFTI_ERROR_BYTES];
+    (void)snprintf(text, sizeof text, "%s", wefti_thread_text());
+    return wefti_error(status, "weft_world_create: nothing connects %.200s: %s", creation->directory->text, text);
+}
+
 /* ---- all of it ---- */
 
 typedef struct step {
@@ -526,12 +548,14 @@ static weft_status run_steps(wefti_creation *creation, weft_world *world)
         {"window", make_window},
         {"reach", look_for_maker},
         {"map", map_window},
+        {"network", open_network},
     };
     weft_status met = meet(creation, world);
     warn_of_environment(creation, world, met);
     WEFT_TRY(met);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        if (steps[i].run == look_for_maker && creation->is_one_process) {
+        if ((steps[i].run == look_for_maker && creation->is_one_process) ||
+            (steps[i].run == open_network && creation->directory->text[0] == '\0')) {
             continue;
         }
         WEFT_TRY(wefti_verdict_reach(&creation->bootstrap, steps[i].run(creation, world)));

@@ -34,6 +34,7 @@ weft_status wefti_hello_init(wefti_hello *hello, const wefti_world_settings *set
     memcpy(hello->program, settings->config.program, sizeof hello->program);
     uint64_t half = wefti_os_memory_bytes() / 2;
     hello->heap_auto_bytes = half > 0 && half < HEAP_AUTO_BYTES_MAX ? half : HEAP_AUTO_BYTES_MAX; /* 0: not known */
+    hello->networks = settings->networks;
     hello->cores = wefti_os_cores_query();
     hello->left = wefti_os_memory_left_query();
     WEFT_TRY(wefti_os_identity_query(&hello->identity));

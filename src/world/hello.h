@@ -34,6 +34,7 @@ typedef union wefti_hello {
         unsigned char program[WEFT_PROGRAM_BYTES]; /* equal on all PEs, too */
         uint64_t heap_auto_bytes; /* what this node's memory suggests */
         wefti_os_identity identity;
+        uint32_t networks; /* that this PE could use (world.h) */
         int32_t status; /* not WEFT_OK: this PE cannot take part */
         wefti_os_cores cores; /* of the creating thread */
         wefti_os_memory_left left; /* before any PE of this world has taken memory */
@@ -72,9 +73,10 @@ weft_status wefti_hello_check_builds(const wefti_hello *all, int pes);
  * the same verdict. */
 weft_status wefti_hello_check(const wefti_hello *all, int pes);
 
-/* Whether something connects every PE with every other; else WEFT_ERR_UNREACHABLE naming two and why. Every PE comes to
- * the same verdict. (apart.c) */
-weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes);
+/* Whether something may connect every PE with every other: they are on one node, where `why` becomes empty, or have a
+ * network in common, where it says of two PEs why they are not on one. Else WEFT_ERR_UNREACHABLE naming two and why. Every
+ * PE comes to the same verdict. (apart.c) */
+weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes, char why[WEFTI_ERROR_BYTES]);
 
 /* ---- verdicts (verdict.c) ---- */
 

@@ -42,6 +42,14 @@ weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, ui
     return transport->ops->amo(transport, pe, wefti_slot_offset(world, word), WEFTI_AMO_FETCH, 64, 0, 0, value);
 }
 
+weft_status wefti_world_read_soon(weft_world *world, const uint64_t *word, int pe, uint64_t *value)
+{
+    wefti_transport *transport = wefti_world_transport(world, pe);
+    return wefti_pe_is_near(&world->view, pe) || transport->ops->read_soon == NULL
+               ? wefti_world_read(world, word, pe, value)
+               : transport->ops->read_soon(transport, pe, wefti_slot_offset(world, word), value);
+}
+
 weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t value, int pe)
 {
     if (WEFTI_LIKELY(wefti_pe_is_near(&world->view, pe))) {

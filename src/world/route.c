@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "world/world.h"
 
-static weft_status open_one(weft_world *world, const wefti_transport_ops *ops)
+static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, const wefti_transport_exchange *exchange)
 {
     wefti_transport *transport = &world->transports[world->transport_count];
     memset(transport, 0, sizeof *transport);
@@ -17,6 +17,8 @@ static weft_status open_one(weft_world *world, const wefti_transport_ops *ops)
         .pes = (int)world->view.pes,
         .slot = (unsigned char *)world->control,
         .view = &world->view,
+        .deadline_ns = world->deadline_ns,
+        .exchange = exchange,
     };
     WEFT_TRY(ops->open(transport, &setup));
     world->transport_count++;
@@ -25,12 +27,23 @@ static weft_status open_one(weft_world *world, const wefti_transport_ops *ops)
 
 weft_status wefti_world_transports_open(weft_world *world)
 {
-    WEFT_TRY(open_one(world, &wefti_transport_self));
-    WEFT_TRY(open_one(world, &wefti_transport_map));
+    WEFT_TRY(open_one(world, &wefti_transport_self, NULL));
+    WEFT_TRY(open_one(world, &wefti_transport_map, NULL));
 #ifdef WEFT_SIM
-    WEFT_TRY(open_one(world, &wefti_transport_sim));
+    WEFT_TRY(open_one(world, &wefti_transport_sim, NULL));
 #endif
     return WEFT_OK;
+}
+
+weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange)
+{
+#ifdef WEFT_HAVE_OFI
+    return open_one(world, &wefti_transport_ofi, exchange);
+#else
+    (void)world;
+    (void)exchange;
+    return WEFT_OK; /* there is one open already, or worlds of several nodes are refused (apart.c) */
+#endif
 }
 
 void wefti_world_transports_close(weft_world *world)

@@ -160,6 +160,7 @@ typedef struct wefti_world_settings {
     uint64_t heap_max_bytes; /* 0: by the least of the nodes' memory, once they are known */
     uint64_t heap_bytes;
     uint64_t spins; /* 0: by PEs and cores */
+    uint32_t networks; /* WEFTI_NETWORK_...: what may connect this PE with other nodes */
     int can_meet; /* the others can be met with this config, also to tell them that something is wrong */
     wefti_preferences preferences;
     wefti_ep_counts_way ep_counts;
@@ -167,6 +168,13 @@ typedef struct wefti_world_settings {
     uint64_t tells_nvtx;
     uint64_t prints_counters;
 } wefti_world_settings;
+
+/* ---- networks.c: what may connect nodes ---- */
+
+#define WEFTI_NETWORK_OFI ((uint32_t)1)
+#define WEFTI_NETWORK_SIM ((uint32_t)2)
+/* What this build has and WEFT_TRANSPORT allows. */
+weft_status wefti_world_networks(uint32_t *networks_bits);
 
 /* On failure settings->config is good for meeting the others if can_meet says so. */
 weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft_world_config *config);
@@ -200,6 +208,8 @@ const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_
 /* ---- route.c: which transport carries what to whom ---- */
 
 weft_status wefti_world_transports_open(weft_world *world);
+/* The one between nodes, in a world that has several; every PE calls it. */
+weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange);
 void wefti_world_transports_close(weft_world *world);
 /* The transport that reaches `pe`, which is in range; NULL if none does. */
 wefti_transport *wefti_world_transport(weft_world *world, int pe);
@@ -236,6 +246,8 @@ weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *sour
                                  uint64_t value, int pe);
 /* Read the 64-bit word `word` of `pe`, with acquire; of a near one it may lie in the head. */
 weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, uint64_t *value);
+/* The same for who looks for the PEs that are late: a far one that does not answer is waited for a little only. */
+weft_status wefti_world_read_soon(weft_world *world, const uint64_t *word, int pe, uint64_t *value);
 /* Set the 64-bit word `word` of `pe` from 0 to `value`, if it is 0. */
 weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t value, int pe);
 

@@ -3,7 +3,9 @@
  * identity that is wrong (WEFT_NODE_ID) is found out before anybody waits for it.
  * Method: PEs are processes that enter namespaces first; they meet through memory that they share by descent, or through
  * TCP over a pair of virtual interfaces between two namespaces. Deadlines are long, and must not be waited for. Nothing
- * is left: everything is made in namespaces of processes of this test. Skips where those cannot be made. */
+ * is left: everything is made in namespaces of processes of this test. Skips where those cannot be made.
+ * Over a network (libfabric, in builds that have it) the same PEs form worlds of several nodes, if there is a way between
+ * them; else creation fails as without. Those without a network leave it out by WEFT_TRANSPORT. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -195,7 +197,7 @@ static void play(const scene *s, report reports[PES])
 
 /* ---- what comes of it ---- */
 
-static void check_one_node(const scene *s)
+static void check_world(const scene *s)
 {
     report reports[PES] = {0};
     play(s, reports);
@@ -221,17 +223,33 @@ static void check_divided(const scene *s, int a, int b, const char *why)
     }
 }
 
-static void live(weft_world *world)
+static void pass_round(weft_world *world)
 {
     int pe = weft_world_pe(world);
     int pes = weft_world_pes(world);
     void *block = NULL;
-    CHECK(weft_team_pes(weft_team_node(world)) == pes);
     if (CHECK_OK(weft_calloc(world, 1, sizeof(int), &block))) {
         CHECK_OK(weft_int_p(world, block, 100 + pe, (pe + 1) % pes));
         CHECK_OK(weft_barrier(world));
         CHECK(*(int *)block == 100 + (pe + pes - 1) % pes);
         CHECK_OK(weft_barrier(world));
+    }
+}
+
+static void live(weft_world *world)
+{
+    CHECK(weft_team_pes(weft_team_node(world)) == weft_world_pes(world));
+    pass_round(world);
+}
+
+/* The last PE is a node of its own. */
+static void live_apart(weft_world *world)
+{
+    const int pes = weft_world_pes(world);
+    const int is_last = weft_world_pe(world) == pes - 1;
+    CHECK(weft_team_pes(weft_team_node(world)) == (is_last ? 1 : pes - 1));
+    for (int round = 0; round < 20; round++) {
+        pass_round(world);
     }
 }
 
@@ -380,20 +398,20 @@ static void test_users_divide(void **state)
 static void test_user_numbers_do_not_divide(void **state)
 {
     (void)state;
-    check_one_node(&(scene){"user namespaces", PES, odd_user_numbers, live, config_of_exchange, NULL});
+    check_world(&(scene){"user namespaces", PES, odd_user_numbers, live, config_of_exchange, NULL});
 }
 
 static void test_processes_do_not_divide(void **state)
 {
     (void)state;
-    check_one_node(&(scene){"namespaces of processes", PES, own_processes, live, config_of_exchange, NULL});
+    check_world(&(scene){"namespaces of processes", PES, own_processes, live, config_of_exchange, NULL});
 }
 
 static void test_mounts_do_not_divide(void **state)
 {
     (void)state;
-    check_one_node(&(scene){"namespaces of mounts", PES, own_mounts, live, config_of_exchange, NULL});
-    check_one_node(&(scene){"both", PES, own_processes_and_mounts, live, config_of_exchange, NULL});
+    check_world(&(scene){"namespaces of mounts", PES, own_mounts, live, config_of_exchange, NULL});
+    check_world(&(scene){"both", PES, own_processes_and_mounts, live, config_of_exchange, NULL});
 }
 
 static void test_a_wrong_identity_is_found_out(void **state)
@@ -510,6 +528,53 @@ static void test_two_containers(void **state)
     (void)munmap((void *)wired, sizeof *wired);
 }
 
+/* ---- over a network ---- */
+
+static void allow_network(void)
+{
+#ifdef WEFT_HAVE_OFI
+    (void)unsetenv("WEFT_TRANSPORT");
+#else
+    print_message("this build has no network between nodes\n");
+    skip();
+#endif
+}
+
+static int end_with_network(void **state)
+{
+    return setenv("WEFT_TRANSPORT", "^ofi", 1) != 0 || check_end(state) != 0;
+}
+
+static void test_a_network_that_leads_nowhere(void **state)
+{
+    (void)state;
+    allow_network();
+    check_divided(&(scene){"a network namespace each", PES, all_own_networks, live, config_of_exchange, NULL}, 0, 1,
+                  "network namespaces");
+    check_divided(&(scene){"one in another network namespace", PES, last_own_network, live, config_of_exchange, NULL},
+                  0, PES - 1, "network namespaces");
+}
+
+static void test_users_over_a_network(void **state)
+{
+    (void)state;
+    allow_network();
+    check_world(&(scene){"one is another user", PES, last_other_user, live_apart, config_of_exchange, NULL});
+}
+
+static void test_two_containers_over_a_network(void **state)
+{
+    (void)state;
+    allow_network();
+    if (geteuid() != 0 || system("ip -V >/dev/null 2>&1") != 0) { /* NOLINT: a fixed command */
+        print_message("two containers need root and iproute2\n");
+        skip();
+    }
+    wired = share(sizeof *wired);
+    check_world(&(scene){"two containers", 2, enter_wired, live_apart, config_of_env, make_wire});
+    (void)munmap((void *)wired, sizeof *wired);
+}
+
 /* ---- whether there are namespaces ---- */
 
 static int can_have_namespaces(void)
@@ -536,7 +601,11 @@ int main(void)
         CHECKED_TEST(test_a_wrong_identity_is_found_out),
         CHECKED_TEST(test_a_wrong_user_is_found_out),
         CHECKED_TEST(test_two_containers),
+        cmocka_unit_test_setup_teardown(test_a_network_that_leads_nowhere, check_begin, end_with_network),
+        cmocka_unit_test_setup_teardown(test_users_over_a_network, check_begin, end_with_network),
+        cmocka_unit_test_setup_teardown(test_two_containers_over_a_network, check_begin, end_with_network),
     };
+    setenv("WEFT_TRANSPORT", "^ofi", 1);
     setenv("WEFT_LOG", "none", 1);
     unsetenv("WEFT_BOOTSTRAP");
     unsetenv("WEFT_LOCAL_JOB");

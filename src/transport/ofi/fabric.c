@@ -1,0 +1,269 @@
+#include "transport/ofi/fabric.h"
+
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#define LIBRARY "libfabric.so.1"
+/* Of the interface that its headers describe. */
+#define VERSION FI_VERSION(1, 14)
+#define COMPLETIONS 1024
+
+/* Everything else is called through what these open. */
+typedef struct library {
+    int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
+                   struct fi_info **info);
+    void (*freeinfo)(struct fi_info *info);
+    struct fi_info *(*dupinfo)(const struct fi_info *info);
+    int (*fabric)(struct fi_fabric_attr *attributes, struct fid_fabric **fabric, void *context);
+    const char *(*strerror)(int error);
+} library;
+
+/* Loaded once and never unloaded: providers leave threads and handlers behind. */
+static library lib;
+
+/* ISO C has no conversion from an object pointer to a function pointer. The version is the one whose structures the
+ * headers declare: a newer library has it, too. */
+static int find(void *handle, const char *name, const char *version, void *function)
+{
+    void *symbol = dlvsym(handle, name, version);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static weft_status load(void)
+{
+    library found;
+    if (__atomic_load_n(&lib.getinfo, __ATOMIC_ACQUIRE) != NULL) {
+        return WEFT_OK;
+    }
+    void *handle = wefti_fault("dlopen", 0) ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL || !find(handle, "fi_getinfo", "FABRIC_1.3", &found.getinfo) ||
+        !find(handle, "fi_freeinfo", "FABRIC_1.3", &found.freeinfo) ||
+        !find(handle, "fi_dupinfo", "FABRIC_1.3", &found.dupinfo) ||
+        !find(handle, "fi_fabric", "FABRIC_1.1", &found.fabric) ||
+        !find(handle, "fi_strerror", "FABRIC_1.0", &found.strerror)) {
+        if (handle != NULL) {
+            (void)dlclose(handle);
+        }
+        return wefti_error(WEFT_ERR_UNREACHABLE, LIBRARY
+                           ", which carries data between nodes, cannot be loaded; install the package libfabric1");
+    }
+    /* Two threads may be here: both have found the same. */
+    __atomic_store_n(&lib.freeinfo, found.freeinfo, __ATOMIC_RELAXED);
+    __atomic_store_n(&lib.dupinfo, found.dupinfo, __ATOMIC_RELAXED);
+    __atomic_store_n(&lib.fabric, found.fabric, __ATOMIC_RELAXED);
+    __atomic_store_n(&lib.strerror, found.strerror, __ATOMIC_RELAXED);
+    __atomic_store_n(&lib.getinfo, found.getinfo, __ATOMIC_RELEASE);
+    return WEFT_OK;
+}
+
+const char *wefti_fabric_error(int error)
+{
+    return lib.strerror(error < 0 ? -error : error);
+}
+
+/* ---- which provider ---- */
+
+static struct fi_info *make_hints(void)
+{
+    struct fi_info *hints = lib.dupinfo(NULL);
+    if (hints != NULL) {
+        hints->caps = FI_MSG | FI_REMOTE_COMM;
+        hints->mode = FI_CONTEXT | FI_CONTEXT2;
+        hints->ep_attr->type = FI_EP_RDM;
+        hints->tx_attr->msg_order = FI_ORDER_SAS;
+        hints->rx_attr->msg_order = FI_ORDER_SAS;
+        hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+        hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    }
+    return hints;
+}
+
+static int is_loopback(const struct fi_info *info)
+{
+    if (info->addr_format == FI_SOCKADDR_IN && info->src_addr != NULL) {
+        const struct sockaddr_in *address = info->src_addr;
+        return ntohl(address->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    if (info->addr_format == FI_SOCKADDR_IN6 && info->src_addr != NULL) {
+        const struct sockaddr_in6 *address = info->src_addr;
+        return IN6_IS_ADDR_LOOPBACK(&address->sin6_addr);
+    }
+    return 0;
+}
+
+/* An address that means another host to whom it is told, or none. */
+static int is_link_local(const struct fi_info *info)
+{
+    if (info->addr_format != FI_SOCKADDR_IN6 || info->src_addr == NULL) {
+        return 0;
+    }
+    const struct sockaddr_in6 *address = info->src_addr;
+    return IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr);
+}
+
+/* The library lists what it has by its speed. Emulations of last resort, and addresses that other hosts do not reach, come
+ * after all else. */
+static int rank(const struct fi_info *info)
+{
+    const char *provider = info->fabric_attr->prov_name;
+    int is_last_resort = strstr(provider, "sockets") != NULL || strstr(provider, "UDP") != NULL ||
+                         strstr(provider, "udp") != NULL || strstr(provider, "net") != NULL;
+    int is_unknown = info->addr_format == FI_ADDR_STR; /* of a node's own shared memory */
+    return 8 * is_unknown + 4 * is_link_local(info) + 2 * is_last_resort + is_loopback(info);
+}
+
+static struct fi_info *choose(struct fi_info *all)
+{
+    struct fi_info *best = NULL;
+    for (struct fi_info *info = all; info != NULL; info = info->next) {
+        best = best == NULL || rank(info) < rank(best) ? info : best;
+    }
+    return best == NULL ? NULL : lib.dupinfo(best);
+}
+
+static weft_status find_provider(wefti_fabric *fabric)
+{
+    struct fi_info *all = NULL;
+    struct fi_info *hints = make_hints();
+    int error = hints == NULL ? -FI_ENOMEM : lib.getinfo(VERSION, NULL, NULL, 0, hints, &all);
+    if (hints != NULL) {
+        lib.freeinfo(hints);
+    }
+    fabric->info = error == 0 ? choose(all) : NULL;
+    if (all != NULL) {
+        lib.freeinfo(all);
+    }
+    return fabric->info != NULL
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_UNREACHABLE,
+                             "libfabric has no provider of reliable datagrams here: %s; look at fi_info "
+                             "and at the variable FI_PROVIDER",
+                             wefti_fabric_error(error));
+}
+
+/* ---- opening ---- */
+
+static weft_status failed(const wefti_fabric *fabric, const char *what, int error)
+{
+    return wefti_error(WEFT_ERR_UNREACHABLE, "libfabric's provider %s, on %s, cannot open %s: %s",
+                       fabric->info->fabric_attr->prov_name, fabric->info->domain_attr->name, what,
+                       wefti_fabric_error(error));
+}
+
+static weft_status open_domain(wefti_fabric *fabric)
+{
+    struct fi_av_attr addresses = {.type = fabric->info->domain_attr->av_type};
+    struct fi_cq_attr completions = {.size = COMPLETIONS, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
+    int error = lib.fabric(fabric->info->fabric_attr, &fabric->fabric, NULL);
+    if (error != 0) {
+        return failed(fabric, "the network", error);
+    }
+    error = fi_domain(fabric->fabric, fabric->info, &fabric->domain, NULL);
+    if (error != 0) {
+        return failed(fabric, "the interface", error);
+    }
+    error = fi_av_open(fabric->domain, &addresses, &fabric->addresses, NULL);
+    if (error != 0) {
+        return failed(fabric, "a list of addresses", error);
+    }
+    error = fi_cq_open(fabric->domain, &completions, &fabric->completions, NULL);
+    if (error == 0) {
+        error = fi_control(&fabric->completions->fid, FI_GETWAIT, &fabric->wake);
+    }
+    return error == 0 ? WEFT_OK : failed(fabric, "a queue of completions", error);
+}
+
+static weft_status register_buffers(wefti_fabric *fabric, void *memory, size_t bytes)
+{
+    if ((fabric->info->domain_attr->mr_mode & FI_MR_LOCAL) == 0) {
+        return WEFT_OK;
+    }
+    int error = fi_mr_reg(fabric->domain, memory, bytes, FI_SEND | FI_RECV, 0, 0, 0, &fabric->buffers, NULL);
+    if (error != 0) {
+        return failed(fabric, "memory for messages", error);
+    }
+    fabric->descriptor = fi_mr_desc(fabric->buffers);
+    return WEFT_OK;
+}
+
+static weft_status open_endpoint(wefti_fabric *fabric, int which, wefti_fabric_address *address)
+{
+    size_t bytes = WEFTI_FABRIC_NAME_MAX;
+    struct fid_ep **endpoint = &fabric->endpoints[which];
+    int error = fi_endpoint(fabric->domain, fabric->info, endpoint, NULL);
+    if (error == 0) {
+        error = fi_ep_bind(*endpoint, &fabric->addresses->fid, 0);
+    }
+    if (error == 0) {
+        error = fi_ep_bind(*endpoint, &fabric->completions->fid, FI_SEND | FI_RECV);
+    }
+    if (error == 0) {
+        error = fi_enable(*endpoint);
+    }
+    if (error == 0) {
+        error = fi_getname(&(*endpoint)->fid, address->name[which], &bytes);
+    }
+    address->bytes[which] = (uint32_t)bytes;
+    return error == 0 ? WEFT_OK : failed(fabric, "an endpoint", error);
+}
+
+static weft_status open_all(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_address *address)
+{
+    WEFT_TRY(load());
+    WEFT_TRY(find_provider(fabric));
+    strncpy(address->provider, fabric->info->fabric_attr->prov_name, sizeof address->provider - 1);
+    WEFT_TRY(open_domain(fabric));
+    WEFT_TRY(register_buffers(fabric, memory, bytes));
+    for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
+        WEFT_TRY(open_endpoint(fabric, which, address));
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_fabric_open(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_address *address)
+{
+    memset(fabric, 0, sizeof *fabric);
+    memset(address, 0, sizeof *address);
+    weft_status status = open_all(fabric, memory, bytes, address);
+    if (status != WEFT_OK) {
+        wefti_fabric_close(fabric);
+        memset(address, 0, sizeof *address);
+    }
+    return status;
+}
+
+static void close_one(void *object)
+{
+    if (object != NULL) {
+        (void)fi_close(object);
+    }
+}
+
+void wefti_fabric_close(wefti_fabric *fabric)
+{
+    for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
+        close_one(fabric->endpoints[which]);
+    }
+    close_one(fabric->buffers);
+    close_one(fabric->completions);
+    close_one(fabric->addresses);
+    close_one(fabric->domain);
+    close_one(fabric->fabric);
+    if (fabric->info != NULL) {
+        lib.freeinfo(fabric->info);
+    }
+    memset(fabric, 0, sizeof *fabric);
+}
+
+weft_status wefti_fabric_insert(wefti_fabric *fabric, const void *name, fi_addr_t *at)
+{
+    return fi_av_insert(fabric->addresses, name, 1, at, 0, NULL) == 1
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_UNREACHABLE, "libfabric's provider %s does not take the address of another PE",
+                             fabric->info->fabric_attr->prov_name);
+}

@@ -1,0 +1,39 @@
+/* transport/ofi/message.h: what PEs send each other. Requests go from endpoint to endpoint of requests, and replies between
+ * endpoints of replies: a reply never waits behind requests, and who takes one sends nothing, so that floods in both
+ * directions end. Both sides are the same build of the library (world/hello.h). */
+#ifndef WEFTI_TRANSPORT_OFI_MESSAGE_H
+#define WEFTI_TRANSPORT_OFI_MESSAGE_H
+
+#include <stdint.h>
+
+typedef enum wefti_ofi_kind {
+    WEFTI_OFI_PUT = 1, /* the data follows; no reply */
+    WEFTI_OFI_PUT_SIGNAL, /* the same, and then the signal */
+    WEFTI_OFI_GET, /* DATA */
+    WEFTI_OFI_AMO, /* DONE with the value before */
+    WEFTI_OFI_FLUSH, /* DONE once everything that came before is in memory */
+    WEFTI_OFI_LEAVE, /* no reply: the sender takes and answers nothing any more */
+    WEFTI_OFI_DATA,
+    WEFTI_OFI_DONE,
+} wefti_ofi_kind;
+
+typedef struct wefti_ofi_header {
+    uint64_t world; /* its key: who does not know it is not heard */
+    uint32_t from;
+    uint16_t kind;
+    uint8_t op; /* weft_signal_op or wefti_amo_op */
+    uint8_t bits; /* of an atomic's word */
+    uint64_t request; /* the sender's; a reply has the same */
+    uint64_t offset; /* in the slot, of the data or of an atomic's word */
+    uint64_t bytes; /* that follow, or that a GET asks for */
+    uint64_t signal_offset;
+    uint64_t value;
+    uint64_t cond;
+} wefti_ofi_header;
+_Static_assert(sizeof(wefti_ofi_header) == 64, "no padding is sent");
+
+/* With the providers' own headers a message has room in the 16 KiB up to which they copy and do not ask first. */
+#define WEFTI_OFI_DATA_MAX ((size_t)15 << 10)
+#define WEFTI_OFI_MESSAGE_MAX (sizeof(wefti_ofi_header) + WEFTI_OFI_DATA_MAX)
+
+#endif

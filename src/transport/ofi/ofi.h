@@ -1,0 +1,124 @@
+/* transport/ofi/ofi.h: a PE's end of the network. All of it is behind one lock, under which the provider is called.
+ *
+ *   ofi.c       opening, closing, the table of operations
+ *   fabric.c    libfabric and its provider
+ *   issue.c     what this PE asks of others
+ *   serve.c     what others ask of this PE
+ *   progress.c  completions, and the thread that sees to them while nobody waits
+ *
+ * Each buffer for messages belongs to one endpoint and is, at any time, posted to receive, being sent, or free. A request is
+ * answered in the buffer in which it came, so that answering needs no memory: a PE that cannot answer takes no more. */
+#ifndef WEFTI_TRANSPORT_OFI_OFI_H
+#define WEFTI_TRANSPORT_OFI_OFI_H
+
+#include "os/os.h"
+#include "transport/ofi/fabric.h"
+#include "transport/ofi/message.h"
+#include "transport/transport.h"
+
+/* Messages that can be under way at once. */
+#define WEFTI_OFI_REQUESTS_IN 64
+#define WEFTI_OFI_REQUESTS_OUT 32
+#define WEFTI_OFI_REPLIES_IN 32
+#define WEFTI_OFI_BUFFERS (WEFTI_OFI_REQUESTS_IN + WEFTI_OFI_REQUESTS_OUT + WEFTI_OFI_REPLIES_IN)
+/* Requests that wait for replies. */
+#define WEFTI_OFI_WAITING_MAX 64
+
+typedef enum wefti_ofi_role {
+    WEFTI_OFI_REQUEST_IN, /* posted, or being served */
+    WEFTI_OFI_REQUEST_OUT,
+    WEFTI_OFI_REPLY_IN,
+    WEFTI_OFI_REPLY_OUT, /* a REQUEST_IN that is being sent back */
+} wefti_ofi_role;
+
+typedef struct wefti_ofi_buffer {
+    struct fi_context2 context; /* the provider's, while a message is under way: its address names the buffer */
+    wefti_ofi_role role;
+    uint32_t pe; /* to whom it goes */
+    size_t bytes; /* of the message */
+    struct wefti_ofi_buffer *next; /* in a list of free ones, or of those that are still to be sent */
+    wefti_ofi_header *header; /* and the data behind it */
+} wefti_ofi_buffer;
+
+/* A request whose reply is awaited. */
+typedef struct wefti_ofi_request {
+    uint64_t number; /* 0: the place is free */
+    uint32_t pe;
+    uint32_t is_done;
+    weft_status status; /* once it is done */
+    void *dest; /* of a get */
+    uint64_t bytes;
+    uint64_t value; /* an atomic's word before */
+} wefti_ofi_request;
+
+typedef struct wefti_ofi_peer {
+    fi_addr_t at[WEFTI_FABRIC_ENDPOINTS];
+    uint64_t heard_ns; /* when a message last came from it */
+    uint8_t is_known; /* its address */
+    uint8_t is_lost; /* it has left, or the provider cannot reach it any more */
+    uint8_t has_left; /* and said so: nothing that was sent to it matters any more */
+    uint8_t is_silent; /* it did not answer a read_soon, and nothing came from it since */
+    uint8_t is_met; /* messages have gone to it or come from it */
+    uint8_t is_unflushed; /* it has been sent what a quiet waits for */
+} wefti_ofi_peer;
+
+typedef struct wefti_ofi {
+    wefti_transport_setup setup;
+    wefti_os_monitor *lock;
+    wefti_fabric fabric;
+    unsigned char *memory; /* of all messages */
+    wefti_ofi_buffer buffers[WEFTI_OFI_BUFFERS];
+    wefti_ofi_buffer *free_out; /* REQUEST_OUT */
+    wefti_ofi_buffer *unsent; /* replies that the provider did not take yet, oldest first */
+    wefti_ofi_buffer *unposted; /* that it did not take to receive */
+    wefti_ofi_request requests[WEFTI_OFI_WAITING_MAX];
+    uint64_t requests_made;
+    wefti_ofi_peer *peers; /* [pes] */
+    wefti_os_thread *thread;
+    int wake[2]; /* a pipe that ends the thread's sleep */
+    int callers; /* that see to completions themselves */
+    int is_closing;
+} wefti_ofi;
+
+/* ---- progress.c; under the lock ---- */
+
+/* See to what has happened. Returns 0 if there was nothing. */
+int wefti_ofi_progress(wefti_ofi *ofi);
+/* Leave the lock, sleep until something may have happened, or a millisecond, and enter again; `idle` counts the calls in a
+ * row before which nothing had happened. */
+void wefti_ofi_idle(wefti_ofi *ofi, unsigned idle);
+/* Let a buffer receive its next message. */
+void wefti_ofi_post(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
+/* Whether the provider has taken it; if not, *error tells why, -FI_EAGAIN to try again. */
+int wefti_ofi_send(wefti_ofi *ofi, wefti_ofi_buffer *buffer, int *error);
+/* `pe` has left or cannot be reached any more: what waits for it fails. */
+void wefti_ofi_lose(wefti_ofi *ofi, uint32_t pe);
+weft_status wefti_ofi_progress_start(wefti_ofi *ofi);
+void wefti_ofi_progress_stop(wefti_ofi *ofi); /* without the lock */
+
+/* ---- serve.c; under the lock ---- */
+
+/* A request of `bytes` bytes has come. Afterwards the buffer has been posted again or is on its way back. */
+void wefti_ofi_serve(wefti_ofi *ofi, wefti_ofi_buffer *buffer, size_t bytes);
+/* A reply has come. */
+void wefti_ofi_take_reply(wefti_ofi *ofi, const wefti_ofi_header *reply, size_t bytes);
+/* Send the replies that had to wait, as far as the provider takes them. */
+void wefti_ofi_send_unsent(wefti_ofi *ofi);
+
+/* ---- issue.c: the operations (transport.h) ---- */
+
+weft_status wefti_ofi_put(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes);
+weft_status wefti_ofi_get(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes);
+weft_status wefti_ofi_put_signal(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes,
+                                 uint64_t signal_offset, uint64_t value, weft_signal_op op);
+weft_status wefti_ofi_amo(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits,
+                          uint64_t value, uint64_t cond, uint64_t *old);
+weft_status wefti_ofi_read_soon(wefti_transport *transport, int pe, uint64_t offset, uint64_t *value);
+weft_status wefti_ofi_fence(wefti_transport *transport);
+weft_status wefti_ofi_quiet(wefti_transport *transport);
+/* Whether `pe` answers by `until_ns`; else WEFT_ERR_UNREACHABLE. */
+weft_status wefti_ofi_probe(wefti_ofi *ofi, int pe, uint64_t until_ns);
+/* Deliver what this PE has sent and tell those that it has met that it leaves; gives up at `until_ns`. */
+void wefti_ofi_say_farewell(wefti_ofi *ofi, uint64_t until_ns);
+
+#endif

@@ -1,0 +1,217 @@
+/* Completions, and the thread that sees to them. A PE that waits in a call sees to them itself, which spares it a switch of
+ * threads; the thread does while nobody waits, so that a PE that computes is read from and written to all the same. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "transport/ofi/ofi.h"
+
+#define COMPLETIONS_AT_ONCE 16
+#define LOOKS_BEFORE_SLEEP 64
+#define SLEEP_MS 1
+
+/* ---- buffers ---- */
+
+static int endpoint_of(const wefti_ofi_buffer *buffer)
+{
+    return buffer->role == WEFTI_OFI_REQUEST_IN || buffer->role == WEFTI_OFI_REQUEST_OUT ? WEFTI_FABRIC_REQUESTS
+                                                                                         : WEFTI_FABRIC_REPLIES;
+}
+
+static int try_post(wefti_ofi *ofi, wefti_ofi_buffer *buffer)
+{
+    return fi_recv(ofi->fabric.endpoints[endpoint_of(buffer)], buffer->header, WEFTI_OFI_MESSAGE_MAX,
+                   ofi->fabric.descriptor, FI_ADDR_UNSPEC, &buffer->context) == 0;
+}
+
+void wefti_ofi_post(wefti_ofi *ofi, wefti_ofi_buffer *buffer)
+{
+    if (!try_post(ofi, buffer)) {
+        buffer->next = ofi->unposted;
+        ofi->unposted = buffer;
+    }
+}
+
+static void post_unposted(wefti_ofi *ofi)
+{
+    while (ofi->unposted != NULL) {
+        wefti_ofi_buffer *buffer = ofi->unposted;
+        if (!try_post(ofi, buffer)) {
+            return;
+        }
+        ofi->unposted = buffer->next;
+    }
+}
+
+int wefti_ofi_send(wefti_ofi *ofi, wefti_ofi_buffer *buffer, int *error)
+{
+    const int endpoint = endpoint_of(buffer);
+    *error = (int)fi_send(ofi->fabric.endpoints[endpoint], buffer->header, buffer->bytes, ofi->fabric.descriptor,
+                          ofi->peers[buffer->pe].at[endpoint], &buffer->context);
+    return *error == 0;
+}
+
+/* The provider has done with a buffer. */
+static void give_back(wefti_ofi *ofi, wefti_ofi_buffer *buffer)
+{
+    if (buffer->role == WEFTI_OFI_REQUEST_OUT) {
+        buffer->next = ofi->free_out;
+        ofi->free_out = buffer;
+        return;
+    }
+    if (buffer->role == WEFTI_OFI_REPLY_OUT) {
+        buffer->role = WEFTI_OFI_REQUEST_IN;
+    }
+    wefti_ofi_post(ofi, buffer);
+}
+
+/* ---- completions ---- */
+
+static wefti_ofi_buffer *buffer_of(void *context)
+{
+    return (wefti_ofi_buffer *)((char *)context - offsetof(wefti_ofi_buffer, context));
+}
+
+static void complete(wefti_ofi *ofi, const struct fi_cq_msg_entry *entry)
+{
+    wefti_ofi_buffer *buffer = buffer_of(entry->op_context);
+    switch (buffer->role) {
+    case WEFTI_OFI_REQUEST_IN:
+        wefti_ofi_serve(ofi, buffer, entry->len);
+        return;
+    case WEFTI_OFI_REPLY_IN:
+        wefti_ofi_take_reply(ofi, buffer->header, entry->len);
+        break;
+    case WEFTI_OFI_REQUEST_OUT:
+    case WEFTI_OFI_REPLY_OUT:
+        break;
+    }
+    give_back(ofi, buffer);
+}
+
+void wefti_ofi_lose(wefti_ofi *ofi, uint32_t pe)
+{
+    ofi->peers[pe].is_lost = 1;
+    for (size_t i = 0; i < WEFTI_OFI_WAITING_MAX; i++) {
+        wefti_ofi_request *request = &ofi->requests[i];
+        if (request->number != 0 && !request->is_done && request->pe == pe) {
+            request->status = WEFT_ERR_PEER;
+            request->is_done = 1;
+        }
+    }
+}
+
+/* An operation that failed: a message that could not be sent tells that its PE is gone. */
+static int take_failure(wefti_ofi *ofi)
+{
+    struct fi_cq_err_entry entry = {0};
+    if (fi_cq_readerr(ofi->fabric.completions, &entry, 0) <= 0) {
+        return 0;
+    }
+    if (entry.op_context == NULL) {
+        return 1;
+    }
+    wefti_ofi_buffer *buffer = buffer_of(entry.op_context);
+    if (buffer->role == WEFTI_OFI_REQUEST_OUT || buffer->role == WEFTI_OFI_REPLY_OUT) {
+        wefti_ofi_lose(ofi, buffer->pe);
+    }
+    if (!ofi->is_closing) {
+        give_back(ofi, buffer);
+    }
+    return 1;
+}
+
+int wefti_ofi_progress(wefti_ofi *ofi)
+{
+    struct fi_cq_msg_entry entries[COMPLETIONS_AT_ONCE];
+    ssize_t count = fi_cq_read(ofi->fabric.completions, entries, COMPLETIONS_AT_ONCE);
+    if (count == -FI_EAVAIL) {
+        return take_failure(ofi);
+    }
+    for (ssize_t i = 0; i < count; i++) {
+        complete(ofi, &entries[i]);
+    }
+    wefti_ofi_send_unsent(ofi);
+    post_unposted(ofi);
+    return count > 0;
+}
+
+/* ---- sleeping ---- */
+
+/* Whether a sleep will end when there is something to see to. */
+static int can_sleep(wefti_ofi *ofi)
+{
+    struct fid *const objects[] = {&ofi->fabric.completions->fid};
+    return ofi->unsent == NULL && ofi->unposted == NULL &&
+           fi_trywait(ofi->fabric.fabric, (struct fid **)objects, 1) == 0;
+}
+
+static void sleep_until_woken(wefti_ofi *ofi, int timeout_ms)
+{
+    struct pollfd items[] = {{.fd = ofi->wake[0], .events = POLLIN}, {.fd = ofi->fabric.wake, .events = POLLIN}};
+    (void)poll(items, 2, timeout_ms);
+}
+
+void wefti_ofi_idle(wefti_ofi *ofi, unsigned idle)
+{
+    const int sleeps = idle > LOOKS_BEFORE_SLEEP && can_sleep(ofi);
+    wefti_os_monitor_leave(ofi->lock);
+    if (sleeps) {
+        struct pollfd item = {.fd = ofi->fabric.wake, .events = POLLIN};
+        (void)poll(&item, 1, SLEEP_MS);
+    } else {
+        wefti_os_yield();
+    }
+    wefti_os_monitor_enter(ofi->lock);
+}
+
+/* ---- the thread ---- */
+
+static void run(void *argument)
+{
+    wefti_ofi *ofi = argument;
+    wefti_os_monitor_enter(ofi->lock);
+    while (!ofi->is_closing) {
+        while (ofi->callers == 0 && wefti_ofi_progress(ofi)) {
+        }
+        const int has_callers = ofi->callers > 0;
+        const int sleeps = has_callers || can_sleep(ofi);
+        wefti_os_monitor_leave(ofi->lock);
+        if (has_callers) {
+            wefti_os_sleep_ns((uint64_t)SLEEP_MS * 1000000);
+        } else if (sleeps) {
+            sleep_until_woken(ofi, -1);
+        } else {
+            wefti_os_yield();
+        }
+        wefti_os_monitor_enter(ofi->lock);
+    }
+    wefti_os_monitor_leave(ofi->lock);
+}
+
+weft_status wefti_ofi_progress_start(wefti_ofi *ofi)
+{
+    if (pipe2(ofi->wake, O_CLOEXEC | O_NONBLOCK) != 0) {
+        ofi->wake[0] = ofi->wake[1] = -1;
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot make a pipe for the thread of a network; look at ulimit -n");
+    }
+    return wefti_os_thread_start(&ofi->thread, run, ofi);
+}
+
+void wefti_ofi_progress_stop(wefti_ofi *ofi)
+{
+    if (ofi->thread != NULL) {
+        wefti_os_monitor_enter(ofi->lock);
+        ofi->is_closing = 1;
+        wefti_os_monitor_leave(ofi->lock);
+        (void)!write(ofi->wake[1], "", 1);
+        wefti_os_thread_join(ofi->thread);
+        ofi->thread = NULL;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (ofi->wake[i] >= 0) {
+            (void)close(ofi->wake[i]);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+/* What others ask of this PE. Whoever asks has checked its arguments; here they are checked again, since anybody in the
+ * network may send: what does not fit is dropped. */
+#include "transport/ofi/ofi.h"
+#include "weft/inline/rma.h"
+#include "weft/protocol/layout.h"
+
+/* ---- the slot ---- */
+
+/* Where `bytes` bytes of this PE's slot are; NULL if they have no memory. */
+static unsigned char *place(const wefti_ofi *ofi, uint64_t offset, uint64_t bytes)
+{
+    const wefti_control *control = (const wefti_control *)(const void *)ofi->setup.slot;
+    const uint64_t reserved = wefti_ld64(&control->reserved, WEFTI_RELAXED);
+    return offset <= reserved && bytes <= reserved - offset ? ofi->setup.slot + offset : NULL;
+}
+
+/* A word that others may read meanwhile is stored whole. */
+static void store(unsigned char *at, const void *data, uint64_t bytes)
+{
+    uint64_t word = 0;
+    if (bytes > sizeof word || (bytes & (bytes - 1)) != 0 || ((uintptr_t)at & (bytes - 1)) != 0) {
+        wefti_copy(at, data, bytes);
+        return;
+    }
+    memcpy(&word, data, bytes);
+    switch (bytes) {
+    case 1:
+        wefti_st8(at, (uint8_t)word, WEFTI_RELAXED);
+        return;
+    case 2:
+        wefti_st16(at, (uint16_t)word, WEFTI_RELAXED);
+        return;
+    case 4:
+        wefti_st32(at, (uint32_t)word, WEFTI_RELAXED);
+        return;
+    case 8:
+        wefti_st64(at, word, WEFTI_RELAXED);
+        return;
+    default:
+        return;
+    }
+}
+
+/* ---- requests ---- */
+
+/* Where the data goes: NULL if nowhere. */
+static unsigned char *place_of_data(const wefti_ofi *ofi, const wefti_ofi_header *header, size_t bytes)
+{
+    return header->bytes == bytes - sizeof *header ? place(ofi, header->offset, header->bytes) : NULL;
+}
+
+static void serve_put(const wefti_ofi *ofi, const wefti_ofi_header *header, size_t bytes)
+{
+    unsigned char *at = place_of_data(ofi, header, bytes);
+    if (at != NULL) {
+        store(at, header + 1, header->bytes);
+    }
+}
+
+static void serve_put_signal(const wefti_ofi *ofi, const wefti_ofi_header *header, size_t bytes)
+{
+    unsigned char *at = place_of_data(ofi, header, bytes);
+    unsigned char *word = place(ofi, header->signal_offset, sizeof(uint64_t));
+    if (at == NULL || word == NULL || header->signal_offset % sizeof(uint64_t) != 0) {
+        return;
+    }
+    store(at, header + 1, header->bytes);
+    if (header->op == WEFT_SIGNAL_SET) {
+        wefti_st64(word, header->value, WEFTI_RELEASE);
+    } else {
+        (void)wefti_add64(word, header->value);
+    }
+}
+
+/* The reply takes the place of the request. Returns its bytes, 0 if there is none. */
+static size_t serve_get(const wefti_ofi *ofi, wefti_ofi_header *header)
+{
+    const unsigned char *at = header->bytes <= WEFTI_OFI_DATA_MAX ? place(ofi, header->offset, header->bytes) : NULL;
+    if (at == NULL) {
+        return 0;
+    }
+    wefti_copy(header + 1, at, header->bytes);
+    header->kind = WEFTI_OFI_DATA;
+    return sizeof *header + header->bytes;
+}
+
+static size_t serve_amo(const wefti_ofi *ofi, wefti_ofi_header *header)
+{
+    const uint64_t bytes = header->bits / 8;
+    unsigned char *at = place(ofi, header->offset, bytes);
+    if (at == NULL || (header->bits != 32 && header->bits != 64) || header->offset % bytes != 0 ||
+        header->op > WEFTI_AMO_XOR) {
+        return 0;
+    }
+    header->value = wefti_amo_at((wefti_amo_op)header->op, header->bits, at, header->value, header->cond);
+    header->kind = WEFTI_OFI_DONE;
+    return sizeof *header;
+}
+
+/* Does what a request asks; returns the bytes of the reply, 0 if there is none. */
+static size_t apply(wefti_ofi *ofi, wefti_ofi_header *header, size_t bytes)
+{
+    switch (header->kind) {
+    case WEFTI_OFI_PUT:
+        serve_put(ofi, header, bytes);
+        return 0;
+    case WEFTI_OFI_PUT_SIGNAL:
+        serve_put_signal(ofi, header, bytes);
+        return 0;
+    case WEFTI_OFI_GET:
+        return serve_get(ofi, header);
+    case WEFTI_OFI_AMO:
+        return serve_amo(ofi, header);
+    case WEFTI_OFI_LEAVE:
+        ofi->peers[header->from].has_left = 1;
+        wefti_ofi_lose(ofi, header->from);
+        return 0;
+    case WEFTI_OFI_FLUSH: /* messages of one PE are served in their order, and what they store is stored */
+        header->kind = WEFTI_OFI_DONE;
+        return sizeof *header;
+    default:
+        return 0;
+    }
+}
+
+static int is_of_this_world(const wefti_ofi *ofi, const wefti_ofi_header *header, size_t bytes)
+{
+    return bytes >= sizeof *header && bytes <= WEFTI_OFI_MESSAGE_MAX && header->world == ofi->setup.world &&
+           header->from < (uint32_t)ofi->setup.pes && ofi->peers[header->from].is_known;
+}
+
+static void hear(wefti_ofi *ofi, uint32_t pe)
+{
+    ofi->peers[pe].is_met = 1;
+    ofi->peers[pe].is_silent = 0;
+    ofi->peers[pe].heard_ns = wefti_os_now_ns();
+}
+
+/* Oldest first, so that nobody waits for ever. */
+static void append_unsent(wefti_ofi *ofi, wefti_ofi_buffer *buffer)
+{
+    wefti_ofi_buffer **end = &ofi->unsent;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    buffer->next = NULL;
+    *end = buffer;
+}
+
+void wefti_ofi_serve(wefti_ofi *ofi, wefti_ofi_buffer *buffer, size_t bytes)
+{
+    wefti_ofi_header *header = buffer->header;
+    buffer->bytes = 0;
+    if (is_of_this_world(ofi, header, bytes)) {
+        hear(ofi, header->from);
+        buffer->bytes = apply(ofi, header, bytes);
+    }
+    if (buffer->bytes == 0) {
+        wefti_ofi_post(ofi, buffer);
+        return;
+    }
+    buffer->pe = header->from;
+    buffer->role = WEFTI_OFI_REPLY_OUT;
+    header->from = (uint32_t)ofi->setup.pe;
+    append_unsent(ofi, buffer);
+}
+
+void wefti_ofi_send_unsent(wefti_ofi *ofi)
+{
+    wefti_ofi_buffer **link = &ofi->unsent;
+    while (*link != NULL) {
+        wefti_ofi_buffer *buffer = *link;
+        int error;
+        if (wefti_ofi_send(ofi, buffer, &error)) {
+            *link = buffer->next;
+        } else if (error == -FI_EAGAIN) {
+            link = &buffer->next; /* another PE's may go */
+        } else {
+            *link = buffer->next;
+            wefti_ofi_lose(ofi, buffer->pe);
+            buffer->role = WEFTI_OFI_REQUEST_IN;
+            wefti_ofi_post(ofi, buffer);
+        }
+    }
+}
+
+/* ---- replies ---- */
+
+void wefti_ofi_take_reply(wefti_ofi *ofi, const wefti_ofi_header *reply, size_t bytes)
+{
+    if (!is_of_this_world(ofi, reply, bytes)) {
+        return;
+    }
+    hear(ofi, reply->from);
+    wefti_ofi_request *request = &ofi->requests[reply->request % WEFTI_OFI_WAITING_MAX];
+    if (request->number != reply->request || request->number == 0 || request->is_done || request->pe != reply->from) {
+        return;
+    }
+    if (request->dest != NULL) {
+        if (reply->kind != WEFTI_OFI_DATA || reply->bytes != request->bytes || bytes != sizeof *reply + reply->bytes) {
+            return;
+        }
+        memcpy(request->dest, reply + 1, request->bytes);
+    }
+    request->value = reply->value;
+    request->status = WEFT_OK;
+    request->is_done = 1;
+}

@@ -1,0 +1,72 @@
+/* Which transports between nodes this PE can use: those of this build that WEFT_TRANSPORT allows. */
+#include <string.h>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "world/world.h"
+
+typedef struct network {
+    const char *name;
+    uint32_t bit;
+} network;
+
+/* `map` is not between nodes and is always there: it may be named, and means nothing more. */
+static const network networks[] = {
+    {"map", 0},
+    {"ofi", WEFTI_NETWORK_OFI},
+};
+
+static uint32_t of_this_build(void)
+{
+#if defined(WEFT_SIM)
+    return WEFTI_NETWORK_SIM;
+#elif defined(WEFT_HAVE_OFI)
+    return WEFTI_NETWORK_OFI;
+#else
+    return 0;
+#endif
+}
+
+static const network *find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        if (strlen(networks[i].name) == length && memcmp(networks[i].name, name, length) == 0) {
+            return &networks[i];
+        }
+    }
+    return NULL;
+}
+
+/* The networks of a list with commas. */
+static weft_status read_list(const char *list, uint32_t *listed)
+{
+    *listed = 0;
+    while (*list != '\0') {
+        const size_t length = strcspn(list, ",");
+        const network *found = find(list, length);
+        if (found == NULL) {
+            return wefti_error(
+                WEFT_ERR_ARGUMENT,
+                "weft_world_create: WEFT_TRANSPORT names \"%.*s\"; give a list of map and ofi, or ^ and what "
+                "is not to be used",
+                (int)length, list);
+        }
+        *listed |= found->bit;
+        list += length;
+        list += *list == ',';
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_world_networks(uint32_t *networks_bits)
+{
+    const char *word = wefti_env_word(WEFTI_ENV_TRANSPORT);
+    uint32_t listed;
+    if (*word == '\0') {
+        *networks_bits = of_this_build();
+        return WEFT_OK;
+    }
+    WEFT_TRY(read_list(word + (*word == '^'), &listed));
+    *networks_bits = of_this_build() & ((*word == '^' ? ~listed : listed) | WEFTI_NETWORK_SIM);
+    return WEFT_OK;
+}
