@@ -1,6 +1,8 @@
 /* Goal: point-to-point synchronisation (9.10): waits and tests of every type and form.
  * Method: the left neighbour writes into this PE's variables, in an order and at times that differ; each form is called for
  * every comparison, with variables that do not count, and with none. */
+#include <unistd.h>
+
 #include "faces/shmem/check.h"
 
 #define VARIABLES 6
@@ -124,10 +126,19 @@ AMO_TYPES(CALL_TESTS)
 #define FIRST(NAME, TYPE)                                                                                              \
     static void NAME##_first(void)                                                                                     \
     {                                                                                                                  \
+        static const int cmps[] = {                                                                                    \
+            SHMEM_CMP_EQ, SHMEM_CMP_NE, SHMEM_CMP_GT, SHMEM_CMP_GE, SHMEM_CMP_LT, SHMEM_CMP_LE};                       \
+        static const int holds[6] = {0, 1, 0, 0, 1, 1};                                                                \
         TYPE *v = ZEROED(TYPE, 1);                                                                                     \
+        if (me == pes - 1) {                                                                                           \
+            usleep(20000); /* the next waits meanwhile */                                                              \
+        }                                                                                                              \
         shmem_##NAME##_p(v, 3, right);                                                                                 \
         shmem_##NAME##_wait(v, 0);                                                                                     \
         CHECK(*v == 3);                                                                                                \
+        for (int i = 0; i < 6; i++) {                                                                                  \
+            CHECK(shmem_##NAME##_test(v, cmps[i], 4) == holds[i]);                                                     \
+        }                                                                                                              \
         shmem_barrier_all();                                                                                           \
         shmem_##NAME##_p(v, 8, right);                                                                                 \
         shmem_##NAME##_wait_until(v, SHMEM_CMP_GE, 8);                                                                 \
