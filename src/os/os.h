@@ -23,6 +23,8 @@ void wefti_os_yield(void);
  * caller waits for `what` since waited_ns and will give up in left_ns; so many PEs (`crowd`) share a processor. May return
  * at any time. (os/posix/pause.c) */
 void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd);
+/* How long such a pause is, at most; 0: only another thread is let run. */
+uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned crowd);
 /* How often a waiter looks before its first pause; `crowded`: the PEs are more than their processors. */
 uint32_t wefti_os_spins(int crowded);
 

@@ -53,6 +53,10 @@ typedef struct wefti_transport_ops {
     /* Atomic against every other amo on that word by this transport and by the link domain. *old is the value before. */
     weft_status (*amo)(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits, uint64_t value,
                        uint64_t cond, uint64_t *old);
+    /* Between two looks of a PE at a word that another will store: see to what has come over the network. If nothing has,
+     * give way: let another thread run if sleep_ns is 0, else sleep so long, or until something comes. NULL: nothing
+     * needs it. */
+    void (*pause)(wefti_transport *transport, uint64_t sleep_ns);
     /* The 64-bit word at `offset`, for who looks for the PEs that are late, and must itself not be late: gives up soon, in less
      * time where nothing has come from the PE for long, and at once where it has given up before and nothing came since.
      * Without an error text. NULL: amo takes no time. */

@@ -426,7 +426,7 @@ static void set_waiting(const wefti_creation *creation, weft_world *world)
 {
     const uint64_t spins = creation->settings.spins;
     world->crowd = crowd_of(&creation->directory->pes[world->view.pe], creation->rivals);
-    world->view.spins = spins != 0 ? (uint32_t)spins : wefti_os_spins(world->crowd > 1);
+    world->view.spins = spins != 0 ? (uint32_t)spins : wefti_os_spins(world->crowd > 1 || world->view.remote != 0);
     world->crowded = /* the same on all PEs of the node */
         crowd_of(&creation->directory->pes[creation->node_first], creation->rivals_of_first) > 1;
     wefti_team_set_meeting(&world->team_world);

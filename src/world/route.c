@@ -46,6 +46,16 @@ weft_status wefti_world_network_open(weft_world *world, const wefti_transport_ex
 #endif
 }
 
+int wefti_world_pause(weft_world *world, uint64_t waited_ns, uint64_t left_ns)
+{
+    wefti_transport *last = &world->transports[world->transport_count - 1];
+    if (last->ops->pause == NULL) {
+        return 0;
+    }
+    last->ops->pause(last, wefti_os_pause_ns(waited_ns, left_ns, world->crowd));
+    return 1;
+}
+
 void wefti_world_transports_close(weft_world *world)
 {
     while (world->transport_count > 0) {

@@ -57,7 +57,9 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
         look_for_gone(waiter, waited);
         left = LOOK_NS;
     }
-    wefti_os_pause(address, waiter->what, waited, left, world->crowd);
+    if (!wefti_world_pause(world, waited, left)) {
+        wefti_os_pause(address, waiter->what, waited, left, world->crowd);
+    }
     return WEFT_OK;
 }
 

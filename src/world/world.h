@@ -210,6 +210,8 @@ const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_
 weft_status wefti_world_transports_open(weft_world *world);
 /* The one between nodes, in a world that has several; every PE calls it. */
 weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange);
+/* A pause of a waiter by the transport between nodes, which sees to what has come meanwhile; returns 0 if there is none. */
+int wefti_world_pause(weft_world *world, uint64_t waited_ns, uint64_t left_ns);
 void wefti_world_transports_close(weft_world *world);
 /* The transport that reaches `pe`, which is in range; NULL if none does. */
 wefti_transport *wefti_world_transport(weft_world *world, int pe);

@@ -23,16 +23,25 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
+uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
 {
-    (void)address;
-    (void)what;
     if (waited_ns < YIELD_NS) {
-        wefti_os_yield();
-        return;
+        return 0;
     }
     uint64_t sleep_ns = waited_ns < SLEEP_LONG_AFTER_NS ? SLEEP_SHORT_NS : SLEEP_LONG_NS;
     uint64_t crowd_ns = least((uint64_t)crowd * SLEEP_CROWD_NS, waited_ns / 2);
     sleep_ns = crowd_ns > sleep_ns ? crowd_ns : sleep_ns;
-    wefti_os_sleep_ns(least(sleep_ns, left_ns));
+    return least(sleep_ns, left_ns);
+}
+
+void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
+{
+    (void)address;
+    (void)what;
+    const uint64_t sleep_ns = wefti_os_pause_ns(waited_ns, left_ns, crowd);
+    if (sleep_ns == 0) {
+        wefti_os_yield();
+    } else {
+        wefti_os_sleep_ns(sleep_ns);
+    }
 }

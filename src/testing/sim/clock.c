@@ -49,6 +49,15 @@ uint32_t wefti_os_spins(int crowded)
 
 /* The first pause begins to watch the line and lets the caller look again, so that no commit is missed between a look
  * and the watch; only then does it suspend. */
+/* Pauses are the scheduler's. */
+uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
+{
+    (void)waited_ns;
+    (void)left_ns;
+    (void)crowd;
+    return 0;
+}
+
 void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
 {
     wefti_sim *sim = running_sim();

@@ -16,7 +16,7 @@ typedef struct wait {
     wefti_ofi *ofi;
     uint64_t until_ns;
     int pe; /* whom it waits for */
-    unsigned idle;
+    uint64_t idle_ns; /* since when nothing has come; 0: something just has */
     int is_silent; /* a failure is expected, and the caller's to explain */
 } wait;
 
@@ -48,26 +48,26 @@ static weft_status timed_out(const wait *now)
 /* One look at what has happened. */
 static weft_status wait_step(wait *now)
 {
-    if (wefti_ofi_progress(now->ofi)) {
-        now->idle = 0;
+    if (wefti_ofi_poll(now->ofi)) {
+        now->idle_ns = 0;
         return WEFT_OK;
     }
-    if (wefti_os_now_ns() >= now->until_ns) {
+    const uint64_t now_ns = wefti_os_now_ns();
+    if (now_ns >= now->until_ns) {
         return timed_out(now);
     }
-    wefti_ofi_idle(now->ofi, now->idle++);
+    now->idle_ns = now->idle_ns == 0 ? now_ns : now->idle_ns;
+    wefti_ofi_idle(now->ofi, wefti_os_pause_ns(now_ns - now->idle_ns, now->until_ns - now_ns, 1));
     return WEFT_OK;
 }
 
 static void enter(wefti_ofi *ofi)
 {
     wefti_os_monitor_enter(ofi->lock);
-    ofi->callers++;
 }
 
 static weft_status leave(wefti_ofi *ofi, weft_status status)
 {
-    ofi->callers--;
     wefti_os_monitor_leave(ofi->lock);
     return status;
 }

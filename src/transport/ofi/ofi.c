@@ -172,6 +172,16 @@ static int ofi_reaches(const wefti_transport *transport, int pe)
     return pe >= 0 && pe < transport->setup.pes && ofi->peers[pe].is_known;
 }
 
+static void ofi_pause(wefti_transport *transport, uint64_t sleep_ns)
+{
+    wefti_ofi *ofi = transport->state;
+    wefti_os_monitor_enter(ofi->lock);
+    if (!wefti_ofi_poll(ofi)) {
+        wefti_ofi_idle(ofi, sleep_ns);
+    }
+    wefti_os_monitor_leave(ofi->lock);
+}
+
 const wefti_transport_ops wefti_transport_ofi = {
     .name = "ofi",
     .open = ofi_open,
@@ -181,6 +191,7 @@ const wefti_transport_ops wefti_transport_ofi = {
     .get = wefti_ofi_get,
     .put_signal = wefti_ofi_put_signal,
     .amo = wefti_ofi_amo,
+    .pause = ofi_pause,
     .read_soon = wefti_ofi_read_soon,
     .fence = wefti_ofi_fence,
     .quiet = wefti_ofi_quiet,

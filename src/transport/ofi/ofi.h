@@ -76,7 +76,7 @@ typedef struct wefti_ofi {
     wefti_ofi_peer *peers; /* [pes] */
     wefti_os_thread *thread;
     int wake[2]; /* a pipe that ends the thread's sleep */
-    int callers; /* that see to completions themselves */
+    uint64_t polled_ns; /* when somebody who waits last saw to completions */
     int is_closing;
 } wefti_ofi;
 
@@ -84,9 +84,11 @@ typedef struct wefti_ofi {
 
 /* See to what has happened. Returns 0 if there was nothing. */
 int wefti_ofi_progress(wefti_ofi *ofi);
-/* Leave the lock, sleep until something may have happened, or a millisecond, and enter again; `idle` counts the calls in a
- * row before which nothing had happened. */
-void wefti_ofi_idle(wefti_ofi *ofi, unsigned idle);
+/* The same by who waits, for the thread to keep out of its way. */
+int wefti_ofi_poll(wefti_ofi *ofi);
+/* Leave the lock, let another thread run or, if sleep_ns is not 0, sleep so long or until something may have happened, and
+ * enter again. */
+void wefti_ofi_idle(wefti_ofi *ofi, uint64_t sleep_ns);
 /* Let a buffer receive its next message. */
 void wefti_ofi_post(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
 /* Whether the provider has taken it; if not, *error tells why, -FI_EAGAIN to try again. */

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "transport/ofi/ofi.h"
 
 #define COMPLETIONS_AT_ONCE 16
-#define LOOKS_BEFORE_SLEEP 64
-#define SLEEP_MS 1
+#define POLLED_NS 500000
 
 /* ---- buffers ---- */
 
@@ -137,6 +137,12 @@ int wefti_ofi_progress(wefti_ofi *ofi)
     return count > 0;
 }
 
+int wefti_ofi_poll(wefti_ofi *ofi)
+{
+    ofi->polled_ns = wefti_os_now_ns();
+    return wefti_ofi_progress(ofi);
+}
+
 /* ---- sleeping ---- */
 
 /* Whether a sleep will end when there is something to see to. */
@@ -147,19 +153,21 @@ static int can_sleep(wefti_ofi *ofi)
            fi_trywait(ofi->fabric.fabric, (struct fid **)objects, 1) == 0;
 }
 
-static void sleep_until_woken(wefti_ofi *ofi, int timeout_ms)
+static void sleep_until_woken(const wefti_ofi *ofi)
 {
     struct pollfd items[] = {{.fd = ofi->wake[0], .events = POLLIN}, {.fd = ofi->fabric.wake, .events = POLLIN}};
-    (void)poll(items, 2, timeout_ms);
+    (void)poll(items, 2, -1);
 }
 
-void wefti_ofi_idle(wefti_ofi *ofi, unsigned idle)
+void wefti_ofi_idle(wefti_ofi *ofi, uint64_t sleep_ns)
 {
-    const int sleeps = idle > LOOKS_BEFORE_SLEEP && can_sleep(ofi);
+    const int sleeps = sleep_ns != 0 && can_sleep(ofi);
     wefti_os_monitor_leave(ofi->lock);
     if (sleeps) {
         struct pollfd item = {.fd = ofi->fabric.wake, .events = POLLIN};
-        (void)poll(&item, 1, SLEEP_MS);
+        const struct timespec limit = {.tv_sec = (time_t)(sleep_ns / 1000000000),
+                                       .tv_nsec = (long)(sleep_ns % 1000000000)};
+        (void)ppoll(&item, 1, &limit, NULL);
     } else {
         wefti_os_yield();
     }
@@ -168,20 +176,26 @@ void wefti_ofi_idle(wefti_ofi *ofi, unsigned idle)
 
 /* ---- the thread ---- */
 
+/* Somebody waits, and sees to what comes: two would only be in each other's way. */
+static int is_polled(const wefti_ofi *ofi)
+{
+    return wefti_os_now_ns() - ofi->polled_ns < POLLED_NS;
+}
+
 static void run(void *argument)
 {
     wefti_ofi *ofi = argument;
     wefti_os_monitor_enter(ofi->lock);
     while (!ofi->is_closing) {
-        while (ofi->callers == 0 && wefti_ofi_progress(ofi)) {
+        const int rests = is_polled(ofi);
+        while (!rests && wefti_ofi_progress(ofi)) {
         }
-        const int has_callers = ofi->callers > 0;
-        const int sleeps = has_callers || can_sleep(ofi);
+        const int sleeps = !rests && can_sleep(ofi);
         wefti_os_monitor_leave(ofi->lock);
-        if (has_callers) {
-            wefti_os_sleep_ns((uint64_t)SLEEP_MS * 1000000);
+        if (rests) {
+            wefti_os_sleep_ns(2 * POLLED_NS);
         } else if (sleeps) {
-            sleep_until_woken(ofi, -1);
+            sleep_until_woken(ofi);
         } else {
             wefti_os_yield();
         }
