@@ -41,6 +41,15 @@ foreach(source IN LISTS weft_shmem_test_sources)
     endforeach()
 endforeach()
 
+# Over a network transport: four PEs on what counts as two nodes.
+if(WEFT_OFI AND NOT WEFT_SANITIZE)
+    foreach(name setup memory rma sized amo coll active wait order_lock teams threads generics)
+        add_test(NAME shmem.${name}.far.4 COMMAND weftrun -n 4 ${weft_shmem_tests}/two_nodes.sh $<TARGET_FILE:weft_shmem_${name}>)
+        weft_describe_test(shmem.${name}.far.4 "multi;shmem")
+        set_tests_properties(shmem.${name}.far.4 PROPERTIES PROCESSORS 8)
+    endforeach()
+endif()
+
 # A program's own routines must stand before those of the archive, too.
 weft_add_shmem_program(${weft_shmem_tests}/profile.c weft_shmem_static weft_static)
 weft_add_shmem_test(shmem.profile.static.3 weft_shmem_static_profile 3)

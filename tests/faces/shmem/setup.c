@@ -36,7 +36,9 @@ static void check_access(void)
         CHECK(shmem_addr_accessible(word, pe) == 1);
         CHECK(shmem_addr_accessible(&local, pe) == 0);
         const int *theirs = shmem_ptr(word, pe);
-        CHECK(theirs != NULL && *theirs == 100 + pe); /* all PEs are on this node */
+        const int is_shared = shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_SHARED) >= 0;
+        CHECK((theirs != NULL) == is_shared && (!is_shared || *theirs == 100 + pe));
+        CHECK(shmem_int_g(word, pe) == 100 + pe);
         CHECK(shmem_team_ptr(SHMEM_TEAM_WORLD, word, pe) == theirs);
         CHECK(shmem_ptr(&local, pe) == NULL);
     }

@@ -141,7 +141,9 @@ int main(void)
     long *word = ZEROED(long, 1);
     CHECK(constants[0] != constants[1] && constants[0] != constants[2] && contexts[0] != contexts[1]);
     check_members(SHMEM_TEAM_WORLD, 0, 1, pes);
-    check_members(SHMEM_TEAM_SHARED, 0, 1, pes); /* all are on this node */
+    const int shared = shmem_team_n_pes(SHMEM_TEAM_SHARED); /* those of a node are neighbours where these tests run */
+    check_members(SHMEM_TEAM_SHARED, me - shmem_team_my_pe(SHMEM_TEAM_SHARED), 1, shared);
+    CHECK(getenv("WEFT_NODE_ID") != NULL || shared == pes);
     check_refused();
     check_strided(word);
     check_2d();
