@@ -8,10 +8,12 @@ set(weft_shmem_tests ${PROJECT_SOURCE_DIR}/tests/faces/shmem)
 
 function(weft_add_shmem_program source library)
     get_filename_component(name ${source} NAME_WE)
-    add_executable(${library}_${name} ${source})
-    target_include_directories(${library}_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-    target_link_libraries(${library}_${name} PRIVATE weft_flags ${library} ${ARGN} Threads::Threads)
-    set_target_properties(${library}_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    string(REGEX REPLACE "^weft_" "" program ${library}_${name})
+    add_executable(${program} ${source})
+    target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(${program} PRIVATE weft_flags ${library} ${ARGN} Threads::Threads)
+    set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_dependencies(${program} weftrun)
 endfunction()
 
 function(weft_add_shmem_test test program)
@@ -37,14 +39,19 @@ foreach(source IN LISTS weft_shmem_test_sources)
         set(counts ${told})
     endif()
     foreach(pes IN LISTS counts)
-        weft_add_shmem_test(shmem.${name}.${pes} weft_shmem_${name} ${pes})
+        weft_add_shmem_test(shmem.${name}.${pes} shmem_${name} ${pes})
     endforeach()
+endforeach()
+
+# Threads of a PE under ThreadSanitizer, to which PEs are processes apart.
+foreach(pes 1 3)
+    set_property(TEST shmem.threads.${pes} APPEND PROPERTY LABELS threads)
 endforeach()
 
 # Over a network transport: four PEs on what counts as two nodes.
 if(WEFT_OFI AND NOT WEFT_SANITIZE)
     foreach(name setup memory rma sized amo coll active wait order_lock teams threads generics)
-        add_test(NAME shmem.${name}.far.4 COMMAND weftrun -n 4 ${weft_shmem_tests}/two_nodes.sh $<TARGET_FILE:weft_shmem_${name}>)
+        add_test(NAME shmem.${name}.far.4 COMMAND weftrun -n 4 ${weft_shmem_tests}/two_nodes.sh $<TARGET_FILE:shmem_${name}>)
         weft_describe_test(shmem.${name}.far.4 "multi;shmem")
         set_tests_properties(shmem.${name}.far.4 PROPERTIES PROCESSORS 8)
     endforeach()
@@ -52,11 +59,11 @@ endif()
 
 # A program's own routines must stand before those of the archive, too.
 weft_add_shmem_program(${weft_shmem_tests}/profile.c weft_shmem_static weft_static)
-weft_add_shmem_test(shmem.profile.static.3 weft_shmem_static_profile 3)
+weft_add_shmem_test(shmem.profile.static.3 shmem_static_profile 3)
 
 if(Python3_FOUND)
     add_test(NAME shmem.ends COMMAND ${Python3_EXECUTABLE} ${weft_shmem_tests}/ends.py
-        $<TARGET_FILE:weftrun> $<TARGET_FILE:weft_shmem_ends>)
+        $<TARGET_FILE:weftrun> $<TARGET_FILE:shmem_ends>)
     weft_describe_test(shmem.ends "process;shmem")
     add_test(NAME shmem.manifest COMMAND ${Python3_EXECUTABLE} ${weft_shmem_tests}/manifest.py ${CMAKE_C_COMPILER}
         ${weft_shmem_include} $<TARGET_FILE:weft_shmem> $<TARGET_FILE:weft_shmem_static>)
