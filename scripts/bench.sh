@@ -36,7 +36,7 @@ else
     scripts/install-deps.sh bench
 fi
 
-scripts/build.sh release benches
+scripts/build.sh release benches $([ $record = host ] && echo weft_shmem)
 built=build/release
 work=$built/bench
 mkdir -p "$work"
@@ -58,13 +58,31 @@ build_peer()
     case $1 in
     mpi_*) compiler="mpicc -march=native" ;;
     esac
+    compile "$1" "$1" $compiler
+}
+
+# The same programs through weft's own OpenSHMEM: the figures of "weft-shmem".
+build_face()
+{
+    compile "$1" "face-$1" gcc -DFACE_IMPL='"weft-shmem"' -I"$built/include" -L"$built" -Wl,-rpath,"$PWD/$built" \
+        -lweft_shmem -lweft -lm
+}
+
+# $1 of bench/peers as $2, by the rest.
+compile()
+{
+    source=bench/peers/$1.c
+    program=$work/$2
+    shift 2
+    compiler=$1
+    shift
     lib=
     for file in block memory options record stats; do
         lib="$lib src/tools/lib/$file.c"
     done
-    if ! $compiler -std=gnu17 -D_GNU_SOURCE -O3 -g -Ibench -Isrc -Iinclude "bench/peers/$1.c" $lib -o "$work/$1" \
-        >"$work/$1.log" 2>&1; then
-        cat "$work/$1.log" >&2
+    if ! $compiler -std=gnu17 -D_GNU_SOURCE -O3 -g -Ibench -Isrc -Iinclude "$source" $lib "$@" -o "$program" \
+        >"$program.log" 2>&1; then
+        cat "$program.log" >&2
         return 1
     fi
 }
@@ -107,7 +125,7 @@ fail()
 
 weft_host()
 {
-    run_weft 2 "$built/bench_host" --json "$1"
+    run_weft 2 "$built/bench_host" --json "$1" && run_weft 2 "$work/face-oshmem" --json "$1"
 }
 
 peer_host()
@@ -133,7 +151,10 @@ weft_coll()
 {
     run_weft 2 "$built/bench_coll" --json "$1" &&
         run_weft 4 "$built/bench_coll" --blocks 5 --json "$1" &&
-        run_weft 8 "$built/bench_coll" --blocks 5 --json "$1"
+        run_weft 8 "$built/bench_coll" --blocks 5 --json "$1" &&
+        run_weft 2 "$work/face-oshmem_coll" --json "$1" &&
+        run_weft 4 "$work/face-oshmem_coll" --blocks 5 --json "$1" &&
+        run_weft 8 "$work/face-oshmem_coll" --blocks 5 --json "$1"
 }
 
 peer_coll()
@@ -258,6 +279,11 @@ if [ $record = host ] && command -v oshcc >/dev/null && command -v oshrun >/dev/
     fi
 elif [ $record = host ]; then
     echo "no oshcc: without the peer" >&2
+fi
+
+if [ $record = host ] && ! { build_face oshmem && build_face oshmem_coll; }; then
+    echo "the benchmarks cannot be built on weft's OpenSHMEM" >&2
+    exit 1
 fi
 
 rm -f "$work/weft.log" "$work/peer.log"

@@ -59,6 +59,19 @@ BARS = (
     ]
 )
 
+# The same through weft's OpenSHMEM, figures of "weft-shmem"; "behind": ns more than weft's own call.
+WORDS = ("put_issue", "p_issue", "get", "g", "fetch_add")
+FACE_BARS = (
+    [(name, {"bytes": 8, "pes": 2}, most, of) for name in WORDS for most, of in ((0.6, "ompi"), (2, "behind"))]
+    + [(name, {"pes": pes}, 0.7, "ompi") for name in ("barrier", "lock") for pes in (2, 4, 8)]
+    + [
+        (name, {"bytes": size, "pes": pes}, 0.7 if size <= 1024 else 1, "ompi")
+        for name in ("broadcast", "fcollect", "alltoall", "sum")
+        for size in (8, 1 << 10, 64 << 10, 1 << 20)
+        for pes in (2, 4, 8)
+    ]
+)
+
 
 def read_figures(path):
     with open(path) as lines:
@@ -119,14 +132,17 @@ def first_of(figures, impls):
     return next((figures[impl] for impl in impls if impl in figures), None)
 
 
-def judge(figure, beside):
+def judge(figure, beside, bars=BARS):
     """The bars of a figure of weft: their text and whether all hold (None: nothing to compare with)."""
     texts = []
     holds = None
-    for name, condition, most, of in BARS:
+    for name, condition, most, of in bars:
         if not matches(figure, name, condition):
             continue
-        if of == figure["unit"]:
+        if of == "behind" and "weft" in beside:
+            seen = figure["value"] - beside["weft"]["value"]
+            texts.append(f"{most:g} ns behind weft")
+        elif of == figure["unit"]:
             seen = figure["value"]
             texts.append(f"{most:g} {of}")
         elif of in beside:
@@ -172,6 +188,10 @@ def rows_of(figures):
             yield (describe(peer or hardware), peer or hardware, None, peer, hardware, "", None)
         else:
             yield (describe(ours), ours, ours, peer, hardware, *judge(ours, beside))
+        face = beside.get("weft-shmem")
+        if face is not None:
+            text = describe(face) + " (OpenSHMEM)"
+            yield (text, face, face, peer, hardware, *judge(face, beside, FACE_BARS))
 
 
 LEFT = ("name", "at most (time)")
