@@ -27,7 +27,7 @@
  *
  * Deadline: as all blocking calls. After WEFT_ERR_TIMEOUT, which names the ranks that did not come, the group's calls
  * return that status until weft_ep_mask is called for a rank that it names, or the group is destroyed. See
- * docs/architecture.md, "Expert parallelism". */
+ * docs/expert-parallelism.md. */
 #ifndef WEFT_EP_H
 #define WEFT_EP_H
 

@@ -6,7 +6,7 @@
  * device (weft_device_attach).
  *
  * PEs whose device memory is not mapped here are reached through a thread of the library, the proxy, at the price of
- * its copies (docs/architecture.md); all calls work alike.
+ * its copies (docs/gpus.md); all calls work alike.
  *
  * Symmetric addresses are of the device heap, of registered memory, or of the host heap. Other buffers are any memory that
  * the GPU reaches, and must live until the operation has run.
