@@ -11,6 +11,10 @@ if(Python3_FOUND)
     weft_describe_test(lint.symbols_test lint)
     add_test(NAME lint.excerpts COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/lint/excerpts.py ${PROJECT_SOURCE_DIR})
     weft_describe_test(lint.excerpts lint)
+    add_test(NAME lint.paths COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/lint/paths.py ${PROJECT_SOURCE_DIR})
+    add_test(NAME lint.paths_test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/lint/paths_test.py)
+    weft_describe_test(lint.paths lint)
+    weft_describe_test(lint.paths_test lint)
 endif()
 
 file(GLOB_RECURSE weft_public_headers CONFIGURE_DEPENDS
