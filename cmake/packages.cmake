@@ -27,6 +27,18 @@ else()
     message(STATUS "weft: no libfabric (Debian: libfabric-dev), so worlds cannot span nodes")
 endif()
 
+# PMIx is loaded where a launcher has it: the same.
+if(PkgConfig_FOUND)
+    pkg_check_modules(PMIX pmix)
+endif()
+if(PMIX_FOUND)
+    set(WEFT_PMIX ON)
+    target_include_directories(weft_flags SYSTEM INTERFACE ${PMIX_INCLUDE_DIRS})
+else()
+    set(WEFT_PMIX OFF)
+    message(STATUS "weft: no PMIx (Debian: libpmix-dev), so mpirun's processes cannot find each other")
+endif()
+
 if(WEFT_TESTS)
     if(PkgConfig_FOUND)
         pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)

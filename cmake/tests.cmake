@@ -251,6 +251,12 @@ if(CMOCKA_FOUND)
     if(TARGET weftrun)
         weft_add_multi_tests()
     endif()
+    if(WEFT_PMIX AND NOT CMAKE_CROSSCOMPILING AND NOT WEFT_SANITIZE)
+        add_test(NAME mpirun COMMAND sh ${PROJECT_SOURCE_DIR}/tests/tools/mpirun.sh ${PROJECT_BINARY_DIR}/tests
+            ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh)
+        weft_describe_test(mpirun "multi;network;slow")
+        set_tests_properties(mpirun PROPERTIES PROCESSORS 4)
+    endif()
 endif()
 
 # The examples that check themselves.

@@ -21,7 +21,8 @@ extern "C" {
     X(WEFT_BOOTSTRAP_THREADS, 2, NULL, "threads of this process, through a weft_threads object")                       \
     X(WEFT_BOOTSTRAP_UID, 3, NULL, "a unique id made by PE 0, then TCP")                                               \
     X(WEFT_BOOTSTRAP_CALLBACK, 4, NULL, "the embedder's own allgather")                                                \
-    X(WEFT_BOOTSTRAP_ENV, 5, "env", "processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them")
+    X(WEFT_BOOTSTRAP_ENV, 5, "env", "processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them")     \
+    X(WEFT_BOOTSTRAP_PMIX, 6, "pmix", "processes of a job that a launcher with PMIx started: mpirun, srun --mpi=pmix")
 
 typedef enum weft_bootstrap_kind {
 #define WEFT_BOOTSTRAP_ENUM(name, value, word, text) name = value,
@@ -30,9 +31,10 @@ typedef enum weft_bootstrap_kind {
 } weft_bootstrap_kind;
 
 /* WEFT_BOOTSTRAP_AUTO is, of the kinds whose conditions hold in the environment of the process, the first:
- *   what WEFT_BOOTSTRAP says ("local" or "env")
+ *   what WEFT_BOOTSTRAP says ("local", "env" or "pmix")
  *   local   WEFT_LOCAL_JOB is set: weftrun started the process, and the world has more than one PE
  *   env     RANK, WORLD_SIZE and MASTER_ADDR are set
+ *   pmix    PMIX_RANK is set: a launcher with PMIx started the process
  * and where none holds a world of one PE. It never waits for PEs that only one of several environments speaks of: a program
  * that is started by both launchers meets by weftrun's.
  *
@@ -50,6 +52,16 @@ typedef enum weft_bootstrap_kind {
  * processes of one user on one host (and in one network namespace) meet, as the system says who they are; PEs elsewhere are
  * turned away with WEFT_ERR_AUTHENTICATION. WEFT_INSECURE=1 lets whoever reaches the port take part, and PE 0 logs a warning.
  * A port that another program has is WEFT_ERR_SYSTEM on PE 0 and on the PEs of its host. */
+
+/* ---- pmix: mpirun, srun ----
+ *
+ *     mpirun -n 4 ./program                srun --mpi=pmix -n 4 ./program
+ *
+ * Every process of the job is a PE, by its rank: config.pes is 0, or the size of the job with config.pe the rank. PE 0 makes
+ * a unique id (below), which the others get by PMIx; worlds of one name are created in the same order everywhere. Needs
+ * libpmix.so.2 at run time. Beside what a unique id's errors are: WEFT_ERR_UNSUPPORTED (PMIx cannot be
+ * loaded), WEFT_ERR_SYSTEM (the launcher's server does not answer), WEFT_ERR_ARGUMENT (another number or size, or built
+ * without PMIx). */
 
 /* ---- unique id ----------------------------------------------------------------------------------------------- */
 

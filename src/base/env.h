@@ -15,7 +15,7 @@
 #define WEFTI_ENV_TABLE(X)                                                                                             \
     X(LOG, "WEFT_LOG", WORD, "warn", "least severe log lines shown: none, error, warn, info, debug")                   \
     X(LOG_ERRORS, "WEFT_LOG_ERRORS", COUNT, "1", "0: errors are not logged, since the caller reports statuses")        \
-    X(BOOTSTRAP, "WEFT_BOOTSTRAP", WORD, "auto", "bootstrap of worlds that name none: auto, local, env")               \
+    X(BOOTSTRAP, "WEFT_BOOTSTRAP", WORD, "auto", "bootstrap of worlds that name none: auto, local, env, pmix")         \
     X(HEAP, "WEFT_HEAP", SIZE, "0", "memory reserved for the symmetric heap of a PE at creation")                      \
     X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the machine's memory")    \
     X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step; inf: none")                          \
@@ -36,6 +36,7 @@
     X(SECRET, "WEFT_SECRET", WORD, "", "what the PEs of the bootstrap env prove to know; empty: one host and user")    \
     X(INSECURE, "WEFT_INSECURE", COUNT, "0",                                                                           \
       "1: without WEFT_SECRET whoever reaches the port of the bootstrap env may join")                                 \
+    X(PMIX_RANK, "PMIX_RANK", COUNT, "", "set by launchers with PMIx (mpirun, srun --mpi=pmix): the process's number") \
     X(RANK, "RANK", COUNT, "", "set by torchrun: this process's number")                                               \
     X(WORLD_SIZE, "WORLD_SIZE", COUNT, "", "set by torchrun: the number of processes")                                 \
     X(MASTER_ADDR, "MASTER_ADDR", WORD, "", "set by torchrun: the host of process 0, a name or an address")            \

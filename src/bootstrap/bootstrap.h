@@ -31,6 +31,7 @@ typedef struct wefti_bootstrap_ops {
      * config->name and the backend's own fields; deadline_ns is already resolved to a duration. Blocks at most that
      * long, plus what it takes to tell the others. On success *bootstrap has pe, pes and state set. On failure
      * nothing is left behind, and every PE that has come or comes within the deadline fails too:
+     * (One that finds out only how another can meet the others opens that one, and sets bootstrap->ops to it.)
      * WEFT_ERR_TIMEOUT names all PEs that are missing; WEFT_ERR_MISMATCH names a PE whose number is taken or whose
      * size or name differs; WEFT_ERR_AUTHENTICATION. */
     weft_status (*open)(const weft_world_config *config, wefti_bootstrap *bootstrap);
@@ -85,5 +86,6 @@ extern const wefti_bootstrap_ops wefti_bootstrap_callback;
 extern const wefti_bootstrap_ops wefti_bootstrap_local;
 extern const wefti_bootstrap_ops wefti_bootstrap_uid;
 extern const wefti_bootstrap_ops wefti_bootstrap_env;
+extern const wefti_bootstrap_ops wefti_bootstrap_pmix; /* in builds that found PMIx */
 
 #endif

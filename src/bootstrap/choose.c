@@ -24,6 +24,19 @@ static void warn_of_lonely_ranks(const weft_world_config *config)
     }
 }
 
+/* NULL after an error. */
+static const wefti_bootstrap_ops *by_pmix(void)
+{
+#ifdef WEFT_HAVE_PMIX
+    return &wefti_bootstrap_pmix;
+#else
+    (void)wefti_error(WEFT_ERR_ARGUMENT,
+                      "a launcher with PMIx started this process, and this build of weft has no PMIx: "
+                      "install the package libpmix-dev and build again, or start the program with weftrun or torchrun");
+    return NULL;
+#endif
+}
+
 /* What the launcher's variables say; NULL after an error. */
 static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *config)
 {
@@ -32,6 +45,9 @@ static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *co
     }
     if (is_env_complete() && config->pes != 1) {
         return &wefti_bootstrap_env;
+    }
+    if (wefti_env_is_set(WEFTI_ENV_PMIX_RANK) && config->pes != 1) {
+        return by_pmix();
     }
     if (config->pes <= 1) {
         warn_of_lonely_ranks(config);
@@ -91,6 +107,8 @@ static const wefti_bootstrap_ops *choose(const weft_world_config *config)
         return &wefti_bootstrap_callback;
     case WEFT_BOOTSTRAP_ENV:
         return &wefti_bootstrap_env;
+    case WEFT_BOOTSTRAP_PMIX:
+        return by_pmix();
     }
     (void)wefti_error(WEFT_ERR_ARGUMENT, "config.bootstrap %d is none of WEFT_BOOTSTRAP_TABLE", kind);
     return NULL;
@@ -114,7 +132,7 @@ weft_status wefti_bootstrap_open(const weft_world_config *config, wefti_bootstra
     bootstrap->deadline_ns = config->deadline_ns;
     weft_status status = ops->open(config, bootstrap);
     if (status == WEFT_OK) {
-        bootstrap->ops = ops;
+        bootstrap->ops = bootstrap->ops == NULL ? ops : bootstrap->ops;
         bootstrap->until_ns = wefti_os_now_ns() + config->deadline_ns;
     }
     return status;
