@@ -9,7 +9,7 @@
 #include "faces/static/check.h"
 
 #define THREADS 3
-#define ROUNDS 40
+#define ROUNDS 400
 
 static struct counter {
     volatile long count;
