@@ -606,12 +606,21 @@ static void part_reopen(tester *t)
     }
 }
 
+static weft_status gather_alone(void *context, const void *mine, void *all, size_t bytes)
+{
+    (void)context;
+    memcpy(all, mine, bytes);
+    return WEFT_OK;
+}
+
 static weft_status open_and_close(void *context)
 {
     const weft_world *world = context;
     const wefti_view *view = (const wefti_view *)(const void *)world;
     unsigned char *slot = (unsigned char *)view->heap - wefti_layout_heap(view->pes, wefti_os_page_bytes());
-    const wefti_transport_setup setup = {.pe = 0, .pes = 1, .slot = slot, .view = view};
+    const wefti_transport_exchange exchange = {gather_alone, NULL};
+    const wefti_transport_setup setup = {
+        .pe = 0, .pes = 1, .slot = slot, .view = view, .deadline_ns = PATIENCE_NS, .exchange = &exchange};
     wefti_transport transport = {.ops = ops_under_test};
     WEFT_TRY(ops_under_test->open(&transport, &setup));
     ops_under_test->close(&transport);

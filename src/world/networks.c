@@ -41,7 +41,7 @@ static const network *find(const char *name, size_t length)
 static weft_status read_list(const char *list, uint32_t *listed)
 {
     *listed = 0;
-    while (*list != '\0') {
+    for (int is_more = 1; is_more; list++) {
         const size_t length = strcspn(list, ",");
         const network *found = find(list, length);
         if (found == NULL) {
@@ -53,7 +53,7 @@ static weft_status read_list(const char *list, uint32_t *listed)
         }
         *listed |= found->bit;
         list += length;
-        list += *list == ',';
+        is_more = *list == ',';
     }
     return WEFT_OK;
 }

@@ -26,6 +26,7 @@ typedef struct client {
     weft_status status; /* of the first try, which is the only one */
     char text[WEFTI_ERROR_BYTES];
     pmix_proc_t me;
+    int process; /* which joined: one that is forked from it is no client */
     pmix_status_t (*init)(pmix_proc_t *proc, pmix_info_t info[], size_t count);
     pmix_status_t (*finalize)(const pmix_info_t info[], size_t count);
     pmix_status_t (*put)(pmix_scope_t scope, const char key[], pmix_value_t *value);
@@ -47,7 +48,9 @@ static int find(void *handle, const char *name, void *function)
 
 static void leave(void)
 {
-    (void)pmix.finalize(NULL, 0);
+    if (wefti_os_process_number() == pmix.process) {
+        (void)pmix.finalize(NULL, 0);
+    }
 }
 
 static weft_status join(void)
@@ -67,6 +70,7 @@ static weft_status join(void)
                            "launcher itself, or unset PMIX_RANK",
                            pmix.error(joined));
     }
+    pmix.process = wefti_os_process_number();
     (void)atexit(leave);
     return WEFT_OK;
 }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -34,31 +35,29 @@ static int find(void *handle, const char *name, const char *version, void *funct
     return symbol != NULL;
 }
 
-static weft_status load(void)
+static void load_library(void)
 {
     library found;
-    if (__atomic_load_n(&lib.getinfo, __ATOMIC_ACQUIRE) != NULL) {
-        return WEFT_OK;
-    }
     void *handle = wefti_fault("dlopen", 0) ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL || !find(handle, "fi_getinfo", "FABRIC_1.3", &found.getinfo) ||
-        !find(handle, "fi_freeinfo", "FABRIC_1.3", &found.freeinfo) ||
-        !find(handle, "fi_dupinfo", "FABRIC_1.3", &found.dupinfo) ||
-        !find(handle, "fi_fabric", "FABRIC_1.1", &found.fabric) ||
-        !find(handle, "fi_strerror", "FABRIC_1.0", &found.strerror)) {
-        if (handle != NULL) {
-            (void)dlclose(handle);
-        }
-        return wefti_error(WEFT_ERR_UNREACHABLE, LIBRARY
-                           ", which carries data between nodes, cannot be loaded; install the package libfabric1");
+    if (handle != NULL && find(handle, "fi_getinfo", "FABRIC_1.3", &found.getinfo) &&
+        find(handle, "fi_freeinfo", "FABRIC_1.3", &found.freeinfo) &&
+        find(handle, "fi_dupinfo", "FABRIC_1.3", &found.dupinfo) &&
+        find(handle, "fi_fabric", "FABRIC_1.1", &found.fabric) &&
+        find(handle, "fi_strerror", "FABRIC_1.0", &found.strerror)) {
+        lib = found;
+    } else if (handle != NULL) {
+        (void)dlclose(handle);
     }
-    /* Two threads may be here: both have found the same. */
-    __atomic_store_n(&lib.freeinfo, found.freeinfo, __ATOMIC_RELAXED);
-    __atomic_store_n(&lib.dupinfo, found.dupinfo, __ATOMIC_RELAXED);
-    __atomic_store_n(&lib.fabric, found.fabric, __ATOMIC_RELAXED);
-    __atomic_store_n(&lib.strerror, found.strerror, __ATOMIC_RELAXED);
-    __atomic_store_n(&lib.getinfo, found.getinfo, __ATOMIC_RELEASE);
-    return WEFT_OK;
+}
+
+static weft_status load(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, load_library);
+    return lib.getinfo != NULL ? WEFT_OK
+                               : wefti_error(WEFT_ERR_UNREACHABLE, LIBRARY
+                                             ", which carries data between nodes, cannot be loaded; install the "
+                                             "package libfabric1");
 }
 
 const char *wefti_fabric_error(int error)

@@ -1,0 +1,58 @@
+/* Goal: WEFT_TRANSPORT says which networks a PE may use, and what it cannot mean is refused by name. Method: values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world/world.h"
+
+#ifdef WEFT_HAVE_OFI
+#define BUILT WEFTI_NETWORK_OFI
+#else
+#define BUILT 0u
+#endif
+
+static uint32_t networks_of(const char *value)
+{
+    uint32_t bits = 77;
+    assert_int_equal(setenv("WEFT_TRANSPORT", value, 1), 0);
+    assert_int_equal(wefti_world_networks(&bits), WEFT_OK);
+    return bits;
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    assert_int_equal(networks_of(""), BUILT);
+    assert_int_equal(networks_of("ofi"), BUILT);
+    assert_int_equal(networks_of("map,ofi"), BUILT);
+    assert_int_equal(networks_of("map"), 0);
+    assert_int_equal(networks_of("^ofi"), 0);
+    assert_int_equal(networks_of("^map"), BUILT);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"tcp", "ofi,", "ofi;map", "^", "OFI", "ofi,^map", ",", "of"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        uint32_t bits;
+        assert_int_equal(setenv("WEFT_TRANSPORT", values[i], 1), 0);
+        assert_int_equal(wefti_world_networks(&bits), WEFT_ERR_ARGUMENT);
+        assert_non_null(strstr(weft_last_error(), "WEFT_TRANSPORT"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_refused),
+    };
+    setenv("WEFT_LOG", "none", 1);
+    return cmocka_run_group_tests_name("networks", tests, NULL, NULL);
+}
