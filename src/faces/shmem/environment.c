@@ -34,14 +34,14 @@ static const char *value_of(const char *name)
     return NULL;
 }
 
-/* The factor of a suffix; 0 for what is none. */
+/* The factor of a suffix, of which the first letter counts and no other is looked at; 0 for what is none. */
 static double factor_of(const char *suffix)
 {
     static const char letters[] = "kmgt";
     if (suffix[0] == 0) {
         return 1;
     }
-    const char *letter = suffix[1] == 0 ? strchr(letters, tolower((unsigned char)suffix[0])) : NULL;
+    const char *letter = strchr(letters, tolower((unsigned char)suffix[0]));
     return letter == NULL ? 0 : ldexp(1, 10 * ((int)(letter - letters) + 1));
 }
 
@@ -54,8 +54,7 @@ static uint64_t parse_size(const char *call, const char *text)
         char cause[256];
         (void)snprintf(
             cause, sizeof cause,
-            "SHMEM_SYMMETRIC_SIZE is \"%.100s\"; give a positive number, with at most one of k, m, g or t after it",
-            text);
+            "SHMEM_SYMMETRIC_SIZE is \"%.100s\"; give a positive number, with k, m, g or t after it or nothing", text);
         wefti_shmem_refuse(call, cause);
     }
     return (uint64_t)bytes;
