@@ -13,6 +13,9 @@
 #include "base/error.h"
 #include "os/os.h"
 #include "os/socket.h"
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 /* Between two questions for a name. */
 #define AGAIN_NS UINT64_C(100000000)
@@ -88,7 +91,11 @@ static int look_up(const char *host, uint64_t until_ns, struct addrinfo **found)
     }
     if (error != EAI_INPROGRESS) {
         wefti_free(asked);
+        return error;
     }
+#ifdef __SANITIZE_ADDRESS__
+    __lsan_ignore_object(asked);
+#endif
     return error;
 }
 
