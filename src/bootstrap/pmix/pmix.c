@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "bootstrap/bootstrap.h"
 #include "os/os.h"
 
@@ -237,10 +238,11 @@ static unsigned count_world(const char *name)
         unsigned count;
     } seen[256];
     static int is_locked;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *name != '\0'; name++) {
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    }
+    static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
+    unsigned char bytes[WEFTI_HASH_BYTES];
+    uint64_t hash;
+    wefti_hash(no_secret, name, strlen(name), bytes);
+    memcpy(&hash, bytes, sizeof hash);
     while (__atomic_exchange_n(&is_locked, 1, __ATOMIC_ACQUIRE)) {
         wefti_os_yield();
     }
