@@ -83,11 +83,15 @@ size_t weft_world_transport_map(const weft_world *world, char *text, size_t byte
         return 0;
     }
     const wefti_view *view = &world->view;
-    int length = snprintf(text, text == NULL ? 0 : bytes,
-                          "world \"%s\", PE %u of %u\n"
-                          "  map   PEs %u-%u, by load and store: one window, slots of %zu MiB at a stride of %zu MiB\n"
-                          "  self  PE %u\n",
-                          world->name, view->pe, view->pes, view->near_first, view->near_first + view->near_count - 1,
-                          (size_t)(world->heap_max_bytes >> 20), world->window->stride >> 20, view->pe);
+    const wefti_transport *last = &world->transports[world->transport_count - 1];
+    const int has_network = last->ops != &wefti_transport_map;
+    int length =
+        snprintf(text, text == NULL ? 0 : bytes,
+                 "world \"%s\", PE %u of %u\n"
+                 "  map   PEs %u-%u, by load and store: one window, slots of %zu MiB at a stride of %zu MiB\n"
+                 "  self  PE %u\n%s%s%s",
+                 world->name, view->pe, view->pes, view->near_first, view->near_first + view->near_count - 1,
+                 (size_t)(world->heap_max_bytes >> 20), world->window->stride >> 20, view->pe, has_network ? "  " : "",
+                 has_network ? last->ops->name : "", has_network ? "   PEs of other nodes, by messages\n" : "");
     return length < 0 ? 0 : (size_t)length;
 }
