@@ -248,6 +248,8 @@ static void live_apart(weft_world *world)
     const int pes = weft_world_pes(world);
     const int is_last = weft_world_pe(world) == pes - 1;
     CHECK(weft_team_pes(weft_team_node(world)) == (is_last ? 1 : pes - 1));
+    char map[1024];
+    CHECK(weft_world_transport_map(world, map, sizeof map) < sizeof map && strstr(map, "  ofi ") != NULL);
     for (int round = 0; round < 20; round++) {
         pass_round(world);
     }
