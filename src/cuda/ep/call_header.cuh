@@ -20,7 +20,7 @@ typedef struct ep_call {
     int odd_tokens; /* T was given out of range, and clamped */
     int failed; /* some thread of this block waited in vain */
     wefti_u32 next_push; /* combine.cuh: the block's next-push counter: how many have been taken */
-    wefti_u32 headers_here; /* early.cuh: 0, or one of EP_HEARD.. */
+    wefti_u32 headers_here; /* low_latency.cuh: 0, or one of EP_HEADERS.. */
     wefti_u32 total[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens of this rank that go to each rank */
     wefti_u32 before[WEFTI_CUDA_EP_RANKS_MAX]; /* of those, the ones before this block's tokens */
     wefti_u32 place[WEFTI_CUDA_EP_RANKS_MAX]; /* where they begin there */

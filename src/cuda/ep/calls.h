@@ -30,8 +30,8 @@ void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices);
 /* How the blocks of a call that moves rows of this size are divided; row_bytes 0: that moves none. */
 wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda_ep_work work, size_t row_bytes);
 
-/* The same of a call whose rows leave early. */
-wefti_cuda_ep_blocks wefti_cuda_ep_early_blocks(void);
+/* The same of a low-latency call. */
+wefti_cuda_ep_blocks wefti_cuda_ep_low_latency_blocks(void);
 
 /* What lies where in the shared memory of a dispatch whose blocks are divided. */
 void wefti_cuda_ep_share_memory(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route);
@@ -40,12 +40,12 @@ void wefti_cuda_ep_share_memory(wefti_cuda_ep_dispatch_args *args, const weft_ep
 typedef struct wefti_cuda_ep_kernel {
     wefti_cuda_ep_work work;
     wefti_cuda_ep_part part;
-    int is_early; /* its args have early_slots */
+    int is_low_latency; /* its args have low_latency_slots */
 } wefti_cuda_ep_kernel;
 
-/* Tokens of a source, where its rows may leave before their receivers' call headers are here (early.cuh), as in this
- * part of a call; else 0. */
-wefti_u32 wefti_cuda_ep_early_slots(const weft_ep_route *route, wefti_cuda_ep_part part);
+/* Tokens of a source, where its rows may leave before their receivers' call headers are here (low_latency.cuh), as in
+ * this part of a call; else 0. */
+wefti_u32 wefti_cuda_ep_low_latency_slots(const weft_ep_route *route, wefti_cuda_ep_part part);
 
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,
                                  const wefti_cuda_ep_blocks *parts, const void *args, weft_stream *stream,
@@ -55,8 +55,9 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
 weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                            const weft_ep_received *out, wefti_cuda_ep_call call,
                                            wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work);
-/* Whether rows leave early in this part of a dispatch; then it is divided accordingly. */
-int wefti_cuda_ep_set_early(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_part part);
+/* Whether this part of a dispatch is a low-latency one; then it is divided accordingly. */
+int wefti_cuda_ep_set_low_latency(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
+                                  wefti_cuda_ep_part part);
 weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                           unsigned flags, wefti_cuda_ep_call call, wefti_cuda_ep_combine_args *args);
 

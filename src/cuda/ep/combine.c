@@ -43,10 +43,11 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
 {
     wefti_cuda_ep_combine_args args;
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, flags, WEFTI_CUDA_EP_COMBINE, &args));
-    args.early_slots = wefti_cuda_ep_early_slots(route, WEFTI_CUDA_EP_WHOLE);
-    const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_COMBINE, .is_early = args.early_slots != 0};
-    if (kernel.is_early) {
-        args.blocks = wefti_cuda_ep_early_blocks();
+    args.low_latency_slots = wefti_cuda_ep_low_latency_slots(route, WEFTI_CUDA_EP_WHOLE);
+    const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_COMBINE,
+                                         .is_low_latency = args.low_latency_slots != 0};
+    if (kernel.is_low_latency) {
+        args.blocks = wefti_cuda_ep_low_latency_blocks();
     }
     return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, "weft_ep_combine");
 }

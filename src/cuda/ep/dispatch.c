@@ -173,13 +173,14 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
     return WEFT_OK;
 }
 
-int wefti_cuda_ep_set_early(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_part part)
+int wefti_cuda_ep_set_low_latency(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
+                                  wefti_cuda_ep_part part)
 {
-    args->early_slots = wefti_cuda_ep_early_slots(route, part);
-    if (args->early_slots == 0) {
+    args->low_latency_slots = wefti_cuda_ep_low_latency_slots(route, part);
+    if (args->low_latency_slots == 0) {
         return 0;
     }
-    args->blocks = wefti_cuda_ep_early_blocks();
+    args->blocks = wefti_cuda_ep_low_latency_blocks();
     return 1;
 }
 
@@ -189,7 +190,7 @@ weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *
     wefti_cuda_ep_dispatch_args args;
     wefti_cuda_ep_kernel kernel = {.part = WEFTI_CUDA_EP_WHOLE};
     WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &kernel.work));
-    kernel.is_early = wefti_cuda_ep_set_early(&args, route, WEFTI_CUDA_EP_WHOLE);
+    kernel.is_low_latency = wefti_cuda_ep_set_low_latency(&args, route, WEFTI_CUDA_EP_WHOLE);
     WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, "weft_ep_dispatch"));
     wefti_cuda_ep_chosen(route, fresh);
     return WEFT_OK;

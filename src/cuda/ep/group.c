@@ -85,9 +85,10 @@ static weft_status find_kernel(const wefti_cuda *cuda, const char *name, CUfunct
         "cuFuncSetAttribute");
 }
 
-/* The name of a kernel. A send that is not early does not depend on what becomes of rows on their way, nor
+/* The name of a kernel. A send that is not of low latency does not depend on what becomes of rows on their way, nor
  * that of a combine on their layout. */
-static void name_kernel(char *name, size_t bytes, const char *early, int part, wefti_cuda_ep_work work, int by_expert)
+static void name_kernel(char *name, size_t bytes, const char *low_latency, int part, wefti_cuda_ep_work work,
+                        int by_expert)
 {
     static const char *const works[WEFTI_CUDA_EP_WORKS][2] = {
         [WEFTI_CUDA_EP_WORK_DISPATCH] = {"dispatch", "dispatch_expert"},
@@ -97,11 +98,11 @@ static void name_kernel(char *name, size_t bytes, const char *early, int part, w
         [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"dispatch_bwd", "dispatch_expert_bwd"},
     };
     static const char *const parts[WEFTI_CUDA_EP_PARTS] = {"", "_send", "_recv"};
-    if (part == WEFTI_CUDA_EP_SEND && early[0] == '\0') {
+    if (part == WEFTI_CUDA_EP_SEND && low_latency[0] == '\0') {
         work = work == WEFTI_CUDA_EP_WORK_QUANTISE ? WEFTI_CUDA_EP_WORK_DISPATCH : work;
         by_expert = work == WEFTI_CUDA_EP_WORK_DISPATCH && by_expert;
     }
-    (void)snprintf(name, bytes, "wefti_cuda_ep_%s%s%s", early, works[work][by_expert], parts[part]);
+    (void)snprintf(name, bytes, "wefti_cuda_ep_%s%s%s", low_latency, works[work][by_expert], parts[part]);
 }
 
 static weft_status find_kernels(weft_ep *ep)
@@ -119,7 +120,7 @@ static weft_status find_kernels(weft_ep *ep)
             if (is_backward) {
                 continue;
             }
-            name_kernel(name, sizeof name, "early_", part, work, i % 2);
+            name_kernel(name, sizeof name, "low_latency_", part, work, i % 2);
             WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[1][part][work][i % 2]));
         }
     }
@@ -156,10 +157,10 @@ static weft_status load(weft_ep *ep)
 
 /* Tokens of a source whose rows may come before this rank is in the call: as many as have slots, if they take little
  * memory. */
-static int early_tokens(const weft_ep *ep, uint64_t slots)
+static int low_latency_tokens(const weft_ep *ep, uint64_t slots)
 {
     uint64_t bytes = 2 * slots * (uint64_t)ep->config.row_bytes_max;
-    return bytes <= WEFTI_CUDA_EP_EARLY_BYTES_MAX ? ep->config.slot_tokens_max : 0;
+    return bytes <= WEFTI_CUDA_EP_LOW_LATENCY_BYTES_MAX ? ep->config.slot_tokens_max : 0;
 }
 
 static void set_limits(weft_ep *ep)
@@ -183,7 +184,7 @@ static void set_limits(weft_ep *ep)
     }
     group->at = wefti_cuda_ep_layout_of(ep->ranks, ep->config.experts, ep->owners.local_max, ep->config.tokens_max,
                                         ep->config.topk_max, ep->device->received_max, ep->config.row_bytes_max,
-                                        staged * ep->config.row_bytes_max, early_tokens(ep, slots));
+                                        staged * ep->config.row_bytes_max, low_latency_tokens(ep, slots));
 }
 
 static weft_status group_init(weft_ep *ep)

@@ -13,8 +13,8 @@ static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_par
 {
     wefti_cuda_ep_dispatch_args args = route->device->sent.dispatch;
     const wefti_cuda_ep_kernel kernel = {
-        .work = route->device->sent_work, .part = part, .is_early = args.early_slots != 0};
-    if (!kernel.is_early) {
+        .work = route->device->sent_work, .part = part, .is_low_latency = args.low_latency_slots != 0};
+    if (!kernel.is_low_latency) {
         args.blocks = divide(route, part, &args.blocks);
         wefti_cuda_ep_share_memory(&args, route);
     }
@@ -28,7 +28,7 @@ weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choi
     wefti_cuda_ep_dispatch_args *args = &device->sent.dispatch;
     WEFT_TRY(
         wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args, &device->sent_work));
-    (void)wefti_cuda_ep_set_early(args, route, WEFTI_CUDA_EP_SEND);
+    (void)wefti_cuda_ep_set_low_latency(args, route, WEFTI_CUDA_EP_SEND);
     WEFT_TRY(launch_dispatch(route, WEFTI_CUDA_EP_SEND, stream, "weft_ep_dispatch_send"));
     wefti_cuda_ep_chosen(route, fresh);
     return WEFT_OK;
@@ -44,8 +44,8 @@ static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_part
 {
     wefti_cuda_ep_combine_args args = route->device->sent.combine;
     const wefti_cuda_ep_kernel kernel = {
-        .work = route->device->sent_work, .part = part, .is_early = args.early_slots != 0};
-    args.blocks = kernel.is_early ? wefti_cuda_ep_early_blocks() : divide(route, part, &args.blocks);
+        .work = route->device->sent_work, .part = part, .is_low_latency = args.low_latency_slots != 0};
+    args.blocks = kernel.is_low_latency ? wefti_cuda_ep_low_latency_blocks() : divide(route, part, &args.blocks);
     return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call);
 }
 
@@ -54,7 +54,7 @@ weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows 
 {
     wefti_ep_device_route *device = route->device;
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, flags, WEFTI_CUDA_EP_COMBINE_HALVES, &device->sent.combine));
-    device->sent.combine.early_slots = wefti_cuda_ep_early_slots(route, WEFTI_CUDA_EP_SEND);
+    device->sent.combine.low_latency_slots = wefti_cuda_ep_low_latency_slots(route, WEFTI_CUDA_EP_SEND);
     device->sent_work = WEFTI_CUDA_EP_WORK_COMBINE;
     return launch_combine(route, WEFTI_CUDA_EP_SEND, stream, "weft_ep_combine_send");
 }

@@ -1,7 +1,7 @@
 /* cuda/ep/halves.cuh: a dispatch or combine in two launches, between which nothing of it runs.
  *
  * send posts this rank's call header and waits for no other rank; recv waits for the others' and does the rest, since a
- * row's place depends on all of them. Rows of slot layouts leave with send, as early.cuh says. */
+ * row's place depends on all of them. Rows of slot layouts leave with send, as low_latency.cuh says. */
 #ifndef WEFTI_CUDA_EP_HALVES_CUH
 #define WEFTI_CUDA_EP_HALVES_CUH
 

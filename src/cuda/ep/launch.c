@@ -35,9 +35,9 @@ static int sms_of(const weft_ep_route *route)
     return share > device->claimed ? share : device->claimed;
 }
 
-#define EARLY_TOKENS_MAX 256 /* of a source: more would copy longer than the call headers take */
-#define EARLY_WORDS_A_BLOCK 2
-#define EARLY_SENDER_WARPS 12
+#define LOW_LATENCY_TOKENS_MAX 256 /* of a source: more would copy longer than the call headers take */
+#define LOW_LATENCY_WORDS_A_BLOCK 2
+#define LOW_LATENCY_SENDER_WARPS 12
 
 static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
 {
@@ -46,30 +46,30 @@ static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
                                          wefti_cuda_ep_is_by_expert(route));
 }
 
-wefti_u32 wefti_cuda_ep_early_slots(const weft_ep_route *route, wefti_cuda_ep_part part)
+wefti_u32 wefti_cuda_ep_low_latency_slots(const weft_ep_route *route, wefti_cuda_ep_part part)
 {
     const wefti_ep_device *device = route->ep->device;
-    if (!wefti_ep_plan_is_slots(&route->plan) || device->group.at.early_words == 0 ||
+    if (!wefti_ep_plan_is_slots(&route->plan) || device->group.at.low_latency_words == 0 ||
         shared_table_of(route).end * sizeof(uint32_t) > WEFTI_CUDA_EP_SHARED_TABLE_BYTES_MAX ||
-        (part == WEFTI_CUDA_EP_WHOLE && route->plan.slot_tokens > EARLY_TOKENS_MAX)) {
+        (part == WEFTI_CUDA_EP_WHOLE && route->plan.slot_tokens > LOW_LATENCY_TOKENS_MAX)) {
         return 0;
     }
     return (wefti_u32)route->plan.slot_tokens;
 }
 
-wefti_cuda_ep_blocks wefti_cuda_ep_early_blocks(void)
+wefti_cuda_ep_blocks wefti_cuda_ep_low_latency_blocks(void)
 {
-    return (wefti_cuda_ep_blocks){.sender_warps = EARLY_SENDER_WARPS,
-                                  .receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - EARLY_SENDER_WARPS};
+    return (wefti_cuda_ep_blocks){.sender_warps = LOW_LATENCY_SENDER_WARPS,
+                                  .receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - LOW_LATENCY_SENDER_WARPS};
 }
 
-/* Blocks of an early call: a few words of this rank's rows for each. */
-static int early_blocks_of(const weft_ep_route *route)
+/* Blocks of a low-latency call: a few words of this rank's rows for each. */
+static int low_latency_blocks_of(const weft_ep_route *route)
 {
     const int tokens = route->plan.slot_tokens;
     const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, (wefti_u32)route->ep->config.row_bytes_max,
-                                                                route->ep->device->group.at.early_words);
-    const int blocks = tokens * (1 + slices.count) / EARLY_WORDS_A_BLOCK;
+                                                                route->ep->device->group.at.low_latency_words);
+    const int blocks = tokens * (1 + slices.count) / LOW_LATENCY_WORDS_A_BLOCK;
     return at_most(blocks > BLOCKS_MIN ? blocks : BLOCKS_MIN, sms_of(route));
 }
 
@@ -113,8 +113,8 @@ void wefti_cuda_ep_share_memory(wefti_cuda_ep_dispatch_args *args, const weft_ep
 static unsigned shared_bytes(const weft_ep_route *route, wefti_cuda_ep_kernel kernel, const wefti_cuda_ep_blocks *parts)
 {
     int meta_warps = kernel.work < WEFTI_CUDA_EP_WORK_COMBINE ? WEFTI_CUDA_EP_THREADS / 32 - parts->sender_warps : 0;
-    return kernel.is_early ? shared_table_of(route).end * (unsigned)sizeof(uint32_t)
-                           : meta_stages_at(route, parts) + (unsigned)meta_warps * WEFTI_CUDA_EP_META_STAGE_BYTES;
+    return kernel.is_low_latency ? shared_table_of(route).end * (unsigned)sizeof(uint32_t)
+                                 : meta_stages_at(route, parts) + (unsigned)meta_warps * WEFTI_CUDA_EP_META_STAGE_BYTES;
 }
 
 static int sender_warps_of(const weft_ep_route *route, wefti_cuda_ep_work work)
@@ -152,7 +152,7 @@ wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda
 /* Whether this recv finds counts that its send's blocks made, each its part. */
 static int adds_up_parts(const weft_ep_route *route, wefti_cuda_ep_kernel kernel)
 {
-    return kernel.part == WEFTI_CUDA_EP_RECV && !kernel.is_early && kernel.work < WEFTI_CUDA_EP_WORK_COMBINE &&
+    return kernel.part == WEFTI_CUDA_EP_RECV && !kernel.is_low_latency && kernel.work < WEFTI_CUDA_EP_WORK_COMBINE &&
            (route->device->sent.dispatch.flags & WEFTI_CUDA_EP_FRESH) != 0;
 }
 
@@ -170,7 +170,7 @@ static int blocks_of_launch(const weft_ep_route *route, wefti_cuda_ep_kernel ker
     if (adds_up_parts(route, kernel)) {
         return blocks_of_recv(route);
     }
-    return kernel.is_early ? early_blocks_of(route) : blocks_of(route, kernel.work);
+    return kernel.is_low_latency ? low_latency_blocks_of(route) : blocks_of(route, kernel.work);
 }
 
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,
@@ -183,7 +183,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
     void *arguments[] = {(void *)(uintptr_t)args};
     unsigned shared = shared_bytes(route, kernel, parts);
     CUfunction function =
-        ep->device->kernel[kernel.is_early][kernel.part][kernel.work][wefti_cuda_ep_is_by_expert(route)];
+        ep->device->kernel[kernel.is_low_latency][kernel.part][kernel.work][wefti_cuda_ep_is_by_expert(route)];
     int blocks = blocks_of_launch(route, kernel);
     if (blocks == 0) {
         return wefti_error(WEFT_ERR_STATE,

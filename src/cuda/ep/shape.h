@@ -20,15 +20,16 @@
  *   scales     [M] the scales of fp8 rows, W words each, made whole, written with the unit's records, or where those
  *              would be
  *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
- *   early      [2] by the parity of the epoch: words, records, scales and rows of slot layouts (early.cuh), and rows
- *              that return to few tokens as triples (triple.cuh). R * Tmax rows, those of source (or owner) s from row
- *              s * Tmax on, so that a sender knows the place of what it puts. It writes there without waiting for this
- *              rank's call header: it has had that of the call before, which this rank posted after it had done with
- *              the last call of that parity
+ *   low_latency
+ *              [2] by the parity of the epoch: words, records, scales and rows of slot layouts (low_latency.cuh), and
+ *              rows that return to few tokens as LL packets (ll_packet.cuh). R * Tmax rows, those of source (or owner) s
+ *              from row s * Tmax on, so that a sender knows the place of what it puts. It writes there without waiting
+ *              for this rank's call header: it has had that of the call before, which this rank posted after it had
+ *              done with the last call of that parity
  *
  * R ranks, U units, M the most tokens a rank receives. A packed word is {tag, 32 bits}, the tag twice the epoch, or one
  * more in a second round: it carries its own flag, and is compared for equality. Nothing is reset. A rank writes to
- * another only after that one's call header of the same call, except for the header itself, and for what is early.
+ * another only after that one's call header of the same call, except for the header itself, and for low-latency memory.
  *
  * A unit is what one warp moves at a time: in a dispatch U units of the source's tokens, in a combine at most P of the
  * rows that came from a source. Its size depends on their number only. Those of a combine are smaller, because a token
@@ -90,13 +91,13 @@ typedef struct wefti_cuda_ep_own {
 } wefti_cuda_ep_own;
 
 /* Offsets of what there is twice. */
-typedef struct wefti_cuda_ep_early {
-    wefti_u64 words; /* [R][early_words] packed: a slice of a row, or a record, of source or owner s is here */
+typedef struct wefti_cuda_ep_low_latency {
+    wefti_u64 words; /* [R][low_latency_words] packed: a slice of a row, or a record, of source or owner s is here */
     wefti_u64 records;
     wefti_u64 scales;
     wefti_u64 rows;
-    wefti_u64 triples; /* [R][triple_rows][triples_each] of 16 bytes: what returns to few tokens */
-} wefti_cuda_ep_early;
+    wefti_u64 ll_packets; /* [R][ll_packet_rows][ll_packets_each] of 16 bytes: what returns to few tokens */
+} wefti_cuda_ep_low_latency;
 
 /* Offsets in an area. */
 typedef struct wefti_cuda_ep_layout {
@@ -113,10 +114,10 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 records;
     wefti_u64 scales;
     wefti_u64 rows;
-    wefti_cuda_ep_early early[2];
-    wefti_u32 early_words; /* of each source or owner; 0: there is no early memory */
-    wefti_u32 triple_rows; /* of each owner, */
-    wefti_u32 triples_each; /* and of a row, at most */
+    wefti_cuda_ep_low_latency low_latency[2];
+    wefti_u32 low_latency_words; /* of each source or owner; 0: there is no low-latency memory */
+    wefti_u32 ll_packet_rows; /* of each owner, */
+    wefti_u32 ll_packets_each; /* and of a row, at most */
     wefti_u64 bytes;
     wefti_u32 units; /* U, at most */
     wefti_u32 pushes; /* P, at least U, and at least as many as there are parts of few sums */
@@ -217,14 +218,14 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_take(wefti_u64 *end, wefti_u64 bytes)
     return at;
 }
 
-/* ---- early ---- */
+/* ---- low latency ---- */
 
 /* Words of a source: a row has one for its record and one for each of its slices, which are many where rows are few. */
-#define WEFTI_CUDA_EP_EARLY_WORDS 384
-WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_early_words(int slot_tokens)
+#define WEFTI_CUDA_EP_LOW_LATENCY_WORDS 384
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_low_latency_words(int slot_tokens)
 {
     wefti_u32 least = 2 * (wefti_u32)slot_tokens;
-    return least > WEFTI_CUDA_EP_EARLY_WORDS ? least : WEFTI_CUDA_EP_EARLY_WORDS;
+    return least > WEFTI_CUDA_EP_LOW_LATENCY_WORDS ? least : WEFTI_CUDA_EP_LOW_LATENCY_WORDS;
 }
 
 /* How rows are cut into slices, each a warp's, when there are `rows` of them and `words` words. By the shape only,
@@ -244,24 +245,24 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_slices wefti_cuda_ep_slices_of(int rows, wefti_u3
     return slices;
 }
 
-/* What a combine returns to a rank of few tokens travels as triples: three words and the tag of the call, stored and
- * read as one, which need neither a word nor a release. They are a third more bytes and many more slices, which few
- * rows do not mind. By T of that rank only, because both sides go by it. */
-#define WEFTI_CUDA_EP_TRIPLE_TOKENS 16
-WEFTI_CUDA_EP_FN int wefti_cuda_ep_is_tripled(int tokens)
+/* What a combine returns to a rank of few tokens travels as LL packets (as in NCCL's protocol LL): three words and the
+ * tag of the call, stored and read as one, which need neither a word nor a release. They are a third more bytes and
+ * many more slices, which few rows do not mind. By T of that rank only, because both sides go by it. */
+#define WEFTI_CUDA_EP_LL_PACKET_TOKENS 16
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_uses_ll_packets(int tokens)
 {
-    return tokens <= WEFTI_CUDA_EP_TRIPLE_TOKENS;
+    return tokens <= WEFTI_CUDA_EP_LL_PACKET_TOKENS;
 }
 
-WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_triples(wefti_u32 row_bytes)
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_ll_packets(wefti_u32 row_bytes)
 {
     return (row_bytes / 4 + 2) / 3;
 }
 
 /* Their slices, of which no word is sent. */
-WEFTI_CUDA_EP_FN wefti_cuda_ep_slices wefti_cuda_ep_slices_of_triples(wefti_u32 row_bytes)
+WEFTI_CUDA_EP_FN wefti_cuda_ep_slices wefti_cuda_ep_slices_of_ll_packets(wefti_u32 row_bytes)
 {
-    wefti_cuda_ep_slices slices = {((int)wefti_cuda_ep_triples(row_bytes) + 31) / 32, 32};
+    wefti_cuda_ep_slices slices = {((int)wefti_cuda_ep_ll_packets(row_bytes) + 31) / 32, 32};
     return slices;
 }
 
@@ -288,20 +289,20 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_shared_table wefti_cuda_ep_shared_table_of(int sl
     return table;
 }
 
-/* The most shared memory of a shared routing table, and the most memory of a rank for early rows. Triples take at most
- * four thirds of that again. */
+/* The most shared memory of a shared routing table, and the most memory of a rank for low-latency rows. LL packets take
+ * at most four thirds of that again. */
 #define WEFTI_CUDA_EP_SHARED_TABLE_BYTES_MAX (128 << 10)
-#define WEFTI_CUDA_EP_EARLY_BYTES_MAX ((wefti_u64)256 << 20)
+#define WEFTI_CUDA_EP_LOW_LATENCY_BYTES_MAX ((wefti_u64)256 << 20)
 
-/* `received`: M; `staged_bytes`: of `rows`; `early_tokens`: Tmax of early memory, or 0. */
+/* `received`: M; `staged_bytes`: of `rows`; `low_latency_tokens`: Tmax of low-latency memory, or 0. */
 WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int experts, int local_max, int tokens_max,
                                                               int topk_max, wefti_u64 received, wefti_u64 row_bytes_max,
-                                                              wefti_u64 staged_bytes, int early_tokens)
+                                                              wefti_u64 staged_bytes, int low_latency_tokens)
 {
     wefti_cuda_ep_layout at;
     const wefti_u64 record_bytes = (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4;
     const wefti_u64 scale_bytes = (row_bytes_max + 511) / 512 * 16; /* of fp8 rows */
-    const wefti_u64 early_rows = (wefti_u64)ranks * (wefti_u64)early_tokens;
+    const wefti_u64 low_latency_rows = (wefti_u64)ranks * (wefti_u64)low_latency_tokens;
     wefti_u64 end = 0;
     at.units = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_UNITS_MAX);
     at.pushes = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_PUSHES_MAX);
@@ -315,13 +316,15 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.counts = wefti_cuda_ep_take(&end, 4 * (wefti_u64)ranks * (wefti_u64)experts * 8);
     at.returned = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
     at.accepted = wefti_cuda_ep_take(&end, (wefti_u64)ranks * 8);
-    at.triple_rows =
-        (wefti_u32)(early_tokens < WEFTI_CUDA_EP_TRIPLE_TOKENS ? early_tokens : WEFTI_CUDA_EP_TRIPLE_TOKENS);
-    at.triples_each = wefti_cuda_ep_triples((wefti_u32)row_bytes_max);
-    at.early_words = early_tokens > 0 ? wefti_cuda_ep_early_words(early_tokens) : 0;
+    at.ll_packet_rows =
+        (wefti_u32)(low_latency_tokens < WEFTI_CUDA_EP_LL_PACKET_TOKENS ? low_latency_tokens
+                                                                        : WEFTI_CUDA_EP_LL_PACKET_TOKENS);
+    at.ll_packets_each = wefti_cuda_ep_ll_packets((wefti_u32)row_bytes_max);
+    at.low_latency_words = low_latency_tokens > 0 ? wefti_cuda_ep_low_latency_words(low_latency_tokens) : 0;
     for (int parity = 0; parity < 2; parity++) {
-        at.early[parity].words = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.early_words * 8);
-        at.early[parity].triples = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.triple_rows * at.triples_each * 16);
+        at.low_latency[parity].words = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.low_latency_words * 8);
+        at.low_latency[parity].ll_packets =
+            wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.ll_packet_rows * at.ll_packets_each * 16);
     }
     at.cleared_bytes = end;
     at.values = wefti_cuda_ep_take(&end, (wefti_u64)tokens_max * (wefti_u64)topk_max * 4);
@@ -329,9 +332,9 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.scales = wefti_cuda_ep_take(&end, received * scale_bytes);
     at.rows = wefti_cuda_ep_take(&end, staged_bytes);
     for (int parity = 0; parity < 2; parity++) {
-        at.early[parity].records = wefti_cuda_ep_take(&end, early_rows * record_bytes);
-        at.early[parity].scales = wefti_cuda_ep_take(&end, early_rows * scale_bytes);
-        at.early[parity].rows = wefti_cuda_ep_take(&end, early_rows * row_bytes_max);
+        at.low_latency[parity].records = wefti_cuda_ep_take(&end, low_latency_rows * record_bytes);
+        at.low_latency[parity].scales = wefti_cuda_ep_take(&end, low_latency_rows * scale_bytes);
+        at.low_latency[parity].rows = wefti_cuda_ep_take(&end, low_latency_rows * row_bytes_max);
     }
     at.bytes = end;
     return at;
@@ -496,7 +499,7 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_u64 shape;
     wefti_i32 topk;
     wefti_u32 slots; /* of each source; 0: rows are packed */
-    wefti_u32 early_slots; /* of each source, where rows come early */
+    wefti_u32 low_latency_slots; /* of each source, of a low-latency call; else 0 */
     wefti_u32 flags;
     /* MOVE: */
     const unsigned char *in;
@@ -531,7 +534,7 @@ typedef struct wefti_cuda_ep_combine_args {
     wefti_u64 out_pitch;
     wefti_u64 place; /* of the area's rows */
     wefti_u32 row_bytes;
-    wefti_u32 early_slots; /* as in a dispatch, of each owner */
+    wefti_u32 low_latency_slots; /* as in a dispatch, of each owner */
     wefti_i32 dtype; /* a weft_ep_dtype */
     wefti_u32 flags;
     wefti_i32 topk; /* by expert, or with values */

@@ -4,7 +4,7 @@
 #ifndef WEFTI_CUDA_EP_SHARED_TABLE_CUH
 #define WEFTI_CUDA_EP_SHARED_TABLE_CUH
 
-#include "cuda/ep/early.cuh"
+#include "cuda/ep/low_latency.cuh"
 
 typedef struct ep_shared_table {
     wefti_cuda_ep_shared_table at;
@@ -15,8 +15,8 @@ template <bool BY_EXPERT> EP_DEVICE ep_shared_table ep_shared_table_of(const ep_
 {
     const ep_group &group = args.group;
     ep_shared_table table;
-    table.at =
-        wefti_cuda_ep_shared_table_of((int)args.early_slots, group.ranks, group.first_expert[group.ranks], BY_EXPERT);
+    table.at = wefti_cuda_ep_shared_table_of((int)args.low_latency_slots, group.ranks, group.first_expert[group.ranks],
+                                             BY_EXPERT);
     table.words = (wefti_u32 *)shared;
     return table;
 }

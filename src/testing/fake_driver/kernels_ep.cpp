@@ -30,24 +30,24 @@
     X(combine_expert, combine)                                                                                         \
     X(combine_expert_recv, combine)                                                                                    \
     X(dispatch_expert_bwd, combine)                                                                                    \
-    X(early_dispatch, dispatch)                                                                                        \
-    X(early_dispatch_send, dispatch)                                                                                   \
-    X(early_dispatch_recv, dispatch)                                                                                   \
-    X(early_dispatch_quantised, dispatch)                                                                              \
-    X(early_dispatch_quantised_send, dispatch)                                                                         \
-    X(early_dispatch_quantised_recv, dispatch)                                                                         \
-    X(early_dispatch_expert, dispatch)                                                                                 \
-    X(early_dispatch_expert_send, dispatch)                                                                            \
-    X(early_dispatch_expert_recv, dispatch)                                                                            \
-    X(early_dispatch_expert_quantised, dispatch)                                                                       \
-    X(early_dispatch_expert_quantised_send, dispatch)                                                                  \
-    X(early_dispatch_expert_quantised_recv, dispatch)                                                                  \
-    X(early_combine, combine)                                                                                          \
-    X(early_combine_send, combine)                                                                                     \
-    X(early_combine_recv, combine)                                                                                     \
-    X(early_combine_expert, combine)                                                                                   \
-    X(early_combine_expert_send, combine)                                                                              \
-    X(early_combine_expert_recv, combine)
+    X(low_latency_dispatch, dispatch)                                                                                        \
+    X(low_latency_dispatch_send, dispatch)                                                                                   \
+    X(low_latency_dispatch_recv, dispatch)                                                                                   \
+    X(low_latency_dispatch_quantised, dispatch)                                                                              \
+    X(low_latency_dispatch_quantised_send, dispatch)                                                                         \
+    X(low_latency_dispatch_quantised_recv, dispatch)                                                                         \
+    X(low_latency_dispatch_expert, dispatch)                                                                                 \
+    X(low_latency_dispatch_expert_send, dispatch)                                                                            \
+    X(low_latency_dispatch_expert_recv, dispatch)                                                                            \
+    X(low_latency_dispatch_expert_quantised, dispatch)                                                                       \
+    X(low_latency_dispatch_expert_quantised_send, dispatch)                                                                  \
+    X(low_latency_dispatch_expert_quantised_recv, dispatch)                                                                  \
+    X(low_latency_combine, combine)                                                                                          \
+    X(low_latency_combine_send, combine)                                                                                     \
+    X(low_latency_combine_recv, combine)                                                                                     \
+    X(low_latency_combine_expert, combine)                                                                                   \
+    X(low_latency_combine_expert_send, combine)                                                                              \
+    X(low_latency_combine_expert_recv, combine)
 KERNELS(BODY)
 #undef BODY
 

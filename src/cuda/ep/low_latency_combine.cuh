@@ -1,35 +1,36 @@
-/* cuda/ep/early_combine.cuh: a combine from slots of few tokens, in one launch or as halves; by source, or by expert.
+/* cuda/ep/low_latency_combine.cuh: a combine from slots of few tokens, in one launch or as halves; by source, or by
+ * expert.
  *
  *     block 0    its call header to all ranks
  *     senders    a slice of a received row, by expert of the sum of a token's rows: to its source, then its word
- *                there, or as triples, which say by themselves that they are there, to a source of few tokens
+ *                there, or as LL packets, which say by themselves that they are there, to a source of few tokens
  *     warps      wait for all call headers; a part of a token: once the slices of its rows are here, their sum in
  *                ascending rank
  *
  * Rows have no record here, and all words are of slices. By source a rank's own rows are read where they are; as
- * triples they go the way of the others. */
-#ifndef WEFTI_CUDA_EP_EARLY_COMBINE_CUH
-#define WEFTI_CUDA_EP_EARLY_COMBINE_CUH
+ * LL packets they go the way of the others. */
+#ifndef WEFTI_CUDA_EP_LOW_LATENCY_COMBINE_CUH
+#define WEFTI_CUDA_EP_LOW_LATENCY_COMBINE_CUH
 
-#include "cuda/ep/triple.cuh"
+#include "cuda/ep/ll_packet.cuh"
 
-/* Rows as they lie, three words at a time; their sums leave as triples. */
-struct ep_into_triples {
+/* Rows as they lie, three words at a time; their sums leave as LL packets. */
+struct ep_into_ll_packets {
     enum { COMES = 0, AT_ONCE = 1 };
     int words;
     wefti_u32 tag;
     __device__ __forceinline__ uint4 load(wefti_u64 row, int at) const
     {
-        return ep_load_three((const wefti_u32 *)row, words, at);
+        return ep_load_payload((const wefti_u32 *)row, words, at);
     }
-    __device__ __forceinline__ void store(unsigned char *out, int at, const uint4 &three) const
+    __device__ __forceinline__ void store(unsigned char *out, int at, const uint4 &payload) const
     {
-        ep_store_triple((wefti_u64)out, at, three, tag);
+        ep_store_ll_packet((wefti_u64)out, at, payload, tag);
     }
 };
 
-/* Triples that lane r's rank stores; their sums lie as rows do. */
-struct ep_out_of_triples {
+/* LL packets that lane r's rank stores; their sums lie as rows do. */
+struct ep_out_of_ll_packets {
     enum { COMES = 1, AT_ONCE = 1 };
     const ep_group *group;
     int words;
@@ -37,38 +38,38 @@ struct ep_out_of_triples {
     int *failed; /* of the block: something did not come */
     __device__ __forceinline__ uint4 load(wefti_u64 row, int at) const
     {
-        return ep_load_triple(row, at);
+        return ep_load_ll_packet(row, at);
     }
-    __device__ __forceinline__ bool is_late(const uint4 &triple) const
+    __device__ __forceinline__ bool is_late(const uint4 &packet) const
     {
-        return triple.w != tag;
+        return packet.w != tag;
     }
     __device__ __forceinline__ bool wait(wefti_u64 row, int at, int rank) const
     {
-        const bool came = ep_await_triple(group, row, at, tag, rank);
+        const bool came = ep_await_ll_packet(group, row, at, tag, rank);
         *failed = came ? *failed : 1;
         return came;
     }
-    __device__ __forceinline__ void store(unsigned char *out, int at, const uint4 &three) const
+    __device__ __forceinline__ void store(unsigned char *out, int at, const uint4 &payload) const
     {
-        ep_store_three((wefti_u32 *)out, words, at, three);
+        ep_store_payload((wefti_u32 *)out, words, at, payload);
     }
 };
 
-/* What is cut into slices: rows, or their triples. */
-EP_DEVICE wefti_u32 ep_returned_bytes(const ep_combine &args, bool tripled)
+/* What is cut into slices: rows, or their LL packets. */
+EP_DEVICE wefti_u32 ep_returned_bytes(const ep_combine &args, bool in_packets)
 {
-    return tripled ? wefti_cuda_ep_triples(args.row_bytes) * 16 : args.row_bytes;
+    return in_packets ? wefti_cuda_ep_ll_packets(args.row_bytes) * 16 : args.row_bytes;
 }
 
 /* ---- leaving ---- */
 
-/* A slice of the row at `place`, by expert of the sum of its rows: as triples to `to`. A warp. */
+/* A slice of the row at `place`, by expert of the sum of its rows: as LL packets to `to`. A warp. */
 template <bool BY_EXPERT>
-EP_DEVICE void ep_return_tripled(const ep_combine &args, const ep_call *call, wefti_u64 place, const ep_slice &slice,
-                                 wefti_u64 to)
+EP_DEVICE void ep_return_ll_packets(const ep_combine &args, const ep_call *call, wefti_u64 place, const ep_slice &slice,
+                                    wefti_u64 to)
 {
-    const ep_into_triples form = {(int)(args.row_bytes / 4), call->tag};
+    const ep_into_ll_packets form = {(int)(args.row_bytes / 4), call->tag};
     if (BY_EXPERT) {
         const wefti_u64 record = place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
         ep_fold_as(form, args, args.tables.records + record, (unsigned char *)to, slice.first, slice.end);
@@ -83,17 +84,17 @@ template <bool BY_EXPERT>
 EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const wefti_i32 *tokens_of)
 {
     const ep_group &group = args.group;
-    const bool to_itself = BY_EXPERT || wefti_cuda_ep_is_tripled(call->tokens);
+    const bool to_itself = BY_EXPERT || wefti_cuda_ep_uses_ll_packets(call->tokens);
     const int others = to_itself ? group.ranks : group.ranks - 1;
     const ep_warp_group warps = ep_sender_warps(args.blocks.sender_warps);
     const int lane = ep_lane();
-    const bool tripled = lane < group.ranks && wefti_cuda_ep_is_tripled(tokens_of[lane]);
+    const bool in_packets = lane < group.ranks && wefti_cuda_ep_uses_ll_packets(tokens_of[lane]);
     const int rows_here = lane < group.ranks && (to_itself || lane != group.rank) ? (int)call->count[lane] : 0;
     const wefti_u32 from_here = lane < group.ranks ? call->from[lane] : 0;
-    const wefti_cuda_ep_slices mine = tripled
-                                          ? wefti_cuda_ep_slices_of_triples(args.row_bytes)
-                                          : wefti_cuda_ep_slices_of(rows_here, args.row_bytes, group.at.early_words);
-    const wefti_u32 all_tripled = __ballot_sync(~0u, tripled);
+    const wefti_cuda_ep_slices mine =
+        in_packets ? wefti_cuda_ep_slices_of_ll_packets(args.row_bytes)
+                   : wefti_cuda_ep_slices_of(rows_here, args.row_bytes, group.at.low_latency_words);
+    const wefti_u32 all_in_packets = __ballot_sync(~0u, in_packets);
     int most = rows_here * mine.count;
     for (int step = 1; step < 32; step *= 2) {
         const int other = __shfl_xor_sync(~0u, most, step);
@@ -110,15 +111,16 @@ EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const
             continue;
         }
         const wefti_u64 place = (wefti_u64)from + (wefti_u64)index;
-        const bool as_triples = (all_tripled >> source & 1) != 0;
-        const ep_slice slice = ep_slice_of(slices, word % slices.count, ep_returned_bytes(args, as_triples));
-        if (as_triples) {
-            ep_return_tripled<BY_EXPERT>(args, call, place, slice,
-                                         ep_triples(group, call, source, group.rank, (wefti_u32)index));
+        const bool as_packets = (all_in_packets >> source & 1) != 0;
+        const ep_slice slice = ep_slice_of(slices, word % slices.count, ep_returned_bytes(args, as_packets));
+        if (as_packets) {
+            ep_return_ll_packets<BY_EXPERT>(args, call, place, slice,
+                                            ep_ll_packets(group, call, source, group.rank, (wefti_u32)index));
             continue;
         }
-        const wefti_u64 to = ep_early_rows(group, call, source, group.rank, args.early_slots, args.row_bytes) +
-                             (wefti_u64)index * args.row_bytes;
+        const wefti_u64 to =
+            ep_low_latency_rows(group, call, source, group.rank, args.low_latency_slots, args.row_bytes) +
+            (wefti_u64)index * args.row_bytes;
         if (BY_EXPERT) {
             const wefti_u64 words = (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
             ep_fold_as(ep_in_vectors(), args, args.tables.records + place * words, (unsigned char *)to, slice.first,
@@ -128,7 +130,7 @@ EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const
         }
         __syncwarp();
         if (ep_lane() == 0) {
-            ep_early_post(call, ep_early_words(group, call, source, group.rank), word);
+            ep_low_latency_post(call, ep_low_latency_words(group, call, source, group.rank), word);
         }
     }
 }
@@ -142,7 +144,7 @@ EP_DEVICE bool ep_await_returned(const ep_combine &args, const ep_call *call, in
     const int words = (int)index * slices.count;
     bool well = true;
     for (int slice = first / slices.each; slice <= (end - 1) / slices.each && well; slice++) {
-        well = ep_early_await(args.group, call, rank, words + slice);
+        well = ep_low_latency_await(args.group, call, rank, words + slice);
     }
     return well;
 }
@@ -160,8 +162,8 @@ typedef struct ep_summand {
 /* The warp's share of the parts, and the first of them, ready before the call headers are here. */
 typedef struct ep_summing {
     ep_warp_group warps;
-    bool tripled;
-    int vectors; /* of a row, or its triples */
+    bool in_packets;
+    int vectors; /* of a row, or its LL packets */
     int parts; /* of a token */
     int each; /* vectors of a part */
     wefti_cuda_ep_slices slices; /* of the rows of the lane's rank */
@@ -183,10 +185,10 @@ EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, 
         part.going.goes = part.going.goes && (call->alive >> rank & 1) != 0;
         const wefti_u64 at = (wefti_u64)part.token * (wefti_u64)group.ranks + (wefti_u64)rank;
         part.weight = BY_EXPERT ? 0.0f : args.tables.weights[at];
-        part.row = summing.tripled ? ep_triples(group, call, group.rank, rank, part.going.index)
+        part.row = summing.in_packets ? ep_ll_packets(group, call, group.rank, rank, part.going.index)
                    : !BY_EXPERT && rank == group.rank
                        ? (wefti_u64)args.in + ((wefti_u64)call->from[rank] + part.going.index) * args.in_pitch
-                       : ep_early_rows(group, call, group.rank, rank, args.early_slots, args.row_bytes) +
+                       : ep_low_latency_rows(group, call, group.rank, rank, args.low_latency_slots, args.row_bytes) +
                              (wefti_u64)part.going.index * args.row_bytes;
     }
     return part;
@@ -197,13 +199,13 @@ template <bool BY_EXPERT> EP_DEVICE ep_summing ep_summing_open(const ep_combine 
     const int sent = ep_lane() < args.group.ranks ? (int)call->total[ep_lane()] : 0;
     ep_summing summing;
     summing.warps = ep_all_warps();
-    summing.tripled = wefti_cuda_ep_is_tripled(call->tokens);
-    summing.vectors = (int)(ep_returned_bytes(args, summing.tripled) / 16);
+    summing.in_packets = wefti_cuda_ep_uses_ll_packets(call->tokens);
+    summing.vectors = (int)(ep_returned_bytes(args, summing.in_packets) / 16);
     const int adders = (ep_warps() - args.blocks.sender_warps) * (int)gridDim.x;
-    summing.parts = summing.tripled ? ep_parts<ep_out_of_triples>(call->tokens, adders, summing.vectors)
-                                    : ep_parts<ep_in_vectors>(call->tokens, adders, summing.vectors);
+    summing.parts = summing.in_packets ? ep_parts<ep_out_of_ll_packets>(call->tokens, adders, summing.vectors)
+                                       : ep_parts<ep_in_vectors>(call->tokens, adders, summing.vectors);
     summing.each = (summing.vectors + summing.parts - 1) / summing.parts;
-    summing.slices = wefti_cuda_ep_slices_of(sent, args.row_bytes, args.group.at.early_words);
+    summing.slices = wefti_cuda_ep_slices_of(sent, args.row_bytes, args.group.at.low_latency_words);
     summing.next = ep_summand_of<BY_EXPERT>(args, call, summing, summing.warps.number);
     return summing;
 }
@@ -216,14 +218,14 @@ template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args,
         const ep_summand part = summing->next;
         const wefti_u32 ranks = __ballot_sync(~0u, part.going.goes);
         unsigned char *out = args.out + (wefti_u64)part.token * args.out_pitch;
-        const bool comes = !summing->tripled && part.going.goes && (BY_EXPERT || ep_lane() != args.group.rank);
+        const bool comes = !summing->in_packets && part.going.goes && (BY_EXPERT || ep_lane() != args.group.rank);
         const bool well =
             !comes || ep_await_returned(args, call, ep_lane(), summing->slices, part.going.index, part.first, part.end);
         if (!__all_sync(~0u, well)) {
             return;
         }
-        if (summing->tripled) {
-            const ep_out_of_triples form = {&args.group, (int)(args.row_bytes / 4), call->tag, &call->failed};
+        if (summing->in_packets) {
+            const ep_out_of_ll_packets form = {&args.group, (int)(args.row_bytes / 4), call->tag, &call->failed};
             ep_sum_as(form, args.dtype, scaled, ranks, part.row, part.weight, out, part.first, part.end);
         } else {
             ep_sum_as(ep_in_vectors(), args.dtype, scaled, ranks, part.row, part.weight, out, part.first, part.end);
@@ -239,23 +241,23 @@ template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args,
 /* ---- the call ---- */
 
 /* In shared memory. */
-typedef struct ep_early_return {
+typedef struct ep_low_latency_return {
     ep_call call;
     wefti_i32
         tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank in the routing; the call has those of its call headers */
-} ep_early_return;
+} ep_low_latency_return;
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep_combine &args)
+template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_low_latency_combine(const ep_combine &args)
 {
-    EP_SHARED(ep_early_return, shared);
+    EP_SHARED(ep_low_latency_return, shared);
     ep_call &call = shared.call;
     const ep_group &group = args.group;
     const bool posts_header = PART != EP_RECV && ep_posts_header();
     if (posts_header) {
         wefti_fence_acq_rel();
     } else if (ep_in_prologue()) {
-        ep_early_look_up<PART>(group, &call);
+        ep_low_latency_look_up<PART>(group, &call);
         ep_touch(args);
         ep_recall(group, &call, args.tables);
         if (threadIdx.x == 64) {
@@ -265,7 +267,7 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
             shared.tokens_of[threadIdx.x] = args.tables.tokens_of[threadIdx.x];
         }
     }
-    if (!ep_early_begin<PART>(group, &call)) {
+    if (!ep_low_latency_begin<PART>(group, &call)) {
         return;
     }
     const ep_call_header header = ep_combine_header(args, &call);
@@ -283,19 +285,19 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_early_combine(const ep
     }
 }
 
-#define EP_EARLY(NAME, BY_EXPERT, PART)                                                                                \
+#define EP_LOW_LATENCY(NAME, BY_EXPERT, PART)                                                                          \
     extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
-        wefti_cuda_ep_early_##NAME(const __grid_constant__ ep_combine args)                                            \
+        wefti_cuda_ep_low_latency_##NAME(const __grid_constant__ ep_combine args)                                      \
     {                                                                                                                  \
-        ep_early_combine<BY_EXPERT, PART>(args);                                                                       \
+        ep_low_latency_combine<BY_EXPERT, PART>(args);                                                                 \
     }
-#define EP_EARLY_PARTS(NAME, BY_EXPERT)                                                                                \
-    EP_EARLY(NAME, BY_EXPERT, EP_WHOLE)                                                                                \
-    EP_EARLY(NAME##_send, BY_EXPERT, EP_SEND)                                                                          \
-    EP_EARLY(NAME##_recv, BY_EXPERT, EP_RECV)
-EP_EARLY_PARTS(combine, false)
-EP_EARLY_PARTS(combine_expert, true)
-#undef EP_EARLY_PARTS
-#undef EP_EARLY
+#define EP_LOW_LATENCY_PARTS(NAME, BY_EXPERT)                                                                          \
+    EP_LOW_LATENCY(NAME, BY_EXPERT, EP_WHOLE)                                                                          \
+    EP_LOW_LATENCY(NAME##_send, BY_EXPERT, EP_SEND)                                                                    \
+    EP_LOW_LATENCY(NAME##_recv, BY_EXPERT, EP_RECV)
+EP_LOW_LATENCY_PARTS(combine, false)
+EP_LOW_LATENCY_PARTS(combine_expert, true)
+#undef EP_LOW_LATENCY_PARTS
+#undef EP_LOW_LATENCY
 
 #endif

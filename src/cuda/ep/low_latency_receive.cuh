@@ -1,9 +1,9 @@
-/* cuda/ep/early_take.cuh: of a dispatch into slots of few tokens, what arrives: counts and route header of a new
- * routing, then records and slices of any source, to where the caller wants them. */
-#ifndef WEFTI_CUDA_EP_EARLY_TAKE_CUH
-#define WEFTI_CUDA_EP_EARLY_TAKE_CUH
+/* cuda/ep/low_latency_receive.cuh: of a dispatch into slots of few tokens, what arrives: counts and route header of a
+ * new routing, then records and slices of any source, to where the caller wants them. */
+#ifndef WEFTI_CUDA_EP_LOW_LATENCY_RECEIVE_CUH
+#define WEFTI_CUDA_EP_LOW_LATENCY_RECEIVE_CUH
 
-#include "cuda/ep/early_send.cuh"
+#include "cuda/ep/low_latency_send.cuh"
 
 /* ---- the routing ---- */
 
@@ -87,10 +87,10 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note_experts(const ep_dispatch &args
 }
 
 /* The place at the lane's rank of this rank's first token. */
-template <bool BY_EXPERT> EP_DEVICE wefti_u32 ep_early_place(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE wefti_u32 ep_low_latency_place(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
-    wefti_u32 place = BY_EXPERT ? 0 : (wefti_u32)group.rank * args.early_slots;
+    wefti_u32 place = BY_EXPERT ? 0 : (wefti_u32)group.rank * args.low_latency_slots;
     for (int source = 0; source < group.rank && BY_EXPERT && ep_lane() < group.ranks; source++) {
         wefti_u32 count = 0;
         if ((call->alive >> source & 1) != 0) {
@@ -111,8 +111,8 @@ EP_DEVICE void ep_note_received(const ep_dispatch &args, const ep_call *call, co
     const int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
     const int rank = ep_lane();
     const wefti_u32 received = __reduce_add_sync(~0u, inflow.count);
-    const wefti_u32 end = BY_EXPERT ? received : (wefti_u32)group.ranks * args.early_slots;
-    const wefti_u32 place = ep_early_place<BY_EXPERT>(args, call);
+    const wefti_u32 end = BY_EXPERT ? received : (wefti_u32)group.ranks * args.low_latency_slots;
+    const wefti_u32 place = ep_low_latency_place<BY_EXPERT>(args, call);
     if (rank < group.ranks) {
         args.tables.place[rank] = place;
         args.tables.rows_of_source[rank] = (wefti_i32)inflow.count;
@@ -143,8 +143,8 @@ typedef struct ep_arrival {
 
 /* By expert: lane i's row of the record, that of choice base + i; and whether it is the first choice that has it. A
  * warp. */
-EP_DEVICE bool ep_early_row(const ep_dispatch &args, const ep_call *call, const wefti_u32 *record, int source, int base,
-                            wefti_u32 *row)
+EP_DEVICE bool ep_low_latency_row(const ep_dispatch &args, const ep_call *call, const wefti_u32 *record, int source,
+                                  int base, wefti_u32 *row)
 {
     const int k = base + ep_lane();
     const wefti_u32 expert = k < args.topk ? ep_record_expert(record, k) : ~0u;
@@ -166,11 +166,11 @@ template <bool BY_EXPERT>
 EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, const ep_arrival &came)
 {
     const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
-    const wefti_u32 *from = ep_early_record<BY_EXPERT>(args, call, args.group.rank, came.source, came.index);
+    const wefti_u32 *from = ep_low_latency_record<BY_EXPERT>(args, call, args.group.rank, came.source, came.index);
     wefti_u32 *record = args.tables.records + (wefti_u64)came.place * (wefti_u64)words;
     for (int base = 0; BY_EXPERT && base < args.topk; base += 32) {
         wefti_u32 row;
-        (void)ep_early_row(args, call, from, came.source, base, &row);
+        (void)ep_low_latency_row(args, call, from, came.source, base, &row);
         if (base + ep_lane() < args.topk) {
             record[1 + 2 * args.topk + base + ep_lane()] = row;
         }
@@ -225,13 +225,13 @@ EP_DEVICE void ep_take_slice(const ep_dispatch &args, const ep_call *call, const
     const int shrinks = QUANTISES ? (int)args.wide.element_bytes : 1;
     const int vectors = (int)(args.row_bytes / 16);
     const int end = (slice.end + shrinks - 1) / shrinks;
-    const unsigned char *from =
-        (const unsigned char *)(ep_early_rows(args.group, call, rank, came.source, args.early_slots, args.row_bytes) +
-                                (wefti_u64)came.index * args.row_bytes);
+    const unsigned char *from = (const unsigned char *)(ep_low_latency_rows(args.group, call, rank, came.source,
+                                                                            args.low_latency_slots, args.row_bytes) +
+                                                        (wefti_u64)came.index * args.row_bytes);
     ep_copy_to<4>(lanes, (wefti_u64)args.out + row * args.out_pitch, from, slice.first / shrinks,
                   end < vectors ? end : vectors);
     for (; QUANTISES && lanes != 0; lanes &= lanes - 1) {
-        ep_take_made(args, ep_early_scales(args, call, rank, came.source, came.index),
+        ep_take_made(args, ep_low_latency_scales(args, call, rank, came.source, came.index),
                      __shfl_sync(~0u, row, __ffs((int)lanes) - 1), slice);
     }
 }
@@ -244,7 +244,7 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     bool well = true;
     if (ep_lane() == 0 || (BY_EXPERT && fresh && ep_lane() == 1)) { /* rows by expert stand in the record */
-        well = ep_early_await(args.group, call, came.source, came.first_word + (ep_lane() == 0 ? word : 0));
+        well = ep_low_latency_await(args.group, call, came.source, came.first_word + (ep_lane() == 0 ? word : 0));
     }
     if (!__all_sync(~0u, well)) {
         return false;
@@ -255,16 +255,16 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
     }
     const wefti_u32 *record = args.tables.records; /* of the row, by expert */
     if (BY_EXPERT) {
-        record = fresh ? ep_early_record<true>(args, call, args.group.rank, came.source, came.index)
+        record = fresh ? ep_low_latency_record<true>(args, call, args.group.rank, came.source, came.index)
                        : record + (wefti_u64)came.place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
     }
-    const wefti_u32 *given = ep_early_scales(args, call, args.group.rank, came.source, came.index);
-    const ep_slice slice = ep_slice_of(slices, word - 1, ep_early_wide_bytes<QUANTISES>(args));
+    const wefti_u32 *given = ep_low_latency_scales(args, call, args.group.rank, came.source, came.index);
+    const ep_slice slice = ep_slice_of(slices, word - 1, ep_low_latency_wide_bytes<QUANTISES>(args));
     for (int base = 0; base < (BY_EXPERT ? args.topk : 1); base += 32) {
         wefti_u32 row = came.place;
         wefti_u32 lanes = 1;
         if (BY_EXPERT) {
-            lanes = __ballot_sync(~0u, ep_early_row(args, call, record, came.source, base, &row));
+            lanes = __ballot_sync(~0u, ep_low_latency_row(args, call, record, came.source, base, &row));
         }
         if (word != 0) {
             ep_take_slice<QUANTISES>(args, call, came, slice, lanes, row);
@@ -282,9 +282,9 @@ template <bool BY_EXPERT, bool QUANTISES>
 EP_DEVICE bool ep_take_rows(const ep_dispatch &args, const ep_call *call, const ep_inflow &inflow)
 {
     const ep_group &group = args.group;
-    const wefti_u32 wide_bytes = ep_early_wide_bytes<QUANTISES>(args);
+    const wefti_u32 wide_bytes = ep_low_latency_wide_bytes<QUANTISES>(args);
     const ep_warp_group warps = ep_all_warps();
-    const wefti_cuda_ep_slices mine = wefti_cuda_ep_slices_of(inflow.tokens, wide_bytes, group.at.early_words);
+    const wefti_cuda_ep_slices mine = wefti_cuda_ep_slices_of(inflow.tokens, wide_bytes, group.at.low_latency_words);
     int most = (int)inflow.count * (1 + mine.count); /* words of a source */
     for (int step = 1; step < 32; step *= 2) {
         const int other = __shfl_xor_sync(~0u, most, step);

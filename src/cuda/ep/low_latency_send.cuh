@@ -1,32 +1,32 @@
-/* cuda/ep/early_send.cuh: of a dispatch into slots of few tokens, what leaves: records, scales and slices of rows, each
- * a warp's. */
-#ifndef WEFTI_CUDA_EP_EARLY_SEND_CUH
-#define WEFTI_CUDA_EP_EARLY_SEND_CUH
+/* cuda/ep/low_latency_send.cuh: of a dispatch into slots of few tokens, what leaves: records, scales and slices of
+ * rows, each a warp's. */
+#ifndef WEFTI_CUDA_EP_LOW_LATENCY_SEND_CUH
+#define WEFTI_CUDA_EP_LOW_LATENCY_SEND_CUH
 
 #include "cuda/ep/shared_table.cuh"
 
 /* ---- what lies where ---- */
 
 /* What rows are before they leave. */
-template <bool QUANTISES> EP_DEVICE wefti_u32 ep_early_wide_bytes(const ep_dispatch &args)
+template <bool QUANTISES> EP_DEVICE wefti_u32 ep_low_latency_wide_bytes(const ep_dispatch &args)
 {
     return QUANTISES ? args.wide.row_bytes : args.row_bytes;
 }
 
 /* The scales of row `index` that rank `writer` writes at `reader`. */
-EP_DEVICE wefti_u32 *ep_early_scales(const ep_dispatch &args, const ep_call *call, int reader, int writer,
-                                     wefti_u32 index)
+EP_DEVICE wefti_u32 *ep_low_latency_scales(const ep_dispatch &args, const ep_call *call, int reader, int writer,
+                                           wefti_u32 index)
 {
-    const wefti_u64 row = (wefti_u64)writer * args.early_slots + index;
-    return (wefti_u32 *)(args.group.area[reader] + ep_early(args.group, call).scales) + row * args.scale_words;
+    const wefti_u64 row = (wefti_u64)writer * args.low_latency_slots + index;
+    return (wefti_u32 *)(args.group.area[reader] + ep_low_latency(args.group, call).scales) + row * args.scale_words;
 }
 
 template <bool BY_EXPERT>
-EP_DEVICE wefti_u32 *ep_early_record(const ep_dispatch &args, const ep_call *call, int reader, int writer,
-                                     wefti_u32 index)
+EP_DEVICE wefti_u32 *ep_low_latency_record(const ep_dispatch &args, const ep_call *call, int reader, int writer,
+                                           wefti_u32 index)
 {
-    const wefti_u64 row = (wefti_u64)writer * args.early_slots + index;
-    return (wefti_u32 *)(args.group.area[reader] + ep_early(args.group, call).records) +
+    const wefti_u64 row = (wefti_u64)writer * args.low_latency_slots + index;
+    return (wefti_u32 *)(args.group.area[reader] + ep_low_latency(args.group, call).records) +
            row * (wefti_u64)wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
 }
 
@@ -52,7 +52,8 @@ EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, cons
         const wefti_u32 none = kind == 1 ? __float_as_uint(0.0f) : WEFTI_CUDA_EP_NO_ROW; /* which is -1, too */
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             const int rank = __ffs((int)left) - 1;
-            wefti_u32 *record = ep_early_record<BY_EXPERT>(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
+            wefti_u32 *record =
+                ep_low_latency_record<BY_EXPERT>(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
             if (word < words) {
                 record[word] = word == 0 ? (wefti_u32)token : owner == rank ? value : none;
             }
@@ -60,7 +61,7 @@ EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, cons
     }
     for (; args.given_words != 0 && lanes != 0; lanes &= lanes - 1) {
         const int rank = __ffs((int)lanes) - 1;
-        wefti_u32 *scales = ep_early_scales(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
+        wefti_u32 *scales = ep_low_latency_scales(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
         for (int word = ep_lane(); word < (int)args.given_words; word += 32) {
             scales[word] =
                 args.in_scales
@@ -125,8 +126,8 @@ EP_DEVICE ep_parcel ep_parcel_of(const wefti_cuda_ep_slices &slices, int number,
 /* The slice that this warp sends first, if it sends: on its way. */
 template <bool QUANTISES> EP_DEVICE void ep_prefetch_row(const ep_dispatch &args, int tokens)
 {
-    const wefti_u32 bytes = ep_early_wide_bytes<QUANTISES>(args);
-    const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, bytes, args.group.at.early_words);
+    const wefti_u32 bytes = ep_low_latency_wide_bytes<QUANTISES>(args);
+    const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, bytes, args.group.at.low_latency_words);
     const ep_parcel parcel = ep_parcel_of(slices, ep_sender_warps(args.blocks.sender_warps).number, bytes);
     if (ep_warp() < args.blocks.sender_warps && parcel.token < tokens && parcel.word > 0) {
         ep_prefetch(args.in + (wefti_u64)parcel.token * args.in_pitch + (wefti_u64)parcel.slice.first * 16,
@@ -149,9 +150,9 @@ EP_DEVICE ep_there ep_there_of(const ep_dispatch &args, const ep_call *call)
     ep_there there = {false, 0, 0, 0};
     if (rank < group.ranks) {
         there.is = (call->alive >> rank & 1) != 0;
-        there.rows = ep_early_rows(group, call, rank, group.rank, args.early_slots, args.row_bytes);
-        there.scales = (wefti_u64)ep_early_scales(args, call, rank, group.rank, 0);
-        there.words = ep_early_words(group, call, rank, group.rank);
+        there.rows = ep_low_latency_rows(group, call, rank, group.rank, args.low_latency_slots, args.row_bytes);
+        there.scales = (wefti_u64)ep_low_latency_scales(args, call, rank, group.rank, 0);
+        there.words = ep_low_latency_words(group, call, rank, group.rank);
     }
     return there;
 }
@@ -193,9 +194,9 @@ template <bool QUANTISES> EP_DEVICE void ep_sending_load(const ep_dispatch &args
 
 template <bool QUANTISES> EP_DEVICE ep_sending ep_sending_open(const ep_dispatch &args, const ep_call *call)
 {
-    const wefti_u32 wide_bytes = ep_early_wide_bytes<QUANTISES>(args);
+    const wefti_u32 wide_bytes = ep_low_latency_wide_bytes<QUANTISES>(args);
     ep_sending sending;
-    sending.slices = wefti_cuda_ep_slices_of(call->tokens, wide_bytes, args.group.at.early_words);
+    sending.slices = wefti_cuda_ep_slices_of(call->tokens, wide_bytes, args.group.at.low_latency_words);
     sending.warps = ep_sender_warps(args.blocks.sender_warps);
     sending.parcel = ep_parcel_of(sending.slices, sending.warps.number, wide_bytes);
     sending.there = ep_there_of(args, call);
@@ -233,10 +234,10 @@ EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const 
         }
         __syncwarp();
         if (going.goes) {
-            ep_early_post(call, there.words, (int)going.index * words + parcel.word);
+            ep_low_latency_post(call, there.words, (int)going.index * words + parcel.word);
         }
         i += sending->warps.count;
-        sending->parcel = ep_parcel_of(sending->slices, i, ep_early_wide_bytes<QUANTISES>(args));
+        sending->parcel = ep_parcel_of(sending->slices, i, ep_low_latency_wide_bytes<QUANTISES>(args));
         if (sending->parcel.token < call->tokens) {
             ep_sending_load<QUANTISES>(args, sending);
         }

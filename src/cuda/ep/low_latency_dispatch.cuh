@@ -1,4 +1,5 @@
-/* cuda/ep/early_dispatch.cuh: a dispatch into slots of few tokens, in one launch or as halves; by source, or by expert.
+/* cuda/ep/low_latency_dispatch.cuh: a dispatch into slots of few tokens, in one launch or as halves; by source, or by
+ * expert.
  *
  *     all        the shared routing table: where all tokens go
  *     block 0    its call header to all ranks
@@ -9,12 +10,12 @@
  *
  * By expert a row's number among those of its source is known when it leaves; its place is found where it arrives, from
  * what all sources have of each expert. */
-#ifndef WEFTI_CUDA_EP_EARLY_DISPATCH_CUH
-#define WEFTI_CUDA_EP_EARLY_DISPATCH_CUH
+#ifndef WEFTI_CUDA_EP_LOW_LATENCY_DISPATCH_CUH
+#define WEFTI_CUDA_EP_LOW_LATENCY_DISPATCH_CUH
 
-#include "cuda/ep/early_take.cuh"
+#include "cuda/ep/low_latency_receive.cuh"
 
-template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_early_header(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_low_latency_header(const ep_dispatch &args, const ep_call *call)
 {
     ep_call_header header = ep_dispatch_header<BY_EXPERT>(args, call);
     header.place = 0;
@@ -25,8 +26,8 @@ template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_early_header(const ep_disp
 /* All that waits for no other rank. `id`: this thread's first choice, if ep_shared_table_first read it. All threads of
  * all blocks. */
 template <bool BY_EXPERT, bool QUANTISES>
-EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_shared_table &table, int id,
-                              bool posts_header)
+EP_DEVICE void ep_low_latency_leave(const ep_dispatch &args, ep_call *call, const ep_shared_table &table, int id,
+                                    bool posts_header)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     ep_sending sending;
@@ -48,7 +49,7 @@ EP_DEVICE void ep_early_leave(const ep_dispatch &args, ep_call *call, const ep_s
         return;
     }
     if (posts_header) {
-        ep_post_header(args.group, call, ep_early_header<BY_EXPERT>(args, call));
+        ep_post_header(args.group, call, ep_low_latency_header<BY_EXPERT>(args, call));
     }
     if (fresh) {
         ep_shared_table_post_counts<BY_EXPERT>(args, call, table);
@@ -62,7 +63,7 @@ template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &ar
     ep_inflow inflow = {0, 0, 0};
     if (rank < args.group.ranks) {
         inflow.count = call->count[rank];
-        inflow.from = BY_EXPERT ? call->from[rank] : (wefti_u32)rank * args.early_slots;
+        inflow.from = BY_EXPERT ? call->from[rank] : (wefti_u32)rank * args.low_latency_slots;
         inflow.tokens = call->tokens_of[rank];
     }
     if (BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
@@ -72,11 +73,11 @@ template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &ar
 }
 
 /* The rest. */
-template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const ep_dispatch &args, ep_call *call)
+template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_low_latency_arrive(const ep_dispatch &args, ep_call *call)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const bool sends = ep_warp() < args.blocks.sender_warps;
-    if (!ep_wait_headers_once(args.group, call, ep_early_header<BY_EXPERT>(args, call), fresh)) {
+    if (!ep_wait_headers_once(args.group, call, ep_low_latency_header<BY_EXPERT>(args, call), fresh)) {
         return;
     }
     if (call->status != WEFT_OK) {
@@ -100,9 +101,9 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_early_arrive(const e
     }
 }
 
-/* What is read before it is known which call this is. Before ep_early_begin. The prologue warps. */
+/* What is read before it is known which call this is. Before ep_low_latency_begin. The prologue warps. */
 template <bool BY_EXPERT, bool QUANTISES, ep_part PART>
-EP_DEVICE void ep_early_open(const ep_dispatch &args, ep_call *call, const ep_shared_table &table)
+EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const ep_shared_table &table)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     if (PART != EP_RECV && fresh) {
@@ -118,7 +119,7 @@ EP_DEVICE void ep_early_open(const ep_dispatch &args, ep_call *call, const ep_sh
     }
 }
 
-template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_early_dispatch(const ep_dispatch &args)
+template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_low_latency_dispatch(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
@@ -130,36 +131,36 @@ template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_early_
     if (posts_header) {
         wefti_fence_acq_rel();
     } else if (ep_in_prologue()) {
-        ep_early_look_up<PART>(group, &call);
+        ep_low_latency_look_up<PART>(group, &call);
         ep_touch(args);
-        ep_early_open<BY_EXPERT, QUANTISES, PART>(args, &call, table);
+        ep_low_latency_open<BY_EXPERT, QUANTISES, PART>(args, &call, table);
     }
-    if (!ep_early_begin<PART>(group, &call)) {
+    if (!ep_low_latency_begin<PART>(group, &call)) {
         return;
     }
     if (PART != EP_RECV) {
-        ep_early_leave<BY_EXPERT, QUANTISES>(args, &call, table, id, posts_header);
+        ep_low_latency_leave<BY_EXPERT, QUANTISES>(args, &call, table, id, posts_header);
     }
     if (PART != EP_SEND) {
-        ep_early_arrive<BY_EXPERT, QUANTISES>(args, &call);
+        ep_low_latency_arrive<BY_EXPERT, QUANTISES>(args, &call);
     }
 }
 
-#define EP_EARLY(NAME, BY_EXPERT, QUANTISES, PART)                                                                     \
+#define EP_LOW_LATENCY(NAME, BY_EXPERT, QUANTISES, PART)                                                               \
     extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
-        wefti_cuda_ep_early_##NAME(const __grid_constant__ ep_dispatch args)                                           \
+        wefti_cuda_ep_low_latency_##NAME(const __grid_constant__ ep_dispatch args)                                     \
     {                                                                                                                  \
-        ep_early_dispatch<BY_EXPERT, QUANTISES, PART>(args);                                                           \
+        ep_low_latency_dispatch<BY_EXPERT, QUANTISES, PART>(args);                                                     \
     }
-#define EP_EARLY_PARTS(NAME, BY_EXPERT, QUANTISES)                                                                     \
-    EP_EARLY(NAME, BY_EXPERT, QUANTISES, EP_WHOLE)                                                                     \
-    EP_EARLY(NAME##_send, BY_EXPERT, QUANTISES, EP_SEND)                                                               \
-    EP_EARLY(NAME##_recv, BY_EXPERT, QUANTISES, EP_RECV)
-EP_EARLY_PARTS(dispatch, false, false)
-EP_EARLY_PARTS(dispatch_quantised, false, true)
-EP_EARLY_PARTS(dispatch_expert, true, false)
-EP_EARLY_PARTS(dispatch_expert_quantised, true, true)
-#undef EP_EARLY_PARTS
-#undef EP_EARLY
+#define EP_LOW_LATENCY_PARTS(NAME, BY_EXPERT, QUANTISES)                                                               \
+    EP_LOW_LATENCY(NAME, BY_EXPERT, QUANTISES, EP_WHOLE)                                                               \
+    EP_LOW_LATENCY(NAME##_send, BY_EXPERT, QUANTISES, EP_SEND)                                                         \
+    EP_LOW_LATENCY(NAME##_recv, BY_EXPERT, QUANTISES, EP_RECV)
+EP_LOW_LATENCY_PARTS(dispatch, false, false)
+EP_LOW_LATENCY_PARTS(dispatch_quantised, false, true)
+EP_LOW_LATENCY_PARTS(dispatch_expert, true, false)
+EP_LOW_LATENCY_PARTS(dispatch_expert_quantised, true, true)
+#undef EP_LOW_LATENCY_PARTS
+#undef EP_LOW_LATENCY
 
 #endif

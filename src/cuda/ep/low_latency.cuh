@@ -1,4 +1,4 @@
-/* cuda/ep/early.cuh: slots of few tokens: what leaves before the call headers of its receivers have come.
+/* cuda/ep/low_latency.cuh: slots of few tokens: what leaves before the call headers of its receivers have come.
  *
  * In slots the place of a row at its receiver follows from its source's own choices, so a row can leave as soon as its
  * token is known to go there: to memory that is the source's at that rank, by the parity of the epoch (shape.h says why
@@ -11,8 +11,8 @@
  *
  * Bytes: each row is read once, written once to each of its ranks, and read and written once more there, out of the
  * second level cache. */
-#ifndef WEFTI_CUDA_EP_EARLY_CUH
-#define WEFTI_CUDA_EP_EARLY_CUH
+#ifndef WEFTI_CUDA_EP_LOW_LATENCY_CUH
+#define WEFTI_CUDA_EP_LOW_LATENCY_CUH
 
 #include "cuda/ep/halves.cuh"
 
@@ -29,7 +29,7 @@ EP_DEVICE void ep_prefetch(const void *from, wefti_u32 bytes)
 }
 
 /* As ep_look_up. */
-template <ep_part PART> EP_DEVICE void ep_early_look_up(const ep_group &group, ep_call *call)
+template <ep_part PART> EP_DEVICE void ep_low_latency_look_up(const ep_group &group, ep_call *call)
 {
     if (ep_looks_up()) {
         wefti_cuda_ep_own *own = ep_own(group);
@@ -39,7 +39,7 @@ template <ep_part PART> EP_DEVICE void ep_early_look_up(const ep_group &group, e
 }
 
 /* As ep_begin. All threads. */
-template <ep_part PART> EP_DEVICE bool ep_early_begin(const ep_group &group, ep_call *call)
+template <ep_part PART> EP_DEVICE bool ep_low_latency_begin(const ep_group &group, ep_call *call)
 {
     __syncthreads();
     if (PART != EP_RECV && threadIdx.x == 0) {
@@ -121,39 +121,40 @@ EP_DEVICE bool ep_wait_headers_once(const ep_group &group, ep_call *call, const 
     return headers_here == EP_HEADERS_ALL;
 }
 
-/* ---- early memory ---- */
+/* ---- low-latency memory ---- */
 
 /* What this epoch uses, as offsets. */
-EP_DEVICE const wefti_cuda_ep_early &ep_early(const ep_group &group, const ep_call *call)
+EP_DEVICE const wefti_cuda_ep_low_latency &ep_low_latency(const ep_group &group, const ep_call *call)
 {
-    return group.at.early[call->epoch & 1];
+    return group.at.low_latency[call->epoch & 1];
 }
 
 /* The words that `writer` writes at `reader`. */
-EP_DEVICE wefti_u64 *ep_early_words(const ep_group &group, const ep_call *call, int reader, int writer)
+EP_DEVICE wefti_u64 *ep_low_latency_words(const ep_group &group, const ep_call *call, int reader, int writer)
 {
-    return (wefti_u64 *)(group.area[reader] + ep_early(group, call).words) + (wefti_u64)writer * group.at.early_words;
+    return (wefti_u64 *)(group.area[reader] + ep_low_latency(group, call).words) +
+           (wefti_u64)writer * group.at.low_latency_words;
 }
 
 /* The rows that rank `writer` writes at `reader`, of `slots` each. */
-EP_DEVICE wefti_u64 ep_early_rows(const ep_group &group, const ep_call *call, int reader, int writer, wefti_u32 slots,
-                                  wefti_u32 row_bytes)
+EP_DEVICE wefti_u64 ep_low_latency_rows(const ep_group &group, const ep_call *call, int reader, int writer,
+                                        wefti_u32 slots, wefti_u32 row_bytes)
 {
-    return group.area[reader] + ep_early(group, call).rows + (wefti_u64)writer * slots * row_bytes;
+    return group.area[reader] + ep_low_latency(group, call).rows + (wefti_u64)writer * slots * row_bytes;
 }
 
 /* This lane's thing is there, for all that the warp stored: after __syncwarp. `words`: those that this rank writes
  * there. */
-EP_DEVICE void ep_early_post(const ep_call *call, wefti_u64 *words, int word)
+EP_DEVICE void ep_low_latency_post(const ep_call *call, wefti_u64 *words, int word)
 {
     wefti_st_release(words + word, ep_packed(call->tag, 1));
 }
 
 /* Until the word is there, as it mostly is when the call headers are here: so the first look acquires. A lane. False:
  * it did not come. */
-EP_DEVICE bool ep_early_await(const ep_group &group, const ep_call *call, int rank, int word)
+EP_DEVICE bool ep_low_latency_await(const ep_group &group, const ep_call *call, int rank, int word)
 {
-    const wefti_u64 *at = ep_early_words(group, call, group.rank, rank) + word;
+    const wefti_u64 *at = ep_low_latency_words(group, call, group.rank, rank) + word;
     wefti_u32 value;
     return (wefti_u32)(wefti_ld_acquire(at) >> 32) == call->tag || ep_await(group, at, call->tag, rank, 0, &value);
 }
