@@ -1,7 +1,7 @@
 /* bootstrap/tree/root.c: how PE 0 forms a tree. */
 #include "base/error.h"
-#include "bootstrap/tree/census.h"
 #include "bootstrap/tree/greeter.h"
+#include "bootstrap/tree/join_tracker.h"
 #include "bootstrap/tree/positions.h"
 #include "bootstrap/tree/tree.h"
 #include "os/os.h"
@@ -16,10 +16,10 @@
 /* ---- the wait for all ---- */
 
 /* When to wait no longer. */
-static uint64_t limit_ns(const wefti_tree *tree, const wefti_census *census)
+static uint64_t limit_ns(const wefti_tree *tree, const wefti_join_tracker *tracker)
 {
-    uint64_t grace_ns = census->last_ns + GRACE_NS;
-    if (census->offences == 0) {
+    uint64_t grace_ns = tracker->last_ns + GRACE_NS;
+    if (tracker->offences == 0) {
         return tree->is_pressed ? 0 : tree->until_ns;
     }
     return grace_ns < tree->until_ns + GRACE_LATE_NS ? grace_ns : tree->until_ns + GRACE_LATE_NS;
@@ -37,46 +37,46 @@ static weft_status await_any(wefti_tree *tree, wefti_greeter *greeter, int hears
     return wefti_polls_wait(&tree->polls, due_ns < tree->warn_ns ? due_ns : tree->warn_ns);
 }
 
-static void hear_all(wefti_tree *tree, wefti_census *census)
+static void hear_all(wefti_tree *tree, wefti_join_tracker *tracker)
 {
-    wefti_census_hear(census, tree);
-    census->hear_ns = wefti_os_now_ns() + HEAR_EACH_NS * tree->star_count;
+    wefti_join_tracker_receive(tracker, tree);
+    tracker->hear_ns = wefti_os_now_ns() + HEAR_EACH_NS * tree->star_count;
 }
 
 /* Take in who came, and hear who is here. */
-static weft_status await_step(wefti_tree *tree, wefti_census *census, wefti_greeter *greeter, uint64_t until_ns)
+static weft_status await_step(wefti_tree *tree, wefti_join_tracker *tracker, wefti_greeter *greeter, uint64_t until_ns)
 {
     wefti_link link;
     wefti_tree_hello said;
-    int hears = !census->has_comers || census->offences > 0 || wefti_os_now_ns() >= census->hear_ns;
-    WEFT_TRY(await_any(tree, greeter, hears, hears || until_ns < census->hear_ns ? until_ns : census->hear_ns));
+    int hears = !tracker->has_comers || tracker->offences > 0 || wefti_os_now_ns() >= tracker->hear_ns;
+    WEFT_TRY(await_any(tree, greeter, hears, hears || until_ns < tracker->hear_ns ? until_ns : tracker->hear_ns));
     if (hears) {
-        hear_all(tree, census);
+        hear_all(tree, tracker);
     }
     WEFT_TRY(wefti_greeter_step(greeter, &tree->polls));
-    census->has_comers = 0;
+    tracker->has_comers = 0;
     while (wefti_greeter_take(greeter, &link, &said)) {
-        census->has_comers = 1;
-        WEFT_TRY(wefti_census_add(census, tree, &link, &said));
+        tracker->has_comers = 1;
+        WEFT_TRY(wefti_join_tracker_add(tracker, tree, &link, &said));
     }
     return WEFT_OK;
 }
 
-static weft_status await_arrivals(wefti_tree *tree, wefti_census *census, wefti_greeter *greeter)
+static weft_status await_arrivals(wefti_tree *tree, wefti_join_tracker *tracker, wefti_greeter *greeter)
 {
-    while (!wefti_census_is_complete(census, tree)) {
-        uint64_t until_ns = limit_ns(tree, census);
-        if (wefti_os_now_ns() >= until_ns && (census->offences > 0 || census->parking.count == 0)) {
+    while (!wefti_join_tracker_is_complete(tracker, tree)) {
+        uint64_t until_ns = limit_ns(tree, tracker);
+        if (wefti_os_now_ns() >= until_ns && (tracker->offences > 0 || tracker->parking.count == 0)) {
             return WEFT_OK;
         }
         if (wefti_os_now_ns() >= until_ns) { /* those who wait elsewhere are told when they come back */
-            wefti_census_refuse(census, tree, wefti_census_judge(census, tree));
+            wefti_join_tracker_refuse(tracker, tree, wefti_join_tracker_judge(tracker, tree));
             continue;
         }
         if (wefti_tree_should_warn(tree)) {
-            wefti_census_warn(census, tree);
+            wefti_join_tracker_warn(tracker, tree);
         }
-        WEFT_TRY(await_step(tree, census, greeter, until_ns));
+        WEFT_TRY(await_step(tree, tracker, greeter, until_ns));
     }
     return WEFT_OK;
 }
@@ -84,57 +84,57 @@ static weft_status await_arrivals(wefti_tree *tree, wefti_census *census, wefti_
 /* ---- the answer ---- */
 
 /* PEs that have children first: others wait for them. */
-static weft_status welcome_all(wefti_tree *tree, wefti_census *census)
+static weft_status welcome_all(wefti_tree *tree, wefti_join_tracker *tracker)
 {
     for (int pe = WEFTI_TREE_RADIX; pe < tree->pes; pe += WEFTI_TREE_RADIX) {
-        WEFT_TRY(wefti_census_welcome(census, tree, pe));
+        WEFT_TRY(wefti_join_tracker_welcome(tracker, tree, pe));
     }
     for (int pe = 1; pe < tree->pes; pe++) {
         if (pe % WEFTI_TREE_RADIX != 0) {
-            WEFT_TRY(wefti_census_welcome(census, tree, pe));
+            WEFT_TRY(wefti_join_tracker_welcome(tracker, tree, pe));
         }
     }
     return WEFT_OK;
 }
 
-/* Those who wait elsewhere get their welcome when they come back. Who is here already may fail meanwhile, or ask whether
- * PE 0 is there. */
-static weft_status welcome_parked(wefti_tree *tree, wefti_census *census, wefti_greeter *greeter)
+/* Those who wait elsewhere get their welcome when they come back. Who is here already may fail meanwhile, or ask
+ * whether PE 0 is there. */
+static weft_status welcome_parked(wefti_tree *tree, wefti_join_tracker *tracker, wefti_greeter *greeter)
 {
-    census->is_welcoming = 1;
-    while (census->parking.count > 0) {
-        uint64_t until_ns = census->offences > 0 ? limit_ns(tree, census) : tree->until_ns;
+    tracker->is_welcoming = 1;
+    while (tracker->parking.count > 0) {
+        uint64_t until_ns = tracker->offences > 0 ? limit_ns(tree, tracker) : tree->until_ns;
         if (wefti_os_now_ns() >= until_ns) {
             break;
         }
-        WEFT_TRY(await_step(tree, census, greeter, until_ns));
+        WEFT_TRY(await_step(tree, tracker, greeter, until_ns));
         if (tree->is_pressed) {
             tree->is_pressed = 0;
-            wefti_census_comfort(census, tree);
+            wefti_join_tracker_answer_waiting(tracker, tree);
         }
     }
-    if (census->offences > 0) {
-        return wefti_census_judge(census, tree);
+    if (tracker->offences > 0) {
+        return wefti_join_tracker_judge(tracker, tree);
     }
-    return census->parking.count > 0 ? wefti_census_name_parked(census, tree) : WEFT_OK;
+    return tracker->parking.count > 0 ? wefti_join_tracker_name_parked(tracker, tree) : WEFT_OK;
 }
 
 /* All come, and learn of each other or of what is wrong. */
-static weft_status meet_all(wefti_tree *tree, wefti_census *census)
+static weft_status meet_all(wefti_tree *tree, wefti_join_tracker *tracker)
 {
     wefti_greeter greeter;
     wefti_greeter_init(&greeter, tree->site, &tree->listeners, 0);
     greeter.world = tree->site->net->is_shared ? tree->hello.name : NULL;
-    weft_status status = await_arrivals(tree, census, &greeter);
+    weft_status status = await_arrivals(tree, tracker, &greeter);
     if (status == WEFT_OK) {
-        status = wefti_census_judge(census, tree);
+        status = wefti_join_tracker_judge(tracker, tree);
     }
     if (status == WEFT_OK) {
         wefti_tree_begin_forming(tree);
-        status = welcome_all(tree, census);
+        status = welcome_all(tree, tracker);
     }
     if (status == WEFT_OK) {
-        status = welcome_parked(tree, census, &greeter);
+        status = welcome_parked(tree, tracker, &greeter);
     }
     wefti_greeter_fini(&greeter);
     wefti_tree_stop_listening(tree);
@@ -142,11 +142,11 @@ static weft_status meet_all(wefti_tree *tree, wefti_census *census)
 }
 
 /* The star's connections to children of PE 0 stay. */
-static void adopt(wefti_tree *tree, const wefti_census *census)
+static void adopt(wefti_tree *tree, const wefti_join_tracker *tracker)
 {
     for (int i = 0; i < tree->child_count; i++) {
         int pe = tree->children[i].pe;
-        wefti_link *link = &tree->star[census->places[pe] - 1];
+        wefti_link *link = &tree->star[tracker->places[pe] - 1];
         tree->children[i] = *link;
         wefti_link_init(link, -1, pe);
     }
@@ -154,22 +154,22 @@ static void adopt(wefti_tree *tree, const wefti_census *census)
 
 weft_status wefti_tree_form_root(wefti_tree *tree, weft_status status)
 {
-    wefti_census census;
-    WEFT_TRY(wefti_census_init(&census, tree->pes));
+    wefti_join_tracker tracker;
+    WEFT_TRY(wefti_join_tracker_init(&tracker, tree->pes));
     if (status != WEFT_OK) {
-        wefti_census_refuse(&census, tree, status);
+        wefti_join_tracker_refuse(&tracker, tree, status);
     }
     status = wefti_tree_make_children(tree);
     if (status == WEFT_OK) {
-        status = meet_all(tree, &census);
+        status = meet_all(tree, &tracker);
     }
     if (status == WEFT_OK) {
-        adopt(tree, &census);
+        adopt(tree, &tracker);
         status = wefti_tree_exchange(tree, NULL, NULL, 0);
     }
     if (status == WEFT_OK) {
         wefti_tree_drop_star(tree);
     }
-    wefti_census_fini(&census);
+    wefti_join_tracker_fini(&tracker);
     return status;
 }
