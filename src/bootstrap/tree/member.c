@@ -5,15 +5,16 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "bootstrap/tree/acceptor.h"
 #include "bootstrap/tree/caller.h"
-#include "bootstrap/tree/greeter.h"
 #include "bootstrap/tree/positions.h"
 #include "bootstrap/tree/tree.h"
 #include "os/os.h"
 
 /* When this PE's deadline has passed, how long it waits for PE 0 to name those who are missing. */
 #define WORD_NS UINT64_C(500000000)
-/* How long a second PE 0 waits for the first to say a word: it may have been killed and left its socket to its children. */
+/* How long a second PE 0 waits for the first to say a word: it may have been killed and left its socket to its
+ * children. */
 #define SECOND_ROOT_NS UINT64_C(2000000000)
 
 static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
@@ -28,8 +29,8 @@ static int nobody_listens(const wefti_caller *caller)
     return caller->refused == (1u << caller->address_count) - 1;
 }
 
-/* Call until PE 0 answers. `give_up_ns`: WEFT_OK, with the caller not done, when nobody listens there or nothing was heard
- * until then; UINT64_MAX: never. */
+/* Call until PE 0 answers. `give_up_ns`: WEFT_OK, with the caller not done, when nobody listens there or nothing was
+ * heard until then; UINT64_MAX: never. */
 static weft_status call_root(wefti_tree *tree, wefti_caller *caller, uint64_t give_up_ns)
 {
     while (!wefti_caller_is_done(caller)) {
@@ -126,7 +127,7 @@ static weft_status await_word(wefti_tree *tree, wefti_link *link, word *said)
 /* What a PE waits for while it takes its place. */
 typedef struct placing {
     wefti_caller caller; /* to the parent */
-    wefti_greeter greeter;
+    wefti_acceptor acceptor;
     int children_left;
     int parent_left;
     int has_asked; /* PE 0, whether it is there, when the deadline passed */
@@ -149,7 +150,7 @@ static void take_children(wefti_tree *tree, placing *now)
 {
     wefti_link link;
     wefti_tree_hello said;
-    while (wefti_greeter_take(&now->greeter, &link, &said)) {
+    while (wefti_acceptor_take(&now->acceptor, &link, &said)) {
         wefti_link *child = child_of(tree, said.pe);
         if (child == NULL || wefti_link_is_open(child) || strcmp(said.name, tree->hello.name) != 0) {
             wefti_link_fini(&link);
@@ -212,7 +213,7 @@ static void ask_root(wefti_tree *tree, placing *now)
 static weft_status place_step(wefti_tree *tree, placing *now)
 {
     wefti_polls_clear(&tree->polls);
-    uint64_t due_ns = wefti_greeter_watch(&now->greeter, &tree->polls);
+    uint64_t due_ns = wefti_acceptor_watch(&now->acceptor, &tree->polls);
     if (now->parent_left) {
         due_ns = sooner(due_ns, wefti_caller_watch(&now->caller, &tree->polls));
     }
@@ -224,7 +225,7 @@ static weft_status place_step(wefti_tree *tree, placing *now)
         WEFT_TRY(hear_root(tree, now));
     }
     ask_root(tree, now);
-    WEFT_TRY(wefti_greeter_step(&now->greeter, &tree->polls));
+    WEFT_TRY(wefti_acceptor_step(&now->acceptor, &tree->polls));
     take_children(tree, now);
     if (now->parent_left) {
         WEFT_TRY(wefti_caller_step(&now->caller, &tree->polls));
@@ -241,7 +242,7 @@ static weft_status take_place(wefti_tree *tree, const wefti_tree_contact *parent
         parent = &tree->site->root; /* which is connected already */
     }
     WEFT_TRY(wefti_caller_init(&now.caller, tree->site, &tree->hello, tree->parent.pe, parent));
-    wefti_greeter_init(&now.greeter, tree->site, &tree->listeners, tree->pe);
+    wefti_acceptor_init(&now.acceptor, tree->site, &tree->listeners, tree->pe);
     now.children_left = tree->child_count;
     now.parent_left = tree->parent.pe != 0;
     now.has_asked = 0;
@@ -251,7 +252,7 @@ static weft_status take_place(wefti_tree *tree, const wefti_tree_contact *parent
     while (status == WEFT_OK && (now.children_left > 0 || now.parent_left)) {
         status = place_step(tree, &now);
     }
-    wefti_greeter_fini(&now.greeter);
+    wefti_acceptor_fini(&now.acceptor);
     if (tree->parent.pe == 0) {
         tree->parent = tree->star[0];
         wefti_link_init(&tree->star[0], -1, 0);

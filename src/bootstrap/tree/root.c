@@ -1,6 +1,6 @@
 /* bootstrap/tree/root.c: how PE 0 forms a tree. */
 #include "base/error.h"
-#include "bootstrap/tree/greeter.h"
+#include "bootstrap/tree/acceptor.h"
 #include "bootstrap/tree/join_tracker.h"
 #include "bootstrap/tree/positions.h"
 #include "bootstrap/tree/tree.h"
@@ -26,10 +26,10 @@ static uint64_t limit_ns(const wefti_tree *tree, const wefti_join_tracker *track
 }
 
 /* `hears`: those who are here, too. */
-static weft_status await_any(wefti_tree *tree, wefti_greeter *greeter, int hears, uint64_t until_ns)
+static weft_status await_any(wefti_tree *tree, wefti_acceptor *acceptor, int hears, uint64_t until_ns)
 {
     wefti_polls_clear(&tree->polls);
-    uint64_t due_ns = wefti_greeter_watch(greeter, &tree->polls);
+    uint64_t due_ns = wefti_acceptor_watch(acceptor, &tree->polls);
     due_ns = due_ns < until_ns ? due_ns : until_ns;
     for (size_t i = 0; hears && i < tree->star_count; i++) {
         wefti_link_watch(&tree->star[i], &tree->polls);
@@ -44,25 +44,26 @@ static void hear_all(wefti_tree *tree, wefti_join_tracker *tracker)
 }
 
 /* Take in who came, and hear who is here. */
-static weft_status await_step(wefti_tree *tree, wefti_join_tracker *tracker, wefti_greeter *greeter, uint64_t until_ns)
+static weft_status await_step(wefti_tree *tree, wefti_join_tracker *tracker, wefti_acceptor *acceptor,
+                              uint64_t until_ns)
 {
     wefti_link link;
     wefti_tree_hello said;
     int hears = !tracker->has_comers || tracker->offences > 0 || wefti_os_now_ns() >= tracker->hear_ns;
-    WEFT_TRY(await_any(tree, greeter, hears, hears || until_ns < tracker->hear_ns ? until_ns : tracker->hear_ns));
+    WEFT_TRY(await_any(tree, acceptor, hears, hears || until_ns < tracker->hear_ns ? until_ns : tracker->hear_ns));
     if (hears) {
         hear_all(tree, tracker);
     }
-    WEFT_TRY(wefti_greeter_step(greeter, &tree->polls));
+    WEFT_TRY(wefti_acceptor_step(acceptor, &tree->polls));
     tracker->has_comers = 0;
-    while (wefti_greeter_take(greeter, &link, &said)) {
+    while (wefti_acceptor_take(acceptor, &link, &said)) {
         tracker->has_comers = 1;
         WEFT_TRY(wefti_join_tracker_add(tracker, tree, &link, &said));
     }
     return WEFT_OK;
 }
 
-static weft_status await_arrivals(wefti_tree *tree, wefti_join_tracker *tracker, wefti_greeter *greeter)
+static weft_status await_arrivals(wefti_tree *tree, wefti_join_tracker *tracker, wefti_acceptor *acceptor)
 {
     while (!wefti_join_tracker_is_complete(tracker, tree)) {
         uint64_t until_ns = limit_ns(tree, tracker);
@@ -76,7 +77,7 @@ static weft_status await_arrivals(wefti_tree *tree, wefti_join_tracker *tracker,
         if (wefti_tree_should_warn(tree)) {
             wefti_join_tracker_warn(tracker, tree);
         }
-        WEFT_TRY(await_step(tree, tracker, greeter, until_ns));
+        WEFT_TRY(await_step(tree, tracker, acceptor, until_ns));
     }
     return WEFT_OK;
 }
@@ -99,7 +100,7 @@ static weft_status welcome_all(wefti_tree *tree, wefti_join_tracker *tracker)
 
 /* Those who wait elsewhere get their welcome when they come back. Who is here already may fail meanwhile, or ask
  * whether PE 0 is there. */
-static weft_status welcome_parked(wefti_tree *tree, wefti_join_tracker *tracker, wefti_greeter *greeter)
+static weft_status welcome_parked(wefti_tree *tree, wefti_join_tracker *tracker, wefti_acceptor *acceptor)
 {
     tracker->is_welcoming = 1;
     while (tracker->parking.count > 0) {
@@ -107,7 +108,7 @@ static weft_status welcome_parked(wefti_tree *tree, wefti_join_tracker *tracker,
         if (wefti_os_now_ns() >= until_ns) {
             break;
         }
-        WEFT_TRY(await_step(tree, tracker, greeter, until_ns));
+        WEFT_TRY(await_step(tree, tracker, acceptor, until_ns));
         if (tree->is_pressed) {
             tree->is_pressed = 0;
             wefti_join_tracker_answer_waiting(tracker, tree);
@@ -122,10 +123,10 @@ static weft_status welcome_parked(wefti_tree *tree, wefti_join_tracker *tracker,
 /* All come, and learn of each other or of what is wrong. */
 static weft_status meet_all(wefti_tree *tree, wefti_join_tracker *tracker)
 {
-    wefti_greeter greeter;
-    wefti_greeter_init(&greeter, tree->site, &tree->listeners, 0);
-    greeter.world = tree->site->net->is_shared ? tree->hello.name : NULL;
-    weft_status status = await_arrivals(tree, tracker, &greeter);
+    wefti_acceptor acceptor;
+    wefti_acceptor_init(&acceptor, tree->site, &tree->listeners, 0);
+    acceptor.world = tree->site->net->is_shared ? tree->hello.name : NULL;
+    weft_status status = await_arrivals(tree, tracker, &acceptor);
     if (status == WEFT_OK) {
         status = wefti_join_tracker_judge(tracker, tree);
     }
@@ -134,9 +135,9 @@ static weft_status meet_all(wefti_tree *tree, wefti_join_tracker *tracker)
         status = welcome_all(tree, tracker);
     }
     if (status == WEFT_OK) {
-        status = welcome_parked(tree, tracker, &greeter);
+        status = welcome_parked(tree, tracker, &acceptor);
     }
-    wefti_greeter_fini(&greeter);
+    wefti_acceptor_fini(&acceptor);
     wefti_tree_stop_listening(tree);
     return status;
 }

@@ -2,7 +2,8 @@
  *
  * The name is in the abstract space of local sockets: nothing to clean up, gone with the process. Anybody on the node
  * can connect: processes of other users are sent away as soon as the system has told whose they are, and do not take a
- * place of those who may come. A taker shows a token first; one that shows a wrong token, or none in time, is dropped. */
+ * place of those who may come. A taker shows a token first; one that shows a wrong token, or none in time, is
+ * dropped. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,10 +18,11 @@
 #include "os/socket.h"
 
 #define TOKEN_BYTES 16
-/* Connections that have not shown their token yet: how many at once, and for how long; where all places are taken, less. */
+/* Connections that have not shown their token yet: how many at once, and for how long; where all places are taken,
+ * less. */
 #define GUESTS_MAX 64
 #define GUEST_PATIENCE_NS UINT64_C(1000000000)
-#define GUEST_CROWDED_NS UINT64_C(20000000)
+#define GUEST_FULL_NS UINT64_C(20000000)
 /* How many connections are looked at before the guests, and the time, are again. */
 #define ACCEPTED_MAX 64
 /* How long until a watch is asked, and the longest between two questions: each doubles the pause, since where many wait
@@ -156,7 +158,7 @@ static void guests_drop_all(guest_list *guests)
 static void guests_drop_silent(guest_list *guests)
 {
     uint64_t now_ns = wefti_os_now_ns();
-    uint64_t patience_ns = guests->count < GUESTS_MAX ? GUEST_PATIENCE_NS : GUEST_CROWDED_NS;
+    uint64_t patience_ns = guests->count < GUESTS_MAX ? GUEST_PATIENCE_NS : GUEST_FULL_NS;
     for (int i = guests->count - 1; i >= 0; i--) {
         if (now_ns - guests->since_ns[i] > patience_ns) {
             guest_drop(guests, i);
@@ -270,7 +272,7 @@ static weft_status serve_once(guest_list *guests, const unsigned char *token, in
     guests->is_scarce = 0;
     guests->polls[0].events = is_full ? 0 : POLLIN;
     uint64_t until_ns = next_ns(now);
-    uint64_t due_ns = !is_full ? until_ns : wefti_os_now_ns() + GUEST_CROWDED_NS;
+    uint64_t due_ns = !is_full ? until_ns : wefti_os_now_ns() + GUEST_FULL_NS;
     int wait_ms = poll_ms(due_ns < until_ns ? due_ns : until_ns);
     int ready = wefti_fault("poll", ENOMEM) ? -1 : poll(guests->polls, 1 + (nfds_t)guests->count, wait_ms);
     if (ready < 0 && errno == EINTR) {
