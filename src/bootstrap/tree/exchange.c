@@ -1,4 +1,5 @@
-/* bootstrap/tree/exchange.c: contributions travel up the tree to PE 0, and a result down again: all of them, or a digest.
+/* bootstrap/tree/exchange.c: contributions travel up the tree to PE 0, and a result down again: all of them, or a
+ * digest.
  *
  * A subtree is a run of PE numbers (positions.h), so contributions travel straight from and to their places among all.
  * The wait of a PE has three stages: for its children's contributions, for the result, and for the children to take it.
@@ -93,7 +94,7 @@ static weft_status name_silent(exchange *now)
 /* When the wait under way is over or its next step due. */
 static uint64_t limit_ns(const exchange *now)
 {
-    return now->has_asked ? now->name_ns : now->tree->is_pressed ? 0 : now->tree->until_ns;
+    return now->has_asked ? now->name_ns : now->tree->peer_timed_out ? 0 : now->tree->until_ns;
 }
 
 /* Only a look that began when the time was over shows that somebody is silent: this PE may have been late itself. */
@@ -114,13 +115,13 @@ static weft_status check_time(exchange *now)
 /* Read once. While forming, PEs that take their places ask PE 0 whether it is there. */
 static weft_status hear(wefti_tree *tree, wefti_link *link, wefti_link_event *event)
 {
-    int was_pressed = tree->is_pressed;
-    tree->is_pressed = 0;
+    int had_timed_out = tree->peer_timed_out;
+    tree->peer_timed_out = 0;
     WEFT_TRY(wefti_tree_hear(tree, link, event));
-    if (tree->is_pressed && tree->pe == 0 && tree->sequence == WEFTI_TREE_SEQUENCE_FORMING) {
+    if (tree->peer_timed_out && tree->pe == 0 && tree->sequence == WEFTI_TREE_SEQUENCE_FORMING) {
         (void)wefti_link_send(link, WEFTI_FRAME_ALIVE, 0, NULL, 0);
     }
-    tree->is_pressed |= was_pressed;
+    tree->peer_timed_out |= had_timed_out;
     return WEFT_OK;
 }
 
@@ -325,7 +326,7 @@ static weft_status run(exchange *now, const void *mine, wefti_digest_make *make)
     }
     WEFT_TRY(spread(now));
     tree->sequence++;
-    tree->is_pressed = 0;
+    tree->peer_timed_out = 0;
     return WEFT_OK;
 }
 

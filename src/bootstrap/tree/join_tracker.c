@@ -127,7 +127,7 @@ static weft_status place(wefti_join_tracker *tracker, wefti_tree *tree, size_t a
 static weft_status take_back(wefti_join_tracker *tracker, wefti_tree *tree, size_t at, const wefti_tree_hello *said)
 {
     int pe = said->pe;
-    tree->is_pressed |= said->is_overdue != 0;
+    tree->peer_timed_out |= said->is_overdue != 0;
     if (tracker->offences > 0) {
         wefti_parking_release(&tracker->parking, pe);
         dismiss(tracker, &tree->star[at]);

@@ -31,7 +31,7 @@ void wefti_join_tracker_refuse(wefti_join_tracker *tracker, wefti_tree *tree, we
  * at once of the first offence; then their connections are closed. */
 weft_status wefti_join_tracker_add(wefti_join_tracker *tracker, wefti_tree *tree, wefti_link *link,
                                    const wefti_tree_hello *said);
-/* Hear those who are here, after a wait: that they fail, end, or wait no longer (tree->is_pressed). */
+/* Hear those who are here, after a wait: that they fail, end, or wait no longer (tree->peer_timed_out). */
 void wefti_join_tracker_receive(wefti_join_tracker *tracker, wefti_tree *tree);
 /* Welcome a PE that is here, or came back: tell it who its parent is. Nothing for one that is parked still. */
 weft_status wefti_join_tracker_welcome(wefti_join_tracker *tracker, wefti_tree *tree, int pe);

@@ -195,7 +195,7 @@ static weft_status hear_root(wefti_tree *tree, placing *now)
     wefti_link_event event;
     WEFT_TRY(wefti_tree_hear(tree, &tree->star[0], &event));
     now->is_led |= event == WEFTI_LINK_FRAME && tree->star[0].in.type == WEFTI_FRAME_ALIVE;
-    if (tree->is_pressed) {
+    if (tree->peer_timed_out) {
         tree->until_ns = sooner(tree->until_ns, wefti_os_now_ns());
     }
     return WEFT_OK;

@@ -20,7 +20,7 @@ static uint64_t limit_ns(const wefti_tree *tree, const wefti_join_tracker *track
 {
     uint64_t grace_ns = tracker->last_ns + GRACE_NS;
     if (tracker->offences == 0) {
-        return tree->is_pressed ? 0 : tree->until_ns;
+        return tree->peer_timed_out ? 0 : tree->until_ns;
     }
     return grace_ns < tree->until_ns + GRACE_LATE_NS ? grace_ns : tree->until_ns + GRACE_LATE_NS;
 }
@@ -109,8 +109,8 @@ static weft_status welcome_parked(wefti_tree *tree, wefti_join_tracker *tracker,
             break;
         }
         WEFT_TRY(await_step(tree, tracker, acceptor, until_ns));
-        if (tree->is_pressed) {
-            tree->is_pressed = 0;
+        if (tree->peer_timed_out) {
+            tree->peer_timed_out = 0;
             wefti_join_tracker_answer_waiting(tracker, tree);
         }
     }

@@ -101,7 +101,7 @@ weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event
         if (link->in.type != WEFTI_FRAME_EXPIRED) {
             return WEFT_OK;
         }
-        tree->is_pressed |= link->in.sequence == tree->sequence; /* else that wait is over */
+        tree->peer_timed_out |= link->in.sequence == tree->sequence; /* else that wait is over */
     }
     *event = WEFTI_LINK_IDLE; /* the rest is read after the next wait, which it ends at once */
     return WEFT_OK;
@@ -191,7 +191,7 @@ void wefti_tree_begin_forming(wefti_tree *tree)
     uint64_t least_ns = tree->deadline_ns < WEFTI_TREE_FORMING_NS ? tree->deadline_ns : WEFTI_TREE_FORMING_NS;
     uint64_t until_ns = wefti_os_now_ns() + least_ns;
     tree->until_ns = tree->until_ns > until_ns ? tree->until_ns : until_ns;
-    tree->is_pressed = 0;
+    tree->peer_timed_out = 0;
     tree->sequence = WEFTI_TREE_SEQUENCE_FORMING;
 }
 

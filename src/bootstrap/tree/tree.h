@@ -42,7 +42,7 @@ typedef struct wefti_tree {
     wefti_polls polls;
     uint32_t sequence; /* of the exchange under way */
     uint64_t due_ns; /* of a PE that is parked: its deadline, after which it asks PE 0 whom it waits for */
-    int is_pressed; /* somebody wants to know whom we wait for */
+    int peer_timed_out; /* somebody wants to know whom we wait for */
     int names_culprit; /* the error decided here says already whose it is */
     const wefti_link *heard_from; /* who told us of an error */
     weft_status failed; /* the latch */
@@ -62,8 +62,8 @@ void wefti_tree_close(wefti_tree *tree);
  * error, which it tells to those who come. */
 weft_status wefti_tree_form_root(wefti_tree *tree, weft_status status);
 weft_status wefti_tree_form_member(wefti_tree *tree);
-/* This PE says that it is PE 0, but there is one already, at `occupied`: tell it, so that all learn. WEFT_OK: it is gone by
- * now, or says nothing (site->silent). */
+/* This PE says that it is PE 0, but there is one already, at `occupied`: tell it, so that all learn. WEFT_OK: it is
+ * gone by now, or says nothing (site->silent). */
 weft_status wefti_tree_report_second_root(wefti_tree *tree, const wefti_tree_contact *occupied);
 /* Gather and spread; each wait ends at tree->until_ns. */
 weft_status wefti_tree_exchange(wefti_tree *tree, const void *mine, void *all, size_t bytes);
