@@ -1,8 +1,8 @@
 /* Goal: whatever bytes come over the connections by which PEs meet, nothing is read or written where it should not be,
  * nothing leaks, no socket stays open and the call ends with a status.
- * Method: a PE forms a tree and takes part in two exchanges, as PE 0 or as another, on a network whose other ends say what
- * the input says (wire.h). Every proof is right, so that what comes behind a proof is tried too. libFuzzer makes inputs
- * (run.sh); replay.c goes over those that are kept. */
+ * Method: a PE forms a tree and takes part in two exchanges, as PE 0 or as another, on a network whose other ends say
+ * what the input says (wire.h). Every proof is right, so that what comes behind a proof is tried too. libFuzzer makes
+ * inputs (run.sh); replay.c goes over those that are kept. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +42,7 @@ static const wefti_tree_net net = {
     .name = "fuzz",
     .is_shared = 1,
     .refusal_is_final = 1,
-    .meet = meet,
+    .listen_as_root = meet,
     .listen = wefti_tcp_site_listen,
     .resolve = wefti_tcp_site_resolve,
     .admit = wefti_tcp_site_admit,

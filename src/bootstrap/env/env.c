@@ -1,5 +1,5 @@
-/* bootstrap/env/env.c: processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them: the tree over TCP, and
- * over unix sockets on PE 0's host.
+/* bootstrap/env/env.c: processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them: the tree over TCP,
+ * and over unix sockets on PE 0's host.
  *
  * The PEs 0 of all worlds that form listen at one port, to which the system lets all of a user's listen (SO_REUSEPORT).
  * Who connects says its world's name, and is sent to try again by the PE 0 of another. Nothing is left open between
@@ -72,10 +72,10 @@ static weft_status open_port(const env_state *state, int *listener)
 }
 
 /* For PEs of this host first: they can be told when the port cannot be had. */
-static weft_status env_meet(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
+static weft_status env_listen(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
 {
     env_state *state = site->state;
-    WEFT_TRY(wefti_unix_root_meet(&state->tcp.near, site, listeners, occupied));
+    WEFT_TRY(wefti_unix_root_listen(&state->tcp.near, site, listeners, occupied));
     WEFT_TRY(open_port(state, &listeners->descriptors[listeners->count]));
     listeners->count++;
     return WEFT_OK;
@@ -85,8 +85,8 @@ static const wefti_tree_net env_net = {
     .name = "env",
     .is_shared = 1,
     .refusal_is_final = 0,
-    .meet = env_meet,
-    .part = NULL,
+    .listen_as_root = env_listen,
+    .unlisten_as_root = NULL,
     .listen = wefti_tcp_site_listen,
     .resolve = wefti_tcp_site_resolve,
     .admit = wefti_tcp_site_admit,

@@ -1,8 +1,8 @@
 /* bootstrap/local/local.c: processes that weftrun started on this machine.
  *
- * The tree over abstract unix sockets (bootstrap/unix). weftrun gives its processes a secret (WEFT_LOCAL_JOB), from which
- * follow the names at which a world's PE 0 listens while it forms. The system says which user is at the other end of a
- * connection, so it suffices that both sides show the secret. */
+ * The tree over abstract unix sockets (bootstrap/unix). weftrun gives its processes a secret (WEFT_LOCAL_JOB), from
+ * which follow the names at which a world's PE 0 listens while it forms. The system says which user is at the other end
+ * of a connection, so it suffices that both sides show the secret. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,10 +22,10 @@ typedef struct local_state {
 
 /* ---- the network ---- */
 
-static weft_status local_meet(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
+static weft_status local_listen(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
 {
     local_state *state = site->state;
-    return wefti_unix_root_meet(&state->root, site, listeners, occupied);
+    return wefti_unix_root_listen(&state->root, site, listeners, occupied);
 }
 
 static void local_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
@@ -38,8 +38,8 @@ static void local_prove(const wefti_tree_site *site, const wefti_tree_handshake 
 static const wefti_tree_net local_net = {
     .name = "local",
     .refusal_is_final = 0,
-    .meet = local_meet,
-    .part = NULL,
+    .listen_as_root = local_listen,
+    .unlisten_as_root = NULL,
     .listen = wefti_unix_site_listen,
     .resolve = wefti_unix_site_resolve,
     .admit = wefti_unix_site_admit,

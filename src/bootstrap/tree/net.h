@@ -36,7 +36,7 @@ typedef struct wefti_tree_site {
     void *state; /* the network's */
     wefti_tree_contact root; /* of PE 0 */
     const wefti_sodium *sodium; /* not NULL: what follows a handshake is sealed with keys that follow from the secret */
-    int silent; /* the PE 0 at which meet pointed last says nothing */
+    int silent; /* the PE 0 at which listen_as_root pointed last says nothing */
     unsigned char secret[WEFTI_TREE_SECRET_BYTES];
 } wefti_tree_site;
 
@@ -49,13 +49,13 @@ struct wefti_tree_net {
     int refusal_is_final;
     /* PE 0 only: take its listeners, non-blocking. WEFT_ERR_STATE, without an error being decided: another process of
      * this user is PE 0 of this world, or was and left its socket to others, and may be reached at *occupied; called
-     * again after that contact stayed silent (site->silent), meet passes it over. Any other failure: PE 0 cannot be found
-     * by all, and tells those who come by the listeners that it could take. The caller closes
-     * them all. */
-    weft_status (*meet)(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied);
-    /* PE 0 only, as soon as all have come, before its listeners are closed: give up what meet took beside them. NULL:
-     * nothing. */
-    void (*part)(wefti_tree_site *site);
+     * again after that contact stayed silent (site->silent), listen_as_root passes it over. Any other failure: PE 0
+     * cannot be found by all, and tells those who come by the listeners that it could take. The caller closes them
+     * all. */
+    weft_status (*listen_as_root)(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied);
+    /* PE 0 only, as soon as all have come, before its listeners are closed: give up what listen_as_root took beside
+     * them. NULL: nothing. */
+    void (*unlisten_as_root)(wefti_tree_site *site);
     /* Listen for children, non-blocking, where they can reach a PE that reached PE 0 by the connection `near`. */
     weft_status (*listen)(wefti_tree_site *site, int near, int *listener, wefti_tree_contact *contact);
     /* The addresses of a contact, the most promising first, for the attempt `round` at all of them, counted from 0.

@@ -106,7 +106,7 @@ static weft_status form_as_root(wefti_tree *tree)
 {
     for (;;) {
         wefti_tree_contact occupied = {0};
-        weft_status status = tree->site->net->meet(tree->site, &tree->listeners, &occupied);
+        weft_status status = tree->site->net->listen_as_root(tree->site, &tree->listeners, &occupied);
         if (status != WEFT_ERR_STATE) {
             return status == WEFT_OK || tree->listeners.count > 0 ? wefti_tree_form_root(tree, status) : status;
         }

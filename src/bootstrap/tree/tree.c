@@ -136,8 +136,8 @@ int wefti_tree_should_warn(wefti_tree *tree)
 
 void wefti_tree_stop_listening(wefti_tree *tree)
 {
-    if (tree->listeners.count > 0 && tree->pe == 0 && tree->site->net->part != NULL) {
-        tree->site->net->part(tree->site);
+    if (tree->listeners.count > 0 && tree->pe == 0 && tree->site->net->unlisten_as_root != NULL) {
+        tree->site->net->unlisten_as_root(tree->site);
     }
     for (int i = 0; i < tree->listeners.count; i++) {
         wefti_os_socket_stop(tree->listeners.descriptors[i]);

@@ -1,5 +1,5 @@
-/* bootstrap/uid/uid.c: PEs that know a unique id: the tree over TCP, where PE 0 takes over the socket that weft_uid_create
- * opened, and the secret is the id's. */
+/* bootstrap/uid/uid.c: PEs that know a unique id: the tree over TCP, where PE 0 takes over the socket that
+ * weft_uid_create opened, and the secret is the id's. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,19 +21,19 @@ typedef struct uid_state {
 /* ---- the network ---- */
 
 /* The other PE 0 is another thread of this process: nobody else can be PE 0 of an id. */
-static weft_status uid_meet(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
+static weft_status uid_listen(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
 {
     uid_state *state = site->state;
     *occupied = site->root;
     WEFT_TRY(wefti_uid_claim(&state->id, &state->claim));
     listeners->descriptors[listeners->count++] = state->id.descriptor;
-    if (wefti_unix_root_meet(&state->tcp.near, site, listeners, occupied) != WEFT_OK) {
+    if (wefti_unix_root_listen(&state->tcp.near, site, listeners, occupied) != WEFT_OK) {
         wefti_log(WEFTI_LOG_INFO, "PEs of this host meet by its port, too: no unix socket can be had");
     }
     return WEFT_OK;
 }
 
-static void uid_part(wefti_tree_site *site)
+static void uid_unlisten(wefti_tree_site *site)
 {
     uid_state *state = site->state;
     wefti_os_socket_close(state->claim);
@@ -42,8 +42,8 @@ static void uid_part(wefti_tree_site *site)
 static const wefti_tree_net uid_net = {
     .name = "uid",
     .refusal_is_final = 1,
-    .meet = uid_meet,
-    .part = uid_part,
+    .listen_as_root = uid_listen,
+    .unlisten_as_root = uid_unlisten,
     .listen = wefti_tcp_site_listen,
     .resolve = wefti_tcp_site_resolve,
     .admit = wefti_tcp_site_admit,

@@ -3,8 +3,8 @@
 
 #include "os/socket.h"
 
-weft_status wefti_unix_root_meet(wefti_unix_root *root, wefti_tree_site *site, wefti_tree_listeners *listeners,
-                                 wefti_tree_contact *occupied)
+weft_status wefti_unix_root_listen(wefti_unix_root *root, wefti_tree_site *site, wefti_tree_listeners *listeners,
+                                   wefti_tree_contact *occupied)
 {
     unsigned first = site->silent ? root->number + 1 : root->number;
     weft_status status = wefti_unix_listen(root->key, first, &listeners->descriptors[listeners->count], &root->number);

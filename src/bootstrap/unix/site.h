@@ -1,4 +1,5 @@
-/* bootstrap/unix/site.h: the tree's network (tree/net.h) over abstract unix sockets: one host and one network namespace.
+/* bootstrap/unix/site.h: the tree's network (tree/net.h) over abstract unix sockets: one host and one network
+ * namespace.
  *
  * The system says which user is at the other end of a connection, and only this one's are let in. */
 #ifndef WEFTI_BOOTSTRAP_UNIX_SITE_H
@@ -6,15 +7,16 @@
 
 #include "bootstrap/unix/name.h"
 
-/* Where PE 0 of one world is found; `number` is the name that is tried first, or, once meet has returned, taken. */
+/* Where PE 0 of one world is found; `number` is the name that is tried first, or, once listen_as_root has returned,
+ * taken. */
 typedef struct wefti_unix_root {
     unsigned char key[WEFTI_HASH_BYTES];
     unsigned number;
 } wefti_unix_root;
 
-/* Take a listener for PE 0, with the contract of wefti_tree_net's meet. */
-weft_status wefti_unix_root_meet(wefti_unix_root *root, wefti_tree_site *site, wefti_tree_listeners *listeners,
-                                 wefti_tree_contact *occupied);
+/* Take a listener for PE 0, with the contract of wefti_tree_net's listen_as_root. */
+weft_status wefti_unix_root_listen(wefti_unix_root *root, wefti_tree_site *site, wefti_tree_listeners *listeners,
+                                   wefti_tree_contact *occupied);
 
 /* Slots of wefti_tree_net. */
 weft_status wefti_unix_site_listen(wefti_tree_site *site, int near, int *listener, wefti_tree_contact *contact);
