@@ -16,7 +16,7 @@ static weft_status record_create(const weft_team *team, const char *call, wefti_
         return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for the team's first collective", call);
     }
     /* of other teams there may be thousands */
-    int has_many_lines = team->crowded && team == weft_team_world(team->world);
+    int has_many_lines = team->oversubscribed && team == weft_team_world(team->world);
     coll->shape = wefti_coll_shape_of((unsigned)team->pes, has_many_lines);
     coll->slot_data_bytes = coll->shape.slot_bytes - sizeof(wefti_coll_slot);
     coll->chunks = (unsigned char *)coll + head;

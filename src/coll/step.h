@@ -1,8 +1,8 @@
 /* coll/step.h: what the algorithms of data collectives are written in.
  *
- * A step is one epoch of the team's scratch (weft/protocol/coll_layout.h): in it a member sends each other member at most
- * one message, which is a word and data of at most a slot's size. All members go through the same number of steps a
- * call. Large data moves between the users' buffers, which the receiver reads (pull) or the sender writes (push).
+ * A step is one epoch of the team's scratch (weft/protocol/coll_layout.h): in it a member sends each other member at
+ * most one message, which is a word and data of at most a slot's size. All members go through the same number of steps
+ * a call. Large data moves between the users' buffers, which the receiver reads (pull) or the sender writes (push).
  *
  * Near members are reached by load and store, others by the transport's put_signal, get and put. */
 #ifndef WEFTI_COLL_STEP_H
@@ -79,21 +79,22 @@ static inline void wefti_step_carry(wefti_step *step, size_t bytes)
 {
     step->ring = bytes > WEFTI_COLL_LINE_DATA_BYTES ? WEFTI_COLL_IN_SLOTS : WEFTI_COLL_IN_LINES;
 }
-/* The call's messages are a word each, without data, and who sends them does not wait for those who receive them: several
- * share a cache line, which brings those who lag behind more than one. Not where many read the one line, since each that
- * has caught up takes it from its writer. Before the first of them. */
+/* The call's messages are a word each, without data, and who sends them does not wait for those who receive them:
+ * several share a cache line, which brings those who lag behind more than one. Not where many read the one line, since
+ * each that has caught up takes it from its writer. Before the first of them. */
 static inline void wefti_step_carry_words(wefti_step *step)
 {
-    step->ring = step->team->crowded ? WEFTI_COLL_IN_LINES : WEFTI_COLL_IN_WORDS;
+    step->ring = step->team->oversubscribed ? WEFTI_COLL_IN_LINES : WEFTI_COLL_IN_WORDS;
 }
-/* The call's messages are alike for all receivers. Where members share processors each is stored once, at its sender, and
- * read there, so that a line goes from processor to processor and not from member to member. Before the first of them. */
+/* The call's messages are alike for all receivers. Where members share processors each is stored once, at its sender,
+ * and read there, so that a line goes from processor to processor and not from member to member. Before the first of
+ * them. */
 static inline void wefti_step_share(wefti_step *step)
 {
-    step->shared = step->team->crowded;
+    step->shared = step->team->oversubscribed;
 }
-/* Each member pulls so many bytes in this call; before the first of them. What the caches cannot hold of all of them goes
- * past them: such a store does not first read what it replaces. */
+/* Each member pulls so many bytes in this call; before the first of them. What the caches cannot hold of all of them
+ * goes past them: such a store does not first read what it replaces. */
 static inline void wefti_step_pulls(wefti_step *step, size_t bytes)
 {
     step->streams = wefti_coll_times(bytes, (size_t)step->team->pes) >= WEFTI_STREAM_BYTES;
@@ -121,7 +122,8 @@ void wefti_step_expect_all(wefti_step *step);
 void wefti_step_expect_none(wefti_step *step);
 void wefti_step_expect(wefti_step *step, int from);
 weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot);
-/* Between two looks at what others, `from` among them, will store at `address` in this step: fails if that cannot be. */
+/* Between two looks at what others, `from` among them, will store at `address` in this step: fails if that cannot
+ * be. */
 weft_status wefti_step_pause(wefti_step *step, int from, const void *address);
 /* All members are known to have begun this step, without a message of each. */
 void wefti_step_all_came(wefti_step *step);

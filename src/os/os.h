@@ -20,13 +20,13 @@ void wefti_os_sleep_ns(uint64_t ns);
 /* Let another thread run. */
 void wefti_os_yield(void);
 /* Between two looks at a word at `address` that another PE will store: give way, for longer the longer it takes. The
- * caller waits for `what` since waited_ns and will give up in left_ns; so many PEs (`crowd`) share a processor. May return
- * at any time. (os/posix/pause.c) */
-void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd);
+ * caller waits for `what` since waited_ns and will give up in left_ns; so many PEs (`pes_per_core`) share a processor.
+ * May return at any time. (os/posix/pause.c) */
+void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned pes_per_core);
 /* How long such a pause is, at most; 0: only another thread is let run. */
-uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned crowd);
-/* How often a waiter looks before its first pause; `crowded`: the PEs are more than their processors. */
-uint32_t wefti_os_spins(int crowded);
+uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned pes_per_core);
+/* How often a waiter looks before its first pause; `oversubscribed`: the PEs are more than their processors. */
+uint32_t wefti_os_spins(int oversubscribed);
 
 /* ---- randomness (os/posix/random.c) ---- */
 
@@ -45,7 +45,8 @@ weft_status wefti_os_monitor_create(wefti_os_monitor **monitor);
 void wefti_os_monitor_destroy(wefti_os_monitor *monitor);
 void wefti_os_monitor_enter(wefti_os_monitor *monitor);
 void wefti_os_monitor_leave(wefti_os_monitor *monitor);
-/* Leave, sleep until notified or until the monotonic time `until_ns`, enter again. Returns 0 when the time has passed. */
+/* Leave, sleep until notified or until the monotonic time `until_ns`, enter again. Returns 0 when the time has
+ * passed. */
 int wefti_os_monitor_wait(wefti_os_monitor *monitor, uint64_t until_ns);
 void wefti_os_monitor_notify_all(wefti_os_monitor *monitor);
 
@@ -59,9 +60,11 @@ typedef struct wefti_os_cores {
 wefti_os_cores wefti_os_cores_query(void);
 
 uint64_t wefti_os_memory_bytes(void); /* of the machine */
-/* What could be had now without ending another process; UINT64_MAX when that cannot be told. A hint: others take too. */
+/* What could be had now without ending another process; UINT64_MAX when that cannot be told. A hint: others take
+ * too. */
 uint64_t wefti_os_memory_available_bytes(void);
-/* The same, apart: what the machine has left, and the tightest control group around this process. (os/posix/available.c) */
+/* The same, apart: what the machine has left, and the tightest control group around this process.
+ * (os/posix/available.c) */
 typedef struct wefti_os_memory_left {
     uint64_t machine;
     uint64_t group; /* UINT64_MAX: none sets a limit */
@@ -72,8 +75,8 @@ size_t wefti_os_page_bytes(void);
 int wefti_os_process_number(void); /* the process id, for messages */
 int wefti_os_owner_number(void); /* tells a process from those forked from it; a simulation has one */
 
-/* Who the caller is. A node is where PEs can share memory: hosts, network namespaces and users divide, nothing else. Its
- * identity is a hint: systems may share or hide what it is made of. (The node: os/posix/node.c) */
+/* Who the caller is. A node is where PEs can share memory: hosts, network namespaces and users divide, nothing else.
+ * Its identity is a hint: systems may share or hide what it is made of. (The node: os/posix/node.c) */
 typedef struct wefti_os_identity {
     unsigned char process[16]; /* equal for two callers only if they run in one process */
     unsigned char node[16]; /* of what follows, or of WEFT_NODE_ID in place of all of it */
@@ -91,7 +94,8 @@ weft_status wefti_os_identity_query(wefti_os_identity *out);
  * there belongs to the process that made it. (As far as the system has that: an emulator may not.) NULL: there is none,
  * the caller decides the error. */
 void *wefti_os_owned_alloc(size_t bytes);
-/* From now on a fork copies it, and it is freed as what wefti_alloc gives. Returns 0 if it cannot be: keep it for good. */
+/* From now on a fork copies it, and it is freed as what wefti_alloc gives. Returns 0 if it cannot be: keep it for
+ * good. */
 int wefti_os_owned_give(void *memory, size_t bytes);
 
 /* ---- shared memory (os/posix/memory.c) ---- */
@@ -109,13 +113,13 @@ typedef struct wefti_os_memory {
 weft_status wefti_os_memory_create(wefti_os_memory *memory, size_t bytes);
 /* Take over `descriptor` (closed on failure too), check that it holds `bytes` and map it. */
 weft_status wefti_os_memory_adopt(wefti_os_memory *memory, int descriptor, size_t bytes);
-/* Reserve real memory for a page-aligned part, zeroed if it is new. WEFT_ERR_MEMORY when there is none, or when the others
- * who reserve meanwhile leave none; then nothing of the part is reserved. */
+/* Reserve real memory for a page-aligned part, zeroed if it is new. WEFT_ERR_MEMORY when there is none, or when the
+ * others who reserve meanwhile leave none; then nothing of the part is reserved. */
 weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size_t bytes);
 /* Give the memory of a page-aligned part back to the system; it reads as zero afterwards. */
 void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t bytes);
-/* Write this process's name beside the memory, so to say, at place `number`: all that share it see that it is there until
- * it is taken away, or the process ends in whatever way. As well as possible. */
+/* Write this process's name beside the memory, so to say, at place `number`: all that share it see that it is there
+ * until it is taken away, or the process ends in whatever way. As well as possible. */
 void wefti_os_memory_sign(wefti_os_memory *memory, uint64_t number);
 void wefti_os_memory_unsign(wefti_os_memory *memory, uint64_t number);
 /* Whether another process has signed at `number`; a process does not see its own. Returns 1 if that cannot be told. */
@@ -192,8 +196,8 @@ typedef struct wefti_os_pass {
     int listener;
 } wefti_os_pass;
 weft_status wefti_os_pass_open(wefti_os_pass *pass, const unsigned char name[16]);
-/* Serve `descriptor` to `count` takers that know `token`; others are dropped. Blocks at most until `until_ns`. `watch`: NULL
- * for none. */
+/* Serve `descriptor` to `count` takers that know `token`; others are dropped. Blocks at most until `until_ns`. `watch`:
+ * NULL for none. */
 weft_status wefti_os_pass_serve(wefti_os_pass *pass, const unsigned char token[16], int descriptor, int count,
                                 uint64_t until_ns, const wefti_os_watch *watch);
 void wefti_os_pass_close(wefti_os_pass *pass); /* safe on {-1} */

@@ -2,11 +2,11 @@
  * everywhere or fails everywhere with one cause:
  *   meet    the bootstrap opens; PEs say hello and compare configurations. Nothing is mapped yet
  *   window  the first PE of the node makes the memory, writes its proof into the window's head and opens a port
- *   reach   one PE of each other process sees that this port is in reach, which its node's identity only hints at, so that
- *           nobody waits where it is not
- *   map     one PE of each other process takes the descriptor and maps it; every PE reserves its slot's first pages, shows
- *           in the window's head that it is there, and reads the first PE's proof in mapped memory: who finds it there has
- *           mapped the same as all others who do, and is in one link domain with them
+ *   reach   one PE of each other process sees that this port is in reach, which its node's identity only hints at, so
+ *           that nobody waits where it is not
+ *   map     one PE of each other process takes the descriptor and maps it; every PE reserves its slot's first pages,
+ *           shows in the window's head that it is there, and reads the first PE's proof in mapped memory: who finds it
+ *           there has mapped the same as all others who do, and is in one link domain with them
  *   network where there are several nodes, PEs learn each other's addresses in it
  * The bootstrap is closed at the end. */
 #include <stdio.h>
@@ -35,8 +35,8 @@ typedef struct wefti_creation {
     int node_first; /* the node's lowest PE: it makes the memory */
     int node_pes;
     int node_last;
-    int rivals; /* the node's PEs that may run on this PE's processors, and on those of its first */
-    int rivals_of_first;
+    int sharing_cores; /* the node's PEs that may run on this PE's processors, and on those of its first */
+    int sharing_cores_of_first;
     int process_first; /* this process's lowest PE: it maps */
     int processes; /* of the node */
     wefti_window_shape window;
@@ -63,8 +63,8 @@ static void find_neighbours(wefti_creation *creation, weft_world *world)
     creation->process_first = (int)mine->process;
     creation->processes = 0;
     creation->node_pes = 0;
-    creation->rivals = 0;
-    creation->rivals_of_first = 0;
+    creation->sharing_cores = 0;
+    creation->sharing_cores_of_first = 0;
     for (int pe = creation->node_first; pe < (int)world->view.pes; pe++) {
         if (all[pe].node != mine->node) {
             continue;
@@ -75,8 +75,8 @@ static void find_neighbours(wefti_creation *creation, weft_world *world)
         creation->node_last = pe;
         creation->node_pes++;
         creation->processes += all[pe].process == (uint32_t)pe;
-        creation->rivals += all[pe].cores == mine->cores;
-        creation->rivals_of_first += all[pe].cores == mine->node;
+        creation->sharing_cores += all[pe].cores == mine->cores;
+        creation->sharing_cores_of_first += all[pe].cores == mine->node;
     }
 }
 
@@ -143,8 +143,8 @@ static weft_status meet(wefti_creation *creation, weft_world *world)
     return WEFT_OK;
 }
 
-/* This PE cannot take part, with `status` and this thread's error. Where its config says how to meet the others they are
- * told, and all return the same; else they miss it at their deadline. */
+/* This PE cannot take part, with `status` and this thread's error. Where its config says how to meet the others they
+ * are told, and all return the same; else they miss it at their deadline. */
 static weft_status meet_to_refuse(wefti_creation *creation, weft_status status)
 {
     char text[WEFTI_ERROR_BYTES];
@@ -415,20 +415,22 @@ static weft_status list_node(wefti_creation *creation, weft_world *world)
     return WEFT_OK;
 }
 
-/* How many PEs share a processor of `pe`, rounded up. PEs bound to a processor each do not, though each sees one only. */
-static unsigned crowd_of(const wefti_directory_pe *pe, int rivals)
+/* How many PEs share a processor of `pe`, rounded up. PEs bound to a processor each do not, though each sees one
+ * only. */
+static unsigned pes_per_core_of(const wefti_directory_pe *pe, int sharing_cores)
 {
-    const unsigned all = (unsigned)rivals;
+    const unsigned all = (unsigned)sharing_cores;
     return all / pe->cores_count + (all % pe->cores_count != 0);
 }
 
 static void set_waiting(const wefti_creation *creation, weft_world *world)
 {
     const uint64_t spins = creation->settings.spins;
-    world->crowd = crowd_of(&creation->directory->pes[world->view.pe], creation->rivals);
-    world->view.spins = spins != 0 ? (uint32_t)spins : wefti_os_spins(world->crowd > 1 || world->view.remote != 0);
-    world->crowded = /* the same on all PEs of the node */
-        crowd_of(&creation->directory->pes[creation->node_first], creation->rivals_of_first) > 1;
+    world->pes_per_core = pes_per_core_of(&creation->directory->pes[world->view.pe], creation->sharing_cores);
+    world->view.spins =
+        spins != 0 ? (uint32_t)spins : wefti_os_spins(world->pes_per_core > 1 || world->view.remote != 0);
+    world->oversubscribed = /* the same on all PEs of the node */
+        pes_per_core_of(&creation->directory->pes[creation->node_first], creation->sharing_cores_of_first) > 1;
     wefti_team_set_meeting(&world->team_world);
     wefti_team_set_meeting(&world->team_node);
     wefti_team_set_meeting(&world->team_same_slot);
@@ -590,8 +592,8 @@ static void end_attachments(weft_world *world)
     }
 }
 
-/* What is left makes every call refuse the world, inline ones by way of their slow half, and its teams as those of a dead
- * one: for as long as the memory stays as it is, which builds with assertions see to. */
+/* What is left makes every call refuse the world, inline ones by way of their slow half, and its teams as those of a
+ * dead one: for as long as the memory stays as it is, which builds with assertions see to. */
 static void bury(weft_world *world)
 {
     weft_team *const teams[] = {&world->team_world, &world->team_node, &world->team_same_slot, &world->team_link};

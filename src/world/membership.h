@@ -33,7 +33,7 @@ struct weft_team {
     int32_t *list;
     unsigned rounds;
     int near; /* all members are in one link domain */
-    int crowded; /* near, and they share processors */
+    int oversubscribed; /* near, and they share processors */
     int counted; /* they meet and agree by counting, not by rounds */
     wefti_team_area *area; /* this PE's, in its slot of the window */
     wefti_epochs *epochs; /* this PE's, in the area or in the head of the window */

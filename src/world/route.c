@@ -52,7 +52,7 @@ int wefti_world_pause(weft_world *world, uint64_t waited_ns, uint64_t left_ns)
     if (last->ops->pause == NULL) {
         return 0;
     }
-    last->ops->pause(last, wefti_os_pause_ns(waited_ns, left_ns, world->crowd));
+    last->ops->pause(last, wefti_os_pause_ns(waited_ns, left_ns, world->pes_per_core));
     return 1;
 }
 

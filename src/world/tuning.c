@@ -19,7 +19,7 @@
 /* Whom a rule is for: all teams, or those whose members share processors: there a wait ends after the others have had
  * their turns, so that what a call costs is the number of turns and not that of flags. */
 #define ANYWHERE 0
-#define CROWDED 1
+#define OVERSUBSCRIBED 1
 
 /* For a team of at most pes_max, messages of at most bytes_max: the first rule that holds. What `bytes` counts: of a
  * broadcast the message, of an alltoall a pair's block, else a member's contribution. */
@@ -28,7 +28,7 @@ typedef struct rule {
     wefti_algorithm algorithm;
     unsigned pes_max;
     size_t bytes_max;
-    int crowded;
+    int oversubscribed;
 } rule;
 
 static const rule rules[] = {
@@ -38,8 +38,8 @@ static const rule rules[] = {
      ANYWHERE}, /* each member: its block, or where it lies */
     {WEFTI_COLL_FCOLLECT, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
     {WEFTI_COLL_FCOLLECT, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
-    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PUSH, ANY_PES, WHOLE_BYTES, CROWDED},
-    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PAIRS, PAIRS_PES_MAX, 16384, CROWDED},
+    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PUSH, ANY_PES, WHOLE_BYTES, OVERSUBSCRIBED},
+    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PAIRS, PAIRS_PES_MAX, 16384, OVERSUBSCRIBED},
     {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
     {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
     {WEFTI_COLL_ALLTOALLS, WEFTI_ALGORITHM_PUSH, ANY_PES, SLOT_BYTES, ANYWHERE},
@@ -51,7 +51,7 @@ static const rule rules[] = {
     {WEFTI_COLL_REDUCE_SCATTER, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
     {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
     {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES, ANYWHERE},
-    {WEFTI_COLL_SYNC, WEFTI_ALGORITHM_COUNT, ANY_PES, ANY_BYTES, CROWDED},
+    {WEFTI_COLL_SYNC, WEFTI_ALGORITHM_COUNT, ANY_PES, ANY_BYTES, OVERSUBSCRIBED},
     {WEFTI_COLL_SYNC, WEFTI_ALGORITHM_ROUNDS, ANY_PES, ANY_BYTES, ANYWHERE},
 };
 #define RULES (sizeof rules / sizeof rules[0])
@@ -147,7 +147,7 @@ uint64_t wefti_preferences_key(const wefti_preferences *preferences)
 
 static int fits(const rule *r, const weft_team *team)
 {
-    return (unsigned)team->pes <= r->pes_max && (team->crowded || !r->crowded);
+    return (unsigned)team->pes <= r->pes_max && (team->oversubscribed || !r->oversubscribed);
 }
 
 /* Whether a team of this kind can do what the rule says at all. */
@@ -206,7 +206,7 @@ void wefti_team_set_meeting(weft_team *team)
     for (int i = 0; i < team->pes && team->near; i++) {
         team->near = wefti_pe_is_near(&team->world->view, wefti_member(team, i));
     }
-    team->crowded = team->world->crowded && team->near && team->pes > 1;
+    team->oversubscribed = team->world->oversubscribed && team->near && team->pes > 1;
     choose_one(choices, WEFTI_COLL_SYNC, team);
     team->counted = choices[0].algorithm == WEFTI_ALGORITHM_COUNT;
 }

@@ -58,7 +58,7 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
         left = LOOK_NS;
     }
     if (!wefti_world_pause(world, waited, left)) {
-        wefti_os_pause(address, waiter->what, waited, left, world->crowd);
+        wefti_os_pause(address, waiter->what, waited, left, world->pes_per_core);
     }
     return WEFT_OK;
 }

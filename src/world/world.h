@@ -48,8 +48,8 @@ struct weft_world {
     wefti_blocks blocks;
     struct wefti_turn *turns; /* calls that have to try again: see src/team/turn.c */
 
-    int crowded; /* the node has more PEs than processors */
-    unsigned crowd; /* PEs that share a processor with this one, itself included; rounded up */
+    int oversubscribed; /* the node has more PEs than processors */
+    unsigned pes_per_core; /* PEs that share a processor with this one, itself included; rounded up */
     wefti_preferences preferences; /* of collective algorithms */
     wefti_ep_counts_way ep_counts;
 
@@ -114,8 +114,8 @@ static inline weft_status wefti_team_expect(const weft_team *team, const char *c
 #define WEFTI_COUNT_SET(world, name, amount)                                                                           \
     __atomic_store_n(&(world)->counters.name, (uint64_t)(amount), __ATOMIC_RELAXED)
 
-/* Count a call that a team makes together. One thread at a time uses a team, so that those that always exist, and are used
- * most, count without an atomic access. */
+/* Count a call that a team makes together. One thread at a time uses a team, so that those that always exist, and are
+ * used most, count without an atomic access. */
 static inline void wefti_team_count(weft_team *team, wefti_counter call)
 {
     if (WEFTI_LIKELY(team->predefined)) {
@@ -210,7 +210,8 @@ const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_
 weft_status wefti_world_transports_open(weft_world *world);
 /* The one between nodes, in a world that has several; every PE calls it. */
 weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange);
-/* A pause of a waiter by the transport between nodes, which sees to what has come meanwhile; returns 0 if there is none. */
+/* A pause of a waiter by the transport between nodes, which sees to what has come meanwhile; returns 0 if there is
+ * none. */
 int wefti_world_pause(weft_world *world, uint64_t waited_ns, uint64_t left_ns);
 void wefti_world_transports_close(weft_world *world);
 /* The transport that reaches `pe`, which is in range; NULL if none does. */

@@ -1,5 +1,5 @@
-/* Alltoall of blocks that fit in a slot. Where members share processors and all blocks of a member fit in one, it is one
- * message: all of its source. */
+/* Alltoall of blocks that fit in a slot. Where members share processors and all blocks of a member fit in one, it is
+ * one message: all of its source. */
 #include "coll/alltoall/alltoall.h"
 
 static weft_status post_blocks(wefti_step *step, const wefti_alltoall *a)
@@ -15,7 +15,7 @@ weft_status wefti_alltoall_push(wefti_step *step, const wefti_alltoall *a)
 {
     size_t mine = (size_t)step->team->pe * a->count;
     size_t all = (size_t)step->team->pes * a->count;
-    int whole = step->team->crowded && all <= step->coll->slot_data_bytes;
+    int whole = step->team->oversubscribed && all <= step->coll->slot_data_bytes;
     wefti_step_carry(step, whole ? all : a->count);
     if (whole) {
         wefti_step_share(step);

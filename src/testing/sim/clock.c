@@ -41,28 +41,28 @@ void wefti_os_yield(void)
 }
 
 /* Few: a waiter that spins takes events and lets nobody run. */
-uint32_t wefti_os_spins(int crowded)
+uint32_t wefti_os_spins(int oversubscribed)
 {
-    (void)crowded;
+    (void)oversubscribed;
     return 8;
 }
 
 /* The first pause begins to watch the line and lets the caller look again, so that no commit is missed between a look
  * and the watch; only then does it suspend. */
 /* Pauses are the scheduler's. */
-uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
+uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned pes_per_core)
 {
     (void)waited_ns;
     (void)left_ns;
-    (void)crowd;
+    (void)pes_per_core;
     return 0;
 }
 
-void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned crowd)
+void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned pes_per_core)
 {
     wefti_sim *sim = running_sim();
     (void)waited_ns;
-    (void)crowd;
+    (void)pes_per_core;
     if (sim == NULL) {
         return;
     }
