@@ -118,24 +118,24 @@ char *wefti_alloc_text(const char *text)
 
 #ifdef NDEBUG
 
-void wefti_bury(void *memory)
+void wefti_free_late(void *memory)
 {
     wefti_free(memory);
 }
 
 #else
 
-#define GRAVES 64
+#define LATE_FREES 64
 
 /* Global, as the counts above, and likewise in no release build. */
-static void *graves[GRAVES];
-static uint64_t buried;
+static void *late_frees[LATE_FREES];
+static uint64_t late_free_count;
 
-void wefti_bury(void *memory)
+void wefti_free_late(void *memory)
 {
-    size_t place = (size_t)(__atomic_fetch_add(&buried, 1, __ATOMIC_RELAXED) % GRAVES);
+    size_t place = (size_t)(__atomic_fetch_add(&late_free_count, 1, __ATOMIC_RELAXED) % LATE_FREES);
     count_live(memory == NULL ? 0 : -1);
-    free(__atomic_exchange_n(&graves[place], memory, __ATOMIC_ACQ_REL));
+    free(__atomic_exchange_n(&late_frees[place], memory, __ATOMIC_ACQ_REL));
 }
 
 #endif

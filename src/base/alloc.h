@@ -17,7 +17,7 @@ char *wefti_alloc_text(const char *text);
 void wefti_free(void *memory); /* NULL is allowed */
 /* Free what somebody may still have a handle of. Builds with assertions keep the last few such readable for a while, so
  * that who uses the handle can be told. */
-void wefti_bury(void *memory);
+void wefti_free_late(void *memory);
 
 #ifdef WEFT_FAULTS
 /* Whether this fault point is to fail; system calls then set errno to `error`. */

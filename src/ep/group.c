@@ -102,11 +102,11 @@ static void fini(weft_ep *ep)
 }
 
 /* Free it but for the record, which says from now on that it is destroyed. */
-static void bury(weft_ep *ep)
+static void retire(weft_ep *ep)
 {
     weft_world *world = ep->world;
     fini(ep);
-    wefti_world_bury(world, ep);
+    wefti_world_free_late(world, ep);
 }
 
 /* Everything that is this rank's alone. A half-built group is good for fini. */
@@ -141,7 +141,7 @@ static void end_with_world(wefti_attachment *attachment)
     while (ep->routes != NULL) {
         wefti_ep_route_end(ep->routes);
     }
-    bury(ep);
+    retire(ep);
 }
 
 weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **out)
@@ -199,7 +199,7 @@ weft_status weft_ep_destroy(weft_ep *ep)
         status = ep->backend->group_close(ep);
     }
     wefti_world_detach(ep->world, &ep->attachment);
-    bury(ep);
+    retire(ep);
     return status;
 }
 

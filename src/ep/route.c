@@ -127,7 +127,7 @@ void wefti_ep_route_end(weft_ep_route *route)
     route->ep->backend->route_close(route);
     weft_world *world = route->ep->world;
     memset(route, 0, sizeof *route);
-    wefti_world_bury(world, route);
+    wefti_world_free_late(world, route);
 }
 
 weft_status weft_ep_route_destroy(weft_ep_route *route)

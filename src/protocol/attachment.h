@@ -1,5 +1,5 @@
-/* protocol/attachment.h: what layers above a world hang on it: objects that end with it, counts, and settings of theirs that
- * are read with the world's. */
+/* protocol/attachment.h: what layers above a world hang on it: objects that end with it, counts, and settings of theirs
+ * that are read with the world's. */
 #ifndef WEFTI_PROTOCOL_ATTACHMENT_H
 #define WEFTI_PROTOCOL_ATTACHMENT_H
 
@@ -7,12 +7,13 @@
 
 #include "weft/world.h"
 
-/* First in an object that ends with its world: a team, a context, an expert-parallel group. Zeroed memory is not attached. */
+/* First in an object that ends with its world: a team, a context, an expert-parallel group. Zeroed memory is not
+ * attached. */
 typedef struct wefti_attachment {
     struct wefti_attachment *next;
     struct wefti_attachment **link; /* what points here; NULL when not attached */
-    /* The world ends: free the object's private memory. Local; nobody is called any more, and symmetric memory goes with
-     * the world. */
+    /* The world ends: free the object's private memory. Local; nobody is called any more, and symmetric memory goes
+     * with the world. */
     void (*end)(struct wefti_attachment *attachment);
 } wefti_attachment;
 
@@ -22,12 +23,12 @@ void wefti_world_attach(weft_world *world, wefti_attachment *attachment);
 void wefti_world_detach(weft_world *world, wefti_attachment *attachment);
 
 /* Keep the memory of an object that a user may still have a handle of, in a state that says that it is destroyed: until
- * the world ends, or WEFTI_GRAVES others have been destroyed since. The object is detached. Any thread. */
-#define WEFTI_GRAVES 64
-void wefti_world_bury(weft_world *world, void *object);
+ * the world ends, or WEFTI_LATE_FREES others have been destroyed since. The object is detached. Any thread. */
+#define WEFTI_LATE_FREES 64
+void wefti_world_free_late(weft_world *world, void *object);
 
-/* Whether this process was forked from the one that made the world. Its copies of the world's handles, and of those of all
- * that hangs on it, are good for nothing: who destroys one does nothing, and returns WEFT_OK. */
+/* Whether this process was forked from the one that made the world. Its copies of the world's handles, and of those of
+ * all that hangs on it, are good for nothing: who destroys one does nothing, and returns WEFT_OK. */
 int wefti_world_is_forked(const weft_world *world);
 /* WEFT_OK for the world of an object that is alive, or WEFT_ERR_STATE in a forked process. One test. */
 weft_status wefti_world_check_handle(const weft_world *world, const char *call);

@@ -88,7 +88,7 @@ weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
 }
 
 /* Keep the record of a destroyed context, without a world, so that who still uses it is told. */
-static void bury(weft_ctx *ctx)
+static void retire(weft_ctx *ctx)
 {
     weft_world *world = ctx->world;
     leave_team(world, record_of(ctx));
@@ -96,7 +96,7 @@ static void bury(weft_ctx *ctx)
     ctx->world = NULL;
     ctx->pes = 0;
     ctx->team = NULL;
-    wefti_world_bury(world, record_of(ctx));
+    wefti_world_free_late(world, record_of(ctx));
 }
 
 weft_status weft_ctx_destroy(weft_ctx *ctx)
@@ -111,7 +111,7 @@ weft_status weft_ctx_destroy(weft_ctx *ctx)
         return WEFT_OK;
     }
     weft_status status = weft_ctx_quiet(ctx);
-    bury(ctx);
+    retire(ctx);
     return status;
 }
 

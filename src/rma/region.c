@@ -62,7 +62,7 @@ weft_status weft_unregister(weft_region *region)
     wefti_world_detach(region->world, &region->attachment);
     region->address = NULL;
     region->bytes = 0;
-    wefti_world_bury(region->world, region); /* so that who still uses it is told */
+    wefti_world_free_late(region->world, region); /* so that who still uses it is told */
     return WEFT_OK;
 }
 

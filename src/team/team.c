@@ -238,7 +238,7 @@ static void record_destroy(weft_team *team)
 }
 
 /* Keep the record of a destroyed team, as that of a dead one, so that who still uses the handle is told. */
-static void record_bury(weft_team *team)
+static void record_retire(weft_team *team)
 {
     wefti_world_detach(team->world, &team->attachment);
     forget_users(team);
@@ -250,14 +250,14 @@ static void record_bury(weft_team *team)
     team->dead = WEFT_ERR_STATE;
     (void)snprintf(team->dead_text, sizeof team->dead_text, "the team, of world \"%s\", has been destroyed",
                    team->world->name);
-    wefti_world_bury(team->world, team);
+    wefti_world_free_late(team->world, team);
 }
 
 #define NO_PAIR UINT64_MAX
 
 /* The member that comes after this PE in its list, in a circle, must have published the same hash. Where all do, every
- * member of a list has passed it: the next one has the same list, and so has the one that comes next in it. *pair becomes
- * this PE and the next, or NO_PAIR. */
+ * member of a list has passed it: the next one has the same list, and so has the one that comes next in it. *pair
+ * becomes this PE and the next, or NO_PAIR. */
 static weft_status compare_lists(weft_team *parent, const member_list *members, const weft_team *team, uint64_t hash,
                                  uint64_t *pair)
 {
@@ -292,10 +292,10 @@ static weft_status agree_on_lists(weft_team *parent, const member_list *members,
                                 : wefti_error_relay(WEFT_ERR_MISMATCH, text);
 }
 
-/* Collective over the parent. Each PE's list is its own team's; `members->count` 0: it joins none. `mine` is what is wrong
- * with this PE's arguments; also a PE that cannot go on takes part in the agreement, so that no other waits for it in
- * vain. All teams made by one call have their areas at one offset, which is therefore agreed by all members of the
- * parent. */
+/* Collective over the parent. Each PE's list is its own team's; `members->count` 0: it joins none. `mine` is what is
+ * wrong with this PE's arguments; also a PE that cannot go on takes part in the agreement, so that no other waits for
+ * it in vain. All teams made by one call have their areas at one offset, which is therefore agreed by all members of
+ * the parent. */
 static weft_status agree_and_create(weft_team *parent, const member_list *members, const uint64_t key[2],
                                     const char *call, weft_status mine, weft_team **out)
 {
@@ -504,7 +504,7 @@ static weft_status destroy(weft_team *team, const char *call)
     }
     /* The area of a dead team stays taken: a late peer may still write there. */
     wefti_team_device_give(team);
-    record_bury(team);
+    record_retire(team);
     return status;
 }
 

@@ -15,12 +15,12 @@ void wefti_world_attach(weft_world *world, wefti_attachment *attachment)
     wefti_os_monitor_leave(world->heap_lock);
 }
 
-void wefti_world_bury(weft_world *world, void *object)
+void wefti_world_free_late(weft_world *world, void *object)
 {
     wefti_os_monitor_enter(world->heap_lock);
-    void **grave = &world->graves[world->buried++ % WEFTI_GRAVES];
-    void *oldest = *grave;
-    *grave = object;
+    void **place = &world->late_frees[world->late_free_count++ % WEFTI_LATE_FREES];
+    void *oldest = *place;
+    *place = object;
     wefti_os_monitor_leave(world->heap_lock);
     wefti_free(oldest);
 }

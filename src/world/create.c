@@ -594,7 +594,7 @@ static void end_attachments(weft_world *world)
 
 /* What is left makes every call refuse the world, inline ones by way of their slow half, and its teams as those of a
  * dead one: for as long as the memory stays as it is, which builds with assertions see to. */
-static void bury(weft_world *world)
+static void retire(weft_world *world)
 {
     weft_team *const teams[] = {&world->team_world, &world->team_node, &world->team_same_slot, &world->team_link};
     memset(&world->view, 0, sizeof world->view);
@@ -611,7 +611,7 @@ static void bury(weft_world *world)
     }
     world->magic = WEFTI_WORLD_ENDED;
     if (wefti_os_owned_give(world, sizeof *world)) {
-        wefti_bury(world);
+        wefti_free_late(world);
     }
 }
 
@@ -621,8 +621,8 @@ void wefti_world_free(weft_world *world)
         return;
     }
     end_attachments(world);
-    for (size_t i = 0; i < WEFTI_GRAVES; i++) {
-        wefti_free(world->graves[i]);
+    for (size_t i = 0; i < WEFTI_LATE_FREES; i++) {
+        wefti_free(world->late_frees[i]);
     }
     wefti_timeline_close(world);
     if (world->device != NULL) {
@@ -642,7 +642,7 @@ void wefti_world_free(weft_world *world)
     }
     wefti_world_leave(world);
     wefti_window_leave(world->window);
-    bury(world);
+    retire(world);
 }
 
 /* On failure *out may be half a world. */

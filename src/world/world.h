@@ -64,8 +64,8 @@ struct weft_world {
     struct weft_team team_link; /* the node's members, but a team of its own; shares its list */
     uint32_t teams_made; /* the highest number of a team */
     wefti_attachment *attachments; /* teams and what else was made later and ends with the world; heap_lock */
-    void *graves[WEFTI_GRAVES]; /* what was destroyed last, for wefti_world_bury; heap_lock */
-    uint64_t buried;
+    void *late_frees[WEFTI_LATE_FREES]; /* what was destroyed last, for wefti_world_free_late; heap_lock */
+    uint64_t late_free_count;
 
     uint64_t fault; /* 0, or the first fault: see fault.c */
 

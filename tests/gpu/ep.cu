@@ -802,7 +802,7 @@ static void test_body(test_pe *pe)
         }
     }
     CHECK_OK(weft_barrier(of.world));
-    arena_expel(&all, of.world);
+    arena_deregister(&all, of.world);
     if (pe->pes > 1 && check_failures() == 0) {
         test_absence(&of, &all);
     }

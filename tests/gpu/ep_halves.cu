@@ -200,7 +200,7 @@ static void test_body(test_pe *pe)
         test_nested(&of, &common, WEFT_EP_SLOTS_SOURCE + (unsigned)i % 2);
     }
     CHECK_OK(weft_barrier(of.world));
-    arena_expel(&all, of.world);
+    arena_deregister(&all, of.world);
     CHECK_OK(weft_world_destroy(of.world));
     arena_close(&all);
     if (pe->pe == 0) {

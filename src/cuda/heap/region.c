@@ -1,5 +1,5 @@
-/* cuda/heap/region.c: user memory made symmetric. Each PE maps every other's buffer: by its allocation's VMM handle, or by
- * cudaIpc for cudaMalloc's; in its own process a cudaMalloc buffer is where it is. */
+/* cuda/heap/region.c: user memory made symmetric. Each PE maps every other's buffer: by its allocation's VMM handle, or
+ * by cudaIpc for cudaMalloc's; in its own process a cudaMalloc buffer is where it is. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,7 +189,8 @@ const wefti_cuda_region *wefti_cuda_region_find(const wefti_cuda *cuda, const vo
     return NULL;
 }
 
-/* A record for one more: the first free one, so that numbers are the same on all PEs, or a new one behind the others. */
+/* A record for one more: the first free one, so that numbers are the same on all PEs, or a new one behind the
+ * others. */
 static weft_status region_init(wefti_cuda *cuda, const char *call, size_t bytes, wefti_cuda_region **out)
 {
     wefti_cuda_region **link = &cuda->regions;
@@ -339,7 +340,7 @@ static weft_status open_region(wefti_cuda *cuda, wefti_cuda_region *region, void
     return publish(cuda);
 }
 
-static weft_status enrol_entered(wefti_cuda *cuda, weft_team *team, const char *call, void *address, size_t bytes)
+static weft_status register_entered(wefti_cuda *cuda, weft_team *team, const char *call, void *address, size_t bytes)
 {
     CUmemGenericAllocationHandle handle = 0;
     wefti_cuda_offer offer = wefti_cuda_offer_init(team, count_outside(cuda));
@@ -377,7 +378,7 @@ weft_status wefti_cuda_register(wefti_device *device, weft_team *team, void *add
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
     WEFT_TRY(wefti_cuda_enter(cuda));
-    weft_status status = enrol_entered(cuda, team, "weft_device_register", address, bytes);
+    weft_status status = register_entered(cuda, team, "weft_device_register", address, bytes);
     wefti_cuda_leave(cuda);
     return status;
 }

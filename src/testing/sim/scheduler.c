@@ -386,7 +386,7 @@ static void leave_for_good(wefti_sim *sim)
     wefti_coroutine_switch_last(&self->coroutine, next == NULL ? &sim->main : &next->coroutine);
 }
 
-static void bury(wefti_sim *sim, wefti_fiber *fiber, wefti_fiber_state state)
+static void retire(wefti_sim *sim, wefti_fiber *fiber, wefti_fiber_state state)
 {
     wefti_memory_unwatch(sim, fiber);
     wefti_memory_end_streams(sim, fiber);
@@ -405,7 +405,7 @@ static void bury(wefti_sim *sim, wefti_fiber *fiber, wefti_fiber_state state)
 void wefti_sim_end_fiber(wefti_sim *sim, wefti_fiber_state state)
 {
     wefti_sim_record(sim, sim->running, state == WEFTI_FIBER_DONE ? WEFTI_EVENT_END : WEFTI_EVENT_KILL, 0, 0);
-    bury(sim, sim->running, state);
+    retire(sim, sim->running, state);
     leave_for_good(sim);
     __builtin_unreachable();
 }
@@ -459,7 +459,7 @@ void wefti_sim_kill_fiber(wefti_sim *sim, wefti_fiber *fiber)
         take_from_ready(sim, fiber);
     }
     wefti_sim_record(sim, fiber, WEFTI_EVENT_KILL, 0, 0);
-    bury(sim, fiber, WEFTI_FIBER_DEAD);
+    retire(sim, fiber, WEFTI_FIBER_DEAD);
 }
 
 void wefti_scheduler_run(wefti_sim *sim)

@@ -72,7 +72,7 @@ static inline void arena_open(arena *all, test_pe *pe, weft_world *world, ep_mem
 }
 
 /* Before the world ends. */
-static inline void arena_expel(arena *all, weft_world *world)
+static inline void arena_deregister(arena *all, weft_world *world)
 {
     CHECK_OK(weft_device_unregister(world, all->base[REGISTERED]));
 }
