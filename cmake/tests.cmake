@@ -246,7 +246,7 @@ if(CMOCKA_FOUND)
     weft_add_cmocka_tests(threads ${PROJECT_SOURCE_DIR}/tests/threads/*_test.c)
     weft_add_cmocka_tests(process ${PROJECT_SOURCE_DIR}/tests/process/*_test.c)
     set_property(TEST weftrun_test APPEND PROPERTY LABELS tools)
-    set_property(TEST crowd_test fork_test APPEND PROPERTY LABELS covered) # what only processes run, with sanitizers too
+    set_property(TEST oversubscribed_test fork_test APPEND PROPERTY LABELS covered) # what only processes run, with sanitizers too
     weft_add_bad_input_test()
     if(TARGET weftrun)
         weft_add_multi_tests()

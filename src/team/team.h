@@ -13,7 +13,7 @@ static inline int wefti_team_after(const weft_team *team, unsigned round)
 
 /* ---- sync.c ---- */
 
-/* Wait until all members have come: by dissemination, O(log n) flags, or by a count, as the tuning table says (crowded
+/* Wait until all members have come: by dissemination, O(log n) flags, or by a count, as the tuning table says (oversubscribed
  * members count). The caller has checked the team. */
 weft_status wefti_team_sync(weft_team *team, const char *call);
 /* count.c: the same, by a count. */

@@ -2,30 +2,30 @@
  *
  * An area is a rank's symmetric memory of a group, in the device heap:
  *
- *   own        this rank's words: the epoch, the ranks alive, what went wrong
- *   headers    [2][R][WORDS + R] packed words: call header of source s: what it calls; by the parity of the epoch,
- *              because a rank that has ended a call may begin the next while a block here has not yet read its call
- *              header
- *   meta_ready [R][U] packed words: unit u of source s has its records and given scales here; the value says which
- *              tokens they are: wefti_cuda_ep_unit_value. Where there are neither, nobody looks at it
- *   rows_ready [R][P] packed words: unit u of rank s has its rows here; the value likewise, and of a dispatch by expert
- *              of grain u. Of a combine the number of its rows, and by expert of part u % parts of unit u / parts
- *   choices    [R][L] packed words: how many choices of local expert l source s has
- *   counts     [4][R][E] packed words, by the parity of the epoch and the round: by expert: how many rows of expert e
- *              source s has
- *   accepted   [R] packed words: by expert: how many tokens of source s are accepted here where some are dropped
- *   returned   [R][U] packed words: rank r has returned the values of this rank's unit u
- *   values     [T][K] floats: gradients of weights that come back
- *   records    [M] who is received: source token, K local experts, K weights; by expert also K rows
- *   scales     [M] the scales of fp8 rows, W words each, made whole, written with the unit's records, or where those
- *              would be
- *   rows       rows that are received for a buffer that is not symmetric, or that come back to be added up
- *   low_latency
- *              [2] by the parity of the epoch: words, records, scales and rows of slot layouts (low_latency.cuh), and
- *              rows that return to few tokens as LL packets (ll_packet.cuh). R * Tmax rows, those of source (or owner) s
- *              from row s * Tmax on, so that a sender knows the place of what it puts. It writes there without waiting
- *              for this rank's call header: it has had that of the call before, which this rank posted after it had
- *              done with the last call of that parity
+ *   own         this rank's words: the epoch, the ranks alive, what went wrong
+ *   headers     [2][R][WORDS + R] packed words: call header of source s: what it calls; by the parity of the epoch,
+ *               because a rank that has ended a call may begin the next while a block here has not yet read its call
+ *               header
+ *   meta_ready  [R][U] packed words: unit u of source s has its records and given scales here; the value says which
+ *               tokens they are: wefti_cuda_ep_unit_value. Where there are neither, nobody looks at it
+ *   rows_ready  [R][P] packed words: unit u of rank s has its rows here; the value likewise, and of a dispatch by
+ *               expert of grain u. Of a combine the number of its rows, and by expert of part u % parts of unit u /
+ *               parts
+ *   choices     [R][L] packed words: how many choices of local expert l source s has
+ *   counts      [4][R][E] packed words, by the parity of the epoch and the round: by expert: how many rows of expert e
+ *               source s has
+ *   accepted    [R] packed words: by expert: how many tokens of source s are accepted here where some are dropped
+ *   returned    [R][U] packed words: rank r has returned the values of this rank's unit u
+ *   values      [T][K] floats: gradients of weights that come back
+ *   records     [M] who is received: source token, K local experts, K weights; by expert also K rows
+ *   scales      [M] the scales of fp8 rows, W words each, made whole, written with the unit's records, or where those
+ *               would be
+ *   rows        rows that are received for a buffer that is not symmetric, or that come back to be added up low_latency
+ *               [2] by the parity of the epoch: words, records, scales and rows of slot layouts (low_latency.cuh), and
+ *               rows that return to few tokens as LL packets (ll_packet.cuh). R * Tmax rows, those of source (or owner)
+ *               s from row s * Tmax on, so that a sender knows the place of what it puts. It writes there without
+ *               waiting for this rank's call header: it has had that of the call before, which this rank posted after
+ *               it had done with the last call of that parity
  *
  * R ranks, U units, M the most tokens a rank receives. A packed word is {tag, 32 bits}, the tag twice the epoch, or one
  * more in a second round: it carries its own flag, and is compared for equality. Nothing is reset. A rank writes to
