@@ -54,7 +54,7 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernels.c PROPERTIES
     COMPILE_DEFINITIONS "WEFT_CUDA_FATBIN=\"${weft_fatbin}\"" OBJECT_DEPENDS ${weft_fatbin})
 
 file(GLOB weft_ep_kernel_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cu ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cuh
-    ${PROJECT_SOURCE_DIR}/src/cuda/ep/shape.h ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.h)
+    ${PROJECT_SOURCE_DIR}/src/cuda/ep/layout.h ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.h)
 set(weft_ep_fatbin ${PROJECT_BINARY_DIR}/ep_kernels.fatbin)
 weft_add_fatbin(${weft_ep_fatbin} ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.cu "${weft_ep_nvcc_architectures}"
     ${weft_ep_kernel_sources} ${weft_device_headers})

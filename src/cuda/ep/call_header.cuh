@@ -29,7 +29,7 @@ typedef struct ep_call {
     int tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank */
     wefti_u32 from[WEFTI_CUDA_EP_RANKS_MAX + 1]; /* the first place of each source here; at last N */
     wefti_u32 count[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens from each source */
-    wefti_u32 lands; /* by expert: ranks that want rows by their places, as bits */
+    wefti_u32 staged; /* by expert: ranks that want rows by their places, as bits */
     wefti_u32 headers[WEFTI_CUDA_EP_RANKS_MAX][WEFTI_CUDA_EP_HEADER_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
 } ep_call;
 
@@ -47,11 +47,11 @@ typedef struct ep_call_header {
 /* The call of this epoch begins. One thread. */
 EP_DEVICE void ep_begin_at(const ep_group &group, ep_call *call, wefti_u64 epoch)
 {
-    wefti_cuda_ep_own *own = ep_own(group);
+    wefti_cuda_ep_control *control = ep_control(group);
     call->epoch = epoch;
     call->tag = (wefti_u32)call->epoch << 1;
-    call->alive = ~wefti_ld_relaxed(&own->masked) & (wefti_u32)((1ull << group.ranks) - 1);
-    call->failed = wefti_ld_relaxed(&own->failed) != 0;
+    call->alive = ~wefti_ld_relaxed(&control->masked) & (wefti_u32)((1ull << group.ranks) - 1);
+    call->failed = wefti_ld_relaxed(&control->failed) != 0;
     call->status = WEFT_OK;
 }
 
@@ -95,10 +95,10 @@ EP_DEVICE void ep_clear_totals(ep_call *call)
 /* This block has read the epoch; the last one advances it for the next call. One thread. */
 EP_DEVICE void ep_advance(const ep_group &group, const ep_call *call)
 {
-    wefti_cuda_ep_own *own = ep_own(group);
-    if (atomicInc(&own->begun, gridDim.x - 1) == gridDim.x - 1) {
+    wefti_cuda_ep_control *control = ep_control(group);
+    if (atomicInc(&control->begun, gridDim.x - 1) == gridDim.x - 1) {
         wefti_u64 next = call->epoch + ((wefti_u32)(call->epoch + 1) << 1 == 0 ? 1 : 0);
-        wefti_st_relaxed(&own->epoch, next);
+        wefti_st_relaxed(&control->epoch, next);
     }
 }
 
@@ -112,7 +112,7 @@ EP_DEVICE bool ep_looks_up()
 EP_DEVICE void ep_look_up(const ep_group &group, ep_call *call)
 {
     if (ep_looks_up()) {
-        ep_begin_at(group, call, wefti_ld_relaxed(&ep_own(group)->epoch) + 1);
+        ep_begin_at(group, call, wefti_ld_relaxed(&ep_control(group)->epoch) + 1);
     }
 }
 
@@ -134,7 +134,7 @@ EP_DEVICE bool ep_begin_send(const ep_group &group, ep_call *call)
         return false;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        ep_own(group)->half_epoch = call->epoch;
+        ep_control(group)->half_epoch = call->epoch;
     }
     return true;
 }
@@ -143,7 +143,7 @@ EP_DEVICE bool ep_begin_send(const ep_group &group, ep_call *call)
 EP_DEVICE bool ep_begin_recv(const ep_group &group, ep_call *call)
 {
     if (threadIdx.x == 0) {
-        ep_begin_at(group, call, ep_own(group)->half_epoch);
+        ep_begin_at(group, call, ep_control(group)->half_epoch);
     }
     __syncthreads();
     return call->failed == 0;
@@ -161,8 +161,8 @@ EP_DEVICE wefti_u32 ep_header_word(const ep_call *call, const ep_call_header &he
 {
     wefti_u32 value =
         word >= WEFTI_CUDA_EP_HEADER_WORDS ? call->total[word - WEFTI_CUDA_EP_HEADER_WORDS] : (wefti_u32)call->tokens;
-    value = word == WEFTI_CUDA_EP_SHAPE_LOW ? (wefti_u32)header.shape : value;
-    value = word == WEFTI_CUDA_EP_SHAPE_HIGH ? (wefti_u32)(header.shape >> 32) : value;
+    value = word == WEFTI_CUDA_EP_SIGNATURE_LOW ? (wefti_u32)header.shape : value;
+    value = word == WEFTI_CUDA_EP_SIGNATURE_HIGH ? (wefti_u32)(header.shape >> 32) : value;
     value = word == WEFTI_CUDA_EP_ROUTE ? header.route : value;
     value = word == WEFTI_CUDA_EP_BUFFER_LOW ? (wefti_u32)header.place : value;
     value = word == WEFTI_CUDA_EP_BUFFER_HIGH ? (wefti_u32)(header.place >> 32) : value;
@@ -218,8 +218,8 @@ EP_DEVICE wefti_u64 ep_resolve(const ep_group &group, wefti_u64 place, int rank)
 EP_DEVICE bool ep_agrees(const ep_call *call, const ep_call_header &header, int rank)
 {
     const wefti_u32 *theirs = call->headers[rank];
-    return theirs[WEFTI_CUDA_EP_SHAPE_LOW] == (wefti_u32)header.shape &&
-           theirs[WEFTI_CUDA_EP_SHAPE_HIGH] == (wefti_u32)(header.shape >> 32) &&
+    return theirs[WEFTI_CUDA_EP_SIGNATURE_LOW] == (wefti_u32)header.shape &&
+           theirs[WEFTI_CUDA_EP_SIGNATURE_HIGH] == (wefti_u32)(header.shape >> 32) &&
            theirs[WEFTI_CUDA_EP_ROUTE] == header.route;
 }
 
@@ -232,14 +232,14 @@ EP_DEVICE void ep_study_buffers(const ep_group &group, ep_call *call, const ep_c
     const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
     const wefti_u32 *theirs = call->headers[rank];
     if (header.by_expert) {
-        const wefti_u32 lands = __ballot_sync(~0u, here && theirs[WEFTI_CUDA_EP_BUFFER_HIGH] >> 31 != 0);
+        const wefti_u32 staged = __ballot_sync(~0u, here && theirs[WEFTI_CUDA_EP_BUFFER_HIGH] >> 31 != 0);
         if (rank == 0) {
-            call->lands = lands;
+            call->staged = staged;
         }
     }
     if (rank < group.ranks) {
         wefti_u64 place = (wefti_u64)theirs[WEFTI_CUDA_EP_BUFFER_HIGH] << 32 | theirs[WEFTI_CUDA_EP_BUFFER_LOW];
-        place &= header.by_expert ? ~WEFTI_CUDA_EP_LANDS : ~(wefti_u64)0;
+        place &= header.by_expert ? ~WEFTI_CUDA_EP_STAGED : ~(wefti_u64)0;
         const wefti_u64 pitch = (wefti_u64)theirs[WEFTI_CUDA_EP_PITCH] * 16;
         call->pitch[rank] = pitch;
         call->to[rank] = here && pitch != 0 ? ep_resolve(group, place, rank) : 0;
@@ -284,13 +284,14 @@ EP_DEVICE void ep_study_calls(const ep_group &group, ep_call *call, const ep_cal
     wefti_u32 limit =
         group.rows_limit < theirs[WEFTI_CUDA_EP_CAPACITY] ? group.rows_limit : theirs[WEFTI_CUDA_EP_CAPACITY];
     bool overflows = here && header.slots == 0 && !header.by_expert && (group.drops == 0 || !fresh) && received > limit;
-    bool odd = __any_sync(~0u, differs);
+    bool mismatch = __any_sync(~0u, differs);
     bool full = __any_sync(~0u, overflows);
     if (differs && blockIdx.x == 0) {
-        wefti_st_release(&group.news[WEFTI_CUDA_EP_NEWS_ODD], (wefti_u64)(rank + 1) << 32 | call->tag);
+        wefti_st_release(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH],
+                         (wefti_u64)(rank + 1) << 32 | call->tag);
     }
     if (rank == 0) {
-        call->status = odd ? WEFT_ERR_MISMATCH : full ? WEFT_ERR_OVERFLOW : WEFT_OK;
+        call->status = mismatch ? WEFT_ERR_MISMATCH : full ? WEFT_ERR_OVERFLOW : WEFT_OK;
     }
 }
 

@@ -104,8 +104,8 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
     }
     uint64_t bytes = capacity < UINT32_MAX ? capacity * args->out_pitch : 1;
     if (!wefti_cuda_ep_find_place(ep->device->cuda, args->out, bytes, &args->place)) {
-        args->flags |= WEFTI_CUDA_EP_LAND;
-        args->place = wefti_cuda_ep_area_rows(ep) | (wefti_cuda_ep_is_by_expert(route) ? WEFTI_CUDA_EP_LANDS : 0);
+        args->flags |= WEFTI_CUDA_EP_STAGE;
+        args->place = wefti_cuda_ep_area_rows(ep) | (wefti_cuda_ep_is_by_expert(route) ? WEFTI_CUDA_EP_STAGED : 0);
         args->pitch = args->row_bytes;
     }
     wefti_cuda_ep_share_memory(args, route);
@@ -114,7 +114,7 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
 static uint64_t shape_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_call call,
                          const weft_ep_rows *in, const weft_ep_rows *out)
 {
-    unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_LAND) | (unsigned)out->scale_type << 4 |
+    unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_STAGE) | (unsigned)out->scale_type << 4 |
                      wefti_cuda_ep_layout_flags(route);
     return wefti_cuda_ep_shape(call, flags, (unsigned)in->dtype | (unsigned)is_quantised(in, out) << 3,
                                (unsigned)in->hidden, (unsigned)args->topk);

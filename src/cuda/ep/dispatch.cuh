@@ -2,7 +2,7 @@
  *
  * Any number of blocks, which must be able to run together; warps 0 .. sender_warps - 1 of a block send rows; the
  * others send what goes beside them, and receive. Shared memory: a pipe a sender warp, counts of experts, stages of
- * scales. Flags: protocol in shape.h.
+ * scales. Flags: protocol in layout.h.
  *
  *     all        count: bits of all tokens, posted to this rank's blocks
  *     block 0    its call header to all ranks
@@ -192,7 +192,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
             call->to[group.rank] = (wefti_u64)args.out;
             call->pitch[group.rank] = args.out_pitch;
             if (BY_EXPERT) {
-                call->lands &= ~(1u << group.rank);
+                call->staged &= ~(1u << group.rank);
             }
         }
     } else if (ep_warp() == ep_warps() - 3 && fresh) {

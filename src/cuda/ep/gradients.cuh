@@ -140,7 +140,7 @@ template <bool BY_EXPERT>
 EP_DEVICE const unsigned char *ep_gradient_of(const ep_dispatch &args, const wefti_u32 *record, int source,
                                               wefti_u32 place)
 {
-    if (ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.group.rank) {
+    if (ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank) {
         return (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows) +
                (wefti_u64)place * args.row_bytes;
     }

@@ -257,11 +257,11 @@ static int is_alike(weft_status status)
 static weft_status prepare(weft_ep *ep)
 {
     wefti_ep_device *device = ep->device;
-    memset(device->news, 0, WEFTI_CUDA_EP_NEWS * sizeof *device->news);
+    memset(device->host_status, 0, WEFTI_CUDA_EP_HOST_STATUS_WORDS * sizeof *device->host_status);
     WEFT_TRY(wefti_cuda_clear(&device->cuda->base, device->area, device->group.at.cleared_bytes));
     WEFT_TRY(find_areas(ep));
     WEFT_TRY(weft_world_dev(ep->world, &device->group.dev));
-    device->group.news = (wefti_u64 *)device->news; /* kernels have the host heap at its address */
+    device->group.host_status = (wefti_u64 *)device->host_status; /* kernels have the host heap at its address */
     device->sms = device->cuda->sms / pes_of_gpu(device->cuda);
     device->sms = device->sms > 0 ? device->sms : 1;
     return WEFT_OK;
@@ -278,21 +278,22 @@ static weft_status open_area(weft_ep *ep)
 
 static weft_status group_open(weft_ep *ep)
 {
-    void *news;
-    WEFT_TRY(weft_team_malloc(ep->team, WEFTI_CUDA_EP_NEWS * sizeof *ep->device->news, &news));
-    ep->device->news = news;
+    void *host_status;
+    WEFT_TRY(
+        weft_team_malloc(ep->team, WEFTI_CUDA_EP_HOST_STATUS_WORDS * sizeof *ep->device->host_status, &host_status));
+    ep->device->host_status = host_status;
     weft_status status = open_area(ep);
-    weft_status freed = is_alike(status) ? weft_team_free(ep->team, news) : WEFT_OK;
+    weft_status freed = is_alike(status) ? weft_team_free(ep->team, host_status) : WEFT_OK;
     return status != WEFT_OK ? status : freed;
 }
 
 /* The caller's streams have ended: nothing of this rank uses the memory, and nobody writes here outside a call. */
 static weft_status group_close(weft_ep *ep)
 {
-    if (ep->device->news[WEFTI_CUDA_EP_NEWS_FAILED] != 0) {
+    if (ep->device->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED] != 0) {
         return WEFT_OK; /* the memory stays taken: a rank that is late may still write there */
     }
-    WEFT_TRY(weft_team_free(ep->team, ep->device->news));
+    WEFT_TRY(weft_team_free(ep->team, ep->device->host_status));
     return weft_device_team_free(ep->team, ep->device->area);
 }
 
@@ -306,25 +307,26 @@ static void forget_failure(weft_ep *ep)
     for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
         route->is_routed = route->is_routed && !route->device->is_unseen;
     }
-    device->odd_seen = __atomic_load_n(&device->news[WEFTI_CUDA_EP_NEWS_ODD], __ATOMIC_ACQUIRE);
+    device->mismatch_seen = __atomic_load_n(&device->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
 }
 
 /* The words after the mask say what failed, and are cleared with it. No kernel of the group runs on this rank. */
 static weft_status mask(weft_ep *ep, int rank, int alive)
 {
     wefti_ep_device *device = ep->device;
-    wefti_cuda_ep_own own = {0};
-    wefti_cuda_ep_own *there = device->area;
+    wefti_cuda_ep_control control = {0};
+    wefti_cuda_ep_control *there = device->area;
     uint32_t masked = device->masked;
     masked = alive ? masked & ~(UINT32_C(1) << rank) : masked | UINT32_C(1) << rank;
-    own.masked = masked;
-    WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &there->masked, &own.masked,
-                             sizeof own - offsetof(wefti_cuda_ep_own, masked)));
+    control.masked = masked;
+    WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &there->masked, &control.masked,
+                             sizeof control - offsetof(wefti_cuda_ep_control, masked)));
     device->masked = masked;
-    if (ep->dead != WEFT_OK || __atomic_load_n(&device->news[WEFTI_CUDA_EP_NEWS_FAILED], __ATOMIC_ACQUIRE) != 0) {
+    if (ep->dead != WEFT_OK ||
+        __atomic_load_n(&device->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE) != 0) {
         forget_failure(ep);
     }
-    __atomic_store_n(&device->news[WEFTI_CUDA_EP_NEWS_FAILED], 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&device->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
     return WEFT_OK;
 }
 

@@ -3,7 +3,7 @@
 #define WEFTI_CUDA_EP_GROUP_H
 
 #include "cuda/device.h"
-#include "cuda/ep/shape.h"
+#include "cuda/ep/layout.h"
 #include "ep/backend.h"
 
 /* What kernels do; the first three move rows to the owners of experts, the others back. */
@@ -28,9 +28,9 @@ typedef struct wefti_ep_device {
     wefti_cuda_ep_group group; /* as kernels get it */
     void *area; /* symmetric */
     uint64_t received_max; /* M */
-    uint64_t *news; /* in the host heap */
+    uint64_t *host_status; /* in the host heap */
     uint32_t masked; /* ranks, as bits; the area has a copy */
-    uint64_t odd_seen; /* of news[ODD]: reported */
+    uint64_t mismatch_seen; /* of news[ODD]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
     int claimed; /* multiprocessors: the most that a route has asked for */
     int is_guest; /* a route of the group has asked for none */

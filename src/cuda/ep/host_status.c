@@ -6,8 +6,8 @@
 weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call)
 {
     wefti_ep_device *device = ep->device;
-    uint64_t failed = __atomic_load_n(&device->news[WEFTI_CUDA_EP_NEWS_FAILED], __ATOMIC_ACQUIRE);
-    uint64_t odd = __atomic_load_n(&device->news[WEFTI_CUDA_EP_NEWS_ODD], __ATOMIC_ACQUIRE);
+    uint64_t failed = __atomic_load_n(&device->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
+    uint64_t mismatch = __atomic_load_n(&device->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
     if (failed != 0) {
         char ranks[128] = "";
         size_t at = 0;
@@ -22,13 +22,13 @@ weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call)
         return wefti_error(ep->dead, "%s: a call of the group failed on the GPU%s%s", call,
                            at > 0 ? "; it waited in vain for rank" : "", ranks);
     }
-    if (odd != device->odd_seen) {
-        device->odd_seen = odd;
+    if (mismatch != device->mismatch_seen) {
+        device->mismatch_seen = mismatch;
         return wefti_error(
             WEFT_ERR_MISMATCH,
             "%s: in an earlier call, epoch %u, rank %d made another call, or one of another route, type, "
             "width or flags; nothing was moved",
-            call, (unsigned)(uint32_t)odd / 2, (int)(odd >> 32) - 1);
+            call, (unsigned)(uint32_t)mismatch / 2, (int)(mismatch >> 32) - 1);
     }
     return WEFT_OK;
 }

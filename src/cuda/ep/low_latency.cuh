@@ -32,8 +32,8 @@ EP_DEVICE void ep_prefetch(const void *from, wefti_u32 bytes)
 template <ep_part PART> EP_DEVICE void ep_low_latency_look_up(const ep_group &group, ep_call *call)
 {
     if (ep_looks_up()) {
-        wefti_cuda_ep_own *own = ep_own(group);
-        ep_begin_at(group, call, PART == EP_RECV ? own->half_epoch : wefti_ld_relaxed(&own->epoch) + 1);
+        wefti_cuda_ep_control *control = ep_control(group);
+        ep_begin_at(group, call, PART == EP_RECV ? control->half_epoch : wefti_ld_relaxed(&control->epoch) + 1);
         call->headers_here = 0;
     }
 }
@@ -46,7 +46,7 @@ template <ep_part PART> EP_DEVICE bool ep_low_latency_begin(const ep_group &grou
         ep_advance(group, call);
     }
     if (PART == EP_SEND && blockIdx.x == 0 && threadIdx.x == 0) {
-        ep_own(group)->half_epoch = call->epoch;
+        ep_control(group)->half_epoch = call->epoch;
     }
     ep_forget_masked(group, call);
     return call->failed == 0;
@@ -68,7 +68,7 @@ EP_DEVICE bool ep_wait_header_words(const ep_group &group, ep_call *call, const 
     for (int i = ep_lane(); i < WORDS * group.ranks; i += 32) {
         const int source = i / WORDS;
         const int which = i % WORDS;
-        const int word = which < AGREED    ? WEFTI_CUDA_EP_SHAPE_LOW + which
+        const int word = which < AGREED    ? WEFTI_CUDA_EP_SIGNATURE_LOW + which
                          : which == AGREED ? (int)WEFTI_CUDA_EP_TOKENS
                                            : (int)WEFTI_CUDA_EP_HEADER_WORDS + group.rank;
         wefti_u32 value = 0;
@@ -87,12 +87,13 @@ EP_DEVICE bool ep_wait_header_words(const ep_group &group, ep_call *call, const 
         call->tokens_of[rank] = (int)call->headers[rank][WEFTI_CUDA_EP_TOKENS];
         call->count[rank] = fresh ? call->headers[rank][WEFTI_CUDA_EP_HEADER_WORDS + group.rank] : call->count[rank];
     }
-    const bool odd = __any_sync(~0u, differs);
+    const bool mismatch = __any_sync(~0u, differs);
     if (rank == 0) {
-        call->status = odd ? WEFT_ERR_MISMATCH : WEFT_OK;
+        call->status = mismatch ? WEFT_ERR_MISMATCH : WEFT_OK;
     }
     if (differs && blockIdx.x == 0) {
-        wefti_st_release(&group.news[WEFTI_CUDA_EP_NEWS_ODD], (wefti_u64)(rank + 1) << 32 | call->tag);
+        wefti_st_release(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH],
+                         (wefti_u64)(rank + 1) << 32 | call->tag);
     }
     return __all_sync(~0u, well);
 }

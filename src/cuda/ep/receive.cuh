@@ -237,7 +237,7 @@ EP_DEVICE bool ep_receive_rows(const ep_dispatch &args, const ep_call *call, con
     if (ep_scales_move(args)) {
         ep_receive_scales(args, place, count);
     }
-    if (ep_is(args, WEFTI_CUDA_EP_LAND) && coming.source != args.group.rank) {
+    if (ep_is(args, WEFTI_CUDA_EP_STAGE) && coming.source != args.group.rank) {
         const unsigned char *landed = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows);
         for (wefti_u32 i = 0; i < count; i++) {
             wefti_u64 row = (wefti_u64)place + i;
@@ -329,7 +329,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_receive(const ep_dispatc
 {
     const bool moves = ep_is(args, WEFTI_CUDA_EP_MOVE);
     const bool waits =
-        moves && !BY_EXPERT && WAY != EP_BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_LAND);
+        moves && !BY_EXPERT && WAY != EP_BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_STAGE);
     const ep_incoming units = ep_incoming_of(args, call, false, 1);
     const bool at_once = waits && ep_has_meta(args) && units.step >= units.end;
     if (ep_has_meta(args) && !ep_receive_all_meta<BY_EXPERT>(args, call, units, at_once)) {

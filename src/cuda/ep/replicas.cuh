@@ -140,10 +140,10 @@ EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, in
     const int each = (vectors + parts - 1) / parts;
     const int first = part * each;
     const int end = first + each < vectors ? first + each : vectors;
-    const bool lands = ep_is(args, WEFTI_CUDA_EP_LAND) && source != args.group.rank;
+    const bool staged = ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank;
     const unsigned char *from = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows) +
                                 (wefti_u64)place * args.row_bytes;
-    bool found = lands;
+    bool found = staged;
     for (int base = 0; base < args.topk; base += 32) {
         wefti_u32 row;
         wefti_u32 lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, args.experts.slots != 0, base, &row));

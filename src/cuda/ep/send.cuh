@@ -100,7 +100,7 @@ EP_DEVICE wefti_u64 ep_target_of(const ep_dispatch &args, const ep_call *call, c
 {
     wefti_u32 row = args.tables.target[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)unit.rank];
     wefti_u32 place = call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << index) - 1));
-    return call->to[unit.rank] + ((call->lands >> unit.rank & 1) != 0 ? place : row) * unit.pitch;
+    return call->to[unit.rank] + ((call->staged >> unit.rank & 1) != 0 ? place : row) * unit.pitch;
 }
 
 /* ---- which warp moves what ---- */

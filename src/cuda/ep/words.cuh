@@ -6,7 +6,7 @@
 #ifndef WEFTI_CUDA_EP_WORDS_CUH
 #define WEFTI_CUDA_EP_WORDS_CUH
 
-#include "cuda/ep/shape.h"
+#include "cuda/ep/layout.h"
 #include "weft_device.cuh"
 
 #define EP_DEVICE static __device__ __forceinline__
@@ -25,25 +25,26 @@ EP_DEVICE wefti_u64 ep_packed(wefti_u32 epoch, wefti_u32 value)
     return (wefti_u64)epoch << 32 | value;
 }
 
-EP_DEVICE wefti_cuda_ep_own *ep_own(const ep_group &group)
+EP_DEVICE wefti_cuda_ep_control *ep_control(const ep_group &group)
 {
-    return (wefti_cuda_ep_own *)(group.area[group.rank] + group.at.own);
+    return (wefti_cuda_ep_control *)(group.area[group.rank] + group.at.control);
 }
 
 /* Whether to go on waiting for `rank`. A failure is noted once for the whole group, so that no other waiter begins a
  * deadline of its own. */
 EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int rank)
 {
-    wefti_cuda_ep_own *own = ep_own(*group);
-    if (wefti_ld_relaxed(&own->failed) != 0) {
+    wefti_cuda_ep_control *control = ep_control(*group);
+    if (wefti_ld_relaxed(&control->failed) != 0) {
         return false;
     }
     int status = wefti_dev_pause_slow(&group->dev, start_ns);
     if (status != WEFT_OK) {
         wefti_u32 missing = status == WEFT_ERR_TIMEOUT ? 1u << rank : 0u;
-        missing |= atomicOr(&own->missing, missing);
-        atomicCAS(&own->failed, 0u, (wefti_u32)-status);
-        wefti_st_release(&group->news[WEFTI_CUDA_EP_NEWS_FAILED], (wefti_u64)missing << 32 | (wefti_u32)-status);
+        missing |= atomicOr(&control->missing, missing);
+        atomicCAS(&control->failed, 0u, (wefti_u32)-status);
+        wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED],
+                         (wefti_u64)missing << 32 | (wefti_u32)-status);
         return false;
     }
     return true;

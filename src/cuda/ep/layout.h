@@ -1,8 +1,8 @@
-/* cuda/ep/shape.h: what the host tells the kernels of expert parallelism, and what lies where in device memory.
+/* cuda/ep/layout.h: what the host tells the kernels of expert parallelism, and what lies where in device memory.
  *
  * An area is a rank's symmetric memory of a group, in the device heap:
  *
- *   own         this rank's words: the epoch, the ranks alive, what went wrong
+*   control     this rank's words: the epoch, the ranks alive, what went wrong
  *   headers     [2][R][WORDS + R] packed words: call header of source s: what it calls; by the parity of the epoch,
  *               because a rank that has ended a call may begin the next while a block here has not yet read its call
  *               header
@@ -41,8 +41,8 @@
  *
  * The route tables are a route's device memory, private to the rank. They hold the routing by unit: for unit u and rank
  * r the tokens of it that go there, as bits, and how many went there before: the place of every token in a few bits. */
-#ifndef WEFTI_CUDA_EP_SHAPE_H
-#define WEFTI_CUDA_EP_SHAPE_H
+#ifndef WEFTI_CUDA_EP_LAYOUT_H
+#define WEFTI_CUDA_EP_LAYOUT_H
 
 #include "weft/device/dev.h"
 
@@ -60,8 +60,8 @@
 
 /* The words of a call header before its counts. */
 enum {
-    WEFTI_CUDA_EP_SHAPE_LOW, /* what is called: equal on all ranks */
-    WEFTI_CUDA_EP_SHAPE_HIGH,
+    WEFTI_CUDA_EP_SIGNATURE_LOW, /* what is called: equal on all ranks */
+    WEFTI_CUDA_EP_SIGNATURE_HIGH,
     WEFTI_CUDA_EP_ROUTE, /* the epoch of the route's last update; 0 in a call that updates it */
     WEFTI_CUDA_EP_BUFFER_LOW, /* where rows go: wefti_cuda_ep_place */
     WEFTI_CUDA_EP_BUFFER_HIGH,
@@ -74,21 +74,21 @@ enum {
 /* Where a buffer lies, the same on all ranks: the number of the registered region that has it, 0 for the heap, above an
  * offset of 46 bits. */
 #define WEFTI_CUDA_EP_OFFSET_BITS 46
-#define WEFTI_CUDA_EP_LANDS ((wefti_u64)1 << 63) /* by expert: rows are wanted there by their places, not by expert */
+#define WEFTI_CUDA_EP_STAGED ((wefti_u64)1 << 63) /* by expert: rows are wanted there by their places, not by expert */
 WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_place(unsigned region, wefti_u64 offset)
 {
     return (wefti_u64)region << WEFTI_CUDA_EP_OFFSET_BITS | offset;
 }
 
 /* This rank's words. */
-typedef struct wefti_cuda_ep_own {
+typedef struct wefti_cuda_ep_control {
     wefti_u64 epoch; /* of the last call */
     wefti_u64 half_epoch; /* of the last send: its recv goes on with it */
     wefti_u32 begun; /* blocks of this call that have read the epoch; wraps by itself */
     wefti_u32 masked; /* ranks that take no part, as bits; written by the host */
     wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
     wefti_u32 missing; /* the ranks it waited for in vain, as bits */
-} wefti_cuda_ep_own;
+} wefti_cuda_ep_control;
 
 /* Offsets of what there is twice. */
 typedef struct wefti_cuda_ep_low_latency {
@@ -101,7 +101,7 @@ typedef struct wefti_cuda_ep_low_latency {
 
 /* Offsets in an area. */
 typedef struct wefti_cuda_ep_layout {
-    wefti_u64 own;
+    wefti_u64 control;
     wefti_u64 headers;
     wefti_u64 meta_ready;
     wefti_u64 rows_ready;
@@ -307,7 +307,7 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.units = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_UNITS_MAX);
     at.pushes = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_PUSHES_MAX);
     at.pushes = at.pushes > WEFTI_CUDA_EP_PUSH_PARTS_MAX ? at.pushes : WEFTI_CUDA_EP_PUSH_PARTS_MAX;
-    at.own = wefti_cuda_ep_take(&end, sizeof(wefti_cuda_ep_own));
+    at.control = wefti_cuda_ep_take(&end, sizeof(wefti_cuda_ep_control));
     at.headers = wefti_cuda_ep_take(&end, (wefti_u64)(2 * ranks * (WEFTI_CUDA_EP_HEADER_WORDS + ranks)) * 8);
     at.meta_ready = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.units * 8);
     at.rows_ready = wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.pushes * 8);
@@ -351,14 +351,14 @@ typedef struct wefti_cuda_ep_group {
     wefti_cuda_ep_layout at;
     wefti_u32 rows_limit; /* more rows overflow, */
     wefti_u32 drops; /* or are dropped */
-    wefti_u64 *news; /* host memory: what the host is to know at its next call, see wefti_cuda_ep_host_status */
+    wefti_u64 *host_status; /* host memory: what the host is to know at its next call, see wefti_cuda_ep_host_status */
 } wefti_cuda_ep_group;
 
-/* Words of `news`, in pinned host memory. */
+/* Words of `host_status`, in pinned host memory. */
 enum {
-    WEFTI_CUDA_EP_NEWS_FAILED, /* 0, or {ranks waited for in vain, -status}: no call works any more */
-    WEFTI_CUDA_EP_NEWS_ODD, /* 0, or {a rank + 1 that called something else, its epoch}: the last such call */
-    WEFTI_CUDA_EP_NEWS
+    WEFTI_CUDA_EP_HOST_STATUS_FAILED, /* 0, or {ranks waited for in vain, -status}: no call works any more */
+    WEFTI_CUDA_EP_HOST_STATUS_MISMATCH, /* 0, or {a rank + 1 that called something else, its epoch}: the last such call */
+    WEFTI_CUDA_EP_HOST_STATUS_WORDS
 };
 
 /* The first words of the route tables. */
@@ -443,7 +443,7 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_shape(wefti_cuda_ep_call call, unsigned
 enum {
     WEFTI_CUDA_EP_FRESH = 1,
     WEFTI_CUDA_EP_MOVE = 2,
-    WEFTI_CUDA_EP_LAND = 4, /* of this rank only */
+    WEFTI_CUDA_EP_STAGE = 4, /* of this rank only */
     WEFTI_CUDA_EP_WEIGHTED = 8,
     WEFTI_CUDA_EP_VALUES = 16, /* of a backward: with gradients of weights */
     WEFTI_CUDA_EP_ONCE = 4 /* of a combine: a row that choices share is added once */
