@@ -42,7 +42,7 @@ extern "C" {
 
 /* One source's current call: 64 bytes, so that sources do not share cache lines. */
 typedef struct wefti_ep_call_header {
-    uint64_t shape; /* wefti_ep_shape; equal on all ranks */
+    uint64_t signature; /* wefti_ep_signature; equal on all ranks */
     uint64_t plan; /* wefti_ep_plan_word of a call that agrees on a routing, else 0; equal on all ranks */
     uint64_t route; /* the epoch of the call that agreed on the route's routing, 0 in such a call; equal on all ranks */
     uint64_t buffer; /* where rows lie on s: bytes from its group memory to its buffer, modulo 2^64 */
@@ -76,35 +76,35 @@ typedef enum wefti_ep_kind {
     WEFTI_EP_COMBINE_BWD = 5
 } wefti_ep_kind;
 
-/* Flags of a shape beside those of weft_ep.h. */
+/* Flags of a signature beside those of weft_ep.h. */
 #define WEFTI_EP_FRESH 0x40u /* a dispatch that agrees on a routing on its way */
 #define WEFTI_EP_GRADIENTS 0x80u /* a backward with the gradients of weights */
 
 /* All that must be equal of the rows of a call; 0 for what a call has not. */
-typedef struct wefti_ep_shape_parts {
+typedef struct wefti_ep_signature_fields {
     unsigned kind;
     unsigned dtype;
     unsigned out_dtype;
     unsigned scale_type;
     unsigned flags;
     unsigned hidden;
-} wefti_ep_shape_parts;
+} wefti_ep_signature_fields;
 
-WEFTI_EP_FN uint64_t wefti_ep_shape(const wefti_ep_shape_parts *parts)
+WEFTI_EP_FN uint64_t wefti_ep_signature(const wefti_ep_signature_fields *parts)
 {
     return (uint64_t)parts->kind | (uint64_t)parts->dtype << 4 | (uint64_t)parts->out_dtype << 8 |
            (uint64_t)parts->scale_type << 12 | (uint64_t)parts->flags << 16 | (uint64_t)parts->hidden << 32;
 }
 
-WEFTI_EP_FN wefti_ep_shape_parts wefti_ep_shape_split(uint64_t shape)
+WEFTI_EP_FN wefti_ep_signature_fields wefti_ep_signature_split(uint64_t signature)
 {
-    wefti_ep_shape_parts parts;
-    parts.kind = (unsigned)(shape & 15);
-    parts.dtype = (unsigned)(shape >> 4 & 15);
-    parts.out_dtype = (unsigned)(shape >> 8 & 15);
-    parts.scale_type = (unsigned)(shape >> 12 & 15);
-    parts.flags = (unsigned)(shape >> 16 & 255);
-    parts.hidden = (unsigned)(shape >> 32);
+    wefti_ep_signature_fields parts;
+    parts.kind = (unsigned)(signature & 15);
+    parts.dtype = (unsigned)(signature >> 4 & 15);
+    parts.out_dtype = (unsigned)(signature >> 8 & 15);
+    parts.scale_type = (unsigned)(signature >> 12 & 15);
+    parts.flags = (unsigned)(signature >> 16 & 255);
+    parts.hidden = (unsigned)(signature >> 32);
     return parts;
 }
 

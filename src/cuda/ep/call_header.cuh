@@ -35,7 +35,7 @@ typedef struct ep_call {
 
 /* What this rank's call header has. */
 typedef struct ep_call_header {
-    wefti_u64 shape;
+    wefti_u64 signature;
     wefti_u32 route;
     wefti_u64 place;
     wefti_u64 pitch;
@@ -161,8 +161,8 @@ EP_DEVICE wefti_u32 ep_header_word(const ep_call *call, const ep_call_header &he
 {
     wefti_u32 value =
         word >= WEFTI_CUDA_EP_HEADER_WORDS ? call->total[word - WEFTI_CUDA_EP_HEADER_WORDS] : (wefti_u32)call->tokens;
-    value = word == WEFTI_CUDA_EP_SIGNATURE_LOW ? (wefti_u32)header.shape : value;
-    value = word == WEFTI_CUDA_EP_SIGNATURE_HIGH ? (wefti_u32)(header.shape >> 32) : value;
+    value = word == WEFTI_CUDA_EP_SIGNATURE_LOW ? (wefti_u32)header.signature : value;
+    value = word == WEFTI_CUDA_EP_SIGNATURE_HIGH ? (wefti_u32)(header.signature >> 32) : value;
     value = word == WEFTI_CUDA_EP_ROUTE ? header.route : value;
     value = word == WEFTI_CUDA_EP_BUFFER_LOW ? (wefti_u32)header.place : value;
     value = word == WEFTI_CUDA_EP_BUFFER_HIGH ? (wefti_u32)(header.place >> 32) : value;
@@ -218,8 +218,8 @@ EP_DEVICE wefti_u64 ep_resolve(const ep_group &group, wefti_u64 place, int rank)
 EP_DEVICE bool ep_agrees(const ep_call *call, const ep_call_header &header, int rank)
 {
     const wefti_u32 *theirs = call->headers[rank];
-    return theirs[WEFTI_CUDA_EP_SIGNATURE_LOW] == (wefti_u32)header.shape &&
-           theirs[WEFTI_CUDA_EP_SIGNATURE_HIGH] == (wefti_u32)(header.shape >> 32) &&
+    return theirs[WEFTI_CUDA_EP_SIGNATURE_LOW] == (wefti_u32)header.signature &&
+           theirs[WEFTI_CUDA_EP_SIGNATURE_HIGH] == (wefti_u32)(header.signature >> 32) &&
            theirs[WEFTI_CUDA_EP_ROUTE] == header.route;
 }
 

@@ -20,11 +20,11 @@ static wefti_cuda_ep_combine_args combine_args(const weft_ep_route *route, wefti
     };
 }
 
-static uint64_t shape_of(const wefti_cuda_ep_combine_args *args, const weft_ep_route *route, wefti_cuda_ep_call call,
-                         const weft_ep_rows *in)
+static uint64_t signature_of(const wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
+                             wefti_cuda_ep_call call, const weft_ep_rows *in)
 {
-    return wefti_cuda_ep_shape(call, args->flags | wefti_cuda_ep_layout_flags(route), (unsigned)in->dtype,
-                               (unsigned)in->hidden, (unsigned)args->topk);
+    return wefti_cuda_ep_signature(call, args->flags | wefti_cuda_ep_layout_flags(route), (unsigned)in->dtype,
+                                   (unsigned)in->hidden, (unsigned)args->topk);
 }
 
 weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
@@ -34,7 +34,7 @@ weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft
     WEFT_TRY(wefti_cuda_ep_host_status(route->ep, "weft_ep_combine"));
     *args = combine_args(route, WEFTI_CUDA_EP_WORK_COMBINE, in, out);
     args->flags = (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
-    args->shape = shape_of(args, route, call, in);
+    args->signature = signature_of(args, route, call, in);
     return WEFT_OK;
 }
 
@@ -68,6 +68,6 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
         args.backward.given = grad_weights_received;
         args.backward.grad_weights = grad_weights;
     }
-    args.shape = shape_of(&args, route, WEFTI_CUDA_EP_DISPATCH_BWD, grad_received);
+    args.signature = signature_of(&args, route, WEFTI_CUDA_EP_DISPATCH_BWD, grad_received);
     return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = work}, &args.blocks, &args, stream, call);
 }

@@ -380,7 +380,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_find_staging(const ep_combine &args,
 EP_DEVICE ep_call_header ep_combine_header(const ep_combine &args, const ep_call *call)
 {
     ep_call_header header;
-    header.shape = args.shape;
+    header.signature = args.signature;
     header.route = call->route;
     header.place = args.place;
     header.pitch = args.row_bytes;

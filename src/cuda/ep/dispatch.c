@@ -111,13 +111,13 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
     wefti_cuda_ep_share_memory(args, route);
 }
 
-static uint64_t shape_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_call call,
-                         const weft_ep_rows *in, const weft_ep_rows *out)
+static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
+                             wefti_cuda_ep_call call, const weft_ep_rows *in, const weft_ep_rows *out)
 {
     unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_STAGE) | (unsigned)out->scale_type << 4 |
                      wefti_cuda_ep_layout_flags(route);
-    return wefti_cuda_ep_shape(call, flags, (unsigned)in->dtype | (unsigned)is_quantised(in, out) << 3,
-                               (unsigned)in->hidden, (unsigned)args->topk);
+    return wefti_cuda_ep_signature(call, flags, (unsigned)in->dtype | (unsigned)is_quantised(in, out) << 3,
+                                   (unsigned)in->hidden, (unsigned)args->topk);
 }
 
 weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
@@ -129,8 +129,8 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
     args.choices = choices_of(choices);
     args.blocks = wefti_cuda_ep_divide(route, WEFTI_CUDA_EP_WORK_DISPATCH, 0);
     wefti_cuda_ep_share_memory(&args, route);
-    args.shape = wefti_cuda_ep_shape(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0, 0,
-                                     (unsigned)args.topk);
+    args.signature = wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0,
+                                             0, (unsigned)args.topk);
     const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_DISPATCH};
     WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call));
     wefti_cuda_ep_chosen(route, choices);
@@ -169,7 +169,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
         args->flags |= WEFTI_CUDA_EP_FRESH;
         args->choices = choices_of(fresh);
     }
-    args->shape = shape_of(args, route, call, in, &out->rows);
+    args->signature = signature_of(args, route, call, in, &out->rows);
     return WEFT_OK;
 }
 
@@ -216,6 +216,6 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
         args.backward.rows = rows->data;
         args.backward.rows_pitch = wefti_cuda_ep_pitch(rows);
     }
-    args.shape = shape_of(&args, route, WEFTI_CUDA_EP_COMBINE_BWD, grad_out, grad_rows);
+    args.signature = signature_of(&args, route, WEFTI_CUDA_EP_COMBINE_BWD, grad_out, grad_rows);
     return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = work}, &args.blocks, &args, stream, call);
 }

@@ -28,7 +28,7 @@
 template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_dispatch_header(const ep_dispatch &args, const ep_call *call)
 {
     ep_call_header header;
-    header.shape = args.shape;
+    header.signature = args.signature;
     header.by_expert = BY_EXPERT;
     header.route = call->route;
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {

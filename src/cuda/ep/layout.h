@@ -433,8 +433,8 @@ typedef enum wefti_cuda_ep_call {
     WEFTI_CUDA_EP_DISPATCH_HALVES,
     WEFTI_CUDA_EP_COMBINE_HALVES
 } wefti_cuda_ep_call;
-WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_shape(wefti_cuda_ep_call call, unsigned flags, unsigned dtype, unsigned hidden,
-                                               unsigned topk)
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_signature(wefti_cuda_ep_call call, unsigned flags, unsigned dtype,
+                                                   unsigned hidden, unsigned topk)
 {
     return (wefti_u64)call | (wefti_u64)flags << 4 | (wefti_u64)dtype << 12 | (wefti_u64)topk << 16 |
            (wefti_u64)hidden << 32;
@@ -496,7 +496,7 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_cuda_ep_choices choices; /* FRESH */
     wefti_cuda_ep_arrays arrays;
     wefti_cuda_ep_blocks blocks;
-    wefti_u64 shape;
+    wefti_u64 signature;
     wefti_i32 topk;
     wefti_u32 slots; /* of each source; 0: rows are packed */
     wefti_u32 low_latency_slots; /* of each source, of a low-latency call; else 0 */
@@ -527,7 +527,7 @@ typedef struct wefti_cuda_ep_combine_args {
     wefti_cuda_ep_group group;
     wefti_cuda_ep_tables tables;
     wefti_cuda_ep_blocks blocks;
-    wefti_u64 shape;
+    wefti_u64 signature;
     const unsigned char *in;
     wefti_u64 in_pitch;
     unsigned char *out;

@@ -9,14 +9,14 @@
 #include "ep/check.h"
 #include "ep/host/peers.h"
 
-wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_shape_parts *parts)
+wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *parts)
 {
     wefti_ep_call call;
     memset(&call, 0, sizeof call);
     call.ep = ep;
     call.name = name;
     call.epoch = wefti_ld64(ep->host->base + ep->host->layout.epoch, WEFTI_RELAXED) + 1;
-    call.header.shape = wefti_ep_shape(parts);
+    call.header.signature = wefti_ep_signature(parts);
     call.mismatched_rank = -1;
     return call;
 }
@@ -45,7 +45,7 @@ int wefti_ep_call_compare(wefti_ep_call *call, int rank, wefti_ep_call_header *h
 {
     wefti_copy(header, call->ep->host->base + wefti_ep_call_at(&call->ep->host->layout, rank),
                offsetof(wefti_ep_call_header, epoch));
-    if (header->shape == call->header.shape && header->plan == call->header.plan &&
+    if (header->signature == call->header.signature && header->plan == call->header.plan &&
         header->route == call->header.route) {
         return 1;
     }
@@ -134,7 +134,7 @@ static text describe(const wefti_ep_call_header *header)
 {
     static const char *const kinds[] = {"no call",   "an update",           "a dispatch",
                                         "a combine", "a dispatch backward", "a combine backward"};
-    wefti_ep_shape_parts parts = wefti_ep_shape_split(header->shape);
+    wefti_ep_signature_fields parts = wefti_ep_signature_split(header->signature);
     text to = {.used = 0};
     append(&to, "%s", kinds[parts.kind <= WEFTI_EP_COMBINE_BWD ? parts.kind : 0]);
     if (parts.hidden != 0) {

@@ -2,7 +2,7 @@
  * done with its memory.
  *
  *     begin    read the epoch; then note on which routing, or that one is agreed on
- *     post     to each rank, once it may write here: the call header (shape, route, buffer), flag last
+ *     post     to each rank, once it may write here: the call header (signature, route, buffer), flag last
  *     compare  for each rank whose call header has come: compare it with this rank's own
  *     done     to each rank whose header was compared, when this rank will not touch that rank's memory in this call
  *              again
@@ -25,7 +25,7 @@ typedef struct wefti_ep_call {
     wefti_ep_call_header mismatched_header;
 } wefti_ep_call;
 
-wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_shape_parts *parts);
+wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *parts);
 
 /* The call agrees on the route's routing, or is about the one it has. */
 void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route);

@@ -16,7 +16,7 @@ static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, 
 static void begin(wefti_ep_pull *pull, const wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_rows *out,
                   unsigned flags)
 {
-    wefti_ep_shape_parts parts = {
+    wefti_ep_signature_fields parts = {
         .kind = WEFTI_EP_COMBINE, .dtype = (unsigned)in->dtype, .flags = flags, .hidden = (unsigned)in->hidden};
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
     wefti_ep_call_follows(&call, route);

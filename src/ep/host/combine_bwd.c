@@ -167,10 +167,10 @@ weft_status wefti_ep_host_combine_bwd(weft_ep_route *handle, const weft_ep_rows 
                                       weft_stream *stream)
 {
     wefti_ep_routing *route = handle->host;
-    wefti_ep_shape_parts parts = {.kind = WEFTI_EP_COMBINE_BWD,
-                                  .dtype = (unsigned)grad_out->dtype,
-                                  .flags = flags | (grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0),
-                                  .hidden = (unsigned)grad_out->hidden};
+    wefti_ep_signature_fields parts = {.kind = WEFTI_EP_COMBINE_BWD,
+                                       .dtype = (unsigned)grad_out->dtype,
+                                       .flags = flags | (grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0),
+                                       .hidden = (unsigned)grad_out->hidden};
     backward step = {.weighted = flags != 0, .grad_weights = grad_weights};
     (void)stream;
     WEFT_TRY(check(route, grad_out, rows, grad_rows));

@@ -110,12 +110,12 @@ static weft_status receive_fresh(wefti_ep_push *push)
 static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                   const weft_ep_received *out)
 {
-    wefti_ep_shape_parts parts = {.kind = WEFTI_EP_DISPATCH,
-                                  .dtype = (unsigned)in->dtype,
-                                  .out_dtype = (unsigned)out->rows.dtype,
-                                  .scale_type = (unsigned)out->rows.scale_type,
-                                  .flags = fresh != NULL ? WEFTI_EP_FRESH : 0,
-                                  .hidden = (unsigned)in->hidden};
+    wefti_ep_signature_fields parts = {.kind = WEFTI_EP_DISPATCH,
+                                       .dtype = (unsigned)in->dtype,
+                                       .out_dtype = (unsigned)out->rows.dtype,
+                                       .scale_type = (unsigned)out->rows.scale_type,
+                                       .flags = fresh != NULL ? WEFTI_EP_FRESH : 0,
+                                       .hidden = (unsigned)in->hidden};
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
     wefti_ep_span from = wefti_ep_span_of(in);
     wefti_ep_span to = wefti_ep_span_of(&out->rows);

@@ -50,10 +50,10 @@ weft_status wefti_ep_host_dispatch_bwd(weft_ep_route *handle, const weft_ep_rows
 {
     const wefti_ep_routing *route = handle->host;
     wefti_ep_pull *pull = route->ep->host->pull;
-    wefti_ep_shape_parts parts = {.kind = WEFTI_EP_DISPATCH_BWD,
-                                  .dtype = (unsigned)grad_in->dtype,
-                                  .flags = grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0,
-                                  .hidden = (unsigned)grad_in->hidden};
+    wefti_ep_signature_fields parts = {.kind = WEFTI_EP_DISPATCH_BWD,
+                                       .dtype = (unsigned)grad_in->dtype,
+                                       .flags = grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0,
+                                       .hidden = (unsigned)grad_in->hidden};
     (void)stream;
     WEFT_TRY(check(route, grad_received, grad_in));
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);

@@ -27,7 +27,7 @@ static weft_status exchange_records(wefti_ep_routing *route, const wefti_ep_call
 
 static weft_status update(wefti_ep_routing *route, const weft_ep_choices *choices)
 {
-    wefti_ep_shape_parts parts = {.kind = WEFTI_EP_UPDATE};
+    wefti_ep_signature_fields parts = {.kind = WEFTI_EP_UPDATE};
     int64_t limit = route->ep->rows_limit;
     wefti_ep_call call = wefti_ep_call_begin(route->ep, "weft_ep_route_update", &parts);
     wefti_ep_call_agrees(&call, route);
