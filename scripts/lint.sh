@@ -24,6 +24,9 @@ files '*.c' '*.h' '*.cu' '*.cuh' | xargs -r "$formatter" --dry-run -Werror || fa
 echo "layers"
 python3 tests/lint/layers.py . || failed=1
 
+echo "words"
+python3 tests/lint/words.py . || failed=1
+
 echo "marks"
 sources=$(files '*.c' '*.h' '*.cu' '*.cuh' '*.py' '*.sh' '*.cmake' '*.md' 'CMakeLists.txt' 'Makefile')
 # The pattern is spelled so that it does not find itself.

@@ -1,9 +1,9 @@
-/* Goal: what a group on GPUs refuses moves nothing, writes nowhere and leaves the group usable: ranks that disagree, a recv on
- * another stream, arrays that are missing, multiprocessors that others have; and what comes after a routing that did not
- * match, overflowed or met its deadline.
+/* Goal: what a group on GPUs refuses moves nothing, writes nowhere and leaves the group usable: ranks that disagree, a
+ * recv on another stream, arrays that are missing, multiprocessors that others have; and what comes after a routing
+ * that did not match, overflowed or met its deadline.
  *
- * Method: two PEs as threads on the fake driver (src/testing/fake_driver), whose device memory is this machine's, so that arrays may lie
- * anywhere; what is received lies in the device heap, before marked rows. */
+ * Method: two PEs as threads on the fake driver (src/testing/fake_driver), whose device memory is this machine's, so
+ * that arrays may lie anywhere; what is received lies in the device heap, before marked rows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -329,8 +329,8 @@ static void expect_counts(const ep_rig *rig)
     CHECK(counts.tokens == (rig->rank == 0 ? PES * TOKENS : 0));
 }
 
-/* A recv adds up what its send's blocks counted, each its part: with as many as that had, or not yet. Of slots nothing is
- * counted so. */
+/* A recv adds up what its send's blocks counted, each its part: with as many as that had, or not yet. Of slots nothing
+ * is counted so. */
 static void with_other_multiprocessors(weft_world *world, int which)
 {
     ep_rig rig;
@@ -445,8 +445,9 @@ static void combine_alone(weft_world *world, int which)
     close_alone(&rig);
 }
 
-/* An earlier call, still on its stream when send was called, meets its deadline before recv: that has nothing to wait for, and a
- * rank can be masked. The fake driver's launches return when they are complete, so that the kernel's word is written here. */
+/* An earlier call, still on its stream when send was called, meets its deadline before recv: that has nothing to wait
+ * for, and a rank can be masked. The fake driver's launches return when they are complete, so that the kernel's word is
+ * written here. */
 static void fail_between_halves(weft_world *world, int which)
 {
     ep_rig rig;
@@ -454,7 +455,7 @@ static void fail_between_halves(weft_world *world, int which)
     open_rig(&rig, world, WEFT_EP_SLOTS_SOURCE, 0);
     if (rig.rank == 0) {
         weft_ep_host_counts counts;
-        uint64_t *failed = &rig.ep->device->news[WEFTI_CUDA_EP_NEWS_FAILED];
+        uint64_t *failed = &rig.ep->device->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED];
         CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
         CHECK_OK(weft_ep_dispatch_send(rig.route, &rig.in, &rig.received, NULL));
         __atomic_store_n(failed, UINT64_C(2) << 32 | (uint32_t)-WEFT_ERR_TIMEOUT, __ATOMIC_RELEASE);

@@ -297,7 +297,7 @@ static weft_status group_close(weft_ep *ep)
     return weft_device_team_free(ep->team, ep->device->area);
 }
 
-/* ---- news ---- */
+/* ---- host status ---- */
 
 /* A routing on which the call that failed was to agree is half one and half the last; which call failed is not known.
  * And the call header of a rank that did not come does not count as one that differs. */

@@ -30,7 +30,7 @@ typedef struct wefti_ep_device {
     uint64_t received_max; /* M */
     uint64_t *host_status; /* in the host heap */
     uint32_t masked; /* ranks, as bits; the area has a copy */
-    uint64_t mismatch_seen; /* of news[ODD]: reported */
+    uint64_t mismatch_seen; /* of host_status[..._MISMATCH]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
     int claimed; /* multiprocessors: the most that a route has asked for */
     int is_guest; /* a route of the group has asked for none */

@@ -1,13 +1,13 @@
 /* cuda/ep/low_latency.cuh: slots of few tokens: what leaves before the call headers of its receivers have come.
  *
  * In slots the place of a row at its receiver follows from its source's own choices, so a row can leave as soon as its
- * token is known to go there: to memory that is the source's at that rank, by the parity of the epoch (shape.h says why
- * it is free). Every block works out all choices by itself, so that blocks of a rank do not wait for each other either.
- * A warp takes a slice of a row, or a record, stores it to all its ranks, and tells each by a word; where the slice is
- * wanted a warp waits for that word and copies it to where the caller has it. So a call is one flight long; the call
- * headers are on their way meanwhile. The first `sender_warps` warps of a block send, and those that have nothing to
- * send write down what later calls are to find; the others post the call header and take what comes, in which the first
- * ones join.
+ * token is known to go there: to memory that is the source's at that rank, by the parity of the epoch (layout.h says
+ * why it is free). Every block works out all choices by itself, so that blocks of a rank do not wait for each other
+ * either. A warp takes a slice of a row, or a record, stores it to all its ranks, and tells each by a word; where the
+ * slice is wanted a warp waits for that word and copies it to where the caller has it. So a call is one flight long;
+ * the call headers are on their way meanwhile. The first `sender_warps` warps of a block send, and those that have
+ * nothing to send write down what later calls are to find; the others post the call header and take what comes, in
+ * which the first ones join.
  *
  * Bytes: each row is read once, written once to each of its ranks, and read and written once more there, out of the
  * second level cache. */

@@ -21,13 +21,13 @@ void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const weft
     push->in = *in;
     push->out = *out;
     push->staged = stages || !wefti_ep_span_is_symmetric(ep, out, rows);
-    push->landing = push->staged ? wefti_ep_span_by_place(ep, out) : *out;
+    push->target = push->staged ? wefti_ep_span_by_place(ep, out) : *out;
     push->deliver = wefti_ep_push_copies;
     push->batch = 1;
 
     wefti_ep_call_header *header = &push->call.header;
-    header->buffer = (uint64_t)((uintptr_t)push->landing.data - (uintptr_t)ep->host->base);
-    header->pitch = push->landing.pitch | (push->staged ? WEFTI_EP_BY_PLACE : 0);
+    header->buffer = (uint64_t)((uintptr_t)push->target.data - (uintptr_t)ep->host->base);
+    header->pitch = push->target.pitch | (push->staged ? WEFTI_EP_BY_PLACE : 0);
     if (!push->staged && out->scale_words > 0) {
         header->scales = (uint64_t)((uintptr_t)out->scales - (uintptr_t)ep->host->base);
         header->scale_strides = out->scale_pitch / 4 | out->scale_step / 4 << 32;
@@ -106,17 +106,17 @@ static void open_lane(wefti_ep_push *push, int rank)
     if (!wefti_ep_call_compare(&push->call, rank, &header)) {
         return;
     }
-    int lands = (header.pitch & WEFTI_EP_BY_PLACE) != 0; /* and is copied from there */
+    int staged = (header.pitch & WEFTI_EP_BY_PLACE) != 0; /* and is copied from there */
     lane->near = wefti_ep_near(push->ep, rank, header.buffer);
     lane->buffer = header.buffer;
     lane->pitch = header.pitch & ~(uint64_t)WEFTI_EP_BY_PLACE;
-    lane->by_place = lands;
-    lane->scales = lands ? header.buffer + push->out.row_bytes : header.scales;
+    lane->by_place = staged;
+    lane->scales = staged ? header.buffer + push->out.row_bytes : header.scales;
     lane->near_scales = wefti_ep_near(push->ep, rank, lane->scales);
-    lane->scale_pitch = lands ? lane->pitch : (size_t)(header.scale_strides & 0xffffffffu) * 4;
-    lane->scale_step = lands ? 4 : (size_t)(header.scale_strides >> 32) * 4;
+    lane->scale_pitch = staged ? lane->pitch : (size_t)(header.scale_strides & 0xffffffffu) * 4;
+    lane->scale_step = staged ? 4 : (size_t)(header.scale_strides >> 32) * 4;
     size_t sent_bytes = (size_t)route->rank_sends[push->ep->ranks] * push->out.row_bytes;
-    lane->streams = wefti_ep_is_by_source(route) && !lands && sent_bytes >= WEFTI_STREAM_BYTES;
+    lane->streams = wefti_ep_is_by_source(route) && !staged && sent_bytes >= WEFTI_STREAM_BYTES;
 }
 
 /* The row on `rank` of the index-th token that this rank sends there: a place or a row. */
@@ -304,8 +304,8 @@ weft_status wefti_ep_push_send_once(wefti_ep_push *push)
 
 /* ---- from the sources ---- */
 
-/* A token that another rank has sent, where it landed. */
-static wefti_ep_wire landed(const wefti_ep_push *push, int place)
+/* A token that another rank has sent, where it was written. */
+static wefti_ep_wire received_wire(const wefti_ep_push *push, int place)
 {
     size_t row = (size_t)place;
     if (!push->staged) {
@@ -315,9 +315,9 @@ static wefti_ep_wire landed(const wefti_ep_push *push, int place)
         }
         row = (size_t)*rows;
     }
-    wefti_ep_wire wire = {wefti_ep_span_row(&push->landing, row), NULL, push->landing.scale_step};
-    if (push->landing.scale_words > 0) {
-        wire.scales = wefti_ep_span_scales(&push->landing, row);
+    wefti_ep_wire wire = {wefti_ep_span_row(&push->target, row), NULL, push->target.scale_step};
+    if (push->target.scale_words > 0) {
+        wire.scales = wefti_ep_span_scales(&push->target, row);
     }
     return wire;
 }
@@ -332,7 +332,7 @@ static void settle(wefti_ep_push *push, int source)
         return;
     }
     for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
-        wefti_ep_wire wire = landed(push, place);
+        wefti_ep_wire wire = received_wire(push, place);
         push->deliver(push, source, place, &wire);
     }
     wefti_copy_stream_end();

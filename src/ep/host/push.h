@@ -3,11 +3,10 @@
  * Each rank's call header says where rows go; each rank copies a token once to every rank that receives it, and says so
  * by a flag; the receiver delivers what does not lie in place yet, source by source as the flags come. In place: by
  * source where the caller's buffer is symmetric; by expert then the row of the token's first choice there. Else rows
- * land by place in the group's buffer.
+ * are written by place in the group's buffer.
  *
  * A rank writes several times the bytes that it reads, more than caches hold when there are many tokens: it then goes
- * through its rows once for all ranks, and stores them past the caches, but for rows that are read again where they
- * land. */
+ * through its rows once for all ranks, and stores them past the caches, but for rows that are read again there. */
 #ifndef WEFTI_EP_HOST_PUSH_H
 #define WEFTI_EP_HOST_PUSH_H
 
@@ -30,7 +29,7 @@ struct wefti_ep_push {
     wefti_ep_word flag; /* that says that rows are there: MARK or DONE */
     wefti_ep_span in; /* the tokens of this rank */
     wefti_ep_span out; /* the rows received */
-    wefti_ep_span landing; /* where the other ranks write: out, or the group's buffer by place */
+    wefti_ep_span target; /* where the other ranks write: out, or the group's buffer by place */
     int staged; /* the latter */
     int streams; /* what this rank writes to out goes past the caches */
     /* Rows are quantised on their way, or NULL. */
@@ -57,8 +56,8 @@ struct wefti_ep_push {
 };
 
 /* Set up all but the call's own: deliver, arrived, leaving, settled, quantisation and what is of a dispatch. `rows`:
- * how many out may hold. `stages`: rows land by place in any case. The call has begun, and its header gets where rows
- * go. */
+ * how many out may hold. `stages`: rows are written by place in any case. The call has begun, and its header gets where
+ * rows go. */
 void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const wefti_ep_call *call,
                         const wefti_ep_span *in, const wefti_ep_span *out, int64_t rows, int stages);
 
