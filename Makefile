@@ -33,8 +33,8 @@ campaign:
 	@scripts/build.sh release campaign
 	@build/release/tests/campaign --seeds 1000000000000 --seconds $(or $(FOR),600)
 
-# Every mistake of tests/sim/mutations: who finds it, and how soon. With FOR=120 the whole campaign has so many seconds for
-# each.
+# Every mistake of tests/sim/mutations: who finds it, and how soon. With FOR=120 the whole campaign has so many seconds
+# for each.
 mutations:
 	@scripts/install-deps.sh test
 	@scripts/build.sh release $$(python3 tests/sim/mutations/run.py . build/release --targets)

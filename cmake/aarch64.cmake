@@ -1,5 +1,5 @@
-# Toolchain: aarch64 programs, built on another machine and run there by qemu-user. Debian has the compiler and the C library
-# (gcc-aarch64-linux-gnu) and the emulator (qemu-user); scripts/aarch64.sh fetches cmocka and libsodium.
+# Toolchain: aarch64 programs, built on another machine and run there by qemu-user. Debian has the compiler and the C
+# library (gcc-aarch64-linux-gnu) and the emulator (qemu-user); scripts/aarch64.sh fetches cmocka and libsodium.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,5 +1,5 @@
-# Which tests run on aarch64, under qemu-user (label aarch64; the target aarch64_tests builds them): the unit tests, a few of
-# PEs as threads and as processes, the simulator. Left out is what the emulator cannot do or takes too long for.
+# Which tests run on aarch64, under qemu-user (label aarch64; the target aarch64_tests builds them): the unit tests, a
+# few of PEs as threads and as processes, the simulator. Left out is what the emulator cannot do or takes too long for.
 set(weft_aarch64_not
     socket_test uid_test      # qemu 7.2 knows no cookies of sockets
     _bootstrap_test           # threads are gone later than they were joined, which the ledger counts

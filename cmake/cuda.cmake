@@ -1,5 +1,5 @@
-# GPUs: src/cuda, when nvcc and cuda.h are here; else a world has no device, and the build says so. The driver is loaded at
-# run time and no runtime library is linked. `gpu_programs` builds what runs on a GPU machine, into the folder gpu/:
+# GPUs: src/cuda, when nvcc and cuda.h are here; else a world has no device, and the build says so. The driver is loaded
+# at run time and no runtime library is linked. `gpu_programs` builds what runs on a GPU machine, into the folder gpu/:
 #   tests/gpu/NAME.cu      gpu/test_NAME
 #
 # Nothing is written for 10.0 alone, so its code is made of what 9.0 has, which is compiled once for both.
@@ -28,8 +28,8 @@ file(GLOB_RECURSE weft_device_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/in
 file(GLOB weft_kernel_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cuh)
 list(APPEND weft_kernel_parts ${PROJECT_SOURCE_DIR}/src/cuda/kernels.h)
 
-# Kernels for the library to carry; further arguments are what they depend on. Sanitizer builds run on the fake driver only,
-# which has kernels of its own, and carry an empty file.
+# Kernels for the library to carry; further arguments are what they depend on. Sanitizer builds run on the fake driver
+# only, which has kernels of its own, and carry an empty file.
 function(weft_add_fatbin fatbin source architectures)
     set(command ${CMAKE_CUDA_COMPILER} --fatbin --threads 2 ${architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include
         -I${PROJECT_SOURCE_DIR}/src ${source} -o ${fatbin})

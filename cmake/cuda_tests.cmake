@@ -1,6 +1,7 @@
-# What of the GPU part is tested without a GPU (label cuda, and fake for what runs on the fake driver; exit 77 where nvcc, g++ or NVRTC is absent):
-#   cuda.compile.*      every device call compiles, for sm_80, sm_90 and sm_100; the PTX has the orders meant, and kernels
-#                       that are launched early wait first
+# What of the GPU part is tested without a GPU (label cuda, and fake for what runs on the fake driver; exit 77 where
+# nvcc, g++ or NVRTC is absent):
+#   cuda.compile.*      every device call compiles, for sm_80, sm_90 and sm_100; the PTX has the orders meant, and
+#                       kernels that are launched early wait first
 #   cuda.nvrtc*         the device headers, and the kernel of examples/gpu, compile at run time
 #   cuda.on_host.*      tests/gpu/*.cu with kernels as functions of one thread, on a fake driver whose device memory is
 #                       this machine's: PEs as processes and as threads, with virtual memory and with cudaIpc. Those of
@@ -117,8 +118,8 @@ function(weft_add_on_host_test name environment)
         "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_LOG=none;${environment}")
     set_tests_properties(cuda.on_host.${name} PROPERTIES PROCESSORS 3)
 endfunction()
-# The places of PEs are divided between the builds, which run the same code: those of one process with odd numbers of PEs
-# and of far PEs under sanitizers, the others without.
+# The places of PEs are divided between the builds, which run the same code: those of one process with odd numbers of
+# PEs and of far PEs under sanitizers, the others without.
 foreach(program device collective)
     weft_add_on_host_program(${program})
     set(on_host ${PROJECT_BINARY_DIR}/tests/${program}_on_host)

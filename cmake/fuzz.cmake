@@ -1,8 +1,9 @@
-# Fuzzing of what comes from outside (tests/fuzz); TARGET is tree (the messages by which PEs meet) or outside (the rest):
+# Fuzzing of what comes from outside (tests/fuzz); TARGET is tree (the messages by which PEs meet) or outside (the
+# rest):
 #   fuzz.replay_TARGET  the inputs that are kept and variations of them, by the library as it is built here (label unit)
-#   fuzz.TARGET         libFuzzer, where clang has it, else a skip (label fuzz); the same inputs each time, so that what is
-#                       found is found again (times and addresses do not guide it); tests/fuzz/run.sh without these options
-#                       tries others
+#   fuzz.TARGET         libFuzzer, where clang has it, else a skip (label fuzz); the same inputs each time, so that what
+#                       is found is found again (times and addresses do not guide it); tests/fuzz/run.sh without these
+#                       options tries others
 function(weft_add_fuzzing target runs)
     add_executable(fuzz_${target} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.c
         ${PROJECT_SOURCE_DIR}/tests/fuzz/${target}_fuzz.c ${PROJECT_SOURCE_DIR}/tests/fuzz/wire.c)

@@ -1,8 +1,8 @@
 # Installation. Everything finds the rest from where it lies itself, so that an installed tree can be moved.
 #   include/             the public headers, for C, C++ and CUDA; OpenSHMEM's
 #   lib/                 libweft.so, libweft.a, libweft_sim.a, libweft_shmem.so, libweft_shmem.a; pkgconfig/weft.pc,
-#                        weft_sim.pc, weft_shmem.pc; cmake/weft, for find_package(weft): weft::weft, weft::static, weft::sim,
-#                        weft::shmem, weft::shmem_static
+#                        weft_sim.pc, weft_shmem.pc; cmake/weft, for find_package(weft): weft::weft, weft::static,
+#                        weft::sim, weft::shmem, weft::shmem_static
 #   bin/                 the tools, and those of OpenSHMEM
 #   share/man/           a page for each tool, header and function
 include(GNUInstallDirs)

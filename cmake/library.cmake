@@ -1,5 +1,6 @@
-# libweft: compiled once; `weft` is the shared library, which exports what src/weft.map lists, `weft_static` the archive,
-# through which tests reach internal symbols. Users of an installed weft know them as weft::weft and weft::static.
+# libweft: compiled once; `weft` is the shared library, which exports what src/weft.map lists, `weft_static` the
+# archive, through which tests reach internal symbols. Users of an installed weft know them as weft::weft and
+# weft::static.
 file(GLOB_RECURSE weft_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER weft_sources EXCLUDE REGEX "_test\\.c$")
 list(FILTER weft_sources EXCLUDE REGEX "/conformance\\.c$")

@@ -1,6 +1,6 @@
-# The commands of the OpenSHMEM face: oshcc, oshc++ (also as oshcxx and oshCC) and oshrun, scripts made of src/tools/osh. Each
-# finds headers, libraries and weftrun from where it lies itself, so that there is one for the build directory and one to be
-# installed, in osh/.
+# The commands of the OpenSHMEM face: oshcc, oshc++ (also as oshcxx and oshCC) and oshrun, scripts made of
+# src/tools/osh. Each finds headers, libraries and weftrun from where it lies itself, so that there is one for the build
+# directory and one to be installed, in osh/.
 if(NOT TARGET weft_shmem)
     return()
 endif()

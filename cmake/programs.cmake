@@ -21,8 +21,8 @@ function(weft_add_programs pattern library group prefix)
     endforeach()
 endfunction()
 
-# What the tools and the benchmarks measure with, src/tools/lib, which both link beside the library, static or shared; with
-# its kernels, for those that measure inside kernels, when nvcc is here.
+# What the tools and the benchmarks measure with, src/tools/lib, which both link beside the library, static or shared;
+# with its kernels, for those that measure inside kernels, when nvcc is here.
 file(GLOB weft_tool_lib_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tools/lib/*.c)
 add_library(weft_tool_lib STATIC ${weft_tool_lib_sources})
 target_link_libraries(weft_tool_lib PRIVATE weft_flags PUBLIC ${CMAKE_DL_LIBS})

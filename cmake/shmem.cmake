@@ -1,8 +1,8 @@
 # The OpenSHMEM face: libweft_shmem, on the public headers of libweft alone. Users of an installed weft know it as
 # weft::shmem, the archive as weft::shmem_static.
 #
-# src/faces/shmem/generate.py makes its headers, in include/ of the build directory, and most of its functions, of the tables
-# there.
+# src/faces/shmem/generate.py makes its headers, in include/ of the build directory, and most of its functions, of the
+# tables there.
 if(NOT Python3_FOUND)
     message(STATUS "weft: no python3, so the OpenSHMEM face is left out")
     return()
@@ -34,8 +34,8 @@ file(GLOB weft_shmem_sources CONFIGURE_DEPENDS ${weft_shmem_source}/*.c)
 list(FILTER weft_shmem_sources EXCLUDE REGEX "_test\\.c$")
 list(APPEND weft_shmem_sources ${weft_shmem_functions} ${weft_shmem_headers})
 
-# While these exchange the pages of the executable's data nobody writes there, and so no function may be bound at its first
-# call, where the archive is part of the executable.
+# While these exchange the pages of the executable's data nobody writes there, and so no function may be bound at its
+# first call, where the archive is part of the executable.
 set_source_files_properties(${weft_shmem_source}/static_data.c ${weft_shmem_source}/pages.c ${weft_shmem_source}/hold.c PROPERTIES
     COMPILE_OPTIONS -fno-plt)
 

@@ -1,5 +1,5 @@
-# Tests of the OpenSHMEM face, programs of users on the installed interface: tests/faces/shmem/NAME.c is run by weftrun with N
-# PEs, as test shmem.NAME.N; a line "/* PES: 2 4 */" sets the Ns.
+# Tests of the OpenSHMEM face, programs of users on the installed interface: tests/faces/shmem/NAME.c is run by weftrun
+# with N PEs, as test shmem.NAME.N; a line "/* PES: 2 4 */" sets the Ns.
 if(NOT TARGET weft_shmem OR NOT TARGET weftrun)
     return()
 endif()

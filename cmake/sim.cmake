@@ -52,8 +52,8 @@ add_executable(scale EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/sim/scale.c)
 target_link_libraries(scale PRIVATE weft_sim)
 set_target_properties(scale PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 
-# Mistakes that the campaign, or another test, must find: a share of tests/sim/mutations, drawn afresh; all of them by `make
-# mutations`. That all still fit the source is seen by itself.
+# Mistakes that the campaign, or another test, must find: a share of tests/sim/mutations, drawn afresh; all of them by
+# `make mutations`. That all still fit the source is seen by itself.
 if(Python3_FOUND)
     set(weft_mutations ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sim/mutations/run.py ${PROJECT_SOURCE_DIR}
         ${PROJECT_BINARY_DIR})

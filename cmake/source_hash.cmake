@@ -1,5 +1,6 @@
-# What tells builds of different sources apart: a header with a hash of all that the library is made of. Layouts of shared
-# memory, the steps by which PEs meet and the tuning tables follow from the sources, so that nobody has to list them.
+# What tells builds of different sources apart: a header with a hash of all that the library is made of. Layouts of
+# shared memory, the steps by which PEs meet and the tuning tables follow from the sources, so that nobody has to list
+# them.
 #   cmake -DROOT=SOURCE-FOLDER -DHEADER=FILE -P source_hash.cmake     writes FILE
 cmake_minimum_required(VERSION 3.21)
 include(${CMAKE_CURRENT_LIST_DIR}/library_files.cmake)

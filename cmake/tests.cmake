@@ -2,9 +2,9 @@
 #   unit     src/**/NAME_test.c: cmocka
 #   threads  tests/threads/NAME_test.c: cmocka, PEs are threads of the one process (what ThreadSanitizer can see)
 #   process  tests/process/NAME_test.c: cmocka, starts processes itself
-#   multi    tests/multi/NAME.c: by weftrun with N PEs, as test multi.NAME.N; a line "/* PES: 2 4 */" sets the Ns; those on
-#            support/pe_main.h also with threads, as multi.NAME.threads.N (label threads), and on nodes for which this host
-#            stands in, as multi.NAME.nodes.PESxPER (label network)
+#   multi    tests/multi/NAME.c: by weftrun with N PEs, as test multi.NAME.N; a line "/* PES: 2 4 */" sets the Ns; those
+#            on support/pe_main.h also with threads, as multi.NAME.threads.N (label threads), and on nodes for which
+#            this host stands in, as multi.NAME.nodes.PESxPER (label network)
 #   tools    tests/tools: the commands
 #   property tests/property/NAME.c, as test property.NAME (label threads): thousands of random cases
 #   lint     layer order, each public header alone
@@ -21,8 +21,8 @@ set(weft_test_environment
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1:suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.txt"
     ${weft_aarch64_environment})
 
-# PROCESSORS is in halves: a test that computes takes 2, one that mostly waits, for deadlines and for processes, 1. Those
-# that wait begin first, one a processor, and beside them the longest that compute on one processor (COST).
+# PROCESSORS is in halves: a test that computes takes 2, one that mostly waits, for deadlines and for processes, 1.
+# Those that wait begin first, one a processor, and beside them the longest that compute on one processor (COST).
 set(weft_waiting_tests
     uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test threads_bootstrap_test uid_test
     bootstrap_kill_test env_worlds_test failure_test failure_calls_test fork_test ep_killed_test team_dead_test world_faults_test
@@ -166,8 +166,8 @@ function(weft_add_multi_tests)
     endforeach()
 endfunction()
 
-# The same programs on several nodes, for which this host stands in, as test multi.NAME.nodes.PESxPER: so many PEs, so many
-# of them to a node.
+# The same programs on several nodes, for which this host stands in, as test multi.NAME.nodes.PESxPER: so many PEs, so
+# many of them to a node.
 function(weft_add_multi_nodes_tests name)
     set(shapes 4x2 3x2)
     if(NOT WEFT_OFI OR CMAKE_CROSSCOMPILING)

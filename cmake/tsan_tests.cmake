@@ -1,5 +1,5 @@
-# What runs under ThreadSanitizer: tests of units and of threads, without the simulator (scripts/test.sh). The target tsan_tests
-# builds them and nothing else.
+# What runs under ThreadSanitizer: tests of units and of threads, without the simulator (scripts/test.sh). The target
+# tsan_tests builds them and nothing else.
 add_custom_target(tsan_tests)
 get_property(weft_all_tests DIRECTORY PROPERTY TESTS)
 foreach(test IN LISTS weft_all_tests)

@@ -1,8 +1,8 @@
 /* A mixture-of-experts layer as training calls it. Run: weftrun -n 4 moe_train
  *
- * Forward and backward of y = sum over k of w[k] * scale[expert k] * x, with two micro-batches in flight: each has a group
- * and a route of its own, so that one's rows may move while the other's experts work. All gradients, those of x, of the
- * gate's weights and of the experts' scales, are compared with the same sums done locally. */
+ * Forward and backward of y = sum over k of w[k] * scale[expert k] * x, with two micro-batches in flight: each has a
+ * group and a route of its own, so that one's rows may move while the other's experts work. All gradients, those of x,
+ * of the gate's weights and of the experts' scales, are compared with the same sums done locally. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

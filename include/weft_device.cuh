@@ -9,8 +9,8 @@
  *         ...
  *     }
  *
- * Header-only: nvcc or NVRTC, C++17, no relocatable device code, no library, no initialisation on the device. Calls marked
- * with a scope are made by all threads of it. sm_90 is the target; sm_80 and later compile. */
+ * Header-only: nvcc or NVRTC, C++17, no relocatable device code, no library, no initialisation on the device. Calls
+ * marked with a scope are made by all threads of it. sm_90 is the target; sm_80 and later compile. */
 #ifndef WEFT_DEVICE_CUH
 #define WEFT_DEVICE_CUH
 

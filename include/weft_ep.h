@@ -1,26 +1,28 @@
 /* weft_ep.h: expert parallelism: the dispatch and combine of a mixture-of-experts layer.
  *
- * R ranks (the PEs of a team), E experts, T tokens of this rank in this call, K choices a token, H elements a row, N rows
- * received by this rank. Each rank owns a contiguous range of experts. A step is
+ * R ranks (the PEs of a team), E experts, T tokens of this rank in this call, K choices a token, H elements a row, N
+ * rows received by this rank. Each rank owns a contiguous range of experts. A step is
  *
  *     route_update   who sends what to whom, from the gate's choices; collective
  *     dispatch       each token's row goes to every rank that owns one of its chosen experts; collective
  *     (the experts work on the received rows)
  *     combine        the results come back and are added up, token by token; collective
  *
- * or, with weft_ep_route_choose, the update is made in the way of the dispatch. Both moves have halves, for overlap, and
- * backwards, for training.
+ * or, with weft_ep_route_choose, the update is made in the way of the dispatch. Both moves have halves, for overlap,
+ * and backwards, for training.
  *
  * Collective calls are made by every rank of the group in the same order, on one thread (or stream) at a time a group;
  * different groups are independent. dispatch and combine may be repeated on one route (a cached route) until its next
- * route_update or route_choose. Nothing is cleaned between steps and no call needs a barrier before or after it: a rank may still work
- * on its last step while others are a step ahead, and nobody writes into its buffers before it has called again.
+ * route_update or route_choose. Nothing is cleaned between steps and no call needs a barrier before or after it: a rank
+ * may still work on its last step while others are a step ahead, and nobody writes into its buffers before it has
+ * called again.
  *
  * Order and arithmetic, equal on every backend: received rows are ordered by (source rank, token), then by choice.
  * Combine adds in ascending choice inside a rank (fused multiply-add in float32, the partial sum rounded to the row's
  * type), then in ascending rank in float32, rounded once at the end: the same bits in every run. A choice of -1 is no
- * choice; any other id outside 0 .. E-1 drops that choice and sets the route's status to WEFT_ERR_RANGE. A token without
- * a choice combines to zeros. An expert chosen twice by a token counts twice. Every NaN in a bf16 or float16 sum is 0x7fff.
+ * choice; any other id outside 0 .. E-1 drops that choice and sets the route's status to WEFT_ERR_RANGE. A token
+ * without a choice combines to zeros. An expert chosen twice by a token counts twice. Every NaN in a bf16 or float16
+ * sum is 0x7fff.
  *
  * Ranks that make different calls, or the same with another plan, route, type, width or flags, all get
  * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable.
@@ -71,7 +73,8 @@ typedef enum weft_ep_scale_type {
 typedef enum weft_ep_layout {
     /* One row a (source, token), whatever the number of its experts here. */
     WEFT_EP_RANK_MAJOR = 0,
-    /* One row a (source, token, choice), grouped by local expert, each group starting at a multiple of the alignment. */
+    /* One row a (source, token, choice), grouped by local expert, each group starting at a multiple of the
+     * alignment. */
     WEFT_EP_EXPERT_MAJOR = 1,
     /* Padded, [R][Tmax]: row s * Tmax + i is the i-th token, in token order, that source s sends here;
      * rows_of_source[s] says how many there are, and the rest is left as it was. Otherwise as RANK_MAJOR. */
@@ -107,53 +110,54 @@ typedef struct weft_ep_config {
      * allowed. Read during the call. */
     const int *experts_of_rank;
     /* The most that slot_tokens of a plan may be, at most tokens_max. Memory is reserved for this many tokens from each
-     * rank; on GPUs, if that is at most 256 MiB a rank, for two steps more, so that a send of slots puts its rows, and 8/3
-     * rows for each of the first 16 tokens, for combines. 0: tokens_max when rows_max is 0; else the group has no plans of
-     * slot layouts. */
+     * rank; on GPUs, if that is at most 256 MiB a rank, for two steps more, so that a send of slots puts its rows, and
+     * 8/3 rows for each of the first 16 tokens, for combines. 0: tokens_max when rows_max is 0; else the group has no
+     * plans of slot layouts. */
     int slot_tokens_max;
-    /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; the world has a device heap (weft/device.h),
-     * data pointers are device addresses, and calls are ordered by their stream.
-     * On GPUs (compute capability 9.0 and later whose blocks may have 220 KiB of shared memory, which 12.0 has not; at most
-     * 32 ranks and 16384 experts) calls return before their outcome is known: an overflow is the route's status, a mismatch
-     * or a timeout is returned by the group's next call or query. A call that returns the mismatch of an earlier one is not
-     * made: make it again; a choice stays chosen.
-     * The streams of a group's calls have ended before it is destroyed or a rank is masked. What there is: see
-     * docs/expert-parallelism.md, "On GPUs"; the rest is WEFT_ERR_UNSUPPORTED. The sms of all groups of a
-     * GPU must fit on it: see weft_ep_plan.sms. */
+    /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; the world has a device heap
+     * (weft/device.h), data pointers are device addresses, and calls are ordered by their stream. On GPUs (compute
+     * capability 9.0 and later whose blocks may have 220 KiB of shared memory, which 12.0 has not; at most 32 ranks and
+     * 16384 experts) calls return before their outcome is known: an overflow is the route's status, a mismatch or a
+     * timeout is returned by the group's next call or query. A call that returns the mismatch of an earlier one is not
+     * made: make it again; a choice stays chosen. The streams of a group's calls have ended before it is destroyed or a
+     * rank is masked. What there is: see docs/expert-parallelism.md, "On GPUs"; the rest is WEFT_ERR_UNSUPPORTED. The
+     * sms of all groups of a GPU must fit on it: see weft_ep_plan.sms. */
     int on_device;
 } weft_ep_config;
 
 #define WEFT_EP_CONFIG_INIT WEFTI_SIZED(weft_ep_config)
 
 /* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only and
- * must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY, WEFT_ERR_TIMEOUT; on
- * GPUs also WEFT_ERR_UNSUPPORTED, WEFT_ERR_STATE (no device heap), WEFT_ERR_UNREACHABLE (GPUs without peer access). */
+ * must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY,
+ * WEFT_ERR_TIMEOUT; on GPUs also WEFT_ERR_UNSUPPORTED, WEFT_ERR_STATE (no device heap), WEFT_ERR_UNREACHABLE (GPUs
+ * without peer access). */
 WEFT_API weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **ep) WEFT_MUST_CHECK;
 
 /* Free a group. Its routes must be destroyed first (WEFT_ERR_STATE). Collective over the team; local when the team, the
- * group or the world is dead or a rank is masked, and then its symmetric memory stays taken, since a late rank may still write there. NULL is
- * allowed. Whatever it returns but WEFT_ERR_STATE and WEFT_ERR_ARGUMENT, the group is gone. A group or route that was destroyed
- * is WEFT_ERR_ARGUMENT to all calls until the world ends, or 64 other handles of the world have been destroyed since. */
+ * group or the world is dead or a rank is masked, and then its symmetric memory stays taken, since a late rank may
+ * still write there. NULL is allowed. Whatever it returns but WEFT_ERR_STATE and WEFT_ERR_ARGUMENT, the group is gone.
+ * A group or route that was destroyed is WEFT_ERR_ARGUMENT to all calls until the world ends, or 64 other handles of
+ * the world have been destroyed since. */
 WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
 
 /* Go on without a rank that is gone (alive 0), or with one that is back in step (alive 1). Local, between collective
  * calls; every survivor masks the same ranks. From the next call on a masked rank is neither awaited nor sent to: its
- * experts count as -1 in new routings, and on routings that exist it receives and adds nothing, and what it sent is left
- * as it was.
+ * experts count as -1 in new routings, and on routings that exist it receives and adds nothing, and what it sent is
+ * left as it was.
  *
  * A call that failed with WEFT_ERR_TIMEOUT counts like one that was completed, so survivors that fail in the same call
  * agree on the next; where one completed a call in which another failed, their next calls may differ, which is
  * WEFT_ERR_MISMATCH, and then they are in step again. A rank may be named only because it waited for one that is gone:
- * say of it that it is alive. Arrays given to the failed call may still be read and written by ranks that are late, until
- * the next call has succeeded.
+ * say of it that it is alive. Arrays given to the failed call may still be read and written by ranks that are late,
+ * until the next call has succeeded.
  *
  * On GPUs, where it is not known which call failed, a routing that was not queried before the timeout is none
  * (WEFT_ERR_STATE).
  *
- * A rank that was masked is unmasked only when it has made every collective call of the group that the others have made,
- * failed ones counted; else its calls are told from theirs and it times out. Errors:
- * WEFT_ERR_ARGUMENT (NULL, oneself, alive neither 0 nor 1), WEFT_ERR_RANGE (no such rank), WEFT_ERR_STATE (between the
- * halves of a call, or the group is dead for another reason than a timeout). */
+ * A rank that was masked is unmasked only when it has made every collective call of the group that the others have
+ * made, failed ones counted; else its calls are told from theirs and it times out. Errors: WEFT_ERR_ARGUMENT (NULL,
+ * oneself, alive neither 0 nor 1), WEFT_ERR_RANGE (no such rank), WEFT_ERR_STATE (between the halves of a call, or the
+ * group is dead for another reason than a timeout). */
 WEFT_API weft_status weft_ep_mask(weft_ep *ep, int rank, int alive) WEFT_MUST_CHECK;
 
 /* How the steps of a route work. Equal on all ranks. */
@@ -164,10 +168,10 @@ typedef struct weft_ep_plan {
     int alignment; /* expert-major: a group of rows starts at a multiple of this many rows; 0 or 1: packed */
     int slot_tokens; /* slot layouts: Tmax, the most tokens a rank sends in a step; 0: the group's slot_tokens_max */
     unsigned flags; /* WEFT_EP_ZERO_PADDING or 0 */
-    /* On GPUs: multiprocessors that a call of this route may use. The group claims the most that a route of it asks for until
-     * it is destroyed (as weft_device_sms_take); WEFT_ERR_STATE when fewer are left. 0: an equal share of what nobody has
-     * claimed when the call is made or captured, among all groups on the GPU with such a route; WEFT_ERR_STATE from the
-     * call when nothing is left. Ranks may differ. Not used on the host. */
+    /* On GPUs: multiprocessors that a call of this route may use. The group claims the most that a route of it asks for
+     * until it is destroyed (as weft_device_sms_take); WEFT_ERR_STATE when fewer are left. 0: an equal share of what
+     * nobody has claimed when the call is made or captured, among all groups on the GPU with such a route;
+     * WEFT_ERR_STATE from the call when nothing is left. Ranks may differ. Not used on the host. */
     int sms;
 } weft_ep_plan;
 
@@ -210,9 +214,9 @@ WEFT_API weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_ch
                                           weft_stream *stream) WEFT_MUST_CHECK;
 
 /* Choose a new routing: the next dispatch (or dispatch_send) of this route agrees on it on its way, as
- * weft_ep_route_update would have, so that a step is one call. All ranks choose, or none. Local, moves nothing; the ids,
- * weights and tokens_at must stay as they are until that dispatch completes. Choosing again replaces the choice, and an
- * update drops it. Errors: WEFT_ERR_ARGUMENT; WEFT_ERR_STATE between the halves of a dispatch of this route. */
+ * weft_ep_route_update would have, so that a step is one call. All ranks choose, or none. Local, moves nothing; the
+ * ids, weights and tokens_at must stay as they are until that dispatch completes. Choosing again replaces the choice,
+ * and an update drops it. Errors: WEFT_ERR_ARGUMENT; WEFT_ERR_STATE between the halves of a dispatch of this route. */
 WEFT_API weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *choices) WEFT_MUST_CHECK;
 
 /* Where the counts of a route lie: memory of the route, which the next route_update overwrites. After an overflow they
@@ -253,9 +257,9 @@ typedef struct weft_ep_host_counts {
 WEFT_API weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream *stream,
                                          weft_ep_host_counts *counts) WEFT_MUST_CHECK;
 
-/* Rows of a tensor: row i begins at data + i * stride_bytes. fp8 rows come with scales: W words of 4 bytes a row, that is
- * ceil(H / 128) floats, or ceil(ceil(H / 128) / 4) words of four ue8m0 (what is left of the last word is zero where the
- * library writes it); word w of row i is at scales + 4 * (i * scale_row_stride + w * scale_word_stride) bytes. */
+/* Rows of a tensor: row i begins at data + i * stride_bytes. fp8 rows come with scales: W words of 4 bytes a row, that
+ * is ceil(H / 128) floats, or ceil(ceil(H / 128) / 4) words of four ue8m0 (what is left of the last word is zero where
+ * the library writes it); word w of row i is at scales + 4 * (i * scale_row_stride + w * scale_word_stride) bytes. */
 typedef struct weft_ep_rows {
     size_t size; /* sizeof(weft_ep_rows) */
     void *data; /* aligned to 16 bytes; may be NULL when there are no rows */
@@ -264,8 +268,8 @@ typedef struct weft_ep_rows {
     size_t stride_bytes; /* 0: packed; else at least the row, a multiple of 16 */
     void *scales; /* fp8: aligned to 4 bytes; else NULL */
     weft_ep_scale_type scale_type; /* fp8: not NONE; else NONE */
-    /* In words; both 0: row-major and packed, W and 1. Column-major: 1, and at least the number of rows. No two scales may
-     * share a place. */
+    /* In words; both 0: row-major and packed, W and 1. Column-major: 1, and at least the number of rows. No two scales
+     * may share a place. */
     size_t scale_row_stride;
     size_t scale_word_stride;
 } weft_ep_rows;
@@ -305,29 +309,29 @@ static inline weft_ep_received wefti_ep_received_init()
 
 /* Send the rows of this rank's tokens, `in` (T rows), and receive. Collective over the group. Completes when all rows
  * of this rank have arrived and `in` can be reused. `out->rows` is of the type and width of `in`; or fp8 with a scale
- * type, and then wider rows are quantised on the way, by their sender, as protocol/fp8.h says. fp8 rows and their scales
- * move unchanged. On a route whose status is WEFT_ERR_OVERFLOW nothing moves and the call returns WEFT_ERR_OVERFLOW, on
- * all ranks.
+ * type, and then wider rows are quantised on the way, by their sender, as protocol/fp8.h says. fp8 rows and their
+ * scales move unchanged. On a route whose status is WEFT_ERR_OVERFLOW nothing moves and the call returns
+ * WEFT_ERR_OVERFLOW, on all ranks.
  *
- * After weft_ep_route_choose the call agrees on the routing first. rows_capacity then is a limit like rows_max: the least
- * of both decides whether a rank overflows, or from where on rows are dropped (slot layouts: a capacity below N is
- * WEFT_ERR_RANGE on this rank, before it joins). After an overflow the call returns WEFT_ERR_OVERFLOW on all ranks, and
- * the counts tell what would have come. */
+ * After weft_ep_route_choose the call agrees on the routing first. rows_capacity then is a limit like rows_max: the
+ * least of both decides whether a rank overflows, or from where on rows are dropped (slot layouts: a capacity below N
+ * is WEFT_ERR_RANGE on this rank, before it joins). After an overflow the call returns WEFT_ERR_OVERFLOW on all ranks,
+ * and the counts tell what would have come. */
 WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                       weft_stream *stream) WEFT_MUST_CHECK;
 
-/* The halves of a dispatch, for work in between. send starts and waits for no other rank; recv does the rest. The arrays
- * of `in` and `out` (and of the choice) belong to the call until recv returns; the structs do not. A group has one pair
- * outstanding: any other collective call of the group before its recv is WEFT_ERR_STATE and changes nothing, and so is a
- * recv without its send. Collective, both; ranks may call the halves or the whole, on GPUs all ranks the same. Errors of
- * dispatch; a send that fails needs no recv.
+/* The halves of a dispatch, for work in between. send starts and waits for no other rank; recv does the rest. The
+ * arrays of `in` and `out` (and of the choice) belong to the call until recv returns; the structs do not. A group has
+ * one pair outstanding: any other collective call of the group before its recv is WEFT_ERR_STATE and changes nothing,
+ * and so is a recv without its send. Collective, both; ranks may call the halves or the whole, on GPUs all ranks the
+ * same. Errors of dispatch; a send that fails needs no recv.
  *
- * On GPUs each half is a launch, and nothing of the call runs between them; recv is given the stream of its send (another
- * is WEFT_ERR_UNSUPPORTED and changes nothing). WEFT_ERR_STATE when others have claimed all multiprocessors meanwhile, or,
- * with a new routing of rows that do not leave with send, some of the send's: recv is still to come. Of slot layouts (see
- * slot_tokens_max) the rows leave with send, and recv waits for the other ranks' sends only. Of other layouts send tells the
- * others what comes, and rows move in recv, at the same time on all ranks: to have them move beside other work, make the
- * whole call on a stream of its own, with a plan's `sms`. */
+ * On GPUs each half is a launch, and nothing of the call runs between them; recv is given the stream of its send
+ * (another is WEFT_ERR_UNSUPPORTED and changes nothing). WEFT_ERR_STATE when others have claimed all multiprocessors
+ * meanwhile, or, with a new routing of rows that do not leave with send, some of the send's: recv is still to come. Of
+ * slot layouts (see slot_tokens_max) the rows leave with send, and recv waits for the other ranks' sends only. Of other
+ * layouts send tells the others what comes, and rows move in recv, at the same time on all ranks: to have them move
+ * beside other work, make the whole call on a stream of its own, with a plan's `sms`. */
 WEFT_API weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                            weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;
@@ -337,9 +341,9 @@ WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *st
  * the row's type. */
 #define WEFT_EP_WEIGHTED 1u
 
-/* Return the experts' results `in` (N rows, in the order received; padding is not read) to their sources and add them up
- * into `out` (T rows), which is other memory. Collective over the group. Completes when `out` is written and no rank reads
- * `in` any more. */
+/* Return the experts' results `in` (N rows, in the order received; padding is not read) to their sources and add them
+ * up into `out` (T rows), which is other memory. Collective over the group. Completes when `out` is written and no rank
+ * reads `in` any more. */
 WEFT_API weft_status weft_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                      unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
 
@@ -351,24 +355,25 @@ WEFT_API weft_status weft_ep_combine_recv(weft_ep_route *route, weft_stream *str
 /* The backward of dispatch: gradients of received rows become gradients of tokens. Collective over the group; on the
  * route's routing, without a dispatch if you like.
  *
- * grad_received [N][H], in the order received (padding is not read) -> grad_in [T][H]: the sum over the rows that dispatch
- * made of the token: an unweighted combine, bit for bit, but for choices of WEFT_EP_SLOTS_EXPERT that share a row, which
- * is added once, as it was made once.
+ * grad_received [N][H], in the order received (padding is not read) -> grad_in [T][H]: the sum over the rows that
+ * dispatch made of the token: an unweighted combine, bit for bit, but for choices of WEFT_EP_SLOTS_EXPERT that share a
+ * row, which is added once, as it was made once.
  *
- * grad_weights_received, of the shape of weft_ep_received.weights, by source [N][K], by expert [N] -> grad_weights [T][K]:
- * to each choice the value of its place or row, unchanged; 0 where the choice is not received by any rank. Both NULL or
- * neither, equally on all ranks, also on one with N or T of 0. No fp8. */
+ * grad_weights_received, of the shape of weft_ep_received.weights, by source [N][K], by expert [N] -> grad_weights
+ * [T][K]: to each choice the value of its place or row, unchanged; 0 where the choice is not received by any rank. Both
+ * NULL or neither, equally on all ranks, also on one with N or T of 0. No fp8. */
 WEFT_API weft_status weft_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
                                           const float *grad_weights_received, const weft_ep_rows *grad_in,
                                           float *grad_weights, weft_stream *stream) WEFT_MUST_CHECK;
 
-/* The backward of combine: gradients of the combined rows become gradients of what was combined. Collective over the group.
+/* The backward of combine: gradients of the combined rows become gradients of what was combined. Collective over the
+ * group.
  *
- * grad_out [T][H] -> grad_rows [N][H], in the order received. Unweighted: the row of grad_out of the row's token, unchanged
- * (a row that c > 1 choices of WEFT_EP_SLOTS_EXPERT share was added c times: round(c * grad_out)). With WEFT_EP_WEIGHTED
- * round(w * grad_out), where w is the choice's weight, or, where a row stands for several choices, the sum of theirs in
- * float32 in ascending choice; the product is rounded to float32, then to the rows' type. Rows of padding are zeroed if the
- * plan says WEFT_EP_ZERO_PADDING, else left as they were, as are slots that nobody fills.
+ * grad_out [T][H] -> grad_rows [N][H], in the order received. Unweighted: the row of grad_out of the row's token,
+ * unchanged (a row that c > 1 choices of WEFT_EP_SLOTS_EXPERT share was added c times: round(c * grad_out)). With
+ * WEFT_EP_WEIGHTED round(w * grad_out), where w is the choice's weight, or, where a row stands for several choices, the
+ * sum of theirs in float32 in ascending choice; the product is rounded to float32, then to the rows' type. Rows of
+ * padding are zeroed if the plan says WEFT_EP_ZERO_PADDING, else left as they were, as are slots that nobody fills.
  *
  * grad_weights [T][K], with WEFT_EP_WEIGHTED only, else NULL, equally on all ranks: to each choice the dot product
  * <row, grad_out> in the order of protocol/dot.h, where `rows` [N][H] is what combine was given (NULL if and only if

@@ -5,14 +5,12 @@
  * that happens is decided by the seed: the same seed gives the same trace, byte for byte.
  *
  * Memory. Stores to symmetric memory wait in a buffer of their PE and land late, in any order that overlap, release,
- * fences and quiet allow; bulk copies land in pieces. A load that is no acquire of what it depends on may return a value
- * that has been overwritten. Plain accesses of the program itself are immediate.
- * Time. Virtual: it jumps when all PEs sleep, so that deadlines cost nothing.
- * Sockets. PEs that meet over sockets (WEFT_BOOTSTRAP_LOCAL, _UID) do so on a network of the simulator: bytes come late
- * and in parts, calls are interrupted or find nothing, connections come in any order. A run that leaves a socket open, or
- * uses one that is closed, fails.
- * Faults. PEs can be killed and stalled, connections cut, allocations made to fail, and messages between link domains are
- * split, delayed and reordered. */
+ * fences and quiet allow; bulk copies land in pieces. A load that is no acquire of what it depends on may return a
+ * value that has been overwritten. Plain accesses of the program itself are immediate. Time. Virtual: it jumps when all
+ * PEs sleep, so that deadlines cost nothing. Sockets. PEs that meet over sockets (WEFT_BOOTSTRAP_LOCAL, _UID) do so on
+ * a network of the simulator: bytes come late and in parts, calls are interrupted or find nothing, connections come in
+ * any order. A run that leaves a socket open, or uses one that is closed, fails. Faults. PEs can be killed and stalled,
+ * connections cut, allocations made to fail, and messages between link domains are split, delayed and reordered. */
 #ifndef WEFT_SIM_H
 #define WEFT_SIM_H
 
@@ -134,15 +132,15 @@ WEFT_API void weft_sim_note(const char *text, uint64_t value);
 
 /* ---- faults ----------------------------------------------------------------------------------------------------- */
 
-/* PE `pe` never runs again; what it stored before still becomes visible, and its sockets are closed. Does not return when it is
- * this PE. */
+/* PE `pe` never runs again; what it stored before still becomes visible, and its sockets are closed. Does not return
+ * when it is this PE. */
 WEFT_API void weft_sim_kill(int pe);
 
 /* PE `pe` does not run for `ns` of virtual time. */
 WEFT_API void weft_sim_stall(int pe, uint64_t ns);
 
-/* One connection of PE `pe`, drawn, breaks: both ends see a reset, and what was on its way is lost. Returns 0 when it has
- * none. */
+/* One connection of PE `pe`, drawn, breaks: both ends see a reset, and what was on its way is lost. Returns 0 when it
+ * has none. */
 WEFT_API int weft_sim_cut(int pe);
 
 /* Whether two PEs are in one process; killing one of them leaves the others alive. */

@@ -1,7 +1,7 @@
 #!/bin/sh
-# What the aarch64 preset needs beside Debian's cross compiler and emulator: cmocka and libsodium for aarch64, taken from
-# Debian's packages into build/aarch64-packages without touching the system's own.
-# Exit 77, with the reason on standard output: aarch64 cannot be tested here.
+# What the aarch64 preset needs beside Debian's cross compiler and emulator: cmocka and libsodium for aarch64, taken
+# from Debian's packages into build/aarch64-packages without touching the system's own. Exit 77, with the reason on
+# standard output: aarch64 cannot be tested here.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$PWD/build/aarch64-packages

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Measure weft on this machine beside Open MPI (its OpenSHMEM, and MPI for expert parallelism), memcpy and the bare hardware, side by side in several rounds
-# of one run; write bench/records/<date>-<machine>-host.jsonl and print the table. See bench/README.md.
+# Measure weft on this machine beside Open MPI (its OpenSHMEM, and MPI for expert parallelism), memcpy and the bare
+# hardware, side by side in several rounds of one run; write bench/records/<date>-<machine>-host.jsonl and print the
+# table. See bench/README.md.
 # Usage: bench.sh [--machine NAME] [--rounds N] [--attempts N] [--steps "STEP..."] [--output FILE]
 #   machine: also from WEFT_BENCH_MACHINE; without either it is made of what lscpu says
 #   attempts: how often in all a step in which others use the machine is done again
@@ -50,8 +51,8 @@ describe_machine()
     echo "$(nproc)-core-${word:-$(uname -m)}"
 }
 
-# The peers are compiled as their users would, against the files of this tree that time and write; what does arithmetic of
-# its own, for this processor.
+# The peers are compiled as their users would, against the files of this tree that time and write; what does arithmetic
+# of its own, for this processor.
 build_peer()
 {
     compiler="oshcc"

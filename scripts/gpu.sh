@@ -1,6 +1,6 @@
 #!/bin/sh
-# The whole GPU set on this machine: tests, then benchmarks with NVSHMEM's beside ours where its package is installed, then
-# gpu_ep.sh. Writes bench/records/<date>-<machine>-device.jsonl. Every program has a time limit.
+# The whole GPU set on this machine: tests, then benchmarks with NVSHMEM's beside ours where its package is installed,
+# then gpu_ep.sh. Writes bench/records/<date>-<machine>-device.jsonl. Every program has a time limit.
 # Usage: gpu.sh [BUILD]   BUILD: a build directory that has gpu/ and the tools; default: build/release, built here
 # WEFT_MACHINE, WEFT_COMMIT, WEFT_DATE, WEFT_RECORD replace what is found out.
 set -u

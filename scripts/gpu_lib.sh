@@ -1,5 +1,6 @@
-# What the scripts for GPU machines share; sourced from the root of the tree, with $build set. Ends the script with 77 where
-# there is no GPU. Sets $gpus, WEFT_MACHINE, WEFT_COMMIT, WEFT_DATE (from outside, if set there), $scratch, $failed.
+# What the scripts for GPU machines share; sourced from the root of the tree, with $build set. Ends the script with 77
+# where there is no GPU. Sets $gpus, WEFT_MACHINE, WEFT_COMMIT, WEFT_DATE (from outside, if set there), $scratch,
+# $failed.
 limit="timeout -k 5 120"
 failed=0
 
@@ -39,7 +40,8 @@ run()
     fi
 }
 
-# Run a benchmark and add its JSON lines, those that it prints and those in $json, to the record: its name, then the command.
+# Run a benchmark and add its JSON lines, those that it prints and those in $json, to the record: its name, then the
+# command.
 json=$scratch/json
 bench()
 {

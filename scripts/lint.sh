@@ -1,5 +1,5 @@
 #!/bin/sh
-# Read the tree: format, layers, and marks that must not be left behind.
+# Read the tree: format, layers, columns, words, and marks that must not be left behind.
 set -eu
 cd "$(dirname "$0")/.."
 failed=0
@@ -23,6 +23,17 @@ files '*.c' '*.h' '*.cu' '*.cuh' | xargs -r "$formatter" --dry-run -Werror || fa
 
 echo "layers"
 python3 tests/lint/layers.py . || failed=1
+
+echo "columns"
+# Code of C is kept in 120 columns by the formatter, comments everywhere by this.
+if awk 'length > 120 { print FILENAME ":" FNR ": " length " columns"; found = 1 } END { exit !found }' \
+    $(files '*.c' '*.h' '*.cu' '*.cuh') /dev/null; then
+    failed=1
+fi
+if awk 'length > 120 && /^[[:blank:]]*(#|\/\*|\*|\/\/)/ { print FILENAME ":" FNR ": " length " columns"; found = 1 }
+    END { exit !found }' $(files '*.py' '*.sh' '*.cmake' '*.cpp' 'CMakeLists.txt' 'Makefile') /dev/null; then
+    failed=1
+fi
 
 echo "words"
 python3 tests/lint/words.py . || failed=1

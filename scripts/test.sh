@@ -1,10 +1,11 @@
 #!/bin/sh
-# Build and test every preset: all tests in release; unit, threads and multi-PE tests under each sanitizer, and those of the
-# GPU part on the fake driver; a part of them for aarch64 under an emulator, where that can be had. The asan preset, which is
-# UndefinedBehaviorSanitizer too, also counts which lines of src/ run, in the tests of tools too. The simulator is not run
-# under ThreadSanitizer: its PEs are coroutines of one thread.
-# The last line is "N passed, N failed, N skipped" over all presets. Fails when a test fails, a build fails or none ran.
-# Usage: test.sh [PRESET...]   (default: release asan tsan aarch64; "debug" is known as well, and "host", which leaves out
+# Build and test every preset: all tests in release; unit, threads and multi-PE tests under each sanitizer, and those of
+# the GPU part on the fake driver; a part of them for aarch64 under an emulator, where that can be had. The asan preset,
+# which is UndefinedBehaviorSanitizer too, also counts which lines of src/ run, in the tests of tools too. The simulator
+# is not run under ThreadSanitizer: its PEs are coroutines of one thread. The last line is "N passed, N failed, N
+# skipped" over all presets. Fails when a test fails, a build fails or none ran.
+# Usage: test.sh [PRESET...]   (default: release asan tsan aarch64; "debug" is known as well, and "host", which leaves
+#                              out
 # GPUs and what is slow)
 set -u
 cd "$(dirname "$0")/.."
@@ -14,7 +15,8 @@ results=
 
 exec 3>&1 # for progress, whatever the output of a command goes to
 
-# While something long runs: every 20 s a line with how much of it is done, by the last "12/345" in the log that it writes.
+# While something long runs: every 20 s a line with how much of it is done, by the last "12/345" in the log that it
+# writes.
 show_progress()
 {
     while sleep 20 >/dev/null 2>&1; do

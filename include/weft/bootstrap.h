@@ -35,33 +35,34 @@ typedef enum weft_bootstrap_kind {
  *   local   WEFT_LOCAL_JOB is set: weftrun started the process, and the world has more than one PE
  *   env     RANK, WORLD_SIZE and MASTER_ADDR are set
  *   pmix    PMIX_RANK is set: a launcher with PMIx started the process
- * and where none holds a world of one PE. It never waits for PEs that only one of several environments speaks of: a program
- * that is started by both launchers meets by weftrun's.
+ * and where none holds a world of one PE. It never waits for PEs that only one of several environments speaks of: a
+ * program that is started by both launchers meets by weftrun's.
  *
  * ---- env: torchrun, or a shell ----
  *
  *     torchrun --no-python --nproc-per-node 4 ./program
  *     for r in 0 1 2 3; do RANK=$r WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 ./program & done
  *
- * config.pes 0: the PE is RANK of WORLD_SIZE. Else config.pe and config.pes count, and PE 0 must run on MASTER_ADDR's host.
- * There it listens, while a world forms, at WEFT_PORT, else at MASTER_PORT + 1 (torchrun's own store has MASTER_PORT), on
- * loopback alone when MASTER_ADDR is a loopback address or "localhost", else on all interfaces. PEs come in any order; a
- * name that is not known yet and a connection that is refused are tried again until the deadline. Any number of worlds may
- * be created, one after another or at once, at one port: those at once need different names (config.name).
- * WEFT_SECRET, equal on all PEs, is what they prove to each other that they know; choose a long random one. Without it only
- * processes of one user on one host (and in one network namespace) meet, as the system says who they are; PEs elsewhere are
- * turned away with WEFT_ERR_AUTHENTICATION. WEFT_INSECURE=1 lets whoever reaches the port take part, and PE 0 logs a warning.
- * A port that another program has is WEFT_ERR_SYSTEM on PE 0 and on the PEs of its host. */
+ * config.pes 0: the PE is RANK of WORLD_SIZE. Else config.pe and config.pes count, and PE 0 must run on MASTER_ADDR's
+ * host. There it listens, while a world forms, at WEFT_PORT, else at MASTER_PORT + 1 (torchrun's own store has
+ * MASTER_PORT), on loopback alone when MASTER_ADDR is a loopback address or "localhost", else on all interfaces. PEs
+ * come in any order; a name that is not known yet and a connection that is refused are tried again until the deadline.
+ * Any number of worlds may be created, one after another or at once, at one port: those at once need different names
+ * (config.name). WEFT_SECRET, equal on all PEs, is what they prove to each other that they know; choose a long random
+ * one. Without it only processes of one user on one host (and in one network namespace) meet, as the system says who
+ * they are; PEs elsewhere are turned away with WEFT_ERR_AUTHENTICATION. WEFT_INSECURE=1 lets whoever reaches the port
+ * take part, and PE 0 logs a warning. A port that another program has is WEFT_ERR_SYSTEM on PE 0 and on the PEs of its
+ * host. */
 
 /* ---- pmix: mpirun, srun ----
  *
  *     mpirun -n 4 ./program                srun --mpi=pmix -n 4 ./program
  *
- * Every process of the job is a PE, by its rank: config.pes is 0, or the size of the job with config.pe the rank. PE 0 makes
- * a unique id (below), which the others get by PMIx; worlds of one name are created in the same order everywhere. Needs
- * libpmix.so.2 at run time. Beside what a unique id's errors are: WEFT_ERR_UNSUPPORTED (PMIx cannot be
- * loaded), WEFT_ERR_SYSTEM (the launcher's server does not answer), WEFT_ERR_ARGUMENT (another number or size, or built
- * without PMIx). */
+ * Every process of the job is a PE, by its rank: config.pes is 0, or the size of the job with config.pe the rank. PE 0
+ * makes a unique id (below), which the others get by PMIx; worlds of one name are created in the same order everywhere.
+ * Needs libpmix.so.2 at run time. Beside what a unique id's errors are: WEFT_ERR_UNSUPPORTED (PMIx cannot be loaded),
+ * WEFT_ERR_SYSTEM (the launcher's server does not answer), WEFT_ERR_ARGUMENT (another number or size, or built without
+ * PMIx). */
 
 /* ---- unique id ----------------------------------------------------------------------------------------------- */
 

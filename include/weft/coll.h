@@ -8,13 +8,14 @@
  * without a barrier. A call returns when its own part is done, which does not say that others have come, unless their
  * data is part of what it gives.
  *
- * Errors: WEFT_ERR_ARGUMENT (NULL team, NULL buffer), WEFT_ERR_RANGE (a buffer outside the reserved heap, a root that is
- * no member): decided by each PE for itself, nothing was changed. WEFT_ERR_TIMEOUT names the members that did not come
- * within the deadline; from then on the team is dead and its calls return that status. WEFT_ERR_MISMATCH names a member
- * that made another call or gave another count, root, type or operation, and the team is dead: a message carries 16 bits
- * of those, so that who gets one from such a member knows at once, but for one case in 65536; who gets none knows at the
- * deadline, or, where nothing is awaited from it (a broadcast with two roots), in a later data collective of the team. The first data collective of a team allocates its scratch in the symmetric heap: WEFT_ERR_MEMORY, the same on
- * all members. */
+ * Errors: WEFT_ERR_ARGUMENT (NULL team, NULL buffer), WEFT_ERR_RANGE (a buffer outside the reserved heap, a root that
+ * is no member): decided by each PE for itself, nothing was changed. WEFT_ERR_TIMEOUT names the members that did not
+ * come within the deadline; from then on the team is dead and its calls return that status. WEFT_ERR_MISMATCH names a
+ * member that made another call or gave another count, root, type or operation, and the team is dead: a message carries
+ * 16 bits of those, so that who gets one from such a member knows at once, but for one case in 65536; who gets none
+ * knows at the deadline, or, where nothing is awaited from it (a broadcast with two roots), in a later data collective
+ * of the team. The first data collective of a team allocates its scratch in the symmetric heap: WEFT_ERR_MEMORY, the
+ * same on all members. */
 #ifndef WEFT_COLL_H
 #define WEFT_COLL_H
 
@@ -80,7 +81,8 @@ WEFT_RMA_TYPES(WEFTI_DECLARE_COLL)
 
 /* ---- combining data ------------------------------------------------------------------------------------------ */
 
-/* For each OP in and, or, xor (integers), min, max (also float, double, longdouble), sum, prod (also complexf, complexd):
+/* For each OP in and, or, xor (integers), min, max (also float, double, longdouble), sum, prod (also complexf,
+ * complexd):
  *   weft_NAME_OP_reduce(team, dest, source, count)
  *       dest[k] = source[k] of all members combined, the same bits on all of them. dest may equal source.
  *   weft_NAME_OP_reduce_scatter(team, dest, source, count)
@@ -89,11 +91,11 @@ WEFT_RMA_TYPES(WEFTI_DECLARE_COLL)
  *   weft_NAME_OP_inscan, weft_NAME_OP_exscan(team, dest, source, count)
  *       as reduce, over the members up to and including this one, or before it: member 0 then gets the operation's
  *       neutral element. dest may equal source.
- * Integer sums and products wrap around. Where one of the values is a NaN, min and max give a NaN or the extreme of some of
- * the other values, which depends on the members' order only. Members are combined in ascending order, for teams of more than 32 and short
- * vectors, and where WEFT_COLL asks for reduce:doubling, in a tree whose shape depends on the team's size only: the same
- * input gives the same bits in every run.
- * (OpenSHMEM 1.5, 9.9.9; 1.6, 9.9.10 for scans.) */
+ * Integer sums and products wrap around. Where one of the values is a NaN, min and max give a NaN or the extreme of
+ * some of the other values, which depends on the members' order only. Members are combined in ascending order, for
+ * teams of more than 32 and short vectors, and where WEFT_COLL asks for reduce:doubling, in a tree whose shape depends
+ * on the team's size only: the same input gives the same bits in every run. (OpenSHMEM 1.5, 9.9.9; 1.6, 9.9.10 for
+ * scans.) */
 #define WEFTI_DECLARE_REDUCE(NAME, TYPE, OP)                                                                           \
     WEFT_INLINE weft_status weft_##NAME##_##OP##_reduce(weft_team *team, TYPE *dest, const TYPE *source, size_t count) \
         WEFT_MUST_CHECK;                                                                                               \
@@ -128,9 +130,9 @@ WEFT_REDUCE_COMPLEX_TYPES(WEFTI_DECLARE_ARITHMETIC_REDUCE)
 
 /* Write as text which algorithm this team takes for which collective and how many bytes, one line each: at most `bytes`
  * bytes with the final zero; *length is that of the whole text. WEFT_COLL=collective:algorithm,..., read when the world
- * is created and equal on all PEs, puts an algorithm first, for as many bytes as it can carry; a team that cannot take it
- * (sync:count beyond a link domain, alltoall:pairs) does without. Any thread. WEFT_ERR_ARGUMENT: a NULL, but
- * for a text of 0 bytes. */
+ * is created and equal on all PEs, puts an algorithm first, for as many bytes as it can carry; a team that cannot take
+ * it (sync:count beyond a link domain, alltoall:pairs) does without. Any thread. WEFT_ERR_ARGUMENT: a NULL, but for a
+ * text of 0 bytes. */
 WEFT_API weft_status weft_team_tuning(const weft_team *team, char *text, size_t bytes, size_t *length) WEFT_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -25,7 +25,8 @@ typedef struct weft_ctx weft_ctx;
 #define WEFT_CTX_NOSTORE 4u /* its quiet and fence need not order stores to this PE's own heap */
 
 /* Make a context on a team. Local; any number of them; any thread. `options`: WEFT_CTX_ flags, 0 for none. It stays
- * usable when the team is destroyed, and ends with the world if it is not destroyed before. WEFT_ERR_ARGUMENT, WEFT_ERR_MEMORY. */
+ * usable when the team is destroyed, and ends with the world if it is not destroyed before. WEFT_ERR_ARGUMENT,
+ * WEFT_ERR_MEMORY. */
 WEFT_API weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **ctx) WEFT_MUST_CHECK;
 
 /* Complete the context's accesses and destroy it. Local. NULL is allowed. A destroyed context is refused by

@@ -1,8 +1,8 @@
 /* weft/device.h: symmetric memory on GPUs, from the host.
  *
  * A world begins with a heap in host memory. weft_device_attach gives it a second one on the PEs' GPUs: each PE's part
- * lies on the GPU that this PE uses, and every PE of the link domain maps all parts at a constant stride; those beyond it,
- * or beyond WEFT_CUDA_DOMAIN, are reached through a thread of the library. Kernels have a weft_dev (include
+ * lies on the GPU that this PE uses, and every PE of the link domain maps all parts at a constant stride; those beyond
+ * it, or beyond WEFT_CUDA_DOMAIN, are reached through a thread of the library. Kernels have a weft_dev (include
  * "weft_device.cuh" in the kernel's source); the host has weft_device_malloc, and weft_putmem, weft_getmem, p, g,
  * put_signal, the atomics, and the wait and test families, which take device addresses where they take symmetric
  * addresses. Several PEs may use one GPU, and one process several GPUs.
@@ -50,15 +50,14 @@ typedef struct weft_device_config {
 #define WEFT_DEVICE_CONFIG_INIT WEFTI_SIZED(weft_device_config)
 
 /* Give the world a device heap. Collective over the world, once; weft_world_create does it at its end when
- * config.device is set. `config` may be NULL. The device lives as long as the world: weft_world_destroy, which is local,
- * ends it; this PE's kernels have ended then, and its CUDA context still lives. (With WEFT_CUDA_VMM=0, whose memory ends
- * with its process's last PE, have a barrier before it.)
- * What every kernel and call may need is loaded here, so that nothing later synchronises the device by itself.
- * Errors are the same on all PEs: WEFT_ERR_UNSUPPORTED (no CUDA in this build, no driver, a device that cannot do it),
- * WEFT_ERR_STATE (no current context; attached already; no multiprocessor free for a proxy), WEFT_ERR_UNREACHABLE (a pair
- * of GPUs without peer access, unless WEFT_CUDA_DOMAIN parts them),
- * WEFT_ERR_MEMORY, WEFT_ERR_MISMATCH, WEFT_ERR_TIMEOUT; the text names the PE that lacks something. Nothing is left
- * behind by a failure, and the call may be repeated. */
+ * config.device is set. `config` may be NULL. The device lives as long as the world: weft_world_destroy, which is
+ * local, ends it; this PE's kernels have ended then, and its CUDA context still lives. (With WEFT_CUDA_VMM=0, whose
+ * memory ends with its process's last PE, have a barrier before it.) What every kernel and call may need is loaded
+ * here, so that nothing later synchronises the device by itself. Errors are the same on all PEs: WEFT_ERR_UNSUPPORTED
+ * (no CUDA in this build, no driver, a device that cannot do it), WEFT_ERR_STATE (no current context; attached already;
+ * no multiprocessor free for a proxy), WEFT_ERR_UNREACHABLE (a pair of GPUs without peer access, unless
+ * WEFT_CUDA_DOMAIN parts them), WEFT_ERR_MEMORY, WEFT_ERR_MISMATCH, WEFT_ERR_TIMEOUT; the text names the PE that lacks
+ * something. Nothing is left behind by a failure, and the call may be repeated. */
 WEFT_API weft_status weft_device_attach(weft_world *world, const weft_device_config *config) WEFT_MUST_CHECK;
 
 /* What a PE has. */
@@ -77,14 +76,15 @@ WEFT_API weft_status weft_device_query(const weft_world *world, weft_device_info
 
 /* Allocate `bytes` bytes of device memory at the same offset on every PE, aligned to 256. Collective over the world
  * (weft_device_team_malloc: over the team), equal arguments everywhere. Contents: undefined. Memory that the heap lacks
- * is added on the PEs that take part and mapped by them, on all or on none; others have no part in it, and nothing of theirs lies
- * there: host calls that name one of them at such an address return WEFT_ERR_RANGE, and kernels must not. Several threads of a
- * PE may allocate over different teams at once. Must not be called while a stream of the thread is being captured. Errors as
- * weft_malloc's. */
+ * is added on the PEs that take part and mapped by them, on all or on none; others have no part in it, and nothing of
+ * theirs lies there: host calls that name one of them at such an address return WEFT_ERR_RANGE, and kernels must not.
+ * Several threads of a PE may allocate over different teams at once. Must not be called while a stream of the thread is
+ * being captured. Errors as weft_malloc's. */
 WEFT_API weft_status weft_device_malloc(weft_world *world, size_t bytes, void **block) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_team_malloc(weft_team *team, size_t bytes, void **block) WEFT_MUST_CHECK;
 
-/* Free a block on every PE that took part; collective like the allocation. Kernels that use it have ended on this PE. */
+/* Free a block on every PE that took part; collective like the allocation. Kernels that use it have ended on this
+ * PE. */
 WEFT_API weft_status weft_device_free(weft_world *world, void *block) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_team_free(weft_team *team, void *block) WEFT_MUST_CHECK;
 
@@ -92,14 +92,14 @@ WEFT_API weft_status weft_device_team_free(weft_team *team, void *block) WEFT_MU
  * POSIX descriptor handles (inside one allocation). From here on the address is a symmetric one on this PE: weft_ptr,
  * host calls and kernels translate it to the buffer that another PE registered in the same call. The memory stays the
  * caller's and must outlive the registration. Collective over the world; equal sizes everywhere.
- * Up to 65535 buffers at a time (WEFT_ERR_OVERFLOW beyond), which may not overlap (WEFT_ERR_ARGUMENT); kernels that run meanwhile find the others.
- * weft_device_unregister: collective, with the same address; NULL is allowed on all PEs. */
+ * Up to 65535 buffers at a time (WEFT_ERR_OVERFLOW beyond), which may not overlap (WEFT_ERR_ARGUMENT); kernels that run
+ * meanwhile find the others. weft_device_unregister: collective, with the same address; NULL is allowed on all PEs. */
 WEFT_API weft_status weft_device_register(weft_world *world, void *address, size_t bytes) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_unregister(weft_world *world, void *address) WEFT_MUST_CHECK;
 
 /* What a kernel needs to know of a world, to be passed to it by value. Local. It stays valid until the world is
- * destroyed, also in a captured graph: the heap may grow. Kernels are compiled with the device headers of the library in
- * use: WEFT_ERR_UNSUPPORTED when the caller was not, and in the waits of a kernel that was not. */
+ * destroyed, also in a captured graph: the heap may grow. Kernels are compiled with the device headers of the library
+ * in use: WEFT_ERR_UNSUPPORTED when the caller was not, and in the waits of a kernel that was not. */
 WEFT_INLINE weft_status weft_world_dev(weft_world *world, weft_dev *dev) WEFT_MUST_CHECK;
 
 /* Likewise of a team. Collective over the team the first time (its flags are allocated, cleared and agreed on), local
@@ -109,10 +109,10 @@ WEFT_INLINE weft_status weft_team_dev(weft_team *team, weft_dev_team *dev) WEFT_
 /* Set the deadline of this PE's waits inside kernels, also of kernels that run now. It begins as the world's. Local. */
 WEFT_API weft_status weft_device_deadline(weft_world *world, uint64_t deadline_ns) WEFT_MUST_CHECK;
 
-/* Kernels that wait for other PEs must be able to run together: those of all PEs of this process on one GPU count here, whatever their world. A PE with far PEs
- * has claimed one for their atomics.
- * take: claim `sms` multiprocessors for a kernel that is about to be launched; WEFT_ERR_STATE when the sum would exceed
- * what the device has. give: return them once it has ended, at most what this PE has claimed. Any thread. */
+/* Kernels that wait for other PEs must be able to run together: those of all PEs of this process on one GPU count here,
+ * whatever their world. A PE with far PEs has claimed one for their atomics. take: claim `sms` multiprocessors for a
+ * kernel that is about to be launched; WEFT_ERR_STATE when the sum would exceed what the device has. give: return them
+ * once it has ended, at most what this PE has claimed. Any thread. */
 WEFT_API weft_status weft_device_sms_take(weft_world *world, int sms) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_sms_give(weft_world *world, int sms);
 
@@ -139,10 +139,10 @@ WEFT_API weft_status weft_device_launch_query(weft_world *world, const weft_kern
 
 /* Launch a kernel whose blocks wait for each other, or for other PEs' kernels: all its blocks run at the same time, or
  * nothing is launched (a cooperative launch, in which grid barriers work too). `arguments` has a pointer to each
- * parameter, as for cuLaunchKernel, read before the call returns; NULL: none. Enqueued on `stream`, and captured when that is. Call it
- * on every PE for whose kernel another one waits. Multiprocessors are claimed by the caller, with weft_device_sms_take.
- * (As nvshmemx_collective_launch.) Errors of weft_device_launch_query; WEFT_ERR_RANGE: more blocks than the whole GPU
- * runs at the same time, or, with launch->blocks 0, none. */
+ * parameter, as for cuLaunchKernel, read before the call returns; NULL: none. Enqueued on `stream`, and captured when
+ * that is. Call it on every PE for whose kernel another one waits. Multiprocessors are claimed by the caller, with
+ * weft_device_sms_take. (As nvshmemx_collective_launch.) Errors of weft_device_launch_query; WEFT_ERR_RANGE: more
+ * blocks than the whole GPU runs at the same time, or, with launch->blocks 0, none. */
 WEFT_API weft_status weft_device_launch(weft_world *world, const weft_kernel *kernel, const weft_launch *launch,
                                         void *const *arguments, weft_stream *stream) WEFT_MUST_CHECK;
 

@@ -17,9 +17,10 @@ extern "C" {
 /* Allocate `bytes` of symmetric memory on every PE. Collective over the world (weft_team_malloc: over the team), equal
  * arguments everywhere. When it returns, the block may be written by any member. Contents: undefined. bytes 0 gives
  * NULL and WEFT_OK.
- * Errors, the same on all members: WEFT_ERR_ARGUMENT (a size that overflows), WEFT_ERR_MISMATCH (the call or its arguments differ; names a PE), WEFT_ERR_MEMORY.
- * WEFT_ERR_TIMEOUT and WEFT_ERR_PEER are those of a member that has given up: another that came late may have WEFT_OK and
- * the block. So the memory stays taken on members that gave up, until the world ends. */
+ * Errors, the same on all members: WEFT_ERR_ARGUMENT (a size that overflows), WEFT_ERR_MISMATCH (the call or its
+ * arguments differ; names a PE), WEFT_ERR_MEMORY. WEFT_ERR_TIMEOUT and WEFT_ERR_PEER are those of a member that has
+ * given up: another that came late may have WEFT_OK and the block. So the memory stays taken on members that gave up,
+ * until the world ends. */
 WEFT_API weft_status weft_malloc(weft_world *world, size_t bytes, void **block) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_team_malloc(weft_team *team, size_t bytes, void **block) WEFT_MUST_CHECK;
 
@@ -31,11 +32,11 @@ WEFT_API weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, 
 WEFT_API weft_status weft_align(weft_world *world, size_t alignment, size_t bytes, void **block) WEFT_MUST_CHECK;
 
 /* Give a block of weft_malloc, weft_calloc or weft_align (weft_team_realloc: of weft_team_malloc over the same team) at
- * least `bytes` bytes. Collective as weft_malloc, equal arguments everywhere. *result is the block itself where it has room
- * or gets smaller, else another, aligned to 64 bytes, and the block is freed; what was in it, up to the smaller of
- * both sizes, is there on every PE when the call returns, also what any PE put there before it called. A NULL block: as weft_malloc.
- * bytes 0: as weft_free, *result becomes NULL. Errors as weft_malloc's and weft_free's; with WEFT_ERR_ARGUMENT,
- * WEFT_ERR_MISMATCH and WEFT_ERR_MEMORY the block is as it was. (OpenSHMEM 1.5, 9.3.1.) */
+ * least `bytes` bytes. Collective as weft_malloc, equal arguments everywhere. *result is the block itself where it has
+ * room or gets smaller, else another, aligned to 64 bytes, and the block is freed; what was in it, up to the smaller of
+ * both sizes, is there on every PE when the call returns, also what any PE put there before it called. A NULL block: as
+ * weft_malloc. bytes 0: as weft_free, *result becomes NULL. Errors as weft_malloc's and weft_free's; with
+ * WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH and WEFT_ERR_MEMORY the block is as it was. (OpenSHMEM 1.5, 9.3.1.) */
 WEFT_API weft_status weft_realloc(weft_world *world, void *block, size_t bytes, void **result) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_team_realloc(weft_team *team, void *block, size_t bytes, void **result) WEFT_MUST_CHECK;
 
@@ -44,13 +45,14 @@ WEFT_API weft_status weft_team_realloc(weft_team *team, void *block, size_t byte
  * the caller's outstanding puts (a quiet) and waits for all members before the block can be allocated again. NULL is
  * allowed, on all members. A block ends with the world at the latest; that of a destroyed team not before. Errors:
  * WEFT_ERR_ARGUMENT when the block is none that was allocated so (freed already, another team's, the library's own). A
- * member that gets WEFT_ERR_TIMEOUT or WEFT_ERR_PEER may not use the block any more, and its memory stays taken there. */
+ * member that gets WEFT_ERR_TIMEOUT or WEFT_ERR_PEER may not use the block any more, and its memory stays taken
+ * there. */
 WEFT_API weft_status weft_free(weft_world *world, void *block) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_team_free(weft_team *team, void *block) WEFT_MUST_CHECK;
 
 /* Whether PE `pe` has the symmetric object at `address` (1), and every call can reach it there; 0 when the PE is out of
- * range, or the address lies in neither the heap nor the world's device memory. weft_pe_accessible asks for the PE alone: a
- * world has no PE that cannot be reached. Any thread. (OpenSHMEM 1.5, 9.1.6, 9.1.7.) */
+ * range, or the address lies in neither the heap nor the world's device memory. weft_pe_accessible asks for the PE
+ * alone: a world has no PE that cannot be reached. Any thread. (OpenSHMEM 1.5, 9.1.6, 9.1.7.) */
 WEFT_API int weft_addr_accessible(const weft_world *world, const void *address, int pe);
 WEFT_API int weft_pe_accessible(const weft_world *world, int pe);
 

@@ -21,8 +21,8 @@ WEFT_API weft_status weft_set_lock(weft_world *world, long *lock) WEFT_MUST_CHEC
  * WEFT_ERR_TIMEOUT. (shmem_test_lock with the opposite result.) */
 WEFT_API weft_status weft_test_lock(weft_world *world, long *lock, int *taken) WEFT_MUST_CHECK;
 
-/* Give the lock to who has waited longest. Completes this PE's earlier accesses first (a quiet). WEFT_ERR_STATE when this
- * PE does not hold it; WEFT_ERR_TIMEOUT when one that asked for it has stopped half way: then call again. */
+/* Give the lock to who has waited longest. Completes this PE's earlier accesses first (a quiet). WEFT_ERR_STATE when
+ * this PE does not hold it; WEFT_ERR_TIMEOUT when one that asked for it has stopped half way: then call again. */
 WEFT_API weft_status weft_clear_lock(weft_world *world, long *lock) WEFT_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
-/* weft/region.h: memory outside the symmetric heap, announced before it is a source or a local destination of transfers.
+/* weft/region.h: memory outside the symmetric heap, announced before it is a source or a local destination of
+ * transfers.
  *
- * Not needed for correctness: any call takes any local memory. Transports that must pin memory do so once, here, instead
- * of at each call; by load and store there is nothing to do. */
+ * Not needed for correctness: any call takes any local memory. Transports that must pin memory do so once, here,
+ * instead of at each call; by load and store there is nothing to do. */
 #ifndef WEFT_REGION_H
 #define WEFT_REGION_H
 
@@ -14,8 +15,8 @@ extern "C" {
 typedef struct weft_region weft_region;
 
 /* Register `bytes` bytes at `address`, which stay mapped until weft_unregister. Local; any thread; regions may overlap.
- * WEFT_ERR_ARGUMENT (a NULL, no bytes, bytes beyond the end of the address space, or memory of the symmetric heap, which
- * is registered already), WEFT_ERR_MEMORY. */
+ * WEFT_ERR_ARGUMENT (a NULL, no bytes, bytes beyond the end of the address space, or memory of the symmetric heap,
+ * which is registered already), WEFT_ERR_MEMORY. */
 WEFT_API weft_status weft_register(weft_world *world, void *address, size_t bytes,
                                    weft_region **region) WEFT_MUST_CHECK;
 

@@ -8,8 +8,8 @@
  * range; bytes outside the reserved heap; the message says which). Nothing is written by a call that fails so.
  *
  * Order: puts are delivered in no order. weft_fence orders this thread's earlier puts, stores and atomics to each PE
- * before its later ones; weft_quiet completes them. A blocking put returns when its source can be reused, a blocking get
- * when the data is there; `_nbi` calls complete at weft_quiet. On a link domain both complete at once, but only
+ * before its later ones; weft_quiet completes them. A blocking put returns when its source can be reused, a blocking
+ * get when the data is there; `_nbi` calls complete at weft_quiet. On a link domain both complete at once, but only
  * weft_fence, weft_quiet and the calls with a signal order them. See docs/memory-model.md. */
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
@@ -56,8 +56,8 @@ WEFT_RMA_TYPES(WEFTI_DECLARE_RMA)
 WEFT_INLINE weft_status weft_fence(weft_world *world);
 
 /* Complete this thread's earlier puts, gets and atomics, and its own stores to its heap: they are visible to every PE
- * when it returns; and what kernels of this PE that have ended asked of PEs that a proxy reaches. May block on transports
- * other than load and store, and on the proxy, at most the deadline. */
+ * when it returns; and what kernels of this PE that have ended asked of PEs that a proxy reaches. May block on
+ * transports other than load and store, and on the proxy, at most the deadline. */
 WEFT_INLINE weft_status weft_quiet(weft_world *world);
 
 /* ---- atomics ------------------------------------------------------------------------------------------------- */
@@ -126,10 +126,10 @@ WEFT_INLINE weft_status weft_signal_fetch(weft_world *world, const uint64_t *sig
 /* ---- point-to-point synchronisation --------------------------------------------------------------------------- */
 
 /* Block until the local variable *variable compares so with `value`; what its writer ordered before the write is then
- * visible. Waits at most the deadline: WEFT_ERR_TIMEOUT (the world stays usable: anyone might have been meant to write).
- * weft_signal_wait_until also gives the value seen (seen may be NULL). For each NAME, TYPE of WEFT_INTEGER_TYPES:
- * weft_NAME_wait_until(world, variable, cmp, value), and weft_NAME_test, which does not block and sets *result to 1
- * when the comparison holds, else to 0. (OpenSHMEM 1.5, 9.10.) */
+ * visible. Waits at most the deadline: WEFT_ERR_TIMEOUT (the world stays usable: anyone might have been meant to
+ * write). weft_signal_wait_until also gives the value seen (seen may be NULL). For each NAME, TYPE of
+ * WEFT_INTEGER_TYPES: weft_NAME_wait_until(world, variable, cmp, value), and weft_NAME_test, which does not block and
+ * sets *result to 1 when the comparison holds, else to 0. (OpenSHMEM 1.5, 9.10.) */
 WEFT_INLINE weft_status weft_signal_wait_until(weft_world *world, const uint64_t *signal, weft_cmp cmp, uint64_t value,
                                                uint64_t *seen);
 #define WEFTI_DECLARE_WAIT(NAME, TYPE)                                                                                 \

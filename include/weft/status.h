@@ -31,9 +31,9 @@ extern "C" {
 #define WEFT_INLINE static inline
 #endif
 
-/* An initialiser of a struct that begins with its size: the rest is zero, the default. Fields are only ever appended, so a
- * program may have other headers than its library: what older ones lack counts as zero, and what the library does not know of
- * newer ones must be zero, else WEFT_ERR_ARGUMENT says where it is. Not in kernels compiled at run time,
+/* An initialiser of a struct that begins with its size: the rest is zero, the default. Fields are only ever appended,
+ * so a program may have other headers than its library: what older ones lack counts as zero, and what the library does
+ * not know of newer ones must be zero, else WEFT_ERR_ARGUMENT says where it is. Not in kernels compiled at run time,
  * which take no host functions. */
 #if defined(__cplusplus) && !defined(__CUDACC_RTC__)
 extern "C++" {

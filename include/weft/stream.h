@@ -1,25 +1,26 @@
 /* weft/stream.h: one-sided access, synchronisation and collectives on streams.
  *
  * A call enqueues its operation on `stream` (a cudaStream_t or CUstream of this PE's GPU; NULL: its default stream) and
- * returns; it runs after what is on the stream before it and before what comes after. None waits for the device, and all
- * can be captured in CUDA graphs and replayed: what changes from run to run lies in device memory. The world needs a
- * device (weft_device_attach).
+ * returns; it runs after what is on the stream before it and before what comes after. None waits for the device, and
+ * all can be captured in CUDA graphs and replayed: what changes from run to run lies in device memory. The world needs
+ * a device (weft_device_attach).
  *
  * PEs whose device memory is not mapped here are reached through a thread of the library, the proxy, at the price of
  * its copies (docs/gpus.md); all calls work alike.
  *
- * Symmetric addresses are of the device heap, of registered memory, or of the host heap. Other buffers are any memory that
- * the GPU reaches, and must live until the operation has run.
+ * Symmetric addresses are of the device heap, of registered memory, or of the host heap. Other buffers are any memory
+ * that the GPU reaches, and must live until the operation has run.
  *
  * Errors: what can be decided at once is returned (WEFT_ERR_STATE: no device; WEFT_ERR_ARGUMENT, WEFT_ERR_RANGE,
  * WEFT_ERR_UNREACHABLE; WEFT_ERR_SYSTEM: CUDA refused), and nothing was enqueued. What shows when the operation runs (a
  * wait that meets the deadline, an abort) is latched with its culprit: the next blocking call of the world and
  * weft_world_fault report it. Later operations of the stream still run, without waiting.
  *
- * A team is used on one stream at a time; builds with assertions latch WEFT_ERR_STATE when it is on two at once. Kernels that wait must be able to run together: a team claims multiprocessors
- * when its first collective is enqueued (at most 32; half of what is free, at least 1) and keeps them until it is destroyed,
- * also when it is dead by then; its operations on streams have run by then. Calls
- * that need a claim return WEFT_ERR_STATE when none are free: see weft_device_sms_take. */
+ * A team is used on one stream at a time; builds with assertions latch WEFT_ERR_STATE when it is on two at once.
+ * Kernels that wait must be able to run together: a team claims multiprocessors when its first collective is enqueued
+ * (at most 32; half of what is free, at least 1) and keeps them until it is destroyed, also when it is dead by then;
+ * its operations on streams have run by then. Calls that need a claim return WEFT_ERR_STATE when none are free: see
+ * weft_device_sms_take. */
 #ifndef WEFT_STREAM_H
 #define WEFT_STREAM_H
 
@@ -47,8 +48,8 @@ WEFT_API weft_status weft_putmem_on_stream(weft_world *world, void *dest, const 
 WEFT_API weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *source, size_t bytes, int pe,
                                            weft_stream *stream) WEFT_MUST_CHECK;
 
-/* The same of `count` elements of `element_bytes` bytes: element i of `source` is source[i * source_stride], and likewise
- * in `dest`; both strides, in elements, are at least 1. (OpenSHMEM 1.5, 9.5.) */
+/* The same of `count` elements of `element_bytes` bytes: element i of `source` is source[i * source_stride], and
+ * likewise in `dest`; both strides, in elements, are at least 1. (OpenSHMEM 1.5, 9.5.) */
 WEFT_API weft_status weft_iputmem_on_stream(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
                                             ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe,
                                             weft_stream *stream) WEFT_MUST_CHECK;
@@ -76,8 +77,9 @@ WEFT_API weft_status weft_fence_on_stream(weft_world *world, weft_stream *stream
 WEFT_API weft_status weft_quiet_on_stream(weft_world *world, weft_stream *stream) WEFT_MUST_CHECK;
 
 /* For each NAME, TYPE of WEFT_RMA_TYPES, in elements: weft_NAME_put_on_stream, weft_NAME_get_on_stream,
- * weft_NAME_iput_on_stream, weft_NAME_iget_on_stream, weft_NAME_put_signal_on_stream. Of WEFT_WORD_TYPES: weft_NAME_p_on_stream, whose value is fixed by the call, and
- * weft_NAME_g_on_stream, whose `value` is memory that the GPU reaches. */
+ * weft_NAME_iput_on_stream, weft_NAME_iget_on_stream, weft_NAME_put_signal_on_stream. Of WEFT_WORD_TYPES:
+ * weft_NAME_p_on_stream, whose value is fixed by the call, and weft_NAME_g_on_stream, whose `value` is memory that the
+ * GPU reaches. */
 #define WEFTI_DECLARE_STREAM_RMA(NAME, TYPE)                                                                           \
     WEFT_INLINE weft_status weft_##NAME##_put_on_stream(weft_world *world, TYPE *dest, const TYPE *source,             \
                                                         size_t count, int pe, weft_stream *stream);                    \
@@ -112,8 +114,8 @@ WEFT_INTEGER_TYPES(WEFTI_DECLARE_STREAM_WAIT)
 /* ---- atomics --------------------------------------------------------------------------------------------------- */
 
 /* As in weft/rma.h, with _on_stream and the stream at the end: weft_NAME_atomic_fetch, set, swap; of integers also
- * compare_swap, add, fetch_add, inc, fetch_inc; and, or, xor, fetch_and, fetch_or, fetch_xor. `value` and `old`, where a
- * value comes back, are memory that the GPU reaches. (OpenSHMEM 1.5, 9.8.) */
+ * compare_swap, add, fetch_add, inc, fetch_inc; and, or, xor, fetch_and, fetch_or, fetch_xor. `value` and `old`, where
+ * a value comes back, are memory that the GPU reaches. (OpenSHMEM 1.5, 9.8.) */
 #define WEFTI_DECLARE_STREAM_EXTENDED_AMO(NAME, TYPE)                                                                  \
     WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_on_stream(weft_world *world, const TYPE *source, int pe,        \
                                                                  TYPE *value, weft_stream *stream);                    \
@@ -181,8 +183,8 @@ WEFT_API weft_status weft_alltoallvmem_on_stream(weft_team *team, void *dest, co
                                                  const uint64_t *send_bytes, weft_stream *stream) WEFT_MUST_CHECK;
 
 /* dest[k] = source[k] of all members combined in ascending order, the same bits on all and in every run; dest may equal
- * source. weft_reduce_scatter_on_stream: source has count elements a member, dest gets this member's, combined; it may be
- * this member's own block of source. FP16, BF16, E4M3 and E5M2 are combined in float and rounded once. */
+ * source. weft_reduce_scatter_on_stream: source has count elements a member, dest gets this member's, combined; it may
+ * be this member's own block of source. FP16, BF16, E4M3 and E5M2 are combined in float and rounded once. */
 WEFT_API weft_status weft_reduce_on_stream(weft_team *team, weft_dtype dtype, weft_op op, void *dest,
                                            const void *source, size_t count, weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_reduce_scatter_on_stream(weft_team *team, weft_dtype dtype, weft_op op, void *dest,
@@ -190,8 +192,8 @@ WEFT_API weft_status weft_reduce_scatter_on_stream(weft_team *team, weft_dtype d
                                                    weft_stream *stream) WEFT_MUST_CHECK;
 
 /* Make what collectives of this team on streams need: its words and scratch in device memory, its claim of
- * multiprocessors. Collective over the team; the first collective does it otherwise. Local once done. Never while a stream
- * is being captured. Errors as weft_team_dev's; WEFT_ERR_STATE when no multiprocessor is free. */
+ * multiprocessors. Collective over the team; the first collective does it otherwise. Local once done. Never while a
+ * stream is being captured. Errors as weft_team_dev's; WEFT_ERR_STATE when no multiprocessor is free. */
 WEFT_API weft_status weft_team_stream_ready(weft_team *team) WEFT_MUST_CHECK;
 
 /* For each NAME, TYPE of WEFT_RMA_TYPES, in elements: weft_NAME_broadcast_on_stream, fcollect, collect, alltoall. */

@@ -18,15 +18,17 @@ extern "C" {
     X(64, 8)                                                                                                           \
     X(128, 16)
 
-/* Copy `count` elements of `element_bytes` bytes to `pe`, or from it: element i of `source` is source[i * source_stride],
- * and likewise in `dest`; both strides, in elements, are at least 1. (OpenSHMEM 1.5, 9.6 shmem_iput, shmem_iget.) */
+/* Copy `count` elements of `element_bytes` bytes to `pe`, or from it: element i of `source` is source[i *
+ * source_stride], and likewise in `dest`; both strides, in elements, are at least 1. (OpenSHMEM 1.5, 9.6 shmem_iput,
+ * shmem_iget.) */
 WEFT_API weft_status weft_iputmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
                                   ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
 WEFT_API weft_status weft_igetmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
                                   ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
 
-/* The same with blocks: `blocks` blocks of `block` elements each, of which block i begins at source[i * source_stride], and
- * likewise in `dest`; both strides, in elements, are at least `block`. (OpenSHMEM 1.6, 9.6 shmem_ibput, shmem_ibget.) */
+/* The same with blocks: `blocks` blocks of `block` elements each, of which block i begins at source[i * source_stride],
+ * and likewise in `dest`; both strides, in elements, are at least `block`. (OpenSHMEM 1.6, 9.6 shmem_ibput,
+ * shmem_ibget.) */
 WEFT_API weft_status weft_ibputmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,
                                    ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes, int pe);
 WEFT_API weft_status weft_ibgetmem(weft_world *world, void *dest, const void *source, ptrdiff_t dest_stride,

@@ -26,15 +26,15 @@ WEFT_API weft_team *weft_team_same_slot(weft_world *world);
 
 /* Make a team of the parent's members start, start + stride, ... (size of them). Collective over the parent, equal
  * arguments everywhere. stride may be negative; 0 only with size 1. *team is NULL on PEs that are not members.
- * Errors, the same on all members of the parent: WEFT_ERR_ARGUMENT, WEFT_ERR_RANGE, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY. With
- * WEFT_ERR_TIMEOUT or WEFT_ERR_PEER a member has given up; one that came late may have WEFT_OK, and a team whose calls
- * end at the deadline. (OpenSHMEM 1.5, 9.4.5.) */
+ * Errors, the same on all members of the parent: WEFT_ERR_ARGUMENT, WEFT_ERR_RANGE, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY.
+ * With WEFT_ERR_TIMEOUT or WEFT_ERR_PEER a member has given up; one that came late may have WEFT_OK, and a team whose
+ * calls end at the deadline. (OpenSHMEM 1.5, 9.4.5.) */
 WEFT_API weft_status weft_team_split_strided(weft_team *parent, int start, int stride, int size,
                                              weft_team **team) WEFT_MUST_CHECK;
 
 /* Make two teams that cross in this PE, as rows and columns: the parent's members in rows of xrange (the last may be
- * shorter; xrange at most the parent's size, more counts as that). *x has this PE's row, *y the members with its place in
- * their rows. Collective over the parent; errors as above, and then neither team exists. (OpenSHMEM 1.5, 9.4.6.) */
+ * shorter; xrange at most the parent's size, more counts as that). *x has this PE's row, *y the members with its place
+ * in their rows. Collective over the parent; errors as above, and then neither team exists. (OpenSHMEM 1.5, 9.4.6.) */
 WEFT_API weft_status weft_team_split_2d(weft_team *parent, int xrange, weft_team **x, weft_team **y) WEFT_MUST_CHECK;
 
 /* Make a team of any of the parent's members, in any order: members[i] is the number in the parent of the member i.
@@ -44,11 +44,12 @@ WEFT_API weft_status weft_team_split_2d(weft_team *parent, int xrange, weft_team
 WEFT_API weft_status weft_team_create(weft_team *parent, const int *members, int count,
                                       weft_team **team) WEFT_MUST_CHECK;
 
-/* Make a team of PEs of the world that its members alone call for: start, start + stride, ... (size of them; stride as in
- * weft_team_split_strided). Collective over those PEs. They meet in `place`: WEFT_TEAM_JOIN_BYTES bytes of symmetric memory,
- * aligned to 8, zero on all members, and touched by nobody else until the call has returned on all of them, which leaves
- * zeros there. Errors as above; what is left at `place` is undefined then, and WEFT_ERR_RANGE when this PE is no member, the place
- * does not lie in the heap, or the world has more than 65536 PEs: decided by each PE for itself. (An active set of OpenSHMEM is such a team, and its work array such a place.) */
+/* Make a team of PEs of the world that its members alone call for: start, start + stride, ... (size of them; stride as
+ * in weft_team_split_strided). Collective over those PEs. They meet in `place`: WEFT_TEAM_JOIN_BYTES bytes of symmetric
+ * memory, aligned to 8, zero on all members, and touched by nobody else until the call has returned on all of them,
+ * which leaves zeros there. Errors as above; what is left at `place` is undefined then, and WEFT_ERR_RANGE when this PE
+ * is no member, the place does not lie in the heap, or the world has more than 65536 PEs: decided by each PE for
+ * itself. (An active set of OpenSHMEM is such a team, and its work array such a place.) */
 #define WEFT_TEAM_JOIN_BYTES ((size_t)3584)
 WEFT_API weft_status weft_team_join(weft_world *world, int start, int stride, int size, void *place,
                                     weft_team **team) WEFT_MUST_CHECK;
@@ -56,8 +57,8 @@ WEFT_API weft_status weft_team_join(weft_world *world, int start, int stride, in
 /* Destroy a team. Collective over its members; its last operations must have completed on this PE. Frees its scratch
  * in the symmetric heap. NULL is allowed. Local, and WEFT_OK, when the team is dead or the world has a fault.
  * Errors: WEFT_ERR_ARGUMENT (a predefined team), WEFT_ERR_MISMATCH (members made different calls): the team lives on.
- * WEFT_ERR_TIMEOUT (names the members that did not come), WEFT_ERR_PEER and the world's fault: the team is gone on this PE,
- * its symmetric memory stays taken, since a late member may still write there. A destroyed team is refused by
+ * WEFT_ERR_TIMEOUT (names the members that did not come), WEFT_ERR_PEER and the world's fault: the team is gone on this
+ * PE, its symmetric memory stays taken, since a late member may still write there. A destroyed team is refused by
  * WEFT_ERR_STATE until its world ends, or 64 other handles of the world have been destroyed since. */
 WEFT_API weft_status weft_team_destroy(weft_team *team) WEFT_MUST_CHECK;
 
@@ -68,13 +69,14 @@ WEFT_API int weft_team_pes(const weft_team *team);
 /* What a user says of a team. Start from WEFT_TEAM_CONFIG_INIT. */
 typedef struct weft_team_config {
     size_t size; /* sizeof(weft_team_config) */
-    int contexts; /* contexts that will be alive at once; advice, their number is bounded by memory only. 0: not known */
+    /* Contexts that will be alive at once; advice, their number is bounded by memory only. 0: not known. */
+    int contexts;
 } weft_team_config;
 
 #define WEFT_TEAM_CONFIG_INIT WEFTI_SIZED(weft_team_config)
 
-/* Say it, and ask what was said. Local. WEFT_ERR_ARGUMENT: a NULL, a wrong size, a negative number. WEFT_ERR_STATE: destroyed.
- * (OpenSHMEM 1.5, 9.4.3 shmem_team_get_config.) */
+/* Say it, and ask what was said. Local. WEFT_ERR_ARGUMENT: a NULL, a wrong size, a negative number. WEFT_ERR_STATE:
+ * destroyed. (OpenSHMEM 1.5, 9.4.3 shmem_team_get_config.) */
 WEFT_API weft_status weft_team_configure(weft_team *team, const weft_team_config *config);
 WEFT_API weft_status weft_team_query(const weft_team *team, weft_team_config *config);
 

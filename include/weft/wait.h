@@ -1,8 +1,8 @@
 /* weft/wait.h: waiting for several local variables, and looking at them. (OpenSHMEM 1.5, 9.10.)
  *
- * `variables` are `count` variables of this PE's heap (that of its device, too), aligned to their size; variable i counts
- * when status is NULL or status[i] is 0. The comparison is variable CMP value, in the _vector forms variable i CMP
- * values[i]. What the writer of a variable that satisfied it ordered before the write is then visible. Any thread.
+ * `variables` are `count` variables of this PE's heap (that of its device, too), aligned to their size; variable i
+ * counts when status is NULL or status[i] is 0. The comparison is variable CMP value, in the _vector forms variable i
+ * CMP values[i]. What the writer of a variable that satisfied it ordered before the write is then visible. Any thread.
  *
  * Waits block at most the deadline: WEFT_ERR_TIMEOUT, and the world stays usable. WEFT_ERR_ARGUMENT: a NULL where there
  * may be none, a comparison that is no weft_cmp, a variable that is not aligned. WEFT_ERR_RANGE: variables that do not

@@ -21,8 +21,9 @@ typedef struct weft_world weft_world;
 #define WEFT_PROGRAM_BYTES 20
 
 /* How to create a world. Zero is the default of every field but `size`; start from WEFT_WORLD_CONFIG_INIT.
- * All but `pe`, `bootstrap` and what belongs to it, and the deadlines must be equal on all PEs; creation compares them before it
- * maps memory and names the PE that differs. The strings and objects pointed to are read during creation only. */
+ * All but `pe`, `bootstrap` and what belongs to it, and the deadlines must be equal on all PEs; creation compares them
+ * before it maps memory and names the PE that differs. The strings and objects pointed to are read during creation
+ * only. */
 typedef struct weft_world_config {
     size_t size; /* sizeof(weft_world_config) */
     /* Tells apart worlds that meet through one launcher or address; at most 63 bytes. NULL: "world". */
@@ -44,23 +45,27 @@ typedef struct weft_world_config {
     /* Deadline of every blocking step, in ns, at most 11 days. 0: WEFT_DEADLINE (seconds), else 60 s. WEFT_FOREVER
      * (WEFT_DEADLINE=inf): none; see below. */
     uint64_t deadline_ns;
-    /* After this long a waiting PE logs whom it waits for, in ns. 0: WEFT_WARN (seconds), else 10 s. WEFT_FOREVER: never. */
+    /* After this long a waiting PE logs whom it waits for, in ns. 0: WEFT_WARN (seconds), else 10 s. WEFT_FOREVER:
+     * never. */
     uint64_t warn_ns;
     /* Not NULL: give the world a device heap as weft_device_attach would, which see (weft/device.h). */
     const struct weft_device_config *device;
-    /* So many bytes at the start of the heap, a part of the caller's own, which no allocation gets: it reads as zero and has
-     * memory only where it has been written. Not counted in heap_max_bytes; rounded up to pages. See weft_world_sparse. 0: none. */
+    /* So many bytes at the start of the heap, a part of the caller's own, which no allocation gets: it reads as zero
+     * and has memory only where it has been written. Not counted in heap_max_bytes; rounded up to pages. See
+     * weft_world_sparse. 0: none. */
     size_t sparse_bytes;
-    /* What the PEs' program is, the build id of an executable say: WEFT_ERR_MISMATCH, showing both, where PEs differ. */
+    /* What the PEs' program is, the build id of an executable say: WEFT_ERR_MISMATCH, showing both, where PEs
+     * differ. */
     unsigned char program[WEFT_PROGRAM_BYTES];
 } weft_world_config;
 
-/* No deadline. A wait then ends otherwise than well only when a PE that it needs is gone, with WEFT_ERR_PEER and its name: a
- * collective call, when a member has ended, or left the world, before it did its part; a lock, when the PE that holds it
- * or stands before this one has; a wait for a variable, when any PE of the world has ended without destroying its world,
- * since nobody knows who would have written it. PEs that are not on this node are not known to be gone. Creation waits for
- * those that have not come, and ends when one that came is gone. A kernel cannot see who is gone: a thread of the library
- * looks for those of a PE with a device, and they end when any PE of the world has ended. An abort ends all waits, as always. */
+/* No deadline. A wait then ends otherwise than well only when a PE that it needs is gone, with WEFT_ERR_PEER and its
+ * name: a collective call, when a member has ended, or left the world, before it did its part; a lock, when the PE that
+ * holds it or stands before this one has; a wait for a variable, when any PE of the world has ended without destroying
+ * its world, since nobody knows who would have written it. PEs that are not on this node are not known to be gone.
+ * Creation waits for those that have not come, and ends when one that came is gone. A kernel cannot see who is gone: a
+ * thread of the library looks for those of a PE with a device, and they end when any PE of the world has ended. An
+ * abort ends all waits, as always. */
 #define WEFT_FOREVER UINT64_MAX
 
 #define WEFT_WORLD_CONFIG_INIT WEFTI_SIZED(weft_world_config)
@@ -72,8 +77,9 @@ typedef struct weft_world_config {
  * On success *world belongs to the caller, who ends it with weft_world_destroy.
  * Errors are the same on every PE that takes part: WEFT_ERR_TIMEOUT names the PEs that did not come,
  * WEFT_ERR_MISMATCH the PE whose configuration differs or whose number is taken, WEFT_ERR_UNREACHABLE a pair that
- * nothing connects, WEFT_ERR_ARGUMENT the PE that has a setting that cannot be, WEFT_ERR_MEMORY or WEFT_ERR_SYSTEM the PE that lacked something,
- * WEFT_ERR_UNSUPPORTED the PE whose program has newer headers than its library. (OpenSHMEM 1.5, 9.1.1.) */
+ * nothing connects, WEFT_ERR_ARGUMENT the PE that has a setting that cannot be, WEFT_ERR_MEMORY or WEFT_ERR_SYSTEM the
+ * PE that lacked something, WEFT_ERR_UNSUPPORTED the PE whose program has newer headers than its library. (OpenSHMEM
+ * 1.5, 9.1.1.) */
 WEFT_INLINE weft_status weft_world_create(const weft_world_config *config, weft_world **world) WEFT_MUST_CHECK;
 
 /* Create several PEs of one or more worlds from one thread: PE i of `count` as weft_world_create(&configs[i],
@@ -84,11 +90,11 @@ WEFT_INLINE weft_status weft_world_create_many(const weft_world_config *configs,
 
 /* End a membership and free all that hangs on it: teams, groups and the heap's mapping. Local: never waits for peers,
  * who may be gone. NULL is allowed. A peer that still works in the world reads and writes the destroyed PE's heap as
- * before; a collective call there meets its deadline. The caller's other threads must have left the world. In builds with
- * assertions calls take a world that was destroyed lately for NULL, which gives WEFT_ERR_ARGUMENT, and its predefined
- * teams give WEFT_ERR_STATE; others do until its memory is used again, on which nobody can count.
- * In a process that was forked from the PE's this does nothing and is WEFT_OK, as the end of all other handles is, and
- * other calls are WEFT_ERR_STATE: see docs/processes.md. */
+ * before; a collective call there meets its deadline. The caller's other threads must have left the world. In builds
+ * with assertions calls take a world that was destroyed lately for NULL, which gives WEFT_ERR_ARGUMENT, and its
+ * predefined teams give WEFT_ERR_STATE; others do until its memory is used again, on which nobody can count. In a
+ * process that was forked from the PE's this does nothing and is WEFT_OK, as the end of all other handles is, and other
+ * calls are WEFT_ERR_STATE: see docs/processes.md. */
 WEFT_API weft_status weft_world_destroy(weft_world *world);
 
 /* Make every blocking call of every PE of this world return WEFT_ERR_ABORTED, now and ever after, naming this PE and
@@ -103,8 +109,8 @@ WEFT_API weft_status weft_world_fault(const weft_world *world, int *culprit_pe);
 WEFT_API int weft_world_pe(const weft_world *world);
 WEFT_API int weft_world_pes(const weft_world *world);
 
-/* The sparse part of a heap, and the file whose pages it is, of which other mappings can be made: what is stored there is
- * what every PE finds in this PE's heap. */
+/* The sparse part of a heap, and the file whose pages it is, of which other mappings can be made: what is stored there
+ * is what every PE finds in this PE's heap. */
 typedef struct weft_sparse {
     void *address; /* of this PE's; a multiple of the size of a page */
     size_t bytes;
@@ -112,9 +118,10 @@ typedef struct weft_sparse {
     uint64_t offset; /* in the file, of the part's first byte */
 } weft_sparse;
 
-/* Where config.sparse_bytes lie. Local; any thread. *out is written on success only. A page there gets memory when it is first
- * written, by whomever, so that lack of it is no status; mappings that the caller makes stay after the world's end, and what
- * is in them does. Errors: WEFT_ERR_ARGUMENT, WEFT_ERR_UNSUPPORTED where the world was made with sparse_bytes 0. */
+/* Where config.sparse_bytes lie. Local; any thread. *out is written on success only. A page there gets memory when it
+ * is first written, by whomever, so that lack of it is no status; mappings that the caller makes stay after the world's
+ * end, and what is in them does. Errors: WEFT_ERR_ARGUMENT, WEFT_ERR_UNSUPPORTED where the world was made with
+ * sparse_bytes 0. */
 WEFT_API weft_status weft_world_sparse(const weft_world *world, weft_sparse *out) WEFT_MUST_CHECK;
 
 /* Phases of creation, in the order in which they happened. */
@@ -176,8 +183,8 @@ typedef struct weft_counters {
 /* Read the counters. Any thread; each value is whole, the set is not a snapshot. */
 WEFT_API weft_status weft_world_counters(const weft_world *world, weft_counters *out);
 
-/* Counter number `index` from 0 up: returns its name, static text, and gives its *value; NULL beyond the last. For those
- * who do not compile the table in. Any thread. */
+/* Counter number `index` from 0 up: returns its name, static text, and gives its *value; NULL beyond the last. For
+ * those who do not compile the table in. Any thread. */
 WEFT_API const char *weft_world_counter(const weft_world *world, size_t index, uint64_t *value);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 /* base/env.h: the one table of environment variables, and their parsers.
  *
  * Variables are read when a world is created (WEFT_LOG: also at the first line of a thread that creates none;
- * WEFT_UID_INTERFACE: when an id is made). A value that cannot be parsed is WEFT_ERR_ARGUMENT, with the name, the value and the accepted form in the text. */
+ * WEFT_UID_INTERFACE: when an id is made). A value that cannot be parsed is WEFT_ERR_ARGUMENT, with the name, the value
+ * and the accepted form in the text. */
 #ifndef WEFTI_BASE_ENV_H
 #define WEFTI_BASE_ENV_H
 
@@ -81,8 +82,8 @@ weft_status wefti_env_size(wefti_env_id id, uint64_t *value);
 weft_status wefti_env_seconds_ns(wefti_env_id id, uint64_t *value);
 weft_status wefti_env_count(wefti_env_id id, uint64_t *value);
 
-/* Whether a name begins with WEFT_ and is in no row of the table. *nearest becomes the name in the table of which it may be
- * a typing error, or NULL: other programs have variables that begin so, too. */
+/* Whether a name begins with WEFT_ and is in no row of the table. *nearest becomes the name in the table of which it
+ * may be a typing error, or NULL: other programs have variables that begin so, too. */
 int wefti_env_is_unknown(const char *name, const char **nearest);
 
 /* The variables of this process for which that holds, one a call: *at is 0 for the first; 0 is returned after the last.

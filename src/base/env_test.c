@@ -1,5 +1,5 @@
-/* Goal: each kind of environment variable takes exactly the forms it names, and refuses others with name, value and form.
- * Method: tables of texts and values, the limits of 64 bits among them. */
+/* Goal: each kind of environment variable takes exactly the forms it names, and refuses others with name, value and
+ * form. Method: tables of texts and values, the limits of 64 bits among them. */
 #include "base/env.h"
 
 #include <setjmp.h>

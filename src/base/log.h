@@ -2,8 +2,9 @@
  *
  * One line is one write: "weft[pid] level: text". Logging is for rare events; nothing on a fast path logs.
  *
- * WEFT_LOG is read when a thread creates a world and, in one that never did, at its first line; a thread that the library
- * starts has it from the one that started it. Not at each line: the program's other threads may be changing variables. */
+ * WEFT_LOG is read when a thread creates a world and, in one that never did, at its first line; a thread that the
+ * library starts has it from the one that started it. Not at each line: the program's other threads may be changing
+ * variables. */
 #ifndef WEFTI_BASE_LOG_H
 #define WEFTI_BASE_LOG_H
 

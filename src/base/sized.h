@@ -1,6 +1,6 @@
-/* base/sized.h: structs that callers hand in and that begin with their size, as the caller's headers know it. Fields are
- * only ever appended, and zero is the default of each. So a smaller struct, of older headers, stands for one whose last
- * fields are zero; and a larger one is understood if all that is beyond this library's fields is zero. */
+/* base/sized.h: structs that callers hand in and that begin with their size, as the caller's headers know it. Fields
+ * are only ever appended, and zero is the default of each. So a smaller struct, of older headers, stands for one whose
+ * last fields are zero; and a larger one is understood if all that is beyond this library's fields is zero. */
 #ifndef WEFTI_BASE_SIZED_H
 #define WEFTI_BASE_SIZED_H
 

@@ -1,6 +1,6 @@
 /* Goal: structs of older and newer headers are read as their owners meant them, and nothing else is.
- * Method: every size of a struct of three fields, with each byte set in turn; what lies beyond a struct's size is never read
- * (AddressSanitizer sees it). */
+ * Method: every size of a struct of three fields, with each byte set in turn; what lies beyond a struct's size is never
+ * read (AddressSanitizer sees it). */
 #include "base/sized.h"
 
 #include <setjmp.h>

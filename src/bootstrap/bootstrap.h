@@ -1,7 +1,7 @@
 /* bootstrap/bootstrap.h: the seam between worlds and the ways in which their PEs find each other.
  *
- * One backend a folder: local, uid, env, threads, callback, self. A bootstrap is used by one thread, in the sequence open,
- * any number of allgathers, close. All PEs make the same calls. */
+ * One backend a folder: local, uid, env, threads, callback, self. A bootstrap is used by one thread, in the sequence
+ * open, any number of allgathers, close. All PEs make the same calls. */
 #ifndef WEFTI_BOOTSTRAP_BOOTSTRAP_H
 #define WEFTI_BOOTSTRAP_BOOTSTRAP_H
 
@@ -13,8 +13,8 @@
 
 typedef struct wefti_bootstrap wefti_bootstrap;
 
-/* Make what all PEs are told of all contributions, which lie in the order of the PEs. It must follow from them alone: it
- * is made once, by any PE, or by each. */
+/* Make what all PEs are told of all contributions, which lie in the order of the PEs. It must follow from them alone:
+ * it is made once, by any PE, or by each. */
 typedef weft_status wefti_digest_make(const void *all, int pes, void *digest);
 
 typedef struct wefti_digest_call {
@@ -36,14 +36,14 @@ typedef struct wefti_bootstrap_ops {
      * size or name differs; WEFT_ERR_AUTHENTICATION. */
     weft_status (*open)(const weft_world_config *config, wefti_bootstrap *bootstrap);
     /* all[i * bytes] becomes PE i's `mine`. Until bootstrap->until_ns, but for WEFTI_BOOTSTRAP_LAST_NS at least, plus
-     * what it takes to tell the others. A PE that died or did not come is named on every PE (WEFT_ERR_TIMEOUT or WEFT_ERR_PEER); the bootstrap is then good for close
-     * only. `bytes` is equal everywhere. */
+     * what it takes to tell the others. A PE that died or did not come is named on every PE (WEFT_ERR_TIMEOUT or
+     * WEFT_ERR_PEER); the bootstrap is then good for close only. `bytes` is equal everywhere. */
     weft_status (*allgather)(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes);
     /* The same with what `make` makes of all contributions in place of them: where PEs are many, that is what it takes
      * to tell all of them of all. Everything in the call but `mine` is equal everywhere. NULL: allgather, then make. */
     weft_status (*digest)(wefti_bootstrap *bootstrap, const wefti_digest_call *call);
-    /* Between exchanges: whether a PE that the next one needs is known to be gone or to have failed, which is then the error
-     * of all. Does not block. NULL: nothing is known. */
+    /* Between exchanges: whether a PE that the next one needs is known to be gone or to have failed, which is then the
+     * error of all. Does not block. NULL: nothing is known. */
     weft_status (*check)(wefti_bootstrap *bootstrap);
     /* Free everything. Local, never blocks; also after a failed allgather. */
     void (*close)(wefti_bootstrap *bootstrap);

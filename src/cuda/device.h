@@ -9,8 +9,8 @@
 #include "team/team.h"
 #include "weft/device/dev.h"
 
-/* A slot of the device window:  control block | tables of deltas | (page) heap ...  The tables are those of the heap and of
- * the host heap, each with an entry a PE of the world. */
+/* A slot of the device window:  control block | tables of deltas | (page) heap ...  The tables are those of the heap
+ * and of the host heap, each with an entry a PE of the world. */
 #define WEFTI_CUDA_TABLE_HEAP 0
 #define WEFTI_CUDA_TABLE_HOST 1
 #define WEFTI_CUDA_TABLES 2
@@ -28,7 +28,8 @@ static inline uint64_t wefti_cuda_head_bytes(uint32_t pes)
 /* How parts of the heap are shared between processes. */
 typedef enum wefti_cuda_sharing { WEFTI_CUDA_POSIX, WEFTI_CUDA_FABRIC, WEFTI_CUDA_IPC } wefti_cuda_sharing;
 
-/* What a PE tells the others of its node: in symmetric host memory, one each, written before a vote and read after it. */
+/* What a PE tells the others of its node: in symmetric host memory, one each, written before a vote and read after
+ * it. */
 typedef struct wefti_cuda_record {
     uint64_t process[2]; /* the key of its window: equal for PEs of one process */
     uint64_t nonce[2]; /* to be read back in its device memory */
@@ -83,7 +84,8 @@ typedef struct wefti_cuda {
     wefti_cuda_sharing sharing;
     wefti_cuda_record *record; /* this PE's; those of others lie at the same symmetric address */
 
-    /* The link domain: PEs whose device memory this PE's kernels load and store. They are near; index p - near_first. */
+    /* The link domain: PEs whose device memory this PE's kernels load and store. They are near; index p -
+     * near_first. */
     uint32_t near_first;
     uint32_t near_count;
     size_t first_slot; /* of the window: that of the lowest near PE */
@@ -144,8 +146,8 @@ extern const wefti_device_budget_ops wefti_cuda_budget_table; /* driver/claims.c
 weft_status wefti_cuda_enter(const wefti_cuda *cuda);
 void wefti_cuda_leave(const wefti_cuda *cuda);
 
-/* A stream of the library's own: of the greatest priority, so that host calls do not wait behind a busy GPU, and a proxy not
- * in one queue with a kernel that waits for it. Users' streams keep the priority that they were made with. */
+/* A stream of the library's own: of the greatest priority, so that host calls do not wait behind a busy GPU, and a
+ * proxy not in one queue with a kernel that waits for it. Users' streams keep the priority that they were made with. */
 weft_status wefti_cuda_stream_create(const wefti_cuda *cuda, CUstream *stream);
 
 /* ---- heap/slot.c ---- */
@@ -189,9 +191,9 @@ wefti_cuda_offer wefti_cuda_offer_init(const weft_team *team, int takers);
 /* Make this PE's allocation ready to be taken: before a vote. Unless it is called this PE offers nothing. */
 weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle handle, wefti_cuda_offer *offer);
 void wefti_cuda_offer_close(wefti_cuda_offer *offer); /* safe after a failed open */
-/* Hand it out, and take those of others that `wants` says, passing each to `take`, which owns the handle. All members, so
- * many of which want what an owner offers as it counts takers. Goes through all owners even after a failure, and returns
- * the first. */
+/* Hand it out, and take those of others that `wants` says, passing each to `take`, which owns the handle. All members,
+ * so many of which want what an owner offers as it counts takers. Goes through all owners even after a failure, and
+ * returns the first. */
 typedef struct wefti_cuda_taking {
     wefti_cuda_offer *offer;
     int (*wants)(wefti_cuda *cuda, uint32_t index, void *context);
@@ -230,8 +232,8 @@ weft_status wefti_cuda_kernels_load(wefti_cuda *cuda);
 weft_status wefti_cuda_far_kernels_load(const wefti_cuda *cuda);
 /* Those that the first collective on a stream brings. */
 weft_status wefti_cuda_stream_ready(wefti_device *device);
-/* Put a kernel of `blocks` blocks on a stream. `args` is its struct. is_early: its blocks may take their place on the GPU
- * while the kernel before runs, for which they wait then. Any thread. */
+/* Put a kernel of `blocks` blocks on a stream. `args` is its struct. is_early: its blocks may take their place on the
+ * GPU while the kernel before runs, for which they wait then. Any thread. */
 weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, int is_early,
                               const void *args, CUstream stream);
 

@@ -1,5 +1,6 @@
-/* cuda/kernel.cuh: how a kernel of the library is written: a body that is told its scope and its place in the grid. On a GPU
- * it is a kernel; compiled for the CPU (WEFT_DEVICE_ON_HOST) a function that the fake driver calls, block by block. */
+/* cuda/kernel.cuh: how a kernel of the library is written: a body that is told its scope and its place in the grid. On
+ * a GPU it is a kernel; compiled for the CPU (WEFT_DEVICE_ON_HOST) a function that the fake driver calls, block by
+ * block. */
 #ifndef WEFTI_CUDA_KERNEL_CUH
 #define WEFTI_CUDA_KERNEL_CUH
 
@@ -7,8 +8,8 @@
 #include "weft_device.cuh"
 
 #if !defined(WEFT_DEVICE_ON_HOST)
-/* Launched early, the blocks are here before the stream has come to them. Once it has, those of the next kernel may come:
- * at most two kernels of a stream are on the GPU at the same time. */
+/* Launched early, the blocks are here before the stream has come to them. Once it has, those of the next kernel may
+ * come: at most two kernels of a stream are on the GPU at the same time. */
 static WEFTI_DEVICE void wefti_wait_for_kernel_before(void)
 {
 #if __CUDA_ARCH__ >= 900

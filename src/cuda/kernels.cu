@@ -1,12 +1,13 @@
-/* cuda/kernels.cu: the library's own kernels, embedded in it and loaded at attach: words, signals, sync. Collectives: below,
- * by include, so that one binary has all.
+/* cuda/kernels.cu: the library's own kernels, embedded in it and loaded at attach: words, signals, sync. Collectives:
+ * below, by include, so that one binary has all.
  *
- * word        <<<1, 1>>>    one access to a word of any PE. Atomics acquire and release, so that host calls are ordered as on
+ * word        <<<1, 1>>>    one access to a word of any PE. Atomics acquire and release, so that host calls are ordered
+ * as on
  *                           the host backend; a signal releases what the stream did before; a wait acquires
  * put_signal  <<<1, 256>>>  few bytes, then the signal with release
- * sync        <<<1, 32>>>   weft_dev_sync of a team without far members: every member adds to every other's count, and waits for its own
- * strided     <<<blocks, 256>>> elements that lie apart, shared out among all threads
- * far         <<<1, 256>>>  what goes through the proxy: see kernels_far.cuh, which also has collectives of wide teams */
+ * sync        <<<1, 32>>>   weft_dev_sync of a team without far members: every member adds to every other's count, and
+ * waits for its own strided     <<<blocks, 256>>> elements that lie apart, shared out among all threads far
+ * <<<1, 256>>>  what goes through the proxy: see kernels_far.cuh, which also has collectives of wide teams */
 #include "cuda/kernel.cuh"
 
 template <class T> struct float_of;

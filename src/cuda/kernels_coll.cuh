@@ -1,5 +1,6 @@
-/* cuda/kernels_coll.cuh: collectives on streams: <<<blocks, 512>>>, as many blocks on all members. Block i takes slice i of
- * the data through channel i of the team by the collectives of the device API; blocks never wait for blocks that may not have started. */
+/* cuda/kernels_coll.cuh: collectives on streams: <<<blocks, 512>>>, as many blocks on all members. Block i takes slice
+ * i of the data through channel i of the team by the collectives of the device API; blocks never wait for blocks that
+ * may not have started. */
 #ifndef WEFTI_CUDA_KERNELS_COLL_CUH
 #define WEFTI_CUDA_KERNELS_COLL_CUH
 

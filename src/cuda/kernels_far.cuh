@@ -1,7 +1,8 @@
 /* cuda/kernels_far.cuh: what needs a proxy: accesses of streams to far PEs, and collectives of wide teams.
  *
  * far   <<<1, 256>>>      one access: its request, and the answer if it has one
- * wide  <<<blocks, 256>>> any collective, or sync by one block: block i takes slice i of the data through channel i, as in kernels_coll.cuh */
+ * wide  <<<blocks, 256>>> any collective, or sync by one block: block i takes slice i of the data through channel i, as
+ * in kernels_coll.cuh */
 #ifndef WEFTI_CUDA_KERNELS_FAR_CUH
 #define WEFTI_CUDA_KERNELS_FAR_CUH
 

@@ -1,5 +1,6 @@
-/* cuda/watch.c: kernels that wait without a deadline. A kernel cannot see that a PE has ended, and the host may be inside a
- * call of CUDA. So a thread looks now and then, and latches what it finds as the kernels' own fault, at which they look. */
+/* cuda/watch.c: kernels that wait without a deadline. A kernel cannot see that a PE has ended, and the host may be
+ * inside a call of CUDA. So a thread looks now and then, and latches what it finds as the kernels' own fault, at which
+ * they look. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cuda/device.h"

@@ -1,5 +1,5 @@
-/* device/device.h: the seam to GPUs: a PE's second symmetric heap, in device memory, and what moves bytes of it from the
- * host. One backend, src/cuda; a build without it has none, and then nothing here is called.
+/* device/device.h: the seam to GPUs: a PE's second symmetric heap, in device memory, and what moves bytes of it from
+ * the host. One backend, src/cuda; a build without it has none, and then nothing here is called.
  *
  * The core keeps the records of blocks and decides arguments; the backend owns memory, mappings, contexts and streams.
  * Addresses are this PE's unless a PE is named. Functions that return a status have decided the error. */
@@ -19,9 +19,9 @@ typedef struct wefti_device_ops {
     const wefti_device_stream_ops *stream;
     const wefti_device_launch_ops *launch;
     const wefti_device_budget_ops *budget;
-    /* Make the device heap of this world. Collective over `team`, the world's, in the calling thread; blocks at most the
-     * deadline. `config` is complete (no zero sizes that the environment fills). On failure, which is the same on all
-     * PEs, nothing is left behind on any. On success *device belongs to the world until detach. */
+    /* Make the device heap of this world. Collective over `team`, the world's, in the calling thread; blocks at most
+     * the deadline. `config` is complete (no zero sizes that the environment fills). On failure, which is the same on
+     * all PEs, nothing is left behind on any. On success *device belongs to the world until detach. */
     weft_status (*attach)(weft_team *team, const weft_device_config *config, wefti_device **device);
     /* Once; local, never waits for peers. Everything of this PE goes; memory that PEs of this process still map stays
      * until the last of them leaves. */

@@ -1,4 +1,5 @@
-/* device/memory.h: the seam to GPUs: device memory. It grows and is shared, registered and read and written from the host. */
+/* device/memory.h: the seam to GPUs: device memory. It grows and is shared, registered and read and written from the
+ * host. */
 #ifndef WEFTI_DEVICE_MEMORY_H
 #define WEFTI_DEVICE_MEMORY_H
 
@@ -31,12 +32,13 @@ typedef struct wefti_device_memory_ops {
     /* Clear `bytes` bytes of this PE's own device memory. As copy. */
     weft_status (*clear)(wefti_device *device, void *address, size_t bytes);
 
-    /* Whether `pe`, in range, is far: its memory, also that of the host heap, is reached by a proxy and not by `locate`. */
+    /* Whether `pe`, in range, is far: its memory, also that of the host heap, is reached by a proxy and not by
+     * `locate`. */
     int (*is_far)(const wefti_device *device, int pe);
     /* Access a far PE; complete on return. Any thread; as copy, and blocks at most the deadline. */
     weft_status (*far)(wefti_device *device, const wefti_device_request *request);
-    /* Wait until what kernels that have ended, of this PE, asked of far PEs has taken effect. Any thread; blocks at most
-     * the deadline. Only where far_count is not 0. */
+    /* Wait until what kernels that have ended, of this PE, asked of far PEs has taken effect. Any thread; blocks at
+     * most the deadline. Only where far_count is not 0. */
     weft_status (*quiet)(wefti_device *device);
 } wefti_device_memory_ops;
 

@@ -1,6 +1,6 @@
-/* device/stream.h: the seam to GPUs: work on a stream: enqueued, in its order, never waiting for the device; captured when the
- * stream is. Addresses on PEs are those that `locate` gave (device/memory.h), or of the host window; `dest` and `source` of
- * collectives are symmetric. Any thread. */
+/* device/stream.h: the seam to GPUs: work on a stream: enqueued, in its order, never waiting for the device; captured
+ * when the stream is. Addresses on PEs are those that `locate` gave (device/memory.h), or of the host window; `dest`
+ * and `source` of collectives are symmetric. Any thread. */
 #ifndef WEFTI_DEVICE_STREAM_H
 #define WEFTI_DEVICE_STREAM_H
 
@@ -19,7 +19,8 @@ typedef struct wefti_device_signal {
     int pe;
 } wefti_device_signal;
 
-/* Elements that lie apart. What of dest and source is on `pe`: where `locate` gave it, or, when pe is far, symmetric. */
+/* Elements that lie apart. What of dest and source is on `pe`: where `locate` gave it, or, when pe is far,
+ * symmetric. */
 typedef struct wefti_device_strided {
     int is_get;
     int is_far;

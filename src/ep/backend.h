@@ -1,5 +1,5 @@
-/* ep/backend.h: the seam between the calls of weft_ep.h and what carries them out: `host` (src/ep/host) in the PEs' host
- * memory, `device` (src/cuda) on their GPUs. A group has one backend for life.
+/* ep/backend.h: the seam between the calls of weft_ep.h and what carries them out: `host` (src/ep/host) in the PEs'
+ * host memory, `device` (src/cuda) on their GPUs. A group has one backend for life.
  *
  * The public functions check what can be checked without a backend (NULL, sizes, ranges, types, shapes, alignment, the
  * state of the group) and then call these. Functions that return a status have decided the error. All run on the thread
@@ -25,8 +25,8 @@ struct wefti_ep_backend {
      * never called. */
     void (*group_fini)(weft_ep *ep);
 
-    /* A rank of the group, not this one, is to be masked or unmasked; the call is valid. Local. The backend sets ep->late
-     * when a call returns WEFT_ERR_TIMEOUT, and counts such a call like one that was completed. */
+    /* A rank of the group, not this one, is to be masked or unmasked; the call is valid. Local. The backend sets
+     * ep->late when a call returns WEFT_ERR_TIMEOUT, and counts such a call like one that was completed. */
     weft_status (*mask)(weft_ep *ep, int rank, int alive);
 
     /* The bytes that route_open wants of a route of this plan, which is valid. */

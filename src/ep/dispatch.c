@@ -49,8 +49,8 @@ static const weft_ep_choices *take_choices(weft_ep_route *route)
     return fresh;
 }
 
-/* What was refused before anything moved has used up nothing. Where calls have streams, a mismatch is that of an earlier
- * call, told instead of making this one. */
+/* What was refused before anything moved has used up nothing. Where calls have streams, a mismatch is that of an
+ * earlier call, told instead of making this one. */
 static void give_choices_back(weft_ep_route *route, const weft_ep_choices *fresh, weft_status status)
 {
     int is_late = status == WEFT_ERR_MISMATCH && route->ep->backend->has_streams;

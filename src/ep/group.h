@@ -100,8 +100,8 @@ static inline int wefti_ep_local_experts(const weft_ep *ep)
     return wefti_ep_owners_count(&ep->owners, ep->rank);
 }
 
-/* Whether the group is dead since ranks did not come, which may be masked: at the deadline or, where there is none, since
- * one is gone. */
+/* Whether the group is dead since ranks did not come, which may be masked: at the deadline or, where there is none,
+ * since one is gone. */
 static inline int wefti_ep_missed_ranks(const weft_ep *ep)
 {
     return ep->dead == WEFT_ERR_TIMEOUT || ep->dead == WEFT_ERR_PEER;

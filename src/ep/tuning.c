@@ -2,8 +2,8 @@
 
 #include <stdint.h>
 
-/* Counts through the owners cost a hop more; directly, each rank reads R (R + E) words, which beyond so many takes longer
- * than the hop. */
+/* Counts through the owners cost a hop more; directly, each rank reads R (R + E) words, which beyond so many takes
+ * longer than the hop. */
 #define DIRECT_WORDS_MAX 4096
 
 int wefti_ep_counts_are_direct(wefti_ep_counts_way way, int ranks, int experts)

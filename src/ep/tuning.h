@@ -4,8 +4,8 @@
 
 #include "protocol/attachment.h"
 
-/* Whether counts go directly to all ranks, else through the owners: as the world was told, else by the table. The results
- * are the same. */
+/* Whether counts go directly to all ranks, else through the owners: as the world was told, else by the table. The
+ * results are the same. */
 int wefti_ep_counts_are_direct(wefti_ep_counts_way way, int ranks, int experts);
 
 #endif

@@ -1,5 +1,6 @@
-/* ffi/inlines.c: the inline calls of the public headers as functions of the library, for dlsym, ctypes and every language
- * that calls C without reading its headers. Here WEFT_INLINE is an external definition; the bodies are the headers'. */
+/* ffi/inlines.c: the inline calls of the public headers as functions of the library, for dlsym, ctypes and every
+ * language that calls C without reading its headers. Here WEFT_INLINE is an external definition; the bodies are the
+ * headers'. */
 #include "weft/status.h"
 
 #undef WEFT_INLINE

@@ -189,8 +189,8 @@ weft_status weft_signal_wait_until_on_stream(weft_world *world, const uint64_t *
     return wefti_wait_on_stream(world, signal, WEFTI_WORD_UINT64, cmp, value, stream);
 }
 
-/* A kernel's or copy's stores are performed, for every PE of the link domain, before the stream goes on; requests to a far
- * PE take effect in order. */
+/* A kernel's or copy's stores are performed, for every PE of the link domain, before the stream goes on; requests to a
+ * far PE take effect in order. */
 weft_status weft_fence_on_stream(weft_world *world, weft_stream *stream)
 {
     (void)stream;

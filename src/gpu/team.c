@@ -1,4 +1,5 @@
-/* What kernels, and collectives on streams, are told of a world and a team, and the device memory that a team has for them. */
+/* What kernels, and collectives on streams, are told of a world and a team, and the device memory that a team has for
+ * them. */
 #include "base/error.h"
 #include "gpu/gpu.h"
 

@@ -34,7 +34,8 @@ void wefti_blocks_init(wefti_blocks *blocks, uint64_t limit);
 void wefti_blocks_fini(wefti_blocks *blocks); /* safe on zeroed memory */
 
 /* The lowest offset >= floor, a multiple of alignment, at which `bytes` bytes are free; WEFTI_BLOCK_NONE if there is
- * none. bytes > 0; alignment a power of two of at least WEFTI_BLOCK_ALIGNMENT. What is aligned is lead + offset. Reserves nothing. */
+ * none. bytes > 0; alignment a power of two of at least WEFTI_BLOCK_ALIGNMENT. What is aligned is lead + offset.
+ * Reserves nothing. */
 uint64_t wefti_blocks_fit(const wefti_blocks *blocks, uint64_t bytes, uint64_t alignment, uint64_t floor);
 
 /* Reserve what wefti_blocks_fit gave. WEFT_ERR_MEMORY when the record cannot be kept. */

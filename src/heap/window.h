@@ -33,7 +33,8 @@ weft_status wefti_window_join(const wefti_os_ticket *ticket, wefti_window **wind
 /* Each PE that is in leaves once; the last frees the window. NULL is allowed. */
 void wefti_window_leave(wefti_window *window);
 
-/* Make the memory (the first process of the node), the head's pages reserved, or map what the first process made. One PE a process. */
+/* Make the memory (the first process of the node), the head's pages reserved, or map what the first process made. One
+ * PE a process. */
 weft_status wefti_window_make(wefti_window *window, const wefti_window_shape *shape);
 weft_status wefti_window_adopt(wefti_window *window, int descriptor, const wefti_window_shape *shape);
 

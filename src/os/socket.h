@@ -35,7 +35,8 @@ void wefti_os_socket_stop(int listener);
 /* The address of this end; of the other. */
 int wefti_os_socket_name(int descriptor, struct sockaddr *address, socklen_t *bytes);
 int wefti_os_socket_peer_name(int descriptor, struct sockaddr *address, socklen_t *bytes);
-/* Whether the process at the other end of a unix socket belongs to this one's user; *user, where not NULL, is its user. */
+/* Whether the process at the other end of a unix socket belongs to this one's user; *user, where not NULL, is its
+ * user. */
 int wefti_os_socket_is_own_user(int descriptor, unsigned *user);
 /* This process's user; the user of who listens at a TCP port of this host. Returns 0 when nobody is found. */
 unsigned wefti_os_user(void);

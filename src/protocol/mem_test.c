@@ -1,7 +1,7 @@
 /* Goal: every access of protocol/mem.h, at every width, does what it says on values, at every optimisation level.
  * Method: this file is built once a level. Each operation runs on patterns of bits, in a function of its own (not
- * inlined, operands unknown), inlined where its result replaces its operand, and where the two are combined: gcc 11.3 and
- * 12.2 miscompile __atomic_fetch_and, _or and _xor of 32 and 64 bits in the first form, 12.2 _add in the second.
+ * inlined, operands unknown), inlined where its result replaces its operand, and where the two are combined: gcc 11.3
+ * and 12.2 miscompile __atomic_fetch_and, _or and _xor of 32 and 64 bits in the first form, 12.2 _add in the second.
  * Neighbours of the word must stay as they were. */
 /* LEVELS: 0 1 2 3 */
 #include "weft/protocol/mem.h"

@@ -1,4 +1,5 @@
-/* protocol/timeline.h: spans of time for WEFT_TRACE, the timeline of what a PE does, and WEFT_NVTX, the same for NVIDIA's tools. For all layers above a world.
+/* protocol/timeline.h: spans of time for WEFT_TRACE, the timeline of what a PE does, and WEFT_NVTX, the same for
+ * NVIDIA's tools. For all layers above a world.
  *
  * A world that is not traced costs a span one test. Names are static text. Spans of one thread nest. */
 #ifndef WEFTI_PROTOCOL_TIMELINE_H

@@ -1,15 +1,16 @@
 /* A queue lock over symmetric words. (Mellor-Crummey, Scott: Algorithms for scalable synchronization, 1991.)
  *
  * A PE's copy of the lock is two 32-bit words. `tail` counts on one PE, chosen by the lock's offset: the PE that asked
- * last, plus 1; 0 when the lock is free. `node` is the PE's own place in the queue: its successor plus 1 in the low bits,
- * and
+ * last, plus 1; 0 when the lock is free. `node` is the PE's own place in the queue: its successor plus 1 in the low
+ * bits, and
  *   IN      it asks or has asked, and has neither left nor cleared
  *   HAS     it has the lock: it found it free, or its predecessor gave it
  *   LEFT    it gave up waiting; its predecessor, when its turn comes, passes the lock on and clears the node
  *   PASSES  it had the lock and is passing it on to its successor; if that takes too long it is to try again
  * The owner stores IN before it asks, and 0 once it is out of the queue, when no other PE writes the node; every change
- * between is an atomic one. Who waits too long reads the nodes, and finds the first of its queue by the successors: that
- * one holds the lock if it has HAS. A PE that only looks whether the lock is free has IN for a moment, but is in no queue.
+ * between is an atomic one. Who waits too long reads the nodes, and finds the first of its queue by the successors:
+ * that one holds the lock if it has HAS. A PE that only looks whether the lock is free has IN for a moment, but is in
+ * no queue.
  */
 #include "weft/lock.h"
 
@@ -112,7 +113,8 @@ static int holder_of(const uint32_t *nodes, int pes)
 }
 
 /* Who has the lock, also where the next one has not told it yet; else the first of the queue that this PE stands in. Or
- * -1. The queue comes first: who has made the lock free may still be about to say in its node that it does not have it. */
+ * -1. The queue comes first: who has made the lock free may still be about to say in its node that it does not have
+ * it. */
 static int first_of_queue(const uint32_t *nodes, int pes, int me)
 {
     int first = -1;
@@ -236,7 +238,8 @@ static weft_status leave_queue(const lock_call *call)
     return refuse_late(call);
 }
 
-/* Whether a PE that stands before this one, or has the lock, is gone. Who is in the queue is read only when some PE is. */
+/* Whether a PE that stands before this one, or has the lock, is gone. Who is in the queue is read only when some PE
+ * is. */
 static int is_hopeless(const lock_call *call)
 {
     const int pes = (int)call->world->view.pes;

@@ -57,8 +57,8 @@ size_t wefti_strided_span(size_t count, ptrdiff_t stride, size_t element)
     return bytes;
 }
 
-/* `blocks` blocks of `block` elements of `element` bytes; the firsts of neighbours lie dest_stride and source_stride elements
- * apart. */
+/* `blocks` blocks of `block` elements of `element` bytes; the firsts of neighbours lie dest_stride and source_stride
+ * elements apart. */
 typedef struct blocks_shape {
     ptrdiff_t dest_stride;
     ptrdiff_t source_stride;

@@ -107,8 +107,8 @@ static size_t next_start(weft_world *world, size_t count)
     return count <= UINT32_MAX ? (size_t)((turn * golden >> 32) * count >> 32) : 0;
 }
 
-/* One look at those that count, from `start` on around, up to the first `most` that satisfy the comparison; *any: whether
- * one counts at all. */
+/* One look at those that count, from `start` on around, up to the first `most` that satisfy the comparison; *any:
+ * whether one counts at all. */
 static weft_status look(weft_world *world, const wefti_words *words, size_t start, size_t most, size_t *indices,
                         size_t *found, int *any)
 {

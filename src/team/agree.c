@@ -1,6 +1,6 @@
-/* Agreement. By dissemination it goes as in sync.c, but each flag brings what its sender knows. Every part of a vote is an
- * extreme, so that it does not matter that ranges overlap when the number of members is no power of two. Members that share
- * processors agree by counting: see combining_tree.c. */
+/* Agreement. By dissemination it goes as in sync.c, but each flag brings what its sender knows. Every part of a vote is
+ * an extreme, so that it does not matter that ranges overlap when the number of members is no power of two. Members
+ * that share processors agree by counting: see combining_tree.c. */
 #include <stdio.h>
 #include <string.h>
 

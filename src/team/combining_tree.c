@@ -1,27 +1,28 @@
-/* Agreement of members that share processors, by a combining tree: votes go up a tree of groups, and whoever comes last to a
- * group takes on what the group says. So nobody waits on the way up, and a member needs two turns of its processor for an
- * agreement, one to bring its vote and one to read the result, while in a dissemination it needs one a round. All the work
- * together grows as the members do. (Yew, Tzeng, Lawrie: Distributing hot-spot addressing in large-scale multiprocessors,
- * 1987.)
+/* Agreement of members that share processors, by a combining tree: votes go up a tree of groups, and whoever comes last
+ * to a group takes on what the group says. So nobody waits on the way up, and a member needs two turns of its processor
+ * for an agreement, one to bring its vote and one to read the result, while in a dissemination it needs one a round.
+ * All the work together grows as the members do. (Yew, Tzeng, Lawrie: Distributing hot-spot addressing in large-scale
+ * multiprocessors, 1987.)
  *
- * Members form groups of WEFTI_GROUP_PLACES by their numbers, these form groups of groups, and so on. A group's words lie
- * with its first member. Who comes to a group stores its vote in its place there and counts itself in; who finds that it is
- * the last has all votes of the group before it, and comes with what they say together to the group above. Who is the last
- * of all stores the result with the first member, and the epoch as its flag, on which everybody waits.
+ * Members form groups of WEFTI_GROUP_PLACES by their numbers, these form groups of groups, and so on. A group's words
+ * lie with its first member. Who comes to a group stores its vote in its place there and counts itself in; who finds
+ * that it is the last has all votes of the group before it, and comes with what they say together to the group above.
+ * Who is the last of all stores the result with the first member, and the epoch as its flag, on which everybody waits.
  *
  * Nothing is cleaned. Counts only grow: epoch e of a group is complete at e times its places, and nobody comes in epoch
- * e + 1 before it has read the result of e, for which all had come. So a place is not written before it was merged, and the
- * result not before all have read the one before.
+ * e + 1 before it has read the result of e, for which all had come. So a place is not written before it was merged, and
+ * the result not before all have read the one before.
  *
- * A member says in its epoch word that it has come once it has done its part, which may be to take on the votes of others:
- * so who stops on the way is among those who have not come. Who gives up at the deadline says so in the flag of the result,
- * unless that is there by then: all members come to the same end, and one that comes later knows at once. */
+ * A member says in its epoch word that it has come once it has done its part, which may be to take on the votes of
+ * others: so who stops on the way is among those who have not come. Who gives up at the deadline says so in the flag of
+ * the result, unless that is there by then: all members come to the same end, and one that comes later knows at
+ * once. */
 #include "team/team.h"
 
 #define GIVEN_UP ((uint64_t)1 << 63)
 
-/* Bring a vote to this member's group of a level: who is the last to come there returns 1, with what all its places say in
- * *vote. `span` is the number of members that a place stands for. */
+/* Bring a vote to this member's group of a level: who is the last to come there returns 1, with what all its places say
+ * in *vote. `span` is the number of members that a place stands for. */
 static int bring(weft_team *team, unsigned level, int64_t span, uint64_t epoch, wefti_vote *vote)
 {
     const int64_t first = team->pe - team->pe % (span * WEFTI_GROUP_PLACES);

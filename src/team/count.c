@@ -1,5 +1,5 @@
-/* Members that share processors meet by counting: each adds itself to one word of the first member, and all look at that
- * word until it has all of them. A member needs one turn of its processor for a meeting, while in the rounds of a
+/* Members that share processors meet by counting: each adds itself to one word of the first member, and all look at
+ * that word until it has all of them. A member needs one turn of its processor for a meeting, while in the rounds of a
  * dissemination it needs one a round: what it waits for is sent by one that has to be run first.
  *
  * The word only grows: step e is complete at e times the members. Nobody can be two steps ahead, and one that is a step

@@ -110,8 +110,8 @@ static uint64_t offset_of(const weft_world *world, const void *block)
     return offset < world->heap_max_bytes ? offset : WEFTI_BLOCK_FOREIGN;
 }
 
-/* Agree that all mean the same block of the team's and the same bytes; its bytes now. What any member put there before is
- * complete then. */
+/* Agree that all mean the same block of the team's and the same bytes; its bytes now. What any member put there before
+ * is complete then. */
 static weft_status agree_on_block(weft_team *team, const char *call, const void *block, size_t bytes, weft_status mine,
                                   uint64_t *bytes_now)
 {

@@ -90,8 +90,8 @@ static unsigned count_sent(const weft_team *team, int i, int is_sync, uint64_t e
     return team->rounds;
 }
 
-/* Whether member `i` has done its part: others may still need what it had to send after it came. Of data collectives the
- * last step that it has left tells; of a count, and of what has no rounds, the word itself. */
+/* Whether member `i` has done its part: others may still need what it had to send after it came. Of data collectives
+ * the last step that it has left tells; of a count, and of what has no rounds, the word itself. */
 static int has_done(const weft_team *team, int i, const uint64_t *epoch_word, uint64_t epoch)
 {
     const wefti_coll_area *coll = team->coll_scratch;
@@ -116,8 +116,8 @@ int wefti_team_is_hopeless(const weft_team *team, const uint64_t *epoch_word, ui
     return 0;
 }
 
-/* All have come. Who waits in round r has sent r + 1 flags, and whom it waits for at most r: so those that have sent the
- * fewest are the ones that all the others wait for, and wait for nobody. Mark them; the lowest of them, or -1. */
+/* All have come. Who waits in round r has sent r + 1 flags, and whom it waits for at most r: so those that have sent
+ * the fewest are the ones that all the others wait for, and wait for nobody. Mark them; the lowest of them, or -1. */
 static int mark_stuck(const weft_team *team, int is_sync, uint64_t epoch, unsigned char *marks)
 {
     unsigned fewest = team->rounds;

@@ -1,10 +1,10 @@
 /* An offset that is free on all members of a team: each proposes one that fits in its own records; the highest proposal
  * wins if all made it, else it is where the next proposals begin. Members whose records are equal agree in one round.
  *
- * Records differ where a PE is a member of some teams only, and thousands of those leave thousands of holes of which each
- * is free on some members: going from hole to hole would take as many rounds. So after a few the members look above all
- * that any of them has taken, which is free on all, but first try some places below it, so that the heap does not
- * grow for ever where teams come and go. Only if nothing is free above do they try all holes. */
+ * Records differ where a PE is a member of some teams only, and thousands of those leave thousands of holes of which
+ * each is free on some members: going from hole to hole would take as many rounds. So after a few the members look
+ * above all that any of them has taken, which is free on all, but first try some places below it, so that the heap does
+ * not grow for ever where teams come and go. Only if nothing is free above do they try all holes. */
 #include "base/error.h"
 #include "team/team.h"
 

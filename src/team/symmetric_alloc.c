@@ -1,5 +1,5 @@
-/* Allocation on all members of a team: they agree on an offset (offset.c), and memory that is not reserved yet is reserved
- * before any member may touch it.
+/* Allocation on all members of a team: they agree on an offset (offset.c), and memory that is not reserved yet is
+ * reserved before any member may touch it.
  *
  * The same for both heaps of a world, which differ in how they grow: see wefti_records. */
 #include <string.h>

@@ -1,5 +1,6 @@
-/* How members meet. By dissemination: in round r a member flags the member 2^r after it and waits for the one 2^r before. After the last
- * round each knows of all. (Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988.) */
+/* How members meet. By dissemination: in round r a member flags the member 2^r after it and waits for the one 2^r
+ * before. After the last round each knows of all. (Hensgen, Finkel, Manber: Two algorithms for barrier synchronization,
+ * 1988.) */
 #include "team/team.h"
 
 /* Inline for near members: this is the whole of a barrier's cost. */

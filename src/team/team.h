@@ -13,12 +13,13 @@ static inline int wefti_team_after(const weft_team *team, unsigned round)
 
 /* ---- sync.c ---- */
 
-/* Wait until all members have come: by dissemination, O(log n) flags, or by a count, as the tuning table says (oversubscribed
- * members count). The caller has checked the team. */
+/* Wait until all members have come: by dissemination, O(log n) flags, or by a count, as the tuning table says
+ * (oversubscribed members count). The caller has checked the team. */
 weft_status wefti_team_sync(weft_team *team, const char *call);
 /* count.c: the same, by a count. */
 weft_status wefti_team_sync_by_count(weft_team *team, const char *call);
-/* The last call of a team that counts: all members count themselves in, and the first, which has the words, waits for them. */
+/* The last call of a team that counts: all members count themselves in, and the first, which has the words, waits for
+ * them. */
 weft_status wefti_team_part_by_count(weft_team *team, const char *call);
 
 /* ---- agree.c ---- */
@@ -43,8 +44,8 @@ weft_status wefti_team_agree_by_count(weft_team *team, wefti_vote *vote, const c
 weft_status wefti_team_check(weft_team *team, const char *call);
 
 /* The wait of a collective has failed with `status`. On WEFT_ERR_TIMEOUT name the members whose epoch word (at
- * `epoch_word` here) is behind `epoch`; if none is, those that came and stopped half-way. If one of those behind has come
- * to a collective of another kind instead, that is WEFT_ERR_MISMATCH. The team is dead from now on. */
+ * `epoch_word` here) is behind `epoch`; if none is, those that came and stopped half-way. If one of those behind has
+ * come to a collective of another kind instead, that is WEFT_ERR_MISMATCH. The team is dead from now on. */
 weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
                             uint64_t epoch);
 
@@ -83,7 +84,8 @@ static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter
 /* Reserve the same offset on all members, for the library itself: users cannot free it. See weft_malloc. */
 weft_status wefti_team_alloc(weft_team *team, const char *call, size_t bytes, size_t alignment, void **block);
 weft_status wefti_team_dealloc(weft_team *team, const char *call, void *block);
-/* The end of a team's own area: what of it others read in order to agree that it ends is not used again before they have. */
+/* The end of a team's own area: what of it others read in order to agree that it ends is not used again before they
+ * have. */
 weft_status wefti_team_dealloc_area(weft_team *team, const char *call);
 /* Drop a block from this PE's records only: the others keep it. */
 void wefti_team_forget(weft_team *team, const void *block);
@@ -132,8 +134,8 @@ weft_status wefti_offset_agree(weft_team *team, const wefti_records *records, co
                                const wefti_block_wanted *wanted, uint64_t *offset, uint64_t *reserved_low);
 /* Free it in this PE's records; WEFTI_BLOCK_NONE is allowed. */
 void wefti_offset_drop(const wefti_records *records, uint64_t offset);
-/* A call over the team has failed after it took this offset: free it, but not if the team is dead, since members that came
- * late may have the block and write there. */
+/* A call over the team has failed after it took this offset: free it, but not if the team is dead, since members that
+ * came late may have the block and write there. */
 void wefti_offset_refuse(const weft_team *team, const wefti_records *records, uint64_t offset);
 
 /* ---- turn.c ---- */

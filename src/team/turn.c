@@ -1,10 +1,10 @@
 /* Whose turn it is among calls of different teams that several threads make at once and that get into each other's way.
  *
- * Allocations would take each other's proposals away for ever, or until the heap is at its end; growths of the device heap
- * need their members for themselves and would hold one another's. So once the members of a team have found that they must
- * try again (and have therefore all come, so that nobody waits for a PE that is late) they do so only while no other team
- * that tries again stands before theirs, and pass else. Teams stand by the place of their area, which is the same on all
- * members: the first of all never passes. */
+ * Allocations would take each other's proposals away for ever, or until the heap is at its end; growths of the device
+ * heap need their members for themselves and would hold one another's. So once the members of a team have found that
+ * they must try again (and have therefore all come, so that nobody waits for a PE that is late) they do so only while
+ * no other team that tries again stands before theirs, and pass else. Teams stand by the place of their area, which is
+ * the same on all members: the first of all never passes. */
 #include "team/team.h"
 
 #define LOOK_NS UINT64_C(1000000)

@@ -1,6 +1,5 @@
-/* Goal: of the calls that try again, the one that stands first goes on and all others pass; one that has not tried again
- * passes never.
- * Method: turns of three teams, which enter and leave in another order than they stand. */
+/* Goal: of the calls that try again, the one that stands first goes on and all others pass; one that has not tried
+ * again passes never. Method: turns of three teams, which enter and leave in another order than they stand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

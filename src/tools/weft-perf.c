@@ -1,5 +1,5 @@
-/* tools/weft-perf.c: how long calls take here: one-sided access, signals, atomics, collectives; by the host, on streams, in
- * graphs and inside kernels. Its parts are in tools/weft-perf/. */
+/* tools/weft-perf.c: how long calls take here: one-sided access, signals, atomics, collectives; by the host, on
+ * streams, in graphs and inside kernels. Its parts are in tools/weft-perf/. */
 #include <stdio.h>
 
 #include "tools/lib/pes.h"

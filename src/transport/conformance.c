@@ -1,8 +1,8 @@
 /* Goal: a transport keeps the contract written in transport/transport.h.
  * Method: worlds of threads are the setting: each PE opens the transport under test beside those of its world, and the
- * world's own barrier keeps the PEs in step. Nothing but the transport under test moves data: a PE looks at its own heap
- * only, so the suite holds as well for transports that do not load and store. Destinations are poisoned and compared
- * whole; every byte names its sender. */
+ * world's own barrier keeps the PEs in step. Nothing but the transport under test moves data: a PE looks at its own
+ * heap only, so the suite holds as well for transports that do not load and store. Destinations are poisoned and
+ * compared whole; every byte names its sender. */
 #include "transport/conformance.h"
 
 #include <setjmp.h>

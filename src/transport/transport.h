@@ -1,8 +1,8 @@
 /* transport/transport.h: the seam between one-sided operations and what carries them. One backend a folder.
  *
  * Only the out-of-line half of the library comes here: PEs in the same link domain are accessed inline. Callers have
- * checked all arguments: the PE is reached by this transport, the bytes lie in its heap, words are aligned. Offsets count
- * from the first byte of a slot. Any thread may call any operation, several at once. */
+ * checked all arguments: the PE is reached by this transport, the bytes lie in its heap, words are aligned. Offsets
+ * count from the first byte of a slot. Any thread may call any operation, several at once. */
 #ifndef WEFTI_TRANSPORT_TRANSPORT_H
 #define WEFTI_TRANSPORT_TRANSPORT_H
 
@@ -34,8 +34,8 @@ typedef struct wefti_transport_setup {
 
 typedef struct wefti_transport_ops {
     const char *name;
-    /* Once, by the PE's creating thread. May block. One between nodes makes one exchange, which it does not leave out when it
-     * fails before. On failure nothing is left behind. */
+    /* Once, by the PE's creating thread. May block. One between nodes makes one exchange, which it does not leave out
+     * when it fails before. On failure nothing is left behind. */
     weft_status (*open)(wefti_transport *transport, const wefti_transport_setup *setup);
     /* Once, after the last operation; local, never blocks. */
     void (*close)(wefti_transport *transport);
@@ -50,16 +50,17 @@ typedef struct wefti_transport_ops {
      * sees the data. bytes may be 0, and then also orders all earlier puts to this PE. */
     weft_status (*put_signal)(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes,
                               uint64_t signal_offset, uint64_t value, weft_signal_op op);
-    /* Atomic against every other amo on that word by this transport and by the link domain. *old is the value before. */
+    /* Atomic against every other amo on that word by this transport and by the link domain. *old is the value
+     * before. */
     weft_status (*amo)(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits, uint64_t value,
                        uint64_t cond, uint64_t *old);
-    /* Between two looks of a PE at a word that another will store: see to what has come over the network. If nothing has,
-     * give way: let another thread run if sleep_ns is 0, else sleep so long, or until something comes. NULL: nothing
-     * needs it. */
+    /* Between two looks of a PE at a word that another will store: see to what has come over the network. If nothing
+     * has, give way: let another thread run if sleep_ns is 0, else sleep so long, or until something comes. NULL:
+     * nothing needs it. */
     void (*pause)(wefti_transport *transport, uint64_t sleep_ns);
-    /* The 64-bit word at `offset`, for who looks for the PEs that are late, and must itself not be late: gives up soon, in less
-     * time where nothing has come from the PE for long, and at once where it has given up before and nothing came since.
-     * Without an error text. NULL: amo takes no time. */
+    /* The 64-bit word at `offset`, for who looks for the PEs that are late, and must itself not be late: gives up soon,
+     * in less time where nothing has come from the PE for long, and at once where it has given up before and nothing
+     * came since. Without an error text. NULL: amo takes no time. */
     weft_status (*read_soon)(wefti_transport *transport, int pe, uint64_t offset, uint64_t *value);
     /* What this thread issued before is delivered, at each PE, before what it issues after. Does not wait for it. */
     weft_status (*fence)(wefti_transport *transport);
@@ -73,8 +74,8 @@ struct wefti_transport {
     void *state; /* the backend's; NULL when closed */
 };
 
-/* `self`: this PE. `map`: PEs of the link domain, by load and store. `ofi`: PEs of other nodes, over libfabric. `sim`: all
- * PEs of a simulation, by messages. */
+/* `self`: this PE. `map`: PEs of the link domain, by load and store. `ofi`: PEs of other nodes, over libfabric. `sim`:
+ * all PEs of a simulation, by messages. */
 extern const wefti_transport_ops wefti_transport_self;
 extern const wefti_transport_ops wefti_transport_map;
 extern const wefti_transport_ops wefti_transport_ofi; /* in builds that found libfabric */

@@ -1,5 +1,5 @@
-/* Whether something connects all PEs, by what their hellos say: those of one node share memory, and nodes need a network
- * that all PEs could use. Every PE finds the same pair. */
+/* Whether something connects all PEs, by what their hellos say: those of one node share memory, and nodes need a
+ * network that all PEs could use. Every PE finds the same pair. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The build's key. The sources' hash covers every layout, protocol and table there is, also the next one; what one source
- * gives differently by compiler, processor and option is beside it. The build system says WEFTI_SOURCE_HASH. */
+/* The build's key. The sources' hash covers every layout, protocol and table there is, also the next one; what one
+ * source gives differently by compiler, processor and option is beside it. The build system says WEFTI_SOURCE_HASH. */
 #include "world/build.h"
 
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* world/directory.h: what a PE knows of all PEs of its world once they have met. One PE makes it of the hellos of all, for
- * all: a hello tells more than others need to know, and where PEs are many, telling all of it to each takes the time. */
+/* world/directory.h: what a PE knows of all PEs of its world once they have met. One PE makes it of the hellos of all,
+ * for all: a hello tells more than others need to know, and where PEs are many, telling all of it to each takes the
+ * time. */
 #ifndef WEFTI_WORLD_DIRECTORY_H
 #define WEFTI_WORLD_DIRECTORY_H
 
@@ -35,12 +36,13 @@ weft_status wefti_directory_check(const wefti_directory *directory, int pes);
 int wefti_directory_shares_process(const wefti_directory *directory, int pes);
 
 /* Whether the first heaps of `bytes` that all PEs begin with are less than what is `left` to `pe`, for itself and those
- * that share it: on its host all of the node, in its control group those of the group (heaps.c). Else WEFT_ERR_MEMORY. */
+ * that share it: on its host all of the node, in its control group those of the group (heaps.c). Else
+ * WEFT_ERR_MEMORY. */
 weft_status wefti_directory_expect_heaps(const wefti_directory *directory, int pes, int pe,
                                          const wefti_os_memory_left *left, uint64_t bytes);
 
-/* slots.c: how many PEs have the same place on their node as `pe` has on its own: the first of the node, the second, ...
- * *members lists them in ascending order (wefti_free), *number is that of `pe` among them. */
+/* slots.c: how many PEs have the same place on their node as `pe` has on its own: the first of the node, the second,
+ * ... *members lists them in ascending order (wefti_free), *number is that of `pe` among them. */
 weft_status wefti_directory_same_slot(const wefti_directory *directory, int pes, int pe, int32_t **members, int *count,
                                       int *number);
 

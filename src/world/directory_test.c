@@ -1,6 +1,6 @@
-/* Goal: the directory says of each PE who is the lowest that shares its node, process, processors and control group; says
- * why PEs do not fit; and is refused where its numbers are none.
- * Method: random hellos of few values each, beside a search over all pairs; then directories with one number spoilt. */
+/* Goal: the directory says of each PE who is the lowest that shares its node, process, processors and control group;
+ * says why PEs do not fit; and is refused where its numbers are none. Method: random hellos of few values each, beside
+ * a search over all pairs; then directories with one number spoilt. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

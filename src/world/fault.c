@@ -1,8 +1,8 @@
 /* The latched fault of a world, and weft_world_abort.
  *
  * world->fault is 0 or  1 << 63 | (PE + 1) << 32 | -status : the first fault, set once. An abort also sets the abort
- * word of this node's window, which each waiting PE polls and turns into its own fault; of a PE of another node, the word
- * in its control block, which that PE hands on to its node. */
+ * word of this node's window, which each waiting PE polls and turns into its own fault; of a PE of another node, the
+ * word in its control block, which that PE hands on to its node. */
 #include <stdio.h>
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-/* Goal: a PE's first heap must fit into what its own control group leaves to the PEs that share it, and into the machine.
- * Method: directories made by hand. */
+/* Goal: a PE's first heap must fit into what its own control group leaves to the PEs that share it, and into the
+ * machine. Method: directories made by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

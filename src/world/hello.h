@@ -74,8 +74,8 @@ weft_status wefti_hello_check_builds(const wefti_hello *all, int pes);
 weft_status wefti_hello_check(const wefti_hello *all, int pes);
 
 /* Whether something may connect every PE with every other: they are on one node, where `why` becomes empty, or have a
- * network in common, where it says of two PEs why they are not on one. Else WEFT_ERR_UNREACHABLE naming two and why. Every
- * PE comes to the same verdict. (apart.c) */
+ * network in common, where it says of two PEs why they are not on one. Else WEFT_ERR_UNREACHABLE naming two and why.
+ * Every PE comes to the same verdict. (apart.c) */
 weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes, char why[WEFTI_ERROR_BYTES]);
 
 /* ---- verdicts (verdict.c) ---- */

@@ -1,6 +1,6 @@
-/* world/nvtx.h: ranges for NVIDIA's tools (Nsight Systems), with WEFT_NVTX=1: NVTX 3, which is a header. A build without it
- * has no ranges; without a tool that listens a range costs a test. The header keeps the connection to the tool, one a
- * process, in memory of its own. */
+/* world/nvtx.h: ranges for NVIDIA's tools (Nsight Systems), with WEFT_NVTX=1: NVTX 3, which is a header. A build
+ * without it has no ranges; without a tool that listens a range costs a test. The header keeps the connection to the
+ * tool, one a process, in memory of its own. */
 #ifndef WEFTI_WORLD_NVTX_H
 #define WEFTI_WORLD_NVTX_H
 

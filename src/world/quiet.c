@@ -9,8 +9,8 @@ static weft_status each_transport(weft_world *world, const char *call, int quiet
         wefti_transport *transport = &world->transports[i];
         WEFT_TRY(quiet ? transport->ops->quiet(transport) : transport->ops->fence(transport));
     }
-    /* The end of a kernel completes its stores; what it has asked of a proxy goes on. A fence, too, waits: host calls have
-     * a ring of their own. */
+    /* The end of a kernel completes its stores; what it has asked of a proxy goes on. A fence, too, waits: host calls
+     * have a ring of their own. */
     const int has_requests = world->device != NULL && world->device->far_count > 0;
     return has_requests ? world->device->ops->memory->quiet(world->device) : WEFT_OK;
 }

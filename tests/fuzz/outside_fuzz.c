@@ -1,7 +1,7 @@
 /* Goal: what comes from outside by other ways than connections (an embedder's messages, ids, variables) does no harm:
  * nothing is read or written where it should not be, nothing leaks, and each is taken or refused with a status.
- * Method: the first byte of the input chooses what reads the rest. Worlds that would form meet nobody: the network is that
- * of wire.h, without anybody at its other ends. */
+ * Method: the first byte of the input chooses what reads the rest. Worlds that would form meet nobody: the network is
+ * that of wire.h, without anybody at its other ends. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* Goal: the inputs that fuzzing has found, and variations of them, do no harm.
  * Method: each file of a folder is given to the fuzz target as it is, and a number of times with bytes changed, cut and
- * repeated and numbers at the ends of their range, drawn from a fixed seed. Usage: replay FOLDER [VARIATIONS-OF-EACH] */
+ * repeated and numbers at the ends of their range, drawn from a fixed seed. Usage: replay FOLDER
+ * [VARIATIONS-OF-EACH] */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

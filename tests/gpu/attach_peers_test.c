@@ -1,6 +1,6 @@
-/* Goal: GPUs that cannot reach each other's memory, or not by atomics, are told at attaching, with the remedy; and the remedy
- * is one.
- * Method: two PEs on two GPUs of the fake driver (src/testing/fake_driver), which says of its peers what the environment says. */
+/* Goal: GPUs that cannot reach each other's memory, or not by atomics, are told at attaching, with the remedy; and the
+ * remedy is one. Method: two PEs on two GPUs of the fake driver (src/testing/fake_driver), which says of its peers what
+ * the environment says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

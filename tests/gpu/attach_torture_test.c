@@ -1,6 +1,6 @@
 /* Goal: attaching a device leaves nothing behind, whichever allocation, system call or driver call of it fails.
- * Method: repeat world with device, allocation that grows the heap, destruction, with each fault point failing in turn, on
- * the fake driver (src/testing/fake_driver), which this test must find as libcuda.so.1. */
+ * Method: repeat world with device, allocation that grows the heap, destruction, with each fault point failing in turn,
+ * on the fake driver (src/testing/fake_driver), which this test must find as libcuda.so.1. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

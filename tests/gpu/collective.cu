@@ -1,9 +1,9 @@
-/* Goal: what streams and kernels do together does what the host's own calls do: one-sided access, signals, waits, atomics,
- * barriers and every collective, for all types and operations, odd sizes and alignments, teams, every way that data can
- * take; graphs replay with new data; a member that does not come is named by the deadline.
- * Method: each PE fills its sources with bytes that say (PE, index, call), poisons what is to be written and more, runs the
- * call, and compares every byte with what arithmetic, or the host's call on the host heap, gives. Compiled by g++ too,
- * where kernels are functions of one thread and streams run at once. */
+/* Goal: what streams and kernels do together does what the host's own calls do: one-sided access, signals, waits,
+ * atomics, barriers and every collective, for all types and operations, odd sizes and alignments, teams, every way that
+ * data can take; graphs replay with new data; a member that does not come is named by the deadline. Method: each PE
+ * fills its sources with bytes that say (PE, index, call), poisons what is to be written and more, runs the call, and
+ * compares every byte with what arithmetic, or the host's call on the host heap, gives. Compiled by g++ too, where
+ * kernels are functions of one thread and streams run at once. */
 #include "support/launch.h"
 
 #define POISON 0xa5

@@ -1,7 +1,7 @@
-/* Goal: every device call does what the same call does on the host backend, at every scope, for all types, odd sizes and
- * alignments; waits end at their deadline; what changes lies in memory, so that graphs can be replayed.
- * Method: each PE runs kernels that access every other PE; the reference is the host's own call on the host heap of the
- * same world, or arithmetic. Buffers are poisoned first, and bytes beside the target are checked. Compiled by g++ too
+/* Goal: every device call does what the same call does on the host backend, at every scope, for all types, odd sizes
+ * and alignments; waits end at their deadline; what changes lies in memory, so that graphs can be replayed. Method:
+ * each PE runs kernels that access every other PE; the reference is the host's own call on the host heap of the same
+ * world, or arithmetic. Buffers are poisoned first, and bytes beside the target are checked. Compiled by g++ too
  * (WEFT_DEVICE_ON_HOST), where a kernel is one thread and device memory is a memory file. */
 #include "device/atomics.cuh"
 #include "device/barriers.cuh"

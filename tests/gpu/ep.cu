@@ -1,8 +1,8 @@
 /* Goal: expert parallelism on GPUs gives, to the bit, what the serial reference gives (and with it the host backend).
  *
- * Method: the random cases of tests/support, with all arrays in device memory: in the device heap, in registered memory, and
- * in memory that is neither. Each PE draws the same cases; each case is a group, a few routes, and a sequence of calls.
- * Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
+ * Method: the random cases of tests/support, with all arrays in device memory: in the device heap, in registered
+ * memory, and in memory that is neither. Each PE draws the same cases; each case is a group, a few routes, and a
+ * sequence of calls. Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
 #include "support/arena.h"
 
 extern "C" {
@@ -304,8 +304,9 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused, in
     capture_step(of, &step, route, all->base[HEAP], fused, halves);
     check_gpu(cudaStreamEndCapture(pe->stream, &graph), "capture");
     check_gpu(cudaGraphInstantiate(&exec, graph, 0), "capture");
-    /* A queue of launches holds about 1000. Whose launch finds it full waits inside the driver, with what other threads of
-     * the process need for theirs, so a thread that runs ahead of one that has not begun would wait for it in vain. */
+    /* A queue of launches holds about 1000. Whose launch finds it full waits inside the driver, with what other threads
+     * of the process need for theirs, so a thread that runs ahead of one that has not begun would wait for it in
+     * vain. */
     CHECK_OK(weft_barrier(of->world));
     for (int i = 0; i < GRAPH_REPLAYS; i++) {
         check_gpu(cudaGraphLaunch(exec, pe->stream), "replay");
@@ -470,8 +471,8 @@ static void test_absence(job *of, arena *all)
         CHECK_OK(weft_ep_route_destroy(route));
         CHECK_OK(weft_ep_destroy(ep));
     }
-    /* The absent rank's group ends with its world; but what ends one may wait for all kernels on the GPU, and keep those of
-     * others from being launched. */
+    /* The absent rank's group ends with its world; but what ends one may wait for all kernels on the GPU, and keep
+     * those of others from being launched. */
     CHECK_OK(weft_barrier(of->world));
 }
 
@@ -489,8 +490,8 @@ static int free_sms(weft_world *world)
     return sms;
 }
 
-/* Two groups claim what their routes ask for, each once, and give it back; none is left: one that asks is told so, and so is
- * one that did not ask, which else has what is left. By PE 0, while the others wait. */
+/* Two groups claim what their routes ask for, each once, and give it back; none is left: one that asks is told so, and
+ * so is one that did not ask, which else has what is left. By PE 0, while the others wait. */
 static void test_claims(job *of, arena *all)
 {
     weft_ep *ep[2] = {};
@@ -656,9 +657,10 @@ static void *cross_run(void *argument)
 
 #define CROSS_PES_A_GPU 2
 
-/* Each round both groups, on streams of their own, and each PE begins with the one or the other: kernels of one wait on some
- * GPUs while those of the other do elsewhere. They go on because the claims of both fit. With more PEs of a process on a GPU
- * a kernel may stand behind another PE's in a hardware queue, in which streams are put by the driver: three were seen to. */
+/* Each round both groups, on streams of their own, and each PE begins with the one or the other: kernels of one wait on
+ * some GPUs while those of the other do elsewhere. They go on because the claims of both fit. With more PEs of a
+ * process on a GPU a kernel may stand behind another PE's in a hardware queue, in which streams are put by the driver:
+ * three were seen to. */
 static void test_crossing(job *of, arena *all)
 {
     test_pe *pe = of->pe;
@@ -727,8 +729,8 @@ static void test_refusal(test_pe *pe)
     pe->failures += pe->pe == 0 && check_failures() != 0;
 }
 
-/* Of eight cases a large one, on GPUs two, two of few but wide rows, one of so many wide ones that slices of early calls are
- * long, and one of so many tokens that units have several. */
+/* Of eight cases a large one, on GPUs two, two of few but wide rows, one of so many wide ones that slices of early
+ * calls are long, and one of so many tokens that units have several. */
 static const ep_size many_tokens = {2200, 4, 24, 512, (size_t)24 << 20};
 static const ep_size *size_of_case(int number)
 {

@@ -1,10 +1,10 @@
-/* Goal: between the halves of a dispatch or combine on GPUs nothing of it runs; a send waits for no other rank, and of slot
- * layouts a recv waits for other ranks' sends and not for their recvs; calls of two groups may lie in each other.
+/* Goal: between the halves of a dispatch or combine on GPUs nothing of it runs; a send waits for no other rank, and of
+ * slot layouts a recv waits for other ranks' sends and not for their recvs; calls of two groups may lie in each other.
  *
- * Method: random cases against the serial reference. In turns: a rank sends when those before it have sent and their streams
- * have ended, so that a send that waited for a rank after it would meet its deadline; of slot layouts they also receive in
- * turns. Nested: one group's call between the halves of another's, with one stream, and odd ranks the other way round.
- * Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
+ * Method: random cases against the serial reference. In turns: a rank sends when those before it have sent and their
+ * streams have ended, so that a send that waited for a rank after it would meet its deadline; of slot layouts they also
+ * receive in turns. Nested: one group's call between the halves of another's, with one stream, and odd ranks the other
+ * way round. Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
 #include "support/arena.h"
 
 extern "C" {

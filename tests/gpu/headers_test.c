@@ -1,5 +1,5 @@
-/* Goal: a program whose kernels were compiled with the device headers of another weft is told so when it asks for what they
- * read. Method: a PE on a GPU of the fake driver, and what the inline calls of such headers would pass. */
+/* Goal: a program whose kernels were compiled with the device headers of another weft is told so when it asks for what
+ * they read. Method: a PE on a GPU of the fake driver, and what the inline calls of such headers would pass. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

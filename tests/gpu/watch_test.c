@@ -1,6 +1,6 @@
 /* Goal: in a world without a deadline a kernel's wait ends when another PE has ended, and the host is told who.
- * Method: two processes, each with a GPU of the fake driver. One waits on its stream for a word that the other, which is
- * killed, never writes. */
+ * Method: two processes, each with a GPU of the fake driver. One waits on its stream for a word that the other, which
+ * is killed, never writes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,16 +1,16 @@
 /* input/table.h: the table of bad input: what every public function does with arguments that cannot be.
  *
- * HOW TO ADD A FUNCTION. Test bad_input_names fails when a function of the public headers has no row. Give it one, in the
- * file of its subject (onesided.c, collectives.c, worlds.c, experts.c, device.c; simulator.c for weft_sim.h):
+ * HOW TO ADD A FUNCTION. Test bad_input_names fails when a function of the public headers has no row. Give it one, in
+ * the file of its subject (onesided.c, collectives.c, worlds.c, experts.c, device.c; simulator.c for weft_sim.h):
  *
  *   1. A function that returns a weft_status and takes the usual arguments is one line that names their kinds:
  *
  *          ROW(sizeof(long), weft_long_put, WORLD, SYM, IN, COUNT, PE)
  *
- *      The first argument is the bytes of an element (1 for calls in bytes). table.c calls it with good arguments, which
- *      must give WEFT_OK, and then once for each bad value of each kind, which must give that value's status and change
- *      nothing. The kinds and their values are in KINDS below and in table.c; a new kind goes into both. A family over
- *      types is a macro of rows over that family's X-macro table, as RMA in onesided.c.
+ *      The first argument is the bytes of an element (1 for calls in bytes). table.c calls it with good arguments,
+ *      which must give WEFT_OK, and then once for each bad value of each kind, which must give that value's status
+ *      and change nothing. The kinds and their values are in KINDS below and in table.c; a new kind goes into both. A
+ *      family over types is a macro of rows over that family's X-macro table, as RMA in onesided.c.
  *   2. Any other is a body of checks:
  *
  *          CASE(weft_ptr)

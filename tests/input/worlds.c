@@ -85,7 +85,8 @@ static void refuse_config(const weft_world_config *config, const char *what)
         refuse_config(&bad, #FIELD " " #WRONG);                                                                        \
     } while (0)
 
-/* A config of newer headers, with a field that this library does not know. A struct has as many bytes as its size says. */
+/* A config of newer headers, with a field that this library does not know. A struct has as many bytes as its size
+ * says. */
 static void refuse_newer_config(const weft_world_config *config)
 {
     struct {

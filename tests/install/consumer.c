@@ -1,5 +1,5 @@
-/* A user of an installed weft, as C11 and as C++17: each PE puts its number at the next one and hears from the one before.
- * Exit 0 when it does. */
+/* A user of an installed weft, as C11 and as C++17: each PE puts its number at the next one and hears from the one
+ * before. Exit 0 when it does. */
 #include <stdio.h>
 #include <stdlib.h>
 

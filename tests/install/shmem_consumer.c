@@ -1,4 +1,5 @@
-/* A program that knows of OpenSHMEM only, in C and in C++. Exits with 0 if PEs reach each other's variables and heaps. */
+/* A program that knows of OpenSHMEM only, in C and in C++. Exits with 0 if PEs reach each other's variables and
+ * heaps. */
 #include <stdio.h>
 
 #include <shmem.h>

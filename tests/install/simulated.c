@@ -1,5 +1,5 @@
-/* A user of an installed simulator: a hundred PEs under a seeded schedule, on links of four, each of which puts its number
- * at the next one. Exit 0 when all hear from the one before, and the same seed gives the same trace. */
+/* A user of an installed simulator: a hundred PEs under a seeded schedule, on links of four, each of which puts its
+ * number at the next one. Exit 0 when all hear from the one before, and the same seed gives the same trace. */
 #include <stdio.h>
 
 #include <weft.h>

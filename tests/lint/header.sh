@@ -1,7 +1,7 @@
 #!/bin/sh
 # Goal: each public header compiles alone, without a warning, for every kind of user.
-# Method: compile a file that holds nothing but the include, twice, so that a missing guard shows as well, and one use of
-# each initialiser that the header defines.
+# Method: compile a file that holds nothing but the include, twice, so that a missing guard shows as well, and one use
+# of each initialiser that the header defines.
 # Usage: header.sh gcc|g++|clang|nvcc INCLUDE_DIR HEADER. Exit 77: this compiler is not here.
 set -eu
 compiler=$1

@@ -1,7 +1,7 @@
 /* Goal: expert parallelism gives what the serial reference gives, with PEs as processes.
  *
- * Method: random sessions (support/ep_session.h): many small ones of one group, and long ones of cached routes with slow
- * ranks. The seed is PE 0's; WEFT_TEST_SEED repeats a run. */
+ * Method: random sessions (support/ep_session.h): many small ones of one group, and long ones of cached routes with
+ * slow ranks. The seed is PE 0's; WEFT_TEST_SEED repeats a run. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Goal: a reduction of a team of at most 32 combines its members in ascending order at every length.
  *
- * Method: doubles whose sum shows the order, at lengths around those at which one algorithm takes over from the next; the
- * sum in ascending order is that of this program. */
+ * Method: doubles whose sum shows the order, at lengths around those at which one algorithm takes over from the next;
+ * the sum in ascending order is that of this program. */
 /* PES: 3 7 */
 #include "support/check.h"
 #include "support/pe_main.h"

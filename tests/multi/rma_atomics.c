@@ -1,8 +1,8 @@
 /* Goal: every typed atomic does its operation on the whole word and nothing beside it, gives the value before, and is
  * atomic against all others.
  * Method: generated from the type tables. Each PE works on its own word of every PE, from all pairs of extreme values,
- * beside the same operation on a local variable; the words around are poisoned. Then all PEs work on one word of each PE
- * at once, and the sums, the tickets and the bits must come out. */
+ * beside the same operation on a local variable; the words around are poisoned. Then all PEs work on one word of each
+ * PE at once, and the sums, the tickets and the bits must come out. */
 #include <float.h>
 #include <limits.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 
 /* ---- one PE a word ---- */
 
-/* Where the word of PE `pe` lies: 64 bytes each, the word in the middle, at an offset that a type of its size may have. */
+/* Where the word of PE `pe` lies: 64 bytes each, the word in the middle, at an offset that a type of its size may
+ * have. */
 #define SLOT_BYTES ((size_t)64)
 #define WORD_AT ((size_t)24)
 

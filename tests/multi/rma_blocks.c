@@ -1,6 +1,6 @@
 /* Goal: puts and gets of blocks that lie apart move exactly those blocks.
- * Method: every shape of block, strides and number of blocks up to a few, and every size of an element; each byte names its
- * sender and its place, and what lies between and behind the blocks must still be poison. */
+ * Method: every shape of block, strides and number of blocks up to a few, and every size of an element; each byte names
+ * its sender and its place, and what lies between and behind the blocks must still be poison. */
 #include <string.h>
 
 #include "support/check.h"

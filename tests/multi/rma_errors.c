@@ -1,8 +1,7 @@
-/* Goal: a wrong one-sided call gives its documented status and a text that says what is wrong, writes nothing, and leaves
- * the world as it was.
- * Method: a table of calls by kind of mistake: no world, no buffer, PEs out of range, addresses outside the heap, sizes
- * that leave it or overflow, words that are not aligned, operations that are none. All PEs make them, to all PEs; heaps,
- * local buffers and results are poisoned and looked at afterwards. */
+/* Goal: a wrong one-sided call gives its documented status and a text that says what is wrong, writes nothing, and
+ * leaves the world as it was. Method: a table of calls by kind of mistake: no world, no buffer, PEs out of range,
+ * addresses outside the heap, sizes that leave it or overflow, words that are not aligned, operations that are none.
+ * All PEs make them, to all PEs; heaps, local buffers and results are poisoned and looked at afterwards. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Goal: puts and gets of any size, from and to any alignment, move exactly their bytes.
- * Method: all sizes to 300 bytes and those around powers of two, at offsets that differ in source and destination; every
- * byte names its sender and its place, and everything else in a poisoned destination must still be poison. Copies so large
- * that they pass the caches are followed by a fence and a flag, not a barrier. */
+ * Method: all sizes to 300 bytes and those around powers of two, at offsets that differ in source and destination;
+ * every byte names its sender and its place, and everything else in a poisoned destination must still be poison. Copies
+ * so large that they pass the caches are followed by a fence and a flag, not a barrier. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Goal: every typed put, get, p, g and put_signal moves its elements, all bytes of them, to the PE that is named.
- * Method: generated from the type table. Every PE writes to and reads from every PE, itself too; a value's bytes name its
- * sender and its index; destinations are poisoned first. */
+ * Method: generated from the type table. Every PE writes to and reads from every PE, itself too; a value's bytes name
+ * its sender and its index; destinations are poisoned first. */
 #include <string.h>
 
 #include "support/check.h"

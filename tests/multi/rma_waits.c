@@ -1,8 +1,7 @@
-/* Goal: wait_until and test compare as their types do, signed and unsigned, at every edge; a wait ends when another PE's
- * write makes it true, by whatever call it is written, and gives the value seen.
- * Method: generated from the type table. test is compared with C for all pairs of extreme values. For waits, each PE's
- * right neighbour waits for a write of its own; it says first that it waits, and sometimes the writer lets it wait long
- * enough to sleep. */
+/* Goal: wait_until and test compare as their types do, signed and unsigned, at every edge; a wait ends when another
+ * PE's write makes it true, by whatever call it is written, and gives the value seen. Method: generated from the type
+ * table. test is compared with C for all pairs of extreme values. For waits, each PE's right neighbour waits for a
+ * write of its own; it says first that it waits, and sometimes the writer lets it wait long enough to sleep. */
 #include <string.h>
 
 #include "os/os.h"

@@ -1,7 +1,7 @@
 /* Goal: PEs make a team of their own while others do something else, and leave the place where they met as it was.
- * Method: in many rounds PEs join teams of every start and stride that the world has room for, overlapping ones too, each
- * in a place of its own; PEs that are no members do not call. The teams then sync and add their members' numbers up; the
- * places must be zero. */
+ * Method: in many rounds PEs join teams of every start and stride that the world has room for, overlapping ones too,
+ * each in a place of its own; PEs that are no members do not call. The teams then sync and add their members' numbers
+ * up; the places must be zero. */
 #include "support/check.h"
 #include "support/pe_main.h"
 

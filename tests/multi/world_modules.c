@@ -1,7 +1,7 @@
-/* Goal: two libraries of one process hold worlds that overlap, under one weftrun: A two of half the processes each, B one
- * of all, numbered in reverse. They are made and ended in any order and move data at the same time.
- * Method: all four orders, several times; while both live, a thread of each module exchanges words that name module, half,
- * sender, receiver and round; the one that lives longer goes on alone. */
+/* Goal: two libraries of one process hold worlds that overlap, under one weftrun: A two of half the processes each, B
+ * one of all, numbered in reverse. They are made and ended in any order and move data at the same time. Method: all
+ * four orders, several times; while both live, a thread of each module exchanges words that name module, half, sender,
+ * receiver and round; the one that lives longer goes on alone. */
 /* PES: 2 4 16 */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* Goal: processes form worlds again and again, each time with other members, numbers, sizes and bootstraps, several alive
- * at once, and nothing of them stays.
- * Method: one world of all processes stays, to carry ids and to keep step. In each round the processes are dealt at
- * random, the same everywhere, into worlds of any sizes and numberings, some into none; these meet by weftrun's
- * environment, by a unique id or by a callback on a team of the standing world. A world ends before or after the next is
- * made. Words name round, world, sender and receiver. Descriptors, maps, threads and allocations are counted at the end. */
+/* Goal: processes form worlds again and again, each time with other members, numbers, sizes and bootstraps, several
+ * alive at once, and nothing of them stays. Method: one world of all processes stays, to carry ids and to keep step. In
+ * each round the processes are dealt at random, the same everywhere, into worlds of any sizes and numberings, some into
+ * none; these meet by weftrun's environment, by a unique id or by a callback on a team of the standing world. A world
+ * ends before or after the next is made. Words name round, world, sender and receiver. Descriptors, maps, threads and
+ * allocations are counted at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* Goal: when a PE's process is killed, or stopped, at any moment of a world's creation, every other PE that has not
  * finished yet fails in time with a text that names it.
- * Method: PEs are processes that open the bootstrap and exchange a few times; the parent kills or stops one of them after
- * a random time within that of a creation, so that all moments are met, and collects what the others got through a pipe. */
+ * Method: PEs are processes that open the bootstrap and exchange a few times; the parent kills or stops one of them
+ * after a random time within that of a creation, so that all moments are met, and collects what the others got through
+ * a pipe. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

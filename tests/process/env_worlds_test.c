@@ -1,10 +1,10 @@
-/* Goal: processes that know RANK, WORLD_SIZE and MASTER_ADDR make worlds: from a shell loop, from torchrun, in any order,
- * one world after another and several at once, by names and both kinds of address, from several hosts; and who does not
- * fit is named to all.
- * Method: the shell loop is the one of weft/bootstrap.h, on the example hello. torchrun itself is used where it is
- * installed; else a stand-in sets what it sets, with a listener at MASTER_PORT as its store is one. The other PEs are
- * processes of this test with an environment of their own. Hosts are network namespaces joined by a pair of virtual
- * interfaces, which needs root; there only the bootstrap is opened, since no transport leads from host to host. */
+/* Goal: processes that know RANK, WORLD_SIZE and MASTER_ADDR make worlds: from a shell loop, from torchrun, in any
+ * order, one world after another and several at once, by names and both kinds of address, from several hosts; and who
+ * does not fit is named to all. Method: the shell loop is the one of weft/bootstrap.h, on the example hello. torchrun
+ * itself is used where it is installed; else a stand-in sets what it sets, with a listener at MASTER_PORT as its store
+ * is one. The other PEs are processes of this test with an environment of their own. Hosts are network namespaces
+ * joined by a pair of virtual interfaces, which needs root; there only the bootstrap is opened, since no transport
+ * leads from host to host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -226,7 +226,8 @@ static weft_status make_one_after_another(const plan *p)
     return WEFT_OK;
 }
 
-/* Other numbers than RANK's, and fewer of them: the highest does not take part. PE 0 is everywhere, as all are one host. */
+/* Other numbers than RANK's, and fewer of them: the highest does not take part. PE 0 is everywhere, as all are one
+ * host. */
 static weft_status make_others(const plan *p)
 {
     weft_world_config config = config_of(p, "turned");

@@ -1,8 +1,8 @@
-/* Goal: a rank that is killed in an update, a dispatch or a combine is named on every other rank within the deadline and
- * a second; the group is dead from then on and can be destroyed.
+/* Goal: a rank that is killed in an update, a dispatch or a combine is named on every other rank within the deadline
+ * and a second; the group is dead from then on and can be destroyed.
  *
- * Method: this program starts itself as the PEs of a job (weftrun --keep-going). One PE kills itself after a random time,
- * wherever it is then; the others call until a call fails, and say "survived" when all is as it should be. */
+ * Method: this program starts itself as the PEs of a job (weftrun --keep-going). One PE kills itself after a random
+ * time, wherever it is then; the others call until a call fails, and say "survived" when all is as it should be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

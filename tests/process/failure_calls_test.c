@@ -1,10 +1,10 @@
-/* Goal: whatever call PEs are in when one of them is killed or stopped, every other has a status within the deadline and
- * a second, which names the PE that was struck, wherever its call can know who it is; then it destroys its world, and the
- * survivors make a world of their own and use it.
- * Method: PEs are processes that repeat one call until it fails, and report through a pipe. The parent strikes one of them
- * at a random moment. Waits and locks have no list of those they wait for: there a PE that was killed is named because the
- * system says that it is gone, and one that was stopped need not be. Where there is no deadline, the same holds for a PE that
- * was killed, and one that is stopped is waited for. */
+/* Goal: whatever call PEs are in when one of them is killed or stopped, every other has a status within the deadline
+ * and a second, which names the PE that was struck, wherever its call can know who it is; then it destroys its world,
+ * and the survivors make a world of their own and use it. Method: PEs are processes that repeat one call until it
+ * fails, and report through a pipe. The parent strikes one of them at a random moment. Waits and locks have no list of
+ * those they wait for: there a PE that was killed is named because the system says that it is gone, and one that was
+ * stopped need not be. Where there is no deadline, the same holds for a PE that was killed, and one that is stopped is
+ * waited for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

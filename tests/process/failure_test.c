@@ -171,8 +171,8 @@ static void check_report(const plan *p, const crew_report *r, const char *what)
               (double)r->ns * 1e-9, r->text);
 }
 
-/* Each survivor names the victim, or a PE that does: a call may have ended for some when the victim went, and then these wait in
- * the next call for one that still waits for the victim in the last. */
+/* Each survivor names the victim, or a PE that does: a call may have ended for some when the victim went, and then
+ * these wait in the next call for one that still waits for the victim in the last. */
 static void check_culprit(const crew_report *reports, int pes, int victim, const char *what)
 {
     for (int pe = 0; pe < pes; pe++) {

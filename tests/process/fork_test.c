@@ -2,7 +2,8 @@
  * descriptors and live on: the parent's worlds work as before, are left by nobody, leave nothing behind, and the child
  * keeps no PE present that has ended. Every other call of the child is WEFT_ERR_STATE and moves nothing. A child makes
  * worlds of its own, also with its parent. A program that is started finds no descriptor of weft's.
- * Method: children of every sort are forked from PEs that are threads of this process and from PEs that are processes. */
+ * Method: children of every sort are forked from PEs that are threads of this process and from PEs that are
+ * processes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -328,8 +329,8 @@ static void destroy_and_close(void *context)
     }
 }
 
-/* PE 0 says by word 1 that it may be looked at, and waits for word 2; PE 1 waits in vain for word 0 and looks whether PE 0
- * is said to have ended or left. */
+/* PE 0 says by word 1 that it may be looked at, and waits for word 2; PE 1 waits in vain for word 0 and looks whether
+ * PE 0 is said to have ended or left. */
 static void keep_presence(const crew *c, int pe, void *context)
 {
     (void)context;

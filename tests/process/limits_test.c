@@ -1,9 +1,9 @@
-/* Goal: a PE that runs out of descriptors, of address space or of the size that a file may have gets a status that says so,
- * the others are told of that PE in time, and nobody crashes, hangs or has a world that others have not.
- * Method: PEs are processes; one, each in turn, has room for n more descriptors, for n = 0, 1, ... until that is enough,
- * or for n more MiB of address space or of a file. With the world that came of it they allocate and synchronise. Signals that
- * would end a process are left as they are. Then PEs that have no standard input, output and error; and heaps of which the
- * machine has memory for one, but not for all. */
+/* Goal: a PE that runs out of descriptors, of address space or of the size that a file may have gets a status that says
+ * so, the others are told of that PE in time, and nobody crashes, hangs or has a world that others have not. Method:
+ * PEs are processes; one, each in turn, has room for n more descriptors, for n = 0, 1, ... until that is enough, or for
+ * n more MiB of address space or of a file. With the world that came of it they allocate and synchronise. Signals that
+ * would end a process are left as they are. Then PEs that have no standard input, output and error; and heaps of which
+ * the machine has memory for one, but not for all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
-/* Goal: containers. PEs with network namespaces or users of their own share no memory: creation fails on all of them, soon,
- * with a text that names two and says why. Namespaces of processes, mounts and user numbers divide nothing. A node's
- * identity that is wrong (WEFT_NODE_ID) is found out before anybody waits for it.
- * Method: PEs are processes that enter namespaces first; they meet through memory that they share by descent, or through
- * TCP over a pair of virtual interfaces between two namespaces. Deadlines are long, and must not be waited for. Nothing
- * is left: everything is made in namespaces of processes of this test. Skips where those cannot be made.
- * Over a network (libfabric, in builds that have it) the same PEs form worlds of several nodes, if there is a way between
- * them; else creation fails as without. Those without a network leave it out by WEFT_TRANSPORT. */
+/* Goal: containers. PEs with network namespaces or users of their own share no memory: creation fails on all of them,
+ * soon, with a text that names two and says why. Namespaces of processes, mounts and user numbers divide nothing. A
+ * node's identity that is wrong (WEFT_NODE_ID) is found out before anybody waits for it. Method: PEs are processes that
+ * enter namespaces first; they meet through memory that they share by descent, or through TCP over a pair of virtual
+ * interfaces between two namespaces. Deadlines are long, and must not be waited for. Nothing is left: everything is
+ * made in namespaces of processes of this test. Skips where those cannot be made. Over a network (libfabric, in builds
+ * that have it) the same PEs form worlds of several nodes, if there is a way between them; else creation fails as
+ * without. Those without a network leave it out by WEFT_TRANSPORT. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,7 @@
-/* Goal: what a PE of a crowded node costs does not grow with the others: its page tables, and its descriptors: PE 0 lets
- * those wait elsewhere for whom it has none.
- * Method: 128 PEs as processes, whatever the processors, create a world and use it. A word in the slot of every PE would
- * cost a page of page table each in each process: far less is allowed. Then all have room for few descriptors, and once one
- * of them does not come. */
+/* Goal: what a PE of a crowded node costs does not grow with the others: its page tables, and its descriptors: PE 0
+ * lets those wait elsewhere for whom it has none. Method: 128 PEs as processes, whatever the processors, create a world
+ * and use it. A word in the slot of every PE would cost a page of page table each in each process: far less is allowed.
+ * Then all have room for few descriptors, and once one of them does not come. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* Goal: worlds, heaps, teams, barriers, signals, faults and expert parallelism hold under every order of events that a
  * seed can ask for.
- * Method: run after run, each of the case that has had the least time so far; a number of PEs, a shape of link domains and
- * processes and a memory's mood are drawn from the run's seed. The base seed is fresh and printed; a failing run prints
- * its own, and
+ * Method: run after run, each of the case that has had the least time so far; a number of PEs, a shape of link domains
+ * and processes and a memory's mood are drawn from the run's seed. The base seed is fresh and printed; a failing run
+ * prints its own, and
  *     campaign --seed N --seeds 1 --case NAME
  * is that run again. Options: --seed BASE, --seeds COUNT, --seconds LIMIT, --case NAME,..., --pes N, --quiet. */
 #include <inttypes.h>

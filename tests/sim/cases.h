@@ -1,5 +1,5 @@
-/* sim/cases.h: what a PE does in a run of the campaign. Each is a pe_main; its argument is a case_run. What is wrong ends
- * the run. */
+/* sim/cases.h: what a PE does in a run of the campaign. Each is a pe_main; its argument is a case_run. What is wrong
+ * ends the run. */
 #ifndef SIM_CASES_H
 #define SIM_CASES_H
 

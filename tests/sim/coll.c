@@ -1,4 +1,5 @@
-/* sim/coll.c: collectives on teams of any shape over one or several link domains, by support/coll_session.h; and locks. */
+/* sim/coll.c: collectives on teams of any shape over one or several link domains, by support/coll_session.h; and
+ * locks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +8,8 @@
 #include "support/coll_session.h"
 #include "weft/protocol/coll_layout.h"
 
-/* For blocks as small as here the table chooses the same algorithm each time. So each run prefers one of each collective,
- * that is drawn, or none. */
+/* For blocks as small as here the table chooses the same algorithm each time. So each run prefers one of each
+ * collective, that is drawn, or none. */
 static void draw_algorithms(uint64_t seed, char *text, size_t bytes)
 {
     static const char *const ways[][4] = {
@@ -28,7 +29,8 @@ static void draw_algorithms(uint64_t seed, char *text, size_t bytes)
     }
 }
 
-/* All members have the same bits also where those show in which order vectors were combined, as of zeros of both signs. */
+/* All members have the same bits also where those show in which order vectors were combined, as of zeros of both
+ * signs. */
 static void combine_alike(case_run *run, weft_world *world)
 {
     double *numbers;
@@ -61,8 +63,8 @@ static void run_session(case_run *run, const coll_session_plan *plan)
     MUST(weft_world_destroy(world));
 }
 
-/* In some runs blocks of several slots, and of several pieces; in some, sessions of the same calls with other data, whose
- * teams have memory in which the flags of those before still lie. */
+/* In some runs blocks of several slots, and of several pieces; in some, sessions of the same calls with other data,
+ * whose teams have memory in which the flags of those before still lie. */
 void case_coll(void *argument)
 {
     static const coll_session_plan plan = {.calls = 40, .bytes_max = 3000};
@@ -254,8 +256,8 @@ static void stall_another(const case_run *run)
     }
 }
 
-/* Calls of one kind or mixed, until rings wrap: of words, of lines, and of slots, small and as full as they can be. Between
- * calls in which all hear from all the root runs ahead by as many broadcasts as wrap its ring. */
+/* Calls of one kind or mixed, until rings wrap: of words, of lines, and of slots, small and as full as they can be.
+ * Between calls in which all hear from all the root runs ahead by as many broadcasts as wrap its ring. */
 void case_run_ahead(void *argument)
 {
     static const size_t counts[] = {1, 3, 12, 0}; /* in words, in lines, in slots, in full slots */

@@ -4,8 +4,8 @@
 #include "sim/cases.h"
 #include "support/ep_session.h"
 
-/* Counts through the owners in one run, directly in the next. In some runs the same again, in memory in which the words of
- * the groups before still lie. */
+/* Counts through the owners in one run, directly in the next. In some runs the same again, in memory in which the words
+ * of the groups before still lie. */
 static void run_session(const case_run *run, const ep_session_plan *plan)
 {
     (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
@@ -116,8 +116,8 @@ static void meet_survivors(case_run *run)
     }
 }
 
-/* The lost rank, wherever it is in a call; the others, until a call fails: they mask it, know that those who are named but
- * are not lost only waited for it, meet, and call until they are in step. */
+/* The lost rank, wherever it is in a call; the others, until a call fails: they mask it, know that those who are named
+ * but are not lost only waited for it, meet, and call until they are in step. */
 void case_ep_lost(void *argument)
 {
     case_run *run = argument;

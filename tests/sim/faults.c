@@ -142,8 +142,8 @@ static uint64_t first_named(const char *error, const char **what)
     return named_pes(*at == 's' ? at + 1 : at, what);
 }
 
-/* Members that meet by counting are all in the call that cannot end: they name the lost PE alone. Others may be in the call
- * before, but they have not ended. */
+/* Members that meet by counting are all in the call that cannot end: they name the lost PE alone. Others may be in the
+ * call before, but they have not ended. */
 static void check_lost(weft_world *world, int lost)
 {
     const char *what;

@@ -1,5 +1,5 @@
-/* sim/late.c: PEs that are not dead but late: they come within microseconds of the deadline, or are stalled inside a call. A
- * call ends alike where it must, who was late is named and nobody else, and all go on afterwards. */
+/* sim/late.c: PEs that are not dead but late: they come within microseconds of the deadline, or are stalled inside a
+ * call. A call ends alike where it must, who was late is named and nobody else, and all go on afterwards. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,8 +188,8 @@ static weft_world *short_world(void)
     return world;
 }
 
-/* Each PE comes later than the one before, but none so late after it that a deadline is over: who waits for one after the
- * other has a deadline for each. */
+/* Each PE comes later than the one before, but none so late after it that a deadline is over: who waits for one after
+ * the other has a deadline for each. */
 static void come_in_turn(const late_run *late)
 {
     uint64_t *all;

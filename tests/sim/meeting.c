@@ -76,8 +76,8 @@ static void use(weft_world *world)
     MUST(weft_barrier(world));
 }
 
-/* PEs of odd number form a world of their own beside the others', at the same time: with another name, or in a job whose
- * secret differs in one digit. */
+/* PEs of odd number form a world of their own beside the others', at the same time: with another name, or in a job
+ * whose secret differs in one digit. */
 static meeting_secret go_apart(weft_world_config *config, int by_name)
 {
     int pe = config->pe;

@@ -1,7 +1,8 @@
 /* Goal: worlds of thousands of PEs are made and used, and one step of expert parallelism is simulated often enough.
  * Method: one run makes a world, two teams, a barrier and an EP step whose results are checked, with T=8, K=4 and H=64.
  *     scale step --pes 64 --seeds 1000      many seeds, everything drawn; by turns one link domain and several
- *     scale table --pes 64,256,1024,4096    one run each, in the order in which PEs became ready: what a PE did and keeps
+ *     scale table --pes 64,256,1024,4096    one run each, in the order in which PEs became ready: what a PE did and
+ *                                           keeps
  * Figures go to standard output as JSON lines (docs: bench/records). Further options: --experts E, --seed BASE. */
 #include <inttypes.h>
 #include <stdio.h>

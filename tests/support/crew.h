@@ -1,4 +1,5 @@
-/* support/crew.h: PEs as processes of a cmocka test, with the environment that weftrun gives, which report through a pipe. */
+/* support/crew.h: PEs as processes of a cmocka test, with the environment that weftrun gives, which report through a
+ * pipe. */
 #ifndef PART_CREW_H
 #define PART_CREW_H
 

@@ -1,5 +1,5 @@
-/* support/ep_case.h: random cases for expert parallelism: a group, and the routings of its steps. Each is a pure function of a
- * seed, so that every rank knows what all ranks do, and a failing case is repeated from its seed. */
+/* support/ep_case.h: random cases for expert parallelism: a group, and the routings of its steps. Each is a pure
+ * function of a seed, so that every rank knows what all ranks do, and a failing case is repeated from its seed. */
 #ifndef PART_EP_CASE_H
 #define PART_EP_CASE_H
 
@@ -60,7 +60,8 @@ int ep_slot_tokens(const ep_setup *setup, const weft_ep_plan *plan);
 weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup);
 ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const weft_ep_plan *plan);
 void ep_case_free(ep_case *one);
-/* What the gates' choices amount to once these ranks [ranks] are masked: they have no tokens, and their experts are -1. */
+/* What the gates' choices amount to once these ranks [ranks] are masked: they have no tokens, and their experts are
+ * -1. */
 void ep_case_mask(ep_case *one, const int *masked);
 
 static inline int64_t ep_id(const ep_case *one, int source, int token, int choice)

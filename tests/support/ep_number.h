@@ -1,5 +1,5 @@
-/* support/ep_number.h: the element types of expert parallelism, worked out on doubles from what defines each format: the
- * widths of its fields, its bias and what its largest code means. Shares nothing with the library's conversions. */
+/* support/ep_number.h: the element types of expert parallelism, worked out on doubles from what defines each format:
+ * the widths of its fields, its bias and what its largest code means. Shares nothing with the library's conversions. */
 #ifndef PART_EP_NUMBER_H
 #define PART_EP_NUMBER_H
 

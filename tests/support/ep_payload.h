@@ -1,5 +1,5 @@
-/* support/ep_payload.h: what rows hold: a pure function of the payload, the rank, the row and the column, so that every rank
- * knows what all rows hold, and a wrong one tells where it comes from. */
+/* support/ep_payload.h: what rows hold: a pure function of the payload, the rank, the row and the column, so that every
+ * rank knows what all rows hold, and a wrong one tells where it comes from. */
 #ifndef PART_EP_PAYLOAD_H
 #define PART_EP_PAYLOAD_H
 
@@ -13,7 +13,8 @@ typedef enum ep_fill {
     EP_FILL_REAL, /* finite values of moderate size: for what is added */
     EP_FILL_INTEGER, /* from -4 to 4, so that sums of products are exact */
     EP_FILL_WILD, /* any bits: infinities, NaN, denormals, zeros of both signs */
-    EP_FILL_TIE /* ties of e4m3 and their neighbours, in groups with a scale of 1; zeros, denormals, NaN of both kinds */
+    /* Ties of e4m3 and their neighbours, in groups with a scale of 1; zeros, denormals, NaN of both kinds. */
+    EP_FILL_TIE
 } ep_fill;
 
 typedef struct ep_payload {

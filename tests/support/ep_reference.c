@@ -256,7 +256,8 @@ void ep_reference_combine_bwd(const ep_routing *routing, const ep_payload *paylo
     }
 }
 
-/* The products of a row summed in the stated order: 256 sums by fma, element i into sum i mod 256, then these in a tree. */
+/* The products of a row summed in the stated order: 256 sums by fma, element i into sum i mod 256, then these in a
+ * tree. */
 float ep_reference_weight_bwd(const ep_routing *routing, const ep_payload *payload, const ep_payload *rows, int rank,
                               int token, int choice)
 {

@@ -1,12 +1,13 @@
-/* support/ep_reference.h: what each array must hold after an expert-parallel call, worked out serially from the routing.
- * Straightforward on purpose; shares nothing with src/ep or the protocol headers. */
+/* support/ep_reference.h: what each array must hold after an expert-parallel call, worked out serially from the
+ * routing. Straightforward on purpose; shares nothing with src/ep or the protocol headers. */
 #ifndef PART_EP_REFERENCE_H
 #define PART_EP_REFERENCE_H
 
 #include "support/ep_payload.h"
 #include "support/ep_routing.h"
 
-/* What the arrays of a received row hold: [ep_row_width] each. Of a slot that nobody fills nothing is written: 0 then. */
+/* What the arrays of a received row hold: [ep_row_width] each. Of a slot that nobody fills nothing is written: 0
+ * then. */
 int ep_reference_labels(const ep_routing *routing, int rank, int64_t row, float *weights, int32_t *experts);
 
 /* A row and its scales, quantised to `to`: the elements [hidden] and the words [ep_scale_words]. */
@@ -33,7 +34,8 @@ void ep_reference_dispatch_bwd(const ep_routing *routing, const ep_payload *payl
 void ep_reference_combine_bwd(const ep_routing *routing, const ep_payload *payload, int rank, int64_t row,
                               unsigned flags, uint32_t *bits);
 
-/* The gradient of a choice's weight in combine: <row, gradient of the combined row>, where rank r's rows are `rows`'. */
+/* The gradient of a choice's weight in combine: <row, gradient of the combined row>, where rank r's rows are
+ * `rows`'. */
 float ep_reference_weight_bwd(const ep_routing *routing, const ep_payload *payload, const ep_payload *rows, int rank,
                               int token, int choice);
 

@@ -1,8 +1,8 @@
-/* support/ep_routing.h: who receives which row, worked out serially by one who sees all ranks. Straightforward on purpose; shares
- * nothing with src/ep or the protocol headers.
+/* support/ep_routing.h: who receives which row, worked out serially by one who sees all ranks. Straightforward on
+ * purpose; shares nothing with src/ep or the protocol headers.
  *
- * A rank's rows are numbered. Everything follows from two lists: what each row of a rank is (`row`), and in which row of
- * its owner each choice ended up (`row_of`). */
+ * A rank's rows are numbered. Everything follows from two lists: what each row of a rank is (`row`), and in which row
+ * of its owner each choice ended up (`row_of`). */
 #ifndef PART_EP_ROUTING_H
 #define PART_EP_ROUTING_H
 

@@ -1,5 +1,5 @@
-/* support/ep_scene.h: a small step of expert parallelism written out by hand: what each rank's gate chooses and what the
- * experts make of it; and what every rank saw. Rows hold one value in all their elements. */
+/* support/ep_scene.h: a small step of expert parallelism written out by hand: what each rank's gate chooses and what
+ * the experts make of it; and what every rank saw. Rows hold one value in all their elements. */
 #ifndef PART_EP_SCENE_H
 #define PART_EP_SCENE_H
 
@@ -57,8 +57,8 @@ typedef struct scene {
     int weighted;
     int backward; /* make the backward calls as well */
     const int32_t *tokens_at; /* as in weft_ep_choices, of rank 0 */
-    /* The result of the experts for a row: that of (source, token) with these experts, [K] or one. NULL: the row itself,
-     * which is 10 * source + token + 1. */
+    /* The result of the experts for a row: that of (source, token) with these experts, [K] or one. NULL: the row
+     * itself, which is 10 * source + token + 1. */
     float (*result)(int rank, int row, const scene_seen *seen);
     scene_seen seen[SCENE_RANKS_MAX];
 } scene;

@@ -1,5 +1,5 @@
-/* support/ep_step.h: one rank's part in one collective call, with inputs that are a pure function of the case and the rank,
- * and every array compared with the serial reference afterwards. What is wrong counts as a failed check. */
+/* support/ep_step.h: one rank's part in one collective call, with inputs that are a pure function of the case and the
+ * rank, and every array compared with the serial reference afterwards. What is wrong counts as a failed check. */
 #ifndef PART_EP_STEP_H
 #define PART_EP_STEP_H
 
@@ -27,8 +27,8 @@ void ep_step_update(const ep_step *step);
 /* The counts the route has now. */
 void ep_step_check_counts(const ep_step *step);
 
-/* `received`: the payload as it arrives, perhaps quantised. `capacity`: NULL, or the rows that the receive buffer of each
- * rank holds: then the routing is chosen with the dispatch, on its way. */
+/* `received`: the payload as it arrives, perhaps quantised. `capacity`: NULL, or the rows that the receive buffer of
+ * each rank holds: then the routing is chosen with the dispatch, on its way. */
 void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received,
                       const int64_t *capacity);
 void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags);

@@ -1,8 +1,8 @@
 /* Goal: collectives refuse what they must with the documented status, name who is missing, tell members that make
  * different calls, fail on all members alike when memory is short, and add floating-point numbers within bounds.
  *
- * Method: PEs as threads. A table of wrong calls, after which the team still works; a member that stays away, or comes late;
- * members whose calls or arguments differ. */
+ * Method: PEs as threads. A table of wrong calls, after which the team still works; a member that stays away, or comes
+ * late; members whose calls or arguments differ. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -275,8 +275,8 @@ static void different_body(weft_world *world, void *context)
     }
 }
 
-/* Member 2 has another root: itself, so that nobody waits for what it sends, or one that sends to nobody, for which it waits.
- * The others learn it in the next call. */
+/* Member 2 has another root: itself, so that nobody waits for what it sends, or one that sends to nobody, for which it
+ * waits. The others learn it in the next call. */
 static void other_root_body(weft_world *world, void *context)
 {
     void *block;

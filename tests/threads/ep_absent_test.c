@@ -128,7 +128,8 @@ static void stay_away(weft_world *world, void *context)
     if (!is_absent(weft_world_pe(world))) {
         CHECK_OK(weft_ep_destroy(rig.ep));
     } else {
-        /* Its own group is alive; the others destroy theirs alone, so that it waits for them in vain or sees the abort. */
+        /* Its own group is alive; the others destroy theirs alone, so that it waits for them in vain or sees the
+         * abort. */
         weft_status status = weft_ep_destroy(rig.ep);
         CHECK_SAY(status == (absence->is_abort ? WEFT_OK : WEFT_ERR_TIMEOUT) || status == WEFT_ERR_ABORTED,
                   "the absent PE's group ended with %s", weft_status_name(status));

@@ -1,8 +1,8 @@
-/* Goal: between the halves of a call its group takes no other collective call, which changes nothing; other groups go on; a
- * half without the other is refused; a send that failed needs no recv.
+/* Goal: between the halves of a call its group takes no other collective call, which changes nothing; other groups go
+ * on; a half without the other is refused; a send that failed needs no recv.
  *
- * Method: three PEs as threads; each token goes to the next rank. Every call is tried between send and recv of dispatch and
- * of combine, on the same route and on another, and then the pair must give what it gives undisturbed. */
+ * Method: three PEs as threads; each token goes to the next rank. Every call is tried between send and recv of dispatch
+ * and of combine, on the same route and on another, and then the pair must give what it gives undisturbed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
-/* Goal: a group that missed a rank lives again when that rank is masked, and not when another is; who was late once is not
- * what a later call misses.
+/* Goal: a group that missed a rank lives again when that rank is masked, and not when another is; who was late once is
+ * not what a later call misses.
  *
- * Method: PEs as threads. A rank stays away from a call with a short deadline; then the deadline is long, so that a call of
- * a group that is dead, which returns at once, is told from one that waits. */
+ * Method: PEs as threads. A rank stays away from a call with a short deadline; then the deadline is long, so that a
+ * call of a group that is dead, which returns at once, is told from one that waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Goal: rows_max rows are no overflow and one more is, padding included, on all ranks alike; nothing moves then, and the
- * next update is as good as the first.
+/* Goal: rows_max rows are no overflow and one more is, padding included, on all ranks alike; nothing moves then, and
+ * the next update is as good as the first.
  *
  * Method: three PEs as threads whose tokens all go to the experts of rank 1, in both layouts. */
 #include <setjmp.h>
@@ -20,7 +20,8 @@
 #define HIDDEN 8
 #define ALIGNMENT 8
 
-/* Experts 1 and 2 are rank 1's: 3 * 4 tokens with both are 12 rows by rank, 24 by expert, 32 with groups of 12 padded. */
+/* Experts 1 and 2 are rank 1's: 3 * 4 tokens with both are 12 rows by rank, 24 by expert, 32 with groups of 12
+ * padded. */
 typedef struct limit_case {
     weft_ep_layout layout;
     int alignment;

@@ -1,7 +1,7 @@
 /* Goal: any number of ranks gives what the serial reference gives: powers of two, odd ones, primes, a rack of 72.
  *
- * Method: random sessions (support/ep_session.h) on 1, 2, 3, 5, 7, 8, 12, 16, 24 and 72 PEs, threads of this process, with
- * more experts than ranks and fewer; smaller cases the more ranks there are. */
+ * Method: random sessions (support/ep_session.h) on 1, 2, 3, 5, 7, 8, 12, 16, 24 and 72 PEs, threads of this process,
+ * with more experts than ranks and fewer; smaller cases the more ranks there are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* Goal: each rule of expert parallelism, one test a rule, named after it; docs/expert-parallelism.md lists them.
  *
- * Method: steps of a few tokens written out by hand (support/ep_scene.h), and results written out by hand: no reference. */
+ * Method: steps of a few tokens written out by hand (support/ep_scene.h), and results written out by hand: no
+ * reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -329,8 +330,8 @@ static void dropping_keeps_the_first_rows_by_source_and_token(void **state)
     }
 }
 
-/* With groups padded to 4, a token of both experts takes 8 rows, and one more of expert 2 none; then a fifth of it does not
- * fit into 8, nor does what comes after it, though expert 3 has room. */
+/* With groups padded to 4, a token of both experts takes 8 rows, and one more of expert 2 none; then a fifth of it does
+ * not fit into 8, nor does what comes after it, though expert 3 has room. */
 static void dropping_counts_padding_and_drops_all_after_the_first_that_does_not_fit(void **state)
 {
     (void)state;
@@ -371,8 +372,8 @@ static void what_was_dropped_has_no_gradient(void **state)
     }
 }
 
-/* The choices of a token share its row on a rank in rank-major: each has the row's dot product as its gradient, and the row
- * has the sum of their weights. */
+/* The choices of a token share its row on a rank in rank-major: each has the row's dot product as its gradient, and the
+ * row has the sum of their weights. */
 static void choices_on_one_rank_share_the_row_backward_too(void **state)
 {
     (void)state;

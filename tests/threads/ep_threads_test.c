@@ -1,7 +1,8 @@
 /* Goal: a PE may use several groups at the same time, each on a thread of its own, with top-ks of their own.
  *
- * Method: PEs are threads; each makes a few groups and starts a thread for each, which makes random steps (support/ep_step.h)
- * on it: a fresh dispatch, a combine and both backwards, compared with the serial reference, while the others do theirs. */
+ * Method: PEs are threads; each makes a few groups and starts a thread for each, which makes random steps
+ * (support/ep_step.h) on it: a fresh dispatch, a combine and both backwards, compared with the serial reference, while
+ * the others do theirs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

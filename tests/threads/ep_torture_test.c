@@ -1,4 +1,5 @@
-/* Goal: whatever allocation or system call fails, a group, a route and a step either work or say why, and nothing is left.
+/* Goal: whatever allocation or system call fails, a group, a route and a step either work or say why, and nothing is
+ * left.
  *
  * Method: support/torture.h on a world of one PE. */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
-/* Goal: a wait without a deadline ends when a PE that it needs has left the world, with WEFT_ERR_PEER and that PE's name,
- * and nobody else's; until then it goes on, and the log says once whom it waits for.
- * Method: PEs are threads; one destroys its world while all others wait in a call of each kind. */
+/* Goal: a wait without a deadline ends when a PE that it needs has left the world, with WEFT_ERR_PEER and that PE's
+ * name, and nobody else's; until then it goes on, and the log says once whom it waits for. Method: PEs are threads; one
+ * destroys its world while all others wait in a call of each kind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

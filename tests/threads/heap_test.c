@@ -1,8 +1,7 @@
-/* Goal: the symmetric heap gives the same offsets on all PEs and in every run, grows, refuses what it cannot give on all
- * PEs alike, and goes on after each refusal.
- * Method: PEs as threads. A random sequence of calls from a common seed is made in two worlds and the offsets compared
- * between PEs and runs; blocks are filled with their owner's pattern and looked at when they are freed. Each kind of wrong
- * call is made by all PEs and by each PE alone. */
+/* Goal: the symmetric heap gives the same offsets on all PEs and in every run, grows, refuses what it cannot give on
+ * all PEs alike, and goes on after each refusal. Method: PEs as threads. A random sequence of calls from a common seed
+ * is made in two worlds and the offsets compared between PEs and runs; blocks are filled with their owner's pattern and
+ * looked at when they are freed. Each kind of wrong call is made by all PEs and by each PE alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
-/* Goal: who waits for a lock beyond the deadline is told who holds it, and nobody else; where nobody does, who stands before
- * it in the queue.
- * Method: PEs are threads. What a PE that asks leaves in its words for a moment (see src/rma/lock.c) is put there for as
- * long as another waits; and PEs that only look whether the lock is free do so all the time. One PE has a short deadline. */
+/* Goal: who waits for a lock beyond the deadline is told who holds it, and nobody else; where nobody does, who stands
+ * before it in the queue. Method: PEs are threads. What a PE that asks leaves in its words for a moment (see
+ * src/rma/lock.c) is put there for as long as another waits; and PEs that only look whether the lock is free do so all
+ * the time. One PE has a short deadline. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

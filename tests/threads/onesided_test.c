@@ -2,8 +2,8 @@
  * their headers say, for every type, and refuse what they must.
  *
  * Method: PEs as threads of this process, neighbours in a circle; each result is compared with what was sent. Locks:
- * counters that only mutual exclusion keeps right, the order of the queue, a holder that never clears, waiters that gave
- * up and come again. */
+ * counters that only mutual exclusion keeps right, the order of the queue, a holder that never clears, waiters that
+ * gave up and come again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

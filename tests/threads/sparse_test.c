@@ -1,6 +1,7 @@
-/* Goal: the sparse part of a heap is one memory for its PE's own mappings and for every other PE's puts, gets and atomics; has
- * memory only where it was written; is nobody's to allocate or free; and ends with the world but not with a mapping of it.
- * Method: PEs as threads map the file where weft_world_sparse says, and look at each other's pages both ways. */
+/* Goal: the sparse part of a heap is one memory for its PE's own mappings and for every other PE's puts, gets and
+ * atomics; has memory only where it was written; is nobody's to allocate or free; and ends with the world but not with
+ * a mapping of it. Method: PEs as threads map the file where weft_world_sparse says, and look at each other's pages
+ * both ways. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

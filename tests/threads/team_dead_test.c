@@ -1,7 +1,7 @@
 /* Goal: a collective call that a member does not join ends at the deadline, on every other member, with a status that
  * names those who are missing and nobody else; that team is dead from then on; the other teams of the world are not.
- * Method: PEs as threads with a deadline that is short for the calls to which not all come; for each collective call, some
- * members stay away and use other teams meanwhile; then they come, too late. */
+ * Method: PEs as threads with a deadline that is short for the calls to which not all come; for each collective call,
+ * some members stay away and use other teams meanwhile; then they come, too late. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -290,8 +290,8 @@ static void test_late_allocation(void **state)
     }
 }
 
-/* Members that make different collective calls of which one agrees and one does not wait for each other in vain, and are
- * told why. */
+/* Members that make different collective calls of which one agrees and one does not wait for each other in vain, and
+ * are told why. */
 static void cross(weft_world *world, void *context)
 {
     scene *s = context;

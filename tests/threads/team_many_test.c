@@ -1,6 +1,6 @@
 /* Goal: teams can be made in any number: rows and columns are what they should be, predefined teams too; ten thousand
- * are made and destroyed, thousands live at once and work, and nothing is left; how many agreements a creation takes does
- * not depend on how many teams are alive, nor on who is in them.
+ * are made and destroyed, thousands live at once and work, and nothing is left; how many agreements a creation takes
+ * does not depend on how many teams are alive, nor on who is in them.
  *
  * Method: PEs as threads; a sum over each team tells whether its members are the right ones. */
 #include <setjmp.h>

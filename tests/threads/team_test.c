@@ -1,7 +1,7 @@
-/* Goal: teams are what their calls say: members, numbers and translations by rule or by list, several at once, as many as
- * memory holds, and arguments that differ are the same error on all, which names who differs.
- * Method: PEs as threads. All arguments of small worlds, and random lists from a common seed, beside a model that finds
- * members one by one. After each refused call the parent, the heap and the world's counters must be as before. */
+/* Goal: teams are what their calls say: members, numbers and translations by rule or by list, several at once, as many
+ * as memory holds, and arguments that differ are the same error on all, which names who differs. Method: PEs as
+ * threads. All arguments of small worlds, and random lists from a common seed, beside a model that finds members one by
+ * one. After each refused call the parent, the heap and the world's counters must be as before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
-/* Goal: counters and the timeline know what a world did, also when several threads of a PE work at once, when there are too
- * many events, and when the file cannot be written.
- * Method: PEs as threads make known calls on several teams with WEFT_TRACE set, read their counters and count names in the
- * file. What the file looks like as JSON is tests/tools/timeline.py's. */
+/* Goal: counters and the timeline know what a world did, also when several threads of a PE work at once, when there are
+ * too many events, and when the file cannot be written. Method: PEs as threads make known calls on several teams with
+ * WEFT_TRACE set, read their counters and count names in the file. What the file looks like as JSON is
+ * tests/tools/timeline.py's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

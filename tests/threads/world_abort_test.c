@@ -1,7 +1,7 @@
 /* Goal: weft_world_abort, from any thread, ends every blocking call of every PE of its world, now and ever after, and
  * says who aborted with which code; other worlds do not notice.
- * Method: PEs as threads go into each blocking call while one stays away, so that none can return; then a thread that is
- * no PE aborts through the handle of a PE inside or outside the call. */
+ * Method: PEs as threads go into each blocking call while one stays away, so that none can return; then a thread that
+ * is no PE aborts through the handle of a PE inside or outside the call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

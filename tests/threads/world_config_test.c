@@ -383,7 +383,8 @@ static void create_of_version(int pe, void *context)
     }
 }
 
-/* PE 1 has newer headers, with this in a field that is unknown here; PE 2 older ones, whose last fields are not theirs. */
+/* PE 1 has newer headers, with this in a field that is unknown here; PE 2 older ones, whose last fields are not
+ * theirs. */
 static void try_versions(uint64_t unknown, weft_status wanted)
 {
     versions all;

@@ -1,7 +1,7 @@
 /* Goal: when an allocation or a system call fails in one PE, creation, teams and the heap either succeed on all PEs or
  * fail on all, without a leak, a hang or a world that is half there.
- * Method: the Nth fault point of the process fails, for N = 1, 2, ... until the work has fewer. PEs are threads, so it is
- * chance which PE a point belongs to; the deadline is short, since a PE that fails before it has met the others is
+ * Method: the Nth fault point of the process fails, for N = 1, 2, ... until the work has fewer. PEs are threads, so it
+ * is chance which PE a point belongs to; the deadline is short, since a PE that fails before it has met the others is
  * missed by them. Needs a build with WEFT_FAULTS, else skips. */
 #include <setjmp.h>
 #include <stdarg.h>

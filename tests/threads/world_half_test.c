@@ -1,8 +1,8 @@
 /* Goal: a PE may fail in an exchange of creation in which the others of its process succeed; then nobody uses what it
  * frees, and nothing stays behind.
- * Method: PEs are threads that exchange by a callback of this test. In each exchange of creation in turn, each PE in turn
- * is told that it failed, after all have the data; those that come to the next exchange are told so there, since one is
- * missing. AddressSanitizer sees what is used after it was freed, the ledger what was not. */
+ * Method: PEs are threads that exchange by a callback of this test. In each exchange of creation in turn, each PE in
+ * turn is told that it failed, after all have the data; those that come to the next exchange are told so there, since
+ * one is missing. AddressSanitizer sees what is used after it was freed, the ledger what was not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -365,8 +365,8 @@ static void test_a_thousand_creations(void **state)
     weft_threads_destroy(work.meeting);
 }
 
-/* Two worlds alive through one meeting point, the second numbered in reverse: a thread that has its first world comes to the
- * second under the number of one that has not. */
+/* Two worlds alive through one meeting point, the second numbered in reverse: a thread that has its first world comes
+ * to the second under the number of one that has not. */
 static void create_reversed(int pe, void *context)
 {
     weft_threads *meeting = context;

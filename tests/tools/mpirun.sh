@@ -1,6 +1,7 @@
 #!/bin/sh
 # Goal: what mpirun starts, which speaks PMIx, is one world: of all processes, of one, on one node and on two.
-# Method: programs of tests/multi, which check themselves, under Open MPI's mpirun; a PE that does not come is missed in time.
+# Method: programs of tests/multi, which check themselves, under Open MPI's mpirun; a PE that does not come is missed in
+# time.
 # Usage: mpirun.sh TESTS_DIR NODES_SH. Exits with 77 where there is no mpirun that speaks PMIx.
 set -eu
 tests=$1

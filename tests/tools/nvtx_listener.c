@@ -1,5 +1,5 @@
-/* What NVIDIA's tools are to NVTX: a library that the process loads because NVTX_INJECTION64_PATH names it. Appends each
- * range of the domain "weft" to the file NVTX_LISTENER_FILE, as "start NAME" and "end". */
+/* What NVIDIA's tools are to NVTX: a library that the process loads because NVTX_INJECTION64_PATH names it. Appends
+ * each range of the domain "weft" to the file NVTX_LISTENER_FILE, as "start NAME" and "end". */
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -37,8 +37,9 @@ WEFTI_DEVICE int weft_dev_fault(const weft_dev &dev)
     return fault == 0 ? WEFT_OK : wefti_dev_fault_status(fault);
 }
 
-/* A team is used by one kernel at a time: two, as on two streams, would take each other's words for their own. Builds with
- * WEFT_DEVICE_CHECKS (the library's own kernels: builds with assertions) latch WEFT_ERR_STATE when two meet; one thread. */
+/* A team is used by one kernel at a time: two, as on two streams, would take each other's words for their own. Builds
+ * with WEFT_DEVICE_CHECKS (the library's own kernels: builds with assertions) latch WEFT_ERR_STATE when two meet; one
+ * thread. */
 WEFTI_DEVICE int wefti_dev_use_begin(const weft_dev &dev, wefti_u64 *in_use)
 {
 #if defined(WEFT_DEVICE_CHECKS)
@@ -69,8 +70,9 @@ WEFTI_DEVICE wefti_u64 wefti_dev_shift(wefti_u64 address, const wefti_i64 *delta
     return by == WEFTI_DEV_FAR ? 0 : address + (wefti_u64)by;
 }
 
-/* Registered memory that has `bytes` bytes at `address`: where the near PE of this index has them, or, with WEFTI_DEV_NAME,
- * what every PE calls them. 0: there is none. A table that was replaced while this looked may have been overwritten: look again. */
+/* Registered memory that has `bytes` bytes at `address`: where the near PE of this index has them, or, with
+ * WEFTI_DEV_NAME, what every PE calls them. 0: there is none. A table that was replaced while this looked may have been
+ * overwritten: look again. */
 #define WEFTI_DEV_NAME 0xffffffffu
 WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_registered(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes,
                                                  wefti_u32 index)
@@ -119,7 +121,8 @@ WEFTI_DEVICE wefti_u64 wefti_dev_region_base(const weft_dev &dev, wefti_u64 numb
     return wefti_ld_relaxed((const wefti_u64 *)(regions + 1 + wefti_ld_relaxed(&table->used)) + number);
 }
 
-/* Everything but the inline case: heaps whose slots follow no rule, the host heap, registered memory, no place at all. */
+/* Everything but the inline case: heaps whose slots follow no rule, the host heap, registered memory, no place at
+ * all. */
 WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_peer_slow(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
 {
     wefti_u32 index = (wefti_u32)pe - dev->near_first;
@@ -138,8 +141,8 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_peer_slow(const weft_dev *dev, wefti_u64 a
     return wefti_dev_registered(dev, address, bytes, index);
 }
 
-/* Whether `bytes` bytes at `address` lie in a heap whose slots follow one another, and `pe` is near. An aligned word of at
- * most 16 bytes lies in the heap with its first byte. */
+/* Whether `bytes` bytes at `address` lie in a heap whose slots follow one another, and `pe` is near. An aligned word of
+ * at most 16 bytes lies in the heap with its first byte. */
 WEFTI_DEVICE bool wefti_dev_is_plain(const weft_dev &dev, wefti_u64 address, wefti_u64 bytes, int pe)
 {
     wefti_u64 offset = address - dev.heap;
@@ -162,8 +165,9 @@ WEFTI_DEVICE wefti_u64 wefti_dev_peer(const weft_dev &dev, const void *address, 
     return wefti_dev_peer_slow(&dev, here, bytes, pe);
 }
 
-/* The address at which this kernel can load and store PE `pe`'s copy of the symmetric object at `address`: of the device
- * heap, the host heap or registered memory. NULL when there is none. Any thread. (OpenSHMEM 1.5, 9.1 shmem_ptr.) */
+/* The address at which this kernel can load and store PE `pe`'s copy of the symmetric object at `address`: of the
+ * device heap, the host heap or registered memory. NULL when there is none. Any thread. (OpenSHMEM 1.5, 9.1
+ * shmem_ptr.) */
 template <class T> WEFTI_DEVICE T *weft_dev_ptr(const weft_dev &dev, const T *address, int pe)
 {
     return (T *)wefti_dev_peer(dev, address, 1, pe);

@@ -53,9 +53,9 @@ WEFTI_DEVICE void wefti_bulk_run(wefti_u64 to, wefti_u64 from, wefti_u64 bytes, 
 
 #endif
 
-/* As weft_dev_put, from global memory, through `shared`: shared_bytes >= 4224 bytes of shared memory, aligned to 128, that
- * nothing else uses meanwhile. On return the bytes are written, not only read from the source: a later release (signal)
- * by any thread of the scope orders them. Best at warp scope with 16 KiB or more. */
+/* As weft_dev_put, from global memory, through `shared`: shared_bytes >= 4224 bytes of shared memory, aligned to 128,
+ * that nothing else uses meanwhile. On return the bytes are written, not only read from the source: a later release
+ * (signal) by any thread of the scope orders them. Best at warp scope with 16 KiB or more. */
 WEFTI_DEVICE int weft_dev_put_bulk(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
                                    wefti_u64 bytes, int pe, void *shared, wefti_u32 shared_bytes)
 {

@@ -1,12 +1,12 @@
 /* weft/device/channel.cuh: what collectives inside kernels are made of: the steps of a channel, packed units, and the
  * meeting of all members.
  *
- * A step has a number, equal on all members, which a call reads from the channel at its beginning and writes there at its
- * end. Data of at most slot_units units a pair goes packed: each 8 bytes with the step's number, stored into the receiver's
- * slot for this sender, so that data and flag are one access and nothing is fenced. A slot of one parity is used again two
- * steps later, when its reader is known to be done with it: a step in which all hear from all says so of the step before;
- * after one in which they do not (a broadcast), each member tells the others when it has left.
- * More data goes plain, straight to its place, between two meetings: all have come (IN), all are done (OUT).
+ * A step has a number, equal on all members, which a call reads from the channel at its beginning and writes there at
+ * its end. Data of at most slot_units units a pair goes packed: each 8 bytes with the step's number, stored into the
+ * receiver's slot for this sender, so that data and flag are one access and nothing is fenced. A slot of one parity is
+ * used again two steps later, when its reader is known to be done with it: a step in which all hear from all says so of
+ * the step before; after one in which they do not (a broadcast), each member tells the others when it has left. More
+ * data goes plain, straight to its place, between two meetings: all have come (IN), all are done (OUT).
  *
  * A thread whose wait fails has latched why; it goes on without waiting, so that the scope's barriers match, and all
  * threads return the fault. */
@@ -213,8 +213,8 @@ WEFTI_DEVICE_SLOW int wefti_unit_wait_long(const weft_dev *dev, wefti_u64 at, we
     return status == WEFT_OK ? wefti_packed_wait_long(dev, (const wefti_dev_packed *)at + apart, epoch, pe) : status;
 }
 
-/* The units that those of the members first .. first + N - 1 that are `wanted`, a bit each, have sent to `place`, all looked
- * at together. Undefined after a failure. */
+/* The units that those of the members first .. first + N - 1 that are `wanted`, a bit each, have sent to `place`, all
+ * looked at together. Undefined after a failure. */
 template <int N>
 WEFTI_DEVICE void wefti_units_receive(wefti_dev_call &call, int first, wefti_u32 wanted, wefti_u32 place,
                                       wefti_wide (&units)[N])
@@ -295,8 +295,8 @@ template <class Value> WEFTI_DEVICE void wefti_call_meet_in(wefti_dev_call &call
     wefti_scope_sync(call.scope);
 }
 
-/* The same, after which members load what others have at their addresses: what the scope's threads have stored themselves.
- * What earlier kernels of a stream have stored is there anyway. */
+/* The same, after which members load what others have at their addresses: what the scope's threads have stored
+ * themselves. What earlier kernels of a stream have stored is there anyway. */
 WEFTI_DEVICE void wefti_call_meet_in_to_load(wefti_dev_call &call, wefti_slice slice)
 {
     const bool tells = call.scope.rank < wefti_call_others(call);

@@ -1,13 +1,14 @@
 /* weft/device/coll.cuh: moving data between all members of a team inside kernels. (OpenSHMEM 1.5, 9.9.)
  *
  * Called by one scope of every member (members may use different scopes), one collective at a time a team, in the same
- * order everywhere, with equal arguments but for what is said below. `dest` and `source` are symmetric, of any alignment,
- * and do not overlap unless a call says that they may be equal. The scope's threads may have written the source before;
- * on return all of them see dest, and both buffers may be used again. Nothing is promised about earlier puts.
+ * order everywhere, with equal arguments but for what is said below. `dest` and `source` are symmetric, of any
+ * alignment, and do not overlap unless a call says that they may be equal. The scope's threads may have written the
+ * source before; on return all of them see dest, and both buffers may be used again. Nothing is promised about earlier
+ * puts.
  *
- * Every call returns a weft_status: WEFT_ERR_TIMEOUT latches the member that did not come; WEFT_ERR_RANGE. The team is dead
- * then, as for all waits. Few bytes go packed, in one hop; more go plain, between two meetings (channel.cuh). Teams with
- * members that load and store do not reach: wide.cuh. */
+ * Every call returns a weft_status: WEFT_ERR_TIMEOUT latches the member that did not come; WEFT_ERR_RANGE. The team is
+ * dead then, as for all waits. Few bytes go packed, in one hop; more go plain, between two meetings (channel.cuh).
+ * Teams with members that load and store do not reach: wide.cuh. */
 #ifndef WEFTI_DEVICE_COLL_CUH
 #define WEFTI_DEVICE_COLL_CUH
 
@@ -26,9 +27,9 @@ WEFTI_DEVICE wefti_u32 wefti_step_units(const wefti_dev_call &call, wefti_u64 fi
     return end - first < call.team->slot_units ? (wefti_u32)(end - first) : call.team->slot_units;
 }
 
-/* ---- pieces: the links do not serve all multiprocessors alike, so workers take pieces of the data as they come free ----
- * A worker is a warp of the blocks that share a call, so that none waits for another, and a piece is what it has in flight
- * at once: what all of them are at lies close together. A scope that is alone is its only worker. */
+/* ---- pieces: the links do not serve all multiprocessors alike, so workers take pieces of the data as they come free
+ * ---- A worker is a warp of the blocks that share a call, so that none waits for another, and a piece is what it has
+ * in flight at once: what all of them are at lies close together. A scope that is alone is its only worker. */
 
 WEFTI_DEVICE wefti_u32 wefti_workers_a_slice(const wefti_dev_call &call, wefti_slice slice)
 {
@@ -48,8 +49,9 @@ WEFTI_DEVICE wefti_range wefti_piece_range(wefti_range all, wefti_u64 piece_byte
     return range;
 }
 
-/* Do `pieces` pieces: work(worker, piece), where the worker is the call with a scope of its own. Each worker begins with
- * the piece of its own number and takes the others from one counter: one draw a piece, the last of which resets it. */
+/* Do `pieces` pieces: work(worker, piece), where the worker is the call with a scope of its own. Each worker begins
+ * with the piece of its own number and takes the others from one counter: one draw a piece, the last of which resets
+ * it. */
 template <class Work>
 WEFTI_DEVICE void wefti_for_pieces(wefti_dev_call &call, wefti_slice slice, wefti_u32 pieces, const Work &work)
 {
@@ -84,7 +86,8 @@ WEFTI_DEVICE void wefti_call_put(wefti_dev_call &call, wefti_u64 dest, wefti_u64
     }
 }
 
-/* ---- alltoall and fcollect: block i of dest comes from member i; to member j goes block j of the source, or all of it --- */
+/* ---- alltoall and fcollect: block i of dest comes from member i; to member j goes block j of the source, or all of it
+ * --- */
 
 template <bool ALLTOALL>
 WEFTI_DEVICE int wefti_exchange_packed(wefti_dev_call &call, wefti_slice slice, wefti_u64 dest, wefti_u64 source,

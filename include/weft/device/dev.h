@@ -24,8 +24,8 @@ typedef struct wefti_dev_region {
     wefti_u64 number; /* the same on all PEs */
 } wefti_dev_region;
 
-/* All of a PE's, in its own device memory: the head; one region of no bytes at address 0, then `used` in the order of their
- * addresses; then the base of each by its number; then the deltas. */
+/* All of a PE's, in its own device memory: the head; one region of no bytes at address 0, then `used` in the order of
+ * their addresses; then the base of each by its number; then the deltas. */
 typedef struct wefti_dev_regions {
     wefti_u64 used;
     wefti_u64 unused;
@@ -67,10 +67,11 @@ typedef struct wefti_dev_team_area {
     wefti_u64 unused_arrivals[15];
 } wefti_dev_team_area;
 
-/* A collective runs through one channel, or several side by side, each of which takes a slice of the data. A channel has
- * steps, numbered equally on all members; nothing is cleaned between them. In symmetric device memory, zero before first
- * use: this head, then for each kind of word one a member that writes it, then the slots: for the two parities of the
- * step, for each member that writes there, a plane of packed words for the low halves of units of 16 bytes, and one for the high halves.
+/* A collective runs through one channel, or several side by side, each of which takes a slice of the data. A channel
+ * has steps, numbered equally on all members; nothing is cleaned between them. In symmetric device memory, zero before
+ * first use: this head, then for each kind of word one a member that writes it, then the slots: for the two parities of
+ * the step, for each member that writes there, a plane of packed words for the low halves of units of 16 bytes, and one
+ * for the high halves.
  *   epoch   the last step that this member has finished; written by its own kernels only
  *   met     the last step in which every member heard from every other, so that all had finished the one before
  *   in_use  1 while a call runs through it; only with WEFT_DEVICE_CHECKS
@@ -101,8 +102,9 @@ typedef enum wefti_dev_word { WEFTI_DEV_IN = 0, WEFTI_DEV_OUT, WEFTI_DEV_LEFT, W
     (sizeof(wefti_dev_channel) + WEFTI_DEV_WORD_BYTES(pes) + 2 * (wefti_u64)(pes)*WEFTI_DEV_SLOT_BYTES(units))
 
 /* ---- PEs that load and store do not reach ----
- * Their memory is reached by requests: a ring of entries in this PE's host memory, which a thread of the host, its proxy,
- * takes in order and carries to the PE they are for. Requests to one PE take effect in the order of their tickets. */
+ * Their memory is reached by requests: a ring of entries in this PE's host memory, which a thread of the host, its
+ * proxy, takes in order and carries to the PE they are for. Requests to one PE take effect in the order of their
+ * tickets. */
 
 /* A symmetric byte, as every PE calls it: what it is in, and where. 0: nowhere. */
 #define WEFTI_DEV_PLACE(space, offset) ((wefti_u64)(space) << 46 | (wefti_u64)(offset))
@@ -149,8 +151,8 @@ typedef struct wefti_dev_request {
     unsigned char data[WEFTI_DEV_REQUEST_BYTES];
 } wefti_dev_request;
 
-/* Written by the caller but for what the answer is. An entry can be filled again once it has been carried out and, if it
- * has an answer, that has been taken. */
+/* Written by the caller but for what the answer is. An entry can be filled again once it has been carried out and, if
+ * it has an answer, that has been taken. */
 typedef struct wefti_dev_entry {
     wefti_u64 filled; /* its ticket + 1 once the request is there */
     wefti_u64 answered; /* its ticket + 1 once the answer is there: status, old, and the request's data */

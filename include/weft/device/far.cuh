@@ -1,9 +1,9 @@
-/* weft/device/far.cuh: PEs that load and store do not reach, from inside kernels: requests in the ring that this PE's proxy
- * takes (dev.h). All of it is out of line: what follows an address that turned out to be nowhere.
+/* weft/device/far.cuh: PEs that load and store do not reach, from inside kernels: requests in the ring that this PE's
+ * proxy takes (dev.h). All of it is out of line: what follows an address that turned out to be nowhere.
  *
- * A request carries its data, so that the source can be reused once it is made, whatever memory it is in. Requests to one
- * PE take effect in order; who made one goes on, and weft_dev_quiet waits until all have taken effect. Gets and atomics
- * that fetch wait for the answer. A PE that does not answer is latched as the culprit at the deadline. */
+ * A request carries its data, so that the source can be reused once it is made, whatever memory it is in. Requests to
+ * one PE take effect in order; who made one goes on, and weft_dev_quiet waits until all have taken effect. Gets and
+ * atomics that fetch wait for the answer. A PE that does not answer is latched as the culprit at the deadline. */
 #ifndef WEFTI_DEVICE_FAR_CUH
 #define WEFTI_DEVICE_FAR_CUH
 
@@ -41,7 +41,8 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_far_place(const weft_dev *dev, wefti_u64 addre
 
 /* ---- requests, one thread each ---- */
 
-/* The ticket of an entry to fill, once there is one; WEFTI_NO_TICKET when there will be none, which has been latched. */
+/* The ticket of an entry to fill, once there is one; WEFTI_NO_TICKET when there will be none, which has been
+ * latched. */
 WEFTI_DEVICE_SLOW wefti_u64 wefti_far_claim(const weft_dev *dev)
 {
     wefti_dev_waiter waiter = {0, 0};

@@ -1,9 +1,9 @@
 /* weft/device/number.cuh: element types that C++ has no arithmetic for, as bits, and what they are in float.
  *
  * weft_bf16 (bfloat16), weft_fp16 (IEEE binary16), weft_e4m3 and weft_e5m2 (the two 8-bit formats of OCP: 4 bits of
- * exponent without infinities, largest 448; 5 bits with infinities, largest finite 57344). They have the layout of CUDA's
- * own types, so that a pointer to one may be cast. Rounding is to nearest, ties to even; the 8-bit formats saturate at
- * their largest finite number; a NaN stays one. */
+ * exponent without infinities, largest 448; 5 bits with infinities, largest finite 57344). They have the layout of
+ * CUDA's own types, so that a pointer to one may be cast. Rounding is to nearest, ties to even; the 8-bit formats
+ * saturate at their largest finite number; a NaN stays one. */
 #ifndef WEFTI_DEVICE_NUMBER_CUH
 #define WEFTI_DEVICE_NUMBER_CUH
 
@@ -53,7 +53,8 @@ template <int EXPONENT, int MANTISSA> WEFTI_NUMBER float wefti_small_widen(wefti
     return wefti_float_of((bits << (23 - MANTISSA)) + ((wefti_u32)(127 - bias) << 23));
 }
 
-/* The nearest, of a float that is not negative and not a NaN; not limited: what is too large continues the exponents. */
+/* The nearest, of a float that is not negative and not a NaN; not limited: what is too large continues the
+ * exponents. */
 template <int EXPONENT, int MANTISSA> WEFTI_NUMBER wefti_u32 wefti_small_round(float value)
 {
     const int bias = (1 << (EXPONENT - 1)) - 1;

@@ -1,6 +1,6 @@
 /* weft/device/on_host.cuh: the names of ptx.cuh, atomics.cuh and scope.cuh for a CPU, where a kernel is one thread. For
- * tests: what waits, flags and counts in the device headers runs here under ThreadSanitizer, which sees the acquires and
- * releases but no fences, so that relaxed stores after a fence are releases here. */
+ * tests: what waits, flags and counts in the device headers runs here under ThreadSanitizer, which sees the acquires
+ * and releases but no fences, so that relaxed stores after a fence are releases here. */
 #ifndef WEFTI_DEVICE_ON_HOST_CUH
 #define WEFTI_DEVICE_ON_HOST_CUH
 

@@ -1,7 +1,7 @@
 /* weft/device/reduce.cuh: combining data of all members of a team inside kernels. (OpenSHMEM 1.5, 9.9.9.)
  *
- * As in coll.cuh, with elements. Members are combined in ascending order, on one member for each element, so that all get
- * the same bits, in every run. dest may equal source.
+ * As in coll.cuh, with elements. Members are combined in ascending order, on one member for each element, so that all
+ * get the same bits, in every run. dest may equal source.
  *
  *     weft_dev_reduce<WEFT_OP_SUM>(weft_block(), team, dest, source, count);
  *
@@ -16,8 +16,8 @@
 /* Members looked at together. */
 #define WEFTI_REDUCE_GROUP 4
 
-/* All members' contributions to N units in ascending order. fetch(first, units) loads those of GROUP members from `first`
- * on, of which those beyond the last do not count. */
+/* All members' contributions to N units in ascending order. fetch(first, units) loads those of GROUP members from
+ * `first` on, of which those beyond the last do not count. */
 template <int N, int GROUP, class R, class Fetch>
 WEFTI_DEVICE void wefti_reduce_units(const wefti_dev_call &call, const R &reducer, const Fetch &fetch,
                                      wefti_wide (&results)[N])
@@ -106,8 +106,8 @@ WEFTI_DEVICE int wefti_reduce_packed(wefti_dev_call &call, wefti_slice slice, co
     return wefti_call_end(call, true);
 }
 
-/* Each member combines its part of the slice and sends the result to all. One step of parts of at most slot_units units,
- * none of them empty. */
+/* Each member combines its part of the slice and sends the result to all. One step of parts of at most slot_units
+ * units, none of them empty. */
 template <class R>
 WEFTI_DEVICE int wefti_reduce_forward(wefti_dev_call &call, wefti_range range, const R &reducer,
                                       const wefti_vector &vector)
@@ -150,9 +150,9 @@ WEFTI_DEVICE int wefti_reduce_forward(wefti_dev_call &call, wefti_range range, c
     return wefti_call_end(call, true);
 }
 
-/* Load N units of all sources, GROUP members at a time, the first one `unit`, the others a scope apart, those from `end` on
- * not; combine them, and store them to the dest of this member and the receivers - 1 after it. EVEN: they are whole and at
- * multiples of 16, so that nothing stands between the loads. */
+/* Load N units of all sources, GROUP members at a time, the first one `unit`, the others a scope apart, those from
+ * `end` on not; combine them, and store them to the dest of this member and the receivers - 1 after it. EVEN: they are
+ * whole and at multiples of 16, so that nothing stands between the loads. */
 template <int N, int GROUP, bool EVEN, class R>
 WEFTI_DEVICE void wefti_reduce_pull(wefti_dev_call &call, wefti_u64 unit, wefti_u64 end, const R &reducer,
                                     const wefti_vector &vector, int receivers)

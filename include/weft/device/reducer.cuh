@@ -1,8 +1,9 @@
 /* weft/device/reducer.cuh: combining 16 bytes of elements at a time, member by member.
  *
- * A reducer has a type `sum` for what has been combined so far, and start(unit), add(sum, unit), finish(sum); `units`: how
- * many units of four members, or twice as many of two, a thread has in flight. Integers wrap around. weft_bf16, weft_fp16, weft_e4m3 and weft_e5m2 are combined in float and rounded once, at the end. min and max
- * are b < a ? b : a and b > a ? b : a, as on the host. */
+ * A reducer has a type `sum` for what has been combined so far, and start(unit), add(sum, unit), finish(sum); `units`:
+ * how many units of four members, or twice as many of two, a thread has in flight. Integers wrap around. weft_bf16,
+ * weft_fp16, weft_e4m3 and weft_e5m2 are combined in float and rounded once, at the end. min and max are b < a ? b : a
+ * and b > a ? b : a, as on the host. */
 #ifndef WEFTI_DEVICE_REDUCER_CUH
 #define WEFTI_DEVICE_REDUCER_CUH
 

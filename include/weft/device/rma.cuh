@@ -1,12 +1,13 @@
 /* weft/device/rma.cuh: put, get, p, g, signals, atomics and order inside kernels. (OpenSHMEM 1.5, 9.6, 9.7, 9.8, 9.11.)
  *
  * Addresses are symmetric (device heap, host heap, registered memory) unless said; local buffers are anything the
- * calling threads can address. Every call returns a weft_status; WEFT_ERR_RANGE is latched too, and nothing is written by
- * a call that fails so. PEs that load and store do not reach are reached through this PE's proxy (far.cuh): the same
+ * calling threads can address. Every call returns a weft_status; WEFT_ERR_RANGE is latched too, and nothing is written
+ * by a call that fails so. PEs that load and store do not reach are reached through this PE's proxy (far.cuh): the same
  * calls, which then may also fail as waits do.
  *
- * Order: put, p, signals and atomics are delivered in no order, except that a signal of put_signal, and of weft_dev_signal,
- * is a release: who sees it by an acquire (wait_until, test, signal_fetch) sees what the scope did before. */
+ * Order: put, p, signals and atomics are delivered in no order, except that a signal of put_signal, and of
+ * weft_dev_signal, is a release: who sees it by an acquire (wait_until, test, signal_fetch) sees what the scope did
+ * before. */
 #ifndef WEFTI_DEVICE_RMA_CUH
 #define WEFTI_DEVICE_RMA_CUH
 
@@ -147,8 +148,8 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_put_small_any(wefti_u32 rank, wefti_u32 si
     return at;
 }
 
-/* The source into registers; then where it goes, while the loads are under way; then the stores. `warp` is the first warp,
- * of at least one thread. Returns where the signal is, or 0. */
+/* The source into registers; then where it goes, while the loads are under way; then the stores. `warp` is the first
+ * warp, of at least one thread. Returns where the signal is, or 0. */
 WEFTI_DEVICE wefti_u64 wefti_dev_put_small(weft_scope warp, const weft_dev &dev, void *dest, const void *source,
                                            wefti_u32 bytes, const void *signal, int pe)
 {
@@ -246,9 +247,10 @@ WEFTI_DEVICE int weft_dev_quiet(const weft_dev &dev)
 
 /* ---- atomics; called by one thread -----------------------------------------------------------------------------
  * Atomic with respect to each other on the same variable, from kernels of any PE and from the host's calls on device
- * memory. Without an order of their own: weft_dev_fence gives it. On the host heap they need a link with native atomics:
- * elsewhere they return WEFT_ERR_UNSUPPORTED, latched, unless a proxy does them. The variable is aligned to its size; integers of 4 and 8 bytes,
- * float and double for fetch, set, swap, add and fetch_add. (OpenSHMEM 1.5, 9.7.) */
+ * memory. Without an order of their own: weft_dev_fence gives it. On the host heap they need a link with native
+ * atomics: elsewhere they return WEFT_ERR_UNSUPPORTED, latched, unless a proxy does them. The variable is aligned to
+ * its size; integers of 4 and 8 bytes, float and double for fetch, set, swap, add and fetch_add. (OpenSHMEM 1.5,
+ * 9.7.) */
 
 /* A variable that is not in a plain heap: where it is, or 0: on a far PE; or 0 and the latched status. */
 WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_atomic_slow(const weft_dev *dev, const void *dest, int pe)

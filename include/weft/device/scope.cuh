@@ -1,5 +1,5 @@
-/* weft/device/scope.cuh: who makes a call: one thread, a warp, or a block. Passed by value; all threads of the scope make
- * the call together, with equal arguments, and share its status. */
+/* weft/device/scope.cuh: who makes a call: one thread, a warp, or a block. Passed by value; all threads of the scope
+ * make the call together, with equal arguments, and share its status. */
 #ifndef WEFTI_DEVICE_SCOPE_CUH
 #define WEFTI_DEVICE_SCOPE_CUH
 

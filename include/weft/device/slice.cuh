@@ -4,8 +4,8 @@
 
 #include "weft/device/unit.cuh"
 
-/* A call's part in the data: slice `index` of `count`, each taken through a channel of its own. is_alone: one scope of a
- * user's kernel has all; else blocks of whole warps share it. */
+/* A call's part in the data: slice `index` of `count`, each taken through a channel of its own. is_alone: one scope of
+ * a user's kernel has all; else blocks of whole warps share it. */
 typedef struct wefti_slice {
     wefti_u32 index;
     wefti_u32 count;

@@ -1,8 +1,8 @@
 /* weft/device/strided.cuh: put and get of elements that lie apart, inside kernels. (OpenSHMEM 1.5, 9.6.4, 9.6.8.)
  *
- * Element i of `source` is source[i * source_stride], and likewise in `dest`; both strides, in elements, are at least 1:
- * else WEFT_ERR_ARGUMENT, latched. All else is as with weft_dev_put and weft_dev_get. Each element moves by accesses of its
- * alignment: neighbours that need not lie apart are faster put together. */
+ * Element i of `source` is source[i * source_stride], and likewise in `dest`; both strides, in elements, are at least
+ * 1: else WEFT_ERR_ARGUMENT, latched. All else is as with weft_dev_put and weft_dev_get. Each element moves by accesses
+ * of its alignment: neighbours that need not lie apart are faster put together. */
 #ifndef WEFTI_DEVICE_STRIDED_CUH
 #define WEFTI_DEVICE_STRIDED_CUH
 
@@ -67,8 +67,8 @@ struct wefti_strided_get {
     }
 };
 
-/* Far PEs: an element's word a request; each of its threads waits for those that it gets. `to` of a put, and `from` of a
- * get, are symmetric addresses. */
+/* Far PEs: an element's word a request; each of its threads waits for those that it gets. `to` of a put, and `from` of
+ * a get, are symmetric addresses. */
 template <class W>
 WEFTI_DEVICE int wefti_far_iput(weft_scope scope, const weft_dev *dev, const wefti_strided &all, int pe)
 {

@@ -30,8 +30,8 @@ WEFTI_DEVICE wefti_u64 wefti_dev_sync_far_step(const weft_dev *dev, const wefti_
     return step;
 }
 
-/* Latch WEFT_ERR_TIMEOUT with the first member whose step is behind; else with the first far one that does not answer. FAR:
- * there may be such. */
+/* Latch WEFT_ERR_TIMEOUT with the first member whose step is behind; else with the first far one that does not answer.
+ * FAR: there may be such. */
 template <bool FAR> WEFTI_DEVICE_SLOW int wefti_dev_sync_expired(const weft_dev_team *team, wefti_u64 step)
 {
     int culprit = -1;

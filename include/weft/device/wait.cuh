@@ -1,5 +1,6 @@
-/* weft/device/wait.cuh: waiting inside a kernel. One thread of the scope polls and shares the status; now and then it looks
- * at the latched fault and the clock, and once it has waited long at the abort word, too; it gives up at this PE's deadline. */
+/* weft/device/wait.cuh: waiting inside a kernel. One thread of the scope polls and shares the status; now and then it
+ * looks at the latched fault and the clock, and once it has waited long at the abort word, too; it gives up at this
+ * PE's deadline. */
 #ifndef WEFTI_DEVICE_WAIT_CUH
 #define WEFTI_DEVICE_WAIT_CUH
 
@@ -10,8 +11,8 @@
 #define WEFTI_DEV_LOOKS 128u
 #define WEFTI_DEV_REST_NS 200u
 #define WEFTI_DEV_SPIN_NS 20000u
-/* How long a waiter looks at device memory only. The abort word is in host memory, and reads from there hold up the stores
- * to other GPUs behind them: a few hundred waiters that look every 100 us take nine tenths of the rate. */
+/* How long a waiter looks at device memory only. The abort word is in host memory, and reads from there hold up the
+ * stores to other GPUs behind them: a few hundred waiters that look every 100 us take nine tenths of the rate. */
 #define WEFTI_DEV_PATIENCE_NS 10000000u
 #define WEFTI_DEV_LONG_REST_NS 20000u
 
@@ -22,8 +23,8 @@ typedef struct wefti_dev_waiter {
     wefti_u32 looks;
 } wefti_dev_waiter;
 
-/* Whether to go on: WEFT_OK, the latched fault, WEFT_ERR_ABORTED (latched), or WEFT_ERR_TIMEOUT (not latched: the caller
- * knows who is missing). */
+/* Whether to go on: WEFT_OK, the latched fault, WEFT_ERR_ABORTED (latched), or WEFT_ERR_TIMEOUT (not latched: the
+ * caller knows who is missing). */
 WEFTI_DEVICE_SLOW int wefti_dev_pause_slow(const weft_dev *dev, wefti_u64 start_ns)
 {
     wefti_u64 waited = wefti_time_ns() - start_ns;
@@ -123,7 +124,8 @@ WEFTI_DEVICE_SLOW int wefti_dev_wait_long(const weft_dev *dev, const T *variable
     return status;
 }
 
-/* One thread waits. As wefti_dev_pause says: WEFT_ERR_TIMEOUT is not latched. The first looks are a loop of nothing else. */
+/* One thread waits. As wefti_dev_pause says: WEFT_ERR_TIMEOUT is not latched. The first looks are a loop of nothing
+ * else. */
 template <class T> WEFTI_DEVICE int wefti_dev_wait_word(const weft_dev &dev, const T *variable, weft_cmp cmp, T value)
 {
     WEFTI_UNROLL(1)

@@ -1,6 +1,6 @@
-/* weft/device/wide.cuh: collectives of a wide team: one with members that load and store do not reach. Channels, steps and
- * meetings are those of channel.cuh, but every transfer is a put and a signal of the whole scope, which reach near and far
- * members alike. OUT says here: what this member sends you in this step is there. */
+/* weft/device/wide.cuh: collectives of a wide team: one with members that load and store do not reach. Channels, steps
+ * and meetings are those of channel.cuh, but every transfer is a put and a signal of the whole scope, which reach near
+ * and far members alike. OUT says here: what this member sends you in this step is there. */
 #ifndef WEFTI_DEVICE_WIDE_CUH
 #define WEFTI_DEVICE_WIDE_CUH
 
@@ -167,7 +167,8 @@ WEFTI_DEVICE wefti_u64 wefti_range_bytes(wefti_range units, wefti_u64 bytes)
     return units.first < units.end ? end - units.first * WEFTI_DEV_UNIT : 0;
 }
 
-/* Send each other member its part of this PE's source, into its slot; combine this member's part, in ascending order. */
+/* Send each other member its part of this PE's source, into its slot; combine this member's part, in ascending
+ * order. */
 template <class R>
 WEFTI_DEVICE void wefti_wide_combine(wefti_dev_call &call, const R &reducer, const wefti_vector &vector,
                                      wefti_range range)

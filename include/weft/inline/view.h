@@ -1,9 +1,9 @@
 /* inline/view.h: what inline code reads of a world: the frozen first part of every weft_world.
  *
- * Fields may be appended, with a new WEFTI_VIEW_ABI; none is moved or changes its meaning. The number changes, too, when
- * inline code begins to need anything else of the library that an older one does not have, or not so. Programs tell the
- * library theirs when they create a world (inline/world.h). In a forked process it
- * reads as zeros, with which every access goes out of line. */
+ * Fields may be appended, with a new WEFTI_VIEW_ABI; none is moved or changes its meaning. The number changes, too,
+ * when inline code begins to need anything else of the library that an older one does not have, or not so. Programs
+ * tell the library theirs when they create a world (inline/world.h). In a forked process it reads as zeros, with which
+ * every access goes out of line. */
 #ifndef WEFTI_INLINE_VIEW_H
 #define WEFTI_INLINE_VIEW_H
 

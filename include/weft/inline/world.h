@@ -1,5 +1,5 @@
-/* inline/world.h: the bodies of weft/world.h, which tell the library which headers the caller was compiled with. Read that
- * one for the contracts. */
+/* inline/world.h: the bodies of weft/world.h, which tell the library which headers the caller was compiled with. Read
+ * that one for the contracts. */
 #ifndef WEFTI_INLINE_WORLD_H
 #define WEFTI_INLINE_WORLD_H
 
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* The caller's headers. Those older than the library are served; those newer are refused, since what they compile into the
- * caller may read what this library does not have. */
+/* The caller's headers. Those older than the library are served; those newer are refused, since what they compile into
+ * the caller may read what this library does not have. */
 typedef struct wefti_headers {
     uint32_t view_abi; /* WEFTI_VIEW_ABI */
     uint32_t dev_abi; /* WEFT_DEV_ABI, where kernels are concerned */

@@ -2,12 +2,12 @@
  *
  *   scratch:  | area | of member 0 | of member 1 | ... |        of a member:  | lines | slots | words |
  *
- * Member s writes only into what is its own at each other member, or, where all read one message, in its own scratch: in
- * step e, line e mod the number of lines when the call's messages fit in a cache line with their flag, else slot e mod
- * WEFTI_COLL_SLOTS; of messages that are a word each and whose sender runs ahead, word e mod the number of lines: what is
- * in a cache line together comes together. Steps are numbered from 1 by the team's epoch, equally on all members. Each is used again
- * once its readers' `done` say that they have left the earlier step: the more of them, the further ahead a sender may run
- * that need not wait. Lines, words and the flags of slots are zero before first use. */
+ * Member s writes only into what is its own at each other member, or, where all read one message, in its own scratch:
+ * in step e, line e mod the number of lines when the call's messages fit in a cache line with their flag, else slot e
+ * mod WEFTI_COLL_SLOTS; of messages that are a word each and whose sender runs ahead, word e mod the number of lines:
+ * what is in a cache line together comes together. Steps are numbered from 1 by the team's epoch, equally on all
+ * members. Each is used again once its readers' `done` say that they have left the earlier step: the more of them, the
+ * further ahead a sender may run that need not wait. Lines, words and the flags of slots are zero before first use. */
 #ifndef WEFTI_PROTOCOL_COLL_LAYOUT_H
 #define WEFTI_PROTOCOL_COLL_LAYOUT_H
 
@@ -24,11 +24,12 @@
 #define WEFTI_COLL_SLOT_BYTES_MAX ((size_t)2048 + WEFTI_CACHE_LINE)
 #define WEFTI_COLL_SLOTS_BYTES_MAX ((size_t)512 << 10) /* unless the members are too many for a line each */
 
-/* All words are the member's own: others read them. `entered`: the last step it has begun, and `marks`: the flags of the first
- * steps of its last calls, for those who wait too long: another's call of the same step is another call if its flag differs. `done`: the last step of which it has read all that it had to, in slots and in others' buffers.
- * `source`, `dest`, `call`: of a call whose members move each other's blocks: where this member's buffers lie in its slot
- * of the window, and the call's flag. `moved`: how often others have moved its blocks, which they add to. `came`: the
- * first member's: a bit each, turned over as a member comes. */
+/* All words are the member's own: others read them. `entered`: the last step it has begun, and `marks`: the flags of
+ * the first steps of its last calls, for those who wait too long: another's call of the same step is another call if
+ * its flag differs. `done`: the last step of which it has read all that it had to, in slots and in others' buffers.
+ * `source`, `dest`, `call`: of a call whose members move each other's blocks: where this member's buffers lie in its
+ * slot of the window, and the call's flag. `moved`: how often others have moved its blocks, which they add to. `came`:
+ * the first member's: a bit each, turned over as a member comes. */
 typedef struct wefti_coll_area {
     uint64_t entered;
     uint64_t marks[WEFTI_COLL_MARKS]; /* by the step */

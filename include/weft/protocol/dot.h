@@ -1,8 +1,8 @@
 /* protocol/dot.h: the dot product of two rows, the same bits on every backend.
  *
  * In float32, every operation rounded to nearest even: WEFTI_DOT_LANES accumulators a from +0; element i goes into
- * a[i mod 256] by fma(x[i], y[i], a), in ascending i; then the accumulators are added in the order of wefti_dot_sum. A warp
- * holds eight neighbouring accumulators a lane: the first step is a lane's own, the other five are shuffles. */
+ * a[i mod 256] by fma(x[i], y[i], a), in ascending i; then the accumulators are added in the order of wefti_dot_sum. A
+ * warp holds eight neighbouring accumulators a lane: the first step is a lane's own, the other five are shuffles. */
 #ifndef WEFTI_PROTOCOL_DOT_H
 #define WEFTI_PROTOCOL_DOT_H
 

@@ -1,8 +1,8 @@
 /* protocol/f16.h: IEEE float16 as bits, the same on every backend.
  *
  * Rounding is to nearest, ties to even; beyond 65504 to infinity. Every NaN becomes WEFTI_F16_NAN, as GPUs round it.
- * Integer operations and exact float32 ones on normal numbers only, so that neither a compiler's contraction nor a GPU's
- * flushing of denormals changes a bit; they vectorise. */
+ * Integer operations and exact float32 ones on normal numbers only, so that neither a compiler's contraction nor a
+ * GPU's flushing of denormals changes a bit; they vectorise. */
 #ifndef WEFTI_PROTOCOL_F16_H
 #define WEFTI_PROTOCOL_F16_H
 

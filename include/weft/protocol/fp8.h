@@ -1,7 +1,7 @@
 /* protocol/fp8.h: fp8 e4m3 as bits, and how rows are quantised to it, the same on every backend.
  *
- * e4m3: sign, 4 bits of exponent with bias 7, 3 of mantissa; no infinities, 0x7f and 0xff are NaN, the largest is 448 and
- * the smallest above zero 2^-9.
+ * e4m3: sign, 4 bits of exponent with bias 7, 3 of mantissa; no infinities, 0x7f and 0xff are NaN, the largest is 448
+ * and the smallest above zero 2^-9.
  *
  * A row is quantised in groups of 128 elements, the last perhaps shorter, each with a scale of its own. All in float32,
  * each operation rounded to nearest even, over the elements x of a group:
@@ -97,8 +97,8 @@ WEFTI_FP8_FN wefti_fp8_scale wefti_fp8_scale_f32(float amax)
     return scale;
 }
 
-/* The same bits without a division, from the reciprocal of amax * WEFTI_FP8_SCALED, which may be wrong by two units in the last
- * place: each quotient is corrected by what it leaves, of which fmaf loses nothing. */
+/* The same bits without a division, from the reciprocal of amax * WEFTI_FP8_SCALED, which may be wrong by two units in
+ * the last place: each quotient is corrected by what it leaves, of which fmaf loses nothing. */
 WEFTI_FP8_FN wefti_fp8_scale wefti_fp8_scale_by(float amax, float reciprocal)
 {
     const float each = 1.0f / WEFTI_FP8_MAX;

@@ -1,8 +1,9 @@
 /* protocol/layout.h: what lies where in symmetric memory that the library itself uses.
  *
- * A node's window is   head | slot 0 | slot 1 | ...   with a slot for each PE of the node. The head holds, close together,
- * what each PE reads of every other: a page of it is about many PEs, while a word in a slot costs whoever reads it a page of
- * page table, since slots are aligned to more than such a page maps. So a slot is touched only by who uses it.
+ * A node's window is   head | slot 0 | slot 1 | ...   with a slot for each PE of the node. The head holds, close
+ * together, what each PE reads of every other: a page of it is about many PEs, while a word in a slot costs whoever
+ * reads it a page of page table, since slots are aligned to more than such a page maps. So a slot is touched only by
+ * who uses it.
  *
  * A PE's slot is   control block | areas of the world, node, same-slot and link teams | (page) heap
  * and a team made later has its area in the heap. All offsets in a slot are equal on all PEs of a world. */
@@ -54,8 +55,8 @@ typedef struct wefti_presence {
     wefti_epochs link;
 } wefti_presence;
 
-/* First in the window. `abort` is 0, or WEFTI_ABORT_SET | pe << 32 | code of the first abort that came to this node. After
- * it comes a wefti_presence for each PE of the node. */
+/* First in the window. `abort` is 0, or WEFTI_ABORT_SET | pe << 32 | code of the first abort that came to this node.
+ * After it comes a wefti_presence for each PE of the node. */
 typedef struct wefti_head {
     uint64_t abort;
     uint64_t unused[7];
@@ -114,8 +115,9 @@ static inline unsigned wefti_group_places(unsigned members)
  *   count             the first member's only: how often members have counted themselves in
  *   result            the first member's only: what members agreed on by counting, and the epoch as its flag
  *   sync[r]           flag of round r: the epoch of the member 2^r before; only it writes
- *   vote[parity][r]   what that member knows in round r of an agreement, and then its epoch as the flag. Two parities: a
- *                     member can be one epoch ahead, never two, since an agreement ends only when all have entered it.
+ *   vote[parity][r]   what that member knows in round r of an agreement, and then its epoch as the flag. Two parities:
+ *                     a member can be one epoch ahead, never two, since an agreement ends only when all have entered
+ *                     it.
  *   group[level]      the first member's of a group only: how often votes have come to it, and a place for each */
 typedef struct wefti_team_area {
     wefti_epochs epochs;

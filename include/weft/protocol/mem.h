@@ -101,7 +101,8 @@ WEFTI_DEFINE_ACCESS(32)
 WEFTI_DEFINE_ACCESS(64)
 #undef WEFTI_DEFINE_ACCESS
 
-/* gcc 12.2 takes `if (v) s = fetch_add(p, v) + v;` for twice the old value, unless it cannot see that the sum is of both. */
+/* gcc 12.2 takes `if (v) s = fetch_add(p, v) + v;` for twice the old value, unless it cannot see that the sum is of
+ * both. */
 #define WEFTI_DEFINE_RMW(bits)                                                                                         \
     static inline uint##bits##_t wefti_add##bits(void *p, uint##bits##_t value)                                        \
     {                                                                                                                  \

@@ -40,10 +40,10 @@ typedef enum wefti_amo_op {
  *
  * It spins, then yields, then sleeps briefly (an inline store wakes nobody), and fails with WEFT_ERR_TIMEOUT at the
  * world's deadline, counted from its first slow pause and after one more look at the word, or with the world's latched
- * fault. Where there is no deadline it looks now and then whether a PE that it needs is gone, and fails so, too, after one
- * more look at the word. One waiter may serve several words one after another: they then share one deadline, unless it is
- * renewed between them. On WEFT_ERR_TIMEOUT no error text has been set: the caller knows who is missing and decides the
- * error. It needs no end. */
+ * fault. Where there is no deadline it looks now and then whether a PE that it needs is gone, and fails so, too, after
+ * one more look at the word. One waiter may serve several words one after another: they then share one deadline, unless
+ * it is renewed between them. On WEFT_ERR_TIMEOUT no error text has been set: the caller knows who is missing and
+ * decides the error. It needs no end. */
 typedef struct wefti_waiter {
     weft_world *world;
     const char *what; /* what is awaited, for warnings and the simulator */

@@ -1,5 +1,5 @@
-/* Goal: the bootstrap env conforms, without a secret and with one. Method: the suite of all bootstraps, on loopback, at a port
- * of this process. */
+/* Goal: the bootstrap env conforms, without a secret and with one. Method: the suite of all bootstraps, on loopback, at
+ * a port of this process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

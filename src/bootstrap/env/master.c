@@ -48,8 +48,8 @@ static weft_status read_port(unsigned *port)
 
 /* ---- names ---- */
 
-/* A question for a name that the system is at. Where the deadline passes first it is left to the system with all that it
- * writes to: a few hundred bytes are lost then, as nothing can end it. */
+/* A question for a name that the system is at. Where the deadline passes first it is left to the system with all that
+ * it writes to: a few hundred bytes are lost then, as nothing can end it. */
 typedef struct question {
     struct gaicb item;
     struct addrinfo wanted;
@@ -69,7 +69,8 @@ static int await(question *asked, uint64_t until_ns)
     return error == EAI_INPROGRESS && gai_cancel(&asked->item) == EAI_CANCELED ? EAI_AGAIN : error;
 }
 
-/* Ask the system for a name. Returns 0 or an error number of getaddrinfo, EAI_INPROGRESS when it says nothing in time. */
+/* Ask the system for a name. Returns 0 or an error number of getaddrinfo, EAI_INPROGRESS when it says nothing in
+ * time. */
 static int look_up(const char *host, uint64_t until_ns, struct addrinfo **found)
 {
     question *asked = wefti_fault("getaddrinfo", 0) ? NULL : wefti_alloc_zeroed(1, sizeof *asked);
@@ -122,8 +123,8 @@ static void keep_loopback(wefti_tcp_contact *contact)
     contact->count = 2;
 }
 
-/* An address as text, and "localhost", which is loopback whatever the system knows of names. Returns whether it is one of
- * these, for which no name service is asked, also where the address cannot be used. */
+/* An address as text, and "localhost", which is loopback whatever the system knows of names. Returns whether it is one
+ * of these, for which no name service is asked, also where the address cannot be used. */
 static int read_literal(const char *host, wefti_tcp_contact *contact)
 {
     const struct addrinfo wanted = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};

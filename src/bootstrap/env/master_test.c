@@ -1,6 +1,7 @@
-/* Goal: a MASTER_ADDR that nobody knows, or that no host can have, is told by name, and the search ends in time. A literal
- * address needs no name service, and this host is known by its own name also where the service does not know it.
- * Method: names of the domain that is reserved for no host (RFC 6761), which a resolver may refuse or be silent about. */
+/* Goal: a MASTER_ADDR that nobody knows, or that no host can have, is told by name, and the search ends in time. A
+ * literal address needs no name service, and this host is known by its own name also where the service does not know
+ * it. Method: names of the domain that is reserved for no host (RFC 6761), which a resolver may refuse or be silent
+ * about. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +33,8 @@ static weft_status find(const char *name, wefti_env_master *master, uint64_t *to
     return status;
 }
 
-/* ThreadSanitizer does not know the threads in which the C library looks names up (getaddrinfo_a), and crashes in them. */
+/* ThreadSanitizer does not know the threads in which the C library looks names up (getaddrinfo_a), and crashes in
+ * them. */
 static void need_name_service(void)
 {
 #ifdef __SANITIZE_THREAD__

@@ -1,9 +1,9 @@
-/* bootstrap/pmix/pmix.c: processes that a launcher with PMIx has started (mpirun, srun --mpi=pmix, prun): PE 0 tells the
- * others a unique id by PMIx, and with that they meet (bootstrap/uid).
+/* bootstrap/pmix/pmix.c: processes that a launcher with PMIx has started (mpirun, srun --mpi=pmix, prun): PE 0 tells
+ * the others a unique id by PMIx, and with that they meet (bootstrap/uid).
  *
- * Every process of the job is a PE of the world, by its rank. The library is loaded at the first world, is a client from
- * then on, and says at the end of the process that it was one: launchers take a client that ends without for one that
- * failed. Nothing waits in PMIx itself: a value is asked for, and comes by a call from its thread or not. */
+ * Every process of the job is a PE of the world, by its rank. The library is loaded at the first world, is a client
+ * from then on, and says at the end of the process that it was one: launchers take a client that ends without for one
+ * that failed. Nothing waits in PMIx itself: a value is asked for, and comes by a call from its thread or not. */
 #include <dlfcn.h>
 #include <pmix.h>
 #include <stdio.h>
@@ -155,8 +155,8 @@ static weft_status answer_create(answer **out)
     return WEFT_OK;
 }
 
-/* Ask once for the value of `rank`. Returns what PMIx said, PMIX_ERR_TIMEOUT for nothing by until_ns; *out is for let_go,
- * on success only. */
+/* Ask once for the value of `rank`. Returns what PMIx said, PMIX_ERR_TIMEOUT for nothing by until_ns; *out is for
+ * let_go, on success only. */
 static pmix_status_t ask(uint32_t rank, const char *key, uint64_t until_ns, answer *a)
 {
     pmix_proc_t whose;

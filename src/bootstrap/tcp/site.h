@@ -1,12 +1,12 @@
-/* bootstrap/tcp/site.h: the tree's network (tree/net.h) over TCP, IPv4 and IPv6: all of it but where PE 0 listens, which is
- * its backend's. PE 0 may also listen at a unix socket for PEs of its own host and user.
+/* bootstrap/tcp/site.h: the tree's network (tree/net.h) over TCP, IPv4 and IPv6: all of it but where PE 0 listens,
+ * which is its backend's. PE 0 may also listen at a unix socket for PEs of its own host and user.
  *
- * Both sides of every connection prove that they know the world's secret, if it has one: each sends 32 fresh random bytes,
- * and a BLAKE2b hash, keyed with the secret, of both sides' bytes, the role, and who is who. What was overheard is of no
- * use on another connection, nor on the same one in the other direction. From the same follow the keys by which all that is
- * sent afterwards is encrypted and authenticated (crypto/seal.h). Without a secret nobody is let in who comes by
- * TCP, but where the site is open: then the hash is an unkeyed one, which keeps out what does not speak the protocol, and
- * nobody else. */
+ * Both sides of every connection prove that they know the world's secret, if it has one: each sends 32 fresh random
+ * bytes, and a BLAKE2b hash, keyed with the secret, of both sides' bytes, the role, and who is who. What was overheard
+ * is of no use on another connection, nor on the same one in the other direction. From the same follow the keys by
+ * which all that is sent afterwards is encrypted and authenticated (crypto/seal.h). Without a secret nobody is let in
+ * who comes by TCP, but where the site is open: then the hash is an unkeyed one, which keeps out what does not speak
+ * the protocol, and nobody else. */
 #ifndef WEFTI_BOOTSTRAP_TCP_SITE_H
 #define WEFTI_BOOTSTRAP_TCP_SITE_H
 
@@ -31,7 +31,8 @@ typedef struct wefti_tcp_site {
 /* Fill the site in: `root` and, NULL for none, the secret are copied. */
 weft_status wefti_tcp_site_init(wefti_tcp_site *tcp, const wefti_tree_net *net, const wefti_tcp_contact *root,
                                 const unsigned char *secret);
-/* What the PEs of this world, host and user have in common: their unix sockets' names follow from it and from the secret. */
+/* What the PEs of this world, host and user have in common: their unix sockets' names follow from it and from the
+ * secret. */
 void wefti_tcp_site_set_near(wefti_tcp_site *tcp, const void *common, size_t bytes);
 void wefti_tcp_site_fini(wefti_tcp_site *tcp); /* safe on zeroed memory; wipes the secret */
 

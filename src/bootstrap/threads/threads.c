@@ -288,7 +288,8 @@ static weft_status check_comer(weft_threads *threads, const weft_world_config *c
     return status == WEFT_OK ? WEFT_OK : latch(threads, status, threads->pes - threads->arrived - 1);
 }
 
-/* Once all have come, who comes next, under whatever number, comes for the next world: wait until all have left this. */
+/* Once all have come, who comes next, under whatever number, comes for the next world: wait until all have left
+ * this. */
 static weft_status await_generation(weft_threads *threads, const weft_world_config *config)
 {
     uint64_t until_ns = wefti_os_now_ns() + config->deadline_ns;

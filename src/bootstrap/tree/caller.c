@@ -16,8 +16,8 @@
 #define REST_EACH_NS UINT64_C(10000) /* and PE, divided by the processors */
 #define REST_MIN_NS UINT64_C(50000)
 #define REST_MAX_NS UINT64_C(2000000)
-/* With an address that is silent, at first: where there are others, or where somebody else may listen there next time; and
- * where there are not. */
+/* With an address that is silent, at first: where there are others, or where somebody else may listen there next time;
+ * and where there are not. */
 #define PATIENCE_NS UINT64_C(300000000)
 #define PATIENCE_ONLY_NS UINT64_C(3000000000)
 /* With a connection that the system is at: where the other end has a crowd at its door, asking anew is what helps. */

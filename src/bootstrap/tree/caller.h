@@ -42,8 +42,8 @@ typedef struct wefti_caller {
     int is_trusted; /* who is at the other end may prove itself */
 } wefti_caller;
 
-/* Start calling PE `pe`, which may be reached at `contact`. `site`, `hello` and `contact` must outlive the caller. Fails when the
- * contact makes no sense. */
+/* Start calling PE `pe`, which may be reached at `contact`. `site`, `hello` and `contact` must outlive the caller.
+ * Fails when the contact makes no sense. */
 weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti_tree_hello *hello, int pe,
                               const wefti_tree_contact *contact);
 /* Hang up; safe after an init that failed, and twice. */

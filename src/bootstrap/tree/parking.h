@@ -1,7 +1,8 @@
-/* bootstrap/tree/parking.h: PEs that have come to PE 0 and wait without a connection, which would cost PE 0 a descriptor each.
+/* bootstrap/tree/parking.h: PEs that have come to PE 0 and wait without a connection, which would cost PE 0 a
+ * descriptor each.
  *
- * Where descriptors get scarce PE 0 gives who comes a ticket and closes the connection. The PE comes back with the ticket
- * every so often, until PE 0 welcomes it or tells it of an error. */
+ * Where descriptors get scarce PE 0 gives who comes a ticket and closes the connection. The PE comes back with the
+ * ticket every so often, until PE 0 welcomes it or tells it of an error. */
 #ifndef WEFTI_BOOTSTRAP_TREE_PARKING_H
 #define WEFTI_BOOTSTRAP_TREE_PARKING_H
 

@@ -1,9 +1,9 @@
 /* bootstrap/unix/name.h: abstract unix sockets at names that follow from a key.
  *
  * Any user of a host may bind any name, and a process that was forked keeps the names of its parent. So a key has many
- * names, numbered from 0: who listens takes the first that it can, passing over those that others hold, and who connects
- * tries one after another; the system tells each which user is at the other end. Who does not know the key cannot tell
- * beforehand which names to hold. */
+ * names, numbered from 0: who listens takes the first that it can, passing over those that others hold, and who
+ * connects tries one after another; the system tells each which user is at the other end. Who does not know the key
+ * cannot tell beforehand which names to hold. */
 #ifndef WEFTI_BOOTSTRAP_UNIX_NAME_H
 #define WEFTI_BOOTSTRAP_UNIX_NAME_H
 
@@ -32,8 +32,8 @@ _Static_assert(sizeof(wefti_unix_contact) == 8 + WEFTI_HASH_BYTES, "contacts are
 void wefti_unix_contact_set(wefti_tree_contact *contact, wefti_unix_contact_kind kind, uint32_t number,
                             const void *bytes, size_t count);
 
-/* The addresses of such a contact to be tried in the attempt `round`, counted from 0: of any name the first, and another
- * one each time, all of them in the course of time and low ones most often. Returns how many, at most
+/* The addresses of such a contact to be tried in the attempt `round`, counted from 0: of any name the first, and
+ * another one each time, all of them in the course of time and low ones most often. Returns how many, at most
  * WEFTI_UNIX_ADDRESSES_MAX; 0 for a contact that makes no sense. */
 #define WEFTI_UNIX_ADDRESSES_MAX 2
 size_t wefti_unix_contact_resolve(const wefti_tree_contact *contact, unsigned round, wefti_tree_address *addresses);

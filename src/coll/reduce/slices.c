@@ -1,6 +1,6 @@
 /* Reduce of long vectors: member i combines slice i of all sources, piece by piece while it is in the first cache, and
- * writes it to all destinations. Before: all have come. After: all have finished. dest may be source, because slice i of
- * every source is read by member i alone, before that piece is written. */
+ * writes it to all destinations. Before: all have come. After: all have finished. dest may be source, because slice i
+ * of every source is read by member i alone, before that piece is written. */
 #include "coll/reduce/reduce.h"
 
 #include "weft/inline/rma.h"

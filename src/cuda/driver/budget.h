@@ -1,7 +1,7 @@
 /* cuda/driver/budget.h: how many multiprocessors of a GPU are claimed for kernels that wait for others.
  *
- * Kernels that wait for each other must run at the same time, whichever world and PE of this process launched them: so the
- * sum is the process's, a GPU at a time. It is the one thing that no world owns. Any thread. */
+ * Kernels that wait for each other must run at the same time, whichever world and PE of this process launched them: so
+ * the sum is the process's, a GPU at a time. It is the one thing that no world owns. Any thread. */
 #ifndef WEFTI_CUDA_BUDGET_H
 #define WEFTI_CUDA_BUDGET_H
 
@@ -25,14 +25,15 @@ void wefti_cuda_budget_leave(wefti_cuda_budget *budget);
 
 /* Claim `sms` multiprocessors for `call`; WEFT_ERR_STATE when fewer are free. */
 weft_status wefti_cuda_budget_take(wefti_cuda_budget *budget, int sms, const char *call);
-/* Claim at most `most`, and at most this PE's equal part of half of what is free, so that other PEs and the next claim find
- * some too; at least one if any is free. Returns how many. */
+/* Claim at most `most`, and at most this PE's equal part of half of what is free, so that other PEs and the next claim
+ * find some too; at least one if any is free. Returns how many. */
 int wefti_cuda_budget_take_part(wefti_cuda_budget *budget, int most);
 /* Give back; of more than this PE has claimed, what it has. */
 void wefti_cuda_budget_give(wefti_cuda_budget *budget, int sms);
 int wefti_cuda_budget_free(const wefti_cuda_budget *budget);
 
-/* Guests claim nothing: each has an equal share of what nobody has claimed when it launches, all of it if it is alone. */
+/* Guests claim nothing: each has an equal share of what nobody has claimed when it launches, all of it if it is
+ * alone. */
 void wefti_cuda_budget_add_guest(wefti_cuda_budget *budget);
 void wefti_cuda_budget_remove_guest(wefti_cuda_budget *budget); /* nothing if this PE has none */
 /* 0 when there is none. */

@@ -1,5 +1,5 @@
-/* Goal: claims of multiprocessors never add up to more than the device has, whoever asks at the same time; PEs and later
- * claims get parts; what a PE leaves behind is given back. */
+/* Goal: claims of multiprocessors never add up to more than the device has, whoever asks at the same time; PEs and
+ * later claims get parts; what a PE leaves behind is given back. */
 #include "cuda/driver/budget.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* cuda/driver/driver.h: the CUDA driver, loaded when a world attaches a device: a table of its functions, one a world's PE. The
- * header cuda.h gives their types; nothing is linked. */
+/* cuda/driver/driver.h: the CUDA driver, loaded when a world attaches a device: a table of its functions, one a world's
+ * PE. The header cuda.h gives their types; nothing is linked. */
 #ifndef WEFTI_CUDA_DRIVER_H
 #define WEFTI_CUDA_DRIVER_H
 

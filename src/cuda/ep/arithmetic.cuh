@@ -1,5 +1,5 @@
-/* cuda/ep/arithmetic.cuh: how rows are added up, to the bit as src/ep's arithmetic: in float32 from +0, operations rounded
- * one by one, the sum rounded once to the rows' type. A vector is 16 bytes of a row. */
+/* cuda/ep/arithmetic.cuh: how rows are added up, to the bit as src/ep's arithmetic: in float32 from +0, operations
+ * rounded one by one, the sum rounded once to the rows' type. A vector is 16 bytes of a row. */
 #ifndef WEFTI_CUDA_EP_ARITHMETIC_CUH
 #define WEFTI_CUDA_EP_ARITHMETIC_CUH
 
@@ -29,9 +29,9 @@ EP_DEVICE float ep_f16_widen(wefti_u32 bits)
     return wide;
 }
 
-/* Four numbers as e4m3, to the bit as protocol/fp8.h: to nearest even, subnormals too; what is beyond 448, infinities too,
- * becomes 448; signs are kept, of zeros too. A NaN has to be without a sign, as all are that arithmetic returns here
- * (0x7fffffff), to become 0x7f in any case. */
+/* Four numbers as e4m3, to the bit as protocol/fp8.h: to nearest even, subnormals too; what is beyond 448, infinities
+ * too, becomes 448; signs are kept, of zeros too. A NaN has to be without a sign, as all are that arithmetic returns
+ * here (0x7fffffff), to become 0x7f in any case. */
 EP_DEVICE wefti_u32 ep_fp8_four(const float *from)
 {
     wefti_u32 four;

@@ -1,4 +1,5 @@
-/* cuda/ep/fold.cuh: the sum of a few rows by a warp: of one token's results on all ranks, or, by expert, on this one. */
+/* cuda/ep/fold.cuh: the sum of a few rows by a warp: of one token's results on all ranks, or, by expert, on this
+ * one. */
 #ifndef WEFTI_CUDA_EP_FOLD_CUH
 #define WEFTI_CUDA_EP_FOLD_CUH
 
@@ -9,8 +10,8 @@ typedef wefti_cuda_ep_combine_args ep_combine;
 
 #define EP_ROWS_AT_ONCE 4
 
-/* How the vectors of rows are read and those of sums written, and how many of a row at once: here, as they lie in memory. Where a
- * form COMES, what is loaded may not have come yet. */
+/* How the vectors of rows are read and those of sums written, and how many of a row at once: here, as they lie in
+ * memory. Where a form COMES, what is loaded may not have come yet. */
 struct ep_in_vectors {
     enum { COMES = 0, AT_ONCE = 3 };
     __device__ __forceinline__ uint4 load(wefti_u64 row, int at) const
@@ -23,8 +24,8 @@ struct ep_in_vectors {
     }
 };
 
-/* Whether what was loaded of the rows had come; if not, it waits for one that is late. What does not come at all is taken as it is,
- * and known to the form. A warp. */
+/* Whether what was loaded of the rows had come; if not, it waits for one that is late. What does not come at all is
+ * taken as it is, and known to the form. A warp. */
 template <class FORM>
 EP_DEVICE bool ep_all_came(const FORM &form, const uint4 (*vector)[FORM::AT_ONCE], wefti_u32 rows, wefti_u64 row,
                            int at)
@@ -49,11 +50,11 @@ EP_DEVICE bool ep_all_came(const FORM &form, const uint4 (*vector)[FORM::AT_ONCE
     return true;
 }
 
-/* The sums of the vectors `at`, at + 32 ... below `vectors`, with the rows, one a bit of `lanes`, whose addresses and weights
- * these lanes have. Scaled: round(weight * row); by expert always fused, with weights of 1 if need be. A warp.
+/* The sums of the vectors `at`, at + 32 ... below `vectors`, with the rows, one a bit of `lanes`, whose addresses and
+ * weights these lanes have. Scaled: round(weight * row); by expert always fused, with weights of 1 if need be. A warp.
  *
- * Loads have no condition: where there is no row or vector left they repeat one, which nobody adds or stores. What a load
- * might leave as it was would be copied behind each load, and the loads would come one after the other. */
+ * Loads have no condition: where there is no row or vector left they repeat one, which nobody adds or stores. What a
+ * load might leave as it was would be copied behind each load, and the loads would come one after the other. */
 template <int DTYPE, bool FUSED, class FORM>
 EP_DEVICE void ep_include(const FORM &form, float (*sum)[ep_type<DTYPE>::ELEMENTS], wefti_u32 lanes, wefti_u64 row,
                           float weight, bool scaled, int at, int vectors)

@@ -357,7 +357,8 @@ typedef struct wefti_cuda_ep_group {
 /* Words of `host_status`, in pinned host memory. */
 enum {
     WEFTI_CUDA_EP_HOST_STATUS_FAILED, /* 0, or {ranks waited for in vain, -status}: no call works any more */
-    WEFTI_CUDA_EP_HOST_STATUS_MISMATCH, /* 0, or {a rank + 1 that called something else, its epoch}: the last such call */
+    /* 0, or {a rank + 1 that called something else, its epoch}: the last such call. */
+    WEFTI_CUDA_EP_HOST_STATUS_MISMATCH,
     WEFTI_CUDA_EP_HOST_STATUS_WORDS
 };
 

@@ -1,8 +1,8 @@
-/* cuda/ep/pipe.cuh: rows through shared memory by a warp: the copy engine loads a piece of a row once and stores it to any
- * number of ranks, the store to rank r being lane r's.
+/* cuda/ep/pipe.cuh: rows through shared memory by a warp: the copy engine loads a piece of a row once and stores it to
+ * any number of ranks, the store to rank r being lane r's.
  *
- * Of STAGES stages, STAGES - 2 are loading or loaded and 2 may still be read by stores. Every lane ends a group of stores
- * at every step, if only an empty one, so that counts of groups are counts of steps. */
+ * Of STAGES stages, STAGES - 2 are loading or loaded and 2 may still be read by stores. Every lane ends a group of
+ * stores at every step, if only an empty one, so that counts of groups are counts of steps. */
 #ifndef WEFTI_CUDA_EP_PIPE_CUH
 #define WEFTI_CUDA_EP_PIPE_CUH
 

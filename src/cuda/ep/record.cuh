@@ -19,7 +19,8 @@ EP_DEVICE wefti_u32 ep_record_row(const wefti_u32 *record, int topk, int k)
     return record[1 + 2 * topk + k];
 }
 
-/* Lane i knows choice base + i: whether it has a row, and which; with `once`, one that no choice before it has. A warp. */
+/* Lane i knows choice base + i: whether it has a row, and which; with `once`, one that no choice before it has. A
+ * warp. */
 EP_DEVICE bool ep_has_row(const wefti_u32 *record, int topk, bool once, int base, wefti_u32 *row)
 {
     const int k = base + ep_lane();

@@ -1,5 +1,5 @@
-/* cuda/heap/copy.c: the host's accesses to device memory: copies on the device's own stream, atomics by a kernel of one thread.
- * Each is complete on return. */
+/* cuda/heap/copy.c: the host's accesses to device memory: copies on the device's own stream, atomics by a kernel of one
+ * thread. Each is complete on return. */
 #include <string.h>
 
 #include "cuda/device.h"

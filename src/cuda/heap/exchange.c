@@ -1,6 +1,6 @@
-/* cuda/heap/exchange.c: handing an allocation to other processes: a POSIX descriptor through a local socket, or a fabric handle
- * through the records. Owners hand out one after another, in the order of their numbers, so that nobody waits in a
- * circle. The socket's name and token follow from what only the world's PEs know. */
+/* cuda/heap/exchange.c: handing an allocation to other processes: a POSIX descriptor through a local socket, or a
+ * fabric handle through the records. Owners hand out one after another, in the order of their numbers, so that nobody
+ * waits in a circle. The socket's name and token follow from what only the world's PEs know. */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>

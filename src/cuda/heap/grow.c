@@ -1,10 +1,10 @@
-/* cuda/heap/grow.c: memory for the heap, over any team: each member whose slot is too short allocates a piece on its device, and
- * one member of every other process takes it and maps it at the same offset of its owner's slot.
+/* cuda/heap/grow.c: memory for the heap, over any team: each member whose slot is too short allocates a piece on its
+ * device, and one member of every other process takes it and maps it at the same offset of its owner's slot.
  *
- * What a slot has is its owner's to say, and what of it a process has mapped is that process's: who was in fewer teams has
- * less of some slots, but always from the start on. So the members go in rounds: they vote the lowest place at which a
- * process lacks a piece of any of them, and those that have a piece there hand it round. A PE is in one growth at a time
- * (team/turn.c). */
+ * What a slot has is its owner's to say, and what of it a process has mapped is that process's: who was in fewer teams
+ * has less of some slots, but always from the start on. So the members go in rounds: they vote the lowest place at
+ * which a process lacks a piece of any of them, and those that have a piece there hand it round. A PE is in one growth
+ * at a time (team/turn.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -172,8 +172,8 @@ static void settle_own(const growth *g, int stays)
 }
 
 /* All members: none goes on before what the others have is theirs to use. On failure those who took let go before the
- * owners do, so that nobody maps what its owner has replaced. Of a team that is dead nobody knows who has taken what: the
- * pieces stay, for allocations to come. */
+ * owners do, so that nobody maps what its owner has replaced. Of a team that is dead nobody knows who has taken what:
+ * the pieces stay, for allocations to come. */
 static weft_status settle(const growth *g, int stays)
 {
     weft_status status = WEFT_OK;

@@ -1,5 +1,5 @@
-/* cuda/heap/window.h: what the PEs of one process share of a world's device memory: one reserved range of address space with a
- * slot a PE of the link domain, the pieces mapped into it, and the parts of the host window that kernels reach.
+/* cuda/heap/window.h: what the PEs of one process share of a world's device memory: one reserved range of address space
+ * with a slot a PE of the link domain, the pieces mapped into it, and the parts of the host window that kernels reach.
  *
  * Every PE joins and leaves; when the last has left, all is unmapped. Functions lock by themselves. */
 #ifndef WEFTI_CUDA_WINDOW_H
@@ -64,8 +64,8 @@ weft_status wefti_cuda_window_reserve(wefti_cuda_window *window, size_t slots, u
 uint64_t wefti_cuda_window_extent(wefti_cuda_window *window, size_t slot);
 /* What of it stays. Any thread; does not lock. */
 uint64_t wefti_cuda_window_sure(const wefti_cuda_window *window, size_t slot);
-/* Map an allocation behind what its slot has and let these devices access it; one that is mapped already is let go. Takes the
- * handle over, also on failure. */
+/* Map an allocation behind what its slot has and let these devices access it; one that is mapped already is let go.
+ * Takes the handle over, also on failure. */
 weft_status wefti_cuda_window_map(wefti_cuda_window *window, const wefti_cuda_piece *piece, const CUdevice *devices,
                                   int count);
 /* The piece that begins there; its bytes are 0 if there is none. */
@@ -82,8 +82,8 @@ weft_status wefti_cuda_window_register(wefti_cuda_window *window, const wefti_wi
 /* The same for the head of the host window, up to the end of its first page. */
 weft_status wefti_cuda_window_register_head(wefti_cuda_window *window, const wefti_window *host, size_t slots);
 
-/* Of the `bytes` bytes at `address`, any memory, how many one copy of the driver may take: it refuses those that lie in two
- * registrations, or inside and outside of one. At least 1. */
+/* Of the `bytes` bytes at `address`, any memory, how many one copy of the driver may take: it refuses those that lie in
+ * two registrations, or inside and outside of one. At least 1. */
 size_t wefti_cuda_window_host_span(wefti_cuda_window *window, const void *address, size_t bytes);
 
 #endif

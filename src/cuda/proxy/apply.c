@@ -1,5 +1,5 @@
-/* cuda/proxy/apply.c: doing what a far PE asks on this PE's memory: device memory by copies and kernels on the proxy's own
- * stream, host memory by the CPU. Complete, and visible to all, on return. */
+/* cuda/proxy/apply.c: doing what a far PE asks on this PE's memory: device memory by copies and kernels on the proxy's
+ * own stream, host memory by the CPU. Complete, and visible to all, on return. */
 #include <string.h>
 
 #include "cuda/proxy/far.h"

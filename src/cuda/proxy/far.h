@@ -1,13 +1,13 @@
-/* cuda/proxy/far.h: device memory beyond the link domain. A PE that has far PEs has a proxy: a thread that takes the requests
- * which kernels (weft/device/far.cuh) and host calls leave in two rings, and carries them out:
+/* cuda/proxy/far.h: device memory beyond the link domain. A PE that has far PEs has a proxy: a thread that takes the
+ * requests which kernels (weft/device/far.cuh) and host calls leave in two rings, and carries them out:
  *
  *   memory that the far PE's transport reaches (host memory)   by the transport itself             direct.c
  *   memory that it does not reach (device memory)              by mail to the far PE's proxy       mail.c
  *
- * whose own copies and kernels then do what is asked (apply.c). Mail is symmetric host memory: for each PE a few places for
- * its messages, and as many for its answers to this PE's. A message's number is stored last, with release; its answer frees
- * its place. Requests to one PE take effect in the order of the ring. Nothing here waits for another PE but the host call
- * that wants its answer. */
+ * whose own copies and kernels then do what is asked (apply.c). Mail is symmetric host memory: for each PE a few places
+ * for its messages, and as many for its answers to this PE's. A message's number is stored last, with release; its
+ * answer frees its place. Requests to one PE take effect in the order of the ring. Nothing here waits for another PE
+ * but the host call that wants its answer. */
 #ifndef WEFTI_CUDA_FAR_FAR_H
 #define WEFTI_CUDA_FAR_FAR_H
 
@@ -109,8 +109,8 @@ void wefti_far_ring_finish(wefti_far_ring *ring, uint64_t ticket, const wefti_fa
 /* Tell the callers how far all is. Returns whether anything has changed. */
 int wefti_far_ring_advance(wefti_far_ring *ring);
 
-/* A call of the host: fill an entry of its ring, wait for the answer. `address` is symmetric; the request's data, which is
- * `local` of any memory of this process, is put or got. Complete on return. */
+/* A call of the host: fill an entry of its ring, wait for the answer. `address` is symmetric; the request's data, which
+ * is `local` of any memory of this process, is put or got. Complete on return. */
 weft_status wefti_far_call(wefti_device *device, const wefti_device_request *request);
 /* Wait until all that kernels have asked for so far has taken effect: what is in their ring now. */
 weft_status wefti_far_settle(wefti_device *device);

@@ -1,7 +1,8 @@
-/* cuda/stream/coll_copy.c: broadcast, fcollect and alltoall of large blocks on a stream by copy engines, which leave the
- * multiprocessors to others: a sync, after which all members' buffers may be used; this member's block, or blocks, to every
- * other by copies in the stream's order, the next member first, so that not all send to one; a sync behind them, after which
- * all have what is theirs. Nothing but the sizes is an argument, so that a captured graph can be replayed. */
+/* cuda/stream/coll_copy.c: broadcast, fcollect and alltoall of large blocks on a stream by copy engines, which leave
+ * the multiprocessors to others: a sync, after which all members' buffers may be used; this member's block, or blocks,
+ * to every other by copies in the stream's order, the next member first, so that not all send to one; a sync behind
+ * them, after which all have what is theirs. Nothing but the sizes is an argument, so that a captured graph can be
+ * replayed. */
 #include "cuda/device.h"
 #include "world/membership.h"
 

@@ -1,4 +1,5 @@
-/* cuda/stream/launch.c: the library's kernels: found and loaded at attach, put on streams later; and users' that wait. */
+/* cuda/stream/launch.c: the library's kernels: found and loaded at attach, put on streams later; and users' that
+ * wait. */
 #include "cuda/device.h"
 
 static const struct {

@@ -6,8 +6,8 @@
 #define BLOCKS_MOST 24 /* as many as a team has channels */
 
 /* Where the next way is faster, and how many blocks fill the links with plain data: measured on four H200s, see
- * bench/gpu/README.md. Packed data takes twice the bytes over the link and no fence; it is handed on where one PE would send
- * all of it several times. */
+ * bench/gpu/README.md. Packed data takes twice the bytes over the link and no fence; it is handed on where one PE would
+ * send all of it several times. */
 static const struct {
     size_t packed; /* the most bytes that a member sends all others packed */
     size_t forward; /* the most bytes of dest that are handed on; 0: there is no such way */
@@ -42,7 +42,8 @@ static int bytes_differ(const wefti_device_coll *coll)
     return coll->kind == WEFTI_DEVICE_COLLECT || coll->kind == WEFTI_DEVICE_ALLTOALLV;
 }
 
-/* Few blocks have too little in flight where reductions load from few members, and where data is moved in small words. */
+/* Few blocks have too little in flight where reductions load from few members, and where data is moved in small
+ * words. */
 static size_t plain_blocks(const weft_dev_team *team, const wefti_device_coll *coll)
 {
     const int is_reduction = coll->kind == WEFTI_DEVICE_REDUCE || coll->kind == WEFTI_DEVICE_REDUCE_SCATTER;

@@ -1,5 +1,5 @@
-/* cuda/stream/tuning.h: which way a collective on a stream takes, and with how many blocks: a function of what is equal on all
- * members. */
+/* cuda/stream/tuning.h: which way a collective on a stream takes, and with how many blocks: a function of what is equal
+ * on all members. */
 #ifndef WEFTI_CUDA_TUNING_H
 #define WEFTI_CUDA_TUNING_H
 

@@ -1,6 +1,6 @@
-/* One body for all types and operations, inlined with both constant; a chunk of the accumulator stays in registers or the
- * first cache while the rows are read once each. On x86 each function is compiled for several machines and the loader
- * chooses; the bits are the same, because every operation is exact IEEE float32. */
+/* One body for all types and operations, inlined with both constant; a chunk of the accumulator stays in registers or
+ * the first cache while the rows are read once each. On x86 each function is compiled for several machines and the
+ * loader chooses; the bits are the same, because every operation is exact IEEE float32. */
 #include "ep/host/arithmetic.h"
 
 /* No value depends on it; without it, the selects of float16 and fp8 are not vectorised. */
@@ -74,7 +74,8 @@ INLINE float include(weft_ep_dtype dtype, operation op, float sum, const void *r
     }
 }
 
-/* `count`, a constant of 1, 2 or 4, rows at once, so that each element of the sum is loaded and stored once for them. */
+/* `count`, a constant of 1, 2 or 4, rows at once, so that each element of the sum is loaded and stored once for
+ * them. */
 INLINE void include_rows(weft_ep_dtype dtype, operation op, float *sum, const void *const *rows, const float *weights,
                          size_t count, size_t at, size_t n)
 {

@@ -1,15 +1,16 @@
-/* ep/host/arithmetic.h: how rows are added up, scaled, multiplied and quantised, in float32, with one rounding at the end.
+/* ep/host/arithmetic.h: how rows are added up, scaled, multiplied and quantised, in float32, with one rounding at the
+ * end.
  *
  * Per element, over `count` rows in their order, from an accumulator of +0:
  *
- *     add       a = a + row                                    what combine adds, over ranks and, unweighted, over choices
+ *     add       a = a + row what combine adds, over ranks and, unweighted, over choices
  *     add_scaled  a = a + round(weight * row)                  rank-major, weighted, over ranks
  *     fuse      a = fma(weight, row, a)                        expert-major, weighted, over the choices on a rank
  *
  * and out = round(a). Round is to the rows' type, to nearest even; float32 is not rounded. The product of add_scaled is
  * rounded to float32 before that and never fused into the addition. `scale` is out = round(weight * row), its product
- * rounded likewise; `dot` is protocol/dot.h, `quantise` protocol/fp8.h. NaNs in bf16 and float16: see protocol/bf16.h and
- * f16.h. The bits depend on the operands only. */
+ * rounded likewise; `dot` is protocol/dot.h, `quantise` protocol/fp8.h. NaNs in bf16 and float16: see protocol/bf16.h
+ * and f16.h. The bits depend on the operands only. */
 #ifndef WEFTI_EP_HOST_ARITHMETIC_H
 #define WEFTI_EP_HOST_ARITHMETIC_H
 

@@ -1,7 +1,7 @@
 /* Goal: rows are added with the stated operations, to the bit, whichever machine's version of the loops runs.
  *
- * Method: every bf16 there and back; rounding at and beside every tie against the nearest value found by distance; sums of
- * random rows of all lengths against the same operations done one by one in double precision. */
+ * Method: every bf16 there and back; rounding at and beside every tie against the nearest value found by distance; sums
+ * of random rows of all lengths against the same operations done one by one in double precision. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

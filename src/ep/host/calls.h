@@ -1,4 +1,5 @@
-/* ep/host/calls.h: the host backend's collective calls, as ep/backend.h wants them. Each lies in the file of its name. */
+/* ep/host/calls.h: the host backend's collective calls, as ep/backend.h wants them. Each lies in the file of its
+ * name. */
 #ifndef WEFTI_EP_HOST_CALLS_H
 #define WEFTI_EP_HOST_CALLS_H
 

@@ -1,5 +1,5 @@
-/* ep/host/column.h: the counts of one owner: the messages of all sources to it, {tokens, rows of each of its experts}, and
- * what follows from them. On private memory; no protocol. */
+/* ep/host/column.h: the counts of one owner: the messages of all sources to it, {tokens, rows of each of its experts},
+ * and what follows from them. On private memory; no protocol. */
 #ifndef WEFTI_EP_HOST_COLUMN_H
 #define WEFTI_EP_HOST_COLUMN_H
 
@@ -31,8 +31,8 @@ wefti_ep_column_sum wefti_ep_column_add_up(const wefti_ep_column *column);
 /* The rows that the layout needs for `tokens` tokens with of_expert rows of each expert. */
 int64_t wefti_ep_column_rows(const wefti_ep_column *column, int64_t tokens);
 
-/* The source with whose tokens the rows become more than `limit`, or -1. Its message is replaced by what those before it
- * send, those of the sources after it by zeros. Slot layouts have no limit. */
+/* The source with whose tokens the rows become more than `limit`, or -1. Its message is replaced by what those before
+ * it send, those of the sources after it by zeros. Slot layouts have no limit. */
 int wefti_ep_column_cut(const wefti_ep_column *column, int64_t limit);
 
 /* Replace the message of every source by the answer to it: {place of its first token, its first row of each expert}. */

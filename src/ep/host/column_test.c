@@ -1,4 +1,5 @@
-/* Goal: what follows from the counts of an owner is right for every layout: rows, the cut where they are too many, answers.
+/* Goal: what follows from the counts of an owner is right for every layout: rows, the cut where they are too many,
+ * answers.
  *
  * Method: random columns, against the rows listed one by one. */
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Goal: a group works when some or all ranks can be reached by put, get and signal only, with the same bits.
  *
- * Method: PEs as threads; each forgets, for ranks of its own choice, that it could load and store their memory, and runs
- * the random sessions of support/ep_session.h. */
+ * Method: PEs as threads; each forgets, for ranks of its own choice, that it could load and store their memory, and
+ * runs the random sessions of support/ep_session.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

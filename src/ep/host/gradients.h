@@ -1,5 +1,5 @@
-/* ep/host/gradients.h: gradients of weights on their way back to the sources: K floats a received token, which the owner puts
- * into its own memory where records lay (protocol/ep_layout.h), and the source reads. */
+/* ep/host/gradients.h: gradients of weights on their way back to the sources: K floats a received token, which the
+ * owner puts into its own memory where records lay (protocol/ep_layout.h), and the source reads. */
 #ifndef WEFTI_EP_HOST_GRADIENTS_H
 #define WEFTI_EP_HOST_GRADIENTS_H
 
@@ -8,8 +8,8 @@
 /* Keep the gradients [K] of the token at `place` for its source. */
 void wefti_ep_gradients_keep(const wefti_ep_routing *route, int place, const float *values);
 
-/* Read those of all tokens that this rank sent to `rank`, and give them to their choices; no others of grad_weights [T][K]
- * are touched. */
+/* Read those of all tokens that this rank sent to `rank`, and give them to their choices; no others of grad_weights
+ * [T][K] are touched. */
 weft_status wefti_ep_gradients_read(const wefti_ep_routing *route, int rank, float *grad_weights);
 
 /* Of no choice yet. */

@@ -1,8 +1,9 @@
-/* Goal: the ranks that are left go on without one that is gone: on the routings they have and on new ones, in every call.
+/* Goal: the ranks that are left go on without one that is gone: on the routings they have and on new ones, in every
+ * call.
  *
- * Method: PEs as threads with a short deadline. One goes away; the others learn it in a call of each kind, mask it, and make
- * all calls, whose results are worked out by hand: experts return what they get, so that a combined row is the token's times
- * the number of ranks that received it. */
+ * Method: PEs as threads with a short deadline. One goes away; the others learn it in a call of each kind, mask it, and
+ * make all calls, whose results are worked out by hand: experts return what they get, so that a combined row is the
+ * token's times the number of ranks that received it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

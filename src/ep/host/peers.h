@@ -1,4 +1,5 @@
-/* ep/host/peers.h: how a rank reaches the group memory of another: by load and store where it is near, else by put and get. */
+/* ep/host/peers.h: how a rank reaches the group memory of another: by load and store where it is near, else by put and
+ * get. */
 #ifndef WEFTI_EP_HOST_PEERS_H
 #define WEFTI_EP_HOST_PEERS_H
 
@@ -6,8 +7,8 @@
 #include "weft/protocol/mem.h"
 #include "weft/rma.h"
 
-/* `at` and `buffer` count bytes from the start of the group memory, modulo 2^64. The address in this process when `rank`
- * is near, else NULL. */
+/* `at` and `buffer` count bytes from the start of the group memory, modulo 2^64. The address in this process when
+ * `rank` is near, else NULL. */
 static inline unsigned char *wefti_ep_near(const weft_ep *ep, int rank, uint64_t at)
 {
     unsigned char *near = ep->host->peers[rank].near;
@@ -20,8 +21,8 @@ static inline unsigned char *wefti_ep_symmetric(const weft_ep *ep, uint64_t at)
     return (unsigned char *)((uintptr_t)ep->host->base + (uintptr_t)at);
 }
 
-/* A far rank that is gone is no reason to leave a call half-way: the other ranks are still told what they wait for, and the
- * call ends by the deadline, since that one's flags do not come. */
+/* A far rank that is gone is no reason to leave a call half-way: the other ranks are still told what they wait for, and
+ * the call ends by the deadline, since that one's flags do not come. */
 static inline weft_status wefti_ep_unless_gone(weft_status status)
 {
     return status == WEFT_ERR_PEER ? WEFT_OK : status;

@@ -4,7 +4,8 @@
 
 #include "ep/host/routing.h"
 
-/* Fill those of the arrays of `out` that are not NULL. Local: the route knows. Of the padding, and of one source's rows. */
+/* Fill those of the arrays of `out` that are not NULL. Local: the route knows. Of the padding, and of one source's
+ * rows. */
 void wefti_ep_received_padding(const wefti_ep_routing *route, const weft_ep_received *out);
 void wefti_ep_received_source(const wefti_ep_routing *route, const weft_ep_received *out, int source);
 

@@ -7,8 +7,8 @@
 /* Put the records of this rank's tokens to `rank`, whose bases are known. `weights`: [T][K] or NULL. */
 weft_status wefti_ep_records_put(const wefti_ep_routing *route, const float *weights, int rank);
 
-/* Once `source` has put its records: take them over into the route and, by expert, place them. In the call that agreed on
- * the routing: scratch.counts_in has the answers to all sources. */
+/* Once `source` has put its records: take them over into the route and, by expert, place them. In the call that agreed
+ * on the routing: scratch.counts_in has the answers to all sources. */
 void wefti_ep_records_take(wefti_ep_routing *route, int source);
 
 #endif

@@ -7,8 +7,8 @@
 #include "ep/host/host.h"
 
 /* A pair is one (token, rank) of this rank's tokens and the distinct ranks that own a choice of theirs; P of them. A
- * token or choice that is dropped on its way is in no pair. A place is a received token's number on its rank, in the order
- * (source, token). */
+ * token or choice that is dropped on its way is in no pair. A place is a received token's number on its rank, in the
+ * order (source, token). */
 typedef struct wefti_ep_routing {
     weft_ep *ep;
     weft_ep_plan plan;

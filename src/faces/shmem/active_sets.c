@@ -1,7 +1,8 @@
 /* faces/shmem/active_sets.c: the deprecated collectives of active sets. (OpenSHMEM 1.6, 9.9.)
  *
- * An active set is a team, made by its members alone when they first call with it, in their work array, and kept: the set
- * of all PEs is the world's team. Later calls do not touch the work arrays, which stay as the program initialised them. */
+ * An active set is a team, made by its members alone when they first call with it, in their work array, and kept: the
+ * set of all PEs is the world's team. Later calls do not touch the work arrays, which stay as the program initialised
+ * them. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <weft_shmem_weak.h>

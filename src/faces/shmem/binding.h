@@ -24,7 +24,8 @@
 #define CTX(HANDLE) ((weft_ctx *)(void *)(HANDLE))
 #define ACTIVE_SET(START, LOG_STRIDE, SIZE, SYNC) wefti_shmem_active_set(__func__, START, LOG_STRIDE, SIZE, SYNC)
 
-/* A symmetric buffer of a collective, in which a member takes part also where it has no elements, and so perhaps no buffer. */
+/* A symmetric buffer of a collective, in which a member takes part also where it has no elements, and so perhaps no
+ * buffer. */
 #define BUFFER(ADDRESS, COUNT) ((COUNT) == 0 && (ADDRESS) == NULL ? (void *)wefti_shmem.notice : SYMMETRIC(ADDRESS))
 
 /* Weft's inline calls are inline here, too, though there are hundreds of functions that make one. */

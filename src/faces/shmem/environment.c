@@ -60,7 +60,8 @@ static uint64_t parse_size(const char *call, const char *text)
     return (uint64_t)bytes;
 }
 
-/* A routine that fails says so itself, also before init; and what the program can go on after is no error to tell of. */
+/* A routine that fails says so itself, also before init; and what the program can go on after is no error to tell
+ * of. */
 __attribute__((constructor)) static void keep_errors_from_log(void)
 {
     (void)setenv("WEFT_LOG_ERRORS", value_of("DEBUG") != NULL ? "1" : "0", 0);

@@ -1,5 +1,5 @@
-/* faces/shmem/executable.c: see executable.h. The program headers are read, not the process' map, which shows neighbouring
- * pages of others as one with these. */
+/* faces/shmem/executable.c: see executable.h. The program headers are read, not the process' map, which shows
+ * neighbouring pages of others as one with these. */
 #include "faces/shmem/executable.h"
 
 #include <elf.h>
@@ -48,7 +48,8 @@ static void add(wefti_executable *executable, wefti_executable_piece piece)
     executable->count++;
 }
 
-/* What a segment leaves of itself before and after the pages that the loader seals, which end with the last whole one. */
+/* What a segment leaves of itself before and after the pages that the loader seals, which end with the last whole
+ * one. */
 static void add_segment(wefti_executable *executable, const struct dl_phdr_info *program, const program_header *segment)
 {
     const uintptr_t begin = program->dlpi_addr + segment->p_vaddr;

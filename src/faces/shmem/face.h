@@ -37,8 +37,8 @@ typedef struct wefti_shmem_face {
 
 extern HIDDEN wefti_shmem_face wefti_shmem;
 
-/* A routine cannot go on: say why, in one line, and end the program on all PEs. `call` is the name of the routine, with or
- * without the p of its profiling name. */
+/* A routine cannot go on: say why, in one line, and end the program on all PEs. `call` is the name of the routine, with
+ * or without the p of its profiling name. */
 HIDDEN void wefti_shmem_fail(const char *call, weft_status status) __attribute__((noreturn, cold));
 /* The same for what weft does not know of: `cause` says what is wrong, and the remedy. */
 HIDDEN void wefti_shmem_refuse(const char *call, const char *cause) __attribute__((noreturn, cold));

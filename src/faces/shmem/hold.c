@@ -1,8 +1,8 @@
 /* faces/shmem/hold.c: see hold.h.
  *
- * Other threads are held off by taking the permission to write from the pages: who writes gets a signal, whose handler gives
- * way and returns, which repeats the write, until it goes through. Nothing tells the handler that it may: pages that are
- * mapped anew may be written. So there is no moment between two words at which it could be wrong. */
+ * Other threads are held off by taking the permission to write from the pages: who writes gets a signal, whose handler
+ * gives way and returns, which repeats the write, until it goes through. Nothing tells the handler that it may: pages
+ * that are mapped anew may be written. So there is no moment between two words at which it could be wrong. */
 #include "faces/shmem/hold.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ static int is_watched(const void *address)
     return 0;
 }
 
-/* It stays, since a thread may have got its signal and not yet come here when all is over. What is not ours goes to whom it
- * would have gone, by happening again. */
+/* It stays, since a thread may have got its signal and not yet come here when all is over. What is not ours goes to
+ * whom it would have gone, by happening again. */
 static void at_fault(int number, siginfo_t *about, void *context)
 {
     (void)context;

@@ -1,5 +1,5 @@
-/* faces/shmem/pages.c: see pages.h. The system says in /proc/self/pagemap which pages exist; where it does not say, all are
- * read, which costs time but no memory. */
+/* faces/shmem/pages.c: see pages.h. The system says in /proc/self/pagemap which pages exist; where it does not say, all
+ * are read, which costs time but no memory. */
 #include "faces/shmem/pages.h"
 
 #include <errno.h>

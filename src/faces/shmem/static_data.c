@@ -1,7 +1,7 @@
 /* faces/shmem/static_data.c: see static_data.h.
  *
- * The data are copied into the sparse part of this PE's heap, and then that part of the file is mapped where they were: one
- * step of the system for each piece, so that no thread ever finds nothing there. */
+ * The data are copied into the sparse part of this PE's heap, and then that part of the file is mapped where they were:
+ * one step of the system for each piece, so that no thread ever finds nothing there. */
 #include "faces/shmem/static_data.h"
 
 #include <errno.h>
@@ -221,10 +221,10 @@ const char *wefti_static_unmap(void)
 
 /* ---- forks ----
  *
- * A mapping of a file is shared with a forked child, who would write its parent's variables. So the parent takes a copy before
- * it forks, and the child exchanges its pages for those before anybody else can write there: its handler is the first, since it
- * was registered before the program began, and the parent's the last. Children by vfork and posix_spawn share all memory with
- * their parent until they exec, as ever. */
+ * A mapping of a file is shared with a forked child, who would write its parent's variables. So the parent takes a copy
+ * before it forks, and the child exchanges its pages for those before anybody else can write there: its handler is the
+ * first, since it was registered before the program began, and the parent's the last. Children by vfork and posix_spawn
+ * share all memory with their parent until they exec, as ever. */
 
 static _Thread_local private_copy of_child;
 

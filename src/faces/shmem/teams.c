@@ -75,7 +75,8 @@ WEAK_pshmem_team_ptr
     }
 }
 
-/* Whether a split that failed lets the program go on, which is told by its result: arguments that cannot be, or no memory. */
+/* Whether a split that failed lets the program go on, which is told by its result: arguments that cannot be, or no
+ * memory. */
 static int can_go_on(weft_status status)
 {
     return status == WEFT_ERR_RANGE || status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_MEMORY;

@@ -27,7 +27,8 @@ static int compare(const char *call, int seen, int cmp, int value)
     }
 }
 
-/* Atomics have no words of 16 bits, so weft does not wait for one: look, give way, and look whether the world has failed. */
+/* Atomics have no words of 16 bits, so weft does not wait for one: look, give way, and look whether the world has
+ * failed. */
 static void pause_short(const char *call, unsigned look)
 {
     if (look % LOOKS_PER_YIELD == 0) {

@@ -13,13 +13,13 @@ typedef struct wefti_os_group_form {
 extern const wefti_os_group_form wefti_os_group_v1;
 extern const wefti_os_group_form wefti_os_group_v2;
 
-/* The least that the group `path` ("/a/b") and those above it leave, in a tree of groups mounted at `root`. UINT64_MAX when
- * none sets a limit; else *mark tells the group that leaves the least from others. */
+/* The least that the group `path` ("/a/b") and those above it leave, in a tree of groups mounted at `root`. UINT64_MAX
+ * when none sets a limit; else *mark tells the group that leaves the least from others. */
 uint64_t wefti_os_group_available_bytes(const wefti_os_group_form *form, const char *root, const char *path,
                                         uint64_t *mark);
 
-/* The path of the group in the text of a process's cgroup file, in the line that begins with a number and `label`; it is cut
- * off from what follows. NULL when there is none. */
+/* The path of the group in the text of a process's cgroup file, in the line that begins with a number and `label`; it
+ * is cut off from what follows. NULL when there is none. */
 char *wefti_os_group_path(char *text, const char *label);
 
 #endif

@@ -1,7 +1,6 @@
-/* Goal: a file that several add to is whole at any time, nothing of another's is touched, and a failing write leaves what
- * was there.
- * Method: insert from four threads at once and count the parts; give it files that are none of its own; fork in the middle
- * of an insertion, by a pwritev of this program's own; torture. */
+/* Goal: a file that several add to is whole at any time, nothing of another's is touched, and a failing write leaves
+ * what was there. Method: insert from four threads at once and count the parts; give it files that are none of its own;
+ * fork in the middle of an insertion, by a pwritev of this program's own; torture. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -19,8 +19,8 @@
 
 /* An interrupted fallocate undoes all of its work: pieces let a process with a periodic signal get on. */
 #define RESERVE_PIECE_BYTES (UINT64_C(4) << 20)
-/* How much is had between two looks at what is left, since others take at the same time. The system ends processes rather
- * than let fallocate fail. */
+/* How much is had between two looks at what is left, since others take at the same time. The system ends processes
+ * rather than let fallocate fail. */
 #define RESERVE_LOOK_BYTES (4 * RESERVE_PIECE_BYTES)
 
 /* Map the file at a multiple of WEFTI_OS_MEMORY_ALIGNMENT, inside a range of addresses that is had first. */
@@ -225,8 +225,8 @@ void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t byte
     }
 }
 
-/* A signature is a record lock on one byte, which belongs to a process whatever descriptor it was made by, and ends with
- * the process, or when it closes the file: that has one descriptor only. */
+/* A signature is a record lock on one byte, which belongs to a process whatever descriptor it was made by, and ends
+ * with the process, or when it closes the file: that has one descriptor only. */
 static int lock_byte(const wefti_os_memory *memory, int command, short type, uint64_t number, short *seen)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)number, .l_len = 1};

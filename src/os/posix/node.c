@@ -1,6 +1,6 @@
-/* os/posix/node.c: what processes must have in common to share memory here. Descriptors are handed over through abstract
- * sockets, so it is one running system (the boot id), one network namespace, in which those have their names, and one
- * user, from whom alone they are taken. Namespaces of processes, mounts and the like do not matter. */
+/* os/posix/node.c: what processes must have in common to share memory here. Descriptors are handed over through
+ * abstract sockets, so it is one running system (the boot id), one network namespace, in which those have their names,
+ * and one user, from whom alone they are taken. Namespaces of processes, mounts and the like do not matter. */
 #include "os/posix/node.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* Goal: memory of one process alone reads as zeros in a process that was forked from it, and in a fork of that, until it
- * is given away; it is zeroed and aligned when it is had. Method: forked children, which say by their status what they read. */
+/* Goal: memory of one process alone reads as zeros in a process that was forked from it, and in a fork of that, until
+ * it is given away; it is zeroed and aligned when it is had. Method: forked children, which say by their status what
+ * they read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Goal: a record is shared by those who are in, stays until the last has left, and cannot be joined by who comes too
- * late, whatever its number means by then. Method: in turn; with another file under the number; threads that come and go
- * at once; torture. */
+ * late, whatever its number means by then. Method: in turn; with another file under the number; threads that come and
+ * go at once; torture. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,8 +92,8 @@ static int is_locked(int descriptor)
     return WEXITSTATUS(status);
 }
 
-/* By then the number is another file's, on which this process has a record lock: that ends when any descriptor of the file
- * is closed. */
+/* By then the number is another file's, on which this process has a record lock: that ends when any descriptor of the
+ * file is closed. */
 static void test_leaves_the_locks_of_other_files(void **state)
 {
     (void)state;

@@ -13,7 +13,8 @@ static wefti_sim *running_sim(void)
     return sim != NULL && sim->running != NULL ? sim : NULL;
 }
 
-/* One or enough, by the seed: what PEs do when they are oversubscribed is explored, and what they do when they are not. */
+/* One or enough, by the seed: what PEs do when they are oversubscribed is explored, and what they do when they are
+ * not. */
 wefti_os_cores wefti_os_cores_query(void)
 {
     const wefti_sim *sim = running_sim();

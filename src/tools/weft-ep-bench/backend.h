@@ -1,5 +1,5 @@
-/* weft-ep-bench/backend.h: where the arrays of a trial lie, how a call is timed, and what its bytes cost at least. One file
- * a backend: host.c, device.c. */
+/* weft-ep-bench/backend.h: where the arrays of a trial lie, how a call is timed, and what its bytes cost at least. One
+ * file a backend: host.c, device.c. */
 #ifndef WEFT_EP_BENCH_BACKEND_H
 #define WEFT_EP_BENCH_BACKEND_H
 
@@ -20,8 +20,8 @@ typedef struct bench_backend_ops {
     weft_status (*fill)(bench_backend *backend, void *at, unsigned char value, size_t bytes);
     /* Wait for what calls began; then a fault that they met. */
     weft_status (*finish)(bench_backend *backend);
-    /* Run `call` `warmup` + `repeats` times, each beginning when all PEs are in step, and say how long this PE took each
-     * time after the warm-up, in us. Collective. */
+    /* Run `call` `warmup` + `repeats` times, each beginning when all PEs are in step, and say how long this PE took
+     * each time after the warm-up, in us. Collective. */
     weft_status (*time)(bench_backend *backend, weft_status (*call)(void *context), void *context, int warmup,
                         int repeats, double *us);
     /* How long `bytes` bytes take from each PE to the others, all at once, without any protocol; sms as in a plan.

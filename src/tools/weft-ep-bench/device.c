@@ -1,6 +1,6 @@
-/* weft-ep-bench/device.c: GPUs: one a PE. A call is timed as a graph of {the caches flushed, a barrier of the streams, an
- * event, the call, an event}; where the driver cannot capture, the same without a graph. The floor is the bytes over the
- * rate at which all GPUs store to each other by the copy engines of so many multiprocessors, in the same run. */
+/* weft-ep-bench/device.c: GPUs: one a PE. A call is timed as a graph of {the caches flushed, a barrier of the streams,
+ * an event, the call, an event}; where the driver cannot capture, the same without a graph. The floor is the bytes over
+ * the rate at which all GPUs store to each other by the copy engines of so many multiprocessors, in the same run. */
 #include <stdlib.h>
 
 #include "tools/lib/kernels.h"

@@ -1,5 +1,5 @@
-/* weft-ep-bench/gate.h: which experts tokens choose: a pure function of the seed, the shape and the rank, so that every PE
- * knows what all ranks send. */
+/* weft-ep-bench/gate.h: which experts tokens choose: a pure function of the seed, the shape and the rank, so that every
+ * PE knows what all ranks send. */
 #ifndef WEFT_EP_BENCH_GATE_H
 #define WEFT_EP_BENCH_GATE_H
 

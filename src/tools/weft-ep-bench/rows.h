@@ -1,5 +1,5 @@
-/* weft-ep-bench/rows.h: what rows hold: small integers that name their token and column, exact in every type, and so are
- * their sums. */
+/* weft-ep-bench/rows.h: what rows hold: small integers that name their token and column, exact in every type, and so
+ * are their sums. */
 #ifndef WEFT_EP_BENCH_ROWS_H
 #define WEFT_EP_BENCH_ROWS_H
 

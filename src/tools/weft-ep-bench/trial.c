@@ -178,7 +178,8 @@ static int memory_used(const trial *t, double *bytes)
     return 0;
 }
 
-/* What a group and its route take; of GPUs with the rows received, which the first of them alone makes the heap grow by. */
+/* What a group and its route take; of GPUs with the rows received, which the first of them alone makes the heap grow
+ * by. */
 static double memory_of(const trial *t, double before, double after)
 {
     const bench_arrays *a = &t->arrays;

@@ -20,7 +20,8 @@ typedef struct bench_figures {
     char missing[256]; /* not empty: what the library says is not supported here; no figure counts */
 } bench_figures;
 
-/* A figure without samples is of a call that is not supported. Collective over the world; the figures are those of all PEs, on all PEs. Returns 0, or 1 after saying what failed. */
+/* A figure without samples is of a call that is not supported. Collective over the world; the figures are those of all
+ * PEs, on all PEs. Returns 0, or 1 after saying what failed. */
 int bench_trial_run(bench_backend *backend, const bench_options *options, const bench_shape *shape,
                     bench_figures *figures);
 

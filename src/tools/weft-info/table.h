@@ -8,8 +8,8 @@
 
 typedef struct info_table info_table;
 
-/* Columns by name, apart by blanks; one that ends in '#' holds numbers. A table of the columns "name value" is a record:
- * one JSON object, whose values are numbers when they look so. Ends the process when there is no memory. */
+/* Columns by name, apart by blanks; one that ends in '#' holds numbers. A table of the columns "name value" is a
+ * record: one JSON object, whose values are numbers when they look so. Ends the process when there is no memory. */
 info_table *info_table_create(const char *name, const char *columns);
 void info_table_destroy(info_table *table);
 

@@ -1,5 +1,5 @@
-/* weft-perf/data.c: what buffers hold before a case, and what must be there after it. A byte or an element says which PE it
- * comes from and where it lay. */
+/* weft-perf/data.c: what buffers hold before a case, and what must be there after it. A byte or an element says which
+ * PE it comes from and where it lay. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -31,8 +31,8 @@ typedef struct perf_options {
 /* TOOL_GO_ON, or the program's exit status: help has been printed, or what is wrong. */
 int perf_options_parse(perf_options *options, int argc, char **argv);
 
-/* Go through the cases of a sweep with so many PEs: set *place to 0, then call next until it returns 0. A parameter that an
- * operation does not have does not multiply its cases. */
+/* Go through the cases of a sweep with so many PEs: set *place to 0, then call next until it returns 0. A parameter
+ * that an operation does not have does not multiply its cases. */
 int perf_next_case(const perf_options *options, int pes, long *place, perf_case *c);
 
 #endif

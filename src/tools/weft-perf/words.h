@@ -2,7 +2,8 @@
 #ifndef WEFT_PERF_WORDS_H
 #define WEFT_PERF_WORDS_H
 
-/* Define words_NAME for each type by DEFINE(NAME, TYPE, INTEGER or EXTENDED), and `words`, which takes that of the case. */
+/* Define words_NAME for each type by DEFINE(NAME, TYPE, INTEGER or EXTENDED), and `words`, which takes that of the
+ * case. */
 #define PERF_WORDS_OF_TYPES(DEFINE, INTEGER, EXTENDED)                                                                 \
     DEFINE(int32, int32_t, INTEGER)                                                                                    \
     DEFINE(uint32, uint32_t, INTEGER)                                                                                  \

@@ -17,7 +17,8 @@
 /* ---- in the child, between fork and exec ---- */
 
 /* Pin to the PE's core, of those that weftrun itself may use. PEs that all get equal shares are pinned unasked: left
- * floating, they are for long times more on one core than on another, and those who wait for them wait that much longer. */
+ * floating, they are for long times more on one core than on another, and those who wait for them wait that much
+ * longer. */
 static void bind_to_core(const run_options *options, int pe)
 {
     cpu_set_t allowed;

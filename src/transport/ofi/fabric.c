@@ -105,8 +105,8 @@ static int is_link_local(const struct fi_info *info)
     return IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr);
 }
 
-/* The library lists what it has by its speed. Emulations of last resort, and addresses that other hosts do not reach, come
- * after all else. */
+/* The library lists what it has by its speed. Emulations of last resort, and addresses that other hosts do not reach,
+ * come after all else. */
 static int rank(const struct fi_info *info)
 {
     const char *provider = info->fabric_attr->prov_name;

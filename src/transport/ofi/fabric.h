@@ -36,8 +36,8 @@ typedef struct wefti_fabric {
     int wake; /* a descriptor that is readable when there is a completion, once fi_trywait has said so */
 } wefti_fabric;
 
-/* Load the library, choose a provider and open all but the endpoints' addresses. Blocks as long as the library looks for
- * networks. On failure nothing is left behind: WEFT_ERR_UNREACHABLE says what was tried. */
+/* Load the library, choose a provider and open all but the endpoints' addresses. Blocks as long as the library looks
+ * for networks. On failure nothing is left behind: WEFT_ERR_UNREACHABLE says what was tried. */
 weft_status wefti_fabric_open(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_address *address);
 /* Safe on zeroed memory. */
 void wefti_fabric_close(wefti_fabric *fabric);

@@ -1,5 +1,5 @@
-/* What this PE asks of others. Messages from one PE to another are served in the order in which they were sent, so that a
- * signal behind its data, and a fence, need nothing more. */
+/* What this PE asks of others. Messages from one PE to another are served in the order in which they were sent, so that
+ * a signal behind its data, and a fence, need nothing more. */
 #include <string.h>
 
 #include "transport/ofi/ofi.h"

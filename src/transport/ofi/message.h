@@ -1,6 +1,6 @@
-/* transport/ofi/message.h: what PEs send each other. Requests go from endpoint to endpoint of requests, and replies between
- * endpoints of replies: a reply never waits behind requests, and who takes one sends nothing, so that floods in both
- * directions end. Both sides are the same build of the library (world/hello.h). */
+/* transport/ofi/message.h: what PEs send each other. Requests go from endpoint to endpoint of requests, and replies
+ * between endpoints of replies: a reply never waits behind requests, and who takes one sends nothing, so that floods in
+ * both directions end. Both sides are the same build of the library (world/hello.h). */
 #ifndef WEFTI_TRANSPORT_OFI_MESSAGE_H
 #define WEFTI_TRANSPORT_OFI_MESSAGE_H
 

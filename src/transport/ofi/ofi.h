@@ -6,8 +6,9 @@
  *   serve.c     what others ask of this PE
  *   progress.c  completions, and the thread that sees to them while nobody waits
  *
- * Each buffer for messages belongs to one endpoint and is, at any time, posted to receive, being sent, or free. A request is
- * answered in the buffer in which it came, so that answering needs no memory: a PE that cannot answer takes no more. */
+ * Each buffer for messages belongs to one endpoint and is, at any time, posted to receive, being sent, or free. A
+ * request is answered in the buffer in which it came, so that answering needs no memory: a PE that cannot answer takes
+ * no more. */
 #ifndef WEFTI_TRANSPORT_OFI_OFI_H
 #define WEFTI_TRANSPORT_OFI_OFI_H
 
@@ -86,8 +87,8 @@ typedef struct wefti_ofi {
 int wefti_ofi_progress(wefti_ofi *ofi);
 /* The same by who waits, for the thread to keep out of its way. */
 int wefti_ofi_poll(wefti_ofi *ofi);
-/* Leave the lock, let another thread run or, if sleep_ns is not 0, sleep so long or until something may have happened, and
- * enter again. */
+/* Leave the lock, let another thread run or, if sleep_ns is not 0, sleep so long or until something may have happened,
+ * and enter again. */
 void wefti_ofi_idle(wefti_ofi *ofi, uint64_t sleep_ns);
 /* Let a buffer receive its next message. */
 void wefti_ofi_post(wefti_ofi *ofi, wefti_ofi_buffer *buffer);

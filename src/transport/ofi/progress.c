@@ -1,5 +1,6 @@
-/* Completions, and the thread that sees to them. A PE that waits in a call sees to them itself, which spares it a switch of
- * threads; the thread does while nobody waits, so that a PE that computes is read from and written to all the same. */
+/* Completions, and the thread that sees to them. A PE that waits in a call sees to them itself, which spares it a
+ * switch of threads; the thread does while nobody waits, so that a PE that computes is read from and written to all the
+ * same. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,7 @@
 /* Goal: the deprecated collectives of active sets (9.9), used many times with alternating work arrays.
- * Method: every set of the form start, 2^k apart, size that has room; all of its routines a few times each, with two work arrays
- * in turn, which must be as they were initialised at the end; a broadcast must leave the root's dest as it was. */
+ * Method: every set of the form start, 2^k apart, size that has room; all of its routines a few times each, with two
+ * work arrays in turn, which must be as they were initialised at the end; a broadcast must leave the root's dest as it
+ * was. */
 #include <complex.h>
 
 #include "faces/shmem/check.h"

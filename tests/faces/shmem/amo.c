@@ -1,6 +1,6 @@
-/* Goal: atomic memory operations (9.7) of every type, fetching, non-blocking and not, by the default context and by others,
- * under their names of today and the deprecated ones.
- * Method: each operation alone on the right neighbour's variable, against what it must give; then all PEs at once on PE 0's. */
+/* Goal: atomic memory operations (9.7) of every type, fetching, non-blocking and not, by the default context and by
+ * others, under their names of today and the deprecated ones. Method: each operation alone on the right neighbour's
+ * variable, against what it must give; then all PEs at once on PE 0's. */
 #include "faces/shmem/check.h"
 
 #define ROUNDS 50

@@ -1,8 +1,9 @@
-/* faces/shmem/check.h: what the programs here share. They are programs of users: they include shmem.h and nothing of weft.
+/* faces/shmem/check.h: what the programs here share. They are programs of users: they include shmem.h and nothing of
+ * weft.
  *
- * A check that fails says where and on which PE, and the program goes on, so that no PE waits for one that gave up; the exit
- * status says whether one failed. The lists of types are written from the tables of the specification, not from the
- * library's. */
+ * A check that fails says where and on which PE, and the program goes on, so that no PE waits for one that gave up; the
+ * exit status says whether one failed. The lists of types are written from the tables of the specification, not from
+ * the library's. */
 #ifndef FACES_SHMEM_CHECK_H
 #define FACES_SHMEM_CHECK_H
 

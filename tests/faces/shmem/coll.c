@@ -1,6 +1,6 @@
-/* Goal: collectives of teams (9.9): of all PEs, of those on a node, of every second PE and of this PE alone, for every type.
- * Method: each element says whose it is; results are compared with what the specification's formulas give. Sums and products of
- * small whole numbers are exact in every type. In place, too, and with no elements. */
+/* Goal: collectives of teams (9.9): of all PEs, of those on a node, of every second PE and of this PE alone, for every
+ * type. Method: each element says whose it is; results are compared with what the specification's formulas give. Sums
+ * and products of small whole numbers are exact in every type. In place, too, and with no elements. */
 #include <complex.h>
 
 #include "faces/shmem/check.h"

@@ -1,6 +1,6 @@
 /* Goal: the routines that C11 chooses by type reach the function of each type, with a context and without.
- * Method: what a call does to a variable of the type, whose size and sign tell which function it was; qualified pointers,
- * expressions and void pointers beside contexts compile as well. */
+ * Method: what a call does to a variable of the type, whose size and sign tell which function it was; qualified
+ * pointers, expressions and void pointers beside contexts compile as well. */
 #include <complex.h>
 
 #include "faces/shmem/check.h"

@@ -1,6 +1,6 @@
 /* Goal: memory management (9.3).
- * Method: each routine's block is aligned, symmetric, as large as asked for and as it says filled; what has no memory is a null
- * pointer on all PEs, and nothing is lost by many allocations. */
+ * Method: each routine's block is aligned, symmetric, as large as asked for and as it says filled; what has no memory
+ * is a null pointer on all PEs, and nothing is lost by many allocations. */
 #include "faces/shmem/check.h"
 
 /* Every PE writes its number into the whole block of its neighbour. */

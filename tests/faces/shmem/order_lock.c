@@ -1,6 +1,7 @@
 /* Goal: memory ordering and locks (9.11, 9.12).
- * Method: data, a fence or quiet, then a flag: who sees the flag must see the data; all PEs change one PE's variable under a
- * lock, without atomics, and none of the changes may be lost; a lock that is taken cannot be taken by test_lock. */
+ * Method: data, a fence or quiet, then a flag: who sees the flag must see the data; all PEs change one PE's variable
+ * under a lock, without atomics, and none of the changes may be lost; a lock that is taken cannot be taken by
+ * test_lock. */
 #include "faces/shmem/check.h"
 
 #define WORDS 64

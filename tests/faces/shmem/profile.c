@@ -1,7 +1,6 @@
-/* Goal: a profiling library stands between a program and the routines (10): it has a shmem_ function of its own, and calls the
- * pshmem_ one.
- * Method: this program has its own shmem_long_p, shmem_barrier_all and shmem_malloc; its calls reach those, and those that it does not
- * have the library's. */
+/* Goal: a profiling library stands between a program and the routines (10): it has a shmem_ function of its own, and
+ * calls the pshmem_ one. Method: this program has its own shmem_long_p, shmem_barrier_all and shmem_malloc; its calls
+ * reach those, and those that it does not have the library's. */
 #include "faces/shmem/check.h"
 #include <pshmem.h>
 

@@ -1,6 +1,6 @@
 /* Goal: remote memory access and put with signal (9.6, 9.8) of every type, by the default context and by others.
- * Method: each PE writes to its right neighbour and reads from it, by each routine; each element says who wrote it and where,
- * and what lies between elements that are apart must be as before. */
+ * Method: each PE writes to its right neighbour and reads from it, by each routine; each element says who wrote it and
+ * where, and what lies between elements that are apart must be as before. */
 #include "faces/shmem/check.h"
 
 #define COUNT 12

@@ -1,6 +1,6 @@
 /* Goal: library setup, exit and query (9.1) do what the specification says.
- * Method: every query against what is known; init and finalize nested and again, where a finalize that is not the last must
- * be a barrier: a late PE's put must be there behind it. */
+ * Method: every query against what is known; init and finalize nested and again, where a finalize that is not the last
+ * must be a barrier: a late PE's put must be there behind it. */
 #include <unistd.h>
 
 #include "faces/shmem/check.h"

@@ -1,6 +1,6 @@
 /* Goal: teams, contexts and sessions (9.4, 9.5).
- * Method: every strided split and every split into rows and columns of the world, and splits of splits; members' numbers,
- * their translation, what a context of a team writes, and what is refused. */
+ * Method: every strided split and every split into rows and columns of the world, and splits of splits; members'
+ * numbers, their translation, what a context of a team writes, and what is refused. */
 #include "faces/shmem/check.h"
 
 static int me;

@@ -1,7 +1,6 @@
-/* Goal: SHMEM_THREAD_MULTIPLE (9.2): threads of a PE put, get, add, wait and order at once, by the default context, by shared
- * ones and by private ones of their own.
- * Method: thread t of each PE talks to thread t of the next; beside that all threads of all PEs add to one word. Each
- * thread has a team of its own for collectives. */
+/* Goal: SHMEM_THREAD_MULTIPLE (9.2): threads of a PE put, get, add, wait and order at once, by the default context, by
+ * shared ones and by private ones of their own. Method: thread t of each PE talks to thread t of the next; beside that
+ * all threads of all PEs add to one word. Each thread has a team of its own for collectives. */
 #include <pthread.h>
 
 #include "faces/shmem/check.h"

@@ -1,6 +1,6 @@
 /* Goal: point-to-point synchronisation (9.10): waits and tests of every type and form.
- * Method: the left neighbour writes into this PE's variables, in an order and at times that differ; each form is called for
- * every comparison, with variables that do not count, and with none. */
+ * Method: the left neighbour writes into this PE's variables, in an order and at times that differ; each form is called
+ * for every comparison, with variables that do not count, and with none. */
 #include <unistd.h>
 
 #include "faces/shmem/check.h"

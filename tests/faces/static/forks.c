@@ -1,5 +1,6 @@
-/* A child after fork has a copy of the variables as they were then: neither sees what the other, or another PE, writes to its own
- * afterwards, whatever handlers of forks the program has. Programs that are started (system, popen, posix_spawn, vfork) work. */
+/* A child after fork has a copy of the variables as they were then: neither sees what the other, or another PE, writes
+ * to its own afterwards, whatever handlers of forks the program has. Programs that are started (system, popen,
+ * posix_spawn, vfork) work. */
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>

@@ -1,4 +1,5 @@
-/* Gigabytes that are not touched cost nothing: not at shmem_init, in a put to one place of them, in a fork, at shmem_finalize. */
+/* Gigabytes that are not touched cost nothing: not at shmem_init, in a put to one place of them, in a fork, at
+ * shmem_finalize. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

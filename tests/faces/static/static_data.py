@@ -121,10 +121,11 @@ class StaticData(unittest.TestCase):
 
     def test_static_executable(self):
         program = work / "static"
+        sodium = subprocess.run(["pkg-config", "--static", "--libs", "libsodium"], capture_output=True, text=True,
+                                check=False)
         built = subprocess.run(["cc", "-static", f"-I{build}/include", TESTS, folder / "variables.c", "-o", program,
                                 build / "libweft_shmem.a", build / "libweft.a",
-                                *subprocess.run(["pkg-config", "--static", "--libs", "libsodium"], capture_output=True, text=True,
-                                                check=False).stdout.split(),
+                                *sodium.stdout.split(),
                                 "-lm", "-ldl", "-pthread"], capture_output=True, text=True, check=False)
         if built.returncode != 0:
             self.skipTest("no static C library here")

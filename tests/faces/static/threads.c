@@ -1,5 +1,5 @@
-/* Other threads write to their variables while shmem_init and shmem_finalize exchange the pages: no write is lost, and a handler of
- * signals that the program has is called as before. */
+/* Other threads write to their variables while shmem_init and shmem_finalize exchange the pages: no write is lost, and
+ * a handler of signals that the program has is called as before. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* Variables of the executable, initialised and not, global, static and in functions: what was in them at shmem_init stays;
- * every PE reaches them; what they have at shmem_finalize stays, and they can be symmetric again. */
+/* Variables of the executable, initialised and not, global, static and in functions: what was in them at shmem_init
+ * stays; every PE reaches them; what they have at shmem_finalize stays, and they can be symmetric again. */
 #include <stdint.h>
 #include <string.h>
 

@@ -99,8 +99,8 @@ static void test_others(test_pe *pe, const growth *g)
     OK(pe, weft_barrier(g->all.world));
 }
 
-/* A PE is in the teams of its neighbours on both sides, and the halves have grown differently: pieces that some processes
- * have and others lack. Then the world, over all of it. */
+/* A PE is in the teams of its neighbours on both sides, and the halves have grown differently: pieces that some
+ * processes have and others lack. Then the world, over all of it. */
 static void test_overlaps(test_pe *pe, const growth *g)
 {
     pe->part = "growth of teams that share members";

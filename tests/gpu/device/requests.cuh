@@ -34,7 +34,8 @@ __global__ void fetch_kernel(const __grid_constant__ weft_dev dev, uint64_t *sum
     (void)weft_dev_atomic_add(dev, seen, greatest, dev.pe);
 }
 
-/* What a proxy carries to PEs that are far, and stores to those that are not: in order, and more than there is room for. */
+/* What a proxy carries to PEs that are far, and stores to those that are not: in order, and more than there is room
+ * for. */
 static void test_requests(test_pe *pe, bench *all)
 {
     const int count = 500;

@@ -1,5 +1,5 @@
-/* support/launch.h: kernels that run on a GPU, or, compiled by g++ with WEFT_DEVICE_ON_HOST, as functions of one thread. And
- * the PEs: processes under weftrun, else threads of this process, each with its own stream. */
+/* support/launch.h: kernels that run on a GPU, or, compiled by g++ with WEFT_DEVICE_ON_HOST, as functions of one
+ * thread. And the PEs: processes under weftrun, else threads of this process, each with its own stream. */
 #ifndef PART_LAUNCH_H
 #define PART_LAUNCH_H
 

@@ -1,4 +1,5 @@
-/* support/memory.h: device memory that is not weft's, and copies in stream order: of the CUDA runtime, or of the fake driver. */
+/* support/memory.h: device memory that is not weft's, and copies in stream order: of the CUDA runtime, or of the fake
+ * driver. */
 #ifndef PART_MEMORY_H
 #define PART_MEMORY_H
 
