@@ -36,6 +36,11 @@ weft_status wefti_error(weft_status status, const char *format, ...)
     return status;
 }
 
+weft_status wefti_error_null(const char *call, const char *argument)
+{
+    return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL", call, argument);
+}
+
 weft_status wefti_error_relay(weft_status status, const char *text)
 {
     set_text(text);

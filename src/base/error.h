@@ -12,6 +12,9 @@
 /* Decide an error: who, what, and the remedy, as one sentence without a newline. Returns `status`. */
 weft_status wefti_error(weft_status status, const char *format, ...) WEFT_PRINTF(2, 3);
 
+/* Decide that the argument of that name in the declaration of `call` is NULL. Returns WEFT_ERR_ARGUMENT. */
+weft_status wefti_error_null(const char *call, const char *argument);
+
 /* Take over an error that another PE decided: the text becomes this thread's last error; logged at info level only,
  * since that PE has logged it. Returns `status`. */
 weft_status wefti_error_relay(weft_status status, const char *text);

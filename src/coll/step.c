@@ -373,7 +373,7 @@ weft_status wefti_coll_check_buffer(const weft_team *team, const char *call, con
         return WEFT_OK;
     }
     if (buffer == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s is NULL", call, name);
+        return wefti_error_null(call, name);
     }
     return wefti_error(WEFT_ERR_RANGE,
                        "%s: the %s, %zu elements of %zu bytes at %p, is not in the symmetric heap of world \"%s\"; "

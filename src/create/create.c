@@ -10,7 +10,7 @@ weft_status wefti_world_create(const weft_world_config *config, weft_world **out
     weft_world *world;
     wefti_log_read();
     if (out == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: the place for the world is NULL");
+        return wefti_error_null("weft_world_create", "world");
     }
     WEFT_TRY(wefti_world_make(config, headers, &settings, &world));
     if (settings.config.device != NULL) {

@@ -34,11 +34,11 @@ static void undo(one_pe *all, size_t count)
 weft_status wefti_world_create_many(const weft_world_config *configs, size_t count, weft_world **worlds,
                                     const wefti_headers *headers)
 {
-    if (configs == NULL || count == 0 || worlds == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create_many: %s",
-                           configs == NULL ? "configs is NULL"
-                           : count == 0    ? "count is 0"
-                                           : "worlds is NULL");
+    if (configs == NULL || worlds == NULL) {
+        return wefti_error_null("weft_world_create_many", configs == NULL ? "configs" : "worlds");
+    }
+    if (count == 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create_many: count is 0; give 1 or more");
     }
     one_pe *all = wefti_alloc_zeroed(count, sizeof *all);
     if (all == NULL) {

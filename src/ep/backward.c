@@ -23,8 +23,8 @@ weft_status weft_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_
     WEFT_TRY(wefti_ep_rows_take(&grad_in, &own[1], call, "grad_in"));
     WEFT_TRY(check_rows(route, grad_received, "grad_received", grad_in, "grad_in", call));
     if ((grad_weights_received == NULL) != (grad_weights == NULL)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s is NULL; give both gradients of weights or neither", call,
-                           grad_weights == NULL ? "grad_weights" : "grad_weights_received");
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL; give both gradients of weights or neither",
+                           call, grad_weights == NULL ? "grad_weights" : "grad_weights_received");
     }
     WEFT_TRY(wefti_ep_enter(route->ep, call));
     return wefti_ep_leave(route->ep, route->ep->backend->dispatch_bwd(route, grad_received, grad_weights_received,
@@ -40,7 +40,7 @@ static weft_status check_weights(const weft_ep_rows *rows, const float *grad_wei
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: grad_weights without WEFT_EP_WEIGHTED; give NULL or the flag", call);
     }
     if ((rows == NULL) != (grad_weights == NULL)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s is NULL; give rows and grad_weights, or neither", call,
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL; give rows and grad_weights, or neither", call,
                            rows == NULL ? "rows" : "grad_weights");
     }
     return WEFT_OK;

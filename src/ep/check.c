@@ -108,7 +108,7 @@ weft_status wefti_ep_rows_take(const weft_ep_rows **rows, weft_ep_rows *own, con
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_rows, hidden, "WEFT_EP_ROWS_INIT");
     if (*rows == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s is NULL", call, which);
+        return wefti_error_null(call, which);
     }
     WEFTI_SIZED_TRY(&form, call, which, *rows, own);
     return WEFT_OK;

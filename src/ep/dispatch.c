@@ -15,7 +15,7 @@ static weft_status read_received(const weft_ep_received **out, weft_ep_received 
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_received, rows_capacity, "WEFT_EP_RECEIVED_INIT");
     if (*out == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out is NULL", call);
+        return wefti_error_null(call, "out");
     }
     WEFTI_SIZED_TRY(&form, call, "out", *out, own);
     if ((*out)->rows.size != sizeof(weft_ep_rows)) {

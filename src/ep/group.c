@@ -77,7 +77,8 @@ static weft_status read_config(const weft_ep_config **given, weft_ep_config *own
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_config, row_bytes_max, "WEFT_EP_CONFIG_INIT");
     if (*given == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: the config is NULL; start from WEFT_EP_CONFIG_INIT");
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_ep_create: argument 'config' is NULL; start from WEFT_EP_CONFIG_INIT");
     }
     WEFTI_SIZED_TRY(&form, "weft_ep_create", "config", *given, own);
     return WEFT_OK;
@@ -147,7 +148,7 @@ static void end_with_world(wefti_attachment *attachment)
 weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **out)
 {
     if (team == NULL || out == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: %s is NULL", team == NULL ? "the team" : "the result");
+        return wefti_error_null("weft_ep_create", team == NULL ? "team" : "ep");
     }
     if (weft_team_pes(team) < 1) {
         return wefti_error(WEFT_ERR_STATE,

@@ -8,7 +8,7 @@ static weft_status check(const weft_ep *ep, int rank, int alive)
 {
     static const char call[] = "weft_ep_mask";
     if (!wefti_ep_is_alive(ep)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the group is NULL or destroyed", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'ep' is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_world_check_handle(ep->world, call));
     if (alive != 0 && alive != 1) {

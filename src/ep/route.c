@@ -40,7 +40,7 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, wef
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_plan, layout, "WEFT_EP_PLAN_INIT");
     if (!wefti_ep_is_alive(ep) || *given == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           !wefti_ep_is_alive(ep) ? "the group is NULL or destroyed" : "the plan is NULL");
+                           !wefti_ep_is_alive(ep) ? "argument 'ep' is NULL or destroyed" : "argument 'plan' is NULL");
     }
     WEFT_TRY(wefti_world_check_handle(ep->world, call));
     WEFTI_SIZED_TRY(&form, call, "plan", *given, own);
@@ -82,7 +82,7 @@ weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, siz
     weft_ep_plan own;
     WEFT_TRY(check_plan(ep, &plan, &own, "weft_ep_route_bytes"));
     if (bytes == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_bytes: the result is NULL");
+        return wefti_error_null("weft_ep_route_bytes", "bytes");
     }
     weft_ep_plan resolved = resolve(ep, plan);
     *bytes = ep->backend->route_bytes(ep, &resolved);
@@ -95,7 +95,7 @@ weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *me
     WEFT_TRY(check_plan(ep, &plan, &own, "weft_ep_route_create"));
     if (out == NULL || (uintptr_t)memory % WEFTI_EP_MEMORY_ALIGNMENT != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_create: %s",
-                           out == NULL ? "the result is NULL" : "the memory is not aligned to 64 bytes");
+                           out == NULL ? "argument 'route' is NULL" : "the memory is not aligned to 64 bytes");
     }
     weft_ep_route *route = wefti_alloc_zeroed(1, sizeof *route);
     if (route == NULL) {
@@ -163,7 +163,7 @@ static weft_status check_routed(const weft_ep_route *route, const char *call)
 weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call)
 {
     if (!wefti_ep_route_is_alive(route)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL or destroyed", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_ep_check_alive(route->ep, call));
     return check_routed(route, call);
@@ -173,7 +173,7 @@ weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, 
                                 const char *call)
 {
     if (!wefti_ep_route_is_alive(route)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL or destroyed", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_ep_check_alive(route->ep, call));
     if (route->ep->half != half || route->ep->half_route != route) {
@@ -190,7 +190,7 @@ static weft_status check_result(const weft_ep_route *route, const void *result, 
 {
     if (!wefti_ep_route_is_alive(route) || result == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           result == NULL ? "the result is NULL" : "the route is NULL or destroyed");
+                           result == NULL ? "argument 'counts' is NULL" : "argument 'route' is NULL or destroyed");
     }
     WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
     return check_routed(route, call);

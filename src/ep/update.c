@@ -9,7 +9,7 @@ static weft_status check_given(const weft_ep_route *route, const weft_ep_choices
 {
     if (!wefti_ep_route_is_alive(route) || *choices == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           *choices == NULL ? "the choices are NULL" : "the route is NULL or destroyed");
+                           *choices == NULL ? "argument 'choices' is NULL" : "argument 'route' is NULL or destroyed");
     }
     return wefti_ep_choices_take(choices, own, call);
 }

@@ -87,7 +87,7 @@ weft_status weft_device_query(const weft_world *world, weft_device_info *info)
 {
     WEFT_TRY(wefti_world_need_device(world, "weft_device_query"));
     if (info == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_device_query: info is NULL");
+        return wefti_error_null("weft_device_query", "info");
     }
     world->device->ops->query(world->device, info);
     return WEFT_OK;

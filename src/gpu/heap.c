@@ -7,7 +7,7 @@ static weft_status allocate(weft_team *team, const char *call, size_t bytes, voi
     WEFT_TRY(wefti_team_check(team, call));
     WEFT_TRY(wefti_world_need_device(team->world, call));
     if (block == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the block is NULL", call);
+        return wefti_error_null(call, "block");
     }
     if (bytes == 0) {
         *block = NULL;

@@ -10,7 +10,7 @@ static weft_status check_launch(weft_world *world, const char *call, const weft_
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_launch, threads, "WEFT_LAUNCH_INIT");
     WEFT_TRY(wefti_world_need_device(world, call));
     if (kernel == NULL || *given == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the %s is NULL", call, kernel == NULL ? "kernel" : "launch");
+        return wefti_error_null(call, kernel == NULL ? "kernel" : "launch");
     }
     WEFTI_SIZED_TRY(&form, call, "launch", *given, own);
     const weft_launch *launch = *given;

@@ -11,10 +11,10 @@ static weft_status check_world(weft_world *world, const char *call)
     return wefti_world_check(world, call);
 }
 
-static weft_status check_local(const char *call, const void *local, size_t bytes)
+static weft_status check_local(const char *call, const char *name, const void *local, size_t bytes)
 {
     if (local == NULL && bytes > 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the local buffer of %zu bytes is NULL", call, bytes);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL, with %zu bytes", call, name, bytes);
     }
     return WEFT_OK;
 }
@@ -67,7 +67,7 @@ weft_status weft_putmem_on_stream(weft_world *world, void *dest, const void *sou
     WEFT_TRY(check_world(world, call));
     WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
-    WEFT_TRY(check_local(call, source, bytes));
+    WEFT_TRY(check_local(call, "source", source, bytes));
     const wefti_device_request request = {
         .kind = WEFTI_DEVICE_PUT, .pe = pe, .address = dest, .local = source, .bytes = bytes};
     if (bytes == 0) {
@@ -85,7 +85,7 @@ weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *sou
     WEFT_TRY(check_world(world, call));
     WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate(world, call, source, bytes, pe, &at));
-    WEFT_TRY(check_local(call, dest, bytes));
+    WEFT_TRY(check_local(call, "dest", dest, bytes));
     const wefti_device_request request = {
         .kind = WEFTI_DEVICE_GET, .pe = pe, .address = (void *)(uintptr_t)source, .local = dest, .bytes = bytes};
     if (bytes == 0) {
@@ -108,7 +108,7 @@ static weft_status strided(weft_world *world, const char *call, const wefti_devi
     const void *here = all.is_get ? all.dest : all.source;
     const size_t here_span = all.is_get ? dest_span : source_span;
     WEFT_TRY(locate(world, call, there, all.is_get ? source_span : dest_span, all.pe, &at));
-    WEFT_TRY(check_local(call, here, here_span));
+    WEFT_TRY(check_local(call, "local", here, here_span));
     if (here_span > PTRDIFF_MAX || all.element > UINT32_MAX) {
         return wefti_error(WEFT_ERR_RANGE, "%s: %zu elements of %zu bytes exceed the address space", call, all.count,
                            all.element);
@@ -158,7 +158,7 @@ weft_status weft_putmem_signal_on_stream(weft_world *world, void *dest, const vo
         .dest = dest, .source = source, .bytes = bytes, .signal = signal, .value = value, .op = op, .pe = pe};
     if (bytes > 0) {
         WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
-        WEFT_TRY(check_local(call, source, bytes));
+        WEFT_TRY(check_local(call, "source", source, bytes));
     }
     return world->device->ops->stream->signal(world->device, &request, at, stream);
 }
@@ -248,5 +248,5 @@ weft_status wefti_amo_on_stream(weft_world *world, wefti_amo_op op, int bits, vo
 
 weft_status wefti_no_place_on_stream(const char *call)
 {
-    return wefti_error(WEFT_ERR_ARGUMENT, "weft_%s_on_stream: the place for the value before is NULL", call);
+    return wefti_error(WEFT_ERR_ARGUMENT, "weft_%s_on_stream: argument 'old' is NULL", call);
 }

@@ -20,7 +20,7 @@ weft_status wefti_world_dev(weft_world *world, weft_dev *dev, const wefti_header
     WEFT_TRY(wefti_world_need_device(world, "weft_world_dev"));
     WEFT_TRY(check_headers("weft_world_dev", headers));
     if (dev == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_dev: dev is NULL");
+        return wefti_error_null("weft_world_dev", "dev");
     }
     world->device->ops->fill_dev(world->device, dev);
     return WEFT_OK;
@@ -172,7 +172,7 @@ weft_status wefti_team_dev(weft_team *team, weft_dev_team *dev, const wefti_head
     WEFT_TRY(wefti_world_need_device(team->world, call));
     WEFT_TRY(check_headers(call, headers));
     if (dev == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: dev is NULL", call);
+        return wefti_error_null(call, "dev");
     }
     weft_dev_team told;
     WEFT_TRY(wefti_team_device_area(team, call, &told));

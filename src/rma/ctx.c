@@ -60,7 +60,7 @@ weft_status weft_ctx_create(weft_team *team, unsigned options, weft_ctx **out)
     WEFT_TRY(wefti_team_expect(team, call));
     if (out == NULL || (options & ~all_options) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           out == NULL ? "the place for the context is NULL"
+                           out == NULL ? "argument 'ctx' is NULL"
                                        : "an option is none of WEFT_CTX_SERIALIZED, _PRIVATE, _NOSTORE");
     }
     const wefti_span span = wefti_team_span_begin(team, call);

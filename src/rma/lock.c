@@ -45,7 +45,7 @@ static weft_status lock_init(lock_call *call, weft_world *world, long *lock, con
 {
     WEFT_TRY(wefti_world_expect(world, name));
     if (lock == NULL || ((uintptr_t)lock & (sizeof(lock_words) - 1)) != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the lock is %s", name,
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'lock' is %s", name,
                            lock == NULL ? "NULL" : "not aligned to 8 bytes");
     }
     call->world = world;
@@ -360,7 +360,7 @@ weft_status weft_test_lock(weft_world *world, long *lock, int *taken)
     uint32_t old;
     WEFT_TRY(lock_init(&call, world, lock, "weft_test_lock"));
     if (taken == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_test_lock: the place for the result is NULL");
+        return wefti_error_null("weft_test_lock", "taken");
     }
     uint32_t node = my_node(&call);
     if (node != 0) {

@@ -29,10 +29,11 @@ weft_status weft_register(weft_world *world, void *address, size_t bytes, weft_r
 {
     static const char call[] = "weft_register";
     WEFT_TRY(wefti_world_expect(world, call));
-    if (address == NULL || out == NULL || bytes == 0 || bytes > UINTPTR_MAX - (uintptr_t)address) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           address == NULL || out == NULL ? "the address or the place for the region is NULL"
-                                                          : "no bytes, or more than the address space has");
+    if (address == NULL || out == NULL) {
+        return wefti_error_null(call, address == NULL ? "address" : "region");
+    }
+    if (bytes == 0 || bytes > UINTPTR_MAX - (uintptr_t)address) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: no bytes, or more than the address space has", call);
     }
     if (is_symmetric(world, address, bytes)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %zu bytes at %p are symmetric memory, which is registered already",

@@ -4,12 +4,14 @@
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
-/* Whether `bytes` bytes at `address` lie in the heap and `pe` in the world; which of them does not, in words. */
-static weft_status check(weft_world *world, const char *call, const void *address, size_t bytes, int pe)
+/* Whether `bytes` bytes at `address`, the argument `name`, lie in the heap and `pe` in the world; which of them does not,
+ * in words. */
+static weft_status check(weft_world *world, const char *call, const char *name, const void *address, size_t bytes,
+                         int pe)
 {
     WEFT_TRY(wefti_world_expect(world, call));
     if (address == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the symmetric address is NULL", call);
+        return wefti_error_null(call, name);
     }
     if (pe < 0 || pe >= (int)world->view.pes) {
         return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"", call, pe,
@@ -26,10 +28,10 @@ static weft_status check(weft_world *world, const char *call, const void *addres
     return WEFT_OK;
 }
 
-static weft_status check_local(const char *call, const void *local, size_t bytes)
+static weft_status check_local(const char *call, const char *name, const void *local, size_t bytes)
 {
     if (local == NULL && bytes > 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the local buffer of %zu bytes is NULL", call, bytes);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL, with %zu bytes", call, name, bytes);
     }
     return WEFT_OK;
 }
@@ -72,7 +74,7 @@ static weft_status device_put(weft_world *world, const char *call, void *dest, c
     const wefti_device_request request = {
         .kind = WEFTI_DEVICE_PUT, .pe = pe, .address = dest, .local = source, .bytes = bytes};
     WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
-    WEFT_TRY(check_local(call, source, bytes));
+    WEFT_TRY(check_local(call, "source", source, bytes));
     if (bytes == 0) {
         return WEFT_OK;
     }
@@ -87,7 +89,7 @@ static weft_status device_get(weft_world *world, const char *call, void *dest, c
     const wefti_device_request request = {
         .kind = WEFTI_DEVICE_GET, .pe = pe, .address = (void *)(uintptr_t)source, .local = dest, .bytes = bytes};
     WEFT_TRY(locate(world, call, source, bytes, pe, &at));
-    WEFT_TRY(check_local(call, dest, bytes));
+    WEFT_TRY(check_local(call, "dest", dest, bytes));
     if (bytes == 0) {
         return WEFT_OK;
     }
@@ -129,8 +131,8 @@ weft_status wefti_put_slow(weft_world *world, void *dest, const void *source, si
     if (device_of(world, dest) != NULL) {
         return device_put(world, call, dest, source, bytes, pe);
     }
-    WEFT_TRY(check(world, call, dest, bytes, pe));
-    WEFT_TRY(check_local(call, source, bytes));
+    WEFT_TRY(check(world, call, "dest", dest, bytes, pe));
+    WEFT_TRY(check_local(call, "source", source, bytes));
     if (bytes == 0) {
         return WEFT_OK;
     }
@@ -146,8 +148,8 @@ weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, si
     if (device_of(world, source) != NULL) {
         return device_get(world, call, dest, source, bytes, pe);
     }
-    WEFT_TRY(check(world, call, source, bytes, pe));
-    WEFT_TRY(check_local(call, dest, bytes));
+    WEFT_TRY(check(world, call, "source", source, bytes, pe));
+    WEFT_TRY(check_local(call, "dest", dest, bytes));
     if (bytes == 0) {
         return WEFT_OK;
     }
@@ -189,10 +191,10 @@ weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *sou
     if (device_of(world, signal) != NULL || (bytes > 0 && device_of(world, dest) != NULL)) {
         return device_put_signal(world, dest, source, bytes, signal, value, op, pe);
     }
-    WEFT_TRY(check(world, call, signal, sizeof *signal, pe));
+    WEFT_TRY(check(world, call, "signal", signal, sizeof *signal, pe));
     if (bytes > 0) {
-        WEFT_TRY(check(world, call, dest, bytes, pe));
-        WEFT_TRY(check_local(call, source, bytes));
+        WEFT_TRY(check(world, call, "dest", dest, bytes, pe));
+        WEFT_TRY(check_local(call, "source", source, bytes));
     }
     WEFT_TRY(check_signal(call, signal, op));
     wefti_transport *transport = wefti_world_transport(world, pe);
@@ -208,13 +210,13 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
     static const char call[] = "atomic";
     uint64_t before;
     if (world == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world or the place for the value before is NULL", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'world' or 'old' is NULL", call);
     }
     WEFT_TRY(wefti_world_expect(world, call));
     if (device_of(world, dest) != NULL) {
         return device_amo(world, call, op, bits, dest, value, cond, pe, old);
     }
-    WEFT_TRY(check(world, call, dest, (size_t)bits / 8, pe));
+    WEFT_TRY(check(world, call, "dest", dest, (size_t)bits / 8, pe));
     if (((uintptr_t)dest & ((uintptr_t)bits / 8 - 1)) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %d bytes", call, dest,
                            bits / 8);
@@ -235,7 +237,7 @@ weft_status wefti_rma_check(weft_world *world, const char *call, const void *add
         void *at;
         WEFT_TRY(locate(world, call, address, bytes, pe, &at));
     } else {
-        WEFT_TRY(check(world, call, address, bytes, pe));
+        WEFT_TRY(check(world, call, "address", address, bytes, pe));
     }
-    return check_local(call, local, bytes);
+    return check_local(call, "local", local, bytes);
 }

@@ -41,16 +41,19 @@ static weft_status check_inside(weft_world *world, const wefti_words *words, con
     return wefti_rma_check(world, call, words->variables, all, words->variables, me);
 }
 
-static weft_status check(weft_world *world, const wefti_words *words, const char *call, const void *result)
+static weft_status check(weft_world *world, const wefti_words *words, const char *call, const char *name,
+                         const void *result)
 {
     const char *wrong = NULL;
     size_t bytes = words->kind >= WEFTI_WORD_INT64 ? 8 : 4;
     WEFT_TRY(wefti_world_expect(world, call));
     if (result == NULL) {
-        wrong = "the place for the result is NULL";
-    } else if (words->count > 0 && (words->variables == NULL || words->values == NULL)) {
-        wrong = words->variables == NULL ? "the variables are NULL" : "the values are NULL";
-    } else if (((uintptr_t)words->variables & (bytes - 1)) != 0) {
+        return wefti_error_null(call, name);
+    }
+    if (words->count > 0 && (words->variables == NULL || words->values == NULL)) {
+        return wefti_error_null(call, words->variables == NULL ? "variables" : "values");
+    }
+    if (((uintptr_t)words->variables & (bytes - 1)) != 0) {
         wrong = "the variables are not aligned";
     } else if ((unsigned)words->cmp > WEFT_CMP_LE) {
         wrong = "the comparison is no weft_cmp";
@@ -79,7 +82,7 @@ static weft_status pause_for(wefti_waiter *waiter, const wefti_words *words)
 weft_status wefti_words_all(weft_world *world, const wefti_words *words, wefti_patience patience, int *result)
 {
     const char *call = patience == WEFTI_WAIT ? "wait_until_all" : "test_all";
-    WEFT_TRY(check(world, words, call, result));
+    WEFT_TRY(check(world, words, call, "result", result));
     wefti_waiter waiter = wefti_waiter_start(world, call);
     for (size_t i = 0; i < words->count; i++) {
         int is_so = !counts(words, i);
@@ -147,7 +150,7 @@ weft_status wefti_words_any(weft_world *world, const wefti_words *words, wefti_p
     const char *call = patience == WEFTI_WAIT ? "wait_until_any" : "test_any";
     size_t first;
     size_t found;
-    WEFT_TRY(check(world, words, call, index));
+    WEFT_TRY(check(world, words, call, "index", index));
     WEFT_TRY(find(world, words, patience, call, 1, &first, &found));
     *index = found > 0 ? first : SIZE_MAX;
     return WEFT_OK;
@@ -158,7 +161,7 @@ weft_status wefti_words_some(weft_world *world, const wefti_words *words, wefti_
 {
     const char *call = patience == WEFTI_WAIT ? "wait_until_some" : "test_some";
     size_t now;
-    WEFT_TRY(check(world, words, call, indices == NULL ? NULL : found));
+    WEFT_TRY(check(world, words, call, indices == NULL ? "indices" : "found", indices == NULL ? NULL : found));
     WEFT_TRY(find(world, words, patience, call, SIZE_MAX, indices, &now));
     *found = now;
     return WEFT_OK;

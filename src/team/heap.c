@@ -15,7 +15,7 @@ static weft_status agree_and_allocate(weft_team *team, const char *call, size_t 
                                       weft_status mine, void **block)
 {
     if (mine == WEFT_OK && block == NULL) {
-        mine = wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the block is NULL", call);
+        mine = wefti_error_null(call, "block");
     }
     alignment = alignment < WEFTI_BLOCK_ALIGNMENT ? WEFTI_BLOCK_ALIGNMENT : alignment;
     if (mine == WEFT_OK && bytes > 0) {
@@ -157,8 +157,7 @@ static void cut_block(weft_world *world, const void *block, size_t bytes)
 static weft_status resize(weft_team *team, const char *call, void *block, size_t bytes, void **out)
 {
     uint64_t bytes_now = 0;
-    weft_status mine =
-        out != NULL ? WEFT_OK : wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the block is NULL", call);
+    weft_status mine = out != NULL ? WEFT_OK : wefti_error_null(call, "result");
     WEFT_TRY(agree_on_block(team, call, block, bytes, mine, &bytes_now));
     if (bytes > bytes_now) {
         return move_block(team, call, block, bytes_now, bytes, out);

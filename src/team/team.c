@@ -42,7 +42,7 @@ weft_status weft_team_configure(weft_team *team, const weft_team_config *config)
     weft_team_config own;
     WEFT_TRY(wefti_team_expect(team, call));
     if (config == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the config is NULL", call);
+        return wefti_error_null(call, "config");
     }
     WEFTI_SIZED_TRY(&config_form, call, "config", config, &own);
     if (config->contexts < 0) {
@@ -59,7 +59,7 @@ weft_status weft_team_query(const weft_team *team, weft_team_config *config)
     weft_team_config own;
     WEFT_TRY(wefti_team_expect(team, call));
     if (config == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the config is NULL", call);
+        return wefti_error_null(call, "config");
     }
     WEFTI_SIZED_TRY(&config_form, call, "config", asked, &own);
     config->contexts = team->contexts;
@@ -362,7 +362,7 @@ static weft_status check_split(const weft_team *parent, int start, int stride, i
 
 static weft_status check_place(weft_team **team, const char *call)
 {
-    return team != NULL ? WEFT_OK : wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the team is NULL", call);
+    return team != NULL ? WEFT_OK : wefti_error_null(call, "team");
 }
 
 weft_status weft_team_split_strided(weft_team *parent, int start, int stride, int size, weft_team **team)

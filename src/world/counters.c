@@ -37,7 +37,7 @@ weft_status weft_world_counters(const weft_world *world, weft_counters *out)
 {
     WEFT_TRY(wefti_world_expect(world, "weft_world_counters"));
     if (out == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_counters: out is NULL");
+        return wefti_error_null("weft_world_counters", "out");
     }
     uint64_t *values = (uint64_t *)out;
     for (unsigned i = 0; i < COUNTERS; i++) {

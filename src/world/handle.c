@@ -19,7 +19,7 @@ weft_status wefti_world_refuse(const weft_world *world, const char *call)
 {
     return world != NULL && world->magic == 0
                ? refuse_forked(call)
-               : wefti_error(WEFT_ERR_ARGUMENT, "%s: the world is NULL or destroyed", call);
+               : wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'world' is NULL or destroyed", call);
 }
 
 weft_status wefti_world_check_handle(const weft_world *world, const char *call)
@@ -30,8 +30,8 @@ weft_status wefti_world_check_handle(const weft_world *world, const char *call)
 weft_status wefti_team_refuse(const weft_team *team, const char *call)
 {
     if (team == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the world or team is NULL; this PE may not be a member of the team",
-                           call);
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: argument 'world' or 'team' is NULL; this PE may not be a member of the team", call);
     }
     if (team->destroyed) {
         return wefti_error(WEFT_ERR_STATE, "%s: %s", call, team->dead_text);

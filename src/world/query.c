@@ -15,7 +15,7 @@ weft_status weft_world_sparse(const weft_world *world, weft_sparse *out)
 {
     WEFT_TRY(wefti_world_expect(world, "weft_world_sparse"));
     if (out == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_sparse: the place for the result is NULL");
+        return wefti_error_null("weft_world_sparse", "out");
     }
     if (world->sparse_bytes == 0) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,

@@ -235,7 +235,7 @@ weft_status weft_team_tuning(const weft_team *team, char *text, size_t bytes, si
 {
     WEFT_TRY(wefti_team_expect(team, "weft_team_tuning"));
     if ((text == NULL && bytes > 0) || length == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_team_tuning: the text or the length is NULL");
+        return wefti_error_null("weft_team_tuning", length == NULL ? "length" : "text");
     }
     wefti_tuning tuning;
     wefti_tuning_init(&tuning, team);

@@ -114,7 +114,7 @@ static weft_status check_variable(weft_world *world, const void *variable, size_
 {
     WEFT_TRY(wefti_world_expect(world, call));
     if (variable == NULL || ((uintptr_t)variable & (bytes - 1)) != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable is %s; give one aligned to its size", call,
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'variable' is %s; give one aligned to its size", call,
                            variable == NULL ? "NULL" : "not aligned");
     }
     return WEFT_OK;
@@ -157,9 +157,9 @@ weft_status wefti_wait_slow(weft_world *world, const void *variable, wefti_word_
     return WEFT_OK;
 }
 
-static weft_status check_result(const char *call, const void *result)
+static weft_status check_result(const char *call, const char *name, const void *result)
 {
-    return result != NULL ? WEFT_OK : wefti_error(WEFT_ERR_ARGUMENT, "%s: the place for the result is NULL", call);
+    return result != NULL ? WEFT_OK : wefti_error_null(call, name);
 }
 
 weft_status wefti_test_slow(weft_world *world, const void *variable, wefti_word_kind kind, weft_cmp cmp, uint64_t value,
@@ -167,7 +167,7 @@ weft_status wefti_test_slow(weft_world *world, const void *variable, wefti_word_
 {
     uint64_t seen;
     WEFT_TRY(check_comparison(world, variable, kind, cmp, "test"));
-    WEFT_TRY(check_result("test", result));
+    WEFT_TRY(check_result("test", "result", result));
     WEFT_TRY(wefti_world_look(world, variable, kind, &seen));
     *result = compares(kind, seen, cmp, value);
     return WEFT_OK;
@@ -176,6 +176,6 @@ weft_status wefti_test_slow(weft_world *world, const void *variable, wefti_word_
 weft_status wefti_fetch_slow(weft_world *world, const uint64_t *signal, uint64_t *value)
 {
     WEFT_TRY(check_variable(world, signal, sizeof *signal, "signal_fetch"));
-    WEFT_TRY(check_result("signal_fetch", value));
+    WEFT_TRY(check_result("signal_fetch", "value", value));
     return wefti_world_look(world, signal, WEFTI_WORD_UINT64, value);
 }

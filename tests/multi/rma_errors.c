@@ -138,7 +138,7 @@ static void fetch_to_nowhere(scene *s, int pe)
     uint64_t *word = (uint64_t *)(void *)s->block;
     EXPECT(weft_uint64_atomic_compare_swap(s->world, word, 1, 2, pe, NULL), WEFT_ERR_ARGUMENT);
     EXPECT(weft_uint64_atomic_fetch_add(s->world, word, 1, pe, NULL), WEFT_ERR_ARGUMENT);
-    CHECK_SAY(strstr(weft_last_error(), "world is NULL") == NULL, "wrong cause: \"%s\"", weft_last_error());
+    CHECK_SAY(strstr(weft_last_error(), "'world' is NULL") == NULL, "wrong cause: \"%s\"", weft_last_error());
     EXPECT(weft_uint64_atomic_fetch_inc(s->world, word, pe, NULL), WEFT_ERR_ARGUMENT);
     EXPECT(weft_uint64_atomic_fetch_or(s->world, word, 1, pe, NULL), WEFT_ERR_ARGUMENT);
 }

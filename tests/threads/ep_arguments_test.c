@@ -124,9 +124,9 @@ static void configs(void **state)
     static const int negative_table[] = {-4};
     weft_ep_config config = good_config();
     weft_ep *none = NULL;
-    REFUSED(weft_ep_create(NULL, &config, &none), WEFT_ERR_ARGUMENT, "the team");
-    REFUSED(weft_ep_create(weft_team_world(world), &config, NULL), WEFT_ERR_ARGUMENT, "the result");
-    REFUSED(weft_ep_create(weft_team_world(world), NULL, &none), WEFT_ERR_ARGUMENT, "the config");
+    REFUSED(weft_ep_create(NULL, &config, &none), WEFT_ERR_ARGUMENT, "'team'");
+    REFUSED(weft_ep_create(weft_team_world(world), &config, NULL), WEFT_ERR_ARGUMENT, "'ep'");
+    REFUSED(weft_ep_create(weft_team_world(world), NULL, &none), WEFT_ERR_ARGUMENT, "'config'");
     REFUSED_CONFIG(size, 0, "WEFT_EP_CONFIG_INIT");
     REFUSED_CONFIG(size, SIZE_MAX, "WEFT_EP_CONFIG_INIT");
     REFUSED_CONFIG(experts, 0, "experts");
@@ -162,11 +162,11 @@ static void plans(void **state)
     weft_ep_plan plan = good_plan();
     weft_ep_route *none = NULL;
     size_t bytes = 0;
-    REFUSED(weft_ep_route_bytes(NULL, &plan, &bytes), WEFT_ERR_ARGUMENT, "the group");
-    REFUSED(weft_ep_route_bytes(ep, NULL, &bytes), WEFT_ERR_ARGUMENT, "the plan");
-    REFUSED(weft_ep_route_bytes(ep, &plan, NULL), WEFT_ERR_ARGUMENT, "the result");
-    REFUSED(weft_ep_route_create(NULL, &plan, NULL, &none), WEFT_ERR_ARGUMENT, "the group");
-    REFUSED(weft_ep_route_create(ep, &plan, NULL, NULL), WEFT_ERR_ARGUMENT, "the result");
+    REFUSED(weft_ep_route_bytes(NULL, &plan, &bytes), WEFT_ERR_ARGUMENT, "'ep'");
+    REFUSED(weft_ep_route_bytes(ep, NULL, &bytes), WEFT_ERR_ARGUMENT, "'plan'");
+    REFUSED(weft_ep_route_bytes(ep, &plan, NULL), WEFT_ERR_ARGUMENT, "'bytes'");
+    REFUSED(weft_ep_route_create(NULL, &plan, NULL, &none), WEFT_ERR_ARGUMENT, "'ep'");
+    REFUSED(weft_ep_route_create(ep, &plan, NULL, NULL), WEFT_ERR_ARGUMENT, "'route'");
     REFUSED(weft_ep_route_create(ep, &plan, in_data + 16, &none), WEFT_ERR_ARGUMENT, "aligned");
     REFUSED_PLAN(size, 1, "WEFT_EP_PLAN_INIT");
     REFUSED_PLAN(topk, 0, "topk");
@@ -188,8 +188,8 @@ static void updates(void **state)
     weft_ep_choices choices = good_choices();
     weft_ep_counts counts;
     weft_ep_host_counts host;
-    REFUSED(weft_ep_route_update(NULL, &choices, NULL), WEFT_ERR_ARGUMENT, "the route");
-    REFUSED(weft_ep_route_update(route, NULL, NULL), WEFT_ERR_ARGUMENT, "the choices");
+    REFUSED(weft_ep_route_update(NULL, &choices, NULL), WEFT_ERR_ARGUMENT, "'route'");
+    REFUSED(weft_ep_route_update(route, NULL, NULL), WEFT_ERR_ARGUMENT, "'choices'");
     REFUSED(weft_ep_route_update(route, &choices, some_stream), WEFT_ERR_UNSUPPORTED, "streams");
     REFUSED_CHOICES(size, 3, "WEFT_EP_CHOICES_INIT");
     REFUSED_CHOICES(tokens, -1, "tokens");
@@ -197,10 +197,10 @@ static void updates(void **state)
     REFUSED_CHOICES(id_type, (weft_ep_id_type)5, "id_type");
     REFUSED_CHOICES(ids, NULL, "ids");
     REFUSED(weft_ep_route_counts(unrouted, &counts), WEFT_ERR_STATE, "weft_ep_route_update");
-    REFUSED(weft_ep_route_counts(NULL, &counts), WEFT_ERR_ARGUMENT, "the route");
-    REFUSED(weft_ep_route_counts(route, NULL), WEFT_ERR_ARGUMENT, "the result");
+    REFUSED(weft_ep_route_counts(NULL, &counts), WEFT_ERR_ARGUMENT, "'route'");
+    REFUSED(weft_ep_route_counts(route, NULL), WEFT_ERR_ARGUMENT, "'counts'");
     REFUSED(weft_ep_route_query(unrouted, NULL, &host), WEFT_ERR_STATE, "weft_ep_route_update");
-    REFUSED(weft_ep_route_query(route, NULL, NULL), WEFT_ERR_ARGUMENT, "the result");
+    REFUSED(weft_ep_route_query(route, NULL, NULL), WEFT_ERR_ARGUMENT, "'counts'");
     REFUSED(weft_ep_route_query(route, some_stream, &host), WEFT_ERR_UNSUPPORTED, "streams");
 }
 
@@ -240,7 +240,7 @@ static void moves(void **state)
     weft_ep_rows in = good_rows(in_data);
     weft_ep_rows out = good_rows(out_data);
     weft_ep_received received = good_received();
-    REFUSED(weft_ep_dispatch(NULL, &in, &received, NULL), WEFT_ERR_ARGUMENT, "the route");
+    REFUSED(weft_ep_dispatch(NULL, &in, &received, NULL), WEFT_ERR_ARGUMENT, "'route'");
     REFUSED(weft_ep_dispatch(unrouted, &in, &received, NULL), WEFT_ERR_STATE, "weft_ep_route_update");
     REFUSED(weft_ep_dispatch(route, NULL, &received, NULL), WEFT_ERR_ARGUMENT, "in");
     REFUSED(weft_ep_dispatch(route, &in, NULL, NULL), WEFT_ERR_ARGUMENT, "out");
@@ -249,7 +249,7 @@ static void moves(void **state)
     REFUSED(weft_ep_dispatch(route, &in, &received, NULL), WEFT_ERR_RANGE, "6 rows and 7 come");
     received.size = 8;
     REFUSED(weft_ep_dispatch(route, &in, &received, NULL), WEFT_ERR_ARGUMENT, "WEFT_EP_RECEIVED_INIT");
-    REFUSED(weft_ep_combine(NULL, &in, &out, 0, NULL), WEFT_ERR_ARGUMENT, "the route");
+    REFUSED(weft_ep_combine(NULL, &in, &out, 0, NULL), WEFT_ERR_ARGUMENT, "'route'");
     REFUSED(weft_ep_combine(unrouted, &in, &out, 0, NULL), WEFT_ERR_STATE, "weft_ep_route_update");
     REFUSED(weft_ep_combine(route, NULL, &out, 0, NULL), WEFT_ERR_ARGUMENT, "in");
     REFUSED(weft_ep_combine(route, &in, NULL, 0, NULL), WEFT_ERR_ARGUMENT, "out");

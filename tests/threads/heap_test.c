@@ -382,7 +382,7 @@ static void refuse(weft_world *world, void *context)
     void *const untouched = &me;
     void *block = untouched;
     CHECK_STATUS(weft_malloc(NULL, 10, &block), WEFT_ERR_ARGUMENT);
-    CHECK(strstr(weft_last_error(), "world or team is NULL") != NULL);
+    CHECK(strstr(weft_last_error(), "'team' is NULL") != NULL);
     CHECK_STATUS(weft_calloc(NULL, 1, 10, &block), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_align(NULL, 64, 10, &block), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_free(NULL, &me), WEFT_ERR_ARGUMENT);

@@ -37,7 +37,7 @@ weft_status weft_alltoallsmem(weft_team *team, void *dest, const void *source, p
     static const char call[] = "weft_alltoalls";
     if (team == NULL || dest_stride < 1 || source_stride < 1 || element_bytes == 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           team == NULL ? "the team is NULL; this PE may not be a member of it"
+                           team == NULL ? "argument 'team' is NULL; this PE may not be a member of it"
                                         : "strides and the size of an element are at least 1");
     }
     const wefti_alltoall a = {.dest = dest,
