@@ -4,8 +4,8 @@
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
-/* Whether `bytes` bytes at `address`, the argument `name`, lie in the heap and `pe` in the world; which of them does not,
- * in words. */
+/* Whether `bytes` bytes at `address`, the argument `name`, lie in the heap and `pe` in the world; which of them does
+ * not, in words. */
 static weft_status check(weft_world *world, const char *call, const char *name, const void *address, size_t bytes,
                          int pe)
 {
