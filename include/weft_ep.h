@@ -29,7 +29,34 @@
  *
  * Deadline: as all blocking calls. After WEFT_ERR_TIMEOUT, which names the ranks that did not come, the group's calls
  * return that status until weft_ep_mask is called for a rank that it names, or the group is destroyed. See
- * docs/expert-parallelism.md. */
+ * docs/expert-parallelism.md.
+ *
+ * On GPUs (weft_ep_config.on_device) the calls are the same, and these differ:
+ *
+ *   what is needed   a world with a device heap (weft/device.h), else WEFT_ERR_STATE; peer access among the group's
+ *                    GPUs, else WEFT_ERR_UNREACHABLE; compute capability 9.0 and later whose blocks may have 220 KiB of
+ *                    shared memory, which 12.0 has not; at most 32 ranks and 16384 experts. What there is not is
+ *                    WEFT_ERR_UNSUPPORTED; the list is in docs/expert-parallelism.md, "On GPUs"
+ *   memory           data pointers are device addresses, and so is tokens_at
+ *   order            calls are ordered by their stream and return before their outcome is known: an overflow is the
+ *                    route's status, a mismatch or a timeout is returned by the group's next call or query. A call that
+ *                    returns the mismatch of an earlier one is not made: make it again; a choice stays chosen. After a
+ *                    mismatch weft_ep_route_query gives WEFT_ERR_MISMATCH: there is no routing, and calls on it move
+ *                    nothing
+ *   before an end    the streams of its calls have ended before a group or route is destroyed or a rank is masked
+ *   masks            it is not known which call failed, so a routing that was not queried before the timeout is none
+ *                    (WEFT_ERR_STATE)
+ *   multiprocessors  weft_ep_plan.sms; those of all groups of a GPU must fit on it
+ *   slots            where memory for slot_tokens_max tokens from each rank takes at most 256 MiB a rank, it is there
+ *                    for two steps more, so that a send of slots puts its rows, and 8/3 rows for each of the first 16
+ *                    tokens for combines
+ *   halves           each is a launch, and nothing of the call runs between them; all ranks call the halves or all the
+ *                    whole. recv is given the stream of its send (another is WEFT_ERR_UNSUPPORTED and changes nothing);
+ *                    WEFT_ERR_STATE when others have claimed all multiprocessors meanwhile, or, with a new routing of
+ *                    rows that do not leave with send, some of the send's: recv is still to come. Rows of slot layouts
+ *                    leave with send, and recv waits for the other ranks' sends only. Of other layouts send tells the
+ *                    others what comes, and rows move in recv, at the same time on all ranks: to have them move beside
+ *                    other work, make the whole call on a stream of its own, with a plan's sms */
 #ifndef WEFT_EP_H
 #define WEFT_EP_H
 
@@ -110,18 +137,9 @@ typedef struct weft_ep_config {
      * allowed. Read during the call. */
     const int *experts_of_rank;
     /* The most that slot_tokens of a plan may be, at most tokens_max. Memory is reserved for this many tokens from each
-     * rank; on GPUs, if that is at most 256 MiB a rank, for two steps more, so that a send of slots puts its rows, and
-     * 8/3 rows for each of the first 16 tokens, for combines. 0: tokens_max when rows_max is 0; else the group has no
-     * plans of slot layouts. */
+     * rank. 0: tokens_max when rows_max is 0; else the group has no plans of slot layouts. */
     int slot_tokens_max;
-    /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; the world has a device heap
-     * (weft/device.h), data pointers are device addresses, and calls are ordered by their stream. On GPUs (compute
-     * capability 9.0 and later whose blocks may have 220 KiB of shared memory, which 12.0 has not; at most 32 ranks and
-     * 16384 experts) calls return before their outcome is known: an overflow is the route's status, a mismatch or a
-     * timeout is returned by the group's next call or query. A call that returns the mismatch of an earlier one is not
-     * made: make it again; a choice stays chosen. The streams of a group's calls have ended before it is destroyed or a
-     * rank is masked. What there is: see docs/expert-parallelism.md, "On GPUs"; the rest is WEFT_ERR_UNSUPPORTED. The
-     * sms of all groups of a GPU must fit on it: see weft_ep_plan.sms. */
+    /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; see "On GPUs" above. */
     int on_device;
 } weft_ep_config;
 
@@ -129,8 +147,7 @@ typedef struct weft_ep_config {
 
 /* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only and
  * must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY,
- * WEFT_ERR_TIMEOUT; on GPUs also WEFT_ERR_UNSUPPORTED, WEFT_ERR_STATE (no device heap), WEFT_ERR_UNREACHABLE (GPUs
- * without peer access). */
+ * WEFT_ERR_TIMEOUT; on GPUs also WEFT_ERR_UNSUPPORTED, WEFT_ERR_STATE, WEFT_ERR_UNREACHABLE. */
 WEFT_API weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **ep) WEFT_MUST_CHECK;
 
 /* Free a group. Its routes must be destroyed first (WEFT_ERR_STATE). Collective over the team; local when the team, the
@@ -151,9 +168,6 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * say of it that it is alive. Arrays given to the failed call may still be read and written by ranks that are late,
  * until the next call has succeeded.
  *
- * On GPUs, where it is not known which call failed, a routing that was not queried before the timeout is none
- * (WEFT_ERR_STATE).
- *
  * A rank that was masked is unmasked only when it has made every collective call of the group that the others have
  * made, failed ones counted; else its calls are told from theirs and it times out. Errors: WEFT_ERR_ARGUMENT (NULL,
  * oneself, alive neither 0 nor 1), WEFT_ERR_RANGE (no such rank), WEFT_ERR_STATE (between the halves of a call, or the
@@ -168,7 +182,7 @@ typedef struct weft_ep_plan {
     int alignment; /* expert-major: a group of rows starts at a multiple of this many rows; 0 or 1: packed */
     int slot_tokens; /* slot layouts: Tmax, the most tokens a rank sends in a step; 0: the group's slot_tokens_max */
     unsigned flags; /* WEFT_EP_ZERO_PADDING or 0 */
-    /* On GPUs: multiprocessors that a call of this route may use. The group claims the most that a route of it asks for
+    /* Multiprocessors that a call of this route may use. The group claims the most that a route of it asks for
      * until it is destroyed (as weft_device_sms_take); WEFT_ERR_STATE when fewer are left. 0: an equal share of what
      * nobody has claimed when the call is made or captured, among all groups on the GPU with such a route;
      * WEFT_ERR_STATE from the call when nothing is left. Ranks may differ. Not used on the host. */
@@ -188,7 +202,7 @@ WEFT_API weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *
  * library's own. */
 WEFT_API weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory,
                                           weft_ep_route **route) WEFT_MUST_CHECK;
-/* Local. NULL is allowed. On GPUs the streams of the route's calls have ended. */
+/* Local. NULL is allowed. */
 WEFT_API weft_status weft_ep_route_destroy(weft_ep_route *route);
 
 typedef enum weft_ep_id_type { WEFT_EP_INT32 = 0, WEFT_EP_INT64 = 1 } weft_ep_id_type;
@@ -200,8 +214,8 @@ typedef struct weft_ep_choices {
     weft_ep_id_type id_type;
     const void *ids; /* [T][K]: global expert ids, -1 for none */
     const float *weights; /* [T][K], or NULL: all 1 */
-    /* NULL: T is `tokens`. Else [1], and T is read there when the call runs (on GPUs it is device memory); `tokens` is
-     * then the most it may be: outside 0 .. tokens it is clamped, and the route's status is WEFT_ERR_RANGE. */
+    /* NULL: T is `tokens`. Else [1], and T is read there when the call runs; `tokens` is then the most it
+     * may be: outside 0 .. tokens it is clamped, and the route's status is WEFT_ERR_RANGE. */
     const int32_t *tokens_at;
 } weft_ep_choices;
 
@@ -247,9 +261,8 @@ typedef struct weft_ep_host_counts {
     int64_t dropped; /* as above */
     int local_experts; /* L */
     int first_expert; /* the global id of local expert 0 */
-    weft_status
-        status; /* WEFT_OK, WEFT_ERR_OVERFLOW (all ranks) or WEFT_ERR_RANGE (this rank had an id out of range); on GPUs
-                   WEFT_ERR_MISMATCH when ranks made other calls: there is no routing, and calls on it move nothing */
+    /* WEFT_OK, WEFT_ERR_OVERFLOW (all ranks) or WEFT_ERR_RANGE (this rank had an id out of range). */
+    weft_status status;
     int64_t dropped_rows; /* as above */
 } weft_ep_host_counts;
 
@@ -323,15 +336,8 @@ WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *
 /* The halves of a dispatch, for work in between. send starts and waits for no other rank; recv does the rest. The
  * arrays of `in` and `out` (and of the choice) belong to the call until recv returns; the structs do not. A group has
  * one pair outstanding: any other collective call of the group before its recv is WEFT_ERR_STATE and changes nothing,
- * and so is a recv without its send. Collective, both; ranks may call the halves or the whole, on GPUs all ranks the
- * same. Errors of dispatch; a send that fails needs no recv.
- *
- * On GPUs each half is a launch, and nothing of the call runs between them; recv is given the stream of its send
- * (another is WEFT_ERR_UNSUPPORTED and changes nothing). WEFT_ERR_STATE when others have claimed all multiprocessors
- * meanwhile, or, with a new routing of rows that do not leave with send, some of the send's: recv is still to come. Of
- * slot layouts (see slot_tokens_max) the rows leave with send, and recv waits for the other ranks' sends only. Of other
- * layouts send tells the others what comes, and rows move in recv, at the same time on all ranks: to have them move
- * beside other work, make the whole call on a stream of its own, with a plan's `sms`. */
+ * and so is a recv without its send. Collective, both; ranks may call the halves or the whole. Errors of dispatch; a
+ * send that fails needs no recv. */
 WEFT_API weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                            weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;
