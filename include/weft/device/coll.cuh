@@ -19,9 +19,6 @@
 /* Up to here, a pair, a scope sends packed. */
 #define WEFTI_DEV_PACKED_BYTES 4096
 
-/* How data goes: packed in one hop, packed and handed on, or plain. */
-typedef enum wefti_way { WEFTI_WAY_PACKED = 0, WEFTI_WAY_FORWARD = 1, WEFTI_WAY_PLAIN = 2 } wefti_way;
-
 WEFTI_DEVICE wefti_u32 wefti_step_units(const wefti_dev_call &call, wefti_u64 first, wefti_u64 end)
 {
     return end - first < call.team->slot_units ? (wefti_u32)(end - first) : call.team->slot_units;

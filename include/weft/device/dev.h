@@ -199,6 +199,9 @@ typedef struct weft_dev {
     wefti_u32 unused;
 } weft_dev;
 
+/* How the data of a collective goes: packed in one hop, packed and handed on, or plain. */
+typedef enum wefti_way { WEFTI_WAY_PACKED = 0, WEFTI_WAY_FORWARD = 1, WEFTI_WAY_PLAIN = 2 } wefti_way;
+
 typedef struct weft_dev_team {
     weft_dev world;
     wefti_i32 pe; /* this PE's number in the team, and that of members */

@@ -9,17 +9,17 @@
  * bench/gpu/README.md. Packed data takes twice the bytes over the link and no fence; it is handed on where one PE would
  * send all of it several times. */
 static const struct {
-    size_t packed; /* the most bytes that a member sends all others packed */
+    size_t packed_to_all; /* the most bytes that a member sends packed, to all others together */
     size_t forward; /* the most bytes of dest that are handed on; 0: there is no such way */
     size_t blocks;
 } limits[] = {
-    [WEFTI_DEVICE_BROADCAST] = {.packed = 196608, .forward = 524288, .blocks = BLOCKS_MOST},
-    [WEFTI_DEVICE_FCOLLECT] = {.packed = 393216, .blocks = 16},
+    [WEFTI_DEVICE_BROADCAST] = {.packed_to_all = 196608, .forward = 524288, .blocks = BLOCKS_MOST},
+    [WEFTI_DEVICE_FCOLLECT] = {.packed_to_all = 393216, .blocks = 16},
     [WEFTI_DEVICE_COLLECT] = {.blocks = BLOCKS_MOST},
-    [WEFTI_DEVICE_ALLTOALL] = {.packed = 393216, .blocks = 16},
+    [WEFTI_DEVICE_ALLTOALL] = {.packed_to_all = 393216, .blocks = 16},
     [WEFTI_DEVICE_ALLTOALLV] = {.blocks = BLOCKS_MOST},
-    [WEFTI_DEVICE_REDUCE] = {.packed = 393216, .forward = 524288, .blocks = 16},
-    [WEFTI_DEVICE_REDUCE_SCATTER] = {.packed = 393216, .blocks = 16},
+    [WEFTI_DEVICE_REDUCE] = {.packed_to_all = 393216, .forward = 524288, .blocks = 16},
+    [WEFTI_DEVICE_REDUCE_SCATTER] = {.packed_to_all = 393216, .blocks = 16},
 };
 
 /* Plain data: each block with something to do. */
@@ -56,15 +56,15 @@ wefti_cuda_choice wefti_cuda_choose(const weft_dev_team *team, const wefti_devic
 {
     const size_t others = team->pes > 1 ? (size_t)team->pes - 1 : 1;
     const size_t units = coll->bytes / WEFTI_DEV_UNIT + 1;
-    wefti_cuda_choice choice = {.way = WEFTI_CUDA_PLAIN};
+    wefti_cuda_choice choice = {.way = WEFTI_WAY_PLAIN};
     size_t blocks = plain_blocks(team, coll);
     if (bytes_differ(coll)) {
         blocks = limits[coll->kind].blocks;
-    } else if (coll->bytes <= limits[coll->kind].packed / others) {
-        choice.way = WEFTI_CUDA_PACKED;
+    } else if (coll->bytes <= limits[coll->kind].packed_to_all / others) {
+        choice.way = WEFTI_WAY_PACKED;
         blocks = (units * others + THREADS - 1) / THREADS;
     } else if (coll->bytes <= limits[coll->kind].forward && team->pes > 1) {
-        choice.way = WEFTI_CUDA_FORWARD;
+        choice.way = WEFTI_WAY_FORWARD;
         blocks = (units + THREADS - 1) / THREADS;
     }
     choice.blocks = (int)at_most(blocks, blocks_most(team, coll));

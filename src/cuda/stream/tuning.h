@@ -5,16 +5,14 @@
 
 #include "device/device.h"
 
-/* The values of wefti_way in weft/device/coll.cuh. */
-enum { WEFTI_CUDA_PACKED = 0, WEFTI_CUDA_FORWARD = 1, WEFTI_CUDA_PLAIN = 2 };
-
 typedef struct wefti_cuda_choice {
+    /* A wefti_way; of a team with far members a wefti_wide_kind of weft/device/wide.cuh, or WEFTI_CUDA_WIDE_REDUCE. */
     int way;
     int blocks;
 } wefti_cuda_choice;
 
 wefti_cuda_choice wefti_cuda_choose(const weft_dev_team *team, const wefti_device_coll *coll);
-/* Of a team with far members; way: a wefti_wide_kind of weft/device/wide.cuh, or WEFTI_CUDA_WIDE_REDUCE. */
+/* Of a team with far members. */
 wefti_cuda_choice wefti_cuda_choose_wide(const weft_dev_team *team, const wefti_device_coll *coll);
 
 #endif
