@@ -353,9 +353,43 @@ WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *st
 WEFT_API weft_status weft_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                      unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
 
-/* The halves of a combine, as those of a dispatch. */
+/* What a combine may do beside. On GPUs all but `flags` is WEFT_ERR_UNSUPPORTED. */
+typedef struct weft_ep_combine_options {
+    size_t size; /* sizeof(weft_ep_combine_options) */
+    unsigned flags; /* WEFT_EP_WEIGHTED or 0 */
+    /* With WEFT_EP_WEIGHTED: weights [T][K] in place of the route's, for this call. NULL: the route's. By expert they
+     * go to the owners of experts with the call's header. Given, or NULL, equally on all ranks, also on one with T of
+     * 0. */
+    const float *weights;
+    /* [T][K], or NULL. A choice that is -1 here takes no part in this call, though the routing has it; any other value
+     * says that the choice is as it was. A rank of which no choice of a token takes part adds nothing to it. Given
+     * equally on all ranks, and with WEFT_EP_WEIGHTED only together with `weights`. */
+    const void *ids;
+    weft_ep_id_type id_type; /* of ids */
+    /* None, one (the first) or two tensors [T][H] of the type and width of `in`, which are added in float32, before the
+     * one rounding at the end, in this order, after the ranks' sums. Ranks may differ. */
+    const weft_ep_rows *bias[2];
+    /* Both or neither, equally on all ranks, also on one with N or T of 0: values_in of the shape of
+     * weft_ep_received.weights, by source [N][K], by expert [N], and values_out [T][K]: of each place the sum, in
+     * float32 from +0 in the order of the ranks, of the token's values on all ranks that hold it; by expert that is the
+     * value of the choice's row, 0 where there is none. Choices turned off by `ids` count as before. */
+    const float *values_in;
+    float *values_out;
+} weft_ep_combine_options;
+
+#define WEFT_EP_COMBINE_OPTIONS_INIT WEFTI_SIZED(weft_ep_combine_options)
+
+/* weft_ep_combine with options, which are read during the call; their arrays belong to the call as `in` and `out` do.
+ * */
+WEFT_API weft_status weft_ep_combine_with(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                          const weft_ep_combine_options *options, weft_stream *stream) WEFT_MUST_CHECK;
+
+/* The halves of a combine, as those of a dispatch. Both sends have the same recv. */
 WEFT_API weft_status weft_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                           unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_ep_combine_send_with(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                               const weft_ep_combine_options *options,
+                                               weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_combine_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;
 
 /* The backward of dispatch: gradients of received rows become gradients of tokens. Collective over the group; on the

@@ -7,6 +7,7 @@
 #ifndef WEFTI_EP_BACKEND_H
 #define WEFTI_EP_BACKEND_H
 
+#include "ep/combining.h"
 #include "ep/route.h"
 
 struct wefti_ep_backend {
@@ -43,15 +44,15 @@ struct wefti_ep_backend {
     /* `fresh`: the choices of a routing to be agreed on in the way, or NULL: on the routing that the route has. */
     weft_status (*dispatch)(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                             const weft_ep_received *out, weft_stream *stream);
-    weft_status (*combine)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
-                           weft_stream *stream);
+    weft_status (*combine)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                           const wefti_ep_combining *combining, weft_stream *stream);
     /* The halves. A send that fails needs no recv. Between them no other collective call of the group is made; the
      * structs given to send are gone, the arrays that they name are not. */
     weft_status (*dispatch_send)(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                  const weft_ep_received *out, weft_stream *stream);
     weft_status (*dispatch_recv)(weft_ep_route *route, weft_stream *stream);
-    weft_status (*combine_send)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
-                                weft_stream *stream);
+    weft_status (*combine_send)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                const wefti_ep_combining *combining, weft_stream *stream);
     weft_status (*combine_recv)(weft_ep_route *route, weft_stream *stream);
     weft_status (*dispatch_bwd)(weft_ep_route *route, const weft_ep_rows *grad_received,
                                 const float *grad_weights_received, const weft_ep_rows *grad_in, float *grad_weights,

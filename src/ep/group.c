@@ -252,7 +252,8 @@ weft_status wefti_ep_enter(weft_ep *ep, const char *call)
 static int leaves_together(weft_status status)
 {
     return status == WEFT_OK || status == WEFT_ERR_MISMATCH || status == WEFT_ERR_OVERFLOW ||
-           status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE || status == WEFT_ERR_STATE;
+           status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE || status == WEFT_ERR_STATE ||
+           status == WEFT_ERR_UNSUPPORTED;
 }
 
 weft_status wefti_ep_leave(weft_ep *ep, weft_status status)

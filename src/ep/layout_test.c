@@ -40,6 +40,7 @@ static void assert_layout(const wefti_ep_limits *limits)
     assert_area(&end, layout.bases, 4 * (limits->ranks + limits->experts));
     assert_area(&end, layout.recount, 4 * (1 + limits->local_experts_max));
     assert_area(&end, layout.records, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
+    assert_area(&end, layout.choices, limits->received_max * 4 * limits->topk_max);
     assert_area(&end, layout.rows, limits->received_max * (limits->row_bytes_max + limits->row_bytes_max / 128 * 4));
     assert_true(end <= layout.bytes);
 }

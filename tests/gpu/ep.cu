@@ -118,7 +118,7 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
         if (back) {
             run_backward(&step, &payload, flags, common);
         } else if (adds) {
-            ep_step_combine(&step, &payload, flags);
+            ep_step_combine(&step, &payload, flags, NULL);
         } else if (updates && !fresh) {
             ep_step_update(&step);
         } else {

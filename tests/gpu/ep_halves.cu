@@ -116,7 +116,7 @@ static void act(actor *who, void (*meanwhile)(void *context, ep_moment moment))
         capacity[rank] = who->routing->side[rank].rows;
     }
     if (who->adds) {
-        ep_step_combine(&step, &who->payload, of->salt % 2 == 0 ? WEFT_EP_WEIGHTED : 0);
+        ep_step_combine(&step, &who->payload, of->salt % 2 == 0 ? WEFT_EP_WEIGHTED : 0, NULL);
     } else {
         ep_step_dispatch(&step, &who->payload, &who->received, who->fresh ? capacity : NULL);
     }

@@ -148,6 +148,8 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_dispatch_send(route, NULL, NULL, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_dispatch_recv(route, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_combine(route, NULL, NULL, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_with(route, NULL, NULL, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_send_with(route, NULL, NULL, NULL, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_combine_send(route, NULL, NULL, 0, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_combine_recv(route, NULL), WEFT_ERR_ARGUMENT);
     CHECK_OK(weft_ep_destroy(ep));

@@ -176,6 +176,56 @@ CASE(weft_ep_dispatch)
     party_fini(&p, s);
 }
 
+/* Each is refused before anything is called. */
+static void bad_options(const party *p, const weft_ep_combine_options *bad)
+{
+    CHECK_STATUS(weft_ep_combine_with(p->route, &p->in, &p->out, bad, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_send_with(p->route, &p->in, &p->out, bad, NULL), WEFT_ERR_ARGUMENT);
+}
+
+COVERED(weft_ep_combine_send_with)
+CASE(weft_ep_combine_with)
+{
+    party p;
+    float weights[TOKENS * TOPK] = {0};
+    party_init(&p, s);
+    const weft_ep_combine_options good = WEFT_EP_COMBINE_OPTIONS_INIT;
+    weft_ep_combine_options bad = good;
+    weft_ep_rows bias = p.in;
+    CHECK_STATUS(weft_ep_combine_with(NULL, &p.in, &p.out, &good, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_with(p.route, NULL, &p.out, &good, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_with(p.route, &p.in, NULL, &good, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_combine_with(p.unrouted, &p.in, &p.out, &good, NULL), WEFT_ERR_STATE);
+    bad_options(&p, NULL);
+    bad.size = 0;
+    bad_options(&p, &bad);
+    bad = good;
+    bad.flags = 2;
+    bad_options(&p, &bad);
+    bad = good;
+    bad.weights = weights; /* without the flag */
+    bad_options(&p, &bad);
+    bad = good;
+    bad.flags = WEFT_EP_WEIGHTED;
+    bad.ids = weights; /* without weights */
+    bad_options(&p, &bad);
+    bad = good;
+    bad.id_type = (weft_ep_id_type)7;
+    bad_options(&p, &bad);
+    bad = good;
+    bad.bias[1] = &bias; /* without the first */
+    bad_options(&p, &bad);
+    bad = good;
+    bad.values_in = weights; /* without values_out */
+    bad_options(&p, &bad);
+    bad = good;
+    bias.hidden /= 2;
+    bad.bias[0] = &bias;
+    bad_options(&p, &bad);
+    CHECK(s->dest[0] == POISON);
+    party_fini(&p, s);
+}
+
 CASE(weft_ep_mask)
 {
     party p;

@@ -9,6 +9,10 @@
     X(FRESH, "fresh dispatches")                                                                                       \
     X(CACHED, "dispatches on cached routes")                                                                           \
     X(COMBINES, "combines")                                                                                            \
+    X(OWN_WEIGHTS, "with weights of their own")                                                                        \
+    X(OWN_CHOICES, "with choices of their own")                                                                        \
+    X(VALUES, "values sent back with them")                                                                            \
+    X(BIASES, "biases of theirs")                                                                                      \
     X(DISPATCH_BWD, "backwards of dispatch")                                                                           \
     X(COMBINE_BWD, "backwards of combine")                                                                             \
     X(WEIGHT_GRADIENTS, "gradients of weights")                                                                        \

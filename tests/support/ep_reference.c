@@ -81,14 +81,25 @@ typedef struct token_rows {
     float weight[64];
 } token_rows;
 
-static token_rows rows_on(const ep_routing *routing, int owner, int source, int token)
+/* Whether the choice takes part in the call. */
+static int takes_part(const ep_routing *routing, const ep_combining *combining, int token, int choice)
 {
+    return combining == NULL || combining->absent == NULL ||
+           !combining->absent[token * routing->one->plan.topk + choice];
+}
+
+static token_rows rows_on(const ep_routing *routing, const ep_combining *combining, int owner, int source, int token)
+{
+    int topk = routing->one->plan.topk;
     token_rows rows = {.owner = owner};
-    for (int k = 0; k < routing->one->plan.topk; k++) {
+    for (int k = 0; k < topk; k++) {
         int row = ep_row_of(routing, source, token, k);
-        if (row >= 0 && ep_owner_of(routing->one, source, token, k) == owner) {
+        if (row >= 0 && ep_owner_of(routing->one, source, token, k) == owner &&
+            takes_part(routing, combining, token, k)) {
             rows.row[rows.count] = row;
-            rows.weight[rows.count++] = ep_weight(routing->one, source, token, k);
+            rows.weight[rows.count++] = combining != NULL && combining->weights != NULL
+                                            ? combining->weights[token * topk + k]
+                                            : ep_weight(routing->one, source, token, k);
         }
     }
     return rows;
@@ -188,7 +199,7 @@ static void add_partial(const ep_payload *payload, const partial *of, total *sum
  * beside what sums in float32 lose: 2^-23 of all magnitudes a term. In float32 only the latter is left. */
 static ep_sum finish(const ep_routing *routing, const ep_payload *payload, const total *sum)
 {
-    double in_float = 0x1p-23 * (routing->one->plan.topk + routing->one->setup->ranks) * sum->terms;
+    double in_float = 0x1p-23 * (routing->one->plan.topk + routing->one->setup->ranks + 2) * sum->terms;
     double in_type = ep_unit_roundoff(payload->dtype) * (fabs(sum->exact) + sum->partials) +
                      (sum->count + 1) * ep_least_roundoff(payload->dtype);
     return (ep_sum){.bits = ep_value_bits(payload->dtype, sum->sum),
@@ -196,13 +207,24 @@ static ep_sum finish(const ep_routing *routing, const ep_payload *payload, const
                     .bound = payload->dtype == WEFT_EP_F32 ? in_float : in_type + in_float};
 }
 
+/* The biases, as they are. */
+static void add_biases(const ep_combining *combining, int rank, int token, int hidden, total *totals)
+{
+    for (int i = 0; combining != NULL && i < combining->biases; i++) {
+        for (int column = 0; column < hidden; column++) {
+            double value = element(&combining->bias[i], rank, token, column);
+            add_partial(&combining->bias[i], &(partial){(float)value, value, fabs(value)}, &totals[column]);
+        }
+    }
+}
+
 static void add_owners(const ep_routing *routing, const ep_payload *payload, int rank, int token, int weighted,
-                       int distinct, ep_sum *sums)
+                       int distinct, const ep_combining *combining, ep_sum *sums)
 {
     int by_expert = ep_is_by_expert(routing->one->plan.layout);
     total *totals = calloc((size_t)payload->hidden, sizeof *totals);
     for (int owner = 0; owner < routing->one->setup->ranks; owner++) {
-        token_rows rows = rows_on(routing, owner, rank, token);
+        token_rows rows = rows_on(routing, combining, owner, rank, token);
         if (routing->masked[owner]) {
             continue;
         }
@@ -215,6 +237,7 @@ static void add_owners(const ep_routing *routing, const ep_payload *payload, int
             add_partial(payload, &of, &totals[column]);
         }
     }
+    add_biases(combining, rank, token, payload->hidden, totals);
     for (int column = 0; column < payload->hidden; column++) {
         sums[column] = finish(routing, payload, &totals[column]);
     }
@@ -222,23 +245,40 @@ static void add_owners(const ep_routing *routing, const ep_payload *payload, int
 }
 
 void ep_reference_combine(const ep_routing *routing, const ep_payload *payload, int rank, int token, unsigned flags,
-                          ep_sum *sums)
+                          const ep_combining *combining, ep_sum *sums)
 {
-    add_owners(routing, payload, rank, token, (flags & WEFT_EP_WEIGHTED) != 0, 0, sums);
+    add_owners(routing, payload, rank, token, (flags & WEFT_EP_WEIGHTED) != 0, 0, combining, sums);
+}
+
+void ep_reference_values(const ep_routing *routing, const ep_payload *values, int rank, int token, float *sums)
+{
+    int topk = routing->one->plan.topk;
+    int by_expert = ep_is_by_expert(routing->one->plan.layout);
+    for (int k = 0; k < topk; k++) {
+        sums[k] = 0.0f;
+        for (int owner = 0; owner < routing->one->setup->ranks; owner++) {
+            token_rows rows = rows_on(routing, NULL, owner, rank, token);
+            int is_own = ep_owner_of(routing->one, rank, token, k) == owner;
+            if (rows.count > 0 && !routing->masked[owner] && (is_own || !by_expert)) {
+                int row = by_expert ? ep_row_of(routing, rank, token, k) : rows.row[0];
+                sums[k] = ep_add(sums[k], (float)element(values, owner, row, by_expert ? 0 : k));
+            }
+        }
+    }
 }
 
 /* ---- gradients ---- */
 
 void ep_reference_dispatch_bwd(const ep_routing *routing, const ep_payload *payload, int rank, int token, ep_sum *sums)
 {
-    add_owners(routing, payload, rank, token, 0, 1, sums);
+    add_owners(routing, payload, rank, token, 0, 1, NULL, sums);
 }
 
 void ep_reference_combine_bwd(const ep_routing *routing, const ep_payload *payload, int rank, int64_t row,
                               unsigned flags, uint32_t *bits)
 {
     const ep_row *what = &routing->side[rank].row[row];
-    token_rows all = rows_on(routing, rank, what->source, what->token);
+    token_rows all = rows_on(routing, NULL, rank, what->source, what->token);
     token_rows rows = {.owner = rank};
     for (int i = 0; i < all.count; i++) {
         if (all.row[i] == row) {

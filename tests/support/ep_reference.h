@@ -21,10 +21,23 @@ typedef struct ep_sum {
     double bound; /* |value of bits - exact| is at most this */
 } ep_sum;
 
+/* What a combine of one rank has beside. */
+typedef struct ep_combining {
+    float *weights; /* [T][K], or NULL: the route's */
+    unsigned char *absent; /* [T][K], or NULL: not 0 where the choice takes no part in the call */
+    int biases;
+    ep_payload bias[2]; /* the rank's rows, by token */
+    int has_values;
+    ep_payload values; /* float32, what rows of all ranks have: [ep_row_width] a row */
+} ep_combining;
+
 /* The row [hidden] that combine gives `rank` for `token`; rank r's rows hold the payload's rows of r. Payloads of wild
- * values have no useful `exact`. */
+ * values have no useful `exact`. `combining`: NULL, or what the call has beside. */
 void ep_reference_combine(const ep_routing *routing, const ep_payload *payload, int rank, int token, unsigned flags,
-                          ep_sum *sums);
+                          const ep_combining *combining, ep_sum *sums);
+
+/* What comes back of the values of received rows to the places [K] of a token. */
+void ep_reference_values(const ep_routing *routing, const ep_payload *values, int rank, int token, float *sums);
 
 /* The gradient of a token's row: the sum over the rows that dispatch made of it, rank r's being the payload's. */
 void ep_reference_dispatch_bwd(const ep_routing *routing, const ep_payload *payload, int rank, int token, ep_sum *sums);

@@ -431,60 +431,23 @@ static void expect_sums(const ep_step *step, const ep_row_array *out, int token,
     }
 }
 
-static void combined_expect(const ep_step *step, const ep_row_array *out, unsigned flags)
+static void combined_expect(const ep_step *step, const ep_row_array *out, unsigned flags, const ep_combining *combining)
 {
     ep_sum *sums = malloc((size_t)out->payload.hidden * sizeof *sums);
     for (int token = 0; token < tokens_of(step); token++) {
-        ep_reference_combine(step->routing, &out->payload, step->rank, token, flags, sums);
+        ep_reference_combine(step->routing, &out->payload, step->rank, token, flags, combining, sums);
         expect_sums(step, out, token, sums);
     }
     free(sums);
 }
-
-static weft_status call_combine(const ep_step *step, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags)
-{
-    if (!step->halves) {
-        return weft_ep_combine(step->route, in, out, flags, step->stream);
-    }
-    pass(step, EP_BEFORE_SEND);
-    weft_status status = weft_ep_combine_send(step->route, in, out, flags, step->stream);
-    pass(step, EP_BETWEEN_HALVES);
-    status = status != WEFT_OK ? status : weft_ep_combine_recv(step->route, step->stream);
-    pass(step, EP_AFTER_RECV);
-    return status;
-}
-
-void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags)
-{
-    if (step->is_absent) {
-        return;
-    }
-    ep_row_array in = result_rows(step, "result rows", payload);
-    ep_row_array out = ep_rows_create(&step->arrays, "combined rows", payload, tokens_of(step));
-    ep_rows_place(&step->arrays, &out);
-    dawdle(step);
-    int ok = CHECK_STATUS(call_combine(step, &in.rows, &out.rows, flags), wanted_status(step));
-    ep_rows_check(&step->arrays, &in);
-    ep_rows_destroy(&in);
-    dawdle(step);
-    if (ok && !step->routing->overflow) {
-        combined_expect(step, &out, flags);
-    }
-    ep_rows_check(&step->arrays, &out);
-    ep_rows_destroy(&out);
-    cover(step, EP_COVER_COMBINES, 1);
-    cover_rows(step, payload, payload);
-}
-
-/* ---- backward ---- */
 
 static size_t choices_of(const ep_step *step)
 {
     return (size_t)tokens_of(step) * (size_t)step->routing->one->plan.topk;
 }
 
-/* The gradients of received weights: floats that are a pure function of rank, row and place. */
-static ep_payload weight_gradients(const ep_step *step, const ep_payload *payload)
+/* Values of received rows, or gradients of their weights: floats that are a pure function of rank, row and place. */
+ep_payload ep_step_values(const ep_step *step, const ep_payload *payload)
 {
     return (ep_payload){.dtype = WEFT_EP_F32,
                         .hidden = ep_row_width(&step->routing->one->plan),
@@ -496,7 +459,7 @@ static ep_word_array received_gradients(const ep_step *step, const ep_payload *o
 {
     const ep_side *side = side_of(step);
     size_t width = (size_t)of->hidden;
-    ep_word_array array = ep_words_create(&step->arrays, "received weight gradients", (size_t)side->rows * width, 1);
+    ep_word_array array = ep_words_create(&step->arrays, "values of received rows", (size_t)side->rows * width, 1);
     for (int64_t row = 0; row < side->rows; row++) {
         for (int i = 0; i < of->hidden && side->row[row].source >= 0; i++) {
             uint32_t bits = ep_row_element(of, step->rank, (int)row, i);
@@ -505,6 +468,144 @@ static ep_word_array received_gradients(const ep_step *step, const ep_payload *o
     }
     return array;
 }
+
+/* The arrays of a combine's options. */
+typedef struct option_tensors {
+    weft_ep_combine_options options;
+    ep_word_array weights;
+    ep_tensor ids;
+    ep_row_array bias[2];
+    ep_word_array values_in;
+    ep_word_array values_out;
+} option_tensors;
+
+static void create_ids(const ep_step *step, const ep_combining *combining, option_tensors *of)
+{
+    const ep_case *one = step->routing->one;
+    of->ids = ids_create(step);
+    int64_t *wide = ep_tensor_image(&of->ids);
+    int32_t *narrow = ep_tensor_image(&of->ids);
+    for (size_t i = 0; i < choices_of(step); i++) {
+        if (combining->absent[i] && one->id_type == WEFT_EP_INT64) {
+            wide[i] = -1;
+        } else if (combining->absent[i]) {
+            narrow[i] = -1;
+        } else if (one->id_type == WEFT_EP_INT32 && narrow[i] == -1) {
+            narrow[i] = 0; /* any value but -1 says as it was, even if that was none */
+        }
+    }
+    of->options.id_type = one->id_type;
+    of->options.ids = ep_tensor_place(&of->ids, (unsigned)random_next(step->arrays.random));
+}
+
+static void options_create(const ep_step *step, const ep_combining *combining, unsigned flags, option_tensors *of)
+{
+    static const char *const names[] = {"bias 0", "bias 1"};
+    *of = (option_tensors){.options = WEFT_EP_COMBINE_OPTIONS_INIT};
+    of->options.flags = flags;
+    if (combining->weights != NULL) {
+        of->weights = ep_words_create(&step->arrays, "own weights", choices_of(step), 1);
+        ep_words_set(&of->weights, 0, combining->weights, choices_of(step));
+        of->options.weights = ep_words_place(&step->arrays, &of->weights);
+    }
+    if (combining->absent != NULL) {
+        create_ids(step, combining, of);
+    }
+    for (int i = 0; i < combining->biases; i++) {
+        of->bias[i] = token_rows(step, names[i], &combining->bias[i]);
+        of->options.bias[i] = &of->bias[i].rows;
+    }
+    if (combining->has_values) {
+        of->values_in = received_gradients(step, &combining->values);
+        of->values_out = ep_words_create(&step->arrays, "values", choices_of(step), 1);
+        of->options.values_in = ep_words_place(&step->arrays, &of->values_in);
+        of->options.values_out = ep_words_place(&step->arrays, &of->values_out);
+    }
+}
+
+static void expect_values(const ep_step *step, const ep_combining *combining, const ep_word_array *array)
+{
+    size_t topk = (size_t)step->routing->one->plan.topk;
+    float sums[EP_TOPK_MAX];
+    for (int token = 0; token < tokens_of(step) && combining->has_values; token++) {
+        ep_reference_values(step->routing, &combining->values, step->rank, token, sums);
+        ep_words_set(array, (size_t)token * topk, sums, topk);
+    }
+}
+
+static void options_destroy(const ep_step *step, option_tensors *of)
+{
+    ep_words_check(&step->arrays, &of->weights);
+    ep_words_destroy(&of->weights);
+    ep_tensor_destroy(&of->ids);
+    for (int i = 0; i < 2 && of->options.bias[i] != NULL; i++) {
+        ep_rows_check(&step->arrays, &of->bias[i]);
+        ep_rows_destroy(&of->bias[i]);
+    }
+    ep_words_check(&step->arrays, &of->values_in);
+    ep_words_destroy(&of->values_in);
+    ep_words_check(&step->arrays, &of->values_out);
+    ep_words_destroy(&of->values_out);
+}
+
+static weft_status send_combine(const ep_step *step, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
+                                const weft_ep_combine_options *options)
+{
+    return options != NULL ? weft_ep_combine_send_with(step->route, in, out, options, step->stream)
+                           : weft_ep_combine_send(step->route, in, out, flags, step->stream);
+}
+
+static weft_status call_combine(const ep_step *step, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
+                                const weft_ep_combine_options *options)
+{
+    if (!step->halves) {
+        return options != NULL ? weft_ep_combine_with(step->route, in, out, options, step->stream)
+                               : weft_ep_combine(step->route, in, out, flags, step->stream);
+    }
+    pass(step, EP_BEFORE_SEND);
+    weft_status status = send_combine(step, in, out, flags, options);
+    pass(step, EP_BETWEEN_HALVES);
+    status = status != WEFT_OK ? status : weft_ep_combine_recv(step->route, step->stream);
+    pass(step, EP_AFTER_RECV);
+    return status;
+}
+
+void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags, const ep_combining *combining)
+{
+    if (step->is_absent) {
+        return;
+    }
+    ep_row_array in = result_rows(step, "result rows", payload);
+    ep_row_array out = ep_rows_create(&step->arrays, "combined rows", payload, tokens_of(step));
+    option_tensors of = {.options = {0}};
+    if (combining != NULL) {
+        options_create(step, combining, flags, &of);
+    }
+    ep_rows_place(&step->arrays, &out);
+    dawdle(step);
+    int ok = CHECK_STATUS(call_combine(step, &in.rows, &out.rows, flags, combining != NULL ? &of.options : NULL),
+                          wanted_status(step));
+    ep_rows_check(&step->arrays, &in);
+    ep_rows_destroy(&in);
+    dawdle(step);
+    if (ok && !step->routing->overflow) {
+        combined_expect(step, &out, flags, combining);
+        if (combining != NULL) {
+            expect_values(step, combining, &of.values_out);
+        }
+    }
+    options_destroy(step, &of);
+    ep_rows_check(&step->arrays, &out);
+    ep_rows_destroy(&out);
+    cover(step, EP_COVER_COMBINES, 1);
+    cover(step, EP_COVER_OWN_WEIGHTS, combining != NULL && combining->weights != NULL);
+    cover(step, EP_COVER_OWN_CHOICES, combining != NULL && combining->absent != NULL);
+    cover(step, EP_COVER_VALUES, combining != NULL && combining->has_values);
+    cover(step, EP_COVER_BIASES, combining != NULL ? combining->biases : 0);
+    cover_rows(step, payload, payload);
+}
+
+/* ---- backward ---- */
 
 /* The gradient of each choice's weight is what its row had, 0 where the choice has none. */
 static void expect_weight_gradients(const ep_step *step, const ep_payload *of, const ep_word_array *array)
@@ -536,7 +637,7 @@ void ep_step_dispatch_bwd(const ep_step *step, const ep_payload *payload, int wi
     if (step->is_absent) {
         return;
     }
-    ep_payload of_weights = weight_gradients(step, payload);
+    ep_payload of_weights = ep_step_values(step, payload);
     ep_row_array in = result_rows(step, "received gradients", payload);
     ep_row_array out = ep_rows_create(&step->arrays, "gradients of rows", payload, tokens_of(step));
     ep_word_array weights_in = {.is_float = 1};

@@ -31,7 +31,10 @@ void ep_step_check_counts(const ep_step *step);
  * each rank holds: then the routing is chosen with the dispatch, on its way. */
 void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_payload *received,
                       const int64_t *capacity);
-void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags);
+/* Values of received rows, for a combine that sends them back, beside this payload. */
+ep_payload ep_step_values(const ep_step *step, const ep_payload *payload);
+/* `combining`: NULL, or what the call has beside. */
+void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned flags, const ep_combining *combining);
 
 /* The backward passes: the payload is of the gradients that are there before; `rows`: NULL, or what combine was given,
  * when the gradients of the weights are wanted as well. */

@@ -82,7 +82,7 @@ static void make_step(one_group *group, int number)
     ep_payload sums =
         ep_payload_draw(random_next(&group->state), &group->setup, &size, &group->plan, 1, salt + 1, &received);
     ep_step_dispatch(&step, &rows, &rows, capacity);
-    ep_step_combine(&step, &sums, WEFT_EP_WEIGHTED);
+    ep_step_combine(&step, &sums, WEFT_EP_WEIGHTED, NULL);
     ep_step_combine_bwd(&step, &sums, NULL, WEFT_EP_WEIGHTED);
     ep_step_dispatch_bwd(&step, &sums, 1);
     ep_routing_destroy(routing);

@@ -14,6 +14,7 @@
  *            mark
  *   records  [M] who is received: source token, K local experts, K weights; written by the sources before their done
  *            flag, at the bases they were given. In the backward calls: K gradients each, written by this rank
+ *   choices  [M] K floats each: a combine's own weights, written by the sources before their call headers
  *   rows     [M] rows received for a caller whose buffer is not symmetric, and partial sums on their way back
  *
  * A message to an owner is 1 + L words: the tokens that go there, then the rows of each of its experts; its answer is
@@ -77,6 +78,7 @@ typedef enum wefti_ep_kind {
 } wefti_ep_kind;
 
 /* Flags of a signature beside those of weft_ep.h. */
+#define WEFTI_EP_OWN_CHOICES 0x20u /* a combine with weights or choices of its own */
 #define WEFTI_EP_FRESH 0x40u /* a dispatch that agrees on a routing on its way */
 #define WEFTI_EP_GRADIENTS 0x80u /* a backward with the gradients of weights */
 
@@ -161,6 +163,7 @@ typedef struct wefti_ep_layout {
     size_t bases;
     size_t recount;
     size_t records;
+    size_t choices;
     size_t rows;
     size_t words_bytes; /* what must be zero before first use: all before `counts` */
     size_t bytes;
@@ -194,6 +197,7 @@ WEFTI_EP_FN wefti_ep_layout wefti_ep_layout_of(const wefti_ep_limits *limits)
     layout.bases = wefti_ep_take(&end, (limits->ranks + limits->experts) * sizeof(uint32_t));
     layout.recount = wefti_ep_take(&end, (1 + limits->local_experts_max) * sizeof(uint32_t));
     layout.records = wefti_ep_take(&end, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
+    layout.choices = wefti_ep_take(&end, limits->received_max * limits->topk_max * sizeof(float));
     layout.rows = wefti_ep_take(&end, limits->received_max * wefti_ep_row_pitch_max(limits->row_bytes_max));
     layout.bytes = end;
     return layout;

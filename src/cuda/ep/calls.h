@@ -59,6 +59,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
 int wefti_cuda_ep_set_low_latency(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
                                   wefti_cuda_ep_part part);
 weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
-                                          unsigned flags, wefti_cuda_ep_call call, wefti_cuda_ep_combine_args *args);
+                                          const wefti_ep_combining *combining, wefti_cuda_ep_call call,
+                                          wefti_cuda_ep_combine_args *args);
 
 #endif

@@ -1,4 +1,5 @@
 /* cuda/ep/combine.c: the calls that add up rows at their sources: from the caller's arguments to a launch. */
+#include "base/error.h"
 #include "cuda/ep/calls.h"
 #include "ep/check.h"
 
@@ -27,22 +28,37 @@ static uint64_t signature_of(const wefti_cuda_ep_combine_args *args, const weft_
                                    (unsigned)in->hidden, (unsigned)args->topk);
 }
 
-weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
-                                          unsigned flags, wefti_cuda_ep_call call, wefti_cuda_ep_combine_args *args)
+/* What kernels do not do yet. */
+static weft_status refuse(const wefti_ep_combining *combining)
 {
+    const char *field = combining->weights != NULL     ? "weights"
+                        : combining->ids != NULL       ? "ids"
+                        : combining->biases > 0        ? "bias"
+                        : combining->values_in != NULL ? "values_in"
+                                                       : NULL;
+    return field == NULL ? WEFT_OK
+                         : wefti_error(WEFT_ERR_UNSUPPORTED,
+                                       "weft_ep_combine_with: options.%s is not there on GPUs; give NULL", field);
+}
+
+weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                          const wefti_ep_combining *combining, wefti_cuda_ep_call call,
+                                          wefti_cuda_ep_combine_args *args)
+{
+    WEFT_TRY(refuse(combining));
     WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, "weft_ep_combine", "out"));
     WEFT_TRY(wefti_cuda_ep_host_status(route->ep, "weft_ep_combine"));
     *args = combine_args(route, WEFTI_CUDA_EP_WORK_COMBINE, in, out);
-    args->flags = (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
+    args->flags = (combining->flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
     args->signature = signature_of(args, route, call, in);
     return WEFT_OK;
 }
 
-weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
-                                  weft_stream *stream)
+weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                  const wefti_ep_combining *combining, weft_stream *stream)
 {
     wefti_cuda_ep_combine_args args;
-    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, flags, WEFTI_CUDA_EP_COMBINE, &args));
+    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args));
     args.low_latency_slots = wefti_cuda_ep_low_latency_slots(route, WEFTI_CUDA_EP_WHOLE);
     const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_COMBINE,
                                          .is_low_latency = args.low_latency_slots != 0};

@@ -64,8 +64,8 @@ weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream,
 weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
 weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                    const weft_ep_received *out, weft_stream *stream);
-weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
-                                  weft_stream *stream);
+weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                  const wefti_ep_combining *combining, weft_stream *stream);
 weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
                                        const float *grad_weights_received, const weft_ep_rows *grad_in,
                                        float *grad_weights, weft_stream *stream);
@@ -76,7 +76,7 @@ weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choi
                                         const weft_ep_received *out, weft_stream *stream);
 weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream);
 weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
-                                       unsigned flags, weft_stream *stream);
+                                       const wefti_ep_combining *combining, weft_stream *stream);
 weft_status wefti_cuda_ep_combine_recv(weft_ep_route *route, weft_stream *stream);
 
 #endif

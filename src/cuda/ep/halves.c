@@ -50,10 +50,11 @@ static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_part
 }
 
 weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
-                                       unsigned flags, weft_stream *stream)
+                                       const wefti_ep_combining *combining, weft_stream *stream)
 {
     wefti_ep_device_route *device = route->device;
-    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, flags, WEFTI_CUDA_EP_COMBINE_HALVES, &device->sent.combine));
+    WEFT_TRY(
+        wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE_HALVES, &device->sent.combine));
     device->sent.combine.low_latency_slots = wefti_cuda_ep_low_latency_slots(route, WEFTI_CUDA_EP_SEND);
     device->sent_work = WEFTI_CUDA_EP_WORK_COMBINE;
     return launch_combine(route, WEFTI_CUDA_EP_SEND, stream, "weft_ep_combine_send");

@@ -149,6 +149,9 @@ static text describe(const wefti_ep_call_header *header)
     if ((parts.flags & WEFT_EP_WEIGHTED) != 0) {
         append(&to, ", weighted,");
     }
+    if ((parts.flags & WEFTI_EP_OWN_CHOICES) != 0) {
+        append(&to, ", with choices of its own,");
+    }
     if ((parts.flags & WEFTI_EP_GRADIENTS) != 0) {
         append(&to, ", with weights,");
     }

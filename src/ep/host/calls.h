@@ -14,9 +14,9 @@ weft_status wefti_ep_host_dispatch_send(weft_ep_route *handle, const weft_ep_cho
 weft_status wefti_ep_host_dispatch_recv(weft_ep_route *handle, weft_stream *stream);
 
 weft_status wefti_ep_host_combine(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out,
-                                  unsigned flags, weft_stream *stream);
+                                  const wefti_ep_combining *combining, weft_stream *stream);
 weft_status wefti_ep_host_combine_send(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out,
-                                       unsigned flags, weft_stream *stream);
+                                       const wefti_ep_combining *combining, weft_stream *stream);
 weft_status wefti_ep_host_combine_recv(weft_ep_route *handle, weft_stream *stream);
 
 weft_status wefti_ep_host_dispatch_bwd(weft_ep_route *handle, const weft_ep_rows *grad_received,

@@ -1,34 +1,47 @@
 /* weft_ep_combine: rows back to their sources, added up (pull.h). */
 #include "ep/check.h"
 #include "ep/host/calls.h"
+#include "ep/host/gradients.h"
 #include "ep/host/pull.h"
 
 static const char call_name[] = "weft_ep_combine";
 
 /* What depends on the routing. */
-static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_rows *out)
+static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                         const wefti_ep_combining *combining)
 {
     WEFT_TRY(wefti_ep_routing_check(route, call_name));
     WEFT_TRY(wefti_ep_rows_held(in, *route->rows, call_name, "in"));
+    for (int i = 0; i < combining->biases; i++) {
+        WEFT_TRY(wefti_ep_rows_held(&combining->bias[i], route->tokens, call_name, "options.bias"));
+    }
     return wefti_ep_rows_held(out, route->tokens, call_name, "out");
 }
 
 static void begin(wefti_ep_pull *pull, const wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_rows *out,
-                  unsigned flags)
+                  const wefti_ep_combining *combining)
 {
+    unsigned flags = combining->flags;
+    unsigned own = wefti_ep_combining_has_choices(combining) ? WEFTI_EP_OWN_CHOICES : 0;
+    own |= combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0;
     wefti_ep_signature_fields parts = {
-        .kind = WEFTI_EP_COMBINE, .dtype = (unsigned)in->dtype, .flags = flags, .hidden = (unsigned)in->hidden};
+        .kind = WEFTI_EP_COMBINE, .dtype = (unsigned)in->dtype, .flags = flags | own, .hidden = (unsigned)in->hidden};
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
     wefti_ep_call_follows(&call, route);
     wefti_ep_pull_init(pull, route, &call, in, out, (flags & WEFT_EP_WEIGHTED) != 0);
+    wefti_ep_pull_combining(pull, combining);
 }
 
-static weft_status send(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags)
+static weft_status send(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out,
+                        const wefti_ep_combining *combining)
 {
     const wefti_ep_routing *route = handle->host;
     wefti_ep_pull *pull = route->ep->host->pull;
-    WEFT_TRY(check(route, in, out));
-    begin(pull, route, in, out, flags);
+    WEFT_TRY(check(route, in, out, combining));
+    begin(pull, route, in, out, combining);
+    if (combining->values_in != NULL) {
+        wefti_ep_gradients_keep_all(route, combining->values_in);
+    }
     return wefti_ep_pull_post(pull);
 }
 
@@ -37,6 +50,7 @@ static weft_status receive(wefti_ep_pull *pull)
     WEFT_TRY(wefti_ep_pull_wait_headers(pull));
     if (pull->call.mismatched_rank < 0) {
         WEFT_TRY(wefti_ep_pull_sums(pull));
+        WEFT_TRY(pull->combining.values_out != NULL ? wefti_ep_pull_values(pull) : WEFT_OK);
     }
     WEFT_TRY(wefti_ep_pull_end(pull));
     wefti_world_count(pull->ep->world, WEFTI_COUNTER_ep_combines, 1);
@@ -44,18 +58,18 @@ static weft_status receive(wefti_ep_pull *pull)
 }
 
 weft_status wefti_ep_host_combine(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out,
-                                  unsigned flags, weft_stream *stream)
+                                  const wefti_ep_combining *combining, weft_stream *stream)
 {
     (void)stream;
-    WEFT_TRY(send(handle, in, out, flags));
+    WEFT_TRY(send(handle, in, out, combining));
     return receive(handle->ep->host->pull);
 }
 
 weft_status wefti_ep_host_combine_send(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out,
-                                       unsigned flags, weft_stream *stream)
+                                       const wefti_ep_combining *combining, weft_stream *stream)
 {
     (void)stream;
-    return send(handle, in, out, flags);
+    return send(handle, in, out, combining);
 }
 
 weft_status wefti_ep_host_combine_recv(weft_ep_route *handle, weft_stream *stream)

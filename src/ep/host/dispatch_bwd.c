@@ -15,26 +15,6 @@ static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, 
     return wefti_ep_rows_held(out, route->tokens, call_name, "grad_in");
 }
 
-/* Sort the gradients of received weights by choice. */
-static void keep_gradients(const wefti_ep_routing *route, const float *received)
-{
-    size_t topk = (size_t)route->plan.topk;
-    float *values = route->ep->host->scratch.choice_weight;
-    for (int source = 0; source < route->ep->ranks; source++) {
-        for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
-            if (wefti_ep_is_by_source(route)) {
-                wefti_ep_gradients_keep(route, place, &received[wefti_ep_row_of_place(route, source, place) * topk]);
-                continue;
-            }
-            const int32_t *rows = wefti_ep_rows_at(route, place);
-            for (size_t k = 0; k < topk; k++) {
-                values[k] = rows[k] >= 0 ? received[rows[k]] : 0.0f;
-            }
-            wefti_ep_gradients_keep(route, place, values);
-        }
-    }
-}
-
 static weft_status read_gradients(const wefti_ep_routing *route, float *grad_weights)
 {
     wefti_ep_gradients_clear(route, grad_weights);
@@ -61,7 +41,7 @@ weft_status wefti_ep_host_dispatch_bwd(weft_ep_route *handle, const weft_ep_rows
     wefti_ep_pull_init(pull, route, &call, grad_received, grad_in, 0);
     pull->each_once = route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     if (grad_weights != NULL) {
-        keep_gradients(route, grad_weights_received);
+        wefti_ep_gradients_keep_all(route, grad_weights_received);
     }
     WEFT_TRY(wefti_ep_pull_post(pull));
     WEFT_TRY(wefti_ep_pull_wait_headers(pull));

@@ -15,6 +15,25 @@ void wefti_ep_gradients_keep(const wefti_ep_routing *route, int place, const flo
                (size_t)route->plan.topk * sizeof *values);
 }
 
+void wefti_ep_gradients_keep_all(const wefti_ep_routing *route, const float *received)
+{
+    size_t topk = (size_t)route->plan.topk;
+    float *values = route->ep->host->scratch.choice_weight;
+    for (int source = 0; source < route->ep->ranks; source++) {
+        for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
+            if (wefti_ep_is_by_source(route)) {
+                wefti_ep_gradients_keep(route, place, &received[wefti_ep_row_of_place(route, source, place) * topk]);
+                continue;
+            }
+            const int32_t *rows = wefti_ep_rows_at(route, place);
+            for (size_t k = 0; k < topk; k++) {
+                values[k] = rows[k] >= 0 ? received[rows[k]] : 0.0f;
+            }
+            wefti_ep_gradients_keep(route, place, values);
+        }
+    }
+}
+
 static weft_status fetch(const wefti_ep_routing *route, int rank, size_t place, float *values)
 {
     const weft_ep *ep = route->ep;
@@ -26,6 +45,11 @@ static weft_status fetch(const wefti_ep_routing *route, int rank, size_t place, 
         return WEFT_OK;
     }
     return wefti_ep_get(ep, rank, values, at, bytes);
+}
+
+weft_status wefti_ep_gradients_fetch(const wefti_ep_routing *route, int rank, int index, float *values)
+{
+    return fetch(route, rank, (size_t)route->first_place[rank] + (size_t)index, values);
 }
 
 weft_status wefti_ep_gradients_read(const wefti_ep_routing *route, int rank, float *grad_weights)

@@ -44,9 +44,9 @@ typedef struct wefti_ep_scratch {
     int64_t *expert_next; /* [E] the rows of each expert, or the next of them */
     unsigned char *records; /* [T] records on their way to one rank */
     wefti_ep_lane *lanes; /* [R] */
-    unsigned char *rows; /* [1 + topk_max] rows: a sum, and copies of the ranks' rows that cannot be read in place */
-    const void **row_at; /* [topk_max] the ranks' rows of one token */
-    float *row_weight; /* [topk_max] and their weights */
+    unsigned char *rows; /* [3 + topk_max] rows: a sum, and copies of the ranks' rows, or biases, not read in place */
+    const void **row_at; /* [topk_max + 2] the ranks' rows of one token, and biases */
+    float *row_weight; /* [topk_max + 2] and their weights */
     unsigned char *choice_rows; /* [topk_max] rows: copies of the rows of one token's choices */
     const void **choice_at; /* [topk_max] the rows of one token's choices */
     float *choice_weight; /* [topk_max] and their weights */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ep/host/gradients.h"
 #include "ep/host/peers.h"
 
 void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, const wefti_ep_call *call,
@@ -23,6 +24,69 @@ void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, cons
     pull->call.header.pitch = pull->ready.pitch | (pull->staged ? WEFTI_EP_BY_PLACE : 0);
 }
 
+void wefti_ep_pull_combining(wefti_ep_pull *pull, const wefti_ep_combining *combining)
+{
+    pull->combining = *combining;
+    pull->sends_choices = wefti_ep_combining_has_choices(combining) && !wefti_ep_is_by_source(pull->route);
+    for (int i = 0; i < combining->biases; i++) {
+        pull->bias[i] = wefti_ep_span_of(&combining->bias[i]);
+    }
+}
+
+/* The call's own weight of the choice at `at` of [T][K], which takes part. */
+static float own_weight(const wefti_ep_pull *pull, size_t at)
+{
+    return pull->combining.weights != NULL ? pull->combining.weights[at] : 1.0f;
+}
+
+/* ---- the call's own choices, on their way to the owners ---- */
+
+/* The bits of a choice that takes no part. A weight of these bits, a NaN, goes as another NaN. */
+#define TAKES_NO_PART UINT32_C(0xffffffff)
+#define ANY_NAN UINT32_C(0x7fc00000)
+
+static uint32_t choice_bits(const wefti_ep_pull *pull, size_t at)
+{
+    float weight = own_weight(pull, at);
+    uint32_t bits;
+    memcpy(&bits, &weight, sizeof bits);
+    return !wefti_ep_combining_takes(&pull->combining, at) ? TAKES_NO_PART : bits == TAKES_NO_PART ? ANY_NAN : bits;
+}
+
+static uint64_t choices_at(const wefti_ep_pull *pull, size_t place)
+{
+    return pull->ep->host->layout.choices + place * (size_t)pull->route->plan.topk * sizeof(uint32_t);
+}
+
+static weft_status send_choices(const wefti_ep_pull *pull, int rank)
+{
+    const wefti_ep_routing *route = pull->route;
+    size_t topk = (size_t)route->plan.topk;
+    size_t count = (size_t)wefti_ep_sends_to(route, rank);
+    const int32_t *tokens = &route->send_token[route->rank_sends[rank]];
+    uint32_t *words = (uint32_t *)(void *)pull->ep->host->scratch.records;
+    for (size_t i = 0; i < count * topk; i++) {
+        words[i] = choice_bits(pull, (size_t)tokens[i / topk] * topk + i % topk);
+    }
+    return count > 0 ? wefti_ep_put(pull->ep, rank, choices_at(pull, route->first_place[rank]), words,
+                                    count * topk * sizeof *words)
+                     : WEFT_OK;
+}
+
+/* The weights [K] of the token at `place`, with the bits of those that take no part. */
+static void read_choices(const wefti_ep_pull *pull, int place, float *weights)
+{
+    wefti_copy(weights, pull->ep->host->base + choices_at(pull, (size_t)place),
+               (size_t)pull->route->plan.topk * sizeof *weights);
+}
+
+static int takes_part(const float *weight)
+{
+    uint32_t bits;
+    memcpy(&bits, weight, sizeof bits);
+    return bits != TAKES_NO_PART;
+}
+
 /* ---- what the sources read ---- */
 
 /* By expert: the sum of a received token's rows here, in ascending choice. */
@@ -32,12 +96,18 @@ static void reduce_token(const wefti_ep_pull *pull, int place, void *sum)
     size_t bytes = pull->in.row_bytes;
     wefti_ep_record record = wefti_ep_record_of(pull->route, place);
     const int32_t *rows = wefti_ep_rows_at(pull->route, place);
+    const float *weights = record.weights;
     size_t count = 0;
+    if (pull->sends_choices) {
+        read_choices(pull, place, scratch->choice_weight); /* and are overwritten from the first on below */
+        weights = scratch->choice_weight;
+    }
     for (int k = 0; k < pull->route->plan.topk; k++) {
-        if (rows[k] >= 0 && !(pull->each_once && wefti_ep_is_again(rows, k))) {
+        int is_in = rows[k] >= 0 && (!pull->sends_choices || takes_part(&weights[k]));
+        if (is_in && !(pull->each_once && wefti_ep_is_again(rows, k))) {
             const void *row = wefti_ep_span_row(&pull->in, (size_t)rows[k]);
             scratch->choice_at[count] = wefti_ep_row_read(row, scratch->choice_rows + count * bytes, bytes);
-            scratch->choice_weight[count++] = record.weights[k];
+            scratch->choice_weight[count++] = weights[k];
         }
     }
     if (pull->weighted) {
@@ -71,7 +141,9 @@ weft_status wefti_ep_pull_post(const wefti_ep_pull *pull)
         if (pull->ep->masked[source]) {
             continue;
         }
-        if (pull->staged && source != pull->ep->rank) {
+        if (pull->sends_choices) {
+            WEFT_TRY(send_choices(pull, source));
+        } else if (pull->staged && source != pull->ep->rank) {
             make_ready(pull, source);
         }
         WEFT_TRY(wefti_ep_call_post(&pull->call, source));
@@ -80,6 +152,15 @@ weft_status wefti_ep_pull_post(const wefti_ep_pull *pull)
 }
 
 /* ---- reading ---- */
+
+/* The header of a source has come, and with it its choices. */
+static weft_status make_ready_late(const wefti_ep_pull *pull, int source)
+{
+    if (source != pull->ep->rank) {
+        make_ready(pull, source);
+    }
+    return wefti_ep_call_mark(&pull->call, source);
+}
 
 weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull)
 {
@@ -90,7 +171,10 @@ weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull)
         wefti_ep_call_header header;
         int rank;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
-        (void)wefti_ep_call_compare(&pull->call, rank, &header);
+        int is_alike = wefti_ep_call_compare(&pull->call, rank, &header);
+        if (is_alike && pull->sends_choices) {
+            WEFT_TRY(make_ready_late(pull, rank));
+        }
         wefti_ep_lane *lane = &ep->host->scratch.lanes[rank];
         lane->buffer = header.buffer;
         lane->pitch = header.pitch & ~(uint64_t)WEFTI_EP_BY_PLACE;
@@ -127,6 +211,39 @@ static weft_status fetch_row(const wefti_ep_pull *pull, int rank, int index, voi
     return wefti_ep_get(ep, rank, copy, lane->buffer + at, bytes);
 }
 
+/* Whether a choice of the token on the pair's rank takes part; then *weight is the sum of their weights there. */
+static int pair_takes_part(const wefti_ep_pull *pull, int token, int pair, float *weight)
+{
+    const wefti_ep_routing *route = pull->route;
+    size_t first = (size_t)token * (size_t)route->plan.topk;
+    int is_in = 0;
+    *weight = route->pair_weight[pair];
+    if (!wefti_ep_combining_has_choices(&pull->combining)) {
+        return 1;
+    }
+    for (size_t at = first; at < first + (size_t)route->plan.topk; at++) {
+        if (route->choice_rank[at] == route->pair_rank[pair] && wefti_ep_combining_takes(&pull->combining, at)) {
+            *weight = (is_in ? *weight : 0.0f) + own_weight(pull, at);
+            is_in = 1;
+        }
+    }
+    return is_in;
+}
+
+/* The biases of a token, as rows of weight 1 from number `count` on. Returns the new number. */
+static size_t add_biases(const wefti_ep_pull *pull, int token, size_t count)
+{
+    const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
+    size_t bytes = pull->out.row_bytes;
+    for (int i = 0; i < pull->combining.biases; i++) {
+        scratch->row_weight[count] = 1.0f;
+        scratch->row_at[count] = wefti_ep_row_read(wefti_ep_span_row(&pull->bias[i], (size_t)token),
+                                                   scratch->rows + (count + 1) * bytes, bytes);
+        count++;
+    }
+    return count;
+}
+
 static weft_status sum_token(const wefti_ep_pull *pull, int token)
 {
     const wefti_ep_routing *route = pull->route;
@@ -134,14 +251,15 @@ static weft_status sum_token(const wefti_ep_pull *pull, int token)
     size_t bytes = pull->out.row_bytes;
     size_t count = 0;
     for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
-        if (pull->ep->masked[route->pair_rank[pair]]) {
+        if (pull->ep->masked[route->pair_rank[pair]] ||
+            !pair_takes_part(pull, token, pair, &scratch->row_weight[count])) {
             continue;
         }
-        scratch->row_weight[count] = route->pair_weight[pair];
         WEFT_TRY(fetch_row(pull, route->pair_rank[pair], route->pair_index[pair], scratch->rows + (count + 1) * bytes,
                            &scratch->row_at[count]));
         count++;
     }
+    count = add_biases(pull, token, count);
     unsigned char *out = wefti_ep_span_row(&pull->out, (size_t)token);
     void *sum = wefti_ep_row_write(out, scratch->rows);
     if (pull->weighted && wefti_ep_is_by_source(route)) {
@@ -153,11 +271,54 @@ static weft_status sum_token(const wefti_ep_pull *pull, int token)
     return WEFT_OK;
 }
 
+static weft_status await_rows(const wefti_ep_pull *pull)
+{
+    wefti_ep_part(pull->ep, "wait for rows");
+    wefti_ep_arrivals arrivals =
+        wefti_ep_arrivals_start(pull->ep, WEFTI_EP_WORD_MARK, pull->call.epoch, pull->call.name);
+    while (wefti_ep_arrivals_left(&arrivals)) {
+        int rank;
+        WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
+    }
+    return WEFT_OK;
+}
+
 weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull)
 {
+    WEFT_TRY(pull->sends_choices ? await_rows(pull) : WEFT_OK);
     wefti_ep_part(pull->ep, "move");
     for (int token = 0; token < pull->route->tokens; token++) {
         WEFT_TRY(sum_token(pull, token));
+    }
+    return WEFT_OK;
+}
+
+/* ---- values ---- */
+
+static weft_status add_values(const wefti_ep_pull *pull, int token)
+{
+    const wefti_ep_routing *route = pull->route;
+    size_t topk = (size_t)route->plan.topk;
+    float *values = pull->ep->host->scratch.choice_weight;
+    float *out = &pull->combining.values_out[(size_t)token * topk];
+    memset(out, 0, topk * sizeof *out);
+    for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
+        int rank = route->pair_rank[pair];
+        if (pull->ep->masked[rank]) {
+            continue;
+        }
+        WEFT_TRY(wefti_ep_gradients_fetch(route, rank, route->pair_index[pair], values));
+        for (size_t k = 0; k < topk; k++) {
+            out[k] += values[k];
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_pull_values(const wefti_ep_pull *pull)
+{
+    for (int token = 0; token < pull->route->tokens; token++) {
+        WEFT_TRY(add_values(pull, token));
     }
     return WEFT_OK;
 }

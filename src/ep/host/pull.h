@@ -2,10 +2,14 @@
  *
  * Each rank makes ready one row a received token (by expert: the sum over the token's choices here; by source: the row
  * as it is) and tells the token's source where, in its call header; each source adds up its tokens' rows in ascending
- * rank and tells the owners that it has read. Rows are read where they lie when the caller's are symmetric. */
+ * rank and tells the owners that it has read. Rows are read where they lie when the caller's are symmetric.
+ *
+ * Where the sources have choices of their own for the call and an owner adds up by them, they come before the call
+ * header; the owner then makes a source's rows ready when its header has come, and says so by its mark. */
 #ifndef WEFTI_EP_HOST_PULL_H
 #define WEFTI_EP_HOST_PULL_H
 
+#include "ep/combining.h"
 #include "ep/host/arithmetic.h"
 #include "ep/host/call.h"
 #include "ep/host/span.h"
@@ -18,15 +22,21 @@ typedef struct wefti_ep_pull {
     size_t hidden;
     int weighted;
     int each_once; /* a row that several choices share is added once, not once a choice */
+    wefti_ep_combining combining; /* all zero: a call without weights or choices of its own, and without biases */
+    int sends_choices; /* the call's own choices go to the owners, who make rows ready once they have them */
+    wefti_ep_span bias[2];
     wefti_ep_span in;
     wefti_ep_span out;
     wefti_ep_span ready; /* what the sources read: in, or the group's buffer by place */
     int staged; /* the latter */
 } wefti_ep_pull;
 
-/* The call has begun, and its header gets where rows are. each_once is 0. */
+/* The call has begun, and its header gets where rows are. each_once is 0, and there is no combining. */
 void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, const wefti_ep_call *call,
                         const weft_ep_rows *in, const weft_ep_rows *out, int weighted);
+
+/* Take over what else a combine does. */
+void wefti_ep_pull_combining(wefti_ep_pull *pull, const wefti_ep_combining *combining);
 
 /* Make rows ready and post the call headers. */
 weft_status wefti_ep_pull_post(const wefti_ep_pull *pull);
@@ -34,8 +44,11 @@ weft_status wefti_ep_pull_post(const wefti_ep_pull *pull);
 /* Wait for all call headers. */
 weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull);
 
-/* Then, if all calls match: all sums. */
+/* Then, if all calls match: all sums, once the rows are ready. */
 weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull);
+
+/* And of the values that the owners have kept (gradients.h), to combining.values_out. */
+weft_status wefti_ep_pull_values(const wefti_ep_pull *pull);
 
 /* Tell the owners that this rank has read, and wait until all have read here. */
 weft_status wefti_ep_pull_end(const wefti_ep_pull *pull);

@@ -15,9 +15,9 @@
     X(expert_next, limits->experts)                                                                                    \
     X(records, tokens *wefti_ep_record_bytes(topk))                                                                    \
     X(lanes, ranks)                                                                                                    \
-    X(rows, (topk + 1) * limits->row_bytes_max)                                                                        \
-    X(row_at, topk)                                                                                                    \
-    X(row_weight, topk)                                                                                                \
+    X(rows, (topk + 3) * limits->row_bytes_max)                                                                        \
+    X(row_at, topk + 2)                                                                                                \
+    X(row_weight, topk + 2)                                                                                            \
     X(choice_rows, topk * limits->row_bytes_max)                                                                       \
     X(choice_at, topk)                                                                                                 \
     X(choice_weight, topk)                                                                                             \

@@ -1,0 +1,244 @@
+/* Goal: what a combine may do beside does what weft_ep.h says: weights and choices of its own, biases.
+ *
+ * Method: two ranks of two experts each; rank 0 has one token, whose four choices are all experts. Rows hold one value;
+ * the results are worked out by hand. The random cases of tests/property/ep.c have all of it in all combinations. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/check.h"
+#include "support/pes.h"
+#include "weft_ep.h"
+
+enum { PES = 2, EXPERTS = 4, TOPK = 4, HIDDEN = 8, ROWS = 8 };
+
+typedef struct rig {
+    int rank;
+    weft_ep *ep;
+    weft_ep_route *route;
+    weft_ep_layout layout;
+    _Alignas(16) float rows[ROWS][HIDDEN];
+    _Alignas(16) float out[1][HIDDEN];
+    _Alignas(16) float bias[2][HIDDEN];
+} rig;
+
+static weft_ep_rows rows_of(void *data)
+{
+    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+    rows.data = data;
+    rows.dtype = WEFT_EP_F32;
+    rows.hidden = HIDDEN;
+    return rows;
+}
+
+static void fill(float *row, float value)
+{
+    for (int i = 0; i < HIDDEN; i++) {
+        row[i] = value;
+    }
+}
+
+/* Token 0 of rank 0 chooses all four experts, with weights 1, 2, 3, 4; rank 1 has no token. */
+static int open_rig(weft_world *world, weft_ep_layout layout, rig *r)
+{
+    static const int32_t ids[TOPK] = {3, 0, 1, 2};
+    static const float weights[TOPK] = {1, 2, 3, 4};
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    memset(r, 0, sizeof *r);
+    r->rank = weft_world_pe(world);
+    r->layout = layout;
+    config.experts = EXPERTS;
+    config.tokens_max = 1;
+    config.topk_max = TOPK;
+    config.row_bytes_max = HIDDEN * sizeof(float);
+    plan.topk = TOPK;
+    plan.layout = layout;
+    choices.tokens = r->rank == 0;
+    choices.ids = ids;
+    choices.weights = weights;
+    return CHECK_OK(weft_ep_create(weft_team_world(world), &config, &r->ep)) &&
+           CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &r->route)) &&
+           CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
+}
+
+static void close_rig(rig *r)
+{
+    CHECK_OK(weft_ep_route_destroy(r->route));
+    CHECK_OK(weft_ep_destroy(r->ep));
+}
+
+/* By expert, expert e's row holds 10^e; by source rank r's row holds 10^r. Returns the token's sum. */
+static float combine(rig *r, const weft_ep_combine_options *options)
+{
+    static const float powers[] = {1, 10, 100, 1000};
+    weft_ep_rows in = rows_of(r->rows);
+    weft_ep_rows out = rows_of(r->out);
+    for (int i = 0; i < 2; i++) {
+        fill(r->rows[i], powers[r->layout == WEFT_EP_RANK_MAJOR ? r->rank : 2 * r->rank + i]);
+    }
+    fill(r->out[0], -1.0f);
+    CHECK_OK(weft_ep_combine_with(r->route, &in, &out, options, NULL));
+    for (int i = 1; i < HIDDEN; i++) {
+        CHECK(r->out[0][i] == r->out[0][0]);
+    }
+    return r->out[0][0];
+}
+
+#define EXPECT(r, value, options)                                                                                      \
+    do {                                                                                                               \
+        float got = combine(r, options);                                                                               \
+        float wanted = (r)->rank == 0 ? (value) : -1.0f;                                                               \
+        CHECK_SAY(got == wanted, "line %d: the sum is %g, not %g", __LINE__, (double)got, (double)wanted);             \
+    } while (0)
+
+static void by_expert(weft_world *world, void *context)
+{
+    static const float own[TOPK] = {5, 6, 7, 8};
+    static const int32_t some[TOPK] = {3, -1, 1, -1};
+    static const int64_t none[TOPK] = {-1, -1, -1, -1};
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    rig r;
+    (void)context;
+    if (!open_rig(world, WEFT_EP_EXPERT_MAJOR, &r)) {
+        return;
+    }
+    EXPECT(&r, 1111.0f, &options);
+    options.flags = WEFT_EP_WEIGHTED;
+    EXPECT(&r, 1432.0f, &options); /* the route's: 2 * 1 + 3 * 10 + 4 * 100 + 1 * 1000 */
+    options.weights = own;
+    EXPECT(&r, 5876.0f, &options);
+    options.ids = some; /* experts 0 and 2 take no part */
+    EXPECT(&r, 5070.0f, &options);
+    options.ids = none;
+    options.id_type = WEFT_EP_INT64;
+    EXPECT(&r, 0.0f, &options);
+    options = (weft_ep_combine_options)WEFT_EP_COMBINE_OPTIONS_INIT;
+    options.ids = some;
+    EXPECT(&r, 1010.0f, &options);
+    options.ids = NULL;
+    options.flags = WEFT_EP_WEIGHTED;
+    EXPECT(&r, 1432.0f, &options); /* the route's are as they were */
+    close_rig(&r);
+}
+
+static void by_source(weft_world *world, void *context)
+{
+    static const float own[TOPK] = {5, 6, 7, 8};
+    static const int32_t some[TOPK] = {3, -1, -1, 2};
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    rig r;
+    (void)context;
+    if (!open_rig(world, WEFT_EP_RANK_MAJOR, &r)) {
+        return;
+    }
+    EXPECT(&r, 11.0f, &options);
+    options.flags = WEFT_EP_WEIGHTED;
+    EXPECT(&r, 55.0f, &options);
+    options.weights = own;
+    EXPECT(&r, 143.0f, &options); /* (6 + 7) * 1 + (5 + 8) * 10 */
+    options.ids = some;
+    EXPECT(&r, 130.0f, &options);
+    options.flags = 0;
+    options.weights = NULL;
+    EXPECT(&r, 10.0f, &options); /* rank 0 adds nothing */
+    close_rig(&r);
+}
+
+/* In float32 2^24 + 1 is 2^24, so that the order shows: ((11 + 2^24) - 2^24) is 12 in either rounding, and
+ * (11 + (2^24 - 2^24)) would be 11. */
+static void biases(weft_world *world, void *context)
+{
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    rig r;
+    (void)context;
+    if (!open_rig(world, WEFT_EP_RANK_MAJOR, &r)) {
+        return;
+    }
+    weft_ep_rows first = rows_of(r.bias[0]);
+    weft_ep_rows second = rows_of(r.bias[1]);
+    options.bias[0] = &first;
+    fill(r.bias[0], 0.5f);
+    EXPECT(&r, 11.5f, &options);
+    options.bias[1] = &second;
+    fill(r.bias[0], 0x1p24f);
+    fill(r.bias[1], -0x1p24f);
+    EXPECT(&r, 12.0f, &options);
+    if (r.rank == 0) {
+        options.bias[0] = options.bias[1] = NULL; /* ranks may differ */
+    }
+    EXPECT(&r, 11.0f, &options);
+    close_rig(&r);
+}
+
+static void values(weft_world *world, void *context)
+{
+    static const float by_row[2] = {5, 7};
+    static const float by_choice[TOPK] = {1, 2, 3, 4};
+    static const float more[TOPK] = {10, 20, 30, 40};
+    static const int32_t some[TOPK] = {3, -1, 1, -1};
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    float out[TOPK] = {-1, -1, -1, -1};
+    rig r;
+    options.values_out = out;
+    options.ids = some;
+    if (open_rig(world, *(const weft_ep_layout *)context, &r)) {
+        int by_expert = r.layout == WEFT_EP_EXPERT_MAJOR;
+        const float sums[2][TOPK] = {{11, 22, 33, 44}, {107, 5, 7, 105}};
+        const float second[2] = {105, 107}; /* of rank 1, experts 2 and 3 */
+        options.values_in = by_expert ? (r.rank == 0 ? by_row : second) : (r.rank == 0 ? by_choice : more);
+        EXPECT(&r, by_expert ? 1010.0f : 11.0f, &options); /* by source a choice is left on both ranks */
+        for (int k = 0; k < TOPK; k++) {
+            CHECK(out[k] == (r.rank == 0 ? sums[by_expert][k] : -1.0f));
+        }
+        close_rig(&r);
+    }
+}
+
+static void run(void (*body)(weft_world *world, void *context))
+{
+    pes_run(PES, body, NULL);
+}
+
+static void a_combine_by_expert_takes_weights_and_choices_of_its_own(void **state)
+{
+    (void)state;
+    run(by_expert);
+}
+
+static void a_combine_by_source_takes_weights_and_choices_of_its_own(void **state)
+{
+    (void)state;
+    run(by_source);
+}
+
+static void biases_are_added_after_the_ranks_in_their_order(void **state)
+{
+    (void)state;
+    run(biases);
+}
+
+static void values_come_back_from_all_ranks_that_hold_the_token(void **state)
+{
+    (void)state;
+    weft_ep_layout layouts[] = {WEFT_EP_RANK_MAJOR, WEFT_EP_EXPERT_MAJOR};
+    pes_run(PES, values, &layouts[0]);
+    pes_run(PES, values, &layouts[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(a_combine_by_expert_takes_weights_and_choices_of_its_own),
+        CHECKED_TEST(a_combine_by_source_takes_weights_and_choices_of_its_own),
+        CHECKED_TEST(values_come_back_from_all_ranks_that_hold_the_token),
+        CHECKED_TEST(biases_are_added_after_the_ranks_in_their_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
