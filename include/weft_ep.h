@@ -19,10 +19,10 @@
  *
  * Order and arithmetic, equal on every backend: received rows are ordered by (source rank, token), then by choice.
  * Combine adds in ascending choice inside a rank (fused multiply-add in float32, the partial sum rounded to the row's
- * type), then in ascending rank in float32, rounded once at the end: the same bits in every run. A choice of -1 is no
- * choice; any other id outside 0 .. E-1 drops that choice and sets the route's status to WEFT_ERR_RANGE. A token
- * without a choice combines to zeros. An expert chosen twice by a token counts twice. Every NaN in a bf16 or float16
- * sum is 0x7fff.
+ * type), then in ascending rank, unless the plan has another order, in float32, rounded once at the end: the same bits
+ * in every run. A choice of -1 is no choice; any other id outside 0 .. E-1 drops that choice and sets the route's
+ * status to WEFT_ERR_RANGE. A token without a choice combines to zeros. An expert chosen twice by a token counts twice.
+ * Every NaN in a bf16 or float16 sum is 0x7fff.
  *
  * Ranks that make different calls, or the same with another plan, route, type, width or flags, all get
  * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable.
@@ -174,6 +174,14 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * group is dead for another reason than a timeout). */
 WEFT_API weft_status weft_ep_mask(weft_ep *ep, int rank, int alive) WEFT_MUST_CHECK;
 
+/* In which order a token's partial sums, one from each rank that owns a choice of it, are added, from +0. */
+typedef enum weft_ep_order {
+    WEFT_EP_ORDER_RANK = 0, /* ascending rank, then biases */
+    /* Biases, then ranks by the place of the last of the token's choices there that takes part, ascending. Not on GPUs:
+     * WEFT_ERR_UNSUPPORTED. */
+    WEFT_EP_ORDER_CHOICE = 1
+} weft_ep_order;
+
 /* How the steps of a route work. Equal on all ranks. */
 typedef struct weft_ep_plan {
     size_t size; /* sizeof(weft_ep_plan) */
@@ -187,6 +195,7 @@ typedef struct weft_ep_plan {
      * nobody has claimed when the call is made or captured, among all groups on the GPU with such a route;
      * WEFT_ERR_STATE from the call when nothing is left. Ranks may differ. Not used on the host. */
     int sms;
+    weft_ep_order order; /* of all sums over ranks: combine, its values_out, the backward of dispatch */
 } weft_ep_plan;
 
 /* Expert-major: dispatch, and the backward of combine, set the data (and scales) of padding rows to zero. Else they are
@@ -367,7 +376,8 @@ typedef struct weft_ep_combine_options {
     const void *ids;
     weft_ep_id_type id_type; /* of ids */
     /* None, one (the first) or two tensors [T][H] of the type and width of `in`, which are added in float32, before the
-     * one rounding at the end, in this order, after the ranks' sums. Ranks may differ. */
+     * one rounding at the end, in this order, after or before the ranks' sums as the plan's `order` has it. Ranks may
+     * differ. */
     const weft_ep_rows *bias[2];
     /* Both or neither, equally on all ranks, also on one with N or T of 0: values_in of the shape of
      * weft_ep_received.weights, by source [N][K], by expert [N], and values_out [T][K]: of each place the sum, in

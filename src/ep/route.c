@@ -58,6 +58,13 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, wef
     if ((plan->flags & ~WEFT_EP_ZERO_PADDING) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: flags is 0x%x; give 0 or WEFT_EP_ZERO_PADDING", call, plan->flags);
     }
+    if (plan->order != WEFT_EP_ORDER_RANK && plan->order != WEFT_EP_ORDER_CHOICE) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: order is %d; give a weft_ep_order", call, (int)plan->order);
+    }
+    if (plan->order != WEFT_EP_ORDER_RANK && ep->config.on_device) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: order is WEFT_EP_ORDER_CHOICE; on GPUs there is _RANK only",
+                           call);
+    }
     if (plan->sms < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: sms is %d; give 0 or more", call, plan->sms);
     }

@@ -271,6 +271,46 @@ static void with_missing_arrays(weft_world *world, int which)
     close_rig(&rig);
 }
 
+/* What the host has and kernels have not: the error names the field, nothing is called, and the group goes on. */
+static void refuse_options(ep_rig *rig, const weft_ep_combine_options *options, const char *field)
+{
+    static _Alignas(64) row out[TOKENS];
+    const weft_ep_rows rows = rows_at(out);
+    CHECK_STATUS(weft_ep_combine_with(rig->route, &rig->received.rows, &rows, options, NULL), WEFT_ERR_UNSUPPORTED);
+    CHECK_SAY(strstr(weft_last_error(), field) != NULL, "%s does not name %s", weft_last_error(), field);
+    CHECK_STATUS(weft_ep_combine_send_with(rig->route, &rig->received.rows, &rows, options, NULL),
+                 WEFT_ERR_UNSUPPORTED);
+}
+
+static void not_in_kernels(weft_world *world, int which)
+{
+    float values[ROWS * TOPK] = {0};
+    ep_rig rig;
+    weft_ep_route *route = NULL;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    (void)which;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    expect_step(&rig);
+    options.ids = values;
+    refuse_options(&rig, &options, "options.ids");
+    options.flags = WEFT_EP_WEIGHTED;
+    options.weights = values;
+    refuse_options(&rig, &options, "options.weights");
+    options = (weft_ep_combine_options)WEFT_EP_COMBINE_OPTIONS_INIT;
+    options.bias[0] = &rig.in;
+    refuse_options(&rig, &options, "options.bias");
+    options.bias[0] = NULL;
+    options.values_in = options.values_out = values;
+    refuse_options(&rig, &options, "options.values_in");
+    plan.topk = TOPK;
+    plan.order = WEFT_EP_ORDER_CHOICE;
+    CHECK_STATUS(weft_ep_route_create(rig.ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "order") != NULL);
+    expect_step(&rig);
+    close_rig(&rig);
+}
+
 /* All multiprocessors of the GPU, of which each PE has one for itself. */
 static int take_all(weft_world *world)
 {
@@ -482,7 +522,7 @@ static void run_all(weft_world *world, void *context)
     static const ep_refusal all[] = {
         {with_other_slots, 2},    {after_a_mismatch, 4},        {told_by_a_dispatch, 1},         {on_another_stream, 1},
         {with_missing_arrays, 1}, {without_multiprocessors, 1}, {with_other_multiprocessors, 2}, {combine_behind, 1},
-        {go_on_alone, 8},         {combine_alone, 2},           {fail_between_halves, 1},
+        {go_on_alone, 8},         {combine_alone, 2},           {fail_between_halves, 1},        {not_in_kernels, 1},
     };
     (void)context;
     if (!attach(world)) {

@@ -110,6 +110,9 @@ CASE(weft_ep_route_create)
     party p;
     party_init(&p, s);
     weft_ep_plan bad = p.plan;
+    bad.order = (weft_ep_order)2;
+    CHECK_STATUS(weft_ep_route_bytes(p.ep, &bad, &bytes), WEFT_ERR_ARGUMENT);
+    bad = p.plan;
     bad.layout = (weft_ep_layout)-1;
     CHECK_STATUS(weft_ep_route_bytes(NULL, &p.plan, &bytes), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_bytes(p.ep, NULL, &bytes), WEFT_ERR_ARGUMENT);

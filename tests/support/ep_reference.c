@@ -207,6 +207,37 @@ static ep_sum finish(const ep_routing *routing, const ep_payload *payload, const
                     .bound = payload->dtype == WEFT_EP_F32 ? in_float : in_type + in_float};
 }
 
+/* The last choice of the token on the owner that takes part, or -1. */
+static int last_choice(const ep_routing *routing, const ep_combining *combining, int owner, int rank, int token)
+{
+    int last = -1;
+    for (int k = 0; k < routing->one->plan.topk; k++) {
+        if (ep_row_of(routing, rank, token, k) >= 0 && ep_owner_of(routing->one, rank, token, k) == owner &&
+            takes_part(routing, combining, token, k)) {
+            last = k;
+        }
+    }
+    return last;
+}
+
+/* The number-th rank in the order of the plan; ranks without a choice come somewhere. */
+static int nth_owner(const ep_routing *routing, const ep_combining *combining, int rank, int token, int number)
+{
+    int ranks = routing->one->setup->ranks;
+    for (int owner = 0; owner < ranks && routing->one->plan.order == WEFT_EP_ORDER_CHOICE; owner++) {
+        int before = 0;
+        int mine = last_choice(routing, combining, owner, rank, token);
+        for (int other = 0; other < ranks; other++) {
+            int last = last_choice(routing, combining, other, rank, token);
+            before += last < mine || (last == mine && other < owner);
+        }
+        if (before == number) {
+            return owner;
+        }
+    }
+    return number;
+}
+
 /* The biases, as they are. */
 static void add_biases(const ep_combining *combining, int rank, int token, int hidden, total *totals)
 {
@@ -223,7 +254,12 @@ static void add_owners(const ep_routing *routing, const ep_payload *payload, int
 {
     int by_expert = ep_is_by_expert(routing->one->plan.layout);
     total *totals = calloc((size_t)payload->hidden, sizeof *totals);
-    for (int owner = 0; owner < routing->one->setup->ranks; owner++) {
+    int biases_first = routing->one->plan.order == WEFT_EP_ORDER_CHOICE;
+    if (biases_first) {
+        add_biases(combining, rank, token, payload->hidden, totals);
+    }
+    for (int number = 0; number < routing->one->setup->ranks; number++) {
+        int owner = nth_owner(routing, combining, rank, token, number);
         token_rows rows = rows_on(routing, combining, owner, rank, token);
         if (routing->masked[owner]) {
             continue;
@@ -237,7 +273,9 @@ static void add_owners(const ep_routing *routing, const ep_payload *payload, int
             add_partial(payload, &of, &totals[column]);
         }
     }
-    add_biases(combining, rank, token, payload->hidden, totals);
+    if (!biases_first) {
+        add_biases(combining, rank, token, payload->hidden, totals);
+    }
     for (int column = 0; column < payload->hidden; column++) {
         sums[column] = finish(routing, payload, &totals[column]);
     }
@@ -250,18 +288,19 @@ void ep_reference_combine(const ep_routing *routing, const ep_payload *payload, 
     add_owners(routing, payload, rank, token, (flags & WEFT_EP_WEIGHTED) != 0, 0, combining, sums);
 }
 
-void ep_reference_values(const ep_routing *routing, const ep_payload *values, int rank, int token, float *sums)
+void ep_reference_values(const ep_routing *routing, const ep_combining *combining, int rank, int token, float *sums)
 {
     int topk = routing->one->plan.topk;
     int by_expert = ep_is_by_expert(routing->one->plan.layout);
     for (int k = 0; k < topk; k++) {
         sums[k] = 0.0f;
-        for (int owner = 0; owner < routing->one->setup->ranks; owner++) {
+        for (int number = 0; number < routing->one->setup->ranks; number++) {
+            int owner = nth_owner(routing, combining, rank, token, number);
             token_rows rows = rows_on(routing, NULL, owner, rank, token);
             int is_own = ep_owner_of(routing->one, rank, token, k) == owner;
             if (rows.count > 0 && !routing->masked[owner] && (is_own || !by_expert)) {
                 int row = by_expert ? ep_row_of(routing, rank, token, k) : rows.row[0];
-                sums[k] = ep_add(sums[k], (float)element(values, owner, row, by_expert ? 0 : k));
+                sums[k] = ep_add(sums[k], (float)element(&combining->values, owner, row, by_expert ? 0 : k));
             }
         }
     }

@@ -36,8 +36,8 @@ typedef struct ep_combining {
 void ep_reference_combine(const ep_routing *routing, const ep_payload *payload, int rank, int token, unsigned flags,
                           const ep_combining *combining, ep_sum *sums);
 
-/* What comes back of the values of received rows to the places [K] of a token. */
-void ep_reference_values(const ep_routing *routing, const ep_payload *values, int rank, int token, float *sums);
+/* What comes back of the call's values of received rows to the places [K] of a token. */
+void ep_reference_values(const ep_routing *routing, const ep_combining *combining, int rank, int token, float *sums);
 
 /* The gradient of a token's row: the sum over the rows that dispatch made of it, rank r's being the payload's. */
 void ep_reference_dispatch_bwd(const ep_routing *routing, const ep_payload *payload, int rank, int token, ep_sum *sums);

@@ -252,6 +252,9 @@ static int create_route(ep_session *session, session_group *group, session_route
 {
     size_t bytes;
     route->plan = ep_plan_draw(random_next(&session->common), &group->setup);
+    if (!session->place.on_device && random_below(&session->common, 3) == 0) {
+        route->plan.order = WEFT_EP_ORDER_CHOICE;
+    }
     if (!CHECK_OK(weft_ep_route_bytes(group->ep, &route->plan, &bytes))) {
         return 0;
     }

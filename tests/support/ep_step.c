@@ -59,6 +59,7 @@ static void cover_routing(const ep_step *step)
         tokens += step->routing->side[rank].tokens;
     }
     cover(step, layouts[one->plan.layout], 1);
+    cover(step, EP_COVER_BY_CHOICE, one->plan.order == WEFT_EP_ORDER_CHOICE);
     cover(step, EP_COVER_PADDED, one->plan.alignment > 1);
     cover(step, EP_COVER_OVERFLOW, step->routing->overflow);
     cover(step, EP_COVER_DROPPED, dropped > 0);
@@ -528,7 +529,7 @@ static void expect_values(const ep_step *step, const ep_combining *combining, co
     size_t topk = (size_t)step->routing->one->plan.topk;
     float sums[EP_TOPK_MAX];
     for (int token = 0; token < tokens_of(step) && combining->has_values; token++) {
-        ep_reference_values(step->routing, &combining->values, step->rank, token, sums);
+        ep_reference_values(step->routing, combining, step->rank, token, sums);
         ep_words_set(array, (size_t)token * topk, sums, topk);
     }
 }

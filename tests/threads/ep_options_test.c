@@ -1,4 +1,5 @@
-/* Goal: what a combine may do beside does what weft_ep.h says: weights and choices of its own, biases.
+/* Goal: what a combine may do beside does what weft_ep.h says: weights and choices of its own, biases, values, and the
+ * order of addition.
  *
  * Method: two ranks of two experts each; rank 0 has one token, whose four choices are all experts. Rows hold one value;
  * the results are worked out by hand. The random cases of tests/property/ep.c have all of it in all combinations. */
@@ -44,7 +45,7 @@ static void fill(float *row, float value)
 }
 
 /* Token 0 of rank 0 chooses all four experts, with weights 1, 2, 3, 4; rank 1 has no token. */
-static int open_rig(weft_world *world, weft_ep_layout layout, rig *r)
+static int open_rig(weft_world *world, weft_ep_layout layout, weft_ep_order order, rig *r)
 {
     static const int32_t ids[TOPK] = {3, 0, 1, 2};
     static const float weights[TOPK] = {1, 2, 3, 4};
@@ -60,6 +61,7 @@ static int open_rig(weft_world *world, weft_ep_layout layout, rig *r)
     config.row_bytes_max = HIDDEN * sizeof(float);
     plan.topk = TOPK;
     plan.layout = layout;
+    plan.order = order;
     choices.tokens = r->rank == 0;
     choices.ids = ids;
     choices.weights = weights;
@@ -106,7 +108,7 @@ static void by_expert(weft_world *world, void *context)
     weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
     rig r;
     (void)context;
-    if (!open_rig(world, WEFT_EP_EXPERT_MAJOR, &r)) {
+    if (!open_rig(world, WEFT_EP_EXPERT_MAJOR, WEFT_EP_ORDER_RANK, &r)) {
         return;
     }
     EXPECT(&r, 1111.0f, &options);
@@ -135,7 +137,7 @@ static void by_source(weft_world *world, void *context)
     weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
     rig r;
     (void)context;
-    if (!open_rig(world, WEFT_EP_RANK_MAJOR, &r)) {
+    if (!open_rig(world, WEFT_EP_RANK_MAJOR, WEFT_EP_ORDER_RANK, &r)) {
         return;
     }
     EXPECT(&r, 11.0f, &options);
@@ -158,7 +160,7 @@ static void biases(weft_world *world, void *context)
     weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
     rig r;
     (void)context;
-    if (!open_rig(world, WEFT_EP_RANK_MAJOR, &r)) {
+    if (!open_rig(world, WEFT_EP_RANK_MAJOR, WEFT_EP_ORDER_RANK, &r)) {
         return;
     }
     weft_ep_rows first = rows_of(r.bias[0]);
@@ -177,6 +179,25 @@ static void biases(weft_world *world, void *context)
     close_rig(&r);
 }
 
+/* From 2^24 on float32 has even numbers only, and ties go to multiples of four. */
+static void order(weft_world *world, void *context)
+{
+    static const int32_t without_last[TOPK] = {3, 0, 1, -1};
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    rig r;
+    (void)context;
+    if (!open_rig(world, WEFT_EP_RANK_MAJOR, WEFT_EP_ORDER_CHOICE, &r)) {
+        return;
+    }
+    weft_ep_rows bias = rows_of(r.bias[0]);
+    options.bias[0] = &bias;
+    fill(r.bias[0], 0x1p24f);
+    EXPECT(&r, 0x1p24f + 10.0f, &options); /* (2^24 + 1) + 10: the last choice is of rank 1 */
+    options.ids = without_last;
+    EXPECT(&r, 0x1p24f + 12.0f, &options); /* (2^24 + 10) + 1 */
+    close_rig(&r);
+}
+
 static void values(weft_world *world, void *context)
 {
     static const float by_row[2] = {5, 7};
@@ -188,7 +209,7 @@ static void values(weft_world *world, void *context)
     rig r;
     options.values_out = out;
     options.ids = some;
-    if (open_rig(world, *(const weft_ep_layout *)context, &r)) {
+    if (open_rig(world, *(const weft_ep_layout *)context, WEFT_EP_ORDER_CHOICE, &r)) {
         int by_expert = r.layout == WEFT_EP_EXPERT_MAJOR;
         const float sums[2][TOPK] = {{11, 22, 33, 44}, {107, 5, 7, 105}};
         const float second[2] = {105, 107}; /* of rank 1, experts 2 and 3 */
@@ -224,6 +245,12 @@ static void biases_are_added_after_the_ranks_in_their_order(void **state)
     run(biases);
 }
 
+static void ranks_are_added_by_their_last_choice_after_the_biases(void **state)
+{
+    (void)state;
+    run(order);
+}
+
 static void values_come_back_from_all_ranks_that_hold_the_token(void **state)
 {
     (void)state;
@@ -237,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CHECKED_TEST(a_combine_by_expert_takes_weights_and_choices_of_its_own),
         CHECKED_TEST(a_combine_by_source_takes_weights_and_choices_of_its_own),
+        CHECKED_TEST(ranks_are_added_by_their_last_choice_after_the_biases),
         CHECKED_TEST(values_come_back_from_all_ranks_that_hold_the_token),
         CHECKED_TEST(biases_are_added_after_the_ranks_in_their_order),
     };

@@ -25,7 +25,7 @@ void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route)
 {
     const weft_ep_plan *plan = &route->plan;
     call->header.plan =
-        wefti_ep_plan_word((unsigned)plan->layout, (unsigned)plan->topk,
+        wefti_ep_plan_word((unsigned)plan->layout | (unsigned)plan->order << 2, (unsigned)plan->topk,
                            (unsigned)(wefti_ep_plan_is_slots(plan) ? plan->slot_tokens : plan->alignment));
 }
 
@@ -128,6 +128,7 @@ static void append_plan(text *to, uint64_t plan)
     unsigned layout = plan & 3;
     append(to, " of topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff), layouts[layout],
            layout >= WEFT_EP_SLOTS_SOURCE ? "Tmax" : "alignment", (unsigned)(plan >> 32));
+    append(to, "%s", (plan >> 2 & 1) != 0 ? ", summed by choice" : "");
 }
 
 static text describe(const wefti_ep_call_header *header)

@@ -211,6 +211,42 @@ static weft_status fetch_row(const wefti_ep_pull *pull, int rank, int index, voi
     return wefti_ep_get(ep, rank, copy, lane->buffer + at, bytes);
 }
 
+/* The last choice of the token on the pair's rank that takes part, or -1. */
+static int last_choice(const wefti_ep_pull *pull, int token, int pair)
+{
+    const wefti_ep_routing *route = pull->route;
+    size_t first = (size_t)token * (size_t)route->plan.topk;
+    for (int k = route->plan.topk - 1; k >= 0; k--) {
+        if (route->choice_rank[first + (size_t)k] == route->pair_rank[pair] &&
+            wefti_ep_combining_takes(&pull->combining, first + (size_t)k)) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+/* A token's pairs in the order in which they are added. Returns how many they are. */
+static int order_pairs(const wefti_ep_pull *pull, int token)
+{
+    const wefti_ep_routing *route = pull->route;
+    int32_t *order = pull->ep->host->scratch.pair_order;
+    int32_t *last = pull->ep->host->scratch.pair_last;
+    int count = route->token_pairs[token + 1] - route->token_pairs[token];
+    for (int i = 0; i < count; i++) {
+        int pair = route->token_pairs[token] + i;
+        int by_choice = route->plan.order == WEFT_EP_ORDER_CHOICE;
+        int32_t key = by_choice ? last_choice(pull, token, pair) : i;
+        int at = i;
+        for (; at > 0 && last[at - 1] > key; at--) {
+            order[at] = order[at - 1];
+            last[at] = last[at - 1];
+        }
+        order[at] = pair;
+        last[at] = key;
+    }
+    return count;
+}
+
 /* Whether a choice of the token on the pair's rank takes part; then *weight is the sum of their weights there. */
 static int pair_takes_part(const wefti_ep_pull *pull, int token, int pair, float *weight)
 {
@@ -249,8 +285,11 @@ static weft_status sum_token(const wefti_ep_pull *pull, int token)
     const wefti_ep_routing *route = pull->route;
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
     size_t bytes = pull->out.row_bytes;
-    size_t count = 0;
-    for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
+    int biases_first = route->plan.order == WEFT_EP_ORDER_CHOICE;
+    size_t count = biases_first ? add_biases(pull, token, 0) : 0;
+    int pairs = order_pairs(pull, token);
+    for (int i = 0; i < pairs; i++) {
+        int pair = scratch->pair_order[i];
         if (pull->ep->masked[route->pair_rank[pair]] ||
             !pair_takes_part(pull, token, pair, &scratch->row_weight[count])) {
             continue;
@@ -259,7 +298,7 @@ static weft_status sum_token(const wefti_ep_pull *pull, int token)
                            &scratch->row_at[count]));
         count++;
     }
-    count = add_biases(pull, token, count);
+    count = biases_first ? count : add_biases(pull, token, count);
     unsigned char *out = wefti_ep_span_row(&pull->out, (size_t)token);
     void *sum = wefti_ep_row_write(out, scratch->rows);
     if (pull->weighted && wefti_ep_is_by_source(route)) {
@@ -302,7 +341,9 @@ static weft_status add_values(const wefti_ep_pull *pull, int token)
     float *values = pull->ep->host->scratch.choice_weight;
     float *out = &pull->combining.values_out[(size_t)token * topk];
     memset(out, 0, topk * sizeof *out);
-    for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
+    int pairs = order_pairs(pull, token);
+    for (int i = 0; i < pairs; i++) {
+        int pair = pull->ep->host->scratch.pair_order[i];
         int rank = route->pair_rank[pair];
         if (pull->ep->masked[rank]) {
             continue;
