@@ -189,7 +189,7 @@ typedef struct weft_ep_plan {
     weft_ep_layout layout;
     int alignment; /* expert-major: a group of rows starts at a multiple of this many rows; 0 or 1: packed */
     int slot_tokens; /* slot layouts: Tmax, the most tokens a rank sends in a step; 0: the group's slot_tokens_max */
-    unsigned flags; /* WEFT_EP_ZERO_PADDING or 0 */
+    unsigned flags; /* WEFT_EP_ZERO_PADDING, WEFT_EP_DESTINATIONS or 0 */
     /* Multiprocessors that a call of this route may use. The group claims the most that a route of it asks for
      * until it is destroyed (as weft_device_sms_take); WEFT_ERR_STATE when fewer are left. 0: an equal share of what
      * nobody has claimed when the call is made or captured, among all groups on the GPU with such a route;
@@ -201,6 +201,12 @@ typedef struct weft_ep_plan {
 /* Expert-major: dispatch, and the backward of combine, set the data (and scales) of padding rows to zero. Else they are
  * left as they were. */
 #define WEFT_EP_ZERO_PADDING 1u
+
+/* Layouts by source: tokens go to ranks, not to experts: weft_ep_choices.destinations or positions in place of ids. K
+ * is R (give 0 or R, at most the group's topk_max): choice k of a token stands for rank k, which receives it as a
+ * choice of local expert 0, and arrays [T][K] have a place a rank. rows_of_expert are 0. Not on GPUs:
+ * WEFT_ERR_UNSUPPORTED. */
+#define WEFT_EP_DESTINATIONS 2u
 
 #define WEFT_EP_PLAN_INIT WEFTI_SIZED(weft_ep_plan)
 
@@ -226,6 +232,12 @@ typedef struct weft_ep_choices {
     /* NULL: T is `tokens`. Else [1], and T is read there when the call runs; `tokens` is then the most it
      * may be: outside 0 .. tokens it is clamped, and the route's status is WEFT_ERR_RANGE. */
     const int32_t *tokens_at;
+    /* With WEFT_EP_DESTINATIONS one of these two, and ids NULL; else NULL. */
+    const unsigned char *destinations; /* [T][R] not 0: the token goes to that rank */
+    /* [T][R] -1: the token does not go to that rank; else its number among this rank's tokens that do, in place of the
+     * order of tokens. The numbers of a rank are 0, 1, and so on, each once; if any is not, tokens keep their order,
+     * and the route's status is WEFT_ERR_RANGE. */
+    const int32_t *positions;
 } weft_ep_choices;
 
 #define WEFT_EP_CHOICES_INIT WEFTI_SIZED(weft_ep_choices)

@@ -177,6 +177,23 @@ weft_status wefti_ep_rows_held(const weft_ep_rows *rows, int64_t count, const ch
     return rows->dtype == WEFT_EP_FP8_E4M3 ? check_scales_apart(rows, count, call, which) : WEFT_OK;
 }
 
+static weft_status check_destinations(const weft_ep_route *route, const weft_ep_choices *choices, const char *call)
+{
+    int given = (choices->destinations != NULL) + (choices->positions != NULL);
+    if (!wefti_ep_plan_is_by_rank(&route->plan)) {
+        return given == 0 ? WEFT_OK
+                          : wefti_error(WEFT_ERR_ARGUMENT,
+                                        "%s: %s is given, and the route's plan has no WEFT_EP_DESTINATIONS; give NULL",
+                                        call, choices->destinations != NULL ? "destinations" : "positions");
+    }
+    if (choices->ids != NULL || given > 1 || (choices->tokens > 0 && given == 0)) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: the route's plan has WEFT_EP_DESTINATIONS: give destinations or positions, and no ids",
+                           call);
+    }
+    return WEFT_OK;
+}
+
 weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_choices *choices, const char *call)
 {
     int slots = wefti_ep_plan_is_slots(&route->plan);
@@ -188,7 +205,8 @@ weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_cho
     if (choices->id_type != WEFT_EP_INT32 && choices->id_type != WEFT_EP_INT64) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: id_type is %d; give a weft_ep_id_type", call, (int)choices->id_type);
     }
-    if (choices->tokens > 0 && choices->ids == NULL) {
+    WEFT_TRY(check_destinations(route, choices, call));
+    if (choices->tokens > 0 && choices->ids == NULL && !wefti_ep_plan_is_by_rank(&route->plan)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: ids is NULL with %d tokens", call, choices->tokens);
     }
     if ((uintptr_t)choices->tokens_at % sizeof(int32_t) != 0) {

@@ -34,6 +34,25 @@ static weft_status check_slots(const weft_ep *ep, const weft_ep_plan *plan, cons
     return WEFT_OK;
 }
 
+static weft_status check_destinations(const weft_ep *ep, const weft_ep_plan *plan, const char *call)
+{
+    if (ep->config.on_device) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: flags has WEFT_EP_DESTINATIONS, which is not there on GPUs",
+                           call);
+    }
+    if (!wefti_ep_plan_is_by_source(plan)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: layout is %d with WEFT_EP_DESTINATIONS; give one by source", call,
+                           (int)plan->layout);
+    }
+    if ((plan->topk != 0 && plan->topk != ep->ranks) || ep->ranks > ep->config.topk_max) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: topk is %d and the group's topk_max %d; with WEFT_EP_DESTINATIONS give 0 or the %d "
+                           "ranks, of which the group must allow as many",
+                           call, plan->topk, ep->config.topk_max, ep->ranks);
+    }
+    return WEFT_OK;
+}
+
 /* *given becomes what can be read: see base/sized.h. */
 static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, weft_ep_plan *own, const char *call)
 {
@@ -45,7 +64,9 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, wef
     WEFT_TRY(wefti_world_check_handle(ep->world, call));
     WEFTI_SIZED_TRY(&form, call, "plan", *given, own);
     const weft_ep_plan *plan = *given;
-    if (plan->topk < 1 || plan->topk > ep->config.topk_max) {
+    int by_rank = (plan->flags & WEFT_EP_DESTINATIONS) != 0;
+    WEFT_TRY(by_rank ? check_destinations(ep, plan, call) : WEFT_OK);
+    if (!by_rank && (plan->topk < 1 || plan->topk > ep->config.topk_max)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: topk is %d; give 1 .. %d, the group's topk_max", call, plan->topk,
                            ep->config.topk_max);
     }
@@ -55,8 +76,9 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, wef
     if (plan->alignment < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: alignment is %d; give 0 or more rows", call, plan->alignment);
     }
-    if ((plan->flags & ~WEFT_EP_ZERO_PADDING) != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: flags is 0x%x; give 0 or WEFT_EP_ZERO_PADDING", call, plan->flags);
+    if ((plan->flags & ~(WEFT_EP_ZERO_PADDING | WEFT_EP_DESTINATIONS)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: flags is 0x%x; give 0, WEFT_EP_ZERO_PADDING or WEFT_EP_DESTINATIONS",
+                           call, plan->flags);
     }
     if (plan->order != WEFT_EP_ORDER_RANK && plan->order != WEFT_EP_ORDER_CHOICE) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: order is %d; give a weft_ep_order", call, (int)plan->order);
@@ -75,6 +97,7 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, wef
 static weft_ep_plan resolve(const weft_ep *ep, const weft_ep_plan *plan)
 {
     weft_ep_plan resolved = *plan;
+    resolved.topk = (plan->flags & WEFT_EP_DESTINATIONS) != 0 ? ep->ranks : plan->topk;
     if (!wefti_ep_plan_is_slots(plan)) {
         resolved.slot_tokens = 0;
     } else if (plan->slot_tokens == 0) {

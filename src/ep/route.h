@@ -33,6 +33,12 @@ weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call);
 weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, const weft_stream *stream,
                                 const char *call);
 
+/* Tokens go to ranks: choice k is rank k. */
+static inline int wefti_ep_plan_is_by_rank(const weft_ep_plan *plan)
+{
+    return (plan->flags & WEFT_EP_DESTINATIONS) != 0;
+}
+
 /* Rows are received one a (source, token). */
 static inline int wefti_ep_plan_is_by_source(const weft_ep_plan *plan)
 {

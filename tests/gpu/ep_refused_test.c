@@ -307,6 +307,10 @@ static void not_in_kernels(weft_world *world, int which)
     plan.order = WEFT_EP_ORDER_CHOICE;
     CHECK_STATUS(weft_ep_route_create(rig.ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);
     CHECK(strstr(weft_last_error(), "order") != NULL);
+    plan.order = WEFT_EP_ORDER_RANK;
+    plan.flags = WEFT_EP_DESTINATIONS;
+    CHECK_STATUS(weft_ep_route_create(rig.ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "WEFT_EP_DESTINATIONS") != NULL);
     expect_step(&rig);
     close_rig(&rig);
 }

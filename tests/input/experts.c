@@ -110,6 +110,15 @@ CASE(weft_ep_route_create)
     party p;
     party_init(&p, s);
     weft_ep_plan bad = p.plan;
+    bad.flags = 4;
+    CHECK_STATUS(weft_ep_route_bytes(p.ep, &bad, &bytes), WEFT_ERR_ARGUMENT);
+    bad.flags = WEFT_EP_DESTINATIONS;
+    bad.topk = 1; /* neither 0 nor the ranks */
+    CHECK_STATUS(weft_ep_route_bytes(p.ep, &bad, &bytes), WEFT_ERR_ARGUMENT);
+    bad.topk = 0;
+    bad.layout = WEFT_EP_EXPERT_MAJOR;
+    CHECK_STATUS(weft_ep_route_bytes(p.ep, &bad, &bytes), WEFT_ERR_ARGUMENT);
+    bad = p.plan;
     bad.order = (weft_ep_order)2;
     CHECK_STATUS(weft_ep_route_bytes(p.ep, &bad, &bytes), WEFT_ERR_ARGUMENT);
     bad = p.plan;
@@ -143,6 +152,12 @@ CASE(weft_ep_route_update)
     CHECK_STATUS(weft_ep_route_update(p.unrouted, &bad, NULL), WEFT_ERR_ARGUMENT);
     bad = p.choices;
     bad.id_type = (weft_ep_id_type)-1;
+    CHECK_STATUS(weft_ep_route_update(p.unrouted, &bad, NULL), WEFT_ERR_ARGUMENT);
+    bad = p.choices;
+    bad.destinations = (const unsigned char *)ids; /* the plan has no WEFT_EP_DESTINATIONS */
+    CHECK_STATUS(weft_ep_route_update(p.unrouted, &bad, NULL), WEFT_ERR_ARGUMENT);
+    bad.destinations = NULL;
+    bad.positions = ids;
     CHECK_STATUS(weft_ep_route_update(p.unrouted, &bad, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_counts(NULL, &counts), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_counts(p.route, NULL), WEFT_ERR_ARGUMENT);

@@ -1,7 +1,7 @@
 /* Goal: expert parallelism gives what the serial reference gives, whatever the shapes, in every array, to the bit.
  *
  * Method: many small random cases. A case is a group of 1 to 16 ranks, threads of this process, with one or two routes
- * and a few calls on them (support/ep_session.h); tokens 0..300, hidden 8..1024, choices 1..32, experts 1..300,
+ * and a few calls on them (support/ep_session.h); tokens 0..300, hidden 8..1024, choices 1..64, experts 1..300,
  * alignments, -1s, ids out of range, duplicates, skew, caps; all types, layouts and calls, masked ranks, both ways of
  * counts. All of a case follows from its seed. A case that fails is shrunk a little, and the command that repeats it is
  * printed, also when the library crashes or the test runs out of time. What the cases met is counted and printed.
@@ -37,7 +37,7 @@ typedef struct property_case {
 static const char *const counts_ways[] = {"", "owners", "direct"};
 
 static const char *program;
-static const ep_size size_max = {EP_TOKENS_MAX, 32, EP_EXPERTS_MAX, 1024, (size_t)8 << 20};
+static const ep_size size_max = {EP_TOKENS_MAX, EP_TOPK_MAX, EP_EXPERTS_MAX, 1024, (size_t)8 << 20};
 
 /* ---- the command that repeats a case ---- */
 

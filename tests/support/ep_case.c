@@ -153,6 +153,36 @@ static void draw_token(uint64_t *state, const ep_case *one, const gate *how, int
     }
 }
 
+/* Let choice k be rank k where it was any, and perhaps number the tokens to each rank in another order. */
+static void draw_destinations(uint64_t *state, ep_case *one, int rank)
+{
+    int ranks = one->plan.topk;
+    int tokens = one->tokens[rank];
+    int64_t *ids = one->ids[rank];
+    int32_t *positions =
+        ep_draw_one_in(state, 2) ? malloc(((size_t)tokens * (size_t)ranks + 1) * sizeof *positions) : NULL;
+    one->positions[rank] = positions;
+    for (int to = 0; to < ranks; to++) {
+        int count = 0;
+        for (int token = 0; token < tokens; token++) {
+            int at = token * ranks + to;
+            ids[at] = ids[at] >= 0 && ids[at] % 2 == 0 ? to : -1;
+            if (positions != NULL) {
+                positions[at] = ids[at] >= 0 ? count : -1;
+            }
+            count += ids[at] >= 0;
+        }
+        for (int token = 0; token < tokens && positions != NULL; token++) { /* swap with any before */
+            int other = (int)random_below(state, (unsigned)token + 1);
+            int32_t position = positions[token * ranks + to];
+            if (position >= 0 && positions[other * ranks + to] >= 0) {
+                positions[token * ranks + to] = positions[other * ranks + to];
+                positions[other * ranks + to] = position;
+            }
+        }
+    }
+}
+
 /* What one rank's gate chose. */
 static void draw_choices(uint64_t *state, ep_case *one, int rank, int weighted, const gate *how)
 {
@@ -162,6 +192,9 @@ static void draw_choices(uint64_t *state, ep_case *one, int rank, int weighted, 
     one->weights[rank] = weighted ? malloc((count + 1) * sizeof *one->weights[rank]) : NULL;
     for (int token = 0; token < one->tokens[rank]; token++) {
         draw_token(state, one, how, &one->ids[rank][(size_t)token * topk]);
+    }
+    if (one->plan.flags & WEFT_EP_DESTINATIONS) {
+        draw_destinations(state, one, rank);
     }
     for (size_t i = 0; i < count && weighted; i++) {
         one->weights[rank][i] = (float)((int)random_below(state, 4001) - 1000) / 3000.0f;
@@ -239,7 +272,9 @@ void ep_case_mask(ep_case *one, const int *masked)
         }
         for (size_t i = 0; i < (size_t)one->tokens[rank] * (size_t)one->plan.topk; i++) {
             int64_t id = one->ids[rank][i];
-            if (id >= 0 && id < one->setup->config.experts && masked[one->setup->owner[id]]) {
+            if (id >= 0 && one->plan.flags & WEFT_EP_DESTINATIONS) {
+                one->ids[rank][i] = masked[id] ? -1 : id;
+            } else if (id >= 0 && id < one->setup->config.experts && masked[one->setup->owner[id]]) {
                 one->ids[rank][i] = -1;
             }
         }
@@ -250,6 +285,7 @@ void ep_case_free(ep_case *one)
 {
     for (int rank = 0; rank < EP_RANKS_MAX; rank++) {
         free(one->ids[rank]);
+        free(one->positions[rank]);
         free(one->weights[rank]);
     }
     memset(one, 0, sizeof *one);

@@ -51,6 +51,9 @@ typedef struct ep_case {
     int tokens_told[EP_RANKS_MAX]; /* what is told there, perhaps outside 0 .. tokens_most */
     int is_told[EP_RANKS_MAX];
     int64_t *ids[EP_RANKS_MAX]; /* [T][K], some of them -1 or out of range */
+    /* With WEFT_EP_DESTINATIONS ids are ranks or -1, and these, NULL on ranks that give none, [T][K], are the tokens'
+     * numbers among those to a rank. */
+    int32_t *positions[EP_RANKS_MAX];
     float *weights[EP_RANKS_MAX]; /* [T][K]; NULL on all ranks or on none */
 } ep_case;
 

@@ -220,22 +220,23 @@ static int last_choice(const ep_routing *routing, const ep_combining *combining,
     return last;
 }
 
-/* The number-th rank in the order of the plan; ranks without a choice come somewhere. */
-static int nth_owner(const ep_routing *routing, const ep_combining *combining, int rank, int token, int number)
+/* The ranks in the order of the plan; those without a choice come somewhere. */
+static void order_owners(const ep_routing *routing, const ep_combining *combining, int rank, int token, int *order)
 {
+    int last[EP_RANKS_MAX];
     int ranks = routing->one->setup->ranks;
-    for (int owner = 0; owner < ranks && routing->one->plan.order == WEFT_EP_ORDER_CHOICE; owner++) {
-        int before = 0;
-        int mine = last_choice(routing, combining, owner, rank, token);
-        for (int other = 0; other < ranks; other++) {
-            int last = last_choice(routing, combining, other, rank, token);
-            before += last < mine || (last == mine && other < owner);
-        }
-        if (before == number) {
-            return owner;
-        }
+    for (int owner = 0; owner < ranks; owner++) {
+        last[owner] = routing->one->plan.order == WEFT_EP_ORDER_CHOICE
+                          ? last_choice(routing, combining, owner, rank, token)
+                          : owner;
     }
-    return number;
+    for (int owner = 0; owner < ranks; owner++) {
+        int before = 0;
+        for (int other = 0; other < ranks; other++) {
+            before += last[other] < last[owner] || (last[other] == last[owner] && other < owner);
+        }
+        order[before] = owner;
+    }
 }
 
 /* The biases, as they are. */
@@ -253,13 +254,15 @@ static void add_owners(const ep_routing *routing, const ep_payload *payload, int
                        int distinct, const ep_combining *combining, ep_sum *sums)
 {
     int by_expert = ep_is_by_expert(routing->one->plan.layout);
+    int order[EP_RANKS_MAX];
     total *totals = calloc((size_t)payload->hidden, sizeof *totals);
     int biases_first = routing->one->plan.order == WEFT_EP_ORDER_CHOICE;
     if (biases_first) {
         add_biases(combining, rank, token, payload->hidden, totals);
     }
+    order_owners(routing, combining, rank, token, order);
     for (int number = 0; number < routing->one->setup->ranks; number++) {
-        int owner = nth_owner(routing, combining, rank, token, number);
+        int owner = order[number];
         token_rows rows = rows_on(routing, combining, owner, rank, token);
         if (routing->masked[owner]) {
             continue;
@@ -292,14 +295,20 @@ void ep_reference_values(const ep_routing *routing, const ep_combining *combinin
 {
     int topk = routing->one->plan.topk;
     int by_expert = ep_is_by_expert(routing->one->plan.layout);
+    int order[EP_RANKS_MAX];
+    int first_row[EP_RANKS_MAX];
+    order_owners(routing, combining, rank, token, order);
+    for (int owner = 0; owner < routing->one->setup->ranks; owner++) {
+        token_rows rows = rows_on(routing, NULL, owner, rank, token);
+        first_row[owner] = rows.count > 0 ? rows.row[0] : -1;
+    }
     for (int k = 0; k < topk; k++) {
         sums[k] = 0.0f;
         for (int number = 0; number < routing->one->setup->ranks; number++) {
-            int owner = nth_owner(routing, combining, rank, token, number);
-            token_rows rows = rows_on(routing, NULL, owner, rank, token);
+            int owner = order[number];
             int is_own = ep_owner_of(routing->one, rank, token, k) == owner;
-            if (rows.count > 0 && !routing->masked[owner] && (is_own || !by_expert)) {
-                int row = by_expert ? ep_row_of(routing, rank, token, k) : rows.row[0];
+            int row = by_expert ? (is_own ? ep_row_of(routing, rank, token, k) : -1) : first_row[owner];
+            if (row >= 0 && !routing->masked[owner]) {
                 sums[k] = ep_add(sums[k], (float)element(&combining->values, owner, row, by_expert ? 0 : k));
             }
         }

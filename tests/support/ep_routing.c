@@ -23,6 +23,9 @@ int ep_row_width(const weft_ep_plan *plan)
 int ep_owner_of(const ep_case *one, int source, int token, int choice)
 {
     int64_t id = ep_id(one, source, token, choice);
+    if (one->plan.flags & WEFT_EP_DESTINATIONS) {
+        return (int)id;
+    }
     return id >= 0 && id < one->setup->config.experts ? one->setup->owner[id] : -1;
 }
 
@@ -30,6 +33,9 @@ int ep_owner_of(const ep_case *one, int source, int token, int choice)
 int ep_expert_of(const ep_case *one, int source, int token, int choice)
 {
     int64_t id = ep_id(one, source, token, choice);
+    if (one->plan.flags & WEFT_EP_DESTINATIONS) {
+        return 0;
+    }
     return (int)id - one->setup->first[one->setup->owner[id]];
 }
 
@@ -53,12 +59,31 @@ typedef struct token_to {
     int first; /* its first choice there */
 } token_to;
 
+/* The source's tokens to the rank, by their numbers. */
+static void visit_positions(ep_routing *routing, int source, int owner,
+                            void (*visit)(ep_routing *routing, const token_to *to))
+{
+    const ep_case *one = routing->one;
+    int tokens = one->tokens[source];
+    for (int position = 0; position < tokens; position++) {
+        for (int token = 0; token < tokens; token++) {
+            if (ep_owner_of(one, source, token, owner) == owner &&
+                one->positions[source][token * one->plan.topk + owner] == position) {
+                visit(routing, &(token_to){source, token, owner, owner});
+            }
+        }
+    }
+}
+
 /* Visit each of them, by source, then token. */
 static void visit_all(ep_routing *routing, void (*visit)(ep_routing *routing, const token_to *to))
 {
     const ep_case *one = routing->one;
     for (int source = 0; source < one->setup->ranks; source++) {
-        for (int token = 0; token < one->tokens[source]; token++) {
+        for (int owner = 0; owner < one->setup->ranks && one->positions[source] != NULL; owner++) {
+            visit_positions(routing, source, owner, visit);
+        }
+        for (int token = 0; token < one->tokens[source] && one->positions[source] == NULL; token++) {
             int visited[EP_RANKS_MAX] = {0};
             for (int k = 0; k < one->plan.topk; k++) {
                 int owner = ep_owner_of(one, source, token, k);
@@ -88,7 +113,8 @@ static int add_rows(ep_routing *routing, const token_to *to, int sign)
     ep_side *side = &routing->side[to->owner];
     int rows = 0;
     for (int k = to->first; k < one->plan.topk; k++) {
-        if (ep_owner_of(one, to->source, to->token, k) == to->owner && first_alike(one, to, k) == k) {
+        if (ep_owner_of(one, to->source, to->token, k) == to->owner && first_alike(one, to, k) == k &&
+            !(one->plan.flags & WEFT_EP_DESTINATIONS)) {
             int expert = ep_expert_of(one, to->source, to->token, k);
             side->rows_of_expert[expert] += sign;
             side->rows_of_expert_source[expert * one->setup->ranks + to->source] += sign;
@@ -201,7 +227,8 @@ static void create_side(ep_routing *routing, int rank, const int64_t *capacity)
     for (size_t i = 0; i < choices; i++) {
         int64_t id = one->ids[rank][i];
         routing->row_of[rank][i] = -1;
-        side->out_of_range += id < -1 || id >= one->setup->config.experts;
+        side->out_of_range +=
+            !(one->plan.flags & WEFT_EP_DESTINATIONS) && (id < -1 || id >= one->setup->config.experts);
     }
     side->is_clamped =
         one->is_told[rank] && (one->tokens_told[rank] < 0 || one->tokens_told[rank] > one->tokens_most[rank]);

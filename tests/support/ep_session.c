@@ -255,6 +255,12 @@ static int create_route(ep_session *session, session_group *group, session_route
     if (!session->place.on_device && random_below(&session->common, 3) == 0) {
         route->plan.order = WEFT_EP_ORDER_CHOICE;
     }
+    int fits = route->plan.layout == WEFT_EP_RANK_MAJOR || route->plan.layout == WEFT_EP_SLOTS_SOURCE;
+    if (fits && !session->place.on_device && group->setup.config.topk_max >= session->ranks &&
+        random_below(&session->common, 2) == 0) {
+        route->plan.flags |= WEFT_EP_DESTINATIONS;
+        route->plan.topk = session->ranks;
+    }
     if (!CHECK_OK(weft_ep_route_bytes(group->ep, &route->plan, &bytes))) {
         return 0;
     }

@@ -191,7 +191,28 @@ typedef struct choice_tensors {
     ep_tensor ids;
     ep_tensor weights;
     ep_tensor told;
+    ep_tensor destinations; /* or positions */
 } choice_tensors;
+
+static void create_destinations(const ep_step *step, choice_tensors *of, weft_ep_choices *choices)
+{
+    const ep_case *one = step->routing->one;
+    size_t count = (size_t)tokens_of(step) * (size_t)one->plan.topk;
+    const int32_t *positions = one->positions[step->rank];
+    of->destinations =
+        ep_tensor_create(step->arrays.memory, "destinations", positions != NULL ? count * sizeof *positions : count);
+    unsigned char *bytes = ep_tensor_image(&of->destinations);
+    for (size_t i = 0; i < count && positions == NULL; i++) {
+        bytes[i] = one->ids[step->rank][i] >= 0 ? (unsigned char)(1 + i % 255) : 0;
+    }
+    if (positions != NULL) {
+        memcpy(bytes, positions, count * sizeof *positions);
+        choices->positions = ep_tensor_place(&of->destinations, (unsigned)random_next(step->arrays.random));
+    } else {
+        choices->destinations = ep_tensor_place(&of->destinations, (unsigned)random_next(step->arrays.random));
+    }
+    cover(step, positions != NULL ? EP_COVER_POSITIONS : EP_COVER_DESTINATIONS, 1);
+}
 
 static choice_tensors choices_create(const ep_step *step, weft_ep_choices *choices)
 {
@@ -200,7 +221,11 @@ static choice_tensors choices_create(const ep_step *step, weft_ep_choices *choic
     *choices = (weft_ep_choices)WEFT_EP_CHOICES_INIT;
     choices->tokens = one->tokens_most[step->rank];
     choices->id_type = one->id_type;
-    choices->ids = ep_tensor_place(&of.ids, (unsigned)random_next(step->arrays.random));
+    if (one->plan.flags & WEFT_EP_DESTINATIONS) {
+        create_destinations(step, &of, choices);
+    } else {
+        choices->ids = ep_tensor_place(&of.ids, (unsigned)random_next(step->arrays.random));
+    }
     if (of.weights.image != NULL) {
         choices->weights = ep_tensor_place(&of.weights, (unsigned)random_next(step->arrays.random));
     }
@@ -217,6 +242,7 @@ static void choices_destroy(choice_tensors *of)
     ep_tensor_destroy(&of->ids);
     ep_tensor_destroy(&of->weights);
     ep_tensor_destroy(&of->told);
+    ep_tensor_destroy(&of->destinations);
 }
 
 void ep_step_update(const ep_step *step)

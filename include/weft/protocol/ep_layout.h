@@ -110,8 +110,8 @@ WEFTI_EP_FN wefti_ep_signature_fields wefti_ep_signature_split(uint64_t signatur
     return parts;
 }
 
-/* `layout`: in its lowest two bits, and above them the order of addition. `extent`: the alignment, or in slot layouts
- * Tmax. */
+/* `layout`: in its lowest two bits, above them the order of addition, then whether choices are ranks. `extent`: the
+ * alignment, or in slot layouts Tmax. */
 WEFTI_EP_FN uint64_t wefti_ep_plan_word(unsigned layout, unsigned topk, unsigned extent)
 {
     return (uint64_t)layout | (uint64_t)topk << 8 | (uint64_t)extent << 32;

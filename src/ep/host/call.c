@@ -24,9 +24,9 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
 void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route)
 {
     const weft_ep_plan *plan = &route->plan;
-    call->header.plan =
-        wefti_ep_plan_word((unsigned)plan->layout | (unsigned)plan->order << 2, (unsigned)plan->topk,
-                           (unsigned)(wefti_ep_plan_is_slots(plan) ? plan->slot_tokens : plan->alignment));
+    unsigned layout = (unsigned)plan->layout | (unsigned)plan->order << 2 | (wefti_ep_plan_is_by_rank(plan) ? 8u : 0u);
+    call->header.plan = wefti_ep_plan_word(
+        layout, (unsigned)plan->topk, (unsigned)(wefti_ep_plan_is_slots(plan) ? plan->slot_tokens : plan->alignment));
 }
 
 void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route)
@@ -128,7 +128,8 @@ static void append_plan(text *to, uint64_t plan)
     unsigned layout = plan & 3;
     append(to, " of topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff), layouts[layout],
            layout >= WEFT_EP_SLOTS_SOURCE ? "Tmax" : "alignment", (unsigned)(plan >> 32));
-    append(to, "%s", (plan >> 2 & 1) != 0 ? ", summed by choice" : "");
+    append(to, "%s%s", (plan >> 2 & 1) != 0 ? ", summed by choice" : "",
+           (plan >> 3 & 1) != 0 ? ", of destinations" : "");
 }
 
 static text describe(const wefti_ep_call_header *header)

@@ -10,8 +10,8 @@ weft_status wefti_ep_exchange_post(wefti_ep_routing *route, const wefti_ep_call 
     route->epoch = 0;
     route->received = 0;
     int in_range = wefti_ep_choices_read(route, choices);
+    in_range &= wefti_ep_sends_build(route, choices);
     *route->status = in_range && *route->dropped == 0 ? WEFT_OK : WEFT_ERR_RANGE;
-    wefti_ep_sends_build(route, choices->weights);
     for (int i = 0; i < ep->ranks; i++) {
         int rank = (ep->rank + i) % ep->ranks;
         if (ep->masked[rank]) {

@@ -12,10 +12,11 @@ static void pack(const wefti_ep_routing *route, const float *weights, int token,
     const int32_t *ranks = &route->choice_rank[(size_t)token * topk];
     int32_t *words = (int32_t *)(void *)to;
     float *values = (float *)(void *)(words + 1 + topk);
+    int by_rank = wefti_ep_plan_is_by_rank(&route->plan);
     words[0] = token;
     for (size_t k = 0; k < topk; k++) {
         int here = ranks[k] == rank;
-        words[1 + k] = here ? choices[k] - ep->owners.first[rank] : -1;
+        words[1 + k] = !here ? -1 : by_rank ? 0 : choices[k] - ep->owners.first[rank];
         values[k] = !here ? 0.0f : weights != NULL ? weights[(size_t)token * topk + k] : 1.0f;
     }
 }

@@ -19,6 +19,15 @@ int wefti_ep_choices_tokens(const weft_ep_choices *choices)
     return clamp(choices, tokens_told(choices));
 }
 
+/* Choice k is rank k, or none. */
+static void read_destinations(const weft_ep_choices *choices, size_t count, size_t ranks, int32_t *to)
+{
+    for (size_t i = 0; i < count; i++) {
+        int goes = choices->positions != NULL ? choices->positions[i] >= 0 : choices->destinations[i] != 0;
+        to[i] = goes ? (int32_t)(i % ranks) : -1;
+    }
+}
+
 int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choices)
 {
     const int32_t *narrow = choices->ids;
@@ -30,6 +39,11 @@ int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choice
     int in_range = told == route->tokens;
     size_t count = (size_t)route->tokens * (size_t)route->plan.topk;
     int32_t dropped = 0;
+    if (wefti_ep_plan_is_by_rank(&route->plan)) {
+        read_destinations(choices, count, (size_t)route->plan.topk, to);
+        *route->dropped = 0;
+        return in_range;
+    }
     for (size_t i = 0; i < count; i++) {
         int64_t id = choices->id_type == WEFT_EP_INT64 ? wide[i] : narrow[i];
         int known = id >= 0 && id < experts;
@@ -51,6 +65,12 @@ static int shares_row(const wefti_ep_routing *route, const int32_t *choices, int
     return wefti_ep_shares_rows(route) && wefti_ep_is_again(choices, k);
 }
 
+/* Whether choice k of a token counts as a row of its expert. */
+static int has_own_row(const wefti_ep_routing *route, const int32_t *choices, int k)
+{
+    return !wefti_ep_plan_is_by_rank(&route->plan) && !shares_row(route, choices, k);
+}
+
 static const int32_t *choices_of(const wefti_ep_routing *route, int token)
 {
     return &route->ep->host->scratch.choices[(size_t)token * (size_t)route->plan.topk];
@@ -67,7 +87,7 @@ void wefti_ep_sends_count(const wefti_ep_routing *route, int token, int owner, u
     const int32_t *ranks = ranks_of(route, token);
     message[0]++;
     for (int k = 0; k < route->plan.topk; k++) {
-        if (ranks[k] == owner && !shares_row(route, choices, k)) {
+        if (ranks[k] == owner && has_own_row(route, choices, k)) {
             message[1 + choices[k] - route->ep->owners.first[owner]]++;
         }
     }
@@ -100,12 +120,13 @@ static int build_token(wefti_ep_routing *route, int token, int first, const floa
     int32_t *ranks = ranks_of(route, token);
     int end = first;
     for (int k = 0; k < route->plan.topk; k++) {
-        ranks[k] = choices[k] >= 0 ? ep->owners.rank_of[choices[k]] : -1;
+        ranks[k] =
+            choices[k] < 0 || wefti_ep_plan_is_by_rank(&route->plan) ? choices[k] : ep->owners.rank_of[choices[k]];
         ranks[k] = ranks[k] >= 0 && ep->masked[ranks[k]] ? -1 : ranks[k];
         if (ranks[k] >= 0) {
             float weight = weights != NULL ? weights[(size_t)token * (size_t)route->plan.topk + (size_t)k] : 1.0f;
             end = add_choice(route, first, end, ranks[k], weight);
-            if (!shares_row(route, choices, k)) {
+            if (has_own_row(route, choices, k)) {
                 wefti_ep_sends_message(ep, ranks[k])[1 + choices[k] - ep->owners.first[ranks[k]]]++;
             }
         }
@@ -142,8 +163,39 @@ static uint32_t tokens_kept(const wefti_ep_routing *route, int rank)
     return route->ep->host->scratch.verdicts[rank].kept;
 }
 
-void wefti_ep_sends_build(wefti_ep_routing *route, const float *weights)
+/* Let tokens have the numbers given among those that go to a rank, which are 0, 1 and so on, each once. Returns 0, and
+ * does nothing, if they are not. */
+static int take_positions(wefti_ep_routing *route, const int32_t *positions)
 {
+    size_t ranks = (size_t)route->ep->ranks;
+    for (int i = 0; i < route->rank_sends[ranks]; i++) {
+        route->send_token[i] = -1;
+    }
+    for (int token = 0; token < route->tokens; token++) {
+        for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
+            int rank = route->pair_rank[pair];
+            int32_t position = positions[(size_t)token * ranks + (size_t)rank];
+            if (position >= wefti_ep_sends_to(route, rank)) {
+                return 0;
+            }
+            int32_t *taken = &route->send_token[route->rank_sends[rank] + position];
+            if (*taken >= 0) {
+                return 0;
+            }
+            *taken = token;
+        }
+    }
+    for (int token = 0; token < route->tokens; token++) {
+        for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
+            route->pair_index[pair] = positions[(size_t)token * ranks + (size_t)route->pair_rank[pair]];
+        }
+    }
+    return 1;
+}
+
+int wefti_ep_sends_build(wefti_ep_routing *route, const weft_ep_choices *choices)
+{
+    const float *weights = choices->weights;
     const weft_ep *ep = route->ep;
     size_t words = ep->host->limits.ranks + ep->host->limits.experts;
     memset(ep->host->scratch.counts + 1, 0, words * sizeof *ep->host->scratch.counts);
@@ -154,6 +206,11 @@ void wefti_ep_sends_build(wefti_ep_routing *route, const float *weights)
     }
     route->token_pairs[route->tokens] = end;
     list_sends(route, tokens_counted);
+    int in_range = choices->positions == NULL || take_positions(route, choices->positions);
+    if (choices->positions != NULL) {
+        list_sends(route, tokens_counted);
+    }
+    return in_range;
 }
 
 static int is_kept(const wefti_ep_routing *route, int pair)

@@ -11,8 +11,9 @@ int wefti_ep_choices_tokens(const weft_ep_choices *choices);
  * the number of tokens read is out of its range, else 1. */
 int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choices);
 
-/* Build the route's pairs and sends, and the message to each owner in scratch.counts. */
-void wefti_ep_sends_build(wefti_ep_routing *route, const float *weights);
+/* Build the route's pairs and sends, and the message to each owner in scratch.counts. Returns 0 when the positions
+ * given are none, which are then not used, else 1. */
+int wefti_ep_sends_build(wefti_ep_routing *route, const weft_ep_choices *choices);
 
 /* The message to `owner`. */
 uint32_t *wefti_ep_sends_message(const weft_ep *ep, int owner);
