@@ -291,6 +291,33 @@ typedef struct weft_ep_host_counts {
 WEFT_API weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream *stream,
                                          weft_ep_host_counts *counts) WEFT_MUST_CHECK;
 
+/* Counts that the host is told while the call still runs: arrays of the caller's, any but `generation` NULL, that
+ * outlive the route or are replaced. They have two slots: routing g of the route, counted from 1 since
+ * weft_ep_route_counts_to, fills slot g % 2 as soon as its counts agree, before rows move, also after an overflow (then
+ * with what would have come); then it stores g to generation[g % 2], with release. Who loads g there with acquire sees
+ * the slot, which routing g + 2 overwrites. A call that ends in another status than WEFT_OK or WEFT_ERR_OVERFLOW may
+ * have counted a routing or not. */
+typedef struct weft_ep_count_arrays {
+    size_t size; /* sizeof(weft_ep_count_arrays) */
+    uint64_t *generation; /* [2], aligned to 8 bytes */
+    weft_ep_id_type type; /* of the elements of all others */
+    void *rows; /* [2]: weft_ep_counts.rows */
+    void *rows_of_expert; /* [2][L]: without padding */
+    void *rows_of_expert_aligned; /* [2][L]: with padding, in WEFT_EP_SLOTS_EXPERT all slots; by source as without */
+    void *rows_of_source; /* [2][R] */
+} weft_ep_count_arrays;
+
+#define WEFT_EP_COUNT_ARRAYS_INIT WEFTI_SIZED(weft_ep_count_arrays)
+
+/* Have the route's counts told there from its next routing on; NULL: no longer. Sets both generations to 0. Local;
+ * between calls on the route (WEFT_ERR_STATE between the halves of one). Not on GPUs: WEFT_ERR_UNSUPPORTED. */
+WEFT_API weft_status weft_ep_route_counts_to(weft_ep_route *route, const weft_ep_count_arrays *arrays) WEFT_MUST_CHECK;
+
+/* Wait until routing `generation` is counted: from any thread, also while another is inside the call that routes.
+ * Blocks at most the deadline, after which WEFT_ERR_TIMEOUT (the group stays usable). WEFT_ERR_RANGE: its slot has a
+ * later one, or `generation` is 0. WEFT_ERR_STATE: the route tells its counts nowhere. */
+WEFT_API weft_status weft_ep_route_counts_wait(const weft_ep_route *route, uint64_t generation) WEFT_MUST_CHECK;
+
 /* Rows of a tensor: row i begins at data + i * stride_bytes. fp8 rows come with scales: W words of 4 bytes a row, that
  * is ceil(H / 128) floats, or ceil(ceil(H / 128) / 4) words of four ue8m0 (what is left of the last word is zero where
  * the library writes it); word w of row i is at scales + 4 * (i * scale_row_stride + w * scale_word_stride) bytes. */

@@ -12,6 +12,7 @@ struct weft_ep_route {
     int is_chosen; /* the next dispatch agrees on these choices */
     weft_ep_choices choices;
     int is_routed; /* has a routing, of an update that did not fail */
+    weft_ep_count_arrays counts_to; /* generation NULL: nowhere */
     struct wefti_ep_routing *host; /* the backend's part: of the one that the group has */
     struct wefti_ep_device_route *device;
 };

@@ -307,6 +307,8 @@ static void not_in_kernels(weft_world *world, int which)
     plan.order = WEFT_EP_ORDER_CHOICE;
     CHECK_STATUS(weft_ep_route_create(rig.ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);
     CHECK(strstr(weft_last_error(), "order") != NULL);
+    const weft_ep_count_arrays counts = WEFT_EP_COUNT_ARRAYS_INIT;
+    CHECK_STATUS(weft_ep_route_counts_to(rig.route, &counts), WEFT_ERR_UNSUPPORTED);
     plan.order = WEFT_EP_ORDER_RANK;
     plan.flags = WEFT_EP_DESTINATIONS;
     CHECK_STATUS(weft_ep_route_create(rig.ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);

@@ -143,6 +143,8 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_route_update(route, &choices, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_choose(route, &choices), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_counts(route, &counts), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_counts_to(route, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_counts_wait(route, 1), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_query(route, NULL, &host_counts), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_dispatch(route, NULL, NULL, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_dispatch_send(route, NULL, NULL, NULL), WEFT_ERR_ARGUMENT);

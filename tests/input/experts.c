@@ -257,6 +257,44 @@ CASE(weft_ep_mask)
     party_fini(&p, s);
 }
 
+COVERED(weft_ep_route_counts_wait)
+CASE(weft_ep_route_counts_to)
+{
+    party p;
+    uint64_t generation[3] = {11, 11, 11};
+    int32_t rows[2];
+    party_init(&p, s);
+    weft_ep_count_arrays bad = WEFT_EP_COUNT_ARRAYS_INIT;
+    CHECK_STATUS(weft_ep_route_counts_to(NULL, &bad), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_counts_to(p.route, &bad), WEFT_ERR_ARGUMENT);
+    bad.generation = (uint64_t *)(void *)((char *)generation + 4);
+    CHECK_STATUS(weft_ep_route_counts_to(p.route, &bad), WEFT_ERR_ARGUMENT);
+    bad.generation = generation;
+    bad.type = (weft_ep_id_type)2;
+    CHECK_STATUS(weft_ep_route_counts_to(p.route, &bad), WEFT_ERR_ARGUMENT);
+    bad.type = WEFT_EP_INT32;
+    bad.rows = (char *)rows + 2;
+    CHECK_STATUS(weft_ep_route_counts_to(p.route, &bad), WEFT_ERR_ARGUMENT);
+    bad.rows = rows;
+    bad.size = 8;
+    CHECK_STATUS(weft_ep_route_counts_to(p.route, &bad), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_counts_wait(NULL, 1), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_counts_wait(p.route, 1), WEFT_ERR_STATE);
+    CHECK(generation[0] == 11 && generation[1] == 11);
+    bad.size = sizeof bad;
+    CHECK_OK(weft_ep_route_counts_to(p.route, &bad));
+    CHECK(generation[0] == 0 && generation[1] == 0);
+    CHECK_STATUS(weft_ep_route_counts_wait(p.route, 0), WEFT_ERR_RANGE);
+    CHECK_OK(weft_ep_route_update(p.route, &p.choices, NULL));
+    CHECK_OK(weft_ep_route_counts_wait(p.route, 1));
+    CHECK_OK(weft_ep_route_update(p.route, &p.choices, NULL));
+    CHECK_OK(weft_ep_route_update(p.route, &p.choices, NULL));
+    CHECK_STATUS(weft_ep_route_counts_wait(p.route, 1), WEFT_ERR_RANGE);
+    CHECK_OK(weft_ep_route_counts_to(p.route, NULL));
+    CHECK_STATUS(weft_ep_route_counts_wait(p.route, 3), WEFT_ERR_STATE);
+    party_fini(&p, s);
+}
+
 CASE(weft_ep_route_choose)
 {
     party p;

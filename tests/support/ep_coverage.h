@@ -21,6 +21,7 @@
     X(EXPERT_MAJOR, "in expert-major")                                                                                 \
     X(SLOTS_SOURCE, "in slots by source")                                                                              \
     X(SLOTS_EXPERT, "in slots by expert")                                                                              \
+    X(TOLD, "whose counts are told")                                                                                   \
     X(DESTINATIONS, "from masks of ranks")                                                                             \
     X(POSITIONS, "from positions on ranks")                                                                            \
     X(BY_CHOICE, "summed in the order of choices")                                                                     \

@@ -19,6 +19,7 @@ typedef struct session_route {
     void *memory; /* the caller's, or NULL */
     ep_case one;
     ep_routing *routing; /* NULL before the first update */
+    ep_told *told; /* or NULL */
 } session_route;
 
 typedef struct session_group {
@@ -73,6 +74,7 @@ static ep_step step_of(ep_session *session, const session_group *group, const se
                      .is_absent = group->masked[session->rank],
                      .arrays = {.memory = &session->place.memory, .random = &session->own, .what = session->what},
                      .stream = session->place.stream,
+                     .told = route->told,
                      .is_late = session->place.on_device,
                      .halves = random_below(&session->own, 2) == 0,
                      .slow_us = session->plan->slow_us};
@@ -268,7 +270,13 @@ static int create_route(ep_session *session, session_group *group, session_route
         route->memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
         memset(route->memory, EP_POISON, bytes);
     }
-    return CHECK_OK(weft_ep_route_create(group->ep, &route->plan, route->memory, &route->route));
+    if (!CHECK_OK(weft_ep_route_create(group->ep, &route->plan, route->memory, &route->route))) {
+        return 0;
+    }
+    if (!session->place.on_device && random_below(&session->own, 2) == 0) {
+        route->told = ep_told_create(route->route, &group->setup, session->rank, &session->own);
+    }
+    return 1;
 }
 
 static int create_group(ep_session *session, session_group *group)
@@ -297,6 +305,7 @@ static void destroy_group(const ep_session *session, session_group *group)
         session_route *route = &group->routes[r];
         CHECK_OK(weft_ep_route_destroy(route->route));
         free(route->memory);
+        ep_told_destroy(route->told);
         ep_routing_destroy(route->routing);
         ep_case_free(&route->one);
     }

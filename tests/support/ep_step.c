@@ -133,8 +133,78 @@ static void check_host_counts(const ep_step *step)
     CHECK(host.local_experts == setup->table[step->rank] && host.first_expert == setup->first[step->rank]);
 }
 
+static void *told_array(uint64_t *random, size_t count)
+{
+    return random_below(random, 6) == 0 ? NULL : calloc(2 * count + 1, 8);
+}
+
+ep_told *ep_told_create(weft_ep_route *route, const ep_setup *setup, int rank, uint64_t *random)
+{
+    ep_told *told = calloc(1, sizeof *told);
+    size_t experts = (size_t)setup->table[rank];
+    told->arrays = (weft_ep_count_arrays)WEFT_EP_COUNT_ARRAYS_INIT;
+    told->arrays.generation = told->generations;
+    told->arrays.type = random_below(random, 2) == 0 ? WEFT_EP_INT32 : WEFT_EP_INT64;
+    told->arrays.rows = told_array(random, 1);
+    told->arrays.rows_of_expert = told_array(random, experts);
+    told->arrays.rows_of_expert_aligned = told_array(random, experts);
+    told->arrays.rows_of_source = told_array(random, (size_t)setup->ranks);
+    CHECK_OK(weft_ep_route_counts_to(route, &told->arrays));
+    return told;
+}
+
+void ep_told_destroy(ep_told *told)
+{
+    if (told != NULL) {
+        free(told->arrays.rows);
+        free(told->arrays.rows_of_expert);
+        free(told->arrays.rows_of_expert_aligned);
+        free(told->arrays.rows_of_source);
+        free(told);
+    }
+}
+
+static void check_told_number(const ep_step *step, const char *name, const void *array, size_t at, int64_t wanted)
+{
+    int64_t got = wanted;
+    if (array != NULL) {
+        got = step->told->arrays.type == WEFT_EP_INT64 ? ((const int64_t *)array)[at] : ((const int32_t *)array)[at];
+    }
+    CHECK_SAY(got == wanted, "%s: %s[%zu] is told as %lld, not %lld", step->arrays.what, name, at, (long long)got,
+              (long long)wanted);
+}
+
+static void check_told(const ep_step *step)
+{
+    const ep_side *side = side_of(step);
+    const weft_ep_count_arrays *arrays = &step->told->arrays;
+    size_t experts = (size_t)step->routing->one->setup->table[step->rank];
+    size_t ranks = (size_t)step->routing->one->setup->ranks;
+    uint64_t number = ++step->told->number;
+    size_t slot = number % 2;
+    if (!CHECK_OK(weft_ep_route_counts_wait(step->route, number))) {
+        return;
+    }
+    check_told_number(step, "rows", arrays->rows, slot, side->rows);
+    for (size_t i = 0; i < experts; i++) {
+        int by_expert = ep_is_by_expert(step->routing->one->plan.layout);
+        int aligned = side->offset_of_expert[i + 1] - side->offset_of_expert[i];
+        size_t at = slot * experts + i;
+        check_told_number(step, "rows_of_expert", arrays->rows_of_expert, at, side->rows_of_expert[i]);
+        check_told_number(step, "rows_of_expert_aligned", arrays->rows_of_expert_aligned, at,
+                          by_expert ? aligned : side->rows_of_expert[i]);
+    }
+    for (size_t i = 0; i < ranks; i++) {
+        check_told_number(step, "rows_of_source", arrays->rows_of_source, slot * ranks + i, side->rows_of_source[i]);
+    }
+    cover(step, EP_COVER_TOLD, 1);
+}
+
 void ep_step_check_counts(const ep_step *step)
 {
+    if (step->told != NULL) {
+        check_told(step);
+    }
     const ep_setup *setup = step->routing->one->setup;
     const ep_side *side = side_of(step);
     size_t experts = (size_t)setup->table[step->rank];

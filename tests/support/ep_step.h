@@ -15,6 +15,7 @@ typedef struct ep_step {
     int rank;
     ep_array_source arrays;
     weft_stream *stream;
+    struct ep_told *told; /* NULL, or where the route's counts are told */
     int is_late; /* calls return WEFT_OK before they have found out about an overflow */
     int is_absent; /* this rank is masked: nothing is called */
     int halves; /* dispatch and combine are made as send and recv */
@@ -22,6 +23,18 @@ typedef struct ep_step {
     void *context;
     unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
 } ep_step;
+
+/* Where counts are told: weft_ep_count_arrays of the route, and how many routings have been told. */
+typedef struct ep_told {
+    weft_ep_count_arrays arrays;
+    uint64_t generations[2];
+    uint64_t number;
+} ep_told;
+
+/* Have the counts of a route with this setup and plan told, all of them or some; a route that is created again:
+ * another. */
+ep_told *ep_told_create(weft_ep_route *route, const ep_setup *setup, int rank, uint64_t *random);
+void ep_told_destroy(ep_told *told);
 
 void ep_step_update(const ep_step *step);
 /* The counts the route has now. */

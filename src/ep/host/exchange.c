@@ -38,12 +38,14 @@ weft_status wefti_ep_exchange_agree(wefti_ep_routing *route, const wefti_ep_call
         }
     }
     if (*route->status == WEFT_ERR_OVERFLOW) {
+        wefti_ep_routing_tell_counts(route);
         return WEFT_OK;
     }
     if (cut) {
         WEFT_TRY(wefti_ep_answers_cut(route, call));
         wefti_ep_sends_cut(route);
     }
+    wefti_ep_routing_tell_counts(route);
     wefti_ep_sends_place(route);
     route->received = route->place_of_source[ep->ranks];
     return WEFT_OK;

@@ -105,6 +105,7 @@ const wefti_ep_backend wefti_ep_host_backend = {
     .route_close = wefti_ep_routing_close,
     .update = wefti_ep_host_update,
     .counts = wefti_ep_routing_counts,
+    .counts_told = wefti_ep_routing_counts_told,
     .query = wefti_ep_routing_query,
     .dispatch = wefti_ep_host_dispatch,
     .combine = wefti_ep_host_combine,

@@ -18,6 +18,9 @@ typedef struct wefti_ep_routing {
     int received; /* tokens received; 0 after an overflow */
     int64_t wanted; /* rows, padding aside, that would come if none were dropped */
 
+    weft_ep_count_arrays counts_to; /* generation NULL: nowhere */
+    uint64_t counted; /* routings told there */
+
     /* weft_ep_counts */
     int32_t *rows;
     int32_t *rows_of_expert;
@@ -94,6 +97,10 @@ weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory);
 void wefti_ep_routing_close(weft_ep_route *handle);
 weft_status wefti_ep_routing_counts(const weft_ep_route *handle, weft_ep_counts *counts);
 weft_status wefti_ep_routing_query(const weft_ep_route *handle, weft_stream *stream, weft_ep_host_counts *counts);
+
+/* For ep/backend.h; and tell the counts, which have agreed. */
+void wefti_ep_routing_counts_told(weft_ep_route *handle);
+void wefti_ep_routing_tell_counts(wefti_ep_routing *route);
 
 /* WEFT_OK when the routing can move rows, else WEFT_ERR_OVERFLOW. */
 weft_status wefti_ep_routing_check(const wefti_ep_routing *route, const char *call);
