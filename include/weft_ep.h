@@ -141,7 +141,18 @@ typedef struct weft_ep_config {
     int slot_tokens_max;
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; see "On GPUs" above. */
     int on_device;
+    unsigned flags; /* WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS or 0; on GPUs 0, else WEFT_ERR_UNSUPPORTED */
 } weft_ep_config;
+
+/* A call whose deadline passes masks the ranks that it waits for, as weft_ep_mask does, and goes on without them; it
+ * returns WEFT_OK (or what else it finds out), and weft_ep_mask_query and weft_ep_mask_words tell who is masked. A rank
+ * that is seen to be in the call, or still in an earlier one, may wait for one that is gone: it has up to four
+ * deadlines. What a masked rank sent or was to send in that call is left as it was: rows, and what is told of them;
+ * counts may have its rows. Ranks may mask different ones: who is masked by a rank and alive masks that one in turn.
+ * Routings are agreed on through the owners of experts, whatever the size. */
+#define WEFT_EP_MASK_ON_TIMEOUT 1u
+/* Keep what weft_ep_stats_query tells. */
+#define WEFT_EP_STATISTICS 2u
 
 #define WEFT_EP_CONFIG_INIT WEFTI_SIZED(weft_ep_config)
 
@@ -173,6 +184,42 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * oneself, alive neither 0 nor 1), WEFT_ERR_RANGE (no such rank), WEFT_ERR_STATE (between the halves of a call, or the
  * group is dead for another reason than a timeout). */
 WEFT_API weft_status weft_ep_mask(weft_ep *ep, int rank, int alive) WEFT_MUST_CHECK;
+
+/* Which ranks are masked now: masked [R], 1 or 0, and *count of them; any of both NULL. Any thread, also while another
+ * is inside a call of the group: a poll for failures. */
+WEFT_API weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked, int *count) WEFT_MUST_CHECK;
+
+/* Where the same is told as bits: ceil(R / 64) words, bit r % 64 of word r / 64 set while rank r is masked. They live
+ * as long as the group, and are stored with release. On GPUs WEFT_ERR_UNSUPPORTED. */
+WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **words) WEFT_MUST_CHECK;
+
+/* The number of collective calls that this rank has made, failed ones counted; and join in after so many, that is, be
+ * in step with a rank that has just read this number. A rank that was masked and has missed calls comes back so:
+ * between two calls of the others it joins and they say of it that it is alive (weft_ep_mask). Joining ends a death by
+ * timeout and unmasks all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank
+ * has made; WEFT_ERR_STATE: between the halves of a call, or the group is dead for another reason; on GPUs
+ * WEFT_ERR_UNSUPPORTED. */
+WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls) WEFT_MUST_CHECK;
+
+/* What a group with WEFT_EP_STATISTICS has met since it was made or its statistics were cleared. Arrays of the
+ * caller's, any NULL. */
+typedef struct weft_ep_stats {
+    size_t size; /* sizeof(weft_ep_stats) */
+    uint64_t dispatches; /* that were completed */
+    uint64_t combines;
+    uint64_t *rows_of_expert; /* [L] rows that dispatches received for each local expert, padding not counted */
+    uint64_t
+        *dispatch_wait_ns; /* [R] how long, after its own rows had left, this rank waited for those of each source */
+    uint64_t *combine_wait_ns; /* [R] how long, after its own were ready, for each rank's results to be ready */
+} weft_ep_stats;
+
+#define WEFT_EP_STATS_INIT WEFTI_SIZED(weft_ep_stats)
+
+/* Fill `stats` and the arrays that it names; set all to 0. Between calls of the group. WEFT_ERR_STATE: it keeps none.
+ * */
+WEFT_API weft_status weft_ep_stats_query(const weft_ep *ep, weft_ep_stats *stats) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_ep_stats_clear(weft_ep *ep) WEFT_MUST_CHECK;
 
 /* In which order a token's partial sums, one from each rank that owns a choice of it, are added, from +0. */
 typedef enum weft_ep_order {

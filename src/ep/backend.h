@@ -30,6 +30,10 @@ struct wefti_ep_backend {
      * ep->late when a call returns WEFT_ERR_TIMEOUT, and counts such a call like one that was completed. */
     weft_status (*mask)(weft_ep *ep, int rank, int alive);
 
+    /* The collective calls made, and be in step with ranks that have made so many. Local. NULL, both: cannot. */
+    uint64_t (*calls)(const weft_ep *ep);
+    void (*rejoin)(weft_ep *ep, uint64_t calls);
+
     /* The bytes that route_open wants of a route of this plan, which is valid. */
     size_t (*route_bytes)(const weft_ep *ep, const weft_ep_plan *plan);
     /* Make the backend's part of a route, in `memory`, which has route_bytes bytes aligned to 64 and stays the

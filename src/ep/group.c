@@ -84,8 +84,25 @@ static weft_status read_config(const weft_ep_config **given, weft_ep_config *own
     return WEFT_OK;
 }
 
+static weft_status check_group_flags(const weft_ep_config *config)
+{
+    if ((config->flags & ~(WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_STATISTICS)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_ep_create: flags is 0x%x; give 0, WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS or both",
+                           config->flags);
+    }
+    if (config->flags != 0 && config->on_device) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "weft_ep_create: flags is 0x%x; on GPUs there is neither "
+                           "WEFT_EP_MASK_ON_TIMEOUT nor WEFT_EP_STATISTICS; give 0",
+                           config->flags);
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_config(const weft_ep_config *config, int ranks)
 {
+    WEFT_TRY(check_group_flags(config));
     WEFT_TRY(check_limits(config));
     WEFT_TRY(check_rows_max(config, ranks));
     return check_on_device(config);
@@ -99,6 +116,8 @@ static void fini(weft_ep *ep)
     wefti_ep_owners_fini(&ep->owners);
     wefti_free(ep->late);
     wefti_free(ep->masked);
+    wefti_free(ep->mask_words);
+    wefti_free(ep->stats);
     memset(ep, 0, sizeof *ep);
 }
 
@@ -124,11 +143,17 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
         ep->config.slot_tokens_max = config->tokens_max;
     }
     ep->rows_limit = config->rows_max != 0 ? (int64_t)config->rows_max : INT32_MAX;
-    ep->counts_direct = wefti_ep_counts_are_direct(wefti_world_ep_counts(ep->world), ep->ranks, config->experts);
+    ep->counts_direct = wefti_ep_counts_are_direct(wefti_world_ep_counts(ep->world), ep->ranks, config->experts) &&
+                        (config->flags & WEFT_EP_MASK_ON_TIMEOUT) == 0; /* who places rows must be one rank */
     WEFT_TRY(wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank));
     ep->late = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->late);
     ep->masked = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->masked);
-    if (ep->late == NULL || ep->masked == NULL) {
+    ep->mask_words = wefti_alloc_zeroed(((size_t)ep->ranks + 63) / 64, sizeof *ep->mask_words);
+    if ((config->flags & WEFT_EP_STATISTICS) != 0) {
+        ep->stats = wefti_alloc_zeroed(wefti_ep_stats_words(ep), sizeof *ep->stats);
+    }
+    if (ep->late == NULL || ep->masked == NULL || ep->mask_words == NULL ||
+        (ep->stats == NULL && (config->flags & WEFT_EP_STATISTICS) != 0)) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
     }
     ep->backend = config->on_device ? wefti_ep_device_backend : &wefti_ep_host_backend;

@@ -8,6 +8,7 @@
 #include "ep/owners.h"
 #include "protocol/attachment.h"
 #include "protocol/timeline.h"
+#include "weft/protocol/mem.h"
 #include "weft_ep.h"
 
 #define WEFTI_EP_EXPERTS_MAX (1 << 24)
@@ -35,6 +36,8 @@ struct weft_ep {
     int counts_direct; /* to all ranks, else through the owners */
     unsigned char *late; /* [R] not 0: named by the last wait that ended without it */
     unsigned char *masked; /* [R] not 0: masked */
+    uint64_t *mask_words; /* the same as bits, for other threads */
+    uint64_t *stats; /* NULL, or L rows of experts, R waits of dispatches, R of combines, and both their numbers */
     weft_ep_route *routes; /* alive */
     wefti_ep_half half;
     const weft_ep_route *half_route; /* whose, */
@@ -95,9 +98,34 @@ static inline void wefti_ep_end_half(weft_ep *ep, weft_status status)
     }
 }
 
+/* Only the thread inside a call, or between calls. */
+static inline void wefti_ep_set_masked(const weft_ep *ep, int rank, int masked)
+{
+    uint64_t bit = UINT64_C(1) << (rank % 64);
+    uint64_t word = ep->mask_words[rank / 64];
+    ep->masked[rank] = masked != 0;
+    wefti_st64(&ep->mask_words[rank / 64], masked ? word | bit : word & ~bit, WEFTI_RELEASE);
+}
+
 static inline int wefti_ep_local_experts(const weft_ep *ep)
 {
     return wefti_ep_owners_count(&ep->owners, ep->rank);
+}
+
+/* Where in stats things lie. */
+static inline uint64_t *wefti_ep_stats_waits(const weft_ep *ep, int of_combines)
+{
+    return ep->stats == NULL ? NULL : ep->stats + wefti_ep_local_experts(ep) + (of_combines ? ep->ranks : 0);
+}
+
+static inline uint64_t *wefti_ep_stats_calls(const weft_ep *ep, int of_combines)
+{
+    return ep->stats + wefti_ep_local_experts(ep) + 2 * ep->ranks + of_combines;
+}
+
+static inline size_t wefti_ep_stats_words(const weft_ep *ep)
+{
+    return (size_t)wefti_ep_local_experts(ep) + 2 * (size_t)ep->ranks + 2;
 }
 
 /* Whether the group is dead since ranks did not come, which may be masked: at the deadline or, where there is none,

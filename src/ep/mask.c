@@ -1,4 +1,4 @@
-/* weft_ep_mask. */
+/* weft_ep_mask, and what asks for masked ranks or brings one back. */
 #include <string.h>
 
 #include "base/error.h"
@@ -34,10 +34,89 @@ weft_status weft_ep_mask(weft_ep *ep, int rank, int alive)
 {
     WEFT_TRY(check(ep, rank, alive));
     WEFT_TRY(ep->backend->mask(ep, rank, alive));
-    ep->masked[rank] = !alive;
+    wefti_ep_set_masked(ep, rank, !alive);
     if (wefti_ep_missed_ranks(ep) && ep->late[rank]) {
         ep->dead = WEFT_OK;
         memset(ep->late, 0, (size_t)ep->ranks);
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_group(const weft_ep *ep, const char *call)
+{
+    if (!wefti_ep_is_alive(ep)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the group is NULL or destroyed", call);
+    }
+    return wefti_world_check_handle(ep->world, call);
+}
+
+weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked, int *count)
+{
+    WEFT_TRY(check_group(ep, "weft_ep_mask_query"));
+    int all = 0;
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        uint64_t word = wefti_ld64(&ep->mask_words[rank / 64], WEFTI_ACQUIRE);
+        int is_masked = (int)(word >> (rank % 64) & 1);
+        all += is_masked;
+        if (masked != NULL) {
+            masked[rank] = (unsigned char)is_masked;
+        }
+    }
+    if (count != NULL) {
+        *count = all;
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_host(const weft_ep *ep, const char *call)
+{
+    WEFT_TRY(check_group(ep, call));
+    if (ep->backend->rejoin == NULL) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: not there for groups with on_device", call);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **words)
+{
+    WEFT_TRY(check_host(ep, "weft_ep_mask_words"));
+    if (words == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_mask_words: the result is NULL");
+    }
+    *words = ep->mask_words;
+    return WEFT_OK;
+}
+
+weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls)
+{
+    WEFT_TRY(check_host(ep, "weft_ep_calls"));
+    if (calls == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_calls: the result is NULL");
+    }
+    *calls = ep->backend->calls(ep);
+    return WEFT_OK;
+}
+
+weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls)
+{
+    static const char call[] = "weft_ep_rejoin";
+    WEFT_TRY(check_host(ep, call));
+    if (ep->half != WEFTI_EP_HALF_NONE) {
+        return wefti_error(WEFT_ERR_STATE, "%s: a send of the group waits for its recv; call that first", call);
+    }
+    if (ep->dead != WEFT_OK && !wefti_ep_missed_ranks(ep)) {
+        return wefti_error(WEFT_ERR_STATE, "%s: the group is dead since a call failed with %s; destroy it", call,
+                           weft_status_name(ep->dead));
+    }
+    if (calls < ep->backend->calls(ep)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %llu calls are fewer than the %llu that this rank has made", call,
+                           (unsigned long long)calls, (unsigned long long)ep->backend->calls(ep));
+    }
+    ep->backend->rejoin(ep, calls);
+    ep->dead = WEFT_OK;
+    memset(ep->late, 0, (size_t)ep->ranks);
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        wefti_ep_set_masked(ep, rank, 0);
     }
     return WEFT_OK;
 }

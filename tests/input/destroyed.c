@@ -130,6 +130,9 @@ static void use_destroyed_group(scene *s)
     weft_ep_route *more = UNTOUCHED;
     weft_ep_counts counts;
     weft_ep_host_counts host_counts;
+    weft_ep_stats stats = WEFT_EP_STATS_INIT;
+    const uint64_t *words = NULL;
+    uint64_t calls;
     size_t bytes = 11;
     config.experts = 4;
     config.tokens_max = 8;
@@ -157,6 +160,12 @@ static void use_destroyed_group(scene *s)
     CHECK_OK(weft_ep_destroy(ep));
     CHECK_STATUS(weft_ep_destroy(ep), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_mask(ep, 0, 0), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_mask_query(ep, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_mask_words(ep, &words), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_calls(ep, &calls), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_rejoin(ep, 7), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_stats_query(ep, &stats), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_stats_clear(ep), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_bytes(ep, &plan, &bytes), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_create(ep, &plan, NULL, &more), WEFT_ERR_ARGUMENT);
     CHECK(more == UNTOUCHED && bytes == 11);

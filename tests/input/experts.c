@@ -92,6 +92,9 @@ CASE(weft_ep_create)
     bad.row_bytes_max = SIZE_MAX;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;
+    bad.flags = 4;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    bad = config;
     bad.overflow = (weft_ep_overflow)-1;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     CHECK(ep == UNTOUCHED);
@@ -241,6 +244,41 @@ CASE(weft_ep_combine_with)
     bad.bias[0] = &bias;
     bad_options(&p, &bad);
     CHECK(s->dest[0] == POISON);
+    party_fini(&p, s);
+}
+
+COVERED(weft_ep_mask_words)
+COVERED(weft_ep_calls)
+COVERED(weft_ep_rejoin)
+CASE(weft_ep_mask_query)
+{
+    party p;
+    party_init(&p, s);
+    int count = 11;
+    CHECK_STATUS(weft_ep_mask_query(NULL, NULL, &count), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_mask_words(NULL, UNTOUCHED), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_mask_words(p.ep, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_calls(NULL, UNTOUCHED), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_calls(p.ep, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_rejoin(NULL, 1), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_rejoin(p.ep, 0), WEFT_ERR_ARGUMENT); /* it has made one call */
+    CHECK(count == 11);
+    CHECK_OK(weft_ep_mask_query(p.ep, NULL, NULL));
+    CHECK_OK(weft_ep_mask_query(p.ep, NULL, &count));
+    CHECK(count == 0);
+    party_fini(&p, s);
+}
+
+COVERED(weft_ep_stats_clear)
+CASE(weft_ep_stats_query)
+{
+    party p;
+    weft_ep_stats stats = WEFT_EP_STATS_INIT;
+    party_init(&p, s);
+    CHECK_STATUS(weft_ep_stats_query(NULL, &stats), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_stats_query(p.ep, &stats), WEFT_ERR_STATE); /* it keeps none */
+    CHECK_STATUS(weft_ep_stats_clear(NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_stats_clear(p.ep), WEFT_ERR_STATE);
     party_fini(&p, s);
 }
 

@@ -85,6 +85,9 @@ static weft_status wait_replies(const wefti_ep_routing *route, const wefti_ep_ca
         wefti_ep_reply header;
         int owner;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &owner));
+        if (owner < 0) {
+            break;
+        }
         wefti_copy(&header, ep->host->base + wefti_ep_reply_at(&ep->host->layout, owner),
                    offsetof(wefti_ep_reply, kept));
         wefti_ep_verdict *verdict = &ep->host->scratch.verdicts[owner];
@@ -148,9 +151,14 @@ static weft_status answer_again(wefti_ep_routing *route, const wefti_ep_call *ca
     const weft_ep *ep = route->ep;
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_none(ep, WEFTI_EP_WORD_MARK, call->epoch, call->name);
     wefti_ep_arrivals_add(&arrivals, cut);
-    WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &cut));
+    int come = cut;
+    WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &come));
     uint32_t *recount = ep->host->scratch.bases + answer_word(ep, ep->rank); /* becomes the answer to this rank below */
-    wefti_copy(recount, ep->host->base + ep->host->layout.recount, answer_bytes(ep, ep->rank));
+    if (come >= 0) {
+        wefti_copy(recount, ep->host->base + ep->host->layout.recount, answer_bytes(ep, ep->rank));
+    } else {
+        memset(recount, 0, answer_bytes(ep, ep->rank)); /* masked meanwhile */
+    }
     wefti_ep_counts_judge_again(route, cut, recount);
     wefti_ep_column column = wefti_ep_counts_column(route, ep->rank);
     uint64_t at = wefti_ep_reply_at(&ep->host->layout, ep->rank);
@@ -179,6 +187,9 @@ static weft_status wait_final_replies(const wefti_ep_routing *route, const wefti
     while (wefti_ep_arrivals_left(&arrivals)) {
         int owner;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &owner));
+        if (owner < 0) {
+            break;
+        }
         uint64_t at = wefti_ep_reply_at(&ep->host->layout, owner) + offsetof(wefti_ep_reply, kept);
         ep->host->scratch.verdicts[owner].kept = (uint32_t)wefti_ld64(ep->host->base + at, WEFTI_RELAXED);
         read_answer(ep, owner);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/pe_list.h"
 #include "ep/host/peers.h"
+#include "os/os.h"
 #include "protocol/gone.h"
 
 static uint64_t flag_at(const wefti_ep_arrivals *arrivals, int rank)
@@ -39,9 +40,18 @@ wefti_ep_arrivals wefti_ep_arrivals_none(const weft_ep *ep, wefti_ep_word word, 
     arrivals.kept = 0;
     arrivals.look = 0;
     arrivals.turn = 0;
+    arrivals.extended = 0;
+    arrivals.wait_ns = NULL;
+    arrivals.start_ns = 0;
     arrivals.waiter = wefti_waiter_start(ep->world, what);
     arrivals.waiter.caller_knows = 1;
     return arrivals;
+}
+
+void wefti_ep_arrivals_measure(wefti_ep_arrivals *arrivals, uint64_t *wait_ns)
+{
+    arrivals->wait_ns = wait_ns;
+    arrivals->start_ns = wait_ns != NULL ? wefti_os_now_ns() : 0;
 }
 
 void wefti_ep_arrivals_add(wefti_ep_arrivals *arrivals, int rank)
@@ -126,6 +136,65 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
                        wefti_world_limit_text(arrivals->ep->world, limit));
 }
 
+/* ---- going on without them ---- */
+
+#define EXTENSIONS_MAX 3
+
+/* The index-th of those awaited is masked from now on. */
+static void mask_awaited(wefti_ep_arrivals *arrivals, int index)
+{
+    const weft_ep *ep = arrivals->ep;
+    int rank = arrivals->pending[index];
+    wefti_log(WEFTI_LOG_WARN, "PE %d: %s goes on without PE %d in call %" PRIu64 " of the group",
+              weft_world_pe(ep->world), arrivals->waiter.what, ep->host->peers[rank].pe, arrivals->epoch);
+    wefti_ep_set_masked(ep, rank, 1);
+    arrivals->count--;
+    for (int i = index; i < arrivals->count; i++) {
+        arrivals->pending[i] = arrivals->pending[i + 1];
+    }
+}
+
+/* Whether a rank that is awaited is in this call, or still in an earlier one, and so may wait for one that is gone. In
+ * this order: who is gone has stored all that it will. */
+static int is_inside(const wefti_ep_arrivals *arrivals, int rank)
+{
+    const weft_ep *ep = arrivals->ep;
+    const wefti_ep_host *host = ep->host;
+    uint64_t at = wefti_ep_call_at(&host->layout, rank) + offsetof(wefti_ep_call_header, epoch);
+    const unsigned char *near = wefti_ep_near(ep, rank, host->layout.epoch);
+    int has_begun = wefti_ld64(host->base + at, WEFTI_ACQUIRE) == arrivals->epoch;
+    if (near == NULL) {
+        return has_begun;
+    }
+    if (wefti_world_is_gone(ep->world, host->peers[rank].pe)) {
+        return 0;
+    }
+    uint64_t ended = wefti_ld64(near, WEFTI_ACQUIRE);
+    return ended + !has_begun < arrivals->epoch;
+}
+
+/* The deadline is over: those that are not inside are masked, the others too when they have had theirs. Without a
+ * deadline those that are gone. */
+static void mask_late(wefti_ep_arrivals *arrivals)
+{
+    int has_deadline = wefti_world_late(arrivals->ep->world) == WEFT_ERR_TIMEOUT;
+    int may_extend = arrivals->extended++ < EXTENSIONS_MAX;
+    for (int i = arrivals->count - 1; i >= 0; i--) {
+        int rank = arrivals->pending[i];
+        int stays = has_deadline ? may_extend && is_inside(arrivals, rank) : !is_lost(arrivals, rank);
+        if (!stays) {
+            mask_awaited(arrivals, i);
+        }
+    }
+    arrivals->waiter = wefti_waiter_start(arrivals->ep->world, arrivals->waiter.what);
+    arrivals->waiter.caller_knows = 1;
+}
+
+static int masks(const wefti_ep_arrivals *arrivals)
+{
+    return (arrivals->ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0;
+}
+
 static int has_come(const wefti_ep_arrivals *arrivals, int rank)
 {
     uint64_t epoch = wefti_ld64(arrivals->ep->host->base + flag_at(arrivals, rank), WEFTI_ACQUIRE);
@@ -139,6 +208,9 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
         while (arrivals->look < arrivals->count) {
             int32_t next = arrivals->pending[arrivals->look++];
             if (has_come(arrivals, next)) {
+                if (arrivals->wait_ns != NULL) {
+                    arrivals->wait_ns[next] += wefti_os_now_ns() - arrivals->start_ns;
+                }
                 *rank = next;
                 return 1;
             }
@@ -163,6 +235,10 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
     if (epoch <= arrivals->epoch || has_come(arrivals, rank)) { /* its flag may have come since it was looked at */
         return WEFT_OK;
     }
+    if (masks(arrivals)) { /* it has masked this one */
+        mask_awaited(arrivals, (int)((arrivals->turn - 1) % (unsigned)arrivals->count));
+        return WEFT_OK;
+    }
     wefti_st64(host->base + host->layout.epoch, epoch - 1, WEFTI_RELAXED);
     return wefti_error(WEFT_ERR_MISMATCH,
                        "%s: PE %d has gone on from call %" PRIu64 " of the group to call %" PRIu64
@@ -182,6 +258,9 @@ static void warn(const wefti_ep_arrivals *arrivals)
 weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
 {
     WEFT_TRY(look_ahead(arrivals));
+    if (arrivals->count == 0) {
+        return WEFT_OK;
+    }
     wefti_waiter *waiter = &arrivals->waiter;
     const void *flag = arrivals->ep->host->base + flag_at(arrivals, arrivals->pending[0]);
     weft_status status = wefti_waiter_pause(waiter, flag);
@@ -193,6 +272,10 @@ weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
         waiter->must_look = 0;
         waiter->is_hopeless = (uint32_t)is_hopeless(arrivals);
     }
+    if (status == WEFT_ERR_TIMEOUT && masks(arrivals)) {
+        mask_late(arrivals);
+        return WEFT_OK;
+    }
     return status == WEFT_ERR_TIMEOUT ? expire(arrivals) : status;
 }
 
@@ -200,6 +283,10 @@ weft_status wefti_ep_arrivals_next(wefti_ep_arrivals *arrivals, int *rank)
 {
     while (!wefti_ep_arrivals_poll(arrivals, rank)) {
         WEFT_TRY(wefti_ep_arrivals_pause(arrivals));
+        if (!wefti_ep_arrivals_left(arrivals)) {
+            *rank = -1;
+            return WEFT_OK;
+        }
     }
     return WEFT_OK;
 }

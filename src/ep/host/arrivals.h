@@ -3,7 +3,7 @@
  *     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_DONE, epoch, "done flags");
  *     while (wefti_ep_arrivals_left(&arrivals)) {
  *         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
- *         ... what `rank` announced is visible ...
+ *         ... what `rank` announced is visible; -1: those that were left have been masked (WEFT_EP_MASK_ON_TIMEOUT) ...
  *     }
  *
  * Ranks that have come already are given from this rank on upwards, modulo R, so that not all begin with the same. */
@@ -32,6 +32,9 @@ typedef struct wefti_ep_arrivals {
     int look;
     unsigned turn; /* which of the pending is looked at for having gone on */
     wefti_waiter waiter; /* one deadline for all */
+    int extended; /* deadlines given in addition */
+    uint64_t *wait_ns; /* NULL, or [R] to which is added how long each rank was waited for, since: */
+    uint64_t start_ns;
 } wefti_ep_arrivals;
 
 /* Of all ranks that are not masked. One at a time a group: they share its scratch. After a timeout the epoch is that of
@@ -46,6 +49,9 @@ static inline int wefti_ep_arrivals_left(const wefti_ep_arrivals *arrivals)
 {
     return arrivals->kept > 0 || arrivals->look < arrivals->count;
 }
+
+/* Add to wait_ns [R], unless NULL, how long each rank is waited for from now on. */
+void wefti_ep_arrivals_measure(wefti_ep_arrivals *arrivals, uint64_t *wait_ns);
 
 /* Wait for one more rank. WEFT_ERR_TIMEOUT names all that have not come; or the world's fault. Some are left. */
 weft_status wefti_ep_arrivals_next(wefti_ep_arrivals *arrivals, int *rank);

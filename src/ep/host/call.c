@@ -64,6 +64,9 @@ weft_status wefti_ep_call_wait_headers(wefti_ep_call *call)
         wefti_ep_call_header header;
         int rank;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
+        if (rank < 0) {
+            break;
+        }
         (void)wefti_ep_call_compare(call, rank, &header);
     }
     return WEFT_OK;

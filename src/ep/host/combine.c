@@ -30,6 +30,7 @@ static void begin(wefti_ep_pull *pull, const wefti_ep_routing *route, const weft
     wefti_ep_call_follows(&call, route);
     wefti_ep_pull_init(pull, route, &call, in, out, (flags & WEFT_EP_WEIGHTED) != 0);
     wefti_ep_pull_combining(pull, combining);
+    pull->wait_ns = wefti_ep_stats_waits(route->ep, 1);
 }
 
 static weft_status send(weft_ep_route *handle, const weft_ep_rows *in, const weft_ep_rows *out,
@@ -53,6 +54,9 @@ static weft_status receive(wefti_ep_pull *pull)
         WEFT_TRY(pull->combining.values_out != NULL ? wefti_ep_pull_values(pull) : WEFT_OK);
     }
     WEFT_TRY(wefti_ep_pull_end(pull));
+    if (pull->ep->stats != NULL) {
+        ++*wefti_ep_stats_calls(pull->ep, 1);
+    }
     wefti_world_count(pull->ep->world, WEFTI_COUNTER_ep_combines, 1);
     return WEFT_OK;
 }

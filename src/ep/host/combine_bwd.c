@@ -138,6 +138,9 @@ static weft_status read_weights(const backward *step)
     while (wefti_ep_arrivals_left(&arrivals)) {
         int rank;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
+        if (rank < 0) {
+            break;
+        }
         WEFT_TRY(wefti_ep_gradients_read(step->push.route, rank, step->grad_weights));
         WEFT_TRY(wefti_ep_call_done(call, rank));
     }

@@ -127,6 +127,7 @@ static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_ch
     }
     wefti_ep_push_init(push, route, &call, &from, &to, rows, 0);
     push->received = *out;
+    push->wait_ns = wefti_ep_stats_waits(route->ep, 0);
     if (in->dtype != out->rows.dtype) {
         push->quantises = wefti_ep_arithmetic_of(in->dtype);
         push->hidden = (size_t)in->hidden;
@@ -159,6 +160,14 @@ static weft_status send(weft_ep_route *handle, const weft_ep_choices *fresh, con
     return WEFT_OK;
 }
 
+static void add_rows(const wefti_ep_routing *route)
+{
+    for (int expert = 0; expert < wefti_ep_local_experts(route->ep); expert++) {
+        route->ep->stats[expert] += (uint64_t)route->rows_of_expert[expert];
+    }
+    ++*wefti_ep_stats_calls(route->ep, 0);
+}
+
 static weft_status receive(weft_ep_route *handle)
 {
     wefti_ep_routing *route = handle->host;
@@ -172,6 +181,9 @@ static weft_status receive(weft_ep_route *handle)
         fill_all(push);
         WEFT_TRY(wefti_ep_push_receive(push));
         WEFT_TRY(wefti_ep_call_end(&push->call));
+    }
+    if (route->ep->stats != NULL) {
+        add_rows(route);
     }
     wefti_world_count(route->ep->world, WEFTI_COUNTER_ep_dispatches, 1);
     uint64_t sent = (uint64_t)route->token_pairs[route->tokens];

@@ -1,6 +1,7 @@
 #include "ep/host/exchange.h"
 
 #include "ep/host/answers.h"
+#include "ep/host/records.h"
 #include "ep/host/sends.h"
 
 weft_status wefti_ep_exchange_post(wefti_ep_routing *route, const wefti_ep_call *call, const weft_ep_choices *choices,
@@ -23,6 +24,18 @@ weft_status wefti_ep_exchange_post(wefti_ep_routing *route, const wefti_ep_call 
     return WEFT_OK;
 }
 
+/* Ranks that were masked since the sends were built receive nothing. What they send has no record until it comes. */
+static void forget_masked(wefti_ep_routing *route)
+{
+    const weft_ep *ep = route->ep;
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        if (ep->masked[rank]) {
+            ep->host->scratch.verdicts[rank].kept = 0;
+        }
+    }
+    wefti_ep_records_forget(route);
+}
+
 weft_status wefti_ep_exchange_agree(wefti_ep_routing *route, const wefti_ep_call *call, int64_t limit)
 {
     const weft_ep *ep = route->ep;
@@ -43,6 +56,11 @@ weft_status wefti_ep_exchange_agree(wefti_ep_routing *route, const wefti_ep_call
     }
     if (cut) {
         WEFT_TRY(wefti_ep_answers_cut(route, call));
+    }
+    if ((ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0) {
+        forget_masked(route);
+    }
+    if (cut || (ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0) {
         wefti_ep_sends_cut(route);
     }
     wefti_ep_routing_tell_counts(route);

@@ -92,6 +92,16 @@ static weft_status mask(weft_ep *ep, int rank, int alive)
     return WEFT_OK;
 }
 
+static uint64_t calls(const weft_ep *ep)
+{
+    return wefti_ld64(ep->host->base + ep->host->layout.epoch, WEFTI_RELAXED);
+}
+
+static void rejoin(weft_ep *ep, uint64_t calls)
+{
+    wefti_st64(ep->host->base + ep->host->layout.epoch, calls, WEFTI_RELAXED);
+}
+
 const wefti_ep_backend wefti_ep_host_backend = {
     .name = "host",
     .has_streams = 0,
@@ -100,6 +110,8 @@ const wefti_ep_backend wefti_ep_host_backend = {
     .group_close = group_close,
     .group_fini = group_fini,
     .mask = mask,
+    .calls = calls,
+    .rejoin = rejoin,
     .route_bytes = wefti_ep_routing_bytes,
     .route_open = wefti_ep_routing_open,
     .route_close = wefti_ep_routing_close,

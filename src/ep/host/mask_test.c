@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os.h"
 #include "support/check.h"
 #include "support/load.h"
 #include "support/pes.h"
@@ -45,6 +46,9 @@ typedef struct mask_case {
     weft_ep_layout layout;
     uint64_t deadline_ns; /* of the calls that it misses */
     int arrived; /* at the first of them: the others */
+    int is_sent; /* of a fresh dispatch the lost rank makes the first half */
+    uint64_t calls; /* that the others have made, once they have gone on */
+    int is_back; /* the lost rank is */
 } mask_case;
 
 /* Two experts a rank; one choice goes to the next rank but `token`, one to the rank itself. */
@@ -96,13 +100,14 @@ static weft_status call(mask_rig *rig, call_kind kind)
     }
 }
 
-static void make(weft_world *world, mask_rig *rig, weft_ep_layout layout)
+static void make(weft_world *world, mask_rig *rig, weft_ep_layout layout, unsigned flags)
 {
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     memset(rig, 0, sizeof *rig);
     rig->rank = weft_world_pe(world);
     config.experts = 2 * PES;
+    config.flags = flags;
     config.tokens_max = TOKENS;
     config.topk_max = TOPK;
     config.row_bytes_max = HIDDEN * sizeof(float);
@@ -172,7 +177,7 @@ static void go_on(weft_world *world, void *context)
 {
     mask_case *one = context;
     mask_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
-    make(world, rig, one->layout);
+    make(world, rig, one->layout, 0);
     check_step(rig, one->layout, 0);
     uint64_t long_ns = pes_set_deadline(world, one->deadline_ns);
     if (rig->rank != LOST) {
@@ -234,11 +239,117 @@ static void lost(void **state)
     for (int i = 0; i < 2; i++) {
         (void)setenv("WEFT_EP_COUNTS", protocols[i], 1);
         for (call_kind kind = UPDATE; kind < KINDS; kind++) {
-            mask_case one = {kind, layouts[(i + (int)kind) % 2], DEADLINE_NS, 0};
+            mask_case one = {.kind = kind, .layout = layouts[(i + (int)kind) % 2], .deadline_ns = DEADLINE_NS};
             run(&one, go_on);
         }
     }
     (void)unsetenv("WEFT_EP_COUNTS");
+}
+
+/* ---- the running call goes on ---- */
+
+static void check_masked(const mask_rig *rig, int is_masked)
+{
+    unsigned char masked[PES] = {9, 9, 9, 9};
+    const uint64_t *words = NULL;
+    int count = -1;
+    CHECK_OK(weft_ep_mask_query(rig->ep, masked, &count));
+    CHECK_OK(weft_ep_mask_words(rig->ep, &words));
+    CHECK_SAY(count == is_masked, "%d ranks are masked", count);
+    CHECK(*words == (is_masked ? UINT64_C(1) << LOST : 0));
+    for (int rank = 0; rank < PES; rank++) {
+        CHECK(masked[rank] == (is_masked && rank == LOST));
+    }
+}
+
+/* The others, whose call does not end for the lost rank. */
+static void pass_by(weft_world *world, mask_rig *rig, mask_case *one)
+{
+    uint64_t long_ns = pes_set_deadline(world, one->deadline_ns);
+    uint64_t calls = 0;
+    pes_gather(&one->arrived, PES - 1);
+    CHECK_OK(call(rig, one->kind));
+    check_masked(rig, 1);
+    (void)pes_set_deadline(world, long_ns);
+    if (!one->is_sent && (one->kind == UPDATE || one->kind == FRESH)) {
+        check_new_routing(rig);
+    }
+    check_step(rig, one->layout, 1);
+    CHECK_OK(call(rig, UPDATE));
+    check_new_routing(rig);
+    check_step(rig, one->layout, 1);
+    CHECK_OK(call(rig, FRESH));
+    CHECK_OK(call(rig, COMBINE_BWD));
+    pes_gather(&one->arrived, 2 * (PES - 1));
+    CHECK_OK(weft_ep_calls(rig->ep, &calls));
+    __atomic_store_n(&one->calls, calls, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&one->is_back, __ATOMIC_ACQUIRE)) {
+        wefti_os_sleep_ns(1000000);
+    }
+    CHECK_OK(weft_ep_mask(rig->ep, LOST, 1));
+}
+
+static void stay_away(weft_world *world, mask_rig *rig, mask_case *one)
+{
+    weft_ep_choices choices = choices_of(rig);
+    weft_ep_rows in = rows_at(rig->in);
+    weft_ep_received to = WEFT_EP_RECEIVED_INIT;
+    uint64_t calls;
+    to.rows = rows_at(rig->received);
+    to.rows_capacity = ROWS;
+    if (one->is_sent) {
+        CHECK_OK(weft_ep_route_choose(rig->route, &choices));
+        CHECK_OK(weft_ep_dispatch_send(rig->route, &in, &to, NULL));
+    }
+    while ((calls = __atomic_load_n(&one->calls, __ATOMIC_ACQUIRE)) == 0) {
+        wefti_os_sleep_ns(1000000);
+    }
+    if (one->is_sent) {
+        int count = 0;
+        uint64_t long_ns = pes_set_deadline(world, one->deadline_ns);
+        CHECK_STATUS(weft_ep_rejoin(rig->ep, calls), WEFT_ERR_STATE);
+        CHECK_OK(weft_ep_dispatch_recv(rig->route, NULL)); /* the others have gone on, and so are masked here */
+        (void)pes_set_deadline(world, long_ns);
+        CHECK_OK(weft_ep_mask_query(rig->ep, NULL, &count));
+        CHECK(count == PES - 1);
+    }
+    CHECK_STATUS(weft_ep_rejoin(rig->ep, 0), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_ep_rejoin(rig->ep, calls));
+    __atomic_store_n(&one->is_back, 1, __ATOMIC_RELEASE);
+}
+
+static void go_on_without(weft_world *world, void *context)
+{
+    mask_case *one = context;
+    mask_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
+    make(world, rig, one->layout, WEFT_EP_MASK_ON_TIMEOUT);
+    check_step(rig, one->layout, 0);
+    check_masked(rig, 0);
+    if (rig->rank != LOST) {
+        pass_by(world, rig, one);
+    } else {
+        stay_away(world, rig, one);
+    }
+    check_masked(rig, 0);
+    CHECK_OK(call(rig, UPDATE));
+    check_step(rig, one->layout, 0);
+    CHECK_OK(weft_ep_route_destroy(rig->route));
+    CHECK_OK(weft_ep_destroy(rig->ep));
+    free(rig);
+}
+
+static void passed_by(void **state)
+{
+    (void)state;
+    static const weft_ep_layout layouts[] = {WEFT_EP_RANK_MAJOR, WEFT_EP_EXPERT_MAJOR};
+    for (call_kind kind = UPDATE; kind < KINDS; kind++) {
+        mask_case one = {.kind = kind, .layout = layouts[(int)kind % 2], .deadline_ns = DEADLINE_NS / 4};
+        run(&one, go_on_without);
+    }
+    for (int i = 0; i < 2; i++) {
+        mask_case one = {.kind = FRESH, .layout = layouts[i], .deadline_ns = DEADLINE_NS / 4, .is_sent = 1};
+        run(&one, go_on_without);
+    }
 }
 
 /* Masked by mistake: it is there, and no call was made since. */
@@ -246,7 +357,7 @@ static void take_back(weft_world *world, void *context)
 {
     const mask_case *one = context;
     mask_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
-    make(world, rig, one->layout);
+    make(world, rig, one->layout, 0);
     if (rig->rank != LOST) {
         CHECK_OK(weft_ep_mask(rig->ep, LOST, 0));
         CHECK_OK(weft_ep_mask(rig->ep, LOST, 1));
@@ -260,13 +371,13 @@ static void take_back(weft_world *world, void *context)
 static void taken_back(void **state)
 {
     (void)state;
-    mask_case one = {UPDATE, WEFT_EP_RANK_MAJOR, DEADLINE_NS, 0};
+    mask_case one = {.kind = UPDATE, .layout = WEFT_EP_RANK_MAJOR, .deadline_ns = DEADLINE_NS};
     run(&one, take_back);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(lost), CHECKED_TEST(taken_back)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(lost), CHECKED_TEST(taken_back), CHECKED_TEST(passed_by)};
     (void)setenv("WEFT_LOG", "none", 0); /* timeouts are expected */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

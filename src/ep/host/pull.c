@@ -167,10 +167,14 @@ weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull)
     weft_ep *ep = pull->ep;
     wefti_ep_part(ep, "wait for ready");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_CALL, pull->call.epoch, pull->call.name);
+    wefti_ep_arrivals_measure(&arrivals, pull->wait_ns);
     while (wefti_ep_arrivals_left(&arrivals)) {
         wefti_ep_call_header header;
         int rank;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &rank));
+        if (rank < 0) {
+            break;
+        }
         int is_alike = wefti_ep_call_compare(&pull->call, rank, &header);
         if (is_alike && pull->sends_choices) {
             WEFT_TRY(make_ready_late(pull, rank));

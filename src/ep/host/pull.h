@@ -23,6 +23,7 @@ typedef struct wefti_ep_pull {
     int weighted;
     int each_once; /* a row that several choices share is added once, not once a choice */
     wefti_ep_combining combining; /* all zero: a call without weights or choices of its own, and without biases */
+    uint64_t *wait_ns; /* NULL, or where waits are added up */
     int sends_choices; /* the call's own choices go to the owners, who make rows ready once they have them */
     wefti_ep_span bias[2];
     wefti_ep_span in;

@@ -342,9 +342,13 @@ weft_status wefti_ep_push_receive(wefti_ep_push *push)
 {
     wefti_ep_part(push->ep, "wait for done");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(push->ep, push->flag, push->call.epoch, push->call.name);
+    wefti_ep_arrivals_measure(&arrivals, push->wait_ns);
     while (wefti_ep_arrivals_left(&arrivals)) {
         int source;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &source));
+        if (source < 0) {
+            break;
+        }
         if (push->call.mismatched_rank < 0) {
             settle(push, source);
             WEFT_TRY(push->settled != NULL ? push->settled(push, source) : WEFT_OK);

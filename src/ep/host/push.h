@@ -45,6 +45,7 @@ struct wefti_ep_push {
     weft_status (*settled)(wefti_ep_push *push, int source);
     /* Of a dispatch: the caller's arrays; and of a fresh one its choices and the rows that this rank takes. */
     weft_ep_received received;
+    uint64_t *wait_ns; /* NULL, or where waits are added up */
     int is_fresh;
     weft_ep_choices choices;
     int64_t limit;

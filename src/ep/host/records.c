@@ -73,3 +73,19 @@ void wefti_ep_records_take(wefti_ep_routing *route, int source)
         }
     }
 }
+
+void wefti_ep_records_forget(wefti_ep_routing *route)
+{
+    size_t topk = (size_t)route->plan.topk;
+    size_t count = (size_t)route->place_of_source[route->ep->ranks];
+    for (size_t i = 0; i < count; i++) {
+        int32_t *words = (int32_t *)(void *)(route->records + i * wefti_ep_record_bytes(topk));
+        for (size_t k = 0; k < topk; k++) {
+            words[1 + k] = -1;
+            words[1 + topk + k] = 0;
+        }
+    }
+    for (size_t i = 0; i < count * topk && !wefti_ep_is_by_source(route); i++) {
+        route->record_rows[i] = -1;
+    }
+}

@@ -11,4 +11,7 @@ weft_status wefti_ep_records_put(const wefti_ep_routing *route, const float *wei
  * on the routing: scratch.counts_in has the answers to all sources. */
 void wefti_ep_records_take(wefti_ep_routing *route, int source);
 
+/* Let received tokens have no choices here. */
+void wefti_ep_records_forget(wefti_ep_routing *route);
+
 #endif

@@ -20,6 +20,9 @@ static weft_status exchange_records(wefti_ep_routing *route, const wefti_ep_call
     while (wefti_ep_arrivals_left(&arrivals)) {
         int source;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &source));
+        if (source < 0) {
+            break;
+        }
         wefti_ep_records_take(route, source);
     }
     return WEFT_OK;
