@@ -156,6 +156,22 @@ typedef struct weft_ep_config {
 
 #define WEFT_EP_CONFIG_INIT WEFTI_SIZED(weft_ep_config)
 
+/* The memory of a rank of a group. */
+typedef struct weft_ep_memory {
+    size_t size; /* sizeof(weft_ep_memory) */
+    size_t symmetric_bytes; /* of the heap, on GPUs of the device heap; blocks are rounded up by the heap */
+    size_t
+        staging_bytes; /* of these, for rows on their way from or to memory that is not symmetric, and partial sums */
+    size_t low_latency_bytes; /* of these, on GPUs, for rows that leave before their receivers' call; else 0 */
+    size_t private_bytes; /* of host memory that is not symmetric, beside a few KiB */
+} weft_ep_memory;
+
+#define WEFT_EP_MEMORY_INIT WEFTI_SIZED(weft_ep_memory)
+
+/* Tell what a group with this config on a team of `ranks` members takes; routes are apart (weft_ep_route_bytes). Local,
+ * and needs no world; WEFT_EP_COUNTS is taken as not set. Errors of weft_ep_create that do not depend on a world. */
+WEFT_API weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft_ep_memory *memory) WEFT_MUST_CHECK;
+
 /* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only and
  * must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY,
  * WEFT_ERR_TIMEOUT; on GPUs also WEFT_ERR_UNSUPPORTED, WEFT_ERR_STATE, WEFT_ERR_UNREACHABLE. */

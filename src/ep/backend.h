@@ -14,6 +14,9 @@ struct wefti_ep_backend {
     const char *name;
     int has_streams; /* 0: calls run inline, and a stream that is not NULL is refused before they are made */
 
+    /* The memory of such a group, of which there are only limits and owners: all fields but the size. Local. */
+    weft_status (*group_bytes)(weft_ep *ep, weft_ep_memory *memory);
+
     /* Private memory of a group whose common part is complete. Local, before the ranks agree. On failure
      * group_fini is called. */
     weft_status (*group_init)(weft_ep *ep);

@@ -129,6 +129,20 @@ static void retire(weft_ep *ep)
     wefti_world_free_late(world, ep);
 }
 
+/* What follows from a valid config. */
+static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, wefti_ep_counts_way way)
+{
+    ep->config = *config;
+    ep->config.experts_of_rank = NULL;
+    if (config->slot_tokens_max == 0 && config->rows_max == 0) {
+        ep->config.slot_tokens_max = config->tokens_max;
+    }
+    ep->rows_limit = config->rows_max != 0 ? (int64_t)config->rows_max : INT32_MAX;
+    ep->counts_direct = wefti_ep_counts_are_direct(way, ep->ranks, config->experts) &&
+                        (config->flags & WEFT_EP_MASK_ON_TIMEOUT) == 0; /* who places rows must be one rank */
+    return wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank);
+}
+
 /* Everything that is this rank's alone. A half-built group is good for fini. */
 static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_config *config)
 {
@@ -137,15 +151,7 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
     ep->rank = weft_team_pe(team);
     ep->ranks = weft_team_pes(team);
     WEFT_TRY(check_config(config, ep->ranks));
-    ep->config = *config;
-    ep->config.experts_of_rank = NULL;
-    if (config->slot_tokens_max == 0 && config->rows_max == 0) {
-        ep->config.slot_tokens_max = config->tokens_max;
-    }
-    ep->rows_limit = config->rows_max != 0 ? (int64_t)config->rows_max : INT32_MAX;
-    ep->counts_direct = wefti_ep_counts_are_direct(wefti_world_ep_counts(ep->world), ep->ranks, config->experts) &&
-                        (config->flags & WEFT_EP_MASK_ON_TIMEOUT) == 0; /* who places rows must be one rank */
-    WEFT_TRY(wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank));
+    WEFT_TRY(set_limits(ep, config, wefti_world_ep_counts(ep->world)));
     ep->late = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->late);
     ep->masked = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->masked);
     ep->mask_words = wefti_alloc_zeroed(((size_t)ep->ranks + 63) / 64, sizeof *ep->mask_words);
@@ -168,6 +174,29 @@ static void end_with_world(wefti_attachment *attachment)
         wefti_ep_route_end(ep->routes);
     }
     retire(ep);
+}
+
+weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft_ep_memory *memory)
+{
+    weft_ep_config own;
+    weft_ep ep;
+    memset(&ep, 0, sizeof ep);
+    ep.ranks = ranks;
+    WEFT_TRY(read_config(&config, &own));
+    if (ranks < 1 || memory == NULL || memory->size < sizeof *memory) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_bytes: %s",
+                           ranks < 1        ? "ranks is less than 1"
+                           : memory == NULL ? "the result is NULL"
+                                            : "memory is too small; start from WEFT_EP_MEMORY_INIT");
+    }
+    WEFT_TRY(check_config(config, ranks));
+    weft_status status = set_limits(&ep, config, WEFTI_EP_COUNTS_BY_SIZE);
+    if (status == WEFT_OK) {
+        const wefti_ep_backend *backend = config->on_device ? wefti_ep_device_backend : &wefti_ep_host_backend;
+        status = backend->group_bytes(&ep, memory);
+    }
+    wefti_ep_owners_fini(&ep.owners);
+    return status;
 }
 
 weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **out)

@@ -73,6 +73,23 @@ static void party_fini(party *p, scene *s)
     CHECK_OK(weft_ep_destroy(p->ep));
 }
 
+CASE(weft_ep_bytes)
+{
+    const weft_ep_config config = good_config();
+    weft_ep_config bad = config;
+    weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
+    CHECK(s->pes == 2);
+    CHECK_STATUS(weft_ep_bytes(NULL, 2, &memory), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_bytes(&config, 0, &memory), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_bytes(&config, INT_MIN, &memory), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_bytes(&config, 2, NULL), WEFT_ERR_ARGUMENT);
+    bad.experts = -1;
+    CHECK_STATUS(weft_ep_bytes(&bad, 2, &memory), WEFT_ERR_ARGUMENT);
+    memory.size = 8;
+    CHECK_STATUS(weft_ep_bytes(&config, 2, &memory), WEFT_ERR_ARGUMENT);
+    CHECK(memory.symmetric_bytes == 0);
+}
+
 COVERED(weft_ep_destroy)
 CASE(weft_ep_create)
 {

@@ -14,12 +14,8 @@
 
 /* ---- what is private ---- */
 
-static weft_status check_ranks(const weft_ep *ep)
+static weft_status check_limits(const weft_ep *ep)
 {
-    if (ep->world->device == NULL) {
-        return wefti_error(WEFT_ERR_STATE,
-                           CALL ": on_device is 1 and the world has no device; call weft_device_attach");
-    }
     if (ep->ranks > WEFTI_CUDA_EP_RANKS_MAX) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            CALL
@@ -37,6 +33,15 @@ static weft_status check_ranks(const weft_ep *ep)
                            ep->config.experts, WEFTI_CUDA_EP_EXPERTS_MAX);
     }
     return WEFT_OK;
+}
+
+static weft_status check_ranks(const weft_ep *ep)
+{
+    if (ep->world->device == NULL) {
+        return wefti_error(WEFT_ERR_STATE,
+                           CALL ": on_device is 1 and the world has no device; call weft_device_attach");
+    }
+    return check_limits(ep);
 }
 
 static weft_status check_device(const wefti_cuda *cuda)
@@ -163,18 +168,31 @@ static int low_latency_tokens(const weft_ep *ep, uint64_t slots)
     return bytes <= WEFTI_CUDA_EP_LOW_LATENCY_BYTES_MAX ? ep->config.slot_tokens_max : 0;
 }
 
-static void set_limits(weft_ep *ep)
+/* Bytes of the area for rows that come, or results of this rank's. */
+static uint64_t staged_bytes(const weft_ep *ep)
 {
-    wefti_cuda_ep_group *group = &ep->device->group;
     uint64_t tokens = (uint64_t)ep->config.tokens_max;
-    uint64_t received = (uint64_t)ep->ranks * tokens;
     uint64_t ranks = (uint64_t)ep->ranks;
     uint64_t topk = (uint64_t)ep->config.topk_max;
     uint64_t staged = tokens * (topk < ranks ? topk : ranks); /* by source a rank's own results are not */
-    ep->device->received_max = received < (uint64_t)ep->rows_limit ? received : (uint64_t)ep->rows_limit;
+    uint64_t received = ep->device->received_max;
+    return (staged > received ? staged : received) * ep->config.row_bytes_max;
+}
+
+static wefti_cuda_ep_layout layout_of(const weft_ep *ep, int tokens_of_low_latency)
+{
+    return wefti_cuda_ep_layout_of(ep->ranks, ep->config.experts, ep->owners.local_max, ep->config.tokens_max,
+                                   ep->config.topk_max, ep->device->received_max, ep->config.row_bytes_max,
+                                   staged_bytes(ep), tokens_of_low_latency);
+}
+
+static void set_limits(weft_ep *ep)
+{
+    wefti_cuda_ep_group *group = &ep->device->group;
+    uint64_t received = (uint64_t)ep->ranks * (uint64_t)ep->config.tokens_max;
     uint64_t slots = (uint64_t)ep->ranks * (uint64_t)ep->config.slot_tokens_max;
+    ep->device->received_max = received < (uint64_t)ep->rows_limit ? received : (uint64_t)ep->rows_limit;
     ep->device->received_max = slots > ep->device->received_max ? slots : ep->device->received_max;
-    staged = staged > ep->device->received_max ? staged : ep->device->received_max;
     group->rank = ep->rank;
     group->ranks = ep->ranks;
     group->rows_limit = (uint32_t)ep->rows_limit;
@@ -182,9 +200,22 @@ static void set_limits(weft_ep *ep)
     for (int rank = 0; rank <= ep->ranks; rank++) {
         group->first_expert[rank] = ep->owners.first[rank];
     }
-    group->at = wefti_cuda_ep_layout_of(ep->ranks, ep->config.experts, ep->owners.local_max, ep->config.tokens_max,
-                                        ep->config.topk_max, ep->device->received_max, ep->config.row_bytes_max,
-                                        staged * ep->config.row_bytes_max, low_latency_tokens(ep, slots));
+    group->at = layout_of(ep, low_latency_tokens(ep, slots));
+}
+
+static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
+{
+    wefti_ep_device device;
+    memset(&device, 0, sizeof device);
+    WEFT_TRY(check_limits(ep));
+    ep->device = &device;
+    set_limits(ep);
+    memory->symmetric_bytes = device.group.at.bytes;
+    memory->staging_bytes = staged_bytes(ep);
+    memory->low_latency_bytes = device.group.at.bytes - layout_of(ep, 0).bytes;
+    memory->private_bytes = 0;
+    ep->device = NULL;
+    return WEFT_OK;
 }
 
 static weft_status group_init(weft_ep *ep)
@@ -333,6 +364,7 @@ static weft_status mask(weft_ep *ep, int rank, int alive)
 static const wefti_ep_backend device_backend = {
     .name = "device",
     .has_streams = 1,
+    .group_bytes = group_bytes,
     .group_init = group_init,
     .group_open = group_open,
     .group_close = group_close,

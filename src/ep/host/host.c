@@ -1,4 +1,6 @@
 /* The host backend: its table, and a group's memory. */
+#include <string.h>
+
 #include "ep/host/host.h"
 
 #include "base/alloc.h"
@@ -23,6 +25,20 @@ static void set_limits(weft_ep *ep)
     limits->direct = ep->counts_direct;
     limits->row_bytes_max = ep->config.row_bytes_max;
     ep->host->layout = wefti_ep_layout_of(limits);
+}
+
+static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
+{
+    wefti_ep_host host;
+    memset(&host, 0, sizeof host);
+    ep->host = &host;
+    set_limits(ep);
+    memory->symmetric_bytes = host.layout.bytes;
+    memory->staging_bytes = host.layout.bytes - host.layout.rows;
+    memory->low_latency_bytes = 0;
+    memory->private_bytes = wefti_ep_scratch_bytes(ep);
+    ep->host = NULL;
+    return WEFT_OK;
 }
 
 static weft_status init_peers(weft_ep *ep)
@@ -105,6 +121,7 @@ static void rejoin(weft_ep *ep, uint64_t calls)
 const wefti_ep_backend wefti_ep_host_backend = {
     .name = "host",
     .has_streams = 0,
+    .group_bytes = group_bytes,
     .group_init = group_init,
     .group_open = group_open,
     .group_close = group_close,

@@ -67,6 +67,7 @@ typedef struct wefti_ep_host {
 
 /* A half-built one is good for fini. */
 weft_status wefti_ep_scratch_init(weft_ep *ep);
+size_t wefti_ep_scratch_bytes(const weft_ep *ep); /* of one that is not there yet */
 void wefti_ep_scratch_fini(wefti_ep_scratch *scratch); /* safe on zeroed memory */
 
 #endif

@@ -50,3 +50,18 @@ weft_status wefti_ep_scratch_init(weft_ep *ep)
 #undef SCRATCH_ALLOC
     return WEFT_OK;
 }
+
+size_t wefti_ep_scratch_bytes(const weft_ep *ep)
+{
+    const wefti_ep_limits *limits = &ep->host->limits;
+    const wefti_ep_scratch *scratch = &ep->host->scratch;
+    size_t ranks = limits->ranks;
+    size_t tokens = (size_t)ep->config.tokens_max;
+    size_t topk = limits->topk_max;
+    size_t bytes = 0;
+#define SCRATCH_ADD(field, count)                                                                                      \
+    bytes += wefti_ep_round_up(((count) + 1) * sizeof *scratch->field, WEFTI_EP_CACHE_LINE_BYTES);
+    SCRATCH_TABLE(SCRATCH_ADD)
+#undef SCRATCH_ADD
+    return bytes;
+}
