@@ -1,5 +1,5 @@
-# Fuzzing of what comes from outside (tests/fuzz); TARGET is tree (the messages by which PEs meet) or outside (the
-# rest):
+# Fuzzing of what comes from outside (tests/fuzz); TARGET is tree (the messages by which PEs meet), topo
+# (descriptions of machines, lists of NICs) or outside (the rest):
 #   fuzz.replay_TARGET  the inputs that are kept and variations of them, by the library as it is built here (label unit)
 #   fuzz.TARGET         libFuzzer, where clang has it, else a skip (label fuzz); the same inputs each time, so that what
 #                       is found is found again (times and addresses do not guide it); tests/fuzz/run.sh without these
@@ -24,3 +24,4 @@ endfunction()
 
 weft_add_fuzzing(tree 200000)
 weft_add_fuzzing(outside 100000)
+weft_add_fuzzing(topo 50000)

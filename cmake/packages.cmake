@@ -39,6 +39,18 @@ else()
     message(STATUS "weft: no PMIx (Debian: libpmix-dev), so mpirun's processes cannot find each other")
 endif()
 
+# hwloc is loaded where the machine's topology is asked for: the same.
+if(PkgConfig_FOUND)
+    pkg_check_modules(HWLOC hwloc)
+endif()
+if(HWLOC_FOUND)
+    set(WEFT_HWLOC ON)
+    target_include_directories(weft_flags SYSTEM INTERFACE ${HWLOC_INCLUDE_DIRS})
+else()
+    set(WEFT_HWLOC OFF)
+    message(STATUS "weft: no hwloc (Debian: libhwloc-dev), so a machine's topology is known from a file only")
+endif()
+
 if(WEFT_TESTS)
     if(PkgConfig_FOUND)
         pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)

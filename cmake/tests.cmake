@@ -318,6 +318,9 @@ if(TARGET weft-info AND Python3_FOUND)
     add_test(NAME weft_info COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_info.py
         $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun>)
     weft_describe_test(weft_info tools)
+    add_test(NAME weft_info_topo COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_info_topo.py
+        $<TARGET_FILE:weft-info> ${PROJECT_SOURCE_DIR}/tests/topo)
+    weft_describe_test(weft_info_topo tools)
     add_test(NAME weftrun_terminal COMMAND ${Python3_EXECUTABLE}
         ${PROJECT_SOURCE_DIR}/tests/tools/weftrun_terminal.py $<TARGET_FILE:weftrun>)
     weft_describe_test(weftrun_terminal tools)

@@ -31,6 +31,11 @@
       "how counts of expert-parallel routings go: owners or direct; else by size")                                     \
     X(TRANSPORT, "WEFT_TRANSPORT", WORD, "",                                                                           \
       "what may connect nodes: map, ofi, or ^ and what is not to be used; else all that this build has")               \
+    X(TOPO_FILE, "WEFT_TOPO_FILE", WORD, "", "a description of this machine, or an XML of hwloc, in place of looking") \
+    X(NIC_LIST, "WEFT_NIC_LIST", WORD, "", "ports of NICs to use, as mlx5_1:1,mlx5_2:2, or ^ and those not to use")    \
+    X(NIC_MAPPING, "WEFT_NIC_MAPPING", WORD, "",                                                                       \
+      "ports of NICs for the GPUs of a node in PCI order, as mlx5_0:1:3,mlx5_0:2:5")                                   \
+    X(NIC_ROUND_ROBIN, "WEFT_NIC_ROUND_ROBIN", COUNT, "0", "1: GPUs take ports of NICs in turn, not the nearest")      \
     X(NODE_ID, "WEFT_NODE_ID", WORD, "", "overrides the identity of this node, so that one host can count as several") \
     X(UID_INTERFACE, "WEFT_UID_INTERFACE", WORD, "", "network interface or address at which a unique id listens")      \
     X(PORT, "WEFT_PORT", COUNT, "0", "where PE 0 listens for the bootstrap env; 0: MASTER_PORT + 1")                   \

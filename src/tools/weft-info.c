@@ -1,9 +1,11 @@
 /* tools/weft-info.c: what this build of weft is, reads and does here. Its parts are in tools/weft-info/. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/weft-info/options.h"
 #include "tools/weft-info/sections.h"
+#include "tools/weft-info/topo.h"
 #include "tools/weft-info/trial.h"
 
 static int print(const info_options *options, const info_trial *trial)
@@ -42,6 +44,9 @@ static int print(const info_options *options, const info_trial *trial)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "topo") == 0) {
+        return info_topo_main(argc - 1, argv + 1);
+    }
     info_options options;
     int code = info_options_parse(&options, argc, argv);
     if (code != INFO_GO_ON) {

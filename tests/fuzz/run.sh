@@ -1,8 +1,8 @@
 #!/bin/sh
 # Fuzz what comes from outside, from the inputs that are kept; what is found stays in the build folder.
 # Exit 77 where clang has no libFuzzer.
-# Usage: run.sh tree|outside SOURCE-FOLDER BUILD-FOLDER [LIBFUZZER-OPTION...], as -max_total_time=600 for ten minutes of
-# other inputs
+# Usage: run.sh tree|topo|outside SOURCE-FOLDER BUILD-FOLDER [LIBFUZZER-OPTION...], as -max_total_time=600 for ten
+# minutes of other inputs
 set -eu
 target=$1
 source=$(cd "$2" && pwd)
@@ -18,6 +18,9 @@ if ! echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d
 fi
 parts=$(find "$source/src/base" "$source/src/os/posix" "$source/src/bootstrap" -name '*.c' |
     grep -vE '(_test|/conformance|/posix/socket|/posix/clock|/pmix/pmix)\.c$')
+if [ "$target" = topo ]; then
+    parts="$parts $(find "$source/src/topo" -name "*.c" | grep -v "_test\.c$")"
+fi
 if [ "$target" = outside ]; then # what hello.c needs to say hello itself, which nobody does here, is left out
     for part in hello verdict apart directory heaps slots; do
         parts="$parts $source/src/world/$part.c"

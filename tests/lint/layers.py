@@ -12,6 +12,7 @@ import sys
 ORDER = [
     ["base"],
     ["os"],
+    ["topo"],
     ["protocol"],
     ["bootstrap"],
     ["heap"],

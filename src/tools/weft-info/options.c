@@ -15,6 +15,7 @@ static const char help_head[] =
     "\n"
     "Show what this build of weft is, which variables it reads, and what a world looks like here. Started by\n"
     "weftrun the world has its PEs, and PE 0 prints; else it has one PE. Without a section: all of them.\n"
+    "weft-info topo shows a machine: GPUs, NICs, who is near whom; see weft-info topo --help.\n"
     "\n";
 
 static const char help_tail[] =

@@ -1,0 +1,132 @@
+/* tools/weft-info/topo_draw.c: a machine as a graph for graphviz: what contains what is a box in a box, PCI a tree of
+ * lines, the plan thick lines from GPUs to ports with the distance beside them, a link domain a colour of GPUs. */
+#include <stdio.h>
+
+#include "tools/weft-info/topo.h"
+
+static const char *const colours[] = {"#cfe8cf", "#cfdcf2", "#f7e3c0", "#ecd0e6",
+                                      "#d9ecec", "#f2d3cd", "#e6e6b8", "#dcd3f2"};
+#define COLOURS ((int)(sizeof colours / sizeof *colours))
+
+static int is_box(const wefti_topo_object *object)
+{
+    return object->kind == WEFTI_TOPO_HOST || object->kind == WEFTI_TOPO_PACKAGE || object->kind == WEFTI_TOPO_NUMA;
+}
+
+/* The colour of a GPU's domain; `pes` gets the PEs that use it. */
+static const char *colour_of(const info_topo *all, int gpu, char *pes, size_t room)
+{
+    const char *colour = "#ffffff";
+    size_t length = 0;
+    int order = -1;
+    pes[0] = '\0';
+    for (int pe = 0; pe < all->pes; pe++) {
+        order += all->domain_of[pe] == pe;
+        if (all->pe_gpu[pe] == gpu) {
+            int number = -1; /* of the domain, in the order of their lowest PEs */
+            for (int lowest = 0; lowest <= all->domain_of[pe]; lowest++) {
+                number += all->domain_of[lowest] == lowest;
+            }
+            colour = colours[number % COLOURS];
+            const int added = snprintf(pes + length, room - length, "%s%d", length == 0 ? "PE " : ", ", pe);
+            length = length + (size_t)added < room - 1 ? length + (size_t)added : room - 1;
+        }
+    }
+    return colour;
+}
+
+static void draw_leaf(const info_topo *all, int index, FILE *to)
+{
+    char pci[WEFTI_TOPO_PCI_BYTES];
+    char pes[64];
+    const wefti_topo_object *object = &all->topo.objects[index];
+    switch ((wefti_topo_kind)object->kind) {
+    case WEFTI_TOPO_GPU: {
+        const char *colour = colour_of(all, index, pes, sizeof pes);
+        (void)fprintf(to, "n%d [shape=box style=\"filled,rounded\" fillcolor=\"%s\" label=\"GPU\\n%s\\n%s\"];\n", index,
+                      colour, wefti_topo_pci_text(object->pci, pci), pes);
+        break;
+    }
+    case WEFTI_TOPO_NIC:
+        (void)fprintf(to, "n%d [shape=box style=filled fillcolor=\"%s\" label=\"%s:%d", index,
+                      object->is_down ? "#dddddd" : "#fff6a8", object->name, object->port);
+        (void)fprintf(to, object->speed_gbits > 0 ? "\\n%d Gbit/s\"];\n" : "%.0d\"];\n", object->speed_gbits);
+        break;
+    default:
+        (void)fprintf(to, "n%d [shape=%s label=\"%s\"];\n", index,
+                      object->kind == WEFTI_TOPO_SWITCH ? "ellipse" : "plaintext", object->name);
+        break;
+    }
+    if (!is_box(&all->topo.objects[object->parent])) {
+        (void)fprintf(to, "n%d -> n%d [dir=none color=\"#888888\"];\n", object->parent, index);
+    }
+}
+
+static void draw_below(const info_topo *all, int parent, FILE *to);
+
+static void draw_object(const info_topo *all, int index, FILE *to)
+{
+    const wefti_topo_object *object = &all->topo.objects[index];
+    if (is_box(object)) {
+        (void)fprintf(to, "subgraph cluster_%d { label=\"%s\"; style=rounded; color=\"#aaaaaa\";\n", index,
+                      object->name);
+        draw_below(all, index, to);
+        (void)fputs("}\n", to);
+    } else {
+        draw_leaf(all, index, to);
+        draw_below(all, index, to);
+    }
+}
+
+/* graphviz places what hangs together from left to right, and what does not, boxes and their trees, from right to
+ * left. */
+static void draw_below(const info_topo *all, int parent, FILE *to)
+{
+    const wefti_topo_object *above = &all->topo.objects[parent];
+    int end = parent + 1;
+    while (end < all->topo.count && all->topo.objects[end].host == above->host) {
+        end++;
+    }
+    for (int i = 1; i < end - parent; i++) {
+        const int index = is_box(above) ? end - i : parent + i;
+        if (all->topo.objects[index].parent == parent) {
+            draw_object(all, index, to);
+        }
+    }
+}
+
+static void draw_plan(const wefti_topo_plan *plan, FILE *to)
+{
+    for (int i = 0; i < plan->use_count; i++) {
+        const wefti_topo_use *use = &plan->uses[i];
+        (void)fprintf(to,
+                      "n%d -> n%d [constraint=false color=\"%s\" penwidth=%d fontcolor=\"#1f4e8c\" xlabel=\"%s\"];\n",
+                      use->gpu, use->nic, use->is_first ? "#1f4e8c" : "#9db8d9", use->is_first ? 2 : 1,
+                      wefti_topo_distance_name(use->distance));
+    }
+}
+
+void info_topo_draw(const info_topo *all, FILE *to)
+{
+    (void)fprintf(
+        to,
+        "digraph machine {\nlabel=\"%s: hosts %d, PEs %d, link domains %d (colours of GPUs); blue: the ports that "
+        "GPUs use\"; labelloc=t; fontname=\"sans-serif\"; fontsize=16; nodesep=0.25; ranksep=0.5;\n"
+        "node [fontname=\"sans-serif\" fontsize=12]; edge [fontname=\"sans-serif\" fontsize=11];\n",
+        all->topo.name, all->host_count, all->pes, all->domains);
+    for (int i = 0; i < all->host_count; i++) {
+        int others = 0;
+        for (int j = i + 1; j < all->host_count; j++) {
+            others += all->pattern[j] == i;
+        }
+        if (all->pattern[i] == i) {
+            (void)fprintf(to, "subgraph cluster_%d { style=\"rounded\"; label=\"%s", all->hosts[i],
+                          all->topo.objects[all->hosts[i]].name);
+            (void)fprintf(to, others > 0 ? " (and %d like it)\";\n" : "%.0d\";\n", others);
+            draw_below(all, all->hosts[i], to);
+            (void)fputs("}\n", to);
+            draw_plan(&all->plans[i], to);
+        }
+    }
+    (void)fputs("}\n", to);
+}

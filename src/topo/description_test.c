@@ -1,0 +1,156 @@
+/* Goal: descriptions of machines are read as docs/topology.md says, and what is wrong is told with its line and column.
+ * Method: the machines of tests/topo/machines, tables of mistakes, and every byte of one description changed in
+ * turn. */
+#include "topo/description.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+#define HEAD "weft-topology 1\nhost h\n"
+
+static const char good[] =
+    "weft-topology 1 # a comment\nmachine of two: more words than there is room for others in "
+    "any other line of such a file 1 2 3 4 5 6 7 8\nsource nowhere\r\n\nhost h[3-4]\n package p\n"
+    "numa n parent=p\nroot r parent=n\nswitch s parent=r\n"
+    "gpu 0000:01:00.0 parent=s uuid=GPU-1 cluster=00112233-4455-6677-8899-aabbccddeeff clique=7\n"
+    "gpu 10000:02:1f.7 parent=r mig=yes fabric=failed\nnic n0 parent=s pci=0000:03:00.1 port=2 "
+    "speed=400 state=down\nnvlink 0000:01:00.0 10000:02:1f.7 4\n"
+    "unreachable 0000:01:00.0 10000:02:1f.7";
+
+static void reads_a_description(void **state)
+{
+    (void)state;
+    wefti_topo topo;
+    char pci[WEFTI_TOPO_PCI_BYTES];
+    assert_int_equal(wefti_topo_parse(&topo, "good", good, sizeof good - 1), WEFT_OK);
+    assert_int_equal(topo.count, 16);
+    assert_int_equal(topo.link_count, 6);
+    for (int host = 0; host < 16; host += 8) {
+        const wefti_topo_object *all = &topo.objects[host];
+        assert_string_equal(all[0].name, host == 0 ? "h3" : "h4");
+        assert_int_equal(all[3].kind, WEFTI_TOPO_ROOT);
+        assert_int_equal(all[3].parent, host + 2);
+        assert_int_equal(all[5].host, host);
+        assert_string_equal(all[5].name, "GPU-1");
+        assert_int_equal(all[5].fabric.cluster[15], 0xff);
+        assert_int_equal(all[5].fabric.clique, 7);
+        assert_int_equal(all[5].fabric.state, WEFTI_TOPO_FABRIC_COMPLETED);
+        assert_int_equal(all[6].is_mig, 1);
+        assert_int_equal(all[6].fabric.has_failed, 1);
+        assert_string_equal(wefti_topo_pci_text(all[6].pci, pci), "10000:02:1f.7");
+        assert_int_equal(all[7].port, 2);
+        assert_int_equal(all[7].speed_gbits, 400);
+        assert_int_equal(all[7].is_down, 1);
+        assert_int_equal(topo.links[host == 0 ? 2 : 5].links, 0);
+        assert_int_equal(topo.links[host == 0 ? 2 : 5].from, host + 5);
+    }
+    wefti_topo_fini(&topo);
+}
+
+static void points_at_mistakes(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *told;
+    } cases[] = {
+        {"", "t:0:1: expected as the first line"},
+        {"weft-topology 2\n", "t:1:15: expected as the first line"},
+        {"host h\n", "t:1:1: expected as the first line"},
+        {"weft-topology 1\n", "and a host"},
+        {"weft-topology 1\n  package p\n", "t:2:3: \"package\" before the first host"},
+        {"weft-topology 1\nhost\n", "t:2:5: expected: host NAME"},
+        {"weft-topology 1\nhost a b\n", "t:2:8: expected: host NAME"},
+        {"weft-topology 1\nhost h[2-1]\n", "t:2:7: the range begins at 2 and ends at 1"},
+        {"weft-topology 1\nhost h[1-\n", "t:2:7: expected: [LOW-HIGH]"},
+        {"weft-topology 1\nhost h[x-2]\n", "t:2:8: \"x\" is no number"},
+        {"weft-topology 1\nhost h[0-99999]\n", "t:2:10: \"99999\" is no number of 0 .. 4096"},
+        {HEAD "switches s\n", "t:3:1: \"switches\" is none of"},
+        {HEAD "switch s\n", "t:3:8: a switch needs parent"},
+        {HEAD "switch s parent=q\n", "t:3:17: nothing of this host"},
+        {HEAD "numa n\nswitch s parent=n\n", "t:4:17: a switch cannot be below the numa \"n\""},
+        {HEAD "numa n\nnuma n\n", "t:4:6: this host has \"n\" already"},
+        {HEAD "numa n parents=p\n", "t:3:8: \"parents=p\" is not known here"},
+        {HEAD "root r\ngpu 1:2 parent=r\n", "t:4:5: \"1:2\" is no PCI address"},
+        {HEAD "root r\ngpu 0000:01:00.8 parent=r\n", "t:4:5: \"0000:01:00.8\" is no PCI address"},
+        {HEAD "root r\ngpu 0000:01:00.0\n", "t:4:1: a gpu needs parent"},
+        {HEAD "root r\ngpu 0000:01:00.0 parent=r cluster=12\n", "t:4:37: a cluster is a UUID"},
+        {HEAD "root r\ngpu 0000:01:00.0 parent=r cluster=0x\n", "t:4:36: a cluster is a UUID"},
+        {HEAD "root r\ngpu 0000:01:00.0 parent=r fabric=done\n", "t:4:34: \"done\" is none of completed"},
+        {HEAD "root r\ngpu 0000:01:00.0 parent=r trial=no\n", "t:4:33: \"no\" is neither ok nor failed"},
+        {HEAD "root r\ngpu 0000:01:00.0 parent=r\ngpu 0000:01:00.0 parent=r\n", "t:5:18: its parent is known already"},
+        {HEAD "root r\nnic a:b parent=r\n", "t:4:5: a name has at most"},
+        {HEAD "root r\nnic a parent=r port=256\n", "t:4:21: \"256\" is no number of 0 .. 255"},
+        {HEAD "root r\nnic a parent=r speed=-1\n", "t:4:22: \"-1\" is no number"},
+        {HEAD "root r\nnic a parent=r state=ok\n", "t:4:22: \"ok\" is neither up nor down"},
+        {HEAD "nvlink 0000:01:00.0 0000:02:00.0 1\n", "t:3:8: \"0000:01:00.0\" is the PCI address of no GPU"},
+        {HEAD "nvlink all\n", "t:3:11: expected: nvlink"},
+        {HEAD "nvlink all many\n", "t:3:12: \"many\" is no number"},
+        {HEAD "hwloc x.xml\n", "t:3:7: hwloc cannot"},
+        {HEAD "numa n\nhwloc x.xml\n", "t:4:1: hwloc comes first"},
+        {HEAD "a b c d e f g h i j k l m n o p q\n", "t:3:33: more than 16 words"},
+        {HEAD "numa \001\n", "t:3:6: a control character"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wefti_topo topo;
+        assert_int_equal(wefti_topo_parse(&topo, "t", cases[i].text, strlen(cases[i].text)), WEFT_ERR_ARGUMENT);
+        if (strstr(weft_last_error(), cases[i].told) == NULL && strstr(cases[i].text, "hwloc x.xml") == NULL) {
+            fail_msg("%zu: \"%s\" does not say \"%s\"", i, weft_last_error(), cases[i].told);
+        }
+        assert_int_equal(topo.count, 0);
+    }
+}
+
+static void survives_changed_bytes(void **state)
+{
+    (void)state;
+    char text[sizeof good];
+    int refused = 0;
+    for (size_t i = 0; i < sizeof good - 1; i++) {
+        static const char bytes[] = {'\0', ' ', '\n', '#', 'x', '9', '[', '=', '\177'};
+        for (size_t j = 0; j < sizeof bytes; j++) {
+            wefti_topo topo;
+            memcpy(text, good, sizeof good);
+            text[i] = bytes[j];
+            const weft_status status = wefti_topo_parse(&topo, NULL, text, sizeof good - 1);
+            assert_true(status == WEFT_OK || status == WEFT_ERR_ARGUMENT);
+            refused += status != WEFT_OK;
+            wefti_topo_fini(&topo);
+        }
+    }
+    assert_true(refused > 1000);
+}
+
+static void refuses_files(void **state)
+{
+    wefti_topo topo;
+    (void)state;
+    assert_int_equal(wefti_topo_read(&topo, "/nowhere/at/all"), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(), "\"/nowhere/at/all\" cannot be opened"));
+    assert_int_equal(wefti_topo_read(&topo, "/"), WEFT_ERR_ARGUMENT);
+    char *large = calloc(1, WEFTI_TOPO_TEXT_MAX + 1);
+    assert_non_null(large);
+    assert_int_equal(wefti_topo_parse(&topo, "large", large, WEFTI_TOPO_TEXT_MAX + 1), WEFT_ERR_ARGUMENT);
+    free(large);
+}
+
+int main(void)
+{
+    (void)setenv("WEFT_LOG", "none", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_a_description),
+        cmocka_unit_test(points_at_mistakes),
+        cmocka_unit_test(survives_changed_bytes),
+        cmocka_unit_test(refuses_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+#include "topo/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "topo/spread.h"
+
+#define SLOW_PART 4 /* ports with less than 1/4 of the fastest's speed are left out */
+
+/* ---- which ports may be used ---- */
+
+static int is_listed(const wefti_topo_nic_list *list, const wefti_topo_object *nic)
+{
+    for (int i = 0; i < list->count; i++) {
+        if (wefti_topo_nic_matches(&list->entries[i], nic)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int fastest_of(const wefti_topo *topo, const int *nics, int count)
+{
+    int fastest = 0;
+    for (int i = 0; i < count; i++) {
+        const wefti_topo_object *nic = &topo->objects[nics[i]];
+        fastest = !nic->is_down && nic->speed_gbits > fastest ? nic->speed_gbits : fastest;
+    }
+    return fastest;
+}
+
+static void keep_usable(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_list *list)
+{
+    int kept = 0;
+    const int fastest = fastest_of(topo, plan->nics, plan->nic_count);
+    for (int i = 0; i < plan->nic_count; i++) {
+        const wefti_topo_object *nic = &topo->objects[plan->nics[i]];
+        const int is_slow = nic->speed_gbits != 0 && nic->speed_gbits * SLOW_PART < fastest;
+        const int is_chosen = list->count > 0 && is_listed(list, nic) != list->excludes;
+        const int is_good = !nic->is_down && !is_slow;
+        if (list->count == 0 ? is_good : is_chosen && (!list->excludes || is_good)) {
+            plan->nics[kept++] = plan->nics[i];
+        }
+    }
+    plan->nic_count = kept;
+}
+
+/* An entry that means nothing here is a mistake that would else go unseen. */
+static weft_status check_entries(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_list *list,
+                                 const char *variable)
+{
+    for (int i = 0; i < list->count; i++) {
+        int found = 0;
+        for (int j = 0; j < plan->nic_count; j++) {
+            found |= wefti_topo_nic_matches(&list->entries[i], &topo->objects[plan->nics[j]]);
+        }
+        if (!found) {
+            const wefti_topo_nic_entry *entry = &list->entries[i];
+            char port[16] = "";
+            (void)snprintf(port, sizeof port, entry->port > 0 ? ":%d" : "", entry->port);
+            return wefti_error(WEFT_ERR_RANGE,
+                               "%s: character %d: host \"%s\" has no port %s%s; weft-info topo shows those that it has",
+                               variable, entry->column, topo->objects[plan->host].name, entry->name, port);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* ---- uses ---- */
+
+static void add_use(wefti_topo_plan *plan, const wefti_topo *topo, int gpu, int nic, wefti_topo_reason reason,
+                    int alternatives)
+{
+    int is_first = 1;
+    for (int i = 0; i < plan->use_count; i++) {
+        is_first &= plan->uses[i].gpu != gpu;
+    }
+    plan->uses[plan->use_count++] = (wefti_topo_use){.gpu = gpu,
+                                                     .nic = nic,
+                                                     .is_first = is_first,
+                                                     .reason = reason,
+                                                     .distance = wefti_topo_distance_of(topo, gpu, nic),
+                                                     .alternatives = alternatives};
+}
+
+static int find_port(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_entry *entry)
+{
+    for (int i = 0; i < plan->nic_count; i++) {
+        if (wefti_topo_nic_matches(entry, &topo->objects[plan->nics[i]])) {
+            return plan->nics[i];
+        }
+    }
+    return -1;
+}
+
+static weft_status use_mapping(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_list *mapping,
+                               const char *variable)
+{
+    int served = 0;
+    for (int i = 0; i < mapping->count; i++) {
+        const wefti_topo_nic_entry *entry = &mapping->entries[i];
+        const int nic = find_port(plan, topo, entry);
+        for (int j = 0; j < entry->count && served < plan->gpu_count; j++) {
+            add_use(plan, topo, plan->gpus[served++], nic, WEFTI_TOPO_BY_MAPPING, i + 1);
+        }
+    }
+    return served == plan->gpu_count
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_RANGE,
+                             "%s: its counts add up to %d, but host \"%s\" has %d GPUs; give each of them a port",
+                             variable, served, topo->objects[plan->host].name, plan->gpu_count);
+}
+
+static void use_round_robin(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_list *list)
+{
+    const int is_list = list->count > 0 && !list->excludes;
+    for (int i = 0; i < plan->gpu_count && plan->nic_count > 0; i++) {
+        const int nic =
+            is_list ? find_port(plan, topo, &list->entries[i % list->count]) : plan->nics[i % plan->nic_count];
+        add_use(plan, topo, plan->gpus[i], nic, WEFTI_TOPO_BY_ROUND_ROBIN, is_list ? i % list->count + 1 : 0);
+    }
+}
+
+static weft_status use_nearest(wefti_topo_plan *plan, const wefti_topo *topo)
+{
+    wefti_topo_spread spread;
+    WEFT_TRY(wefti_topo_spread_make(&spread, topo, plan->gpus, plan->gpu_count, plan->nics, plan->nic_count));
+    for (int i = 0; i < plan->gpu_count; i++) {
+        add_use(plan, topo, plan->gpus[i], plan->nics[spread.first[i]],
+                spread.alternatives[i] == 1 ? WEFTI_TOPO_NEAREST : WEFTI_TOPO_BALANCED, spread.alternatives[i]);
+        for (int j = 0; j < plan->nic_count; j++) {
+            if (spread.spare[j] == i) {
+                add_use(plan, topo, plan->gpus[i], plan->nics[j], WEFTI_TOPO_SPARE, spread.alternatives[i]);
+            }
+        }
+    }
+    wefti_topo_spread_fini(&spread);
+    return WEFT_OK;
+}
+
+/* ---- the plan ---- */
+
+static weft_status fill(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_wish *wish,
+                        const wefti_topo_nic_list *list, const wefti_topo_nic_list *mapping)
+{
+    const char *list_name = wish->list_name != NULL ? wish->list_name : "WEFT_NIC_LIST";
+    const char *mapping_name = wish->mapping_name != NULL ? wish->mapping_name : "WEFT_NIC_MAPPING";
+    WEFT_TRY(check_entries(plan, topo, list, list_name));
+    WEFT_TRY(check_entries(plan, topo, mapping, mapping_name));
+    if (mapping->count > 0) {
+        return use_mapping(plan, topo, mapping, mapping_name);
+    }
+    keep_usable(plan, topo, list);
+    if (wish->is_round_robin) {
+        use_round_robin(plan, topo, list);
+        return WEFT_OK;
+    }
+    return plan->nic_count > 0 && plan->gpu_count > 0 ? use_nearest(plan, topo) : WEFT_OK;
+}
+
+static weft_status list_objects(wefti_topo_plan *plan, const wefti_topo *topo)
+{
+    plan->gpu_count = wefti_topo_list(topo, WEFTI_TOPO_GPU, plan->host, &plan->gpus);
+    plan->nic_count = plan->gpu_count < 0 ? -1 : wefti_topo_list(topo, WEFTI_TOPO_NIC, plan->host, &plan->nics);
+    if (plan->nic_count < 0) {
+        return WEFT_ERR_MEMORY;
+    }
+    plan->uses = wefti_alloc_zeroed((size_t)plan->gpu_count + (size_t)plan->nic_count + 1, sizeof *plan->uses);
+    return plan->uses != NULL ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "topology: no memory for a plan");
+}
+
+weft_status wefti_topo_plan_make(wefti_topo_plan *plan, const wefti_topo *topo, int host, const wefti_topo_wish *wish)
+{
+    wefti_topo_nic_list list = {0};
+    wefti_topo_nic_list mapping = {0};
+    memset(plan, 0, sizeof *plan);
+    plan->host = host;
+    weft_status status = list_objects(plan, topo);
+    if (status == WEFT_OK) {
+        status = wefti_topo_nic_list_parse(&list, wish->list_name != NULL ? wish->list_name : "WEFT_NIC_LIST",
+                                           wish->list != NULL ? wish->list : "");
+    }
+    if (status == WEFT_OK) {
+        status =
+            wefti_topo_nic_mapping_parse(&mapping, wish->mapping_name != NULL ? wish->mapping_name : "WEFT_NIC_MAPPING",
+                                         wish->mapping != NULL ? wish->mapping : "");
+    }
+    status = status == WEFT_OK ? fill(plan, topo, wish, &list, &mapping) : status;
+    wefti_topo_nic_list_fini(&list);
+    wefti_topo_nic_list_fini(&mapping);
+    if (status != WEFT_OK) {
+        wefti_topo_plan_fini(plan);
+    }
+    return status;
+}
+
+void wefti_topo_plan_fini(wefti_topo_plan *plan)
+{
+    wefti_free(plan->gpus);
+    wefti_free(plan->nics);
+    wefti_free(plan->uses);
+    memset(plan, 0, sizeof *plan);
+}
+
+const wefti_topo_use *wefti_topo_plan_find(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_topo_pci pci)
+{
+    for (int i = 0; i < plan->use_count; i++) {
+        if (plan->uses[i].is_first && topo->objects[plan->uses[i].gpu].pci == pci) {
+            return &plan->uses[i];
+        }
+    }
+    return NULL;
+}
+
+int wefti_topo_plan_without_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, int numa, int number)
+{
+    wefti_topo_distance nearest = WEFTI_TOPO_NONE;
+    int count = 0;
+    for (int i = 0; i < plan->nic_count; i++) {
+        const wefti_topo_distance distance =
+            numa < 0 ? WEFTI_TOPO_NODE : wefti_topo_distance_of(topo, numa, plan->nics[i]);
+        count = distance < nearest ? 1 : count + (distance == nearest);
+        nearest = distance < nearest ? distance : nearest;
+    }
+    int turn = count > 0 ? number % count : 0;
+    for (int i = 0; i < plan->nic_count; i++) {
+        if (numa < 0 || wefti_topo_distance_of(topo, numa, plan->nics[i]) == nearest) {
+            if (turn-- == 0) {
+                return plan->nics[i];
+            }
+        }
+    }
+    return -1;
+}
+
+const char *wefti_topo_reason_text(const wefti_topo_use *use, char text[WEFTI_TOPO_REASON_BYTES])
+{
+    const char *distance = wefti_topo_distance_name(use->distance);
+    switch (use->reason) {
+    case WEFTI_TOPO_BY_MAPPING:
+        (void)snprintf(text, WEFTI_TOPO_REASON_BYTES, "entry %d of the mapping (%s)", use->alternatives, distance);
+        break;
+    case WEFTI_TOPO_BY_ROUND_ROBIN:
+        (void)snprintf(text, WEFTI_TOPO_REASON_BYTES, "in turn (%s)", distance);
+        break;
+    case WEFTI_TOPO_NEAREST:
+        (void)snprintf(text, WEFTI_TOPO_REASON_BYTES, "the nearest (%s)", distance);
+        break;
+    case WEFTI_TOPO_BALANCED:
+        (void)snprintf(text, WEFTI_TOPO_REASON_BYTES, "the least used of %d that are nearest (%s)", use->alternatives,
+                       distance);
+        break;
+    case WEFTI_TOPO_SPARE:
+        (void)snprintf(text, WEFTI_TOPO_REASON_BYTES, "as near (%s), and there are more ports than GPUs", distance);
+        break;
+    }
+    return text;
+}

@@ -1,0 +1,162 @@
+"""Goal: weft-info topo shows each described machine with the plan and link domains that a person expects of it, as text,
+JSON and a graph; follows lists; and says in one line what is wrong.
+
+Method: the machines of tests/topo against expected.txt there; command lines. Usage: weft_info_topo.py WEFT_INFO FOLDER.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+INFO, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
+MACHINES = FOLDER / "machines"
+
+
+def run(*arguments, **variables):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")} | {"WEFT_LOG": "none"} | variables
+    return subprocess.run([INFO, "topo", *arguments], capture_output=True, text=True, env=environment, timeout=60)
+
+
+def file_of(name):
+    found = [MACHINES / f"{name}{ending}" for ending in (".topo", ".xml")]
+    return next(path for path in found if path.is_file())
+
+
+def read(name, *arguments, **variables):
+    done = run("--json", "--machine", str(file_of(name)), *arguments, **variables)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)
+
+
+def ports_of_gpus(told):
+    """The ports of each GPU of the hosts that are shown, or "-"."""
+    ports = {}
+    for row in told["objects"]:
+        if row["kind"] == "gpu":
+            ports[row["host"], row["pci"]] = []
+    for row in told["plan"]:
+        ports[row["host"], row["pci"]].append(row["port"])
+    return ["+".join(of) or "-" for _, of in sorted(ports.items())]
+
+
+def read_expected():
+    for line in (FOLDER / "expected.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, plan, domains = re.fullmatch(r"(\S+): (.*); (\d+)", line).groups()
+            yield name, plan.split(), int(domains)
+
+
+class Machines(unittest.TestCase):
+    def test_all_are_expected(self):
+        self.assertEqual({path.stem for path in MACHINES.iterdir()}, {name for name, _, _ in read_expected()})
+
+    def test_plans_and_domains(self):
+        for name, plan, domains in read_expected():
+            with self.subTest(machine=name):
+                told = read(name)
+                ports = ports_of_gpus(told)
+                self.assertEqual(ports[: len(plan)], plan)
+                self.assertEqual(len(ports) % max(1, len(plan)), 0)
+                self.assertEqual(int(told["machine"]["link domains"]), domains)
+                self.assertEqual(len({row["domain"] for row in told["pes"]}), domains)
+
+    def test_text_and_graph(self):
+        for name, _, _ in read_expected():
+            with self.subTest(machine=name):
+                text = run("--machine", str(file_of(name)))
+                self.assertEqual((text.returncode, text.stderr), (0, ""))
+                self.assertIn("plan:", text.stdout)
+                dot = run("--dot", "--machine", str(file_of(name)))
+                self.assertEqual(dot.returncode, 0, dot.stderr)
+                self.assertEqual(dot.stdout.count("{"), dot.stdout.count("}"))
+                nodes = set(re.findall(r"^(n\d+) \[", dot.stdout, re.M))
+                ends = set(re.findall(r"\b(n\d+)\b", "".join(re.findall(r"^n\d+ -> n\d+", dot.stdout, re.M))))
+                self.assertLessEqual(ends, nodes)
+
+    def test_svg(self):
+        with tempfile.TemporaryDirectory() as folder:
+            picture = pathlib.Path(folder) / "machine.svg"
+            done = run("--svg", str(picture), "--machine", str(file_of("dgx-h100")))
+            if shutil.which("dot"):
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("<svg", picture.read_text())
+            else:
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("install the package graphviz", done.stderr)
+
+    def test_two_domains_have_a_reason(self):
+        told = read("gb200-two-cliques")
+        self.assertEqual([row["domain"] for row in told["pes"]], [0] * 68 + [68] * 4)
+        self.assertTrue(any("clique 2 " in row["note"] for row in told["notes"]))
+
+    def test_this_machine(self):
+        done = run("--json")
+        if "libhwloc" in done.stderr or "no hwloc" in done.stderr:
+            self.assertIn("WEFT_TOPO_FILE", done.stderr)  # what to do instead
+            return
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["machine"]["hosts"], 1)
+
+
+class Wishes(unittest.TestCase):
+    FIELD = "mlx5_0:1:2,mlx5_0:2:2,mlx5_1:1:2,mlx5_1:2:2"
+
+    def test_the_case_from_the_field(self):
+        wanted = ["mlx5_0:1"] * 2 + ["mlx5_0:2"] * 2 + ["mlx5_1:1"] * 2 + ["mlx5_1:2"] * 2
+        self.assertEqual(ports_of_gpus(read("pcie-8gpu", "--map", self.FIELD)), wanted)
+        self.assertEqual(ports_of_gpus(read("pcie-8gpu", WEFT_NIC_MAPPING=self.FIELD)), wanted)
+        for pes in ("1", "3", "16"):
+            self.assertEqual(ports_of_gpus(read("pcie-8gpu", "--map", self.FIELD, "--pes", pes)), wanted)
+
+    def test_pes(self):
+        told = read("gb200-nvl72", "--pes", "144")
+        self.assertEqual(len(told["pes"]), 144)
+        self.assertEqual([row["host"] for row in told["pes"][:9]], ["tray0"] * 8 + ["tray1"])
+        self.assertEqual([row["port"] for row in told["pes"][:5]], ["mlx5_0:1", "mlx5_1:1", "mlx5_4:1", "mlx5_5:1", "mlx5_0:1"])
+
+    def test_lists(self):
+        self.assertEqual(set(ports_of_gpus(read("dgx-h100", "--list", "mlx5_1"))), {"mlx5_1:1"})
+        self.assertNotIn("mlx5_0:1", ports_of_gpus(read("dgx-h100", WEFT_NIC_LIST="^mlx5_0")))
+        in_turn = ["mlx5_0:1", "mlx5_1:1", "mlx5_3:1", "mlx5_4:1", "mlx5_5:1", "mlx5_6:1", "mlx5_7:1", "mlx5_9:1"]
+        self.assertEqual(ports_of_gpus(read("dgx-h100", "--round-robin")), in_turn)
+        self.assertEqual(ports_of_gpus(read("dgx-h100", WEFT_NIC_ROUND_ROBIN="1")), in_turn)
+
+
+class Mistakes(unittest.TestCase):
+    def refused(self, code, *arguments, told, **variables):
+        done = run(*arguments, **variables)
+        self.assertEqual(done.returncode, code, done.stdout)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertIn(told, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_one_line_each(self):
+        machine = ("--machine", str(file_of("pcie-8gpu")))
+        self.refused(1, "--machine", "/nowhere", told='"/nowhere" cannot be opened')
+        self.refused(1, told='"/nowhere" cannot be opened', WEFT_TOPO_FILE="/nowhere")
+        self.refused(1, *machine, "--map", "mlx5_0:1:x", told='--map: "mlx5_0:1:x", character 10: expected : and a count')
+        self.refused(1, *machine, "--map", "mlx5_0:1:7", told="add up to 7, but host")
+        self.refused(1, *machine, "--list", "mlx5_0,,", told='--list: "mlx5_0,,", character 8')
+        self.refused(1, *machine, told="WEFT_NIC_LIST: character 1: host", WEFT_NIC_LIST="mlx4_0")
+        self.refused(2, *machine, "--pes", "0", told='--pes "0" is no number')
+        self.refused(2, "--json", "now", told='"now" is not understood')
+        with tempfile.TemporaryDirectory() as folder:
+            bad = pathlib.Path(folder) / "bad.topo"
+            bad.write_text("weft-topology 1\nhost h\n  gpus 4\n")
+            self.refused(1, "--machine", str(bad), told="bad.topo:3:3: \"gpus\" is none of")
+            xml = pathlib.Path(folder) / "bad.xml"
+            xml.write_text("<?xml version='1.0'?><topology>")
+            done = run("--machine", str(xml))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("weft-info: topology: ", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
