@@ -142,6 +142,9 @@ typedef struct weft_ep_config {
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; see "On GPUs" above. */
     int on_device;
     unsigned flags; /* WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS or 0; on GPUs 0, else WEFT_ERR_UNSUPPORTED */
+    /* The pairs of halves that may be outstanding: 0 and 1: one; 2: two, for which the group takes its memory twice (on
+     * GPUs WEFT_ERR_UNSUPPORTED). */
+    int pairs_max;
 } weft_ep_config;
 
 /* A call whose deadline passes masks the ranks that it waits for, as weft_ep_mask does, and goes on without them; it
@@ -447,8 +450,11 @@ WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *
 /* The halves of a dispatch, for work in between. send starts and waits for no other rank; recv does the rest. The
  * arrays of `in` and `out` (and of the choice) belong to the call until recv returns; the structs do not. A group has
  * one pair outstanding: any other collective call of the group before its recv is WEFT_ERR_STATE and changes nothing,
- * and so is a recv without its send. Collective, both; ranks may call the halves or the whole. Errors of dispatch; a
- * send that fails needs no recv. */
+ * and so is a recv without its send. With pairs_max of 2 one more call, whole or a pair, may be made before the recv of
+ * a pair: send A, send B, recv A, recv B, or recv B first, but in the same order on all ranks. A call is WEFT_ERR_STATE
+ * while the pair sent before the last call waits for its recv, and so is one that routes, or a choice, on a route with
+ * an outstanding pair. After a failure that leaves the group dead no recv is to come. Collective, both; ranks may call
+ * the halves or the whole. Errors of dispatch; a send that fails needs no recv. */
 WEFT_API weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                            weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;

@@ -18,6 +18,7 @@
     X(overflow, "overflow", (uint64_t)config->overflow)                                                                \
     X(slot_tokens_max, "slot_tokens_max", (uint64_t)config->slot_tokens_max)                                           \
     X(on_device, "on_device", (uint64_t)config->on_device)                                                             \
+    X(pairs_max, "pairs_max", (uint64_t)wefti_ep_channels(ep))                                                         \
     X(flags, "flags", (uint64_t)config->flags)                                                                         \
     X(counts_direct, "WEFT_EP_COUNTS", (uint64_t)ep->counts_direct)                                                    \
     X(table, "experts_of_rank", table_digest(&ep->owners))

@@ -37,7 +37,7 @@ weft_status weft_ep_route_counts_to(weft_ep_route *route, const weft_ep_count_ar
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
-    if (route->ep->half_route == route) {
+    if (wefti_ep_has_half_of(route->ep, route)) {
         return wefti_error(WEFT_ERR_STATE, "%s: a send of the route waits for its recv; call that first", call);
     }
     if (route->ep->backend->counts_told == NULL) {

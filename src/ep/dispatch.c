@@ -32,6 +32,7 @@ static weft_status check(const weft_ep_route *route, const weft_ep_rows **rows, 
         WEFT_TRY(wefti_ep_route_check(route, call));
     }
     WEFT_TRY(wefti_ep_check_call(route->ep, stream, call));
+    WEFT_TRY(route->is_chosen ? wefti_ep_check_unused(route, call) : WEFT_OK);
     WEFT_TRY(read_received(received, &own->out, call));
     WEFT_TRY(wefti_ep_rows_take(rows, &own->in, call, "in"));
     const weft_ep_rows *in = *rows;
@@ -88,8 +89,9 @@ weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, 
 weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch_recv";
-    WEFT_TRY(wefti_ep_check_half(route, WEFTI_EP_HALF_DISPATCH, stream, call));
-    WEFT_TRY(wefti_ep_enter(route->ep, call));
+    int channel;
+    WEFT_TRY(wefti_ep_check_half(route, WEFTI_EP_HALF_DISPATCH, stream, call, &channel));
+    WEFT_TRY(wefti_ep_enter_half(route->ep, channel, call));
     weft_status status = route->ep->backend->dispatch_recv(route, stream);
     wefti_ep_end_half(route->ep, status);
     return wefti_ep_leave(route->ep, status);

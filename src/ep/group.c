@@ -100,8 +100,21 @@ static weft_status check_group_flags(const weft_ep_config *config)
     return WEFT_OK;
 }
 
+static weft_status check_pairs(const weft_ep_config *config)
+{
+    if (config->pairs_max < 0 || config->pairs_max > 2) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: pairs_max is %d; give 0 .. 2", config->pairs_max);
+    }
+    if (config->pairs_max == 2 && config->on_device) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "weft_ep_create: pairs_max is 2; on GPUs a group has one pair of "
+                                                 "halves outstanding; make two groups");
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_config(const weft_ep_config *config, int ranks)
 {
+    WEFT_TRY(check_pairs(config));
     WEFT_TRY(check_group_flags(config));
     WEFT_TRY(check_limits(config));
     WEFT_TRY(check_rows_max(config, ranks));
@@ -117,6 +130,7 @@ static void fini(weft_ep *ep)
     wefti_free(ep->late);
     wefti_free(ep->masked);
     wefti_free(ep->mask_words);
+    wefti_free(ep->started);
     wefti_free(ep->stats);
     memset(ep, 0, sizeof *ep);
 }
@@ -155,10 +169,11 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
     ep->late = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->late);
     ep->masked = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->masked);
     ep->mask_words = wefti_alloc_zeroed(((size_t)ep->ranks + 63) / 64, sizeof *ep->mask_words);
+    ep->started = wefti_alloc_zeroed(1, sizeof *ep->started);
     if ((config->flags & WEFT_EP_STATISTICS) != 0) {
         ep->stats = wefti_alloc_zeroed(wefti_ep_stats_words(ep), sizeof *ep->stats);
     }
-    if (ep->late == NULL || ep->masked == NULL || ep->mask_words == NULL ||
+    if (ep->late == NULL || ep->masked == NULL || ep->mask_words == NULL || ep->started == NULL ||
         (ep->stats == NULL && (config->flags & WEFT_EP_STATISTICS) != 0)) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
     }
@@ -280,16 +295,22 @@ weft_status wefti_ep_check_stream(const weft_ep *ep, const weft_stream *stream, 
 weft_status wefti_ep_check_call(const weft_ep *ep, const weft_stream *stream, const char *call)
 {
     WEFT_TRY(wefti_ep_check_alive(ep, call));
-    if (ep->half != WEFTI_EP_HALF_NONE) {
-        const char *name = ep->half == WEFTI_EP_HALF_DISPATCH ? "dispatch" : "combine";
+    wefti_ep_half half = ep->half[wefti_ep_next_channel(ep)];
+    if (half != WEFTI_EP_HALF_NONE) {
+        const char *name = half == WEFTI_EP_HALF_DISPATCH ? "dispatch" : "combine";
         return wefti_error(WEFT_ERR_STATE,
-                           "%s: a weft_ep_%s_send of the group waits for its weft_ep_%s_recv; call that", call, name,
-                           name);
+                           "%s: a weft_ep_%s_send of the group waits for its weft_ep_%s_recv; call that%s", call, name,
+                           name, wefti_ep_channels(ep) == 2 ? " (a third pair cannot be outstanding)" : "");
     }
     return wefti_ep_check_stream(ep, stream, call);
 }
 
 weft_status wefti_ep_enter(weft_ep *ep, const char *call)
+{
+    return wefti_ep_enter_half(ep, wefti_ep_next_channel(ep), call);
+}
+
+weft_status wefti_ep_enter_half(weft_ep *ep, int channel, const char *call)
 {
 #ifndef NDEBUG
     if (__atomic_exchange_n(&ep->busy, 1, __ATOMIC_ACQUIRE) != 0) {
@@ -297,6 +318,8 @@ weft_status wefti_ep_enter(weft_ep *ep, const char *call)
                            call);
     }
 #endif
+    ep->channel = channel;
+    ep->host = ep->hosts[channel];
     ep->call_span = wefti_span_begin(ep->world, call);
     ep->part_span = wefti_span_begin(ep->world, "post");
     return WEFT_OK;
@@ -316,6 +339,7 @@ weft_status wefti_ep_leave(weft_ep *ep, weft_status status)
     wefti_span_end(&ep->call_span, (wefti_span_facts){.members = ep->ranks, .bytes = SIZE_MAX, .status = status});
     if (!leaves_together(status)) {
         ep->dead = status;
+        wefti_ep_close_halves(ep);
     }
     __atomic_store_n(&ep->busy, 0, __ATOMIC_RELEASE);
     return status;

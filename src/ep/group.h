@@ -15,6 +15,7 @@
 #define WEFTI_EP_TOPK_MAX 65535
 #define WEFTI_EP_ROW_BYTES_MAX (1u << 30)
 #define WEFTI_EP_MEMORY_ALIGNMENT 64
+#define WEFTI_EP_CHANNELS_MAX 2
 
 typedef struct wefti_ep_backend wefti_ep_backend;
 
@@ -24,7 +25,8 @@ typedef enum wefti_ep_half { WEFTI_EP_HALF_NONE = 0, WEFTI_EP_HALF_DISPATCH, WEF
 struct weft_ep {
     wefti_attachment attachment;
     const wefti_ep_backend *backend;
-    struct wefti_ep_host *host; /* the backend's part: of the one that the group has */
+    struct wefti_ep_host *host; /* the backend's part, of the channel: of the one that the group has */
+    struct wefti_ep_host *hosts[WEFTI_EP_CHANNELS_MAX];
     struct wefti_ep_device *device;
     weft_world *world;
     weft_team *team;
@@ -39,9 +41,13 @@ struct weft_ep {
     uint64_t *mask_words; /* the same as bits, for other threads */
     uint64_t *stats; /* NULL, or L rows of experts, R waits of dispatches, R of combines, and both their numbers */
     weft_ep_route *routes; /* alive */
-    wefti_ep_half half;
-    const weft_ep_route *half_route; /* whose, */
-    const weft_stream *half_stream; /* and the stream of its send */
+    /* Calls take channels in turn, so that two pairs of halves may be outstanding: of each channel the pair whose recv
+     * is to come, whose it is, and the stream of its send. */
+    int channel; /* of the call that runs, or ran last */
+    uint64_t *started; /* [1] calls begun: number n is on channel n % channels. Backends without channels leave it 0 */
+    wefti_ep_half half[WEFTI_EP_CHANNELS_MAX];
+    const weft_ep_route *half_route[WEFTI_EP_CHANNELS_MAX];
+    const weft_stream *half_stream[WEFTI_EP_CHANNELS_MAX];
     weft_status dead; /* why no call can work any more, or WEFT_OK */
     uint32_t busy; /* in a call; debug builds look */
     wefti_span call_span; /* of the call that runs, and of its part, for the timeline */
@@ -57,14 +63,18 @@ static inline int wefti_ep_is_alive(const weft_ep *ep)
 /* WEFT_OK, or what a dead group's calls return. */
 weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call);
 
-/* The same, whether no half is outstanding, and whether the backend takes the stream. */
+/* The same, whether the next channel is free, and whether the backend takes the stream. */
 weft_status wefti_ep_check_call(const weft_ep *ep, const weft_stream *stream, const char *call);
 
 /* Whether the backend takes the stream. */
 weft_status wefti_ep_check_stream(const weft_ep *ep, const weft_stream *stream, const char *call);
 
-/* Begin a collective call on a group that is alive. In debug builds WEFT_ERR_STATE when another thread is inside. */
+/* Begin a collective call on a group that is alive, on the next channel. In debug builds WEFT_ERR_STATE when another
+ * thread is inside. */
 weft_status wefti_ep_enter(weft_ep *ep, const char *call);
+
+/* The same of a recv, on the channel of its send. */
+weft_status wefti_ep_enter_half(weft_ep *ep, int channel, const char *call);
 
 /* Another part of the call begins, for the timeline. */
 static inline void wefti_ep_part(weft_ep *ep, const char *name)
@@ -75,27 +85,53 @@ static inline void wefti_ep_part(weft_ep *ep, const char *name)
 /* End it. A status that leaves ranks apart kills the group; returns `status`. */
 weft_status wefti_ep_leave(weft_ep *ep, weft_status status);
 
+static inline int wefti_ep_channels(const weft_ep *ep)
+{
+    return ep->config.pairs_max == 2 ? 2 : 1;
+}
+
+/* The channel of the next call. */
+static inline int wefti_ep_next_channel(const weft_ep *ep)
+{
+    return (int)((*ep->started + 1) % (unsigned)wefti_ep_channels(ep));
+}
+
 /* A send returned `status`: if WEFT_OK, its recv is to come. */
 static inline void wefti_ep_open_half(weft_ep *ep, wefti_ep_half half, const weft_ep_route *route,
                                       const weft_stream *stream, weft_status status)
 {
-    ep->half = status == WEFT_OK ? half : WEFTI_EP_HALF_NONE;
-    ep->half_route = status == WEFT_OK ? route : NULL;
-    ep->half_stream = stream;
+    ep->half[ep->channel] = status == WEFT_OK ? half : WEFTI_EP_HALF_NONE;
+    ep->half_route[ep->channel] = status == WEFT_OK ? route : NULL;
+    ep->half_stream[ep->channel] = stream;
 }
 
-static inline void wefti_ep_close_half(weft_ep *ep)
+/* All of them. */
+static inline void wefti_ep_close_halves(weft_ep *ep)
 {
-    ep->half = WEFTI_EP_HALF_NONE;
-    ep->half_route = NULL;
+    for (int i = 0; i < WEFTI_EP_CHANNELS_MAX; i++) {
+        ep->half[i] = WEFTI_EP_HALF_NONE;
+        ep->half_route[i] = NULL;
+    }
 }
 
 /* A recv returned `status`: it is still to come if it could not be begun. */
 static inline void wefti_ep_end_half(weft_ep *ep, weft_status status)
 {
     if (status != WEFT_ERR_STATE) {
-        wefti_ep_close_half(ep);
+        ep->half[ep->channel] = WEFTI_EP_HALF_NONE;
+        ep->half_route[ep->channel] = NULL;
     }
+}
+
+/* Whether a pair is outstanding; whether one of the route is. */
+static inline int wefti_ep_has_halves(const weft_ep *ep)
+{
+    return ep->half[0] != WEFTI_EP_HALF_NONE || ep->half[1] != WEFTI_EP_HALF_NONE;
+}
+
+static inline int wefti_ep_has_half_of(const weft_ep *ep, const weft_ep_route *route)
+{
+    return ep->half_route[0] == route || ep->half_route[1] == route;
 }
 
 /* Only the thread inside a call, or between calls. */

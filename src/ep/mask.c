@@ -20,7 +20,7 @@ static weft_status check(const weft_ep *ep, int rank, int alive)
     if (rank == ep->rank) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: rank %d is this one; mask others", call, rank);
     }
-    if (ep->half != WEFTI_EP_HALF_NONE) {
+    if (wefti_ep_has_halves(ep)) {
         return wefti_error(WEFT_ERR_STATE, "%s: a send of the group waits for its recv; call that first", call);
     }
     if (ep->dead != WEFT_OK && !wefti_ep_missed_ranks(ep)) {
@@ -101,7 +101,7 @@ weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls)
 {
     static const char call[] = "weft_ep_rejoin";
     WEFT_TRY(check_host(ep, call));
-    if (ep->half != WEFTI_EP_HALF_NONE) {
+    if (wefti_ep_has_halves(ep)) {
         return wefti_error(WEFT_ERR_STATE, "%s: a send of the group waits for its recv; call that first", call);
     }
     if (ep->dead != WEFT_OK && !wefti_ep_missed_ranks(ep)) {

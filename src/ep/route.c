@@ -171,7 +171,7 @@ weft_status weft_ep_route_destroy(weft_ep_route *route)
     if (wefti_world_is_forked(route->ep->world)) {
         return WEFT_OK;
     }
-    if (route->ep->half_route == route) {
+    if (wefti_ep_has_half_of(route->ep, route)) {
         return wefti_error(WEFT_ERR_STATE, "weft_ep_route_destroy: a send of the route waits for its recv; call that");
     }
     wefti_ep_route_end(route);
@@ -199,18 +199,31 @@ weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call)
     return check_routed(route, call);
 }
 
+weft_status wefti_ep_check_unused(const weft_ep_route *route, const char *call)
+{
+    if (wefti_ep_has_half_of(route->ep, route)) {
+        return wefti_error(WEFT_ERR_STATE, "%s: a send of the route waits for its recv; call that first", call);
+    }
+    return WEFT_OK;
+}
+
 weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, const weft_stream *stream,
-                                const char *call)
+                                const char *call, int *channel)
 {
     if (!wefti_ep_route_is_alive(route)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL or destroyed", call);
     }
-    WEFT_TRY(wefti_ep_check_alive(route->ep, call));
-    if (route->ep->half != half || route->ep->half_route != route) {
+    const weft_ep *ep = route->ep;
+    WEFT_TRY(wefti_ep_check_alive(ep, call));
+    *channel = wefti_ep_next_channel(ep); /* of the older of two */
+    if (ep->half[*channel] != half || ep->half_route[*channel] != route) {
+        *channel = wefti_ep_channels(ep) - 1 - *channel;
+    }
+    if (ep->half[*channel] != half || ep->half_route[*channel] != route) {
         return wefti_error(WEFT_ERR_STATE, "%s: no send of this route waits for it; call the send first", call);
     }
-    WEFT_TRY(wefti_ep_check_stream(route->ep, stream, call));
-    if (stream != route->ep->half_stream) {
+    WEFT_TRY(wefti_ep_check_stream(ep, stream, call));
+    if (stream != ep->half_stream[*channel]) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: the stream is not that of the send; recv on that", call);
     }
     return WEFT_OK;

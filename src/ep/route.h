@@ -30,9 +30,12 @@ void wefti_ep_route_end(weft_ep_route *route);
  * group's calls return. */
 weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call);
 
-/* Whether the second half of `half` may be called on the route now. */
+/* Whether no pair of halves of the route is outstanding. */
+weft_status wefti_ep_check_unused(const weft_ep_route *route, const char *call);
+
+/* Whether the second half of `half` may be called on the route now, and on which channel. */
 weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, const weft_stream *stream,
-                                const char *call);
+                                const char *call, int *channel);
 
 /* Tokens go to ranks: choice k is rank k. */
 static inline int wefti_ep_plan_is_by_rank(const weft_ep_plan *plan)

@@ -22,6 +22,7 @@ weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *ch
     weft_ep *ep = route->ep;
     WEFT_TRY(wefti_ep_check_call(ep, stream, call));
     WEFT_TRY(wefti_ep_choices_check(route, choices, call));
+    WEFT_TRY(wefti_ep_check_unused(route, call));
     WEFT_TRY(wefti_ep_enter(ep, call));
     route->is_chosen = 0;
     return wefti_ep_leave(ep, ep->backend->update(route, choices, stream));
@@ -33,9 +34,7 @@ weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *ch
     weft_ep_choices own;
     WEFT_TRY(check_given(route, &choices, &own, call));
     WEFT_TRY(wefti_ep_choices_check(route, choices, call));
-    if (route->ep->half_route == route) {
-        return wefti_error(WEFT_ERR_STATE, "%s: a send of the route waits for its recv; call that first", call);
-    }
+    WEFT_TRY(wefti_ep_check_unused(route, call));
     route->choices = *choices;
     route->is_chosen = 1;
     return WEFT_OK;

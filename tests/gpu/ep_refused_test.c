@@ -320,6 +320,11 @@ static void not_in_kernels(weft_world *world, int which)
     CHECK_STATUS(weft_ep_bytes(&config, 33, &memory), WEFT_ERR_UNSUPPORTED);
     config.flags = WEFT_EP_MASK_ON_TIMEOUT;
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
+    config.flags = 0;
+    config.pairs_max = 2;
+    CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "pairs_max") != NULL || weft_world_pe(world) != 0);
+    config.pairs_max = 0;
     config.flags = WEFT_EP_STATISTICS;
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
     CHECK_STATUS(weft_ep_mask_words(rig.ep, &words), WEFT_ERR_UNSUPPORTED);

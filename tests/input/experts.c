@@ -109,6 +109,9 @@ CASE(weft_ep_create)
     bad.row_bytes_max = SIZE_MAX;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;
+    bad.pairs_max = 3;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    bad = config;
     bad.flags = 4;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;

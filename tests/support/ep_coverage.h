@@ -17,6 +17,7 @@
     X(COMBINE_BWD, "backwards of combine")                                                                             \
     X(WEIGHT_GRADIENTS, "gradients of weights")                                                                        \
     X(HALVES, "calls by halves")                                                                                       \
+    X(TWO_PAIRS, "calls between the halves of another of their group")                                                 \
     X(RANK_MAJOR, "routings in rank-major")                                                                            \
     X(EXPERT_MAJOR, "in expert-major")                                                                                 \
     X(SLOTS_SOURCE, "in slots by source")                                                                              \

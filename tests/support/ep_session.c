@@ -29,7 +29,16 @@ typedef struct session_group {
     session_route routes[ROUTES_MAX];
 } session_group;
 
+/* A call that is made between the halves of another. */
+typedef struct session_nest {
+    struct ep_session *session;
+    int group;
+    int route;
+    int is_on; /* not made yet */
+} session_nest;
+
 typedef struct ep_session {
+    session_nest nest; /* of the current call, if on */
     const ep_session_plan *plan;
     weft_world *world;
     weft_team *team;
@@ -66,6 +75,8 @@ static void describe(ep_session *session, const char *call, int group, int route
     }
 }
 
+static void call_between(void *context, ep_moment moment);
+
 static ep_step step_of(ep_session *session, const session_group *group, const session_route *route)
 {
     return (ep_step){.route = route->route,
@@ -76,7 +87,9 @@ static ep_step step_of(ep_session *session, const session_group *group, const se
                      .stream = session->place.stream,
                      .told = route->told,
                      .is_late = session->place.on_device,
-                     .halves = random_below(&session->own, 2) == 0,
+                     .halves = session->nest.is_on || random_below(&session->own, 2) == 0,
+                     .meanwhile = session->nest.is_on ? call_between : NULL,
+                     .context = &session->nest,
                      .slow_us = session->plan->slow_us};
 }
 
@@ -231,6 +244,51 @@ static void mask_one(ep_session *session, session_group *group)
     ep_cover(EP_COVER_MASKED, session->rank == lost);
 }
 
+static int adds_of(session_call call)
+{
+    return call != CALL_UPDATE && call != CALL_DISPATCH && call != CALL_FRESH_DISPATCH;
+}
+
+static void make_call(ep_session *session, int g, int r, session_call call)
+{
+    session_group *group = &session->groups[g];
+    session_route *route = &group->routes[r];
+    ep_payload received;
+    session->salt++;
+    ep_payload payload = ep_payload_draw(random_next(&session->common), &group->setup, &session->plan->size,
+                                         &route->plan, adds_of(call), session->salt, &received);
+    describe(session, call_names[call], g, r, &payload);
+    run_call(session, group, route, call, &payload, &received);
+}
+
+/* Two pairs are outstanding if this call is made by halves, too. */
+static void call_between(void *context, ep_moment moment)
+{
+    session_nest *nest = context;
+    ep_session *session = nest->session;
+    if (moment != EP_BETWEEN_HALVES || !nest->is_on) {
+        return;
+    }
+    char what[sizeof session->what];
+    memcpy(what, session->what, sizeof what);
+    nest->is_on = 0;
+    session_route *route = &session->groups[nest->group].routes[nest->route];
+    session_call call = draw_call(session, route);
+    make_call(session, nest->group, nest->route, call);
+    ep_cover(EP_COVER_TWO_PAIRS, session->rank == 0);
+    memcpy(session->what, what, sizeof what);
+}
+
+/* With another call, on another route, between its halves? All ranks call halves then. */
+static void draw_nest(ep_session *session, int g, int r, session_call call)
+{
+    int has_halves = call == CALL_DISPATCH || call == CALL_FRESH_DISPATCH || call == CALL_COMBINE;
+    int other = (r + 1) % session->plan->routes;
+    session->nest = (session_nest){.session = session, .group = g, .route = other};
+    session->nest.is_on = has_halves && other != r && session->groups[g].setup.config.pairs_max == 2 &&
+                          random_below(&session->common, 2) == 0;
+}
+
 static void one_call(ep_session *session)
 {
     int g = (int)random_below(&session->common, (unsigned)session->plan->groups);
@@ -241,13 +299,9 @@ static void one_call(ep_session *session)
         mask_one(session, group);
     }
     session_call call = draw_call(session, route);
-    int adds = call != CALL_UPDATE && call != CALL_DISPATCH && call != CALL_FRESH_DISPATCH;
-    ep_payload received;
-    session->salt++;
-    ep_payload payload = ep_payload_draw(random_next(&session->common), &group->setup, &session->plan->size,
-                                         &route->plan, adds, session->salt, &received);
-    describe(session, call_names[call], g, r, &payload);
-    run_call(session, group, route, call, &payload, &received);
+    draw_nest(session, g, r, call);
+    make_call(session, g, r, call);
+    session->nest.is_on = 0;
 }
 
 static int create_route(ep_session *session, session_group *group, session_route *route)
@@ -282,6 +336,9 @@ static int create_route(ep_session *session, session_group *group, session_route
 static int create_group(ep_session *session, session_group *group)
 {
     group->setup = ep_setup_draw(random_next(&session->common), session->ranks, &session->plan->size);
+    if (!session->place.on_device && session->plan->masks == 0 && random_below(&session->common, 3) == 0) {
+        group->setup.config.pairs_max = 2;
+    }
     weft_ep_config config = group->setup.config;
     config.experts_of_rank = group->setup.uneven ? group->setup.table : NULL;
     config.on_device = session->place.on_device;

@@ -24,6 +24,7 @@ static weft_ep_config config_of(int number)
     config.topk_max = 1 + number;
     config.row_bytes_max = (size_t)1024 << number;
     config.rows_max = number == 2 ? 100 : 0;
+    config.pairs_max = number == 2 ? 2 : 0;
     config.slot_tokens_max = number == 3 ? 8 : 0;
     config.experts_of_rank = number == 4 ? table : NULL;
     return config;

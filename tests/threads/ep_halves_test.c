@@ -128,9 +128,10 @@ static void refuse_single_halves(halves_rig *rig)
     CHECK_STATUS(weft_ep_dispatch_recv(rig->route, NULL), WEFT_ERR_STATE);
 }
 
-static int open_group(weft_world *world, weft_ep **ep)
+static int open_group(weft_world *world, int pairs, weft_ep **ep)
 {
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.pairs_max = pairs;
     config.experts = PES;
     config.tokens_max = 1;
     config.topk_max = 1;
@@ -159,7 +160,7 @@ static void run(weft_world *world, void *context)
     for (int i = 0; i < HIDDEN; i++) {
         rig->in[i] = (float)(100 * rig->rank + i);
     }
-    if (open_group(world, &rig->ep) && open_group(world, &rig->other) && open_route(rig, rig->ep, &rig->route) &&
+    if (open_group(world, 0, &rig->ep) && open_group(world, 1, &rig->other) && open_route(rig, rig->ep, &rig->route) &&
         open_route(rig, rig->ep, &rig->second) && open_route(rig, rig->other, &rig->others)) {
         refuse_single_halves(rig);
         disturb_pairs(rig);
@@ -174,6 +175,111 @@ static void run(weft_world *world, void *context)
     free(rig);
 }
 
+/* ---- two pairs ---- */
+
+typedef struct two_rig {
+    int rank;
+    weft_ep *ep;
+    weft_ep_route *route[2];
+    int32_t id[2];
+    weft_ep_choices choices[2];
+    _Alignas(16) float in[2][HIDDEN];
+    _Alignas(16) float received[2][ROWS * HIDDEN];
+    _Alignas(16) float out[2][HIDDEN];
+} two_rig;
+
+static weft_status send_one(two_rig *rig, int i)
+{
+    weft_ep_rows in = rows_at(rig->in[i]);
+    weft_ep_received to = received_at(rig->received[i]);
+    return weft_ep_dispatch_send(rig->route[i], &in, &to, NULL);
+}
+
+static weft_status combine_one(two_rig *rig, int i)
+{
+    weft_ep_rows in = rows_at(rig->received[i]);
+    weft_ep_rows out = rows_at(rig->out[i]);
+    return weft_ep_combine_send(rig->route[i], &in, &out, 0, NULL);
+}
+
+/* Route 0 goes to the next rank, route 1 to the one before; the rows of route 1 are those of rank + 10. */
+static void check_received(const two_rig *rig, int i)
+{
+    check_row(rig->received[i], i == 0 ? (rig->rank + PES - 1) % PES : (rig->rank + 1) % PES + 10);
+}
+
+static void check_third(two_rig *rig, int i)
+{
+    CHECK_STATUS(weft_ep_route_update(rig->route[i], &rig->choices[i], NULL), WEFT_ERR_STATE);
+    CHECK(strstr(weft_last_error(), "third") != NULL);
+    CHECK_STATUS(send_one(rig, i), WEFT_ERR_STATE);
+    CHECK_STATUS(combine_one(rig, i), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_route_choose(rig->route[i], &rig->choices[i]), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_route_destroy(rig->route[i]), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_mask(rig->ep, (rig->rank + 1) % PES, 0), WEFT_ERR_STATE);
+}
+
+/* Two micro-batches; `fresh`: agreed on in the way. */
+static void overlap(two_rig *rig, int fresh)
+{
+    for (int i = 0; i < 2; i++) {
+        memset(rig->received[i], 0x5a, sizeof rig->received[i]);
+        CHECK_OK(fresh ? weft_ep_route_choose(rig->route[i], &rig->choices[i]) : WEFT_OK);
+        CHECK_OK(send_one(rig, i)); /* send A, send B, */
+    }
+    check_third(rig, 0);
+    check_third(rig, 1);
+    CHECK_OK(weft_ep_dispatch_recv(rig->route[0], NULL)); /* recv A, */
+    check_received(rig, 0);
+    CHECK_STATUS(weft_ep_combine_recv(rig->route[0], NULL), WEFT_ERR_STATE);
+    CHECK_OK(combine_one(rig, 0)); /* a combine beside a dispatch, */
+    CHECK_STATUS(combine_one(rig, 0), WEFT_ERR_STATE);
+    CHECK_OK(weft_ep_dispatch_recv(rig->route[1], NULL)); /* recv B */
+    check_received(rig, 1);
+    CHECK_OK(combine_one(rig, 1));
+    CHECK_OK(weft_ep_combine_recv(rig->route[1], NULL)); /* B first, */
+    CHECK_STATUS(send_one(rig, 1), WEFT_ERR_STATE); /* and a call that would take the place of A has to wait for it */
+    CHECK_OK(weft_ep_combine_recv(rig->route[0], NULL));
+    check_row(rig->out[0], rig->rank);
+    check_row(rig->out[1], rig->rank + 10);
+}
+
+static void run_two(weft_world *world, void *context)
+{
+    two_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    (void)context;
+    memset(rig, 0, sizeof *rig);
+    plan.topk = 1;
+    rig->rank = weft_world_pe(world);
+    rig->id[0] = (rig->rank + 1) % PES;
+    rig->id[1] = (rig->rank + PES - 1) % PES;
+    if (open_group(world, 2, &rig->ep) && CHECK_OK(weft_ep_route_create(rig->ep, &plan, NULL, &rig->route[0])) &&
+        CHECK_OK(weft_ep_route_create(rig->ep, &plan, NULL, &rig->route[1]))) {
+        for (int i = 0; i < 2; i++) {
+            rig->choices[i] = (weft_ep_choices)WEFT_EP_CHOICES_INIT;
+            rig->choices[i].tokens = 1;
+            rig->choices[i].ids = &rig->id[i];
+            for (int h = 0; h < HIDDEN; h++) {
+                rig->in[i][h] = (float)(100 * (rig->rank + 10 * i) + h);
+            }
+        }
+        for (int step = 0; step < 20; step++) {
+            overlap(rig, step % 3 != 1);
+        }
+        CHECK_OK(weft_ep_route_destroy(rig->route[0]));
+        CHECK_OK(weft_ep_route_destroy(rig->route[1]));
+        CHECK_OK(weft_ep_destroy(rig->ep));
+    }
+    free(rig);
+}
+
+static void two_pairs_a_group(void **state)
+{
+    (void)state;
+    pes_run(PES, run_two, NULL);
+}
+
 static void one_pair_a_group(void **state)
 {
     (void)state;
@@ -182,7 +288,7 @@ static void one_pair_a_group(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(one_pair_a_group)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(one_pair_a_group), CHECKED_TEST(two_pairs_a_group)};
     (void)setenv("WEFT_LOG", "none", 0); /* errors are expected */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call)
             }
         }
         ep->dead = (weft_status) - (int)(uint32_t)failed;
-        wefti_ep_close_half(ep); /* whose recv cannot be called any more */
+        wefti_ep_close_halves(ep); /* whose recv cannot be called any more */
         return wefti_error(ep->dead, "%s: a call of the group failed on the GPU%s%s", call,
                            at > 0 ? "; it waited in vain for rank" : "", ranks);
     }

@@ -149,7 +149,7 @@ weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream,
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, "weft_ep_route_query: cuStreamSynchronize"));
     WEFT_TRY(wefti_cuda_ep_host_status(ep, call));
     WEFT_TRY(wefti_cuda_copy(&cuda->base, &route_header, route->device->tables.route_header, sizeof route_header));
-    if (ep->half_route != route) {
+    if (!wefti_ep_has_half_of(ep, route)) {
         route->device->is_unseen = 0;
     }
     counts->rows = route_header.rows;

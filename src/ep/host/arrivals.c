@@ -154,6 +154,19 @@ static void mask_awaited(wefti_ep_arrivals *arrivals, int index)
     }
 }
 
+/* Whether a rank has still to end a call before this one, on either channel. It is near. */
+static int has_not_ended_before(const wefti_ep_arrivals *arrivals, int rank, uint64_t ended)
+{
+    const weft_ep *ep = arrivals->ep;
+    int channels = wefti_ep_channels(ep);
+    if (ended + (uint64_t)channels < arrivals->epoch) {
+        return 1;
+    }
+    const wefti_ep_host *other = ep->hosts[channels - 1 - ep->channel];
+    return channels == 2 &&
+           wefti_ld64(other->peers[rank].near + other->layout.epoch, WEFTI_ACQUIRE) + 1 < arrivals->epoch;
+}
+
 /* Whether a rank that is awaited is in this call, or still in an earlier one, and so may wait for one that is gone. In
  * this order: who is gone has stored all that it will. */
 static int is_inside(const wefti_ep_arrivals *arrivals, int rank)
@@ -170,7 +183,7 @@ static int is_inside(const wefti_ep_arrivals *arrivals, int rank)
         return 0;
     }
     uint64_t ended = wefti_ld64(near, WEFTI_ACQUIRE);
-    return ended + !has_begun < arrivals->epoch;
+    return has_begun ? ended < arrivals->epoch : has_not_ended_before(arrivals, rank, ended);
 }
 
 /* The deadline is over: those that are not inside are masked, the others too when they have had theirs. Without a
@@ -239,7 +252,8 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
         mask_awaited(arrivals, (int)((arrivals->turn - 1) % (unsigned)arrivals->count));
         return WEFT_OK;
     }
-    wefti_st64(host->base + host->layout.epoch, epoch - 1, WEFTI_RELAXED);
+    wefti_st64(host->base + host->layout.epoch, epoch - (uint64_t)wefti_ep_channels(arrivals->ep), WEFTI_RELAXED);
+    *arrivals->ep->started = epoch - 1;
     return wefti_error(WEFT_ERR_MISMATCH,
                        "%s: PE %d has gone on from call %" PRIu64 " of the group to call %" PRIu64
                        ", as after a deadline; the next call joins it",

@@ -33,10 +33,11 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     memset(&host, 0, sizeof host);
     ep->host = &host;
     set_limits(ep);
-    memory->symmetric_bytes = host.layout.bytes;
-    memory->staging_bytes = host.layout.bytes - host.layout.rows;
+    size_t channels = (size_t)wefti_ep_channels(ep);
+    memory->symmetric_bytes = channels * host.layout.bytes;
+    memory->staging_bytes = channels * (host.layout.bytes - host.layout.rows);
     memory->low_latency_bytes = 0;
-    memory->private_bytes = wefti_ep_scratch_bytes(ep);
+    memory->private_bytes = channels * wefti_ep_scratch_bytes(ep);
     ep->host = NULL;
     return WEFT_OK;
 }
@@ -53,12 +54,13 @@ static weft_status init_peers(weft_ep *ep)
     return WEFT_OK;
 }
 
-static weft_status group_init(weft_ep *ep)
+static weft_status channel_init(weft_ep *ep, int channel)
 {
     ep->host = wefti_alloc_zeroed(1, sizeof *ep->host);
     if (ep->host == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
     }
+    ep->hosts[channel] = ep->host;
     set_limits(ep);
     ep->host->push = wefti_alloc_zeroed(1, sizeof *ep->host->push);
     ep->host->pull = wefti_alloc_zeroed(1, sizeof *ep->host->pull);
@@ -69,33 +71,51 @@ static weft_status group_init(weft_ep *ep)
     return wefti_ep_scratch_init(ep);
 }
 
-/* Flags are zero on all ranks before any rank may write one. */
-static weft_status group_open(weft_ep *ep)
+static weft_status group_init(weft_ep *ep)
 {
-    wefti_ep_host *host = ep->host;
-    void *block;
-    WEFT_TRY(weft_team_malloc(ep->team, host->layout.bytes, &block));
-    host->base = block;
+    for (int channel = wefti_ep_channels(ep) - 1; channel >= 0; channel--) {
+        WEFT_TRY(channel_init(ep, channel));
+    }
+    return WEFT_OK;
+}
+
+static void channel_open(const weft_ep *ep, wefti_ep_host *host, unsigned char *base)
+{
+    host->base = base;
     wefti_zero(host->base, host->layout.words_bytes);
     for (int rank = 0; rank < ep->ranks; rank++) {
         host->peers[rank].near = weft_ptr(ep->world, host->base, host->peers[rank].pe);
+    }
+}
+
+/* Flags are zero on all ranks before any rank may write one. */
+static weft_status group_open(weft_ep *ep)
+{
+    size_t bytes = ep->host->layout.bytes; /* of a channel, a multiple of cache lines */
+    void *block;
+    WEFT_TRY(weft_team_malloc(ep->team, (size_t)wefti_ep_channels(ep) * bytes, &block));
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        channel_open(ep, ep->hosts[channel], (unsigned char *)block + (size_t)channel * bytes);
     }
     return weft_team_barrier(ep->team);
 }
 
 static weft_status group_close(weft_ep *ep)
 {
-    return weft_team_free(ep->team, ep->host->base);
+    return weft_team_free(ep->team, ep->hosts[0]->base);
 }
 
 static void group_fini(weft_ep *ep)
 {
-    if (ep->host != NULL) {
-        wefti_ep_scratch_fini(&ep->host->scratch);
-        wefti_free(ep->host->peers);
-        wefti_free(ep->host->push);
-        wefti_free(ep->host->pull);
-        wefti_free(ep->host);
+    for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
+        wefti_ep_host *host = ep->hosts[channel];
+        if (host != NULL) {
+            wefti_ep_scratch_fini(&host->scratch);
+            wefti_free(host->peers);
+            wefti_free(host->push);
+            wefti_free(host->pull);
+            wefti_free(host);
+        }
     }
 }
 
@@ -110,12 +130,17 @@ static weft_status mask(weft_ep *ep, int rank, int alive)
 
 static uint64_t calls(const weft_ep *ep)
 {
-    return wefti_ld64(ep->host->base + ep->host->layout.epoch, WEFTI_RELAXED);
+    return *ep->started;
 }
 
+/* The last call of each channel, if there was one, has ended. */
 static void rejoin(weft_ep *ep, uint64_t calls)
 {
-    wefti_st64(ep->host->base + ep->host->layout.epoch, calls, WEFTI_RELAXED);
+    *ep->started = calls;
+    for (uint64_t i = 0; i < (uint64_t)wefti_ep_channels(ep) && i < calls; i++) {
+        wefti_ep_host *host = ep->hosts[(calls - i) % (uint64_t)wefti_ep_channels(ep)];
+        wefti_st64(host->base + host->layout.epoch, calls - i, WEFTI_RELAXED);
+    }
 }
 
 const wefti_ep_backend wefti_ep_host_backend = {
