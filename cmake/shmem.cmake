@@ -13,7 +13,7 @@ set(weft_shmem_include ${PROJECT_BINARY_DIR}/include)
 set(weft_shmem_generated ${PROJECT_BINARY_DIR}/generated/shmem)
 set(weft_shmem_generate ${Python3_EXECUTABLE} ${weft_shmem_source}/generate.py)
 set(weft_shmem_tables ${weft_shmem_source}/types.table ${weft_shmem_source}/routines.table ${weft_shmem_source}/generate.py
-    ${weft_shmem_source}/shmem.h.in ${weft_shmem_source}/pshmem.h.in ${weft_shmem_source}/shmemx.h.in)
+    ${weft_shmem_source}/../tables.py ${weft_shmem_source}/shmem.h.in ${weft_shmem_source}/pshmem.h.in ${weft_shmem_source}/shmemx.h.in)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${weft_shmem_source}/routines.table)
 execute_process(COMMAND ${weft_shmem_generate} sections OUTPUT_VARIABLE weft_shmem_sections COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" weft_shmem_sections "${weft_shmem_sections}")

@@ -16,46 +16,15 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-SIZES = {"sizes": (8, 16, 32, 64, 128), "halves": (32, 64)}
+sys.dont_write_bytecode = True  # the source tree stays as it is
+sys.path.insert(0, str(HERE.parent))
+from tables import Argument, read_prototype, read_sections, read_types, replace, split_call, variants_of  # noqa: E402
+
 CASTS = {"cmp": "(weft_cmp)", "sig_op": "(weft_signal_op)"}
 COUNTS = ("nelems", "nreduce", "nblocks")
 
 
-def lines_of(name):
-    for line in (HERE / name).read_text().splitlines():
-        line = line.split("#")[0].strip() if name.startswith("types") else line.strip()
-        if line and not line.startswith("#"):
-            yield line
-
-
-def read_types():
-    """{type: its C type}, {set: its types}"""
-    types, sets = {}, {}
-    for line in lines_of("types.table"):
-        kind, name, rest = line.split(None, 2)
-        if kind == "type":
-            types[name] = rest
-        else:
-            sets[name] = [one for member in rest.split() for one in sets.get(member, [member])]
-    return types, sets
-
-
-TYPES, SETS = read_types()
-
-
-@dataclasses.dataclass
-class Argument:
-    declared: str  # as in a prototype
-    name: str
-    is_symmetric: bool
-    is_const: bool
-
-
-def read_argument(text):
-    is_symmetric = text.startswith("sym ")
-    declared = text.removeprefix("sym ")
-    name = re.search(r"(\w+)$", declared).group(1) if declared != "..." else "..."
-    return Argument(declared, name, is_symmetric, declared.startswith("const "))
+TYPES, SETS = read_types(HERE / "types.table")
 
 
 @dataclasses.dataclass
@@ -86,47 +55,17 @@ class Routine:
     functions: list
 
 
-def split_call(text):
-    name, arguments = re.fullmatch(r"(\w+)\((.*)\)", text).groups()
-    depth, parts, part = 0, [], ""
-    for letter in arguments + ",":
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            parts.append(part.strip())
-            part = ""
-        else:
-            part += letter
-    return name, [one for one in parts if one]
-
-
-def variants_of(kinds):
-    """What stands for T, TYPE, BITS and BYTES, for each variant; and its type."""
-    if kinds == "once":
-        return [({}, "")]
-    if kinds in SIZES:
-        return [({"BITS": str(bits), "BYTES": str(bits // 8)}, "") for bits in SIZES[kinds]]
-    return [({r"\bT_": f"{name}_", r"\bTYPE\b": TYPES[name]}, name) for name in SETS[kinds]]
-
-
-def replace(text, names):
-    for pattern, value in names.items():
-        text = re.sub(pattern, value, text)
-    return text
-
-
 def with_ctx(function):
     ctx = Argument("shmem_ctx_t ctx", "ctx", False, False)
     return dataclasses.replace(function, name=function.name.replace("shmem_", "shmem_ctx_", 1),
                                arguments=[ctx] + function.arguments, has_ctx=True)
 
 
-def read_routine(section, line):
-    fields = [field.strip() for field in line.split("|")]
+def read_routine(section, fields):
     kinds, flags, result, prototype = fields[0], set(fields[1].split()), fields[2], fields[3]
     functions = []
-    for names, kind in variants_of(kinds):
-        name, arguments = re.fullmatch(r"(\w+)\((.*)\)", replace(prototype, names)).groups()
-        arguments = [] if arguments == "void" else [read_argument(one.strip()) for one in arguments.split(",")]
+    for names, kind in variants_of(kinds, TYPES, SETS):
+        name, arguments = read_prototype(replace(prototype, names))
         call, call_arguments = split_call(replace(fields[4], names)) if len(fields) > 4 else (
             name, [argument.name for argument in arguments if argument.declared != "shmem_team_t team"])
         function = Function(section, flags, replace(result, names), name if "old" in flags else "shmem_" + name, arguments,
@@ -139,19 +78,7 @@ def read_routine(section, line):
     return Routine(section, kinds, flags, "shmem_" + re.match(r"(?:T_)?(\w+)", prototype).group(1), functions)
 
 
-def read_routines():
-    """{section: what it is}, the routines"""
-    sections, routines = {}, []
-    for line in lines_of("routines.table"):
-        if line.startswith("section "):
-            section, text = line.removeprefix("section ").split(": ", 1)
-            sections[section] = text
-        else:
-            routines.append(read_routine(section, line))
-    return sections, routines
-
-
-SECTIONS, ROUTINES = read_routines()
+SECTIONS, ROUTINES = read_sections(HERE / "routines.table", read_routine)
 
 
 # ---- functions ----
