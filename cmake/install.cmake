@@ -3,6 +3,7 @@
 #   lib/                 libweft.so, libweft.a, libweft_sim.a, libweft_shmem.so, libweft_shmem.a; pkgconfig/weft.pc,
 #                        weft_sim.pc, weft_shmem.pc; cmake/weft, for find_package(weft): weft::weft, weft::static,
 #                        weft::sim, weft::shmem, weft::shmem_static
+#   lib/weft/nvshmem/    the NVSHMEM interface, by itself: include, lib, lib/pkgconfig, lib/cmake/NVSHMEM
 #   bin/                 the tools, and those of OpenSHMEM
 #   share/man/           a page for each tool, header and function
 include(GNUInstallDirs)
@@ -25,6 +26,14 @@ install(TARGETS ${weft_libraries} EXPORT weft
 if(TARGET weft_shmem)
     set_target_properties(weft_shmem PROPERTIES INSTALL_RPATH "\$ORIGIN") # where libweft.so lies, too
     install(DIRECTORY ${PROJECT_BINARY_DIR}/osh/ DESTINATION ${CMAKE_INSTALL_BINDIR} USE_SOURCE_PERMISSIONS)
+endif()
+if(TARGET nvshmem_host)
+    set(weft_nvshmem_place ${CMAKE_INSTALL_LIBDIR}/weft/nvshmem)
+    install(TARGETS nvshmem_host LIBRARY DESTINATION ${weft_nvshmem_place}/lib)
+    install(TARGETS nvshmem_device ARCHIVE DESTINATION ${weft_nvshmem_place}/lib)
+    install(DIRECTORY ${weft_nvshmem_home}/lib/cmake ${weft_nvshmem_home}/lib/pkgconfig DESTINATION ${weft_nvshmem_place}/lib)
+    install(DIRECTORY ${weft_nvshmem_include} DESTINATION ${weft_nvshmem_place})
+    list(APPEND weft_libraries nvshmem_host nvshmem_device)
 endif()
 install(TARGETS ${weft_tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 

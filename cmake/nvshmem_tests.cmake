@@ -1,0 +1,73 @@
+# Tests of the NVSHMEM face, programs of users on its headers: tests/faces/nvshmem/NAME.c is run by weftrun with N
+# PEs, without a GPU, as test nvshmem.NAME.N.
+if(NOT TARGET nvshmem_host OR NOT TARGET weftrun)
+    return()
+endif()
+
+set(weft_nvshmem_tests ${PROJECT_SOURCE_DIR}/tests/faces/nvshmem)
+
+function(weft_add_nvshmem_program name)
+    add_executable(nvshmem_${name} ${weft_nvshmem_tests}/${name}.c)
+    target_include_directories(nvshmem_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(nvshmem_${name} PRIVATE weft_flags nvshmem_host m ${CMAKE_DL_LIBS})
+    set_target_properties(nvshmem_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_dependencies(nvshmem_${name} weftrun)
+endfunction()
+
+function(weft_add_nvshmem_test name pes)
+    add_test(NAME nvshmem.${name}.${pes} COMMAND weftrun -n ${pes} ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:nvshmem_${name}> ${ARGN})
+    weft_describe_test(nvshmem.${name}.${pes} "multi;nvshmem")
+    math(EXPR halves "2 * ${pes}")
+    set_tests_properties(nvshmem.${name}.${pes} PROPERTIES PROCESSORS ${halves})
+endfunction()
+
+set(weft_nvshmem_counts 1 2 4)
+if(WEFT_SANITIZE)
+    set(weft_nvshmem_counts 1 3)
+endif()
+foreach(name setup memory rma amo wait coll teams)
+    weft_add_nvshmem_program(${name})
+    foreach(pes IN LISTS weft_nvshmem_counts)
+        weft_add_nvshmem_test(${name} ${pes})
+    endforeach()
+endforeach()
+
+# Two libraries of one process, one of them as if of older headers.
+weft_add_nvshmem_program(modules)
+foreach(module new old)
+    add_library(nvshmem_module_${module} MODULE ${weft_nvshmem_tests}/module.c)
+    target_include_directories(nvshmem_module_${module} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(nvshmem_module_${module} PRIVATE weft_flags nvshmem_host)
+    set_target_properties(nvshmem_module_${module} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_dependencies(nvshmem_modules nvshmem_module_${module})
+endforeach()
+target_compile_definitions(nvshmem_module_old PRIVATE MODULE_OLD)
+foreach(pes IN LISTS weft_nvshmem_counts)
+    weft_add_nvshmem_test(modules ${pes} $<TARGET_FILE:nvshmem_module_new> $<TARGET_FILE:nvshmem_module_old>)
+endforeach()
+
+weft_add_nvshmem_program(ends)
+weft_add_nvshmem_program(mpi)
+if(Python3_FOUND)
+    add_test(NAME nvshmem.ends COMMAND ${Python3_EXECUTABLE} ${weft_nvshmem_tests}/ends.py
+        $<TARGET_FILE:weftrun> $<TARGET_FILE:nvshmem_ends>)
+    weft_describe_test(nvshmem.ends "process;nvshmem")
+    add_test(NAME nvshmem.variables COMMAND ${Python3_EXECUTABLE} ${weft_nvshmem_tests}/variables.py ${PROJECT_SOURCE_DIR}
+        $<TARGET_FILE:weftrun> $<TARGET_FILE:nvshmem_teams>)
+    weft_describe_test(nvshmem.variables "process;nvshmem")
+endif()
+if(NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+    foreach(pes 1 3)
+        add_test(NAME nvshmem.mpi.${pes} COMMAND ${weft_nvshmem_tests}/mpi.sh ${pes} $<TARGET_FILE:nvshmem_mpi>)
+        weft_describe_test(nvshmem.mpi.${pes} "process;nvshmem")
+    endforeach()
+    find_program(WEFT_CXX NAMES g++ c++)
+    if(Python3_FOUND AND WEFT_CXX)
+        add_test(NAME nvshmem.manifest COMMAND ${Python3_EXECUTABLE} ${weft_nvshmem_tests}/manifest.py ${CMAKE_C_COMPILER}
+            ${WEFT_CXX} ${weft_nvshmem_include} $<TARGET_FILE:nvshmem_host>)
+        weft_describe_test(nvshmem.manifest "install;nvshmem")
+    endif()
+    add_test(NAME install.nvshmem
+        COMMAND ${PROJECT_SOURCE_DIR}/tests/install/nvshmem.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+    weft_describe_test(install.nvshmem "install;nvshmem")
+endif()

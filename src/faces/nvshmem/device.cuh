@@ -1,0 +1,414 @@
+/* weft_nvshmem/device.cuh: what the routines inside kernels are made of: weft's calls on the state that the
+ * library fills in.
+ *
+ * A failure is latched in the world, as with weft's own calls: the host's next call with a status returns it. */
+#ifndef WEFT_NVSHMEM_DEVICE_CUH
+#define WEFT_NVSHMEM_DEVICE_CUH
+
+#include "weft_device.cuh"
+#include <weft_nvshmem/state.h>
+
+/* ---- the state of this translation unit ---- */
+
+#if defined(WEFT_DEVICE_ON_HOST)
+static weft_nvshmem_state weft_nvshmem_state_d;
+#elif defined(__CUDACC_RDC__) /* units that are linked together have one each, too */
+static __constant__ weft_nvshmem_state weft_nvshmem_state_d;
+#else
+extern "C" {
+__constant__ weft_nvshmem_state weft_nvshmem_state_d;
+}
+#endif
+
+#if !defined(__CUDACC_RTC__)
+namespace
+{
+/* 0: done. */
+inline int wefti_nv_fill(const weft_nvshmem_state *state)
+{
+#if defined(WEFT_DEVICE_ON_HOST)
+    weft_nvshmem_state_d = *state;
+    return 0;
+#else
+    const int failed = cudaMemcpyToSymbol(weft_nvshmem_state_d, state, sizeof *state) != cudaSuccess;
+    if (failed) {
+        (void)cudaGetLastError();
+    }
+    return failed;
+#endif
+}
+
+weft_nvshmem_unit wefti_nv_this_unit = {0, 0, WEFT_NVSHMEM_ABI, wefti_nv_fill};
+
+struct wefti_nv_announcer {
+    wefti_nv_announcer()
+    {
+        weft_nvshmem_unit_add(&wefti_nv_this_unit);
+    }
+    ~wefti_nv_announcer()
+    {
+        weft_nvshmem_unit_remove(&wefti_nv_this_unit);
+    }
+};
+wefti_nv_announcer wefti_nv_announced;
+} // namespace
+#endif
+
+WEFTI_DEVICE const weft_dev &wefti_nv_world()
+{
+    return weft_nvshmem_state_d.world.world;
+}
+
+WEFTI_DEVICE const weft_dev_team &wefti_nv_team(nvshmem_team_t team)
+{
+    return team == NVSHMEM_TEAM_WORLD ? weft_nvshmem_state_d.world : weft_nvshmem_state_d.teams[team];
+}
+
+WEFTI_DEVICE bool wefti_nv_is_team(nvshmem_team_t team)
+{
+    return (wefti_u32)team < (wefti_u32)weft_nvshmem_state_d.team_count && wefti_nv_team(team).pes > 0;
+}
+
+/* ---- who calls ---- */
+
+#if defined(WEFT_DEVICE_ON_HOST)
+WEFTI_DEVICE weft_scope wefti_nv_warp()
+{
+    return weft_thread();
+}
+WEFTI_DEVICE weft_scope wefti_nv_block()
+{
+    return weft_thread();
+}
+#else
+WEFTI_DEVICE weft_scope wefti_nv_warp()
+{
+    return weft_warp();
+}
+WEFTI_DEVICE weft_scope wefti_nv_block()
+{
+    return weft_block();
+}
+#endif
+
+/* ---- queries ---- */
+
+WEFTI_DEVICE int wefti_nv_status(int status)
+{
+    return status == WEFT_OK                                         ? NVSHMEMX_SUCCESS
+           : status == WEFT_ERR_RANGE || status == WEFT_ERR_ARGUMENT ? NVSHMEMX_ERROR_INVALID_VALUE
+                                                                     : NVSHMEMX_ERROR_INTERNAL;
+}
+
+WEFTI_DEVICE void wefti_nv_version(int *major, int *minor)
+{
+    *major = NVSHMEM_MAJOR_VERSION;
+    *minor = NVSHMEM_MINOR_VERSION;
+}
+
+WEFTI_DEVICE void wefti_nv_vendor_version(int *major, int *minor, int *patch)
+{
+    *major = NVSHMEM_VENDOR_MAJOR_VERSION;
+    *minor = NVSHMEM_VENDOR_MINOR_VERSION;
+    *patch = NVSHMEM_VENDOR_PATCH_VERSION;
+}
+
+WEFTI_DEVICE void wefti_nv_name(char *name)
+{
+    const char text[] = NVSHMEM_VENDOR_STRING;
+    for (wefti_u32 i = 0; i < sizeof text; i++) {
+        name[i] = text[i];
+    }
+}
+
+WEFTI_DEVICE void *wefti_nv_no_multicast(nvshmem_team_t team, const void *ptr)
+{
+    (void)team;
+    (void)ptr;
+    return 0;
+}
+
+WEFTI_DEVICE int wefti_nv_team_pe(nvshmem_team_t team)
+{
+    return wefti_nv_is_team(team) ? wefti_nv_team(team).pe : -1;
+}
+
+WEFTI_DEVICE int wefti_nv_team_pes(nvshmem_team_t team)
+{
+    return wefti_nv_is_team(team) ? wefti_nv_team(team).pes : -1;
+}
+
+WEFTI_DEVICE int wefti_nv_translate(nvshmem_team_t from, int pe, nvshmem_team_t to)
+{
+    if (!wefti_nv_is_team(from) || !wefti_nv_is_team(to) || pe < 0 || pe >= wefti_nv_team(from).pes) {
+        return -1;
+    }
+    const int wanted = wefti_dev_member(wefti_nv_team(from), pe);
+    for (int i = 0; i < wefti_nv_team(to).pes; i++) {
+        if (wefti_dev_member(wefti_nv_team(to), i) == wanted) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* ---- one-sided ---- */
+
+/* An element that has so many bytes. */
+template <int BYTES> struct wefti_nv_element {
+    typename wefti_access<BYTES>::type word;
+};
+template <> struct wefti_nv_element<16> {
+    wefti_u64 word[2];
+};
+
+template <class T> WEFTI_DEVICE T wefti_nv_g(const T *source, int pe)
+{
+    T value;
+    (void)weft_dev_g(wefti_nv_world(), source, pe, &value);
+    return value;
+}
+
+WEFTI_DEVICE weft_signal_op wefti_nv_signal_op(int op)
+{
+    return (weft_signal_op)(op - NVSHMEM_SIGNAL_SET);
+}
+
+template <class T> WEFTI_DEVICE T wefti_nv_atomic_fetch(const T *source, int pe)
+{
+    T value = T();
+    (void)weft_dev_atomic_fetch(wefti_nv_world(), source, pe, &value);
+    return value;
+}
+
+template <class T> WEFTI_DEVICE T wefti_nv_atomic_compare_swap(T *dest, T cond, T value, int pe)
+{
+    T old = T();
+    (void)weft_dev_atomic_compare_swap(wefti_nv_world(), dest, cond, value, pe, &old);
+    return old;
+}
+
+#define WEFTI_NV_DEFINE_FETCH(NAME, CALL)                                                                              \
+    template <class T> WEFTI_DEVICE T wefti_nv_atomic_##NAME(T *dest, T value, int pe)                                 \
+    {                                                                                                                  \
+        T old = T();                                                                                                   \
+        (void)weft_dev_atomic_##CALL(wefti_nv_world(), dest, value, pe, &old);                                         \
+        return old;                                                                                                    \
+    }
+WEFTI_NV_DEFINE_FETCH(swap, swap)
+WEFTI_NV_DEFINE_FETCH(fetch_add, fetch_add)
+WEFTI_NV_DEFINE_FETCH(fetch_and, fetch_and)
+WEFTI_NV_DEFINE_FETCH(fetch_or, fetch_or)
+WEFTI_NV_DEFINE_FETCH(fetch_xor, fetch_xor)
+#undef WEFTI_NV_DEFINE_FETCH
+
+/* ---- order: of all threads that call ---- */
+
+WEFTI_DEVICE void wefti_nv_quiet(weft_scope scope)
+{
+    (void)weft_dev_quiet(wefti_nv_world());
+    wefti_scope_sync(scope);
+}
+
+/* There is one queue, whatever handles are named. */
+WEFTI_DEVICE void wefti_nv_qp_quiet(weft_scope scope, int pe, nvshmemx_qp_handle_t *handles, int count)
+{
+    (void)pe;
+    (void)handles;
+    (void)count;
+    wefti_nv_quiet(scope);
+}
+
+WEFTI_DEVICE void wefti_nv_qp_fence(weft_scope scope, int pe, nvshmemx_qp_handle_t *handles, int count)
+{
+    (void)pe;
+    (void)handles;
+    (void)count;
+    weft_dev_fence();
+    wefti_scope_sync(scope);
+}
+
+/* ---- waiting ---- */
+
+WEFTI_DEVICE weft_cmp wefti_nv_cmp(int cmp)
+{
+    return cmp == NVSHMEM_CMP_LE ? WEFT_CMP_LE : cmp == NVSHMEM_CMP_GE ? WEFT_CMP_GE : (weft_cmp)cmp;
+}
+
+/* Also of 16 bits, which have no acquire of their own. */
+template <class T> WEFTI_DEVICE T wefti_nv_acquire(const T *variable)
+{
+    if constexpr (sizeof(T) == 2) {
+        const T value = (T)wefti_ld_relaxed((const unsigned short *)variable);
+        wefti_fence_acq_rel();
+        return value;
+    } else {
+        return wefti_dev_acquire(variable);
+    }
+}
+
+template <class T> WEFTI_DEVICE int wefti_nv_holds(const T *variable, int cmp, T value)
+{
+    return wefti_dev_holds(wefti_nv_acquire(variable), wefti_nv_cmp(cmp), value);
+}
+
+/* Until done() says so, the deadline, or a fault, which is latched. */
+template <class Done> WEFTI_DEVICE void wefti_nv_wait(const Done &done)
+{
+    wefti_dev_waiter waiter = {0, 0};
+    int status = WEFT_OK;
+    while (status == WEFT_OK && !done()) {
+        status = wefti_dev_pause(wefti_nv_world(), &waiter);
+    }
+    if (status == WEFT_ERR_TIMEOUT) {
+        (void)wefti_dev_latch(&wefti_nv_world(), status, -1);
+    }
+}
+
+template <class T> WEFTI_DEVICE void wefti_nv_wait_until(const T *variable, int cmp, T value)
+{
+    if constexpr (sizeof(T) == 2) {
+        wefti_nv_wait([&] { return wefti_nv_holds(variable, cmp, value); });
+    } else {
+        (void)weft_dev_wait_until(weft_thread(), wefti_nv_world(), variable, wefti_nv_cmp(cmp), value);
+    }
+}
+
+template <class Signal>
+WEFTI_DEVICE wefti_u64 wefti_nv_signal_wait_until(const Signal *signal, int cmp, wefti_u64 value)
+{
+    (void)weft_dev_signal_wait_until(weft_thread(), wefti_nv_world(), signal, wefti_nv_cmp(cmp), value);
+    return weft_dev_signal_fetch(signal);
+}
+
+/* What variables are compared with: one value, or one each. */
+template <class T> struct wefti_nv_value {
+    T value;
+    WEFTI_DEVICE T at(size_t) const
+    {
+        return value;
+    }
+};
+template <class T> struct wefti_nv_values {
+    const T *values;
+    WEFTI_DEVICE T at(size_t i) const
+    {
+        return values[i];
+    }
+};
+template <class T> WEFTI_DEVICE wefti_nv_value<T> wefti_nv_one(T value)
+{
+    wefti_nv_value<T> one = {value};
+    return one;
+}
+template <class T> WEFTI_DEVICE wefti_nv_values<T> wefti_nv_many(const T *values)
+{
+    wefti_nv_values<T> many = {values};
+    return many;
+}
+
+WEFTI_DEVICE bool wefti_nv_counts(const int *status, size_t i)
+{
+    return status == 0 || status[i] == 0;
+}
+
+WEFTI_DEVICE bool wefti_nv_none_counts(size_t count, const int *status)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (wefti_nv_counts(status, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+template <class T, class V>
+WEFTI_DEVICE int wefti_nv_test_all(const T *variables, size_t count, const int *status, int cmp, V values)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (wefti_nv_counts(status, i) && !wefti_nv_holds(&variables[i], cmp, values.at(i))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+template <class T, class V>
+WEFTI_DEVICE size_t wefti_nv_test_any(const T *variables, size_t count, const int *status, int cmp, V values)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (wefti_nv_counts(status, i) && wefti_nv_holds(&variables[i], cmp, values.at(i))) {
+            return i;
+        }
+    }
+    return ~(size_t)0;
+}
+
+template <class T, class V>
+WEFTI_DEVICE size_t wefti_nv_test_some(const T *variables, size_t count, size_t *indices, const int *status, int cmp,
+                                       V values)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (wefti_nv_counts(status, i) && wefti_nv_holds(&variables[i], cmp, values.at(i))) {
+            indices[found++] = i;
+        }
+    }
+    return found;
+}
+
+template <class T, class V>
+WEFTI_DEVICE void wefti_nv_wait_all(const T *variables, size_t count, const int *status, int cmp, V values)
+{
+    wefti_nv_wait([&] { return wefti_nv_test_all(variables, count, status, cmp, values) != 0; });
+}
+
+template <class T, class V>
+WEFTI_DEVICE size_t wefti_nv_wait_any(const T *variables, size_t count, const int *status, int cmp, V values)
+{
+    size_t found = ~(size_t)0;
+    if (!wefti_nv_none_counts(count, status)) {
+        wefti_nv_wait([&] { return (found = wefti_nv_test_any(variables, count, status, cmp, values)) != ~(size_t)0; });
+    }
+    return found;
+}
+
+template <class T, class V>
+WEFTI_DEVICE size_t wefti_nv_wait_some(const T *variables, size_t count, size_t *indices, const int *status, int cmp,
+                                       V values)
+{
+    size_t found = 0;
+    if (!wefti_nv_none_counts(count, status)) {
+        wefti_nv_wait(
+            [&] { return (found = wefti_nv_test_some(variables, count, indices, status, cmp, values)) != 0; });
+    }
+    return found;
+}
+
+/* ---- reductions: CUDA's small floats are weft's ---- */
+
+template <class T> struct wefti_nv_number {
+    typedef T type;
+};
+template <> struct wefti_nv_number<half> {
+    typedef weft_fp16 type;
+};
+template <> struct wefti_nv_number<__nv_bfloat16> {
+    typedef weft_bf16 type;
+};
+
+template <weft_op OP, class T>
+WEFTI_DEVICE int wefti_nv_reduce(weft_scope scope, nvshmem_team_t team, T *dest, const T *source, size_t count)
+{
+    typedef typename wefti_nv_number<T>::type number;
+    return weft_dev_reduce<OP>(scope, wefti_nv_team(team), (number *)dest, (const number *)source, count);
+}
+
+template <weft_op OP, class T>
+WEFTI_DEVICE int wefti_nv_reduce_scatter(weft_scope scope, nvshmem_team_t team, T *dest, const T *source, size_t count)
+{
+    typedef typename wefti_nv_number<T>::type number;
+    return weft_dev_reduce_scatter<OP>(scope, wefti_nv_team(team), (number *)dest, (const number *)source, count);
+}
+
+#endif

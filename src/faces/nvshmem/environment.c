@@ -1,0 +1,144 @@
+/* faces/nvshmem/environment.c: environment variables: those of variables.h, and what the world takes of them. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "faces/nvshmem/setup.h"
+#include "faces/nvshmem/variables.h"
+
+/* What the library itself takes from the heap, beside what the program asks for: scratch of teams. */
+#define OWN_BYTES ((uint64_t)64 << 20)
+
+typedef struct variable {
+    const char *name;
+    wefti_nv_kind kind;
+    const char *text;
+} variable;
+
+static const variable variables[] = {
+#define VARIABLE(NAME, KIND, TEXT) {#NAME, WEFTI_NV_##KIND, TEXT},
+    WEFTI_NV_VARIABLES(VARIABLE)
+#undef VARIABLE
+};
+#define COUNT (sizeof variables / sizeof variables[0])
+
+const char *wefti_nv_variable(const char *name)
+{
+    char whole[96];
+    (void)snprintf(whole, sizeof whole, "NVSHMEM_%s", name);
+    const char *value = getenv(whole);
+    return value == NULL || value[0] == 0 ? NULL : value;
+}
+
+static int is_on(const char *name)
+{
+    const char *value = wefti_nv_variable(name);
+    return value != NULL && strcmp(value, "0") != 0 && strcasecmp(value, "false") != 0 && strcasecmp(value, "off") != 0;
+}
+
+/* ---- the size of the heap ---- */
+
+/* The factor of a suffix, of which the first letter counts and no other is looked at; 0 for what is none. */
+static double factor_of(const char *suffix)
+{
+    static const char letters[] = "kmgt";
+    if (suffix[0] == 0) {
+        return 1;
+    }
+    const char *letter = strchr(letters, tolower((unsigned char)suffix[0]));
+    return letter == NULL ? 0 : ldexp(1, 10 * ((int)(letter - letters) + 1));
+}
+
+static int read_size(const char *call, const char *text, uint64_t *size)
+{
+    char *end;
+    const double number = strtod(text, &end);
+    const double bytes = ceil(number * factor_of(end));
+    if (end == text || !isdigit((unsigned char)text[text[0] == '.']) || !(bytes > 0) || bytes > ldexp(1, 56)) {
+        char cause[256];
+        (void)snprintf(
+            cause, sizeof cause,
+            "NVSHMEM_SYMMETRIC_SIZE is \"%.100s\"; give a positive number, with k, m, g or t after it or nothing",
+            text);
+        return wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE, cause);
+    }
+    *size = (uint64_t)bytes;
+    return NVSHMEMX_SUCCESS;
+}
+
+/* ---- what weft is told ---- */
+
+static void set_log(void)
+{
+    static const char *const levels[][2] = {{"WARN", "warn"}, {"INFO", "info"}, {"ABORT", "error"}, {"TRACE", "debug"}};
+    const char *said = wefti_nv_variable("DEBUG");
+    for (size_t i = 0; said != NULL && i < sizeof levels / sizeof levels[0]; i++) {
+        if (strcasecmp(said, levels[i][0]) == 0) {
+            (void)setenv("WEFT_LOG", levels[i][1], 0);
+        }
+    }
+    /* A call that fails says so itself; and what a program can go on after is no error to tell of. */
+    (void)setenv("WEFT_LOG_ERRORS", said != NULL ? "1" : "0", 0);
+}
+
+int wefti_nv_environment(const char *call, weft_world_config *config)
+{
+    const char *text = wefti_nv_variable("SYMMETRIC_SIZE");
+    const char *deadline = getenv("WEFT_DEADLINE");
+    set_log();
+    if (deadline == NULL || deadline[0] == 0) {
+        config->deadline_ns = WEFT_FOREVER; /* NVSHMEM has no deadlines */
+    }
+    if (text != NULL) {
+        uint64_t size;
+        int result = read_size(call, text, &size);
+        if (result != NVSHMEMX_SUCCESS) {
+            return result;
+        }
+        config->heap_max_bytes = (size_t)(size + OWN_BYTES);
+    }
+    return NVSHMEMX_SUCCESS;
+}
+
+/* ---- what is printed, by the first PE ---- */
+
+static void print_variables(void)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        const char *value = wefti_nv_variable(variables[i].name);
+        const char *what = variables[i].kind == WEFTI_NV_TAKEN     ? ""
+                           : variables[i].kind == WEFTI_NV_INSTEAD ? "not read; instead: "
+                                                                   : "without effect: ";
+        (void)printf("NVSHMEM_%s\n    %s%s\n    %s\n", variables[i].name, what, variables[i].text,
+                     value != NULL ? value : "(not set)");
+    }
+}
+
+static void warn_of_others(void)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        if (variables[i].kind == WEFTI_NV_INSTEAD && wefti_nv_variable(variables[i].name) != NULL) {
+            (void)fprintf(stderr, "NVSHMEM_%s is set, and not read by weft; instead: %s\n", variables[i].name,
+                          variables[i].text);
+        }
+    }
+}
+
+void wefti_nv_print(void)
+{
+    const char *debug = wefti_nv_variable("DEBUG");
+    if (weft_world_pe(wefti_nvshmem.world) != 0) {
+        return;
+    }
+    if (is_on("VERSION") || (debug != NULL && strcasecmp(debug, "VERSION") == 0)) {
+        (void)printf("%s, weft %s\n", NVSHMEM_VENDOR_STRING, weft_version_text());
+    }
+    if (is_on("INFO")) {
+        print_variables();
+    }
+    warn_of_others();
+    (void)fflush(stdout);
+}

@@ -1,0 +1,114 @@
+/* faces/nvshmem/face.h: the one world of an NVSHMEM program, and what the routines share. */
+#ifndef WEFTI_NVSHMEM_FACE_H
+#define WEFTI_NVSHMEM_FACE_H
+
+#include <nvshmem.h>
+#include <stdint.h>
+
+#include "weft/coll.h"
+#include "weft/device.h"
+#include "weft/heap.h"
+#include "weft/region.h"
+#include "weft/stream.h"
+#include "weft/wait.h"
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define HIDDEN __attribute__((visibility("hidden")))
+
+/* Handles of teams are numbers below this; those from NVSHMEM_TEAMS_MIN on are the program's. */
+#define WEFTI_NV_TEAMS 1024
+
+/* Where the symmetric heap is. It is decided once a GPU is there for all PEs, or none can be. */
+typedef enum wefti_nv_place {
+    WEFTI_NV_UNDECIDED = 0,
+    WEFTI_NV_HOST, /* in the host's memory: no GPUs, or the program wants it so */
+    WEFTI_NV_DEVICE
+} wefti_nv_place;
+
+typedef struct wefti_nv_team {
+    weft_team *team; /* NULL: no such handle */
+    int contexts; /* that the program said */
+    float *scratch; /* symmetric, for reductions of half and bfloat16 on the host; NULL: none yet */
+} wefti_nv_team;
+
+typedef struct wefti_nv_face {
+    weft_world *world; /* NULL before init and after the last finalize */
+    wefti_nv_place place;
+    wefti_nv_team teams[WEFTI_NV_TEAMS];
+    weft_stream *stream; /* for what the host does on the device heap; NULL without one */
+    uint64_t *notice; /* symmetric: 0, or WEFTI_NV_EXIT | the code that another PE ends the program with */
+    size_t heap_max_bytes; /* 0: weft's */
+    int device; /* the number of the GPU; -1: the current one */
+    int thread_level;
+    int init_count; /* finalizes that are due */
+    int latched; /* a status that nobody has been told of; atomic */
+} wefti_nv_face;
+
+#define WEFTI_NV_EXIT ((uint64_t)1 << 32)
+
+extern HIDDEN wefti_nv_face wefti_nvshmem;
+
+/* ---- failures: calls without a status log one line, and the next call that has a status returns it ---- */
+
+/* A call has failed: what NVSHMEM calls the status. */
+HIDDEN int wefti_nv_fail(const char *call, weft_status status) __attribute__((cold));
+/* The same for what weft does not know of: `cause` says what is wrong, and the remedy. */
+HIDDEN int wefti_nv_refuse(const char *call, int status, const char *cause) __attribute__((cold));
+/* As the above, and latch it. */
+HIDDEN void wefti_nv_latch(const char *call, weft_status status) __attribute__((cold));
+HIDDEN void wefti_nv_latch_refusal(const char *call, int status, const char *cause) __attribute__((cold));
+/* What was latched, which is forgotten: 0 for nothing. */
+HIDDEN int wefti_nv_take_latched(void);
+
+/* The result of a call that has a status. */
+static inline int wefti_nv_result(const char *call, weft_status status)
+{
+    if (LIKELY(status == WEFT_OK && __atomic_load_n(&wefti_nvshmem.latched, __ATOMIC_RELAXED) == 0)) {
+        return NVSHMEMX_SUCCESS;
+    }
+    return status != WEFT_OK ? wefti_nv_fail(call, status) : wefti_nv_take_latched();
+}
+
+/* ---- setup.c ---- */
+
+/* The lock of init, finalize, teams, registrations and modules. */
+HIDDEN void wefti_nv_lock(void);
+HIDDEN void wefti_nv_unlock(void);
+
+/* ---- teams.c ---- */
+
+static inline weft_team *wefti_nv_members(nvshmem_team_t team)
+{
+    return (uint32_t)team < WEFTI_NV_TEAMS ? wefti_nvshmem.teams[team].team : NULL;
+}
+
+/* The predefined teams of a new world; and forget all. */
+HIDDEN void wefti_nv_teams_open(void);
+HIDDEN void wefti_nv_teams_close(void);
+
+/* ---- device.c ---- */
+
+/* Decide where the heap is, unless that has been done. Collective. WEFT_ERR_STATE: no GPU has been chosen yet. */
+HIDDEN weft_status wefti_nv_place_decide(void);
+/* What kernels are told of a team whose handle is new or gone (team NULL). Collective over the team. */
+HIDDEN weft_status wefti_nv_device_team(nvshmem_team_t handle);
+/* Wait for a stream. */
+HIDDEN weft_status wefti_nv_stream_wait(weft_stream *stream);
+/* Zero memory of the device heap; and copy from memory that the driver or the host knows to the host's. */
+HIDDEN weft_status wefti_nv_device_zero(void *block, size_t bytes);
+HIDDEN weft_status wefti_nv_device_read(void *to, const void *from, size_t bytes);
+/* Before the world ends. */
+HIDDEN void wefti_nv_device_close(void);
+
+/* ---- memory.c ---- */
+
+HIDDEN void wefti_nv_memory_close(void);
+
+/* ---- small.c: what the host has no arithmetic for ---- */
+
+HIDDEN weft_status wefti_nv_small_reduce(weft_team *team, weft_dtype dtype, weft_op op, void *dest, const void *source,
+                                         size_t count);
+HIDDEN weft_status wefti_nv_small_reduce_scatter(weft_team *team, weft_dtype dtype, weft_op op, void *dest,
+                                                 const void *source, size_t count);
+
+#endif

@@ -1,0 +1,78 @@
+/* faces/nvshmem/ordering.c: ordering, barriers and atomics that are written by hand. */
+#include <stdlib.h>
+
+#include "faces/nvshmem/binding.h"
+
+void nvshmem_fence(void)
+{
+    CHECK(weft_fence(WORLD), 1);
+}
+
+void nvshmem_barrier_all(void)
+{
+    CHECK(weft_barrier(WORLD), 1);
+}
+
+void nvshmem_sync_all(void)
+{
+    CHECK(weft_sync(WORLD), 1);
+}
+
+int nvshmem_barrier(nvshmem_team_t team)
+{
+    return wefti_nv_result(__func__, weft_team_barrier(wefti_nv_members(team)));
+}
+
+int nvshmem_team_sync(nvshmem_team_t team)
+{
+    return wefti_nv_result(__func__, weft_team_sync(wefti_nv_members(team)));
+}
+
+/* There is one queue, so that any number of handles says the same. The caller frees the array. */
+int nvshmemx_qp_create(int num_qps, nvshmemx_qp_handle_t **out_qp_array)
+{
+    if (num_qps < 1 || out_qp_array == NULL) {
+        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "needs a positive number and a place");
+    }
+    nvshmemx_qp_handle_t *const handles = calloc((size_t)num_qps, sizeof *handles);
+    if (handles == NULL) {
+        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_OUT_OF_MEMORY, "no memory for the handles");
+    }
+    for (int i = 0; i < num_qps; i++) {
+        handles[i] = NVSHMEMX_QP_DEFAULT;
+    }
+    *out_qp_array = handles;
+    return NVSHMEMX_SUCCESS;
+}
+
+/* Sums of floats: the bits are exchanged until nobody came between. */
+#define FLOAT_ADD(NAME, TYPE, WORD, WORD_TYPE)                                                                         \
+    static weft_status NAME##_add(TYPE *dest, TYPE value, int pe, TYPE *old)                                           \
+    {                                                                                                                  \
+        WORD_TYPE seen;                                                                                                \
+        WORD_TYPE expected;                                                                                            \
+        WEFT_TRY(weft_##WORD##_atomic_fetch(WORLD, (const WORD_TYPE *)(const void *)dest, pe, &seen));                 \
+        do {                                                                                                           \
+            TYPE sum;                                                                                                  \
+            WORD_TYPE bits;                                                                                            \
+            expected = seen;                                                                                           \
+            memcpy(old, &seen, sizeof *old);                                                                           \
+            sum = *old + value;                                                                                        \
+            memcpy(&bits, &sum, sizeof bits);                                                                          \
+            WEFT_TRY(weft_##WORD##_atomic_compare_swap(WORLD, (WORD_TYPE *)(void *)dest, expected, bits, pe, &seen));  \
+        } while (seen != expected);                                                                                    \
+        return WEFT_OK;                                                                                                \
+    }                                                                                                                  \
+    void nvshmemx_##NAME##_atomic_add(TYPE *dest, TYPE value, int pe)                                                  \
+    {                                                                                                                  \
+        TYPE old;                                                                                                      \
+        CHECK(NAME##_add(dest, value, pe, &old), 1);                                                                   \
+    }                                                                                                                  \
+    TYPE nvshmemx_##NAME##_atomic_fetch_add(TYPE *dest, TYPE value, int pe)                                            \
+    {                                                                                                                  \
+        TYPE old = 0;                                                                                                  \
+        CHECK(NAME##_add(dest, value, pe, &old), 1);                                                                   \
+        return old;                                                                                                    \
+    }
+FLOAT_ADD(float, float, uint32, uint32_t)
+FLOAT_ADD(double, double, uint64, uint64_t)

@@ -1,0 +1,108 @@
+/* Goal: atomics of all types are atomic, and each does what its name says.
+ * Method: all PEs work at once on words of PE 0, whose final values no order can change; and each alone on its
+ * next PE's. */
+#include "faces/nvshmem/check.h"
+
+#define ROUNDS 40
+
+static int me;
+static int pes;
+static int next;
+
+#define CHECK_EXTENDED(NAME, TYPE)                                                                                     \
+    static void check_##NAME##_extended(void)                                                                          \
+    {                                                                                                                  \
+        TYPE *word = ZEROED(TYPE, 1);                                                                                  \
+        nvshmem_##NAME##_atomic_set(word, (TYPE)(me + 1), next);                                                       \
+        CHECK(nvshmem_##NAME##_atomic_fetch(word, next) == (TYPE)(me + 1));                                            \
+        CHECK(nvshmem_##NAME##_atomic_swap(word, (TYPE)99, next) == (TYPE)(me + 1));                                   \
+        nvshmem_barrier_all();                                                                                         \
+        CHECK(*word == (TYPE)99);                                                                                      \
+        nvshmem_barrier_all();                                                                                         \
+        nvshmem_free(word);                                                                                            \
+    }
+EXTENDED_TYPES(CHECK_EXTENDED)
+
+#define CHECK_AMO(NAME, TYPE)                                                                                          \
+    static void check_##NAME(void)                                                                                     \
+    {                                                                                                                  \
+        TYPE *words = ZEROED(TYPE, 5);                                                                                 \
+        for (int i = 0; i < ROUNDS; i++) {                                                                             \
+            nvshmem_##NAME##_atomic_inc(&words[0], 0);                                                                 \
+            CHECK(nvshmem_##NAME##_atomic_fetch_inc(&words[1], 0) < (TYPE)(ROUNDS * pes));                             \
+            nvshmem_##NAME##_atomic_add(&words[2], (TYPE)(me + 1), 0);                                                 \
+            CHECK(nvshmem_##NAME##_atomic_fetch_add(&words[3], (TYPE)2, 0) % 2 == 0);                                  \
+            for (TYPE seen = 0, is = 0;; seen = is) { /* one more, by comparison */                                    \
+                is = nvshmem_##NAME##_atomic_compare_swap(&words[4], seen, (TYPE)(seen + 1), 0);                       \
+                if (is == seen) {                                                                                      \
+                    break;                                                                                             \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        nvshmem_barrier_all();                                                                                         \
+        CHECK(nvshmem_##NAME##_g(&words[0], 0) == (TYPE)(ROUNDS * pes));                                               \
+        CHECK(nvshmem_##NAME##_g(&words[1], 0) == (TYPE)(ROUNDS * pes));                                               \
+        CHECK(nvshmem_##NAME##_g(&words[2], 0) == (TYPE)(ROUNDS * pes * (pes + 1) / 2));                               \
+        CHECK(nvshmem_##NAME##_g(&words[3], 0) == (TYPE)(2 * ROUNDS * pes));                                           \
+        CHECK(nvshmem_##NAME##_g(&words[4], 0) == (TYPE)(ROUNDS * pes));                                               \
+        nvshmem_barrier_all();                                                                                         \
+        nvshmem_free(words);                                                                                           \
+    }
+AMO_TYPES(CHECK_AMO)
+
+#define CHECK_BITWISE(NAME, TYPE)                                                                                      \
+    static void check_##NAME##_bitwise(void)                                                                           \
+    {                                                                                                                  \
+        TYPE *words = ZEROED(TYPE, 6);                                                                                 \
+        const TYPE bit = (TYPE)1 << me;                                                                                \
+        words[2] = words[3] = (TYPE)-1;                                                                                \
+        nvshmem_barrier_all();                                                                                         \
+        nvshmem_##NAME##_atomic_or(&words[0], bit, 0);                                                                 \
+        CHECK((nvshmem_##NAME##_atomic_fetch_or(&words[1], bit, 0) & bit) == 0);                                       \
+        nvshmem_##NAME##_atomic_and(&words[2], (TYPE)~bit, 0);                                                         \
+        CHECK((nvshmem_##NAME##_atomic_fetch_and(&words[3], (TYPE)~bit, 0) & bit) == bit);                             \
+        nvshmem_##NAME##_atomic_xor(&words[4], bit, 0);                                                                \
+        CHECK((nvshmem_##NAME##_atomic_fetch_xor(&words[5], bit, 0) & bit) == 0);                                      \
+        nvshmem_barrier_all();                                                                                         \
+        const TYPE all = (TYPE)(((TYPE)1 << pes) - 1);                                                                 \
+        for (int i = 0; i < 6; i++) {                                                                                  \
+            CHECK(nvshmem_##NAME##_g(&words[i], 0) == (i == 2 || i == 3 ? (TYPE)~all : all));                          \
+        }                                                                                                              \
+        nvshmem_barrier_all();                                                                                         \
+        nvshmem_free(words);                                                                                           \
+    }
+BITWISE_TYPES(CHECK_BITWISE)
+
+#define CHECK_SUM(NAME, TYPE)                                                                                          \
+    static void check_##NAME##_sum(void)                                                                               \
+    {                                                                                                                  \
+        TYPE *words = ZEROED(TYPE, 2);                                                                                 \
+        for (int i = 0; i < ROUNDS; i++) {                                                                             \
+            nvshmemx_##NAME##_atomic_add(&words[0], (TYPE)0.5, 0);                                                     \
+            CHECK(nvshmemx_##NAME##_atomic_fetch_add(&words[1], (TYPE)1, 0) < (TYPE)(ROUNDS * pes));                   \
+        }                                                                                                              \
+        nvshmem_barrier_all();                                                                                         \
+        CHECK(nvshmem_##NAME##_g(&words[0], 0) == (TYPE)(ROUNDS * pes) / 2);                                           \
+        CHECK(nvshmem_##NAME##_g(&words[1], 0) == (TYPE)(ROUNDS * pes));                                               \
+        nvshmem_barrier_all();                                                                                         \
+        nvshmem_free(words);                                                                                           \
+    }
+CHECK_SUM(float, float)
+CHECK_SUM(double, double)
+
+int main(void)
+{
+    nvshmem_init();
+    me = nvshmem_my_pe();
+    pes = nvshmem_n_pes();
+    next = (me + 1) % pes;
+#define RUN(NAME, TYPE) check_##NAME();
+#define RUN_EXTENDED(NAME, TYPE) check_##NAME##_extended();
+#define RUN_BITWISE(NAME, TYPE) check_##NAME##_bitwise();
+    EXTENDED_TYPES(RUN_EXTENDED)
+    AMO_TYPES(RUN)
+    BITWISE_TYPES(RUN_BITWISE)
+    check_float_sum();
+    check_double_sum();
+    return check_end();
+}

@@ -1,0 +1,89 @@
+/* Goal: memory management and registration.
+ * Method: blocks are symmetric where the other PEs find them by nvshmem_ptr and by gets; alignment, zeros, a heap
+ * that is full; registrations are counted. */
+#include "faces/nvshmem/check.h"
+
+static int me;
+static int pes;
+
+static void check_blocks(void)
+{
+    int local;
+    int *block = nvshmem_malloc(100 * sizeof *block);
+    CHECK(block != NULL && nvshmem_malloc(0) == NULL && nvshmem_calloc(0, 8) == NULL);
+    block[0] = 100 + me;
+    nvshmem_barrier_all();
+    for (int pe = 0; pe < pes; pe++) {
+        const int *theirs = nvshmem_ptr(block, pe);
+        CHECK(theirs != NULL && *theirs == 100 + pe && nvshmem_int_g(block, pe) == 100 + pe);
+    }
+    CHECK(nvshmem_ptr(&local, me) == NULL && nvshmem_ptr(block, pes) == NULL && nvshmem_ptr(block, -1) == NULL);
+    CHECK(nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, block) == NULL);
+    nvshmem_barrier_all();
+    nvshmem_free(block);
+    nvshmem_free(NULL);
+    for (size_t alignment = 8; alignment <= (size_t)2 << 20; alignment *= 8) {
+        void *aligned = nvshmem_align(alignment, 1000);
+        CHECK(aligned != NULL && (uintptr_t)aligned % alignment == 0);
+        nvshmem_free(aligned);
+    }
+    char *zeros = nvshmem_calloc(1000, 10);
+    CHECK(zeros != NULL && zeros[0] == 0 && zeros[9999] == 0);
+    nvshmem_free(zeros);
+    nvshmem_free(&local); /* no block */
+    CHECK(nvshmem_team_sync(NVSHMEM_TEAM_WORLD) == NVSHMEMX_ERROR_INVALID_VALUE);
+}
+
+/* What the heap may grow to is what the variable says and what the library takes; more is a NULL, on all PEs. */
+static void check_full(void)
+{
+    CHECK(nvshmem_malloc((size_t)1 << 30) == NULL);
+    CHECK(nvshmem_team_sync(NVSHMEM_TEAM_WORLD) == 0); /* no mistake */
+    void *block = nvshmem_malloc((size_t)16 << 20);
+    CHECK(block != NULL);
+    nvshmem_free(block);
+}
+
+static void check_registered(void)
+{
+    static char buffer[3][4096];
+    char *block = ZEROED(char, 4096);
+    for (int i = 0; i < 3; i++) {
+        CHECK(nvshmemx_buffer_register(buffer[i], sizeof buffer[i]) == 0);
+    }
+    memset(buffer[0], 'x', sizeof buffer[0]);
+    nvshmem_putmem(block, buffer[0], sizeof buffer[0], me);
+    nvshmem_quiet();
+    CHECK(block[4095] == 'x');
+    CHECK(nvshmemx_buffer_unregister(buffer[1]) == 0);
+    CHECK(nvshmemx_buffer_unregister(buffer[1]) == NVSHMEMX_ERROR_INVALID_VALUE);
+    nvshmemx_buffer_unregister_all();
+    CHECK(nvshmemx_buffer_unregister(buffer[0]) == NVSHMEMX_ERROR_INVALID_VALUE);
+    CHECK(nvshmemx_buffer_register(NULL, 8) == NVSHMEMX_ERROR_INVALID_VALUE);
+    /* Symmetric memory of the program's own is a GPU's. */
+    CHECK(nvshmemx_buffer_register_symmetric(buffer[0], sizeof buffer[0], 0) == NULL);
+    CHECK(nvshmem_team_sync(NVSHMEM_TEAM_WORLD) == NVSHMEMX_ERROR_GPU_NOT_SELECTED);
+    CHECK(nvshmemx_buffer_register(buffer[0], sizeof buffer[0]) == 0); /* ends with the world */
+    nvshmem_free(block);
+}
+
+static void check_queues(void)
+{
+    nvshmemx_qp_handle_t *handles = NULL;
+    CHECK(nvshmemx_qp_create(3, &handles) == 0 && handles != NULL && handles[2] == NVSHMEMX_QP_DEFAULT);
+    free(handles);
+    CHECK(nvshmemx_qp_create(0, &handles) == NVSHMEMX_ERROR_INVALID_VALUE);
+}
+
+int main(void)
+{
+    (void)setenv("NVSHMEM_SYMMETRIC_SIZE", "32m", 1);
+    nvshmem_init();
+    me = nvshmem_my_pe();
+    pes = nvshmem_n_pes();
+    check_blocks();
+    check_full();
+    check_registered();
+    check_queues();
+    return check_end();
+}
