@@ -33,7 +33,7 @@ const char *wefti_ep_dtype_name(weft_ep_dtype dtype)
     return "no type";
 }
 
-static weft_status check_shape(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
+static weft_status check_shape(const weft_ep_rows *rows, size_t row_bytes_max, const char *call, const char *which)
 {
     size_t element_bytes = wefti_ep_element_bytes(rows->dtype);
     if (element_bytes == 0) {
@@ -41,11 +41,11 @@ static weft_status check_shape(const weft_ep *ep, const weft_ep_rows *rows, cons
                            (int)rows->dtype);
     }
     size_t row_bytes = rows->hidden > 0 ? (size_t)rows->hidden * element_bytes : 0;
-    if (row_bytes == 0 || row_bytes % ROW_GRAIN != 0 || row_bytes > ep->config.row_bytes_max) {
+    if (row_bytes == 0 || row_bytes % ROW_GRAIN != 0 || row_bytes > row_bytes_max) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "%s: %s.hidden is %d, rows of %zu bytes; give a multiple of %d bytes, at most %zu, the "
                            "group's row_bytes_max",
-                           call, which, rows->hidden, row_bytes, ROW_GRAIN, ep->config.row_bytes_max);
+                           call, which, rows->hidden, row_bytes, ROW_GRAIN, row_bytes_max);
     }
     if (rows->stride_bytes != 0 && (rows->stride_bytes < row_bytes || rows->stride_bytes % ROW_GRAIN != 0)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
@@ -121,9 +121,9 @@ weft_status wefti_ep_choices_take(const weft_ep_choices **choices, weft_ep_choic
     return WEFT_OK;
 }
 
-weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
+static weft_status check_rows(const weft_ep_rows *rows, size_t row_bytes_max, const char *call, const char *which)
 {
-    WEFT_TRY(check_shape(ep, rows, call, which));
+    WEFT_TRY(check_shape(rows, row_bytes_max, call, which));
     if ((uintptr_t)rows->data % ROW_GRAIN != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.data is %p; give memory aligned to %d bytes", call, which,
                            rows->data, ROW_GRAIN);
@@ -131,14 +131,38 @@ weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, con
     return check_scales(rows, call, which);
 }
 
-weft_status wefti_ep_sums_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
+weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
 {
-    WEFT_TRY(wefti_ep_rows_check(ep, rows, call, which));
+    return check_rows(rows, ep->config.row_bytes_max, call, which);
+}
+
+static weft_status check_sums(const weft_ep_rows *rows, size_t row_bytes_max, const char *call, const char *which)
+{
+    WEFT_TRY(check_rows(rows, row_bytes_max, call, which));
     if (rows->dtype == WEFT_EP_FP8_E4M3) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.dtype is fp8, which cannot be added up; give a wider type", call,
                            which);
     }
     return WEFT_OK;
+}
+
+weft_status wefti_ep_sums_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
+{
+    return check_sums(rows, ep->config.row_bytes_max, call, which);
+}
+
+weft_status wefti_ep_combined_check(const weft_ep *ep, const weft_ep_rows *in, const weft_ep_rows *out,
+                                    const char *call)
+{
+    size_t elements_max = ep->config.row_bytes_max / wefti_ep_element_bytes(in->dtype);
+    WEFT_TRY(check_sums(out, elements_max * wefti_ep_element_bytes(out->dtype), call, "out"));
+    if (ep->config.on_device && out->dtype != in->dtype && out->hidden == in->hidden) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: out.dtype is %d and in.dtype %d; on GPUs give the same", call,
+                           (int)out->dtype, (int)in->dtype);
+    }
+    weft_ep_rows alike = *out;
+    alike.dtype = in->dtype;
+    return wefti_ep_rows_alike(in, &alike, call, "in", "out");
 }
 
 /* Whether a dispatch can make the one of the other. */

@@ -22,6 +22,10 @@ weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, con
 /* The same, and that rows are of a type that can be added up. */
 weft_status wefti_ep_sums_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which);
 
+/* Of a combine's `out`, where `in` has been checked: of in's width, and of a type that sums can be rounded to. */
+weft_status wefti_ep_combined_check(const weft_ep *ep, const weft_ep_rows *in, const weft_ep_rows *out,
+                                    const char *call);
+
 /* Whether two rows are of one type and width. */
 weft_status wefti_ep_rows_alike(const weft_ep_rows *in, const weft_ep_rows *out, const char *call, const char *in_name,
                                 const char *out_name);

@@ -30,8 +30,7 @@ static weft_status check(const weft_ep_route *route, const weft_ep_rows **in, co
     WEFT_TRY(wefti_ep_rows_take(in, &own->in, call, "in"));
     WEFT_TRY(wefti_ep_rows_take(out, &own->out, call, "out"));
     WEFT_TRY(wefti_ep_sums_check(route->ep, *in, call, "in"));
-    WEFT_TRY(wefti_ep_sums_check(route->ep, *out, call, "out"));
-    return wefti_ep_rows_alike(*in, *out, call, "in", "out");
+    return wefti_ep_combined_check(route->ep, *in, *out, call);
 }
 
 /* ---- options ---- */

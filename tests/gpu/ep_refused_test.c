@@ -303,6 +303,10 @@ static void not_in_kernels(weft_world *world, int which)
     options.bias[0] = NULL;
     options.values_in = options.values_out = values;
     refuse_options(&rig, &options, "options.values_in");
+    weft_ep_rows narrow = rows_at(rig.tokens);
+    narrow.dtype = narrow.dtype == WEFT_EP_BF16 ? WEFT_EP_F16 : WEFT_EP_BF16;
+    CHECK_STATUS(weft_ep_combine(rig.route, &rig.received.rows, &narrow, 0, NULL), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "out.dtype") != NULL);
     plan.topk = TOPK;
     plan.order = WEFT_EP_ORDER_CHOICE;
     CHECK_STATUS(weft_ep_route_create(rig.ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);

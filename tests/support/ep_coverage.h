@@ -11,6 +11,7 @@
     X(COMBINES, "combines")                                                                                            \
     X(OWN_WEIGHTS, "with weights of their own")                                                                        \
     X(OWN_CHOICES, "with choices of their own")                                                                        \
+    X(OTHER_TYPE, "to another type than their rows'")                                                                  \
     X(VALUES, "values sent back with them")                                                                            \
     X(BIASES, "biases of theirs")                                                                                      \
     X(DISPATCH_BWD, "backwards of dispatch")                                                                           \

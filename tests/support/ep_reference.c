@@ -197,14 +197,15 @@ static void add_partial(const ep_payload *payload, const partial *of, total *sum
 
 /* The bound of DESIGN: 2^-8 (|exact| + the sum of |partial|) in bf16, and accordingly with the roundoff of other types,
  * beside what sums in float32 lose: 2^-23 of all magnitudes a term. In float32 only the latter is left. */
-static ep_sum finish(const ep_routing *routing, const ep_payload *payload, const total *sum)
+static ep_sum finish(const ep_routing *routing, const ep_payload *payload, weft_ep_dtype out, const total *sum)
 {
     double in_float = 0x1p-23 * (routing->one->plan.topk + routing->one->setup->ranks + 2) * sum->terms;
-    double in_type = ep_unit_roundoff(payload->dtype) * (fabs(sum->exact) + sum->partials) +
-                     (sum->count + 1) * ep_least_roundoff(payload->dtype);
-    return (ep_sum){.bits = ep_value_bits(payload->dtype, sum->sum),
+    double in_type = (ep_unit_roundoff(payload->dtype) + (out != payload->dtype ? ep_unit_roundoff(out) : 0.0)) *
+                         (fabs(sum->exact) + sum->partials) +
+                     (sum->count + 1) * (ep_least_roundoff(payload->dtype) + ep_least_roundoff(out));
+    return (ep_sum){.bits = ep_value_bits(out, sum->sum),
                     .exact = sum->exact,
-                    .bound = payload->dtype == WEFT_EP_F32 ? in_float : in_type + in_float};
+                    .bound = payload->dtype == WEFT_EP_F32 && out == WEFT_EP_F32 ? in_float : in_type + in_float};
 }
 
 /* The last choice of the token on the owner that takes part, or -1. */
@@ -280,7 +281,8 @@ static void add_owners(const ep_routing *routing, const ep_payload *payload, int
         add_biases(combining, rank, token, payload->hidden, totals);
     }
     for (int column = 0; column < payload->hidden; column++) {
-        sums[column] = finish(routing, payload, &totals[column]);
+        weft_ep_dtype out = combining != NULL && combining->out_dtype != 0 ? combining->out_dtype : payload->dtype;
+        sums[column] = finish(routing, payload, out, &totals[column]);
     }
     free(totals);
 }

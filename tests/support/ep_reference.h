@@ -27,6 +27,7 @@ typedef struct ep_combining {
     unsigned char *absent; /* [T][K], or NULL: not 0 where the choice takes no part in the call */
     int biases;
     ep_payload bias[2]; /* the rank's rows, by token */
+    weft_ep_dtype out_dtype; /* of the combined rows, or 0: that of the payload */
     int has_values;
     ep_payload values; /* float32, what rows of all ranks have: [ep_row_width] a row */
 } ep_combining;

@@ -177,6 +177,10 @@ static void combine(ep_session *session, const ep_step *step, const ep_payload *
         combining.bias[i] = *payload;
         combining.bias[i].salt += 700 + 10 * (unsigned)i;
     }
+    if (payload->hidden % 8 == 0 && random_below(&session->own, 3) == 0) { /* ranks may differ */
+        static const weft_ep_dtype dtypes[] = {WEFT_EP_F32, WEFT_EP_BF16, WEFT_EP_F16};
+        combining.out_dtype = dtypes[random_below(&session->own, 3)];
+    }
     combining.has_values = random_below(&session->common, 2) == 0;
     combining.values = ep_step_values(step, payload);
     ep_step_combine(step, payload, flags, kind >= 2 && !session->place.on_device ? &combining : NULL);

@@ -528,11 +528,12 @@ static void expect_sums(const ep_step *step, const ep_row_array *out, int token,
     }
 }
 
-static void combined_expect(const ep_step *step, const ep_row_array *out, unsigned flags, const ep_combining *combining)
+static void combined_expect(const ep_step *step, const ep_payload *payload, const ep_row_array *out, unsigned flags,
+                            const ep_combining *combining)
 {
     ep_sum *sums = malloc((size_t)out->payload.hidden * sizeof *sums);
     for (int token = 0; token < tokens_of(step); token++) {
-        ep_reference_combine(step->routing, &out->payload, step->rank, token, flags, combining, sums);
+        ep_reference_combine(step->routing, payload, step->rank, token, flags, combining, sums);
         expect_sums(step, out, token, sums);
     }
     free(sums);
@@ -673,7 +674,11 @@ void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned fl
         return;
     }
     ep_row_array in = result_rows(step, "result rows", payload);
-    ep_row_array out = ep_rows_create(&step->arrays, "combined rows", payload, tokens_of(step));
+    ep_payload summed = *payload;
+    if (combining != NULL && combining->out_dtype != 0) {
+        summed.dtype = combining->out_dtype;
+    }
+    ep_row_array out = ep_rows_create(&step->arrays, "combined rows", &summed, tokens_of(step));
     option_tensors of = {.options = {0}};
     if (combining != NULL) {
         options_create(step, combining, flags, &of);
@@ -686,7 +691,7 @@ void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned fl
     ep_rows_destroy(&in);
     dawdle(step);
     if (ok && !step->routing->overflow) {
-        combined_expect(step, &out, flags, combining);
+        combined_expect(step, payload, &out, flags, combining);
         if (combining != NULL) {
             expect_values(step, combining, &of.values_out);
         }
@@ -697,6 +702,7 @@ void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned fl
     cover(step, EP_COVER_COMBINES, 1);
     cover(step, EP_COVER_OWN_WEIGHTS, combining != NULL && combining->weights != NULL);
     cover(step, EP_COVER_OWN_CHOICES, combining != NULL && combining->absent != NULL);
+    cover(step, EP_COVER_OTHER_TYPE, summed.dtype != payload->dtype);
     cover(step, EP_COVER_VALUES, combining != NULL && combining->has_values);
     cover(step, EP_COVER_BIASES, combining != NULL ? combining->biases : 0);
     cover_rows(step, payload, payload);

@@ -225,7 +225,6 @@ static void rows(void **state)
     REFUSED_ROWS(data, NULL, "data");
     REFUSED_ROWS(data, out_data + 8, "data");
     REFUSED_ROWS(dtype, (weft_ep_dtype)0, "dtype");
-    REFUSED_ROWS(dtype, WEFT_EP_BF16, "dtype"); /* the other is not */
     REFUSED_ROWS(hidden, 0, "hidden");
     REFUSED_ROWS(hidden, -4, "hidden");
     REFUSED_ROWS(hidden, 6, "hidden");
@@ -244,6 +243,12 @@ static void moves(void **state)
     REFUSED(weft_ep_dispatch(unrouted, &in, &received, NULL), WEFT_ERR_STATE, "weft_ep_route_update");
     REFUSED(weft_ep_dispatch(route, NULL, &received, NULL), WEFT_ERR_ARGUMENT, "in");
     REFUSED(weft_ep_dispatch(route, &in, NULL, NULL), WEFT_ERR_ARGUMENT, "out");
+    in.dtype = WEFT_EP_BF16; /* the other is not */
+    REFUSED(weft_ep_dispatch(route, &in, &received, NULL), WEFT_ERR_ARGUMENT, "dtype");
+    in.dtype = out.dtype;
+    received.rows.dtype = WEFT_EP_BF16;
+    REFUSED(weft_ep_dispatch(route, &in, &received, NULL), WEFT_ERR_ARGUMENT, "dtype");
+    received.rows.dtype = out.dtype;
     REFUSED(weft_ep_dispatch(route, &in, &received, some_stream), WEFT_ERR_UNSUPPORTED, "streams");
     received.rows_capacity = 6; /* of 7 */
     REFUSED(weft_ep_dispatch(route, &in, &received, NULL), WEFT_ERR_RANGE, "6 rows and 7 come");

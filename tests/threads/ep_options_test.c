@@ -198,6 +198,36 @@ static void order(weft_world *world, void *context)
     close_rig(&r);
 }
 
+/* 1 + 2^-9 is none of bf16, but a sum of two that are: in float32 it is kept, and rounded to bf16 it is 1. */
+static void types(weft_world *world, void *context)
+{
+    rig r;
+    uint16_t halves[2][HIDDEN] __attribute__((aligned(16)));
+    (void)context;
+    if (!open_rig(world, WEFT_EP_RANK_MAJOR, WEFT_EP_ORDER_RANK, &r)) {
+        return;
+    }
+    weft_ep_rows in = rows_of(halves[0]);
+    weft_ep_rows out = rows_of(r.out);
+    in.dtype = WEFT_EP_BF16;
+    for (int i = 0; i < HIDDEN; i++) {
+        halves[0][i] = r.rank == 0 ? 0x3f80 : 0x3b00; /* 1, 2^-9 */
+        halves[1][i] = 0;
+    }
+    CHECK_OK(weft_ep_combine(r.route, &in, &out, 0, NULL));
+    CHECK(r.rank == 1 || r.out[0][HIDDEN - 1] == 1.0f + 0x1p-9f);
+    out.data = halves[1];
+    out.dtype = WEFT_EP_BF16;
+    CHECK_OK(weft_ep_combine(r.route, &in, &out, 0, NULL));
+    CHECK(r.rank == 1 || halves[1][HIDDEN - 1] == 0x3f80);
+    out.dtype = WEFT_EP_FP8_E4M3;
+    CHECK_STATUS(weft_ep_combine(r.route, &in, &out, 0, NULL), WEFT_ERR_ARGUMENT);
+    out.dtype = WEFT_EP_F32;
+    out.hidden = HIDDEN / 2;
+    CHECK_STATUS(weft_ep_combine(r.route, &in, &out, 0, NULL), WEFT_ERR_ARGUMENT);
+    close_rig(&r);
+}
+
 static void values(weft_world *world, void *context)
 {
     static const float by_row[2] = {5, 7};
@@ -251,6 +281,12 @@ static void ranks_are_added_by_their_last_choice_after_the_biases(void **state)
     run(order);
 }
 
+static void sums_are_rounded_once_to_the_type_of_out(void **state)
+{
+    (void)state;
+    run(types);
+}
+
 static void values_come_back_from_all_ranks_that_hold_the_token(void **state)
 {
     (void)state;
@@ -265,6 +301,7 @@ int main(void)
         CHECKED_TEST(a_combine_by_expert_takes_weights_and_choices_of_its_own),
         CHECKED_TEST(a_combine_by_source_takes_weights_and_choices_of_its_own),
         CHECKED_TEST(ranks_are_added_by_their_last_choice_after_the_biases),
+        CHECKED_TEST(sums_are_rounded_once_to_the_type_of_out),
         CHECKED_TEST(values_come_back_from_all_ranks_that_hold_the_token),
         CHECKED_TEST(biases_are_added_after_the_ranks_in_their_order),
     };

@@ -110,8 +110,8 @@ INLINE const float *weights_from(operation op, const float *weights, size_t j)
     return op != ADD ? weights + j : NULL;
 }
 
-INLINE void fold_chunk(weft_ep_dtype dtype, operation op, void *out, const void *const *rows, const float *weights,
-                       size_t count, size_t at, size_t n)
+INLINE void fold_chunk(weft_ep_dtype dtype, weft_ep_dtype to, operation op, void *out, const void *const *rows,
+                       const float *weights, size_t count, size_t at, size_t n)
 {
     _Alignas(64) float sum[CHUNK];
     size_t j = 0;
@@ -133,21 +133,21 @@ INLINE void fold_chunk(weft_ep_dtype dtype, operation op, void *out, const void 
         }
     }
     for (size_t i = 0; i < n; i++) {
-        store(dtype, out, at + i, sum[i]);
+        store(to, out, at + i, sum[i]);
     }
 }
 
 /* Rows are multiples of 16 bytes. */
-INLINE void fold(weft_ep_dtype dtype, operation op, void *out, const void *const *rows, const float *weights,
-                 size_t count, size_t elements)
+INLINE void fold(weft_ep_dtype dtype, weft_ep_dtype to, operation op, void *out, const void *const *rows,
+                 const float *weights, size_t count, size_t elements)
 {
     size_t grain = dtype == WEFT_EP_F32 ? 4 : 8;
     size_t at = 0;
     for (; at + CHUNK <= elements; at += CHUNK) {
-        fold_chunk(dtype, op, out, rows, weights, count, at, CHUNK);
+        fold_chunk(dtype, to, op, out, rows, weights, count, at, CHUNK);
     }
     for (; at + grain <= elements; at += grain) {
-        fold_chunk(dtype, op, out, rows, weights, count, at, grain);
+        fold_chunk(dtype, to, op, out, rows, weights, count, at, grain);
     }
 }
 
@@ -155,6 +155,13 @@ INLINE void scale_row(weft_ep_dtype dtype, void *out, const void *row, float wei
 {
     for (size_t i = 0; i < elements; i++) {
         store(dtype, out, i, weight * element(dtype, row, i));
+    }
+}
+
+INLINE void round_row(weft_ep_dtype dtype, void *out, const float *row, size_t elements)
+{
+    for (size_t i = 0; i < elements; i++) {
+        store(dtype, out, i, row[i]);
     }
 }
 
@@ -209,17 +216,30 @@ INLINE void quantise_row(weft_ep_dtype dtype, uint8_t *out, uint32_t *scales, co
 #define DEFINE_ARITHMETIC(name, dtype)                                                                                 \
     FOR_MACHINES static void name##_add(void *out, const void *const *rows, size_t count, size_t elements)             \
     {                                                                                                                  \
-        fold(dtype, ADD, out, rows, NULL, count, elements);                                                            \
+        fold(dtype, dtype, ADD, out, rows, NULL, count, elements);                                                     \
     }                                                                                                                  \
     FOR_MACHINES static void name##_add_scaled(void *out, const void *const *rows, const float *weights, size_t count, \
                                                size_t elements)                                                        \
     {                                                                                                                  \
-        fold(dtype, ADD_SCALED, out, rows, weights, count, elements);                                                  \
+        fold(dtype, dtype, ADD_SCALED, out, rows, weights, count, elements);                                           \
     }                                                                                                                  \
     FOR_MACHINES static void name##_fuse(void *out, const void *const *rows, const float *weights, size_t count,       \
                                          size_t elements)                                                              \
     {                                                                                                                  \
-        fold(dtype, FUSE, out, rows, weights, count, elements);                                                        \
+        fold(dtype, dtype, FUSE, out, rows, weights, count, elements);                                                 \
+    }                                                                                                                  \
+    FOR_MACHINES static void name##_add_to_f32(float *out, const void *const *rows, size_t count, size_t elements)     \
+    {                                                                                                                  \
+        fold(dtype, WEFT_EP_F32, ADD, out, rows, NULL, count, elements);                                               \
+    }                                                                                                                  \
+    FOR_MACHINES static void name##_add_scaled_to_f32(float *out, const void *const *rows, const float *weights,       \
+                                                      size_t count, size_t elements)                                   \
+    {                                                                                                                  \
+        fold(dtype, WEFT_EP_F32, ADD_SCALED, out, rows, weights, count, elements);                                     \
+    }                                                                                                                  \
+    FOR_MACHINES static void name##_round(void *out, const float *row, size_t elements)                                \
+    {                                                                                                                  \
+        round_row(dtype, out, row, elements);                                                                          \
     }                                                                                                                  \
     FOR_MACHINES static void name##_scale(void *out, const void *row, float weight, size_t elements)                   \
     {                                                                                                                  \
@@ -238,6 +258,9 @@ INLINE void quantise_row(weft_ep_dtype dtype, uint8_t *out, uint32_t *scales, co
         .add = name##_add,                                                                                             \
         .add_scaled = name##_add_scaled,                                                                               \
         .fuse = name##_fuse,                                                                                           \
+        .add_to_f32 = name##_add_to_f32,                                                                               \
+        .add_scaled_to_f32 = name##_add_scaled_to_f32,                                                                 \
+        .round = name##_round,                                                                                         \
         .scale = name##_scale,                                                                                         \
         .dot = name##_dot,                                                                                             \
         .quantise = name##_quantise,                                                                                   \

@@ -24,6 +24,10 @@ typedef struct wefti_ep_arithmetic {
     void (*add)(void *out, const void *const *rows, size_t count, size_t elements);
     void (*add_scaled)(void *out, const void *const *rows, const float *weights, size_t count, size_t elements);
     void (*fuse)(void *out, const void *const *rows, const float *weights, size_t count, size_t elements);
+    /* The accumulators of add and add_scaled; and a = round(row), which makes the same of them. */
+    void (*add_to_f32)(float *out, const void *const *rows, size_t count, size_t elements);
+    void (*add_scaled_to_f32)(float *out, const void *const *rows, const float *weights, size_t count, size_t elements);
+    void (*round)(void *out, const float *row, size_t elements);
     void (*scale)(void *out, const void *row, float weight, size_t elements);
     float (*dot)(const void *x, const void *y, size_t elements);
     /* `scales`: wefti_fp8_scale_words words, packed. */

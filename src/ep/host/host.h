@@ -47,6 +47,8 @@ typedef struct wefti_ep_scratch {
     unsigned char *rows; /* [3 + topk_max] rows: a sum, and copies of the ranks' rows, or biases, not read in place */
     const void **row_at; /* [topk_max + 2] the ranks' rows of one token, and biases */
     float *row_weight; /* [topk_max + 2] and their weights */
+    float *wide; /* [row_bytes_max / 2] a sum whose type is not its rows' */
+    unsigned char *narrow; /* [2 * row_bytes_max] a row of such a type */
     int32_t *pair_order; /* [topk_max] a token's pairs in the order in which they are added, */
     int32_t *pair_last; /* [topk_max] and its last choice on the rank of each */
     unsigned char *choice_rows; /* [topk_max] rows: copies of the rows of one token's choices */

@@ -14,6 +14,7 @@ void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, cons
     pull->route = route;
     pull->call = *call;
     pull->arithmetic = wefti_ep_arithmetic_of(in->dtype);
+    pull->narrows = out->dtype != in->dtype ? wefti_ep_arithmetic_of(out->dtype) : NULL;
     pull->hidden = (size_t)in->hidden;
     pull->weighted = weighted;
     pull->in = wefti_ep_span_of(in);
@@ -196,7 +197,7 @@ static weft_status fetch_row(const wefti_ep_pull *pull, int rank, int index, voi
     const wefti_ep_routing *route = pull->route;
     const wefti_ep_lane *lane = &ep->host->scratch.lanes[rank];
     size_t place = (size_t)route->first_place[rank] + (size_t)index;
-    size_t bytes = pull->out.row_bytes;
+    size_t bytes = pull->in.row_bytes;
     *row = copy;
     if (rank == ep->rank && !wefti_ep_is_by_source(route)) {
         reduce_token(pull, (int)place, copy);
@@ -274,7 +275,7 @@ static int pair_takes_part(const wefti_ep_pull *pull, int token, int pair, float
 static size_t add_biases(const wefti_ep_pull *pull, int token, size_t count)
 {
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
-    size_t bytes = pull->out.row_bytes;
+    size_t bytes = pull->in.row_bytes;
     for (int i = 0; i < pull->combining.biases; i++) {
         scratch->row_weight[count] = 1.0f;
         scratch->row_at[count] = wefti_ep_row_read(wefti_ep_span_row(&pull->bias[i], (size_t)token),
@@ -284,11 +285,40 @@ static size_t add_biases(const wefti_ep_pull *pull, int token, size_t count)
     return count;
 }
 
+/* Of the first `count` rows of scratch the sum, to `sum`. */
+static void add_rows(const wefti_ep_pull *pull, size_t count, void *sum)
+{
+    const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
+    const wefti_ep_arithmetic *arithmetic = pull->arithmetic;
+    int scaled = pull->weighted && wefti_ep_is_by_source(pull->route);
+    if (pull->narrows != NULL && scaled) {
+        arithmetic->add_scaled_to_f32(scratch->wide, scratch->row_at, scratch->row_weight, count, pull->hidden);
+    } else if (pull->narrows != NULL) {
+        arithmetic->add_to_f32(scratch->wide, scratch->row_at, count, pull->hidden);
+    } else if (scaled) {
+        arithmetic->add_scaled(sum, scratch->row_at, scratch->row_weight, count, pull->hidden);
+    } else {
+        arithmetic->add(sum, scratch->row_at, count, pull->hidden);
+    }
+    if (pull->narrows != NULL) {
+        pull->narrows->round(sum, scratch->wide, pull->hidden);
+    }
+}
+
+static void add_up(const wefti_ep_pull *pull, int token, size_t count)
+{
+    const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
+    unsigned char *out = wefti_ep_span_row(&pull->out, (size_t)token);
+    void *sum = wefti_ep_row_write(out, pull->narrows != NULL ? scratch->narrow : scratch->rows);
+    add_rows(pull, count, sum);
+    wefti_ep_row_written(out, sum, pull->out.row_bytes);
+}
+
 static weft_status sum_token(const wefti_ep_pull *pull, int token)
 {
     const wefti_ep_routing *route = pull->route;
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
-    size_t bytes = pull->out.row_bytes;
+    size_t bytes = pull->in.row_bytes;
     int biases_first = route->plan.order == WEFT_EP_ORDER_CHOICE;
     size_t count = biases_first ? add_biases(pull, token, 0) : 0;
     int pairs = order_pairs(pull, token);
@@ -303,14 +333,7 @@ static weft_status sum_token(const wefti_ep_pull *pull, int token)
         count++;
     }
     count = biases_first ? count : add_biases(pull, token, count);
-    unsigned char *out = wefti_ep_span_row(&pull->out, (size_t)token);
-    void *sum = wefti_ep_row_write(out, scratch->rows);
-    if (pull->weighted && wefti_ep_is_by_source(route)) {
-        pull->arithmetic->add_scaled(sum, scratch->row_at, scratch->row_weight, count, pull->hidden);
-    } else {
-        pull->arithmetic->add(sum, scratch->row_at, count, pull->hidden);
-    }
-    wefti_ep_row_written(out, sum, bytes);
+    add_up(pull, token, count);
     return WEFT_OK;
 }
 

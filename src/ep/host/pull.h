@@ -19,6 +19,7 @@ typedef struct wefti_ep_pull {
     const wefti_ep_routing *route;
     wefti_ep_call call;
     const wefti_ep_arithmetic *arithmetic;
+    const wefti_ep_arithmetic *narrows; /* that of out's type, or NULL: it is in's */
     size_t hidden;
     int weighted;
     int each_once; /* a row that several choices share is added once, not once a choice */

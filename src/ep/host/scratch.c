@@ -18,6 +18,8 @@
     X(rows, (topk + 3) * limits->row_bytes_max)                                                                        \
     X(row_at, topk + 2)                                                                                                \
     X(row_weight, topk + 2)                                                                                            \
+    X(wide, limits->row_bytes_max / 2)                                                                                 \
+    X(narrow, 2 * limits->row_bytes_max)                                                                               \
     X(pair_order, topk)                                                                                                \
     X(pair_last, topk)                                                                                                 \
     X(choice_rows, topk * limits->row_bytes_max)                                                                       \
