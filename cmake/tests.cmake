@@ -261,7 +261,7 @@ endif()
 
 # The examples that check themselves.
 if(TARGET weftrun)
-    foreach(example moe_minimal moe_train moe_decode)
+    foreach(example moe_least moe_minimal moe_train moe_decode)
         add_test(NAME example.${example} COMMAND weftrun -n 3 ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${example}>)
         weft_describe_test(example.${example} multi)
         set_tests_properties(example.${example} PROPERTIES PROCESSORS 4)
