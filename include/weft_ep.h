@@ -283,6 +283,20 @@ WEFT_API weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *
  * library's own. */
 WEFT_API weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory,
                                           weft_ep_route **route) WEFT_MUST_CHECK;
+/* The route's memory, which the caller gave and which holds `bytes` bytes from now on at another address, aligned to
+ * 64: its contents are copied, and the old memory is the caller's to free. Local; between calls on the route.
+ * WEFT_ERR_ARGUMENT: fewer bytes than weft_ep_route_bytes tells, or the memory is the library's own; WEFT_ERR_STATE:
+ * between the halves of a call; on GPUs WEFT_ERR_UNSUPPORTED. */
+WEFT_API weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes) WEFT_MUST_CHECK;
+
+/* The number of the route's routing: one more with each route_update, or dispatch of a chosen routing, that is begun; 0
+ * before the first. */
+WEFT_API weft_status weft_ep_route_generation(const weft_ep_route *route, uint64_t *generation) WEFT_MUST_CHECK;
+
+/* WEFT_OK if the route has that routing still, else WEFT_ERR_STATE: before a backward, which would otherwise use one
+ * that came later. Local, any thread but one that routes. */
+WEFT_API weft_status weft_ep_route_expect(const weft_ep_route *route, uint64_t generation) WEFT_MUST_CHECK;
+
 /* Local. NULL is allowed. */
 WEFT_API weft_status weft_ep_route_destroy(weft_ep_route *route);
 
@@ -413,6 +427,11 @@ typedef struct weft_ep_received {
     int32_t *experts; /* local ids; by source [N][K], -1 where the choice is not of this rank; by expert [N] */
     int32_t *source_rank; /* [N] */
     int32_t *source_token; /* [N] */
+    /* WEFT_EP_SLOTS_EXPERT with scales: those of local expert l begin l times so many words after the first, and within
+     * an expert row i and word w lie as rows.scale_row_stride and scale_word_stride say: [L][W][M] is M * W, 1 and M.
+     * No two scales share a place. Rows then pass through the group's memory. 0: rows of all experts are numbered
+     * through. On GPUs another is WEFT_ERR_UNSUPPORTED. */
+    size_t scale_group_stride;
 } weft_ep_received;
 /* Rows of padding in expert-major: weight 0, expert -1, source rank and token -1; their row data is left as it was, or
  * zeroed (WEFT_EP_ZERO_PADDING). Of the rows of a slot layout that nobody fills, nothing is written in any array. */

@@ -43,6 +43,8 @@ struct wefti_ep_backend {
      * caller's, or, NULL, in memory of its own. On failure nothing is left. */
     weft_status (*route_open)(weft_ep_route *route, void *memory);
     void (*route_close)(weft_ep_route *route);
+    /* Move the route, which lies in memory of the caller's, to memory of route_bytes bytes. NULL: cannot. */
+    weft_status (*route_move)(weft_ep_route *route, void *memory);
 
     /* weft_ep.h's calls of these names. Each sets route->is_routed to whether the route has a routing now. */
     weft_status (*update)(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);

@@ -3,6 +3,7 @@
 #include "base/sized.h"
 #include "ep/backend.h"
 #include "ep/check.h"
+#include "weft/protocol/fp8.h"
 
 /* What the structs are copied to that are of other headers. */
 typedef struct arguments {
@@ -24,6 +25,36 @@ static weft_status read_received(const weft_ep_received **out, weft_ep_received 
     return WEFT_OK;
 }
 
+/* The scales of one expert come before those of the next. */
+static weft_status check_groups(const weft_ep_route *route, const weft_ep_received *out, const char *call)
+{
+    const weft_ep_rows *rows = &out->rows;
+    if (out->scale_group_stride == 0) {
+        return WEFT_OK;
+    }
+    if (route->ep->config.on_device) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: out.scale_group_stride is %zu; on GPUs give 0", call,
+                           out->scale_group_stride);
+    }
+    if (route->plan.layout != WEFT_EP_SLOTS_EXPERT || rows->dtype != WEFT_EP_FP8_E4M3) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: out.scale_group_stride is %zu; give 0, but for fp8 rows in WEFT_EP_SLOTS_EXPERT", call,
+                           out->scale_group_stride);
+    }
+    size_t words = wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
+    size_t slots = (size_t)route->ep->ranks * (size_t)route->plan.slot_tokens;
+    size_t row = rows->scale_row_stride == 0 ? words : rows->scale_row_stride;
+    size_t word = rows->scale_row_stride == 0 ? 1 : rows->scale_word_stride;
+    size_t extent = slots == 0 ? 0 : (slots - 1) * row + (words - 1) * word + 1;
+    if (out->scale_group_stride < extent || out->scale_group_stride > UINT32_MAX) {
+        return wefti_error(
+            WEFT_ERR_ARGUMENT,
+            "%s: out.scale_group_stride is %zu words, and an expert's scales take %zu; give at least these", call,
+            out->scale_group_stride, extent);
+    }
+    return WEFT_OK;
+}
+
 /* *rows and *received become what can be read. */
 static weft_status check(const weft_ep_route *route, const weft_ep_rows **rows, const weft_ep_received **received,
                          arguments *own, const weft_stream *stream, const char *call)
@@ -39,6 +70,7 @@ static weft_status check(const weft_ep_route *route, const weft_ep_rows **rows, 
     const weft_ep_received *out = *received;
     WEFT_TRY(wefti_ep_rows_check(route->ep, in, call, "in"));
     WEFT_TRY(wefti_ep_rows_check(route->ep, &out->rows, call, "out.rows"));
+    WEFT_TRY(check_groups(route, out, call));
     return wefti_ep_rows_become(in, &out->rows, call);
 }
 
@@ -47,6 +79,7 @@ static const weft_ep_choices *take_choices(weft_ep_route *route)
 {
     const weft_ep_choices *fresh = route->is_chosen ? &route->choices : NULL;
     route->is_chosen = 0;
+    route->generation += fresh != NULL;
     return fresh;
 }
 
@@ -57,6 +90,7 @@ static void give_choices_back(weft_ep_route *route, const weft_ep_choices *fresh
     int is_late = status == WEFT_ERR_MISMATCH && route->ep->backend->has_streams;
     route->is_chosen = fresh != NULL &&
                        (status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE || status == WEFT_ERR_STATE || is_late);
+    route->generation -= (uint64_t)(route->is_chosen != 0);
 }
 
 weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,

@@ -148,6 +148,50 @@ weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *me
     return WEFT_OK;
 }
 
+weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes)
+{
+    static const char call[] = "weft_ep_route_move";
+    if (!wefti_ep_route_is_alive(route) || memory == NULL || (uintptr_t)memory % WEFTI_EP_MEMORY_ALIGNMENT != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
+                           !wefti_ep_route_is_alive(route) ? "the route is NULL or destroyed"
+                                                           : "the memory is NULL or not aligned to 64 bytes");
+    }
+    WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
+    WEFT_TRY(wefti_ep_check_unused(route, call));
+    if (route->ep->backend->route_move == NULL) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: routes on GPUs do not move", call);
+    }
+    size_t wanted = route->ep->backend->route_bytes(route->ep, &route->plan);
+    if (bytes < wanted) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %zu bytes; the route takes %zu", call, bytes, wanted);
+    }
+    return route->ep->backend->route_move(route, memory);
+}
+
+weft_status weft_ep_route_generation(const weft_ep_route *route, uint64_t *generation)
+{
+    if (!wefti_ep_route_is_alive(route) || generation == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_generation: %s",
+                           generation == NULL ? "the result is NULL" : "the route is NULL or destroyed");
+    }
+    WEFT_TRY(wefti_world_check_handle(route->ep->world, "weft_ep_route_generation"));
+    *generation = route->generation;
+    return WEFT_OK;
+}
+
+weft_status weft_ep_route_expect(const weft_ep_route *route, uint64_t generation)
+{
+    uint64_t now;
+    WEFT_TRY(weft_ep_route_generation(route, &now));
+    if (now != generation) {
+        return wefti_error(WEFT_ERR_STATE,
+                           "weft_ep_route_expect: the route has routing %llu, not %llu: it was routed again; give "
+                           "each step that has a backward to come a route of its own",
+                           (unsigned long long)now, (unsigned long long)generation);
+    }
+    return WEFT_OK;
+}
+
 void wefti_ep_route_end(weft_ep_route *route)
 {
     *route->link = route->next;

@@ -11,6 +11,7 @@ struct weft_ep_route {
     weft_ep_plan plan; /* alignment is at least 1, and 1 unless expert-major; slot_tokens 0 unless a slot layout */
     int is_chosen; /* the next dispatch agrees on these choices */
     weft_ep_choices choices;
+    uint64_t generation; /* routings begun */
     int is_routed; /* has a routing, of an update that did not fail */
     weft_ep_count_arrays counts_to; /* generation NULL: nowhere */
     struct wefti_ep_routing *host; /* the backend's part: of the one that the group has */

@@ -25,6 +25,7 @@ weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *ch
     WEFT_TRY(wefti_ep_check_unused(route, call));
     WEFT_TRY(wefti_ep_enter(ep, call));
     route->is_chosen = 0;
+    route->generation++;
     return wefti_ep_leave(ep, ep->backend->update(route, choices, stream));
 }
 

@@ -307,6 +307,15 @@ static void not_in_kernels(weft_world *world, int which)
     narrow.dtype = narrow.dtype == WEFT_EP_BF16 ? WEFT_EP_F16 : WEFT_EP_BF16;
     CHECK_STATUS(weft_ep_combine(rig.route, &rig.received.rows, &narrow, 0, NULL), WEFT_ERR_UNSUPPORTED);
     CHECK(strstr(weft_last_error(), "out.dtype") != NULL);
+    weft_ep_received grouped = rig.received;
+    grouped.scale_group_stride = 1000;
+    CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &grouped, NULL), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "scale_group_stride") != NULL);
+    CHECK_STATUS(weft_ep_route_move(rig.route, rig.there, SIZE_MAX), WEFT_ERR_UNSUPPORTED);
+    uint64_t generation = 0;
+    CHECK_OK(weft_ep_route_generation(rig.route, &generation));
+    CHECK_OK(weft_ep_route_expect(rig.route, generation));
+    CHECK_STATUS(weft_ep_route_expect(rig.route, generation + 1), WEFT_ERR_STATE);
     plan.topk = TOPK;
     plan.order = WEFT_EP_ORDER_CHOICE;
     CHECK_STATUS(weft_ep_route_create(rig.ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);

@@ -207,6 +207,9 @@ CASE(weft_ep_dispatch)
     CHECK_STATUS(weft_ep_dispatch(p.route, &bad, &p.received, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, &small, NULL), WEFT_ERR_RANGE);
     CHECK_STATUS(weft_ep_dispatch(p.unrouted, &p.in, &p.received, NULL), WEFT_ERR_STATE);
+    small = p.received;
+    small.scale_group_stride = 64; /* neither slots by expert nor scales */
+    CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, &small, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_combine(NULL, &p.in, &p.out, 0, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_combine(p.route, NULL, &p.out, 0, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_combine(p.route, &p.in, NULL, 0, NULL), WEFT_ERR_ARGUMENT);
@@ -312,6 +315,51 @@ CASE(weft_ep_mask)
     CHECK_STATUS(weft_ep_mask(p.ep, !rank, 7), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_mask(p.ep, -1, 0), WEFT_ERR_RANGE);
     CHECK_STATUS(weft_ep_mask(p.ep, INT_MAX, 0), WEFT_ERR_RANGE);
+    party_fini(&p, s);
+}
+
+CASE(weft_ep_route_move)
+{
+    static _Alignas(64) char memory[64];
+    party p;
+    party_init(&p, s);
+    CHECK_STATUS(weft_ep_route_move(NULL, memory, SIZE_MAX), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_move(p.route, NULL, SIZE_MAX), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_move(p.route, memory + 8, SIZE_MAX), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_move(p.route, memory, 64), WEFT_ERR_ARGUMENT); /* too few */
+    CHECK_STATUS(weft_ep_route_move(p.route, memory, SIZE_MAX), WEFT_ERR_ARGUMENT); /* of the library's memory */
+    party_fini(&p, s);
+}
+
+COVERED(weft_ep_route_expect)
+CASE(weft_ep_route_generation)
+{
+    party p;
+    uint64_t generation = 11;
+    party_init(&p, s);
+    CHECK_STATUS(weft_ep_route_generation(NULL, &generation), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_generation(p.route, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_expect(NULL, 0), WEFT_ERR_ARGUMENT);
+    CHECK(generation == 11);
+    CHECK_OK(weft_ep_route_generation(p.unrouted, &generation));
+    CHECK(generation == 0);
+    CHECK_OK(weft_ep_route_generation(p.route, &generation));
+    CHECK(generation == 1);
+    CHECK_OK(weft_ep_route_expect(p.route, generation));
+    CHECK_OK(weft_ep_dispatch(p.route, &p.in, &p.received, NULL));
+    CHECK_OK(weft_ep_route_expect(p.route, generation)); /* the same routing */
+    CHECK_OK(weft_ep_route_choose(p.route, &p.choices));
+    weft_ep_received small = p.received;
+    small.rows_capacity = 0;
+    small.rows.data = NULL;
+    weft_ep_rows none = p.in;
+    none.data = NULL;
+    CHECK_STATUS(weft_ep_dispatch(p.route, &none, &small, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_ep_route_expect(p.route, generation)); /* that has routed nothing */
+    CHECK_OK(weft_ep_dispatch(p.route, &p.in, &p.received, NULL));
+    CHECK_STATUS(weft_ep_route_expect(p.route, generation), WEFT_ERR_STATE);
+    CHECK_OK(weft_ep_route_update(p.route, &p.choices, NULL));
+    CHECK_OK(weft_ep_route_expect(p.route, generation + 2));
     party_fini(&p, s);
 }
 

@@ -47,11 +47,28 @@ void *ep_rows_image(const ep_row_array *of, int64_t row)
     return (unsigned char *)ep_tensor_image(&of->tensor) + (size_t)row * of->pitch;
 }
 
+static size_t scale_at(const ep_row_array *of, size_t row, size_t word)
+{
+    size_t group = of->group_rows != 0 ? row / of->group_rows : 0;
+    return group * of->group_stride + (row - group * of->group_rows) * of->row_stride + word * of->word_stride;
+}
+
+void ep_rows_group_scales(const ep_array_source *source, ep_row_array *of, int64_t group_rows, int64_t groups)
+{
+    ep_tensor_destroy(&of->scales);
+    scales_create(source, of, group_rows); /* of one group */
+    size_t extent = of->scales.bytes / 4;
+    of->group_rows = (size_t)group_rows;
+    of->group_stride = extent + random_below(source->random, 3);
+    ep_tensor_destroy(&of->scales);
+    of->scales = ep_tensor_create(source->memory, "scales", 4 * (size_t)groups * of->group_stride);
+}
+
 void ep_rows_set_scales(const ep_row_array *of, int64_t row, const uint32_t *words)
 {
     uint32_t *scales = of->scales.image == NULL ? NULL : ep_tensor_image(&of->scales);
     for (int word = 0; word < ep_scale_words(&of->payload); word++) {
-        scales[(size_t)row * of->row_stride + (size_t)word * of->word_stride] = words[word];
+        scales[scale_at(of, (size_t)row, (size_t)word)] = words[word];
     }
 }
 

@@ -21,10 +21,14 @@ typedef struct ep_row_array {
     ep_tensor scales; /* none unless the payload has some */
     size_t row_stride; /* of the scales, in words */
     size_t word_stride;
+    size_t group_rows; /* 0, or every so many rows their scales begin `group_stride` words on */
+    size_t group_stride;
     weft_ep_rows rows; /* as calls take them, once placed */
 } ep_row_array;
 
 ep_row_array ep_rows_create(const ep_array_source *source, const char *name, const ep_payload *payload, int64_t count);
+/* Let the scales of every `group_rows` rows lie apart. Before any is set. */
+void ep_rows_group_scales(const ep_array_source *source, ep_row_array *of, int64_t group_rows, int64_t groups);
 /* A row of the image. */
 void *ep_rows_image(const ep_row_array *of, int64_t row);
 /* Let row `row` of the image be the payload's row `number` of `rank`, with its scales; or zero; or set the scales. */

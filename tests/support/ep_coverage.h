@@ -18,6 +18,7 @@
     X(COMBINE_BWD, "backwards of combine")                                                                             \
     X(WEIGHT_GRADIENTS, "gradients of weights")                                                                        \
     X(HALVES, "calls by halves")                                                                                       \
+    X(MOVED, "routes moved between calls")                                                                             \
     X(TWO_PAIRS, "calls between the halves of another of their group")                                                 \
     X(RANK_MAJOR, "routings in rank-major")                                                                            \
     X(EXPERT_MAJOR, "in expert-major")                                                                                 \
@@ -38,6 +39,7 @@
     X(F16, "of f16")                                                                                                   \
     X(FP8, "of fp8")                                                                                                   \
     X(QUANTISED, "quantised")                                                                                          \
+    X(GROUPED_SCALES, "with scales of each expert apart")                                                              \
     X(MASKED, "ranks masked")                                                                                          \
     X(LARGE, "dispatches of more than 256 KiB a rank")
 

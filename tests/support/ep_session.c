@@ -87,6 +87,7 @@ static ep_step step_of(ep_session *session, const session_group *group, const se
                      .stream = session->place.stream,
                      .told = route->told,
                      .is_late = session->place.on_device,
+                     .may_group = !session->place.on_device,
                      .halves = session->nest.is_on || random_below(&session->own, 2) == 0,
                      .meanwhile = session->nest.is_on ? call_between : NULL,
                      .context = &session->nest,
@@ -253,10 +254,27 @@ static int adds_of(session_call call)
     return call != CALL_UPDATE && call != CALL_DISPATCH && call != CALL_FRESH_DISPATCH;
 }
 
+/* Let a route in memory of the caller's lie elsewhere. */
+static void move_route(ep_session *session, const session_group *group, session_route *route)
+{
+    size_t bytes;
+    if (route->memory == NULL || random_below(&session->own, 4) != 0 ||
+        !CHECK_OK(weft_ep_route_bytes(group->ep, &route->plan, &bytes))) {
+        return;
+    }
+    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    CHECK_OK(weft_ep_route_move(route->route, memory, bytes));
+    memset(route->memory, EP_POISON, bytes);
+    free(route->memory);
+    route->memory = memory;
+    ep_cover(EP_COVER_MOVED, 1);
+}
+
 static void make_call(ep_session *session, int g, int r, session_call call)
 {
     session_group *group = &session->groups[g];
     session_route *route = &group->routes[r];
+    move_route(session, group, route);
     ep_payload received;
     session->salt++;
     ep_payload payload = ep_payload_draw(random_next(&session->common), &group->setup, &session->plan->size,

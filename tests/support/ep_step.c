@@ -364,8 +364,18 @@ static received_tensors received_create(const ep_step *step, const ep_payload *p
         .source_rank = optional_words(step, "source_rank", rows, 0),
         .source_token = optional_words(step, "source_token", rows, 0),
     };
+    const ep_case *one = step->routing->one;
+    int slots = ep_slot_tokens(one->setup, &one->plan) * one->setup->ranks;
+    int experts = one->setup->table[step->rank];
+    int groups = step->may_group && payload->scale_type != WEFT_EP_SCALE_NONE && slots * experts > 0 &&
+                 one->plan.layout == WEFT_EP_SLOTS_EXPERT && random_below(step->arrays.random, 2) == 0;
+    if (groups) {
+        ep_rows_group_scales(&step->arrays, &to.rows, slots, (capacity + slots - 1) / slots);
+    }
+    cover(step, EP_COVER_GROUPED_SCALES, groups);
     ep_rows_place(&step->arrays, &to.rows);
     *out = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
+    out->scale_group_stride = to.rows.group_stride;
     out->rows = to.rows.rows;
     out->rows_capacity = rows;
     out->weights = ep_words_place(&step->arrays, &to.weights);

@@ -249,6 +249,9 @@ static void moves(void **state)
     received.rows.dtype = WEFT_EP_BF16;
     REFUSED(weft_ep_dispatch(route, &in, &received, NULL), WEFT_ERR_ARGUMENT, "dtype");
     received.rows.dtype = out.dtype;
+    received.scale_group_stride = 1;
+    REFUSED(weft_ep_dispatch(route, &in, &received, NULL), WEFT_ERR_ARGUMENT, "scale_group_stride");
+    received.scale_group_stride = 0;
     REFUSED(weft_ep_dispatch(route, &in, &received, some_stream), WEFT_ERR_UNSUPPORTED, "streams");
     received.rows_capacity = 6; /* of 7 */
     REFUSED(weft_ep_dispatch(route, &in, &received, NULL), WEFT_ERR_RANGE, "6 rows and 7 come");

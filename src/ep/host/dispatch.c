@@ -16,9 +16,16 @@ static int64_t rows_held(const weft_ep_received *out)
     return out->rows_capacity < INT32_MAX ? (int64_t)out->rows_capacity : INT32_MAX;
 }
 
-static weft_status check_capacity(const weft_ep_received *out, int64_t rows)
+/* Rows of an expert whose slots have scales apart. */
+static int64_t group_rows(const wefti_ep_routing *route)
 {
-    WEFT_TRY(wefti_ep_rows_held(&out->rows, rows, call_name, "out.rows"));
+    return (int64_t)route->ep->ranks * route->plan.slot_tokens;
+}
+
+static weft_status check_capacity(const wefti_ep_routing *route, const weft_ep_received *out, int64_t rows)
+{
+    int64_t held = out->scale_group_stride != 0 && rows > group_rows(route) ? group_rows(route) : rows;
+    WEFT_TRY(wefti_ep_rows_held(&out->rows, held, call_name, "out.rows"));
     if (rows_held(out) < rows) {
         return wefti_error(WEFT_ERR_RANGE,
                            "%s: out.rows holds %zu rows and %lld come; size it by weft_ep_route_query or the group's "
@@ -33,7 +40,7 @@ static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, 
 {
     WEFT_TRY(wefti_ep_routing_check(route, call_name));
     WEFT_TRY(wefti_ep_rows_held(in, route->tokens, call_name, "in"));
-    return check_capacity(out, *route->rows);
+    return check_capacity(route, out, *route->rows);
 }
 
 /* What can be said before the ranks agree. */
@@ -42,7 +49,7 @@ static weft_status check_fresh(const wefti_ep_routing *route, const weft_ep_choi
 {
     WEFT_TRY(wefti_ep_rows_held(in, wefti_ep_choices_tokens(choices), call_name, "in"));
     int64_t slots = wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
-    return check_capacity(out, wefti_ep_plan_is_slots(&route->plan) ? slots : rows_held(out));
+    return check_capacity(route, out, wefti_ep_plan_is_slots(&route->plan) ? slots : rows_held(out));
 }
 
 /* ---- the caller's arrays ---- */
@@ -120,6 +127,10 @@ static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_ch
     wefti_ep_span from = wefti_ep_span_of(in);
     wefti_ep_span to = wefti_ep_span_of(&out->rows);
     int64_t rows = fresh != NULL ? rows_held(out) : *route->rows;
+    if (out->scale_group_stride != 0) {
+        to.group_rows = (size_t)group_rows(route);
+        to.group_pitch = out->scale_group_stride * sizeof(uint32_t);
+    }
     if (fresh != NULL) {
         wefti_ep_call_agrees(&call, route);
     } else {

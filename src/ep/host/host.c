@@ -157,6 +157,7 @@ const wefti_ep_backend wefti_ep_host_backend = {
     .route_bytes = wefti_ep_routing_bytes,
     .route_open = wefti_ep_routing_open,
     .route_close = wefti_ep_routing_close,
+    .route_move = wefti_ep_routing_move,
     .update = wefti_ep_host_update,
     .counts = wefti_ep_routing_counts,
     .counts_told = wefti_ep_routing_counts_told,

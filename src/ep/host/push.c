@@ -20,7 +20,7 @@ void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const weft
     push->flag = WEFTI_EP_WORD_DONE;
     push->in = *in;
     push->out = *out;
-    push->staged = stages || !wefti_ep_span_is_symmetric(ep, out, rows);
+    push->staged = stages || out->group_rows != 0 || !wefti_ep_span_is_symmetric(ep, out, rows);
     push->target = push->staged ? wefti_ep_span_by_place(ep, out) : *out;
     push->deliver = wefti_ep_push_copies;
     push->batch = 1;

@@ -68,6 +68,18 @@ weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory)
     return WEFT_OK;
 }
 
+weft_status wefti_ep_routing_move(weft_ep_route *handle, void *memory)
+{
+    wefti_ep_routing *route = handle->host;
+    if (route->owned != NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_move: the route lies in memory of the library's own");
+    }
+    memmove(memory, route, wefti_ep_routing_bytes(handle->ep, &handle->plan));
+    handle->host = memory;
+    (void)lay_out(handle->host, handle->ep, &handle->plan, (uintptr_t)memory);
+    return WEFT_OK;
+}
+
 void wefti_ep_routing_close(weft_ep_route *handle)
 {
     wefti_ep_routing *route = handle->host;

@@ -94,6 +94,7 @@ static inline int wefti_ep_shares_rows(const wefti_ep_routing *route)
 /* For ep/backend.h. */
 size_t wefti_ep_routing_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory);
+weft_status wefti_ep_routing_move(weft_ep_route *handle, void *memory);
 void wefti_ep_routing_close(weft_ep_route *handle);
 weft_status wefti_ep_routing_counts(const weft_ep_route *handle, weft_ep_counts *counts);
 weft_status wefti_ep_routing_query(const weft_ep_route *handle, weft_stream *stream, weft_ep_host_counts *counts);

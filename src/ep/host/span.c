@@ -52,6 +52,7 @@ wefti_ep_span wefti_ep_span_by_place(const weft_ep *ep, const wefti_ep_span *lik
     span.scales = span.data + like->row_bytes;
     span.scale_pitch = span.pitch;
     span.scale_step = WORD;
+    span.group_rows = 0;
     return span;
 }
 

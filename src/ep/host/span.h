@@ -14,6 +14,8 @@ typedef struct wefti_ep_span {
     size_t scale_pitch; /* bytes */
     size_t scale_step; /* bytes */
     size_t scale_words; /* 0: rows without scales */
+    size_t group_rows; /* 0, or every so many rows their scales begin `group_pitch` bytes on */
+    size_t group_pitch;
 } wefti_ep_span;
 
 static inline unsigned char *wefti_ep_span_row(const wefti_ep_span *span, size_t row)
@@ -23,7 +25,8 @@ static inline unsigned char *wefti_ep_span_row(const wefti_ep_span *span, size_t
 
 static inline unsigned char *wefti_ep_span_scales(const wefti_ep_span *span, size_t row)
 {
-    return span->scales + row * span->scale_pitch;
+    size_t group = span->group_rows != 0 ? row / span->group_rows : 0;
+    return span->scales + group * span->group_pitch + (row - group * span->group_rows) * span->scale_pitch;
 }
 
 /* Of rows that have been checked. */
