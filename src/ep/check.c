@@ -93,9 +93,10 @@ static weft_status check_scales(const weft_ep_rows *rows, const char *call, cons
                    : wefti_error(WEFT_ERR_ARGUMENT, "%s: %s has scales with rows of %s; only fp8 rows have them", call,
                                  which, wefti_ep_dtype_name(rows->dtype));
     }
-    if (rows->scale_type != WEFT_EP_SCALE_F32 && rows->scale_type != WEFT_EP_SCALE_UE8M0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.scale_type is %d; fp8 rows need WEFT_EP_SCALE_F32 or _UE8M0",
-                           call, which, (int)rows->scale_type);
+    if (rows->scale_type < WEFT_EP_SCALE_F32 || rows->scale_type > WEFT_EP_SCALE_UE8M0_32) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: %s.scale_type is %d; fp8 rows need WEFT_EP_SCALE_F32, _UE8M0 or _UE8M0_32", call, which,
+                           (int)rows->scale_type);
     }
     if ((uintptr_t)rows->scales % sizeof(uint32_t) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.scales is %p; give memory aligned to 4 bytes", call, which,
@@ -133,6 +134,12 @@ static weft_status check_rows(const weft_ep_rows *rows, size_t row_bytes_max, co
 
 weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
 {
+    if (ep->config.on_device && rows->scale_type == WEFT_EP_SCALE_UE8M0_32) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: %s.scale_type is WEFT_EP_SCALE_UE8M0_32; on GPUs there are "
+                           "groups of 128 only",
+                           call, which);
+    }
     return check_rows(rows, ep->config.row_bytes_max, call, which);
 }
 

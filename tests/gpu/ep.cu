@@ -731,11 +731,11 @@ static void test_refusal(test_pe *pe)
 
 /* Of eight cases a large one, on GPUs two, two of few but wide rows, one of so many wide ones that slices of early
  * calls are long, and one of so many tokens that units have several. */
-static const ep_size many_tokens = {2200, 4, 24, 512, (size_t)24 << 20};
+static const ep_size many_tokens = {2200, 4, 24, 512, (size_t)24 << 20, 0};
 static const ep_size *size_of_case(int number)
 {
-    static const ep_size wide = {12, 5, 12, 2048, (size_t)4 << 20};
-    static const ep_size many_wide = {260, 3, 12, 4096, (size_t)12 << 20};
+    static const ep_size wide = {12, 5, 12, 2048, (size_t)4 << 20, 0};
+    static const ep_size many_wide = {260, 3, 12, 4096, (size_t)12 << 20, 0};
     int kind = number % 8;
     return kind == 6                            ? &many_tokens
            : kind == 0 || (ON_GPU && kind == 4) ? &ep_size_full

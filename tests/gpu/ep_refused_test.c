@@ -308,6 +308,12 @@ static void not_in_kernels(weft_world *world, int which)
     CHECK_STATUS(weft_ep_combine(rig.route, &rig.received.rows, &narrow, 0, NULL), WEFT_ERR_UNSUPPORTED);
     CHECK(strstr(weft_last_error(), "out.dtype") != NULL);
     weft_ep_received grouped = rig.received;
+    grouped.rows.dtype = WEFT_EP_FP8_E4M3;
+    grouped.rows.scale_type = WEFT_EP_SCALE_UE8M0_32;
+    grouped.rows.scales = rig.there;
+    CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &grouped, NULL), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "scale_type") != NULL);
+    grouped = rig.received;
     grouped.scale_group_stride = 1000;
     CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &grouped, NULL), WEFT_ERR_UNSUPPORTED);
     CHECK(strstr(weft_last_error(), "scale_group_stride") != NULL);

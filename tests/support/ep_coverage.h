@@ -39,6 +39,7 @@
     X(F16, "of f16")                                                                                                   \
     X(FP8, "of fp8")                                                                                                   \
     X(QUANTISED, "quantised")                                                                                          \
+    X(MX, "quantised in groups of 32")                                                                                 \
     X(GROUPED_SCALES, "with scales of each expert apart")                                                              \
     X(MASKED, "ranks masked")                                                                                          \
     X(LARGE, "dispatches of more than 256 KiB a rank")

@@ -33,6 +33,11 @@ static int draw_hidden(uint64_t *state, const ep_payload *payload, size_t row_by
     return per_grain * (1 + ep_draw_skewed(state, grains < 1 ? 1 : grains));
 }
 
+static weft_ep_scale_type draw_scale_type(uint64_t *state, const ep_size *size)
+{
+    return (weft_ep_scale_type)(WEFT_EP_SCALE_F32 + random_below(state, size->has_mx ? 3 : 2));
+}
+
 ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, const weft_ep_plan *plan,
                            int adds, unsigned salt, ep_payload *received)
 {
@@ -49,7 +54,7 @@ ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *
     payload.dtype = dtypes[random_below(&state, adds ? 3 : 4)];
     payload.scale_type = WEFT_EP_SCALE_NONE;
     if (payload.dtype == WEFT_EP_FP8_E4M3) {
-        payload.scale_type = ep_draw_one_in(&state, 2) ? WEFT_EP_SCALE_F32 : WEFT_EP_SCALE_UE8M0;
+        payload.scale_type = draw_scale_type(&state, size);
     }
     payload.hidden = draw_hidden(&state, &payload, row_bytes, size);
     if (adds) {
@@ -61,7 +66,7 @@ ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *
     if (quantises) {
         payload.fill = quantised[random_below(&state, 4)];
         received->dtype = WEFT_EP_FP8_E4M3;
-        received->scale_type = ep_draw_one_in(&state, 2) ? WEFT_EP_SCALE_F32 : WEFT_EP_SCALE_UE8M0;
+        received->scale_type = draw_scale_type(&state, size);
     }
     return payload;
 }
@@ -89,6 +94,7 @@ int ep_scale_words(const ep_payload *payload)
     int groups = ep_scale_groups(payload->hidden);
     switch (payload->scale_type) {
     case WEFT_EP_SCALE_F32:
+    case WEFT_EP_SCALE_UE8M0_32: /* four bytes a word */
         return groups;
     case WEFT_EP_SCALE_UE8M0:
         return (groups + 3) / 4;

@@ -32,10 +32,10 @@ int ep_reference_labels(const ep_routing *routing, int rank, int64_t row, float 
 /* ---- quantising ---- */
 
 /* What a group's elements are divided by, as protocol/fp8.h states it: its bits, and what they are multiplied by. */
-static float scale_of(const ep_payload *payload, int rank, int row, int group, int is_ue8m0, uint32_t *bits)
+static float scale_of(const ep_payload *payload, int rank, int row, int group, int each, int is_ue8m0, uint32_t *bits)
 {
     float amax = 1e-4f;
-    for (int i = 128 * group; i < payload->hidden && i < 128 * (group + 1); i++) {
+    for (int i = each * group; i < payload->hidden && i < each * (group + 1); i++) {
         double x = fabs(ep_bits_value(payload->dtype, ep_row_element(payload, rank, row, i)));
         x = x > (double)FLT_MAX ? (double)FLT_MAX : x;
         amax = x > (double)amax ? (float)x : amax;
@@ -54,17 +54,18 @@ static float scale_of(const ep_payload *payload, int rank, int row, int group, i
 void ep_reference_quantise(const ep_payload *payload, int rank, int row, const ep_payload *to, unsigned char *elements,
                            uint32_t *scales)
 {
-    int is_ue8m0 = to->scale_type == WEFT_EP_SCALE_UE8M0;
+    int is_ue8m0 = to->scale_type != WEFT_EP_SCALE_F32;
+    int each = to->scale_type == WEFT_EP_SCALE_UE8M0_32 ? 32 : 128;
     memset(scales, 0, (size_t)ep_scale_words(to) * sizeof *scales);
-    for (int group = 0; group < ep_scale_groups(payload->hidden); group++) {
+    for (int group = 0; group < (payload->hidden + each - 1) / each; group++) {
         uint32_t bits;
-        float inverse = scale_of(payload, rank, row, group, is_ue8m0, &bits);
+        float inverse = scale_of(payload, rank, row, group, each, is_ue8m0, &bits);
         if (is_ue8m0) {
             scales[group / 4] |= bits << group % 4 * 8;
         } else {
             scales[group] = bits;
         }
-        for (int i = 128 * group; i < payload->hidden && i < 128 * (group + 1); i++) {
+        for (int i = each * group; i < payload->hidden && i < each * (group + 1); i++) {
             float value = (float)ep_bits_value(payload->dtype, ep_row_element(payload, rank, row, i));
             elements[i] = (unsigned char)ep_value_bits(WEFT_EP_FP8_E4M3, ep_multiply(value, inverse));
         }

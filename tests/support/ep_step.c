@@ -79,6 +79,8 @@ static void cover_rows(const ep_step *step, const ep_payload *payload, const ep_
     long rows = step->routing->overflow ? 0 : (long)side_of(step)->tokens;
     cover(step, dtypes[payload->dtype], rows);
     cover(step, EP_COVER_QUANTISED, payload->dtype != received->dtype ? rows : 0);
+    cover(step, EP_COVER_MX,
+          payload->dtype != received->dtype && received->scale_type == WEFT_EP_SCALE_UE8M0_32 ? rows : 0);
     cover(step, EP_COVER_LARGE, rows * (long)ep_row_bytes(received) > 256 << 10);
     cover(step, EP_COVER_HALVES, step->halves);
 }

@@ -196,15 +196,19 @@ INLINE wefti_fp8_scale quantise_group(weft_ep_dtype dtype, uint8_t *out, const v
 }
 
 INLINE void quantise_row(weft_ep_dtype dtype, uint8_t *out, uint32_t *scales, const void *row, size_t elements,
-                         int is_ue8m0)
+                         weft_ep_scale_type type)
 {
-    size_t groups = wefti_fp8_groups(elements);
-    memset(scales, 0, wefti_fp8_scale_words(elements, is_ue8m0) * sizeof *scales);
+    int is_ue8m0 = type != WEFT_EP_SCALE_F32;
+    size_t each = type == WEFT_EP_SCALE_UE8M0_32 ? WEFTI_FP8_GROUP_MX : WEFTI_FP8_GROUP;
+    size_t groups = (elements + each - 1) / each;
+    memset(scales, 0, wefti_fp8_scale_words(elements, type == WEFT_EP_SCALE_UE8M0) * sizeof *scales);
     for (size_t group = 0; group < groups; group++) {
-        size_t at = group * WEFTI_FP8_GROUP;
-        size_t n = elements - at < WEFTI_FP8_GROUP ? elements - at : WEFTI_FP8_GROUP;
+        size_t at = group * each;
+        size_t n = elements - at < each ? elements - at : each;
         wefti_fp8_scale scale = n == WEFTI_FP8_GROUP ? quantise_group(dtype, out, row, at, WEFTI_FP8_GROUP, is_ue8m0)
-                                                     : quantise_group(dtype, out, row, at, n, is_ue8m0);
+                                : n == WEFTI_FP8_GROUP_MX
+                                    ? quantise_group(dtype, out, row, at, WEFTI_FP8_GROUP_MX, is_ue8m0)
+                                    : quantise_group(dtype, out, row, at, n, is_ue8m0);
         if (is_ue8m0) {
             scales[group / 4] |= scale.bits >> 23 << (8 * (group % 4));
         } else {
@@ -250,9 +254,9 @@ INLINE void quantise_row(weft_ep_dtype dtype, uint8_t *out, uint32_t *scales, co
         return dot_rows(dtype, x, y, elements);                                                                        \
     }                                                                                                                  \
     FOR_MACHINES static void name##_quantise(uint8_t *out, uint32_t *scales, const void *row, size_t elements,         \
-                                             int is_ue8m0)                                                             \
+                                             weft_ep_scale_type type)                                                  \
     {                                                                                                                  \
-        quantise_row(dtype, out, scales, row, elements, is_ue8m0);                                                     \
+        quantise_row(dtype, out, scales, row, elements, type);                                                         \
     }                                                                                                                  \
     static const wefti_ep_arithmetic name##_arithmetic = {                                                             \
         .add = name##_add,                                                                                             \

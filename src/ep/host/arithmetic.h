@@ -31,7 +31,7 @@ typedef struct wefti_ep_arithmetic {
     void (*scale)(void *out, const void *row, float weight, size_t elements);
     float (*dot)(const void *x, const void *y, size_t elements);
     /* `scales`: wefti_fp8_scale_words words, packed. */
-    void (*quantise)(uint8_t *out, uint32_t *scales, const void *row, size_t elements, int is_ue8m0);
+    void (*quantise)(uint8_t *out, uint32_t *scales, const void *row, size_t elements, weft_ep_scale_type type);
 } wefti_ep_arithmetic;
 
 /* NULL when `dtype` is none that can be computed with: fp8 rows are only moved. */

@@ -149,7 +149,8 @@ static text describe(const wefti_ep_call_header *header)
         append(&to, " to %s", wefti_ep_dtype_name((weft_ep_dtype)parts.out_dtype));
     }
     if (parts.scale_type != 0) {
-        append(&to, ", %s scales", parts.scale_type == WEFT_EP_SCALE_F32 ? "float32" : "ue8m0");
+        static const char *const names[] = {"no", "float32", "ue8m0", "ue8m0 (of 32)"};
+        append(&to, ", %s scales", names[parts.scale_type & 3]);
     }
     if ((parts.flags & WEFT_EP_WEIGHTED) != 0) {
         append(&to, ", weighted,");

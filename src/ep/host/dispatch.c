@@ -142,7 +142,7 @@ static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_ch
     if (in->dtype != out->rows.dtype) {
         push->quantises = wefti_ep_arithmetic_of(in->dtype);
         push->hidden = (size_t)in->hidden;
-        push->is_ue8m0 = out->rows.scale_type == WEFT_EP_SCALE_UE8M0;
+        push->scale_type = out->rows.scale_type;
     }
     if (fresh != NULL) {
         push->is_fresh = 1;

@@ -173,7 +173,7 @@ static wefti_ep_wire wire_of(const wefti_ep_push *push, int token)
         unsigned char *copy = push->ep->host->scratch.rows;
         uint32_t *scales = (uint32_t *)(void *)(to + push->out.row_bytes); /* rows are multiples of 16 bytes */
         const void *row = wefti_ep_row_read(wire.row, copy, push->in.row_bytes);
-        push->quantises->quantise(to, scales, row, push->hidden, push->is_ue8m0);
+        push->quantises->quantise(to, scales, row, push->hidden, push->scale_type);
         wire.row = to;
         wire.scales = (const unsigned char *)scales;
         wire.step = 4;

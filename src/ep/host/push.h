@@ -35,7 +35,7 @@ struct wefti_ep_push {
     /* Rows are quantised on their way, or NULL. */
     const wefti_ep_arithmetic *quantises;
     size_t hidden;
-    int is_ue8m0;
+    weft_ep_scale_type scale_type;
     /* Bring a token from `source` to its rows here; `row` may be one of them. */
     void (*deliver)(const wefti_ep_push *push, int source, int place, const wefti_ep_wire *row);
     /* Before that, once for each source whose rows are there; NULL: nothing. And before rows go to a rank. */

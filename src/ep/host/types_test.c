@@ -225,7 +225,8 @@ static void check_quantised(const rows *in, int is_ue8m0)
     uint32_t scales[ELEMENTS_MAX];
     size_t groups = (in->elements + 127) / 128;
     memset(scales, 0xa5, sizeof scales);
-    wefti_ep_arithmetic_of(in->dtype)->quantise(out, scales, in->x_row, in->elements, is_ue8m0);
+    wefti_ep_arithmetic_of(in->dtype)->quantise(out, scales, in->x_row, in->elements,
+                                                is_ue8m0 ? WEFT_EP_SCALE_UE8M0 : WEFT_EP_SCALE_F32);
     for (size_t group = 0; group < groups; group++) {
         size_t end = 128 * (group + 1) < in->elements ? 128 * (group + 1) : in->elements;
         float amax = 1e-4f;
