@@ -1,33 +1,17 @@
 #include "topo/description.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "topo/hwloc.h"
+#include "topo/words.h"
 
 #define HOSTS_MAX 4096
-#define WORDS_MAX 16
-#define WORD_BYTES 256
-
-typedef struct word {
-    char text[WORD_BYTES];
-    int column;
-} word;
-
 typedef struct parser {
     wefti_topo *topo;
-    const char *name;
-    const char *at; /* in the line that is being read */
-    const char *line_start;
-    const char *line_end;
-    const char *end;
-    int line;
-    word words[WORDS_MAX];
-    int count;
+    wefti_topo_reader r;
     /* The host that lines belong to, and how many more there are of it. */
     int host;
     char host_name[WEFTI_TOPO_NAME_BYTES];
@@ -36,103 +20,10 @@ typedef struct parser {
     int links_before; /* links of earlier hosts */
 } parser;
 
-WEFT_PRINTF(3, 4) static weft_status wrong(const parser *p, int column, const char *format, ...)
+static weft_status unknown_key(const parser *p, const wefti_topo_word *w, const char *keys)
 {
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return wefti_error(WEFT_ERR_ARGUMENT, "%s:%d:%d: %s", p->name != NULL ? p->name : "topology", p->line, column,
-                       text);
-}
-
-/* ---- words of a line ---- */
-
-static int is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-static int column_of(const parser *p)
-{
-    return (int)(p->at - p->line_start) + 1;
-}
-
-/* Of these lines all behind the first word is one text. */
-static int is_text_line(const parser *p)
-{
-    return strcmp(p->words[0].text, "machine") == 0 || strcmp(p->words[0].text, "source") == 0;
-}
-
-static weft_status split(parser *p)
-{
-    p->count = 0;
-    p->at = p->line_start;
-    while (1) {
-        while (p->at < p->line_end && is_blank(*p->at)) {
-            p->at++;
-        }
-        if (p->at == p->line_end || *p->at == '#') {
-            return WEFT_OK;
-        }
-        if (p->count == 1 && is_text_line(p)) {
-            return WEFT_OK;
-        }
-        if (p->count == WORDS_MAX) {
-            return wrong(p, column_of(p), "more than %d words in a line", WORDS_MAX);
-        }
-        word *w = &p->words[p->count++];
-        size_t length = 0;
-        w->column = column_of(p);
-        for (; p->at < p->line_end && !is_blank(*p->at); p->at++) {
-            if ((unsigned char)*p->at < ' ' || length == WORD_BYTES - 1) {
-                return wrong(p, column_of(p),
-                             length == WORD_BYTES - 1 ? "a word of more than %d bytes"
-                                                      : "a control character (words have at most %d)",
-                             WORD_BYTES - 1);
-            }
-            w->text[length++] = *p->at;
-        }
-        w->text[length] = '\0';
-    }
-}
-
-/* The rest of the line behind the first word. */
-static void copy_rest(const parser *p, char *to, size_t room)
-{
-    size_t length = 0;
-    const char *at = p->line_start + p->words[0].column - 1 + strlen(p->words[0].text);
-    while (at < p->line_end && is_blank(*at)) {
-        at++;
-    }
-    for (; at < p->line_end && *at != '\r' && length < room - 1; at++) {
-        to[length++] = *at;
-    }
-    to[length] = '\0';
-}
-
-static weft_status parse_number(const parser *p, const word *w, const char *text, long most, int *value)
-{
-    char *end;
-    const long number = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
-    if (number < 0 || *end != '\0' || number > most) {
-        return wrong(p, w->column + (int)(text - w->text), "\"%s\" is no number of 0 .. %ld", text, most);
-    }
-    *value = (int)number;
-    return WEFT_OK;
-}
-
-/* The text behind "key=" if the word begins so. */
-static const char *value_of(const word *w, const char *key)
-{
-    const size_t length = strlen(key);
-    return strncmp(w->text, key, length) == 0 && w->text[length] == '=' ? w->text + length + 1 : NULL;
-}
-
-static weft_status unknown_key(const parser *p, const word *w, const char *keys)
-{
-    return wrong(p, w->column, "\"%s\" is not known here; a %s has %s", w->text, p->words[0].text, keys);
+    return wefti_topo_wrong(&p->r, w->column, "\"%s\" is not known here; a %s has %s", w->text, p->r.words[0].text,
+                            keys);
 }
 
 /* ---- objects by name ---- */
@@ -184,33 +75,36 @@ static unsigned parents_of(wefti_topo_kind kind)
     return parents[kind];
 }
 
-static weft_status parse_parent(const parser *p, wefti_topo_kind kind, const word *w, const char *name, int *parent)
+static weft_status parse_parent(const parser *p, wefti_topo_kind kind, const wefti_topo_word *w, const char *name,
+                                int *parent)
 {
     *parent = find_named(p, name);
     const int column = w->column + (int)(name - w->text);
     if (*parent < 0) {
-        return wrong(p, column, "nothing of this host that is above is called \"%s\"", name);
+        return wefti_topo_wrong(&p->r, column, "nothing of this host that is above is called \"%s\"", name);
     }
     const wefti_topo_kind above = (wefti_topo_kind)p->topo->objects[*parent].kind;
     if ((parents_of(kind) >> above & 1) == 0) {
-        return wrong(p, column, "a %s cannot be below the %s \"%s\"", wefti_topo_kind_name(kind),
-                     wefti_topo_kind_name(above), name);
+        return wefti_topo_wrong(&p->r, column, "a %s cannot be below the %s \"%s\"", wefti_topo_kind_name(kind),
+                                wefti_topo_kind_name(above), name);
     }
     return WEFT_OK;
 }
 
 static weft_status need_host(const parser *p)
 {
-    return p->host >= 0 ? WEFT_OK : wrong(p, p->words[0].column, "\"%s\" before the first host", p->words[0].text);
+    return p->host >= 0
+               ? WEFT_OK
+               : wefti_topo_wrong(&p->r, p->r.words[0].column, "\"%s\" before the first host", p->r.words[0].text);
 }
 
 static weft_status need_words(const parser *p, int least, int most, const char *form)
 {
-    if (p->count < least) {
-        return wrong(p, (int)(p->line_end - p->line_start) + 1, "expected: %s", form);
+    if (p->r.count < least) {
+        return wefti_topo_wrong(&p->r, (int)(p->r.line_end - p->r.line_start) + 1, "expected: %s", form);
     }
-    if (p->count > most && most < WORDS_MAX) {
-        return wrong(p, p->words[most].column, "expected: %s", form);
+    if (p->r.count > most && most < WEFTI_TOPO_WORDS_MAX) {
+        return wefti_topo_wrong(&p->r, p->r.words[most].column, "expected: %s", form);
     }
     return WEFT_OK;
 }
@@ -222,22 +116,22 @@ static weft_status parse_inner(parser *p, wefti_topo_kind kind)
     int parent = p->host;
     WEFT_TRY(need_host(p));
     WEFT_TRY(need_words(p, 2, 3, "package|numa|root|switch NAME [parent=NAME]"));
-    if (strlen(p->words[1].text) >= WEFTI_TOPO_NAME_BYTES) {
-        return wrong(p, p->words[1].column, "a name of more than %d bytes", WEFTI_TOPO_NAME_BYTES - 1);
+    if (strlen(p->r.words[1].text) >= WEFTI_TOPO_NAME_BYTES) {
+        return wefti_topo_wrong(&p->r, p->r.words[1].column, "a name of more than %d bytes", WEFTI_TOPO_NAME_BYTES - 1);
     }
-    if (find_named(p, p->words[1].text) >= 0) {
-        return wrong(p, p->words[1].column, "this host has \"%s\" already", p->words[1].text);
+    if (find_named(p, p->r.words[1].text) >= 0) {
+        return wefti_topo_wrong(&p->r, p->r.words[1].column, "this host has \"%s\" already", p->r.words[1].text);
     }
-    if (p->count == 3) {
-        const char *name = value_of(&p->words[2], "parent");
+    if (p->r.count == 3) {
+        const char *name = wefti_topo_value(&p->r.words[2], "parent");
         if (name == NULL) {
-            return unknown_key(p, &p->words[2], "parent=NAME");
+            return unknown_key(p, &p->r.words[2], "parent=NAME");
         }
-        WEFT_TRY(parse_parent(p, kind, &p->words[2], name, &parent));
+        WEFT_TRY(parse_parent(p, kind, &p->r.words[2], name, &parent));
     } else if (kind == WEFTI_TOPO_SWITCH) {
-        return wrong(p, p->words[1].column, "a switch needs parent=NAME, a root or a switch");
+        return wefti_topo_wrong(&p->r, p->r.words[1].column, "a switch needs parent=NAME, a root or a switch");
     }
-    return wefti_topo_add(p->topo, kind, parent, p->words[1].text) < 0 ? WEFT_ERR_MEMORY : WEFT_OK;
+    return wefti_topo_add(p->topo, kind, parent, p->r.words[1].text) < 0 ? WEFT_ERR_MEMORY : WEFT_OK;
 }
 
 /* ---- gpu ---- */
@@ -250,7 +144,7 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-static weft_status parse_cluster(const parser *p, const word *w, const char *text, unsigned char cluster[16])
+static weft_status parse_cluster(const parser *p, const wefti_topo_word *w, const char *text, unsigned char cluster[16])
 {
     int digits = 0;
     memset(cluster, 0, 16);
@@ -260,16 +154,18 @@ static weft_status parse_cluster(const parser *p, const word *w, const char *tex
             continue;
         }
         if (digit < 0 || digits == 32) {
-            return wrong(p, w->column + (int)(at - w->text), "a cluster is a UUID of 32 hexadecimal digits");
+            return wefti_topo_wrong(&p->r, w->column + (int)(at - w->text),
+                                    "a cluster is a UUID of 32 hexadecimal digits");
         }
         cluster[digits / 2] = (unsigned char)(cluster[digits / 2] | digit << (digits % 2 == 0 ? 4 : 0));
         digits++;
     }
     return digits == 32 ? WEFT_OK
-                        : wrong(p, w->column + (int)strlen(w->text), "a cluster is a UUID of 32 hexadecimal digits");
+                        : wefti_topo_wrong(&p->r, w->column + (int)strlen(w->text),
+                                           "a cluster is a UUID of 32 hexadecimal digits");
 }
 
-static weft_status parse_state(const parser *p, const word *w, const char *text, wefti_topo_fabric *fabric)
+static weft_status parse_state(const parser *p, const wefti_topo_word *w, const char *text, wefti_topo_fabric *fabric)
 {
     static const char *const states[] = {"none", "not-started", "in-progress", "completed"};
     for (int i = 0; i < 4; i++) {
@@ -283,32 +179,22 @@ static weft_status parse_state(const parser *p, const word *w, const char *text,
         fabric->has_failed = 1;
         return WEFT_OK;
     }
-    return wrong(p, w->column + (int)(text - w->text),
-                 "\"%s\" is none of completed, in-progress, not-started, none, failed", text);
+    return wefti_topo_wrong(&p->r, w->column + (int)(text - w->text),
+                            "\"%s\" is none of completed, in-progress, not-started, none, failed", text);
 }
 
-static weft_status parse_choice(const parser *p, const word *w, const char *text, const char *yes, const char *no,
-                                uint8_t *value)
-{
-    if (strcmp(text, yes) != 0 && strcmp(text, no) != 0) {
-        return wrong(p, w->column + (int)(text - w->text), "\"%s\" is neither %s nor %s", text, yes, no);
-    }
-    *value = strcmp(text, yes) == 0;
-    return WEFT_OK;
-}
-
-static weft_status parse_gpu_key(const parser *p, const word *w, wefti_topo_object *gpu)
+static weft_status parse_gpu_key(const parser *p, const wefti_topo_word *w, wefti_topo_object *gpu)
 {
     const char *value;
     int clique = 0;
-    if ((value = value_of(w, "uuid")) != NULL) {
+    if ((value = wefti_topo_value(w, "uuid")) != NULL) {
         if (strlen(value) >= sizeof gpu->name) {
-            return wrong(p, w->column, "a uuid of more than %zu bytes", sizeof gpu->name - 1);
+            return wefti_topo_wrong(&p->r, w->column, "a uuid of more than %zu bytes", sizeof gpu->name - 1);
         }
         (void)snprintf(gpu->name, sizeof gpu->name, "%s", value);
         return WEFT_OK;
     }
-    if ((value = value_of(w, "cluster")) != NULL) {
+    if ((value = wefti_topo_value(w, "cluster")) != NULL) {
         if (gpu->fabric.state == WEFTI_TOPO_FABRIC_NONE) {
             gpu->fabric.state = WEFTI_TOPO_FABRIC_COMPLETED;
             gpu->fabric.has_handles = 1;
@@ -316,22 +202,22 @@ static weft_status parse_gpu_key(const parser *p, const word *w, wefti_topo_obje
         }
         return parse_cluster(p, w, value, gpu->fabric.cluster);
     }
-    if ((value = value_of(w, "clique")) != NULL) {
-        WEFT_TRY(parse_number(p, w, value, 0x7fffffff, &clique));
+    if ((value = wefti_topo_value(w, "clique")) != NULL) {
+        WEFT_TRY(wefti_topo_number(&p->r, w, value, 0x7fffffff, &clique));
         gpu->fabric.clique = (uint32_t)clique;
         return WEFT_OK;
     }
-    if ((value = value_of(w, "fabric")) != NULL) {
+    if ((value = wefti_topo_value(w, "fabric")) != NULL) {
         return parse_state(p, w, value, &gpu->fabric);
     }
-    if ((value = value_of(w, "handles")) != NULL) {
-        return parse_choice(p, w, value, "yes", "no", &gpu->fabric.has_handles);
+    if ((value = wefti_topo_value(w, "handles")) != NULL) {
+        return wefti_topo_choice(&p->r, w, value, "yes", "no", &gpu->fabric.has_handles);
     }
-    if ((value = value_of(w, "trial")) != NULL) {
-        return parse_choice(p, w, value, "ok", "failed", &gpu->fabric.was_tried);
+    if ((value = wefti_topo_value(w, "trial")) != NULL) {
+        return wefti_topo_choice(&p->r, w, value, "ok", "failed", &gpu->fabric.was_tried);
     }
-    if ((value = value_of(w, "mig")) != NULL) {
-        return parse_choice(p, w, value, "yes", "no", &gpu->is_mig);
+    if ((value = wefti_topo_value(w, "mig")) != NULL) {
+        return wefti_topo_choice(&p->r, w, value, "yes", "no", &gpu->is_mig);
     }
     return unknown_key(p, w, "parent, uuid, mig, cluster, clique, fabric, handles, trial");
 }
@@ -340,17 +226,17 @@ static weft_status parse_gpu_key(const parser *p, const word *w, wefti_topo_obje
 static weft_status take_object(parser *p, wefti_topo_kind kind, int known, const char *name, int *index)
 {
     int parent = known >= 0 ? p->topo->objects[known].parent : -1;
-    for (int i = 2; i < p->count; i++) {
-        const char *value = value_of(&p->words[i], "parent");
+    for (int i = 2; i < p->r.count; i++) {
+        const char *value = wefti_topo_value(&p->r.words[i], "parent");
         if (value != NULL && known >= 0) {
-            return wrong(p, p->words[i].column, "its parent is known already");
+            return wefti_topo_wrong(&p->r, p->r.words[i].column, "its parent is known already");
         }
         if (value != NULL) {
-            WEFT_TRY(parse_parent(p, kind, &p->words[i], value, &parent));
+            WEFT_TRY(parse_parent(p, kind, &p->r.words[i], value, &parent));
         }
     }
     if (parent < 0) {
-        return wrong(p, p->words[0].column, "a %s needs parent=NAME", p->words[0].text);
+        return wefti_topo_wrong(&p->r, p->r.words[0].column, "a %s needs parent=NAME", p->r.words[0].text);
     }
     *index = known >= 0 ? known : wefti_topo_add(p->topo, kind, parent, name);
     return *index < 0 ? WEFT_ERR_MEMORY : WEFT_OK;
@@ -361,16 +247,17 @@ static weft_status parse_gpu(parser *p)
     wefti_topo_pci pci;
     int index;
     WEFT_TRY(need_host(p));
-    WEFT_TRY(need_words(p, 2, WORDS_MAX, "gpu PCI parent=NAME ..."));
-    if (!wefti_topo_pci_parse(p->words[1].text, &pci)) {
-        return wrong(p, p->words[1].column, "\"%s\" is no PCI address such as 0000:1b:00.0", p->words[1].text);
+    WEFT_TRY(need_words(p, 2, WEFTI_TOPO_WORDS_MAX, "gpu PCI parent=NAME ..."));
+    if (!wefti_topo_pci_parse(p->r.words[1].text, &pci)) {
+        return wefti_topo_wrong(&p->r, p->r.words[1].column, "\"%s\" is no PCI address such as 0000:1b:00.0",
+                                p->r.words[1].text);
     }
     const int known = find_gpu(p, pci);
     WEFT_TRY(take_object(p, WEFTI_TOPO_GPU, known, "", &index));
     p->topo->objects[index].pci = pci;
-    for (int i = 2; i < p->count; i++) {
-        if (value_of(&p->words[i], "parent") == NULL) {
-            WEFT_TRY(parse_gpu_key(p, &p->words[i], &p->topo->objects[index]));
+    for (int i = 2; i < p->r.count; i++) {
+        if (wefti_topo_value(&p->r.words[i], "parent") == NULL) {
+            WEFT_TRY(parse_gpu_key(p, &p->r.words[i], &p->topo->objects[index]));
         }
     }
     return WEFT_OK;
@@ -378,23 +265,23 @@ static weft_status parse_gpu(parser *p)
 
 /* ---- nic ---- */
 
-static weft_status parse_nic_key(const parser *p, const word *w, wefti_topo_object *nic)
+static weft_status parse_nic_key(const parser *p, const wefti_topo_word *w, wefti_topo_object *nic)
 {
     const char *value;
     uint8_t is_up = 0;
-    if (value_of(w, "port") != NULL) {
+    if (wefti_topo_value(w, "port") != NULL) {
         return WEFT_OK; /* read before */
     }
-    if ((value = value_of(w, "pci")) != NULL) {
+    if ((value = wefti_topo_value(w, "pci")) != NULL) {
         return wefti_topo_pci_parse(value, &nic->pci)
                    ? WEFT_OK
-                   : wrong(p, w->column + 4, "\"%s\" is no PCI address such as 0000:1b:00.0", value);
+                   : wefti_topo_wrong(&p->r, w->column + 4, "\"%s\" is no PCI address such as 0000:1b:00.0", value);
     }
-    if ((value = value_of(w, "speed")) != NULL) {
-        return parse_number(p, w, value, 1000000, &nic->speed_gbits);
+    if ((value = wefti_topo_value(w, "speed")) != NULL) {
+        return wefti_topo_number(&p->r, w, value, 1000000, &nic->speed_gbits);
     }
-    if ((value = value_of(w, "state")) != NULL) {
-        WEFT_TRY(parse_choice(p, w, value, "up", "down", &is_up));
+    if ((value = wefti_topo_value(w, "state")) != NULL) {
+        WEFT_TRY(wefti_topo_choice(&p->r, w, value, "up", "down", &is_up));
         nic->is_down = !is_up;
         return WEFT_OK;
     }
@@ -406,22 +293,24 @@ static weft_status parse_nic(parser *p)
     int port = 1;
     int index;
     WEFT_TRY(need_host(p));
-    WEFT_TRY(need_words(p, 2, WORDS_MAX, "nic NAME parent=NAME [pci=PCI] [port=N] [speed=GBITS] [state=down]"));
-    if (strlen(p->words[1].text) >= WEFTI_TOPO_NAME_BYTES || strpbrk(p->words[1].text, ":,^") != NULL) {
-        return wrong(p, p->words[1].column, "a name has at most %d bytes and none of : , ^", WEFTI_TOPO_NAME_BYTES - 1);
+    WEFT_TRY(
+        need_words(p, 2, WEFTI_TOPO_WORDS_MAX, "nic NAME parent=NAME [pci=PCI] [port=N] [speed=GBITS] [state=down]"));
+    if (strlen(p->r.words[1].text) >= WEFTI_TOPO_NAME_BYTES || strpbrk(p->r.words[1].text, ":,^") != NULL) {
+        return wefti_topo_wrong(&p->r, p->r.words[1].column, "a name has at most %d bytes and none of : , ^",
+                                WEFTI_TOPO_NAME_BYTES - 1);
     }
-    for (int i = 2; i < p->count; i++) {
-        const char *value = value_of(&p->words[i], "port");
+    for (int i = 2; i < p->r.count; i++) {
+        const char *value = wefti_topo_value(&p->r.words[i], "port");
         if (value != NULL) {
-            WEFT_TRY(parse_number(p, &p->words[i], value, 255, &port));
+            WEFT_TRY(wefti_topo_number(&p->r, &p->r.words[i], value, 255, &port));
         }
     }
-    const int known = find_nic(p, p->words[1].text, port);
-    WEFT_TRY(take_object(p, WEFTI_TOPO_NIC, known, p->words[1].text, &index));
+    const int known = find_nic(p, p->r.words[1].text, port);
+    WEFT_TRY(take_object(p, WEFTI_TOPO_NIC, known, p->r.words[1].text, &index));
     p->topo->objects[index].port = port;
-    for (int i = 2; i < p->count; i++) {
-        if (value_of(&p->words[i], "parent") == NULL) {
-            WEFT_TRY(parse_nic_key(p, &p->words[i], &p->topo->objects[index]));
+    for (int i = 2; i < p->r.count; i++) {
+        if (wefti_topo_value(&p->r.words[i], "parent") == NULL) {
+            WEFT_TRY(parse_nic_key(p, &p->r.words[i], &p->topo->objects[index]));
         }
     }
     return WEFT_OK;
@@ -429,11 +318,13 @@ static weft_status parse_nic(parser *p)
 
 /* ---- links ---- */
 
-static weft_status parse_end(const parser *p, const word *w, int *index)
+static weft_status parse_end(const parser *p, const wefti_topo_word *w, int *index)
 {
     wefti_topo_pci pci;
     *index = wefti_topo_pci_parse(w->text, &pci) ? find_gpu(p, pci) : -1;
-    return *index >= 0 ? WEFT_OK : wrong(p, w->column, "\"%s\" is the PCI address of no GPU of this host", w->text);
+    return *index >= 0
+               ? WEFT_OK
+               : wefti_topo_wrong(&p->r, w->column, "\"%s\" is the PCI address of no GPU of this host", w->text);
 }
 
 static weft_status link_all(parser *p, int links)
@@ -454,16 +345,16 @@ static weft_status parse_nvlink(parser *p)
     int from;
     int to;
     int links = 0;
-    const int is_all = p->count > 1 && strcmp(p->words[1].text, "all") == 0;
+    const int is_all = p->r.count > 1 && strcmp(p->r.words[1].text, "all") == 0;
     WEFT_TRY(need_host(p));
     WEFT_TRY(need_words(p, is_all ? 3 : 4, is_all ? 3 : 4, "nvlink PCI PCI LINKS, or nvlink all LINKS"));
-    const word *last = &p->words[p->count - 1];
-    WEFT_TRY(parse_number(p, last, last->text, 1000, &links));
+    const wefti_topo_word *last = &p->r.words[p->r.count - 1];
+    WEFT_TRY(wefti_topo_number(&p->r, last, last->text, 1000, &links));
     if (is_all) {
         return link_all(p, links);
     }
-    WEFT_TRY(parse_end(p, &p->words[1], &from));
-    WEFT_TRY(parse_end(p, &p->words[2], &to));
+    WEFT_TRY(parse_end(p, &p->r.words[1], &from));
+    WEFT_TRY(parse_end(p, &p->r.words[2], &to));
     WEFT_TRY(wefti_topo_add_link(p->topo, from, to, links));
     return wefti_topo_add_link(p->topo, to, from, links);
 }
@@ -474,8 +365,8 @@ static weft_status parse_unreachable(parser *p)
     int to;
     WEFT_TRY(need_host(p));
     WEFT_TRY(need_words(p, 3, 3, "unreachable PCI PCI"));
-    WEFT_TRY(parse_end(p, &p->words[1], &from));
-    WEFT_TRY(parse_end(p, &p->words[2], &to));
+    WEFT_TRY(parse_end(p, &p->r.words[1], &from));
+    WEFT_TRY(parse_end(p, &p->r.words[2], &to));
     return wefti_topo_add_link(p->topo, from, to, 0);
 }
 
@@ -523,25 +414,26 @@ static weft_status parse_host(parser *p)
 {
     WEFT_TRY(end_host(p));
     WEFT_TRY(need_words(p, 2, 2, "host NAME, or host NAME[0-17]"));
-    word *w = &p->words[1];
+    wefti_topo_word *w = &p->r.words[1];
     char *range = strchr(w->text, '[');
     p->number = p->last_number = 0;
     if (range != NULL) {
         char *minus = strchr(range, '-');
         char *close = strchr(range, ']');
         if (minus == NULL || close == NULL || close < minus || close[1] != '\0') {
-            return wrong(p, w->column + (int)(range - w->text), "expected: [LOW-HIGH] at the end of the name");
+            return wefti_topo_wrong(&p->r, w->column + (int)(range - w->text),
+                                    "expected: [LOW-HIGH] at the end of the name");
         }
         *range = *minus = *close = '\0';
-        WEFT_TRY(parse_number(p, w, range + 1, HOSTS_MAX, &p->number));
-        WEFT_TRY(parse_number(p, w, minus + 1, HOSTS_MAX, &p->last_number));
+        WEFT_TRY(wefti_topo_number(&p->r, w, range + 1, HOSTS_MAX, &p->number));
+        WEFT_TRY(wefti_topo_number(&p->r, w, minus + 1, HOSTS_MAX, &p->last_number));
         if (p->last_number < p->number) {
-            return wrong(p, w->column + (int)(range - w->text), "the range begins at %d and ends at %d", p->number,
-                         p->last_number);
+            return wefti_topo_wrong(&p->r, w->column + (int)(range - w->text), "the range begins at %d and ends at %d",
+                                    p->number, p->last_number);
         }
     }
     if (w->text[0] == '\0' || strlen(w->text) + 8 >= WEFTI_TOPO_NAME_BYTES) {
-        return wrong(p, w->column, "a host's name has 1 to %d bytes", WEFTI_TOPO_NAME_BYTES - 9);
+        return wefti_topo_wrong(&p->r, w->column, "a host's name has 1 to %d bytes", WEFTI_TOPO_NAME_BYTES - 9);
     }
     (void)snprintf(p->host_name, sizeof p->host_name, "%.*s", WEFTI_TOPO_NAME_BYTES - 9, w->text);
     char name[WEFTI_TOPO_NAME_BYTES + 16];
@@ -558,15 +450,15 @@ static weft_status parse_hwloc(parser *p)
     char file[4096];
     WEFT_TRY(need_host(p));
     WEFT_TRY(need_words(p, 2, 2, "hwloc FILE"));
-    if (p->name == NULL) {
-        return wrong(p, p->words[1].column, "other files cannot be named here");
+    if (p->r.name == NULL) {
+        return wefti_topo_wrong(&p->r, p->r.words[1].column, "other files cannot be named here");
     }
     if (p->topo->count != p->host + 1) {
-        return wrong(p, p->words[0].column, "hwloc comes first of a host");
+        return wefti_topo_wrong(&p->r, p->r.words[0].column, "hwloc comes first of a host");
     }
-    const char *slash = strrchr(p->name, '/');
-    const int folder = p->words[1].text[0] != '/' && slash != NULL ? (int)(slash - p->name) + 1 : 0;
-    (void)snprintf(file, sizeof file, "%.*s%s", folder, p->name, p->words[1].text);
+    const char *slash = strrchr(p->r.name, '/');
+    const int folder = p->r.words[1].text[0] != '/' && slash != NULL ? (int)(slash - p->r.name) + 1 : 0;
+    (void)snprintf(file, sizeof file, "%.*s%s", folder, p->r.name, p->r.words[1].text);
     return wefti_topo_add_hwloc(p->topo, p->host, file);
 }
 
@@ -586,7 +478,7 @@ static weft_status parse_line(parser *p)
         weft_status (*parse)(parser *p);
     } others[] = {{"host", parse_host},     {"gpu", parse_gpu},     {"nic", parse_nic},
                   {"nvlink", parse_nvlink}, {"hwloc", parse_hwloc}, {"unreachable", parse_unreachable}};
-    const char *first = p->words[0].text;
+    const char *first = p->r.words[0].text;
     for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
         if (strcmp(first, inner[i].name) == 0) {
             return parse_inner(p, inner[i].kind);
@@ -598,24 +490,25 @@ static weft_status parse_line(parser *p)
         }
     }
     if (strcmp(first, "machine") == 0) {
-        copy_rest(p, p->topo->name, sizeof p->topo->name);
+        wefti_topo_rest(&p->r, p->topo->name, sizeof p->topo->name);
         return WEFT_OK;
     }
     if (strcmp(first, "source") == 0) {
-        copy_rest(p, p->topo->source, sizeof p->topo->source);
+        wefti_topo_rest(&p->r, p->topo->source, sizeof p->topo->source);
         return WEFT_OK;
     }
-    return wrong(p, p->words[0].column,
-                 "\"%s\" is none of machine, source, host, package, numa, root, switch, gpu, nic, nvlink, unreachable, "
-                 "hwloc",
-                 first);
+    return wefti_topo_wrong(
+        &p->r, p->r.words[0].column,
+        "\"%s\" is none of machine, source, host, package, numa, root, switch, gpu, nic, nvlink, unreachable, "
+        "hwloc",
+        first);
 }
 
 static weft_status check_version(const parser *p)
 {
-    const int is = p->count == 2 && strcmp(p->words[0].text, "weft-topology") == 0;
-    if (!is || strcmp(p->words[1].text, "1") != 0) {
-        return wrong(p, is ? p->words[1].column : 1, "expected as the first line: weft-topology 1");
+    const int is = p->r.count == 2 && strcmp(p->r.words[0].text, "weft-topology") == 0;
+    if (!is || strcmp(p->r.words[1].text, "1") != 0) {
+        return wefti_topo_wrong(&p->r, is ? p->r.words[1].column : 1, "expected as the first line: weft-topology 1");
     }
     return WEFT_OK;
 }
@@ -623,22 +516,22 @@ static weft_status check_version(const parser *p)
 static weft_status parse(parser *p)
 {
     int has_version = 0;
-    for (const char *at = p->line_start; at < p->end; at = p->line_end + 1) {
-        const char *newline = memchr(at, '\n', (size_t)(p->end - at));
-        p->line_start = at;
-        p->line_end = newline != NULL ? newline : p->end;
-        p->line++;
-        const weft_status status = split(p);
+    for (const char *at = p->r.line_start; at < p->r.end; at = p->r.line_end + 1) {
+        const char *newline = memchr(at, '\n', (size_t)(p->r.end - at));
+        p->r.line_start = at;
+        p->r.line_end = newline != NULL ? newline : p->r.end;
+        p->r.line++;
+        const weft_status status = wefti_topo_split(&p->r);
         if (status != WEFT_OK) {
             return status;
         }
-        if (p->count > 0) {
+        if (p->r.count > 0) {
             WEFT_TRY(has_version ? parse_line(p) : check_version(p));
             has_version = 1;
         }
     }
     if (!has_version || p->host < 0) {
-        return wrong(p, 1, "expected as the first line: weft-topology 1, and a host");
+        return wefti_topo_wrong(&p->r, 1, "expected as the first line: weft-topology 1, and a host");
     }
     return end_host(p);
 }
@@ -654,9 +547,9 @@ weft_status wefti_topo_parse(wefti_topo *topo, const char *name, const char *tex
                                            : wefti_error(WEFT_ERR_MEMORY, "%s: no memory to read a topology", name);
     }
     p->topo = topo;
-    p->name = name;
-    p->line_start = text;
-    p->end = text + bytes;
+    p->r.name = name;
+    p->r.line_start = text;
+    p->r.end = text + bytes;
     p->host = -1;
     const weft_status status = parse(p);
     wefti_free(p);
