@@ -321,6 +321,12 @@ if(TARGET weft-info AND Python3_FOUND)
     add_test(NAME weft_info_topo COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_info_topo.py
         $<TARGET_FILE:weft-info> ${PROJECT_SOURCE_DIR}/tests/topo)
     weft_describe_test(weft_info_topo tools)
+    if(WEFT_OFI AND TARGET multi_rma_order AND NOT CMAKE_CROSSCOMPILING)
+        add_test(NAME nics COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/nics.py $<TARGET_FILE:weft-info>
+            $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh $<TARGET_FILE:multi_rma_order>)
+        weft_describe_test(nics "tools;network")
+        set_tests_properties(nics PROPERTIES PROCESSORS 4)
+    endif()
     add_test(NAME weftrun_terminal COMMAND ${Python3_EXECUTABLE}
         ${PROJECT_SOURCE_DIR}/tests/tools/weftrun_terminal.py $<TARGET_FILE:weftrun>)
     weft_describe_test(weftrun_terminal tools)

@@ -41,6 +41,8 @@ typedef struct wefti_transport_ops {
     void (*close)(wefti_transport *transport);
     /* Whether it can carry every operation to `pe`. Constant between open and close; does not block. */
     int (*reaches)(const wefti_transport *transport, int pe);
+    /* What it uses, for the transport map: a few words, without a newline. NULL: nothing to tell. */
+    void (*describe)(const wefti_transport *transport, char *text, size_t bytes);
     /* The source can be reused on return. May block at most the world's deadline (WEFT_ERR_TIMEOUT). Delivered in any
      * order; the bytes of one put may be delivered apart. WEFT_ERR_PEER when the peer is gone. */
     weft_status (*put)(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes);

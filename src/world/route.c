@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "world/world.h"
 
+#define NETWORK_BYTES 640
+
 static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, const wefti_transport_exchange *exchange)
 {
     wefti_transport *transport = &world->transports[world->transport_count];
@@ -74,6 +76,21 @@ wefti_transport *wefti_world_transport(weft_world *world, int pe)
     return NULL;
 }
 
+/* The map's line of a transport between nodes, or nothing. */
+static void describe_network(const weft_world *world, char text[NETWORK_BYTES])
+{
+    const wefti_transport *last = &world->transports[world->transport_count - 1];
+    char uses[NETWORK_BYTES / 2] = "";
+    text[0] = '\0';
+    if (last->ops != &wefti_transport_map) {
+        if (last->ops->describe != NULL) {
+            last->ops->describe(last, uses, sizeof uses);
+        }
+        (void)snprintf(text, NETWORK_BYTES, "  %s   PEs of other nodes, by messages%s%s\n", last->ops->name,
+                       uses[0] != '\0' ? ", " : "", uses);
+    }
+}
+
 size_t weft_world_transport_map(const weft_world *world, char *text, size_t bytes)
 {
     if (!wefti_world_is_alive(world)) {
@@ -83,15 +100,13 @@ size_t weft_world_transport_map(const weft_world *world, char *text, size_t byte
         return 0;
     }
     const wefti_view *view = &world->view;
-    const wefti_transport *last = &world->transports[world->transport_count - 1];
-    const int has_network = last->ops != &wefti_transport_map;
-    int length =
-        snprintf(text, text == NULL ? 0 : bytes,
-                 "world \"%s\", PE %u of %u\n"
-                 "  map   PEs %u-%u, by load and store: one window, slots of %zu MiB at a stride of %zu MiB\n"
-                 "  self  PE %u\n%s%s%s",
-                 world->name, view->pe, view->pes, view->near_first, view->near_first + view->near_count - 1,
-                 (size_t)(world->heap_max_bytes >> 20), world->window->stride >> 20, view->pe, has_network ? "  " : "",
-                 has_network ? last->ops->name : "", has_network ? "   PEs of other nodes, by messages\n" : "");
+    char network[NETWORK_BYTES];
+    describe_network(world, network);
+    int length = snprintf(text, text == NULL ? 0 : bytes,
+                          "world \"%s\", PE %u of %u\n"
+                          "  map   PEs %u-%u, by load and store: one window, slots of %zu MiB at a stride of %zu MiB\n"
+                          "  self  PE %u\n%s",
+                          world->name, view->pe, view->pes, view->near_first, view->near_first + view->near_count - 1,
+                          (size_t)(world->heap_max_bytes >> 20), world->window->stride >> 20, view->pe, network);
     return length < 0 ? 0 : (size_t)length;
 }

@@ -1,7 +1,6 @@
 #include "transport/ofi/fabric.h"
 
 #include <dlfcn.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -65,7 +64,7 @@ const char *wefti_fabric_error(int error)
     return lib.strerror(error < 0 ? -error : error);
 }
 
-/* ---- which provider ---- */
+/* ---- which interface ---- */
 
 static struct fi_info *make_hints(void)
 {
@@ -82,67 +81,32 @@ static struct fi_info *make_hints(void)
     return hints;
 }
 
-static int is_loopback(const struct fi_info *info)
+static weft_status choose(wefti_fabric *fabric, const struct fi_info *offered, const wefti_topo_pe *pe)
 {
-    if (info->addr_format == FI_SOCKADDR_IN && info->src_addr != NULL) {
-        const struct sockaddr_in *address = info->src_addr;
-        return ntohl(address->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    }
-    if (info->addr_format == FI_SOCKADDR_IN6 && info->src_addr != NULL) {
-        const struct sockaddr_in6 *address = info->src_addr;
-        return IN6_IS_ADDR_LOOPBACK(&address->sin6_addr);
-    }
-    return 0;
+    wefti_ofi_interface chosen;
+    WEFT_TRY(wefti_ofi_interface_choose(offered, pe, &chosen));
+    fabric->info = lib.dupinfo(chosen.info);
+    memcpy(fabric->reason, chosen.reason, sizeof fabric->reason);
+    return fabric->info != NULL ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "no memory for libfabric's interface");
 }
 
-/* An address that means another host to whom it is told, or none. */
-static int is_link_local(const struct fi_info *info)
+static weft_status find_provider(wefti_fabric *fabric, const wefti_topo_pe *pe)
 {
-    if (info->addr_format != FI_SOCKADDR_IN6 || info->src_addr == NULL) {
-        return 0;
-    }
-    const struct sockaddr_in6 *address = info->src_addr;
-    return IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr);
-}
-
-/* The library lists what it has by its speed. Emulations of last resort, and addresses that other hosts do not reach,
- * come after all else. */
-static int rank(const struct fi_info *info)
-{
-    const char *provider = info->fabric_attr->prov_name;
-    int is_last_resort = strstr(provider, "sockets") != NULL || strstr(provider, "UDP") != NULL ||
-                         strstr(provider, "udp") != NULL || strstr(provider, "net") != NULL;
-    int is_unknown = info->addr_format == FI_ADDR_STR; /* of a node's own shared memory */
-    return 8 * is_unknown + 4 * is_link_local(info) + 2 * is_last_resort + is_loopback(info);
-}
-
-static struct fi_info *choose(struct fi_info *all)
-{
-    struct fi_info *best = NULL;
-    for (struct fi_info *info = all; info != NULL; info = info->next) {
-        best = best == NULL || rank(info) < rank(best) ? info : best;
-    }
-    return best == NULL ? NULL : lib.dupinfo(best);
-}
-
-static weft_status find_provider(wefti_fabric *fabric)
-{
-    struct fi_info *all = NULL;
+    struct fi_info *offered = NULL;
     struct fi_info *hints = make_hints();
-    int error = hints == NULL ? -FI_ENOMEM : lib.getinfo(VERSION, NULL, NULL, 0, hints, &all);
+    int error = hints == NULL ? -FI_ENOMEM : lib.getinfo(VERSION, NULL, NULL, 0, hints, &offered);
     if (hints != NULL) {
         lib.freeinfo(hints);
     }
-    fabric->info = error == 0 ? choose(all) : NULL;
-    if (all != NULL) {
-        lib.freeinfo(all);
+    if (error != 0 || offered == NULL) {
+        return wefti_error(WEFT_ERR_UNREACHABLE,
+                           "libfabric has no provider of reliable datagrams here: %s; look at fi_info "
+                           "and at the variable FI_PROVIDER",
+                           wefti_fabric_error(error));
     }
-    return fabric->info != NULL
-               ? WEFT_OK
-               : wefti_error(WEFT_ERR_UNREACHABLE,
-                             "libfabric has no provider of reliable datagrams here: %s; look at fi_info "
-                             "and at the variable FI_PROVIDER",
-                             wefti_fabric_error(error));
+    weft_status status = choose(fabric, offered, pe);
+    lib.freeinfo(offered);
+    return status;
 }
 
 /* ---- opening ---- */
@@ -211,10 +175,11 @@ static weft_status open_endpoint(wefti_fabric *fabric, int which, wefti_fabric_a
     return error == 0 ? WEFT_OK : failed(fabric, "an endpoint", error);
 }
 
-static weft_status open_all(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_address *address)
+static weft_status open_all(wefti_fabric *fabric, const wefti_topo_pe *pe, void *memory, size_t bytes,
+                            wefti_fabric_address *address)
 {
     WEFT_TRY(load());
-    WEFT_TRY(find_provider(fabric));
+    WEFT_TRY(find_provider(fabric, pe));
     strncpy(address->provider, fabric->info->fabric_attr->prov_name, sizeof address->provider - 1);
     WEFT_TRY(open_domain(fabric));
     WEFT_TRY(register_buffers(fabric, memory, bytes));
@@ -224,11 +189,12 @@ static weft_status open_all(wefti_fabric *fabric, void *memory, size_t bytes, we
     return WEFT_OK;
 }
 
-weft_status wefti_fabric_open(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_address *address)
+weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_topo_pe *pe, void *memory, size_t bytes,
+                              wefti_fabric_address *address)
 {
     memset(fabric, 0, sizeof *fabric);
     memset(address, 0, sizeof *address);
-    weft_status status = open_all(fabric, memory, bytes, address);
+    weft_status status = open_all(fabric, pe, memory, bytes, address);
     if (status != WEFT_OK) {
         wefti_fabric_close(fabric);
         memset(address, 0, sizeof *address);

@@ -9,6 +9,7 @@
 #include <rdma/fi_eq.h>
 #include <stddef.h>
 
+#include "transport/ofi/interface.h"
 #include "weft/status.h"
 
 #define WEFTI_FABRIC_NAME_MAX 64 /* bytes of an endpoint's address */
@@ -34,11 +35,14 @@ typedef struct wefti_fabric {
     struct fid_mr *buffers; /* registration of the memory for messages, where the provider needs it */
     void *descriptor; /* of that */
     int wake; /* a descriptor that is readable when there is a completion, once fi_trywait has said so */
+    char reason[WEFTI_TOPO_REASON_BYTES]; /* why this interface */
 } wefti_fabric;
 
-/* Load the library, choose a provider and open all but the endpoints' addresses. Blocks as long as the library looks
- * for networks. On failure nothing is left behind: WEFT_ERR_UNREACHABLE says what was tried. */
-weft_status wefti_fabric_open(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_address *address);
+/* Load the library, choose the PE's interface and open all but the endpoints' addresses. Blocks as long as the library
+ * looks for networks. On failure nothing is left behind: WEFT_ERR_UNREACHABLE says what was tried; else the status of
+ * wefti_ofi_interface_choose. */
+weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_topo_pe *pe, void *memory, size_t bytes,
+                              wefti_fabric_address *address);
 /* Safe on zeroed memory. */
 void wefti_fabric_close(wefti_fabric *fabric);
 

@@ -1,6 +1,7 @@
 /* `ofi`: PEs of other nodes, over libfabric. */
 #include "transport/ofi/ofi.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -78,7 +79,10 @@ static weft_status make(wefti_transport *transport, wefti_fabric_address *mine)
     }
     set_buffers(ofi);
     WEFT_TRY(wefti_os_monitor_create(&ofi->lock));
-    return wefti_fabric_open(&ofi->fabric, ofi->memory, WEFTI_OFI_BUFFERS * stride(), mine);
+    const wefti_topo_pe pe = {.gpu = WEFTI_TOPO_PCI_NONE, /* it gets its device later, if it gets one */
+                              .numa = wefti_topo_numa_here(),
+                              .number = ofi->setup.pe - (int)ofi->setup.view->near_first};
+    return wefti_fabric_open(&ofi->fabric, &pe, ofi->memory, WEFTI_OFI_BUFFERS * stride(), mine);
 }
 
 /* The addresses of all PEs of other nodes. */
@@ -172,6 +176,13 @@ static int ofi_reaches(const wefti_transport *transport, int pe)
     return pe >= 0 && pe < transport->setup.pes && ofi->peers[pe].is_known;
 }
 
+static void ofi_describe(const wefti_transport *transport, char *text, size_t bytes)
+{
+    const wefti_fabric *fabric = &((const wefti_ofi *)transport->state)->fabric;
+    (void)snprintf(text, bytes, "on %s (%s): %s", wefti_ofi_interface_name(fabric->info),
+                   fabric->info->fabric_attr->prov_name, fabric->reason);
+}
+
 static void ofi_pause(wefti_transport *transport, uint64_t sleep_ns)
 {
     wefti_ofi *ofi = transport->state;
@@ -187,6 +198,7 @@ const wefti_transport_ops wefti_transport_ofi = {
     .open = ofi_open,
     .close = ofi_close,
     .reaches = ofi_reaches,
+    .describe = ofi_describe,
     .put = wefti_ofi_put,
     .get = wefti_ofi_get,
     .put_signal = wefti_ofi_put_signal,

@@ -2,6 +2,7 @@
  *
  *   ofi.c       opening, closing, the table of operations
  *   fabric.c    libfabric and its provider
+ *   interface.c which interface of it
  *   issue.c     what this PE asks of others
  *   serve.c     what others ask of this PE
  *   progress.c  completions, and the thread that sees to them while nobody waits

@@ -1,0 +1,29 @@
+/* transport/ofi/interface.h: which of the interfaces that libfabric offers this PE uses.
+ *
+ *   with WEFT_NIC_LIST, WEFT_NIC_MAPPING or WEFT_NIC_ROUND_ROBIN   the NIC of the host's plan (topo/plan.h), whatever
+ *                          its provider; an error if libfabric has no such interface
+ *   with WEFT_TOPO_FILE, or where libfabric knows several NICs of its best provider   the NIC of the plan if it is one
+ *                          of those, else as without
+ *   else                   the first of the best: libfabric lists them by speed. The machine is not looked at
+ *
+ * "Best": what reaches other hosts, and is no emulation of last resort. An interface has the name of its NIC where
+ * libfabric tells one (mlx5_0), else of its domain (eth0). Ports of a NIC are the same to libfabric. */
+#ifndef WEFTI_TRANSPORT_OFI_INTERFACE_H
+#define WEFTI_TRANSPORT_OFI_INTERFACE_H
+
+#include <rdma/fabric.h>
+
+#include "topo/nic_of_pe.h"
+
+typedef struct wefti_ofi_interface {
+    const struct fi_info *info; /* one of those offered */
+    char reason[WEFTI_TOPO_REASON_BYTES];
+} wefti_ofi_interface;
+
+/* `offered` is not NULL. */
+weft_status wefti_ofi_interface_choose(const struct fi_info *offered, const wefti_topo_pe *pe,
+                                       wefti_ofi_interface *chosen);
+
+const char *wefti_ofi_interface_name(const struct fi_info *info);
+
+#endif

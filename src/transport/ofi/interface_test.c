@@ -1,0 +1,153 @@
+/* Goal: of what libfabric offers, a PE uses the NIC that the plan says, and the first of the best where nothing asks
+ * for a plan. Method: lists as libfabric gives them on machines that are not here, with machines of tests/topo. */
+#include "transport/ofi/interface.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MACHINES WEFT_SOURCE_DIR "/tests/topo/machines/"
+#define OFFERS_MAX 8
+
+/* Of libfabric's structures what is looked at. */
+typedef struct offer {
+    struct fi_info info;
+    struct fi_fabric_attr fabric;
+    struct fi_domain_attr domain;
+    struct fid_nic nic;
+    struct fi_device_attr device;
+    struct sockaddr_in address;
+} offer;
+
+static offer offers[OFFERS_MAX];
+static int offer_count;
+
+static void offer_one(const char *provider, const char *domain, const char *nic)
+{
+    offer *o = &offers[offer_count];
+    memset(o, 0, sizeof *o);
+    o->fabric.prov_name = (char *)(uintptr_t)provider;
+    o->domain.name = (char *)(uintptr_t)domain;
+    o->device.name = (char *)(uintptr_t)nic;
+    o->nic.device_attr = &o->device;
+    o->info.fabric_attr = &o->fabric;
+    o->info.domain_attr = &o->domain;
+    o->info.nic = nic != NULL ? &o->nic : NULL;
+    o->info.addr_format = FI_SOCKADDR_IN;
+    o->address.sin_addr.s_addr = htonl(strcmp(domain, "lo") == 0 ? INADDR_LOOPBACK : 0x0a000001);
+    o->info.src_addr = &o->address;
+    if (offer_count > 0) {
+        offers[offer_count - 1].info.next = &o->info;
+    }
+    offer_count++;
+}
+
+static void offer_ip(void)
+{
+    offer_count = 0;
+    offer_one("sockets", "eth0", NULL);
+    offer_one("tcp;ofi_rxm", "lo", NULL);
+    offer_one("tcp;ofi_rxm", "eth0", NULL);
+    offer_one("tcp;ofi_rxm", "eth1", NULL);
+}
+
+static void offer_rdma(void)
+{
+    offer_count = 0;
+    offer_one("verbs;ofi_rxm", "mlx5_1-rxm", "mlx5_1");
+    offer_one("verbs;ofi_rxm", "mlx5_0-rxm", "mlx5_0");
+    offer_one("tcp;ofi_rxm", "eth0", NULL);
+}
+
+static const wefti_topo_pe first_of_numa0 = {.gpu = WEFTI_TOPO_PCI_NONE, .numa = 0, .number = 0};
+static const wefti_topo_pe first_of_numa1 = {.gpu = WEFTI_TOPO_PCI_NONE, .numa = 1, .number = 0};
+
+static void assert_chosen(const wefti_topo_pe *pe, const char *name, const char *provider)
+{
+    wefti_ofi_interface chosen;
+    assert_int_equal(wefti_ofi_interface_choose(&offers[0].info, pe, &chosen), WEFT_OK);
+    assert_string_equal(wefti_ofi_interface_name(chosen.info), name);
+    assert_string_equal(chosen.info->fabric_attr->prov_name, provider);
+    assert_true(chosen.reason[0] != '\0');
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    (void)unsetenv("WEFT_TOPO_FILE");
+    (void)unsetenv("WEFT_NIC_LIST");
+    (void)unsetenv("WEFT_NIC_MAPPING");
+    return 0;
+}
+
+static void takes_the_first_of_the_best(void **state)
+{
+    (void)state;
+    offer_ip();
+    assert_chosen(&first_of_numa0, "eth0", "tcp;ofi_rxm");
+    assert_chosen(&first_of_numa1, "eth0", "tcp;ofi_rxm");
+}
+
+static void goes_by_the_plan(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "pcie-8gpu.topo", 1), 0);
+    offer_rdma();
+    assert_chosen(&first_of_numa0, "mlx5_0", "verbs;ofi_rxm");
+    assert_chosen(&first_of_numa1, "mlx5_1", "verbs;ofi_rxm");
+    for (int i = 0; i < 2; i++) {
+        wefti_topo_pe pe = {.numa = -1};
+        assert_true(wefti_topo_pci_parse(i == 0 ? "0000:24:00.0" : "0000:a4:00.0", &pe.gpu));
+        assert_chosen(&pe, i == 0 ? "mlx5_0" : "mlx5_1", "verbs;ofi_rxm");
+    }
+}
+
+/* A description of another machine does not stop a world; a list does. */
+static void falls_back_unless_asked(void **state)
+{
+    (void)state;
+    wefti_ofi_interface chosen;
+    assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "pcie-8gpu.topo", 1), 0);
+    offer_ip();
+    assert_chosen(&first_of_numa0, "eth0", "tcp;ofi_rxm");
+    assert_int_equal(setenv("WEFT_NIC_LIST", "mlx5_1", 1), 0);
+    assert_int_equal(wefti_ofi_interface_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(), "mlx5_1"));
+    assert_non_null(strstr(weft_last_error(), "interfaces here are: eth0, lo, eth1"));
+    offer_rdma();
+    assert_chosen(&first_of_numa0, "mlx5_1", "verbs;ofi_rxm");
+}
+
+static void refuses_what_cannot_be_read(void **state)
+{
+    (void)state;
+    wefti_ofi_interface chosen;
+    offer_rdma();
+    assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "pcie-8gpu.topo", 1), 0);
+    assert_int_equal(setenv("WEFT_NIC_LIST", "mlx5_0:x", 1), 0);
+    assert_int_equal(wefti_ofi_interface_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_ERR_ARGUMENT);
+    assert_int_equal(unsetenv("WEFT_NIC_LIST"), 0);
+    assert_int_equal(setenv("WEFT_NIC_MAPPING", "mlx5_0:1:3", 1), 0);
+    assert_int_equal(wefti_ofi_interface_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_ERR_RANGE);
+    assert_int_equal(unsetenv("WEFT_NIC_MAPPING"), 0);
+    assert_int_equal(setenv("WEFT_TOPO_FILE", "/nowhere/machine.topo", 1), 0);
+    assert_int_not_equal(wefti_ofi_interface_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(takes_the_first_of_the_best, clear),
+        cmocka_unit_test_setup(goes_by_the_plan, clear),
+        cmocka_unit_test_setup(falls_back_unless_asked, clear),
+        cmocka_unit_test_setup(refuses_what_cannot_be_read, clear),
+    };
+    setenv("WEFT_LOG", "none", 1);
+    return cmocka_run_group_tests_name("interface", tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+"""Goal: the network transport uses the interface of the plan, data goes over it, and the transport map says which and why.
+
+Method: a world of two PEs, each a node of its own, with machines described whose NICs are this host's loopback and others.
+Usage: nics.py WEFT_INFO WEFTRUN NODES_SH PROGRAM, a test program that runs on two PEs.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+INFO, RUN, NODES, PROGRAM = sys.argv[1:5]
+MACHINE = """weft-topology 1
+machine of a test
+source made up
+host here
+numa numa0
+nic {nic} parent=numa0 port=1
+"""
+
+
+class Nics(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = pathlib.Path(folder.name) / "machine.topo"
+
+    def run_on(self, nic, *command, **variables):
+        self.file.write_text(MACHINE.format(nic=nic))
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
+        environment |= {"WEFT_TOPO_FILE": str(self.file)} | variables
+        return subprocess.run([RUN, "-q", "-n", "2", NODES, "1", *command], capture_output=True, text=True,
+                              env=environment, timeout=100)
+
+    def test_list(self):
+        done = self.run_on("lo", INFO, "transports", WEFT_NIC_LIST="lo:1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ofi   PEs of other nodes, by messages, on lo (", done.stdout)
+        self.assertIn("): in turn among those nearest to ", done.stdout)
+        done = self.run_on("lo", PROGRAM, WEFT_NIC_LIST="lo")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_interface_that_is_not_here(self):
+        done = self.run_on("mlx5_9", INFO, "transports", WEFT_NIC_LIST="mlx5_9")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("the plan's NIC of this PE is mlx5_9", done.stderr + done.stdout)
+        self.assertIn("interfaces here are: ", done.stderr + done.stdout)
+
+    def test_plan_that_nobody_asked_for(self):
+        done = self.run_on("mlx5_9", INFO, "transports")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("): libfabric's first", done.stdout)
+
+    def test_mapping_is_for_gpus(self):
+        done = self.run_on("lo", INFO, "transports", WEFT_NIC_MAPPING="lo:1:2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("WEFT_NIC_MAPPING and WEFT_NIC_ROUND_ROBIN are for GPUs", done.stderr)
+
+    def test_mistakes(self):
+        for variables, told in [
+            ({"WEFT_NIC_LIST": "lo:0"}, "character 4"),
+            ({"WEFT_NIC_LIST": "eth77"}, "has no port eth77"),
+            ({"WEFT_TOPO_FILE": "/nowhere/machine.topo"}, "/nowhere/machine.topo"),
+        ]:
+            done = self.run_on("lo", INFO, "transports", **variables)
+            self.assertNotEqual(done.returncode, 0, variables)
+            self.assertIn(told, done.stderr + done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
