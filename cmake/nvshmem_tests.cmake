@@ -71,3 +71,52 @@ if(NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
         COMMAND ${PROJECT_SOURCE_DIR}/tests/install/nvshmem.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
     weft_describe_test(install.nvshmem "install;nvshmem")
 endif()
+
+foreach(way WHOLE RDC)
+    add_test(NAME nvshmem.compile.${way}
+        COMMAND ${weft_nvshmem_tests}/compile.sh ${weft_nvcc} ${weft_nvshmem_home} ${way})
+    weft_describe_test(nvshmem.compile.${way} "cuda;nvshmem")
+    set_tests_properties(nvshmem.compile.${way} PROPERTIES TIMEOUT 400)
+endforeach()
+
+# On the GPUs of the fake driver: the same programs with a device heap, those on streams, and, as kernels of one
+# thread (nvshmem_kernel_NAME), those that kernels have routines for.
+weft_add_nvshmem_program(streams)
+weft_add_nvshmem_test(streams 2) # is refused
+if(NOT TARGET fake_cuda)
+    return()
+endif()
+
+function(weft_add_nvshmem_fake_test test pes program)
+    add_test(NAME ${test}.${pes} COMMAND weftrun -n ${pes} ${program})
+    weft_describe_test(${test}.${pes} "multi;nvshmem;fake")
+    set_property(TEST ${test}.${pes} APPEND PROPERTY ENVIRONMENT
+        "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;CHECK_GPU=1;WEFT_DEADLINE=60")
+    math(EXPR halves "2 * ${pes}")
+    set_tests_properties(${test}.${pes} PROPERTIES PROCESSORS ${halves})
+endfunction()
+
+foreach(name setup memory rma amo wait coll teams streams)
+    add_dependencies(nvshmem_${name} fake_cuda)
+    foreach(pes IN LISTS weft_nvshmem_counts)
+        weft_add_nvshmem_fake_test(nvshmem.gpu.${name} ${pes} $<TARGET_FILE:nvshmem_${name}>)
+    endforeach()
+endforeach()
+if(WEFT_SANITIZE)
+    return()
+endif()
+add_custom_target(nvshmem_kernels ALL)
+foreach(source rma.c amo.c wait.c coll.c groups.cc)
+    get_filename_component(name ${source} NAME_WE)
+    set(program ${PROJECT_BINARY_DIR}/tests/nvshmem_kernel_${name})
+    add_custom_command(OUTPUT ${program}
+        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -DWEFT_NVSHMEM_NO_CUDA -I${weft_nvshmem_include}
+            -I${PROJECT_SOURCE_DIR}/tests ${weft_nvshmem_tests}/${source} -x none -o ${program} $<TARGET_FILE:nvshmem_host>
+            -Wl,-rpath,${weft_nvshmem_home}/lib -ldl
+        DEPENDS ${weft_nvshmem_tests}/${source} ${weft_nvshmem_tests}/check.h ${weft_nvshmem_headers} nvshmem_host VERBATIM)
+    add_custom_target(nvshmem_kernel_${name} DEPENDS ${program})
+    add_dependencies(nvshmem_kernels nvshmem_kernel_${name})
+    foreach(pes IN LISTS weft_nvshmem_counts)
+        weft_add_nvshmem_fake_test(nvshmem.kernel.${name} ${pes} ${program})
+    endforeach()
+endforeach()

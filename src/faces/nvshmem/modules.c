@@ -82,9 +82,12 @@ static int init_holder(const char *call, global_of find, void *holder)
     wefti_nv_address address;
     size_t bytes;
     weft_status status = wefti_nv_place_decide();
-    if (status != WEFT_OK || wefti_nvshmem.place != WEFTI_NV_DEVICE || find == NULL) {
+    if (status != WEFT_OK || wefti_nvshmem.place != WEFTI_NV_DEVICE) {
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_GPU_NOT_SELECTED,
                                "there is no heap on a GPU; call cudaSetDevice before");
+    }
+    if (find == NULL) {
+        return wefti_nv_refuse(call, NVSHMEMX_ERROR_NOT_SUPPORTED, "this driver of CUDA cannot name a module's state");
     }
     int error = wefti_nv_device_enter();
     if (error == 0) {

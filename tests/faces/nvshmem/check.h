@@ -7,9 +7,12 @@
 #ifndef FACES_NVSHMEM_CHECK_H
 #define FACES_NVSHMEM_CHECK_H
 
-#ifndef NVSHMEM_HOSTLIB_ONLY
+/* Compiled as C++ with WEFT_DEVICE_ON_HOST, the routines that kernels have are theirs: the program is a kernel of
+ * one thread. */
+#if !defined(NVSHMEM_HOSTLIB_ONLY) && !defined(WEFT_DEVICE_ON_HOST)
 #define NVSHMEM_HOSTLIB_ONLY
 #endif
+#include <dlfcn.h>
 #include <nvshmem.h>
 #include <nvshmemx.h>
 #include <stdint.h>
@@ -28,6 +31,34 @@ static long check_failures;
         }                                                                                                              \
     } while (0)
 #define CHECK(HOLDS) CHECK_SAY(HOLDS, "not so: %s", #HOLDS)
+
+/* With CHECK_GPU the programs run on GPUs, those of the fake driver, whose memory the host reaches: one is current
+ * before main, as a program's cudaSetDevice makes it. */
+static int check_on_gpu;
+
+__attribute__((constructor)) static void check_choose_gpu(void)
+{
+    int (*init)(unsigned flags);
+    int (*retain)(void **context, int device);
+    int (*push)(void *context);
+    void *context;
+    if (getenv("CHECK_GPU") == NULL) {
+        return;
+    }
+    void *const driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (driver == NULL) {
+        printf("no driver: %s\n", dlerror());
+        exit(1);
+    }
+    *(void **)&init = dlsym(driver, "cuInit");
+    *(void **)&retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
+    *(void **)&push = dlsym(driver, "cuCtxPushCurrent_v2");
+    check_on_gpu = init(0) == 0 && retain(&context, 0) == 0 && push(context) == 0;
+    if (!check_on_gpu) {
+        printf("no GPU of the fake driver\n");
+        exit(1);
+    }
+}
 
 /* The end of main: of all PEs. */
 static inline int check_end(void)

@@ -108,7 +108,7 @@ static void check_bytes(void)
 {
     enum { BYTES = 100001 };
     unsigned char *block = ZEROED(unsigned char, 2 * BYTES);
-    unsigned char *mine = malloc(BYTES);
+    unsigned char *mine = (unsigned char *)malloc(BYTES);
     for (int i = 0; mine != NULL && i < BYTES; i++) {
         mine[i] = (unsigned char)number_of(me, i);
     }

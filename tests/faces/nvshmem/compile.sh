@@ -1,0 +1,29 @@
+#!/bin/sh
+# Goal: programs with kernels compile and link, without a warning, with relocatable device code and without, in one
+# file and in two.
+# Method: nvcc on calls.cu; its kernels twice in one program, as files that share nothing but the headers.
+# Usage: compile.sh NVCC HOME_OF_NVSHMEM WHOLE|RDC. Exit 77: nvcc is not here.
+set -eu
+nvcc=$1
+home=$2
+way=$3
+here=$(dirname "$0")
+if ! command -v "$nvcc" >/dev/null; then
+    echo "no nvcc here"
+    exit 77
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+option=-rdc=false
+if [ "$way" = RDC ]; then
+    option=-rdc=true
+fi
+cat >"$folder/other.cu" <<TEXT
+#include <nvshmem.h>
+__global__ void other(int *data)
+{
+    nvshmem_int_p(data, nvshmem_my_pe(), 0);
+}
+TEXT
+"$nvcc" -std=c++17 "$option" -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=sm_80 --threads 2 -Werror all-warnings \
+    -I"$home/include" "$here/calls.cu" "$folder/other.cu" -o "$folder/calls" -L"$home/lib" -lnvshmem_host -lnvshmem_device
