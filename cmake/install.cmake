@@ -1,8 +1,9 @@
 # Installation. Everything finds the rest from where it lies itself, so that an installed tree can be moved.
-#   include/             the public headers, for C, C++ and CUDA; OpenSHMEM's
+#   include/             the public headers, for C, C++ and CUDA; OpenSHMEM's; nccl_ep/, NCCL EP's
 #   lib/                 libweft.so, libweft.a, libweft_sim.a, libweft_shmem.so, libweft_shmem.a; pkgconfig/weft.pc,
 #                        weft_sim.pc, weft_shmem.pc; cmake/weft, for find_package(weft): weft::weft, weft::static,
-#                        weft::sim, weft::shmem, weft::shmem_static
+#                        weft::sim, weft::shmem, weft::shmem_static, weft::nccl_ep, weft::nccl_ep_static;
+#                        libweft_nccl_ep.so and .a, and nccl_ep/, the same as libnccl_ep.so.0 and libnccl_ep.a
 #   lib/weft/nvshmem/    the NVSHMEM interface, by itself: include, lib, lib/pkgconfig, lib/cmake/NVSHMEM
 #   bin/                 the tools, and those of OpenSHMEM
 #   share/man/           a page for each tool, header and function
@@ -23,6 +24,14 @@ if(TARGET weft_shmem)
 endif()
 install(TARGETS ${weft_libraries} EXPORT weft
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET weft_nccl_ep)
+    list(APPEND weft_libraries weft_nccl_ep weft_nccl_ep_static nccl_ep nccl_ep_static)
+    install(DIRECTORY ${weft_nccl_ep_include}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/nccl_ep)
+    install(TARGETS weft_nccl_ep weft_nccl_ep_static EXPORT weft
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(TARGETS nccl_ep nccl_ep_static EXPORT weft
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/nccl_ep ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/nccl_ep)
+endif()
 if(TARGET weft_shmem)
     set_target_properties(weft_shmem PROPERTIES INSTALL_RPATH "\$ORIGIN") # where libweft.so lies, too
     install(DIRECTORY ${PROJECT_BINARY_DIR}/osh/ DESTINATION ${CMAKE_INSTALL_BINDIR} USE_SOURCE_PERMISSIONS)

@@ -92,6 +92,10 @@ WEFT_API const char *weft_status_text(weft_status status);
  * The text belongs to the thread and is valid until its next failing call into weft. Success does not clear it. */
 WEFT_API const char *weft_last_error(void);
 
+/* Decide an error outside of the library: keep `text` as the thread's last error, log it, and return `status`. For
+ * interfaces built on weft, whose callers read weft_last_error as well. NULL is "". Any thread. */
+WEFT_API weft_status weft_last_error_set(weft_status status, const char *text);
+
 #endif
 
 /* Return from the calling function with the status of `call` unless it is WEFT_OK. */

@@ -36,6 +36,11 @@ weft_status wefti_error(weft_status status, const char *format, ...)
     return status;
 }
 
+weft_status weft_last_error_set(weft_status status, const char *text)
+{
+    return wefti_error(status, "%s", text != NULL ? text : "");
+}
+
 weft_status wefti_error_null(const char *call, const char *argument)
 {
     return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL", call, argument);

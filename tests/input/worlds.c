@@ -30,6 +30,15 @@ CASE(weft_status_name)
     CHECK(weft_last_error() != NULL);
 }
 
+CASE(weft_last_error_set)
+{
+    (void)s;
+    CHECK(weft_last_error_set(WEFT_ERR_STATE, "%s%n: said elsewhere") == WEFT_ERR_STATE);
+    CHECK(strcmp(weft_last_error(), "%s%n: said elsewhere") == 0);
+    CHECK(weft_last_error_set((weft_status)1, NULL) == (weft_status)1);
+    CHECK(weft_last_error()[0] == '\0');
+}
+
 /* ---- bootstraps ---- */
 
 COVERED(weft_threads_destroy)

@@ -25,11 +25,11 @@ ORDER = [
     ["gpu"],
     ["create"],
     ["ep"],
-    ["ffi", "faces/shmem", "faces/nvshmem", "tools", "python"],
+    ["ffi", "faces/shmem", "faces/nvshmem", "faces/nccl_ep", "tools", "python"],
 ]
 # These reach the rest of the library through its public headers.
 ONLY = {name: {"base", "os", "protocol", name} for name in ("ep", "ffi", "python")}
-ONLY |= {face: {"protocol", face} for face in ("faces/shmem", "faces/nvshmem")}
+ONLY |= {face: {"protocol", face} for face in ("faces/shmem", "faces/nvshmem", "faces/nccl_ep")}
 # The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
 ONLY["testing/sim"] = {"base", "os", "protocol", "bootstrap", "heap", "device", "transport", "testing/sim"}
 ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}
@@ -61,7 +61,8 @@ def wrong_include(root, file, quote, target):
     """Why `file` may not include `target`, or None."""
     parts = file.relative_to(root).parts
     in_cuda = parts[:2] in (("src", "cuda"), ("tests", "gpu"), ("bench", "gpu"), ("examples", "gpu"))
-    in_cuda = in_cuda or parts[:3] == ("src", "testing", "fake_driver")
+    in_cuda = in_cuda or parts[:3] in (("src", "testing", "fake_driver"), ("src", "faces", "nccl_ep"))
+    in_cuda = in_cuda or parts[:3] == ("tests", "faces", "nccl_ep")
     if CUDA_HEADER.match(target) and not in_cuda:
         return "a CUDA header outside src/cuda"
     public = (root / "include" / target).is_file()
@@ -71,6 +72,8 @@ def wrong_include(root, file, quote, target):
         return None
     if parts[0] in ("include", "examples"):
         return "not a public header"
+    if parts[:3] == ("src", "faces", "nccl_ep") and (root / "src/faces/nccl_ep/include" / target).is_file():
+        return None  # what it installs
     if (file.parent / target).is_file() and "/" not in target:
         return "named without its folder"
     if parts[0] in ("tests", "bench"):

@@ -1,0 +1,55 @@
+# Tests of the NCCL EP face, with a stand-in for NCCL (tests/faces/nccl_ep/libnccl.c): nccl_ep.abi.* compile,
+# nccl_ep.no_gpu runs anywhere, nccl_ep.steps.N runs N threads on the fake driver.
+set(weft_nccl_ep_tests ${PROJECT_SOURCE_DIR}/tests/faces/nccl_ep)
+add_library(standin_nccl SHARED ${weft_nccl_ep_tests}/libnccl.c)
+target_include_directories(standin_nccl PRIVATE ${PROJECT_SOURCE_DIR}/tests ${weft_nccl_ep_source}/abi)
+target_link_libraries(standin_nccl PRIVATE weft_flags Threads::Threads)
+set_target_properties(standin_nccl PROPERTIES OUTPUT_NAME nccl SUFFIX .so.2 NO_SONAME ON C_VISIBILITY_PRESET default
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/standin)
+target_compile_options(standin_nccl PRIVATE -fvisibility=default)
+
+add_library(nccl_ep_abi OBJECT ${weft_nccl_ep_tests}/abi.c)
+target_include_directories(nccl_ep_abi PRIVATE ${weft_nccl_ep_include} ${weft_nccl_ep_source}/abi)
+target_link_libraries(nccl_ep_abi PRIVATE weft_flags)
+
+# The same against NCCL's own header, and as C++, where the compiler finds it.
+find_path(WEFT_NCCL_INCLUDE nccl.h)
+find_path(WEFT_NCCL_CUDA_INCLUDE cuda_runtime.h HINTS ${WEFT_CUDA_INCLUDE} /usr/local/cuda/include)
+if(WEFT_NCCL_INCLUDE AND WEFT_NCCL_CUDA_INCLUDE)
+    foreach(language c c++)
+        set(standard c17)
+        set(compiler ${CMAKE_C_COMPILER})
+        if(language STREQUAL c++)
+            set(standard c++20) # the initialisers name their fields
+            set(compiler ${WEFT_CXX})
+        endif()
+        if(compiler)
+            add_test(NAME nccl_ep.abi.${language} COMMAND ${compiler} -x ${language} -std=${standard} -fsyntax-only
+                -I${weft_nccl_ep_include} -isystem ${WEFT_NCCL_INCLUDE} -isystem ${WEFT_NCCL_CUDA_INCLUDE}
+                ${weft_nccl_ep_tests}/abi.c)
+            weft_describe_test(nccl_ep.abi.${language} "nccl_ep")
+        endif()
+    endforeach()
+endif()
+
+foreach(name no_gpu steps)
+    add_executable(nccl_ep_${name} ${weft_nccl_ep_tests}/${name}.c)
+    target_include_directories(nccl_ep_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests
+        ${weft_nccl_ep_include} ${weft_nccl_ep_source}/abi)
+    target_link_libraries(nccl_ep_${name} PRIVATE weft_flags weft_nccl_ep_static weft_static standin_nccl Threads::Threads
+        ${CMAKE_DL_LIBS})
+    set_target_properties(nccl_ep_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+endforeach()
+add_test(NAME nccl_ep.no_gpu COMMAND nccl_ep_no_gpu)
+weft_describe_test(nccl_ep.no_gpu "nccl_ep")
+set_property(TEST nccl_ep.no_gpu APPEND PROPERTY ENVIRONMENT "WEFT_LOG=none")
+if(TARGET fake_cuda)
+    add_dependencies(nccl_ep_steps fake_cuda)
+    foreach(ranks 1 2 3)
+        add_test(NAME nccl_ep.steps.${ranks} COMMAND nccl_ep_steps ${ranks})
+        weft_describe_test(nccl_ep.steps.${ranks} "nccl_ep;cuda;fake")
+        set_tests_properties(nccl_ep.steps.${ranks} PROPERTIES PROCESSORS 3)
+        set_property(TEST nccl_ep.steps.${ranks} APPEND PROPERTY ENVIRONMENT
+            "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_FAKE_SMS=4;WEFT_LOG=none;WEFT_DEVICE_HEAP_MAX=67108864")
+    endforeach()
+endif()

@@ -1,0 +1,129 @@
+/* faces/nccl_ep/face.h: what the files of the NCCL EP face share. */
+#ifndef WEFTI_FACES_NCCL_EP_FACE_H
+#define WEFTI_FACES_NCCL_EP_FACE_H
+
+#include <nccl_ep.h>
+#include <stdint.h>
+
+#include "weft.h"
+#include "weft_ep.h"
+
+#define TOPK_DEFAULT 16
+#define TIMEOUT_DEFAULT_NS 100000000000u
+
+/* ---- results.c ---- */
+
+/* Decide an error: its text becomes weft_last_error's. Returns `result`. */
+ncclResult_t nep_fail(ncclResult_t result, const char *format, ...) WEFT_PRINTF(2, 3);
+
+/* What a status of weft is here; the text is weft's. */
+ncclResult_t nep_result_of(weft_status status);
+
+#define NEP_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        ncclResult_t nep_try_result = (call);                                                                          \
+        if (nep_try_result != ncclSuccess) {                                                                           \
+            return nep_try_result;                                                                                     \
+        }                                                                                                              \
+    } while (0)
+
+/* ---- structs.c ---- */
+
+/* Copy the caller's struct, of any version, to `own`, whose further fields become zero. `need`: the size of the first
+ * version. */
+ncclResult_t nep_read(const char *call, const char *name, const void *theirs, size_t need, void *own, size_t own_bytes);
+
+/* Tensors are of one version. NULL is "not given" and leaves *own with magic 0. */
+ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTensor_t *theirs, ncclEpTensor_t *own);
+
+/* ---- driver.c ---- */
+
+/* CUDA's driver, as far as the face calls it. Addresses are CUdeviceptr, errors CUresult. */
+typedef struct nep_cuda {
+    int (*mem_alloc)(uint64_t *at, size_t bytes);
+    int (*mem_free)(uint64_t at);
+    int (*memcpy_async)(uint64_t to, uint64_t from, size_t bytes, cudaStream_t stream);
+    int (*memset_async)(uint64_t at, unsigned char value, size_t bytes, cudaStream_t stream);
+    int (*stream_create)(cudaStream_t *stream, unsigned flags, int priority);
+    int (*stream_synchronize)(cudaStream_t stream);
+    int (*stream_destroy)(cudaStream_t stream);
+} nep_cuda;
+
+typedef struct nep_nccl {
+    ncclResult_t (*comm_count)(ncclComm_t comm, int *count);
+    ncclResult_t (*comm_rank)(ncclComm_t comm, int *rank);
+    ncclResult_t (*all_gather)(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,
+                               cudaStream_t stream);
+    ncclResult_t (*window_pointer)(ncclComm_t comm, ncclWindow_t window, void **pointer); /* NULL before 2.29.2 */
+} nep_nccl;
+
+/* Loaded when first asked for; NULL, with a text, when the library or a function is not there. Any thread. */
+const nep_cuda *nep_load_cuda(const char *call);
+const nep_nccl *nep_load_nccl(const char *call);
+
+/* ---- group.c ---- */
+
+struct ncclEpGroup {
+    struct ncclEpGroup *next; /* of all that live */
+    weft_world *world;
+    weft_ep *ep;
+    ncclComm_t comm;
+    int rank;
+    int ranks;
+    int local_experts;
+    int topk_max;
+    int handles; /* that live */
+    int has_timed_out;
+    ncclEpGroupConfig_t config;
+    int *mask; /* [ranks], copied from by ncclEpMaskQuery */
+};
+
+/* Is the group one that lives? */
+ncclResult_t nep_check_group(const char *call, const struct ncclEpGroup *group);
+
+/* nep_result_of, and remember that a call met its deadline. */
+ncclResult_t nep_group_result(struct ncclEpGroup *group, weft_status status);
+
+/* ---- handle.c ---- */
+
+struct ncclEpHandle {
+    struct ncclEpHandle *next; /* of all that live */
+    struct ncclEpGroup *group;
+    weft_ep_plan plan; /* topk 0: not known before the first routing */
+    weft_ep_route *route; /* NULL: likewise */
+    void *memory; /* of the route, then ids */
+    int is_own_memory;
+    size_t route_bytes;
+    int topk_most; /* that there is memory for */
+    weft_ep_choices choices; /* the routing; ids in `memory` */
+    int is_routed;
+    int has_sent; /* ncclEpComplete is to come: 1 of a dispatch, 2 of a combine */
+    ncclEpTensor_t counters; /* LL: to be written when the dispatch is complete; magic 0: none */
+};
+
+ncclResult_t nep_check_handle(const char *call, const struct ncclEpHandle *handle);
+int nep_is_ll(const struct ncclEpGroup *group);
+
+/* ---- tensors.c ---- */
+
+/* Does a tensor have these dimensions? ndim at most 3. */
+ncclResult_t nep_check_shape(const char *call, const char *name, const ncclEpTensor_t *tensor, unsigned ndim,
+                             const size_t *sizes);
+
+/* The address of a tensor's data, of a window's too. */
+ncclResult_t nep_data_of(const char *call, const char *name, const struct ncclEpGroup *group,
+                         const ncclEpTensor_t *tensor, void **data);
+
+/* A float32 tensor of `count` elements in all. */
+ncclResult_t nep_floats_of(const char *call, const char *name, const struct ncclEpGroup *group,
+                           const ncclEpTensor_t *tensor, size_t count, float **data);
+
+/* Can `count` counts be copied to this tensor? Not given: yes. */
+ncclResult_t nep_check_counts(const char *call, const char *name, const ncclEpTensor_t *tensor, size_t count);
+
+/* Copy `count` int32 on the stream to a tensor [count] of int32 or int64; none of them is negative. Not given:
+ * nothing. */
+ncclResult_t nep_copy_counts(const char *call, const char *name, const struct ncclEpGroup *group,
+                             const ncclEpTensor_t *tensor, const int32_t *counts, size_t count, cudaStream_t stream);
+
+#endif

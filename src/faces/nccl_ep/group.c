@@ -1,0 +1,264 @@
+/* faces/nccl_ep/group.c: groups: a world and a weft_ep each. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "faces/nccl_ep/face.h"
+
+/* Groups that live, so that a call on one that was destroyed is an error and not a crash. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ncclEpGroup *groups;
+
+ncclResult_t ncclEpGetVersion(int *version)
+{
+    if (version == NULL) {
+        return nep_fail(ncclInvalidArgument, "ncclEpGetVersion: argument 'version' is NULL");
+    }
+    *version = NCCL_EP_VERSION_CODE;
+    return ncclSuccess;
+}
+
+ncclResult_t nep_check_group(const char *call, const struct ncclEpGroup *group)
+{
+    (void)pthread_mutex_lock(&lock);
+    const struct ncclEpGroup *at = groups;
+    while (at != NULL && at != group) {
+        at = at->next;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    if (at == NULL) {
+        return nep_fail(ncclInvalidArgument, "%s: the group is %s", call,
+                        group == NULL ? "NULL" : "none, or was destroyed");
+    }
+    return ncclSuccess;
+}
+
+int nep_is_ll(const struct ncclEpGroup *group)
+{
+    return group->config.algorithm == NCCL_EP_ALGO_LOW_LATENCY;
+}
+
+ncclResult_t nep_group_result(struct ncclEpGroup *group, weft_status status)
+{
+    if (status == WEFT_ERR_TIMEOUT) {
+        __atomic_store_n(&group->has_timed_out, 1, __ATOMIC_RELEASE);
+    }
+    return nep_result_of(status);
+}
+
+/* ---- creation ---- */
+
+#define CALL "ncclEpCreateGroup"
+
+static ncclResult_t check_config(const ncclEpGroupConfig_t *config, int ranks)
+{
+    if (config->version == 0) {
+        return nep_fail(ncclInvalidArgument, CALL ": config.version is 0; start from NCCL_EP_GROUP_CONFIG_INIT");
+    }
+    if (config->algorithm != NCCL_EP_ALGO_LOW_LATENCY && config->algorithm != NCCL_EP_ALGO_HIGH_THROUGHPUT) {
+        return nep_fail(ncclInvalidArgument, CALL ": config.algorithm is %d", (int)config->algorithm);
+    }
+    if (config->num_experts == 0 || config->num_experts > INT32_MAX || config->num_experts % (unsigned)ranks != 0) {
+        return nep_fail(ncclInvalidArgument, CALL ": config.num_experts is %u; give a multiple of the %d ranks",
+                        config->num_experts, ranks);
+    }
+    if (config->max_dispatch_tokens_per_rank == 0 ||
+        config->max_dispatch_tokens_per_rank > (unsigned)(INT32_MAX / ranks)) {
+        return nep_fail(ncclInvalidArgument, CALL ": config.max_dispatch_tokens_per_rank is %u",
+                        config->max_dispatch_tokens_per_rank);
+    }
+    if (config->max_token_bytes == 0 || config->max_token_bytes % 16 != 0) {
+        return nep_fail(ncclInvalidArgument, CALL ": config.max_token_bytes is %u; give a multiple of 16",
+                        config->max_token_bytes);
+    }
+    if (config->max_recv_tokens_per_rank != NCCL_EP_AUTO && config->algorithm == NCCL_EP_ALGO_HIGH_THROUGHPUT &&
+        config->max_recv_tokens_per_rank < config->max_dispatch_tokens_per_rank) {
+        return nep_fail(ncclInvalidArgument,
+                        CALL ": config.max_recv_tokens_per_rank is %u, less than max_dispatch_tokens_per_rank %u",
+                        config->max_recv_tokens_per_rank, config->max_dispatch_tokens_per_rank);
+    }
+    if ((unsigned)config->zero_copy > NCCL_EP_ZERO_COPY_ON ||
+        (unsigned)config->overflow_policy > NCCL_EP_OVERFLOW_DROP) {
+        return nep_fail(ncclInvalidArgument, CALL ": config.zero_copy is %d, config.overflow_policy %d",
+                        (int)config->zero_copy, (int)config->overflow_policy);
+    }
+    if (config->overflow_policy == NCCL_EP_OVERFLOW_DROP && config->max_recv_tokens_per_rank == NCCL_EP_AUTO &&
+        config->algorithm == NCCL_EP_ALGO_HIGH_THROUGHPUT) {
+        return nep_fail(ncclInvalidUsage, CALL ": NCCL_EP_OVERFLOW_DROP needs config.max_recv_tokens_per_rank");
+    }
+    if ((config->alloc.alloc_fn == NULL) != (config->alloc.free_fn == NULL)) {
+        return nep_fail(ncclInvalidArgument, CALL ": config.alloc has one function; give both or neither");
+    }
+    return ncclSuccess;
+}
+
+/* What weft's allgather runs on while the world is made. */
+typedef struct meeting {
+    const nep_cuda *cuda;
+    const nep_nccl *nccl;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int ranks;
+} meeting;
+
+static int allgather(void *context, const void *mine, void *all, size_t bytes)
+{
+    const meeting *at = context;
+    uint64_t send = 0;
+    if (bytes == 0) {
+        return 0;
+    }
+    if (at->cuda->mem_alloc(&send, bytes * (size_t)(at->ranks + 1)) != 0) {
+        return 1;
+    }
+    uint64_t received = send + bytes;
+    int failed = at->cuda->memcpy_async(send, (uintptr_t)mine, bytes, at->stream) != 0 ||
+                 at->nccl->all_gather((const void *)(uintptr_t)send, (void *)(uintptr_t)received, bytes, ncclUint8,
+                                      at->comm, at->stream) != ncclSuccess ||
+                 at->cuda->memcpy_async((uintptr_t)all, received, bytes * (size_t)at->ranks, at->stream) != 0;
+    failed |= at->cuda->stream_synchronize(at->stream) != 0;
+    (void)at->cuda->mem_free(send);
+    return failed;
+}
+
+static uint64_t timeout_of(const ncclEpGroupConfig_t *config)
+{
+    const char *text = getenv("NCCL_EP_TIMEOUT_MS");
+    unsigned long long ms = text != NULL ? strtoull(text, NULL, 10) : 0;
+    if (ms != 0) {
+        return ms * 1000000u;
+    }
+    return config->timeout_ns != 0 ? config->timeout_ns : TIMEOUT_DEFAULT_NS;
+}
+
+static weft_status make_world(struct ncclEpGroup *group, meeting *at)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    const weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
+    weft_callback_ops ops = {.size = sizeof ops, .context = at, .allgather = allgather};
+    config.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
+    config.callback = &ops;
+    config.pe = group->rank;
+    config.pes = group->ranks;
+    config.device = &device;
+    config.deadline_ns = timeout_of(&group->config);
+    return weft_world_create(&config, &group->world);
+}
+
+static int most_rows(const struct ncclEpGroup *group)
+{
+    const ncclEpGroupConfig_t *config = &group->config;
+    if (nep_is_ll(group)) {
+        return 1; /* slots have memory of their own */
+    }
+    if (config->max_recv_tokens_per_rank != NCCL_EP_AUTO) {
+        return config->max_recv_tokens_per_rank < INT32_MAX ? (int)config->max_recv_tokens_per_rank : INT32_MAX;
+    }
+    int copies = group->topk_max < group->local_experts ? group->topk_max : group->local_experts;
+    int64_t rows = (int64_t)group->ranks * config->max_dispatch_tokens_per_rank * copies;
+    rows += (int64_t)group->local_experts * 1024; /* padding */
+    return rows < INT32_MAX ? (int)rows : INT32_MAX;
+}
+
+static weft_status make_ep(struct ncclEpGroup *group)
+{
+    const ncclEpGroupConfig_t *config = &group->config;
+    weft_ep_config ep = WEFT_EP_CONFIG_INIT;
+    ep.experts = (int)config->num_experts;
+    ep.tokens_max = (int)config->max_dispatch_tokens_per_rank;
+    ep.topk_max = group->topk_max;
+    ep.row_bytes_max = config->max_token_bytes;
+    ep.rows_max = (size_t)most_rows(group);
+    ep.slot_tokens_max = nep_is_ll(group) ? ep.tokens_max : 0;
+    ep.overflow = config->overflow_policy == NCCL_EP_OVERFLOW_DROP ? WEFT_EP_OVERFLOW_DROP : WEFT_EP_OVERFLOW_ERROR;
+    ep.on_device = 1;
+    return weft_ep_create(weft_team_world(group->world), &ep, &group->ep);
+}
+
+static void free_group(struct ncclEpGroup *group)
+{
+    if (group != NULL) {
+        (void)weft_world_destroy(group->world);
+        free(group->mask);
+        free(group);
+    }
+}
+
+static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, const nep_nccl *nccl)
+{
+    meeting at = {.cuda = cuda, .nccl = nccl, .comm = group->comm, .ranks = group->ranks};
+    unsigned experts = group->config.num_experts;
+    unsigned topk = group->config.num_topk != 0 ? group->config.num_topk : TOPK_DEFAULT;
+    group->topk_max = (int)(group->config.num_topk != 0 || topk < experts ? topk : experts);
+    group->local_experts = (int)experts / group->ranks;
+    if (cuda->stream_create(&at.stream, 1, 0) != 0) { /* 1: CU_STREAM_NON_BLOCKING */
+        return nep_fail(ncclUnhandledCudaError, CALL ": no stream can be made; is a device current in this thread?");
+    }
+    weft_status status = make_world(group, &at);
+    (void)cuda->stream_destroy(at.stream);
+    if (status == WEFT_OK) {
+        status = make_ep(group);
+    }
+    return nep_result_of(status);
+}
+
+ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const ncclEpGroupConfig_t *config)
+{
+    ncclEpGroupConfig_t own;
+    int ranks = 0;
+    int rank = 0;
+    if (ep_group == NULL || comm == NULL) {
+        return nep_fail(ncclInvalidArgument, CALL ": argument '%s' is NULL", ep_group == NULL ? "ep_group" : "comm");
+    }
+    NEP_TRY(nep_read(CALL, "config", config, NCCL_EP_GROUP_CONFIG_V1_SIZE, &own, sizeof own));
+    const nep_cuda *cuda = nep_load_cuda(CALL);
+    const nep_nccl *nccl = cuda != NULL ? nep_load_nccl(CALL) : NULL;
+    if (nccl == NULL) {
+        return ncclSystemError;
+    }
+    if (nccl->comm_count(comm, &ranks) != ncclSuccess || nccl->comm_rank(comm, &rank) != ncclSuccess || ranks < 1) {
+        return nep_fail(ncclInvalidArgument, CALL ": NCCL does not know the communicator");
+    }
+    NEP_TRY(check_config(&own, ranks));
+    struct ncclEpGroup *group = calloc(1, sizeof *group);
+    int *mask = calloc((size_t)ranks, sizeof *mask);
+    if (group == NULL || mask == NULL) {
+        free(group);
+        free(mask);
+        return nep_fail(ncclSystemError, CALL ": no memory for a group");
+    }
+    group->mask = mask;
+    group->comm = comm;
+    group->config = own;
+    group->rank = rank;
+    group->ranks = ranks;
+    ncclResult_t result = fill_group(group, cuda, nccl);
+    if (result != ncclSuccess) {
+        free_group(group);
+        return result;
+    }
+    (void)pthread_mutex_lock(&lock);
+    group->next = groups;
+    groups = group;
+    (void)pthread_mutex_unlock(&lock);
+    *ep_group = group;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclEpGroupDestroy(ncclEpGroup_t ep_group)
+{
+    NEP_TRY(nep_check_group("ncclEpGroupDestroy", ep_group));
+    if (ep_group->handles != 0) {
+        return nep_fail(ncclInvalidUsage, "ncclEpGroupDestroy: %d handles of the group live; destroy them first",
+                        ep_group->handles);
+    }
+    (void)pthread_mutex_lock(&lock);
+    struct ncclEpGroup **at = &groups;
+    while (*at != ep_group) {
+        at = &(*at)->next;
+    }
+    *at = ep_group->next;
+    (void)pthread_mutex_unlock(&lock);
+    ncclResult_t result = nep_result_of(weft_ep_destroy(ep_group->ep));
+    free_group(ep_group);
+    return result;
+}

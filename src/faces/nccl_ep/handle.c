@@ -1,0 +1,375 @@
+/* faces/nccl_ep/handle.c: handles: a route of weft_ep each, and a copy of its routing. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "faces/nccl_ep/face.h"
+
+#define ALIGNMENT 256
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ncclEpHandle *handles; /* that live */
+
+ncclResult_t nep_check_handle(const char *call, const struct ncclEpHandle *handle)
+{
+    (void)pthread_mutex_lock(&lock);
+    const struct ncclEpHandle *at = handles;
+    while (at != NULL && at != handle) {
+        at = at->next;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    if (at == NULL) {
+        return nep_fail(ncclInvalidArgument, "%s: the handle is %s", call,
+                        handle == NULL ? "NULL" : "none, or was destroyed");
+    }
+    return ncclSuccess;
+}
+
+/* ---- plans ---- */
+
+static ncclResult_t layout_of(const char *call, const struct ncclEpGroup *group, ncclEpLayout_t layout,
+                              weft_ep_layout *out)
+{
+    int is_ll = nep_is_ll(group);
+    if (layout == NCCL_EP_LAYOUT_EXPERT_MAJOR) {
+        *out = is_ll ? WEFT_EP_SLOTS_EXPERT : WEFT_EP_EXPERT_MAJOR;
+    } else if (layout == NCCL_EP_LAYOUT_RANK_MAJOR && is_ll) {
+        *out = WEFT_EP_SLOTS_SOURCE;
+    } else if (layout == NCCL_EP_LAYOUT_FLAT && !is_ll) {
+        *out = WEFT_EP_RANK_MAJOR;
+    } else {
+        return nep_fail(ncclInvalidArgument, "%s: layout is %d; a group of %s has %s", call, (int)layout,
+                        is_ll ? "LL" : "HT", is_ll ? "EXPERT_MAJOR and RANK_MAJOR" : "FLAT and EXPERT_MAJOR");
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t plan_of(const char *call, const struct ncclEpGroup *group, ncclEpLayout_t layout,
+                            const ncclEpHandleConfig_t *config, int topk, weft_ep_plan *out)
+{
+    ncclEpHandleConfig_t own = {0};
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    NEP_TRY(layout_of(call, group, layout, &plan.layout));
+    if (config != NULL) {
+        NEP_TRY(nep_read(call, "config", config, NCCL_EP_HANDLE_CONFIG_V1_SIZE, &own, sizeof own));
+    }
+    size_t alignment = own.dispatch_output_per_expert_alignment;
+    if ((alignment & (alignment - 1)) != 0 || alignment > 1024) {
+        return nep_fail(ncclInvalidArgument,
+                        "%s: dispatch_output_per_expert_alignment is %zu; give a power of two up to "
+                        "1024",
+                        call, alignment);
+    }
+    if (topk > group->topk_max || (topk < 1 && nep_is_ll(group))) {
+        return nep_fail(ncclInvalidArgument, "%s: num_topk is %d; give 1 .. %d, the group's most", call, topk,
+                        group->topk_max);
+    }
+    plan.topk = topk < 1 ? 0 : topk;
+    if (plan.layout == WEFT_EP_EXPERT_MAJOR && alignment > 1) {
+        plan.alignment = (int)alignment;
+        plan.flags = WEFT_EP_ZERO_PADDING;
+    }
+    plan.sms = (int)group->config.max_num_sms;
+    *out = plan;
+    return ncclSuccess;
+}
+
+/* The bytes of the route, rounded up, and of the ids behind it. */
+static ncclResult_t bytes_of(const struct ncclEpGroup *group, const weft_ep_plan *plan, size_t *route_bytes,
+                             size_t *bytes)
+{
+    weft_ep_plan widest = *plan;
+    widest.topk = plan->topk != 0 ? plan->topk : group->topk_max;
+    NEP_TRY(nep_result_of(weft_ep_route_bytes(group->ep, &widest, route_bytes)));
+    *route_bytes = (*route_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *bytes = *route_bytes + (size_t)group->config.max_dispatch_tokens_per_rank * (size_t)widest.topk * sizeof(int64_t);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclEpHandleMemSize(ncclEpGroup_t ep_group, ncclEpLayout_t layout, const ncclEpHandleConfig_t *config,
+                                 size_t *size_out, int num_topk)
+{
+    static const char call[] = "ncclEpHandleMemSize";
+    weft_ep_plan plan;
+    size_t route_bytes = 0;
+    NEP_TRY(nep_check_group(call, ep_group));
+    if (size_out == NULL) {
+        return nep_fail(ncclInvalidArgument, "%s: argument 'size_out' is NULL", call);
+    }
+    NEP_TRY(plan_of(call, ep_group, layout, config, num_topk, &plan));
+    return bytes_of(ep_group, &plan, &route_bytes, size_out);
+}
+
+/* ---- their memory ---- */
+
+static ncclResult_t take_memory(const char *call, struct ncclEpHandle *handle, const ncclEpTensor_t *given,
+                                size_t bytes)
+{
+    const struct ncclEpGroup *group = handle->group;
+    ncclEpTensor_t tensor;
+    NEP_TRY(nep_read_tensor(call, "handle_mem", given, &tensor));
+    if (given != NULL) {
+        if (tensor.ndim != 1 || tensor.datatype != ncclUint8 || tensor.sizes[0] < bytes) {
+            return nep_fail(ncclInvalidArgument,
+                            "%s: handle_mem has %u dimensions, type %d and %zu elements; give one of at least %zu "
+                            "ncclUint8",
+                            call, tensor.ndim, (int)tensor.datatype, tensor.sizes[0], bytes);
+        }
+        NEP_TRY(nep_data_of(call, "handle_mem", group, &tensor, &handle->memory));
+        if ((uintptr_t)handle->memory % 64 != 0) {
+            return nep_fail(ncclInvalidArgument, "%s: handle_mem is not aligned to 64 bytes", call);
+        }
+        return ncclSuccess;
+    }
+    int error = 0;
+    uint64_t at = 0;
+    if (group->config.alloc.alloc_fn != NULL) {
+        error = (int)group->config.alloc.alloc_fn(&handle->memory, bytes, group->config.alloc.context);
+    } else {
+        error = nep_load_cuda(call)->mem_alloc(&at, bytes);
+        handle->memory = (void *)(uintptr_t)at;
+    }
+    if (error != 0) {
+        handle->memory = NULL;
+        return nep_fail(ncclUnhandledCudaError, "%s: no device memory for %zu bytes: CUDA error %d", call, bytes,
+                        error);
+    }
+    handle->is_own_memory = 1;
+    return ncclSuccess;
+}
+
+static void free_handle(struct ncclEpHandle *handle)
+{
+    const ncclEpAllocConfig_t *alloc = &handle->group->config.alloc;
+    (void)weft_ep_route_destroy(handle->route);
+    if (handle->is_own_memory && alloc->free_fn != NULL) {
+        (void)alloc->free_fn(handle->memory, alloc->context);
+    } else if (handle->is_own_memory) {
+        (void)nep_load_cuda("ncclEpHandleDestroy")->mem_free((uintptr_t)handle->memory);
+    }
+    free(handle);
+}
+
+/* Have a route for K choices. */
+static ncclResult_t have_route(struct ncclEpHandle *handle, int topk)
+{
+    weft_ep_plan plan = handle->plan;
+    plan.topk = topk;
+    if (handle->route != NULL) {
+        (void)weft_ep_route_destroy(handle->route);
+        handle->route = NULL;
+        handle->is_routed = 0;
+    }
+    NEP_TRY(nep_result_of(weft_ep_route_create(handle->group->ep, &plan, handle->memory, &handle->route)));
+    handle->plan = plan;
+    return ncclSuccess;
+}
+
+static ncclResult_t make_handle(const char *call, ncclEpHandle_t *out, struct ncclEpGroup *group,
+                                const weft_ep_plan *plan, const ncclEpTensor_t *handle_mem)
+{
+    size_t bytes = 0;
+    struct ncclEpHandle *handle = calloc(1, sizeof *handle);
+    if (handle == NULL) {
+        return nep_fail(ncclSystemError, "%s: no memory for a handle", call);
+    }
+    handle->group = group;
+    handle->plan = *plan;
+    handle->topk_most = plan->topk != 0 ? plan->topk : group->topk_max;
+    ncclResult_t result = bytes_of(group, plan, &handle->route_bytes, &bytes);
+    result = result != ncclSuccess ? result : take_memory(call, handle, handle_mem, bytes);
+    if (result == ncclSuccess && plan->topk != 0) {
+        result = have_route(handle, plan->topk);
+    }
+    if (result != ncclSuccess) {
+        free_handle(handle);
+        return result;
+    }
+    (void)pthread_mutex_lock(&lock);
+    handle->next = handles;
+    handles = handle;
+    group->handles++;
+    (void)pthread_mutex_unlock(&lock);
+    *out = handle;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclEpInitHandle(ncclEpHandle_t *handle, ncclEpGroup_t ep_group, ncclEpLayout_t layout,
+                              const ncclEpHandleConfig_t *config, int num_topk, const ncclEpTensor_t *handle_mem)
+{
+    static const char call[] = "ncclEpInitHandle";
+    weft_ep_plan plan;
+    NEP_TRY(nep_check_group(call, ep_group));
+    if (handle == NULL) {
+        return nep_fail(ncclInvalidArgument, "%s: argument 'handle' is NULL", call);
+    }
+    NEP_TRY(plan_of(call, ep_group, layout, config, num_topk, &plan));
+    return make_handle(call, handle, ep_group, &plan, handle_mem);
+}
+
+ncclResult_t ncclEpHandleDestroy(ncclEpHandle_t handle)
+{
+    NEP_TRY(nep_check_handle("ncclEpHandleDestroy", handle));
+    if (handle->has_sent) {
+        return nep_fail(ncclInvalidUsage, "ncclEpHandleDestroy: ncclEpComplete of the handle is still to come");
+    }
+    (void)pthread_mutex_lock(&lock);
+    struct ncclEpHandle **at = &handles;
+    while (*at != handle) {
+        at = &(*at)->next;
+    }
+    *at = handle->next;
+    handle->group->handles--;
+    (void)pthread_mutex_unlock(&lock);
+    free_handle(handle);
+    return ncclSuccess;
+}
+
+/* ---- routings ---- */
+
+typedef struct counters {
+    ncclEpTensor_t experts;
+    ncclEpTensor_t offsets;
+    ncclEpTensor_t total;
+} counters;
+
+static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *handle, const ncclEpLayoutInfo_t *info,
+                                  counters *out)
+{
+    const struct ncclEpGroup *group = handle->group;
+    ncclEpLayoutInfo_t own = {0};
+    size_t local = (size_t)group->local_experts;
+    *out = (counters){0};
+    if (info == NULL) {
+        return ncclSuccess;
+    }
+    if (nep_is_ll(group)) {
+        return nep_fail(ncclInvalidArgument, "%s: layout_info is given; in LL it comes with the dispatch", call);
+    }
+    NEP_TRY(nep_read(call, "layout_info", info, NCCL_EP_LAYOUT_INFO_V1_SIZE, &own, sizeof own));
+    NEP_TRY(nep_read_tensor(call, "expert_counters", own.expert_counters, &out->experts));
+    NEP_TRY(nep_read_tensor(call, "expert_offsets", own.expert_offsets, &out->offsets));
+    NEP_TRY(nep_read_tensor(call, "recv_total_counter", own.recv_total_counter, &out->total));
+    NEP_TRY(nep_check_counts(call, "expert_counters", &out->experts, local));
+    NEP_TRY(nep_check_counts(call, "expert_offsets", &out->offsets, local));
+    NEP_TRY(nep_check_counts(call, "recv_total_counter", &out->total, 1));
+    if (own.src_rank_counters != NULL || (own.expert_offsets != NULL && handle->plan.layout == WEFT_EP_RANK_MAJOR)) {
+        return nep_fail(ncclInvalidArgument, "%s: src_rank_counters are of LL, expert_offsets of expert-major", call);
+    }
+    if (own.expert_counters != NULL && handle->plan.alignment > 1) {
+        return nep_fail(ncclInvalidUsage,
+                        "%s: padded expert_counters are not there on GPUs; take expert_offsets and "
+                        "recv_total_counter",
+                        call);
+    }
+    if (own.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL && handle->plan.layout == WEFT_EP_RANK_MAJOR) {
+        return nep_fail(ncclInvalidUsage, "%s: received ids are local here, not NCCL_EP_EXPERT_ID_GLOBAL", call);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t check_routing(const char *call, const struct ncclEpHandle *handle, const ncclEpTensor_t *idx)
+{
+    const struct ncclEpGroup *group = handle->group;
+    if (idx->magic == 0 || idx->ndim != 2) {
+        return nep_fail(ncclInvalidArgument, "%s: topk_idx is %s", call,
+                        idx->magic == 0 ? "NULL" : "not of two dimensions");
+    }
+    if (idx->datatype != ncclInt32 && idx->datatype != ncclInt64) {
+        return nep_fail(ncclInvalidArgument, "%s: topk_idx has type %d; give ncclInt32 or ncclInt64", call,
+                        (int)idx->datatype);
+    }
+    if (idx->sizes[0] > group->config.max_dispatch_tokens_per_rank) {
+        return nep_fail(ncclInvalidArgument, "%s: topk_idx has %zu tokens; the group's most is %u", call, idx->sizes[0],
+                        group->config.max_dispatch_tokens_per_rank);
+    }
+    if (idx->sizes[1] == 0 || idx->sizes[1] > (size_t)handle->topk_most ||
+        (nep_is_ll(group) && idx->sizes[1] != (size_t)handle->plan.topk)) {
+        return nep_fail(ncclInvalidArgument, "%s: topk_idx has %zu choices a token; the handle has %s%d", call,
+                        idx->sizes[1], nep_is_ll(group) ? "" : "at most ", handle->topk_most);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t write_counters(const char *call, const struct ncclEpHandle *handle, const counters *to,
+                                   cudaStream_t stream)
+{
+    const struct ncclEpGroup *group = handle->group;
+    size_t local = (size_t)group->local_experts;
+    weft_ep_counts counts;
+    NEP_TRY(nep_result_of(weft_ep_route_counts(handle->route, &counts)));
+    NEP_TRY(nep_copy_counts(call, "expert_counters", group, &to->experts, counts.rows_of_expert, local, stream));
+    NEP_TRY(nep_copy_counts(call, "expert_offsets", group, &to->offsets, counts.offset_of_expert, local, stream));
+    return nep_copy_counts(call, "recv_total_counter", group, &to->total, counts.rows, 1, stream);
+}
+
+static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const ncclEpTensor_t *idx, const counters *to,
+                          cudaStream_t stream)
+{
+    struct ncclEpGroup *group = handle->group;
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    void *ids = NULL;
+    size_t bytes = idx->sizes[0] * idx->sizes[1] * (idx->datatype == ncclInt64 ? 8 : 4);
+    NEP_TRY(nep_data_of(call, "topk_idx", group, idx, &ids));
+    if (handle->route == NULL || handle->plan.topk != (int)idx->sizes[1]) {
+        if (handle->route_bytes == 0) {
+            return nep_fail(ncclInternalError, "%s: the handle has no memory", call);
+        }
+        NEP_TRY(have_route(handle, (int)idx->sizes[1]));
+    }
+    choices.tokens = (int)idx->sizes[0];
+    choices.id_type = idx->datatype == ncclInt64 ? WEFT_EP_INT64 : WEFT_EP_INT32;
+    choices.ids = (char *)handle->memory + handle->route_bytes;
+    if (bytes != 0 && nep_load_cuda(call)->memcpy_async((uintptr_t)choices.ids, (uintptr_t)ids, bytes, stream) != 0) {
+        return nep_fail(ncclUnhandledCudaError, "%s: topk_idx cannot be copied on the stream", call);
+    }
+    handle->choices = choices;
+    if (!nep_is_ll(group)) {
+        NEP_TRY(nep_group_result(group, weft_ep_route_update(handle->route, &choices, stream)));
+        handle->is_routed = 1;
+        return write_counters(call, handle, to, stream);
+    }
+    handle->is_routed = 1; /* agreed on by each dispatch, on its way */
+    return ncclSuccess;
+}
+
+ncclResult_t ncclEpUpdateHandle(ncclEpHandle_t handle, const ncclEpTensor_t *topk_idx,
+                                const ncclEpLayoutInfo_t *layout_info, cudaStream_t stream)
+{
+    static const char call[] = "ncclEpUpdateHandle";
+    ncclEpTensor_t idx;
+    counters to;
+    NEP_TRY(nep_check_handle(call, handle));
+    if (handle->has_sent) {
+        return nep_fail(ncclInvalidUsage, "%s: ncclEpComplete of the handle is still to come", call);
+    }
+    NEP_TRY(nep_read_tensor(call, "topk_idx", topk_idx, &idx));
+    NEP_TRY(check_routing(call, handle, &idx));
+    NEP_TRY(read_counters(call, handle, layout_info, &to));
+    return route(call, handle, &idx, &to, stream);
+}
+
+ncclResult_t ncclEpCreateHandle(ncclEpHandle_t *handle, ncclEpGroup_t ep_group, ncclEpLayout_t layout,
+                                const ncclEpTensor_t *topk_idx, const ncclEpLayoutInfo_t *layout_info,
+                                const ncclEpHandleConfig_t *config, cudaStream_t stream)
+{
+    static const char call[] = "ncclEpCreateHandle";
+    ncclEpTensor_t idx;
+    ncclEpHandle_t made = NULL;
+    NEP_TRY(nep_check_group(call, ep_group));
+    if (handle == NULL) {
+        return nep_fail(ncclInvalidArgument, "%s: argument 'handle' is NULL", call);
+    }
+    NEP_TRY(nep_read_tensor(call, "topk_idx", topk_idx, &idx));
+    if (idx.magic == 0 || idx.ndim != 2 || idx.sizes[1] > INT32_MAX) {
+        return nep_fail(ncclInvalidArgument, "%s: topk_idx is %s", call,
+                        idx.magic == 0 ? "NULL" : "not of two dimensions");
+    }
+    NEP_TRY(ncclEpInitHandle(&made, ep_group, layout, config, (int)idx.sizes[1], NULL));
+    ncclResult_t result = ncclEpUpdateHandle(made, topk_idx, layout_info, stream);
+    if (result != ncclSuccess) {
+        (void)ncclEpHandleDestroy(made);
+        return result;
+    }
+    *handle = made;
+    return ncclSuccess;
+}

@@ -1,0 +1,84 @@
+/* faces/nccl_ep/masks.c: ranks that are gone. */
+#include "faces/nccl_ep/face.h"
+
+#define RANKS_MOST 32 /* of a group on GPUs */
+
+static ncclResult_t check_masks(const char *call, const struct ncclEpGroup *group)
+{
+    NEP_TRY(nep_check_group(call, group));
+    if (!group->config.enable_mask) {
+        return nep_fail(ncclInvalidUsage, "%s: the group was made without enable_mask", call);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t set_masks(struct ncclEpGroup *group, const int *mask)
+{
+    unsigned char masked[RANKS_MOST];
+    NEP_TRY(nep_result_of(weft_ep_mask_query(group->ep, masked, NULL)));
+    for (int rank = 0; rank < group->ranks; rank++) {
+        int alive = mask == NULL || mask[rank] != 0;
+        if (rank != group->rank && alive == masked[rank]) {
+            NEP_TRY(nep_result_of(weft_ep_mask(group->ep, rank, alive)));
+        }
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t ncclEpMaskQuery(ncclEpGroup_t ep_group, int *mask_status, cudaStream_t stream)
+{
+    static const char call[] = "ncclEpMaskQuery";
+    unsigned char masked[RANKS_MOST];
+    NEP_TRY(check_masks(call, ep_group));
+    if (mask_status == NULL) {
+        return nep_fail(ncclInvalidArgument, "%s: argument 'mask_status' is NULL", call);
+    }
+    NEP_TRY(nep_result_of(weft_ep_mask_query(ep_group->ep, masked, NULL)));
+    for (int rank = 0; rank < ep_group->ranks; rank++) {
+        ep_group->mask[rank] = !masked[rank];
+    }
+    size_t bytes = (size_t)ep_group->ranks * sizeof *ep_group->mask;
+    int error = nep_load_cuda(call)->memcpy_async((uintptr_t)mask_status, (uintptr_t)ep_group->mask, bytes, stream);
+    if (error != 0) {
+        return nep_fail(ncclUnhandledCudaError, "%s: mask_status cannot be written on the stream: CUDA error %d", call,
+                        error);
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t ncclEpMaskUpdate(ncclEpGroup_t ep_group, const int *mask, cudaStream_t stream)
+{
+    static const char call[] = "ncclEpMaskUpdate";
+    (void)stream;
+    NEP_TRY(check_masks(call, ep_group));
+    if (mask == NULL || mask[ep_group->rank] == 0) {
+        return nep_fail(ncclInvalidArgument, "%s: %s", call,
+                        mask == NULL ? "argument 'mask' is NULL" : "a rank cannot mask itself");
+    }
+    return set_masks(ep_group, mask);
+}
+
+ncclResult_t ncclEpMaskClean(ncclEpGroup_t ep_group, cudaStream_t stream)
+{
+    (void)stream;
+    NEP_TRY(check_masks("ncclEpMaskClean", ep_group));
+    return set_masks(ep_group, NULL);
+}
+
+ncclResult_t ncclEpGetAsyncError(ncclEpGroup_t ep_group, int *error_out)
+{
+    static const char call[] = "ncclEpGetAsyncError";
+    NEP_TRY(check_masks(call, ep_group));
+    if (error_out == NULL) {
+        return nep_fail(ncclInvalidArgument, "%s: argument 'error_out' is NULL", call);
+    }
+    *error_out = __atomic_load_n(&ep_group->has_timed_out, __ATOMIC_ACQUIRE);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclEpErrorClear(ncclEpGroup_t ep_group)
+{
+    NEP_TRY(check_masks("ncclEpErrorClear", ep_group));
+    __atomic_store_n(&ep_group->has_timed_out, 0, __ATOMIC_RELEASE);
+    return ncclSuccess;
+}

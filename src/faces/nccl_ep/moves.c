@@ -1,0 +1,435 @@
+/* faces/nccl_ep/moves.c: dispatch, combine, and their second halves. */
+#include "faces/nccl_ep/face.h"
+
+#define SCALE_GROUP 128
+
+/* ---- rows ---- */
+
+static ncclResult_t dtype_of(const char *call, const char *name, ncclDataType_t type, weft_ep_dtype *out)
+{
+    switch ((int)type) {
+    case ncclFloat32:
+        *out = WEFT_EP_F32;
+        return ncclSuccess;
+    case ncclBfloat16:
+        *out = WEFT_EP_BF16;
+        return ncclSuccess;
+    case ncclFloat16:
+        *out = WEFT_EP_F16;
+        return ncclSuccess;
+    case ncclFloat8e4m3:
+        *out = WEFT_EP_FP8_E4M3;
+        return ncclSuccess;
+    default:
+        return nep_fail(ncclInvalidUsage,
+                        "%s: tensor '%s' has type %d; rows are ncclFloat32, 16, ncclBfloat16 or "
+                        "ncclFloat8e4m3",
+                        call, name, (int)type);
+    }
+}
+
+/* Rows [..][H] of a tensor of at least two dimensions. */
+static ncclResult_t rows_of(const char *call, const char *name, const struct ncclEpGroup *group,
+                            const ncclEpTensor_t *theirs, weft_ep_rows *rows, size_t *count)
+{
+    ncclEpTensor_t tensor;
+    NEP_TRY(nep_read_tensor(call, name, theirs, &tensor));
+    if (tensor.magic == 0 || tensor.ndim < 2 || tensor.sizes[tensor.ndim - 1] > INT32_MAX) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' is %s", call, name,
+                        tensor.magic == 0 ? "needed" : "not rows of a hidden dimension");
+    }
+    *rows = (weft_ep_rows)WEFT_EP_ROWS_INIT;
+    NEP_TRY(dtype_of(call, name, tensor.datatype, &rows->dtype));
+    NEP_TRY(nep_data_of(call, name, group, &tensor, &rows->data));
+    rows->hidden = (int)tensor.sizes[tensor.ndim - 1];
+    *count = 1;
+    for (unsigned i = 0; i + 1 < tensor.ndim; i++) {
+        *count *= tensor.sizes[i];
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t add_scales(const char *call, const char *name, const struct ncclEpGroup *group,
+                               const ncclEpTensor_t *theirs, size_t count, weft_ep_rows *rows)
+{
+    ncclEpTensor_t tensor;
+    float *data = NULL;
+    size_t words = ((size_t)rows->hidden + SCALE_GROUP - 1) / SCALE_GROUP;
+    NEP_TRY(nep_read_tensor(call, name, theirs, &tensor));
+    NEP_TRY(nep_floats_of(call, name, group, &tensor, count * words, &data));
+    rows->scales = data;
+    rows->scale_type = WEFT_EP_SCALE_F32;
+    return ncclSuccess;
+}
+
+/* ---- dispatch ---- */
+
+typedef struct dispatch_arguments {
+    ncclEpDispatchInputs_t inputs;
+    ncclEpDispatchOutputs_t outputs;
+    ncclEpLayoutInfo_t info;
+    ncclEpDispatchConfig_t config;
+    weft_ep_rows in;
+    weft_ep_received out;
+    size_t rows_in;
+    float *weights; /* of the tokens */
+} dispatch_arguments;
+
+#define DISPATCH "ncclEpDispatch"
+
+static ncclResult_t read_dispatch(const ncclEpDispatchInputs_t *inputs, const ncclEpDispatchOutputs_t *outputs,
+                                  const ncclEpLayoutInfo_t *info, const ncclEpDispatchConfig_t *config,
+                                  dispatch_arguments *own)
+{
+    NEP_TRY(nep_read(DISPATCH, "inputs", inputs, NCCL_EP_DISPATCH_INPUTS_V1_SIZE, &own->inputs, sizeof own->inputs));
+    NEP_TRY(
+        nep_read(DISPATCH, "outputs", outputs, NCCL_EP_DISPATCH_OUTPUTS_V1_SIZE, &own->outputs, sizeof own->outputs));
+    if (info != NULL) {
+        NEP_TRY(nep_read(DISPATCH, "layout_info", info, NCCL_EP_LAYOUT_INFO_V1_SIZE, &own->info, sizeof own->info));
+    }
+    if (config != NULL) {
+        NEP_TRY(
+            nep_read(DISPATCH, "config", config, NCCL_EP_DISPATCH_CONFIG_V1_SIZE, &own->config, sizeof own->config));
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t check_dispatch(const struct ncclEpHandle *handle, const dispatch_arguments *a)
+{
+    int is_ll = nep_is_ll(handle->group);
+    int is_backward = a->config.pass_direction == NCCL_EP_BWD_PASS;
+    if (a->config.send_only && !is_ll) {
+        return nep_fail(ncclInvalidUsage, DISPATCH ": config.send_only is of LL");
+    }
+    if (is_backward && (is_ll || a->inputs.topk_weights || a->outputs.topk_weights || a->outputs.topk_idx)) {
+        return nep_fail(ncclInvalidArgument,
+                        DISPATCH ": NCCL_EP_BWD_PASS is of HT and takes neither topk_weights nor topk_idx");
+    }
+    if (!is_ll && a->info.size != 0) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": layout_info is given; in HT it comes with the handle");
+    }
+    if (a->config.round_scales) {
+        return nep_fail(ncclInvalidUsage, DISPATCH ": config.round_scales is not there");
+    }
+    if (a->info.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL && handle->plan.layout == WEFT_EP_SLOTS_SOURCE) {
+        return nep_fail(ncclInvalidUsage, DISPATCH ": received ids are local here, not NCCL_EP_EXPERT_ID_GLOBAL");
+    }
+    if ((unsigned)a->config.quant_recipe > NCCL_EP_DISP_QUANT_DS_FP8E3M4) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": config.quant_recipe is %d", (int)a->config.quant_recipe);
+    }
+    return ncclSuccess;
+}
+
+/* What each recipe wants of the rows' types and scales. */
+static ncclResult_t apply_recipe(const struct ncclEpHandle *handle, dispatch_arguments *a)
+{
+    const struct ncclEpGroup *group = handle->group;
+    ncclEpDispQuant_t recipe = a->config.quant_recipe;
+    if ((recipe == NCCL_EP_DISP_QUANT_FWD) != (a->inputs.scales != NULL) ||
+        (recipe == NCCL_EP_DISP_QUANT_NONE) != (a->outputs.scales == NULL)) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": the scales given are not those of config.quant_recipe %d",
+                        (int)recipe);
+    }
+    if (recipe == NCCL_EP_DISP_QUANT_NONE) {
+        if (a->in.dtype == WEFT_EP_FP8_E4M3) {
+            return nep_fail(ncclInvalidUsage, DISPATCH ": fp8 rows move with their scales, by NCCL_EP_DISP_QUANT_FWD");
+        }
+    } else if (recipe == NCCL_EP_DISP_QUANT_FWD) {
+        if (a->in.dtype != WEFT_EP_FP8_E4M3) {
+            return nep_fail(ncclInvalidUsage, DISPATCH ": NCCL_EP_DISP_QUANT_FWD moves ncclFloat8e4m3 alone here");
+        }
+        NEP_TRY(add_scales(DISPATCH, "inputs.scales", group, a->inputs.scales, a->rows_in, &a->in));
+    } else if (!nep_is_ll(group) || a->in.dtype != WEFT_EP_BF16 || a->out.rows.dtype != WEFT_EP_FP8_E4M3) {
+        return nep_fail(ncclInvalidUsage, DISPATCH ": NCCL_EP_DISP_QUANT_DS_FP8E3M4 is of LL, from ncclBfloat16 to "
+                                                   "ncclFloat8e4m3");
+    }
+    if (recipe != NCCL_EP_DISP_QUANT_NONE) {
+        NEP_TRY(add_scales(DISPATCH, "outputs.scales", group, a->outputs.scales, a->out.rows_capacity, &a->out.rows));
+    }
+    if (recipe != NCCL_EP_DISP_QUANT_DS_FP8E3M4 && a->in.dtype != a->out.rows.dtype) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": the tokens received are of another type than those sent");
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_arguments *a)
+{
+    const struct ncclEpGroup *group = handle->group;
+    weft_ep_layout layout = handle->plan.layout;
+    size_t per_row = layout == WEFT_EP_EXPERT_MAJOR ? 1 : (size_t)handle->plan.topk;
+    size_t count = a->out.rows_capacity * per_row;
+    ncclEpTensor_t tensor;
+    NEP_TRY(nep_read_tensor(DISPATCH, "outputs.topk_weights", a->outputs.topk_weights, &tensor));
+    if (tensor.magic != 0 && layout != WEFT_EP_SLOTS_EXPERT) {
+        NEP_TRY(nep_floats_of(DISPATCH, "outputs.topk_weights", group, &tensor, count, &a->out.weights));
+    }
+    NEP_TRY(nep_read_tensor(DISPATCH, "outputs.topk_idx", a->outputs.topk_idx, &tensor));
+    if (tensor.magic == 0) {
+        return ncclSuccess;
+    }
+    if (layout == WEFT_EP_EXPERT_MAJOR || layout == WEFT_EP_SLOTS_EXPERT) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": outputs.topk_idx is not of expert-major layouts");
+    }
+    if (tensor.datatype != ncclInt32) {
+        return nep_fail(ncclInvalidUsage, DISPATCH ": outputs.topk_idx has type %d; received ids are ncclInt32 here",
+                        (int)tensor.datatype);
+    }
+    tensor.datatype = ncclFloat32; /* as wide */
+    float *ids = NULL;
+    NEP_TRY(nep_floats_of(DISPATCH, "outputs.topk_idx", group, &tensor, count, &ids));
+    a->out.experts = (int32_t *)(void *)ids;
+    return ncclSuccess;
+}
+
+/* Slot layouts have one size. */
+static ncclResult_t check_slots(const char *call, const char *name, const struct ncclEpHandle *handle, size_t rows)
+{
+    const struct ncclEpGroup *group = handle->group;
+    size_t slots = (size_t)group->ranks * group->config.max_dispatch_tokens_per_rank;
+    if (!nep_is_ll(group)) {
+        return ncclSuccess;
+    }
+    if (handle->plan.layout == WEFT_EP_SLOTS_EXPERT) {
+        slots *= (size_t)group->local_experts;
+    }
+    if (rows != slots) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has %zu rows, not %zu", call, name, rows, slots);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t read_counters(struct ncclEpHandle *handle, const ncclEpLayoutInfo_t *info)
+{
+    int by_expert = handle->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    handle->counters = (ncclEpTensor_t){0};
+    if (!nep_is_ll(handle->group)) {
+        return ncclSuccess;
+    }
+    if (by_expert && info->expert_counters == NULL) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": layout_info.expert_counters is needed in LL expert-major");
+    }
+    const char *name = by_expert ? "expert_counters" : "src_rank_counters";
+    size_t count = (size_t)(by_expert ? handle->group->local_experts : handle->group->ranks);
+    ncclEpTensor_t tensor;
+    NEP_TRY(nep_read_tensor(DISPATCH, name, by_expert ? info->expert_counters : info->src_rank_counters, &tensor));
+    NEP_TRY(nep_check_counts(DISPATCH, name, &tensor, count));
+    if (tensor.magic != 0) {
+        NEP_TRY(nep_data_of(DISPATCH, name, handle->group, &tensor, &tensor.data));
+    }
+    handle->counters = tensor;
+    return ncclSuccess;
+}
+
+/* After the second half. The descriptor may be gone by then: only its type and address are read. */
+static ncclResult_t write_counters(const char *call, struct ncclEpHandle *handle, cudaStream_t stream)
+{
+    int by_expert = handle->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    size_t count = (size_t)(by_expert ? handle->group->local_experts : handle->group->ranks);
+    ncclEpTensor_t tensor = handle->counters;
+    weft_ep_counts counts;
+    if (tensor.magic == 0) {
+        return ncclSuccess;
+    }
+    tensor.sizes = &count;
+    NEP_TRY(nep_result_of(weft_ep_route_counts(handle->route, &counts)));
+    return nep_copy_counts(call, "counters", handle->group, &tensor,
+                           by_expert ? counts.rows_of_expert : counts.rows_of_source, count, stream);
+}
+
+static ncclResult_t read_weights(const struct ncclEpHandle *handle, dispatch_arguments *a)
+{
+    weft_ep_layout layout = handle->plan.layout;
+    int is_forward = a->config.pass_direction == NCCL_EP_FWD_PASS;
+    ncclEpTensor_t tensor;
+    if (is_forward && layout != WEFT_EP_SLOTS_EXPERT && a->inputs.topk_weights == NULL) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": inputs.topk_weights is needed in this layout");
+    }
+    if (a->inputs.topk_weights == NULL) {
+        return ncclSuccess;
+    }
+    NEP_TRY(nep_read_tensor(DISPATCH, "inputs.topk_weights", a->inputs.topk_weights, &tensor));
+    return nep_floats_of(DISPATCH, "inputs.topk_weights", handle->group, &tensor,
+                         (size_t)handle->choices.tokens * (size_t)handle->plan.topk, &a->weights);
+}
+
+static ncclResult_t check_ready(const char *call, const struct ncclEpHandle *handle)
+{
+    NEP_TRY(nep_check_handle(call, handle));
+    if (!handle->is_routed) {
+        return nep_fail(ncclInvalidUsage, "%s: the handle has no routing; call ncclEpUpdateHandle first", call);
+    }
+    if (handle->has_sent) {
+        return nep_fail(ncclInvalidUsage, "%s: ncclEpComplete of the handle is still to come", call);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t check_tokens(const char *call, const char *name, const struct ncclEpHandle *handle, size_t rows)
+{
+    if (rows != (size_t)handle->choices.tokens) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has %zu rows; the routing has %d tokens", call, name,
+                        rows, handle->choices.tokens);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t prepare_dispatch(struct ncclEpHandle *handle, dispatch_arguments *a)
+{
+    const struct ncclEpGroup *group = handle->group;
+    NEP_TRY(check_dispatch(handle, a));
+    NEP_TRY(rows_of(DISPATCH, "inputs.tokens", group, a->inputs.tokens, &a->in, &a->rows_in));
+    NEP_TRY(check_tokens(DISPATCH, "inputs.tokens", handle, a->rows_in));
+    a->out = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
+    NEP_TRY(rows_of(DISPATCH, "outputs.tokens", group, a->outputs.tokens, &a->out.rows, &a->out.rows_capacity));
+    NEP_TRY(check_slots(DISPATCH, "outputs.tokens", handle, a->out.rows_capacity));
+    NEP_TRY(apply_recipe(handle, a));
+    NEP_TRY(read_weights(handle, a));
+    NEP_TRY(read_received(handle, a));
+    return read_counters(handle, &a->info);
+}
+
+ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t *inputs,
+                            const ncclEpDispatchOutputs_t *outputs, const ncclEpLayoutInfo_t *layout_info,
+                            const ncclEpDispatchConfig_t *config, cudaStream_t stream)
+{
+    dispatch_arguments a = {0};
+    NEP_TRY(check_ready(DISPATCH, handle));
+    NEP_TRY(read_dispatch(inputs, outputs, layout_info, config, &a));
+    NEP_TRY(prepare_dispatch(handle, &a));
+    struct ncclEpGroup *group = handle->group;
+    if (a.config.pass_direction == NCCL_EP_FWD_PASS) { /* weights travel with the routing */
+        weft_ep_choices choices = handle->choices;
+        choices.weights = a.weights;
+        NEP_TRY(nep_group_result(group, weft_ep_route_choose(handle->route, &choices)));
+    }
+    if (a.config.send_only) {
+        NEP_TRY(nep_group_result(group, weft_ep_dispatch_send(handle->route, &a.in, &a.out, stream)));
+        handle->has_sent = 1;
+        return ncclSuccess;
+    }
+    NEP_TRY(nep_group_result(group, weft_ep_dispatch(handle->route, &a.in, &a.out, stream)));
+    return write_counters(DISPATCH, handle, stream);
+}
+
+/* ---- combine ---- */
+
+#define COMBINE "ncclEpCombine"
+
+typedef struct combine_arguments {
+    ncclEpCombineInputs_t inputs;
+    ncclEpCombineOutputs_t outputs;
+    ncclEpCombineConfig_t config;
+    weft_ep_rows in;
+    weft_ep_rows out;
+    size_t rows_in;
+    float *weights_in; /* HT backward */
+    float *weights; /* HT backward: written; LL expert-major: read */
+} combine_arguments;
+
+static ncclResult_t check_combine(const struct ncclEpHandle *handle, const combine_arguments *a)
+{
+    int is_ll = nep_is_ll(handle->group);
+    int is_backward = a->config.pass_direction == NCCL_EP_BWD_PASS;
+    if (a->config.send_only && !is_ll) {
+        return nep_fail(ncclInvalidUsage, COMBINE ": config.send_only is of LL");
+    }
+    if (is_backward && is_ll) {
+        return nep_fail(ncclInvalidArgument, COMBINE ": NCCL_EP_BWD_PASS is of HT");
+    }
+    if (a->config.quant_recipe != NCCL_EP_COMB_QUANT_NONE || a->inputs.scales != NULL) {
+        return nep_fail(ncclInvalidUsage, COMBINE ": rows come back unquantised; quant_recipe %d is not there",
+                        (int)a->config.quant_recipe);
+    }
+    if (is_backward != (a->inputs.topk_weights != NULL)) {
+        return nep_fail(ncclInvalidArgument, COMBINE ": inputs.topk_weights is %s",
+                        is_backward ? "needed with NCCL_EP_BWD_PASS" : "of NCCL_EP_BWD_PASS");
+    }
+    int wants_weights = is_backward || handle->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    if (wants_weights != (a->outputs.topk_weights != NULL)) {
+        return nep_fail(ncclInvalidArgument, COMBINE ": outputs.topk_weights is %s",
+                        wants_weights ? "needed" : "of LL expert-major and of NCCL_EP_BWD_PASS");
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t read_combine(const struct ncclEpHandle *handle, combine_arguments *a)
+{
+    const struct ncclEpGroup *group = handle->group;
+    size_t rows_out = 0;
+    size_t per_row = handle->plan.layout == WEFT_EP_EXPERT_MAJOR ? 1 : (size_t)handle->plan.topk;
+    ncclEpTensor_t tensor;
+    NEP_TRY(check_combine(handle, a));
+    NEP_TRY(rows_of(COMBINE, "inputs.tokens", group, a->inputs.tokens, &a->in, &a->rows_in));
+    NEP_TRY(rows_of(COMBINE, "outputs.tokens", group, a->outputs.tokens, &a->out, &rows_out));
+    NEP_TRY(check_tokens(COMBINE, "outputs.tokens", handle, rows_out));
+    NEP_TRY(check_slots(COMBINE, "inputs.tokens", handle, a->rows_in));
+    if (a->inputs.topk_weights != NULL) {
+        NEP_TRY(nep_read_tensor(COMBINE, "inputs.topk_weights", a->inputs.topk_weights, &tensor));
+        NEP_TRY(nep_floats_of(COMBINE, "inputs.topk_weights", group, &tensor, a->rows_in * per_row, &a->weights_in));
+    }
+    if (a->outputs.topk_weights != NULL) {
+        NEP_TRY(nep_read_tensor(COMBINE, "outputs.topk_weights", a->outputs.topk_weights, &tensor));
+        NEP_TRY(nep_floats_of(COMBINE, "outputs.topk_weights", group, &tensor,
+                              (size_t)handle->choices.tokens * (size_t)handle->plan.topk, &a->weights));
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t combine(struct ncclEpHandle *handle, const combine_arguments *a, cudaStream_t stream)
+{
+    struct ncclEpGroup *group = handle->group;
+    weft_ep_route *route = handle->route;
+    unsigned flags = 0;
+    if (a->config.pass_direction == NCCL_EP_BWD_PASS) {
+        return nep_group_result(group, weft_ep_dispatch_bwd(route, &a->in, a->weights_in, &a->out, a->weights, stream));
+    }
+    if (handle->plan.layout == WEFT_EP_SLOTS_EXPERT) { /* on GPUs weights come with a routing only: the same again */
+        weft_ep_choices choices = handle->choices;
+        choices.weights = a->weights;
+        flags = WEFT_EP_WEIGHTED;
+        NEP_TRY(nep_group_result(group, weft_ep_route_update(route, &choices, stream)));
+    }
+    if (a->config.send_only) {
+        NEP_TRY(nep_group_result(group, weft_ep_combine_send(route, &a->in, &a->out, flags, stream)));
+        handle->counters = (ncclEpTensor_t){0};
+        handle->has_sent = 2;
+        return ncclSuccess;
+    }
+    return nep_group_result(group, weft_ep_combine(route, &a->in, &a->out, flags, stream));
+}
+
+ncclResult_t ncclEpCombine(ncclEpHandle_t handle, const ncclEpCombineInputs_t *inputs,
+                           const ncclEpCombineOutputs_t *outputs, const ncclEpCombineConfig_t *config,
+                           cudaStream_t stream)
+{
+    combine_arguments a = {0};
+    NEP_TRY(check_ready(COMBINE, handle));
+    NEP_TRY(nep_read(COMBINE, "inputs", inputs, NCCL_EP_COMBINE_INPUTS_V1_SIZE, &a.inputs, sizeof a.inputs));
+    NEP_TRY(nep_read(COMBINE, "outputs", outputs, NCCL_EP_COMBINE_OUTPUTS_V1_SIZE, &a.outputs, sizeof a.outputs));
+    if (config != NULL) {
+        NEP_TRY(nep_read(COMBINE, "config", config, NCCL_EP_COMBINE_CONFIG_V1_SIZE, &a.config, sizeof a.config));
+    }
+    NEP_TRY(read_combine(handle, &a));
+    return combine(handle, &a, stream);
+}
+
+ncclResult_t ncclEpComplete(ncclEpHandle_t handle, const ncclEpCompleteConfig_t *config, cudaStream_t stream)
+{
+    static const char call[] = "ncclEpComplete";
+    ncclEpCompleteConfig_t own;
+    NEP_TRY(nep_check_handle(call, handle));
+    if (config != NULL) {
+        NEP_TRY(nep_read(call, "config", config, NCCL_EP_COMPLETE_CONFIG_V1_SIZE, &own, sizeof own));
+    }
+    if (!handle->has_sent) {
+        return nep_fail(ncclInvalidUsage, "%s: no call with send_only is outstanding on the handle", call);
+    }
+    int is_dispatch = handle->has_sent == 1;
+    weft_status status =
+        is_dispatch ? weft_ep_dispatch_recv(handle->route, stream) : weft_ep_combine_recv(handle->route, stream);
+    if (status != WEFT_ERR_UNSUPPORTED && status != WEFT_ERR_STATE) { /* else it is still to come */
+        handle->has_sent = 0;
+    }
+    NEP_TRY(nep_group_result(handle->group, status));
+    return is_dispatch ? write_counters(call, handle, stream) : ncclSuccess;
+}

@@ -1,0 +1,50 @@
+/* faces/nccl_ep/structs.c: structs of callers with older or newer headers. */
+#include <string.h>
+
+#include "faces/nccl_ep/face.h"
+
+typedef struct struct_start {
+    unsigned int size;
+    unsigned int magic;
+} struct_start;
+
+ncclResult_t nep_read(const char *call, const char *name, const void *theirs, size_t need, void *own, size_t own_bytes)
+{
+    struct_start start;
+    if (theirs == NULL) {
+        return nep_fail(ncclInvalidArgument, "%s: argument '%s' is NULL", call, name);
+    }
+    memcpy(&start, theirs, sizeof start);
+    if (start.magic != NCCL_EP_MAGIC) {
+        return nep_fail(ncclInvalidArgument, "%s: '%s' has the magic number %#x, not %#x; start from its _INIT", call,
+                        name, start.magic, NCCL_EP_MAGIC);
+    }
+    if (start.size < need) {
+        return nep_fail(ncclInvalidArgument, "%s: '%s' says that it has %u bytes; its first version has %zu", call,
+                        name, start.size, need);
+    }
+    memset(own, 0, own_bytes);
+    memcpy(own, theirs, start.size < own_bytes ? start.size : own_bytes);
+    return ncclSuccess;
+}
+
+ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTensor_t *theirs, ncclEpTensor_t *own)
+{
+    memset(own, 0, sizeof *own);
+    if (theirs == NULL) {
+        return ncclSuccess;
+    }
+    if (theirs->magic != NCCL_EP_TENSOR_MAGIC) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' is not initialised; start from NCCL_EP_TENSOR_INIT", call,
+                        name);
+    }
+    if (theirs->size < NCCL_EP_TENSOR_V1_SIZE) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' says that it has %u bytes; its first version has %u",
+                        call, name, theirs->size, NCCL_EP_TENSOR_V1_SIZE);
+    }
+    if (theirs->ndim == 0 || theirs->sizes == NULL) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has no dimensions", call, name);
+    }
+    *own = *theirs;
+    return ncclSuccess;
+}

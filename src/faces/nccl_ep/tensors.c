@@ -1,0 +1,176 @@
+/* faces/nccl_ep/tensors.c: tensors: their memory, shapes and addresses. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "faces/nccl_ep/face.h"
+
+/* The tensors of ncclEpTensorAlloc carry the common magic number, and a mark before them. */
+typedef struct allocated_tensor {
+    ncclEpTensor_t tensor;
+    const struct allocated_tensor *mark; /* itself */
+    size_t sizes[];
+} allocated_tensor;
+
+ncclResult_t ncclEpTensorAlloc(ncclEpTensor_t **tensor, unsigned int ndim, ncclDataType_t datatype, const size_t *sizes,
+                               const ncclEpTensorAllocConfig_t *config)
+{
+    static const char call[] = "ncclEpTensorAlloc";
+    if (tensor == NULL || sizes == NULL) {
+        return nep_fail(ncclInvalidArgument, "%s: argument '%s' is NULL", call, tensor == NULL ? "tensor" : "sizes");
+    }
+    if (ndim == 0 || ndim > 16) {
+        return nep_fail(ncclInvalidArgument, "%s: ndim is %u; give 1 .. 16", call, ndim);
+    }
+    if (config != NULL) {
+        ncclEpTensorAllocConfig_t own;
+        NEP_TRY(nep_read(call, "config", config, NCCL_EP_TENSOR_ALLOC_CONFIG_V1_SIZE, &own, sizeof own));
+    }
+    allocated_tensor *made = calloc(1, sizeof *made + ndim * sizeof *sizes);
+    if (made == NULL) {
+        return nep_fail(ncclSystemError, "%s: no memory for a tensor", call);
+    }
+    memcpy(made->sizes, sizes, ndim * sizeof *sizes);
+    made->mark = made;
+    made->tensor.size = NCCL_EP_TENSOR_SIZE;
+    made->tensor.magic = NCCL_EP_TENSOR_MAGIC;
+    made->tensor.ndim = ndim;
+    made->tensor.datatype = datatype;
+    made->tensor.sizes = made->sizes;
+    *tensor = &made->tensor;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclEpTensorDestroy(ncclEpTensor_t *tensor)
+{
+    if (tensor == NULL) {
+        return ncclSuccess;
+    }
+    allocated_tensor *made = (allocated_tensor *)tensor;
+    /* A descriptor of the caller's has its sizes elsewhere. */
+    if (tensor->magic != NCCL_EP_TENSOR_MAGIC || tensor->sizes != made->sizes || made->mark != made) {
+        return nep_fail(ncclInvalidArgument, "ncclEpTensorDestroy: the tensor is not one of ncclEpTensorAlloc");
+    }
+    tensor->magic = 0;
+    made->mark = NULL;
+    free(made);
+    return ncclSuccess;
+}
+
+ncclResult_t nep_check_shape(const char *call, const char *name, const ncclEpTensor_t *tensor, unsigned ndim,
+                             const size_t *sizes)
+{
+    if (tensor->magic == 0) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' is needed", call, name);
+    }
+    if (tensor->ndim != ndim) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has %u dimensions, not %u", call, name, tensor->ndim,
+                        ndim);
+    }
+    for (unsigned i = 0; i < ndim; i++) {
+        if (tensor->sizes[i] != sizes[i]) {
+            return nep_fail(ncclInvalidArgument, "%s: dimension %u of tensor '%s' is %zu, not %zu", call, i, name,
+                            tensor->sizes[i], sizes[i]);
+        }
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t nep_data_of(const char *call, const char *name, const struct ncclEpGroup *group,
+                         const ncclEpTensor_t *tensor, void **data)
+{
+    *data = tensor->data;
+    if (tensor->win_hdl != NULL && tensor->data == NULL) {
+        const nep_nccl *nccl = nep_load_nccl(call);
+        if (nccl == NULL) {
+            return ncclSystemError;
+        }
+        if (nccl->window_pointer == NULL) {
+            return nep_fail(ncclInvalidUsage,
+                            "%s: tensor '%s' is in a window, which NCCL says the address of from 2.29.2 on; give data",
+                            call, name);
+        }
+        void *base = NULL;
+        ncclResult_t result = nccl->window_pointer(group->comm, tensor->win_hdl, &base);
+        if (result != ncclSuccess || base == NULL) {
+            return nep_fail(result != ncclSuccess ? result : ncclInvalidArgument,
+                            "%s: NCCL does not know the window of tensor '%s'", call, name);
+        }
+        *data = (char *)base + tensor->win_offset;
+    }
+    size_t elements = 1;
+    for (unsigned i = 0; i < tensor->ndim; i++) {
+        elements *= tensor->sizes[i];
+    }
+    if (*data == NULL && elements != 0) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has neither data nor a window", call, name);
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t nep_floats_of(const char *call, const char *name, const struct ncclEpGroup *group,
+                           const ncclEpTensor_t *tensor, size_t count, float **data)
+{
+    size_t elements = 1;
+    void *at = NULL;
+    if (tensor->magic == 0) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' is needed", call, name);
+    }
+    if (tensor->datatype != ncclFloat32) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has type %d; give ncclFloat32", call, name,
+                        (int)tensor->datatype);
+    }
+    for (unsigned i = 0; i < tensor->ndim; i++) {
+        elements *= tensor->sizes[i];
+    }
+    if (elements != count) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has %zu elements, not %zu", call, name, elements, count);
+    }
+    NEP_TRY(nep_data_of(call, name, group, tensor, &at));
+    *data = at;
+    return ncclSuccess;
+}
+
+/* The low words of int64, each a copy: the driver has no call that widens. */
+static int copy_widened(const nep_cuda *cuda, uint64_t to, const int32_t *counts, size_t count, cudaStream_t stream)
+{
+    int error = cuda->memset_async(to, 0, count * sizeof(int64_t), stream);
+    for (size_t i = 0; i < count && error == 0; i++) {
+        error = cuda->memcpy_async(to + i * sizeof(int64_t), (uintptr_t)(counts + i), sizeof *counts, stream);
+    }
+    return error;
+}
+
+ncclResult_t nep_copy_counts(const char *call, const char *name, const struct ncclEpGroup *group,
+                             const ncclEpTensor_t *tensor, const int32_t *counts, size_t count, cudaStream_t stream)
+{
+    if (tensor->magic == 0) {
+        return ncclSuccess;
+    }
+    const nep_cuda *cuda = nep_load_cuda(call);
+    void *to = NULL;
+    if (cuda == NULL) {
+        return ncclSystemError;
+    }
+    NEP_TRY(nep_check_counts(call, name, tensor, count));
+    NEP_TRY(nep_data_of(call, name, group, tensor, &to));
+    int error = tensor->datatype == ncclInt64
+                    ? copy_widened(cuda, (uintptr_t)to, counts, count, stream)
+                    : cuda->memcpy_async((uintptr_t)to, (uintptr_t)counts, count * sizeof *counts, stream);
+    if (error != 0) {
+        return nep_fail(ncclUnhandledCudaError, "%s: tensor '%s' cannot be written on the stream: CUDA error %d", call,
+                        name, error);
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t nep_check_counts(const char *call, const char *name, const ncclEpTensor_t *tensor, size_t count)
+{
+    if (tensor->magic == 0) {
+        return ncclSuccess;
+    }
+    if (tensor->datatype != ncclInt32 && tensor->datatype != ncclInt64) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has type %d; give ncclInt32 or ncclInt64", call, name,
+                        (int)tensor->datatype);
+    }
+    return nep_check_shape(call, name, tensor, 1, &count);
+}

@@ -1,0 +1,70 @@
+/* faces/nccl_ep/libnccl.c: see libnccl.h. */
+#include "faces/nccl_ep/libnccl.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct meeting {
+    pthread_barrier_t barrier;
+    int ranks;
+    const void *sends[64];
+} meeting;
+
+struct ncclComm {
+    meeting *at;
+    int rank;
+    int gathers;
+};
+
+void standin_comms(int ranks, ncclComm_t *comms)
+{
+    meeting *at = calloc(1, sizeof *at);
+    if (at == NULL || ranks > 64 || pthread_barrier_init(&at->barrier, NULL, (unsigned)ranks) != 0) {
+        abort();
+    }
+    at->ranks = ranks;
+    for (int i = 0; i < ranks; i++) {
+        comms[i] = calloc(1, sizeof **comms);
+        if (comms[i] == NULL) {
+            abort();
+        }
+        comms[i]->at = at;
+        comms[i]->rank = i;
+    }
+}
+
+int standin_gathers(ncclComm_t comm)
+{
+    return comm->gathers;
+}
+
+ncclResult_t ncclCommCount(ncclComm_t comm, int *count)
+{
+    *count = comm->at->ranks;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank)
+{
+    *rank = comm->rank;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream)
+{
+    meeting *at = comm->at;
+    (void)stream;
+    if (type != ncclUint8) {
+        return ncclInvalidArgument;
+    }
+    at->sends[comm->rank] = send;
+    comm->gathers++;
+    (void)pthread_barrier_wait(&at->barrier);
+    for (int i = 0; i < at->ranks; i++) {
+        memcpy((char *)receive + (size_t)i * count, at->sends[i], count);
+    }
+    (void)pthread_barrier_wait(&at->barrier);
+    return ncclSuccess;
+}

@@ -1,0 +1,20 @@
+/* faces/nccl_ep/libnccl.h: a stand-in for NCCL: communicators of threads of one process, which know their size and rank
+ * and gather; their device memory is this machine's. */
+#ifndef WEFT_TESTS_LIBNCCL_H
+#define WEFT_TESTS_LIBNCCL_H
+
+#include <nccl.h>
+#include <stddef.h>
+
+/* `ranks` communicators that gather with each other. They live until the process ends. */
+void standin_comms(int ranks, ncclComm_t *comms);
+
+/* How often ncclAllGather was called on it. */
+int standin_gathers(ncclComm_t comm);
+
+ncclResult_t ncclCommCount(ncclComm_t comm, int *count);
+ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank);
+ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream);
+
+#endif

@@ -1,0 +1,563 @@
+/* Goal: a layer's step through the NCCL EP face gives each token x * sum over its choices of weight * (1 + expert), in
+ * all layouts, whole and in halves, and the backward gives the weights back; wrong uses of groups and handles that live
+ * are result codes with a text and leave the next step right; the communicator gathers at creation only.
+ *
+ * Method: PEs as threads, with the stand-in for NCCL and the fake driver (src/testing/fake_driver), whose device memory
+ * is this machine's. Small integers, so that sums are exact. Usage: steps RANKS. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "faces/nccl_ep/libnccl.h"
+#include "weft.h"
+#include <nccl_ep.h>
+
+#define MOST 8 /* tokens */
+#define TOPK 2
+#define HIDDEN 32
+#define LOCAL 2 /* experts */
+#define RANKS_MOST 4
+#define SLOTS (LOCAL * RANKS_MOST * MOST)
+#define ROWS (RANKS_MOST * MOST * TOPK + LOCAL * 8)
+
+typedef struct rig {
+    int rank;
+    int ranks;
+    int failures;
+    ncclComm_t comm;
+    ncclEpGroup_t group;
+    size_t tokens;
+    _Alignas(16) float x[MOST][HIDDEN];
+    _Alignas(16) float y[MOST][HIDDEN];
+    int64_t ids[MOST][TOPK];
+    float weights[MOST][TOPK];
+    _Alignas(16) float received[SLOTS + ROWS][HIDDEN];
+    float received_weights[(SLOTS + ROWS) * TOPK];
+    int32_t received_ids[(SLOTS + ROWS) * TOPK];
+    int64_t total;
+    int32_t experts[LOCAL];
+    int32_t offsets[LOCAL];
+    int32_t sources[RANKS_MOST];
+    float weights_back[MOST][TOPK];
+} rig;
+
+static void expect(rig *r, int line, ncclResult_t got, ncclResult_t wanted, const char *word)
+{
+    if (got != wanted || (word != NULL && strstr(weft_last_error(), word) == NULL)) {
+        (void)fprintf(stderr, "rank %d, line %d: result %d, wanted %d with \"%s\"; text \"%s\"\n", r->rank, line,
+                      (int)got, (int)wanted, word != NULL ? word : "", weft_last_error());
+        r->failures++;
+    }
+}
+
+#define EXPECT(call, wanted, word) expect(r, __LINE__, call, wanted, word)
+#define OK(call) expect(r, __LINE__, call, ncclSuccess, NULL)
+
+static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
+{
+    ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
+    made.ndim = ndim;
+    made.datatype = type;
+    made.data = data;
+    made.sizes = sizes;
+    return made;
+}
+
+/* ---- a step ---- */
+
+typedef struct step {
+    ncclEpLayout_t layout;
+    int is_ll;
+    int in_halves;
+    size_t token_sizes[2];
+    size_t choice_sizes[2];
+    size_t row_sizes[3];
+    size_t place_sizes[3];
+    unsigned dims; /* of rows */
+    ncclEpTensor_t x, y, ids, weights, rows, row_weights, row_ids;
+} step;
+
+static step step_of(rig *r, ncclEpLayout_t layout, int is_ll)
+{
+    step s = {.layout = layout, .is_ll = is_ll, .dims = is_ll ? 3 : 2};
+    size_t slots = (size_t)r->ranks * MOST;
+    memcpy(s.token_sizes, (size_t[]){r->tokens, HIDDEN}, sizeof s.token_sizes);
+    memcpy(s.choice_sizes, (size_t[]){r->tokens, TOPK}, sizeof s.choice_sizes);
+    if (!is_ll) {
+        memcpy(s.row_sizes, (size_t[]){ROWS, HIDDEN, 0}, sizeof s.row_sizes);
+    } else if (layout == NCCL_EP_LAYOUT_EXPERT_MAJOR) {
+        memcpy(s.row_sizes, (size_t[]){LOCAL, slots, HIDDEN}, sizeof s.row_sizes);
+    } else {
+        memcpy(s.row_sizes, (size_t[]){(size_t)r->ranks, MOST, HIDDEN}, sizeof s.row_sizes);
+    }
+    memcpy(s.place_sizes, s.row_sizes, sizeof s.place_sizes);
+    s.place_sizes[s.dims - 1] = TOPK;
+    return s;
+}
+
+static void fill_tensors(rig *r, step *s)
+{
+    int is_packed = !s->is_ll && s->layout == NCCL_EP_LAYOUT_EXPERT_MAJOR;
+    s->x = tensor(r->x, ncclFloat32, 2, s->token_sizes);
+    s->y = tensor(r->y, ncclFloat32, 2, s->token_sizes);
+    s->ids = tensor(r->ids, ncclInt64, 2, s->choice_sizes);
+    s->weights = tensor(r->weights, ncclFloat32, 2, s->choice_sizes);
+    s->rows = tensor(r->received, ncclFloat32, s->dims, s->row_sizes);
+    s->row_weights = tensor(r->received_weights, ncclFloat32, is_packed ? 1 : s->dims, s->place_sizes);
+    s->row_ids = tensor(r->received_ids, ncclInt32, s->dims, s->place_sizes);
+}
+
+static void scale_row(rig *r, size_t row, float factor)
+{
+    for (int h = 0; h < HIDDEN; h++) {
+        r->received[row][h] *= factor;
+    }
+}
+
+/* What a row's places say its experts do. */
+static void expert_of_places(rig *r, size_t row)
+{
+    float factor = 0;
+    for (int k = 0; k < TOPK; k++) {
+        int32_t id = r->received_ids[row * TOPK + (size_t)k];
+        if (id >= 0) {
+            factor += r->received_weights[row * TOPK + (size_t)k] * (float)(1 + r->rank * LOCAL + id);
+        }
+    }
+    scale_row(r, row, factor);
+}
+
+static void work(rig *r, const step *s)
+{
+    if (!s->is_ll && s->layout == NCCL_EP_LAYOUT_FLAT) {
+        for (size_t row = 0; row < (size_t)r->total; row++) {
+            expert_of_places(r, row);
+        }
+    } else if (s->layout == NCCL_EP_LAYOUT_RANK_MAJOR) {
+        for (size_t source = 0; source < (size_t)r->ranks; source++) {
+            for (size_t i = 0; i < (size_t)r->sources[source]; i++) {
+                expert_of_places(r, source * MOST + i);
+            }
+        }
+    } else if (s->is_ll) { /* weighted by the combine */
+        for (size_t e = 0; e < LOCAL; e++) {
+            for (size_t i = 0; i < (size_t)r->experts[e]; i++) {
+                scale_row(r, e * (size_t)r->ranks * MOST + i, (float)(1 + r->rank * LOCAL) + (float)e);
+            }
+        }
+    } else {
+        for (size_t e = 0; e < LOCAL; e++) {
+            size_t end = e + 1 < LOCAL ? (size_t)r->offsets[e + 1] : (size_t)r->total;
+            for (size_t row = (size_t)r->offsets[e]; row < end; row++) {
+                scale_row(r, row, r->received_weights[row] * ((float)(1 + r->rank * LOCAL) + (float)e));
+            }
+        }
+    }
+}
+
+static void dispatch(rig *r, step *s, ncclEpHandle_t handle)
+{
+    ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
+    ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    ncclEpDispatchConfig_t config = NCCL_EP_DISPATCH_CONFIG_INIT;
+    size_t local = LOCAL;
+    size_t ranks = (size_t)r->ranks;
+    ncclEpTensor_t experts = tensor(r->experts, ncclInt32, 1, &local);
+    ncclEpTensor_t sources = tensor(r->sources, ncclInt32, 1, &ranks);
+    int by_expert = s->layout == NCCL_EP_LAYOUT_EXPERT_MAJOR;
+    inputs.tokens = &s->x;
+    inputs.topk_weights = &s->weights;
+    outputs.tokens = &s->rows;
+    outputs.topk_weights = s->is_ll && by_expert ? NULL : &s->row_weights;
+    outputs.topk_idx = by_expert ? NULL : &s->row_ids;
+    info.expert_counters = by_expert ? &experts : NULL;
+    info.src_rank_counters = by_expert ? NULL : &sources;
+    config.send_only = (unsigned)s->in_halves;
+    OK(ncclEpDispatch(handle, &inputs, &outputs, s->is_ll ? &info : NULL, &config, NULL));
+    if (s->in_halves) {
+        EXPECT(ncclEpHandleDestroy(handle), ncclInvalidUsage, "still to come");
+        OK(ncclEpComplete(handle, NULL, NULL));
+        EXPECT(ncclEpComplete(handle, NULL, NULL), ncclInvalidUsage, "no call with send_only");
+    }
+}
+
+static void combine(rig *r, step *s, ncclEpHandle_t handle)
+{
+    ncclEpCombineInputs_t inputs = NCCL_EP_COMBINE_INPUTS_INIT;
+    ncclEpCombineOutputs_t outputs = NCCL_EP_COMBINE_OUTPUTS_INIT;
+    ncclEpCombineConfig_t config = NCCL_EP_COMBINE_CONFIG_INIT;
+    inputs.tokens = &s->rows;
+    outputs.tokens = &s->y;
+    outputs.topk_weights = s->is_ll && s->layout == NCCL_EP_LAYOUT_EXPERT_MAJOR ? &s->weights : NULL;
+    config.send_only = (unsigned)s->in_halves;
+    OK(ncclEpCombine(handle, &inputs, &outputs, &config, NULL));
+    if (s->in_halves) {
+        OK(ncclEpComplete(handle, NULL, NULL));
+    }
+}
+
+static void check_result(rig *r, int line)
+{
+    for (size_t t = 0; t < r->tokens; t++) {
+        float factor = 0;
+        for (int k = 0; k < TOPK; k++) {
+            factor += r->ids[t][k] < 0 ? 0 : r->weights[t][k] * (float)(1 + r->ids[t][k]);
+        }
+        for (int h = 0; h < HIDDEN; h++) {
+            if (r->y[t][h] != r->x[t][h] * factor) {
+                (void)fprintf(stderr, "rank %d, line %d: token %zu [%d] is %g, not %g\n", r->rank, line, t, h,
+                              (double)r->y[t][h], (double)(r->x[t][h] * factor));
+                r->failures++;
+                return;
+            }
+        }
+    }
+}
+
+static void choose(rig *r, unsigned seed)
+{
+    unsigned experts = (unsigned)r->ranks * LOCAL;
+    for (unsigned t = 0; t < MOST; t++) {
+        unsigned first = (seed + 3 * t + (unsigned)r->rank) % experts;
+        r->ids[t][0] = first;
+        r->ids[t][1] = t % 3 == 1 ? -1 : (int64_t)((first + 1 + t % (experts - 1)) % experts);
+        r->weights[t][0] = 0.5f;
+        r->weights[t][1] = 0.25f * (float)(1 + t % 2);
+        for (unsigned h = 0; h < HIDDEN; h++) {
+            r->x[t][h] = (float)(1 + (t + h + seed) % 7);
+        }
+    }
+}
+
+static void one_step(rig *r, step *s, ncclEpHandle_t handle, int line)
+{
+    memset(r->y, 0xff, sizeof r->y);
+    memset(r->received, 0xff, sizeof r->received);
+    dispatch(r, s, handle);
+    work(r, s);
+    combine(r, s, handle);
+    check_result(r, line);
+}
+
+static ncclEpGroupConfig_t config_of(const rig *r, ncclEpAlgorithm_t algorithm)
+{
+    ncclEpGroupConfig_t config = NCCL_EP_GROUP_CONFIG_INIT;
+    config.algorithm = algorithm;
+    config.num_experts = (unsigned)r->ranks * LOCAL;
+    config.max_dispatch_tokens_per_rank = MOST;
+    config.max_token_bytes = HIDDEN * sizeof(float);
+    config.num_topk = TOPK;
+    config.enable_mask = 1;
+    return config;
+}
+
+/* ---- HT ---- */
+
+static void backward(rig *r, step *s, ncclEpHandle_t handle)
+{
+    ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
+    ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    ncclEpDispatchConfig_t config = NCCL_EP_DISPATCH_CONFIG_INIT;
+    ncclEpCombineInputs_t back = NCCL_EP_COMBINE_INPUTS_INIT;
+    ncclEpCombineOutputs_t grads = NCCL_EP_COMBINE_OUTPUTS_INIT;
+    ncclEpCombineConfig_t combine_config = NCCL_EP_COMBINE_CONFIG_INIT;
+    ncclEpTensor_t weights_back = tensor(r->weights_back, ncclFloat32, 2, s->choice_sizes);
+    inputs.tokens = &s->x;
+    outputs.tokens = &s->rows;
+    config.pass_direction = NCCL_EP_BWD_PASS;
+    OK(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL));
+    inputs.topk_weights = &s->weights;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL), ncclInvalidArgument, "BWD_PASS");
+    back.tokens = &s->rows;
+    back.topk_weights = &s->row_weights; /* as the forward has left them */
+    grads.tokens = &s->y;
+    EXPECT(ncclEpCombine(handle, &back, &grads, NULL, NULL), ncclInvalidArgument, "of NCCL_EP_BWD_PASS");
+    combine_config.pass_direction = NCCL_EP_BWD_PASS;
+    EXPECT(ncclEpCombine(handle, &back, &grads, &combine_config, NULL), ncclInvalidArgument, "is needed");
+    grads.topk_weights = &weights_back;
+    OK(ncclEpCombine(handle, &back, &grads, &combine_config, NULL));
+    for (size_t t = 0; t < r->tokens; t++) {
+        for (int k = 0; k < TOPK; k++) {
+            float wanted = r->ids[t][k] < 0 ? 0 : r->weights[t][k];
+            if (r->weights_back[t][k] != wanted) {
+                (void)fprintf(stderr, "rank %d: weight %zu %d came back as %g, not %g\n", r->rank, t, k,
+                              (double)r->weights_back[t][k], (double)wanted);
+                r->failures++;
+            }
+        }
+    }
+}
+
+static void ht_layout(rig *r, ncclEpLayout_t layout)
+{
+    size_t one = 1;
+    size_t local = LOCAL;
+    step s = step_of(r, layout, 0);
+    fill_tensors(r, &s);
+    ncclEpTensor_t total = tensor(&r->total, ncclInt64, 1, &one);
+    ncclEpTensor_t offsets = tensor(r->offsets, ncclInt32, 1, &local);
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
+    ncclEpHandle_t handle = NULL;
+    config.dispatch_output_per_expert_alignment = 4;
+    info.recv_total_counter = &total;
+    info.expert_offsets = layout == NCCL_EP_LAYOUT_EXPERT_MAJOR ? &offsets : NULL;
+    choose(r, 1);
+    OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, &info, &config, NULL));
+    one_step(r, &s, handle, __LINE__);
+    one_step(r, &s, handle, __LINE__);
+    backward(r, &s, handle);
+    choose(r, 5);
+    info.size = NCCL_EP_LAYOUT_INFO_V1_SIZE; /* an older caller's */
+    OK(ncclEpUpdateHandle(handle, &s.ids, &info, NULL));
+    one_step(r, &s, handle, __LINE__);
+    EXPECT(ncclEpGroupDestroy(r->group), ncclInvalidUsage, "1 handles");
+    OK(ncclEpHandleDestroy(handle));
+    EXPECT(ncclEpHandleDestroy(handle), ncclInvalidArgument, "was destroyed");
+}
+
+static void ht(rig *r)
+{
+    ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
+    OK(ncclEpCreateGroup(&r->group, r->comm, &config));
+    int gathers = standin_gathers(r->comm);
+    if (r->group == NULL) {
+        return;
+    }
+    ht_layout(r, NCCL_EP_LAYOUT_FLAT);
+    ht_layout(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
+    if (standin_gathers(r->comm) != gathers) {
+        (void)fprintf(stderr, "rank %d: the communicator gathered after creation\n", r->rank);
+        r->failures++;
+    }
+    ncclEpGroup_t gone = r->group;
+    OK(ncclEpGroupDestroy(r->group));
+    EXPECT(ncclEpGroupDestroy(gone), ncclInvalidArgument, "was destroyed");
+}
+
+/* ---- LL ---- */
+
+static void wrong_routings(rig *r, const step *good, ncclEpHandle_t handle)
+{
+    step s = *good;
+    size_t sizes[2] = {MOST + 1, TOPK};
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    EXPECT(ncclEpUpdateHandle(handle, NULL, NULL, NULL), ncclInvalidArgument, "NULL");
+    s.ids.magic = 7;
+    EXPECT(ncclEpUpdateHandle(handle, &s.ids, NULL, NULL), ncclInvalidArgument, "not initialised");
+    s.ids = good->ids;
+    s.ids.datatype = ncclFloat32;
+    EXPECT(ncclEpUpdateHandle(handle, &s.ids, NULL, NULL), ncclInvalidArgument, "has type 7");
+    s.ids = good->ids;
+    s.ids.sizes = sizes;
+    EXPECT(ncclEpUpdateHandle(handle, &s.ids, NULL, NULL), ncclInvalidArgument, "has 9 tokens");
+    sizes[0] = 1;
+    sizes[1] = TOPK + 1;
+    EXPECT(ncclEpUpdateHandle(handle, &s.ids, NULL, NULL), ncclInvalidArgument, "3 choices");
+    EXPECT(ncclEpUpdateHandle(handle, &good->ids, &info, NULL), ncclInvalidArgument, "layout_info");
+}
+
+static void wrong_dispatches(rig *r, const step *good, ncclEpHandle_t handle)
+{
+    ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
+    ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    ncclEpDispatchConfig_t config = NCCL_EP_DISPATCH_CONFIG_INIT;
+    ncclEpTensor_t x = good->x;
+    ncclEpTensor_t rows = good->rows;
+    ncclEpTensor_t ids = good->row_ids;
+    ncclEpTensor_t weights = good->weights;
+    inputs.topk_weights = &weights;
+    outputs.tokens = &rows;
+    EXPECT(ncclEpDispatch(handle, NULL, &outputs, NULL, NULL, NULL), ncclInvalidArgument, "'inputs' is NULL");
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidArgument, "needed");
+    inputs.tokens = &x;
+    x.datatype = ncclInt8;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidUsage, "has type 0");
+    x = good->x;
+    x.data = NULL;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidArgument, "neither data");
+    x.win_hdl = (ncclWindow_t)&x; /* the stand-in is an older NCCL, which says no address */
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidUsage, "2.29.2");
+    x = good->x;
+    rows.ndim = 2;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidArgument, "rows, not");
+    rows = good->rows;
+    ids.datatype = ncclInt64;
+    outputs.topk_idx = &ids;
+    if (good->layout == NCCL_EP_LAYOUT_RANK_MAJOR) {
+        EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidUsage, "ncclInt32 here");
+    } else {
+        EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidArgument, "expert-major");
+    }
+    outputs.topk_idx = NULL;
+    weights.datatype = ncclFloat16;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidArgument, "ncclFloat32");
+    weights = good->weights;
+    config.round_scales = 1;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL), ncclInvalidUsage, "round_scales");
+    config = NCCL_EP_DISPATCH_CONFIG_INIT;
+    config.quant_recipe = NCCL_EP_DISP_QUANT_FWD;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL), ncclInvalidArgument, "scales");
+    config.size = 8;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL), ncclInvalidArgument, "8 bytes");
+}
+
+static void wrong_handles(rig *r)
+{
+    size_t bytes = 0;
+    ncclEpHandle_t handle = NULL;
+    ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
+    OK(ncclEpHandleMemSize(r->group, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, &bytes, TOPK));
+    size_t small = bytes - 1;
+    ncclEpTensor_t memory = tensor(aligned_alloc(64, (bytes + 63) / 64 * 64), ncclUint8, 1, &small);
+    EXPECT(ncclEpInitHandle(&handle, r->group, NCCL_EP_LAYOUT_FLAT, NULL, TOPK, NULL), ncclInvalidArgument,
+           "layout is 3");
+    EXPECT(ncclEpInitHandle(&handle, r->group, NCCL_EP_LAYOUT_UNSET, NULL, TOPK, NULL), ncclInvalidArgument, "layout");
+    EXPECT(ncclEpInitHandle(&handle, r->group, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, -1, NULL), ncclInvalidArgument, "topk");
+    EXPECT(ncclEpInitHandle(&handle, r->group, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, 3, NULL), ncclInvalidArgument, "topk");
+    EXPECT(ncclEpInitHandle(&handle, r->group, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, TOPK, &memory), ncclInvalidArgument,
+           "at least");
+    config.dispatch_output_per_expert_alignment = 3;
+    EXPECT(ncclEpInitHandle(&handle, r->group, NCCL_EP_LAYOUT_RANK_MAJOR, &config, TOPK, NULL), ncclInvalidArgument,
+           "power of two");
+    small = bytes;
+    OK(ncclEpInitHandle(&handle, r->group, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, TOPK, &memory));
+    ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
+    EXPECT(ncclEpDispatch(handle, &inputs, NULL, NULL, NULL, NULL), ncclInvalidUsage, "no routing");
+    OK(ncclEpHandleDestroy(handle));
+    free(memory.data);
+}
+
+static void ll_layout(rig *r, ncclEpLayout_t layout)
+{
+    step s = step_of(r, layout, 1);
+    ncclEpHandle_t handle = NULL;
+    fill_tensors(r, &s);
+    choose(r, 2);
+    OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, NULL, NULL, NULL));
+    one_step(r, &s, handle, __LINE__);
+    wrong_routings(r, &s, handle);
+    wrong_dispatches(r, &s, handle);
+    choose(r, 4);
+    OK(ncclEpUpdateHandle(handle, &s.ids, NULL, NULL));
+    one_step(r, &s, handle, __LINE__);
+    s.in_halves = 1;
+    one_step(r, &s, handle, __LINE__);
+    OK(ncclEpHandleDestroy(handle));
+}
+
+static void masks(rig *r)
+{
+    int mask[RANKS_MOST] = {0};
+    int error = 7;
+    OK(ncclEpMaskQuery(r->group, mask, NULL));
+    for (int i = 0; i < r->ranks; i++) {
+        r->failures += mask[i] != 1;
+    }
+    OK(ncclEpMaskUpdate(r->group, mask, NULL));
+    EXPECT(ncclEpMaskUpdate(r->group, NULL, NULL), ncclInvalidArgument, "NULL");
+    mask[r->rank] = 0;
+    EXPECT(ncclEpMaskUpdate(r->group, mask, NULL), ncclInvalidArgument, "mask itself");
+    OK(ncclEpMaskClean(r->group, NULL));
+    OK(ncclEpGetAsyncError(r->group, &error));
+    EXPECT(ncclEpGetAsyncError(r->group, NULL), ncclInvalidArgument, "NULL");
+    OK(ncclEpErrorClear(r->group));
+    r->failures += error != 0;
+}
+
+static void wrong_groups(rig *r)
+{
+    ncclEpGroup_t group = NULL;
+    ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_LOW_LATENCY);
+    config.max_token_bytes = 15;
+    EXPECT(ncclEpCreateGroup(&group, r->comm, &config), ncclInvalidArgument, "max_token_bytes");
+    config = config_of(r, NCCL_EP_ALGO_LOW_LATENCY);
+    config.max_dispatch_tokens_per_rank = 0;
+    EXPECT(ncclEpCreateGroup(&group, r->comm, &config), ncclInvalidArgument, "max_dispatch_tokens_per_rank");
+    config = config_of(r, (ncclEpAlgorithm_t)2);
+    EXPECT(ncclEpCreateGroup(&group, r->comm, &config), ncclInvalidArgument, "algorithm is 2");
+    config = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
+    config.max_recv_tokens_per_rank = 1;
+    EXPECT(ncclEpCreateGroup(&group, r->comm, &config), ncclInvalidArgument, "max_recv_tokens_per_rank is 1");
+    config.max_recv_tokens_per_rank = 0;
+    config.overflow_policy = NCCL_EP_OVERFLOW_DROP;
+    EXPECT(ncclEpCreateGroup(&group, r->comm, &config), ncclInvalidUsage, "OVERFLOW_DROP");
+}
+
+static void ll(rig *r)
+{
+    ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_LOW_LATENCY);
+    config.size = NCCL_EP_GROUP_CONFIG_V1_SIZE; /* an older caller's: no num_topk */
+    config.version = 1;
+    r->group = NULL;
+    OK(ncclEpCreateGroup(&r->group, r->comm, &config));
+    if (r->group == NULL) {
+        return;
+    }
+    if (r->ranks > 1) { /* 16 or all experts is the group's most */
+        ll_layout(r, NCCL_EP_LAYOUT_RANK_MAJOR);
+        ll_layout(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
+    }
+    OK(ncclEpGroupDestroy(r->group));
+    config = config_of(r, NCCL_EP_ALGO_LOW_LATENCY);
+    OK(ncclEpCreateGroup(&r->group, r->comm, &config));
+    ll_layout(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
+    wrong_handles(r);
+    masks(r);
+    OK(ncclEpGroupDestroy(r->group));
+}
+
+/* ---- threads ---- */
+
+static void *run(void *argument)
+{
+    rig *r = argument;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*retain)(void **context, int device) = NULL;
+    int (*push)(void *context) = NULL;
+    void *context = NULL;
+    if (library != NULL) {
+        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
+    }
+    if (retain == NULL || push == NULL || retain(&context, r->rank) != 0 || push(context) != 0) {
+        (void)fprintf(stderr, "rank %d: no fake driver\n", r->rank);
+        r->failures++;
+        return NULL;
+    }
+    wrong_groups(r);
+    ht(r);
+    ll(r);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static rig rigs[RANKS_MOST];
+    pthread_t threads[RANKS_MOST];
+    ncclComm_t comms[RANKS_MOST];
+    int ranks = argc == 2 ? atoi(argv[1]) : 0;
+    int failures = 0;
+    if (ranks < 1 || ranks > RANKS_MOST) {
+        (void)fprintf(stderr, "usage: steps RANKS (1 .. %d)\n", RANKS_MOST);
+        return 2;
+    }
+    standin_comms(ranks, comms);
+    for (int i = 0; i < ranks; i++) {
+        rigs[i].rank = i;
+        rigs[i].ranks = ranks;
+        rigs[i].comm = comms[i];
+        rigs[i].tokens = (size_t)(MOST - i); /* unequal */
+        if (pthread_create(&threads[i], NULL, run, &rigs[i]) != 0) {
+            abort();
+        }
+    }
+    for (int i = 0; i < ranks; i++) {
+        (void)pthread_join(threads[i], NULL);
+        failures += rigs[i].failures;
+    }
+    return failures != 0;
+}
