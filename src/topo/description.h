@@ -15,8 +15,9 @@
  *     hwloc FILE                      the host's objects from an XML of lstopo, beside this file; `gpu` and `nic` lines
  *                                     after it that name an object of it say what hwloc does not know
  *
- * STATE: completed (the default with a cluster), in-progress, not-started, none, failed. Words are apart by blanks; '#'
- * begins a comment. What is wrong is told with line and column, and what was expected there. */
+ * A gpu or nic that is new needs a parent: a root, a switch or a numa. STATE: completed (the default with a cluster),
+ * in-progress, not-started, none, failed. Words are apart by blanks; '#' begins a comment. What is wrong is told with
+ * line and column, and what was expected there. */
 #ifndef WEFTI_TOPO_DESCRIPTION_H
 #define WEFTI_TOPO_DESCRIPTION_H
 
