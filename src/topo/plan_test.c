@@ -53,14 +53,14 @@ static void build(wefti_topo *topo, const random_machine *m, int turn)
     }
     for (int i = 0; i < m->gpus; i++) {
         const int gpu = (i + turn) % m->gpus;
-        topo->objects[wefti_topo_add(topo, WEFTI_TOPO_GPU, switches[m->gpu_at[gpu]], "")].pci =
-            (wefti_topo_pci)(gpu + 1) << 8;
+        const int index = wefti_topo_add(topo, WEFTI_TOPO_GPU, switches[m->gpu_at[gpu]], "");
+        topo->objects[index].pci = (wefti_topo_pci)(gpu + 1) << 8;
     }
     for (int i = 0; i < m->nics; i++) {
         const int nic = (i + turn) % m->nics;
         (void)snprintf(name, sizeof name, "n%d", nic);
-        topo->objects[wefti_topo_add(topo, WEFTI_TOPO_NIC, switches[m->nic_at[nic]], name)].pci =
-            (wefti_topo_pci)(nic + 101) << 8;
+        const int index = wefti_topo_add(topo, WEFTI_TOPO_NIC, switches[m->nic_at[nic]], name);
+        topo->objects[index].pci = (wefti_topo_pci)(nic + 101) << 8;
     }
 }
 
