@@ -1,6 +1,7 @@
 #include "topo/hwloc.h"
 
 #include "base/error.h"
+#include "base/library.h"
 
 #ifndef WEFT_HAVE_HWLOC
 
@@ -16,14 +17,12 @@ weft_status wefti_topo_add_hwloc(wefti_topo *topo, int host, const char *xml)
 
 #else
 
-#include <dlfcn.h>
 #include <hwloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 
 #define LIBRARY "libhwloc.so.15"
 #define VENDOR_NVIDIA 0x10de
@@ -42,26 +41,19 @@ typedef struct library {
 /* Loaded once and kept: its plugins leave state behind. */
 static library lib;
 
-static int find(void *handle, const char *name, void *function)
-{
-    void *symbol = dlsym(handle, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static void load_library(void)
 {
     library found;
-    void *handle = wefti_fault("dlopen", 0) ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (handle != NULL && find(handle, "hwloc_topology_init", &found.init) &&
-        find(handle, "hwloc_topology_set_xml", &found.set_xml) &&
-        find(handle, "hwloc_topology_set_type_filter", &found.set_type_filter) &&
-        find(handle, "hwloc_topology_load", &found.load) &&
-        find(handle, "hwloc_get_obj_by_depth", &found.get_obj_by_depth) &&
-        find(handle, "hwloc_topology_destroy", &found.destroy)) {
+    void *handle = wefti_library_open(LIBRARY);
+    if (handle != NULL && wefti_library_find(handle, "hwloc_topology_init", &found.init) &&
+        wefti_library_find(handle, "hwloc_topology_set_xml", &found.set_xml) &&
+        wefti_library_find(handle, "hwloc_topology_set_type_filter", &found.set_type_filter) &&
+        wefti_library_find(handle, "hwloc_topology_load", &found.load) &&
+        wefti_library_find(handle, "hwloc_get_obj_by_depth", &found.get_obj_by_depth) &&
+        wefti_library_find(handle, "hwloc_topology_destroy", &found.destroy)) {
         lib = found;
-    } else if (handle != NULL) {
-        (void)dlclose(handle);
+    } else {
+        wefti_library_close(handle);
     }
 }
 

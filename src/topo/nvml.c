@@ -1,11 +1,10 @@
 #include "topo/nvml.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/library.h"
 #include "base/log.h"
 
 /* The parts of NVML's interface that are used; its header comes with CUDA only. */
@@ -43,32 +42,26 @@ typedef struct library {
     int (*fabric)(nvml_device *device, nvml_fabric *fabric);
 } library;
 
-static void find(void *handle, const char *name, void *function)
-{
-    void *symbol = dlsym(handle, name);
-    memcpy(function, &symbol, sizeof symbol);
-}
-
 /* Optional functions are NULL in drivers that lack them. */
 static int open_library(library *lib)
 {
-    lib->handle = wefti_fault("dlopen", 0) ? NULL : dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    lib->handle = wefti_library_open("libnvidia-ml.so.1");
     if (lib->handle == NULL) {
         return 0;
     }
-    find(lib->handle, "nvmlInit_v2", &lib->init);
-    find(lib->handle, "nvmlShutdown", &lib->shutdown);
-    find(lib->handle, "nvmlDeviceGetCount_v2", &lib->count);
-    find(lib->handle, "nvmlDeviceGetHandleByIndex_v2", &lib->by_index);
-    find(lib->handle, "nvmlDeviceGetPciInfo_v3", &lib->pci);
-    find(lib->handle, "nvmlDeviceGetUUID", &lib->uuid);
-    find(lib->handle, "nvmlDeviceGetMigMode", &lib->mig);
-    find(lib->handle, "nvmlDeviceGetNvLinkState", &lib->link_state);
-    find(lib->handle, "nvmlDeviceGetNvLinkRemotePciInfo_v2", &lib->link_remote);
-    find(lib->handle, "nvmlDeviceGetGpuFabricInfoV", &lib->fabric);
+    (void)wefti_library_find(lib->handle, "nvmlInit_v2", &lib->init);
+    (void)wefti_library_find(lib->handle, "nvmlShutdown", &lib->shutdown);
+    (void)wefti_library_find(lib->handle, "nvmlDeviceGetCount_v2", &lib->count);
+    (void)wefti_library_find(lib->handle, "nvmlDeviceGetHandleByIndex_v2", &lib->by_index);
+    (void)wefti_library_find(lib->handle, "nvmlDeviceGetPciInfo_v3", &lib->pci);
+    (void)wefti_library_find(lib->handle, "nvmlDeviceGetUUID", &lib->uuid);
+    (void)wefti_library_find(lib->handle, "nvmlDeviceGetMigMode", &lib->mig);
+    (void)wefti_library_find(lib->handle, "nvmlDeviceGetNvLinkState", &lib->link_state);
+    (void)wefti_library_find(lib->handle, "nvmlDeviceGetNvLinkRemotePciInfo_v2", &lib->link_remote);
+    (void)wefti_library_find(lib->handle, "nvmlDeviceGetGpuFabricInfoV", &lib->fabric);
     if (lib->init == NULL || lib->shutdown == NULL || lib->count == NULL || lib->by_index == NULL || lib->pci == NULL ||
         lib->uuid == NULL || lib->init() != 0) {
-        (void)dlclose(lib->handle);
+        wefti_library_close(lib->handle);
         return 0;
     }
     return 1;
@@ -180,6 +173,6 @@ weft_status wefti_topo_add_nvml(wefti_topo *topo, int host)
     }
     const weft_status status = read_all(&lib, topo, host);
     (void)lib.shutdown();
-    (void)dlclose(lib.handle);
+    wefti_library_close(lib.handle);
     return status;
 }

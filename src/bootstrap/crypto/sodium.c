@@ -3,12 +3,11 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/error.h"
+#include "base/library.h"
 
 #ifdef WEFT_HAVE_SODIUM
 
-#include <dlfcn.h>
 #include <sodium.h>
 
 #define LIBRARY "libsodium.so.23"
@@ -31,24 +30,17 @@ _Static_assert(__builtin_types_compatible_p(__typeof__(&crypto_secretstream_xcha
                                                     unsigned long long)),
                "crypto_secretstream_xchacha20poly1305_pull has another type");
 
-/* ISO C has no conversion from an object pointer to a function pointer. */
-static int find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 weft_status wefti_sodium_open(wefti_sodium *sodium)
 {
     memset(sodium, 0, sizeof *sodium);
-    sodium->library = wefti_fault("dlopen", 0) ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (sodium->library == NULL || !find(sodium->library, "sodium_init", &sodium->init) ||
-        !find(sodium->library, "crypto_generichash", &sodium->generichash) ||
-        !find(sodium->library, "crypto_secretstream_xchacha20poly1305_init_push", &sodium->begin_out) ||
-        !find(sodium->library, "crypto_secretstream_xchacha20poly1305_init_pull", &sodium->begin_in) ||
-        !find(sodium->library, "crypto_secretstream_xchacha20poly1305_push", &sodium->seal) ||
-        !find(sodium->library, "crypto_secretstream_xchacha20poly1305_pull", &sodium->open) || sodium->init() < 0) {
+    sodium->library = wefti_library_open(LIBRARY);
+    if (sodium->library == NULL || !wefti_library_find(sodium->library, "sodium_init", &sodium->init) ||
+        !wefti_library_find(sodium->library, "crypto_generichash", &sodium->generichash) ||
+        !wefti_library_find(sodium->library, "crypto_secretstream_xchacha20poly1305_init_push", &sodium->begin_out) ||
+        !wefti_library_find(sodium->library, "crypto_secretstream_xchacha20poly1305_init_pull", &sodium->begin_in) ||
+        !wefti_library_find(sodium->library, "crypto_secretstream_xchacha20poly1305_push", &sodium->seal) ||
+        !wefti_library_find(sodium->library, "crypto_secretstream_xchacha20poly1305_pull", &sodium->open) ||
+        sodium->init() < 0) {
         wefti_sodium_close(sodium);
         return wefti_error(WEFT_ERR_UNSUPPORTED, "unique ids and secrets need " LIBRARY
                                                  ", which cannot be loaded; install the package libsodium23");
@@ -58,9 +50,7 @@ weft_status wefti_sodium_open(wefti_sodium *sodium)
 
 void wefti_sodium_close(wefti_sodium *sodium)
 {
-    if (sodium->library != NULL) {
-        (void)dlclose(sodium->library);
-    }
+    wefti_library_close(sodium->library);
     memset(sodium, 0, sizeof *sodium);
 }
 

@@ -4,7 +4,6 @@
  * Every process of the job is a PE of the world, by its rank. The library is loaded at the first world, is a client
  * from then on, and says at the end of the process that it was one: launchers take a client that ends without for one
  * that failed. Nothing waits in PMIx itself: a value is asked for, and comes by a call from its thread or not. */
-#include <dlfcn.h>
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/library.h"
 #include "bootstrap/bootstrap.h"
 #include "os/os.h"
 
@@ -40,13 +40,6 @@ typedef struct client {
 static client pmix;
 static int joining; /* 0; 1 while a thread joins; 2 once that is over */
 
-static int find(void *handle, const char *name, void *function)
-{
-    void *symbol = dlsym(handle, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static void leave(void)
 {
     if (wefti_os_process_number() == pmix.process) {
@@ -56,10 +49,13 @@ static void leave(void)
 
 static weft_status join(void)
 {
-    void *handle = wefti_fault("dlopen", 0) ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL || !find(handle, "PMIx_Init", &pmix.init) || !find(handle, "PMIx_Finalize", &pmix.finalize) ||
-        !find(handle, "PMIx_Put", &pmix.put) || !find(handle, "PMIx_Commit", &pmix.commit) ||
-        !find(handle, "PMIx_Get_nb", &pmix.get) || !find(handle, "PMIx_Error_string", &pmix.error)) {
+    void *handle = wefti_library_open(LIBRARY);
+    if (handle == NULL || !wefti_library_find(handle, "PMIx_Init", &pmix.init) ||
+        !wefti_library_find(handle, "PMIx_Finalize", &pmix.finalize) ||
+        !wefti_library_find(handle, "PMIx_Put", &pmix.put) ||
+        !wefti_library_find(handle, "PMIx_Commit", &pmix.commit) ||
+        !wefti_library_find(handle, "PMIx_Get_nb", &pmix.get) ||
+        !wefti_library_find(handle, "PMIx_Error_string", &pmix.error)) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, LIBRARY
                            ", by which the processes of a job find each other, cannot be loaded; install the package "
                            "libpmix2, or start the program with weftrun or torchrun");

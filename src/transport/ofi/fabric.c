@@ -1,11 +1,10 @@
 #include "transport/ofi/fabric.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/error.h"
+#include "base/library.h"
 
 #define LIBRARY "libfabric.so.1"
 /* Of the interface that its headers describe. */
@@ -27,25 +26,18 @@ static library lib;
 
 /* ISO C has no conversion from an object pointer to a function pointer. The version is the one whose structures the
  * headers declare: a newer library has it, too. */
-static int find(void *handle, const char *name, const char *version, void *function)
-{
-    void *symbol = dlvsym(handle, name, version);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static void load_library(void)
 {
     library found;
-    void *handle = wefti_fault("dlopen", 0) ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (handle != NULL && find(handle, "fi_getinfo", "FABRIC_1.3", &found.getinfo) &&
-        find(handle, "fi_freeinfo", "FABRIC_1.3", &found.freeinfo) &&
-        find(handle, "fi_dupinfo", "FABRIC_1.3", &found.dupinfo) &&
-        find(handle, "fi_fabric", "FABRIC_1.1", &found.fabric) &&
-        find(handle, "fi_strerror", "FABRIC_1.0", &found.strerror)) {
+    void *handle = wefti_library_open(LIBRARY);
+    if (handle != NULL && wefti_library_find_version(handle, "fi_getinfo", "FABRIC_1.3", &found.getinfo) &&
+        wefti_library_find_version(handle, "fi_freeinfo", "FABRIC_1.3", &found.freeinfo) &&
+        wefti_library_find_version(handle, "fi_dupinfo", "FABRIC_1.3", &found.dupinfo) &&
+        wefti_library_find_version(handle, "fi_fabric", "FABRIC_1.1", &found.fabric) &&
+        wefti_library_find_version(handle, "fi_strerror", "FABRIC_1.0", &found.strerror)) {
         lib = found;
-    } else if (handle != NULL) {
-        (void)dlclose(handle);
+    } else {
+        wefti_library_close(handle);
     }
 }
 

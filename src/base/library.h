@@ -1,0 +1,15 @@
+/* base/library.h: libraries of others that are loaded when they are used, and may be absent. */
+#ifndef WEFTI_BASE_LIBRARY_H
+#define WEFTI_BASE_LIBRARY_H
+
+/* The library of that file name, its symbols seen by nobody else; NULL if it cannot be loaded. */
+void *wefti_library_open(const char *name);
+void wefti_library_close(void *library); /* NULL is allowed */
+
+/* Store the function `name` of the library in *function, which is a pointer to a function; ISO C has no conversion to
+ * one. NULL, and 0 is returned, if the library has none. */
+int wefti_library_find(void *library, const char *name, void *function);
+/* The same of that version of it: the one whose structures the headers declare, which a newer library has, too. */
+int wefti_library_find_version(void *library, const char *name, const char *version, void *function);
+
+#endif
