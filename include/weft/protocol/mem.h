@@ -5,7 +5,7 @@
  *   wefti_{add,xchg,cas,and,or,xor}{32,64}  read-modify-write, returning the old value, always sequentially consistent
  *   wefti_copy(dst, src, bytes)             bulk copy into or out of symmetric memory, no order of its own
  *   wefti_copy_stream(dst, src, bytes)      the same past the caches, for copies that together exceed them, that is
- *                                           WEFTI_STREAM_BYTES; all of them are ended by one
+ *                                           wefti_stream_bytes(); all of them are ended by one
  *   wefti_copy_stream_end()                 which comes before the flag that announces them
  *   wefti_zero(dst, bytes)                  clear this PE's own symmetric memory, no order of its own
  *   wefti_fence_release()                   what this PE stored before is seen no later than what it stores after
@@ -32,9 +32,9 @@
 
 #define WEFTI_CACHE_LINE 64
 
-/* From this size on a copy, or many of one operation, goes past the caches: source and destination together exceed what
- * the last cache of a few cores holds. Measured with 32 MiB of it: such stores lose a fifth at 8 MiB, win a quarter at
- * 16 and half at 64. */
+/* The least size from which a copy, or many of one operation, goes past the caches: source and destination together
+ * exceed what the last cache of a few cores holds. Measured with 32 MiB of it: such stores lose a fifth at 8 MiB, win a
+ * quarter at 16 and half at 64. With 480 MiB they lose half at 16 MiB and a tenth at 64: see wefti_stream_bytes. */
 #ifndef WEFT_SIM
 #define WEFTI_STREAM_BYTES ((size_t)12 << 20)
 #else
@@ -84,6 +84,8 @@ static inline void wefti_cpu_relax(void)
 WEFT_API void wefti_copy_bulk(void *dst, const void *src, size_t bytes);
 WEFT_API void wefti_copy_bulk_stream(void *dst, const void *src, size_t bytes);
 WEFT_API void wefti_copy_bulk_end(void);
+/* WEFTI_STREAM_BYTES, or the same share of a last cache that is larger; equal at every call. */
+WEFT_API size_t wefti_stream_bytes(void);
 
 #define WEFTI_DEFINE_ACCESS(bits)                                                                                      \
     static inline uint##bits##_t wefti_ld##bits(const void *p, int order)                                              \
@@ -215,6 +217,11 @@ WEFT_API void wefti_fence_release(void);
 WEFT_API void wefti_fence_full(void);
 WEFT_API void wefti_copy_stream(void *dst, const void *src, size_t bytes);
 WEFT_API void wefti_copy_stream_end(void);
+
+static inline size_t wefti_stream_bytes(void)
+{
+    return WEFTI_STREAM_BYTES;
+}
 
 #endif
 

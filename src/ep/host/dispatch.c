@@ -88,7 +88,7 @@ static weft_status move_fresh(wefti_ep_push *push)
 {
     push->arrived = take_records;
     push->leaving = send_records;
-    push->streams = (size_t)*push->route->rows * push->out.row_bytes >= WEFTI_STREAM_BYTES;
+    push->streams = (size_t)*push->route->rows * push->out.row_bytes >= wefti_stream_bytes();
     fill_padding(push);
     WEFT_TRY(wefti_ep_records_put(push->route, push->choices.weights, push->ep->rank));
     wefti_ep_records_take(push->route, push->ep->rank);
@@ -165,7 +165,7 @@ static weft_status send(weft_ep_route *handle, const weft_ep_choices *fresh, con
     }
     WEFT_TRY(check(route, in, out));
     begin(push, route, NULL, in, out);
-    push->streams = (size_t)*route->rows * push->out.row_bytes >= WEFTI_STREAM_BYTES;
+    push->streams = (size_t)*route->rows * push->out.row_bytes >= wefti_stream_bytes();
     WEFT_TRY(wefti_ep_push_post(push));
     wefti_ep_push_listen(push);
     return WEFT_OK;

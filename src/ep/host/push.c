@@ -116,7 +116,7 @@ static void open_lane(wefti_ep_push *push, int rank)
     lane->scale_pitch = staged ? lane->pitch : (size_t)(header.scale_strides & 0xffffffffu) * 4;
     lane->scale_step = staged ? 4 : (size_t)(header.scale_strides >> 32) * 4;
     size_t sent_bytes = (size_t)route->rank_sends[push->ep->ranks] * push->out.row_bytes;
-    lane->streams = wefti_ep_is_by_source(route) && !staged && sent_bytes >= WEFTI_STREAM_BYTES;
+    lane->streams = wefti_ep_is_by_source(route) && !staged && sent_bytes >= wefti_stream_bytes();
 }
 
 /* The row on `rank` of the index-th token that this rank sends there: a place or a row. */
