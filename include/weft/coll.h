@@ -57,8 +57,15 @@ WEFT_API weft_status weft_collectmem(weft_team *team, void *dest, const void *so
 /* Member i's block j of `bytes` bytes goes to block i of member j. (OpenSHMEM 1.5, 9.9.7.) */
 WEFT_API weft_status weft_alltoallmem(weft_team *team, void *dest, const void *source, size_t bytes) WEFT_MUST_CHECK;
 
-/* The same with strides: element k of block j is element (j * count + k) * source_stride of source and goes to element
- * (i * count + k) * dest_stride of dest. Elements have element_bytes bytes; strides are at least 1.
+/* The same where every member's dest may be written from the moment on at which the first member calls, which is what
+ * OpenSHMEM asks of its callers (1.6, 9.9.7: dest is ready on all PEs before any PE calls): the members meet once where
+ * weft_alltoallmem has them meet twice. All members give the same place of their heaps as dest, and all make this call,
+ * or all weft_alltoallmem. */
+WEFT_API weft_status weft_alltoallmem_ready(weft_team *team, void *dest, const void *source,
+                                            size_t bytes) WEFT_MUST_CHECK;
+
+/* weft_alltoallmem with strides: element k of block j is element (j * count + k) * source_stride of source and goes to
+ * element (i * count + k) * dest_stride of dest. Elements have element_bytes bytes; strides are at least 1.
  * (OpenSHMEM 1.5, 9.9.8.) */
 WEFT_API weft_status weft_alltoallsmem(weft_team *team, void *dest, const void *source, ptrdiff_t dest_stride,
                                        ptrdiff_t source_stride, size_t count, size_t element_bytes) WEFT_MUST_CHECK;

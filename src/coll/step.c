@@ -327,6 +327,15 @@ static weft_status carried(wefti_step *step, weft_status status)
                              : wefti_team_fail(step->team, status, step->call, &step->coll->area->entered, step->epoch);
 }
 
+static inline void copy_near(const wefti_step *step, void *dest, const void *source, size_t bytes)
+{
+    if (step->streams) {
+        wefti_copy_stream(dest, source, bytes);
+    } else {
+        wefti_copy(dest, source, bytes);
+    }
+}
+
 weft_status wefti_step_pull(wefti_step *step, int from, void *dest, uint64_t offset, size_t bytes)
 {
     if (bytes == 0) {
@@ -334,11 +343,7 @@ weft_status wefti_step_pull(wefti_step *step, int from, void *dest, uint64_t off
     }
     const void *near = wefti_step_view(step, from, offset);
     if (WEFTI_LIKELY(near != NULL)) {
-        if (step->streams) {
-            wefti_copy_stream(dest, near, bytes);
-        } else {
-            wefti_copy(dest, near, bytes);
-        }
+        copy_near(step, dest, near, bytes);
         return WEFT_OK;
     }
     int pe = wefti_member(step->team, from);
@@ -353,7 +358,7 @@ weft_status wefti_step_push(wefti_step *step, int to, uint64_t offset, const voi
     }
     const void *near = wefti_step_view(step, to, offset);
     if (WEFTI_LIKELY(near != NULL)) {
-        wefti_copy((void *)(uintptr_t)near, source, bytes);
+        copy_near(step, (void *)(uintptr_t)near, source, bytes);
         return WEFT_OK;
     }
     int pe = wefti_member(step->team, to);

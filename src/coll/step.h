@@ -49,7 +49,7 @@ typedef struct wefti_step {
     wefti_span span;
     wefti_coll_ring ring; /* through which the messages go */
     int shared; /* each is stored once, at its sender */
-    int streams; /* what is pulled goes past the caches */
+    int streams; /* what is moved goes past the caches */
     int pending; /* how many in coll->pending */
     wefti_waiter waiter;
 } wefti_step;
@@ -93,18 +93,23 @@ static inline void wefti_step_share(wefti_step *step)
 {
     step->shared = step->team->oversubscribed;
 }
-/* Each member pulls so many bytes in this call; before the first of them. What the caches cannot hold of all of them
- * goes past them: such a store does not first read what it replaces. */
-static inline void wefti_step_pulls(wefti_step *step, size_t bytes)
+/* Each member pulls, or pushes, so many bytes in this call; before the first of them. What the caches cannot hold of
+ * all of them goes past them: such a store does not first read what it replaces. */
+static inline void wefti_step_moves(wefti_step *step, size_t bytes)
 {
-    step->streams = wefti_coll_times(bytes, (size_t)step->team->pes) >= WEFTI_STREAM_BYTES;
+    step->streams = wefti_coll_times(bytes, (size_t)step->team->pes) >= wefti_stream_bytes();
 }
-/* Leave this step: nobody's slots or buffers of it are read by this member any more. */
-static inline void wefti_step_leave(wefti_step *step)
+/* What this member moved is stored no later than what it stores next. Before the flag that says so. */
+static inline void wefti_step_moved(const wefti_step *step)
 {
     if (step->streams) {
         wefti_copy_stream_end();
     }
+}
+/* Leave this step: nobody's slots or buffers of it are read by this member any more. */
+static inline void wefti_step_leave(wefti_step *step)
+{
+    wefti_step_moved(step);
     wefti_st64(&step->coll->area->done, step->epoch, WEFTI_RELEASE);
 }
 /* Leave this step and begin the next. */

@@ -16,10 +16,10 @@
 #define WHOLE_BYTES 1 /* as much as a slot holds of a block to each member */
 #define PAIRS_PES_MAX 63 /* a bit each */
 
-/* Whom a rule is for: all teams, or those whose members share processors: there a wait ends after the others have had
- * their turns, so that what a call costs is the number of turns and not that of flags. */
-#define ANYWHERE 0
-#define OVERSUBSCRIBED 1
+/* Whom a rule is for: all teams, those whose members share memory, or those whose members also share processors: there
+ * a wait ends after the others have had their turns, so that what a call costs is the number of turns and not that of
+ * flags. */
+typedef enum whom { ANYWHERE, NEAR, OVERSUBSCRIBED } whom;
 
 /* For a team of at most pes_max, messages of at most bytes_max: the first rule that holds. What `bytes` counts: of a
  * broadcast the message, of an alltoall a pair's block, else a member's contribution. */
@@ -28,7 +28,7 @@ typedef struct rule {
     wefti_algorithm algorithm;
     unsigned pes_max;
     size_t bytes_max;
-    int oversubscribed;
+    whom whom;
 } rule;
 
 static const rule rules[] = {
@@ -53,6 +53,10 @@ static const rule rules[] = {
     {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES, ANYWHERE},
     {WEFTI_COLL_SYNC, WEFTI_ALGORITHM_COUNT, ANY_PES, ANY_BYTES, OVERSUBSCRIBED},
     {WEFTI_COLL_SYNC, WEFTI_ALGORITHM_ROUNDS, ANY_PES, ANY_BYTES, ANYWHERE},
+    {WEFTI_COLL_ALLTOALL_READY, WEFTI_ALGORITHM_PUSH, ANY_PES, WHOLE_BYTES, OVERSUBSCRIBED},
+    {WEFTI_COLL_ALLTOALL_READY, WEFTI_ALGORITHM_PUSH, ANY_PES, WEFTI_COLL_LINE_DATA_BYTES, ANYWHERE},
+    {WEFTI_COLL_ALLTOALL_READY, WEFTI_ALGORITHM_DIRECT, ANY_PES, ANY_BYTES, NEAR},
+    {WEFTI_COLL_ALLTOALL_READY, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
 };
 #define RULES (sizeof rules / sizeof rules[0])
 
@@ -147,7 +151,8 @@ uint64_t wefti_preferences_key(const wefti_preferences *preferences)
 
 static int fits(const rule *r, const weft_team *team)
 {
-    return (unsigned)team->pes <= r->pes_max && (team->oversubscribed || !r->oversubscribed);
+    const int is_one_of_them = r->whom == ANYWHERE || (r->whom == NEAR ? team->near : team->oversubscribed);
+    return (unsigned)team->pes <= r->pes_max && is_one_of_them;
 }
 
 /* Whether a team of this kind can do what the rule says at all. */
@@ -157,6 +162,7 @@ static int possible(const rule *r, const weft_team *team)
     case WEFTI_ALGORITHM_PAIRS:
         return fits(r, team);
     case WEFTI_ALGORITHM_COUNT:
+    case WEFTI_ALGORITHM_DIRECT:
         return team->near;
     default:
         return 1;

@@ -8,7 +8,7 @@
 #include "weft/status.h"
 #include "weft/team.h"
 
-/* X(id, name). A barrier is a quiet and a sync. */
+/* X(id, name). A barrier is a quiet and a sync. alltoall_ready: into memory that is ready before any member calls. */
 #define WEFTI_COLLECTIVE_TABLE(X)                                                                                      \
     X(BROADCAST, "broadcast")                                                                                          \
     X(COLLECT, "collect")                                                                                              \
@@ -18,7 +18,8 @@
     X(REDUCE, "reduce")                                                                                                \
     X(REDUCE_SCATTER, "reduce_scatter")                                                                                \
     X(SCAN, "scan")                                                                                                    \
-    X(SYNC, "sync")
+    X(SYNC, "sync")                                                                                                    \
+    X(ALLTOALL_READY, "alltoall_ready")
 
 typedef enum wefti_collective {
 #define WEFTI_COLLECTIVE_ENUM(id, name) WEFTI_COLL_##id,
@@ -33,6 +34,7 @@ typedef enum wefti_collective {
     X(PULL, "pull", "receivers read the senders' buffers once they are ready")                                         \
     X(DOUBLING, "doubling", "through scratch, with a partner at twice the distance each round")                        \
     X(PAIRS, "pairs", "of two members the later one moves both blocks, from source to dest")                           \
+    X(DIRECT, "direct", "each writes into the receivers' buffers, then all meet once")                                 \
     X(SLICES, "slices", "each member does its slice for all, from and to the users' buffers")                          \
     X(ROUNDS, "rounds", "flags to members at twice the distance each round")                                           \
     X(COUNT, "count", "all add themselves to one word of the first member and look at it")

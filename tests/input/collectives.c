@@ -11,6 +11,7 @@ ROW(1, weft_broadcastmem, TEAM, SYM, SOURCE, COUNT, ROOT)
 ROW(1, weft_fcollectmem, TEAM, SYM, SOURCE, COUNT)
 ROW(1, weft_collectmem, TEAM, SYM, SOURCE, COUNT)
 ROW(1, weft_alltoallmem, TEAM, SYM, SOURCE, COUNT)
+ROW(1, weft_alltoallmem_ready, TEAM, SYM, SOURCE, COUNT)
 ROW(8, weft_alltoallsmem, TEAM, SYM, SOURCE, STRIDE, STRIDE, COUNT, ELEMENT)
 
 #define MOVE(NAME, TYPE)                                                                                               \

@@ -16,6 +16,7 @@ static void draw_algorithms(uint64_t seed, char *text, size_t bytes)
         {"broadcast:push,", "broadcast:pull,"},
         {"fcollect:push,", "fcollect:pull,"},
         {"alltoall:push,", "alltoall:pull,", "alltoall:pairs,"},
+        {"alltoall_ready:push,", "alltoall_ready:direct,", "alltoall_ready:pull,"},
         {"alltoalls:push,", "alltoalls:pull,"},
         {"reduce:push,", "reduce:doubling,", "reduce:slices,"},
         {"reduce_scatter:push,", "reduce_scatter:pull,"},

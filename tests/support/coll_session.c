@@ -35,10 +35,12 @@ typedef enum move_call {
     CALL_FCOLLECT,
     CALL_COLLECT,
     CALL_ALLTOALL,
+    CALL_ALLTOALL_READY,
     CALL_ALLTOALLS,
     MOVE_CALLS
 } move_call;
-static const char *const move_call_names[] = {"broadcast", "fcollect", "collect", "alltoall", "alltoalls"};
+static const char *const move_call_names[] = {"broadcast", "fcollect",       "collect",
+                                              "alltoall",  "alltoall_ready", "alltoalls"};
 
 typedef struct move_arguments {
     int root;
@@ -127,6 +129,13 @@ static const reduce_case reduce_cases[] = {WEFT_REDUCE_INTEGER_TYPES(INTEGER_ROW
                                                WEFT_REDUCE_COMPLEX_TYPES(COMPLEX_ROWS)};
 #define REDUCE_CASES ((unsigned)(sizeof reduce_cases / sizeof reduce_cases[0]))
 
+/* All are there with what they want to be written into. */
+static weft_status alltoall_ready(weft_team *team, void *dest, const void *source, size_t bytes)
+{
+    weft_status status = weft_team_sync(team);
+    return status == WEFT_OK ? weft_alltoallmem_ready(team, dest, source, bytes) : status;
+}
+
 #define DEFINE_MOVE(NAME, TYPE)                                                                                        \
     static weft_status move_##NAME(weft_team *team, move_call which, void *dest, const void *source,                   \
                                    const move_arguments *a)                                                            \
@@ -140,6 +149,8 @@ static const reduce_case reduce_cases[] = {WEFT_REDUCE_INTEGER_TYPES(INTEGER_ROW
             return weft_##NAME##_collect(team, dest, source, a->count);                                                \
         case CALL_ALLTOALL:                                                                                            \
             return weft_##NAME##_alltoall(team, dest, source, a->count);                                               \
+        case CALL_ALLTOALL_READY:                                                                                      \
+            return alltoall_ready(team, dest, source, a->count * sizeof(TYPE));                                        \
         default:                                                                                                       \
             return weft_##NAME##_alltoalls(team, dest, source, a->dest_stride, a->source_stride, a->count);            \
         }                                                                                                              \
@@ -380,7 +391,7 @@ static void compare_reads(session *s, weft_team *team, move_call which, const mo
     int next = (weft_team_pe(team) + 1) % pes;
     compare_read(s, team, which, c->name, s->dest + GUARD_BYTES, bytes, weft_team_pe(team));
     CHECK_OK(weft_team_sync(team));
-    if (which == CALL_ALLTOALL) {
+    if (which == CALL_ALLTOALL || which == CALL_ALLTOALL_READY) {
         expect_alltoall(s, a->count * c->element, pes, next);
     }
     compare_read(s, team, which, c->name, s->dest + GUARD_BYTES, bytes, next);
@@ -425,6 +436,7 @@ static void run_move(session *s, weft_team *team, const move_case *c, move_call 
         source_bytes = a.count * e;
         break;
     case CALL_ALLTOALL:
+    case CALL_ALLTOALL_READY:
         a.count = bytes / e / (size_t)pes;
         dest_bytes = source_bytes = a.count * e * (size_t)pes;
         expect_alltoall(s, a.count * e, pes, me);
@@ -452,7 +464,8 @@ static void run_move(session *s, weft_team *team, const move_case *c, move_call 
         if (!in_place && me != a.root && which == CALL_BROADCAST) {
             CHECK(source_bytes == 0 || source[source_bytes - 1] == 0x11);
         }
-        if ((which == CALL_FCOLLECT || which == CALL_ALLTOALL) && bits_of(s, 0, 98) % 4 == 0) {
+        if ((which == CALL_FCOLLECT || which == CALL_ALLTOALL || which == CALL_ALLTOALL_READY) &&
+            bits_of(s, 0, 98) % 4 == 0) {
             compare_reads(s, team, which, c, &a, dest_bytes);
         }
     }

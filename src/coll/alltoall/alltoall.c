@@ -3,24 +3,41 @@
 
 #include "base/error.h"
 
-weft_status weft_alltoallmem(weft_team *team, void *dest, const void *source, size_t bytes)
+static weft_status alltoall(wefti_step *step, wefti_collective how, const wefti_alltoall *a)
 {
-    static const char call[] = "weft_alltoall";
+    switch (wefti_tuning_choose(&step->coll->tuning, how, a->count)) {
+    case WEFTI_ALGORITHM_PUSH:
+        return wefti_alltoall_push(step, a);
+    case WEFTI_ALGORITHM_PAIRS:
+        return wefti_alltoall_pairs(step, a);
+    case WEFTI_ALGORITHM_DIRECT:
+        return wefti_alltoall_direct(step, a);
+    default:
+        return wefti_alltoall_pull(step, a);
+    }
+}
+
+static weft_status check_and_move(weft_team *team, const char *call, wefti_collective how, void *dest,
+                                  const void *source, size_t bytes)
+{
     const wefti_alltoall a = {
         .dest = dest, .source = source, .dest_stride = 1, .source_stride = 1, .count = bytes, .element = 1};
     WEFT_TRY(wefti_coll_check_buffer(team, call, "source", source, bytes, team != NULL ? (size_t)team->pes : 1));
     WEFT_TRY(wefti_coll_check_buffer(team, call, "destination", dest, bytes, (size_t)team->pes));
-    const wefti_call_facts facts = {.kind = WEFTI_COLL_ALLTOALL, .count = bytes};
+    const wefti_call_facts facts = {.kind = WEFTI_COLL_ALLTOALL, .count = bytes, .more = (uint64_t)how};
     wefti_step step;
     WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
-    switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_ALLTOALL, bytes)) {
-    case WEFTI_ALGORITHM_PUSH:
-        return wefti_step_end(&step, 1, wefti_alltoall_push(&step, &a));
-    case WEFTI_ALGORITHM_PAIRS:
-        return wefti_step_end(&step, 1, wefti_alltoall_pairs(&step, &a));
-    default:
-        return wefti_step_end(&step, 1, wefti_alltoall_pull(&step, &a));
-    }
+    return wefti_step_end(&step, 1, alltoall(&step, how, &a));
+}
+
+weft_status weft_alltoallmem(weft_team *team, void *dest, const void *source, size_t bytes)
+{
+    return check_and_move(team, "weft_alltoall", WEFTI_COLL_ALLTOALL, dest, source, bytes);
+}
+
+weft_status weft_alltoallmem_ready(weft_team *team, void *dest, const void *source, size_t bytes)
+{
+    return check_and_move(team, "weft_alltoall_ready", WEFTI_COLL_ALLTOALL_READY, dest, source, bytes);
 }
 
 /* Elements from the first to the last of all blocks. */

@@ -18,6 +18,8 @@ typedef struct wefti_alltoall {
 weft_status wefti_alltoall_push(wefti_step *step, const wefti_alltoall *a);
 weft_status wefti_alltoall_pull(wefti_step *step, const wefti_alltoall *a);
 weft_status wefti_alltoall_pairs(wefti_step *step, const wefti_alltoall *a);
+/* Only where every member's dest was ready before any member called, on a team of near members. */
+weft_status wefti_alltoall_direct(wefti_step *step, const wefti_alltoall *a);
 weft_status wefti_alltoalls_push(wefti_step *step, const wefti_alltoall *a);
 weft_status wefti_alltoalls_pull(wefti_step *step, const wefti_alltoall *a);
 
