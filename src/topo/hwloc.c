@@ -23,7 +23,6 @@ weft_status wefti_topo_add_hwloc(wefti_topo *topo, int host, const char *xml)
 #include <stdlib.h>
 #include <string.h>
 
-
 #define LIBRARY "libhwloc.so.15"
 #define VENDOR_NVIDIA 0x10de
 #define CLASS_DISPLAY 0x03
