@@ -136,20 +136,12 @@ static weft_status parse_inner(parser *p, wefti_topo_kind kind)
 
 /* ---- gpu ---- */
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 static weft_status parse_cluster(const parser *p, const wefti_topo_word *w, const char *text, unsigned char cluster[16])
 {
     int digits = 0;
     memset(cluster, 0, 16);
     for (const char *at = text; *at != '\0'; at++) {
-        const int digit = hex_digit(*at);
+        const int digit = wefti_topo_hex_digit(*at);
         if (*at == '-' && digits > 0) {
             continue;
         }

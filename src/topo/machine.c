@@ -9,16 +9,20 @@
 
 /* ---- PCI addresses: DDDD:BB:DD.F, with the domain's 4 to 8 digits or none ---- */
 
+int wefti_topo_hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
 static int parse_hex(const char **text, int digits_min, int digits_max, uint64_t *value)
 {
     int digits = 0;
     *value = 0;
     for (; digits < digits_max; digits++, (*text)++) {
-        const char c = **text;
-        const int digit = c >= '0' && c <= '9'   ? c - '0'
-                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                 : -1;
+        const int digit = wefti_topo_hex_digit(**text);
         if (digit < 0) {
             break;
         }

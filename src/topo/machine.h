@@ -27,6 +27,7 @@ typedef enum wefti_topo_kind {
 /* Domain, bus, device and function, so that their order is that of PCI addresses. */
 typedef uint64_t wefti_topo_pci;
 #define WEFTI_TOPO_PCI_BYTES 20
+int wefti_topo_hex_digit(char c); /* -1: it is none */
 int wefti_topo_pci_parse(const char *text, wefti_topo_pci *pci);
 const char *wefti_topo_pci_text(wefti_topo_pci pci, char text[WEFTI_TOPO_PCI_BYTES]);
 

@@ -58,26 +58,35 @@ static void set_nic(wefti_topo_nic_of_pe *out, const wefti_topo_object *nic)
     out->port = nic->port;
 }
 
-static weft_status choose(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_pe *pe,
-                          wefti_topo_nic_of_pe *out)
+static int has_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_topo_pci pci)
 {
-    if (pe->gpu != WEFTI_TOPO_PCI_NONE) {
-        const wefti_topo_use *use = wefti_topo_plan_find(plan, topo, pe->gpu);
-        char pci[WEFTI_TOPO_PCI_BYTES];
-        int is_there = 0;
-        for (int i = 0; i < plan->gpu_count; i++) {
-            is_there |= topo->objects[plan->gpus[i]].pci == pe->gpu;
+    for (int i = 0; i < plan->gpu_count; i++) {
+        if (topo->objects[plan->gpus[i]].pci == pci) {
+            return 1;
         }
-        if (!is_there) {
-            return wefti_error(WEFT_ERR_RANGE, "topology: host \"%s\" has no GPU %s; weft-info topo shows its GPUs",
-                               topo->objects[plan->host].name, wefti_topo_pci_text(pe->gpu, pci));
-        }
-        if (use != NULL) {
-            set_nic(out, &topo->objects[use->nic]);
-            (void)wefti_topo_reason_text(use, out->reason);
-        }
+    }
+    return 0;
+}
+
+static weft_status choose_by_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_topo_pci gpu,
+                                 wefti_topo_nic_of_pe *out)
+{
+    const wefti_topo_use *use = wefti_topo_plan_find(plan, topo, gpu);
+    char pci[WEFTI_TOPO_PCI_BYTES];
+    if (use != NULL) {
+        set_nic(out, &topo->objects[use->nic]);
+        (void)wefti_topo_reason_text(use, out->reason);
         return WEFT_OK;
     }
+    return has_gpu(plan, topo, gpu)
+               ? WEFT_OK /* on a host without NICs */
+               : wefti_error(WEFT_ERR_RANGE, "topology: host \"%s\" has no GPU %s; weft-info topo shows its GPUs",
+                             topo->objects[plan->host].name, wefti_topo_pci_text(gpu, pci));
+}
+
+static void choose_by_numa(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_pe *pe,
+                           wefti_topo_nic_of_pe *out)
+{
     const int numa = pe->numa < 0 ? -1 : find_numa(topo, plan->host, pe->numa);
     const int nic = wefti_topo_plan_without_gpu(plan, topo, numa, pe->number);
     if (nic >= 0) {
@@ -85,6 +94,15 @@ static weft_status choose(const wefti_topo_plan *plan, const wefti_topo *topo, c
         (void)snprintf(out->reason, sizeof out->reason, "in turn among those nearest to %s%s",
                        numa < 0 ? "the host" : "NUMA node ", numa < 0 ? "" : topo->objects[numa].name);
     }
+}
+
+static weft_status choose(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_pe *pe,
+                          wefti_topo_nic_of_pe *out)
+{
+    if (pe->gpu != WEFTI_TOPO_PCI_NONE) {
+        return choose_by_gpu(plan, topo, pe->gpu, out);
+    }
+    choose_by_numa(plan, topo, pe, out);
     return WEFT_OK;
 }
 

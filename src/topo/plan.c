@@ -145,12 +145,10 @@ static weft_status use_nearest(wefti_topo_plan *plan, const wefti_topo *topo)
 static weft_status fill(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_wish *wish,
                         const wefti_topo_nic_list *list, const wefti_topo_nic_list *mapping)
 {
-    const char *list_name = wish->list_name != NULL ? wish->list_name : "WEFT_NIC_LIST";
-    const char *mapping_name = wish->mapping_name != NULL ? wish->mapping_name : "WEFT_NIC_MAPPING";
-    WEFT_TRY(check_entries(plan, topo, list, list_name));
-    WEFT_TRY(check_entries(plan, topo, mapping, mapping_name));
+    WEFT_TRY(check_entries(plan, topo, list, wish->list_name));
+    WEFT_TRY(check_entries(plan, topo, mapping, wish->mapping_name));
     if (mapping->count > 0) {
-        return use_mapping(plan, topo, mapping, mapping_name);
+        return use_mapping(plan, topo, mapping, wish->mapping_name);
     }
     keep_usable(plan, topo, list);
     if (wish->is_round_robin) {
@@ -171,23 +169,30 @@ static weft_status list_objects(wefti_topo_plan *plan, const wefti_topo *topo)
     return plan->uses != NULL ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "topology: no memory for a plan");
 }
 
-weft_status wefti_topo_plan_make(wefti_topo_plan *plan, const wefti_topo *topo, int host, const wefti_topo_wish *wish)
+static const char *text_or(const char *text, const char *other)
 {
+    return text != NULL ? text : other;
+}
+
+weft_status wefti_topo_plan_make(wefti_topo_plan *plan, const wefti_topo *topo, int host, const wefti_topo_wish *given)
+{
+    const wefti_topo_wish wish = {.list = text_or(given->list, ""),
+                                  .mapping = text_or(given->mapping, ""),
+                                  .is_round_robin = given->is_round_robin,
+                                  .list_name = text_or(given->list_name, "WEFT_NIC_LIST"),
+                                  .mapping_name = text_or(given->mapping_name, "WEFT_NIC_MAPPING")};
     wefti_topo_nic_list list = {0};
     wefti_topo_nic_list mapping = {0};
     memset(plan, 0, sizeof *plan);
     plan->host = host;
     weft_status status = list_objects(plan, topo);
     if (status == WEFT_OK) {
-        status = wefti_topo_nic_list_parse(&list, wish->list_name != NULL ? wish->list_name : "WEFT_NIC_LIST",
-                                           wish->list != NULL ? wish->list : "");
+        status = wefti_topo_nic_list_parse(&list, wish.list_name, wish.list);
     }
     if (status == WEFT_OK) {
-        status =
-            wefti_topo_nic_mapping_parse(&mapping, wish->mapping_name != NULL ? wish->mapping_name : "WEFT_NIC_MAPPING",
-                                         wish->mapping != NULL ? wish->mapping : "");
+        status = wefti_topo_nic_mapping_parse(&mapping, wish.mapping_name, wish.mapping);
     }
-    status = status == WEFT_OK ? fill(plan, topo, wish, &list, &mapping) : status;
+    status = status == WEFT_OK ? fill(plan, topo, &wish, &list, &mapping) : status;
     wefti_topo_nic_list_fini(&list);
     wefti_topo_nic_list_fini(&mapping);
     if (status != WEFT_OK) {

@@ -56,7 +56,7 @@ typedef struct wefti_topo_plan {
 
 /* Errors: those of the texts (WEFT_ERR_ARGUMENT); WEFT_ERR_RANGE: an entry that is no port of the host, a mapping of
  * too few GPUs; WEFT_ERR_MEMORY. A host without NICs has an empty plan. On an error the plan is empty. */
-weft_status wefti_topo_plan_make(wefti_topo_plan *plan, const wefti_topo *topo, int host, const wefti_topo_wish *wish);
+weft_status wefti_topo_plan_make(wefti_topo_plan *plan, const wefti_topo *topo, int host, const wefti_topo_wish *given);
 void wefti_topo_plan_fini(wefti_topo_plan *plan);
 
 /* The first use of a GPU by its PCI address, or NULL. */

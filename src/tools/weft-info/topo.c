@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/env.h"
 #include "base/log.h"
+#include "topo/nic_of_pe.h"
 
 #define EXIT_USAGE 2
 #define PES_MAX 1000000
@@ -170,16 +170,13 @@ static int show(const info_topo *all, const info_topo_options *options)
 int info_topo_main(int argc, char **argv)
 {
     info_topo all;
-    uint64_t in_turn = 0;
+    int is_asked;
     info_topo_options options = {0};
-    options.wish.list = wefti_env_word(WEFTI_ENV_NIC_LIST);
-    options.wish.mapping = wefti_env_word(WEFTI_ENV_NIC_MAPPING);
+    weft_status status = wefti_topo_wish_read(&options.wish, &is_asked);
     const int code = parse(&options, argc, argv);
     if (code != GO_ON) {
         return code;
     }
-    weft_status status = wefti_env_count(WEFTI_ENV_NIC_ROUND_ROBIN, &in_turn);
-    options.wish.is_round_robin |= in_turn != 0;
     memset(&all, 0, sizeof all);
     status = status == WEFT_OK ? info_topo_collect(&all, &options) : status;
     if (status != WEFT_OK) {

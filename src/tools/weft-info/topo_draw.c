@@ -18,10 +18,8 @@ static const char *colour_of(const info_topo *all, int gpu, char *pes, size_t ro
 {
     const char *colour = "#ffffff";
     size_t length = 0;
-    int order = -1;
     pes[0] = '\0';
     for (int pe = 0; pe < all->pes; pe++) {
-        order += all->domain_of[pe] == pe;
         if (all->pe_gpu[pe] == gpu) {
             int number = -1; /* of the domain, in the order of their lowest PEs */
             for (int lowest = 0; lowest <= all->domain_of[pe]; lowest++) {
