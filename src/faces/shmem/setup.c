@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -193,6 +194,15 @@ static void check_static(const char *call, const char *wrong)
     }
 }
 
+/* Another PE's global exit may end this one at any moment: the lines that it has written by then are not lost. Unless
+ * the program has chosen, or has begun to write. */
+static void write_by_lines(void)
+{
+    if (__fbufsize(stdout) == 0) {
+        (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    }
+}
+
 static void open_world(const char *call)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
@@ -204,6 +214,7 @@ static void open_world(const char *call)
         _exit(EXIT_FAILURE);
     }
     watch_end();
+    write_by_lines();
     check(call, weft_calloc(wefti_shmem.world, 1, sizeof *wefti_shmem.notice, &notice));
     wefti_shmem.notice = notice;
     note_self();

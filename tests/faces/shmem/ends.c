@@ -49,6 +49,8 @@ int main(int argc, char **argv)
         shmem_barrier_all();
         shmem_barrier_all();
     } else if (strcmp(how, "global") == 0) {
+        say("is here");
+        shmem_barrier_all();
         if (me == pes - 1) {
             say("ends all");
             shmem_global_exit(is);

@@ -47,6 +47,8 @@ class Ends(unittest.TestCase):
                 done = self.run_it(f"global {code}", pes, code)
                 self.assertLess(self.took_s, 5)
                 self.assertIn(f"PE {pes - 1} ends all", done.stdout)
+                for pe in range(pes):
+                    self.assertIn(f"PE {pe} is here", done.stdout)
         self.run_it("global 7", code=7, alone=True)
 
     def one_line(self, how, call, *words, pes=4, of_all=False, **options):
