@@ -50,7 +50,8 @@ endforeach()
 
 # Over a network transport: four PEs on what counts as two nodes.
 if(WEFT_OFI AND NOT WEFT_SANITIZE)
-    foreach(name setup memory rma sized amo coll active wait order_lock teams threads generics)
+    foreach(name setup memory rma sized amo coll active wait order_lock teams threads generics app_sort app_grid
+            app_aggregate)
         add_test(NAME shmem.${name}.far.4 COMMAND weftrun -n 4 ${weft_shmem_tests}/two_nodes.sh $<TARGET_FILE:shmem_${name}>)
         weft_describe_test(shmem.${name}.far.4 "multi;shmem")
         set_tests_properties(shmem.${name}.far.4 PROPERTIES PROCESSORS 8)
