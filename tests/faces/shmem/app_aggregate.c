@@ -1,6 +1,6 @@
 /* The kernels of bale: a histogram by atomics, the same by buffers that are put with a count behind them (an exstack),
  * and by buffers that are put without blocking with a signal while others are still on their way (a conveyor); an index
- * gather by gets; a PE that is done says so, and all end when all are. Each histogram is that which is counted alone. */
+ * gather by gets; a PE that is done says so, and all end when all are. Each histogram is as one PE alone counts it. */
 /* PES: 1 2 3 8 */
 #include "faces/shmem/check.h"
 
