@@ -1,4 +1,4 @@
-/* Copy: the library's bulk copy (src/protocol/copy.c), the work of every put and get, beside memcpy, at sizes from
+/* Copy: the library's bulk copy (src/common/copy.c), the work of every put and get, beside memcpy, at sizes from
  * nothing to 64 MiB and several places inside a cache line. Run it as `bench_copy [--json FILE] [--blocks N]`, on one
  * core, as taskset -c 0 does. See bench/README.md. */
 #include <stdio.h>

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "common/gone.h"
 #include "ep/backend.h"
-#include "protocol/gone.h"
 #include "weft/protocol/mem.h"
 #include "weft/protocol/wait.h"
 

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/attachment.h"
+#include "common/timeline.h"
 #include "ep/owners.h"
-#include "protocol/attachment.h"
-#include "protocol/timeline.h"
 #include "weft/protocol/mem.h"
 #include "weft_ep.h"
 

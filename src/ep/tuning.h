@@ -2,7 +2,7 @@
 #ifndef WEFTI_EP_TUNING_H
 #define WEFTI_EP_TUNING_H
 
-#include "protocol/attachment.h"
+#include "common/attachment.h"
 
 /* Whether counts go directly to all ranks, else through the owners: as the world was told, else by the table. The
  * results are the same. */

@@ -2,7 +2,7 @@
 #include "weft/ctx.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "protocol/attachment.h"
+#include "common/attachment.h"
 #include "world/world.h"
 
 static const unsigned all_options = WEFT_CTX_SERIALIZED | WEFT_CTX_PRIVATE | WEFT_CTX_NOSTORE;

@@ -1,4 +1,4 @@
-#include "protocol/attachment.h"
+#include "common/attachment.h"
 
 #include "base/alloc.h"
 #include "world/world.h"

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "protocol/attachment.h"
+#include "common/attachment.h"
 #include "weft/device/dev.h"
 #include "weft/protocol/layout.h"
 #include "weft/team.h"

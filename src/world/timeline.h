@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "protocol/timeline.h"
+#include "common/timeline.h"
 
 typedef struct wefti_timeline wefti_timeline;
 

@@ -2,11 +2,11 @@
 #ifndef WEFTI_WORLD_WORLD_H
 #define WEFTI_WORLD_WORLD_H
 
+#include "common/gone.h"
+#include "common/timeline.h"
 #include "device/device.h"
 #include "heap/blocks.h"
 #include "heap/window.h"
-#include "protocol/gone.h"
-#include "protocol/timeline.h"
 #include "transport/transport.h"
 #include "weft/inline/view.h"
 #include "weft/protocol/layout.h"

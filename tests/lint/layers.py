@@ -13,7 +13,7 @@ ORDER = [
     ["base"],
     ["os"],
     ["topo"],
-    ["protocol"],
+    ["common"],
     ["bootstrap"],
     ["heap"],
     ["device"],
@@ -28,10 +28,10 @@ ORDER = [
     ["ffi", "faces/shmem", "faces/nvshmem", "faces/nccl_ep", "tools", "python"],
 ]
 # These reach the rest of the library through its public headers.
-ONLY = {name: {"base", "os", "protocol", name} for name in ("ep", "ffi", "python")}
-ONLY |= {face: {"protocol", face} for face in ("faces/shmem", "faces/nvshmem", "faces/nccl_ep")}
+ONLY = {name: {"base", "os", "common", name} for name in ("ep", "ffi", "python")}
+ONLY |= {face: {"common", face} for face in ("faces/shmem", "faces/nvshmem", "faces/nccl_ep")}
 # The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
-ONLY["testing/sim"] = {"base", "os", "protocol", "bootstrap", "heap", "device", "transport", "testing/sim"}
+ONLY["testing/sim"] = {"base", "os", "common", "bootstrap", "heap", "device", "transport", "testing/sim"}
 ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}
 ONLY["testing/fake_driver"] = ONLY["cuda"] | {"testing/fake_driver", "testing/sim"}  # its threads are coroutines
 

@@ -53,7 +53,7 @@ class LayersTest(unittest.TestCase):
     def test_layers_do_not_look_right(self):
         self.assert_wrong("src/base/error.c", '#include "os/os.h"', "base may not include os")
         self.assert_wrong("src/heap/heap.c", '#include "world/world.h"', "heap may not include world")
-        self.assert_wrong("src/protocol/wait.c", '#  include "bootstrap/bootstrap.h"', "protocol may not include bootstrap")
+        self.assert_wrong("src/common/wait.c", '#  include "bootstrap/bootstrap.h"', "common may not include bootstrap")
 
     def test_faces_use_public_headers(self):
         self.assert_right("src/faces/shmem/setup.c", '#include "weft/world.h"')

@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/pe_list.h"
+#include "common/gone.h"
 #include "ep/host/peers.h"
 #include "os/os.h"
-#include "protocol/gone.h"
 
 static uint64_t flag_at(const wefti_ep_arrivals *arrivals, int rank)
 {

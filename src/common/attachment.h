@@ -1,7 +1,7 @@
-/* protocol/attachment.h: what layers above a world hang on it: objects that end with it, counts, and settings of theirs
+/* common/attachment.h: what layers above a world hang on it: objects that end with it, counts, and settings of theirs
  * that are read with the world's. */
-#ifndef WEFTI_PROTOCOL_ATTACHMENT_H
-#define WEFTI_PROTOCOL_ATTACHMENT_H
+#ifndef WEFTI_COMMON_ATTACHMENT_H
+#define WEFTI_COMMON_ATTACHMENT_H
 
 #include <stdint.h>
 

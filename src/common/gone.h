@@ -1,6 +1,6 @@
-/* protocol/gone.h: what layers above a world ask of it when a wait does not end well. */
-#ifndef WEFTI_PROTOCOL_GONE_H
-#define WEFTI_PROTOCOL_GONE_H
+/* common/gone.h: what layers above a world ask of it when a wait does not end well. */
+#ifndef WEFTI_COMMON_GONE_H
+#define WEFTI_COMMON_GONE_H
 
 #include "weft/world.h"
 

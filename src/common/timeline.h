@@ -1,9 +1,9 @@
-/* protocol/timeline.h: spans of time for WEFT_TRACE, the timeline of what a PE does, and WEFT_NVTX, the same for
+/* common/timeline.h: spans of time for WEFT_TRACE, the timeline of what a PE does, and WEFT_NVTX, the same for
  * NVIDIA's tools. For all layers above a world.
  *
  * A world that is not traced costs a span one test. Names are static text. Spans of one thread nest. */
-#ifndef WEFTI_PROTOCOL_TIMELINE_H
-#define WEFTI_PROTOCOL_TIMELINE_H
+#ifndef WEFTI_COMMON_TIMELINE_H
+#define WEFTI_COMMON_TIMELINE_H
 
 #include <stddef.h>
 #include <stdint.h>
