@@ -1,6 +1,7 @@
 # Tests of and with the simulator.
 #   src/testing/sim/NAME_test.c             cmocka, as test sim_NAME_test (label unit)
 #   src/testing/sim/transport/NAME_test.c   the same, with the parts that tests share
+#   tests/sim/tree/NAME_test.c              the same, with PEs that are played (tests/sim/tree/fake_net.h)
 function(weft_add_sim_tests library)
     foreach(source IN LISTS ARGN)
         get_filename_component(name ${source} NAME_WE)
@@ -26,6 +27,12 @@ if(CMOCKA_FOUND)
         WEFT_BUILD_DIR="${PROJECT_BINARY_DIR}" WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     file(GLOB weft_sim_transport_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/testing/sim/transport/*_test.c)
     weft_add_sim_tests(weft_sim_support ${weft_sim_transport_tests})
+
+    add_library(weft_sim_tree STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/sim/tree/fake_net.c)
+    target_include_directories(weft_sim_tree PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(weft_sim_tree PUBLIC weft_sim PkgConfig::CMOCKA)
+    file(GLOB weft_sim_tree_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/tree/*_test.c)
+    weft_add_sim_tests(weft_sim_tree ${weft_sim_tree_tests})
 endif()
 
 # The campaign: make test runs it for a while from a fresh base seed; `make campaign` for long.

@@ -421,12 +421,15 @@ int wefti_os_socket_port_user(unsigned port, unsigned *user)
     return 0;
 }
 
-/* Few in one run of four, at times. */
+/* Few in one run of four, at times; none left where a test says so. */
 int wefti_os_descriptors_left(int descriptor)
 {
     wefti_sim *sim = enter_call();
     (void)descriptor;
-    return sim != NULL && sim->sockets->is_scarce && wefti_random_below(&sim->random, 2) == 0 ? 0 : PLENTY;
+    if (sim == NULL || !sim->sockets->is_scarce) {
+        return PLENTY;
+    }
+    return sim->sockets->are_none_left || wefti_random_below(&sim->random, 2) == 0 ? 0 : PLENTY;
 }
 
 uint64_t wefti_os_socket_cookie(int descriptor)
@@ -822,4 +825,23 @@ socklen_t wefti_sim_socket_find(struct sockaddr_storage *address)
 void wefti_sim_socket_disguise(int descriptor)
 {
     find(wefti_sim_current, descriptor)->is_foreign = 1;
+}
+
+void wefti_sim_socket_calm(size_t room)
+{
+    wefti_sim *sim = enter_call();
+    if (sim != NULL) {
+        wefti_sockets *net = sim->sockets;
+        net->again = net->interrupted = net->partial = wefti_random_threshold(WEFT_SIM_NEVER);
+        net->delay_ns = 1;
+        net->room = room;
+        net->backlog = 1024;
+        net->is_scarce = net->are_none_left = 0;
+    }
+}
+
+void wefti_sim_socket_make_scarce(void)
+{
+    wefti_sockets *net = wefti_sim_current->sockets;
+    net->is_scarce = net->are_none_left = 1;
 }

@@ -75,6 +75,7 @@ typedef struct wefti_sockets {
     size_t room;
     size_t backlog;
     int is_scarce; /* descriptors, as far as who asks is told */
+    int are_none_left; /* of them, whenever somebody asks; never drawn */
 } wefti_sockets;
 
 #define WEFTI_SOCKET_FIRST 3
@@ -91,5 +92,10 @@ void wefti_sim_sockets_fini(wefti_sim *sim);
 socklen_t wefti_sim_socket_find(struct sockaddr_storage *address);
 /* The other end sees another user here. */
 void wefti_sim_socket_disguise(int descriptor);
+/* From here on no call fails for no reason, what is sent arrives whole and at once, descriptors are plenty, and new
+ * connections hold `room` bytes that were not read. */
+void wefti_sim_socket_calm(size_t room);
+/* From here on whoever asks is told that no descriptors are left. */
+void wefti_sim_socket_make_scarce(void);
 
 #endif
