@@ -1,4 +1,5 @@
-/* Goal: the backend is the one that config and environment name, and each way to get it wrong names its remedy.
+/* Goal: the backend is the one that config and environment name, and each way to get it wrong names its remedy;
+ * exchanges after the deadline have time left.
  * Method: every combination of WEFT_BOOTSTRAP, a launcher and a size, against a table. */
 #include "bootstrap/bootstrap.h"
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "os/os.h"
 
 static char job[128]; /* of this process alone */
 static char port[16];
@@ -225,6 +227,16 @@ static void believes_no_allgather_that_leaves_out_its_caller(void **state)
     wefti_bootstrap_close(&bootstrap);
 }
 
+static void leaves_the_last_exchanges_some_time(void **state)
+{
+    (void)state;
+    uint64_t now_ns = wefti_os_now_ns();
+    wefti_bootstrap bootstrap = {.until_ns = now_ns + UINT64_C(1000000000000)};
+    assert_true(wefti_bootstrap_limit_ns(&bootstrap) == bootstrap.until_ns);
+    bootstrap.until_ns = now_ns; /* the deadline is over */
+    assert_true(wefti_bootstrap_limit_ns(&bootstrap) >= now_ns + WEFTI_BOOTSTRAP_LAST_NS);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -242,6 +254,7 @@ int main(void)
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(believes_the_launcher_only_if_it_makes_sense),
         cmocka_unit_test(believes_no_allgather_that_leaves_out_its_caller),
+        cmocka_unit_test(leaves_the_last_exchanges_some_time),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "bootstrap/unix/name.h"
+#include "bootstrap/unix/site.h"
 #include "os/os.h"
 #include "os/socket.h"
 #include "support/check.h"
@@ -67,6 +67,31 @@ static void test_second_is_told(void **state)
     CHECK_OK(wefti_unix_listen(key, 0, &one, &number));
     assert_int_equal(number, 0); /* nobody else has it */
     wefti_os_socket_stop(one);
+}
+
+/* Who holds the name of PE 0 and says nothing is passed over. */
+static void test_silent_root_is_passed_over(void **state)
+{
+    (void)state;
+    wefti_unix_root root = {.number = 0};
+    wefti_tree_site site = {.silent = 0};
+    wefti_tree_listeners listeners = {.count = 0};
+    wefti_tree_contact occupied = {0};
+    wefti_tree_contact first;
+    int other;
+    unsigned number;
+    draw_key(root.key);
+    CHECK_OK(wefti_unix_listen(root.key, 0, &other, &number));
+    wefti_unix_contact_set(&first, WEFTI_UNIX_ONE, 0, root.key, sizeof root.key);
+    assert_int_equal(wefti_unix_root_listen(&root, &site, &listeners, &occupied), WEFT_ERR_STATE);
+    assert_int_equal(listeners.count, 0);
+    assert_memory_equal(&occupied, &first, sizeof first);
+    site.silent = 1;
+    CHECK_OK(wefti_unix_root_listen(&root, &site, &listeners, &occupied));
+    assert_int_equal(listeners.count, 1);
+    assert_int_equal(root.number, 1);
+    wefti_os_socket_stop(listeners.descriptors[0]);
+    wefti_os_socket_stop(other);
 }
 
 /* A child that lives on with what it inherited. */
@@ -192,8 +217,9 @@ static void test_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(test_second_is_told), CHECKED_TEST(test_copies_in_children),  CHECKED_TEST(test_other_users),
-        CHECKED_TEST(test_nonsense),       CHECKED_TEST(test_all_names_are_tried),
+        CHECKED_TEST(test_second_is_told),     CHECKED_TEST(test_silent_root_is_passed_over),
+        CHECKED_TEST(test_copies_in_children), CHECKED_TEST(test_other_users),
+        CHECKED_TEST(test_nonsense),           CHECKED_TEST(test_all_names_are_tried),
     };
     (void)setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
