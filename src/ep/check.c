@@ -33,6 +33,12 @@ const char *wefti_ep_dtype_name(weft_ep_dtype dtype)
     return "no type";
 }
 
+const char *wefti_ep_layout_name(weft_ep_layout layout)
+{
+    static const char *const names[] = {"rank-major", "expert-major", "slots by source", "slots by expert"};
+    return (unsigned)layout < sizeof names / sizeof *names ? names[layout] : "no layout";
+}
+
 static weft_status check_shape(const weft_ep_rows *rows, size_t row_bytes_max, const char *call, const char *which)
 {
     size_t element_bytes = wefti_ep_element_bytes(rows->dtype);

@@ -9,6 +9,7 @@ size_t wefti_ep_element_bytes(weft_ep_dtype dtype);
 
 /* Its name, static text. */
 const char *wefti_ep_dtype_name(weft_ep_dtype dtype);
+const char *wefti_ep_layout_name(weft_ep_layout layout);
 
 /* The caller's rows, of other versions' headers too: see base/sized.h. WEFT_ERR_ARGUMENT also when *rows is NULL. */
 weft_status wefti_ep_rows_take(const weft_ep_rows **rows, weft_ep_rows *own, const char *call, const char *which);

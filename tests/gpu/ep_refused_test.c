@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,11 +67,18 @@ static weft_status status_of(const ep_rig *rig)
     return counts.status;
 }
 
-/* Whoever looks first learns that an earlier call did not match. */
-static void expect_mismatch(const ep_rig *rig)
+/* Whoever looks first learns that an earlier call did not match, and what the calls of rank 0 and of rank 1 were. */
+static void expect_mismatch(const ep_rig *rig, const char *call0, const char *call1)
 {
     weft_ep_host_counts counts;
     CHECK_STATUS(weft_ep_route_query(rig->route, NULL, &counts), WEFT_ERR_MISMATCH);
+    const char *at0 = strstr(weft_last_error(), call0);
+    const char *at1 = strstr(weft_last_error(), call1);
+    CHECK(at0 != NULL && strncmp(at0 + strlen(call0), " on rank 0", 10) == 0);
+    CHECK(at1 != NULL && strncmp(at1 + strlen(call1), " on rank 1", 10) == 0);
+    if (at0 == NULL || at1 == NULL) {
+        printf("rank %d was told: %s\n", rig->rank, weft_last_error());
+    }
 }
 
 static int rows_written(const ep_rig *rig)
@@ -173,7 +181,13 @@ static void with_other_slots(weft_world *world, int which)
         CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
         CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
     }
-    expect_mismatch(&rig);
+    if (which == 1) {
+        expect_mismatch(&rig, "an update, topk 2, slots by source, Tmax 2",
+                        "an update, topk 2, slots by source, Tmax 8");
+    } else {
+        expect_mismatch(&rig, "a dispatch of 16 float32, topk 2, slots by source, Tmax 2",
+                        "a dispatch of 16 float32, topk 2, slots by source, Tmax 8");
+    }
     CHECK_OK(weft_barrier(world));
     CHECK(rows_written(&rig) == 0);
     close_rig(&rig);
@@ -193,7 +207,14 @@ static void after_a_mismatch(weft_world *world, int which)
     rig.in.hidden = rig.received.rows.hidden = rig.rank == 0 ? HIDDEN / 2 : HIDDEN;
     CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
     CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
-    expect_mismatch(&rig);
+    static const char *const plans[] = {"rank-major", "expert-major, alignment 1", "slots by source, Tmax 8",
+                                        "slots by expert, Tmax 8"};
+    char calls[PES][96];
+    for (int rank = 0; rank < PES; rank++) {
+        (void)snprintf(calls[rank], sizeof calls[rank], "a dispatch of %d float32, topk 2, %s",
+                       rank == 0 ? HIDDEN / 2 : HIDDEN, plans[layout]);
+    }
+    expect_mismatch(&rig, calls[0], calls[1]);
     rig.in.hidden = rig.received.rows.hidden = HIDDEN;
     CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
     CHECK_STATUS(status_of(&rig), WEFT_ERR_MISMATCH);

@@ -270,6 +270,25 @@ EP_DEVICE void ep_study_places(const ep_group &group, ep_call *call, const ep_ca
     }
 }
 
+/* Tell the host of the first rank that calls something else, and of both calls. By a warp of which lane r knows whether
+ * rank r does; block 0 writes. */
+EP_DEVICE void ep_report_mismatch(const ep_group &group, const ep_call *call, const ep_call_header &header,
+                                  bool differs)
+{
+    const int rank = __ffs((int)__ballot_sync(~0u, differs)) - 1;
+    if (blockIdx.x == 0 && differs && rank == ep_lane()) {
+        const wefti_u32 *theirs = call->headers[rank];
+        const wefti_u64 signature =
+            (wefti_u64)theirs[WEFTI_CUDA_EP_SIGNATURE_HIGH] << 32 | theirs[WEFTI_CUDA_EP_SIGNATURE_LOW];
+        wefti_st_relaxed(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL], signature);
+        wefti_st_relaxed(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_OWN_CALL], header.signature);
+        wefti_st_relaxed(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_ROUTES],
+                         (wefti_u64)theirs[WEFTI_CUDA_EP_ROUTE] << 32 | header.route);
+        wefti_st_release(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH],
+                         (wefti_u64)(rank + 1) << 32 | call->tag);
+    }
+}
+
 /* Whether all is well. `fresh`: the counts are this call's. */
 EP_DEVICE void ep_study_calls(const ep_group &group, ep_call *call, const ep_call_header &header, bool fresh)
 {
@@ -286,9 +305,8 @@ EP_DEVICE void ep_study_calls(const ep_group &group, ep_call *call, const ep_cal
     bool overflows = here && header.slots == 0 && !header.by_expert && (group.drops == 0 || !fresh) && received > limit;
     bool mismatch = __any_sync(~0u, differs);
     bool full = __any_sync(~0u, overflows);
-    if (differs && blockIdx.x == 0) {
-        wefti_st_release(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH],
-                         (wefti_u64)(rank + 1) << 32 | call->tag);
+    if (mismatch) {
+        ep_report_mismatch(group, call, header, differs);
     }
     if (rank == 0) {
         call->status = mismatch ? WEFT_ERR_MISMATCH : full ? WEFT_ERR_OVERFLOW : WEFT_OK;

@@ -12,7 +12,7 @@ static inline int wefti_cuda_ep_is_by_expert(const weft_ep_route *route)
 /* The layout's part in what is called. */
 static inline unsigned wefti_cuda_ep_layout_flags(const weft_ep_route *route)
 {
-    return (unsigned)route->plan.layout << 6;
+    return (unsigned)route->plan.layout << WEFTI_CUDA_EP_LAYOUT_SHIFT;
 }
 
 size_t wefti_cuda_ep_row_bytes(const weft_ep_rows *rows);

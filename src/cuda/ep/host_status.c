@@ -2,6 +2,67 @@
 #include <stdio.h>
 
 #include "cuda/ep/group.h"
+#include "ep/check.h"
+
+#define PLAN_BYTES 48
+#define ROWS_BYTES 40
+#define CALL_BYTES 160
+
+/* The plan of a call that updates its route, or the route's last update. */
+static void describe_route(char text[PLAN_BYTES], int is_fresh, weft_ep_layout layout, uint32_t route, int ranks)
+{
+    static const char *const words[] = {"", ", alignment ", ", Tmax ", ", Tmax "};
+    const uint32_t number = layout == WEFT_EP_SLOTS_EXPERT ? route / (uint32_t)ranks : route; /* 1 + R * Tmax */
+    if (!is_fresh) {
+        (void)snprintf(text, PLAN_BYTES, ", on the route updated in call %u", route / 2);
+    } else if (layout == WEFT_EP_RANK_MAJOR) {
+        text[0] = '\0';
+    } else {
+        (void)snprintf(text, PLAN_BYTES, "%s%u", words[layout], number);
+    }
+}
+
+/* What a call is, by its signature and its WEFTI_CUDA_EP_ROUTE. */
+static void describe(char text[CALL_BYTES], uint64_t signature, uint32_t route, int ranks)
+{
+    static const char *const calls[] = {"no call",
+                                        "a dispatch",
+                                        "a combine",
+                                        "a dispatch backward",
+                                        "a combine backward",
+                                        "a dispatch in halves",
+                                        "a combine in halves"};
+    const wefti_cuda_ep_signature_fields fields = wefti_cuda_ep_signature_split(signature);
+    const int is_dispatch = fields.call == WEFTI_CUDA_EP_DISPATCH || fields.call == WEFTI_CUDA_EP_DISPATCH_HALVES;
+    const int is_update = is_dispatch && (fields.flags & WEFTI_CUDA_EP_MOVE) == 0;
+    const weft_ep_layout layout = (weft_ep_layout)(fields.flags >> WEFTI_CUDA_EP_LAYOUT_SHIFT & 3);
+    char rows[ROWS_BYTES] = "";
+    char plan[PLAN_BYTES];
+    if (!is_update) {
+        (void)snprintf(rows, sizeof rows, " of %u %s", fields.hidden,
+                       wefti_ep_dtype_name((weft_ep_dtype)(fields.dtype & 7)));
+    }
+    describe_route(plan, is_dispatch && (fields.flags & WEFTI_CUDA_EP_FRESH) != 0, layout, route, ranks);
+    (void)snprintf(text, CALL_BYTES, "%s%s, topk %u, %s%s", is_update ? "an update" : calls[fields.call % 7], rows,
+                   fields.topk, wefti_ep_layout_name(layout), plan);
+}
+
+static weft_status report_mismatch(const weft_ep *ep, uint64_t mismatch, const char *call)
+{
+    const uint64_t *told = ep->device->host_status;
+    const uint64_t routes = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_ROUTES], __ATOMIC_RELAXED);
+    char own[CALL_BYTES];
+    char theirs[CALL_BYTES];
+    describe(own, __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_OWN_CALL], __ATOMIC_RELAXED), (uint32_t)routes,
+             ep->ranks);
+    describe(theirs, __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL], __ATOMIC_RELAXED),
+             (uint32_t)(routes >> 32), ep->ranks);
+    return wefti_error(
+        WEFT_ERR_MISMATCH,
+        "%s: the group's call %u, an earlier one, is %s on rank %d and %s on rank %d; nothing was moved; "
+        "ranks must make the same calls in the same order",
+        call, (unsigned)(uint32_t)mismatch / 2, own, ep->rank, theirs, (int)(mismatch >> 32) - 1);
+}
 
 weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call)
 {
@@ -24,11 +85,7 @@ weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call)
     }
     if (mismatch != device->mismatch_seen) {
         device->mismatch_seen = mismatch;
-        return wefti_error(
-            WEFT_ERR_MISMATCH,
-            "%s: in an earlier call, epoch %u, rank %d made another call, or one of another route, type, "
-            "width or flags; nothing was moved",
-            call, (unsigned)(uint32_t)mismatch / 2, (int)(mismatch >> 32) - 1);
+        return report_mismatch(ep, mismatch, call);
     }
     return WEFT_OK;
 }

@@ -62,7 +62,7 @@
 enum {
     WEFTI_CUDA_EP_SIGNATURE_LOW, /* what is called: equal on all ranks */
     WEFTI_CUDA_EP_SIGNATURE_HIGH,
-    WEFTI_CUDA_EP_ROUTE, /* the epoch of the route's last update; 0 in a call that updates it */
+    WEFTI_CUDA_EP_ROUTE, /* tag of the route's last update; in a call that updates it the alignment, or Tmax */
     WEFTI_CUDA_EP_BUFFER_LOW, /* where rows go: wefti_cuda_ep_place */
     WEFTI_CUDA_EP_BUFFER_HIGH,
     WEFTI_CUDA_EP_PITCH, /* from row to row there, in 16 bytes */
@@ -357,8 +357,12 @@ typedef struct wefti_cuda_ep_group {
 /* Words of `host_status`, in pinned host memory. */
 enum {
     WEFTI_CUDA_EP_HOST_STATUS_FAILED, /* 0, or {ranks waited for in vain, -status}: no call works any more */
-    /* 0, or {a rank + 1 that called something else, its epoch}: the last such call. */
+    /* 0, or {a rank + 1 that called something else, its epoch}: the last such call. Written after what that rank
+     * called and what this one did: the signatures, and {that rank's, this one's} WEFTI_CUDA_EP_ROUTE. */
     WEFTI_CUDA_EP_HOST_STATUS_MISMATCH,
+    WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL,
+    WEFTI_CUDA_EP_HOST_STATUS_OWN_CALL,
+    WEFTI_CUDA_EP_HOST_STATUS_ROUTES,
     WEFTI_CUDA_EP_HOST_STATUS_WORDS
 };
 
@@ -440,6 +444,27 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_signature(wefti_cuda_ep_call call, unsi
     return (wefti_u64)call | (wefti_u64)flags << 4 | (wefti_u64)dtype << 12 | (wefti_u64)topk << 16 |
            (wefti_u64)hidden << 32;
 }
+
+typedef struct wefti_cuda_ep_signature_fields {
+    unsigned call; /* a wefti_cuda_ep_call */
+    unsigned flags; /* WEFTI_CUDA_EP_FRESH .., and the layout from WEFTI_CUDA_EP_LAYOUT_SHIFT on */
+    unsigned dtype;
+    unsigned topk;
+    unsigned hidden;
+} wefti_cuda_ep_signature_fields;
+
+WEFTI_CUDA_EP_FN wefti_cuda_ep_signature_fields wefti_cuda_ep_signature_split(wefti_u64 signature)
+{
+    wefti_cuda_ep_signature_fields fields;
+    fields.call = (unsigned)(signature & 0xf);
+    fields.flags = (unsigned)(signature >> 4 & 0xff);
+    fields.dtype = (unsigned)(signature >> 12 & 0xf);
+    fields.topk = (unsigned)(signature >> 16 & 0xffff);
+    fields.hidden = (unsigned)(signature >> 32);
+    return fields;
+}
+
+#define WEFTI_CUDA_EP_LAYOUT_SHIFT 6
 
 enum {
     WEFTI_CUDA_EP_FRESH = 1,

@@ -91,9 +91,8 @@ EP_DEVICE bool ep_wait_header_words(const ep_group &group, ep_call *call, const 
     if (rank == 0) {
         call->status = mismatch ? WEFT_ERR_MISMATCH : WEFT_OK;
     }
-    if (differs && blockIdx.x == 0) {
-        wefti_st_release(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH],
-                         (wefti_u64)(rank + 1) << 32 | call->tag);
+    if (mismatch) {
+        ep_report_mismatch(group, call, header, differs);
     }
     return __all_sync(~0u, well);
 }

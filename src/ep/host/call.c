@@ -127,9 +127,8 @@ static void WEFT_PRINTF(2, 3) append(text *to, const char *format, ...)
 
 static void append_plan(text *to, uint64_t plan)
 {
-    static const char *const layouts[] = {"rank-major", "expert-major", "slots by source", "slots by expert"};
     unsigned layout = plan & 3;
-    append(to, " of topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff), layouts[layout],
+    append(to, " of topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff), wefti_ep_layout_name((weft_ep_layout)layout),
            layout >= WEFT_EP_SLOTS_SOURCE ? "Tmax" : "alignment", (unsigned)(plan >> 32));
     append(to, "%s%s", (plan >> 2 & 1) != 0 ? ", summed by choice" : "",
            (plan >> 3 & 1) != 0 ? ", of destinations" : "");
