@@ -175,6 +175,9 @@ static void check_bytes(unsigned char *dest, unsigned char *source)
     CHECK(shmem_alltoallsmem(team, dest, source, 1, 1, COUNT) == 0);
     CHECK(dest[COUNT * pes - 1] == number_of(pes - 1, me * COUNT + COUNT - 1));
     shmem_team_sync(team);
+    CHECK(shmem_alltoallsmem(team, dest, source, 1, 2, COUNT / 2) == 0); /* every other byte of a block */
+    CHECK(dest[COUNT / 2 * pes - 1] == number_of(pes - 1, 2 * (me * (COUNT / 2) + COUNT / 2 - 1)));
+    shmem_team_sync(team);
 }
 
 /* Much at once: other algorithms. */

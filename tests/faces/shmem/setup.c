@@ -1,6 +1,8 @@
 /* Goal: library setup, exit and query (9.1) do what the specification says.
- * Method: every query against what is known; init and finalize nested and again, where a finalize that is not the last
- * must be a barrier: a late PE's put must be there behind it. */
+ * Method: every query against what is known, also for the last byte of the executable's variables, and of a child that
+ * was forked, which has its own; init and finalize nested and again, where a finalize that is not the last must be a
+ * barrier: a late PE's put must be there behind it; and active sets of one world are none of the next. */
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "faces/shmem/check.h"
@@ -21,6 +23,36 @@ static void check_queries(void)
     CHECK(strcmp(name, SHMEM_VENDOR_STRING) == 0 && strlen(name) < SHMEM_MAX_NAME_LEN);
     shmem_pcontrol(1);
     shmem_pcontrol(3, "more", 1.0);
+}
+
+extern char _end; /* of the executable's variables */
+static volatile int kept = 3;
+
+static void check_variables(void)
+{
+    const void *last = (const void *)((uintptr_t)&_end - 1);
+    for (int pe = 0; pe < shmem_n_pes(); pe++) {
+        CHECK(shmem_addr_accessible(last, pe) == 1);
+        CHECK(shmem_addr_accessible((const void *)&kept, pe) == 1);
+    }
+    kept = 3;
+    const pid_t child = fork();
+    if (child == 0) {
+        kept = 4;
+        _exit(0);
+    }
+    CHECK(waitpid(child, NULL, 0) == child && kept == 3);
+    shmem_barrier_all();
+}
+
+/* Every other PE. */
+static void check_active_set(void)
+{
+    static long sync[SHMEM_SYNC_SIZE];
+    if (shmem_my_pe() % 2 == 0) {
+        shmem_barrier(0, 1, (shmem_n_pes() + 1) / 2, sync);
+    }
+    shmem_barrier_all();
 }
 
 static void check_access(void)
@@ -90,6 +122,8 @@ int main(void)
     CHECK(provided >= SHMEM_THREAD_SINGLE);
     check_queries();
     check_access();
+    check_variables();
+    check_active_set();
     check_nested();
     shmem_finalize();
     shmem_query_initialized(&is);
@@ -104,6 +138,7 @@ int main(void)
         shmem_query_thread(&asked);
         CHECK(asked == provided);
         check_access();
+        check_active_set();
         if (level < SHMEM_THREAD_MULTIPLE) {
             shmem_finalize();
         }

@@ -2,7 +2,8 @@
 
     NAME: what is wrong
     file src/team/sync.c              the file that has it
-    through src/coll/barrier.c ...    where that is a header: the sources to compile with it (PATH/*.c for several)
+    through src/coll/barrier.c ...    where that is a header: the sources to compile with it (PATH/*.c for several); of a
+                                      table or generator of the OpenSHMEM face those that differ are compiled
     cases barriers worlds             the cases of the campaign that are to find it
     test TARGET: COMMAND              or the test that does, where the campaign cannot; {} stands for its program
     why ...                           or why it changes nothing that matters (equivalent.txt)
@@ -10,7 +11,7 @@
     -    the line as it is
     +    the line with the mistake
 
-Lines are compared without the blanks around them. What stands behind @@ is text of the first line of a function, which ends
+Lines are compared without the blanks around them, and get those before the first of them. What stands behind @@ is text of the first line of a function, which ends
 at the next "}" in the first column; nothing means the whole file. There the lines with - and those that begin with a blank
 must be found exactly once, else the edit is refused: the code has changed, and the edit must be looked at."""
 
@@ -100,7 +101,8 @@ def apply_hunk(lines, hunk):
     found = [i for i in range(first, last - len(old) + 1) if [line.strip() for line in lines[i : i + len(old)]] == old]
     if len(found) != 1 or not old:
         raise Refused(f"{len(found)} times instead of once: {' / '.join(old)!r}")
-    new = [text for mark, text in hunk.lines if mark in "+ "]
+    blanks = re.match(r" *", lines[found[0]])[0]
+    new = [blanks + text for mark, text in hunk.lines if mark in "+ "]
     return lines[: found[0]] + new + lines[found[0] + len(old) :]
 
 

@@ -4,13 +4,16 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
 import edits
 
 MULTIPLE = "-Wl,-z,muldefs"
+ARCHIVES = {"libweft_shmem.so": ["libweft_shmem.a"], "libweft.so": ["libweft.a", "-ldl", "-lm"]}
 
 
 class Programs:
@@ -86,6 +89,23 @@ class Programs:
             raise edits.Refused(f"{mutation.name}: nothing of {' '.join(patterns)} is compiled for {' '.join(parts)}")
         return found
 
+    def generate(self, mutation, copy):
+        """What is made of the tables of the OpenSHMEM face with the mistake in them or in what reads them: those files
+        that differ, as (file, command)."""
+        faces = self.root / "src" / "faces"
+        for path in [*faces.glob("*.py"), *faces.glob("shmem/*.py"), *faces.glob("shmem/*.table"), *faces.glob("shmem/*.in")]:
+            if path != self.root / mutation.file:
+                shutil.copy(path, copy / path.relative_to(self.root))
+        made = copy / "made"
+        made.mkdir(exist_ok=True)
+        self.make([sys.executable, copy / "src" / "faces" / "shmem" / "generate.py", "functions", made], mutation)
+        built = self.build / "generated" / "shmem"
+        found = [(path, self.compiles["weft_shmem_objects", str(built / path.name)]) for path in sorted(made.glob("*.c"))
+                 if path.read_text() != (built / path.name).read_text()]
+        if not found:
+            raise edits.Refused(f"{mutation.name}: the functions of the face are as before")
+        return found
+
     def compile(self, mutation, *parts):
         """The objects with the mistake. They come before those without it, of which the same names are ignored."""
         copy = self.folder / mutation.name
@@ -94,7 +114,8 @@ class Programs:
         changed.write_text(edits.mutate(self.root, mutation))
         overlay = [f"-I{copy / 'include'}", f"-I{copy / 'src'}"]
         objects = []
-        for path, words in self.sources(mutation, parts):
+        is_made_of = changed.suffix in (".table", ".py")
+        for path, words in self.generate(mutation, copy) if is_made_of else self.sources(mutation, parts):
             source = changed if path == self.root / mutation.file else path
             objects.append(copy / f"{len(objects)}.o")
             flags = [word for word in words[1 : words.index("-o")] if word not in ("-O3", "-g", "-Werror")]
@@ -109,9 +130,11 @@ class Programs:
         return program
 
     def link_test(self, mutation, target):
-        words = self.link_command(f"tests/{target}")
+        """Programs on a face are linked to the archives, of which parts can be exchanged."""
+        words = [part for word in self.link_command(f"tests/{target}")
+                 for part in ARCHIVES.get(re.sub(r"\.so.*", ".so", word), [word])]
         library = "weft_sim" if any(word.endswith("libweft_sim.a") for word in words) else "weft_objects"
-        objects = self.compile(mutation, library, target)
+        objects = self.compile(mutation, library, "weft_shmem_objects", target)
         program = self.folder / mutation.name / target
         words[words.index("-o") + 1] = program
         first = next(i for i, word in enumerate(words) if word.endswith(".o"))

@@ -131,7 +131,9 @@ def main():
     asked = parse()
     mutations = [m for m in edits.read_all() if asked.only in m.name or asked.only in m.file]
     if asked.targets:
-        print(*sorted({"campaign"} | {m.keys["test"].partition(":")[0] for m in mutations if "test" in m.keys}))
+        tests = {m.keys["test"].partition(":")[0] for m in mutations if "test" in m.keys}
+        archives = {"weft_shmem_static"} if any(test.startswith("shmem_") for test in tests) else set()
+        print(*sorted({"campaign"} | archives | tests))
         return 0
     wrong = check_edits(asked.root, mutations)
     if asked.check or wrong:
