@@ -2,6 +2,7 @@
 #   src/testing/sim/NAME_test.c             cmocka, as test sim_NAME_test (label unit)
 #   src/testing/sim/transport/NAME_test.c   the same, with the parts that tests share
 #   tests/sim/tree/NAME_test.c              the same, with PEs that are played (tests/sim/tree/fake_net.h)
+#   tests/sim/inner/NAME_test.c             the same, on the library's inner calls in simulated worlds
 function(weft_add_sim_tests library)
     foreach(source IN LISTS ARGN)
         get_filename_component(name ${source} NAME_WE)
@@ -33,6 +34,8 @@ if(CMOCKA_FOUND)
     target_link_libraries(weft_sim_tree PUBLIC weft_sim PkgConfig::CMOCKA)
     file(GLOB weft_sim_tree_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/tree/*_test.c)
     weft_add_sim_tests(weft_sim_tree ${weft_sim_tree_tests})
+    file(GLOB weft_sim_inner_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/inner/*_test.c)
+    weft_add_sim_tests(weft_sim ${weft_sim_inner_tests})
 endif()
 
 # The campaign: make test runs it for a while from a fresh base seed; `make campaign` for long.
