@@ -346,3 +346,11 @@ if(TARGET weft-info AND Python3_FOUND)
 endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/lint.cmake)
+
+# The Python package without torch: what needs that is run by pytest (docs/python.md).
+if(TARGET weft_python)
+    add_test(NAME python.world COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/python/tests/test_world.py)
+    weft_describe_test(python.world "process;python")
+    set_property(TEST python.world APPEND PROPERTY ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python")
+    set_tests_properties(python.world PROPERTIES PROCESSORS 2)
+endif()

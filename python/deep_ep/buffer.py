@@ -1,0 +1,480 @@
+"""Buffer: DeepEP's calls as calls of weft.ep.
+
+Limits grow: each call agrees with the other ranks on the largest tokens, choices and widths, by a reduction in host memory,
+and where they exceed the group's there is a larger group from then on. Handles keep the route of their dispatch.
+"""
+
+import logging
+import math
+
+import torch
+
+import weft
+from deep_ep.events import EventHandle, EventOverlap
+from weft import ep
+
+_log = logging.getLogger("deep_ep")
+_told = set()
+
+
+def _tell_once(what):
+    if what not in _told:
+        _told.add(what)
+        _log.info("deep_ep on weft: %s", what)
+
+
+class Config:
+    """DeepEP's tuning of its kernels. weft uses num_sms; the rest is kept, and its size hints are what weft needs: nothing
+    beforehand."""
+
+    def __init__(self, num_sms=20, num_max_nvl_chunked_send_tokens=6, num_max_nvl_chunked_recv_tokens=256,
+                 num_max_rdma_chunked_send_tokens=6, num_max_rdma_chunked_recv_tokens=256):
+        self.num_sms = num_sms
+        self.num_max_nvl_chunked_send_tokens = num_max_nvl_chunked_send_tokens
+        self.num_max_nvl_chunked_recv_tokens = num_max_nvl_chunked_recv_tokens
+        self.num_max_rdma_chunked_send_tokens = num_max_rdma_chunked_send_tokens
+        self.num_max_rdma_chunked_recv_tokens = num_max_rdma_chunked_recv_tokens
+
+    def get_nvl_buffer_size_hint(self, hidden_bytes, num_ranks):
+        return hidden_bytes * num_ranks
+
+    def get_rdma_buffer_size_hint(self, hidden_bytes, num_ranks):
+        return 0
+
+
+class _Handle(tuple):
+    """DeepEP's six tensors (rank_prefix_matrix, channel_prefix_matrix, recv_channel_prefix_matrix, recv_src_idx,
+    is_token_in_rank, send_head), of which weft's channels are one; and the route."""
+
+    def __new__(cls, tensors, route, rows):
+        self = super().__new__(cls, tensors)
+        self.route, self.rows = route, rows
+        return self
+
+
+class _LowLatencyHandle(tuple):
+    """DeepEP's five (src_info, layout_range, num_max_dispatch_tokens_per_rank, hidden, num_experts); and the route."""
+
+    def __new__(cls, fields, route):
+        self = super().__new__(cls, fields)
+        self.route, self.combine_buffer = route, None
+        return self
+
+
+class Buffer:
+    """Expert-parallel communication of the ranks of a torch process group, or an mpi4py communicator.
+
+    Collective to make. The sizes, low_latency_mode, num_qps_per_rank and the rest are taken and not needed: memory is
+    taken when a call needs it, and every Buffer has all calls.
+    """
+
+    num_sms = 20
+
+    def __init__(self, group, num_nvl_bytes=0, num_rdma_bytes=0, low_latency_mode=False, num_qps_per_rank=24,
+                 allow_nvlink_for_low_latency_mode=True, allow_mnnvl=False, use_fabric=False, explicitly_destroy=False,
+                 enable_shrink=False, comm=None):
+        self.group = group
+        self.num_nvl_bytes, self.num_rdma_bytes = num_nvl_bytes, num_rdma_bytes
+        self.low_latency_mode, self.explicitly_destroy, self.enable_shrink = low_latency_mode, explicitly_destroy, enable_shrink
+        on_device = group is not None and _is_on_device(group)
+        self._world = weft.World("deep_ep", group if group is not None else comm, on_device=on_device)
+        self._device = torch.device("cuda", torch.cuda.current_device()) if on_device else torch.device("cpu")
+        self._comm_stream = torch.cuda.Stream() if on_device else None
+        self.rank, self.group_size = self._world.pe, self._world.pes
+        self._wanted = self._world.alloc(64)
+        self._most = self._world.alloc(64)
+        self._groups = {}
+        self._retired = []
+        self._masked = set()
+        self.runtime = self
+        if num_qps_per_rank != 24:
+            _tell_once("num_qps_per_rank is not needed")
+
+    # ---- the whole ----
+
+    def destroy(self):
+        """Collective."""
+        if self._world is not None:
+            if self._device.type == "cuda":
+                torch.cuda.synchronize()
+            world, self._world = self._world, None
+            self._groups, self._retired = {}, []
+            world.close()
+
+    def __del__(self):
+        if not getattr(self, "explicitly_destroy", True) and getattr(self, "_world", None) is not None:
+            self.destroy()
+
+    def is_available(self):
+        return self._world is not None
+
+    def get_num_rdma_ranks(self):
+        return 1
+
+    @staticmethod
+    def is_sm90_compiled():
+        return True
+
+    @staticmethod
+    def set_num_sms(new_num_sms):
+        assert new_num_sms % 2 == 0, "The SM count must be even"
+        Buffer.num_sms = new_num_sms
+
+    @staticmethod
+    def capture():
+        """The work that is on the current stream now."""
+        return EventOverlap(EventHandle())
+
+    @staticmethod
+    def get_low_latency_rdma_size_hint(num_max_dispatch_tokens_per_rank, hidden, num_ranks, num_experts):
+        """The bytes of rows that a rank may receive; memory is taken when it is needed."""
+        return num_max_dispatch_tokens_per_rank * num_experts * hidden * 2
+
+    @staticmethod
+    def get_dispatch_config(num_ranks):
+        return Config(Buffer.num_sms)
+
+    @staticmethod
+    def get_combine_config(num_ranks):
+        return Config(Buffer.num_sms)
+
+    def get_comm_stream(self):
+        """The stream on which calls but those of low latency run; on the CPU None."""
+        return self._comm_stream
+
+    def get_local_buffer_tensor(self, dtype, size=None, offset=0, use_rdma_buffer=False):
+        """Memory of this rank's that others can reach, of num_nvl_bytes, or num_rdma_bytes."""
+        held = self.num_rdma_bytes if use_rdma_buffer else self.num_nvl_bytes
+        block = torch.zeros(held - offset, dtype=torch.uint8, device=self._device).view(dtype)
+        return block if size is None else block[:size.numel()].view(size)
+
+    # ---- limits ----
+
+    def _agree(self, *values):
+        """The most of each value over all ranks. Collective; in host memory, so that no stream is waited for."""
+        wanted = (len(values),)
+        self._wanted.numpy("int64", wanted)[:] = values
+        self._world.team.reduce(self._most, self._wanted, "int64", "max", len(values))
+        return [int(one) for one in self._most.numpy("int64", wanted)]
+
+    def _group_of(self, kind, experts, tokens, topk, row_bytes, slots=0):
+        """The group of that kind and number of experts, large enough for what all ranks want."""
+        tokens, topk, row_bytes, slots = self._agree(tokens, topk, row_bytes, slots)
+        held = self._groups.get((kind, experts))
+        if held is None or any(want > have for want, have in zip((tokens, topk, row_bytes, slots), held[0])):
+            if held is not None:
+                self._retired.append(held[1])  # handles may have its routes
+                tokens, topk, row_bytes, slots = (max(pair) for pair in zip((tokens, topk, row_bytes, slots), held[0]))
+            limits = (max(tokens, slots, 1), max(topk, 1), -(-row_bytes // 16) * 16, slots)
+            group = ep.Group(self._world, experts=experts, tokens_max=limits[0], topk_max=limits[1], row_bytes_max=limits[2],
+                             slot_tokens_max=slots, pairs=1 if self._device.type == "cuda" or not slots else 2)
+            for rank in self._masked:
+                group.mask(rank)
+            held = self._groups[kind, experts] = (limits, group)
+        return held[1]
+
+    # ---- streams ----
+
+    def _begin(self, previous_event):
+        """The stream on which a call runs; it waits for what came before."""
+        if self._comm_stream is None:
+            return None
+        if previous_event is not None and previous_event.event is not None and previous_event.event._event is not None:
+            self._comm_stream.wait_event(previous_event.event._event)
+        else:
+            self._comm_stream.wait_stream(torch.cuda.current_stream())
+        return self._comm_stream
+
+    def _end(self, stream, async_finish, tensors):
+        if stream is None:
+            return EventOverlap(EventHandle(), tensors) if async_finish else EventOverlap(None)
+        if not async_finish:
+            torch.cuda.current_stream().wait_stream(stream)
+            return EventOverlap(None)
+        with torch.cuda.stream(stream):
+            event = EventHandle()
+        for tensor in tensors:
+            if tensor is not None:
+                tensor.record_stream(stream)
+        return EventOverlap(event, tensors)
+
+    # ---- high throughput ----
+
+    def get_dispatch_layout(self, topk_idx, num_experts, previous_event=None, async_finish=False,
+                            allocate_on_comm_stream=False):
+        """topk_idx [T][K], -1 for none -> (tokens to each rank [R] int32, None, tokens to each expert [E] int32, whether a
+        token goes to a rank [T][R] bool, event)."""
+        tokens = topk_idx.shape[0]
+        experts_a_rank = num_experts // self.group_size
+        chosen = topk_idx >= 0
+        ids = topk_idx.clamp(min=0)
+        in_rank = torch.zeros(tokens, self.group_size + 1, dtype=torch.bool, device=topk_idx.device)
+        in_rank.scatter_(1, torch.where(chosen, ids // experts_a_rank, self.group_size), True)
+        in_rank = in_rank[:, :self.group_size].contiguous()
+        per_expert = torch.zeros(num_experts + 1, dtype=torch.int32, device=topk_idx.device)
+        where = torch.where(chosen, ids, num_experts).flatten()
+        per_expert.scatter_add_(0, where, torch.ones_like(where, dtype=torch.int32))
+        event = self._end(self._begin(previous_event), async_finish, (topk_idx,))
+        return in_rank.sum(0, dtype=torch.int32), None, per_expert[:num_experts], in_rank, event
+
+    def dispatch(self, x, handle=None, num_tokens_per_rank=None, num_tokens_per_rdma_rank=None, is_token_in_rank=None,
+                 num_tokens_per_expert=None, topk_idx=None, topk_weights=None, expert_alignment=1, num_worst_tokens=0, config=None,
+                 previous_event=None, async_finish=False, allocate_on_comm_stream=False):
+        """x [T][H], or (fp8 x, scales [T][H / 128] float32, or int32 of four ue8m0), to the ranks of its experts.
+
+        Returns (recv_x, recv_topk_idx [N][K] of local ids or -1, recv_topk_weights [N][K], the number of tokens of each local
+        expert, rounded up to expert_alignment, as a list, handle, event); N is num_worst_tokens if that is not 0, and then
+        the list is empty and nothing is awaited. With a handle: the rows again, on its routing; the rest is None.
+        """
+        stream = self._begin(previous_event)
+        data, scales = x if isinstance(x, tuple) else (x, None)
+        if handle is None:
+            handle, topk_idx, topk_weights, per_expert = self._route(data, is_token_in_rank, num_tokens_per_expert, topk_idx,
+                                                                     topk_weights, expert_alignment, num_worst_tokens, config, stream)
+            is_new = True
+        else:
+            topk_idx = topk_weights = per_expert = None
+            is_new = False
+        recv_x, recv_scales, recv_idx, recv_weights = self._move(handle, data, scales, topk_idx, topk_weights, is_new, stream)
+        event = self._end(stream, async_finish, (data, scales, recv_x, recv_scales, recv_idx, recv_weights))
+        received = recv_x if scales is None else (recv_x, recv_scales)
+        if not is_new:
+            return received, None, None, None, None, event
+        return received, recv_idx, recv_weights, per_expert, handle, event
+
+    def _route(self, data, in_rank, per_expert, topk_idx, topk_weights, alignment, worst, config, stream):
+        assert in_rank is not None and per_expert is not None, "give is_token_in_rank and num_tokens_per_expert, or a handle"
+        experts = per_expert.numel()
+        width = data.shape[1] * max(data.element_size(), 2)
+        by_rank = topk_idx is None
+        group = self._group_of("ht", experts, data.shape[0], self.group_size if by_rank else topk_idx.shape[1], width)
+        sms = (config.num_sms if config is not None else Buffer.num_sms) if self._device.type == "cuda" else 0
+        route = group.route(0 if by_rank else topk_idx.shape[1], flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
+        if by_rank:
+            route.update(destinations=in_rank, stream=stream)
+        else:
+            route.update(topk_idx.contiguous(), None if topk_weights is None else topk_weights.contiguous(), stream=stream)
+        counts = None
+        if not worst or stream is None:
+            counts = route.query(stream)
+            if counts.status == weft.Status.RANGE:
+                raise ValueError(f"{counts.dropped} of topk_idx are no experts of 0 .. {experts - 1}")
+        rows = worst or counts.rows
+        if counts is not None and rows < counts.rows:
+            raise ValueError(f"num_worst_tokens is {worst}, and {counts.rows} tokens arrive")
+        per = [] if worst else self._aligned_counts(route, by_rank, experts, topk_idx, alignment, per_expert)
+        prefix = self._rank_prefix(in_rank)
+        source = torch.empty(rows, dtype=torch.int32, device=self._device)
+        head = torch.where(in_rank, torch.cumsum(in_rank, 0, dtype=torch.int32) - 1, -1).to(torch.int32)
+        empty = prefix[:, :1].contiguous()
+        made = _Handle((prefix, empty, empty, source, in_rank, head), route, rows)
+        made.arrived = rows if counts is None else counts.rows
+        return made, topk_idx, topk_weights, per
+
+    def _aligned_counts(self, route, by_rank, experts, topk_idx, alignment, per_expert):
+        """The tokens of each local expert, over all ranks."""
+        local = experts // self.group_size
+        if by_rank:  # the caller's numbers are all that is known
+            all_ranks = self._all_ranks(per_expert.to("cpu", torch.int32))
+            here = all_ranks.sum(0)[self.rank * local:(self.rank + 1) * local].tolist()
+        elif self._device.type == "cpu":
+            here = route.host_counts()[0]
+        else:
+            here = self._all_ranks(per_expert.to("cpu", torch.int32)).sum(0)[self.rank * local:(self.rank + 1) * local].tolist()
+        return [-(-one // alignment) * alignment for one in here]
+
+    def _all_ranks(self, mine):
+        """[R][n] of int32 [n] of each rank. Collective."""
+        size = mine.numel() * 4
+        give, take = self._world.alloc(max(size, 4)), self._world.alloc(max(size, 4) * self.group_size)
+        give.tensor(torch.int32, (mine.numel(),)).copy_(mine)
+        self._world.team.fcollect(take, give, size)
+        out = take.tensor(torch.int32, (self.group_size, mine.numel())).clone()
+        give.free()
+        take.free()
+        return out
+
+    def _rank_prefix(self, in_rank):
+        """[i][j]: the tokens of ranks 0 .. i that go to rank j."""
+        counts = self._all_ranks(in_rank.sum(0, dtype=torch.int32).cpu())
+        return torch.cumsum(counts, 0, dtype=torch.int32).to(self._device)
+
+    def _move(self, handle, data, scales, topk_idx, topk_weights, is_new, stream):
+        route = handle.route
+        n, device = handle.rows, data.device
+        recv = torch.empty(n, data.shape[1], dtype=data.dtype, device=device)
+        recv_scales = None if scales is None else torch.empty(n, scales.shape[1], dtype=scales.dtype, device=device)
+        k = None if topk_idx is None else topk_idx.shape[1]
+        local = None if k is None else torch.full((n, k), -1, dtype=torch.int32, device=device)
+        weights = None if topk_weights is None else torch.zeros(n, k, dtype=torch.float32, device=device)
+        source = handle[3] if is_new and n == handle[3].numel() else None
+        route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, experts=local, source_token=source,
+                       stream=stream)
+        return recv, recv_scales, None if local is None else local.to(topk_idx.dtype), weights
+
+    def combine(self, x, handle, topk_weights=None, bias=None, config=None, previous_event=None, async_finish=False,
+                allocate_on_comm_stream=False):
+        """x [N][H] back to its ranks, added up there; topk_weights [N][K] likewise; bias: a tensor [T][H] or two, added before
+        the one rounding. Returns (combined [T][H], combined weights [T][K] or None, event)."""
+        stream = self._begin(previous_event)
+        route = handle.route
+        tokens = handle[4].shape[0]
+        out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
+        bias = () if bias is None else bias if isinstance(bias, tuple) else (bias,)
+        summed = None
+        if topk_weights is not None:
+            summed = torch.empty(tokens, topk_weights.shape[1], dtype=torch.float32, device=x.device)
+            topk_weights = topk_weights.contiguous()
+        x = x.contiguous()
+        if stream is not None and summed is not None and not bias:
+            route.dispatch_bwd(_rows(x), _rows(out), topk_weights, summed, stream=stream)  # adds the same, in the same order
+        elif summed is None and not bias:
+            route.combine(_rows(x), _rows(out), stream=stream)
+        else:
+            route.combine(_rows(x), _rows(out), bias=tuple(one.contiguous() for one in bias if one is not None),
+                          values=topk_weights, values_out=summed, stream=stream)
+        return out, summed, self._end(stream, async_finish, (x, out, topk_weights, summed, *bias))
+
+    internode_dispatch = dispatch
+    internode_combine = combine
+
+    # ---- low latency ----
+
+    def clean_low_latency_buffer(self, num_max_dispatch_tokens_per_rank, hidden, num_experts):
+        """Nothing has to be cleaned."""
+
+    def low_latency_dispatch(self, x, topk_idx, num_max_dispatch_tokens_per_rank, num_experts, cumulative_local_expert_recv_stats=None,
+                             dispatch_wait_recv_cost_stats=None, use_fp8=True, round_scale=False, use_ue8m0=False,
+                             async_finish=False, return_recv_hook=False):
+        """x [T][H] bf16 to the slots of its experts: recv_x [L][R * Tmax][H] bf16, or with use_fp8 (fp8, scales [L][R * Tmax]
+        [H / 128] float32, column-major; with use_ue8m0 int32 of four). Returns (recv_x, recv_count [L] int32, handle, event,
+        hook); with return_recv_hook what is received is there after hook()."""
+        assert not (async_finish and return_recv_hook), "async_finish and return_recv_hook are one or the other"
+        tokens, hidden = x.shape
+        most, ranks, local = num_max_dispatch_tokens_per_rank, self.group_size, num_experts // self.group_size
+        group = self._group_of("ll", num_experts, tokens, topk_idx.shape[1], hidden * 2, most)
+        route = group.route(topk_idx.shape[1], ep.Layout.SLOTS_EXPERT, slot_tokens=most)
+        slots = ranks * most
+        recv, scales, rows, stride = _slots(local, slots, hidden, x, use_fp8, round_scale or use_ue8m0)
+        wide = None  # powers of two as float32
+        if scales is not None and round_scale and not use_ue8m0:
+            wide = torch.empty(local, math.ceil(hidden / 128), slots, dtype=torch.float32, device=x.device)
+        source = torch.empty(local, slots, dtype=torch.int32, device=x.device)
+        ranges = torch.empty(local, ranks, dtype=torch.int64, device=x.device)
+        count = torch.empty(local, dtype=torch.int32, device=x.device)
+        handle = _LowLatencyHandle((source, ranges, most, hidden, num_experts), route)
+        topk_idx = topk_idx.contiguous()
+        stream = torch.cuda.current_stream() if self._comm_stream is not None else None
+        route.choose(topk_idx)
+        x = x.contiguous()
+
+        def received():
+            if wide is not None:
+                wide.copy_(_powers(scales)[:, :wide.shape[1]])
+            self._fill_low_latency(route, count, ranges, cumulative_local_expert_recv_stats, stream)
+
+        if return_recv_hook:
+            route.dispatch_send(ep.Rows(x), rows, source_token=source, group_stride=stride, stream=stream)
+
+            def hook(kept=(x, topk_idx, recv, scales)):
+                route.dispatch_recv(stream)
+                received()
+        else:
+            route.dispatch(ep.Rows(x), rows, source_token=source, group_stride=stride, stream=stream)
+            received()
+            hook = None
+        event = EventOverlap(EventHandle() if async_finish else None, (x, topk_idx, recv, scales, count))
+        packed = recv if scales is None else (recv, (scales if wide is None else wide).transpose(1, 2))
+        return packed, count, handle, event, hook
+
+    def _fill_low_latency(self, route, count, ranges, stats, stream):
+        if stream is not None:
+            raise NotImplementedError("low_latency_dispatch on GPUs: weft's counts cannot be read as tensors yet")
+        per_expert, _, by_source = route.host_counts()
+        count.copy_(torch.tensor(per_expert, dtype=torch.int32))
+        many = torch.tensor(by_source, dtype=torch.int64).reshape(ranges.shape)
+        ranges.copy_((torch.cumsum(many, 1) - many) << 32 | many)
+        if stats is not None:
+            stats.add_(count.to(stats.dtype))
+
+    def low_latency_combine(self, x, topk_idx, topk_weights, handle, use_logfmt=False, zero_copy=False, async_finish=False,
+                            return_recv_hook=False, out=None, combine_wait_recv_cost_stats=None):
+        """x [L][R * Tmax][H] bf16 back to its tokens, each choice's row times its weight. topk_idx may have choices turned to -1
+        since the dispatch. Returns (combined [T][H], event, hook)."""
+        assert not (async_finish and return_recv_hook), "async_finish and return_recv_hook are one or the other"
+        if use_logfmt:
+            _tell_once("use_logfmt: rows are sent as bf16")
+        if zero_copy and handle.combine_buffer is not None:
+            x = handle.combine_buffer
+        route, hidden = handle.route, handle[3]
+        combined = out if out is not None else torch.empty(topk_idx.shape[0], hidden, dtype=x.dtype, device=x.device)
+        rows = ep.Rows(x.contiguous().view(-1, hidden))
+        kept = (rows, topk_idx.contiguous(), topk_weights.contiguous(), combined)
+        stream = torch.cuda.current_stream() if self._comm_stream is not None else None
+        route.combine(rows, ep.Rows(combined), is_weighted=True, weights=kept[2], ids=kept[1], stream=stream,
+                      part=int(return_recv_hook))
+        hook = None
+        if return_recv_hook:
+
+            def hook(kept=kept):
+                route.combine_recv(stream)
+
+        return combined, EventOverlap(EventHandle() if async_finish else None, kept), hook
+
+    def get_next_low_latency_combine_buffer(self, handle):
+        """[L][R * Tmax][H] bf16 to be filled for a combine with zero_copy."""
+        source, _, _, hidden, _ = handle
+        handle.combine_buffer = torch.empty(*source.shape, hidden, dtype=torch.bfloat16, device=source.device)
+        return handle.combine_buffer
+
+    # ---- ranks that are gone ----
+
+    def low_latency_update_mask_buffer(self, rank_to_mask, mask=False):
+        """Go on without a rank (True), or with it again."""
+        (self._masked.add if mask else self._masked.discard)(rank_to_mask)
+        for _, group in self._groups.values():
+            group.mask(rank_to_mask, not mask)
+
+    def low_latency_query_mask_buffer(self, mask_status):
+        """mask_status [R] int32: 1 for each rank that is masked."""
+        masked = set(self._masked)
+        for _, group in self._groups.values():
+            masked |= {rank for rank, one in enumerate(group.masked()) if one}
+        mask_status.copy_(torch.tensor([int(rank in masked) for rank in range(self.group_size)], dtype=mask_status.dtype))
+
+    def low_latency_clean_mask_buffer(self):
+        for rank in list(self._masked):
+            self.low_latency_update_mask_buffer(rank, False)
+
+
+def _is_on_device(group):
+    import torch.distributed as dist
+
+    return not hasattr(group, "Get_rank") and dist.get_backend(group) == "nccl"
+
+
+def _rows(data, scales=None):
+    if scales is None:
+        return ep.Rows(data)
+    kind = ep.Scale.F32 if scales.dtype == torch.float32 else ep.Scale.UE8M0
+    return ep.Rows(data, scales, kind, *(scales.stride() if scales.numel() else (0, 0)))
+
+
+def _slots(local, slots, hidden, x, use_fp8, use_ue8m0):
+    """(recv [L][M][H], scales [L][W][M] or None, the same as Rows, words from expert to expert)"""
+    if not use_fp8:
+        recv = torch.empty(local, slots, hidden, dtype=x.dtype, device=x.device)
+        return recv, None, ep.Rows(recv.view(-1, hidden)), 0
+    recv = torch.empty(local, slots, hidden, dtype=torch.float8_e4m3fn, device=x.device)
+    groups = math.ceil(hidden / 128)
+    words = math.ceil(groups / 4) if use_ue8m0 else groups
+    scales = torch.empty(local, words, slots, dtype=torch.int32 if use_ue8m0 else torch.float32, device=x.device)
+    kind = ep.Scale.UE8M0 if use_ue8m0 else ep.Scale.F32
+    return recv, scales, ep.Rows(recv.view(-1, hidden), scales, kind, 1, slots), words * slots
+
+
+def _powers(words):
+    """[L][W][M] int32 of four ue8m0 each -> [L][4 * W][M] float32."""
+    local, many, slots = words.shape
+    exponents = words.contiguous().view(torch.uint8).view(local, many, slots, 4).permute(0, 1, 3, 2)
+    return torch.exp2(exponents.reshape(local, 4 * many, slots).to(torch.float32) - 127)

@@ -1,0 +1,207 @@
+"""deep_ep.Buffer in CPU memory, beside what each rank computes by itself from all ranks' inputs: bit for bit, since rows and
+weights are small whole numbers, but for fp8."""
+
+import os
+
+import pytest
+import ranks
+
+torch = pytest.importorskip("torch")
+
+HIDDEN, TOPK, LOCAL = 1024, 4, 6
+
+
+def open_group():
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    return dist.group.WORLD
+
+
+def everybody(group, *mine):
+    import torch.distributed as dist
+
+    out = [None] * group.size()
+    dist.all_gather_object(out, mine, group)
+    return out
+
+
+def inputs(group, seed, empty_rank=-1):
+    rank = group.rank()
+    torch.manual_seed(1000 * seed + rank)
+    tokens = 0 if rank == empty_rank else 60 + 7 * rank
+    experts = LOCAL * group.size()
+    x = torch.randint(-8, 9, (tokens, HIDDEN)).to(torch.bfloat16)
+    ids = torch.stack([torch.randperm(experts)[:TOPK] for _ in range(tokens)]) if tokens else torch.empty(0, TOPK, dtype=torch.int64)
+    ids[torch.rand(tokens, TOPK) < 0.2] = -1
+    weights = torch.randint(1, 9, (tokens, TOPK)).float()
+    return x, ids, weights, experts
+
+
+def expected(all_ranks, me):
+    """What rank `me` receives: rows, local ids, weights, tokens of each source."""
+    rows, ids, weights, counts = [], [], [], []
+    for x, chosen, held in all_ranks:
+        here = (chosen >= 0) & (chosen // LOCAL == me)
+        to_me = here.any(1)
+        rows.append(x[to_me])
+        ids.append(torch.where(here, chosen - me * LOCAL, -1)[to_me])
+        weights.append(torch.where(here, held, 0.0)[to_me])
+        counts.append(int(to_me.sum()))
+    return torch.cat(rows), torch.cat(ids), torch.cat(weights), counts
+
+
+def check_layout(buffer, group, ids, experts):
+    per_rank, none, per_expert, in_rank, _ = buffer.get_dispatch_layout(ids, experts)
+    assert none is None and per_rank.dtype == per_expert.dtype == torch.int32 and in_rank.dtype == torch.bool
+    for t in range(ids.shape[0]):
+        wanted = {int(one) // LOCAL for one in ids[t] if one >= 0}
+        assert {r for r in range(group.size()) if in_rank[t, r]} == wanted
+    assert per_rank.tolist() == in_rank.sum(0).tolist()
+    assert per_expert.tolist() == [int((ids == e).sum()) for e in range(experts)]
+    return per_rank, per_expert, in_rank
+
+
+def high_throughput():
+    import deep_ep
+
+    group = open_group()
+    buffer = deep_ep.Buffer(group, 1 << 20)
+    me = group.rank()
+    for seed in range(3):
+        x, ids, weights, experts = inputs(group, seed, empty_rank=1 if seed == 2 else -1)
+        per_rank, per_expert, in_rank = check_layout(buffer, group, ids, experts)
+        rows, local, held, counts = expected(everybody(group, x, ids, weights), me)
+        for is_async in (False, True):
+            given = {"num_tokens_per_rank": per_rank, "is_token_in_rank": in_rank, "num_tokens_per_expert": per_expert,
+                     "async_finish": is_async, "previous_event": buffer.capture() if is_async else None}
+            got, got_ids, got_weights, per, handle, event = buffer.dispatch(x, topk_idx=ids, topk_weights=weights,
+                                                                            expert_alignment=8, **given)
+            if is_async:
+                event.current_stream_wait()
+            assert torch.equal(got, rows) and torch.equal(got_ids, local) and torch.equal(got_weights, held)
+            assert per == [-(-int((local == e).sum()) // 8) * 8 for e in range(LOCAL)]
+            assert handle[0][:, me].tolist() == [sum(counts[:i + 1]) for i in range(group.size())]
+            again = buffer.dispatch(x + 1, handle=handle)
+            assert torch.equal(again[0], rows + 1) and again[1:5] == (None, None, None, None)
+            bias = torch.randint(-3, 4, x.shape).to(torch.bfloat16)
+            summed, summed_weights, _ = buffer.combine(got, handle, topk_weights=got_weights, bias=bias)
+            assert torch.equal(summed, (x.float() * in_rank.sum(1, keepdim=True) + bias.float()).to(torch.bfloat16))
+            assert torch.equal(summed_weights, torch.where(ids >= 0, weights, 0.0))
+            worst = 80 * group.size()
+            wide, wide_ids, wide_weights, none, _, _ = buffer.dispatch(x, topk_idx=ids, topk_weights=weights,
+                                                                       num_worst_tokens=worst, **given)
+            assert none == [] and len(wide) == len(wide_ids) == len(wide_weights) == worst
+            assert torch.equal(wide[:len(rows)], rows) and torch.equal(wide_ids[:len(rows)], local)
+            assert (wide_ids[len(rows):] == -1).all()
+            plain, no_ids, no_weights, _, handle, _ = buffer.dispatch(x, **given)
+            assert torch.equal(plain, rows) and no_ids is None and no_weights is None
+            assert torch.equal(buffer.combine(plain, handle)[0], (x.float() * in_rank.sum(1, keepdim=True)).to(torch.bfloat16))
+        scales = torch.randint(1, 5, (x.shape[0], HIDDEN // 128)).float()
+        narrow = x.to(torch.float8_e4m3fn)
+        (got, got_scales), *_ = buffer.dispatch((narrow, scales), topk_idx=ids, topk_weights=weights, num_tokens_per_rank=per_rank,
+                                                is_token_in_rank=in_rank, num_tokens_per_expert=per_expert)
+        assert torch.equal(got.float(), rows.float())
+        wanted = torch.cat([s[o[:, me]] for s, o in everybody(group, scales, in_rank)])
+        assert torch.equal(got_scales, wanted)
+    buffer.destroy()
+
+
+def unpacked(scales, is_packed):
+    if not is_packed:
+        return scales
+    parts = scales.contiguous().view(torch.uint8).reshape(*scales.shape[:2], -1)[:, :, :HIDDEN // 128]
+    return torch.exp2(parts.float() - 127)
+
+
+def low_latency():
+    import deep_ep
+
+    group = open_group()
+    buffer = deep_ep.Buffer(group, low_latency_mode=True, num_rdma_bytes=deep_ep.Buffer.get_low_latency_rdma_size_hint(
+        128, HIDDEN, group.size(), LOCAL * group.size()))
+    me, most = group.rank(), 128
+    cases = [(False, False, False), (True, False, False), (True, True, False), (True, True, True)]
+    for seed, (use_fp8, round_scale, use_ue8m0) in enumerate(cases):
+        for is_halved in (False, True):
+            x, ids, weights, experts = inputs(group, seed)
+            stats = torch.ones(LOCAL, dtype=torch.int32)
+            packed, count, handle, _, hook = buffer.low_latency_dispatch(
+                x, ids, most, experts, use_fp8=use_fp8, round_scale=round_scale, use_ue8m0=use_ue8m0,
+                return_recv_hook=is_halved, cumulative_local_expert_recv_stats=stats)
+            if is_halved:
+                hook()
+            rows = packed
+            if use_fp8:
+                assert packed[1].shape == (LOCAL, group.size() * most, HIDDEN // (512 if use_ue8m0 else 128))
+                by_group = unpacked(packed[1], use_ue8m0)
+                assert not round_scale or torch.equal(torch.exp2(torch.log2(by_group[0, :1]).round()), by_group[0, :1])
+                wide = packed[0].float().reshape(LOCAL, -1, HIDDEN // 128, 128) * by_group.unsqueeze(-1)
+                rows = wide.reshape(LOCAL, -1, HIDDEN).to(torch.bfloat16)
+            everyone = everybody(group, x, ids)
+            for local in range(LOCAL):
+                expert = me * LOCAL + local
+                assert count[local] == sum(int((chosen == expert).sum()) for _, chosen in everyone)
+                for source, (theirs, chosen) in enumerate(everyone):
+                    word = int(handle[1][local, source])
+                    begin, many = word >> 32, word & 0xffffffff
+                    tokens = (chosen == expert).any(1).nonzero().flatten()
+                    assert handle[0][local, begin:begin + many].tolist() == tokens.tolist()
+                    wanted, got = theirs[tokens].float(), rows[local, begin:begin + many].float()
+                    assert torch.allclose(wanted, got, rtol=0, atol=0.6 if use_fp8 else 0)
+            assert torch.equal(stats - 1, count)
+            turned_off = ids.clone()
+            turned_off[:, 0] = -1
+            results = rows.contiguous()
+            if is_halved:
+                buffer.get_next_low_latency_combine_buffer(handle)[:] = results
+                results = torch.empty_like(results)
+            summed, _, hook = buffer.low_latency_combine(results, turned_off, weights, handle, return_recv_hook=is_halved,
+                                                         zero_copy=is_halved)
+            if is_halved:
+                hook()
+            total = torch.where(turned_off >= 0, weights, 0.0).sum(1, keepdim=True)
+            assert torch.allclose(summed.float(), x.float() * total, rtol=1 / 64, atol=0.6 * 32 if use_fp8 else 1)
+    # two results outstanding
+    x, ids, weights, experts = inputs(group, 99)
+    first = buffer.low_latency_dispatch(x, ids, most, experts, use_fp8=False, return_recv_hook=True)
+    second = buffer.low_latency_dispatch(x + 1, ids, most, experts, use_fp8=False, return_recv_hook=True)
+    first[4]()
+    second[4]()
+    assert torch.equal(first[1], second[1])
+    buffer.destroy()
+
+
+def life():
+    """Several at once, of several sizes; made again; what is not there."""
+    import deep_ep
+
+    group = open_group()
+    one, two = deep_ep.Buffer(group, explicitly_destroy=True), deep_ep.Buffer(group, 1 << 30, low_latency_mode=True)
+    for turn in range(10):
+        x, ids, weights, experts = inputs(group, turn)
+        for buffer in (one, two):
+            layout = buffer.get_dispatch_layout(ids, experts)
+            got = buffer.dispatch(x, topk_idx=ids, topk_weights=weights, num_tokens_per_rank=layout[0],
+                                  num_tokens_per_expert=layout[2], is_token_in_rank=layout[3])
+            buffer.combine(got[0], got[4])
+        two.destroy()
+        two = deep_ep.Buffer(group, 1 << 20)
+    one.destroy()
+    with pytest.raises(AttributeError, match="ElasticBuffer"):
+        deep_ep.ElasticBuffer
+    config = deep_ep.Config(24, 8, 256)
+    assert config.num_sms == 24 and config.get_nvl_buffer_size_hint(1024, 8) > 0
+    with pytest.raises(AssertionError):
+        deep_ep.Buffer.set_num_sms(23)
+
+
+@pytest.mark.parametrize("function", ["high_throughput", "low_latency", "life"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_ranks(function, count):
+    ranks.run(__file__, function, count)
+
+
+if __name__ == "__main__":
+    pytest.main([os.path.abspath(__file__)])

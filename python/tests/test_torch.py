@@ -1,0 +1,97 @@
+"""weft.ep and weft.torch: a layer over several ranks gives what all experts on one rank give, forward and backward."""
+
+import pytest
+import ranks
+
+torch = pytest.importorskip("torch")
+
+TOKENS, HIDDEN, EXPERTS, TOPK = 24, 32, 6, 2
+
+
+class Expert(torch.nn.Module):
+    def __init__(self, index):
+        super().__init__()
+        torch.manual_seed(50 + index)
+        self.inner = torch.nn.Linear(HIDDEN, HIDDEN, dtype=torch.float32)
+
+    def forward(self, x):
+        return torch.tanh(self.inner(x))
+
+
+def alone(x, gate, experts):
+    """The same layer without communication."""
+    chosen, ids = torch.topk(torch.softmax(gate(x).float(), -1), TOPK, -1)
+    weights = chosen / chosen.sum(-1, keepdim=True)
+    out = torch.zeros_like(x)
+    for k in range(TOPK):
+        for e, expert in enumerate(experts):
+            mine = (ids[:, k] == e).nonzero().flatten()
+            out = out.index_add(0, mine, expert(x[mine]) * weights[mine, k, None])
+    return out
+
+
+def trained():
+    import torch.distributed as dist
+
+    import weft
+    from weft import ep
+    from weft.torch import MoE
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    with weft.World(group=dist.group.WORLD) as world:
+        group = ep.Group(world, experts=EXPERTS, tokens_max=TOKENS, topk_max=TOPK, row_bytes_max=4 * HIDDEN)
+        torch.manual_seed(3)
+        layer = MoE(group, HIDDEN, TOPK, Expert)
+        layer.gate.weight.data.copy_(torch.randn(EXPERTS, HIDDEN))
+        experts = [Expert(i) for i in range(EXPERTS)]
+        gate = torch.nn.Linear(HIDDEN, EXPERTS, bias=False)
+        gate.weight.data.copy_(layer.gate.weight.data)
+        for turn in range(4):
+            torch.manual_seed(100 * turn + world.pe)
+            x = torch.randn(TOKENS - 3 * world.pe, HIDDEN, requires_grad=True)
+            want = x.detach().clone().requires_grad_()
+            got, wanted = layer(x), alone(want, gate, experts)
+            torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-5)
+            pull = torch.randn_like(got)
+            got.backward(pull)
+            wanted.backward(pull)
+            torch.testing.assert_close(x.grad, want.grad, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(layer.gate.weight.grad, gate.weight.grad, rtol=1e-4, atol=1e-5)
+        local = EXPERTS // world.pes
+        for e in range(EXPERTS):
+            grad = experts[e].inner.weight.grad
+            grad = torch.zeros(HIDDEN, HIDDEN) if grad is None else grad
+            dist.all_reduce(grad)  # of all ranks' tokens
+            if e // local == world.pe:
+                torch.testing.assert_close(layer.experts[e % local].inner.weight.grad, grad, rtol=1e-4, atol=1e-5)
+        group.close()
+
+
+def replaced():
+    """A backward on a routing that is gone is an error."""
+    import weft
+    from weft import ep
+    from weft.torch import Step
+
+    with weft.World() as world:
+        group = ep.Group(world, experts=world.pes, tokens_max=8, topk_max=1, row_bytes_max=64)
+        step = Step(group, 1)
+        x = torch.ones(4, 16, requires_grad=True)
+        ids, weights = torch.full((4, 1), world.pe), torch.ones(4, 1)
+        rows, _, _ = step.dispatch(x, ids, weights)
+        y = step.combine(rows)
+        step.dispatch(x.detach(), ids, weights)
+        with pytest.raises(weft.Error) as raised:
+            y.sum().backward()
+        assert raised.value.status == weft.Status.STATE
+        with pytest.raises(ValueError, match="no experts"):
+            step.dispatch(x, ids + world.pes, weights)
+        with pytest.raises(TypeError, match="int16"):
+            step.dispatch(x, ids.to(torch.int16), weights)
+        group.close()
+
+
+@pytest.mark.parametrize("function,count", [("trained", 1), ("trained", 2), ("trained", 3), ("replaced", 1), ("replaced", 2)])
+def test_ranks(function, count):
+    ranks.run(__file__, function, count)

@@ -1,0 +1,293 @@
+"""Expert parallelism: dispatch and combine of MoE layers (weft_ep.h has the contracts).
+
+    group = Group(world, experts=64, tokens_max=4096, topk_max=8, row_bytes_max=2 * 7168)
+    route = group.route(topk=8)                                   # RANK_MAJOR, or another Layout
+    rows = route.update(ids, weights).rows                        # ids [T][K] int64 or int32: who gets what; collective
+    route.dispatch(Rows(x), Rows(received))                       # x [T][H], received [N][H]
+    route.combine(Rows(results), Rows(y))                         # results [N][H], y [T][H]
+
+R ranks, E experts, L of them here, T tokens, K choices a token, H elements a row, N rows received. Tensors are torch's or
+numpy's, of the CPU or, for a group with on_device, of the world's GPU; then calls are enqueued on `stream` (a torch stream,
+anything with __cuda_stream__, or an address; None: the default stream), and no call waits for it. Calls on a group are
+collective, made by all ranks in the same order. Tensors of a call must stay until it is complete.
+"""
+
+import collections
+import ctypes
+import enum
+import weakref
+
+import weft
+from weft import _weft
+
+
+class Layout(enum.IntEnum):
+    RANK_MAJOR = 0  #: a row a (source, token)
+    EXPERT_MAJOR = 1  #: a row a (source, token, choice), grouped by local expert
+    SLOTS_SOURCE = 2  #: padded, [R][Tmax]
+    SLOTS_EXPERT = 3  #: padded, [L][R * Tmax]
+
+
+class Scale(enum.IntEnum):
+    NONE = 0
+    F32 = 1
+    UE8M0 = 2
+    UE8M0_32 = 3
+
+
+WEIGHTED = 1  #: combine: apply weights while adding
+ZERO_PADDING = 1  #: plan: rows of padding are set to zero
+DESTINATIONS = 2  #: plan: tokens go to ranks, not to experts
+MASK_ON_TIMEOUT = 1  #: group: a call whose deadline passes masks who is missing and goes on
+ORDER_RANK, ORDER_CHOICE = 0, 1
+
+_DTYPES = {"float32": 1, "bfloat16": 2, "float16": 3, "float8_e4m3fn": 4}
+_IDS = {"int32": 0, "int64": 1}
+
+Counts = collections.namedtuple("Counts", "rows tokens dropped local_experts first_expert status dropped_rows")
+
+
+def _name_of(dtype):
+    return str(dtype).rsplit(".", 1)[-1]
+
+
+def _shape_of(tensor, what, dimensions):
+    if len(tensor.shape) != dimensions:
+        raise ValueError(f"{what} has {len(tensor.shape)} dimensions where {dimensions} are taken")
+    return tuple(tensor.shape)
+
+
+_nothing = ctypes.create_string_buffer(128)
+_NOTHING = -(-ctypes.addressof(_nothing) // 64) * 64  # where a tensor without elements lies: it is given, and not NULL
+
+
+def _data(tensor):
+    """Its address, wherever it lies; None is none."""
+    if tensor is None:
+        return 0
+    if hasattr(tensor, "data_ptr"):
+        return tensor.data_ptr() or _NOTHING
+    if hasattr(tensor, "__array_interface__"):
+        return tensor.__array_interface__["data"][0]
+    return weft._address(tensor)[0]
+
+
+def _array(tensor, what, dtypes, count):
+    """The address of a packed array of at least `count` elements of one of these types; None is none."""
+    if tensor is None:
+        return 0
+    if _name_of(tensor.dtype) not in dtypes:
+        raise TypeError(f"{what} is of {_name_of(tensor.dtype)} where {' or '.join(dtypes)} is taken")
+    packed = tensor.is_contiguous() if hasattr(tensor, "is_contiguous") else tensor.flags["C_CONTIGUOUS"]
+    size = tensor.numel() if hasattr(tensor, "numel") else tensor.size
+    if not packed or size < count:
+        raise ValueError(f"{what} must be contiguous and have {count} elements; it has {size}")
+    return _data(tensor)
+
+
+def _stream(stream):
+    if stream is None or isinstance(stream, int):
+        return stream or 0
+    if hasattr(stream, "cuda_stream"):
+        return stream.cuda_stream
+    return stream.__cuda_stream__()[1]
+
+
+class Rows:
+    """Rows of a tensor [n][H], whose rows are packed in themselves; fp8 rows with scales, and how these lie, in words of 4
+    bytes: word w of row i at scales[i * row_stride + w * word_stride]; both 0: packed."""
+
+    __slots__ = ("tensor", "scales", "words", "count")
+
+    def __init__(self, tensor, scales=None, scale_type=Scale.NONE, row_stride=0, word_stride=0, hidden=None):
+        self.tensor, self.scales = tensor, scales
+        dtype = _DTYPES.get(_name_of(tensor.dtype))
+        if dtype is None:
+            raise TypeError(f"rows of {_name_of(tensor.dtype)}: give one of {', '.join(_DTYPES)}")
+        shape = _shape_of(tensor, "a tensor of rows", 2)
+        width = tensor.element_size() if hasattr(tensor, "element_size") else tensor.itemsize
+        steps = tensor.stride() if callable(getattr(tensor, "stride", None)) else tuple(s // width for s in tensor.strides)
+        if shape[1] > 1 and steps[1] != 1:
+            raise ValueError("the elements of a row must be packed")
+        self.count = shape[0]
+        pitch = steps[0] * width if shape[0] > 1 else 0
+        self.words = (_data(tensor), dtype, shape[1], pitch, _data(scales), scale_type, row_stride, word_stride)
+
+
+_NO_ROWS = (0,) * 8
+
+
+class Group:
+    """What the steps of layers share: limits and memory. Collective over the team to make and to close.
+
+    experts          E
+    tokens_max       the most tokens a rank routes in a call
+    topk_max         the most choices a token
+    row_bytes_max    the widest row; a multiple of 16
+    rows_max         the most rows a rank receives; 0: the worst case
+    drops            instead of an overflow error, drop what does not fit
+    slot_tokens_max  the most tokens a rank sends in a step of a slot layout
+    pairs            pairs of send and recv that may be outstanding: 1 or 2
+    """
+
+    def __init__(self, team, *, experts, tokens_max, topk_max, row_bytes_max, rows_max=0, drops=False, slot_tokens_max=0,
+                 flags=0, pairs=1, experts_of_rank=None, on_device=None):
+        if isinstance(team, weft.World):
+            team = team.team
+        self.team, self.ranks, self.rank, self.experts = team, team.pes, team.pe, experts
+        self.on_device = team.world.on_device if on_device is None else on_device
+        table = (ctypes.c_int * team.pes)(*experts_of_rank) if experts_of_rank is not None else None
+        self._handle = _weft.ep_create(team._handle, experts, tokens_max, topk_max, row_bytes_max, rows_max, int(drops),
+                                       slot_tokens_max, int(self.on_device), flags, pairs,
+                                       ctypes.addressof(table) if table else None)
+        self._routes = weakref.WeakSet()
+        team.world._dependents.add(self)
+
+    def _end(self):
+        for route in list(self._routes):
+            route._end()
+        self._handle = 0
+
+    def route(self, topk=0, layout=Layout.RANK_MAJOR, *, alignment=0, slot_tokens=0, flags=0, sms=0, order=ORDER_RANK):
+        """A Route: who sends what to whom, in a layout. Local."""
+        return Route(self, topk, layout, alignment, slot_tokens, flags, sms, order)
+
+    def mask(self, rank, alive=False):
+        """Go on without a rank that is gone, or with one that is back in step. Local; all survivors mask the same."""
+        _weft.ep_mask(self._handle, rank, int(alive))
+
+    def masked(self):
+        """A bytes object: for each rank 1 if it is masked."""
+        out = (ctypes.c_ubyte * self.ranks)()
+        _weft.ep_mask_query(self._handle, ctypes.addressof(out))
+        return bytes(out)
+
+    def close(self):
+        """Collective. Its routes are gone with it."""
+        if self._handle:
+            for route in list(self._routes):
+                route.close()
+            handle, self._handle = self._handle, 0
+            _weft.ep_destroy(handle)
+
+
+class Route:
+    """The routing of a step, until the next update. Close it before its group."""
+
+    def __init__(self, group, topk, layout, alignment, slot_tokens, flags, sms, order):
+        self.group, self.layout = group, Layout(layout)
+        self.topk = group.ranks if flags & DESTINATIONS else topk
+        self.is_by_destination = bool(flags & DESTINATIONS)
+        self.tokens = 0
+        self._handle = _weft.route_create(group._handle, topk, layout, alignment, slot_tokens, flags, sms, order)
+        self._closer = weakref.finalize(self, _weft.route_destroy, self._handle)
+        self._closer.atexit = False
+        group._routes.add(self)
+
+    def _end(self):
+        self._handle = 0
+        self._closer.detach()
+
+    def close(self):
+        """Local."""
+        if self._closer.alive:
+            self._handle = 0
+            self._closer()
+
+    def _choices(self, ids, weights, destinations):
+        chosen = destinations if self.is_by_destination else ids
+        tokens, width = _shape_of(chosen, "destinations" if self.is_by_destination else "ids", 2)
+        if width != self.topk:
+            raise ValueError(f"{width} choices a token were given on a route of {self.topk}")
+        self.tokens = tokens
+        held = _array(weights, "weights", ("float32",), tokens * width)
+        if self.is_by_destination:
+            return tokens, 0, 0, held, _array(destinations, "destinations", ("bool", "uint8"), tokens * width)
+        return tokens, _IDS.get(_name_of(ids.dtype), 0), _array(ids, "ids", tuple(_IDS), tokens * width), held, 0
+
+    def update(self, ids=None, weights=None, destinations=None, stream=None):
+        """Agree on a new routing: ids [T][K], -1 for none, and weights [T][K] float32, or destinations [T][R] bool.
+        Collective. On the host returns the Counts; on a GPU None: query() waits for them."""
+        choices = self._choices(ids, weights, destinations)
+        _weft.route_update(self._handle, *choices, _stream(stream))
+        return None if self.group.on_device else self.query()
+
+    def choose(self, ids=None, weights=None, destinations=None):
+        """The next dispatch agrees on this routing on its way. Local; the arrays must stay until it is complete."""
+        _weft.route_choose(self._handle, *self._choices(ids, weights, destinations))
+
+    def query(self, stream=None):
+        """The Counts of the last routing; waits for it. `status` is a weft.Status: OVERFLOW, RANGE or OK."""
+        return Counts(*_weft.route_query(self._handle, _stream(stream)))
+
+    @property
+    def generation(self):
+        """The number of the routing: one more with each."""
+        return _weft.route_generation(self._handle)
+
+    def expect(self, generation):
+        """Fails with Status.STATE unless the route has that routing still."""
+        _weft.route_expect(self._handle, generation)
+
+    def counts(self):
+        """Addresses of the int32 counts, in the order of weft_ep_counts; of the GPU with on_device."""
+        return _weft.route_counts(self._handle)
+
+    def host_counts(self):
+        """Of a host group, lists: rows_of_expert [L], rows_of_source [R], rows_of_expert_source [L][R]."""
+        at = self.counts()
+        local, ranks = self.query().local_experts, self.group.ranks
+        flat = _ints(at[7], local * ranks)
+        return _ints(at[1], local), _ints(at[3], ranks), [flat[i * ranks:(i + 1) * ranks] for i in range(local)]
+
+    def dispatch(self, rows, out, *, weights=None, experts=None, source_rank=None, source_token=None, group_stride=0, stream=None,
+                 part=0):
+        """Send `rows` [T] and receive into `out` [N]. Arrays of what is received, each None where not wanted: weights and
+        experts (by source [N][K], by expert [N]), source_rank and source_token [N] int32. part 1: the sending half only,
+        dispatch_recv() does the rest. fp8 `out` of wider rows: they are quantised on the way."""
+        n = out.count * (self.topk if self.layout in (Layout.RANK_MAJOR, Layout.SLOTS_SOURCE) else 1)
+        _weft.dispatch(self._handle, part, _stream(stream), *rows.words, *out.words, out.count,
+                       _array(weights, "weights", ("float32",), n), _array(experts, "experts", ("int32",), n),
+                       _array(source_rank, "source_rank", ("int32",), out.count),
+                       _array(source_token, "source_token", ("int32",), out.count), group_stride)
+
+    def dispatch_send(self, rows, out, **more):
+        """The first half: waits for no rank. The tensors belong to the call until dispatch_recv() is complete."""
+        self.dispatch(rows, out, part=1, **more)
+
+    def dispatch_recv(self, stream=None):
+        _weft.dispatch_recv(self._handle, _stream(stream))
+
+    def combine(self, rows, out, *, is_weighted=False, weights=None, ids=None, bias=(), values=None, values_out=None, stream=None,
+                part=0):
+        """Return results [N] to their sources and add them up into `out` [T]. is_weighted: by the route's weights, or by
+        `weights` [T][K]; `ids` [T][K] with -1 turns choices off; bias: up to two tensors [T][H] that are added; values of
+        the shape of dispatch's weights are added up to values_out [T][K]. part 1: the sending half."""
+        bias = [one for one in bias if one is not None]
+        _weft.combine(self._handle, part, _stream(stream), *rows.words, *out.words, WEIGHTED if is_weighted else 0,
+                      _array(weights, "weights", ("float32",), self.tokens * self.topk),
+                      _array(ids, "ids", tuple(_IDS), self.tokens * self.topk),
+                      _IDS.get(_name_of(ids.dtype), 0) if ids is not None else 0,
+                      _data(bias[0]) if len(bias) > 0 else 0, _data(bias[1]) if len(bias) > 1 else 0,
+                      _data(values), _data(values_out))
+
+    def combine_send(self, rows, out, **more):
+        self.combine(rows, out, part=1, **more)
+
+    def combine_recv(self, stream=None):
+        _weft.combine_recv(self._handle, _stream(stream))
+
+    def dispatch_bwd(self, grad_received, grad_in, grad_weights_received=None, grad_weights=None, stream=None):
+        """Gradients of received rows [N] become gradients of tokens [T]; those of received weights [T][K] likewise."""
+        _weft.dispatch_bwd(self._handle, _stream(stream), *grad_received.words, *grad_in.words, _data(grad_weights_received),
+                           _data(grad_weights))
+
+    def combine_bwd(self, grad_out, grad_rows, rows=None, grad_weights=None, is_weighted=False, stream=None):
+        """Gradients of combined rows [T] become gradients of what was combined [N]; with `rows`, what combine was given,
+        also of the weights [T][K]."""
+        _weft.combine_bwd(self._handle, _stream(stream), *grad_out.words, *(rows.words if rows is not None else _NO_ROWS),
+                          *grad_rows.words, _data(grad_weights), WEIGHTED if is_weighted else 0)
+
+
+def _ints(address, count):
+    return list((ctypes.c_int32 * count).from_address(address)) if count else []
