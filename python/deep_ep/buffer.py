@@ -57,7 +57,7 @@ class _LowLatencyHandle(tuple):
 
     def __new__(cls, fields, route):
         self = super().__new__(cls, fields)
-        self.route, self.combine_buffer = route, None
+        self.route, self.combine_buffer, self.ids = route, None, None
         return self
 
 
@@ -363,7 +363,7 @@ class Buffer:
         ranges = torch.empty(local, ranks, dtype=torch.int64, device=x.device)
         count = torch.empty(local, dtype=torch.int32, device=x.device)
         handle = _LowLatencyHandle((source, ranges, most, hidden, num_experts), route)
-        topk_idx = topk_idx.contiguous()
+        handle.ids = topk_idx = topk_idx.contiguous()
         stream = torch.cuda.current_stream() if self._comm_stream is not None else None
         route.choose(topk_idx)
         x = x.contiguous()
@@ -388,14 +388,18 @@ class Buffer:
         return packed, count, handle, event, hook
 
     def _fill_low_latency(self, route, count, ranges, stats, stream):
-        if stream is not None:
-            raise NotImplementedError("low_latency_dispatch on GPUs: weft's counts cannot be read as tensors yet")
-        per_expert, _, by_source = route.host_counts()
-        count.copy_(torch.tensor(per_expert, dtype=torch.int32))
-        many = torch.tensor(by_source, dtype=torch.int64).reshape(ranges.shape)
+        many = self._counts_by_source(route, ranges.shape, stream)
+        count.copy_(many.sum(1))
         ranges.copy_((torch.cumsum(many, 1) - many) << 32 | many)
         if stats is not None:
             stats.add_(count.to(stats.dtype))
+
+    @staticmethod
+    def _counts_by_source(route, shape, stream):
+        """[L][R] int64: the rows of each local expert from each source; on a GPU without waiting for it."""
+        if stream is None:
+            return torch.tensor(route.host_counts()[2], dtype=torch.int64).reshape(shape)
+        return torch.as_tensor(_DeviceInts(route.counts()[7], tuple(shape)), device="cuda").to(torch.int64)
 
     def low_latency_combine(self, x, topk_idx, topk_weights, handle, use_logfmt=False, zero_copy=False, async_finish=False,
                             return_recv_hook=False, out=None, combine_wait_recv_cost_stats=None):
@@ -411,8 +415,12 @@ class Buffer:
         rows = ep.Rows(x.contiguous().view(-1, hidden))
         kept = (rows, topk_idx.contiguous(), topk_weights.contiguous(), combined)
         stream = torch.cuda.current_stream() if self._comm_stream is not None else None
-        route.combine(rows, ep.Rows(combined), is_weighted=True, weights=kept[2], ids=kept[1], stream=stream,
-                      part=int(return_recv_hook))
+        given = {"weights": kept[2], "ids": kept[1]}
+        if stream is not None:  # kernels take the routing's weights: the same routing again, with these
+            weights = torch.where(kept[1] < 0, 0.0, kept[2])
+            route.update(handle.ids, weights, stream=stream)
+            kept, given = (*kept, weights), {}
+        route.combine(rows, ep.Rows(combined), is_weighted=True, stream=stream, part=int(return_recv_hook), **given)
         hook = None
         if return_recv_hook:
 
@@ -445,6 +453,13 @@ class Buffer:
     def low_latency_clean_mask_buffer(self):
         for rank in list(self._masked):
             self.low_latency_update_mask_buffer(rank, False)
+
+
+class _DeviceInts:
+    """int32 memory of the GPU, for torch.as_tensor."""
+
+    def __init__(self, address, shape):
+        self.__cuda_array_interface__ = {"data": (address, False), "shape": shape, "typestr": "<i4", "version": 3}
 
 
 def _is_on_device(group):
