@@ -34,6 +34,7 @@ static void check_ctx(shmem_team_t team)
         CHECK(shmem_ctx_get_team(ctx, &of) == 0 && of == team);
         const shmem_ctx_session_config_t config = {.total_ops = 2};
         shmem_ctx_session_start(ctx, SHMEM_CTX_SESSION_BATCH, &config, SHMEM_CTX_SESSION_TOTAL_OPS);
+        shmem_ctx_session_start(ctx, SHMEM_CTX_SESSION_SAME_AMO, NULL, 0);
         shmem_ctx_session_start(ctx, 0, NULL, 0);
         shmem_ctx_session_stop(ctx);
         shmem_ctx_destroy(ctx);
