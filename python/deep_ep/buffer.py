@@ -42,22 +42,37 @@ class Config:
         return 0
 
 
+class _Lease:
+    """A route that ends with its handle: on a GPU not before the calls that are enqueued on it."""
+
+    def __init__(self, route, late):
+        self.route, self._late, self.stream = route, late, None
+
+    def __del__(self):
+        if self.stream is None:
+            self.route.close()
+        else:
+            event = torch.cuda.Event()
+            event.record(self.stream)
+            self._late.append((event, self.route))
+
+
 class _Handle(tuple):
     """DeepEP's six tensors (rank_prefix_matrix, channel_prefix_matrix, recv_channel_prefix_matrix, recv_src_idx,
     is_token_in_rank, send_head), of which weft's channels are one; and the route."""
 
-    def __new__(cls, tensors, route, rows):
+    def __new__(cls, tensors, lease, rows):
         self = super().__new__(cls, tensors)
-        self.route, self.rows = route, rows
+        self.lease, self.route, self.rows = lease, lease.route, rows
         return self
 
 
 class _LowLatencyHandle(tuple):
     """DeepEP's five (src_info, layout_range, num_max_dispatch_tokens_per_rank, hidden, num_experts); and the route."""
 
-    def __new__(cls, fields, route):
+    def __new__(cls, fields, lease):
         self = super().__new__(cls, fields)
-        self.route, self.combine_buffer, self.ids = route, None, None
+        self.lease, self.route, self.combine_buffer, self.ids = lease, lease.route, None, None
         return self
 
 
@@ -85,6 +100,7 @@ class Buffer:
         self._most = self._world.alloc(64)
         self._groups = {}
         self._retired = []
+        self._late = []  # routes without a handle, each with the end of its calls
         self._masked = set()
         self.runtime = self
         if num_qps_per_rank != 24:
@@ -99,6 +115,7 @@ class Buffer:
                 torch.cuda.synchronize()
             world, self._world = self._world, None
             self._groups, self._retired = {}, []
+            self._late.clear()
             world.close()
 
     def __del__(self):
@@ -173,15 +190,19 @@ class Buffer:
             held = self._groups[kind, experts] = (limits, group)
         return held[1]
 
+    def _lease(self, route, stream):
+        while self._late and self._late[0][0].query():
+            self._late.pop(0)[1].close()
+        lease = _Lease(route, self._late)
+        lease.stream = stream
+        return lease
+
     # ---- streams ----
 
-    def _begin(self, previous_event):
-        """The stream on which a call runs; it waits for what came before."""
-        if self._comm_stream is None:
-            return None
-        if previous_event is not None and previous_event.event is not None and previous_event.event._event is not None:
-            self._comm_stream.wait_event(previous_event.event._event)
-        else:
+    def _join(self):
+        """The communication stream waits for the current one, on which the tensors of the next call were made: also where
+        the caller names an earlier event to wait for."""
+        if self._comm_stream is not None:
             self._comm_stream.wait_stream(torch.cuda.current_stream())
         return self._comm_stream
 
@@ -214,7 +235,7 @@ class Buffer:
         per_expert = torch.zeros(num_experts + 1, dtype=torch.int32, device=topk_idx.device)
         where = torch.where(chosen, ids, num_experts).flatten()
         per_expert.scatter_add_(0, where, torch.ones_like(where, dtype=torch.int32))
-        event = self._end(self._begin(previous_event), async_finish, (topk_idx,))
+        event = self._end(self._join(), async_finish, (topk_idx,))
         return in_rank.sum(0, dtype=torch.int32), None, per_expert[:num_experts], in_rank, event
 
     def dispatch(self, x, handle=None, num_tokens_per_rank=None, num_tokens_per_rdma_rank=None, is_token_in_rank=None,
@@ -226,8 +247,9 @@ class Buffer:
         expert, rounded up to expert_alignment, as a list, handle, event); N is num_worst_tokens if that is not 0, and then
         the list is empty and nothing is awaited. With a handle: the rows again, on its routing; the rest is None.
         """
-        stream = self._begin(previous_event)
+        stream = self._comm_stream
         data, scales = x if isinstance(x, tuple) else (x, None)
+        data = data.contiguous()
         if handle is None:
             handle, topk_idx, topk_weights, per_expert = self._route(data, is_token_in_rank, num_tokens_per_expert, topk_idx,
                                                                      topk_weights, expert_alignment, num_worst_tokens, config, stream)
@@ -250,10 +272,11 @@ class Buffer:
         group = self._group_of("ht", experts, data.shape[0], self.group_size if by_rank else topk_idx.shape[1], width)
         sms = (config.num_sms if config is not None else Buffer.num_sms) if self._device.type == "cuda" else 0
         route = group.route(0 if by_rank else topk_idx.shape[1], flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
-        if by_rank:
-            route.update(destinations=in_rank, stream=stream)
-        else:
-            route.update(topk_idx.contiguous(), None if topk_weights is None else topk_weights.contiguous(), stream=stream)
+        lease = self._lease(route, stream)
+        ids = None if by_rank else topk_idx.contiguous()
+        held = None if topk_weights is None else topk_weights.contiguous()
+        self._join()
+        route.update(ids, held, destinations=in_rank if by_rank else None, stream=stream)
         counts = None
         if not worst or stream is None:
             counts = route.query(stream)
@@ -267,8 +290,7 @@ class Buffer:
         source = torch.empty(rows, dtype=torch.int32, device=self._device)
         head = torch.where(in_rank, torch.cumsum(in_rank, 0, dtype=torch.int32) - 1, -1).to(torch.int32)
         empty = prefix[:, :1].contiguous()
-        made = _Handle((prefix, empty, empty, source, in_rank, head), route, rows)
-        made.arrived = rows if counts is None else counts.rows
+        made = _Handle((prefix, empty, empty, source, in_rank, head), lease, rows)
         return made, topk_idx, topk_weights, per
 
     def _aligned_counts(self, route, by_rank, experts, topk_idx, alignment, per_expert):
@@ -308,15 +330,21 @@ class Buffer:
         local = None if k is None else torch.full((n, k), -1, dtype=torch.int32, device=device)
         weights = None if topk_weights is None else torch.zeros(n, k, dtype=torch.float32, device=device)
         source = handle[3] if is_new and n == handle[3].numel() else None
+        self._join()
         route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, experts=local, source_token=source,
                        stream=stream)
-        return recv, recv_scales, None if local is None else local.to(topk_idx.dtype), weights
+        if local is not None and stream is not None:
+            with torch.cuda.stream(stream):
+                local = local.to(topk_idx.dtype)
+        elif local is not None:
+            local = local.to(topk_idx.dtype)
+        return recv, recv_scales, local, weights
 
     def combine(self, x, handle, topk_weights=None, bias=None, config=None, previous_event=None, async_finish=False,
                 allocate_on_comm_stream=False):
         """x [N][H] back to its ranks, added up there; topk_weights [N][K] likewise; bias: a tensor [T][H] or two, added before
         the one rounding. Returns (combined [T][H], combined weights [T][K] or None, event)."""
-        stream = self._begin(previous_event)
+        stream = self._comm_stream
         route = handle.route
         tokens = handle[4].shape[0]
         out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
@@ -326,13 +354,14 @@ class Buffer:
             summed = torch.empty(tokens, topk_weights.shape[1], dtype=torch.float32, device=x.device)
             topk_weights = topk_weights.contiguous()
         x = x.contiguous()
+        bias = tuple(one.contiguous() for one in bias if one is not None)
+        self._join()
         if stream is not None and summed is not None and not bias:
             route.dispatch_bwd(_rows(x), _rows(out), topk_weights, summed, stream=stream)  # adds the same, in the same order
         elif summed is None and not bias:
             route.combine(_rows(x), _rows(out), stream=stream)
         else:
-            route.combine(_rows(x), _rows(out), bias=tuple(one.contiguous() for one in bias if one is not None),
-                          values=topk_weights, values_out=summed, stream=stream)
+            route.combine(_rows(x), _rows(out), bias=bias, values=topk_weights, values_out=summed, stream=stream)
         return out, summed, self._end(stream, async_finish, (x, out, topk_weights, summed, *bias))
 
     internode_dispatch = dispatch
@@ -362,9 +391,9 @@ class Buffer:
         source = torch.empty(local, slots, dtype=torch.int32, device=x.device)
         ranges = torch.empty(local, ranks, dtype=torch.int64, device=x.device)
         count = torch.empty(local, dtype=torch.int32, device=x.device)
-        handle = _LowLatencyHandle((source, ranges, most, hidden, num_experts), route)
-        handle.ids = topk_idx = topk_idx.contiguous()
         stream = torch.cuda.current_stream() if self._comm_stream is not None else None
+        handle = _LowLatencyHandle((source, ranges, most, hidden, num_experts), self._lease(route, stream))
+        handle.ids = topk_idx = topk_idx.contiguous()
         route.choose(topk_idx)
         x = x.contiguous()
 
@@ -483,8 +512,13 @@ def _slots(local, slots, hidden, x, use_fp8, use_ue8m0):
     recv = torch.empty(local, slots, hidden, dtype=torch.float8_e4m3fn, device=x.device)
     groups = math.ceil(hidden / 128)
     words = math.ceil(groups / 4) if use_ue8m0 else groups
-    scales = torch.empty(local, words, slots, dtype=torch.int32 if use_ue8m0 else torch.float32, device=x.device)
+    dtype = torch.int32 if use_ue8m0 else torch.float32
     kind = ep.Scale.UE8M0 if use_ue8m0 else ep.Scale.F32
+    if x.is_cuda:  # where kernels number the rows of all experts through
+        scales = torch.empty(words, local, slots, dtype=dtype, device=x.device)
+        rows = ep.Rows(recv.view(-1, hidden), scales, kind, 1, local * slots)
+        return recv, scales.permute(1, 0, 2), rows, 0
+    scales = torch.empty(local, words, slots, dtype=dtype, device=x.device)
     return recv, scales, ep.Rows(recv.view(-1, hidden), scales, kind, 1, slots), words * slots
 
 

@@ -24,6 +24,12 @@ def open_group():
     return dist.group.WORLD
 
 
+def close_group():
+    import torch.distributed as dist
+
+    dist.destroy_process_group()  # whose threads must not outlive the interpreter
+
+
 def everybody(group, *mine):
     import torch.distributed as dist
 
@@ -95,14 +101,18 @@ def high_throughput():
             assert torch.equal(summed, (x.float() * in_rank.sum(1, keepdim=True) + bias.float()).to(torch.bfloat16))
             assert torch.equal(summed_weights, torch.where(ids >= 0, weights, 0.0))
             worst = 80 * group.size()
-            wide, wide_ids, wide_weights, none, _, _ = buffer.dispatch(x, topk_idx=ids, topk_weights=weights,
-                                                                       num_worst_tokens=worst, **given)
+            wide, wide_ids, wide_weights, none, _, event = buffer.dispatch(x, topk_idx=ids, topk_weights=weights,
+                                                                           num_worst_tokens=worst, **given)
+            if is_async:
+                event.current_stream_wait()
             assert none == [] and len(wide) == len(wide_ids) == len(wide_weights) == worst
             assert torch.equal(wide[:len(rows)], rows) and torch.equal(wide_ids[:len(rows)], local)
             assert (wide_ids[len(rows):] == -1).all()
             if ON_GPU:  # where kernels route by ids only
                 continue
-            plain, no_ids, no_weights, _, handle, _ = buffer.dispatch(x, **given)
+            plain, no_ids, no_weights, _, handle, event = buffer.dispatch(x, **given)
+            if is_async:
+                event.current_stream_wait()
             assert torch.equal(plain, rows) and no_ids is None and no_weights is None
             assert torch.equal(buffer.combine(plain, handle)[0], (x.float() * in_rank.sum(1, keepdim=True)).to(torch.bfloat16))
         scales = torch.randint(1, 5, (x.shape[0], HIDDEN // 128)).float()
@@ -113,6 +123,7 @@ def high_throughput():
         wanted = torch.cat([s[o[:, me]] for s, o in everybody(group, scales, in_rank)])
         assert torch.equal(got_scales, wanted)
     buffer.destroy()
+    close_group()
 
 
 def unpacked(scales, is_packed):
@@ -172,6 +183,7 @@ def low_latency():
             assert torch.allclose(summed.float(), x.float() * total, rtol=1 / 64, atol=0.6 * 32 if use_fp8 else 1)
     if ON_GPU:  # where a group has one pair of halves outstanding
         buffer.destroy()
+        close_group()
         return
     x, ids, weights, experts = inputs(group, 99)
     first = buffer.low_latency_dispatch(x, ids, most, experts, use_fp8=False, return_recv_hook=True)
@@ -180,6 +192,7 @@ def low_latency():
     second[4]()
     assert torch.equal(first[1], second[1])
     buffer.destroy()
+    close_group()
 
 
 def life():
@@ -204,6 +217,7 @@ def life():
     assert config.num_sms == 24 and config.get_nvl_buffer_size_hint(1024, 8) > 0
     with pytest.raises(AssertionError):
         deep_ep.Buffer.set_num_sms(23)
+    close_group()
 
 
 @pytest.mark.parametrize("function", ["high_throughput", "low_latency", "life"])

@@ -66,6 +66,7 @@ def trained():
             if e // local == world.pe:
                 torch.testing.assert_close(layer.experts[e % local].inner.weight.grad, grad, rtol=1e-4, atol=1e-5)
         group.close()
+    dist.destroy_process_group()
 
 
 def replaced():
