@@ -250,6 +250,24 @@ def cxx(functions_of):
     return lines
 
 
+def cxx_of_c_complex(functions, generic):
+    """Overloads for C's complex numbers, which C++ compilers have as an extension, and which lie in memory as C++'s do."""
+    lines = []
+    for function in functions:
+        if function.type not in ("complexf", "complexd"):
+            continue
+        ours, theirs = TYPES[function.type], f"weft_shmem_c_{function.type}"
+        given = ", ".join(argument.declared for argument in function.arguments).replace(ours, theirs)
+        names = []
+        for argument in function.arguments:
+            kind = argument.declared.rsplit("*", 1)[0]
+            names.append(f"reinterpret_cast<{kind}*>({argument.name})" if ours in kind else argument.name)
+        back = "" if function.result == "void" else "return "
+        for name in [function.name] + ([generic] if generic else []):
+            lines.append(f"static inline {function.result} {name}({given}) {{ {back}{function.name}({', '.join(names)}); }}")
+    return lines
+
+
 def is_extension(function):
     return "x" in function.flags
 
@@ -273,6 +291,8 @@ def write_headers(out):
         "DECLARATIONS": declarations(""),
         "GENERICS_C": c11(generics),
         "GENERICS_CXX": cxx(generics),
+        "C_COMPLEX_CXX": [line for routine in ROUTINES for line in cxx_of_c_complex(
+            routine.functions, routine.generic if "generic" in routine.flags else None)],
         "DECLARATIONS_P": declarations("p") + declarations("p", as_x, is_extension),
     }
     parts["DECLARATIONS_X"], parts["GENERICS_X"] = x_header()

@@ -75,6 +75,29 @@ template <typename T> static void combine()
     shmem_free(at);
 }
 
+// C's complex numbers, an extension of C++ compilers: by the routines of a team and of an active set.
+__extension__ typedef double _Complex c_complex;
+static c_complex c_numbers[2], c_work[SHMEM_REDUCE_MIN_WRKDATA_SIZE];
+static long c_sync[SHMEM_REDUCE_SYNC_SIZE];
+
+static void combine_c()
+{
+    const double pes = shmem_n_pes();
+    double parts[2] = {1, 2};
+    __builtin_memcpy(&c_numbers[1], parts, sizeof parts);
+    shmem_sync_all();
+    CHECK(shmem_sum_reduce(SHMEM_TEAM_WORLD, c_numbers, c_numbers + 1, 1) == 0);
+    __builtin_memcpy(parts, c_numbers, sizeof parts);
+    CHECK(parts[0] == pes && parts[1] == 2 * pes);
+    CHECK(shmem_complexd_sum_inscan(SHMEM_TEAM_WORLD, c_numbers, c_numbers + 1, 1) == 0);
+    __builtin_memcpy(parts, c_numbers, sizeof parts);
+    CHECK(parts[0] == shmem_my_pe() + 1);
+    shmem_complexd_sum_to_all(c_numbers, c_numbers + 1, 1, 0, 0, shmem_n_pes(), c_work, c_sync);
+    __builtin_memcpy(parts, c_numbers, sizeof parts);
+    CHECK(parts[0] == pes && parts[1] == 2 * pes);
+    shmem_barrier_all();
+}
+
 int main()
 {
     int provided = -1;
@@ -96,6 +119,7 @@ int main()
     add<std::size_t>(ctx);
     combine<std::complex<float>>();
     combine<std::complex<double>>();
+    combine_c();
     std::uint64_t *sig = zeroed<std::uint64_t>(1);
     shmem_signal_add(sig, 1, 0);
     shmem_signal_add(ctx, sig, 1, 0);
