@@ -74,9 +74,22 @@ static void run_backward(const ep_step *step, const ep_payload *payload, unsigne
     }
 }
 
-static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, uint64_t *common)
+/* Cases of more choices a token than a warp has lanes: up to the 64 that are drawn at most. */
+static const ep_size many_choices = {30, EP_TOPK_MAX, 40, 256, (size_t)4 << 20, 0};
+#define MANY_CHOICES 33
+
+static weft_ep_plan draw_plan(uint64_t *common, const ep_setup *setup, const ep_size *size)
 {
     weft_ep_plan plan = ep_plan_draw(random_next(common), setup);
+    if (size == &many_choices) {
+        plan.topk = MANY_CHOICES + (int)random_below(common, (unsigned)(setup->config.topk_max - MANY_CHOICES) + 1);
+    }
+    return plan;
+}
+
+static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, uint64_t *common)
+{
+    weft_ep_plan plan = draw_plan(common, setup, size);
     weft_ep_route *route = NULL;
     ep_routing *routing = NULL;
     ep_case one = {};
@@ -730,7 +743,7 @@ static void test_refusal(test_pe *pe)
 }
 
 /* Of eight cases a large one, on GPUs two, two of few but wide rows, one of so many wide ones that slices of early
- * calls are long, and one of so many tokens that units have several. */
+ * calls are long, one of so many tokens that units have several, and one of many choices. */
 static const ep_size many_tokens = {2200, 4, 24, 512, (size_t)24 << 20, 0};
 static const ep_size *size_of_case(int number)
 {
@@ -738,21 +751,29 @@ static const ep_size *size_of_case(int number)
     static const ep_size many_wide = {260, 3, 12, 4096, (size_t)12 << 20, 0};
     int kind = number % 8;
     return kind == 6                            ? &many_tokens
+           : kind == 5                          ? &many_choices
            : kind == 0 || (ON_GPU && kind == 4) ? &ep_size_full
            : kind == 3                          ? &many_wide
            : kind % 3 == 1                      ? &wide
                                                 : &ep_size_small;
 }
 
-/* One whose group has many tokens, if it is to. */
+/* Whether a group of that size has as many tokens or choices as it is for. */
+static bool is_large_enough(const ep_size *size, const weft_ep_config *config)
+{
+    return (size != &many_tokens || config->tokens_max >= size->tokens_max * 3 / 4) &&
+           (size != &many_choices || (config->topk_max >= MANY_CHOICES && config->tokens_max > 0));
+}
+
 static uint64_t seed_of_case(uint64_t *common, int pes, const ep_size *size)
 {
     uint64_t seed;
-    uint64_t state;
+    ep_setup setup;
     do {
         seed = random_next(common);
-        state = seed;
-    } while (size == &many_tokens && draw_setup(&state, pes, size).config.tokens_max < size->tokens_max * 3 / 4);
+        uint64_t state = seed;
+        setup = draw_setup(&state, pes, size);
+    } while (!is_large_enough(size, &setup.config));
     return seed;
 }
 
