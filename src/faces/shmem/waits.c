@@ -1,5 +1,6 @@
 /* faces/shmem/waits.c: deprecated waits: of 16-bit variables, and under their first names. (OpenSHMEM 1.6, 9.10.) */
 #include <sched.h>
+#include <stdint.h>
 #include <weft_shmem_weak.h>
 
 #include "faces/shmem/binding.h"
@@ -42,6 +43,131 @@ static void pause_short(const char *call, unsigned look)
     }
 }
 
+/* Looks at some variables, each beside a number of its own or all beside one; status[i] other than 0 leaves i out. */
+typedef struct looking {
+    const char *call;
+    size_t count;
+    const int *status;
+    int cmp;
+    const void *there;
+    const void *values;
+    int (*look)(const struct looking *at, size_t i);
+    int is_vector;
+} looking;
+
+static int is_left_out(const looking *at, size_t i)
+{
+    return at->status != NULL && at->status[i] != 0;
+}
+
+static int are_all(const looking *at)
+{
+    for (size_t i = 0; i < at->count; i++) {
+        if (!is_left_out(at, i) && !at->look(at, i)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The first of those that compare so, or SIZE_MAX; *left: whether one takes part at all. */
+static size_t find_any(const looking *at, int *left)
+{
+    *left = 0;
+    for (size_t i = 0; i < at->count; i++) {
+        if (!is_left_out(at, i)) {
+            *left = 1;
+            if (at->look(at, i)) {
+                return i;
+            }
+        }
+    }
+    return SIZE_MAX;
+}
+
+static size_t find_some(const looking *at, size_t *indices, int *left)
+{
+    size_t found = 0;
+    *left = 0;
+    for (size_t i = 0; i < at->count; i++) {
+        if (!is_left_out(at, i)) {
+            *left = 1;
+            if (at->look(at, i)) {
+                indices[found++] = i;
+            }
+        }
+    }
+    return found;
+}
+
+static void wait_all(const looking *at)
+{
+    for (unsigned look = 1; !are_all(at); look++) {
+        pause_short(at->call, look);
+    }
+}
+
+static size_t wait_any(const looking *at)
+{
+    int left;
+    size_t found = find_any(at, &left);
+    for (unsigned look = 1; left && found == SIZE_MAX; look++) {
+        pause_short(at->call, look);
+        found = find_any(at, &left);
+    }
+    return found;
+}
+
+static size_t wait_some(const looking *at, size_t *indices)
+{
+    int left;
+    size_t found = find_some(at, indices, &left);
+    for (unsigned look = 1; left && found == 0; look++) {
+        pause_short(at->call, look);
+        found = find_some(at, indices, &left);
+    }
+    return found;
+}
+
+/* What one has of NAME, of the lists whose numbers are VALUES. */
+#define LOOKING(NAME, VALUES, IS_VECTOR)                                                                               \
+    const looking at = {__func__, nelems, status, cmp, ivars, VALUES, look_##NAME, IS_VECTOR};                         \
+    int left;                                                                                                          \
+    (void)left
+#define SHORT_LISTS(NAME, TYPE, SUFFIX, NUMBER, VALUES, IS_VECTOR)                                                     \
+    void pshmem_##NAME##_wait_until_all##SUFFIX(TYPE *ivars, size_t nelems, const int *status, int cmp, NUMBER)        \
+    {                                                                                                                  \
+        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
+        wait_all(&at);                                                                                                 \
+    }                                                                                                                  \
+    size_t pshmem_##NAME##_wait_until_any##SUFFIX(TYPE *ivars, size_t nelems, const int *status, int cmp, NUMBER)      \
+    {                                                                                                                  \
+        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
+        return wait_any(&at);                                                                                          \
+    }                                                                                                                  \
+    size_t pshmem_##NAME##_wait_until_some##SUFFIX(TYPE *ivars, size_t nelems, size_t *indices, const int *status,     \
+                                                   int cmp, NUMBER)                                                    \
+    {                                                                                                                  \
+        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
+        return wait_some(&at, indices);                                                                                \
+    }                                                                                                                  \
+    int pshmem_##NAME##_test_all##SUFFIX(TYPE *ivars, size_t nelems, const int *status, int cmp, NUMBER)               \
+    {                                                                                                                  \
+        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
+        return are_all(&at);                                                                                           \
+    }                                                                                                                  \
+    size_t pshmem_##NAME##_test_any##SUFFIX(TYPE *ivars, size_t nelems, const int *status, int cmp, NUMBER)            \
+    {                                                                                                                  \
+        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
+        return find_any(&at, &left);                                                                                   \
+    }                                                                                                                  \
+    size_t pshmem_##NAME##_test_some##SUFFIX(TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp,  \
+                                             NUMBER)                                                                   \
+    {                                                                                                                  \
+        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
+        return find_some(&at, indices, &left);                                                                         \
+    }
+
 #define SHORT_WAITS(NAME, TYPE)                                                                                        \
     void pshmem_##NAME##_wait_until(TYPE *ivar, int cmp, TYPE cmp_value)                                               \
     {                                                                                                                  \
@@ -52,10 +178,24 @@ static void pause_short(const char *call, unsigned look)
     int pshmem_##NAME##_test(TYPE *ivar, int cmp, TYPE cmp_value)                                                      \
     {                                                                                                                  \
         return compare(__func__, __atomic_load_n(ivar, __ATOMIC_ACQUIRE), cmp, cmp_value);                             \
-    }
+    }                                                                                                                  \
+    static int look_##NAME(const looking *at, size_t i)                                                                \
+    {                                                                                                                  \
+        const TYPE *there = at->there;                                                                                 \
+        const TYPE *values = at->values;                                                                               \
+        return compare(at->call, __atomic_load_n(&there[i], __ATOMIC_ACQUIRE), at->cmp,                                \
+                       values[at->is_vector ? i : 0]);                                                                 \
+    }                                                                                                                  \
+    SHORT_LISTS(NAME, TYPE, , TYPE cmp_value, &cmp_value, 0)                                                           \
+    SHORT_LISTS(NAME, TYPE, _vector, const TYPE *cmp_values, cmp_values, 1)
 SHORT_WAITS(short, short)
 SHORT_WAITS(ushort, unsigned short)
+#define WEAK_LISTS(NAME, SUFFIX)                                                                                       \
+    WEAK_pshmem_##NAME##_wait_until_all##SUFFIX WEAK_pshmem_##NAME##_wait_until_any##SUFFIX                            \
+        WEAK_pshmem_##NAME##_wait_until_some##SUFFIX WEAK_pshmem_##NAME##_test_all##SUFFIX                             \
+            WEAK_pshmem_##NAME##_test_any##SUFFIX WEAK_pshmem_##NAME##_test_some##SUFFIX
 WEAK_pshmem_short_wait_until WEAK_pshmem_ushort_wait_until WEAK_pshmem_short_test WEAK_pshmem_ushort_test
+WEAK_LISTS(short, ) WEAK_LISTS(short, _vector) WEAK_LISTS(ushort, ) WEAK_LISTS(ushort, _vector)
 
 /* Until the variable is another than it was. */
 #define WAIT(NAME, TYPE)                                                                                               \
@@ -63,9 +203,9 @@ WEAK_pshmem_short_wait_until WEAK_pshmem_ushort_wait_until WEAK_pshmem_short_tes
     {                                                                                                                  \
         pshmem_##NAME##_wait_until(ivar, SHMEM_CMP_NE, cmp_value);                                                     \
     }
-WAIT(short, short) WAIT(int, int) WAIT(long, long)
-    WAIT(longlong,
-         long long) WEAK_pshmem_short_wait WEAK_pshmem_int_wait WEAK_pshmem_long_wait WEAK_pshmem_longlong_wait
+    WAIT(short, short) WAIT(int, int) WAIT(long, long)
+        WAIT(longlong,
+             long long) WEAK_pshmem_short_wait WEAK_pshmem_int_wait WEAK_pshmem_long_wait WEAK_pshmem_longlong_wait
 
     void pshmem_wait(long *ivar, long cmp_value)
 {

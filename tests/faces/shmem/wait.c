@@ -11,7 +11,7 @@ static int me;
 static int pes;
 static int right;
 
-#define CALL_TESTS(NAME, TYPE)                                                                                         \
+#define CALL_TESTS_BY(NAME, TYPE, WRITE)                                                                               \
     static void NAME##_tests(TYPE *v)                                                                                  \
     {                                                                                                                  \
         static const int cmps[] = {                                                                                    \
@@ -74,7 +74,7 @@ static int right;
             shmem_barrier_all();                                                                                       \
             for (int i = 0; i < VARIABLES; i++) {                                                                      \
                 const int k = (i * 5 + form) % VARIABLES;                                                              \
-                shmem_##NAME##_atomic_set(v + k, form < 3 ? 7 : (TYPE)(k + 1), right);                                 \
+                WRITE(v + k, form < 3 ? 7 : (TYPE)(k + 1), right);                                                     \
             }                                                                                                          \
             size_t left = VARIABLES;                                                                                   \
             if (form == 0) {                                                                                           \
@@ -120,7 +120,10 @@ static int right;
         }                                                                                                              \
         shmem_barrier_all();                                                                                           \
     }
+#define CALL_TESTS(NAME, TYPE) CALL_TESTS_BY(NAME, TYPE, shmem_##NAME##_atomic_set)
 AMO_TYPES(CALL_TESTS)
+CALL_TESTS_BY(short, short, shmem_short_p)
+CALL_TESTS_BY(ushort, unsigned short, shmem_ushort_p)
 
 /* Deprecated: variables of 16 bits, and first names. */
 #define FIRST(NAME, TYPE)                                                                                              \
@@ -168,6 +171,8 @@ int main(void)
     NAME##_waits((TYPE *)(void *)v);                                                                                   \
     shmem_barrier_all();
     AMO_TYPES(RUN)
+    RUN(short, short)
+    RUN(ushort, unsigned short)
     short_first();
     int_first();
     long_first();
