@@ -160,7 +160,7 @@ class Buffer:
         return self._comm_stream
 
     def get_local_buffer_tensor(self, dtype, size=None, offset=0, use_rdma_buffer=False):
-        """Memory of this rank's that others can reach, of num_nvl_bytes, or num_rdma_bytes."""
+        """Memory of num_nvl_bytes, or num_rdma_bytes, of its own: what calls use is weft's, and not shown."""
         held = self.num_rdma_bytes if use_rdma_buffer else self.num_nvl_bytes
         block = torch.zeros(held - offset, dtype=torch.uint8, device=self._device).view(dtype)
         return block if size is None else block[:size.numel()].view(size)

@@ -100,6 +100,11 @@ def errors():
         except ValueError:
             pass
     try:
+        block.view()
+        raise AssertionError("a block of a world that has ended was seen")
+    except weft.Error as error:
+        assert error.status == weft.Status.STATE
+    try:
         block.free()
         world.barrier()
         raise AssertionError("a world that has ended was used")

@@ -149,6 +149,9 @@ class Block:
         """A writable memoryview of this PE's part."""
         import ctypes
 
+        if not self.address:
+            raise Error(Status.STATE, "the block has been freed, or its world has ended")
+
         return memoryview((ctypes.c_char * self.bytes).from_address(self.address)).cast("B")
 
     def numpy(self, dtype, shape):
