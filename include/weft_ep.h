@@ -246,8 +246,7 @@ WEFT_API weft_status weft_ep_stats_clear(weft_ep *ep) WEFT_MUST_CHECK;
 /* In which order a token's partial sums, one from each rank that owns a choice of it, are added, from +0. */
 typedef enum weft_ep_order {
     WEFT_EP_ORDER_RANK = 0, /* ascending rank, then biases */
-    /* Biases, then ranks by the place of the last of the token's choices there that takes part, ascending. Not on GPUs:
-     * WEFT_ERR_UNSUPPORTED. */
+    /* Biases, then ranks by the place of the last of the token's choices there that takes part, ascending. */
     WEFT_EP_ORDER_CHOICE = 1
 } weft_ep_order;
 
@@ -273,8 +272,7 @@ typedef struct weft_ep_plan {
 
 /* Layouts by source: tokens go to ranks, not to experts: weft_ep_choices.destinations or positions in place of ids. K
  * is R (give 0 or R, at most the group's topk_max): choice k of a token stands for rank k, which receives it as a
- * choice of local expert 0, and arrays [T][K] have a place a rank. rows_of_expert are 0. Not on GPUs:
- * WEFT_ERR_UNSUPPORTED. */
+ * choice of local expert 0, and arrays [T][K] have a place a rank. rows_of_expert are 0. */
 #define WEFT_EP_DESTINATIONS 2u
 
 #define WEFT_EP_PLAN_INIT WEFTI_SIZED(weft_ep_plan)
@@ -319,7 +317,7 @@ typedef struct weft_ep_choices {
     const unsigned char *destinations; /* [T][R] not 0: the token goes to that rank */
     /* [T][R] -1: the token does not go to that rank; else its number among this rank's tokens that do, in place of the
      * order of tokens. The numbers of a rank are 0, 1, and so on, each once; if any is not, tokens keep their order,
-     * and the route's status is WEFT_ERR_RANGE. */
+     * and the route's status is WEFT_ERR_RANGE. On GPUs WEFT_ERR_UNSUPPORTED. */
     const int32_t *positions;
 } weft_ep_choices;
 
@@ -494,7 +492,7 @@ WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *st
 WEFT_API weft_status weft_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                      unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
 
-/* What a combine may do beside. On GPUs all but `flags` is WEFT_ERR_UNSUPPORTED. */
+/* What a combine may do beside. */
 typedef struct weft_ep_combine_options {
     size_t size; /* sizeof(weft_ep_combine_options) */
     unsigned flags; /* WEFT_EP_WEIGHTED or 0 */

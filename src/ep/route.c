@@ -36,10 +36,6 @@ static weft_status check_slots(const weft_ep *ep, const weft_ep_plan *plan, cons
 
 static weft_status check_destinations(const weft_ep *ep, const weft_ep_plan *plan, const char *call)
 {
-    if (ep->config.on_device) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: flags has WEFT_EP_DESTINATIONS, which is not there on GPUs",
-                           call);
-    }
     if (!wefti_ep_plan_is_by_source(plan)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: layout is %d with WEFT_EP_DESTINATIONS; give one by source", call,
                            (int)plan->layout);
@@ -82,10 +78,6 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, wef
     }
     if (plan->order != WEFT_EP_ORDER_RANK && plan->order != WEFT_EP_ORDER_CHOICE) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: order is %d; give a weft_ep_order", call, (int)plan->order);
-    }
-    if (plan->order != WEFT_EP_ORDER_RANK && ep->config.on_device) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: order is WEFT_EP_ORDER_CHOICE; on GPUs there is _RANK only",
-                           call);
     }
     if (plan->sms < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: sms is %d; give 0 or more", call, plan->sms);

@@ -6,6 +6,7 @@
 #include "support/arena.h"
 
 extern "C" {
+#include "support/ep_combining.h"
 #include "support/ep_coverage.h"
 #include "support/ep_step.h"
 }
@@ -84,6 +85,7 @@ static weft_ep_plan draw_plan(uint64_t *common, const ep_setup *setup, const ep_
     if (size == &many_choices) {
         plan.topk = MANY_CHOICES + (int)random_below(common, (unsigned)(setup->config.topk_max - MANY_CHOICES) + 1);
     }
+    ep_plan_vary(common, setup, &plan);
     return plan;
 }
 
@@ -131,7 +133,7 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
         if (back) {
             run_backward(&step, &payload, flags, common);
         } else if (adds) {
-            ep_step_combine(&step, &payload, flags, NULL);
+            ep_combining_step(&step, &payload, flags, common);
         } else if (updates && !fresh) {
             ep_step_update(&step);
         } else {

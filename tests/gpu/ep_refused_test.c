@@ -226,6 +226,41 @@ static void after_a_mismatch(weft_world *world, int which)
     close_rig(&rig);
 }
 
+/* Options that one rank gives and the other does not, but for biases. */
+static void with_other_options(weft_world *world, int which)
+{
+    static const char *const said[] = {"a combine of 16 float32, weighted, own weights, topk 2, ",
+                                       "a combine of 16 float32, own ids, topk 2, ",
+                                       "a combine of 16 float32, values, topk 2, "};
+    static const char *const layouts[] = {"rank-major", "expert-major", "slots by source", "slots by expert"};
+    float values[ROWS * TOPK] = {0};
+    _Alignas(64) row out[TOKENS];
+    char with[128];
+    char without[128];
+    ep_rig rig;
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    open_rig(&rig, world, (weft_ep_layout)(which / 3), 0);
+    expect_step(&rig);
+    const weft_ep_rows rows = rows_at(out);
+    options.flags = which % 3 == 0 ? WEFT_EP_WEIGHTED : 0;
+    if (rig.rank == 0 && which % 3 == 0) {
+        options.weights = values;
+    } else if (rig.rank == 0 && which % 3 == 1) {
+        options.ids = rig.ids;
+    } else if (rig.rank == 0) {
+        options.values_in = options.values_out = values;
+    }
+    memset(out, MARK, sizeof out);
+    CHECK_OK(weft_ep_combine_with(rig.route, &rig.received.rows, &rows, &options, NULL));
+    (void)snprintf(with, sizeof with, "%s%s, on the route updated in call 1", said[which % 3], layouts[which / 3]);
+    (void)snprintf(without, sizeof without, "a combine of 16 float32, %stopk 2, %s, on the route updated in call 1",
+                   which % 3 == 0 ? "weighted, " : "", layouts[which / 3]);
+    expect_mismatch(&rig, with, without);
+    CHECK(((unsigned char *)out)[0] == MARK && ((unsigned char *)out)[sizeof out - 1] == MARK);
+    expect_step(&rig);
+    close_rig(&rig);
+}
+
 /* The call that says that an earlier one did not match is not made: it is made again, with the choices that it had. */
 static void told_by_a_dispatch(weft_world *world, int which)
 {
@@ -293,37 +328,14 @@ static void with_missing_arrays(weft_world *world, int which)
 }
 
 /* What the host has and kernels have not: the error names the field, nothing is called, and the group goes on. */
-static void refuse_options(ep_rig *rig, const weft_ep_combine_options *options, const char *field)
-{
-    static _Alignas(64) row out[TOKENS];
-    const weft_ep_rows rows = rows_at(out);
-    CHECK_STATUS(weft_ep_combine_with(rig->route, &rig->received.rows, &rows, options, NULL), WEFT_ERR_UNSUPPORTED);
-    CHECK_SAY(strstr(weft_last_error(), field) != NULL, "%s does not name %s", weft_last_error(), field);
-    CHECK_STATUS(weft_ep_combine_send_with(rig->route, &rig->received.rows, &rows, options, NULL),
-                 WEFT_ERR_UNSUPPORTED);
-}
-
 static void not_in_kernels(weft_world *world, int which)
 {
-    float values[ROWS * TOPK] = {0};
     ep_rig rig;
     weft_ep_route *route = NULL;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
     (void)which;
     open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
     expect_step(&rig);
-    options.ids = values;
-    refuse_options(&rig, &options, "options.ids");
-    options.flags = WEFT_EP_WEIGHTED;
-    options.weights = values;
-    refuse_options(&rig, &options, "options.weights");
-    options = (weft_ep_combine_options)WEFT_EP_COMBINE_OPTIONS_INIT;
-    options.bias[0] = &rig.in;
-    refuse_options(&rig, &options, "options.bias");
-    options.bias[0] = NULL;
-    options.values_in = options.values_out = values;
-    refuse_options(&rig, &options, "options.values_in");
     weft_ep_rows narrow = rows_at(rig.tokens);
     narrow.dtype = narrow.dtype == WEFT_EP_BF16 ? WEFT_EP_F16 : WEFT_EP_BF16;
     CHECK_STATUS(weft_ep_combine(rig.route, &rig.received.rows, &narrow, 0, NULL), WEFT_ERR_UNSUPPORTED);
@@ -343,10 +355,6 @@ static void not_in_kernels(weft_world *world, int which)
     CHECK_OK(weft_ep_route_generation(rig.route, &generation));
     CHECK_OK(weft_ep_route_expect(rig.route, generation));
     CHECK_STATUS(weft_ep_route_expect(rig.route, generation + 1), WEFT_ERR_STATE);
-    plan.topk = TOPK;
-    plan.order = WEFT_EP_ORDER_CHOICE;
-    CHECK_STATUS(weft_ep_route_create(rig.ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);
-    CHECK(strstr(weft_last_error(), "order") != NULL);
     weft_ep_config config = config_of();
     weft_ep *ep = NULL;
     const uint64_t *words = NULL;
@@ -374,10 +382,15 @@ static void not_in_kernels(weft_world *world, int which)
     CHECK(count == 0);
     const weft_ep_count_arrays counts = WEFT_EP_COUNT_ARRAYS_INIT;
     CHECK_STATUS(weft_ep_route_counts_to(rig.route, &counts), WEFT_ERR_UNSUPPORTED);
-    plan.order = WEFT_EP_ORDER_RANK;
+    const int32_t positions[TOKENS * PES] = {0};
+    weft_ep_choices numbered = rig.choices;
+    numbered.ids = NULL;
+    numbered.positions = positions;
     plan.flags = WEFT_EP_DESTINATIONS;
-    CHECK_STATUS(weft_ep_route_create(rig.ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);
-    CHECK(strstr(weft_last_error(), "WEFT_EP_DESTINATIONS") != NULL);
+    CHECK_OK(weft_ep_route_create(rig.ep, &plan, NULL, &route));
+    CHECK_STATUS(weft_ep_route_update(route, &numbered, NULL), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "positions") != NULL);
+    CHECK_OK(weft_ep_route_destroy(route));
     expect_step(&rig);
     close_rig(&rig);
 }
@@ -591,9 +604,10 @@ typedef struct ep_refusal {
 static void run_all(weft_world *world, void *context)
 {
     static const ep_refusal all[] = {
-        {with_other_slots, 2},    {after_a_mismatch, 4},        {told_by_a_dispatch, 1},         {on_another_stream, 1},
-        {with_missing_arrays, 1}, {without_multiprocessors, 1}, {with_other_multiprocessors, 2}, {combine_behind, 1},
-        {go_on_alone, 8},         {combine_alone, 2},           {fail_between_halves, 1},        {not_in_kernels, 1},
+        {with_other_slots, 2},  {after_a_mismatch, 4},    {with_other_options, 12},     {told_by_a_dispatch, 1},
+        {on_another_stream, 1}, {with_missing_arrays, 1}, {without_multiprocessors, 1}, {with_other_multiprocessors, 2},
+        {combine_behind, 1},    {go_on_alone, 8},         {combine_alone, 2},           {fail_between_halves, 1},
+        {not_in_kernels, 1},
     };
     (void)context;
     if (!attach(world)) {

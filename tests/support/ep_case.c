@@ -159,8 +159,8 @@ static void draw_destinations(uint64_t *state, ep_case *one, int rank)
     int ranks = one->plan.topk;
     int tokens = one->tokens[rank];
     int64_t *ids = one->ids[rank];
-    int32_t *positions =
-        ep_draw_one_in(state, 2) ? malloc(((size_t)tokens * (size_t)ranks + 1) * sizeof *positions) : NULL;
+    int numbered = ep_draw_one_in(state, 2) && !one->setup->config.on_device;
+    int32_t *positions = numbered ? malloc(((size_t)tokens * (size_t)ranks + 1) * sizeof *positions) : NULL;
     one->positions[rank] = positions;
     for (int to = 0; to < ranks; to++) {
         int count = 0;
@@ -221,6 +221,18 @@ weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup)
         plan.slot_tokens = 1 + (int)random_below(&state, (unsigned)slots);
     }
     return plan;
+}
+
+void ep_plan_vary(uint64_t *state, const ep_setup *setup, weft_ep_plan *plan)
+{
+    int fits = plan->layout == WEFT_EP_RANK_MAJOR || plan->layout == WEFT_EP_SLOTS_SOURCE;
+    if (random_below(state, 3) == 0) {
+        plan->order = WEFT_EP_ORDER_CHOICE;
+    }
+    if (fits && setup->config.topk_max >= setup->ranks && random_below(state, 2) == 0) {
+        plan->flags |= WEFT_EP_DESTINATIONS;
+        plan->topk = setup->ranks;
+    }
 }
 
 /* How many tokens a rank has, and how it says so. */

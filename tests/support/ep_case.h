@@ -62,6 +62,9 @@ typedef struct ep_case {
 int ep_slot_tokens(const ep_setup *setup, const weft_ep_plan *plan);
 
 weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup);
+
+/* Perhaps let it add up in another order, or be of destinations. */
+void ep_plan_vary(uint64_t *state, const ep_setup *setup, weft_ep_plan *plan);
 ep_case ep_case_draw(uint64_t seed, const ep_setup *setup, const weft_ep_plan *plan);
 void ep_case_free(ep_case *one);
 /* What the gates' choices amount to once these ranks [ranks] are masked: they have no tokens, and their experts are

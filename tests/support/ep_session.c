@@ -1,12 +1,12 @@
 /* support/ep_session.c: one PE's part in a sequence of expert-parallel calls. */
 #include "support/ep_session.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/check.h"
+#include "support/ep_combining.h"
 #include "support/ep_coverage.h"
 #include "support/ep_step.h"
 
@@ -152,43 +152,6 @@ static void fresh_dispatch(ep_session *session, session_group *group, session_ro
     ep_step_dispatch(&step, payload, received, capacity);
 }
 
-/* What a combine has beside: weights and choices on all ranks or on none, biases as each likes. */
-static void combine(ep_session *session, const ep_step *step, const ep_payload *payload, unsigned flags)
-{
-    static const float specials[] = {0.0f, -0.0f, NAN, INFINITY};
-    const ep_case *one = step->routing->one;
-    size_t count = (size_t)one->tokens[session->rank] * (size_t)one->plan.topk;
-    int kind = (int)random_below(&session->common, 6); /* of 6: plain, plain, with biases only; all */
-    ep_combining combining = {.biases = (int)random_below(&session->own, 3)};
-    int has_weights = kind >= 3 && flags != 0;
-    int has_absent = kind >= 3 && (flags == 0 || kind >= 4);
-    int wild = random_below(&session->common, 8) == 0 && payload->fill == EP_FILL_WILD;
-    unsigned absent = random_below(&session->own, 101);
-    combining.weights = has_weights ? malloc((count + 1) * sizeof *combining.weights) : NULL;
-    combining.absent = has_absent ? malloc(count + 1) : NULL;
-    for (size_t i = 0; i < count && has_weights; i++) {
-        combining.weights[i] = wild && random_below(&session->own, 8) == 0
-                                   ? specials[random_below(&session->own, 4)]
-                                   : (float)((int)random_below(&session->own, 4001) - 1500) / 3000.0f;
-    }
-    for (size_t i = 0; i < count && has_absent; i++) {
-        combining.absent[i] = random_below(&session->own, 100) < absent;
-    }
-    for (int i = 0; i < 2; i++) {
-        combining.bias[i] = *payload;
-        combining.bias[i].salt += 700 + 10 * (unsigned)i;
-    }
-    if (payload->hidden % 8 == 0 && random_below(&session->own, 3) == 0) { /* ranks may differ */
-        static const weft_ep_dtype dtypes[] = {WEFT_EP_F32, WEFT_EP_BF16, WEFT_EP_F16};
-        combining.out_dtype = dtypes[random_below(&session->own, 3)];
-    }
-    combining.has_values = random_below(&session->common, 2) == 0;
-    combining.values = ep_step_values(step, payload);
-    ep_step_combine(step, payload, flags, kind >= 2 && !session->place.on_device ? &combining : NULL);
-    free(combining.weights);
-    free(combining.absent);
-}
-
 static void run_call(ep_session *session, session_group *group, session_route *route, session_call call,
                      const ep_payload *payload, const ep_payload *received)
 {
@@ -210,7 +173,7 @@ static void run_call(ep_session *session, session_group *group, session_route *r
         ep_step_dispatch(&step, payload, received, NULL);
         break;
     case CALL_COMBINE:
-        combine(session, &step, payload, flags);
+        ep_combining_step(&step, payload, flags, &session->common);
         break;
     case CALL_DISPATCH_BWD:
         ep_step_dispatch_bwd(&step, payload, with_weights);
@@ -330,15 +293,7 @@ static int create_route(ep_session *session, session_group *group, session_route
 {
     size_t bytes;
     route->plan = ep_plan_draw(random_next(&session->common), &group->setup);
-    if (!session->place.on_device && random_below(&session->common, 3) == 0) {
-        route->plan.order = WEFT_EP_ORDER_CHOICE;
-    }
-    int fits = route->plan.layout == WEFT_EP_RANK_MAJOR || route->plan.layout == WEFT_EP_SLOTS_SOURCE;
-    if (fits && !session->place.on_device && group->setup.config.topk_max >= session->ranks &&
-        random_below(&session->common, 2) == 0) {
-        route->plan.flags |= WEFT_EP_DESTINATIONS;
-        route->plan.topk = session->ranks;
-    }
+    ep_plan_vary(&session->common, &group->setup, &route->plan);
     if (!CHECK_OK(weft_ep_route_bytes(group->ep, &route->plan, &bytes))) {
         return 0;
     }

@@ -15,6 +15,12 @@ static inline unsigned wefti_cuda_ep_layout_flags(const weft_ep_route *route)
     return (unsigned)route->plan.layout << WEFTI_CUDA_EP_LAYOUT_SHIFT;
 }
 
+/* What its kernels count choices of: experts, or ranks. */
+static inline int wefti_cuda_ep_experts_of(const weft_ep *ep, const weft_ep_plan *plan)
+{
+    return wefti_ep_plan_is_by_rank(plan) ? ep->ranks : ep->config.experts;
+}
+
 size_t wefti_cuda_ep_row_bytes(const weft_ep_rows *rows);
 uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows);
 
@@ -60,6 +66,15 @@ int wefti_cuda_ep_set_low_latency(wefti_cuda_ep_dispatch_args *args, const weft_
                                   wefti_cuda_ep_part part);
 weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                           const wefti_ep_combining *combining, wefti_cuda_ep_call call,
-                                          wefti_cuda_ep_combine_args *args);
+                                          wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work);
+/* Whether this part of a combine is a low-latency one; then it is divided accordingly. */
+int wefti_cuda_ep_set_low_latency_combine(wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
+                                          wefti_cuda_ep_part part);
+
+/* What comes before a dispatch or a combine on its stream, if anything does. */
+weft_status wefti_cuda_ep_launch_destinations(const weft_ep_route *route, const wefti_cuda_ep_dispatch_args *args,
+                                              weft_stream *stream, const char *call);
+weft_status wefti_cuda_ep_launch_order(const weft_ep_route *route, wefti_cuda_ep_work work,
+                                       const wefti_cuda_ep_combine_args *args, weft_stream *stream, const char *call);
 
 #endif

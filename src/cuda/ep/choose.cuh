@@ -85,16 +85,18 @@ EP_DEVICE void ep_prefetch_choices(const ep_choices &choices, int topk)
     }
 }
 
-/* A choice: its token's bit among those of its unit that go to its rank, and one more of its expert, those of a token
- * of the same expert once if `shared`. A thread. */
-EP_DEVICE void ep_count_choice(const ep_group &group, const ep_call *call, const ep_choices &choices, int topk, int at,
-                               int first_unit, bool shared, wefti_u32 *bits, wefti_u32 *part)
+/* A choice: its rank, its token's bit among those of its unit that go there, and one more of its expert, those of a
+ * token of the same expert once if `shared`. A thread. */
+EP_DEVICE void ep_count_choice(const ep_group &group, const ep_call *call, const ep_tables &tables,
+                               const ep_choices &choices, int topk, int at, int first_unit, bool shared,
+                               wefti_u32 *bits, wefti_u32 *part)
 {
     const int experts = group.first_expert[group.ranks];
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int token = at / topk;
     const int id = ep_id(choices, (wefti_u64)at, experts);
     const int rank = ep_owner(group, call->alive, id);
+    tables.owner[at] = (signed char)rank;
     if (rank >= 0) {
         atomicOr(&bits[(token / unit_tokens - first_unit) * group.ranks + rank], 1u << (token % unit_tokens));
     }
@@ -126,7 +128,8 @@ EP_DEVICE void ep_count_share(const ep_group &group, ep_call *call, const ep_tab
         }
         __syncthreads();
         for (int i = (int)threadIdx.x; i < tokens * topk; i += (int)blockDim.x) {
-            ep_count_choice(group, call, choices, topk, first * unit_tokens * topk + i, first, shared, bits, part);
+            ep_count_choice(group, call, tables, choices, topk, first * unit_tokens * topk + i, first, shared, bits,
+                            part);
         }
         __syncthreads();
         for (int i = (int)threadIdx.x; i < units * group.ranks; i += (int)blockDim.x) {

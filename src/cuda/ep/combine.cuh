@@ -20,10 +20,8 @@
 #ifndef WEFTI_CUDA_EP_COMBINE_CUH
 #define WEFTI_CUDA_EP_COMBINE_CUH
 
-#include "cuda/ep/choose.cuh"
-#include "cuda/ep/fold.cuh"
+#include "cuda/ep/combine_options.cuh"
 #include "cuda/ep/pipe.cuh"
-#include "cuda/ep/values.cuh"
 
 /* ---- pushing ---- */
 
@@ -81,9 +79,23 @@ template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_combine &args, cons
     return end;
 }
 
+/* By expert: the sum of the rows of the token at `place`: vectors first .. end - 1. A warp. */
+template <ep_kind KIND, class FORM>
+EP_DEVICE void ep_fold_any(const FORM &form, const ep_combine &args, const ep_call *call, wefti_u64 place,
+                           unsigned char *out, int first, int end)
+{
+    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
+    if (KIND == EP_WITH_OPTIONS && ep_has_own_choices(args)) {
+        ep_fold_as<true>(form, args, record, ep_own_choices(args, call->epoch, args.group.rank, place), out, first,
+                         end);
+    } else {
+        ep_fold_as<false>(form, args, record, 0, out, first, end);
+    }
+}
+
 /* By expert: the sums of the rows of each received token, all of a unit's by one warp, or each by the warps of its
  * parts. */
-template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
+template <ep_kind KIND> EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int step = args.blocks.sender_warps * (int)gridDim.x;
@@ -100,9 +112,12 @@ template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const
             wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + row);
             const wefti_u32 *record = args.tables.records + place * (wefti_u64)words;
             unsigned char *to = (unsigned char *)call->to[push.source] + (wefti_u64)(push.first + row) * args.row_bytes;
-            ep_fold_as(ep_in_vectors(), args, record, to, from, to_end);
-            if (VALUES && push.part == 0) {
+            ep_fold_any<KIND>(ep_in_vectors(), args, call, place, to, from, to_end);
+            if (KIND == EP_GRADIENTS && push.part == 0) {
                 ep_return_given<true>(group, args.backward.given, record, args.topk, push.source, place);
+            }
+            if (KIND == EP_WITH_OPTIONS && args.options.values_in != 0 && push.part == 0) {
+                ep_return_given<true>(group, args.options.values_in, record, args.topk, push.source, place);
             }
         }
         __syncwarp();
@@ -113,12 +128,16 @@ template <bool VALUES> EP_DEVICE void ep_push_sums(const ep_combine &args, const
     }
 }
 
-/* By source: the gradients of weights of a unit's tokens. */
-EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const ep_push &push)
+/* By source: the gradients of weights, or the values, of a unit's tokens. */
+template <ep_kind KIND> EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const ep_push &push)
 {
     const wefti_u64 words = (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
     for (int i = 0; i < push.rows; i++) {
         wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + i);
+        if (KIND == EP_WITH_OPTIONS) {
+            ep_send_values(args, push.source, place);
+            continue;
+        }
         ep_return_given<false>(args.group, args.backward.given, args.tables.records + place * words, args.topk,
                                push.source, place);
     }
@@ -204,7 +223,7 @@ EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, const ep_p
     }
 }
 
-template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, ep_call *call, ep_pusher *pusher)
+template <ep_kind KIND> EP_DEVICE void ep_push_rows(const ep_combine &args, ep_call *call, ep_pusher *pusher)
 {
     const ep_cut cut = pusher->cut;
     int posted = 0; /* pushes of this warp */
@@ -224,8 +243,8 @@ template <bool VALUES> EP_DEVICE void ep_push_rows(const ep_combine &args, ep_ca
             }
             ep_pipe_stored(&pusher->pipe);
         } while (!ep_cursor_advance(&store, cut, push.rows, 0));
-        if (VALUES) {
-            ep_push_values(args, call, push);
+        if (KIND == EP_GRADIENTS || (KIND == EP_WITH_OPTIONS && args.options.values_in != 0)) {
+            ep_push_values<KIND>(args, call, push);
         }
         stored++;
         if (stored - posted == args.blocks.pushes_at_once || pusher->pipe.loads == pusher->pipe.stores) {
@@ -321,7 +340,28 @@ EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, in
 /* Each warp has several parts, so that what it does once the last rows have come is short. */
 #define EP_PARTS_A_WARP 8
 
-template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
+/* The sum of a token's results, whose addresses and weights the lanes of `ranks` have. A warp. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE void ep_sum_token(const ep_combine &args, const ep_call *call, int token, wefti_u32 ranks, ep_going going,
+                            wefti_u64 row, float weight, int first, int end)
+{
+    const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
+    if constexpr (KIND == EP_WITH_OPTIONS) {
+        if (args.options.values_in != 0 && first == 0) {
+            const int own = args.group.rank;
+            const wefti_u64 place = (wefti_u64)call->from[own] + (wefti_u64)__shfl_sync(~0u, going.index, own);
+            ep_take_values_with<BY_EXPERT>(args, token, ranks, place);
+        }
+        const ep_lineup line = ep_line_up(args, token, ranks, row, weight);
+        ep_sum_as(ep_in_vectors(), args.dtype, scaled, line.lanes, line.row, line.weight, out, first, end,
+                  ep_biases_of(args, token));
+    } else {
+        ep_sum_as(ep_in_vectors(), args.dtype, scaled, ranks, row, weight, out, first, end, ep_no_biases());
+    }
+}
+
+template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
@@ -329,7 +369,6 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine
     const int mine = (ep_warp() - args.blocks.sender_warps) * (int)gridDim.x + (int)blockIdx.x;
     const int step = args.blocks.receiver_warps * (int)gridDim.x;
     const int vectors = (int)(args.row_bytes / 16);
-    const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     const int parts = ep_parts<ep_in_vectors>(call->tokens, EP_PARTS_A_WARP * step, vectors);
     const int part_vectors = (vectors + parts - 1) / parts;
     ep_source source = ep_source_of<BY_EXPERT>(args, call);
@@ -342,8 +381,10 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine
         if (rank < group.ranks) {
             going = ep_going_of(group, args.tables, token, unit_tokens, rank);
             going.goes = going.goes && (call->alive >> rank & 1) != 0;
-            weight =
-                BY_EXPERT ? 0.0f : args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
+            weight = BY_EXPERT ? 0.0f
+                     : KIND == EP_WITH_OPTIONS
+                         ? ep_weight_of_rank(args, token, rank)
+                         : args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
         }
         int end = first + part_vectors < vectors ? first + part_vectors : vectors;
         if (going.goes && (BY_EXPERT || rank != group.rank)) {
@@ -353,12 +394,11 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_add_up(const ep_combine
             return;
         }
         wefti_u32 ranks = __ballot_sync(~0u, going.goes);
-        if (VALUES && first == 0) {
+        if (KIND == EP_GRADIENTS && first == 0) {
             ep_take_gradients<BY_EXPERT>(args, call, token, ranks, going.index);
         }
         wefti_u64 row = source.rows + going.index * source.pitch;
-        unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
-        ep_sum_as(ep_in_vectors(), args.dtype, scaled, ranks, row, weight, out, first, end);
+        ep_sum_token<BY_EXPERT, KIND>(args, call, token, ranks, going, row, weight, first, end);
     }
 }
 
@@ -397,7 +437,7 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_pushes(const ep_combine &args)
 }
 
 /* Once this rank's call header is posted: until all has been added up. All threads of all blocks. */
-template <bool BY_EXPERT, bool VALUES>
+template <bool BY_EXPERT, ep_kind KIND>
 EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep_call_header &header,
                                  unsigned char *stages)
 {
@@ -406,6 +446,10 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
         pusher = ep_pusher_open(args, call, stages);
     }
     const bool headers_here = ep_wait_headers(args.group, call);
+    if (KIND == EP_WITH_OPTIONS && BY_EXPERT) {
+        wefti_fence_acq_rel(); /* own choices came before the call headers, and any thread may read them */
+        __syncthreads();
+    }
     if (headers_here && ep_warp() == ep_warps() - 1) {
         ep_study_calls(args.group, call, header, false);
     } else if (headers_here && ep_warp() == ep_warps() - 2) {
@@ -418,12 +462,12 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
             ep_pipe_drain(&pusher.pipe);
         }
     } else if (ep_pushes<BY_EXPERT>(args)) {
-        ep_push_rows<VALUES>(args, call, &pusher);
+        ep_push_rows<KIND>(args, call, &pusher);
     } else if (BY_EXPERT && ep_warp() < args.blocks.sender_warps) {
-        ep_push_sums<VALUES>(args, call);
+        ep_push_sums<KIND>(args, call);
     } else if (ep_warp() >= args.blocks.sender_warps &&
                ep_warp() < args.blocks.sender_warps + args.blocks.receiver_warps) {
-        ep_add_up<BY_EXPERT, VALUES>(args, call);
+        ep_add_up<BY_EXPERT, KIND>(args, call);
     }
 }
 
@@ -440,7 +484,7 @@ EP_DEVICE void ep_combine_open(const ep_combine &args, ep_call *call)
 }
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_combine &args)
+template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_all(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
@@ -458,7 +502,7 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
     }
     ep_forget_masked(group, &call);
     const ep_call_header header = ep_combine_header(args, &call);
-    if (VALUES && blockIdx.x == 0) {
+    if (KIND == EP_GRADIENTS && blockIdx.x == 0) {
         ep_clear_values(group, &call, args.topk);
         if (posts_header) {
             wefti_fence_acq_rel();
@@ -467,18 +511,22 @@ template <bool BY_EXPERT, bool VALUES> EP_DEVICE void ep_combine_all(const ep_co
     if (posts_header) {
         ep_post_header(group, &call, header);
     }
-    ep_finish_combine<BY_EXPERT, VALUES>(args, &call, header, stages);
+    ep_finish_combine<BY_EXPERT, KIND>(args, &call, header, stages);
 }
 
-#define EP_COMBINE(NAME, BY_EXPERT, VALUES)                                                                            \
+#define EP_COMBINE(NAME, ...)                                                                                          \
     extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_##NAME(const __grid_constant__ ep_combine args) \
     {                                                                                                                  \
-        ep_combine_all<BY_EXPERT, VALUES>(args);                                                                       \
+        __VA_ARGS__(args);                                                                                             \
     }
-EP_COMBINE(combine, false, false)
-EP_COMBINE(dispatch_bwd, false, true)
-EP_COMBINE(combine_expert, true, false)
-EP_COMBINE(dispatch_expert_bwd, true, true)
+EP_COMBINE(combine, ep_combine_all<false, EP_PLAIN>)
+EP_COMBINE(dispatch_bwd, ep_combine_all<false, EP_GRADIENTS>)
+EP_COMBINE(combine_expert, ep_combine_all<true, EP_PLAIN>)
+EP_COMBINE(dispatch_expert_bwd, ep_combine_all<true, EP_GRADIENTS>)
+EP_COMBINE(combine_order, ep_combine_order<false>)
+EP_COMBINE(combine_expert_order, ep_combine_order<true>)
+EP_COMBINE(combine_with, ep_combine_all<false, EP_WITH_OPTIONS>)
+EP_COMBINE(combine_expert_with, ep_combine_all<true, EP_WITH_OPTIONS>)
 #undef EP_COMBINE
 
 #endif

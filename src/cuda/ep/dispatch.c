@@ -15,22 +15,28 @@ static wefti_cuda_ep_experts experts_of(const weft_ep_route *route)
 
 static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
 {
-    return (wefti_cuda_ep_dispatch_args){
+    wefti_cuda_ep_dispatch_args args = {
         .group = route->ep->device->group,
         .tables = route->device->tables,
         .topk = route->plan.topk,
         .experts = experts_of(route),
         .slots = route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (wefti_u32)route->plan.slot_tokens : 0};
+    for (int rank = 0; rank <= route->ep->ranks && wefti_ep_plan_is_by_rank(&route->plan); rank++) {
+        args.group.first_expert[rank] = rank; /* a rank stands for its one expert */
+    }
+    return args;
 }
 
-static wefti_cuda_ep_choices choices_of(const weft_ep_choices *choices)
+static wefti_cuda_ep_choices choices_of(const weft_ep_route *route, const weft_ep_choices *choices)
 {
+    const int by_rank = wefti_ep_plan_is_by_rank(&route->plan);
     return (wefti_cuda_ep_choices){
-        .ids = choices->ids,
+        .ids = by_rank ? route->device->tables.ids : choices->ids,
         .weights = choices->weights,
         .tokens_at = choices->tokens_at,
+        .destinations = by_rank ? choices->destinations : NULL,
         .tokens = choices->tokens,
-        .wide = choices->id_type == WEFT_EP_INT64,
+        .wide = !by_rank && choices->id_type == WEFT_EP_INT64,
     };
 }
 
@@ -111,12 +117,19 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
     wefti_cuda_ep_share_memory(args, route);
 }
 
+/* What stands beside a type. */
+static unsigned dtype_bits(const weft_ep_route *route)
+{
+    return wefti_ep_plan_is_by_rank(&route->plan) ? WEFTI_CUDA_EP_TO_RANKS : 0;
+}
+
 static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
                              wefti_cuda_ep_call call, const weft_ep_rows *in, const weft_ep_rows *out)
 {
     unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_STAGE) | (unsigned)out->scale_type << 4 |
                      wefti_cuda_ep_layout_flags(route);
-    return wefti_cuda_ep_signature(call, flags, (unsigned)in->dtype | (unsigned)is_quantised(in, out) << 3,
+    return wefti_cuda_ep_signature(call, flags,
+                                   (unsigned)in->dtype | dtype_bits(route) | (unsigned)is_quantised(in, out) << 3,
                                    (unsigned)in->hidden, (unsigned)args->topk);
 }
 
@@ -126,12 +139,13 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
     WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     args.flags = WEFTI_CUDA_EP_FRESH;
-    args.choices = choices_of(choices);
+    args.choices = choices_of(route, choices);
     args.blocks = wefti_cuda_ep_divide(route, WEFTI_CUDA_EP_WORK_DISPATCH, 0);
     wefti_cuda_ep_share_memory(&args, route);
-    args.signature = wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0,
-                                             0, (unsigned)args.topk);
+    args.signature = wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route),
+                                             dtype_bits(route), 0, (unsigned)args.topk);
     const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_DISPATCH};
+    WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
     WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call));
     wefti_cuda_ep_chosen(route, choices);
     return WEFT_OK;
@@ -167,7 +181,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
                                           .source_token = out->source_token};
     if (fresh != NULL) {
         args->flags |= WEFTI_CUDA_EP_FRESH;
-        args->choices = choices_of(fresh);
+        args->choices = choices_of(route, fresh);
     }
     args->signature = signature_of(args, route, call, in, &out->rows);
     return WEFT_OK;
@@ -191,6 +205,7 @@ weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *
     wefti_cuda_ep_kernel kernel = {.part = WEFTI_CUDA_EP_WHOLE};
     WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &kernel.work));
     kernel.is_low_latency = wefti_cuda_ep_set_low_latency(&args, route, WEFTI_CUDA_EP_WHOLE);
+    WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, "weft_ep_dispatch"));
     WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, "weft_ep_dispatch"));
     wefti_cuda_ep_chosen(route, fresh);
     return WEFT_OK;

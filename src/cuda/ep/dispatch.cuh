@@ -309,6 +309,16 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, header, &sender, moves, stages, first_unit, end_unit);
 }
 
+/* Destinations as ids: choice k of a token is rank k, or none. All threads of a grid. */
+extern "C" __global__ void __launch_bounds__(512, 1)
+    wefti_cuda_ep_destinations(const __grid_constant__ ep_dispatch args)
+{
+    const int count = args.choices.tokens * args.topk;
+    for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < count; i += (int)(gridDim.x * blockDim.x)) {
+        args.tables.ids[i] = args.choices.destinations[i] != 0 ? i % args.topk : -1;
+    }
+}
+
 #define EP_DISPATCH(NAME, BY_EXPERT, WAY)                                                                              \
     extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
         wefti_cuda_ep_##NAME(const __grid_constant__ ep_dispatch args)                                                 \

@@ -22,6 +22,15 @@ struct ep_in_vectors {
     {
         ((uint4 *)out)[at] = vector;
     }
+    /* The same part of a row that lies as rows do. */
+    __device__ __forceinline__ uint4 load_beside(wefti_u64 row, int at) const
+    {
+        return load(row, at);
+    }
+    __device__ __forceinline__ int rank_of(int lane) const
+    {
+        return lane;
+    }
 };
 
 /* Whether what was loaded of the rows had come; if not, it waits for one that is late. What does not come at all is
@@ -43,8 +52,9 @@ EP_DEVICE bool ep_all_came(const FORM &form, const uint4 (*vector)[FORM::AT_ONCE
         for (int i = 0; i < late && (rows & (rows - 1)) != 0; i++) {
             rows &= rows - 1;
         }
-        const int rank = __ffs((int)rows) - 1;
-        const wefti_u64 from = __shfl_sync(~0u, row, rank);
+        const int lane = __ffs((int)rows) - 1;
+        const int rank = form.rank_of(lane);
+        const wefti_u64 from = __shfl_sync(~0u, row, lane);
         return !__all_sync(~0u, late < 0 || form.wait(from, at, rank));
     }
     return true;
@@ -107,30 +117,63 @@ EP_DEVICE void ep_store_sums(const FORM &form, unsigned char *out, float (*sum)[
     }
 }
 
-/* The sum of rows, one a bit of `ranks`, whose addresses and weights the lanes of these ranks have: of their vectors
- * first .. end - 1. A warp. */
+/* What is added to a token's results: none, or up to two rows, before them or after. */
+struct ep_no_biases {
+    enum { ANY = 0 };
+};
+struct ep_biases {
+    enum { ANY = 1 };
+    wefti_u64 row[2]; /* or 0 */
+    bool first;
+};
+
 template <int DTYPE, class FORM>
-EP_DEVICE void ep_sum(const FORM &form, bool scaled, wefti_u32 ranks, wefti_u64 row, float weight, unsigned char *out,
-                      int first, int vectors)
+EP_DEVICE void ep_add_biases(const FORM &form, const ep_biases &biases, float (*sum)[ep_type<DTYPE>::ELEMENTS], int at,
+                             int vectors)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+#pragma unroll
+        for (int v = 0; v < FORM::AT_ONCE && biases.row[i] != 0; v++) {
+            ep_add<DTYPE>(sum[v], form.load_beside(biases.row[i], at + 32 * v < vectors ? at + 32 * v : vectors - 1));
+        }
+    }
+}
+
+/* The sum of rows, one a bit of `lanes`, whose addresses and weights these lanes have: of their vectors
+ * first .. end - 1. A warp. */
+template <int DTYPE, class FORM, class BIASES>
+EP_DEVICE void ep_sum(const FORM &form, bool scaled, wefti_u32 lanes, wefti_u64 row, float weight, unsigned char *out,
+                      int first, int vectors, const BIASES &biases)
 {
     for (int at = first + ep_lane(); at - ep_lane() < vectors; at += 32 * FORM::AT_ONCE) {
         float sum[FORM::AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
-        ep_include<DTYPE, false>(form, sum, ranks, row, weight, scaled, at, vectors);
+        if constexpr (BIASES::ANY) {
+            if (biases.first) {
+                ep_add_biases<DTYPE>(form, biases, sum, at, vectors);
+            }
+        }
+        ep_include<DTYPE, false>(form, sum, lanes, row, weight, scaled, at, vectors);
+        if constexpr (BIASES::ANY) {
+            if (!biases.first) {
+                ep_add_biases<DTYPE>(form, biases, sum, at, vectors);
+            }
+        }
         ep_store_sums<DTYPE>(form, out, sum, at, vectors);
     }
 }
 
 /* The same of rows of type `dtype`, a weft_ep_dtype. */
-template <class FORM>
-EP_DEVICE void ep_sum_as(const FORM &form, int dtype, bool scaled, wefti_u32 ranks, wefti_u64 row, float weight,
-                         unsigned char *out, int first, int vectors)
+template <class FORM, class BIASES>
+EP_DEVICE void ep_sum_as(const FORM &form, int dtype, bool scaled, wefti_u32 lanes, wefti_u64 row, float weight,
+                         unsigned char *out, int first, int vectors, const BIASES &biases)
 {
     if (dtype == WEFT_EP_BF16) {
-        ep_sum<WEFT_EP_BF16>(form, scaled, ranks, row, weight, out, first, vectors);
+        ep_sum<WEFT_EP_BF16>(form, scaled, lanes, row, weight, out, first, vectors, biases);
     } else if (dtype == WEFT_EP_F16) {
-        ep_sum<WEFT_EP_F16>(form, scaled, ranks, row, weight, out, first, vectors);
+        ep_sum<WEFT_EP_F16>(form, scaled, lanes, row, weight, out, first, vectors, biases);
     } else {
-        ep_sum<WEFT_EP_F32>(form, scaled, ranks, row, weight, out, first, vectors);
+        ep_sum<WEFT_EP_F32>(form, scaled, lanes, row, weight, out, first, vectors, biases);
     }
 }
 
@@ -141,31 +184,39 @@ typedef struct ep_addend {
     float weight;
 } ep_addend;
 
-EP_DEVICE ep_addend ep_addend_of(const ep_combine &args, const wefti_u32 *record, int base)
+/* `own`: with OWN the call's own words of the token's choices, which are in place of the record's weights. */
+template <bool OWN>
+EP_DEVICE ep_addend ep_addend_of(const ep_combine &args, const wefti_u32 *record, const wefti_u32 *own, int base)
 {
     const bool once = (args.flags & WEFTI_CUDA_EP_ONCE) != 0;
     const int k = base + ep_lane();
     ep_addend addend = {0, 0, 1.0f};
     wefti_u32 row;
-    if ((args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0 && k < args.topk) {
+    bool takes_part = true;
+    if (OWN) {
+        const wefti_u32 word = k < args.topk ? own[k] : WEFTI_CUDA_EP_TAKES_NO_PART;
+        takes_part = word != WEFTI_CUDA_EP_TAKES_NO_PART;
+        addend.weight = __uint_as_float(word);
+    } else if ((args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0 && k < args.topk) {
         addend.weight = ep_record_weight(record, args.topk, k);
     }
-    addend.lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, once, base, &row));
+    const bool has_row = ep_has_row(record, args.topk, once, base, &row);
+    addend.lanes = __ballot_sync(~0u, has_row && takes_part);
     addend.row = (wefti_u64)args.in + (wefti_u64)row * args.in_pitch;
     return addend;
 }
 
 /* By expert: the sum of a received token's rows, in ascending choice: vectors first .. end - 1. A warp. */
-template <int DTYPE, class FORM>
-EP_DEVICE void ep_fold(const FORM &form, const ep_combine &args, const wefti_u32 *record, unsigned char *out, int first,
-                       int end)
+template <int DTYPE, bool OWN, class FORM>
+EP_DEVICE void ep_fold(const FORM &form, const ep_combine &args, const wefti_u32 *record, const wefti_u32 *own,
+                       unsigned char *out, int first, int end)
 {
-    ep_addend addend = ep_addend_of(args, record, 0);
+    ep_addend addend = ep_addend_of<OWN>(args, record, own, 0);
     for (int at = first + ep_lane(); at - ep_lane() < end; at += 32 * FORM::AT_ONCE) {
         float sum[FORM::AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
         for (int base = 0; base < args.topk; base += 32) {
             if (args.topk > 32) {
-                addend = ep_addend_of(args, record, base);
+                addend = ep_addend_of<OWN>(args, record, own, base);
             }
             ep_include<DTYPE, true>(form, sum, addend.lanes, addend.row, addend.weight, true, at, end);
         }
@@ -174,16 +225,16 @@ EP_DEVICE void ep_fold(const FORM &form, const ep_combine &args, const wefti_u32
 }
 
 /* The same of rows of the call's type. */
-template <class FORM>
-EP_DEVICE void ep_fold_as(const FORM &form, const ep_combine &args, const wefti_u32 *record, unsigned char *out,
-                          int first, int end)
+template <bool OWN, class FORM>
+EP_DEVICE void ep_fold_as(const FORM &form, const ep_combine &args, const wefti_u32 *record, const wefti_u32 *own,
+                          unsigned char *out, int first, int end)
 {
     if (args.dtype == WEFT_EP_BF16) {
-        ep_fold<WEFT_EP_BF16>(form, args, record, out, first, end);
+        ep_fold<WEFT_EP_BF16, OWN>(form, args, record, own, out, first, end);
     } else if (args.dtype == WEFT_EP_F16) {
-        ep_fold<WEFT_EP_F16>(form, args, record, out, first, end);
+        ep_fold<WEFT_EP_F16, OWN>(form, args, record, own, out, first, end);
     } else {
-        ep_fold<WEFT_EP_F32>(form, args, record, out, first, end);
+        ep_fold<WEFT_EP_F32, OWN>(form, args, record, own, out, first, end);
     }
 }
 

@@ -91,7 +91,7 @@ static weft_status find_kernel(const wefti_cuda *cuda, const char *name, CUfunct
 }
 
 /* The name of a kernel. A send that is not of low latency does not depend on what becomes of rows on their way, nor
- * that of a combine on their layout. */
+ * that of a combine on their layout; no send of a combine has options. */
 static void name_kernel(char *name, size_t bytes, const char *low_latency, int part, wefti_cuda_ep_work work,
                         int by_expert)
 {
@@ -101,8 +101,14 @@ static void name_kernel(char *name, size_t bytes, const char *low_latency, int p
         [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {"combine_bwd", "combine_expert_bwd"},
         [WEFTI_CUDA_EP_WORK_COMBINE] = {"combine", "combine_expert"},
         [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"dispatch_bwd", "dispatch_expert_bwd"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {"combine_with", "combine_expert_with"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_ORDER] = {"combine_order", "combine_expert_order"},
+        [WEFTI_CUDA_EP_WORK_DESTINATIONS] = {"destinations", "destinations"},
     };
     static const char *const parts[WEFTI_CUDA_EP_PARTS] = {"", "_send", "_recv"};
+    if (part == WEFTI_CUDA_EP_SEND && work == WEFTI_CUDA_EP_WORK_COMBINE_WITH) {
+        work = WEFTI_CUDA_EP_WORK_COMBINE;
+    }
     if (part == WEFTI_CUDA_EP_SEND && low_latency[0] == '\0') {
         work = work == WEFTI_CUDA_EP_WORK_QUANTISE ? WEFTI_CUDA_EP_WORK_DISPATCH : work;
         by_expert = work == WEFTI_CUDA_EP_WORK_DISPATCH && by_expert;
@@ -116,13 +122,14 @@ static weft_status find_kernels(weft_ep *ep)
     for (int part = 0; part < WEFTI_CUDA_EP_PARTS; part++) {
         for (int i = 0; i < 2 * WEFTI_CUDA_EP_WORKS; i++) {
             wefti_cuda_ep_work work = i / 2;
-            int is_backward = work == WEFTI_CUDA_EP_WORK_COMBINE_BWD || work == WEFTI_CUDA_EP_WORK_DISPATCH_BWD;
-            if (part != WEFTI_CUDA_EP_WHOLE && is_backward) {
+            int is_one = work == WEFTI_CUDA_EP_WORK_COMBINE_BWD || work == WEFTI_CUDA_EP_WORK_DISPATCH_BWD ||
+                         work >= WEFTI_CUDA_EP_WORK_COMBINE_ORDER; /* no halves, none of low latency */
+            if (part != WEFTI_CUDA_EP_WHOLE && is_one) {
                 continue;
             }
             name_kernel(name, sizeof name, "", part, work, i % 2);
             WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[0][part][work][i % 2]));
-            if (is_backward) {
+            if (is_one) {
                 continue;
             }
             name_kernel(name, sizeof name, "low_latency_", part, work, i % 2);
@@ -181,9 +188,11 @@ static uint64_t staged_bytes(const weft_ep *ep)
 
 static wefti_cuda_ep_layout layout_of(const weft_ep *ep, int tokens_of_low_latency)
 {
-    return wefti_cuda_ep_layout_of(ep->ranks, ep->config.experts, ep->owners.local_max, ep->config.tokens_max,
-                                   ep->config.topk_max, ep->device->received_max, ep->config.row_bytes_max,
-                                   staged_bytes(ep), tokens_of_low_latency);
+    const int experts = ep->config.experts > ep->ranks ? ep->config.experts : ep->ranks; /* WEFT_EP_DESTINATIONS */
+    const int local_max = ep->owners.local_max > 1 ? ep->owners.local_max : 1;
+    return wefti_cuda_ep_layout_of(ep->ranks, experts, local_max, ep->config.tokens_max, ep->config.topk_max,
+                                   ep->device->received_max, ep->config.row_bytes_max, staged_bytes(ep),
+                                   tokens_of_low_latency);
 }
 
 static void set_limits(weft_ep *ep)

@@ -13,6 +13,9 @@ typedef enum wefti_cuda_ep_work {
     WEFTI_CUDA_EP_WORK_COMBINE_BWD, /* weighted, with gradients of weights, or of rows that choices share */
     WEFTI_CUDA_EP_WORK_COMBINE,
     WEFTI_CUDA_EP_WORK_DISPATCH_BWD, /* with gradients of weights */
+    WEFTI_CUDA_EP_WORK_COMBINE_WITH, /* what combine_options.cuh says, */
+    WEFTI_CUDA_EP_WORK_COMBINE_ORDER, /* and what comes before it */
+    WEFTI_CUDA_EP_WORK_DESTINATIONS, /* what comes before a dispatch of WEFT_EP_DESTINATIONS */
     WEFTI_CUDA_EP_WORKS
 } wefti_cuda_ep_work;
 

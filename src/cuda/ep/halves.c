@@ -29,6 +29,7 @@ weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choi
     WEFT_TRY(
         wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args, &device->sent_work));
     (void)wefti_cuda_ep_set_low_latency(args, route, WEFTI_CUDA_EP_SEND);
+    WEFT_TRY(wefti_cuda_ep_launch_destinations(route, args, stream, "weft_ep_dispatch_send"));
     WEFT_TRY(launch_dispatch(route, WEFTI_CUDA_EP_SEND, stream, "weft_ep_dispatch_send"));
     wefti_cuda_ep_chosen(route, fresh);
     return WEFT_OK;
@@ -53,11 +54,13 @@ weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows 
                                        const wefti_ep_combining *combining, weft_stream *stream)
 {
     wefti_ep_device_route *device = route->device;
-    WEFT_TRY(
-        wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE_HALVES, &device->sent.combine));
-    device->sent.combine.low_latency_slots = wefti_cuda_ep_low_latency_slots(route, WEFTI_CUDA_EP_SEND);
-    device->sent_work = WEFTI_CUDA_EP_WORK_COMBINE;
-    return launch_combine(route, WEFTI_CUDA_EP_SEND, stream, "weft_ep_combine_send");
+    static const char call[] = "weft_ep_combine_send";
+    wefti_cuda_ep_combine_args *args = &device->sent.combine;
+    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE_HALVES, args,
+                                           &device->sent_work));
+    (void)wefti_cuda_ep_set_low_latency_combine(args, route, WEFTI_CUDA_EP_SEND);
+    WEFT_TRY(wefti_cuda_ep_launch_order(route, device->sent_work, args, stream, call));
+    return launch_combine(route, WEFTI_CUDA_EP_SEND, stream, call);
 }
 
 weft_status wefti_cuda_ep_combine_recv(weft_ep_route *route, weft_stream *stream)

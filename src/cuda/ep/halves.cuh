@@ -86,7 +86,7 @@ EP_DEVICE void ep_combine_send(const ep_combine &args)
     }
 }
 
-template <bool BY_EXPERT> EP_DEVICE void ep_combine_recv(const ep_combine &args)
+template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_recv(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
@@ -97,7 +97,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_combine_recv(const ep_combine &args)
         return;
     }
     ep_forget_masked(args.group, &call);
-    ep_finish_combine<BY_EXPERT, false>(args, &call, ep_combine_header(args, &call), shared);
+    ep_finish_combine<BY_EXPERT, KIND>(args, &call, ep_combine_header(args, &call), shared);
 }
 
 #define EP_HALF(NAME, ARGS, ...)                                                                                       \
@@ -112,8 +112,10 @@ EP_HALF(dispatch_expert_send, ep_dispatch, ep_dispatch_send<true>)
 EP_HALF(dispatch_expert_recv, ep_dispatch, ep_dispatch_recv<true, EP_AS_THEY_ARE>)
 EP_HALF(dispatch_expert_quantised_recv, ep_dispatch, ep_dispatch_recv<true, EP_QUANTISED>)
 EP_HALF(combine_send, ep_combine, ep_combine_send)
-EP_HALF(combine_recv, ep_combine, ep_combine_recv<false>)
-EP_HALF(combine_expert_recv, ep_combine, ep_combine_recv<true>)
+EP_HALF(combine_recv, ep_combine, ep_combine_recv<false, EP_PLAIN>)
+EP_HALF(combine_expert_recv, ep_combine, ep_combine_recv<true, EP_PLAIN>)
+EP_HALF(combine_with_recv, ep_combine, ep_combine_recv<false, EP_WITH_OPTIONS>)
+EP_HALF(combine_expert_with_recv, ep_combine, ep_combine_recv<true, EP_WITH_OPTIONS>)
 #undef EP_HALF
 
 #endif

@@ -1,12 +1,13 @@
 /* cuda/ep/host_status.c: what kernels have told the host of a group since it looked last. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cuda/ep/group.h"
 #include "ep/check.h"
 
 #define PLAN_BYTES 48
-#define ROWS_BYTES 40
-#define CALL_BYTES 160
+#define ROWS_BYTES 96
+#define CALL_BYTES 240
 
 /* The plan of a call that updates its route, or the route's last update. */
 static void describe_route(char text[PLAN_BYTES], int is_fresh, weft_ep_layout layout, uint32_t route, int ranks)
@@ -19,6 +20,20 @@ static void describe_route(char text[PLAN_BYTES], int is_fresh, weft_ep_layout l
         text[0] = '\0';
     } else {
         (void)snprintf(text, PLAN_BYTES, "%s%u", words[layout], number);
+    }
+}
+
+/* What a combine has beside, behind what `text` says of its rows. */
+static void describe_options(char text[ROWS_BYTES], unsigned call, unsigned flags)
+{
+    const size_t at = strlen(text);
+    if (call == WEFTI_CUDA_EP_COMBINE || call == WEFTI_CUDA_EP_COMBINE_HALVES) {
+        (void)snprintf(text + at, ROWS_BYTES - at, "%s%s%s%s%s",
+                       (flags & WEFTI_CUDA_EP_WEIGHTED) != 0 ? ", weighted" : "",
+                       (flags & WEFTI_CUDA_EP_OWN_WEIGHTS) != 0 ? ", own weights" : "",
+                       (flags & WEFTI_CUDA_EP_OWN_IDS) != 0 ? ", own ids" : "",
+                       (flags & WEFTI_CUDA_EP_VALUES) != 0 ? ", values" : "",
+                       (flags & WEFTI_CUDA_EP_BY_CHOICE) != 0 ? ", order by choice" : "");
     }
 }
 
@@ -40,11 +55,13 @@ static void describe(char text[CALL_BYTES], uint64_t signature, uint32_t route, 
     char plan[PLAN_BYTES];
     if (!is_update) {
         (void)snprintf(rows, sizeof rows, " of %u %s", fields.hidden,
-                       wefti_ep_dtype_name((weft_ep_dtype)(fields.dtype & 7)));
+                       wefti_ep_dtype_name((weft_ep_dtype)(fields.dtype & WEFTI_CUDA_EP_DTYPE_MASK)));
     }
+    describe_options(rows, fields.call, fields.flags);
     describe_route(plan, is_dispatch && (fields.flags & WEFTI_CUDA_EP_FRESH) != 0, layout, route, ranks);
-    (void)snprintf(text, CALL_BYTES, "%s%s, topk %u, %s%s", is_update ? "an update" : calls[fields.call % 7], rows,
-                   fields.topk, wefti_ep_layout_name(layout), plan);
+    (void)snprintf(text, CALL_BYTES, "%s%s, topk %u, %s%s%s", is_update ? "an update" : calls[fields.call % 7], rows,
+                   fields.topk, wefti_ep_layout_name(layout), plan,
+                   is_dispatch && (fields.dtype & WEFTI_CUDA_EP_TO_RANKS) != 0 ? ", of destinations" : "");
 }
 
 static weft_status report_mismatch(const weft_ep *ep, uint64_t mismatch, const char *call)

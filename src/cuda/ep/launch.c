@@ -42,7 +42,7 @@ static int sms_of(const weft_ep_route *route)
 static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
 {
     const weft_ep *ep = route->ep;
-    return wefti_cuda_ep_shared_table_of(route->plan.slot_tokens, ep->ranks, ep->config.experts,
+    return wefti_cuda_ep_shared_table_of(route->plan.slot_tokens, ep->ranks, wefti_cuda_ep_experts_of(ep, &route->plan),
                                          wefti_cuda_ep_is_by_expert(route));
 }
 
@@ -100,7 +100,7 @@ static unsigned pipes_bytes(const wefti_cuda_ep_blocks *parts)
 /* Behind the pipes [E + 1] counts, which by expert are needed beside them. */
 static unsigned meta_stages_at(const weft_ep_route *route, const wefti_cuda_ep_blocks *parts)
 {
-    unsigned counts = ((unsigned)route->ep->config.experts + 1) * (unsigned)sizeof(uint32_t);
+    unsigned counts = ((unsigned)wefti_cuda_ep_experts_of(route->ep, &route->plan) + 1) * (unsigned)sizeof(uint32_t);
     return (pipes_bytes(parts) + counts + 127) / 128 * 128;
 }
 
@@ -200,4 +200,28 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
         route->device->sent_blocks = blocks;
     }
     return WEFT_OK;
+}
+
+/* A kernel that waits for nobody. */
+static weft_status launch_before(const weft_ep_route *route, wefti_cuda_ep_work work, const void *args,
+                                 weft_stream *stream, const char *call)
+{
+    const wefti_cuda_ep_blocks parts = {0};
+    return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = work}, &parts, args, stream, call);
+}
+
+weft_status wefti_cuda_ep_launch_destinations(const weft_ep_route *route, const wefti_cuda_ep_dispatch_args *args,
+                                              weft_stream *stream, const char *call)
+{
+    return (args->flags & WEFTI_CUDA_EP_FRESH) != 0 && wefti_ep_plan_is_by_rank(&route->plan)
+               ? launch_before(route, WEFTI_CUDA_EP_WORK_DESTINATIONS, args, stream, call)
+               : WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_launch_order(const weft_ep_route *route, wefti_cuda_ep_work work,
+                                       const wefti_cuda_ep_combine_args *args, weft_stream *stream, const char *call)
+{
+    return work == WEFTI_CUDA_EP_WORK_COMBINE_WITH
+               ? launch_before(route, WEFTI_CUDA_EP_WORK_COMBINE_ORDER, args, stream, call)
+               : WEFT_OK;
 }

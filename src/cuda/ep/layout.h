@@ -16,7 +16,10 @@
  *               source s has
  *   accepted    [R] packed words: by expert: how many tokens of source s are accepted here where some are dropped
  *   returned    [R][U] packed words: rank r has returned the values of this rank's unit u
- *   values      [T][K] floats: gradients of weights that come back
+ *   values      [T][K] floats: gradients of weights, or values, that come back; by source values of rank r from
+ *               [r * tokens_max][K] on, if it is a combine's
+ *   own_choices [2][M][K] words by the parity of the epoch: a combine's own weights of who was received, written as
+ *               low_latency is, before the call header
  *   records     [M] who is received: source token, K local experts, K weights; by expert also K rows
  *   scales      [M] the scales of fp8 rows, W words each, made whole, written with the unit's records, or where those
  *               would be
@@ -111,6 +114,7 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 accepted;
     wefti_u64 cleared_bytes; /* must be zero before first use: all before `records` */
     wefti_u64 values;
+    wefti_u64 own_choices[2];
     wefti_u64 records;
     wefti_u64 scales;
     wefti_u64 rows;
@@ -122,6 +126,7 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u32 units; /* U, at most */
     wefti_u32 pushes; /* P, at least U, and at least as many as there are parts of few sums */
     wefti_u32 local_max; /* L of the rank with the most experts */
+    wefti_u32 tokens_max; /* T of the rank with the most tokens, at most */
 } wefti_cuda_ep_layout;
 
 /* Tokens or rows a unit, as the power of two: 0 .. 5. Without divisions, because kernels ask often. */
@@ -327,7 +332,10 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
             wefti_cuda_ep_take(&end, (wefti_u64)ranks * at.ll_packet_rows * at.ll_packets_each * 16);
     }
     at.cleared_bytes = end;
-    at.values = wefti_cuda_ep_take(&end, (wefti_u64)tokens_max * (wefti_u64)topk_max * 4);
+    at.tokens_max = (wefti_u32)tokens_max;
+    at.values = wefti_cuda_ep_take(&end, (wefti_u64)ranks * (wefti_u64)tokens_max * (wefti_u64)topk_max * 4);
+    at.own_choices[0] = wefti_cuda_ep_take(&end, received * (wefti_u64)topk_max * 4);
+    at.own_choices[1] = wefti_cuda_ep_take(&end, received * (wefti_u64)topk_max * 4);
     at.records = wefti_cuda_ep_take(&end, received * record_bytes);
     at.scales = wefti_cuda_ep_take(&end, received * scale_bytes);
     at.rows = wefti_cuda_ep_take(&end, staged_bytes);
@@ -397,6 +405,13 @@ typedef struct wefti_cuda_ep_tables {
     wefti_u64
         *parts; /* [B][E + 1] packed words: the choices of each expert that block b counted, and those out of range */
     float *weights; /* by source: [T][R] the sum of a token's weights on each rank, in ascending choice */
+    float *own_weights; /* the same of the running combine's own weights */
+    signed char *owner; /* [T][K] the rank of each choice, or -1 */
+    /* Of the running combine, in which order a token's results are added: [T][R] ranks, and EP_NOT_ADDED on those that
+     * only have values; EP_NO_RANK behind the last. */
+    unsigned char *order;
+    wefti_i32 *ids; /* of a route of destinations: [T][R] */
+    wefti_i32 *no_rows; /* the same: [L][R], at least one more: zeroes, in place of rows of experts */
     wefti_u32 *records; /* [M] as the sources wrote them */
     /* By expert: */
     wefti_u64 *ahead; /* [B][E] packed words: this rank's rows of each expert that the blocks before b have */
@@ -411,12 +426,16 @@ typedef struct wefti_cuda_ep_tables {
 } wefti_cuda_ep_tables;
 
 #define WEFTI_CUDA_EP_NO_ROW 0xffffffffu
+#define WEFTI_CUDA_EP_NO_RANK 0xffu
+#define WEFTI_CUDA_EP_NOT_ADDED 0x80u
+#define WEFTI_CUDA_EP_TAKES_NO_PART 0xffffffffu /* in own_choices; a weight of these bits, a NaN, goes as another */
 
 /* The caller's choices. */
 typedef struct wefti_cuda_ep_choices {
     const void *ids;
     const float *weights; /* or NULL */
     const wefti_i32 *tokens_at; /* or NULL */
+    const unsigned char *destinations; /* [T][R], from which the ids are made; or NULL */
     wefti_i32 tokens;
     wefti_i32 wide; /* ids are 64 bits */
 } wefti_cuda_ep_choices;
@@ -465,6 +484,8 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_signature_fields wefti_cuda_ep_signature_split(we
 }
 
 #define WEFTI_CUDA_EP_LAYOUT_SHIFT 6
+#define WEFTI_CUDA_EP_DTYPE_MASK 3u /* of the dtype of a signature: the type of rows, */
+#define WEFTI_CUDA_EP_TO_RANKS 4u /* and whether the route is of destinations */
 
 enum {
     WEFTI_CUDA_EP_FRESH = 1,
@@ -472,7 +493,10 @@ enum {
     WEFTI_CUDA_EP_STAGE = 4, /* of this rank only */
     WEFTI_CUDA_EP_WEIGHTED = 8,
     WEFTI_CUDA_EP_VALUES = 16, /* of a backward: with gradients of weights */
-    WEFTI_CUDA_EP_ONCE = 4 /* of a combine: a row that choices share is added once */
+    WEFTI_CUDA_EP_ONCE = 4, /* of a combine: a row that choices share is added once */
+    WEFTI_CUDA_EP_OWN_WEIGHTS = 1, /* of a combine: it has weights of its own, */
+    WEFTI_CUDA_EP_OWN_IDS = 2, /* and choices of its own */
+    WEFTI_CUDA_EP_BY_CHOICE = 32 /* of a combine: WEFT_EP_ORDER_CHOICE */
 };
 
 /* Scales of fp8 rows: word w of row i is at words[i * row_stride + w * word_stride]. */
@@ -549,6 +573,18 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_cuda_ep_backward backward;
 } wefti_cuda_ep_dispatch_args;
 
+/* Of a combine: weft_ep_combine_options, each NULL if it is not given. */
+typedef struct wefti_cuda_ep_options {
+    const float *weights;
+    const void *ids;
+    const unsigned char *bias[2];
+    wefti_u64 bias_pitch[2];
+    const float *values_in;
+    float *values_out;
+    wefti_i32 wide; /* ids are 64 bits */
+    wefti_i32 of_owners; /* the value of a choice is that of its owner: the backward of a dispatch */
+} wefti_cuda_ep_options;
+
 typedef struct wefti_cuda_ep_combine_args {
     wefti_cuda_ep_group group;
     wefti_cuda_ep_tables tables;
@@ -565,6 +601,7 @@ typedef struct wefti_cuda_ep_combine_args {
     wefti_u32 flags;
     wefti_i32 topk; /* by expert, or with values */
     wefti_cuda_ep_backward backward; /* of dispatch, with VALUES */
+    wefti_cuda_ep_options options; /* combine_with.cuh */
 } wefti_cuda_ep_combine_args;
 
 #endif

@@ -97,13 +97,19 @@ EP_DEVICE bool ep_wait_header_words(const ep_group &group, ep_call *call, const 
     return __all_sync(~0u, well);
 }
 
-/* Until all call headers are here. All warps, each by itself. False: a rank did not come. */
+/* Until all call headers are here. All warps, each by itself. ACQUIRES: and what came before them; who reads that
+ * fences once more. False: a rank did not come. */
+template <bool ACQUIRES>
 EP_DEVICE bool ep_wait_headers_once(const ep_group &group, ep_call *call, const ep_call_header &header, bool fresh)
 {
     wefti_u32 headers_here = 0;
     if (ep_warp() == ep_warps() - 1) {
         headers_here = ep_wait_header_words(group, call, header, fresh) ? EP_HEADERS_ALL : EP_HEADERS_MISSING;
-        __threadfence_block();
+        if (ACQUIRES) {
+            wefti_fence_acq_rel();
+        } else {
+            __threadfence_block();
+        }
         __syncwarp();
         if (ep_lane() == 0) {
             (void)atomicOr(&call->headers_here, headers_here);

@@ -36,6 +36,14 @@ struct ep_out_of_ll_packets {
     int words;
     wefti_u32 tag;
     int *failed; /* of the block: something did not come */
+    __device__ __forceinline__ int rank_of(int lane) const
+    {
+        return lane;
+    }
+    __device__ __forceinline__ uint4 load_beside(wefti_u64 row, int at) const
+    {
+        return ep_load_payload((const wefti_u32 *)row, words, at);
+    }
     __device__ __forceinline__ uint4 load(wefti_u64 row, int at) const
     {
         return ep_load_ll_packet(row, at);
@@ -56,6 +64,15 @@ struct ep_out_of_ll_packets {
     }
 };
 
+/* The same where lanes have ranks in another order. */
+struct ep_out_of_ll_packets_in_order : ep_out_of_ll_packets {
+    int rank; /* of the lane */
+    __device__ __forceinline__ int rank_of(int lane) const
+    {
+        return __shfl_sync(~0u, rank, lane);
+    }
+};
+
 /* What is cut into slices: rows, or their LL packets. */
 EP_DEVICE wefti_u32 ep_returned_bytes(const ep_combine &args, bool in_packets)
 {
@@ -65,14 +82,13 @@ EP_DEVICE wefti_u32 ep_returned_bytes(const ep_combine &args, bool in_packets)
 /* ---- leaving ---- */
 
 /* A slice of the row at `place`, by expert of the sum of its rows: as LL packets to `to`. A warp. */
-template <bool BY_EXPERT>
+template <bool BY_EXPERT, ep_kind KIND>
 EP_DEVICE void ep_return_ll_packets(const ep_combine &args, const ep_call *call, wefti_u64 place, const ep_slice &slice,
                                     wefti_u64 to)
 {
     const ep_into_ll_packets form = {(int)(args.row_bytes / 4), call->tag};
     if (BY_EXPERT) {
-        const wefti_u64 record = place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
-        ep_fold_as(form, args, args.tables.records + record, (unsigned char *)to, slice.first, slice.end);
+        ep_fold_any<KIND>(form, args, call, place, (unsigned char *)to, slice.first, slice.end);
     } else if (slice.first + ep_lane() < slice.end) {
         const int at = slice.first + ep_lane();
         form.store((unsigned char *)to, at, form.load((wefti_u64)args.in + place * args.in_pitch, at));
@@ -80,7 +96,7 @@ EP_DEVICE void ep_return_ll_packets(const ep_combine &args, const ep_call *call,
 }
 
 /* The warps that send. */
-template <bool BY_EXPERT>
+template <bool BY_EXPERT, ep_kind KIND>
 EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const wefti_i32 *tokens_of)
 {
     const ep_group &group = args.group;
@@ -114,17 +130,15 @@ EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const
         const bool as_packets = (all_in_packets >> source & 1) != 0;
         const ep_slice slice = ep_slice_of(slices, word % slices.count, ep_returned_bytes(args, as_packets));
         if (as_packets) {
-            ep_return_ll_packets<BY_EXPERT>(args, call, place, slice,
-                                            ep_ll_packets(group, call, source, group.rank, (wefti_u32)index));
+            ep_return_ll_packets<BY_EXPERT, KIND>(args, call, place, slice,
+                                                  ep_ll_packets(group, call, source, group.rank, (wefti_u32)index));
             continue;
         }
         const wefti_u64 to =
             ep_low_latency_rows(group, call, source, group.rank, args.low_latency_slots, args.row_bytes) +
             (wefti_u64)index * args.row_bytes;
         if (BY_EXPERT) {
-            const wefti_u64 words = (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
-            ep_fold_as(ep_in_vectors(), args, args.tables.records + place * words, (unsigned char *)to, slice.first,
-                       slice.end);
+            ep_fold_any<KIND>(ep_in_vectors(), args, call, place, (unsigned char *)to, slice.first, slice.end);
         } else {
             ep_copy_to<4>(1, to, args.in + place * args.in_pitch, slice.first, slice.end);
         }
@@ -171,7 +185,7 @@ typedef struct ep_summing {
 } ep_summing;
 
 /* Part `i` of all, if there is one. A warp. */
-template <bool BY_EXPERT>
+template <bool BY_EXPERT, ep_kind KIND>
 EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, const ep_summing &summing, int i)
 {
     const ep_group &group = args.group;
@@ -184,7 +198,9 @@ EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, 
         part.going = ep_going_of(group, args.tables, part.token, wefti_cuda_ep_unit(call->tokens), rank);
         part.going.goes = part.going.goes && (call->alive >> rank & 1) != 0;
         const wefti_u64 at = (wefti_u64)part.token * (wefti_u64)group.ranks + (wefti_u64)rank;
-        part.weight = BY_EXPERT ? 0.0f : args.tables.weights[at];
+        part.weight = BY_EXPERT                 ? 0.0f
+                      : KIND == EP_WITH_OPTIONS ? ep_weight_of_rank(args, part.token, rank)
+                                                : args.tables.weights[at];
         part.row = summing.in_packets ? ep_ll_packets(group, call, group.rank, rank, part.going.index)
                    : !BY_EXPERT && rank == group.rank
                        ? (wefti_u64)args.in + ((wefti_u64)call->from[rank] + part.going.index) * args.in_pitch
@@ -194,7 +210,8 @@ EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, 
     return part;
 }
 
-template <bool BY_EXPERT> EP_DEVICE ep_summing ep_summing_open(const ep_combine &args, const ep_call *call)
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE ep_summing ep_summing_open(const ep_combine &args, const ep_call *call)
 {
     const int sent = ep_lane() < args.group.ranks ? (int)call->total[ep_lane()] : 0;
     ep_summing summing;
@@ -206,35 +223,56 @@ template <bool BY_EXPERT> EP_DEVICE ep_summing ep_summing_open(const ep_combine 
                                        : ep_parts<ep_in_vectors>(call->tokens, adders, summing.vectors);
     summing.each = (summing.vectors + summing.parts - 1) / summing.parts;
     summing.slices = wefti_cuda_ep_slices_of(sent, args.row_bytes, args.group.at.low_latency_words);
-    summing.next = ep_summand_of<BY_EXPERT>(args, call, summing, summing.warps.number);
+    summing.next = ep_summand_of<BY_EXPERT, KIND>(args, call, summing, summing.warps.number);
     return summing;
 }
 
-/* All warps. */
-template <bool BY_EXPERT> EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing *summing)
+/* A part of a token, whose rows are here, or come as LL packets. A warp. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE void ep_sum_part(const ep_combine &args, ep_call *call, bool in_packets, const ep_summand &part)
 {
     const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    const wefti_u32 ranks = __ballot_sync(~0u, part.going.goes);
+    unsigned char *out = args.out + (wefti_u64)part.token * args.out_pitch;
+    const ep_out_of_ll_packets packets = {&args.group, (int)(args.row_bytes / 4), call->tag, &call->failed};
+    if constexpr (KIND == EP_WITH_OPTIONS) {
+        const ep_lineup line = ep_line_up(args, part.token, ranks, part.row, part.weight);
+        const ep_biases biases = ep_biases_of(args, part.token);
+        if (in_packets) {
+            ep_out_of_ll_packets_in_order form;
+            (ep_out_of_ll_packets &)form = packets;
+            form.rank = line.rank;
+            ep_sum_as(form, args.dtype, scaled, line.lanes, line.row, line.weight, out, part.first, part.end, biases);
+        } else {
+            ep_sum_as(ep_in_vectors(), args.dtype, scaled, line.lanes, line.row, line.weight, out, part.first, part.end,
+                      biases);
+        }
+    } else if (in_packets) {
+        ep_sum_as(packets, args.dtype, scaled, ranks, part.row, part.weight, out, part.first, part.end, ep_no_biases());
+    } else {
+        ep_sum_as(ep_in_vectors(), args.dtype, scaled, ranks, part.row, part.weight, out, part.first, part.end,
+                  ep_no_biases());
+    }
+}
+
+/* All warps. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing *summing)
+{
     for (int i = summing->warps.number; summing->next.token < call->tokens;) {
         const ep_summand part = summing->next;
-        const wefti_u32 ranks = __ballot_sync(~0u, part.going.goes);
-        unsigned char *out = args.out + (wefti_u64)part.token * args.out_pitch;
         const bool comes = !summing->in_packets && part.going.goes && (BY_EXPERT || ep_lane() != args.group.rank);
         const bool well =
             !comes || ep_await_returned(args, call, ep_lane(), summing->slices, part.going.index, part.first, part.end);
         if (!__all_sync(~0u, well)) {
             return;
         }
-        if (summing->in_packets) {
-            const ep_out_of_ll_packets form = {&args.group, (int)(args.row_bytes / 4), call->tag, &call->failed};
-            ep_sum_as(form, args.dtype, scaled, ranks, part.row, part.weight, out, part.first, part.end);
-        } else {
-            ep_sum_as(ep_in_vectors(), args.dtype, scaled, ranks, part.row, part.weight, out, part.first, part.end);
-        }
+        ep_sum_part<BY_EXPERT, KIND>(args, call, summing->in_packets, part);
         if (__any_sync(~0u, call->failed != 0)) {
             return;
         }
         i += summing->warps.count;
-        summing->next = ep_summand_of<BY_EXPERT>(args, call, *summing, i);
+        summing->next = ep_summand_of<BY_EXPERT, KIND>(args, call, *summing, i);
     }
 }
 
@@ -248,7 +286,7 @@ typedef struct ep_low_latency_return {
 } ep_low_latency_return;
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_low_latency_combine(const ep_combine &args)
+template <bool BY_EXPERT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_latency_combine(const ep_combine &args)
 {
     EP_SHARED(ep_low_latency_return, shared);
     ep_call &call = shared.call;
@@ -271,33 +309,46 @@ template <bool BY_EXPERT, ep_part PART> EP_DEVICE void ep_low_latency_combine(co
         return;
     }
     const ep_call_header header = ep_combine_header(args, &call);
-    if (PART != EP_RECV && ep_warp() < args.blocks.sender_warps) {
-        ep_return_rows<BY_EXPERT>(args, &call, shared.tokens_of);
+    const bool waits_first = KIND == EP_WITH_OPTIONS && BY_EXPERT && ep_has_own_choices(args);
+    if (posts_header && waits_first) {
+        ep_post_header(group, &call, header);
     }
-    if (posts_header) {
+    if (waits_first) { /* own choices come before the call headers */
+        if (!ep_wait_headers_once<true>(group, &call, header, false) || call.status != WEFT_OK) {
+            return;
+        }
+        wefti_fence_acq_rel();
+    }
+    if (PART != EP_RECV && ep_warp() < args.blocks.sender_warps) {
+        ep_return_rows<BY_EXPERT, KIND>(args, &call, shared.tokens_of);
+    }
+    if (posts_header && !waits_first) {
         ep_post_header(group, &call, header);
     }
     if (PART != EP_SEND) {
-        ep_summing summing = ep_summing_open<BY_EXPERT>(args, &call);
-        if (ep_wait_headers_once(group, &call, header, false) && call.status == WEFT_OK) {
-            ep_add_returned<BY_EXPERT>(args, &call, &summing);
+        ep_summing summing = ep_summing_open<BY_EXPERT, KIND>(args, &call);
+        if (waits_first || (ep_wait_headers_once<false>(group, &call, header, false) && call.status == WEFT_OK)) {
+            ep_add_returned<BY_EXPERT, KIND>(args, &call, &summing);
         }
     }
 }
 
-#define EP_LOW_LATENCY(NAME, BY_EXPERT, PART)                                                                          \
+#define EP_LOW_LATENCY(NAME, ...)                                                                                      \
     extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
         wefti_cuda_ep_low_latency_##NAME(const __grid_constant__ ep_combine args)                                      \
     {                                                                                                                  \
-        ep_low_latency_combine<BY_EXPERT, PART>(args);                                                                 \
+        ep_low_latency_combine<__VA_ARGS__>(args);                                                                     \
     }
-#define EP_LOW_LATENCY_PARTS(NAME, BY_EXPERT)                                                                          \
-    EP_LOW_LATENCY(NAME, BY_EXPERT, EP_WHOLE)                                                                          \
-    EP_LOW_LATENCY(NAME##_send, BY_EXPERT, EP_SEND)                                                                    \
-    EP_LOW_LATENCY(NAME##_recv, BY_EXPERT, EP_RECV)
-EP_LOW_LATENCY_PARTS(combine, false)
-EP_LOW_LATENCY_PARTS(combine_expert, true)
-#undef EP_LOW_LATENCY_PARTS
+EP_LOW_LATENCY(combine, false, EP_WHOLE, EP_PLAIN)
+EP_LOW_LATENCY(combine_send, false, EP_SEND, EP_PLAIN)
+EP_LOW_LATENCY(combine_recv, false, EP_RECV, EP_PLAIN)
+EP_LOW_LATENCY(combine_expert, true, EP_WHOLE, EP_PLAIN)
+EP_LOW_LATENCY(combine_expert_send, true, EP_SEND, EP_PLAIN)
+EP_LOW_LATENCY(combine_expert_recv, true, EP_RECV, EP_PLAIN)
+EP_LOW_LATENCY(combine_with, false, EP_WHOLE, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(combine_with_recv, false, EP_RECV, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(combine_expert_with, true, EP_WHOLE, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(combine_expert_with_recv, true, EP_RECV, EP_WITH_OPTIONS)
 #undef EP_LOW_LATENCY
 
 #endif

@@ -77,7 +77,7 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_low_latency_arrive(c
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const bool sends = ep_warp() < args.blocks.sender_warps;
-    if (!ep_wait_headers_once(args.group, call, ep_low_latency_header<BY_EXPERT>(args, call), fresh)) {
+    if (!ep_wait_headers_once<false>(args.group, call, ep_low_latency_header<BY_EXPERT>(args, call), fresh)) {
         return;
     }
     if (call->status != WEFT_OK) {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cuda/ep/group.h"
+#include "cuda/ep/calls.h"
 #include "weft.h"
 
 /* Set the pointers of the route tables at `memory`, which is not touched and may be 0. Returns its bytes. */
@@ -10,10 +10,11 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
 {
     wefti_u64 end = 0;
     uint64_t ranks = (uint64_t)ep->ranks;
-    uint64_t local = (uint64_t)wefti_ep_local_experts(ep);
+    int by_rank = wefti_ep_plan_is_by_rank(plan);
+    uint64_t local = by_rank ? 1 : (uint64_t)wefti_ep_local_experts(ep);
     uint64_t tokens = (uint64_t)ep->config.tokens_max;
     uint64_t units = ep->device->group.at.units;
-    uint64_t experts = (uint64_t)ep->config.experts;
+    uint64_t experts = (uint64_t)wefti_cuda_ep_experts_of(ep, plan);
     uint64_t topk = (uint64_t)plan->topk;
     int by_expert = !wefti_ep_plan_is_by_source(plan);
 #define LAY(field, count)                                                                                              \
@@ -48,7 +49,14 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
         LAY(target, tokens * ranks);
     } else {
         LAY(weights, tokens * ranks);
+        LAY(own_weights, tokens * ranks);
     }
+    if (by_rank) {
+        LAY(ids, tokens * ranks);
+        LAY(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1);
+    }
+    LAY(owner, tokens * topk);
+    LAY(order, tokens * ranks);
     LAY(records, ep->device->received_max * (uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert));
 #undef LAY
     return end;
@@ -123,15 +131,16 @@ void wefti_cuda_ep_route_close(weft_ep_route *route)
 weft_status wefti_cuda_ep_counts(const weft_ep_route *route, weft_ep_counts *counts)
 {
     const wefti_cuda_ep_tables *tables = &route->device->tables;
+    int by_rank = wefti_ep_plan_is_by_rank(&route->plan);
     *counts = (weft_ep_counts){
         .rows = &tables->route_header->rows,
-        .rows_of_expert = tables->rows_of_expert,
-        .offset_of_expert = tables->offset_of_expert,
+        .rows_of_expert = by_rank ? tables->no_rows : tables->rows_of_expert,
+        .offset_of_expert = by_rank ? tables->no_rows : tables->offset_of_expert,
         .rows_of_source = tables->rows_of_source,
         .offset_of_source = tables->offset_of_source,
         .dropped = &tables->route_header->dropped,
         .status = &tables->route_header->status,
-        .rows_of_expert_source = tables->rows_of_expert_source,
+        .rows_of_expert_source = by_rank ? tables->no_rows : tables->rows_of_expert_source,
         .dropped_rows = &tables->route_header->dropped_rows,
     };
     return WEFT_OK;

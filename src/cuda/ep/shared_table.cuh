@@ -170,14 +170,18 @@ EP_DEVICE void ep_shared_table_post_counts(const ep_dispatch &args, const ep_cal
     }
 }
 
-/* By expert: the number of each choice's row among this rank's rows of its expert. A warp. */
-EP_DEVICE void ep_keep_numbers(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table, int token)
+/* The owner of each choice and, by expert, the number of its row among this rank's rows of its expert. A warp. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_keep_choices(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table, int token)
 {
     for (int k = ep_lane(); k < args.topk; k += 32) {
         const int at = token * args.topk + k;
         const int id = ep_shared_table_id(args, at, at + 1);
-        const bool owned = ep_owner(args.group, call->alive, id) >= 0;
-        args.tables.rows[at] = owned ? ep_shared_table_number(table, id, token) : WEFTI_CUDA_EP_NO_ROW;
+        const int owner = ep_owner(args.group, call->alive, id);
+        args.tables.owner[at] = (signed char)owner;
+        if (BY_EXPERT) {
+            args.tables.rows[at] = owner >= 0 ? ep_shared_table_number(table, id, token) : WEFTI_CUDA_EP_NO_ROW;
+        }
     }
 }
 
@@ -207,9 +211,8 @@ EP_DEVICE void ep_shared_table_write_route(const ep_dispatch &args, const ep_cal
         args.tables.before[i] = ep_shared_table_going(table, token, rank).index;
     }
     for (int token = warps.number; token < call->tokens; token += warps.count) {
-        if constexpr (BY_EXPERT) {
-            ep_keep_numbers(args, call, table, token);
-        } else {
+        ep_keep_choices<BY_EXPERT>(args, call, table, token);
+        if (!BY_EXPERT) {
             ep_write_weights(args, call, token, 1);
         }
     }

@@ -22,6 +22,7 @@
     X(dispatch_expert_recv, dispatch)                                                                                  \
     X(dispatch_expert_quantised, dispatch)                                                                             \
     X(dispatch_expert_quantised_recv, dispatch)                                                                        \
+    X(destinations, dispatch)                                                                                          \
     X(combine_expert_bwd, dispatch)                                                                                    \
     X(combine, combine)                                                                                                \
     X(combine_send, combine)                                                                                           \
@@ -29,6 +30,12 @@
     X(dispatch_bwd, combine)                                                                                           \
     X(combine_expert, combine)                                                                                         \
     X(combine_expert_recv, combine)                                                                                    \
+    X(combine_order, combine)                                                                                          \
+    X(combine_expert_order, combine)                                                                                   \
+    X(combine_with, combine)                                                                                           \
+    X(combine_with_recv, combine)                                                                                      \
+    X(combine_expert_with, combine)                                                                                    \
+    X(combine_expert_with_recv, combine)                                                                                    \
     X(dispatch_expert_bwd, combine)                                                                                    \
     X(low_latency_dispatch, dispatch)                                                                                        \
     X(low_latency_dispatch_send, dispatch)                                                                                   \
@@ -47,7 +54,11 @@
     X(low_latency_combine_recv, combine)                                                                                     \
     X(low_latency_combine_expert, combine)                                                                                   \
     X(low_latency_combine_expert_send, combine)                                                                              \
-    X(low_latency_combine_expert_recv, combine)
+    X(low_latency_combine_expert_recv, combine)                                                                              \
+    X(low_latency_combine_with, combine)                                                                                     \
+    X(low_latency_combine_with_recv, combine)                                                                                \
+    X(low_latency_combine_expert_with, combine)                                                                              \
+    X(low_latency_combine_expert_with_recv, combine)
 KERNELS(BODY)
 #undef BODY
 
