@@ -56,7 +56,10 @@
  *                    rows that do not leave with send, some of the send's: recv is still to come. Rows of slot layouts
  *                    leave with send, and recv waits for the other ranks' sends only. Of other layouts send tells the
  *                    others what comes, and rows move in recv, at the same time on all ranks: to have them move beside
- *                    other work, make the whole call on a stream of its own, with a plan's sms */
+ *                    other work, make the whole call on a stream of its own, with a plan's sms
+ *   two pairs        (pairs_max) beside a pair that is outstanding on another stream a call is WEFT_ERR_UNSUPPORTED,
+ *                    unless both routes have plan.sms, which the group then claims twice, and at most half of the
+ *                    multiprocessors */
 #ifndef WEFT_EP_H
 #define WEFT_EP_H
 
@@ -145,8 +148,7 @@ typedef struct weft_ep_config {
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; see "On GPUs" above. */
     int on_device;
     unsigned flags; /* WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS or 0; on GPUs 0, else WEFT_ERR_UNSUPPORTED */
-    /* The pairs of halves that may be outstanding: 0 and 1: one; 2: two, for which the group takes its memory twice (on
-     * GPUs WEFT_ERR_UNSUPPORTED). */
+    /* The pairs of halves that may be outstanding: 0 and 1: one; 2: two, for which the group takes its memory twice. */
     int pairs_max;
 } weft_ep_config;
 
@@ -212,7 +214,7 @@ WEFT_API weft_status weft_ep_mask(weft_ep *ep, int rank, int alive) WEFT_MUST_CH
 WEFT_API weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked, int *count) WEFT_MUST_CHECK;
 
 /* Where the same is told as bits: ceil(R / 64) words, bit r % 64 of word r / 64 set while rank r is masked. They live
- * as long as the group, and are stored with release. On GPUs WEFT_ERR_UNSUPPORTED. */
+ * as long as the group, and are stored with release. On GPUs they lie in host memory, too. */
 WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **words) WEFT_MUST_CHECK;
 
 /* The number of collective calls that this rank has made, failed ones counted; and join in after so many, that is, be
@@ -430,8 +432,8 @@ typedef struct weft_ep_received {
     int32_t *source_token; /* [N] */
     /* WEFT_EP_SLOTS_EXPERT with scales: those of local expert l begin l times so many words after the first, and within
      * an expert row i and word w lie as rows.scale_row_stride and scale_word_stride say: [L][W][M] is M * W, 1 and M.
-     * No two scales share a place. Rows then pass through the group's memory. 0: rows of all experts are numbered
-     * through. On GPUs another is WEFT_ERR_UNSUPPORTED. */
+     * No two scales share a place. On the host rows then pass through the group's memory. 0: rows of all experts are
+     * numbered through. */
     size_t scale_group_stride;
 } weft_ep_received;
 /* Rows of padding in expert-major: weight 0, expert -1, source rank and token -1; their row data is left as it was, or

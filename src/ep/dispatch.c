@@ -32,10 +32,6 @@ static weft_status check_groups(const weft_ep_route *route, const weft_ep_receiv
     if (out->scale_group_stride == 0) {
         return WEFT_OK;
     }
-    if (route->ep->config.on_device) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: out.scale_group_stride is %zu; on GPUs give 0", call,
-                           out->scale_group_stride);
-    }
     if (route->plan.layout != WEFT_EP_SLOTS_EXPERT || rows->dtype != WEFT_EP_FP8_E4M3) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "%s: out.scale_group_stride is %zu; give 0, but for fp8 rows in WEFT_EP_SLOTS_EXPERT", call,

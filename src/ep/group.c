@@ -105,10 +105,6 @@ static weft_status check_pairs(const weft_ep_config *config)
     if (config->pairs_max < 0 || config->pairs_max > 2) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: pairs_max is %d; give 0 .. 2", config->pairs_max);
     }
-    if (config->pairs_max == 2 && config->on_device) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "weft_ep_create: pairs_max is 2; on GPUs a group has one pair of "
-                                                 "halves outstanding; make two groups");
-    }
     return WEFT_OK;
 }
 

@@ -79,7 +79,7 @@ static weft_status check_host(const weft_ep *ep, const char *call)
 
 weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **words)
 {
-    WEFT_TRY(check_host(ep, "weft_ep_mask_words"));
+    WEFT_TRY(check_group(ep, "weft_ep_mask_words"));
     if (words == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_mask_words: the result is NULL");
     }

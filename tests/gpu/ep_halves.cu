@@ -1,10 +1,12 @@
 /* Goal: between the halves of a dispatch or combine on GPUs nothing of it runs; a send waits for no other rank, and of
- * slot layouts a recv waits for other ranks' sends and not for their recvs; calls of two groups may lie in each other.
+ * slot layouts a recv waits for other ranks' sends and not for their recvs; calls of two groups, or two pairs of one,
+ * may lie in each other.
  *
  * Method: random cases against the serial reference. In turns: a rank sends when those before it have sent and their
  * streams have ended, so that a send that waited for a rank after it would meet its deadline; of slot layouts they also
  * receive in turns. Nested: one group's call between the halves of another's, with one stream, and odd ranks the other
- * way round. Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
+ * way round; and one route's call between the halves of another's, of one group. Usage: as support/launch.h says; -c:
+ * how many cases; WEFT_SEED. */
 #include "support/arena.h"
 
 extern "C" {
@@ -45,19 +47,8 @@ static int is_padded(const weft_ep_plan *plan)
     return plan->layout == WEFT_EP_SLOTS_SOURCE || plan->layout == WEFT_EP_SLOTS_EXPERT;
 }
 
-static void open_actor(actor *who, scene *of, uint64_t *common, unsigned layout)
+static void open_route(actor *who, uint64_t *common, unsigned layout)
 {
-    memset(who, 0, sizeof *who);
-    who->of = of;
-    do {
-        who->setup = ep_setup_draw(random_next(common), of->pe->pes, &ep_size_small);
-    } while (who->setup.config.tokens_max == 0);
-    who->setup.config.on_device = 1;
-    who->setup.config.rows_max = 0;
-    who->setup.config.overflow = random_below(common, 2) == 0 ? WEFT_EP_OVERFLOW_DROP : WEFT_EP_OVERFLOW_ERROR;
-    who->setup.config.slot_tokens_max = 0;
-    weft_ep_config config = who->setup.config;
-    config.experts_of_rank = who->setup.uneven ? who->setup.table : NULL;
     who->plan = ep_plan_draw(random_next(common), &who->setup);
     if (layout != (unsigned)who->plan.layout) {
         who->plan.layout = (weft_ep_layout)layout;
@@ -65,18 +56,43 @@ static void open_actor(actor *who, scene *of, uint64_t *common, unsigned layout)
         who->plan.alignment = 0;
         who->plan.flags = 0;
     }
-    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &who->ep));
     CHECK_OK(weft_ep_route_create(who->ep, &who->plan, NULL, &who->route));
 }
 
-static void close_actor(actor *who)
+/* With a group of its own, or `shared`'s. */
+static void open_actor(actor *who, scene *of, uint64_t *common, unsigned layout, const actor *shared)
+{
+    memset(who, 0, sizeof *who);
+    who->of = of;
+    if (shared != NULL) {
+        who->setup = shared->setup;
+        who->ep = shared->ep;
+        open_route(who, common, layout);
+        return;
+    }
+    do {
+        who->setup = ep_setup_draw(random_next(common), of->pe->pes, &ep_size_small);
+    } while (who->setup.config.tokens_max == 0);
+    who->setup.config.on_device = 1;
+    who->setup.config.rows_max = 0;
+    who->setup.config.overflow = random_below(common, 2) == 0 ? WEFT_EP_OVERFLOW_DROP : WEFT_EP_OVERFLOW_ERROR;
+    who->setup.config.slot_tokens_max = 0;
+    who->setup.config.pairs_max = 2;
+    weft_ep_config config = who->setup.config;
+    config.experts_of_rank = who->setup.uneven ? who->setup.table : NULL;
+    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &who->ep));
+    open_route(who, common, layout);
+}
+
+static void close_actor(actor *who, const actor *shared)
 {
     ep_routing_destroy(who->routing);
     ep_case_free(&who->one);
     CHECK_OK(weft_ep_route_destroy(who->route));
-    CHECK_OK(weft_ep_destroy(who->ep));
+    if (shared == NULL) {
+        CHECK_OK(weft_ep_destroy(who->ep));
+    }
 }
-
 /* What the actor does next; the same on all ranks. */
 static void draw_call(actor *who, uint64_t *common, int fresh, int adds)
 {
@@ -150,12 +166,12 @@ static void in_turn(void *context, ep_moment moment)
 static void test_turns(scene *of, uint64_t *common, unsigned layout)
 {
     actor who;
-    open_actor(&who, of, common, layout);
+    open_actor(&who, of, common, layout, NULL);
     for (int call = 0; call < 6; call++) {
         draw_call(&who, common, call % 3 == 0, call % 3 == 2);
         act(&who, in_turn);
     }
-    close_actor(&who);
+    close_actor(&who, NULL);
 }
 
 /* ---- nested ---- */
@@ -167,20 +183,21 @@ static void nest(void *context, ep_moment moment)
     }
 }
 
-static void test_nested(scene *of, uint64_t *common, unsigned layout)
+/* Of two groups, one of which each rank calls first, or of one, whose calls all ranks make in the same order. */
+static void test_nested(scene *of, uint64_t *common, unsigned layout, unsigned other, int is_one)
 {
     actor pair[2];
-    const int odd = of->pe->pe % 2;
-    open_actor(&pair[0], of, common, layout);
-    open_actor(&pair[1], of, common, layout == WEFT_EP_SLOTS_SOURCE ? WEFT_EP_SLOTS_EXPERT : WEFT_EP_SLOTS_SOURCE);
+    const int odd = is_one ? 0 : of->pe->pe % 2;
+    open_actor(&pair[0], of, common, layout, NULL);
+    open_actor(&pair[1], of, common, other, is_one ? &pair[0] : NULL);
     pair[odd].inner = &pair[1 - odd];
     for (int call = 0; call < 6; call++) {
         draw_call(&pair[0], common, call % 3 == 0, call % 3 == 2);
         draw_call(&pair[1], common, call % 2 == 0, call % 2 == 1);
         act(&pair[odd], nest);
     }
-    close_actor(&pair[0]);
-    close_actor(&pair[1]);
+    close_actor(&pair[1], is_one ? &pair[0] : NULL);
+    close_actor(&pair[0], NULL);
 }
 
 static void test_body(test_pe *pe)
@@ -197,7 +214,8 @@ static void test_body(test_pe *pe)
     for (int i = 0; i < cases && check_failures() == 0; i++) {
         of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
         test_turns(&of, &common, (unsigned)i % 4);
-        test_nested(&of, &common, WEFT_EP_SLOTS_SOURCE + (unsigned)i % 2);
+        test_nested(&of, &common, WEFT_EP_SLOTS_SOURCE + (unsigned)i % 2, WEFT_EP_SLOTS_EXPERT - (unsigned)i % 2, 0);
+        test_nested(&of, &common, (unsigned)i % 4, (unsigned)i / 4 % 4, 1);
     }
     CHECK_OK(weft_barrier(of.world));
     arena_deregister(&all, of.world);

@@ -87,7 +87,6 @@ static ep_step step_of(ep_session *session, const session_group *group, const se
                      .stream = session->place.stream,
                      .told = route->told,
                      .is_late = session->place.on_device,
-                     .may_group = !session->place.on_device,
                      .halves = session->nest.is_on || random_below(&session->own, 2) == 0,
                      .meanwhile = session->nest.is_on ? call_between : NULL,
                      .context = &session->nest,

@@ -369,7 +369,7 @@ static received_tensors received_create(const ep_step *step, const ep_payload *p
     const ep_case *one = step->routing->one;
     int slots = ep_slot_tokens(one->setup, &one->plan) * one->setup->ranks;
     int experts = one->setup->table[step->rank];
-    int groups = step->may_group && payload->scale_type != WEFT_EP_SCALE_NONE && slots * experts > 0 &&
+    int groups = payload->scale_type != WEFT_EP_SCALE_NONE && slots * experts > 0 &&
                  one->plan.layout == WEFT_EP_SLOTS_EXPERT && random_below(step->arrays.random, 2) == 0;
     if (groups) {
         ep_rows_group_scales(&step->arrays, &to.rows, slots, (capacity + slots - 1) / slots);

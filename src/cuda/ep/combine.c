@@ -7,7 +7,7 @@ static wefti_cuda_ep_combine_args combine_args(const weft_ep_route *route, wefti
                                                const weft_ep_rows *in, const weft_ep_rows *out)
 {
     return (wefti_cuda_ep_combine_args){
-        .group = route->ep->device->group,
+        .group = *wefti_cuda_ep_group_of(route->ep),
         .tables = route->device->tables,
         .blocks = wefti_cuda_ep_divide(route, work, wefti_cuda_ep_row_bytes(in)),
         .in = in->data,

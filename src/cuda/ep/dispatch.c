@@ -16,7 +16,7 @@ static wefti_cuda_ep_experts experts_of(const weft_ep_route *route)
 static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
 {
     wefti_cuda_ep_dispatch_args args = {
-        .group = route->ep->device->group,
+        .group = *wefti_cuda_ep_group_of(route->ep),
         .tables = route->device->tables,
         .topk = route->plan.topk,
         .experts = experts_of(route),
@@ -117,8 +117,8 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
     wefti_cuda_ep_share_memory(args, route);
 }
 
-/* What stands beside a type. */
-static unsigned dtype_bits(const weft_ep_route *route)
+/* What stands beside H. */
+static unsigned hidden_bits(const weft_ep_route *route)
 {
     return wefti_ep_plan_is_by_rank(&route->plan) ? WEFTI_CUDA_EP_TO_RANKS : 0;
 }
@@ -128,9 +128,8 @@ static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft
 {
     unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_STAGE) | (unsigned)out->scale_type << 4 |
                      wefti_cuda_ep_layout_flags(route);
-    return wefti_cuda_ep_signature(call, flags,
-                                   (unsigned)in->dtype | dtype_bits(route) | (unsigned)is_quantised(in, out) << 3,
-                                   (unsigned)in->hidden, (unsigned)args->topk);
+    return wefti_cuda_ep_signature(call, flags, (unsigned)in->dtype | (unsigned)is_quantised(in, out) << 3,
+                                   (unsigned)in->hidden | hidden_bits(route), (unsigned)args->topk);
 }
 
 weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
@@ -142,8 +141,8 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
     args.choices = choices_of(route, choices);
     args.blocks = wefti_cuda_ep_divide(route, WEFTI_CUDA_EP_WORK_DISPATCH, 0);
     wefti_cuda_ep_share_memory(&args, route);
-    args.signature = wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route),
-                                             dtype_bits(route), 0, (unsigned)args.topk);
+    args.signature = wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0,
+                                             hidden_bits(route), (unsigned)args.topk);
     const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_DISPATCH};
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
     WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call));
@@ -156,7 +155,9 @@ static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choi
 {
     int64_t capacity = out->rows_capacity < INT32_MAX ? (int64_t)out->rows_capacity : INT32_MAX;
     WEFT_TRY(wefti_ep_rows_held(in, fresh != NULL ? tokens_least(fresh) : route->device->tokens_least, call, "in"));
-    WEFT_TRY(wefti_ep_rows_held(&out->rows, capacity, call, "out.rows"));
+    const int64_t of_expert = (int64_t)route->ep->ranks * route->plan.slot_tokens;
+    const int is_grouped = out->scale_group_stride != 0 && capacity > of_expert;
+    WEFT_TRY(wefti_ep_rows_held(&out->rows, is_grouped ? of_expert : capacity, call, "out.rows"));
     uint64_t slots = (uint64_t)wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
     if (out->rows_capacity < slots) {
         return wefti_error(WEFT_ERR_RANGE, "%s: out.rows holds %zu rows; slots take %llu", call, out->rows_capacity,
@@ -182,6 +183,9 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
     if (fresh != NULL) {
         args->flags |= WEFTI_CUDA_EP_FRESH;
         args->choices = choices_of(route, fresh);
+    }
+    if (out->scale_group_stride != 0) {
+        args->scale_group_step = out->scale_group_stride - (uint64_t)args->experts.slots * args->out_scales.row_stride;
     }
     args->signature = signature_of(args, route, call, in, &out->rows);
     return WEFT_OK;

@@ -197,7 +197,7 @@ static wefti_cuda_ep_layout layout_of(const weft_ep *ep, int tokens_of_low_laten
 
 static void set_limits(weft_ep *ep)
 {
-    wefti_cuda_ep_group *group = &ep->device->group;
+    wefti_cuda_ep_group *group = &ep->device->group[0];
     uint64_t received = (uint64_t)ep->ranks * (uint64_t)ep->config.tokens_max;
     uint64_t slots = (uint64_t)ep->ranks * (uint64_t)ep->config.slot_tokens_max;
     ep->device->received_max = received < (uint64_t)ep->rows_limit ? received : (uint64_t)ep->rows_limit;
@@ -210,6 +210,7 @@ static void set_limits(weft_ep *ep)
         group->first_expert[rank] = ep->owners.first[rank];
     }
     group->at = layout_of(ep, low_latency_tokens(ep, slots));
+    ep->device->group[1] = *group;
 }
 
 static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
@@ -219,9 +220,10 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     WEFT_TRY(check_limits(ep));
     ep->device = &device;
     set_limits(ep);
-    memory->symmetric_bytes = device.group.at.bytes;
-    memory->staging_bytes = staged_bytes(ep);
-    memory->low_latency_bytes = device.group.at.bytes - layout_of(ep, 0).bytes;
+    const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
+    memory->symmetric_bytes = channels * device.group[0].at.bytes;
+    memory->staging_bytes = channels * staged_bytes(ep);
+    memory->low_latency_bytes = channels * (device.group[0].at.bytes - layout_of(ep, 0).bytes);
     memory->private_bytes = 0;
     ep->device = NULL;
     return WEFT_OK;
@@ -274,9 +276,12 @@ static weft_status find_areas(weft_ep *ep)
     for (int rank = 0; rank < ep->ranks; rank++) {
         uint64_t left;
         int pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
-        device->group.pe_of[rank] = pe;
-        device->group.area[rank] = wefti_cuda_locate(&device->cuda->base, device->area, pe, &left);
-        if (device->group.area[rank] == 0) {
+        const uint64_t area = wefti_cuda_locate(&device->cuda->base, device->area, pe, &left);
+        for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
+            device->group[channel].pe_of[rank] = pe;
+            device->group[channel].area[rank] = area + (uint64_t)channel * device->group[0].at.bytes;
+        }
+        if (area == 0) {
             return wefti_error(WEFT_ERR_UNREACHABLE,
                                CALL
                                ": rank %d does not reach the device memory of rank %d. Split the team into GPUs that "
@@ -297,11 +302,16 @@ static int is_alike(weft_status status)
 static weft_status prepare(weft_ep *ep)
 {
     wefti_ep_device *device = ep->device;
-    memset(device->host_status, 0, WEFTI_CUDA_EP_HOST_STATUS_WORDS * sizeof *device->host_status);
-    WEFT_TRY(wefti_cuda_clear(&device->cuda->base, device->area, device->group.at.cleared_bytes));
     WEFT_TRY(find_areas(ep));
-    WEFT_TRY(weft_world_dev(ep->world, &device->group.dev));
-    device->group.host_status = (wefti_u64 *)device->host_status; /* kernels have the host heap at its address */
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        wefti_cuda_ep_group *group = &device->group[channel];
+        uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+        memset(words, 0, WEFTI_CUDA_EP_HOST_STATUS_WORDS * sizeof *words);
+        WEFT_TRY(
+            wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)group->area[ep->rank], group->at.cleared_bytes));
+        WEFT_TRY(weft_world_dev(ep->world, &group->dev));
+        group->host_status = (wefti_u64 *)words; /* kernels have the host heap at its address */
+    }
     device->sms = device->cuda->sms / pes_of_gpu(device->cuda);
     device->sms = device->sms > 0 ? device->sms : 1;
     return WEFT_OK;
@@ -310,7 +320,8 @@ static weft_status prepare(weft_ep *ep)
 /* Nobody writes to a rank before all are prepared. */
 static weft_status open_area(weft_ep *ep)
 {
-    WEFT_TRY(weft_device_team_malloc(ep->team, ep->device->group.at.bytes, &ep->device->area));
+    const size_t bytes = (size_t)wefti_ep_channels(ep) * ep->device->group[0].at.bytes;
+    WEFT_TRY(weft_device_team_malloc(ep->team, bytes, &ep->device->area));
     weft_status status = wefti_ep_agree(ep->team, &ep->config, ep, prepare(ep));
     weft_status freed = is_alike(status) ? weft_device_team_free(ep->team, ep->device->area) : WEFT_OK;
     return status != WEFT_OK ? status : freed;
@@ -319,18 +330,29 @@ static weft_status open_area(weft_ep *ep)
 static weft_status group_open(weft_ep *ep)
 {
     void *host_status;
-    WEFT_TRY(
-        weft_team_malloc(ep->team, WEFTI_CUDA_EP_HOST_STATUS_WORDS * sizeof *ep->device->host_status, &host_status));
+    const size_t words = (size_t)wefti_ep_channels(ep) * WEFTI_CUDA_EP_HOST_STATUS_WORDS;
+    WEFT_TRY(weft_team_malloc(ep->team, words * sizeof *ep->device->host_status, &host_status));
     ep->device->host_status = host_status;
     weft_status status = open_area(ep);
     weft_status freed = is_alike(status) ? weft_team_free(ep->team, host_status) : WEFT_OK;
     return status != WEFT_OK ? status : freed;
 }
 
+/* Whether a call has failed on a channel: 0, or the word. */
+static uint64_t failure_of(const weft_ep *ep)
+{
+    uint64_t failed = 0;
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        failed |=
+            __atomic_load_n(&wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
+    }
+    return failed;
+}
+
 /* The caller's streams have ended: nothing of this rank uses the memory, and nobody writes here outside a call. */
 static weft_status group_close(weft_ep *ep)
 {
-    if (ep->device->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED] != 0) {
+    if (failure_of(ep) != 0) {
         return WEFT_OK; /* the memory stays taken: a rank that is late may still write there */
     }
     WEFT_TRY(weft_team_free(ep->team, ep->device->host_status));
@@ -347,7 +369,10 @@ static void forget_failure(weft_ep *ep)
     for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
         route->is_routed = route->is_routed && !route->device->is_unseen;
     }
-    device->mismatch_seen = __atomic_load_n(&device->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        device->mismatch_seen[channel] = __atomic_load_n(
+            &wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
+    }
 }
 
 /* The words after the mask say what failed, and are cleared with it. No kernel of the group runs on this rank. */
@@ -355,18 +380,23 @@ static weft_status mask(weft_ep *ep, int rank, int alive)
 {
     wefti_ep_device *device = ep->device;
     wefti_cuda_ep_control control = {0};
-    wefti_cuda_ep_control *there = device->area;
     uint32_t masked = device->masked;
     masked = alive ? masked & ~(UINT32_C(1) << rank) : masked | UINT32_C(1) << rank;
     control.masked = masked;
-    WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &there->masked, &control.masked,
-                             sizeof control - offsetof(wefti_cuda_ep_control, masked)));
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        const wefti_cuda_ep_group *group = &device->group[channel];
+        wefti_cuda_ep_control *there = (void *)(uintptr_t)(group->area[ep->rank] + group->at.control);
+        WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &there->masked, &control.masked,
+                                 sizeof control - offsetof(wefti_cuda_ep_control, masked)));
+    }
     device->masked = masked;
-    if (ep->dead != WEFT_OK ||
-        __atomic_load_n(&device->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE) != 0) {
+    if (ep->dead != WEFT_OK || failure_of(ep) != 0) {
         forget_failure(ep);
     }
-    __atomic_store_n(&device->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+        __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
+    }
     return WEFT_OK;
 }
 

@@ -28,14 +28,14 @@ typedef enum wefti_cuda_ep_part {
 
 typedef struct wefti_ep_device {
     wefti_cuda *cuda;
-    wefti_cuda_ep_group group; /* as kernels get it */
-    void *area; /* symmetric */
+    wefti_cuda_ep_group group[WEFTI_EP_CHANNELS_MAX]; /* as kernels get it, on each channel */
+    void *area; /* symmetric: that of the first channel, behind it that of the second */
     uint64_t received_max; /* M */
-    uint64_t *host_status; /* in the host heap */
+    uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_STATUS_WORDS] */
     uint32_t masked; /* ranks, as bits; the area has a copy */
-    uint64_t mismatch_seen; /* of host_status[..._MISMATCH]: reported */
+    uint64_t mismatch_seen[WEFTI_EP_CHANNELS_MAX]; /* of host_status[..._MISMATCH]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
-    int claimed; /* multiprocessors: the most that a route has asked for */
+    int claimed; /* multiprocessors: the most that a route has asked for, on all channels */
     int is_guest; /* a route of the group has asked for none */
     /* [low latency][..][..][by expert]; NULL: there are no halves of it, or none of low latency */
     CUfunction kernel[2][WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2];
@@ -53,6 +53,24 @@ typedef struct wefti_ep_device_route {
         wefti_cuda_ep_combine_args combine;
     } sent; /* and with what */
 } wefti_ep_device_route;
+
+/* The group on the channel of the call that runs. */
+static inline const wefti_cuda_ep_group *wefti_cuda_ep_group_of(const weft_ep *ep)
+{
+    return &ep->device->group[ep->channel];
+}
+
+static inline uint64_t *wefti_cuda_ep_host_words(const weft_ep *ep, int channel)
+{
+    return ep->device->host_status + channel * WEFTI_CUDA_EP_HOST_STATUS_WORDS;
+}
+
+/* Multiprocessors that a call of such a plan may take, if the plan says: those of two channels fit beside each other. */
+static inline int wefti_cuda_ep_sms_asked(const weft_ep *ep, const weft_ep_plan *plan)
+{
+    int most = ep->device->sms / wefti_ep_channels(ep);
+    return plan->sms < most || most == 0 ? plan->sms : most;
+}
 
 /* WEFT_OK, or what kernels have found out since the last call: WEFT_ERR_TIMEOUT, naming the ranks;
  * WEFT_ERR_MISMATCH. */

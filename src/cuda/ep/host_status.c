@@ -54,19 +54,18 @@ static void describe(char text[CALL_BYTES], uint64_t signature, uint32_t route, 
     char rows[ROWS_BYTES] = "";
     char plan[PLAN_BYTES];
     if (!is_update) {
-        (void)snprintf(rows, sizeof rows, " of %u %s", fields.hidden,
-                       wefti_ep_dtype_name((weft_ep_dtype)(fields.dtype & WEFTI_CUDA_EP_DTYPE_MASK)));
+        (void)snprintf(rows, sizeof rows, " of %u %s", fields.hidden & ~WEFTI_CUDA_EP_TO_RANKS,
+                       wefti_ep_dtype_name((weft_ep_dtype)(fields.dtype & 7)));
     }
     describe_options(rows, fields.call, fields.flags);
     describe_route(plan, is_dispatch && (fields.flags & WEFTI_CUDA_EP_FRESH) != 0, layout, route, ranks);
     (void)snprintf(text, CALL_BYTES, "%s%s, topk %u, %s%s%s", is_update ? "an update" : calls[fields.call % 7], rows,
                    fields.topk, wefti_ep_layout_name(layout), plan,
-                   is_dispatch && (fields.dtype & WEFTI_CUDA_EP_TO_RANKS) != 0 ? ", of destinations" : "");
+                   is_dispatch && (fields.hidden & WEFTI_CUDA_EP_TO_RANKS) != 0 ? ", of destinations" : "");
 }
 
-static weft_status report_mismatch(const weft_ep *ep, uint64_t mismatch, const char *call)
+static weft_status report_mismatch(const weft_ep *ep, const uint64_t *told, uint64_t mismatch, const char *call)
 {
-    const uint64_t *told = ep->device->host_status;
     const uint64_t routes = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_ROUTES], __ATOMIC_RELAXED);
     char own[CALL_BYTES];
     char theirs[CALL_BYTES];
@@ -81,28 +80,41 @@ static weft_status report_mismatch(const weft_ep *ep, uint64_t mismatch, const c
         call, (unsigned)(uint32_t)mismatch / 2, own, ep->rank, theirs, (int)(mismatch >> 32) - 1);
 }
 
+static weft_status report_failure(weft_ep *ep, uint64_t failed, const char *call)
+{
+    char ranks[128] = "";
+    size_t at = 0;
+    for (int rank = 0; rank < ep->ranks && at + 8 < sizeof ranks; rank++) {
+        if ((failed >> 32 >> rank & 1) != 0) {
+            ep->late[rank] = 1;
+            at += (size_t)snprintf(ranks + at, sizeof ranks - at, " %d", rank);
+        }
+    }
+    ep->dead = (weft_status) - (int)(uint32_t)failed;
+    wefti_ep_close_halves(ep); /* whose recv cannot be called any more */
+    return wefti_error(ep->dead, "%s: a call of the group failed on the GPU%s%s", call,
+                       at > 0 ? "; it waited in vain for rank" : "", ranks);
+}
+
+static weft_status look(weft_ep *ep, int channel, const char *call)
+{
+    const uint64_t *told = wefti_cuda_ep_host_words(ep, channel);
+    uint64_t failed = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
+    uint64_t mismatch = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
+    if (failed != 0) {
+        return report_failure(ep, failed, call);
+    }
+    if (mismatch != ep->device->mismatch_seen[channel]) {
+        ep->device->mismatch_seen[channel] = mismatch;
+        return report_mismatch(ep, told, mismatch, call);
+    }
+    return WEFT_OK;
+}
+
 weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call)
 {
-    wefti_ep_device *device = ep->device;
-    uint64_t failed = __atomic_load_n(&device->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
-    uint64_t mismatch = __atomic_load_n(&device->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
-    if (failed != 0) {
-        char ranks[128] = "";
-        size_t at = 0;
-        for (int rank = 0; rank < ep->ranks && at + 8 < sizeof ranks; rank++) {
-            if ((failed >> 32 >> rank & 1) != 0) {
-                ep->late[rank] = 1;
-                at += (size_t)snprintf(ranks + at, sizeof ranks - at, " %d", rank);
-            }
-        }
-        ep->dead = (weft_status) - (int)(uint32_t)failed;
-        wefti_ep_close_halves(ep); /* whose recv cannot be called any more */
-        return wefti_error(ep->dead, "%s: a call of the group failed on the GPU%s%s", call,
-                           at > 0 ? "; it waited in vain for rank" : "", ranks);
-    }
-    if (mismatch != device->mismatch_seen) {
-        device->mismatch_seen = mismatch;
-        return report_mismatch(ep, mismatch, call);
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        WEFT_TRY(look(ep, channel, call));
     }
     return WEFT_OK;
 }

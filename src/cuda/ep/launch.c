@@ -29,7 +29,7 @@ static int sms_of(const weft_ep_route *route)
 {
     const wefti_ep_device *device = route->ep->device;
     if (route->plan.sms > 0) {
-        return at_most(route->plan.sms, device->sms);
+        return wefti_cuda_ep_sms_asked(route->ep, &route->plan);
     }
     int share = at_most(wefti_cuda_budget_share(&device->cuda->budget), device->sms);
     return share > device->claimed ? share : device->claimed;
@@ -49,7 +49,7 @@ static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
 wefti_u32 wefti_cuda_ep_low_latency_slots(const weft_ep_route *route, wefti_cuda_ep_part part)
 {
     const wefti_ep_device *device = route->ep->device;
-    if (!wefti_ep_plan_is_slots(&route->plan) || device->group.at.low_latency_words == 0 ||
+    if (!wefti_ep_plan_is_slots(&route->plan) || device->group[0].at.low_latency_words == 0 ||
         shared_table_of(route).end * sizeof(uint32_t) > WEFTI_CUDA_EP_SHARED_TABLE_BYTES_MAX ||
         (part == WEFTI_CUDA_EP_WHOLE && route->plan.slot_tokens > LOW_LATENCY_TOKENS_MAX)) {
         return 0;
@@ -68,7 +68,7 @@ static int low_latency_blocks_of(const weft_ep_route *route)
 {
     const int tokens = route->plan.slot_tokens;
     const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, (wefti_u32)route->ep->config.row_bytes_max,
-                                                                route->ep->device->group.at.low_latency_words);
+                                                                route->ep->device->group[0].at.low_latency_words);
     const int blocks = tokens * (1 + slices.count) / LOW_LATENCY_WORDS_A_BLOCK;
     return at_most(blocks > BLOCKS_MIN ? blocks : BLOCKS_MIN, sms_of(route));
 }
@@ -173,6 +173,21 @@ static int blocks_of_launch(const weft_ep_route *route, wefti_cuda_ep_kernel ker
     return kernel.is_low_latency ? low_latency_blocks_of(route) : blocks_of(route, kernel.work);
 }
 
+/* A call beside an outstanding pair on another stream may run at the same time: both have to fit on the GPU. */
+static weft_status check_streams(const weft_ep_route *route, const weft_stream *stream, const char *call)
+{
+    const weft_ep *ep = route->ep;
+    const int other = wefti_ep_channels(ep) - 1 - ep->channel;
+    const weft_ep_route *beside = wefti_ep_channels(ep) == 2 ? ep->half_route[other] : NULL;
+    if (beside != NULL && ep->half_stream[other] != stream && (route->plan.sms == 0 || beside->plan.sms == 0)) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: a pair of the group is outstanding on another stream; call on that stream, or create "
+                           "both routes with plan.sms, so that both calls fit on the GPU",
+                           call);
+    }
+    return WEFT_OK;
+}
+
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,
                                  const wefti_cuda_ep_blocks *parts, const void *args, weft_stream *stream,
                                  const char *call)
@@ -191,6 +206,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
                            "when they have given some back, or create the route with plan.sms before they claim them",
                            call, adds_up_parts(route, kernel) ? "some of the send's" : "all");
     }
+    WEFT_TRY(kernel.part != WEFTI_CUDA_EP_RECV ? check_streams(route, stream, call) : WEFT_OK);
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1, shared,
                                                   (CUstream)(void *)stream, arguments, NULL);
@@ -198,6 +214,9 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kerne
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
     if (kernel.part == WEFTI_CUDA_EP_SEND) {
         route->device->sent_blocks = blocks;
+    }
+    if (kernel.part != WEFTI_CUDA_EP_RECV && kernel.work < WEFTI_CUDA_EP_WORK_COMBINE_ORDER) {
+        ++*ep->started;
     }
     return WEFT_OK;
 }

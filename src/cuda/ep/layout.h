@@ -484,8 +484,7 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_signature_fields wefti_cuda_ep_signature_split(we
 }
 
 #define WEFTI_CUDA_EP_LAYOUT_SHIFT 6
-#define WEFTI_CUDA_EP_DTYPE_MASK 3u /* of the dtype of a signature: the type of rows, */
-#define WEFTI_CUDA_EP_TO_RANKS 4u /* and whether the route is of destinations */
+#define WEFTI_CUDA_EP_TO_RANKS (1u << 31) /* beside the hidden of a dispatch: the route is of destinations */
 
 enum {
     WEFTI_CUDA_EP_FRESH = 1,
@@ -565,6 +564,7 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_u32 meta_stages_at; /* stages of warps that send these, in dynamic shared memory */
     wefti_cuda_ep_scales in_scales;
     wefti_cuda_ep_scales out_scales;
+    wefti_u64 scale_group_step; /* so many words more from the last row of an expert to the first of the next */
     /* By expert: */
     wefti_cuda_ep_experts experts;
     /* Quantising: */

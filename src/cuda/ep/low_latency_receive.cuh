@@ -190,9 +190,9 @@ EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, cons
 /* A row's scales, as many words as are given with rows, to those of row `row`. A warp. */
 EP_DEVICE void ep_take_given(const ep_dispatch &args, const wefti_u32 *from, wefti_u64 row)
 {
+    wefti_u32 *to = ep_scales_of_row(args, row);
     for (int word = ep_lane(); word < (int)args.given_words; word += 32) {
-        args.out_scales.words[row * args.out_scales.row_stride + (wefti_u64)word * args.out_scales.word_stride] =
-            from[word];
+        to[(wefti_u64)word * args.out_scales.word_stride] = from[word];
     }
 }
 
@@ -205,7 +205,7 @@ EP_DEVICE void ep_take_made(const ep_dispatch &args, const wefti_u32 *from, weft
     const int behind = (slice.end * elements + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP;
     const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
     const int end = is_ue8m0 && behind == groups ? (groups + 3) / 4 * 4 : behind;
-    wefti_u32 *words = args.out_scales.words + row * args.out_scales.row_stride;
+    wefti_u32 *words = ep_scales_of_row(args, row);
     for (int group = first + ep_lane(); group < end; group += 32) {
         if (is_ue8m0) {
             unsigned char *bytes = (unsigned char *)(words + (wefti_u64)(group / 4) * args.out_scales.word_stride);

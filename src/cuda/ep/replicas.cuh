@@ -63,9 +63,9 @@ EP_DEVICE void ep_replicate_scales(const ep_dispatch &args, const wefti_u32 *rec
         wefti_u32 lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, args.experts.slots != 0, base, &row));
         for (; lanes != 0; lanes &= lanes - 1) {
             wefti_u64 to = __shfl_sync(~0u, row, __ffs((int)lanes) - 1);
+            wefti_u32 *scales = ep_scales_of_row(args, to);
             for (int word = ep_lane(); word < words; word += 32) {
-                args.out_scales.words[to * args.out_scales.row_stride + (wefti_u64)word * args.out_scales.word_stride] =
-                    from[word];
+                scales[(wefti_u64)word * args.out_scales.word_stride] = from[word];
             }
         }
     }

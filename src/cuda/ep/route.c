@@ -13,7 +13,7 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
     int by_rank = wefti_ep_plan_is_by_rank(plan);
     uint64_t local = by_rank ? 1 : (uint64_t)wefti_ep_local_experts(ep);
     uint64_t tokens = (uint64_t)ep->config.tokens_max;
-    uint64_t units = ep->device->group.at.units;
+    uint64_t units = ep->device->group[0].at.units;
     uint64_t experts = (uint64_t)wefti_cuda_ep_experts_of(ep, plan);
     uint64_t topk = (uint64_t)plan->topk;
     int by_expert = !wefti_ep_plan_is_by_source(plan);
@@ -29,7 +29,7 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
     LAY(sent, ranks);
     LAY(place, ranks);
     LAY(bits, units * ranks);
-    if (ep->device->group.drops) {
+    if (ep->device->group[0].drops) {
         LAY(goes, units * ranks);
     } else {
         tables->goes = tables->bits;
@@ -79,11 +79,12 @@ static weft_status allocate(const wefti_cuda *cuda, size_t bytes, CUdeviceptr *m
     return wefti_cuda_check(&cuda->driver, result, "weft_ep_route_create: cuMemAllocFromPoolAsync");
 }
 
-/* Calls of a group do not overlap, so that it claims the most that a route of it asks for, until it is destroyed. */
+/* Calls of a group on a channel do not overlap, so that it claims for each the most that a route of it asks for, until
+ * it is destroyed. */
 static weft_status claim(const weft_ep *ep, const weft_ep_plan *plan)
 {
     wefti_ep_device *device = ep->device;
-    int sms = plan->sms < device->sms ? plan->sms : device->sms;
+    int sms = wefti_cuda_ep_sms_asked(ep, plan) * wefti_ep_channels(ep);
     if (plan->sms == 0 && !device->is_guest) {
         wefti_cuda_budget_add_guest(&device->cuda->budget);
         device->is_guest = 1;

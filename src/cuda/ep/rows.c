@@ -15,8 +15,9 @@ uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows)
 uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep)
 {
     const wefti_ep_device *device = ep->device;
-    return wefti_cuda_ep_place(0, (uint64_t)((uintptr_t)device->area - (uintptr_t)device->cuda->base.heap) +
-                                      device->group.at.rows);
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(ep);
+    return wefti_cuda_ep_place(0,
+                               group->area[ep->rank] - (uint64_t)(uintptr_t)device->cuda->base.heap + group->at.rows);
 }
 
 int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place)

@@ -16,6 +16,13 @@ EP_DEVICE bool ep_is(const ep_dispatch &args, wefti_u32 flag)
     return (args.flags & flag) != 0;
 }
 
+/* Where the caller wants the scales of row `row`: its first word. */
+EP_DEVICE wefti_u32 *ep_scales_of_row(const ep_dispatch &args, wefti_u64 row)
+{
+    wefti_u32 *words = args.out_scales.words + row * args.out_scales.row_stride;
+    return args.scale_group_step == 0 ? words : words + (wefti_u32)row / args.experts.slots * args.scale_group_step;
+}
+
 /* Whether something is sent beside the rows of units: records or scales. */
 EP_DEVICE bool ep_has_meta(const ep_dispatch &args)
 {
