@@ -289,7 +289,8 @@ WEFT_API weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan,
 /* The route's memory, which the caller gave and which holds `bytes` bytes from now on at another address, aligned to
  * 64: its contents are copied, and the old memory is the caller's to free. Local; between calls on the route.
  * WEFT_ERR_ARGUMENT: fewer bytes than weft_ep_route_bytes tells, or the memory is the library's own; WEFT_ERR_STATE:
- * between the halves of a call; on GPUs WEFT_ERR_UNSUPPORTED. */
+ * between the halves of a call. On GPUs when the stream of the route's calls has ended; what a captured graph has of
+ * the route stays where it was. */
 WEFT_API weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes) WEFT_MUST_CHECK;
 
 /* The number of the route's routing: one more with each route_update, or dispatch of a chosen routing, that is begun; 0
@@ -374,8 +375,8 @@ typedef struct weft_ep_host_counts {
 WEFT_API weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream *stream,
                                          weft_ep_host_counts *counts) WEFT_MUST_CHECK;
 
-/* Counts that the host is told while the call still runs: arrays of the caller's, any but `generation` NULL, that
- * outlive the route or are replaced. They have two slots: routing g of the route, counted from 1 since
+/* Counts that the host is told while the call still runs: arrays of the caller's in host memory, on GPUs pinned or of
+ * the world's heap, any but `generation` NULL, that outlive the route or are replaced. They have two slots: routing g of the route, counted from 1 since
  * weft_ep_route_counts_to, fills slot g % 2 as soon as its counts agree, before rows move, also after an overflow (then
  * with what would have come); then it stores g to generation[g % 2], with release. Who loads g there with acquire sees
  * the slot, which routing g + 2 overwrites. A call that ends in another status than WEFT_OK or WEFT_ERR_OVERFLOW may
@@ -393,7 +394,8 @@ typedef struct weft_ep_count_arrays {
 #define WEFT_EP_COUNT_ARRAYS_INIT WEFTI_SIZED(weft_ep_count_arrays)
 
 /* Have the route's counts told there from its next routing on; NULL: no longer. Sets both generations to 0. Local;
- * between calls on the route (WEFT_ERR_STATE between the halves of one). Not on GPUs: WEFT_ERR_UNSUPPORTED. */
+ * between calls on the route (WEFT_ERR_STATE between the halves of one), on GPUs when the stream of the last has ended.
+ * WEFT_ERR_ARGUMENT: an array is missing, not aligned, or where the GPU does not reach it. */
 WEFT_API weft_status weft_ep_route_counts_to(weft_ep_route *route, const weft_ep_count_arrays *arrays) WEFT_MUST_CHECK;
 
 /* Wait until routing `generation` is counted: from any thread, also while another is inside the call that routes.

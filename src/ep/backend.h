@@ -43,14 +43,15 @@ struct wefti_ep_backend {
      * caller's, or, NULL, in memory of its own. On failure nothing is left. */
     weft_status (*route_open)(weft_ep_route *route, void *memory);
     void (*route_close)(weft_ep_route *route);
-    /* Move the route, which lies in memory of the caller's, to memory of route_bytes bytes. NULL: cannot. */
+    /* Move the route, which lies in memory of the caller's, to memory of route_bytes bytes that do not
+     * overlap it. */
     weft_status (*route_move)(weft_ep_route *route, void *memory);
 
     /* weft_ep.h's calls of these names. Each sets route->is_routed to whether the route has a routing now. */
     weft_status (*update)(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
     weft_status (*counts)(const weft_ep_route *route, weft_ep_counts *counts);
-    /* The route's counts_to has changed: its next routing is number 1 there. NULL: the backend tells no counts. */
-    void (*counts_told)(weft_ep_route *route);
+    /* The route's counts are to be told there, its next routing as number 1; or not any more: generation NULL. */
+    weft_status (*counts_told)(weft_ep_route *route, const weft_ep_count_arrays *arrays);
     weft_status (*query)(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts);
     /* `fresh`: the choices of a routing to be agreed on in the way, or NULL: on the routing that the route has. */
     weft_status (*dispatch)(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,

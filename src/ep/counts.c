@@ -40,22 +40,18 @@ weft_status weft_ep_route_counts_to(weft_ep_route *route, const weft_ep_count_ar
     if (wefti_ep_has_half_of(route->ep, route)) {
         return wefti_error(WEFT_ERR_STATE, "%s: a send of the route waits for its recv; call that first", call);
     }
-    if (route->ep->backend->counts_told == NULL) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: counts are not told to the host on GPUs; use weft_ep_route_query, or a stated worst "
-                           "case as rows_capacity",
-                           call);
-    }
     memset(&own, 0, sizeof own);
     if (arrays != NULL) {
         WEFTI_SIZED_TRY(&form, call, "arrays", arrays, &own);
         WEFT_TRY(check_arrays(arrays, call));
         own = *arrays;
+    }
+    WEFT_TRY(route->ep->backend->counts_told(route, &own));
+    if (own.generation != NULL) {
         wefti_st64(&own.generation[0], 0, WEFTI_RELEASE);
         wefti_st64(&own.generation[1], 0, WEFTI_RELEASE);
     }
     route->counts_to = own;
-    route->ep->backend->counts_told(route);
     return WEFT_OK;
 }
 

@@ -150,9 +150,6 @@ weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes)
     }
     WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
     WEFT_TRY(wefti_ep_check_unused(route, call));
-    if (route->ep->backend->route_move == NULL) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: routes on GPUs do not move", call);
-    }
     size_t wanted = route->ep->backend->route_bytes(route->ep, &route->plan);
     if (bytes < wanted) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %zu bytes; the route takes %zu", call, bytes, wanted);

@@ -33,11 +33,50 @@ typedef struct job {
     char what[160];
 } job;
 
-static ep_step step_of(job *of, weft_ep_route *route, const ep_routing *routing)
+#if ON_GPU
+static void *take_pinned(size_t bytes)
+{
+    void *memory = NULL;
+    check_gpu(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+static void give_pinned(void *memory)
+{
+    check_gpu(cudaFreeHost(memory), "cudaFreeHost");
+}
+#endif
+
+/* Device memory of a route. */
+static void *take_device(size_t bytes)
+{
+    void *memory = NULL;
+#if ON_GPU
+    check_gpu(cudaMalloc(&memory, bytes), "cudaMalloc");
+    check_gpu(cudaMemset(memory, EP_POISON, bytes), "cudaMemset");
+#else
+    memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    memset(memory, EP_POISON, bytes);
+#endif
+    return memory;
+}
+
+static void give_device(void *memory)
+{
+#if ON_GPU
+    check_gpu(cudaFree(memory), "cudaFree");
+#else
+    free(memory);
+#endif
+}
+
+static ep_step step_of(job *of, weft_ep_route *route, const ep_routing *routing, ep_told *told)
 {
     ep_step step = {};
     step.route = route;
     step.routing = routing;
+    step.told = told;
     step.rank = of->pe->pe;
     step.arrays.what = of->what;
     step.arrays.memory = &of->memory;
@@ -96,10 +135,21 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     ep_routing *routing = NULL;
     ep_case one = {};
     plan.sms = random_below(common, 3) == 0 ? 1 + (int)random_below(common, 20) : 0;
-    if (!CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
+    size_t bytes = 0;
+    CHECK_OK(weft_ep_route_bytes(ep, &plan, &bytes));
+    void *memory = random_below(&of->own, 3) == 0 ? take_device(bytes) : NULL;
+    if (!CHECK_OK(weft_ep_route_create(ep, &plan, memory, &route))) {
         return;
     }
+    ep_told *told = random_below(&of->own, 2) == 0 ? ep_told_create(route, setup, of->pe->pe, &of->own) : NULL;
     for (int call = 0; call < 5; call++) {
+        if (memory != NULL && random_below(&of->own, 3) == 0) {
+            void *other = take_device(bytes);
+            finish(of->pe);
+            CHECK_OK(weft_ep_route_move(route, other, bytes));
+            give_device(memory);
+            memory = other;
+        }
         of->salt++;
         int updates = routing == NULL || random_below(common, 4) == 0;
         int fresh = updates && random_below(common, 2) == 0;
@@ -129,7 +179,7 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
                            : "dispatch",
                  of->salt, plan.layout, one.tokens[of->pe->pe], setup->config.experts, plan.topk, payload.hidden,
                  payload.dtype);
-        ep_step step = step_of(of, route, routing);
+        ep_step step = step_of(of, route, routing, told);
         if (back) {
             run_backward(&step, &payload, flags, common);
         } else if (adds) {
@@ -143,6 +193,10 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     ep_routing_destroy(routing);
     ep_case_free(&one);
     CHECK_OK(weft_ep_route_destroy(route));
+    ep_told_destroy(told);
+    if (memory != NULL) {
+        give_device(memory);
+    }
 }
 
 static ep_setup draw_setup(uint64_t *state, int pes, const ep_size *size)
@@ -781,6 +835,10 @@ static uint64_t seed_of_case(uint64_t *common, int pes, const ep_size *size)
 
 static void test_body(test_pe *pe)
 {
+#if ON_GPU
+    ep_told_take = take_pinned;
+    ep_told_give = give_pinned;
+#endif
     arena all = {};
     job of = {};
     int cases = pe->cases > 0 ? pe->cases : CASES;

@@ -346,7 +346,7 @@ static void not_in_kernels(weft_world *world, int which)
     grouped.rows.scales = rig.there;
     CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &grouped, NULL), WEFT_ERR_UNSUPPORTED);
     CHECK(strstr(weft_last_error(), "scale_type") != NULL);
-    CHECK_STATUS(weft_ep_route_move(rig.route, rig.there, SIZE_MAX), WEFT_ERR_UNSUPPORTED);
+    CHECK_STATUS(weft_ep_route_move(rig.route, rig.there, SIZE_MAX), WEFT_ERR_ARGUMENT); /* the library's memory */
     uint64_t generation = 0;
     CHECK_OK(weft_ep_route_generation(rig.route, &generation));
     CHECK_OK(weft_ep_route_expect(rig.route, generation));
@@ -373,8 +373,12 @@ static void not_in_kernels(weft_world *world, int which)
     CHECK_STATUS(weft_ep_rejoin(rig.ep, 0), WEFT_ERR_UNSUPPORTED);
     CHECK_OK(weft_ep_mask_query(rig.ep, NULL, &count));
     CHECK(count == 0);
-    const weft_ep_count_arrays counts = WEFT_EP_COUNT_ARRAYS_INIT;
-    CHECK_STATUS(weft_ep_route_counts_to(rig.route, &counts), WEFT_ERR_UNSUPPORTED);
+    uint64_t generations[2] = {7, 7};
+    weft_ep_count_arrays counts = WEFT_EP_COUNT_ARRAYS_INIT;
+    counts.generation = generations;
+    counts.rows_of_source = (void *)(uintptr_t)64; /* the fake driver's host memory that no GPU reaches */
+    CHECK_STATUS(weft_ep_route_counts_to(rig.route, &counts), WEFT_ERR_ARGUMENT);
+    CHECK(strstr(weft_last_error(), "rows_of_source") != NULL && generations[0] == 7);
     const int32_t positions[TOKENS * PES] = {0};
     weft_ep_choices numbered = rig.choices;
     numbered.ids = NULL;

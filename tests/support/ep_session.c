@@ -303,7 +303,7 @@ static int create_route(ep_session *session, session_group *group, session_route
     if (!CHECK_OK(weft_ep_route_create(group->ep, &route->plan, route->memory, &route->route))) {
         return 0;
     }
-    if (!session->place.on_device && random_below(&session->own, 2) == 0) {
+    if (random_below(&session->own, 2) == 0) {
         route->told = ep_told_create(route->route, &group->setup, session->rank, &session->own);
     }
     return 1;

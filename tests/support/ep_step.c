@@ -135,14 +135,22 @@ static void check_host_counts(const ep_step *step)
     CHECK(host.local_experts == setup->table[step->rank] && host.first_expert == setup->first[step->rank]);
 }
 
+static void *take_plain(size_t bytes)
+{
+    return calloc(1, bytes);
+}
+
+void *(*ep_told_take)(size_t bytes) = take_plain;
+void (*ep_told_give)(void *memory) = free;
+
 static void *told_array(uint64_t *random, size_t count)
 {
-    return random_below(random, 6) == 0 ? NULL : calloc(2 * count + 1, 8);
+    return random_below(random, 6) == 0 ? NULL : ep_told_take((2 * count + 1) * 8);
 }
 
 ep_told *ep_told_create(weft_ep_route *route, const ep_setup *setup, int rank, uint64_t *random)
 {
-    ep_told *told = calloc(1, sizeof *told);
+    ep_told *told = ep_told_take(sizeof *told);
     size_t experts = (size_t)setup->table[rank];
     told->arrays = (weft_ep_count_arrays)WEFT_EP_COUNT_ARRAYS_INIT;
     told->arrays.generation = told->generations;
@@ -158,11 +166,14 @@ ep_told *ep_told_create(weft_ep_route *route, const ep_setup *setup, int rank, u
 void ep_told_destroy(ep_told *told)
 {
     if (told != NULL) {
-        free(told->arrays.rows);
-        free(told->arrays.rows_of_expert);
-        free(told->arrays.rows_of_expert_aligned);
-        free(told->arrays.rows_of_source);
-        free(told);
+        void *const arrays[] = {told->arrays.rows, told->arrays.rows_of_expert, told->arrays.rows_of_expert_aligned,
+                                told->arrays.rows_of_source};
+        for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+            if (arrays[i] != NULL) {
+                ep_told_give(arrays[i]);
+            }
+        }
+        ep_told_give(told);
     }
 }
 

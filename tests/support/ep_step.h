@@ -31,6 +31,10 @@ typedef struct ep_told {
     uint64_t number;
 } ep_told;
 
+/* Where such arrays lie, zeroed: memory that GPUs reach, if they tell. */
+extern void *(*ep_told_take)(size_t bytes);
+extern void (*ep_told_give)(void *memory);
+
 /* Have the counts of a route with this setup and plan told, all of them or some; a route that is created again:
  * another. */
 ep_told *ep_told_create(weft_ep_route *route, const ep_setup *setup, int rank, uint64_t *random);

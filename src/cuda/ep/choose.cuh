@@ -179,6 +179,18 @@ EP_DEVICE void ep_post_choices(const ep_group &group, const ep_call *call, const
     }
 }
 
+/* The first of this rank's experts. */
+EP_DEVICE int ep_first_own(const ep_group &group)
+{
+    return group.first_expert[group.rank];
+}
+
+/* Where `source` says how often they are chosen. */
+EP_DEVICE const wefti_u64 *ep_choices_from(const ep_group &group, int source)
+{
+    return (const wefti_u64 *)(group.area[group.rank] + group.at.choices) + (wefti_u64)source * group.at.local_max;
+}
+
 /* Hear how often this rank's experts are chosen: this block's share of them. The warps from `skip` on. */
 EP_DEVICE void ep_wait_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, int skip)
 {
@@ -188,8 +200,7 @@ EP_DEVICE void ep_wait_choices(const ep_group &group, const ep_call *call, const
         int source = ep_lane();
         wefti_u32 count = 0;
         if (source < group.ranks) {
-            const wefti_u64 *here = (const wefti_u64 *)(group.area[group.rank] + group.at.choices) +
-                                    (wefti_u64)source * group.at.local_max + (wefti_u64)expert;
+            const wefti_u64 *here = ep_choices_from(group, source) + expert;
             if ((call->alive >> source & 1) != 0) {
                 (void)ep_await_value(group, here, call->tag, source, &count);
             }

@@ -40,6 +40,22 @@ static wefti_cuda_ep_choices choices_of(const weft_ep_route *route, const weft_e
     };
 }
 
+static wefti_cuda_ep_told told_of(const weft_ep_route *route)
+{
+    const weft_ep_count_arrays *to = &route->counts_to;
+    return (wefti_cuda_ep_told){
+        .generation = (wefti_u64 *)to->generation,
+        .counted = route->device->tables.counted,
+        .rows = to->rows,
+        .rows_of_expert = to->rows_of_expert,
+        .rows_of_expert_aligned = to->rows_of_expert_aligned,
+        .rows_of_source = to->rows_of_source,
+        .wide = to->type == WEFT_EP_INT64,
+        .experts = wefti_ep_local_experts(route->ep),
+        .has_no_experts = wefti_ep_plan_is_by_rank(&route->plan),
+    };
+}
+
 /* Where T is read when the call runs, it may be 0. */
 static int tokens_least(const weft_ep_choices *choices)
 {
@@ -139,6 +155,7 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     args.flags = WEFTI_CUDA_EP_FRESH;
     args.choices = choices_of(route, choices);
+    args.told = told_of(route);
     args.blocks = wefti_cuda_ep_divide(route, WEFTI_CUDA_EP_WORK_DISPATCH, 0);
     wefti_cuda_ep_share_memory(&args, route);
     args.signature = wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0,
@@ -183,6 +200,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
     if (fresh != NULL) {
         args->flags |= WEFTI_CUDA_EP_FRESH;
         args->choices = choices_of(route, fresh);
+        args->told = told_of(route);
     }
     if (out->scale_group_stride != 0) {
         args->scale_group_step = out->scale_group_stride - (uint64_t)args->experts.slots * args->out_scales.row_stride;

@@ -24,6 +24,7 @@
 #include "cuda/ep/drop.cuh"
 #include "cuda/ep/receive.cuh"
 #include "cuda/ep/send_meta.cuh"
+#include "cuda/ep/told.cuh"
 
 template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_dispatch_header(const ep_dispatch &args, const ep_call *call)
 {
@@ -122,6 +123,13 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
         }
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
             ep_note<BY_EXPERT>(args, call);
+        }
+        if (ep_tells(args) && blockIdx.x == gridDim.x - 1 && ep_warp() == ep_warps() - 2) {
+            const wefti_u64 *words = BY_EXPERT
+                                         ? ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group)
+                                         : ep_choices_from(args.group, 0);
+            ep_tell_counts(&args, call, BY_EXPERT, ep_lane() < args.group.ranks ? call->count[ep_lane()] : 0, words,
+                           BY_EXPERT ? (wefti_u32)args.group.first_expert[args.group.ranks] : args.group.at.local_max);
         }
     }
     if (BY_EXPERT && goes && args.experts.slots == 0 && !ep_pad(args, call, skip)) {
@@ -313,9 +321,12 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
 extern "C" __global__ void __launch_bounds__(512, 1)
     wefti_cuda_ep_destinations(const __grid_constant__ ep_dispatch args)
 {
-    const int count = args.choices.tokens * args.topk;
+    const wefti_cuda_ep_choices &choices = args.choices;
+    const int told = choices.tokens_at != 0 ? *choices.tokens_at : choices.tokens;
+    const int tokens = told < 0 ? 0 : told > choices.tokens ? choices.tokens : told;
+    const int count = tokens * args.topk;
     for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < count; i += (int)(gridDim.x * blockDim.x)) {
-        args.tables.ids[i] = args.choices.destinations[i] != 0 ? i % args.topk : -1;
+        args.tables.ids[i] = choices.destinations[i] != 0 ? i % args.topk : -1;
     }
 }
 

@@ -410,6 +410,7 @@ typedef struct wefti_cuda_ep_tables {
     /* Of the running combine, in which order a token's results are added: [T][R] ranks, and EP_NOT_ADDED on those that
      * only have values; EP_NO_RANK behind the last. */
     unsigned char *order;
+    wefti_u64 *counted; /* routings told since weft_ep_route_counts_to */
     wefti_i32 *ids; /* of a route of destinations: [T][R] */
     wefti_i32 *no_rows; /* the same: [L][R], at least one more: zeroes, in place of rows of experts */
     wefti_u32 *records; /* [M] as the sources wrote them */
@@ -539,10 +540,24 @@ typedef struct wefti_cuda_ep_blocks {
     wefti_i32 pushes_at_once; /* units of a combine whose words a warp posts at once */
 } wefti_cuda_ep_blocks;
 
+/* Where a new routing's counts are told: weft_ep_count_arrays, in host memory. */
+typedef struct wefti_cuda_ep_told {
+    wefti_u64 *generation; /* [2]; NULL: nowhere */
+    wefti_u64 *counted; /* in device memory: routings so far */
+    void *rows; /* these may be NULL */
+    void *rows_of_expert;
+    void *rows_of_expert_aligned;
+    void *rows_of_source;
+    wefti_i32 wide; /* elements are 64 bits */
+    wefti_i32 experts; /* of this rank, */
+    wefti_i32 has_no_experts; /* of which a route of destinations knows nothing */
+} wefti_cuda_ep_told;
+
 typedef struct wefti_cuda_ep_dispatch_args {
     wefti_cuda_ep_group group;
     wefti_cuda_ep_tables tables;
-    wefti_cuda_ep_choices choices; /* FRESH */
+    wefti_cuda_ep_choices choices; /* FRESH, */
+    wefti_cuda_ep_told told; /* the same */
     wefti_cuda_ep_arrays arrays;
     wefti_cuda_ep_blocks blocks;
     wefti_u64 signature;

@@ -92,6 +92,11 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_low_latency_arrive(c
         if (ep_writes_route_header(args)) {
             ep_note_received<BY_EXPERT>(args, call, inflow);
         }
+        if (ep_tells(args) && blockIdx.x == gridDim.x - 1 && ep_warp() == args.blocks.sender_warps - 1) {
+            ep_tell_counts(&args, call, BY_EXPERT, inflow.count,
+                           ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group),
+                           (wefti_u32)args.group.first_expert[args.group.ranks]);
+        }
         if (BY_EXPERT) {
             ep_find_own_rows(args, call);
         }

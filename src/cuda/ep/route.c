@@ -51,6 +51,7 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
         LAY(weights, tokens * ranks);
         LAY(own_weights, tokens * ranks);
     }
+    LAY(counted, 1);
     if (by_rank) {
         LAY(ids, tokens * ranks);
         LAY(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1);
@@ -119,6 +120,19 @@ weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory)
     return status;
 }
 
+weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory)
+{
+    wefti_ep_device_route *of = route->device;
+    const weft_ep *ep = route->ep;
+    const size_t bytes = wefti_cuda_ep_route_bytes(ep, &route->plan);
+    if (of->owned != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_move: the route lies in memory of the library's own");
+    }
+    WEFT_TRY(wefti_cuda_copy(&ep->device->cuda->base, memory, of->tables.route_header, bytes));
+    (void)lay_out(&of->tables, ep, &route->plan, (uintptr_t)memory);
+    return WEFT_OK;
+}
+
 void wefti_cuda_ep_route_close(weft_ep_route *route)
 {
     const wefti_cuda *cuda = route->ep->device->cuda;
@@ -170,4 +184,33 @@ weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream,
     counts->status = (weft_status)route_header.status;
     counts->dropped_rows = route_header.dropped_rows;
     return WEFT_OK;
+}
+
+/* Where kernels reach it at the host's address. */
+static weft_status check_told(const wefti_cuda *cuda, void *array, const char *name)
+{
+    CUdeviceptr device = 0;
+    if (array != NULL && (cuda->driver.cuMemHostGetDevicePointer(&device, array, 0) != CUDA_SUCCESS ||
+                          device != (CUdeviceptr)(uintptr_t)array)) {
+        return wefti_error(
+            WEFT_ERR_ARGUMENT,
+            "weft_ep_route_counts_to: arrays.%s is at %p, where the GPU does not reach it; give memory of "
+            "the world's heap, or pin it (cudaHostAlloc, cudaHostRegister)",
+            name, array);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays)
+{
+    wefti_cuda *cuda = route->ep->device->cuda;
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    weft_status status = check_told(cuda, arrays->generation, "generation");
+    status = status != WEFT_OK ? status : check_told(cuda, arrays->rows, "rows");
+    status = status != WEFT_OK ? status : check_told(cuda, arrays->rows_of_expert, "rows_of_expert");
+    status = status != WEFT_OK ? status : check_told(cuda, arrays->rows_of_expert_aligned, "rows_of_expert_aligned");
+    status = status != WEFT_OK ? status : check_told(cuda, arrays->rows_of_source, "rows_of_source");
+    wefti_cuda_leave(cuda);
+    WEFT_TRY(status);
+    return wefti_cuda_clear(&cuda->base, route->device->tables.counted, sizeof *route->device->tables.counted);
 }

@@ -100,7 +100,7 @@ weft_status wefti_ep_routing_counts(const weft_ep_route *handle, weft_ep_counts 
 weft_status wefti_ep_routing_query(const weft_ep_route *handle, weft_stream *stream, weft_ep_host_counts *counts);
 
 /* For ep/backend.h; and tell the counts, which have agreed. */
-void wefti_ep_routing_counts_told(weft_ep_route *handle);
+weft_status wefti_ep_routing_counts_told(weft_ep_route *handle, const weft_ep_count_arrays *arrays);
 void wefti_ep_routing_tell_counts(wefti_ep_routing *route);
 
 /* WEFT_OK when the routing can move rows, else WEFT_ERR_OVERFLOW. */

@@ -2,10 +2,11 @@
 #include "ep/host/routing.h"
 #include "weft/protocol/mem.h"
 
-void wefti_ep_routing_counts_told(weft_ep_route *handle)
+weft_status wefti_ep_routing_counts_told(weft_ep_route *handle, const weft_ep_count_arrays *arrays)
 {
-    handle->host->counts_to = handle->counts_to;
+    handle->host->counts_to = *arrays;
     handle->host->counted = 0;
+    return WEFT_OK;
 }
 
 /* Element `at` of an array, if there is one. */

@@ -518,7 +518,7 @@ FAKE CUresult cuMemHostGetDevicePointer(CUdeviceptr *device, void *at, unsigned 
 {
     (void)flags;
     *device = (CUdeviceptr)(uintptr_t)at;
-    return CUDA_SUCCESS;
+    return (uintptr_t)at < 4096 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* of others it does not know */
 }
 
 /* ---- streams and kernels: everything is done at once ---- */
