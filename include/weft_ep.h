@@ -376,11 +376,11 @@ WEFT_API weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream
                                          weft_ep_host_counts *counts) WEFT_MUST_CHECK;
 
 /* Counts that the host is told while the call still runs: arrays of the caller's in host memory, on GPUs pinned or of
- * the world's heap, any but `generation` NULL, that outlive the route or are replaced. They have two slots: routing g of the route, counted from 1 since
- * weft_ep_route_counts_to, fills slot g % 2 as soon as its counts agree, before rows move, also after an overflow (then
- * with what would have come); then it stores g to generation[g % 2], with release. Who loads g there with acquire sees
- * the slot, which routing g + 2 overwrites. A call that ends in another status than WEFT_OK or WEFT_ERR_OVERFLOW may
- * have counted a routing or not. */
+ * the world's heap, any but `generation` NULL, that outlive the route or are replaced. They have two slots: routing g
+ * of the route, counted from 1 since weft_ep_route_counts_to, fills slot g % 2 as soon as its counts agree, before rows
+ * move, also after an overflow (then with what would have come); then it stores g to generation[g % 2], with release.
+ * Who loads g there with acquire sees the slot, which routing g + 2 overwrites. A call that ends in another status than
+ * WEFT_OK or WEFT_ERR_OVERFLOW may have counted a routing or not. */
 typedef struct weft_ep_count_arrays {
     size_t size; /* sizeof(weft_ep_count_arrays) */
     uint64_t *generation; /* [2], aligned to 8 bytes */

@@ -33,42 +33,68 @@ typedef struct job {
     char what[160];
 } job;
 
+/* Memory that a PE takes before it runs anything, since taking some may wait for what other PEs of the GPU run: pinned,
+ * for counts that are told, and of the device, for a route and where it moves to. */
+#define PINNED_BYTES ((size_t)4 << 20)
+#define ROUTE_BYTES ((size_t)64 << 20)
+static __thread unsigned char *pinned;
+static __thread size_t pinned_taken;
+static __thread int pinned_held; /* arrays */
+static __thread unsigned char *routes; /* two of ROUTE_BYTES */
+
+static void take_memory(void)
+{
 #if ON_GPU
+    check_gpu(cudaHostAlloc((void **)&pinned, PINNED_BYTES, cudaHostAllocDefault), "cudaHostAlloc");
+    check_gpu(cudaMalloc((void **)&routes, 2 * ROUTE_BYTES), "cudaMalloc");
+#else
+    pinned = (unsigned char *)aligned_alloc(64, PINNED_BYTES);
+    routes = (unsigned char *)aligned_alloc(64, 2 * ROUTE_BYTES);
+#endif
+}
+
+static void give_memory(void)
+{
+#if ON_GPU
+    check_gpu(cudaFreeHost(pinned), "cudaFreeHost");
+    check_gpu(cudaFree(routes), "cudaFree");
+#else
+    free(pinned);
+    free(routes);
+#endif
+}
+
 static void *take_pinned(size_t bytes)
 {
-    void *memory = NULL;
-    check_gpu(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "cudaHostAlloc");
-    memset(memory, 0, bytes);
-    return memory;
+    unsigned char *taken = pinned + pinned_taken;
+    pinned_taken += (bytes + 63) / 64 * 64;
+    pinned_held++;
+    if (pinned_taken > PINNED_BYTES) {
+        abort();
+    }
+    memset(taken, 0, bytes);
+    return taken;
 }
 
 static void give_pinned(void *memory)
 {
-    check_gpu(cudaFreeHost(memory), "cudaFreeHost");
+    (void)memory;
+    pinned_held--;
+    pinned_taken = pinned_held == 0 ? 0 : pinned_taken;
 }
-#endif
 
-/* Device memory of a route. */
-static void *take_device(size_t bytes)
+/* The number `which` of the two, poisoned. */
+static void *route_memory(test_pe *pe, int which, size_t bytes)
 {
-    void *memory = NULL;
+    unsigned char *memory = routes + (size_t)which * ROUTE_BYTES;
 #if ON_GPU
-    check_gpu(cudaMalloc(&memory, bytes), "cudaMalloc");
-    check_gpu(cudaMemset(memory, EP_POISON, bytes), "cudaMemset");
+    check_gpu(cudaMemsetAsync(memory, EP_POISON, bytes, pe->stream), "cudaMemsetAsync");
+    check_gpu(cudaStreamSynchronize(pe->stream), "route_memory");
 #else
-    memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    (void)pe;
     memset(memory, EP_POISON, bytes);
 #endif
     return memory;
-}
-
-static void give_device(void *memory)
-{
-#if ON_GPU
-    check_gpu(cudaFree(memory), "cudaFree");
-#else
-    free(memory);
-#endif
 }
 
 static ep_step step_of(job *of, weft_ep_route *route, const ep_routing *routing, ep_told *told)
@@ -137,18 +163,16 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     plan.sms = random_below(common, 3) == 0 ? 1 + (int)random_below(common, 20) : 0;
     size_t bytes = 0;
     CHECK_OK(weft_ep_route_bytes(ep, &plan, &bytes));
-    void *memory = random_below(&of->own, 3) == 0 ? take_device(bytes) : NULL;
+    int held = random_below(&of->own, 3) == 0 && bytes <= ROUTE_BYTES ? 0 : -1; /* which memory; the library's own */
+    void *memory = held == 0 ? route_memory(of->pe, held, bytes) : NULL;
     if (!CHECK_OK(weft_ep_route_create(ep, &plan, memory, &route))) {
         return;
     }
     ep_told *told = random_below(&of->own, 2) == 0 ? ep_told_create(route, setup, of->pe->pe, &of->own) : NULL;
     for (int call = 0; call < 5; call++) {
-        if (memory != NULL && random_below(&of->own, 3) == 0) {
-            void *other = take_device(bytes);
-            finish(of->pe);
-            CHECK_OK(weft_ep_route_move(route, other, bytes));
-            give_device(memory);
-            memory = other;
+        if (held >= 0 && random_below(&of->own, 3) == 0) {
+            held = 1 - held;
+            CHECK_OK(weft_ep_route_move(route, route_memory(of->pe, held, bytes), bytes)); /* its stream has ended */
         }
         of->salt++;
         int updates = routing == NULL || random_below(common, 4) == 0;
@@ -194,9 +218,6 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     ep_case_free(&one);
     CHECK_OK(weft_ep_route_destroy(route));
     ep_told_destroy(told);
-    if (memory != NULL) {
-        give_device(memory);
-    }
 }
 
 static ep_setup draw_setup(uint64_t *state, int pes, const ep_size *size)
@@ -835,10 +856,8 @@ static uint64_t seed_of_case(uint64_t *common, int pes, const ep_size *size)
 
 static void test_body(test_pe *pe)
 {
-#if ON_GPU
     ep_told_take = take_pinned;
     ep_told_give = give_pinned;
-#endif
     arena all = {};
     job of = {};
     int cases = pe->cases > 0 ? pe->cases : CASES;
@@ -851,6 +870,7 @@ static void test_body(test_pe *pe)
     of.world = test_world(pe, "ep", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)128 << 20);
     CHECK_OK(weft_device_deadline(of.world, DEADLINE_NS * (ON_GPU ? 1 : 10)));
     arena_open(&all, pe, of.world, &of.memory);
+    take_memory();
     CHECK_OK(weft_barrier(of.world));
     of.sms = pe->pe == 0 ? free_sms(of.world) : 0;
     CHECK_OK(weft_barrier(of.world));
@@ -890,6 +910,7 @@ static void test_body(test_pe *pe)
         test_absence(&of, &all);
     }
     CHECK_OK(weft_world_destroy(of.world));
+    give_memory();
     arena_close(&all);
     if (pe->pe == 0) {
         pe->failures += check_failures() != 0;

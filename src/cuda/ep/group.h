@@ -65,7 +65,8 @@ static inline uint64_t *wefti_cuda_ep_host_words(const weft_ep *ep, int channel)
     return ep->device->host_status + channel * WEFTI_CUDA_EP_HOST_STATUS_WORDS;
 }
 
-/* Multiprocessors that a call of such a plan may take, if the plan says: those of two channels fit beside each other. */
+/* Multiprocessors that a call of such a plan may take, if the plan says: those of two channels fit beside each
+ * other. */
 static inline int wefti_cuda_ep_sms_asked(const weft_ep *ep, const weft_ep_plan *plan)
 {
     int most = ep->device->sms / wefti_ep_channels(ep);
