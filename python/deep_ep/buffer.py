@@ -72,7 +72,7 @@ class _LowLatencyHandle(tuple):
 
     def __new__(cls, fields, lease):
         self = super().__new__(cls, fields)
-        self.lease, self.route, self.combine_buffer, self.ids = lease, lease.route, None, None
+        self.lease, self.route, self.combine_buffer = lease, lease.route, None
         return self
 
 
@@ -184,7 +184,7 @@ class Buffer:
                 tokens, topk, row_bytes, slots = (max(pair) for pair in zip((tokens, topk, row_bytes, slots), held[0]))
             limits = (max(tokens, slots, 1), max(topk, 1), -(-row_bytes // 16) * 16, slots)
             group = ep.Group(self._world, experts=experts, tokens_max=limits[0], topk_max=limits[1], row_bytes_max=limits[2],
-                             slot_tokens_max=slots, pairs=1 if self._device.type == "cuda" or not slots else 2)
+                             slot_tokens_max=slots, pairs=2 if slots else 1)
             for rank in self._masked:
                 group.mask(rank)
             held = self._groups[kind, experts] = (limits, group)
@@ -301,8 +301,8 @@ class Buffer:
             here = all_ranks.sum(0)[self.rank * local:(self.rank + 1) * local].tolist()
         elif self._device.type == "cpu":
             here = route.host_counts()[0]
-        else:
-            here = self._all_ranks(per_expert.to("cpu", torch.int32)).sum(0)[self.rank * local:(self.rank + 1) * local].tolist()
+        else:  # the routing has been waited for
+            here = torch.as_tensor(_DeviceInts(route.counts()[1], (local,)), device="cuda").tolist()
         return [-(-one // alignment) * alignment for one in here]
 
     def _all_ranks(self, mine):
@@ -356,12 +356,7 @@ class Buffer:
         x = x.contiguous()
         bias = tuple(one.contiguous() for one in bias if one is not None)
         self._join()
-        if stream is not None and summed is not None and not bias:
-            route.dispatch_bwd(_rows(x), _rows(out), topk_weights, summed, stream=stream)  # adds the same, in the same order
-        elif summed is None and not bias:
-            route.combine(_rows(x), _rows(out), stream=stream)
-        else:
-            route.combine(_rows(x), _rows(out), bias=bias, values=topk_weights, values_out=summed, stream=stream)
+        route.combine(_rows(x), _rows(out), bias=bias, values=topk_weights, values_out=summed, stream=stream)
         return out, summed, self._end(stream, async_finish, (x, out, topk_weights, summed, *bias))
 
     internode_dispatch = dispatch
@@ -393,7 +388,7 @@ class Buffer:
         count = torch.empty(local, dtype=torch.int32, device=x.device)
         stream = torch.cuda.current_stream() if self._comm_stream is not None else None
         handle = _LowLatencyHandle((source, ranges, most, hidden, num_experts), self._lease(route, stream))
-        handle.ids = topk_idx = topk_idx.contiguous()
+        topk_idx = topk_idx.contiguous()
         route.choose(topk_idx)
         x = x.contiguous()
 
@@ -444,12 +439,8 @@ class Buffer:
         rows = ep.Rows(x.contiguous().view(-1, hidden))
         kept = (rows, topk_idx.contiguous(), topk_weights.contiguous(), combined)
         stream = torch.cuda.current_stream() if self._comm_stream is not None else None
-        given = {"weights": kept[2], "ids": kept[1]}
-        if stream is not None:  # kernels take the routing's weights: the same routing again, with these
-            weights = torch.where(kept[1] < 0, 0.0, kept[2])
-            route.update(handle.ids, weights, stream=stream)
-            kept, given = (*kept, weights), {}
-        route.combine(rows, ep.Rows(combined), is_weighted=True, stream=stream, part=int(return_recv_hook), **given)
+        route.combine(rows, ep.Rows(combined), is_weighted=True, weights=kept[2], ids=kept[1], stream=stream,
+                      part=int(return_recv_hook))
         hook = None
         if return_recv_hook:
 
@@ -514,10 +505,6 @@ def _slots(local, slots, hidden, x, use_fp8, use_ue8m0):
     words = math.ceil(groups / 4) if use_ue8m0 else groups
     dtype = torch.int32 if use_ue8m0 else torch.float32
     kind = ep.Scale.UE8M0 if use_ue8m0 else ep.Scale.F32
-    if x.is_cuda:  # where kernels number the rows of all experts through
-        scales = torch.empty(words, local, slots, dtype=dtype, device=x.device)
-        rows = ep.Rows(recv.view(-1, hidden), scales, kind, 1, local * slots)
-        return recv, scales.permute(1, 0, 2), rows, 0
     scales = torch.empty(local, words, slots, dtype=dtype, device=x.device)
     return recv, scales, ep.Rows(recv.view(-1, hidden), scales, kind, 1, slots), words * slots
 

@@ -1,5 +1,5 @@
-"""deep_ep.Buffer in CPU memory, or with WEFT_TEST_DEVICE=cuda on a GPU a rank, beside what each rank computes by itself from all ranks' inputs: bit for bit, since rows and
-weights are small whole numbers, but for fp8."""
+"""deep_ep.Buffer in CPU memory, or with WEFT_TEST_DEVICE=cuda on a GPU a rank, beside what each rank computes by itself from
+all ranks' inputs: bit for bit, since rows and weights are small whole numbers, but for fp8."""
 
 import os
 
@@ -27,6 +27,7 @@ def open_group():
 def close_group():
     import torch.distributed as dist
 
+    dist.barrier()  # or rank 0 takes the store away from those that still use it
     dist.destroy_process_group()  # whose threads must not outlive the interpreter
 
 
@@ -96,10 +97,14 @@ def high_throughput():
             assert handle[0][:, me].tolist() == [sum(counts[:i + 1]) for i in range(group.size())]
             again = buffer.dispatch(x + 1, handle=handle)
             assert torch.equal(again[0], rows + 1) and again[1:5] == (None, None, None, None)
-            bias = torch.randint(-3, 4, x.shape).to(torch.bfloat16) * (not ON_GPU)  # which kernels do not add yet
-            summed, summed_weights, _ = buffer.combine(got, handle, topk_weights=got_weights, bias=None if ON_GPU else bias)
-            assert torch.equal(summed, (x.float() * in_rank.sum(1, keepdim=True) + bias.float()).to(torch.bfloat16))
+            bias = [torch.randint(-3, 4, x.shape).to(torch.bfloat16) for _ in range(2)]
+            summed, summed_weights, _ = buffer.combine(got, handle, topk_weights=got_weights, bias=tuple(bias))
+            assert torch.equal(summed, (x.float() * in_rank.sum(1, keepdim=True) + sum(bias).float()).to(torch.bfloat16))
             assert torch.equal(summed_weights, torch.where(ids >= 0, weights, 0.0))
+            all_weights = torch.full_like(got_weights, me + 1.0)  # of all places, also of choices of other ranks
+            _, summed_weights, _ = buffer.combine(got, handle, topk_weights=all_weights)
+            numbers = torch.arange(1, group.size() + 1).float()
+            assert torch.equal(summed_weights, (in_rank * numbers).sum(1, keepdim=True).expand_as(ids))
             worst = 80 * group.size()
             wide, wide_ids, wide_weights, none, _, event = buffer.dispatch(x, topk_idx=ids, topk_weights=weights,
                                                                            num_worst_tokens=worst, **given)
@@ -108,8 +113,6 @@ def high_throughput():
             assert none == [] and len(wide) == len(wide_ids) == len(wide_weights) == worst
             assert torch.equal(wide[:len(rows)], rows) and torch.equal(wide_ids[:len(rows)], local)
             assert (wide_ids[len(rows):] == -1).all()
-            if ON_GPU:  # where kernels route by ids only
-                continue
             plain, no_ids, no_weights, _, handle, event = buffer.dispatch(x, **given)
             if is_async:
                 event.current_stream_wait()
@@ -181,10 +184,6 @@ def low_latency():
                 hook()
             total = torch.where(turned_off >= 0, weights, 0.0).sum(1, keepdim=True)
             assert torch.allclose(summed.float(), x.float() * total, rtol=1 / 64, atol=0.6 * 32 if use_fp8 else 1)
-    if ON_GPU:  # where a group has one pair of halves outstanding
-        buffer.destroy()
-        close_group()
-        return
     x, ids, weights, experts = inputs(group, 99)
     first = buffer.low_latency_dispatch(x, ids, most, experts, use_fp8=False, return_recv_hook=True)
     second = buffer.low_latency_dispatch(x + 1, ids, most, experts, use_fp8=False, return_recv_hook=True)
