@@ -210,8 +210,8 @@ def life():
         two.destroy()
         two = deep_ep.Buffer(group, 1 << 20)
     one.destroy()
-    with pytest.raises(AttributeError, match="ElasticBuffer"):
-        deep_ep.ElasticBuffer
+    with pytest.raises(AttributeError, match="HybridEPBuffer"):
+        deep_ep.HybridEPBuffer
     config = deep_ep.Config(24, 8, 256)
     assert config.num_sms == 24 and config.get_nvl_buffer_size_hint(1024, 8) > 0
     with pytest.raises(AssertionError):

@@ -1,0 +1,236 @@
+"""ElasticBuffer: the dispatch and combine of DeepEP 2.x as calls of weft.ep."""
+
+import dataclasses
+
+import torch
+
+from deep_ep.buffer import Buffer, _rows, _tell_once
+from deep_ep.events import EventHandle
+from weft import ep
+
+
+@dataclasses.dataclass(eq=False)
+class EPHandle:
+    """What a dispatch leaves for its combine, and for dispatches with the same routing."""
+
+    do_expand: bool
+    num_experts: int
+    expert_alignment: int
+    num_max_tokens_per_rank: int
+    num_sms: int
+    topk_idx: torch.Tensor  # [T][K]
+    num_recv_tokens: int  # the most there may be where do_cpu_sync is off
+    num_expanded_tokens: int
+    num_recv_tokens_per_expert_list: list
+    psum_num_recv_tokens_per_scaleup_rank: torch.Tensor  # [R]
+    psum_num_recv_tokens_per_expert: torch.Tensor  # [L]
+    num_unaligned_recv_tokens_per_expert: torch.Tensor  # [L], with do_expand
+    recv_src_metadata: torch.Tensor  # [N][2 + K]: source rank * Tmax + token, slot, with do_expand the rows of its choices
+    dst_buffer_slot_idx: torch.Tensor  # [T][K]: the slot at the destination, -1 where there is none
+    token_metadata_at_forward: object = None
+    channel_linked_list: object = None
+    lease: object = None
+    recv_topk_idx: object = None
+
+    @property
+    def route(self):
+        return self.lease.route
+
+
+def _aligned(count, alignment):
+    return -(-count // alignment) * alignment
+
+
+class ElasticBuffer:
+    """Dispatch and combine of the ranks of a torch process group. Collective to make; memory is taken when a call needs it."""
+
+    def __init__(self, group, num_bytes=None, num_cpu_bytes=0, num_max_tokens_per_rank=0, hidden=0, num_topk=0,
+                 use_fp8_dispatch=False, deterministic=False, allow_hybrid_mode=True, allow_multiple_reduction=True,
+                 prefer_overlap_with_compute=True, sl_idx=3, num_allocated_qps=0, num_cpu_timeout_secs=300,
+                 num_gpu_timeout_secs=100, explicitly_destroy=False):
+        if num_cpu_bytes:
+            raise NotImplementedError("num_cpu_bytes: engram storage is not there in weft's deep_ep")
+        for name, value, default in (("deterministic", deterministic, False), ("allow_hybrid_mode", allow_hybrid_mode, True),
+                                     ("sl_idx", sl_idx, 3), ("num_allocated_qps", num_allocated_qps, 0)):
+            if value != default:
+                _tell_once(f"{name} is taken and not needed")
+        self._buffer = Buffer(group, explicitly_destroy=True)
+        self.group, self.rank_idx, self.num_ranks = group, self._buffer.rank, self._buffer.group_size
+        self.num_max_tokens_per_rank, self.num_bytes = num_max_tokens_per_rank, num_bytes
+        if num_bytes is None:
+            self.num_bytes = self.get_buffer_size_hint(group, num_max_tokens_per_rank, hidden, num_topk)
+        self.deterministic, self.allow_hybrid_mode = deterministic, allow_hybrid_mode
+        self.allow_multiple_reduction, self.explicitly_destroy = allow_multiple_reduction, explicitly_destroy
+        self.prefer_overlap_with_compute, self.num_allocated_qps = prefer_overlap_with_compute, num_allocated_qps or 17
+        self.num_scaleout_ranks, self.num_scaleup_ranks = self.get_logical_domain_size()
+        self.num_rdma_ranks, self.num_nvlink_ranks = self.get_physical_domain_size()
+        self.scaleout_rank_idx, self.scaleup_rank_idx = 0, self.rank_idx
+        self.runtime = self
+
+    def destroy(self):
+        """Collective; of a buffer made with explicitly_destroy."""
+        assert self.explicitly_destroy, "destroy() is for buffers made with explicitly_destroy=True"
+        self._buffer.destroy()
+        self.runtime = None
+
+    def __del__(self):
+        if not getattr(self, "explicitly_destroy", True):
+            self._buffer.destroy()
+
+    def __getattr__(self, name):
+        if name.startswith(("engram_", "pp_", "agrs_")) or name in _ABSENT:
+            raise NotImplementedError(f"ElasticBuffer.{name} is not there in weft's deep_ep")
+        raise AttributeError(f"'ElasticBuffer' object has no attribute '{name}'")
+
+    @staticmethod
+    def capture():
+        """The work that is on the current stream now."""
+        return EventHandle()
+
+    @staticmethod
+    def get_buffer_size_hint(group, num_max_tokens_per_rank, hidden, num_topk=0, use_fp8_dispatch=False,
+                             allow_hybrid_mode=True, allow_multiple_reduction=True):
+        """The bytes of the rows that a rank may receive, rounded up to 2 MiB; memory is taken when it is needed."""
+        return _aligned(group.size() * num_max_tokens_per_rank * hidden * 2, 1 << 21)
+
+    def get_comm_stream(self):
+        """The stream on which calls run; on the CPU None."""
+        return self._buffer.get_comm_stream()
+
+    def get_physical_domain_size(self):
+        return 1, self.num_ranks
+
+    def get_logical_domain_size(self):
+        return 1, self.num_ranks
+
+    def get_theoretical_num_sms(self, num_experts, num_topk, num_scaleout_topk=0, rdma_gbs=0, nvlink_gbs=0, sm_read_gbs=200,
+                                sm_write_gbs=50):
+        """Buffer.num_sms: weft has no model of bandwidths."""
+        return Buffer.num_sms
+
+    def get_theoretical_num_qps(self, num_sms):
+        return min(num_sms, self.num_allocated_qps)
+
+    def barrier(self, use_comm_stream=True, with_cpu_sync=False, sequential=True):
+        """All ranks' streams have come here: on a GPU the host waits for its own."""
+        if self._buffer._device.type == "cuda":
+            stream = self._buffer._comm_stream if use_comm_stream else torch.cuda.current_stream()
+            torch.cuda.synchronize() if with_cpu_sync else stream.synchronize()
+        self._buffer._world.team.barrier()
+
+    def dispatch(self, x, topk_idx=None, topk_weights=None, cumulative_local_expert_recv_stats=None, num_experts=None,
+                 num_max_tokens_per_rank=None, expert_alignment=None, num_sms=0, num_qps=0, previous_event=None,
+                 previous_event_before_epilogue=None, async_with_compute_stream=False, allocate_on_comm_stream=False,
+                 handle=None, do_handle_copy=True, do_cpu_sync=None, do_expand=False, do_zero_padding=False,
+                 use_tma_aligned_col_major_sf=False):
+        """x [T][H], or (fp8 x, scales), to the ranks of its experts: a row a token, or with do_expand a row a choice, by
+        expert. Returns (recv_x, recv_topk_idx, recv_topk_weights, handle, event)."""
+        data, scales = x if isinstance(x, tuple) else (x, None)
+        data, stream = data.contiguous(), self._buffer._comm_stream
+        if num_qps:
+            _tell_once("num_qps is taken and not needed")
+        if handle is None:
+            most = num_max_tokens_per_rank or self.num_max_tokens_per_rank
+            assert data.shape[0] <= most, f"{data.shape[0]} tokens are more than num_max_tokens_per_rank, {most}"
+            handle = self._route(data, topk_idx, topk_weights, num_experts, most, expert_alignment or 1, num_sms, do_handle_copy,
+                                 do_cpu_sync is None or do_cpu_sync, do_expand)
+        else:
+            assert topk_idx is None and not do_cpu_sync, "with a handle topk_idx and do_cpu_sync are its"
+            assert do_expand == handle.do_expand, "do_expand is the handle's"
+            if topk_weights is not None:  # the same routing, with other weights
+                self._buffer._join()
+                handle.route.update(handle.topk_idx, topk_weights.contiguous(), stream=stream)
+        count = handle.num_expanded_tokens if handle.do_expand else handle.num_recv_tokens
+        make = torch.zeros if do_zero_padding else torch.empty
+        recv = make(count, data.shape[1], dtype=data.dtype, device=data.device)
+        recv_scales = None
+        if scales is not None and use_tma_aligned_col_major_sf:
+            recv_scales = make(scales.shape[1], _aligned(max(count, 1), 4), dtype=scales.dtype, device=data.device).t()[:count]
+        elif scales is not None:
+            recv_scales = make(count, scales.shape[1], dtype=scales.dtype, device=data.device)
+        weights = None
+        if topk_weights is not None:
+            shape = (count,) if handle.do_expand else (count, handle.topk_idx.shape[1])
+            weights = torch.zeros(shape, dtype=torch.float32, device=data.device)
+        if cumulative_local_expert_recv_stats is not None:
+            cumulative_local_expert_recv_stats.add_(handle.num_unaligned_recv_tokens_per_expert)
+        self._buffer._join()
+        handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, stream=stream)
+        event = self._buffer._end(stream, async_with_compute_stream, (data, scales, recv, recv_scales, weights))
+        received = recv if scales is None else (recv, recv_scales)
+        return received, None if handle.do_expand else handle.recv_topk_idx, weights, handle, event
+
+    def _route(self, data, topk_idx, topk_weights, experts, most, alignment, sms, is_copied, is_synced, do_expand):
+        """A new handle: a routing by source tells who comes, and with do_expand one by expert moves the rows."""
+        buffer, device, local = self._buffer, data.device, experts // self.num_ranks
+        stream, (tokens, k) = buffer._comm_stream, topk_idx.shape
+        kept = topk_idx.clone() if is_copied else topk_idx
+        width = max(data.shape[1] * max(data.element_size(), 2), 16)
+        group = buffer._group_of("elastic", experts, max(tokens, most), k, width)
+        sms = (sms or Buffer.num_sms) if device.type == "cuda" else 0
+        chosen, held = topk_idx.contiguous(), None if topk_weights is None else topk_weights.contiguous()
+        by_source = buffer._lease(group.route(k, order=ep.ORDER_CHOICE, sms=sms), stream)
+        buffer._join()
+        by_source.route.update(chosen, held, stream=stream)
+        count = by_source.route.query(stream).rows if is_synced else self.num_ranks * most
+        source = torch.full((2, count), -1, dtype=torch.int32, device=device)
+        here = torch.full((count, k), -1, dtype=torch.int32, device=device)
+        give = torch.zeros(tokens, 4, dtype=torch.float32, device=device)
+        take = torch.empty(count, 4, dtype=torch.float32, device=device)
+        buffer._join()
+        by_source.route.dispatch(ep.Rows(give), ep.Rows(take), experts=here, source_rank=source[0], source_token=source[1],
+                                 stream=stream)
+        buffer._end(stream, False, ())
+        ranks = torch.arange(self.num_ranks, device=device)
+        psum = (source[0].unsqueeze(1) == ranks).sum(0).cumsum(0).to(torch.int32)
+        flat = torch.where(here >= 0, here, local).flatten().long()
+        counts = torch.zeros(local + 1, dtype=torch.int64, device=device).scatter_add_(0, flat, torch.ones_like(flat))[:local]
+        ends = torch.cumsum(_aligned(counts, alignment), 0)
+        starts = ends - _aligned(counts, alignment)
+        meta = torch.full((count, 2 + k), -1, dtype=torch.int32, device=device)
+        meta[:, 0] = torch.where(source[0] >= 0, source[0] * most + source[1], -1)
+        before = torch.cat([psum.new_zeros(1), psum])[source[0].clamp(min=0).long()]
+        meta[:, 1] = torch.where(source[0] >= 0, source[0] * most + torch.arange(count, device=device, dtype=torch.int32) - before, -1)
+        expanded = 0
+        lease = by_source
+        if do_expand:
+            order_of = torch.argsort(flat, stable=True)
+            first = torch.cumsum(counts, 0) - counts
+            expert = flat[order_of].clamp(max=local - 1)
+            place = torch.arange(flat.numel(), device=device) - first[expert] + starts[expert]
+            rows = torch.empty_like(place).scatter_(0, order_of, place)
+            meta[:, 2:] = torch.where(here >= 0, rows.view(count, k), -1).to(torch.int32)
+            lease = buffer._lease(group.route(k, ep.Layout.EXPERT_MAJOR, alignment=alignment, order=ep.ORDER_CHOICE, sms=sms), stream)
+            buffer._join()
+            lease.route.update(chosen, held, stream=stream)
+            worst = self.num_ranks * most * min(k, local) + local * (alignment - 1)
+            expanded = lease.route.query(stream).rows if is_synced else _aligned(worst, alignment)
+        per = _aligned(counts, alignment).tolist() if is_synced else []
+        target = torch.where(chosen >= 0, chosen // local, self.num_ranks)
+        in_rank = torch.zeros(tokens, self.num_ranks + 1, dtype=torch.int32, device=device).scatter_(1, target.long(), 1)
+        slots = torch.cumsum(in_rank, 0) - 1 + self.rank_idx * most
+        is_first = (target.unsqueeze(2) == target.unsqueeze(1)).int().argmax(2) == torch.arange(k, device=device)
+        slots = torch.where((chosen >= 0) & is_first, slots.gather(1, target.long()), -1).to(torch.int32)
+        psum_experts = (starts + counts if do_expand else ends).to(torch.int32)
+        return EPHandle(do_expand, experts, alignment, most, sms, kept, count, expanded, per, psum, psum_experts,
+                        counts.to(torch.int32), meta, slots, lease=lease, recv_topk_idx=here.to(topk_idx.dtype))
+
+    def combine(self, x, handle, topk_weights=None, bias=None, num_sms=0, num_qps=0, previous_event=None,
+                previous_event_before_epilogue=None, async_with_compute_stream=False, allocate_on_comm_stream=False):
+        """x, rows as dispatch gave them, back to their ranks and added up there; topk_weights likewise; bias: a tensor [T][H] or
+        two. Returns (combined [T][H], combined weights [T][K] or None, event)."""
+        stream, (tokens, k) = self._buffer._comm_stream, handle.topk_idx.shape
+        x = x.contiguous()
+        bias = tuple(one.contiguous() for one in (bias if isinstance(bias, tuple) else (bias,)) if one is not None)
+        out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
+        summed = None
+        if topk_weights is not None:
+            topk_weights = topk_weights.contiguous()
+            summed = torch.empty(tokens, k, dtype=torch.float32, device=x.device)
+        self._buffer._join()
+        handle.route.combine(_rows(x), _rows(out), bias=bias, values=topk_weights, values_out=summed, stream=stream)
+        return out, summed, self._buffer._end(stream, async_with_compute_stream, (x, out, topk_weights, summed, *bias))
+
+
+_ABSENT = ("get_engram_storage_size_hint", "get_pp_buffer_size_hint", "get_agrs_buffer_size_hint",
+           "get_agrs_num_max_session_bytes", "create_agrs_session", "destroy_agrs_session", "all_gather")

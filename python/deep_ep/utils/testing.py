@@ -1,0 +1,100 @@
+"""Timing that programs of DeepEP import."""
+
+import contextlib
+import os
+
+import torch
+import torch.distributed as dist
+
+L2_BYTES = 256 << 20  # more than any GPU's second level cache
+
+
+def flush_l2_cache(enabled=True):
+    """Have the GPU's second level cache hold something else."""
+    if enabled:
+        torch.zeros(L2_BYTES // 4, dtype=torch.int32, device="cuda")
+
+
+def bench(fn, num_warmups=30, num_tests=30, post_fn=None, flush_l2=True):
+    """Seconds of fn() by events: (average, least, most) of all runs but the first."""
+    for _ in range(num_warmups):
+        fn()
+    pairs = []
+    for _ in range(num_tests):
+        pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        flush_l2_cache(flush_l2)
+        pair[0].record()
+        fn()
+        pair[1].record()
+        if post_fn is not None:
+            post_fn()
+        pairs.append(pair)
+    torch.cuda.synchronize()
+    seconds = [begin.elapsed_time(end) / 1e3 for begin, end in pairs][1:]
+    return sum(seconds) / len(seconds), min(seconds), max(seconds)
+
+
+@contextlib.contextmanager
+def suppress_stdout_stderr():
+    """Nothing of what is written meanwhile is seen, also by libraries."""
+    kept = [os.dup(fd) for fd in (1, 2)]
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for fd in (1, 2):
+            os.dup2(nothing, fd)
+        yield
+    finally:
+        for fd, old in zip((1, 2), kept):
+            os.dup2(old, fd)
+            os.close(old)
+        os.close(nothing)
+
+
+empty_suppress = contextlib.nullcontext
+
+
+def _meet(barrier):
+    torch.cuda._sleep(20_000_000)  # so that hosts are ahead of their GPUs
+    barrier() if barrier is not None else dist.all_reduce(torch.ones(1, device="cuda"))
+
+
+def bench_kineto(fn, kernel_names, num_tests=30, suppress_kineto_output=False, trace_path=None, flush_l2=True,
+                 barrier_comm_profiling=False, num_kernels_per_period=1, barrier=None):
+    """Seconds of the kernels whose names have kernel_names, a name or several, by torch's profiler: the average of each; with
+    num_kernels_per_period a list for each, of every so-manieth launch."""
+    names = (kernel_names,) if isinstance(kernel_names, str) else kernel_names
+    if int(os.environ.get("EP_USE_NVIDIA_TOOLS", 0)):
+        return 1 if isinstance(kernel_names, str) else (1,) * len(names)
+    fn()
+    torch.cuda.synchronize()
+    with suppress_stdout_stderr() if suppress_kineto_output else empty_suppress():
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+            for _ in range(num_tests):
+                flush_l2_cache(flush_l2)
+                if barrier_comm_profiling:
+                    _meet(barrier)
+                fn()
+            torch.cuda.synchronize()
+    if trace_path is not None:
+        profiler.export_chrome_trace(trace_path)
+    launches = sorted((event.time_range.start, event.name, event.device_time_total / 1e6) for event in profiler.events())
+    averages = []
+    for name in names:
+        times = [seconds for _, launched, seconds in launches if name in launched]
+        parts = [times[i::num_kernels_per_period] for i in range(num_kernels_per_period)]
+        means = [sum(part) / len(part) if part else 0 for part in parts]
+        averages.append(means if num_kernels_per_period > 1 else means[0])
+    return averages[0] if isinstance(kernel_names, str) else averages
+
+
+def parse_num_bytes(text):
+    """Bytes of a text as 1G, 64M, 512k or 1048576."""
+    digits = text.strip().lower().removesuffix("b").removesuffix("i")
+    scale = {"k": 10, "m": 20, "g": 30, "t": 40}.get(digits[-1:], 0)
+    try:
+        count = int(float(digits[:-1] if scale else digits) * (1 << scale))
+    except ValueError:
+        count = 0
+    if count <= 0:
+        raise ValueError(f"{text!r} is not a number of bytes; give one as 1G, 64M or 512k")
+    return count

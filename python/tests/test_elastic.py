@@ -1,0 +1,104 @@
+"""deep_ep.ElasticBuffer in CPU memory, beside what each rank computes from all ranks' inputs: rows, ids, weights, counts and sums
+bit for bit, the sums in float32 with the biases first, then each rank's partial where its last choice stands."""
+
+import pytest
+import ranks
+from test_deep_ep import HIDDEN, LOCAL, TOPK, close_group, everybody, expected, inputs, open_group
+
+torch = pytest.importorskip("torch")
+
+
+def summed(partials, ids, bias):
+    """partials [T][R][H] bf16 -> [T][H] bf16."""
+    out = torch.zeros(ids.shape[0], HIDDEN)
+    for one in bias:
+        out += one.float()
+    for t in range(ids.shape[0]):
+        targets = [int(one) // LOCAL if one >= 0 else -1 for one in ids[t]]
+        for k, rank in enumerate(targets):
+            if rank >= 0 and rank not in targets[k + 1:]:
+                out[t] += partials[t, rank].float()
+    return out.to(torch.bfloat16)
+
+
+def check(buffer, group, seed, do_expand, is_synced, is_fp8):
+    x, ids, weights, experts = inputs(group, seed, empty_rank=1 if seed == 2 else -1)
+    me, most = group.rank(), 80
+    rows, local, held, counts = expected(everybody(group, x, ids, weights), me)
+    given = x
+    scales = torch.randint(1, 5, (x.shape[0], HIDDEN // 128)).float()
+    if is_fp8:
+        given = (x.to(torch.float8_e4m3fn), scales)
+    got, got_ids, got_weights, handle, event = buffer.dispatch(
+        given, topk_idx=ids, topk_weights=weights, num_experts=experts, num_max_tokens_per_rank=most, expert_alignment=8,
+        do_cpu_sync=is_synced, do_expand=do_expand, use_tma_aligned_col_major_sf=do_expand)
+    assert event.event is None and (handle.topk_idx.data_ptr() != ids.data_ptr() or ids.numel() == 0)
+    n = len(rows)
+    per = [int((local == e).sum()) for e in range(LOCAL)]
+    aligned = [-(-one // 8) * 8 for one in per]
+    assert handle.psum_num_recv_tokens_per_scaleup_rank.tolist() == [sum(counts[:i + 1]) for i in range(group.size())]
+    assert handle.num_recv_tokens_per_expert_list == (aligned if is_synced else [])
+    assert handle.num_recv_tokens == (n if is_synced else most * group.size())
+    begins = [sum(aligned[:e]) for e in range(LOCAL)]
+    ends = [b + c for b, c in zip(begins, per if do_expand else aligned)]
+    assert handle.psum_num_recv_tokens_per_expert.tolist() == ends
+    data = got[0] if is_fp8 else got
+    if is_fp8:
+        in_rank = (ids >= 0).unsqueeze(2) & (ids.unsqueeze(2) // LOCAL == torch.arange(group.size()))
+        wanted_scales = torch.cat([s[o[:, me]] for s, o in everybody(group, scales, in_rank.any(1))])
+    places = handle.recv_src_metadata[:n, 2:]
+    if do_expand:
+        assert got_ids is None and torch.equal(places >= 0, local >= 0)
+        for i, k in (local >= 0).nonzero().tolist():
+            at, e = int(places[i, k]), int(local[i, k])
+            assert begins[e] <= at < ends[e] and torch.equal(data[at].float(), rows[i].float()) and got_weights[at] == held[i, k]
+            assert not is_fp8 or torch.equal(got[1][at], wanted_scales[i])
+    else:
+        assert torch.equal(data[:n].float(), rows.float()) and torch.equal(got_ids[:n], local)
+        assert torch.equal(got_weights[:n], held) and (not is_fp8 or torch.equal(got[1][:n], wanted_scales))
+    again = buffer.dispatch(x + 1, handle=handle, do_expand=do_expand)
+    where = places[local >= 0].long() if do_expand else torch.arange(n)
+    assert torch.equal(again[0][where], (rows + 1)[(local >= 0).nonzero()[:, 0]] if do_expand else rows + 1)
+    torch.manual_seed(77 * seed + me)
+    bias = tuple(torch.randn(x.shape).to(torch.bfloat16) for _ in range(seed % 3))
+    results = torch.full((len(data), HIDDEN), float("nan"), dtype=torch.bfloat16)  # what is padding is not read
+    results[where] = torch.randn(len(where), HIDDEN).to(torch.bfloat16)
+    partial = torch.zeros(n, HIDDEN)
+    if do_expand:
+        for i, k in (local >= 0).nonzero().tolist():
+            partial[i] += results[int(places[i, k])].float()
+    else:
+        partial = results[:n]
+    everyone = everybody(group, handle.recv_src_metadata[:n, 0], partial.to(torch.bfloat16))
+    partials = torch.zeros(x.shape[0], group.size(), HIDDEN, dtype=torch.bfloat16)
+    for rank, (sources, rows_back) in enumerate(everyone):
+        mine = sources // most == me
+        partials[(sources[mine] % most).long(), rank] = rows_back[mine]
+    out, out_weights, event = buffer.combine(results, handle, topk_weights=got_weights, bias=bias[0] if len(bias) == 1 else bias or None)
+    assert event.event is None and torch.equal(out, summed(partials, ids, bias))
+    assert torch.equal(out_weights, torch.where(ids >= 0, weights, 0.0))
+
+
+def elastic():
+    import deep_ep
+
+    group = open_group()
+    buffer = deep_ep.ElasticBuffer(group, num_max_tokens_per_rank=80, hidden=HIDDEN, num_topk=TOPK, explicitly_destroy=True)
+    assert buffer.get_logical_domain_size() == buffer.get_physical_domain_size() == (1, group.size())
+    assert isinstance(buffer.capture(), deep_ep.EventHandle)
+    for seed in range(3):
+        for do_expand in (False, True):
+            for is_synced in (True, False):
+                check(buffer, group, seed, do_expand, is_synced, is_fp8=is_synced)
+    buffer.barrier()
+    for name in ("engram_write", "engram_fetch", "pp_send", "pp_recv", "pp_set_config", "agrs_set_config", "all_gather",
+                 "create_agrs_session"):
+        with pytest.raises(NotImplementedError, match=name):
+            getattr(buffer, name)
+    buffer.destroy()
+    close_group()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_ranks(count):
+    ranks.run(__file__, "elastic", count)
