@@ -8,8 +8,9 @@
  *     (the experts work on the received rows)
  *     combine        the results come back and are added up, token by token; collective
  *
- * or, with weft_ep_route_choose, the update is made in the way of the dispatch. Both moves have halves, for overlap,
- * and backwards, for training.
+ * or, with weft_ep_route_choose, the update is part of the next dispatch. Both moves have halves, for overlap, and
+ * backwards, for training. A whole program: examples/moe_least.c; a team: weft_team_world of weft_world_create
+ * (weft/world.h).
  *
  * Collective calls are made by every rank of the group in the same order, on one thread (or stream) at a time a group;
  * different groups are independent. dispatch and combine may be repeated on one route (a cached route) until its next
@@ -41,15 +42,15 @@
  *   order            calls are ordered by their stream and return before their outcome is known: an overflow is the
  *                    route's status, a mismatch or a timeout is returned by the group's next call or query. A call that
  *                    returns the mismatch of an earlier one is not made: make it again; a choice stays chosen. After a
- *                    mismatch weft_ep_route_query gives WEFT_ERR_MISMATCH: there is no routing, and calls on it move
- *                    nothing
+ *                    mismatch of a call that routes weft_ep_route_query gives WEFT_ERR_MISMATCH: there is no routing,
+ *                    and calls on it move nothing; after one of a combine the routing stays
  *   before an end    the streams of its calls have ended before a group or route is destroyed or a rank is masked
  *   masks            it is not known which call failed, so a routing that was not queried before the timeout is none
  *                    (WEFT_ERR_STATE)
  *   multiprocessors  weft_ep_plan.sms; those of all groups of a GPU must fit on it
- *   slots            where memory for slot_tokens_max tokens from each rank takes at most 256 MiB a rank, it is there
- *                    for two steps more, so that a send of slots puts its rows, and 8/3 rows for each of the first 16
- *                    tokens for combines
+ *   slots            where memory for slot_tokens_max tokens from each rank takes at most 256 MiB a rank, memory for
+ *                    two more steps of slots is kept, so that a send of slots need not wait, and for combines 8/3 rows
+ *                    for each of the first 16 tokens
  *   halves           each is a launch, and nothing of the call runs between them; all ranks call the halves or all the
  *                    whole. recv is given the stream of its send (another is WEFT_ERR_UNSUPPORTED and changes nothing);
  *                    WEFT_ERR_STATE when others have claimed all multiprocessors meanwhile, or, with a new routing of
@@ -156,7 +157,8 @@ typedef struct weft_ep_config {
  * returns WEFT_OK (or what else it finds out), and weft_ep_mask_query and weft_ep_mask_words tell who is masked. A rank
  * that is seen to be in the call, or still in an earlier one, may wait for one that is gone: it has up to four
  * deadlines. What a masked rank sent or was to send in that call is left as it was: rows, and what is told of them;
- * counts may have its rows. Ranks may mask different ones: who is masked by a rank and alive masks that one in turn.
+ * counts may have its rows. Ranks may mask different ones: a live rank that finds itself masked by another masks that
+ * one, too.
  * Routings are agreed on through the owners of experts, whatever the size. */
 #define WEFT_EP_MASK_ON_TIMEOUT 1u
 /* Keep what weft_ep_stats_query tells. */
@@ -217,10 +219,10 @@ WEFT_API weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked
  * as long as the group, and are stored with release. On GPUs they lie in host memory, too. */
 WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **words) WEFT_MUST_CHECK;
 
-/* The number of collective calls that this rank has made, failed ones counted; and join in after so many, that is, be
- * in step with a rank that has just read this number. A rank that was masked and has missed calls comes back so:
- * between two calls of the others it joins and they say of it that it is alive (weft_ep_mask). Joining ends a death by
- * timeout and unmasks all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank
+/* The number of collective calls that this rank has made, failed ones counted; and set this rank's number to `calls`,
+ * read on a rank in step. A rank that was masked and has missed calls comes back so: between two calls of the others it
+ * joins and they say of it that it is alive (weft_ep_mask). Joining revives a group that is dead by timeout and unmasks
+ * all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank
  * has made; WEFT_ERR_STATE: between the halves of a call, or the group is dead for another reason; on GPUs
  * WEFT_ERR_UNSUPPORTED. */
 WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST_CHECK;
@@ -327,7 +329,7 @@ typedef struct weft_ep_choices {
 #define WEFT_EP_CHOICES_INIT WEFTI_SIZED(weft_ep_choices)
 
 /* Agree on a new routing. Collective over the group. On return the route knows its counts, and, per received row, its
- * source, experts and weights. Returns WEFT_ERR_OVERFLOW or WEFT_ERR_RANGE never: those are the route's status (see
+ * source, experts and weights. Never returns WEFT_ERR_OVERFLOW or WEFT_ERR_RANGE: those are the route's status (see
  * weft_ep_route_query), so that a bad gate is seen by all ranks and stops none. */
 WEFT_API weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *choices,
                                           weft_stream *stream) WEFT_MUST_CHECK;
@@ -427,7 +429,10 @@ typedef struct weft_ep_received {
     size_t size; /* sizeof(weft_ep_received) */
     weft_ep_rows rows; /* at least N rows of the type and width sent. In the symmetric heap: written in place by the
                           senders. Elsewhere: received in the group's buffer and copied before the call returns */
-    size_t rows_capacity; /* rows that rows.data holds; fewer than N is WEFT_ERR_RANGE, before anything is written */
+    /* Rows that rows.data holds; always enough: R * tokens_max by source, R * tokens_max * K by expert, and with an
+     * alignment that less one more for each local expert; in slot layouts N. Fewer than N is WEFT_ERR_RANGE, before
+     * anything is written, on a routing that is known; an overflow on all ranks where the dispatch agrees on it. */
+    size_t rows_capacity;
     float *weights; /* by source [N][K], 0 where the choice is not of this rank; by expert [N] */
     int32_t *experts; /* local ids; by source [N][K], -1 where the choice is not of this rank; by expert [N] */
     int32_t *source_rank; /* [N] */

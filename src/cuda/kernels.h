@@ -1,5 +1,5 @@
 /* cuda/kernels.h: the library's own kernels, a fat binary inside it: what each is called with. See kernels.cu and
- * kernels_coll.cu; compiled by gcc and nvcc. */
+ * kernels_coll.cuh; compiled by gcc and nvcc. */
 #ifndef WEFTI_CUDA_KERNELS_H
 #define WEFTI_CUDA_KERNELS_H
 

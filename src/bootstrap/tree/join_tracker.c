@@ -1,4 +1,4 @@
-/* bootstrap/tree/join tracker.c: who has come to PE 0, and whether they agree. */
+/* bootstrap/tree/join_tracker.c: who has come to PE 0, and whether they agree. */
 #include "bootstrap/tree/join_tracker.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* bootstrap/tree/join tracker.h: who has come to PE 0, and whether they agree. */
+/* bootstrap/tree/join_tracker.h: who has come to PE 0, and whether they agree. */
 #ifndef WEFTI_BOOTSTRAP_TREE_JOIN_TRACKER_H
 #define WEFTI_BOOTSTRAP_TREE_JOIN_TRACKER_H
 

@@ -2,7 +2,7 @@
  *
  * An area is a rank's symmetric memory of a group, in the device heap:
  *
-*   control     this rank's words: the epoch, the ranks alive, what went wrong
+ *   control     this rank's words: the epoch, the ranks alive, what went wrong
  *   headers     [2][R][WORDS + R] packed words: call header of source s: what it calls; by the parity of the epoch,
  *               because a rank that has ended a call may begin the next while a block here has not yet read its call
  *               header
@@ -23,8 +23,9 @@
  *   records     [M] who is received: source token, K local experts, K weights; by expert also K rows
  *   scales      [M] the scales of fp8 rows, W words each, made whole, written with the unit's records, or where those
  *               would be
- *   rows        rows that are received for a buffer that is not symmetric, or that come back to be added up low_latency
- *               [2] by the parity of the epoch: words, records, scales and rows of slot layouts (low_latency.cuh), and
+ *   rows        rows that are received for a buffer that is not symmetric, or that come back to be added up
+ *
+ *   low_latency [2] by the parity of the epoch: words, records, scales and rows of slot layouts (low_latency.cuh), and
  *               rows that return to few tokens as LL packets (ll_packet.cuh). R * Tmax rows, those of source (or owner)
  *               s from row s * Tmax on, so that a sender knows the place of what it puts. It writes there without
  *               waiting for this rank's call header: it has had that of the call before, which this rank posted after
@@ -407,8 +408,8 @@ typedef struct wefti_cuda_ep_tables {
     float *weights; /* by source: [T][R] the sum of a token's weights on each rank, in ascending choice */
     float *own_weights; /* the same of the running combine's own weights */
     signed char *owner; /* [T][K] the rank of each choice, or -1 */
-    /* Of the running combine, in which order a token's results are added: [T][R] ranks, and EP_NOT_ADDED on those that
-     * only have values; EP_NO_RANK behind the last. */
+    /* Of the running combine, in which order a token's results are added: [T][R] ranks, and NOT_ADDED on those that
+     * only have values; NO_RANK behind the last. */
     unsigned char *order;
     wefti_u64 *counted; /* routings told since weft_ep_route_counts_to */
     wefti_i32 *ids; /* of a route of destinations: [T][R] */
@@ -422,7 +423,7 @@ typedef struct wefti_cuda_ep_tables {
     wefti_u64 *whole; /* [2] packed words: this rank's rows without padding, in the first and second round */
     wefti_u64 *begin; /* [L + 1] packed words: the first row of each local expert */
     wefti_u64 *end; /* [L] packed words: the row behind its last */
-    wefti_u32 *rows; /* [T][K] the row of each choice at its owner; EP_NO_ROW: none, or that of an earlier choice */
+    wefti_u32 *rows; /* [T][K] the row of each choice at its owner; NO_ROW: none, or that of an earlier choice */
     wefti_u32 *target; /* [T][R] the row of a token's first choice at each rank */
 } wefti_cuda_ep_tables;
 
@@ -570,7 +571,7 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_u64 in_pitch;
     unsigned char *out;
     wefti_u64 out_pitch;
-    wefti_u64 place; /* where the others write, and their pitch there: out, or with LAND the area's rows */
+    wefti_u64 place; /* where the others write, and their pitch there: out, or with STAGE the area's rows */
     wefti_u64 pitch;
     wefti_u32 row_bytes;
     wefti_u32 capacity; /* rows of out */
@@ -616,7 +617,7 @@ typedef struct wefti_cuda_ep_combine_args {
     wefti_u32 flags;
     wefti_i32 topk; /* by expert, or with values */
     wefti_cuda_ep_backward backward; /* of dispatch, with VALUES */
-    wefti_cuda_ep_options options; /* combine_with.cuh */
+    wefti_cuda_ep_options options; /* combine_options.cuh */
 } wefti_cuda_ep_combine_args;
 
 #endif
