@@ -21,9 +21,9 @@ typedef enum wefti_nv_kind { WEFTI_NV_TAKEN, WEFTI_NV_INSTEAD, WEFTI_NV_NEEDLESS
     X(BOOTSTRAP_UID_SESSION_ID, INSTEAD, "nvshmemx_get_uniqueid, and an init with the id")                             \
     X(BOOTSTRAP_UID_SOCK_FAMILY, INSTEAD, "WEFT_UID_INTERFACE: an address of the family")                              \
     X(REMOTE_TRANSPORT, INSTEAD, "WEFT_TRANSPORT")                                                                     \
-    X(HCA_LIST, INSTEAD, "libfabric's own variables, such as FI_VERBS_IFACE")                                          \
-    X(HCA_PE_MAPPING, INSTEAD, "libfabric's own variables, such as FI_VERBS_IFACE")                                    \
-    X(ENABLE_NIC_PE_MAPPING, INSTEAD, "libfabric's own variables, such as FI_VERBS_IFACE")                             \
+    X(HCA_LIST, INSTEAD, "WEFT_NIC_LIST")                                                                              \
+    X(HCA_PE_MAPPING, INSTEAD, "WEFT_NIC_MAPPING")                                                                     \
+    X(ENABLE_NIC_PE_MAPPING, INSTEAD, "WEFT_NIC_ROUND_ROBIN")                                                          \
     X(IB_GID_INDEX, INSTEAD, "libfabric's own variables, such as FI_VERBS_GID_INDEX")                                  \
     X(IB_ENABLE_IBGDA, INSTEAD, "WEFT_TRANSPORT; kernels reach other nodes through a proxy")                           \
     X(DISABLE_CUDA_VMM, INSTEAD, "WEFT_CUDA_VMM=0")                                                                    \
