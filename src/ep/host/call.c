@@ -158,7 +158,7 @@ static text describe(const wefti_ep_call_header *header)
         append(&to, ", with choices of its own,");
     }
     if ((parts.flags & WEFTI_EP_GRADIENTS) != 0) {
-        append(&to, ", with weights,");
+        append(&to, parts.kind == WEFTI_EP_COMBINE ? ", with values," : ", with weights,");
     }
     if (header->plan != 0) {
         append_plan(&to, header->plan);
