@@ -43,18 +43,18 @@ class Config:
 
 
 class _Lease:
-    """A route that ends with its handle: on a GPU not before the calls that are enqueued on it."""
+    """A route for as long as a handle has it; then it is idle, and the next call of the same shape takes it: on another stream
+    not before the calls that are enqueued on it."""
 
-    def __init__(self, route, late):
-        self.route, self._late, self.stream = route, late, None
+    def __init__(self, route, key, idle, stream):
+        self.route, self._key, self._idle, self.stream = route, key, idle, stream
 
     def __del__(self):
-        if self.stream is None:
-            self.route.close()
-        else:
+        event = None
+        if self.stream is not None:
             event = torch.cuda.Event()
             event.record(self.stream)
-            self._late.append((event, self.route))
+        self._idle.append((self._key, self.route, self.stream, event))
 
 
 class _Handle(tuple):
@@ -100,7 +100,8 @@ class Buffer:
         self._most = self._world.alloc(64)
         self._groups = {}
         self._retired = []
-        self._late = []  # routes without a handle, each with the end of its calls
+        self._idle = []  # routes without a handle, each with the end of its calls
+        self._blocks = {}  # symmetric memory of gathers, by bytes
         self._masked = set()
         self.runtime = self
         if num_qps_per_rank != 24:
@@ -115,7 +116,8 @@ class Buffer:
                 torch.cuda.synchronize()
             world, self._world = self._world, None
             self._groups, self._retired = {}, []
-            self._late.clear()
+            self._idle.clear()
+            self._blocks.clear()
             world.close()
 
     def __del__(self):
@@ -174,9 +176,10 @@ class Buffer:
         self._world.team.reduce(self._most, self._wanted, "int64", "max", len(values))
         return [int(one) for one in self._most.numpy("int64", wanted)]
 
-    def _group_of(self, kind, experts, tokens, topk, row_bytes, slots=0):
-        """The group of that kind and number of experts, large enough for what all ranks want."""
-        tokens, topk, row_bytes, slots = self._agree(tokens, topk, row_bytes, slots)
+    def _group_of(self, kind, experts, tokens, topk, row_bytes, slots=0, is_alike=False):
+        """The group of that kind and number of experts, large enough for what all ranks want; is_alike: they want the same."""
+        if not is_alike:
+            tokens, topk, row_bytes, slots = self._agree(tokens, topk, row_bytes, slots)
         held = self._groups.get((kind, experts))
         if held is None or any(want > have for want, have in zip((tokens, topk, row_bytes, slots), held[0])):
             if held is not None:
@@ -190,12 +193,14 @@ class Buffer:
             held = self._groups[kind, experts] = (limits, group)
         return held[1]
 
-    def _lease(self, route, stream):
-        while self._late and self._late[0][0].query():
-            self._late.pop(0)[1].close()
-        lease = _Lease(route, self._late)
-        lease.stream = stream
-        return lease
+    def _lease(self, group, stream, topk, layout=ep.Layout.RANK_MAJOR, **more):
+        """A route of the group, made or idle, for calls on `stream`."""
+        key = (group, topk, layout, tuple(more.items()))
+        for i, (shape, route, last, event) in enumerate(self._idle):
+            if shape == key and (last == stream or event.query()):
+                del self._idle[i]
+                return _Lease(route, key, self._idle, stream)
+        return _Lease(group.route(topk, layout, **more), key, self._idle, stream)
 
     # ---- streams ----
 
@@ -271,8 +276,8 @@ class Buffer:
         by_rank = topk_idx is None
         group = self._group_of("ht", experts, data.shape[0], self.group_size if by_rank else topk_idx.shape[1], width)
         sms = (config.num_sms if config is not None else Buffer.num_sms) if self._device.type == "cuda" else 0
-        route = group.route(0 if by_rank else topk_idx.shape[1], flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
-        lease = self._lease(route, stream)
+        lease = self._lease(group, stream, 0 if by_rank else topk_idx.shape[1], flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
+        route = lease.route
         ids = None if by_rank else topk_idx.contiguous()
         held = None if topk_weights is None else topk_weights.contiguous()
         self._join()
@@ -308,13 +313,12 @@ class Buffer:
     def _all_ranks(self, mine):
         """[R][n] of int32 [n] of each rank. Collective."""
         size = mine.numel() * 4
-        give, take = self._world.alloc(max(size, 4)), self._world.alloc(max(size, 4) * self.group_size)
+        if size not in self._blocks:
+            self._blocks[size] = self._world.alloc(max(size, 4)), self._world.alloc(max(size, 4) * self.group_size)
+        give, take = self._blocks[size]
         give.tensor(torch.int32, (mine.numel(),)).copy_(mine)
         self._world.team.fcollect(take, give, size)
-        out = take.tensor(torch.int32, (self.group_size, mine.numel())).clone()
-        give.free()
-        take.free()
-        return out
+        return take.tensor(torch.int32, (self.group_size, mine.numel())).clone()
 
     def _rank_prefix(self, in_rank):
         """[i][j]: the tokens of ranks 0 .. i that go to rank j."""
@@ -376,8 +380,7 @@ class Buffer:
         assert not (async_finish and return_recv_hook), "async_finish and return_recv_hook are one or the other"
         tokens, hidden = x.shape
         most, ranks, local = num_max_dispatch_tokens_per_rank, self.group_size, num_experts // self.group_size
-        group = self._group_of("ll", num_experts, tokens, topk_idx.shape[1], hidden * 2, most)
-        route = group.route(topk_idx.shape[1], ep.Layout.SLOTS_EXPERT, slot_tokens=most)
+        group = self._group_of("ll", num_experts, most, topk_idx.shape[1], hidden * 2, most, is_alike=True)
         slots = ranks * most
         recv, scales, rows, stride = _slots(local, slots, hidden, x, use_fp8, round_scale or use_ue8m0)
         wide = None  # powers of two as float32
@@ -387,7 +390,8 @@ class Buffer:
         ranges = torch.empty(local, ranks, dtype=torch.int64, device=x.device)
         count = torch.empty(local, dtype=torch.int32, device=x.device)
         stream = torch.cuda.current_stream() if self._comm_stream is not None else None
-        handle = _LowLatencyHandle((source, ranges, most, hidden, num_experts), self._lease(route, stream))
+        lease = self._lease(group, stream, topk_idx.shape[1], ep.Layout.SLOTS_EXPERT, slot_tokens=most)
+        handle, route = _LowLatencyHandle((source, ranges, most, hidden, num_experts), lease), lease.route
         topk_idx = topk_idx.contiguous()
         route.choose(topk_idx)
         x = x.contiguous()
@@ -400,7 +404,7 @@ class Buffer:
         if return_recv_hook:
             route.dispatch_send(ep.Rows(x), rows, source_token=source, group_stride=stride, stream=stream)
 
-            def hook(kept=(x, topk_idx, recv, scales)):
+            def hook(kept=(x, topk_idx, recv, scales, lease)):
                 route.dispatch_recv(stream)
                 received()
         else:
@@ -444,7 +448,7 @@ class Buffer:
         hook = None
         if return_recv_hook:
 
-            def hook(kept=kept):
+            def hook(kept=(*kept, handle.lease)):
                 route.combine_recv(stream)
 
         return combined, EventOverlap(EventHandle() if async_finish else None, kept), hook

@@ -169,7 +169,7 @@ class ElasticBuffer:
         group = buffer._group_of("elastic", experts, max(tokens, most), k, width)
         sms = (sms or Buffer.num_sms) if device.type == "cuda" else 0
         chosen, held = topk_idx.contiguous(), None if topk_weights is None else topk_weights.contiguous()
-        by_source = buffer._lease(group.route(k, order=ep.ORDER_CHOICE, sms=sms), stream)
+        by_source = buffer._lease(group, stream, k, order=ep.ORDER_CHOICE, sms=sms)
         buffer._join()
         by_source.route.update(chosen, held, stream=stream)
         count = by_source.route.query(stream).rows if is_synced else self.num_ranks * most
@@ -200,7 +200,7 @@ class ElasticBuffer:
             place = torch.arange(flat.numel(), device=device) - first[expert] + starts[expert]
             rows = torch.empty_like(place).scatter_(0, order_of, place)
             meta[:, 2:] = torch.where(here >= 0, rows.view(count, k), -1).to(torch.int32)
-            lease = buffer._lease(group.route(k, ep.Layout.EXPERT_MAJOR, alignment=alignment, order=ep.ORDER_CHOICE, sms=sms), stream)
+            lease = buffer._lease(group, stream, k, ep.Layout.EXPERT_MAJOR, alignment=alignment, order=ep.ORDER_CHOICE, sms=sms)
             buffer._join()
             lease.route.update(chosen, held, stream=stream)
             worst = self.num_ranks * most * min(k, local) + local * (alignment - 1)
