@@ -379,23 +379,21 @@ static ncclResult_t combine(struct ncclEpHandle *handle, const combine_arguments
 {
     struct ncclEpGroup *group = handle->group;
     weft_ep_route *route = handle->route;
-    unsigned flags = 0;
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
     if (a->config.pass_direction == NCCL_EP_BWD_PASS) {
         return nep_group_result(group, weft_ep_dispatch_bwd(route, &a->in, a->weights_in, &a->out, a->weights, stream));
     }
-    if (handle->plan.layout == WEFT_EP_SLOTS_EXPERT) { /* on GPUs weights come with a routing only: the same again */
-        weft_ep_choices choices = handle->choices;
-        choices.weights = a->weights;
-        flags = WEFT_EP_WEIGHTED;
-        NEP_TRY(nep_group_result(group, weft_ep_route_update(route, &choices, stream)));
+    if (handle->plan.layout == WEFT_EP_SLOTS_EXPERT) {
+        options.flags = WEFT_EP_WEIGHTED;
+        options.weights = a->weights;
     }
     if (a->config.send_only) {
-        NEP_TRY(nep_group_result(group, weft_ep_combine_send(route, &a->in, &a->out, flags, stream)));
+        NEP_TRY(nep_group_result(group, weft_ep_combine_send_with(route, &a->in, &a->out, &options, stream)));
         handle->counters = (ncclEpTensor_t){0};
         handle->has_sent = 2;
         return ncclSuccess;
     }
-    return nep_group_result(group, weft_ep_combine(route, &a->in, &a->out, flags, stream));
+    return nep_group_result(group, weft_ep_combine_with(route, &a->in, &a->out, &options, stream));
 }
 
 ncclResult_t ncclEpCombine(ncclEpHandle_t handle, const ncclEpCombineInputs_t *inputs,
