@@ -84,8 +84,9 @@ static const weft_ep_choices *take_choices(weft_ep_route *route)
 static void give_choices_back(weft_ep_route *route, const weft_ep_choices *fresh, weft_status status)
 {
     int is_late = status == WEFT_ERR_MISMATCH && route->ep->backend->has_streams;
-    route->is_chosen = fresh != NULL &&
-                       (status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE || status == WEFT_ERR_STATE || is_late);
+    int is_refused = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE || status == WEFT_ERR_STATE ||
+                     status == WEFT_ERR_UNSUPPORTED;
+    route->is_chosen = fresh != NULL && (is_refused || is_late);
     route->generation -= (uint64_t)(route->is_chosen != 0);
 }
 

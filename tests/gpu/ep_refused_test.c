@@ -302,6 +302,53 @@ static void on_another_stream(weft_world *world, int which)
     close_rig(&rig);
 }
 
+/* Two pairs of a group on two streams: refused where either route may take all multiprocessors (which 0), right where
+ * both say how many (which 1). */
+static void pairs_on_two_streams(weft_world *world, int which)
+{
+    weft_stream *other = (weft_stream *)(uintptr_t)16;
+    weft_ep_config config = config_of();
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    ep_rig rig;
+    weft_ep *ep = NULL;
+    weft_ep_route *routes[2] = {NULL, NULL};
+    weft_ep_received received[2];
+    open_rig(&rig, world, WEFT_EP_SLOTS_SOURCE, 0);
+    config.pairs_max = 2;
+    plan.topk = TOPK;
+    plan.layout = WEFT_EP_SLOTS_SOURCE;
+    plan.sms = which;
+    CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep));
+    choices.tokens = TOKENS;
+    choices.ids = rig.ids;
+    choose(&rig, 2 * (1 - rig.rank));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &routes[i]));
+        CHECK_OK(weft_ep_route_choose(routes[i], &choices));
+        received[i] = rig.received;
+        received[i].rows = rows_at(rig.there + i * PES * TOKENS);
+        received[i].rows_capacity = (size_t)PES * TOKENS;
+    }
+    CHECK_OK(weft_ep_dispatch_send(routes[0], &rig.in, &received[0], NULL));
+    if (which == 0) {
+        CHECK_STATUS(weft_ep_dispatch_send(routes[1], &rig.in, &received[1], other), WEFT_ERR_UNSUPPORTED);
+        CHECK(strstr(weft_last_error(), "plan.sms") != NULL);
+        CHECK_OK(weft_ep_dispatch_send(routes[1], &rig.in, &received[1], NULL));
+    } else {
+        CHECK_OK(weft_ep_dispatch_send(routes[1], &rig.in, &received[1], other));
+    }
+    CHECK_OK(weft_ep_dispatch_recv(routes[0], NULL));
+    CHECK_OK(weft_ep_dispatch_recv(routes[1], which == 0 ? NULL : other));
+    CHECK(rows_written(&rig) == 2 * TOKENS); /* the other rank's, twice */
+    CHECK_OK(weft_barrier(world));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(weft_ep_route_destroy(routes[i]));
+    }
+    CHECK_OK(weft_ep_destroy(ep));
+    close_rig(&rig);
+}
+
 static void with_missing_arrays(weft_world *world, int which)
 {
     ep_rig rig;
@@ -601,10 +648,13 @@ typedef struct ep_refusal {
 static void run_all(weft_world *world, void *context)
 {
     static const ep_refusal all[] = {
-        {with_other_slots, 2},  {after_a_mismatch, 4},    {with_other_options, 12},     {told_by_a_dispatch, 1},
-        {on_another_stream, 1}, {with_missing_arrays, 1}, {without_multiprocessors, 1}, {with_other_multiprocessors, 2},
-        {combine_behind, 1},    {go_on_alone, 8},         {combine_alone, 2},           {fail_between_halves, 1},
-        {not_in_kernels, 1},
+        {with_other_slots, 2},        {after_a_mismatch, 4},
+        {with_other_options, 12},     {told_by_a_dispatch, 1},
+        {on_another_stream, 1},       {with_missing_arrays, 1},
+        {without_multiprocessors, 1}, {with_other_multiprocessors, 2},
+        {combine_behind, 1},          {go_on_alone, 8},
+        {combine_alone, 2},           {fail_between_halves, 1},
+        {not_in_kernels, 1},          {pairs_on_two_streams, 2},
     };
     (void)context;
     if (!attach(world)) {
