@@ -123,11 +123,14 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
     args.flags = route->plan.layout == WEFT_EP_SLOTS_EXPERT ? WEFTI_CUDA_EP_ONCE : 0;
     if (grad_weights != NULL) {
         args.flags |= WEFTI_CUDA_EP_VALUES;
-        args.backward.given = grad_weights_received;
-        args.backward.grad_weights = grad_weights;
+    }
+    if (by_choice) {
         args.options.values_in = grad_weights_received;
         args.options.values_out = grad_weights;
         args.options.of_owners = 1;
+    } else {
+        args.backward.given = grad_weights_received;
+        args.backward.grad_weights = grad_weights;
     }
     args.flags |= by_choice ? WEFTI_CUDA_EP_BY_CHOICE : 0;
     args.signature = signature_of(&args, route, WEFTI_CUDA_EP_DISPATCH_BWD, grad_received);
