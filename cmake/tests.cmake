@@ -176,6 +176,8 @@ function(weft_add_multi_nodes_tests name)
         set(shapes 2x1) # many worlds, each with connections of its own
     elseif(name STREQUAL "world_modules")
         set(shapes 4x2) # for even numbers of PEs
+    elseif(name STREQUAL "rma_flood")
+        set(shapes 3x1) # the stopped PE, the one that floods it, and one beside
     elseif(WEFT_SANITIZE)
         set(shapes 3x2)
     endif()

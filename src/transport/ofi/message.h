@@ -15,12 +15,14 @@ typedef enum wefti_ofi_kind {
     WEFTI_OFI_LEAVE, /* no reply: the sender takes and answers nothing any more */
     WEFTI_OFI_DATA,
     WEFTI_OFI_DONE,
+    WEFTI_OFI_CREDITS, /* a reply to no request: puts have been taken */
 } wefti_ofi_kind;
 
 typedef struct wefti_ofi_header {
     uint64_t world; /* its key: who does not know it is not heard */
     uint32_t from;
-    uint16_t kind;
+    uint8_t kind;
+    uint8_t credits; /* in a reply: so many requests have been taken since the last one */
     uint8_t op; /* weft_signal_op or wefti_amo_op */
     uint8_t bits; /* of an atomic's word */
     uint64_t request; /* the sender's; a reply has the same */
@@ -35,5 +37,11 @@ _Static_assert(sizeof(wefti_ofi_header) == 64, "no padding is sent");
 /* With the providers' own headers a message has room in the 16 KiB up to which they copy and do not ask first. */
 #define WEFTI_OFI_DATA_MAX ((size_t)15 << 10)
 #define WEFTI_OFI_MESSAGE_MAX (sizeof(wefti_ofi_header) + WEFTI_OFI_DATA_MAX)
+
+/* Requests that a PE may have sent another that the other has not taken yet, LEAVE aside: it bounds what a provider
+ * keeps for a PE that takes nothing, on both sides. Puts have no reply, so a message of its own says when so many
+ * requests have been taken. */
+#define WEFTI_OFI_CREDITS_MAX 64
+#define WEFTI_OFI_CREDITS_SOON (WEFTI_OFI_CREDITS_MAX / 2)
 
 #endif

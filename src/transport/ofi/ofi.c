@@ -33,6 +33,7 @@ static void set_buffers(wefti_ofi *ofi)
         if (buffer->role == WEFTI_OFI_REQUEST_OUT) {
             buffer->next = ofi->free_out;
             ofi->free_out = buffer;
+            ofi->free_out_count++;
         }
     }
 }
@@ -78,6 +79,10 @@ static weft_status make(wefti_transport *transport, wefti_fabric_address *mine)
         return wefti_error(WEFT_ERR_MEMORY, "no memory for messages over the network");
     }
     set_buffers(ofi);
+    ofi->requests_free = WEFTI_OFI_WAITING_MAX;
+    for (size_t pe = 0; pe < pes; pe++) {
+        ofi->peers[pe].credits = WEFTI_OFI_CREDITS_MAX;
+    }
     WEFT_TRY(wefti_os_monitor_create(&ofi->lock));
     const wefti_topo_pe pe = {.gpu = WEFTI_TOPO_PCI_NONE, /* it gets its device later, if it gets one */
                               .numa = wefti_topo_numa_here(),

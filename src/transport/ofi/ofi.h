@@ -3,13 +3,17 @@
  *   ofi.c       opening, closing, the table of operations
  *   fabric.c    libfabric and its provider
  *   interface.c which interface of it
- *   issue.c     what this PE asks of others
+ *   issue.c     what this PE asks of others: the operations
+ *   send.c      who may send how much, how long a call waits
  *   serve.c     what others ask of this PE
  *   progress.c  completions, and the thread that sees to them while nobody waits
  *
  * Each buffer for messages belongs to one endpoint and is, at any time, posted to receive, being sent, or free. A
  * request is answered in the buffer in which it came, so that answering needs no memory: a PE that cannot answer takes
- * no more. */
+ * no more.
+ *
+ * A PE that takes nothing any more must not stop what goes to others: a peer may hold as many buffers, and as many
+ * requests that wait, as are left, so that one holds half of them, two a third each, and some are left. */
 #ifndef WEFTI_TRANSPORT_OFI_OFI_H
 #define WEFTI_TRANSPORT_OFI_OFI_H
 
@@ -20,7 +24,7 @@
 
 /* Messages that can be under way at once. */
 #define WEFTI_OFI_REQUESTS_IN 64
-#define WEFTI_OFI_REQUESTS_OUT 32
+#define WEFTI_OFI_REQUESTS_OUT 64
 #define WEFTI_OFI_REPLIES_IN 32
 #define WEFTI_OFI_BUFFERS (WEFTI_OFI_REQUESTS_IN + WEFTI_OFI_REQUESTS_OUT + WEFTI_OFI_REPLIES_IN)
 /* Requests that wait for replies. */
@@ -55,13 +59,18 @@ typedef struct wefti_ofi_request {
 
 typedef struct wefti_ofi_peer {
     fi_addr_t at[WEFTI_FABRIC_ENDPOINTS];
+    uint64_t puts; /* to it, once they have been sent */
+    uint64_t puts_flushed; /* so many of them are in its memory, as a quiet has learnt */
     uint64_t heard_ns; /* when a message last came from it */
+    uint32_t sending; /* buffers that go to it */
+    uint32_t asked; /* requests that wait for its replies */
+    uint32_t credits; /* requests that this PE may still send it */
+    uint32_t owed; /* requests of it that have been taken, and it has not been told */
     uint8_t is_known; /* its address */
     uint8_t is_lost; /* it has left, or the provider cannot reach it any more */
     uint8_t has_left; /* and said so: nothing that was sent to it matters any more */
     uint8_t is_silent; /* it did not answer a read_soon, and nothing came from it since */
     uint8_t is_met; /* messages have gone to it or come from it */
-    uint8_t is_unflushed; /* it has been sent what a quiet waits for */
 } wefti_ofi_peer;
 
 typedef struct wefti_ofi {
@@ -71,14 +80,17 @@ typedef struct wefti_ofi {
     unsigned char *memory; /* of all messages */
     wefti_ofi_buffer buffers[WEFTI_OFI_BUFFERS];
     wefti_ofi_buffer *free_out; /* REQUEST_OUT */
+    uint32_t free_out_count;
     wefti_ofi_buffer *unsent; /* replies that the provider did not take yet, oldest first */
     wefti_ofi_buffer *unposted; /* that it did not take to receive */
     wefti_ofi_request requests[WEFTI_OFI_WAITING_MAX];
+    uint32_t requests_free;
     uint64_t requests_made;
     wefti_ofi_peer *peers; /* [pes] */
     wefti_os_thread *thread;
     int wake[2]; /* a pipe that ends the thread's sleep */
     uint64_t polled_ns; /* when somebody who waits last saw to completions */
+    uint32_t entering; /* callers that wait for the lock; atomic */
     int is_closing;
 } wefti_ofi;
 
@@ -91,6 +103,8 @@ int wefti_ofi_poll(wefti_ofi *ofi);
 /* Leave the lock, let another thread run or, if sleep_ns is not 0, sleep so long or until something may have happened,
  * and enter again. */
 void wefti_ofi_idle(wefti_ofi *ofi, uint64_t sleep_ns);
+/* Another caller waits for the lock. */
+int wefti_ofi_is_wanted(const wefti_ofi *ofi);
 /* Let a buffer receive its next message. */
 void wefti_ofi_post(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
 /* Whether the provider has taken it; if not, *error tells why, -FI_EAGAIN to try again. */
@@ -108,6 +122,45 @@ void wefti_ofi_serve(wefti_ofi *ofi, wefti_ofi_buffer *buffer, size_t bytes);
 void wefti_ofi_take_reply(wefti_ofi *ofi, const wefti_ofi_header *reply, size_t bytes);
 /* Send the replies that had to wait, as far as the provider takes them. */
 void wefti_ofi_send_unsent(wefti_ofi *ofi);
+
+/* ---- send.c ---- */
+
+/* A call that waits. */
+typedef struct wefti_ofi_wait {
+    wefti_ofi *ofi;
+    uint64_t until_ns;
+    int pe; /* whom it waits for */
+    uint64_t idle_ns; /* since when nothing has come; 0: something just has */
+    int is_silent; /* a failure is expected, and the caller's to explain */
+} wefti_ofi_wait;
+
+/* A call enters and leaves the lock; leave returns `status`. */
+void wefti_ofi_enter(wefti_ofi *ofi);
+weft_status wefti_ofi_leave(wefti_ofi *ofi, weft_status status);
+
+/* The rest is under the lock. */
+
+/* The errors of a wait, with their texts if it is not silent. */
+weft_status wefti_ofi_lost(const wefti_ofi_wait *now);
+weft_status wefti_ofi_timed_out(const wefti_ofi_wait *now);
+/* One look at what has happened: WEFT_OK, or WEFT_ERR_TIMEOUT. */
+weft_status wefti_ofi_wait_step(wefti_ofi_wait *now);
+
+/* A buffer for a message to now->pe, its header filled in but for what the call asks; submit takes it. Waits until
+ * the PE may be sent more. */
+weft_status wefti_ofi_begin(wefti_ofi_wait *now, wefti_ofi_kind kind, wefti_ofi_buffer **out);
+/* The same with a request, whose reply close_request awaits; a get's goes to `dest`. A caller that has requests of its
+ * own open asks may_ask before: requests that callers hold while they wait for more would never end. */
+weft_status wefti_ofi_begin_request(wefti_ofi_wait *now, wefti_ofi_kind kind, void *dest, size_t bytes,
+                                    wefti_ofi_buffer **out, wefti_ofi_request **request);
+/* Whether a request to the PE would not wait for another caller's. */
+int wefti_ofi_may_ask(const wefti_ofi *ofi, int pe);
+/* Hand it to the provider; if that fails, its request is closed. */
+weft_status wefti_ofi_submit(wefti_ofi_wait *now, wefti_ofi_buffer *buffer);
+/* Afterwards no reply is taken any more, however this ends. *value, unless NULL: an atomic's word before. */
+weft_status wefti_ofi_close_request(wefti_ofi_wait *now, wefti_ofi_request *request, uint64_t *value);
+/* A REQUEST_OUT that the provider has done with is free. */
+void wefti_ofi_free_out(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
 
 /* ---- issue.c: the operations (transport.h) ---- */
 

@@ -57,8 +57,7 @@ int wefti_ofi_send(wefti_ofi *ofi, wefti_ofi_buffer *buffer, int *error)
 static void give_back(wefti_ofi *ofi, wefti_ofi_buffer *buffer)
 {
     if (buffer->role == WEFTI_OFI_REQUEST_OUT) {
-        buffer->next = ofi->free_out;
-        ofi->free_out = buffer;
+        wefti_ofi_free_out(ofi, buffer);
         return;
     }
     if (buffer->role == WEFTI_OFI_REPLY_OUT) {
@@ -183,22 +182,28 @@ static int is_polled(const wefti_ofi *ofi)
     return wefti_os_now_ns() - ofi->polled_ns < POLLED_NS;
 }
 
+/* A lock goes to whoever is there first, which after a look at what others send without end would be the thread. */
+static void let_callers_in(const wefti_ofi *ofi)
+{
+    do {
+        wefti_os_yield();
+    } while (wefti_ofi_is_wanted(ofi));
+}
+
 static void run(void *argument)
 {
     wefti_ofi *ofi = argument;
     wefti_os_monitor_enter(ofi->lock);
     while (!ofi->is_closing) {
         const int rests = is_polled(ofi);
-        while (!rests && wefti_ofi_progress(ofi)) {
-        }
-        const int sleeps = !rests && can_sleep(ofi);
+        const int sleeps = !rests && !wefti_ofi_progress(ofi) && can_sleep(ofi);
         wefti_os_monitor_leave(ofi->lock);
         if (rests) {
             wefti_os_sleep_ns(2 * POLLED_NS);
         } else if (sleeps) {
             sleep_until_woken(ofi);
         } else {
-            wefti_os_yield();
+            let_callers_in(ofi);
         }
         wefti_os_monitor_enter(ofi->lock);
     }

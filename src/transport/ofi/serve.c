@@ -98,7 +98,7 @@ static size_t serve_amo(const wefti_ofi *ofi, wefti_ofi_header *header)
 }
 
 /* Does what a request asks; returns the bytes of the reply, 0 if there is none. */
-static size_t apply(wefti_ofi *ofi, wefti_ofi_header *header, size_t bytes)
+static size_t apply(const wefti_ofi *ofi, wefti_ofi_header *header, size_t bytes)
 {
     switch (header->kind) {
     case WEFTI_OFI_PUT:
@@ -111,10 +111,6 @@ static size_t apply(wefti_ofi *ofi, wefti_ofi_header *header, size_t bytes)
         return serve_get(ofi, header);
     case WEFTI_OFI_AMO:
         return serve_amo(ofi, header);
-    case WEFTI_OFI_LEAVE:
-        ofi->peers[header->from].has_left = 1;
-        wefti_ofi_lose(ofi, header->from);
-        return 0;
     case WEFTI_OFI_FLUSH: /* messages of one PE are served in their order, and what they store is stored */
         header->kind = WEFTI_OFI_DONE;
         return sizeof *header;
@@ -147,13 +143,35 @@ static void append_unsent(wefti_ofi *ofi, wefti_ofi_buffer *buffer)
     *end = buffer;
 }
 
+/* Serve it, count it, and make a reply of it if one is due. Returns the reply's bytes. */
+static size_t take(wefti_ofi *ofi, wefti_ofi_header *header, size_t bytes)
+{
+    wefti_ofi_peer *peer = &ofi->peers[header->from];
+    if (header->kind == WEFTI_OFI_LEAVE) {
+        peer->has_left = 1;
+        wefti_ofi_lose(ofi, header->from);
+        return 0;
+    }
+    size_t reply = apply(ofi, header, bytes);
+    peer->owed += peer->owed < WEFTI_OFI_CREDITS_MAX;
+    if (reply == 0 && peer->owed >= WEFTI_OFI_CREDITS_SOON) {
+        header->kind = WEFTI_OFI_CREDITS;
+        reply = sizeof *header;
+    }
+    if (reply != 0) {
+        header->credits = (uint8_t)peer->owed;
+        peer->owed = 0;
+    }
+    return reply;
+}
+
 void wefti_ofi_serve(wefti_ofi *ofi, wefti_ofi_buffer *buffer, size_t bytes)
 {
     wefti_ofi_header *header = buffer->header;
     buffer->bytes = 0;
     if (is_of_this_world(ofi, header, bytes)) {
         hear(ofi, header->from);
-        buffer->bytes = apply(ofi, header, bytes);
+        buffer->bytes = take(ofi, header, bytes);
     }
     if (buffer->bytes == 0) {
         wefti_ofi_post(ofi, buffer);
@@ -192,6 +210,12 @@ void wefti_ofi_take_reply(wefti_ofi *ofi, const wefti_ofi_header *reply, size_t 
         return;
     }
     hear(ofi, reply->from);
+    wefti_ofi_peer *peer = &ofi->peers[reply->from];
+    const uint32_t missing = WEFTI_OFI_CREDITS_MAX - peer->credits;
+    peer->credits += reply->credits < missing ? reply->credits : missing;
+    if (reply->kind == WEFTI_OFI_CREDITS) {
+        return;
+    }
     wefti_ofi_request *request = &ofi->requests[reply->request % WEFTI_OFI_WAITING_MAX];
     if (request->number != reply->request || request->number == 0 || request->is_done || request->pe != reply->from) {
         return;
