@@ -10,11 +10,13 @@ import torch
 from deep_ep.buffer import Buffer, Config
 from deep_ep.elastic import ElasticBuffer, EPHandle
 from deep_ep.events import EventHandle, EventOverlap
+from deep_ep.utils.envs import get_logical_domain_size, get_physical_domain_size
 
-__version__ = "1.2.1"
+__version__ = "2.1.0"
 topk_idx_t = torch.int64
 __path__ = __import__("pkgutil").extend_path(__path__, __name__)
-__all__ = ["Buffer", "Config", "ElasticBuffer", "EPHandle", "EventHandle", "EventOverlap", "topk_idx_t"]
+__all__ = ["Buffer", "Config", "ElasticBuffer", "EPHandle", "EventHandle", "EventOverlap", "get_logical_domain_size",
+           "get_physical_domain_size", "topk_idx_t"]
 
 
 def __getattr__(name):

@@ -1,5 +1,6 @@
 """ElasticBuffer: the dispatch and combine of DeepEP 2.x as calls of weft.ep."""
 
+import contextlib
 import dataclasses
 
 import torch
@@ -31,6 +32,7 @@ class EPHandle:
     channel_linked_list: object = None
     lease: object = None
     recv_topk_idx: object = None
+    by_choice: object = None  # a routing of each choice by itself, for a combine that adds them up in one sum
 
     @property
     def route(self):
@@ -39,6 +41,10 @@ class EPHandle:
 
 def _aligned(count, alignment):
     return -(-count // alignment) * alignment
+
+
+class _Absent(NotImplementedError, AttributeError):
+    """So that hasattr() is False, and a call says what is missing."""
 
 
 class ElasticBuffer:
@@ -79,7 +85,7 @@ class ElasticBuffer:
 
     def __getattr__(self, name):
         if name.startswith(("engram_", "pp_", "agrs_")) or name in _ABSENT:
-            raise NotImplementedError(f"ElasticBuffer.{name} is not there in weft's deep_ep")
+            raise _Absent(f"ElasticBuffer.{name} is not there in weft's deep_ep")
         raise AttributeError(f"'ElasticBuffer' object has no attribute '{name}'")
 
     @staticmethod
@@ -205,6 +211,9 @@ class ElasticBuffer:
             lease.route.update(chosen, held, stream=stream)
             worst = self.num_ranks * most * min(k, local) + local * (alignment - 1)
             expanded = lease.route.query(stream).rows if is_synced else _aligned(worst, alignment)
+        by_choice = None
+        if do_expand and not self.allow_multiple_reduction:
+            by_choice = self._route_choices(kept, experts, max(tokens, most), alignment, width, sms)
         per = _aligned(counts, alignment).tolist() if is_synced else []
         target = torch.where(chosen >= 0, chosen // local, self.num_ranks)
         in_rank = torch.zeros(tokens, self.num_ranks + 1, dtype=torch.int32, device=device).scatter_(1, target.long(), 1)
@@ -213,7 +222,17 @@ class ElasticBuffer:
         slots = torch.where((chosen >= 0) & is_first, slots.gather(1, target.long()), -1).to(torch.int32)
         psum_experts = (starts + counts if do_expand else ends).to(torch.int32)
         return EPHandle(do_expand, experts, alignment, most, sms, kept, count, expanded, per, psum, psum_experts,
-                        counts.to(torch.int32), meta, slots, lease=lease, recv_topk_idx=here.to(topk_idx.dtype))
+                        counts.to(torch.int32), meta, slots, lease=lease, recv_topk_idx=here.to(topk_idx.dtype),
+                        by_choice=by_choice)
+
+    def _route_choices(self, topk_idx, experts, most, alignment, width, sms):
+        """Each choice as a token of its own: its rows lie where those of the choices do."""
+        buffer, k = self._buffer, topk_idx.shape[1]
+        group = buffer._group_of("elastic choices", experts, most * k, 1, width)
+        lease = buffer._lease(group, buffer._comm_stream, 1, ep.Layout.EXPERT_MAJOR, alignment=alignment, sms=sms)
+        buffer._join()
+        lease.route.update(topk_idx.reshape(-1, 1).contiguous(), None, stream=buffer._comm_stream)
+        return lease
 
     def combine(self, x, handle, topk_weights=None, bias=None, num_sms=0, num_qps=0, previous_event=None,
                 previous_event_before_epilogue=None, async_with_compute_stream=False, allocate_on_comm_stream=False):
@@ -228,8 +247,24 @@ class ElasticBuffer:
             topk_weights = topk_weights.contiguous()
             summed = torch.empty(tokens, k, dtype=torch.float32, device=x.device)
         self._buffer._join()
-        handle.route.combine(_rows(x), _rows(out), bias=bias, values=topk_weights, values_out=summed, stream=stream)
+        if handle.by_choice is not None:
+            out = self._combine_choices(x, handle, topk_weights, summed, bias, stream)
+        else:
+            handle.route.combine(_rows(x), _rows(out), bias=bias, values=topk_weights, values_out=summed, stream=stream)
         return out, summed, self._buffer._end(stream, async_with_compute_stream, (x, out, topk_weights, summed, *bias))
+
+
+    def _combine_choices(self, x, handle, weights, summed, bias, stream):
+        """Without allow_multiple_reduction: one sum of the biases and the rows of all choices, in ascending choice."""
+        tokens, k = handle.topk_idx.shape
+        each = torch.empty(tokens * k, x.shape[1], dtype=x.dtype, device=x.device)
+        handle.by_choice.route.combine(_rows(x), _rows(each), values=weights,
+                                       values_out=None if summed is None else summed.view(-1, 1), stream=stream)
+        with torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext():
+            total = sum((one.float() for one in bias), torch.zeros(tokens, x.shape[1], dtype=torch.float32, device=x.device))
+            for row in each.view(tokens, k, -1).unbind(1):
+                total = total + row.float()
+            return total.to(x.dtype)
 
 
 _ABSENT = ("get_engram_storage_size_hint", "get_pp_buffer_size_hint", "get_agrs_buffer_size_hint",

@@ -79,6 +79,44 @@ def check(buffer, group, seed, do_expand, is_synced, is_fp8):
     assert torch.equal(out_weights, torch.where(ids >= 0, weights, 0.0))
 
 
+def references(buffer, group):
+    """Beside deep_ep.utils.refs, as DeepEP's programs do."""
+    import deep_ep
+    from deep_ep.utils import envs, gate, refs
+
+    envs.init_seed(5)
+    ranks_count, me, most, tokens, experts, k = group.size(), group.rank(), 80, 61 - group.rank(), 4 * group.size(), 4
+    scores = gate.get_unbalanced_scores(tokens, experts, ranks_count, k, 1.0, False)
+    weights, ids = scores.cpu().topk(k)
+    ids[torch.rand(ids.shape) < 0.2] = -1
+    x = torch.randn(tokens, HIDDEN).to(torch.bfloat16)
+    wanted = refs.dispatch(x, ids, weights, most, experts)
+    y = refs.generate_pre_combine_data(me * most + torch.arange(tokens), most, k, HIDDEN)
+    y[ids == -1] = 0
+    bias = torch.randn(tokens, HIDDEN).to(torch.bfloat16)
+    for do_expand in (False, True):
+        got, got_ids, got_weights, handle, _ = buffer.dispatch(x, topk_idx=ids, topk_weights=weights, num_experts=experts,
+                                                               num_max_tokens_per_rank=most, expert_alignment=8, do_expand=do_expand)
+        n, meta = handle.num_recv_tokens, handle.recv_src_metadata
+        assert torch.equal(wanted[3], meta[:n, 0]) and n == int(wanted[4].sum())
+        rows = refs.generate_pre_combine_data(meta[:n, 0], most, k, HIDDEN)
+        results = torch.zeros(len(got), HIDDEN, dtype=torch.bfloat16)
+        if do_expand:
+            here = meta[:n, 2:] >= 0
+            results[meta[:n, 2:][here].long()] = rows[here]
+            assert torch.equal(here, wanted[1] >= 0) and torch.equal(got[meta[:n, 2:][here].long()], wanted[0][here.nonzero()[:, 0]])
+        else:
+            assert torch.equal(got, wanted[0]) and torch.equal(got_ids, wanted[1])
+            assert torch.equal(got_weights, wanted[2].masked_fill(wanted[1] < 0, 0))
+            rows[wanted[1] < 0] = 0
+            results = refs.ordered_accumulate(rows)
+        out, out_weights, _ = buffer.combine(results, handle, topk_weights=got_weights, bias=bias)
+        by_rank = buffer.allow_multiple_reduction or not do_expand
+        assert torch.equal(out, refs.combine(y, ids, 1, ranks_count, experts, bias, by_rank, False))
+        assert torch.equal(out_weights, weights.masked_fill(ids < 0, 0))
+    assert deep_ep.get_logical_domain_size(group) == (1, ranks_count)
+
+
 def elastic():
     import deep_ep
 
@@ -95,7 +133,13 @@ def elastic():
                  "create_agrs_session"):
         with pytest.raises(NotImplementedError, match=name):
             getattr(buffer, name)
+        assert not hasattr(buffer, name)
+    references(buffer, group)
     buffer.destroy()
+    alone = deep_ep.ElasticBuffer(group, num_max_tokens_per_rank=80, hidden=HIDDEN, allow_multiple_reduction=False,
+                                  explicitly_destroy=True)
+    references(alone, group)
+    alone.destroy()
     close_group()
 
 

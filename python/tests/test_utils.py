@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from deep_ep.utils import envs, math, testing  # noqa: E402
+from deep_ep.utils import envs, gate, math, refs, testing  # noqa: E402
 
 
 def test_math():
@@ -43,3 +43,42 @@ def test_sizes():
             testing.parse_num_bytes(wrong)
     envs.init_seed(7)
     assert envs.get_global_seed() == envs.get_local_seed() == 7
+
+
+@pytest.mark.parametrize("precise", [True, False])
+@pytest.mark.parametrize("tokens,experts,ranks,topk,ratio", [(3000, 64, 8, 6, 1.0), (3000, 64, 8, 6, 2.0), (3000, 16, 16, 4, 4.0),
+                                                             (2000, 8, 2, 1, 1.0), (1, 64, 8, 8, 2.0), (50, 4, 1, 2, 3.0)])
+def test_gate(tokens, experts, ranks, topk, ratio, precise):
+    many = torch.zeros(ranks)
+    for _ in range(ranks):
+        scores = gate.get_unbalanced_scores(tokens, experts, ranks, topk, ratio, precise).cpu()
+        assert scores.shape == (tokens, experts) and scores.dtype == torch.float32
+        chosen = scores.topk(topk).indices // (experts // ranks)
+        many += torch.zeros(tokens, ranks).scatter_(1, chosen, 1.0).sum(0)
+    if tokens > 1000:
+        assert abs(many[0] / many[1:].mean() - ratio) < 0.1 * ratio
+        assert not precise or many[1:].max() < 1.02 * many[1:].min()
+
+
+def test_gate_refuses():
+    with pytest.raises(ValueError, match="ratio"):
+        gate.get_unbalanced_scores(8, 8, 2, 1, 0.5, True)
+    with pytest.raises(ValueError, match="cannot be"):
+        gate.get_unbalanced_scores(8, 8, 8, 4, 7.0, True)
+
+
+def test_sums():
+    y = torch.tensor([[1.0, 256.0, 1.0], [2.0, 4.0, 8.0]]).bfloat16().unsqueeze(2)  # 257 is not a bf16
+    ids = torch.tensor([[0, 1, 2], [5, -1, 4]])  # of ranks with two experts each
+    bias = torch.tensor([[1.0], [16.0]]).bfloat16()
+    assert refs.ordered_accumulate(y).flatten().tolist() == [258, 14]
+    assert refs.ordered_accumulate(y, bias.float()).flatten().tolist() == [260, 30]
+    assert refs.combine(y, ids, 1, 3, 6, None, False, False).flatten().tolist() == [258, 14]
+    assert refs.combine(y, ids, 1, 3, 6, None, True, False).flatten().tolist() == [256, 14]  # (256) + 1: to even
+    assert refs.combine(y, ids, 1, 3, 6, bias, True, False).flatten().tolist() == [258, 30]
+    assert refs.combine(y, ids, 1, 3, 6, (bias, bias), True, True).flatten().tolist() == [258, 46]
+    with pytest.raises(ValueError, match="reduce_in_local"):
+        refs.combine(y, ids, 1, 3, 6, None, False, True)
+    data = refs.generate_pre_combine_data(torch.tensor([3, 0, 3]), 4, 2, 16)
+    assert data.shape == (3, 2, 16) and torch.equal(data[0], data[2]) and not torch.equal(data[0], data[1])
+    assert not torch.equal(data[0, 0], data[0, 1]) and data.abs().max() <= 1
