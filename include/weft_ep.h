@@ -285,7 +285,7 @@ typedef struct weft_ep_plan {
 WEFT_API weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, size_t *bytes) WEFT_MUST_CHECK;
 
 /* Make a route object. Local. `memory`: weft_ep_route_bytes bytes aligned to 64 that outlive the route, or NULL: the
- * library's own. */
+ * library's own. On GPUs it and weft_ep_route_destroy may be called while a stream captures, and are not captured. */
 WEFT_API weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory,
                                           weft_ep_route **route) WEFT_MUST_CHECK;
 /* The route's memory, which the caller gave and which holds `bytes` bytes from now on at another address, aligned to

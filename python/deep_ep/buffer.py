@@ -15,12 +15,16 @@ from weft import ep
 
 _log = logging.getLogger("deep_ep")
 _told = set()
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
 
 def _tell_once(what):
     if what not in _told:
         _told.add(what)
         _log.info("deep_ep on weft: %s", what)
+
+
+_BY_EXPERT, _BY_EXPERT_SOURCE = 1, 7  # of Route.counts()
 
 
 class Config:
@@ -44,17 +48,13 @@ class Config:
 
 class _Lease:
     """A route for as long as a handle has it; then it is idle, and the next call of the same shape takes it: on another stream
-    not before the calls that are enqueued on it."""
+    once that of its calls has nothing more to do."""
 
     def __init__(self, route, key, idle, stream):
-        self.route, self._key, self._idle, self.stream = route, key, idle, stream
+        self.route, self._key, self._idle, self._stream = route, key, idle, stream
 
     def __del__(self):
-        event = None
-        if self.stream is not None:
-            event = torch.cuda.Event()
-            event.record(self.stream)
-        self._idle.append((self._key, self.route, self.stream, event))
+        self._idle.append((self._key, self.route, self._stream))
 
 
 class _Handle(tuple):
@@ -68,12 +68,26 @@ class _Handle(tuple):
 
 
 class _LowLatencyHandle(tuple):
-    """DeepEP's five (src_info, layout_range, num_max_dispatch_tokens_per_rank, hidden, num_experts); and the route."""
+    """DeepEP's five (src_info, layout_range, num_max_dispatch_tokens_per_rank, hidden, num_experts); and the route. layout_range
+    [L][R] int64, (first row << 32 | rows), is made of the route's counts when somebody looks at it."""
 
-    def __new__(cls, fields, lease):
-        self = super().__new__(cls, fields)
-        self.lease, self.route, self.combine_buffer = lease, lease.route, None
+    def __new__(cls, source, most, hidden, experts, lease, by_source):
+        self = super().__new__(cls, (source, None, most, hidden, experts))
+        self.source, self.hidden, self.lease, self.route, self.combine_buffer = source, hidden, lease, lease.route, None
+        self._by_source, self._ranges = by_source, None
         return self
+
+    def _fields(self):
+        if self._ranges is None:
+            many = self._by_source()
+            self._ranges = (torch.cumsum(many, 1) - many) << 32 | many
+        return super().__getitem__(0), self._ranges, *super().__getitem__(slice(2, 5))
+
+    def __getitem__(self, index):
+        return self._fields()[index]
+
+    def __iter__(self):
+        return iter(self._fields())
 
 
 class Buffer:
@@ -100,7 +114,9 @@ class Buffer:
         self._most = self._world.alloc(64)
         self._groups = {}
         self._retired = []
-        self._idle = []  # routes without a handle, each with the end of its calls
+        self._idle = []  # routes without a handle, each with the stream of its calls
+        self._captured = []  # those of graphs
+        self._views = {}  # tensors that show a route's counts
         self._blocks = {}  # symmetric memory of gathers, by bytes
         self._masked = set()
         self.runtime = self
@@ -117,6 +133,8 @@ class Buffer:
             world, self._world = self._world, None
             self._groups, self._retired = {}, []
             self._idle.clear()
+            self._captured.clear()
+            self._views.clear()
             self._blocks.clear()
             world.close()
 
@@ -194,15 +212,24 @@ class Buffer:
         return held[1]
 
     def _lease(self, group, stream, topk, layout=ep.Layout.RANK_MAJOR, **more):
-        """A route of the group, made or idle, for calls on `stream`."""
+        """A route of the group, made or idle, for calls on `stream`. One of a graph is the graph's for good."""
+        stream = getattr(stream, "cuda_stream", stream)
+        if stream is not None and torch.cuda.is_current_stream_capturing():
+            return _Lease(group.route(topk, layout, **more), None, self._captured, None)
         key = (group, topk, layout, tuple(more.items()))
-        for i, (shape, route, last, event) in enumerate(self._idle):
-            if shape == key and (last == stream or event.query()):
+        for i, (shape, route, last) in enumerate(self._idle):
+            if shape == key and (last == stream or torch.cuda.ExternalStream(last).query()):
                 del self._idle[i]
                 return _Lease(route, key, self._idle, stream)
         return _Lease(group.route(topk, layout, **more), key, self._idle, stream)
 
     # ---- streams ----
+
+    def _current_stream(self):
+        """Its address; None on the CPU. torch.cuda.current_stream() makes an object, which takes longer than the rest."""
+        if self._comm_stream is None:
+            return None
+        return _raw_stream(self._device.index) if _raw_stream is not None else torch.cuda.current_stream().cuda_stream
 
     def _join(self):
         """The communication stream waits for the current one, on which the tensors of the next call were made: also where
@@ -307,7 +334,7 @@ class Buffer:
         elif self._device.type == "cpu":
             here = route.host_counts()[0]
         else:  # the routing has been waited for
-            here = torch.as_tensor(_DeviceInts(route.counts()[1], (local,)), device="cuda").tolist()
+            here = self._counts_of(route, _BY_EXPERT, (local,)).tolist()
         return [-(-one // alignment) * alignment for one in here]
 
     def _all_ranks(self, mine):
@@ -387,11 +414,12 @@ class Buffer:
         if scales is not None and round_scale and not use_ue8m0:
             wide = torch.empty(local, math.ceil(hidden / 128), slots, dtype=torch.float32, device=x.device)
         source = torch.empty(local, slots, dtype=torch.int32, device=x.device)
-        ranges = torch.empty(local, ranks, dtype=torch.int64, device=x.device)
         count = torch.empty(local, dtype=torch.int32, device=x.device)
-        stream = torch.cuda.current_stream() if self._comm_stream is not None else None
+        stream = self._current_stream()
         lease = self._lease(group, stream, topk_idx.shape[1], ep.Layout.SLOTS_EXPERT, slot_tokens=most)
-        handle, route = _LowLatencyHandle((source, ranges, most, hidden, num_experts), lease), lease.route
+        route = lease.route
+        handle = _LowLatencyHandle(source, most, hidden, num_experts, lease,
+                                   lambda: self._counts_of(route, _BY_EXPERT_SOURCE, (local, ranks)).to(torch.int64))
         topk_idx = topk_idx.contiguous()
         route.choose(topk_idx)
         x = x.contiguous()
@@ -399,7 +427,9 @@ class Buffer:
         def received():
             if wide is not None:
                 wide.copy_(_powers(scales)[:, :wide.shape[1]])
-            self._fill_low_latency(route, count, ranges, cumulative_local_expert_recv_stats, stream)
+            count.copy_(self._counts_of(route, _BY_EXPERT, (local,)))
+            if cumulative_local_expert_recv_stats is not None:
+                cumulative_local_expert_recv_stats.add_(count.to(cumulative_local_expert_recv_stats.dtype))
 
         if return_recv_hook:
             route.dispatch_send(ep.Rows(x), rows, source_token=source, group_stride=stride, stream=stream)
@@ -415,19 +445,14 @@ class Buffer:
         packed = recv if scales is None else (recv, (scales if wide is None else wide).transpose(1, 2))
         return packed, count, handle, event, hook
 
-    def _fill_low_latency(self, route, count, ranges, stats, stream):
-        many = self._counts_by_source(route, ranges.shape, stream)
-        count.copy_(many.sum(1))
-        ranges.copy_((torch.cumsum(many, 1) - many) << 32 | many)
-        if stats is not None:
-            stats.add_(count.to(stats.dtype))
-
-    @staticmethod
-    def _counts_by_source(route, shape, stream):
-        """[L][R] int64: the rows of each local expert from each source; on a GPU without waiting for it."""
-        if stream is None:
-            return torch.tensor(route.host_counts()[2], dtype=torch.int64).reshape(shape)
-        return torch.as_tensor(_DeviceInts(route.counts()[7], tuple(shape)), device="cuda").to(torch.int64)
+    def _counts_of(self, route, which, shape):
+        """A tensor of the route's counts `which`, as they are: on a GPU its memory, seen without waiting for it."""
+        if self._device.type == "cpu":
+            return torch.tensor(route.host_counts()[2 if which == _BY_EXPERT_SOURCE else 0], dtype=torch.int32).reshape(shape)
+        at = route.counts()[which]
+        if (at, shape) not in self._views:
+            self._views[at, shape] = torch.as_tensor(_DeviceInts(at, shape), device="cuda")
+        return self._views[at, shape]
 
     def low_latency_combine(self, x, topk_idx, topk_weights, handle, use_logfmt=False, zero_copy=False, async_finish=False,
                             return_recv_hook=False, out=None, combine_wait_recv_cost_stats=None):
@@ -438,11 +463,11 @@ class Buffer:
             _tell_once("use_logfmt: rows are sent as bf16")
         if zero_copy and handle.combine_buffer is not None:
             x = handle.combine_buffer
-        route, hidden = handle.route, handle[3]
+        route, hidden = handle.route, handle.hidden
         combined = out if out is not None else torch.empty(topk_idx.shape[0], hidden, dtype=x.dtype, device=x.device)
         rows = ep.Rows(x.contiguous().view(-1, hidden))
         kept = (rows, topk_idx.contiguous(), topk_weights.contiguous(), combined)
-        stream = torch.cuda.current_stream() if self._comm_stream is not None else None
+        stream = self._current_stream()
         route.combine(rows, ep.Rows(combined), is_weighted=True, weights=kept[2], ids=kept[1], stream=stream,
                       part=int(return_recv_hook))
         hook = None
@@ -455,8 +480,7 @@ class Buffer:
 
     def get_next_low_latency_combine_buffer(self, handle):
         """[L][R * Tmax][H] bf16 to be filled for a combine with zero_copy."""
-        source, _, _, hidden, _ = handle
-        handle.combine_buffer = torch.empty(*source.shape, hidden, dtype=torch.bfloat16, device=source.device)
+        handle.combine_buffer = torch.empty(*handle.source.shape, handle.hidden, dtype=torch.bfloat16, device=handle.source.device)
         return handle.combine_buffer
 
     # ---- ranks that are gone ----

@@ -87,7 +87,7 @@ def references(buffer, group):
     envs.init_seed(5)
     ranks_count, me, most, tokens, experts, k = group.size(), group.rank(), 80, 61 - group.rank(), 4 * group.size(), 4
     scores = gate.get_unbalanced_scores(tokens, experts, ranks_count, k, 1.0, False)
-    weights, ids = scores.cpu().topk(k)
+    weights, ids = scores.to(torch.ones(1).device).topk(k)
     ids[torch.rand(ids.shape) < 0.2] = -1
     x = torch.randn(tokens, HIDDEN).to(torch.bfloat16)
     wanted = refs.dispatch(x, ids, weights, most, experts)

@@ -42,13 +42,24 @@ MASK_ON_TIMEOUT = 1  #: group: a call whose deadline passes masks who is missing
 ORDER_RANK, ORDER_CHOICE = 0, 1
 
 _DTYPES = {"float32": 1, "bfloat16": 2, "float16": 3, "float8_e4m3fn": 4}
+_WIDTHS = (0, 4, 2, 2, 1)  # bytes of an element of each
 _IDS = {"int32": 0, "int64": 1}
+_codes = {}  # of dtypes: their names and numbers
 
 Counts = collections.namedtuple("Counts", "rows tokens dropped local_experts first_expert status dropped_rows")
 
 
+def _known(dtype):
+    """(name, number among the types of rows or None) of torch's or numpy's dtype."""
+    known = _codes.get(dtype)
+    if known is None:
+        name = str(dtype).rsplit(".", 1)[-1]
+        known = _codes[dtype] = name, _DTYPES.get(name)
+    return known
+
+
 def _name_of(dtype):
-    return str(dtype).rsplit(".", 1)[-1]
+    return _known(dtype)[0]
 
 
 def _shape_of(tensor, what, dimensions):
@@ -70,6 +81,19 @@ def _data(tensor):
     if hasattr(tensor, "__array_interface__"):
         return tensor.__array_interface__["data"][0]
     return weft._address(tensor)[0]
+
+
+def _check_place(on_device, *tensors):
+    """Memory that a GPU does not reach would end its every program, and the host's one that reads a GPU's."""
+    for tensor in tensors:
+        if tensor is None:
+            continue
+        there = tensor.is_cuda if hasattr(tensor, "is_cuda") else hasattr(tensor, "__cuda_array_interface__")
+        if there == on_device or 0 in tensor.shape or (on_device and hasattr(tensor, "is_pinned") and tensor.is_pinned()):
+            continue
+        places = ("the CPU's memory", "the GPU's memory")
+        raise ValueError(f"a tensor of {tuple(tensor.shape)} lies in {places[there]}; calls on this group take "
+                         f"{places[on_device]}: move it there, or make the group with on_device={there}")
 
 
 def _array(tensor, what, dtypes, count):
@@ -101,12 +125,11 @@ class Rows:
 
     def __init__(self, tensor, scales=None, scale_type=Scale.NONE, row_stride=0, word_stride=0, hidden=None):
         self.tensor, self.scales = tensor, scales
-        dtype = _DTYPES.get(_name_of(tensor.dtype))
+        name, dtype = _known(tensor.dtype)
         if dtype is None:
-            raise TypeError(f"rows of {_name_of(tensor.dtype)}: give one of {', '.join(_DTYPES)}")
-        shape = _shape_of(tensor, "a tensor of rows", 2)
-        width = tensor.element_size() if hasattr(tensor, "element_size") else tensor.itemsize
-        steps = tensor.stride() if callable(getattr(tensor, "stride", None)) else tuple(s // width for s in tensor.strides)
+            raise TypeError(f"rows of {name}: give one of {', '.join(_DTYPES)}")
+        shape, width = _shape_of(tensor, "a tensor of rows", 2), _WIDTHS[dtype]
+        steps = tensor.stride() if hasattr(tensor, "data_ptr") else tuple(s // width for s in tensor.strides)
         if shape[1] > 1 and steps[1] != 1:
             raise ValueError("the elements of a row must be packed")
         self.count = shape[0]
@@ -196,6 +219,7 @@ class Route:
 
     def _choices(self, ids, weights, destinations):
         chosen = destinations if self.is_by_destination else ids
+        _check_place(self.group.on_device, chosen, weights)
         tokens, width = _shape_of(chosen, "destinations" if self.is_by_destination else "ids", 2)
         if width != self.topk:
             raise ValueError(f"{width} choices a token were given on a route of {self.topk}")
@@ -245,6 +269,7 @@ class Route:
         """Send `rows` [T] and receive into `out` [N]. Arrays of what is received, each None where not wanted: weights and
         experts (by source [N][K], by expert [N]), source_rank and source_token [N] int32. part 1: the sending half only,
         dispatch_recv() does the rest. fp8 `out` of wider rows: they are quantised on the way."""
+        _check_place(self.group.on_device, rows.tensor, rows.scales, out.tensor, out.scales, weights, experts, source_rank, source_token)
         n = out.count * (self.topk if self.layout in (Layout.RANK_MAJOR, Layout.SLOTS_SOURCE) else 1)
         _weft.dispatch(self._handle, part, _stream(stream), *rows.words, *out.words, out.count,
                        _array(weights, "weights", ("float32",), n), _array(experts, "experts", ("int32",), n),
@@ -264,6 +289,7 @@ class Route:
         `weights` [T][K]; `ids` [T][K] with -1 turns choices off; bias: up to two tensors [T][H] that are added; values of
         the shape of dispatch's weights are added up to values_out [T][K]. part 1: the sending half."""
         bias = [one for one in bias if one is not None]
+        _check_place(self.group.on_device, rows.tensor, out.tensor, weights, ids, *bias, values, values_out)
         _weft.combine(self._handle, part, _stream(stream), *rows.words, *out.words, WEIGHTED if is_weighted else 0,
                       _array(weights, "weights", ("float32",), self.tokens * self.topk),
                       _array(ids, "ids", tuple(_IDS), self.tokens * self.topk),
@@ -279,12 +305,14 @@ class Route:
 
     def dispatch_bwd(self, grad_received, grad_in, grad_weights_received=None, grad_weights=None, stream=None):
         """Gradients of received rows [N] become gradients of tokens [T]; those of received weights [T][K] likewise."""
+        _check_place(self.group.on_device, grad_received.tensor, grad_in.tensor, grad_weights_received, grad_weights)
         _weft.dispatch_bwd(self._handle, _stream(stream), *grad_received.words, *grad_in.words, _data(grad_weights_received),
                            _data(grad_weights))
 
     def combine_bwd(self, grad_out, grad_rows, rows=None, grad_weights=None, is_weighted=False, stream=None):
         """Gradients of combined rows [T] become gradients of what was combined [N]; with `rows`, what combine was given,
         also of the weights [T][K]."""
+        _check_place(self.group.on_device, grad_out.tensor, grad_rows.tensor, rows.tensor if rows is not None else None, grad_weights)
         _weft.combine_bwd(self._handle, _stream(stream), *grad_out.words, *(rows.words if rows is not None else _NO_ROWS),
                           *grad_rows.words, _data(grad_weights), WEIGHTED if is_weighted else 0)
 

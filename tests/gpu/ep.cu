@@ -321,7 +321,10 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused, in
     cudaGraph_t graph;
     cudaGraphExec_t exec;
     check_gpu(cudaStreamBeginCapture(pe->stream, cudaStreamCaptureModeThreadLocal), "capture");
+    weft_ep_route *beside = NULL;
+    CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &beside));
     capture_step(of, &step, route, all->base[HEAP], fused, halves);
+    CHECK_OK(weft_ep_route_destroy(beside));
     check_gpu(cudaStreamEndCapture(pe->stream, &graph), "capture");
     check_gpu(cudaGraphInstantiate(&exec, graph, 0), "capture");
     /* A queue of launches holds about 1000. Whose launch finds it full waits inside the driver, with what other threads

@@ -67,11 +67,19 @@ typedef struct ep_share_of_rank {
 EP_DEVICE ep_share_of_rank ep_share_of_token(const ep_combine &args, int token)
 {
     ep_share_of_rank share = {-1, 0.0f};
-    for (int k = 0; k < args.topk; k++) {
+    for (int first = 0; first < args.topk; first += 32) {
+        const int k = first + ep_lane();
         const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
-        if ((int)args.tables.owner[at] == ep_lane() && ep_takes_part(args.options, at)) {
-            share.weight = __fadd_rn(share.weight, ep_own_weight(args.options, at));
-            share.last = k;
+        const bool takes_part = k < args.topk && ep_takes_part(args.options, at);
+        const int owner = takes_part ? (int)args.tables.owner[at] : -1;
+        const float weight = takes_part ? ep_own_weight(args.options, at) : 0.0f;
+        for (int i = 0; i < 32 && first + i < args.topk; i++) {
+            const int owner_of_choice = __shfl_sync(~0u, owner, i);
+            const float its_weight = __shfl_sync(~0u, weight, i);
+            if (owner_of_choice == ep_lane()) {
+                share.weight = __fadd_rn(share.weight, its_weight);
+                share.last = first + i;
+            }
         }
     }
     return share;

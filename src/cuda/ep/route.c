@@ -97,7 +97,17 @@ static weft_status claim(const weft_ep *ep, const weft_ep_plan *plan)
     return WEFT_OK;
 }
 
-weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory)
+static void close_route(weft_ep_route *route)
+{
+    const wefti_cuda *cuda = route->ep->device->cuda;
+    if (route->device->owned != 0 && wefti_cuda_enter(cuda) == WEFT_OK) {
+        (void)cuda->driver.cuMemFreeAsync(route->device->owned, cuda->stream);
+        wefti_cuda_leave(cuda);
+    }
+    wefti_free(route->device);
+}
+
+static weft_status open_route(weft_ep_route *route, void *memory)
 {
     const weft_ep *ep = route->ep;
     size_t bytes = wefti_cuda_ep_route_bytes(ep, &route->plan);
@@ -115,9 +125,33 @@ weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory)
     }
     route->device = of;
     if (status != WEFT_OK) {
-        wefti_cuda_ep_route_close(route);
+        close_route(route);
     }
     return status;
+}
+
+/* A capture that the calling thread has begun is no concern of what opens and closes a route. Returns the mode before.
+ */
+static CUstreamCaptureMode set_capture_mode(const weft_ep *ep, CUstreamCaptureMode mode)
+{
+    (void)ep->device->cuda->driver.cuThreadExchangeStreamCaptureMode(&mode);
+    return mode;
+}
+
+weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory)
+{
+    const CUstreamCaptureMode before = set_capture_mode(route->ep, CU_STREAM_CAPTURE_MODE_RELAXED);
+    weft_status status = open_route(route, memory);
+    (void)set_capture_mode(route->ep, before);
+    return status;
+}
+
+void wefti_cuda_ep_route_close(weft_ep_route *route)
+{
+    const weft_ep *ep = route->ep;
+    const CUstreamCaptureMode before = set_capture_mode(ep, CU_STREAM_CAPTURE_MODE_RELAXED);
+    close_route(route);
+    (void)set_capture_mode(ep, before);
 }
 
 weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory)
@@ -131,16 +165,6 @@ weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory)
     WEFT_TRY(wefti_cuda_copy(&ep->device->cuda->base, memory, of->tables.route_header, bytes));
     (void)lay_out(&of->tables, ep, &route->plan, (uintptr_t)memory);
     return WEFT_OK;
-}
-
-void wefti_cuda_ep_route_close(weft_ep_route *route)
-{
-    const wefti_cuda *cuda = route->ep->device->cuda;
-    if (route->device->owned != 0 && wefti_cuda_enter(cuda) == WEFT_OK) {
-        (void)cuda->driver.cuMemFreeAsync(route->device->owned, cuda->stream);
-        wefti_cuda_leave(cuda);
-    }
-    wefti_free(route->device);
 }
 
 weft_status wefti_cuda_ep_counts(const weft_ep_route *route, weft_ep_counts *counts)
