@@ -514,19 +514,20 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_all(const ep_c
     ep_finish_combine<BY_EXPERT, KIND>(args, &call, header, stages);
 }
 
-#define EP_COMBINE(NAME, ...)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_##NAME(const __grid_constant__ ep_combine args) \
+#define EP_COMBINE(NAME, VARIANT, ...)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
+        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_combine args)                                         \
     {                                                                                                                  \
         __VA_ARGS__(args);                                                                                             \
     }
-EP_COMBINE(combine, ep_combine_all<false, EP_PLAIN>)
-EP_COMBINE(dispatch_bwd, ep_combine_all<false, EP_GRADIENTS>)
-EP_COMBINE(combine_expert, ep_combine_all<true, EP_PLAIN>)
-EP_COMBINE(dispatch_expert_bwd, ep_combine_all<true, EP_GRADIENTS>)
-EP_COMBINE(combine_order, ep_combine_order<false>)
-EP_COMBINE(combine_expert_order, ep_combine_order<true>)
-EP_COMBINE(combine_with, ep_combine_all<false, EP_WITH_OPTIONS>)
-EP_COMBINE(combine_expert_with, ep_combine_all<true, EP_WITH_OPTIONS>)
+EP_COMBINE(7combine, C1, ep_combine_all<false, EP_PLAIN>)
+EP_COMBINE(12dispatch_bwd, C1, ep_combine_all<false, EP_GRADIENTS>)
+EP_COMBINE(14combine_expert, C1, ep_combine_all<true, EP_PLAIN>)
+EP_COMBINE(19dispatch_expert_bwd, C1, ep_combine_all<true, EP_GRADIENTS>)
+EP_COMBINE(5order, C1, ep_combine_order<false>)
+EP_COMBINE(12order_expert, C1, ep_combine_order<true>)
+EP_COMBINE(7combine, C4, ep_combine_all<false, EP_WITH_OPTIONS>)
+EP_COMBINE(14combine_expert, C4, ep_combine_all<true, EP_WITH_OPTIONS>)
 #undef EP_COMBINE
 
 #endif

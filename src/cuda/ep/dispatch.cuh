@@ -319,7 +319,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
 
 /* Destinations as ids: choice k of a token is rank k, or none. All threads of a grid. */
 extern "C" __global__ void __launch_bounds__(512, 1)
-    wefti_cuda_ep_destinations(const __grid_constant__ ep_dispatch args)
+    EP_KERNEL_NAME(12destinations, C1)(const __grid_constant__ ep_dispatch args)
 {
     const wefti_cuda_ep_choices &choices = args.choices;
     const int told = choices.tokens_at != 0 ? *choices.tokens_at : choices.tokens;
@@ -330,18 +330,18 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     }
 }
 
-#define EP_DISPATCH(NAME, BY_EXPERT, WAY)                                                                              \
+#define EP_DISPATCH(NAME, VARIANT, BY_EXPERT, WAY)                                                                     \
     extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
-        wefti_cuda_ep_##NAME(const __grid_constant__ ep_dispatch args)                                                 \
+        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_dispatch args)                                        \
     {                                                                                                                  \
         ep_dispatch_all<BY_EXPERT, WAY>(args);                                                                         \
     }
-EP_DISPATCH(dispatch, false, EP_AS_THEY_ARE)
-EP_DISPATCH(dispatch_quantised, false, EP_QUANTISED)
-EP_DISPATCH(combine_bwd, false, EP_BACKWARD)
-EP_DISPATCH(dispatch_expert, true, EP_AS_THEY_ARE)
-EP_DISPATCH(dispatch_expert_quantised, true, EP_QUANTISED)
-EP_DISPATCH(combine_expert_bwd, true, EP_BACKWARD)
+EP_DISPATCH(8dispatch, C1, false, EP_AS_THEY_ARE)
+EP_DISPATCH(18dispatch_quantised, C1, false, EP_QUANTISED)
+EP_DISPATCH(11combine_bwd, C1, false, EP_BACKWARD)
+EP_DISPATCH(15dispatch_expert, C1, true, EP_AS_THEY_ARE)
+EP_DISPATCH(25dispatch_expert_quantised, C1, true, EP_QUANTISED)
+EP_DISPATCH(18combine_expert_bwd, C1, true, EP_BACKWARD)
 #undef EP_DISPATCH
 
 #endif

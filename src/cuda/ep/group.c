@@ -90,8 +90,17 @@ static weft_status find_kernel(const wefti_cuda *cuda, const char *name, CUfunct
         "cuFuncSetAttribute");
 }
 
-/* The name of a kernel. A send that is not of low latency does not depend on what becomes of rows on their way, nor
- * that of a combine on their layout; no send of a combine has options. */
+/* No send of a combine has options. */
+static int variant_of(int part, wefti_cuda_ep_work work)
+{
+    const int with = work == WEFTI_CUDA_EP_WORK_COMBINE_WITH;
+    return part == WEFTI_CUDA_EP_SEND   ? WEFTI_CUDA_EP_VARIANT_SEND
+           : part == WEFTI_CUDA_EP_RECV ? (with ? WEFTI_CUDA_EP_VARIANT_RECV_WITH : WEFTI_CUDA_EP_VARIANT_RECV)
+           : with                       ? WEFTI_CUDA_EP_VARIANT_WHOLE_WITH
+                                        : WEFTI_CUDA_EP_VARIANT_WHOLE;
+}
+
+/* The name of a kernel (kernels.h). */
 static void name_kernel(char *name, size_t bytes, const char *low_latency, int part, wefti_cuda_ep_work work,
                         int by_expert)
 {
@@ -101,19 +110,13 @@ static void name_kernel(char *name, size_t bytes, const char *low_latency, int p
         [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {"combine_bwd", "combine_expert_bwd"},
         [WEFTI_CUDA_EP_WORK_COMBINE] = {"combine", "combine_expert"},
         [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"dispatch_bwd", "dispatch_expert_bwd"},
-        [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {"combine_with", "combine_expert_with"},
-        [WEFTI_CUDA_EP_WORK_COMBINE_ORDER] = {"combine_order", "combine_expert_order"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {"combine", "combine_expert"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_ORDER] = {"order", "order_expert"},
         [WEFTI_CUDA_EP_WORK_DESTINATIONS] = {"destinations", "destinations"},
     };
-    static const char *const parts[WEFTI_CUDA_EP_PARTS] = {"", "_send", "_recv"};
-    if (part == WEFTI_CUDA_EP_SEND && work == WEFTI_CUDA_EP_WORK_COMBINE_WITH) {
-        work = WEFTI_CUDA_EP_WORK_COMBINE;
-    }
-    if (part == WEFTI_CUDA_EP_SEND && low_latency[0] == '\0') {
-        work = work == WEFTI_CUDA_EP_WORK_QUANTISE ? WEFTI_CUDA_EP_WORK_DISPATCH : work;
-        by_expert = work == WEFTI_CUDA_EP_WORK_DISPATCH && by_expert;
-    }
-    (void)snprintf(name, bytes, "wefti_cuda_ep_%s%s%s", low_latency, works[work][by_expert], parts[part]);
+    const int variant = variant_of(part, work);
+    (void)snprintf(name, bytes, "_ZN4weft%zu%s%sC%dEv", strlen(works[work][by_expert]) + strlen(low_latency),
+                   works[work][by_expert], low_latency, variant);
 }
 
 static weft_status find_kernels(weft_ep *ep)
@@ -132,7 +135,7 @@ static weft_status find_kernels(weft_ep *ep)
             if (is_one) {
                 continue;
             }
-            name_kernel(name, sizeof name, "low_latency_", part, work, i % 2);
+            name_kernel(name, sizeof name, "_low_latency", part, work, i % 2);
             WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[1][part][work][i % 2]));
         }
     }

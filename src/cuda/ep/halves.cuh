@@ -100,22 +100,26 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_recv(const ep_
     ep_finish_combine<BY_EXPERT, KIND>(args, &call, ep_combine_header(args, &call), shared);
 }
 
-#define EP_HALF(NAME, ARGS, ...)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(512, 1) wefti_cuda_ep_##NAME(const __grid_constant__ ARGS args)       \
+#define EP_HALF(NAME, VARIANT, ARGS, ...)                                                                              \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
+        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ARGS args)                                               \
     {                                                                                                                  \
         __VA_ARGS__(args);                                                                                             \
     }
-EP_HALF(dispatch_send, ep_dispatch, ep_dispatch_send<false>)
-EP_HALF(dispatch_recv, ep_dispatch, ep_dispatch_recv<false, EP_AS_THEY_ARE>)
-EP_HALF(dispatch_quantised_recv, ep_dispatch, ep_dispatch_recv<false, EP_QUANTISED>)
-EP_HALF(dispatch_expert_send, ep_dispatch, ep_dispatch_send<true>)
-EP_HALF(dispatch_expert_recv, ep_dispatch, ep_dispatch_recv<true, EP_AS_THEY_ARE>)
-EP_HALF(dispatch_expert_quantised_recv, ep_dispatch, ep_dispatch_recv<true, EP_QUANTISED>)
-EP_HALF(combine_send, ep_combine, ep_combine_send)
-EP_HALF(combine_recv, ep_combine, ep_combine_recv<false, EP_PLAIN>)
-EP_HALF(combine_expert_recv, ep_combine, ep_combine_recv<true, EP_PLAIN>)
-EP_HALF(combine_with_recv, ep_combine, ep_combine_recv<false, EP_WITH_OPTIONS>)
-EP_HALF(combine_expert_with_recv, ep_combine, ep_combine_recv<true, EP_WITH_OPTIONS>)
+EP_HALF(8dispatch, C2, ep_dispatch, ep_dispatch_send<false>)
+EP_HALF(18dispatch_quantised, C2, ep_dispatch, ep_dispatch_send<false>)
+EP_HALF(8dispatch, C3, ep_dispatch, ep_dispatch_recv<false, EP_AS_THEY_ARE>)
+EP_HALF(18dispatch_quantised, C3, ep_dispatch, ep_dispatch_recv<false, EP_QUANTISED>)
+EP_HALF(15dispatch_expert, C2, ep_dispatch, ep_dispatch_send<true>)
+EP_HALF(25dispatch_expert_quantised, C2, ep_dispatch, ep_dispatch_send<true>)
+EP_HALF(15dispatch_expert, C3, ep_dispatch, ep_dispatch_recv<true, EP_AS_THEY_ARE>)
+EP_HALF(25dispatch_expert_quantised, C3, ep_dispatch, ep_dispatch_recv<true, EP_QUANTISED>)
+EP_HALF(7combine, C2, ep_combine, ep_combine_send)
+EP_HALF(14combine_expert, C2, ep_combine, ep_combine_send)
+EP_HALF(7combine, C3, ep_combine, ep_combine_recv<false, EP_PLAIN>)
+EP_HALF(14combine_expert, C3, ep_combine, ep_combine_recv<true, EP_PLAIN>)
+EP_HALF(7combine, C5, ep_combine, ep_combine_recv<false, EP_WITH_OPTIONS>)
+EP_HALF(14combine_expert, C5, ep_combine, ep_combine_recv<true, EP_WITH_OPTIONS>)
 #undef EP_HALF
 
 #endif

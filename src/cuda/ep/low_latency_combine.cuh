@@ -333,22 +333,22 @@ template <bool BY_EXPERT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_late
     }
 }
 
-#define EP_LOW_LATENCY(NAME, ...)                                                                                      \
+#define EP_LOW_LATENCY(NAME, VARIANT, ...)                                                                             \
     extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
-        wefti_cuda_ep_low_latency_##NAME(const __grid_constant__ ep_combine args)                                      \
+        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_combine args)                                         \
     {                                                                                                                  \
         ep_low_latency_combine<__VA_ARGS__>(args);                                                                     \
     }
-EP_LOW_LATENCY(combine, false, EP_WHOLE, EP_PLAIN)
-EP_LOW_LATENCY(combine_send, false, EP_SEND, EP_PLAIN)
-EP_LOW_LATENCY(combine_recv, false, EP_RECV, EP_PLAIN)
-EP_LOW_LATENCY(combine_expert, true, EP_WHOLE, EP_PLAIN)
-EP_LOW_LATENCY(combine_expert_send, true, EP_SEND, EP_PLAIN)
-EP_LOW_LATENCY(combine_expert_recv, true, EP_RECV, EP_PLAIN)
-EP_LOW_LATENCY(combine_with, false, EP_WHOLE, EP_WITH_OPTIONS)
-EP_LOW_LATENCY(combine_with_recv, false, EP_RECV, EP_WITH_OPTIONS)
-EP_LOW_LATENCY(combine_expert_with, true, EP_WHOLE, EP_WITH_OPTIONS)
-EP_LOW_LATENCY(combine_expert_with_recv, true, EP_RECV, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(19combine_low_latency, C1, false, EP_WHOLE, EP_PLAIN)
+EP_LOW_LATENCY(19combine_low_latency, C2, false, EP_SEND, EP_PLAIN)
+EP_LOW_LATENCY(19combine_low_latency, C3, false, EP_RECV, EP_PLAIN)
+EP_LOW_LATENCY(26combine_expert_low_latency, C1, true, EP_WHOLE, EP_PLAIN)
+EP_LOW_LATENCY(26combine_expert_low_latency, C2, true, EP_SEND, EP_PLAIN)
+EP_LOW_LATENCY(26combine_expert_low_latency, C3, true, EP_RECV, EP_PLAIN)
+EP_LOW_LATENCY(19combine_low_latency, C4, false, EP_WHOLE, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(19combine_low_latency, C5, false, EP_RECV, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(26combine_expert_low_latency, C4, true, EP_WHOLE, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(26combine_expert_low_latency, C5, true, EP_RECV, EP_WITH_OPTIONS)
 #undef EP_LOW_LATENCY
 
 #endif

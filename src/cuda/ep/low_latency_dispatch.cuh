@@ -151,20 +151,20 @@ template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_low_la
     }
 }
 
-#define EP_LOW_LATENCY(NAME, BY_EXPERT, QUANTISES, PART)                                                               \
+#define EP_LOW_LATENCY(NAME, VARIANT, BY_EXPERT, QUANTISES, PART)                                                      \
     extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
-        wefti_cuda_ep_low_latency_##NAME(const __grid_constant__ ep_dispatch args)                                     \
+        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_dispatch args)                                        \
     {                                                                                                                  \
         ep_low_latency_dispatch<BY_EXPERT, QUANTISES, PART>(args);                                                     \
     }
 #define EP_LOW_LATENCY_PARTS(NAME, BY_EXPERT, QUANTISES)                                                               \
-    EP_LOW_LATENCY(NAME, BY_EXPERT, QUANTISES, EP_WHOLE)                                                               \
-    EP_LOW_LATENCY(NAME##_send, BY_EXPERT, QUANTISES, EP_SEND)                                                         \
-    EP_LOW_LATENCY(NAME##_recv, BY_EXPERT, QUANTISES, EP_RECV)
-EP_LOW_LATENCY_PARTS(dispatch, false, false)
-EP_LOW_LATENCY_PARTS(dispatch_quantised, false, true)
-EP_LOW_LATENCY_PARTS(dispatch_expert, true, false)
-EP_LOW_LATENCY_PARTS(dispatch_expert_quantised, true, true)
+    EP_LOW_LATENCY(NAME, C1, BY_EXPERT, QUANTISES, EP_WHOLE)                                                           \
+    EP_LOW_LATENCY(NAME, C2, BY_EXPERT, QUANTISES, EP_SEND)                                                            \
+    EP_LOW_LATENCY(NAME, C3, BY_EXPERT, QUANTISES, EP_RECV)
+EP_LOW_LATENCY_PARTS(20dispatch_low_latency, false, false)
+EP_LOW_LATENCY_PARTS(30dispatch_quantised_low_latency, false, true)
+EP_LOW_LATENCY_PARTS(27dispatch_expert_low_latency, true, false)
+EP_LOW_LATENCY_PARTS(37dispatch_expert_quantised_low_latency, true, true)
 #undef EP_LOW_LATENCY_PARTS
 #undef EP_LOW_LATENCY
 

@@ -5,65 +5,68 @@
 
 #include "cuda/ep/kernels.cu"
 
-#define BODY(NAME, CALL)                                                                                               \
-    static void body_##NAME(const void *args)                                                                          \
+#define BODY(NAME, VARIANT, CALL)                                                                                      \
+    static void body_##VARIANT##NAME(const void *args)                                                                 \
     {                                                                                                                  \
-        wefti_cuda_ep_##NAME(*(const wefti_cuda_ep_##CALL##_args *)args);                                              \
+        EP_KERNEL_NAME(NAME, VARIANT)(*(const wefti_cuda_ep_##CALL##_args *)args);                                     \
     }
 #define KERNELS(X)                                                                                                     \
-    X(dispatch, dispatch)                                                                                              \
-    X(dispatch_send, dispatch)                                                                                         \
-    X(dispatch_recv, dispatch)                                                                                         \
-    X(dispatch_quantised, dispatch)                                                                                    \
-    X(dispatch_quantised_recv, dispatch)                                                                               \
-    X(combine_bwd, dispatch)                                                                                           \
-    X(dispatch_expert, dispatch)                                                                                       \
-    X(dispatch_expert_send, dispatch)                                                                                  \
-    X(dispatch_expert_recv, dispatch)                                                                                  \
-    X(dispatch_expert_quantised, dispatch)                                                                             \
-    X(dispatch_expert_quantised_recv, dispatch)                                                                        \
-    X(destinations, dispatch)                                                                                          \
-    X(combine_expert_bwd, dispatch)                                                                                    \
-    X(combine, combine)                                                                                                \
-    X(combine_send, combine)                                                                                           \
-    X(combine_recv, combine)                                                                                           \
-    X(dispatch_bwd, combine)                                                                                           \
-    X(combine_expert, combine)                                                                                         \
-    X(combine_expert_recv, combine)                                                                                    \
-    X(combine_order, combine)                                                                                          \
-    X(combine_expert_order, combine)                                                                                   \
-    X(combine_with, combine)                                                                                           \
-    X(combine_with_recv, combine)                                                                                      \
-    X(combine_expert_with, combine)                                                                                    \
-    X(combine_expert_with_recv, combine)                                                                                    \
-    X(dispatch_expert_bwd, combine)                                                                                    \
-    X(low_latency_dispatch, dispatch)                                                                                        \
-    X(low_latency_dispatch_send, dispatch)                                                                                   \
-    X(low_latency_dispatch_recv, dispatch)                                                                                   \
-    X(low_latency_dispatch_quantised, dispatch)                                                                              \
-    X(low_latency_dispatch_quantised_send, dispatch)                                                                         \
-    X(low_latency_dispatch_quantised_recv, dispatch)                                                                         \
-    X(low_latency_dispatch_expert, dispatch)                                                                                 \
-    X(low_latency_dispatch_expert_send, dispatch)                                                                            \
-    X(low_latency_dispatch_expert_recv, dispatch)                                                                            \
-    X(low_latency_dispatch_expert_quantised, dispatch)                                                                       \
-    X(low_latency_dispatch_expert_quantised_send, dispatch)                                                                  \
-    X(low_latency_dispatch_expert_quantised_recv, dispatch)                                                                  \
-    X(low_latency_combine, combine)                                                                                          \
-    X(low_latency_combine_send, combine)                                                                                     \
-    X(low_latency_combine_recv, combine)                                                                                     \
-    X(low_latency_combine_expert, combine)                                                                                   \
-    X(low_latency_combine_expert_send, combine)                                                                              \
-    X(low_latency_combine_expert_recv, combine)                                                                              \
-    X(low_latency_combine_with, combine)                                                                                     \
-    X(low_latency_combine_with_recv, combine)                                                                                \
-    X(low_latency_combine_expert_with, combine)                                                                              \
-    X(low_latency_combine_expert_with_recv, combine)
+    X(8dispatch, C1, dispatch)                                                                                         \
+    X(8dispatch, C2, dispatch)                                                                                         \
+    X(8dispatch, C3, dispatch)                                                                                         \
+    X(18dispatch_quantised, C1, dispatch)                                                                              \
+    X(18dispatch_quantised, C3, dispatch)                                                                              \
+    X(11combine_bwd, C1, dispatch)                                                                                     \
+    X(18dispatch_quantised, C2, dispatch)                                                                              \
+    X(25dispatch_expert_quantised, C2, dispatch)                                                                       \
+    X(14combine_expert, C2, combine)                                                                                   \
+    X(15dispatch_expert, C1, dispatch)                                                                                 \
+    X(15dispatch_expert, C2, dispatch)                                                                                 \
+    X(15dispatch_expert, C3, dispatch)                                                                                 \
+    X(25dispatch_expert_quantised, C1, dispatch)                                                                       \
+    X(25dispatch_expert_quantised, C3, dispatch)                                                                       \
+    X(12destinations, C1, dispatch)                                                                                    \
+    X(18combine_expert_bwd, C1, dispatch)                                                                              \
+    X(7combine, C1, combine)                                                                                           \
+    X(7combine, C2, combine)                                                                                           \
+    X(7combine, C3, combine)                                                                                           \
+    X(12dispatch_bwd, C1, combine)                                                                                     \
+    X(14combine_expert, C1, combine)                                                                                   \
+    X(14combine_expert, C3, combine)                                                                                   \
+    X(5order, C1, combine)                                                                                             \
+    X(12order_expert, C1, combine)                                                                                     \
+    X(7combine, C4, combine)                                                                                           \
+    X(7combine, C5, combine)                                                                                           \
+    X(14combine_expert, C4, combine)                                                                                   \
+    X(14combine_expert, C5, combine)                                                                                   \
+    X(19dispatch_expert_bwd, C1, combine)                                                                              \
+    X(20dispatch_low_latency, C1, dispatch)                                                                            \
+    X(20dispatch_low_latency, C2, dispatch)                                                                            \
+    X(20dispatch_low_latency, C3, dispatch)                                                                            \
+    X(30dispatch_quantised_low_latency, C1, dispatch)                                                                  \
+    X(30dispatch_quantised_low_latency, C2, dispatch)                                                                  \
+    X(30dispatch_quantised_low_latency, C3, dispatch)                                                                  \
+    X(27dispatch_expert_low_latency, C1, dispatch)                                                                     \
+    X(27dispatch_expert_low_latency, C2, dispatch)                                                                     \
+    X(27dispatch_expert_low_latency, C3, dispatch)                                                                     \
+    X(37dispatch_expert_quantised_low_latency, C1, dispatch)                                                           \
+    X(37dispatch_expert_quantised_low_latency, C2, dispatch)                                                           \
+    X(37dispatch_expert_quantised_low_latency, C3, dispatch)                                                           \
+    X(19combine_low_latency, C1, combine)                                                                              \
+    X(19combine_low_latency, C2, combine)                                                                              \
+    X(19combine_low_latency, C3, combine)                                                                              \
+    X(26combine_expert_low_latency, C1, combine)                                                                       \
+    X(26combine_expert_low_latency, C2, combine)                                                                       \
+    X(26combine_expert_low_latency, C3, combine)                                                                       \
+    X(19combine_low_latency, C4, combine)                                                                              \
+    X(19combine_low_latency, C5, combine)                                                                              \
+    X(26combine_expert_low_latency, C4, combine)                                                                       \
+    X(26combine_expert_low_latency, C5, combine)
 KERNELS(BODY)
 #undef BODY
 
 extern "C" const fake_ep_kernel fake_ep_kernels[] = {
-#define KERNEL(NAME, CALL) {"wefti_cuda_ep_" #NAME, body_##NAME},
+#define KERNEL(NAME, VARIANT, CALL) {"_ZN4weft" #NAME #VARIANT "Ev", body_##VARIANT##NAME},
     KERNELS(KERNEL)
 #undef KERNEL
         {0, 0},
