@@ -1,7 +1,8 @@
 """Buffer: DeepEP's calls as calls of weft.ep.
 
-Limits grow: each call agrees with the other ranks on the largest tokens, choices and widths, by a reduction in host memory,
-and where they exceed the group's there is a larger group from then on. Handles keep the route of their dispatch.
+Limits grow: a dispatch of high throughput hears of all ranks' tokens, choices and widths, in host memory, and where they exceed
+the group's there is a larger group from then on; calls of which DeepEP demands that ranks give the same numbers exchange
+none. Handles keep the route of their dispatch.
 """
 
 import logging
@@ -57,37 +58,57 @@ class _Lease:
         self._idle.append((self._key, self.route, self._stream))
 
 
-class _Handle(tuple):
-    """DeepEP's six tensors (rank_prefix_matrix, channel_prefix_matrix, recv_channel_prefix_matrix, recv_src_idx,
-    is_token_in_rank, send_head), of which weft's channels are one; and the route."""
+class _LazyHandle(tuple):
+    """The tuple that DeepEP gives, whose tensors that few programs look at are made when one does; and the route."""
 
-    def __new__(cls, tensors, lease, rows):
-        self = super().__new__(cls, tensors)
-        self.lease, self.route, self.rows = lease, lease.route, rows
-        return self
-
-
-class _LowLatencyHandle(tuple):
-    """DeepEP's five (src_info, layout_range, num_max_dispatch_tokens_per_rank, hidden, num_experts); and the route. layout_range
-    [L][R] int64, (first row << 32 | rows), is made of the route's counts when somebody looks at it."""
-
-    def __new__(cls, source, most, hidden, experts, lease, by_source):
-        self = super().__new__(cls, (source, None, most, hidden, experts))
-        self.source, self.hidden, self.lease, self.route, self.combine_buffer = source, hidden, lease, lease.route, None
-        self._by_source, self._ranges = by_source, None
+    def __new__(cls, fields, lease, make):
+        self = super().__new__(cls, fields)
+        self.lease, self.route = lease, lease.route
+        self._make, self._made = make, None
         return self
 
     def _fields(self):
-        if self._ranges is None:
-            many = self._by_source()
-            self._ranges = (torch.cumsum(many, 1) - many) << 32 | many
-        return super().__getitem__(0), self._ranges, *super().__getitem__(slice(2, 5))
+        if self._made is None:
+            self._made = self._make(super().__getitem__(slice(None)))
+        return self._made
 
     def __getitem__(self, index):
         return self._fields()[index]
 
     def __iter__(self):
         return iter(self._fields())
+
+
+class _Handle(_LazyHandle):
+    """DeepEP's six (rank_prefix_matrix, channel_prefix_matrix, recv_channel_prefix_matrix, recv_src_idx, is_token_in_rank,
+    send_head), of which weft's channels are one."""
+
+    def __new__(cls, lease, per_rank, source, in_rank):
+        self = super().__new__(cls, (None, None, None, source, in_rank, None), lease, lambda fields: cls._six(per_rank, fields))
+        self.source, self.in_rank = source, in_rank
+        return self
+
+    @staticmethod
+    def _six(per_rank, fields):
+        source, in_rank = fields[3:5]
+        prefix = torch.tensor(per_rank.cumsum(0).tolist(), dtype=torch.int32, device=in_rank.device)
+        head = torch.where(in_rank, torch.cumsum(in_rank, 0, dtype=torch.int32) - 1, -1).to(torch.int32)
+        empty = prefix[:, :1].contiguous()
+        return prefix, empty, empty, source, in_rank, head
+
+
+class _LowLatencyHandle(_LazyHandle):
+    """DeepEP's five (src_info, layout_range, num_max_dispatch_tokens_per_rank, hidden, num_experts); layout_range [L][R] int64,
+    (first row << 32 | rows), is made of the route's counts."""
+
+    def __new__(cls, source, most, hidden, experts, lease, by_source):
+        self = super().__new__(cls, (source, None, most, hidden, experts), lease, lambda fields: cls._five(by_source(), fields))
+        self.source, self.hidden, self.combine_buffer = source, hidden, None
+        return self
+
+    @staticmethod
+    def _five(many, fields):
+        return fields[0], (torch.cumsum(many, 1) - many) << 32 | many, *fields[2:]
 
 
 class Buffer:
@@ -110,14 +131,12 @@ class Buffer:
         self._device = torch.device("cuda", torch.cuda.current_device()) if on_device else torch.device("cpu")
         self._comm_stream = torch.cuda.Stream() if on_device else None
         self.rank, self.group_size = self._world.pe, self._world.pes
-        self._wanted = self._world.alloc(64)
-        self._most = self._world.alloc(64)
         self._groups = {}
         self._retired = []
         self._idle = []  # routes without a handle, each with the stream of its calls
         self._captured = []  # those of graphs
         self._views = {}  # tensors that show a route's counts
-        self._blocks = {}  # symmetric memory of gathers, by bytes
+        self._blocks = {}  # symmetric memory of gathers, by words
         self._masked = set()
         self.runtime = self
         if num_qps_per_rank != 24:
@@ -187,17 +206,18 @@ class Buffer:
 
     # ---- limits ----
 
-    def _agree(self, *values):
-        """The most of each value over all ranks. Collective; in host memory, so that no stream is waited for."""
-        wanted = (len(values),)
-        self._wanted.numpy("int64", wanted)[:] = values
-        self._world.team.reduce(self._most, self._wanted, "int64", "max", len(values))
-        return [int(one) for one in self._most.numpy("int64", wanted)]
+    def _tell_all(self, *values):
+        """[R][n] int64 of each rank's values, of numpy. Collective; in host memory, so that no stream is waited for."""
+        count = len(values)
+        if count not in self._blocks:
+            self._blocks[count] = self._world.alloc(8 * count), self._world.alloc(8 * count * self.group_size)
+        give, take = self._blocks[count]
+        give.numpy("int64", (count,))[:] = values
+        self._world.team.fcollect(take, give, 8 * count)
+        return take.numpy("int64", (self.group_size, count)).copy()
 
-    def _group_of(self, kind, experts, tokens, topk, row_bytes, slots=0, is_alike=False):
-        """The group of that kind and number of experts, large enough for what all ranks want; is_alike: they want the same."""
-        if not is_alike:
-            tokens, topk, row_bytes, slots = self._agree(tokens, topk, row_bytes, slots)
+    def _group_of(self, kind, experts, tokens, topk, row_bytes, slots=0):
+        """The group of that kind and number of experts, large enough for this; all ranks want the same."""
         held = self._groups.get((kind, experts))
         if held is None or any(want > have for want, have in zip((tokens, topk, row_bytes, slots), held[0])):
             if held is not None:
@@ -283,8 +303,9 @@ class Buffer:
         data, scales = x if isinstance(x, tuple) else (x, None)
         data = data.contiguous()
         if handle is None:
-            handle, topk_idx, topk_weights, per_expert = self._route(data, is_token_in_rank, num_tokens_per_expert, topk_idx,
-                                                                     topk_weights, expert_alignment, num_worst_tokens, config, stream)
+            handle, topk_idx, topk_weights, per_expert = self._route(data, num_tokens_per_rank, is_token_in_rank,
+                                                                     num_tokens_per_expert, topk_idx, topk_weights,
+                                                                     expert_alignment, num_worst_tokens, config, stream)
             is_new = True
         else:
             topk_idx = topk_weights = per_expert = None
@@ -296,12 +317,14 @@ class Buffer:
             return received, None, None, None, None, event
         return received, recv_idx, recv_weights, per_expert, handle, event
 
-    def _route(self, data, in_rank, per_expert, topk_idx, topk_weights, alignment, worst, config, stream):
+    def _route(self, data, per_rank, in_rank, per_expert, topk_idx, topk_weights, alignment, worst, config, stream):
         assert in_rank is not None and per_expert is not None, "give is_token_in_rank and num_tokens_per_expert, or a handle"
         experts = per_expert.numel()
         width = data.shape[1] * max(data.element_size(), 2)
         by_rank = topk_idx is None
-        group = self._group_of("ht", experts, data.shape[0], self.group_size if by_rank else topk_idx.shape[1], width)
+        sent = (in_rank.sum(0) if per_rank is None else per_rank).tolist()
+        told = self._tell_all(data.shape[0], self.group_size if by_rank else topk_idx.shape[1], width, *sent)
+        group = self._group_of("ht", experts, *told[:, :3].max(0).tolist())
         sms = (config.num_sms if config is not None else Buffer.num_sms) if self._device.type == "cuda" else 0
         lease = self._lease(group, stream, 0 if by_rank else topk_idx.shape[1], flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
         route = lease.route
@@ -318,49 +341,30 @@ class Buffer:
         if counts is not None and rows < counts.rows:
             raise ValueError(f"num_worst_tokens is {worst}, and {counts.rows} tokens arrive")
         per = [] if worst else self._aligned_counts(route, by_rank, experts, topk_idx, alignment, per_expert)
-        prefix = self._rank_prefix(in_rank)
-        source = torch.empty(rows, dtype=torch.int32, device=self._device)
-        head = torch.where(in_rank, torch.cumsum(in_rank, 0, dtype=torch.int32) - 1, -1).to(torch.int32)
-        empty = prefix[:, :1].contiguous()
-        made = _Handle((prefix, empty, empty, source, in_rank, head), lease, rows)
+        made = _Handle(lease, told[:, 3:], torch.empty(rows, dtype=torch.int32, device=self._device), in_rank)
         return made, topk_idx, topk_weights, per
 
     def _aligned_counts(self, route, by_rank, experts, topk_idx, alignment, per_expert):
         """The tokens of each local expert, over all ranks."""
         local = experts // self.group_size
         if by_rank:  # the caller's numbers are all that is known
-            all_ranks = self._all_ranks(per_expert.to("cpu", torch.int32))
-            here = all_ranks.sum(0)[self.rank * local:(self.rank + 1) * local].tolist()
+            told = self._tell_all(*per_expert.tolist())
+            here = told.sum(0)[self.rank * local:(self.rank + 1) * local].tolist()
         elif self._device.type == "cpu":
             here = route.host_counts()[0]
         else:  # the routing has been waited for
             here = self._counts_of(route, _BY_EXPERT, (local,)).tolist()
         return [-(-one // alignment) * alignment for one in here]
 
-    def _all_ranks(self, mine):
-        """[R][n] of int32 [n] of each rank. Collective."""
-        size = mine.numel() * 4
-        if size not in self._blocks:
-            self._blocks[size] = self._world.alloc(max(size, 4)), self._world.alloc(max(size, 4) * self.group_size)
-        give, take = self._blocks[size]
-        give.tensor(torch.int32, (mine.numel(),)).copy_(mine)
-        self._world.team.fcollect(take, give, size)
-        return take.tensor(torch.int32, (self.group_size, mine.numel())).clone()
-
-    def _rank_prefix(self, in_rank):
-        """[i][j]: the tokens of ranks 0 .. i that go to rank j."""
-        counts = self._all_ranks(in_rank.sum(0, dtype=torch.int32).cpu())
-        return torch.cumsum(counts, 0, dtype=torch.int32).to(self._device)
-
     def _move(self, handle, data, scales, topk_idx, topk_weights, is_new, stream):
         route = handle.route
-        n, device = handle.rows, data.device
+        n, device = handle.source.numel(), data.device
         recv = torch.empty(n, data.shape[1], dtype=data.dtype, device=device)
         recv_scales = None if scales is None else torch.empty(n, scales.shape[1], dtype=scales.dtype, device=device)
         k = None if topk_idx is None else topk_idx.shape[1]
         local = None if k is None else torch.full((n, k), -1, dtype=torch.int32, device=device)
         weights = None if topk_weights is None else torch.zeros(n, k, dtype=torch.float32, device=device)
-        source = handle[3] if is_new and n == handle[3].numel() else None
+        source = handle.source if is_new else None
         self._join()
         route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, experts=local, source_token=source,
                        stream=stream)
@@ -377,7 +381,7 @@ class Buffer:
         the one rounding. Returns (combined [T][H], combined weights [T][K] or None, event)."""
         stream = self._comm_stream
         route = handle.route
-        tokens = handle[4].shape[0]
+        tokens = handle.in_rank.shape[0]
         out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
         bias = () if bias is None else bias if isinstance(bias, tuple) else (bias,)
         summed = None
@@ -407,7 +411,7 @@ class Buffer:
         assert not (async_finish and return_recv_hook), "async_finish and return_recv_hook are one or the other"
         tokens, hidden = x.shape
         most, ranks, local = num_max_dispatch_tokens_per_rank, self.group_size, num_experts // self.group_size
-        group = self._group_of("ll", num_experts, most, topk_idx.shape[1], hidden * 2, most, is_alike=True)
+        group = self._group_of("ll", num_experts, most, topk_idx.shape[1], hidden * 2, most)
         slots = ranks * most
         recv, scales, rows, stride = _slots(local, slots, hidden, x, use_fp8, round_scale or use_ue8m0)
         wide = None  # powers of two as float32

@@ -216,6 +216,7 @@ def life():
     assert config.num_sms == 24 and config.get_nvl_buffer_size_hint(1024, 8) > 0
     with pytest.raises(AssertionError):
         deep_ep.Buffer.set_num_sms(23)
+    del buffer, two  # which ends it on all ranks, while they have a group
     close_group()
 
 
