@@ -261,7 +261,7 @@ typedef struct weft_ep_plan {
     weft_ep_layout layout;
     int alignment; /* expert-major: a group of rows starts at a multiple of this many rows; 0 or 1: packed */
     int slot_tokens; /* slot layouts: Tmax, the most tokens a rank sends in a step; 0: the group's slot_tokens_max */
-    unsigned flags; /* WEFT_EP_ZERO_PADDING, WEFT_EP_DESTINATIONS or 0 */
+    unsigned flags; /* WEFT_EP_ZERO_PADDING, WEFT_EP_DESTINATIONS, WEFT_EP_ALL_WEIGHTS or 0 */
     /* Multiprocessors that a call of this route may use. The group claims the most that a route of it asks for
      * until it is destroyed (as weft_device_sms_take); WEFT_ERR_STATE when fewer are left. 0: an equal share of what
      * nobody has claimed when the call is made or captured, among all groups on the GPU with such a route;
@@ -278,6 +278,10 @@ typedef struct weft_ep_plan {
  * is R (give 0 or R, at most the group's topk_max): choice k of a token stands for rank k, which receives it as a
  * choice of local expert 0, and arrays [T][K] have a place a rank. rows_of_expert are 0. */
 #define WEFT_EP_DESTINATIONS 2u
+
+/* Layouts by source: weights received (weft_ep_received.weights) are those of all choices of a token, also where the
+ * choice is another rank's or nobody's, in place of 0. */
+#define WEFT_EP_ALL_WEIGHTS 4u
 
 #define WEFT_EP_PLAN_INIT WEFTI_SIZED(weft_ep_plan)
 
@@ -382,7 +386,10 @@ WEFT_API weft_status weft_ep_route_query(const weft_ep_route *route, weft_stream
  * of the route, counted from 1 since weft_ep_route_counts_to, fills slot g % 2 as soon as its counts agree, before rows
  * move, also after an overflow (then with what would have come); then it stores g to generation[g % 2], with release.
  * Who loads g there with acquire sees the slot, which routing g + 2 overwrites. A call that ends in another status than
- * WEFT_OK or WEFT_ERR_OVERFLOW may have counted a routing or not. */
+ * WEFT_OK or WEFT_ERR_OVERFLOW may have counted a routing or not.
+ *
+ * For what follows the call on its stream: on_stream 1 and `generation` NULL. Then arrays have one slot ([1], [L] and
+ * [R]), which each routing fills before its call is complete, and on GPUs may be in any memory that the GPU reaches. */
 typedef struct weft_ep_count_arrays {
     size_t size; /* sizeof(weft_ep_count_arrays) */
     uint64_t *generation; /* [2], aligned to 8 bytes */
@@ -391,18 +398,22 @@ typedef struct weft_ep_count_arrays {
     void *rows_of_expert; /* [2][L]: without padding */
     void *rows_of_expert_aligned; /* [2][L]: with padding, in WEFT_EP_SLOTS_EXPERT all slots; by source as without */
     void *rows_of_source; /* [2][R] */
+    int on_stream;
+    void *offset_of_expert; /* [2][L]: by expert the first row of each; by source 0 */
 } weft_ep_count_arrays;
 
 #define WEFT_EP_COUNT_ARRAYS_INIT WEFTI_SIZED(weft_ep_count_arrays)
 
 /* Have the route's counts told there from its next routing on; NULL: no longer. Sets both generations to 0. Local;
- * between calls on the route (WEFT_ERR_STATE between the halves of one), on GPUs when the stream of the last has ended.
- * WEFT_ERR_ARGUMENT: an array is missing, not aligned, or where the GPU does not reach it. */
+ * between calls on the route (WEFT_ERR_STATE between the halves of one), on GPUs when the stream of the last has ended;
+ * with on_stream calls enqueued before fill the arrays that they were enqueued with, so that it may run.
+ * WEFT_ERR_ARGUMENT: an array is missing, not aligned, or where the GPU does not reach it (with on_stream not looked
+ * at). */
 WEFT_API weft_status weft_ep_route_counts_to(weft_ep_route *route, const weft_ep_count_arrays *arrays) WEFT_MUST_CHECK;
 
 /* Wait until routing `generation` is counted: from any thread, also while another is inside the call that routes.
  * Blocks at most the deadline, after which WEFT_ERR_TIMEOUT (the group stays usable). WEFT_ERR_RANGE: its slot has a
- * later one, or `generation` is 0. WEFT_ERR_STATE: the route tells its counts nowhere. */
+ * later one, or `generation` is 0. WEFT_ERR_STATE: the route tells its counts nowhere, or on_stream. */
 WEFT_API weft_status weft_ep_route_counts_wait(const weft_ep_route *route, uint64_t generation) WEFT_MUST_CHECK;
 
 /* Rows of a tensor: row i begins at data + i * stride_bytes. fp8 rows come with scales: W words of 4 bytes a row, that
@@ -434,7 +445,7 @@ typedef struct weft_ep_received {
      * anything is written, on a routing that is known; an overflow on all ranks where the dispatch agrees on it. */
     size_t rows_capacity;
     float *weights; /* by source [N][K], 0 where the choice is not of this rank; by expert [N] */
-    int32_t *experts; /* local ids; by source [N][K], -1 where the choice is not of this rank; by expert [N] */
+    int32_t *experts; /* local ids (below); by source [N][K], -1 where the choice is not of this rank; by expert [N] */
     int32_t *source_rank; /* [N] */
     int32_t *source_token; /* [N] */
     /* WEFT_EP_SLOTS_EXPERT with scales: those of local expert l begin l times so many words after the first, and within
@@ -442,6 +453,8 @@ typedef struct weft_ep_received {
      * No two scales share a place. On the host rows then pass through the group's memory. 0: rows of all experts are
      * numbered through. */
     size_t scale_group_stride;
+    weft_ep_id_type expert_type; /* WEFT_EP_INT64: `experts` is the address of int64_t */
+    int experts_are_global; /* 1: `experts` are ids as in weft_ep_choices. Not with WEFT_EP_DESTINATIONS */
 } weft_ep_received;
 /* Rows of padding in expert-major: weight 0, expert -1, source rank and token -1; their row data is left as it was, or
  * zeroed (WEFT_EP_ZERO_PADDING). Of the rows of a slot layout that nobody fills, nothing is written in any array. */

@@ -11,8 +11,14 @@
 static weft_status check_arrays(const weft_ep_count_arrays *arrays, const char *call)
 {
     size_t bytes = arrays->type == WEFT_EP_INT64 ? 8 : 4;
-    const void *all[] = {arrays->rows, arrays->rows_of_expert, arrays->rows_of_expert_aligned, arrays->rows_of_source};
-    if (arrays->generation == NULL || (uintptr_t)arrays->generation % 8 != 0) {
+    const void *all[] = {arrays->rows, arrays->rows_of_expert, arrays->rows_of_expert_aligned, arrays->rows_of_source,
+                         arrays->offset_of_expert};
+    if (arrays->on_stream != 0 && (arrays->on_stream != 1 || arrays->generation != NULL)) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: arrays.on_stream is %d and arrays.generation %p; give 1 and NULL, or 0", call,
+                           arrays->on_stream, (void *)arrays->generation);
+    }
+    if (arrays->on_stream == 0 && (arrays->generation == NULL || (uintptr_t)arrays->generation % 8 != 0)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: arrays.generation is %p; give two words aligned to 8 bytes", call,
                            (void *)arrays->generation);
     }

@@ -51,6 +51,26 @@ static weft_status check_groups(const weft_ep_route *route, const weft_ep_receiv
     return WEFT_OK;
 }
 
+/* As what the received ids are given. */
+static weft_status check_ids(const weft_ep_route *route, const weft_ep_received *out, const char *call)
+{
+    size_t bytes = out->expert_type == WEFT_EP_INT64 ? 8 : 4;
+    if (out->expert_type != WEFT_EP_INT32 && out->expert_type != WEFT_EP_INT64) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out.expert_type is %d; give a weft_ep_id_type", call,
+                           (int)out->expert_type);
+    }
+    if ((uintptr_t)out->experts % bytes != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out.experts is at %p; align it to its elements of %zu bytes", call,
+                           (void *)out->experts, bytes);
+    }
+    if ((out->experts_are_global & ~1) != 0 || (out->experts_are_global && wefti_ep_plan_is_by_rank(&route->plan))) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: out.experts_are_global is %d; give 0, or 1 without WEFT_EP_DESTINATIONS", call,
+                           out->experts_are_global);
+    }
+    return WEFT_OK;
+}
+
 /* *rows and *received become what can be read. */
 static weft_status check(const weft_ep_route *route, const weft_ep_rows **rows, const weft_ep_received **received,
                          arguments *own, const weft_stream *stream, const char *call)
@@ -67,6 +87,7 @@ static weft_status check(const weft_ep_route *route, const weft_ep_rows **rows, 
     WEFT_TRY(wefti_ep_rows_check(route->ep, in, call, "in"));
     WEFT_TRY(wefti_ep_rows_check(route->ep, &out->rows, call, "out.rows"));
     WEFT_TRY(check_groups(route, out, call));
+    WEFT_TRY(check_ids(route, out, call));
     return wefti_ep_rows_become(in, &out->rows, call);
 }
 

@@ -49,6 +49,22 @@ static weft_status check_destinations(const weft_ep *ep, const weft_ep_plan *pla
     return WEFT_OK;
 }
 
+static weft_status check_flags(const weft_ep_plan *plan, const char *call)
+{
+    int by_source = plan->layout == WEFT_EP_RANK_MAJOR || plan->layout == WEFT_EP_SLOTS_SOURCE;
+    if ((plan->flags & ~(WEFT_EP_ZERO_PADDING | WEFT_EP_DESTINATIONS | WEFT_EP_ALL_WEIGHTS)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: flags is 0x%x; give 0, WEFT_EP_ZERO_PADDING, WEFT_EP_DESTINATIONS or "
+                           "WEFT_EP_ALL_WEIGHTS",
+                           call, plan->flags);
+    }
+    if ((plan->flags & WEFT_EP_ALL_WEIGHTS) != 0 && !by_source) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: layout is %d with WEFT_EP_ALL_WEIGHTS; give one by source", call,
+                           (int)plan->layout);
+    }
+    return WEFT_OK;
+}
+
 /* *given becomes what can be read: see base/sized.h. */
 static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, weft_ep_plan *own, const char *call)
 {
@@ -72,10 +88,7 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, wef
     if (plan->alignment < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: alignment is %d; give 0 or more rows", call, plan->alignment);
     }
-    if ((plan->flags & ~(WEFT_EP_ZERO_PADDING | WEFT_EP_DESTINATIONS)) != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: flags is 0x%x; give 0, WEFT_EP_ZERO_PADDING or WEFT_EP_DESTINATIONS",
-                           call, plan->flags);
-    }
+    WEFT_TRY(check_flags(plan, call));
     if (plan->order != WEFT_EP_ORDER_RANK && plan->order != WEFT_EP_ORDER_CHOICE) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: order is %d; give a weft_ep_order", call, (int)plan->order);
     }

@@ -133,8 +133,12 @@ CASE(weft_ep_route_create)
     party p;
     party_init(&p, s);
     weft_ep_plan bad = p.plan;
-    bad.flags = 4;
+    bad.flags = 8;
     CHECK_STATUS(weft_ep_route_bytes(p.ep, &bad, &bytes), WEFT_ERR_ARGUMENT);
+    bad.flags = WEFT_EP_ALL_WEIGHTS;
+    bad.layout = WEFT_EP_EXPERT_MAJOR;
+    CHECK_STATUS(weft_ep_route_bytes(p.ep, &bad, &bytes), WEFT_ERR_ARGUMENT);
+    bad.layout = p.plan.layout;
     bad.flags = WEFT_EP_DESTINATIONS;
     bad.topk = 1; /* neither 0 nor the ranks */
     CHECK_STATUS(weft_ep_route_bytes(p.ep, &bad, &bytes), WEFT_ERR_ARGUMENT);
@@ -209,6 +213,15 @@ CASE(weft_ep_dispatch)
     CHECK_STATUS(weft_ep_dispatch(p.unrouted, &p.in, &p.received, NULL), WEFT_ERR_STATE);
     small = p.received;
     small.scale_group_stride = 64; /* neither slots by expert nor scales */
+    CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, &small, NULL), WEFT_ERR_ARGUMENT);
+    small = p.received;
+    small.expert_type = (weft_ep_id_type)2;
+    CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, &small, NULL), WEFT_ERR_ARGUMENT);
+    small.expert_type = WEFT_EP_INT64;
+    small.experts = (int32_t *)(void *)((char *)s->dest + 4);
+    CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, &small, NULL), WEFT_ERR_ARGUMENT);
+    small = p.received;
+    small.experts_are_global = 2;
     CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, &small, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_combine(NULL, &p.in, &p.out, 0, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_combine(p.route, NULL, &p.out, 0, NULL), WEFT_ERR_ARGUMENT);
@@ -398,6 +411,14 @@ CASE(weft_ep_route_counts_to)
     CHECK_STATUS(weft_ep_route_counts_wait(p.route, 1), WEFT_ERR_RANGE);
     CHECK_OK(weft_ep_route_counts_to(p.route, NULL));
     CHECK_STATUS(weft_ep_route_counts_wait(p.route, 3), WEFT_ERR_STATE);
+    bad.on_stream = 1;
+    CHECK_STATUS(weft_ep_route_counts_to(p.route, &bad), WEFT_ERR_ARGUMENT);
+    bad.generation = NULL;
+    bad.on_stream = 2;
+    CHECK_STATUS(weft_ep_route_counts_to(p.route, &bad), WEFT_ERR_ARGUMENT);
+    bad.on_stream = 1;
+    CHECK_OK(weft_ep_route_counts_to(p.route, &bad));
+    CHECK_STATUS(weft_ep_route_counts_wait(p.route, 1), WEFT_ERR_STATE);
     party_fini(&p, s);
 }
 

@@ -229,6 +229,9 @@ void ep_plan_vary(uint64_t *state, const ep_setup *setup, weft_ep_plan *plan)
     if (random_below(state, 3) == 0) {
         plan->order = WEFT_EP_ORDER_CHOICE;
     }
+    if (fits && random_below(state, 3) == 0) {
+        plan->flags |= WEFT_EP_ALL_WEIGHTS;
+    }
     if (fits && setup->config.topk_max >= setup->ranks && random_below(state, 2) == 0) {
         plan->flags |= WEFT_EP_DESTINATIONS;
         plan->topk = setup->ranks;

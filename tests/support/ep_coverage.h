@@ -25,6 +25,8 @@
     X(SLOTS_SOURCE, "in slots by source")                                                                              \
     X(SLOTS_EXPERT, "in slots by expert")                                                                              \
     X(TOLD, "whose counts are told")                                                                                   \
+    X(TOLD_ON_STREAM, "in one slot, to who follows")                                                                   \
+    X(ALL_WEIGHTS, "with weights of all choices")                                                                      \
     X(DESTINATIONS, "from masks of ranks")                                                                             \
     X(POSITIONS, "from positions on ranks")                                                                            \
     X(BY_CHOICE, "summed in the order of choices")                                                                     \
@@ -40,6 +42,8 @@
     X(FP8, "of fp8")                                                                                                   \
     X(QUANTISED, "quantised")                                                                                          \
     X(MX, "quantised in groups of 32")                                                                                 \
+    X(WIDE_EXPERTS, "received with ids of 64 bits")                                                                    \
+    X(GLOBAL_EXPERTS, "with ids of all experts")                                                                       \
     X(GROUPED_SCALES, "with scales of each expert apart")                                                              \
     X(MASKED, "ranks masked")                                                                                          \
     X(LARGE, "dispatches of more than 256 KiB a rank")

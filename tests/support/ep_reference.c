@@ -24,6 +24,8 @@ int ep_reference_labels(const ep_routing *routing, int rank, int64_t row, float 
             int i = by_expert ? 0 : k;
             weights[i] = ep_add(weights[i], ep_weight(one, what->source, what->token, k));
             experts[i] = ep_expert_of(one, what->source, what->token, k);
+        } else if (one->plan.flags & WEFT_EP_ALL_WEIGHTS) {
+            weights[k] = ep_weight(one, what->source, what->token, k);
         }
     }
     return 1;

@@ -59,6 +59,7 @@ static void cover_routing(const ep_step *step)
         tokens += step->routing->side[rank].tokens;
     }
     cover(step, layouts[one->plan.layout], 1);
+    cover(step, EP_COVER_ALL_WEIGHTS, (one->plan.flags & WEFT_EP_ALL_WEIGHTS) != 0);
     cover(step, EP_COVER_BY_CHOICE, one->plan.order == WEFT_EP_ORDER_CHOICE);
     cover(step, EP_COVER_PADDED, one->plan.alignment > 1);
     cover(step, EP_COVER_OVERFLOW, step->routing->overflow);
@@ -153,12 +154,14 @@ ep_told *ep_told_create(weft_ep_route *route, const ep_setup *setup, int rank, u
     ep_told *told = ep_told_take(sizeof *told);
     size_t experts = (size_t)setup->table[rank];
     told->arrays = (weft_ep_count_arrays)WEFT_EP_COUNT_ARRAYS_INIT;
-    told->arrays.generation = told->generations;
+    told->arrays.on_stream = random_below(random, 4) == 0;
+    told->arrays.generation = told->arrays.on_stream ? NULL : told->generations;
     told->arrays.type = random_below(random, 2) == 0 ? WEFT_EP_INT32 : WEFT_EP_INT64;
     told->arrays.rows = told_array(random, 1);
     told->arrays.rows_of_expert = told_array(random, experts);
     told->arrays.rows_of_expert_aligned = told_array(random, experts);
     told->arrays.rows_of_source = told_array(random, (size_t)setup->ranks);
+    told->arrays.offset_of_expert = told_array(random, experts);
     CHECK_OK(weft_ep_route_counts_to(route, &told->arrays));
     return told;
 }
@@ -167,7 +170,7 @@ void ep_told_destroy(ep_told *told)
 {
     if (told != NULL) {
         void *const arrays[] = {told->arrays.rows, told->arrays.rows_of_expert, told->arrays.rows_of_expert_aligned,
-                                told->arrays.rows_of_source};
+                                told->arrays.rows_of_source, told->arrays.offset_of_expert};
         for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
             if (arrays[i] != NULL) {
                 ep_told_give(arrays[i]);
@@ -194,8 +197,10 @@ static void check_told(const ep_step *step)
     size_t experts = (size_t)step->routing->one->setup->table[step->rank];
     size_t ranks = (size_t)step->routing->one->setup->ranks;
     uint64_t number = ++step->told->number;
-    size_t slot = number % 2;
-    if (!CHECK_OK(weft_ep_route_counts_wait(step->route, number))) {
+    size_t slot = arrays->on_stream ? 0 : number % 2;
+    weft_ep_host_counts host;
+    if (!CHECK_OK(arrays->on_stream ? weft_ep_route_query(step->route, step->stream, &host)
+                                    : weft_ep_route_counts_wait(step->route, number))) {
         return;
     }
     check_told_number(step, "rows", arrays->rows, slot, side->rows);
@@ -206,11 +211,14 @@ static void check_told(const ep_step *step)
         check_told_number(step, "rows_of_expert", arrays->rows_of_expert, at, side->rows_of_expert[i]);
         check_told_number(step, "rows_of_expert_aligned", arrays->rows_of_expert_aligned, at,
                           by_expert ? aligned : side->rows_of_expert[i]);
+        check_told_number(step, "offset_of_expert", arrays->offset_of_expert, at,
+                          by_expert ? side->offset_of_expert[i] : 0);
     }
     for (size_t i = 0; i < ranks; i++) {
         check_told_number(step, "rows_of_source", arrays->rows_of_source, slot * ranks + i, side->rows_of_source[i]);
     }
     cover(step, EP_COVER_TOLD, 1);
+    cover(step, EP_COVER_TOLD_ON_STREAM, arrays->on_stream);
 }
 
 void ep_step_check_counts(const ep_step *step)
@@ -360,7 +368,9 @@ static ep_word_array optional_words(const ep_step *step, const char *name, size_
 typedef struct received_tensors {
     ep_row_array rows;
     ep_word_array weights;
-    ep_word_array experts;
+    ep_word_array experts; /* of 64 bits: two words an id */
+    int expert_words;
+    int first_expert; /* what ids are counted from */
     ep_word_array source_rank;
     ep_word_array source_token;
 } received_tensors;
@@ -370,10 +380,15 @@ static received_tensors received_create(const ep_step *step, const ep_payload *p
 {
     size_t rows = (size_t)capacity;
     size_t width = (size_t)ep_row_width(&step->routing->one->plan);
+    int is_wide = random_below(step->arrays.random, 3) == 0;
+    int is_global =
+        random_below(step->arrays.random, 3) == 0 && (step->routing->one->plan.flags & WEFT_EP_DESTINATIONS) == 0;
     received_tensors to = {
         .rows = ep_rows_create(&step->arrays, "received rows", payload, capacity),
         .weights = optional_words(step, "received weights", rows * width, 1),
-        .experts = optional_words(step, "received experts", rows * width, 0),
+        .experts = optional_words(step, "received experts", rows * width * (is_wide ? 2 : 1), 0),
+        .expert_words = is_wide ? 2 : 1,
+        .first_expert = is_global ? step->routing->one->setup->first[step->rank] : 0,
         .source_rank = optional_words(step, "source_rank", rows, 0),
         .source_token = optional_words(step, "source_token", rows, 0),
     };
@@ -386,6 +401,8 @@ static received_tensors received_create(const ep_step *step, const ep_payload *p
         ep_rows_group_scales(&step->arrays, &to.rows, slots, (capacity + slots - 1) / slots);
     }
     cover(step, EP_COVER_GROUPED_SCALES, groups);
+    cover(step, EP_COVER_WIDE_EXPERTS, is_wide);
+    cover(step, EP_COVER_GLOBAL_EXPERTS, is_global);
     ep_rows_place(&step->arrays, &to.rows);
     *out = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
     out->scale_group_stride = to.rows.group_stride;
@@ -393,9 +410,21 @@ static received_tensors received_create(const ep_step *step, const ep_payload *p
     out->rows_capacity = rows;
     out->weights = ep_words_place(&step->arrays, &to.weights);
     out->experts = ep_words_place(&step->arrays, &to.experts);
+    out->expert_type = is_wide ? WEFT_EP_INT64 : WEFT_EP_INT32;
+    out->experts_are_global = is_global;
     out->source_rank = ep_words_place(&step->arrays, &to.source_rank);
     out->source_token = ep_words_place(&step->arrays, &to.source_token);
     return to;
+}
+
+static void expect_experts(const received_tensors *to, size_t at, const int32_t *experts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const int32_t id = experts[i] >= 0 ? experts[i] + to->first_expert : experts[i];
+        const int64_t wide = id;
+        const size_t word = (at + i) * (size_t)to->expert_words;
+        ep_words_set(&to->experts, word, to->expert_words == 2 ? (const void *)&wide : &id, (size_t)to->expert_words);
+    }
 }
 
 static void expect_labels(const ep_step *step, const received_tensors *to, int64_t row)
@@ -406,7 +435,7 @@ static void expect_labels(const ep_step *step, const received_tensors *to, int64
     int32_t experts[EP_TOPK_MAX];
     if (ep_reference_labels(step->routing, step->rank, row, weights, experts)) {
         ep_words_set(&to->weights, (size_t)row * width, weights, width);
-        ep_words_set(&to->experts, (size_t)row * width, experts, width);
+        expect_experts(to, (size_t)row * width, experts, width);
         ep_words_set(&to->source_rank, (size_t)row, &what->source, 1);
         ep_words_set(&to->source_token, (size_t)row, &what->token, 1);
     }

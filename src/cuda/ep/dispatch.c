@@ -37,6 +37,7 @@ static wefti_cuda_ep_choices choices_of(const weft_ep_route *route, const weft_e
         .destinations = by_rank ? choices->destinations : NULL,
         .tokens = choices->tokens,
         .wide = !by_rank && choices->id_type == WEFT_EP_INT64,
+        .all_weights = (route->plan.flags & WEFT_EP_ALL_WEIGHTS) != 0,
     };
 }
 
@@ -50,6 +51,8 @@ static wefti_cuda_ep_told told_of(const weft_ep_route *route)
         .rows_of_expert = to->rows_of_expert,
         .rows_of_expert_aligned = to->rows_of_expert_aligned,
         .rows_of_source = to->rows_of_source,
+        .offset_of_expert = to->offset_of_expert,
+        .tells = to->generation != NULL || to->on_stream,
         .wide = to->type == WEFT_EP_INT64,
         .experts = wefti_ep_local_experts(route->ep),
         .has_no_experts = wefti_ep_plan_is_by_rank(&route->plan),
@@ -193,10 +196,13 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
     *work = is_quantised(in, &out->rows) ? WEFTI_CUDA_EP_WORK_QUANTISE : WEFTI_CUDA_EP_WORK_DISPATCH;
     *args = dispatch_args(route);
     add_rows(args, route, *work, in, &out->rows, out->rows_capacity);
-    args->arrays = (wefti_cuda_ep_arrays){.weights = out->weights,
-                                          .experts = out->experts,
-                                          .source_rank = out->source_rank,
-                                          .source_token = out->source_token};
+    args->arrays =
+        (wefti_cuda_ep_arrays){.weights = out->weights,
+                               .experts = out->experts,
+                               .source_rank = out->source_rank,
+                               .source_token = out->source_token,
+                               .wide_experts = out->expert_type == WEFT_EP_INT64,
+                               .first_expert = out->experts_are_global ? route->ep->owners.first[route->ep->rank] : 0};
     if (fresh != NULL) {
         args->flags |= WEFTI_CUDA_EP_FRESH;
         args->choices = choices_of(route, fresh);

@@ -440,14 +440,17 @@ typedef struct wefti_cuda_ep_choices {
     const unsigned char *destinations; /* [T][R], from which the ids are made; or NULL */
     wefti_i32 tokens;
     wefti_i32 wide; /* ids are 64 bits */
+    wefti_i32 all_weights; /* also to ranks without the choice */
 } wefti_cuda_ep_choices;
 
 /* The caller's arrays of what is received; each may be NULL. */
 typedef struct wefti_cuda_ep_arrays {
     float *weights;
-    wefti_i32 *experts;
+    wefti_i32 *experts; /* the address of wefti_i64 if they are wide */
     wefti_i32 *source_rank;
     wefti_i32 *source_token;
+    wefti_i32 wide_experts; /* ids of 64 bits */
+    wefti_i32 first_expert; /* the id of local expert 0 */
 } wefti_cuda_ep_arrays;
 
 /* What is called, in 64 bits: equal on all ranks. */
@@ -541,14 +544,16 @@ typedef struct wefti_cuda_ep_blocks {
     wefti_i32 pushes_at_once; /* units of a combine whose words a warp posts at once */
 } wefti_cuda_ep_blocks;
 
-/* Where a new routing's counts are told: weft_ep_count_arrays, in host memory. */
+/* Where a new routing's counts are told: weft_ep_count_arrays. */
 typedef struct wefti_cuda_ep_told {
-    wefti_u64 *generation; /* [2]; NULL: nowhere */
+    wefti_u64 *generation; /* [2]; NULL: of one slot */
     wefti_u64 *counted; /* in device memory: routings so far */
     void *rows; /* these may be NULL */
     void *rows_of_expert;
     void *rows_of_expert_aligned;
     void *rows_of_source;
+    void *offset_of_expert;
+    wefti_i32 tells; /* 0: nothing of this is wanted */
     wefti_i32 wide; /* elements are 64 bits */
     wefti_i32 experts; /* of this rank, */
     wefti_i32 has_no_experts; /* of which a route of destinations knows nothing */

@@ -49,13 +49,14 @@ EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, cons
         wefti_u32 value = __float_as_uint(kind == 1 && args.choices.weights != 0 ? args.choices.weights[at] : 1.0f);
         value = kind == 0 && owner >= 0 ? (wefti_u32)(id - group.first_expert[owner]) : value;
         value = BY_EXPERT && kind == 2 && owner >= 0 ? ep_shared_table_number(table, id, token) : value;
+        const bool everywhere = kind == 1 && args.choices.all_weights != 0;
         const wefti_u32 none = kind == 1 ? __float_as_uint(0.0f) : WEFTI_CUDA_EP_NO_ROW; /* which is -1, too */
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             const int rank = __ffs((int)left) - 1;
             wefti_u32 *record =
                 ep_low_latency_record<BY_EXPERT>(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
             if (word < words) {
-                record[word] = word == 0 ? (wefti_u32)token : owner == rank ? value : none;
+                record[word] = word == 0 ? (wefti_u32)token : owner == rank || everywhere ? value : none;
             }
         }
     }

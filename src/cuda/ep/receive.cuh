@@ -20,9 +20,7 @@ EP_DEVICE void ep_spread(const ep_dispatch &args, wefti_u64 place, int word, wef
             arrays.source_rank[place] = source;
         }
     } else if (word <= args.topk) {
-        if (arrays.experts != 0) {
-            arrays.experts[place * topk + (wefti_u64)(word - 1)] = (wefti_i32)value;
-        }
+        ep_give_expert(arrays, place * topk + (wefti_u64)(word - 1), (wefti_i32)value);
     } else if (arrays.weights != 0) {
         arrays.weights[place * topk + (wefti_u64)(word - 1) - topk] = __uint_as_float(value);
     }

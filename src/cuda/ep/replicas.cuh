@@ -41,9 +41,7 @@ EP_DEVICE void ep_label(const ep_dispatch &args, const wefti_u32 *record, int so
         if (arrays.weights != 0) {
             arrays.weights[row] = weight;
         }
-        if (arrays.experts != 0) {
-            arrays.experts[row] = (wefti_i32)ep_record_expert(record, base + ep_lane());
-        }
+        ep_give_expert(arrays, row, (wefti_i32)ep_record_expert(record, base + ep_lane()));
         if (arrays.source_rank != 0) {
             arrays.source_rank[row] = source;
         }
@@ -109,9 +107,7 @@ EP_DEVICE void ep_pad_row(const ep_dispatch &args, wefti_u32 row)
         if (arrays.weights != 0) {
             arrays.weights[row] = 0.0f;
         }
-        if (arrays.experts != 0) {
-            arrays.experts[row] = -1;
-        }
+        ep_give_expert(arrays, row, -1);
         if (arrays.source_rank != 0) {
             arrays.source_rank[row] = -1;
         }

@@ -228,12 +228,16 @@ static weft_status check_told(const wefti_cuda *cuda, void *array, const char *n
 weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays)
 {
     wefti_cuda *cuda = route->ep->device->cuda;
+    if (arrays->on_stream) {
+        return WEFT_OK;
+    }
     WEFT_TRY(wefti_cuda_enter(cuda));
     weft_status status = check_told(cuda, arrays->generation, "generation");
     status = status != WEFT_OK ? status : check_told(cuda, arrays->rows, "rows");
     status = status != WEFT_OK ? status : check_told(cuda, arrays->rows_of_expert, "rows_of_expert");
     status = status != WEFT_OK ? status : check_told(cuda, arrays->rows_of_expert_aligned, "rows_of_expert_aligned");
     status = status != WEFT_OK ? status : check_told(cuda, arrays->rows_of_source, "rows_of_source");
+    status = status != WEFT_OK ? status : check_told(cuda, arrays->offset_of_expert, "offset_of_expert");
     wefti_cuda_leave(cuda);
     WEFT_TRY(status);
     return wefti_cuda_clear(&cuda->base, route->device->tables.counted, sizeof *route->device->tables.counted);

@@ -69,7 +69,8 @@ EP_DEVICE wefti_u32 ep_record_word(const ep_dispatch &args, const ep_call *call,
     const int id = ep_id(args.choices, at, group.first_expert[group.ranks]);
     const float weight = is_weight && args.choices.weights != 0 ? args.choices.weights[at] : 1.0f;
     const bool here = ep_owner(group, call->alive, id) == rank;
-    return is_weight ? __float_as_uint(here ? weight : 0.0f) : (wefti_u32)(here ? id - group.first_expert[rank] : -1);
+    return is_weight ? __float_as_uint(here || args.choices.all_weights != 0 ? weight : 0.0f)
+                     : (wefti_u32)(here ? id - group.first_expert[rank] : -1);
 }
 
 /* The records of a unit, which lie one behind the other at each rank. */

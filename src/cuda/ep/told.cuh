@@ -1,4 +1,4 @@
-/* cuda/ep/told.cuh: the counts of a new routing, to arrays of the caller's in host memory, while the call still runs
+/* cuda/ep/told.cuh: the counts of a new routing, to arrays of the caller's, while the call still runs
  * (weft_ep_route_counts_to). One warp of a call does it, once it has posted what others wait for. */
 #ifndef WEFTI_CUDA_EP_TOLD_CUH
 #define WEFTI_CUDA_EP_TOLD_CUH
@@ -7,7 +7,7 @@
 
 EP_DEVICE bool ep_tells(const ep_dispatch &args)
 {
-    return args.told.generation != 0;
+    return args.told.tells != 0;
 }
 
 /* Element `at` of an array, if there is one. */
@@ -54,6 +54,17 @@ EP_DEVICE wefti_u64 ep_sum_lanes(wefti_u64 number)
     return number;
 }
 
+/* The sum of the numbers of the lanes before. */
+EP_DEVICE wefti_u64 ep_sum_before(wefti_u64 number)
+{
+    wefti_u64 sum = number;
+    for (int step = 1; step < 32; step *= 2) {
+        const wefti_u64 other = __shfl_up_sync(~0u, sum, step);
+        sum += ep_lane() >= step ? other : 0;
+    }
+    return sum - number;
+}
+
 /* `of_source`: tokens from the lane's rank; `words`: packed, the rows of local expert i from source s at s * pitch + i,
  * of this call's tag. A warp. */
 EP_DEVICE_SLOW void ep_tell_counts(const ep_dispatch *args, const ep_call *call, bool by_expert, wefti_u32 of_source,
@@ -61,23 +72,33 @@ EP_DEVICE_SLOW void ep_tell_counts(const ep_dispatch *args, const ep_call *call,
 {
     const ep_group &group = args->group;
     const wefti_cuda_ep_told &told = args->told;
-    const wefti_u64 generation = *told.counted + 1;
+    const wefti_u64 generation = told.generation != 0 ? *told.counted + 1 : 0;
     const wefti_u64 slot = generation & 1;
+    wefti_u64 first = 0; /* the row of the first expert of those that lanes look at */
     wefti_u64 takes = by_expert          ? 0
                       : args->slots != 0 ? (wefti_u64)args->slots
                                          : of_source; /* of the lane's expert, or rank */
     takes = !by_expert && ep_lane() >= group.ranks ? 0 : takes;
     bool well = true;
-    for (int expert = ep_lane(); expert < told.experts; expert += 32) {
+    for (int base = 0; base < told.experts; base += 32) {
+        const int expert = base + ep_lane();
+        const bool is = expert < told.experts;
         wefti_u64 rows = 0;
-        well = (told.has_no_experts != 0 || ep_told_rows(group, call, words + expert, pitch, &rows)) && well;
+        well = (!is || told.has_no_experts != 0 || ep_told_rows(group, call, words + expert, pitch, &rows)) && well;
         const wefti_u64 alignment = args->experts.alignment;
         const wefti_u64 aligned = !by_expert                 ? rows
                                   : args->experts.slots != 0 ? args->experts.slots
                                                              : (rows + alignment - 1) / alignment * alignment;
-        takes += by_expert ? aligned : 0;
-        ep_tell(told, told.rows_of_expert, slot * (wefti_u64)told.experts + (wefti_u64)expert, rows);
-        ep_tell(told, told.rows_of_expert_aligned, slot * (wefti_u64)told.experts + (wefti_u64)expert, aligned);
+        const wefti_u64 lies = by_expert && is ? aligned : 0;
+        const wefti_u64 before = ep_sum_before(lies);
+        takes += lies;
+        if (is) {
+            const wefti_u64 at = slot * (wefti_u64)told.experts + (wefti_u64)expert;
+            ep_tell(told, told.rows_of_expert, at, rows);
+            ep_tell(told, told.rows_of_expert_aligned, at, aligned);
+            ep_tell(told, told.offset_of_expert, at, first + before);
+        }
+        first += __shfl_sync(~0u, before + lies, 31);
     }
     if (!__all_sync(~0u, well)) {
         return;
@@ -88,6 +109,9 @@ EP_DEVICE_SLOW void ep_tell_counts(const ep_dispatch *args, const ep_call *call,
     }
     if (ep_lane() < group.ranks) {
         ep_tell(told, told.rows_of_source, slot * (wefti_u64)group.ranks + (wefti_u64)ep_lane(), of_source);
+    }
+    if (told.generation == 0) {
+        return;
     }
     wefti_fence_acq_rel();
     __syncwarp();

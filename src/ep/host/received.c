@@ -2,14 +2,26 @@
 
 #include <string.h>
 
-static void fill_row(const weft_ep_received *out, size_t row, float weight, int32_t expert, int32_t source,
-                     int32_t token)
+/* The id of a local expert, or -1, as the caller wants it; `experts` is there. */
+static void fill_expert(const wefti_ep_routing *route, const weft_ep_received *out, size_t at, int32_t expert)
+{
+    const weft_ep *ep = route->ep;
+    int32_t id = out->experts_are_global && expert >= 0 ? expert + ep->owners.first[ep->rank] : expert;
+    if (out->expert_type == WEFT_EP_INT64) {
+        ((int64_t *)(void *)out->experts)[at] = id;
+    } else {
+        out->experts[at] = id;
+    }
+}
+
+static void fill_row(const wefti_ep_routing *route, const weft_ep_received *out, size_t row, float weight,
+                     int32_t expert, int32_t source, int32_t token)
 {
     if (out->weights != NULL) {
         out->weights[row] = weight;
     }
     if (out->experts != NULL) {
-        out->experts[row] = expert;
+        fill_expert(route, out, row, expert);
     }
     if (out->source_rank != NULL) {
         out->source_rank[row] = source;
@@ -24,7 +36,7 @@ void wefti_ep_received_padding(const wefti_ep_routing *route, const weft_ep_rece
     for (int expert = 0; expert < wefti_ep_local_experts(route->ep); expert++) {
         int row = route->offset_of_expert[expert] + route->rows_of_expert[expert];
         for (; route->plan.layout == WEFT_EP_EXPERT_MAJOR && row < route->offset_of_expert[expert + 1]; row++) {
-            fill_row(out, (size_t)row, 0.0f, -1, -1, -1);
+            fill_row(route, out, (size_t)row, 0.0f, -1, -1, -1);
         }
     }
 }
@@ -37,8 +49,8 @@ static void fill_by_source(const wefti_ep_routing *route, const weft_ep_received
     if (out->weights != NULL) {
         memcpy(&out->weights[row * topk], record.weights, topk * sizeof *record.weights);
     }
-    if (out->experts != NULL) {
-        memcpy(&out->experts[row * topk], record.experts, topk * sizeof *record.experts);
+    for (size_t k = 0; k < topk && out->experts != NULL; k++) {
+        fill_expert(route, out, row * topk + k, record.experts[k]);
     }
     if (out->source_rank != NULL) {
         out->source_rank[row] = source;
@@ -66,7 +78,7 @@ static void fill_by_expert(const wefti_ep_routing *route, const weft_ep_received
     for (int k = 0; k < route->plan.topk; k++) {
         if (rows[k] >= 0 && !(shares && wefti_ep_is_again(rows, k))) {
             float weight = shares ? row_weight(&record, rows, k, route->plan.topk) : record.weights[k];
-            fill_row(out, (size_t)rows[k], weight, record.experts[k], source, *record.token);
+            fill_row(route, out, (size_t)rows[k], weight, record.experts[k], source, *record.token);
         }
     }
 }

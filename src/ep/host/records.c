@@ -13,11 +13,12 @@ static void pack(const wefti_ep_routing *route, const float *weights, int token,
     int32_t *words = (int32_t *)(void *)to;
     float *values = (float *)(void *)(words + 1 + topk);
     int by_rank = wefti_ep_plan_is_by_rank(&route->plan);
+    int all_weights = (route->plan.flags & WEFT_EP_ALL_WEIGHTS) != 0;
     words[0] = token;
     for (size_t k = 0; k < topk; k++) {
         int here = ranks[k] == rank;
         words[1 + k] = !here ? -1 : by_rank ? 0 : choices[k] - ep->owners.first[rank];
-        values[k] = !here ? 0.0f : weights != NULL ? weights[(size_t)token * topk + k] : 1.0f;
+        values[k] = !here && !all_weights ? 0.0f : weights != NULL ? weights[(size_t)token * topk + k] : 1.0f;
     }
 }
 

@@ -18,7 +18,7 @@ typedef struct wefti_ep_routing {
     int received; /* tokens received; 0 after an overflow */
     int64_t wanted; /* rows, padding aside, that would come if none were dropped */
 
-    weft_ep_count_arrays counts_to; /* generation NULL: nowhere */
+    weft_ep_count_arrays counts_to; /* neither generation nor on_stream: nowhere */
     uint64_t counted; /* routings told there */
 
     /* weft_ep_counts */

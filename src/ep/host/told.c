@@ -22,10 +22,10 @@ static void tell(const weft_ep_count_arrays *to, void *array, size_t at, int32_t
 void wefti_ep_routing_tell_counts(wefti_ep_routing *route)
 {
     const weft_ep_count_arrays *to = &route->counts_to;
-    if (to->generation == NULL) {
+    if (to->generation == NULL && !to->on_stream) {
         return;
     }
-    size_t slot = (size_t)(++route->counted % 2);
+    size_t slot = to->on_stream ? 0 : (size_t)(++route->counted % 2);
     size_t experts = (size_t)wefti_ep_local_experts(route->ep);
     size_t ranks = (size_t)route->ep->ranks;
     tell(to, to->rows, slot, *route->rows);
@@ -34,9 +34,13 @@ void wefti_ep_routing_tell_counts(wefti_ep_routing *route)
         int32_t aligned = route->offset_of_expert[i + 1] - route->offset_of_expert[i];
         tell(to, to->rows_of_expert, slot * experts + i, rows);
         tell(to, to->rows_of_expert_aligned, slot * experts + i, wefti_ep_is_by_source(route) ? rows : aligned);
+        tell(to, to->offset_of_expert, slot * experts + i,
+             wefti_ep_is_by_source(route) ? 0 : route->offset_of_expert[i]);
     }
     for (size_t i = 0; i < ranks; i++) {
         tell(to, to->rows_of_source, slot * ranks + i, route->rows_of_source[i]);
     }
-    wefti_st64(&to->generation[slot], route->counted, WEFTI_RELEASE);
+    if (!to->on_stream) {
+        wefti_st64(&to->generation[slot], route->counted, WEFTI_RELEASE);
+    }
 }
