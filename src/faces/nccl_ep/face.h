@@ -97,9 +97,22 @@ struct ncclEpHandle {
     int topk_most; /* that there is memory for */
     weft_ep_choices choices; /* the routing; ids in `memory` */
     int is_routed;
+    int ids_are_global; /* HT: as the routing's layout_info says */
     int has_sent; /* ncclEpComplete is to come: 1 of a dispatch, 2 of a combine */
-    ncclEpTensor_t counters; /* LL: to be written when the dispatch is complete; magic 0: none */
 };
+
+/* Where a routing's counts go; magic 0: not wanted. */
+typedef struct nep_counters {
+    ncclEpTensor_t experts; /* HT: padding included */
+    ncclEpTensor_t offsets;
+    ncclEpTensor_t total;
+    ncclEpTensor_t sources;
+    int ids_are_global; /* what else an ncclEpLayoutInfo_t says */
+} nep_counters;
+
+/* Have the handle's next routings counted there, by their calls; checked tensors, of one type. `to` of zeroes:
+ * nowhere. */
+ncclResult_t nep_count_to(const char *call, struct ncclEpHandle *handle, const nep_counters *to);
 
 ncclResult_t nep_check_handle(const char *call, const struct ncclEpHandle *handle);
 int nep_is_ll(const struct ncclEpGroup *group);
@@ -114,16 +127,15 @@ ncclResult_t nep_check_shape(const char *call, const char *name, const ncclEpTen
 ncclResult_t nep_data_of(const char *call, const char *name, const struct ncclEpGroup *group,
                          const ncclEpTensor_t *tensor, void **data);
 
+/* The data of a tensor of `count` elements of that type in all. */
+ncclResult_t nep_array_of(const char *call, const char *name, const struct ncclEpGroup *group,
+                          const ncclEpTensor_t *tensor, ncclDataType_t type, size_t count, void **data);
+
 /* A float32 tensor of `count` elements in all. */
 ncclResult_t nep_floats_of(const char *call, const char *name, const struct ncclEpGroup *group,
                            const ncclEpTensor_t *tensor, size_t count, float **data);
 
-/* Can `count` counts be copied to this tensor? Not given: yes. */
+/* Can `count` counts be written to this tensor? Not given: yes. */
 ncclResult_t nep_check_counts(const char *call, const char *name, const ncclEpTensor_t *tensor, size_t count);
-
-/* Copy `count` int32 on the stream to a tensor [count] of int32 or int64; none of them is negative. Not given:
- * nothing. */
-ncclResult_t nep_copy_counts(const char *call, const char *name, const struct ncclEpGroup *group,
-                             const ncclEpTensor_t *tensor, const int32_t *counts, size_t count, cudaStream_t stream);
 
 #endif

@@ -68,6 +68,9 @@ static ncclResult_t plan_of(const char *call, const struct ncclEpGroup *group, n
         plan.alignment = (int)alignment;
         plan.flags = WEFT_EP_ZERO_PADDING;
     }
+    if (plan.layout == WEFT_EP_SLOTS_SOURCE) {
+        plan.flags = WEFT_EP_ALL_WEIGHTS;
+    }
     plan.sms = (int)group->config.max_num_sms;
     *out = plan;
     return ncclSuccess;
@@ -226,19 +229,13 @@ ncclResult_t ncclEpHandleDestroy(ncclEpHandle_t handle)
 
 /* ---- routings ---- */
 
-typedef struct counters {
-    ncclEpTensor_t experts;
-    ncclEpTensor_t offsets;
-    ncclEpTensor_t total;
-} counters;
-
 static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *handle, const ncclEpLayoutInfo_t *info,
-                                  counters *out)
+                                  nep_counters *out)
 {
     const struct ncclEpGroup *group = handle->group;
     ncclEpLayoutInfo_t own = {0};
     size_t local = (size_t)group->local_experts;
-    *out = (counters){0};
+    *out = (nep_counters){0};
     if (info == NULL) {
         return ncclSuccess;
     }
@@ -249,20 +246,12 @@ static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *h
     NEP_TRY(nep_read_tensor(call, "expert_counters", own.expert_counters, &out->experts));
     NEP_TRY(nep_read_tensor(call, "expert_offsets", own.expert_offsets, &out->offsets));
     NEP_TRY(nep_read_tensor(call, "recv_total_counter", own.recv_total_counter, &out->total));
+    out->ids_are_global = own.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL;
     NEP_TRY(nep_check_counts(call, "expert_counters", &out->experts, local));
     NEP_TRY(nep_check_counts(call, "expert_offsets", &out->offsets, local));
     NEP_TRY(nep_check_counts(call, "recv_total_counter", &out->total, 1));
     if (own.src_rank_counters != NULL || (own.expert_offsets != NULL && handle->plan.layout == WEFT_EP_RANK_MAJOR)) {
         return nep_fail(ncclInvalidArgument, "%s: src_rank_counters are of LL, expert_offsets of expert-major", call);
-    }
-    if (own.expert_counters != NULL && handle->plan.alignment > 1) {
-        return nep_fail(ncclInvalidUsage,
-                        "%s: padded expert_counters are not there on GPUs; take expert_offsets and "
-                        "recv_total_counter",
-                        call);
-    }
-    if (own.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL && handle->plan.layout == WEFT_EP_RANK_MAJOR) {
-        return nep_fail(ncclInvalidUsage, "%s: received ids are local here, not NCCL_EP_EXPERT_ID_GLOBAL", call);
     }
     return ncclSuccess;
 }
@@ -290,20 +279,40 @@ static ncclResult_t check_routing(const char *call, const struct ncclEpHandle *h
     return ncclSuccess;
 }
 
-static ncclResult_t write_counters(const char *call, const struct ncclEpHandle *handle, const counters *to,
-                                   cudaStream_t stream)
+/* Tensor `from`, if there is one, into one of the arrays of counts. */
+static ncclResult_t array_of(const char *call, const struct ncclEpGroup *group, const ncclEpTensor_t *from,
+                             weft_ep_count_arrays *arrays, void **array)
 {
-    const struct ncclEpGroup *group = handle->group;
-    size_t local = (size_t)group->local_experts;
-    weft_ep_counts counts;
-    NEP_TRY(nep_result_of(weft_ep_route_counts(handle->route, &counts)));
-    NEP_TRY(nep_copy_counts(call, "expert_counters", group, &to->experts, counts.rows_of_expert, local, stream));
-    NEP_TRY(nep_copy_counts(call, "expert_offsets", group, &to->offsets, counts.offset_of_expert, local, stream));
-    return nep_copy_counts(call, "recv_total_counter", group, &to->total, counts.rows, 1, stream);
+    weft_ep_id_type type = from->datatype == ncclInt64 ? WEFT_EP_INT64 : WEFT_EP_INT32;
+    if (from->magic == 0) {
+        return ncclSuccess;
+    }
+    if (arrays->on_stream && arrays->type != type) {
+        return nep_fail(ncclInvalidArgument,
+                        "%s: layout_info has counters of two types; give all ncclInt32, or all "
+                        "ncclInt64",
+                        call);
+    }
+    arrays->on_stream = 1;
+    arrays->type = type;
+    return nep_data_of(call, "counters", group, from, array);
 }
 
-static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const ncclEpTensor_t *idx, const counters *to,
-                          cudaStream_t stream)
+ncclResult_t nep_count_to(const char *call, struct ncclEpHandle *handle, const nep_counters *to)
+{
+    const struct ncclEpGroup *group = handle->group;
+    weft_ep_count_arrays arrays = WEFT_EP_COUNT_ARRAYS_INIT;
+    int is_ll = nep_is_ll(group);
+    NEP_TRY(
+        array_of(call, group, &to->experts, &arrays, is_ll ? &arrays.rows_of_expert : &arrays.rows_of_expert_aligned));
+    NEP_TRY(array_of(call, group, &to->offsets, &arrays, &arrays.offset_of_expert));
+    NEP_TRY(array_of(call, group, &to->total, &arrays, &arrays.rows));
+    NEP_TRY(array_of(call, group, &to->sources, &arrays, &arrays.rows_of_source));
+    return nep_result_of(weft_ep_route_counts_to(handle->route, arrays.on_stream ? &arrays : NULL));
+}
+
+static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const ncclEpTensor_t *idx,
+                          const nep_counters *to, cudaStream_t stream)
 {
     struct ncclEpGroup *group = handle->group;
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
@@ -324,9 +333,13 @@ static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const n
     }
     handle->choices = choices;
     if (!nep_is_ll(group)) {
-        NEP_TRY(nep_group_result(group, weft_ep_route_update(handle->route, &choices, stream)));
-        handle->is_routed = 1;
-        return write_counters(call, handle, to, stream);
+        const nep_counters nowhere = {0};
+        NEP_TRY(nep_count_to(call, handle, to));
+        ncclResult_t result = nep_group_result(group, weft_ep_route_update(handle->route, &choices, stream));
+        handle->is_routed = result == ncclSuccess;
+        handle->ids_are_global = to->ids_are_global;
+        NEP_TRY(nep_count_to(call, handle, &nowhere)); /* the tensors are this call's */
+        return result;
     }
     handle->is_routed = 1; /* agreed on by each dispatch, on its way */
     return ncclSuccess;
@@ -337,7 +350,7 @@ ncclResult_t ncclEpUpdateHandle(ncclEpHandle_t handle, const ncclEpTensor_t *top
 {
     static const char call[] = "ncclEpUpdateHandle";
     ncclEpTensor_t idx;
-    counters to;
+    nep_counters to;
     NEP_TRY(nep_check_handle(call, handle));
     if (handle->has_sent) {
         return nep_fail(ncclInvalidUsage, "%s: ncclEpComplete of the handle is still to come", call);

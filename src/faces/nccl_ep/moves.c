@@ -18,12 +18,13 @@ static ncclResult_t dtype_of(const char *call, const char *name, ncclDataType_t 
         *out = WEFT_EP_F16;
         return ncclSuccess;
     case ncclFloat8e4m3:
+    case ncclFloat8e5m2: /* as bytes: such rows are moved, never computed with */
         *out = WEFT_EP_FP8_E4M3;
         return ncclSuccess;
     default:
         return nep_fail(ncclInvalidUsage,
-                        "%s: tensor '%s' has type %d; rows are ncclFloat32, 16, ncclBfloat16 or "
-                        "ncclFloat8e4m3",
+                        "%s: tensor '%s' has type %d; rows are ncclFloat32, 16, ncclBfloat16, "
+                        "ncclFloat8e4m3 or e5m2",
                         call, name, (int)type);
     }
 }
@@ -53,11 +54,19 @@ static ncclResult_t add_scales(const char *call, const char *name, const struct 
                                const ncclEpTensor_t *theirs, size_t count, weft_ep_rows *rows)
 {
     ncclEpTensor_t tensor;
-    float *data = NULL;
-    size_t words = ((size_t)rows->hidden + SCALE_GROUP - 1) / SCALE_GROUP;
+    size_t groups = ((size_t)rows->hidden + SCALE_GROUP - 1) / SCALE_GROUP;
     NEP_TRY(nep_read_tensor(call, name, theirs, &tensor));
-    NEP_TRY(nep_floats_of(call, name, group, &tensor, count * words, &data));
-    rows->scales = data;
+    if (tensor.magic != 0 && tensor.datatype == ncclUint8) { /* ue8m0, of which weft moves four at a time */
+        if (groups % 4 != 0) {
+            return nep_fail(ncclInvalidUsage,
+                            "%s: tensor '%s' has %zu ncclUint8 scales a row; give a multiple of 4, or ncclFloat32",
+                            call, name, groups);
+        }
+        NEP_TRY(nep_array_of(call, name, group, &tensor, ncclUint8, count * groups, &rows->scales));
+        rows->scale_type = WEFT_EP_SCALE_UE8M0;
+        return ncclSuccess;
+    }
+    NEP_TRY(nep_array_of(call, name, group, &tensor, ncclFloat32, count * groups, &rows->scales));
     rows->scale_type = WEFT_EP_SCALE_F32;
     return ncclSuccess;
 }
@@ -73,6 +82,8 @@ typedef struct dispatch_arguments {
     weft_ep_received out;
     size_t rows_in;
     float *weights; /* of the tokens */
+    size_t id_bytes; /* of out.experts, */
+    size_t weight_bytes; /* and of out.weights */
 } dispatch_arguments;
 
 #define DISPATCH "ncclEpDispatch"
@@ -105,14 +116,12 @@ static ncclResult_t check_dispatch(const struct ncclEpHandle *handle, const disp
         return nep_fail(ncclInvalidArgument,
                         DISPATCH ": NCCL_EP_BWD_PASS is of HT and takes neither topk_weights nor topk_idx");
     }
-    if (!is_ll && a->info.size != 0) {
-        return nep_fail(ncclInvalidArgument, DISPATCH ": layout_info is given; in HT it comes with the handle");
-    }
     if (a->config.round_scales) {
         return nep_fail(ncclInvalidUsage, DISPATCH ": config.round_scales is not there");
     }
-    if (a->info.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL && handle->plan.layout == WEFT_EP_SLOTS_SOURCE) {
-        return nep_fail(ncclInvalidUsage, DISPATCH ": received ids are local here, not NCCL_EP_EXPERT_ID_GLOBAL");
+    if ((unsigned)a->info.recv_topk_idx_kind > NCCL_EP_EXPERT_ID_GLOBAL) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": layout_info.recv_topk_idx_kind is %d",
+                        (int)a->info.recv_topk_idx_kind);
     }
     if ((unsigned)a->config.quant_recipe > NCCL_EP_DISP_QUANT_DS_FP8E3M4) {
         return nep_fail(ncclInvalidArgument, DISPATCH ": config.quant_recipe is %d", (int)a->config.quant_recipe);
@@ -125,6 +134,9 @@ static ncclResult_t apply_recipe(const struct ncclEpHandle *handle, dispatch_arg
 {
     const struct ncclEpGroup *group = handle->group;
     ncclEpDispQuant_t recipe = a->config.quant_recipe;
+    if (recipe == NCCL_EP_DISP_QUANT_NONE && a->outputs.scales != NULL) { /* of a header without recipes */
+        recipe = a->inputs.scales != NULL ? NCCL_EP_DISP_QUANT_FWD : NCCL_EP_DISP_QUANT_DS_FP8E3M4;
+    }
     if ((recipe == NCCL_EP_DISP_QUANT_FWD) != (a->inputs.scales != NULL) ||
         (recipe == NCCL_EP_DISP_QUANT_NONE) != (a->outputs.scales == NULL)) {
         return nep_fail(ncclInvalidArgument, DISPATCH ": the scales given are not those of config.quant_recipe %d",
@@ -136,7 +148,7 @@ static ncclResult_t apply_recipe(const struct ncclEpHandle *handle, dispatch_arg
         }
     } else if (recipe == NCCL_EP_DISP_QUANT_FWD) {
         if (a->in.dtype != WEFT_EP_FP8_E4M3) {
-            return nep_fail(ncclInvalidUsage, DISPATCH ": NCCL_EP_DISP_QUANT_FWD moves ncclFloat8e4m3 alone here");
+            return nep_fail(ncclInvalidUsage, DISPATCH ": NCCL_EP_DISP_QUANT_FWD moves ncclFloat8e4m3 and e5m2 here");
         }
         NEP_TRY(add_scales(DISPATCH, "inputs.scales", group, a->inputs.scales, a->rows_in, &a->in));
     } else if (!nep_is_ll(group) || a->in.dtype != WEFT_EP_BF16 || a->out.rows.dtype != WEFT_EP_FP8_E4M3) {
@@ -162,6 +174,7 @@ static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_ar
     NEP_TRY(nep_read_tensor(DISPATCH, "outputs.topk_weights", a->outputs.topk_weights, &tensor));
     if (tensor.magic != 0 && layout != WEFT_EP_SLOTS_EXPERT) {
         NEP_TRY(nep_floats_of(DISPATCH, "outputs.topk_weights", group, &tensor, count, &a->out.weights));
+        a->weight_bytes = count * sizeof(float);
     }
     NEP_TRY(nep_read_tensor(DISPATCH, "outputs.topk_idx", a->outputs.topk_idx, &tensor));
     if (tensor.magic == 0) {
@@ -170,14 +183,35 @@ static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_ar
     if (layout == WEFT_EP_EXPERT_MAJOR || layout == WEFT_EP_SLOTS_EXPERT) {
         return nep_fail(ncclInvalidArgument, DISPATCH ": outputs.topk_idx is not of expert-major layouts");
     }
-    if (tensor.datatype != ncclInt32) {
-        return nep_fail(ncclInvalidUsage, DISPATCH ": outputs.topk_idx has type %d; received ids are ncclInt32 here",
+    if (tensor.datatype != ncclInt32 && tensor.datatype != ncclInt64) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": outputs.topk_idx has type %d; give ncclInt64 or ncclInt32",
                         (int)tensor.datatype);
     }
-    tensor.datatype = ncclFloat32; /* as wide */
-    float *ids = NULL;
-    NEP_TRY(nep_floats_of(DISPATCH, "outputs.topk_idx", group, &tensor, count, &ids));
-    a->out.experts = (int32_t *)(void *)ids;
+    void *ids = NULL;
+    NEP_TRY(nep_array_of(DISPATCH, "outputs.topk_idx", group, &tensor, tensor.datatype, count, &ids));
+    a->out.experts = ids;
+    a->out.expert_type = tensor.datatype == ncclInt64 ? WEFT_EP_INT64 : WEFT_EP_INT32;
+    a->out.experts_are_global = a->info.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL ||
+                                (a->info.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_AUTO && handle->ids_are_global);
+    a->id_bytes = count * (tensor.datatype == ncclInt64 ? 8 : 4);
+    return ncclSuccess;
+}
+
+/* HT: nobody knows beforehand how many rows come, so those behind them are marked as empty: id -1, or weight 0 where
+ * there are no ids. */
+static ncclResult_t empty_received(const struct ncclEpHandle *handle, const dispatch_arguments *a, cudaStream_t stream)
+{
+    const nep_cuda *cuda = nep_load_cuda(DISPATCH);
+    int error = 0;
+    if (a->id_bytes != 0) {
+        error = cuda->memset_async((uintptr_t)a->out.experts, 0xff, a->id_bytes, stream);
+    } else if (a->weight_bytes != 0 && handle->plan.layout == WEFT_EP_EXPERT_MAJOR) {
+        error = cuda->memset_async((uintptr_t)a->out.weights, 0, a->weight_bytes, stream);
+    }
+    if (error != 0) {
+        return nep_fail(ncclUnhandledCudaError, DISPATCH ": outputs cannot be written on the stream: CUDA error %d",
+                        error);
+    }
     return ncclSuccess;
 }
 
@@ -198,10 +232,11 @@ static ncclResult_t check_slots(const char *call, const char *name, const struct
     return ncclSuccess;
 }
 
-static ncclResult_t read_counters(struct ncclEpHandle *handle, const ncclEpLayoutInfo_t *info)
+/* LL: where the dispatch counts what comes. */
+static ncclResult_t count_to(struct ncclEpHandle *handle, const ncclEpLayoutInfo_t *info)
 {
     int by_expert = handle->plan.layout == WEFT_EP_SLOTS_EXPERT;
-    handle->counters = (ncclEpTensor_t){0};
+    nep_counters to = {0};
     if (!nep_is_ll(handle->group)) {
         return ncclSuccess;
     }
@@ -210,30 +245,10 @@ static ncclResult_t read_counters(struct ncclEpHandle *handle, const ncclEpLayou
     }
     const char *name = by_expert ? "expert_counters" : "src_rank_counters";
     size_t count = (size_t)(by_expert ? handle->group->local_experts : handle->group->ranks);
-    ncclEpTensor_t tensor;
-    NEP_TRY(nep_read_tensor(DISPATCH, name, by_expert ? info->expert_counters : info->src_rank_counters, &tensor));
-    NEP_TRY(nep_check_counts(DISPATCH, name, &tensor, count));
-    if (tensor.magic != 0) {
-        NEP_TRY(nep_data_of(DISPATCH, name, handle->group, &tensor, &tensor.data));
-    }
-    handle->counters = tensor;
-    return ncclSuccess;
-}
-
-/* After the second half. The descriptor may be gone by then: only its type and address are read. */
-static ncclResult_t write_counters(const char *call, struct ncclEpHandle *handle, cudaStream_t stream)
-{
-    int by_expert = handle->plan.layout == WEFT_EP_SLOTS_EXPERT;
-    size_t count = (size_t)(by_expert ? handle->group->local_experts : handle->group->ranks);
-    ncclEpTensor_t tensor = handle->counters;
-    weft_ep_counts counts;
-    if (tensor.magic == 0) {
-        return ncclSuccess;
-    }
-    tensor.sizes = &count;
-    NEP_TRY(nep_result_of(weft_ep_route_counts(handle->route, &counts)));
-    return nep_copy_counts(call, "counters", handle->group, &tensor,
-                           by_expert ? counts.rows_of_expert : counts.rows_of_source, count, stream);
+    ncclEpTensor_t *tensor = by_expert ? &to.experts : &to.sources;
+    NEP_TRY(nep_read_tensor(DISPATCH, name, by_expert ? info->expert_counters : info->src_rank_counters, tensor));
+    NEP_TRY(nep_check_counts(DISPATCH, name, tensor, count));
+    return nep_count_to(DISPATCH, handle, &to);
 }
 
 static ncclResult_t read_weights(const struct ncclEpHandle *handle, dispatch_arguments *a)
@@ -285,7 +300,7 @@ static ncclResult_t prepare_dispatch(struct ncclEpHandle *handle, dispatch_argum
     NEP_TRY(apply_recipe(handle, a));
     NEP_TRY(read_weights(handle, a));
     NEP_TRY(read_received(handle, a));
-    return read_counters(handle, &a->info);
+    return count_to(handle, &a->info);
 }
 
 ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t *inputs,
@@ -302,13 +317,15 @@ ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t 
         choices.weights = a.weights;
         NEP_TRY(nep_group_result(group, weft_ep_route_choose(handle->route, &choices)));
     }
+    if (!nep_is_ll(group)) {
+        NEP_TRY(empty_received(handle, &a, stream));
+    }
     if (a.config.send_only) {
         NEP_TRY(nep_group_result(group, weft_ep_dispatch_send(handle->route, &a.in, &a.out, stream)));
         handle->has_sent = 1;
         return ncclSuccess;
     }
-    NEP_TRY(nep_group_result(group, weft_ep_dispatch(handle->route, &a.in, &a.out, stream)));
-    return write_counters(DISPATCH, handle, stream);
+    return nep_group_result(group, weft_ep_dispatch(handle->route, &a.in, &a.out, stream));
 }
 
 /* ---- combine ---- */
@@ -325,6 +342,12 @@ typedef struct combine_arguments {
     float *weights_in; /* HT backward */
     float *weights; /* HT backward: written; LL expert-major: read */
 } combine_arguments;
+
+/* Of LL expert-major and of backwards; elsewhere outputs.topk_weights may be given and is not touched. */
+static int uses_weights(const struct ncclEpHandle *handle, const combine_arguments *a)
+{
+    return a->config.pass_direction == NCCL_EP_BWD_PASS || handle->plan.layout == WEFT_EP_SLOTS_EXPERT;
+}
 
 static ncclResult_t check_combine(const struct ncclEpHandle *handle, const combine_arguments *a)
 {
@@ -344,10 +367,8 @@ static ncclResult_t check_combine(const struct ncclEpHandle *handle, const combi
         return nep_fail(ncclInvalidArgument, COMBINE ": inputs.topk_weights is %s",
                         is_backward ? "needed with NCCL_EP_BWD_PASS" : "of NCCL_EP_BWD_PASS");
     }
-    int wants_weights = is_backward || handle->plan.layout == WEFT_EP_SLOTS_EXPERT;
-    if (wants_weights != (a->outputs.topk_weights != NULL)) {
-        return nep_fail(ncclInvalidArgument, COMBINE ": outputs.topk_weights is %s",
-                        wants_weights ? "needed" : "of LL expert-major and of NCCL_EP_BWD_PASS");
+    if (uses_weights(handle, a) && a->outputs.topk_weights == NULL) {
+        return nep_fail(ncclInvalidArgument, COMBINE ": outputs.topk_weights is needed");
     }
     return ncclSuccess;
 }
@@ -367,7 +388,7 @@ static ncclResult_t read_combine(const struct ncclEpHandle *handle, combine_argu
         NEP_TRY(nep_read_tensor(COMBINE, "inputs.topk_weights", a->inputs.topk_weights, &tensor));
         NEP_TRY(nep_floats_of(COMBINE, "inputs.topk_weights", group, &tensor, a->rows_in * per_row, &a->weights_in));
     }
-    if (a->outputs.topk_weights != NULL) {
+    if (uses_weights(handle, a)) {
         NEP_TRY(nep_read_tensor(COMBINE, "outputs.topk_weights", a->outputs.topk_weights, &tensor));
         NEP_TRY(nep_floats_of(COMBINE, "outputs.topk_weights", group, &tensor,
                               (size_t)handle->choices.tokens * (size_t)handle->plan.topk, &a->weights));
@@ -389,7 +410,6 @@ static ncclResult_t combine(struct ncclEpHandle *handle, const combine_arguments
     }
     if (a->config.send_only) {
         NEP_TRY(nep_group_result(group, weft_ep_combine_send_with(route, &a->in, &a->out, &options, stream)));
-        handle->counters = (ncclEpTensor_t){0};
         handle->has_sent = 2;
         return ncclSuccess;
     }
@@ -420,7 +440,7 @@ ncclResult_t ncclEpComplete(ncclEpHandle_t handle, const ncclEpCompleteConfig_t 
         NEP_TRY(nep_read(call, "config", config, NCCL_EP_COMPLETE_CONFIG_V1_SIZE, &own, sizeof own));
     }
     if (!handle->has_sent) {
-        return nep_fail(ncclInvalidUsage, "%s: no call with send_only is outstanding on the handle", call);
+        return ncclSuccess; /* the call was whole */
     }
     int is_dispatch = handle->has_sent == 1;
     weft_status status =
@@ -428,6 +448,5 @@ ncclResult_t ncclEpComplete(ncclEpHandle_t handle, const ncclEpCompleteConfig_t 
     if (status != WEFT_ERR_UNSUPPORTED && status != WEFT_ERR_STATE) { /* else it is still to come */
         handle->has_sent = 0;
     }
-    NEP_TRY(nep_group_result(handle->group, status));
-    return is_dispatch ? write_counters(call, handle, stream) : ncclSuccess;
+    return nep_group_result(handle->group, status);
 }

@@ -107,17 +107,16 @@ ncclResult_t nep_data_of(const char *call, const char *name, const struct ncclEp
     return ncclSuccess;
 }
 
-ncclResult_t nep_floats_of(const char *call, const char *name, const struct ncclEpGroup *group,
-                           const ncclEpTensor_t *tensor, size_t count, float **data)
+ncclResult_t nep_array_of(const char *call, const char *name, const struct ncclEpGroup *group,
+                          const ncclEpTensor_t *tensor, ncclDataType_t type, size_t count, void **data)
 {
     size_t elements = 1;
-    void *at = NULL;
     if (tensor->magic == 0) {
         return nep_fail(ncclInvalidArgument, "%s: tensor '%s' is needed", call, name);
     }
-    if (tensor->datatype != ncclFloat32) {
-        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has type %d; give ncclFloat32", call, name,
-                        (int)tensor->datatype);
+    if (tensor->datatype != type) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has type %d; give type %d%s", call, name,
+                        (int)tensor->datatype, (int)type, type == ncclFloat32 ? ", ncclFloat32" : "");
     }
     for (unsigned i = 0; i < tensor->ndim; i++) {
         elements *= tensor->sizes[i];
@@ -125,41 +124,15 @@ ncclResult_t nep_floats_of(const char *call, const char *name, const struct nccl
     if (elements != count) {
         return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has %zu elements, not %zu", call, name, elements, count);
     }
-    NEP_TRY(nep_data_of(call, name, group, tensor, &at));
+    return nep_data_of(call, name, group, tensor, data);
+}
+
+ncclResult_t nep_floats_of(const char *call, const char *name, const struct ncclEpGroup *group,
+                           const ncclEpTensor_t *tensor, size_t count, float **data)
+{
+    void *at = NULL;
+    NEP_TRY(nep_array_of(call, name, group, tensor, ncclFloat32, count, &at));
     *data = at;
-    return ncclSuccess;
-}
-
-/* The low words of int64, each a copy: the driver has no call that widens. */
-static int copy_widened(const nep_cuda *cuda, uint64_t to, const int32_t *counts, size_t count, cudaStream_t stream)
-{
-    int error = cuda->memset_async(to, 0, count * sizeof(int64_t), stream);
-    for (size_t i = 0; i < count && error == 0; i++) {
-        error = cuda->memcpy_async(to + i * sizeof(int64_t), (uintptr_t)(counts + i), sizeof *counts, stream);
-    }
-    return error;
-}
-
-ncclResult_t nep_copy_counts(const char *call, const char *name, const struct ncclEpGroup *group,
-                             const ncclEpTensor_t *tensor, const int32_t *counts, size_t count, cudaStream_t stream)
-{
-    if (tensor->magic == 0) {
-        return ncclSuccess;
-    }
-    const nep_cuda *cuda = nep_load_cuda(call);
-    void *to = NULL;
-    if (cuda == NULL) {
-        return ncclSystemError;
-    }
-    NEP_TRY(nep_check_counts(call, name, tensor, count));
-    NEP_TRY(nep_data_of(call, name, group, tensor, &to));
-    int error = tensor->datatype == ncclInt64
-                    ? copy_widened(cuda, (uintptr_t)to, counts, count, stream)
-                    : cuda->memcpy_async((uintptr_t)to, (uintptr_t)counts, count * sizeof *counts, stream);
-    if (error != 0) {
-        return nep_fail(ncclUnhandledCudaError, "%s: tensor '%s' cannot be written on the stream: CUDA error %d", call,
-                        name, error);
-    }
     return ncclSuccess;
 }
 

@@ -36,9 +36,11 @@ typedef struct rig {
     _Alignas(16) float received[SLOTS + ROWS][HIDDEN];
     float received_weights[(SLOTS + ROWS) * TOPK];
     int32_t received_ids[(SLOTS + ROWS) * TOPK];
-    int64_t total;
+    int64_t wide_ids[ROWS * TOPK];
+    int32_t total;
     int32_t experts[LOCAL];
     int32_t offsets[LOCAL];
+    int32_t padded[LOCAL];
     int32_t sources[RANKS_MOST];
     float weights_back[MOST][TOPK];
 } rig;
@@ -71,6 +73,7 @@ typedef struct step {
     ncclEpLayout_t layout;
     int is_ll;
     int in_halves;
+    int is_global; /* received ids */
     size_t token_sizes[2];
     size_t choice_sizes[2];
     size_t row_sizes[3];
@@ -106,7 +109,8 @@ static void fill_tensors(rig *r, step *s)
     s->weights = tensor(r->weights, ncclFloat32, 2, s->choice_sizes);
     s->rows = tensor(r->received, ncclFloat32, s->dims, s->row_sizes);
     s->row_weights = tensor(r->received_weights, ncclFloat32, is_packed ? 1 : s->dims, s->place_sizes);
-    s->row_ids = tensor(r->received_ids, ncclInt32, s->dims, s->place_sizes);
+    s->row_ids = s->is_ll ? tensor(r->received_ids, ncclInt32, s->dims, s->place_sizes)
+                          : tensor(r->wide_ids, ncclInt64, s->dims, s->place_sizes);
 }
 
 static void scale_row(rig *r, size_t row, float factor)
@@ -129,8 +133,46 @@ static void expert_of_places(rig *r, size_t row)
     scale_row(r, row, factor);
 }
 
+/* Received ids as local ones; behind the rows that came there is none. */
+static void take_ids(rig *r, const step *s)
+{
+    int32_t first = s->is_global ? r->rank * LOCAL : 0;
+    for (size_t i = 0; i < ROWS * TOPK && !s->is_ll; i++) {
+        r->received_ids[i] = (int32_t)r->wide_ids[i];
+        r->failures += i >= (size_t)r->total * TOPK && r->wide_ids[i] != -1;
+    }
+    for (size_t i = 0; i < (SLOTS + ROWS) * TOPK; i++) {
+        r->received_ids[i] -= r->received_ids[i] >= 0 ? first : 0;
+    }
+}
+
+/* LL by source: weights of all choices, whoever has them. */
+static void check_weights(rig *r, size_t row)
+{
+    const float *weights = &r->received_weights[row * TOPK];
+    if (weights[0] != 0.5f || (weights[1] != 0.25f && weights[1] != 0.5f)) {
+        (void)fprintf(stderr, "rank %d: row %zu has weights %g and %g\n", r->rank, row, (double)weights[0],
+                      (double)weights[1]);
+        r->failures++;
+    }
+}
+
+/* Padding included; expert_counters, expert_offsets and recv_total_counter agree. */
+static void check_counts(rig *r)
+{
+    int32_t end = 0;
+    for (int e = 0; e < LOCAL; e++) {
+        r->failures += r->offsets[e] != end || r->padded[e] % 4 != 0;
+        end += r->padded[e];
+    }
+    r->failures += end != r->total;
+}
+
 static void work(rig *r, const step *s)
 {
+    if (s->layout != NCCL_EP_LAYOUT_EXPERT_MAJOR) {
+        take_ids(r, s);
+    }
     if (!s->is_ll && s->layout == NCCL_EP_LAYOUT_FLAT) {
         for (size_t row = 0; row < (size_t)r->total; row++) {
             expert_of_places(r, row);
@@ -138,6 +180,7 @@ static void work(rig *r, const step *s)
     } else if (s->layout == NCCL_EP_LAYOUT_RANK_MAJOR) {
         for (size_t source = 0; source < (size_t)r->ranks; source++) {
             for (size_t i = 0; i < (size_t)r->sources[source]; i++) {
+                check_weights(r, source * MOST + i);
                 expert_of_places(r, source * MOST + i);
             }
         }
@@ -148,6 +191,7 @@ static void work(rig *r, const step *s)
             }
         }
     } else {
+        check_counts(r);
         for (size_t e = 0; e < LOCAL; e++) {
             size_t end = e + 1 < LOCAL ? (size_t)r->offsets[e + 1] : (size_t)r->total;
             for (size_t row = (size_t)r->offsets[e]; row < end; row++) {
@@ -175,13 +219,14 @@ static void dispatch(rig *r, step *s, ncclEpHandle_t handle)
     outputs.topk_idx = by_expert ? NULL : &s->row_ids;
     info.expert_counters = by_expert ? &experts : NULL;
     info.src_rank_counters = by_expert ? NULL : &sources;
+    info.recv_topk_idx_kind = s->is_global ? NCCL_EP_EXPERT_ID_GLOBAL : NCCL_EP_EXPERT_ID_AUTO;
     config.send_only = (unsigned)s->in_halves;
-    OK(ncclEpDispatch(handle, &inputs, &outputs, s->is_ll ? &info : NULL, &config, NULL));
+    OK(ncclEpDispatch(handle, &inputs, &outputs, s->is_ll || s->is_global ? &info : NULL, &config, NULL));
     if (s->in_halves) {
         EXPECT(ncclEpHandleDestroy(handle), ncclInvalidUsage, "still to come");
         OK(ncclEpComplete(handle, NULL, NULL));
-        EXPECT(ncclEpComplete(handle, NULL, NULL), ncclInvalidUsage, "no call with send_only");
     }
+    OK(ncclEpComplete(handle, NULL, NULL)); /* nothing is outstanding */
 }
 
 static void combine(rig *r, step *s, ncclEpHandle_t handle)
@@ -191,7 +236,7 @@ static void combine(rig *r, step *s, ncclEpHandle_t handle)
     ncclEpCombineConfig_t config = NCCL_EP_COMBINE_CONFIG_INIT;
     inputs.tokens = &s->rows;
     outputs.tokens = &s->y;
-    outputs.topk_weights = s->is_ll && s->layout == NCCL_EP_LAYOUT_EXPERT_MAJOR ? &s->weights : NULL;
+    outputs.topk_weights = &s->weights; /* read in LL expert-major, left alone elsewhere */
     config.send_only = (unsigned)s->in_halves;
     OK(ncclEpCombine(handle, &inputs, &outputs, &config, NULL));
     if (s->in_halves) {
@@ -236,6 +281,8 @@ static void one_step(rig *r, step *s, ncclEpHandle_t handle, int line)
 {
     memset(r->y, 0xff, sizeof r->y);
     memset(r->received, 0xff, sizeof r->received);
+    memset(r->received_ids, 0xff, sizeof r->received_ids);
+    memset(r->wide_ids, 0x11, sizeof r->wide_ids);
     dispatch(r, s, handle);
     work(r, s);
     combine(r, s, handle);
@@ -297,7 +344,8 @@ static void ht_layout(rig *r, ncclEpLayout_t layout)
     size_t local = LOCAL;
     step s = step_of(r, layout, 0);
     fill_tensors(r, &s);
-    ncclEpTensor_t total = tensor(&r->total, ncclInt64, 1, &one);
+    ncclEpTensor_t total = tensor(&r->total, ncclInt32, 1, &one);
+    ncclEpTensor_t padded = tensor(r->padded, ncclInt32, 1, &local);
     ncclEpTensor_t offsets = tensor(r->offsets, ncclInt32, 1, &local);
     ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
     ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
@@ -305,15 +353,19 @@ static void ht_layout(rig *r, ncclEpLayout_t layout)
     config.dispatch_output_per_expert_alignment = 4;
     info.recv_total_counter = &total;
     info.expert_offsets = layout == NCCL_EP_LAYOUT_EXPERT_MAJOR ? &offsets : NULL;
+    info.expert_counters = &padded;
     choose(r, 1);
     OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, &info, &config, NULL));
     one_step(r, &s, handle, __LINE__);
+    s.is_global = 1;
     one_step(r, &s, handle, __LINE__);
     backward(r, &s, handle);
     choose(r, 5);
     info.size = NCCL_EP_LAYOUT_INFO_V1_SIZE; /* an older caller's */
     OK(ncclEpUpdateHandle(handle, &s.ids, &info, NULL));
     one_step(r, &s, handle, __LINE__);
+    padded.datatype = ncclInt64;
+    EXPECT(ncclEpUpdateHandle(handle, &s.ids, &info, NULL), ncclInvalidArgument, "two types");
     EXPECT(ncclEpGroupDestroy(r->group), ncclInvalidUsage, "1 handles");
     OK(ncclEpHandleDestroy(handle));
     EXPECT(ncclEpHandleDestroy(handle), ncclInvalidArgument, "was destroyed");
@@ -385,10 +437,10 @@ static void wrong_dispatches(rig *r, const step *good, ncclEpHandle_t handle)
     rows.ndim = 2;
     EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidArgument, "rows, not");
     rows = good->rows;
-    ids.datatype = ncclInt64;
+    ids.datatype = ncclFloat32;
     outputs.topk_idx = &ids;
     if (good->layout == NCCL_EP_LAYOUT_RANK_MAJOR) {
-        EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidUsage, "ncclInt32 here");
+        EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidArgument, "ncclInt64 or");
     } else {
         EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidArgument, "expert-major");
     }
@@ -445,6 +497,7 @@ static void ll_layout(rig *r, ncclEpLayout_t layout)
     OK(ncclEpUpdateHandle(handle, &s.ids, NULL, NULL));
     one_step(r, &s, handle, __LINE__);
     s.in_halves = 1;
+    s.is_global = 1;
     one_step(r, &s, handle, __LINE__);
     OK(ncclEpHandleDestroy(handle));
 }
