@@ -392,6 +392,9 @@ static ncclResult_t read_combine(const struct ncclEpHandle *handle, combine_argu
         NEP_TRY(nep_read_tensor(COMBINE, "outputs.topk_weights", a->outputs.topk_weights, &tensor));
         NEP_TRY(nep_floats_of(COMBINE, "outputs.topk_weights", group, &tensor,
                               (size_t)handle->choices.tokens * (size_t)handle->plan.topk, &a->weights));
+        if (a->weights == NULL) { /* of no token; NULL would say that there are none on other ranks either */
+            a->weights = handle->memory;
+        }
     }
     return ncclSuccess;
 }
