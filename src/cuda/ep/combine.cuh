@@ -520,14 +520,14 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_all(const ep_c
     {                                                                                                                  \
         __VA_ARGS__(args);                                                                                             \
     }
-EP_COMBINE(7combine, C1, ep_combine_all<false, EP_PLAIN>)
-EP_COMBINE(12dispatch_bwd, C1, ep_combine_all<false, EP_GRADIENTS>)
-EP_COMBINE(14combine_expert, C1, ep_combine_all<true, EP_PLAIN>)
-EP_COMBINE(19dispatch_expert_bwd, C1, ep_combine_all<true, EP_GRADIENTS>)
+EP_COMBINE(14combine_kernel, C1, ep_combine_all<false, EP_PLAIN>)
+EP_COMBINE(19dispatch_kernel_bwd, C1, ep_combine_all<false, EP_GRADIENTS>)
+EP_COMBINE(21combine_kernel_expert, C1, ep_combine_all<true, EP_PLAIN>)
+EP_COMBINE(26dispatch_kernel_expert_bwd, C1, ep_combine_all<true, EP_GRADIENTS>)
 EP_COMBINE(5order, C1, ep_combine_order<false>)
 EP_COMBINE(12order_expert, C1, ep_combine_order<true>)
-EP_COMBINE(7combine, C4, ep_combine_all<false, EP_WITH_OPTIONS>)
-EP_COMBINE(14combine_expert, C4, ep_combine_all<true, EP_WITH_OPTIONS>)
+EP_COMBINE(14combine_kernel, C4, ep_combine_all<false, EP_WITH_OPTIONS>)
+EP_COMBINE(21combine_kernel_expert, C4, ep_combine_all<true, EP_WITH_OPTIONS>)
 #undef EP_COMBINE
 
 #endif

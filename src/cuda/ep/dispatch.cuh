@@ -336,12 +336,12 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     {                                                                                                                  \
         ep_dispatch_all<BY_EXPERT, WAY>(args);                                                                         \
     }
-EP_DISPATCH(8dispatch, C1, false, EP_AS_THEY_ARE)
-EP_DISPATCH(18dispatch_quantised, C1, false, EP_QUANTISED)
-EP_DISPATCH(11combine_bwd, C1, false, EP_BACKWARD)
-EP_DISPATCH(15dispatch_expert, C1, true, EP_AS_THEY_ARE)
-EP_DISPATCH(25dispatch_expert_quantised, C1, true, EP_QUANTISED)
-EP_DISPATCH(18combine_expert_bwd, C1, true, EP_BACKWARD)
+EP_DISPATCH(15dispatch_kernel, C1, false, EP_AS_THEY_ARE)
+EP_DISPATCH(25dispatch_kernel_quantised, C1, false, EP_QUANTISED)
+EP_DISPATCH(18combine_kernel_bwd, C1, false, EP_BACKWARD)
+EP_DISPATCH(22dispatch_kernel_expert, C1, true, EP_AS_THEY_ARE)
+EP_DISPATCH(32dispatch_kernel_expert_quantised, C1, true, EP_QUANTISED)
+EP_DISPATCH(25combine_kernel_expert_bwd, C1, true, EP_BACKWARD)
 #undef EP_DISPATCH
 
 #endif

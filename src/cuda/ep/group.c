@@ -105,12 +105,12 @@ static void name_kernel(char *name, size_t bytes, const char *low_latency, int p
                         int by_expert)
 {
     static const char *const works[WEFTI_CUDA_EP_WORKS][2] = {
-        [WEFTI_CUDA_EP_WORK_DISPATCH] = {"dispatch", "dispatch_expert"},
-        [WEFTI_CUDA_EP_WORK_QUANTISE] = {"dispatch_quantised", "dispatch_expert_quantised"},
-        [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {"combine_bwd", "combine_expert_bwd"},
-        [WEFTI_CUDA_EP_WORK_COMBINE] = {"combine", "combine_expert"},
-        [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"dispatch_bwd", "dispatch_expert_bwd"},
-        [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {"combine", "combine_expert"},
+        [WEFTI_CUDA_EP_WORK_DISPATCH] = {"dispatch_kernel", "dispatch_kernel_expert"},
+        [WEFTI_CUDA_EP_WORK_QUANTISE] = {"dispatch_kernel_quantised", "dispatch_kernel_expert_quantised"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {"combine_kernel_bwd", "combine_kernel_expert_bwd"},
+        [WEFTI_CUDA_EP_WORK_COMBINE] = {"combine_kernel", "combine_kernel_expert"},
+        [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {"combine_kernel", "combine_kernel_expert"},
         [WEFTI_CUDA_EP_WORK_COMBINE_ORDER] = {"order", "order_expert"},
         [WEFTI_CUDA_EP_WORK_DESTINATIONS] = {"destinations", "destinations"},
     };

@@ -106,20 +106,20 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_recv(const ep_
     {                                                                                                                  \
         __VA_ARGS__(args);                                                                                             \
     }
-EP_HALF(8dispatch, C2, ep_dispatch, ep_dispatch_send<false>)
-EP_HALF(18dispatch_quantised, C2, ep_dispatch, ep_dispatch_send<false>)
-EP_HALF(8dispatch, C3, ep_dispatch, ep_dispatch_recv<false, EP_AS_THEY_ARE>)
-EP_HALF(18dispatch_quantised, C3, ep_dispatch, ep_dispatch_recv<false, EP_QUANTISED>)
-EP_HALF(15dispatch_expert, C2, ep_dispatch, ep_dispatch_send<true>)
-EP_HALF(25dispatch_expert_quantised, C2, ep_dispatch, ep_dispatch_send<true>)
-EP_HALF(15dispatch_expert, C3, ep_dispatch, ep_dispatch_recv<true, EP_AS_THEY_ARE>)
-EP_HALF(25dispatch_expert_quantised, C3, ep_dispatch, ep_dispatch_recv<true, EP_QUANTISED>)
-EP_HALF(7combine, C2, ep_combine, ep_combine_send)
-EP_HALF(14combine_expert, C2, ep_combine, ep_combine_send)
-EP_HALF(7combine, C3, ep_combine, ep_combine_recv<false, EP_PLAIN>)
-EP_HALF(14combine_expert, C3, ep_combine, ep_combine_recv<true, EP_PLAIN>)
-EP_HALF(7combine, C5, ep_combine, ep_combine_recv<false, EP_WITH_OPTIONS>)
-EP_HALF(14combine_expert, C5, ep_combine, ep_combine_recv<true, EP_WITH_OPTIONS>)
+EP_HALF(15dispatch_kernel, C2, ep_dispatch, ep_dispatch_send<false>)
+EP_HALF(25dispatch_kernel_quantised, C2, ep_dispatch, ep_dispatch_send<false>)
+EP_HALF(15dispatch_kernel, C3, ep_dispatch, ep_dispatch_recv<false, EP_AS_THEY_ARE>)
+EP_HALF(25dispatch_kernel_quantised, C3, ep_dispatch, ep_dispatch_recv<false, EP_QUANTISED>)
+EP_HALF(22dispatch_kernel_expert, C2, ep_dispatch, ep_dispatch_send<true>)
+EP_HALF(32dispatch_kernel_expert_quantised, C2, ep_dispatch, ep_dispatch_send<true>)
+EP_HALF(22dispatch_kernel_expert, C3, ep_dispatch, ep_dispatch_recv<true, EP_AS_THEY_ARE>)
+EP_HALF(32dispatch_kernel_expert_quantised, C3, ep_dispatch, ep_dispatch_recv<true, EP_QUANTISED>)
+EP_HALF(14combine_kernel, C2, ep_combine, ep_combine_send)
+EP_HALF(21combine_kernel_expert, C2, ep_combine, ep_combine_send)
+EP_HALF(14combine_kernel, C3, ep_combine, ep_combine_recv<false, EP_PLAIN>)
+EP_HALF(21combine_kernel_expert, C3, ep_combine, ep_combine_recv<true, EP_PLAIN>)
+EP_HALF(14combine_kernel, C5, ep_combine, ep_combine_recv<false, EP_WITH_OPTIONS>)
+EP_HALF(21combine_kernel_expert, C5, ep_combine, ep_combine_recv<true, EP_WITH_OPTIONS>)
 #undef EP_HALF
 
 #endif

@@ -6,7 +6,8 @@ extern const unsigned char wefti_cuda_ep_kernels[];
 
 /* A kernel's name, of its length and name, as C++ writes that of a class's constructor: profilers show variants of a
  * class, C1 to C5, as one kernel, weft::NAME::NAME(). Programs that time a call by the name of its kernel count both
- * halves that way, and a combine with or without options; they look for names that begin with dispatch or combine. */
+ * halves that way, and a combine with or without options; they look for names that hold dispatch_kernel or
+ * combine_kernel (NCCL EP's), or only dispatch or combine (DeepEP's). */
 #define EP_KERNEL_NAME(NAME, VARIANT) _ZN4weft##NAME##VARIANT##Ev
 /* The variants: a whole call, its send, its recv; whole and recv of a combine with options. */
 enum {

@@ -339,16 +339,16 @@ template <bool BY_EXPERT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_late
     {                                                                                                                  \
         ep_low_latency_combine<__VA_ARGS__>(args);                                                                     \
     }
-EP_LOW_LATENCY(19combine_low_latency, C1, false, EP_WHOLE, EP_PLAIN)
-EP_LOW_LATENCY(19combine_low_latency, C2, false, EP_SEND, EP_PLAIN)
-EP_LOW_LATENCY(19combine_low_latency, C3, false, EP_RECV, EP_PLAIN)
-EP_LOW_LATENCY(26combine_expert_low_latency, C1, true, EP_WHOLE, EP_PLAIN)
-EP_LOW_LATENCY(26combine_expert_low_latency, C2, true, EP_SEND, EP_PLAIN)
-EP_LOW_LATENCY(26combine_expert_low_latency, C3, true, EP_RECV, EP_PLAIN)
-EP_LOW_LATENCY(19combine_low_latency, C4, false, EP_WHOLE, EP_WITH_OPTIONS)
-EP_LOW_LATENCY(19combine_low_latency, C5, false, EP_RECV, EP_WITH_OPTIONS)
-EP_LOW_LATENCY(26combine_expert_low_latency, C4, true, EP_WHOLE, EP_WITH_OPTIONS)
-EP_LOW_LATENCY(26combine_expert_low_latency, C5, true, EP_RECV, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(26combine_kernel_low_latency, C1, false, EP_WHOLE, EP_PLAIN)
+EP_LOW_LATENCY(26combine_kernel_low_latency, C2, false, EP_SEND, EP_PLAIN)
+EP_LOW_LATENCY(26combine_kernel_low_latency, C3, false, EP_RECV, EP_PLAIN)
+EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C1, true, EP_WHOLE, EP_PLAIN)
+EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C2, true, EP_SEND, EP_PLAIN)
+EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C3, true, EP_RECV, EP_PLAIN)
+EP_LOW_LATENCY(26combine_kernel_low_latency, C4, false, EP_WHOLE, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(26combine_kernel_low_latency, C5, false, EP_RECV, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C4, true, EP_WHOLE, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C5, true, EP_RECV, EP_WITH_OPTIONS)
 #undef EP_LOW_LATENCY
 
 #endif

@@ -161,10 +161,10 @@ template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_low_la
     EP_LOW_LATENCY(NAME, C1, BY_EXPERT, QUANTISES, EP_WHOLE)                                                           \
     EP_LOW_LATENCY(NAME, C2, BY_EXPERT, QUANTISES, EP_SEND)                                                            \
     EP_LOW_LATENCY(NAME, C3, BY_EXPERT, QUANTISES, EP_RECV)
-EP_LOW_LATENCY_PARTS(20dispatch_low_latency, false, false)
-EP_LOW_LATENCY_PARTS(30dispatch_quantised_low_latency, false, true)
-EP_LOW_LATENCY_PARTS(27dispatch_expert_low_latency, true, false)
-EP_LOW_LATENCY_PARTS(37dispatch_expert_quantised_low_latency, true, true)
+EP_LOW_LATENCY_PARTS(27dispatch_kernel_low_latency, false, false)
+EP_LOW_LATENCY_PARTS(37dispatch_kernel_quantised_low_latency, false, true)
+EP_LOW_LATENCY_PARTS(34dispatch_kernel_expert_low_latency, true, false)
+EP_LOW_LATENCY_PARTS(44dispatch_kernel_expert_quantised_low_latency, true, true)
 #undef EP_LOW_LATENCY_PARTS
 #undef EP_LOW_LATENCY
 

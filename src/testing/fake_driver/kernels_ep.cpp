@@ -11,57 +11,57 @@
         EP_KERNEL_NAME(NAME, VARIANT)(*(const wefti_cuda_ep_##CALL##_args *)args);                                     \
     }
 #define KERNELS(X)                                                                                                     \
-    X(8dispatch, C1, dispatch)                                                                                         \
-    X(8dispatch, C2, dispatch)                                                                                         \
-    X(8dispatch, C3, dispatch)                                                                                         \
-    X(18dispatch_quantised, C1, dispatch)                                                                              \
-    X(18dispatch_quantised, C3, dispatch)                                                                              \
-    X(11combine_bwd, C1, dispatch)                                                                                     \
-    X(18dispatch_quantised, C2, dispatch)                                                                              \
-    X(25dispatch_expert_quantised, C2, dispatch)                                                                       \
-    X(14combine_expert, C2, combine)                                                                                   \
-    X(15dispatch_expert, C1, dispatch)                                                                                 \
-    X(15dispatch_expert, C2, dispatch)                                                                                 \
-    X(15dispatch_expert, C3, dispatch)                                                                                 \
-    X(25dispatch_expert_quantised, C1, dispatch)                                                                       \
-    X(25dispatch_expert_quantised, C3, dispatch)                                                                       \
+    X(15dispatch_kernel, C1, dispatch)                                                                                         \
+    X(15dispatch_kernel, C2, dispatch)                                                                                         \
+    X(15dispatch_kernel, C3, dispatch)                                                                                         \
+    X(25dispatch_kernel_quantised, C1, dispatch)                                                                              \
+    X(25dispatch_kernel_quantised, C3, dispatch)                                                                              \
+    X(18combine_kernel_bwd, C1, dispatch)                                                                                     \
+    X(25dispatch_kernel_quantised, C2, dispatch)                                                                              \
+    X(32dispatch_kernel_expert_quantised, C2, dispatch)                                                                       \
+    X(21combine_kernel_expert, C2, combine)                                                                                   \
+    X(22dispatch_kernel_expert, C1, dispatch)                                                                                 \
+    X(22dispatch_kernel_expert, C2, dispatch)                                                                                 \
+    X(22dispatch_kernel_expert, C3, dispatch)                                                                                 \
+    X(32dispatch_kernel_expert_quantised, C1, dispatch)                                                                       \
+    X(32dispatch_kernel_expert_quantised, C3, dispatch)                                                                       \
     X(12destinations, C1, dispatch)                                                                                    \
-    X(18combine_expert_bwd, C1, dispatch)                                                                              \
-    X(7combine, C1, combine)                                                                                           \
-    X(7combine, C2, combine)                                                                                           \
-    X(7combine, C3, combine)                                                                                           \
-    X(12dispatch_bwd, C1, combine)                                                                                     \
-    X(14combine_expert, C1, combine)                                                                                   \
-    X(14combine_expert, C3, combine)                                                                                   \
+    X(25combine_kernel_expert_bwd, C1, dispatch)                                                                              \
+    X(14combine_kernel, C1, combine)                                                                                           \
+    X(14combine_kernel, C2, combine)                                                                                           \
+    X(14combine_kernel, C3, combine)                                                                                           \
+    X(19dispatch_kernel_bwd, C1, combine)                                                                                     \
+    X(21combine_kernel_expert, C1, combine)                                                                                   \
+    X(21combine_kernel_expert, C3, combine)                                                                                   \
     X(5order, C1, combine)                                                                                             \
     X(12order_expert, C1, combine)                                                                                     \
-    X(7combine, C4, combine)                                                                                           \
-    X(7combine, C5, combine)                                                                                           \
-    X(14combine_expert, C4, combine)                                                                                   \
-    X(14combine_expert, C5, combine)                                                                                   \
-    X(19dispatch_expert_bwd, C1, combine)                                                                              \
-    X(20dispatch_low_latency, C1, dispatch)                                                                            \
-    X(20dispatch_low_latency, C2, dispatch)                                                                            \
-    X(20dispatch_low_latency, C3, dispatch)                                                                            \
-    X(30dispatch_quantised_low_latency, C1, dispatch)                                                                  \
-    X(30dispatch_quantised_low_latency, C2, dispatch)                                                                  \
-    X(30dispatch_quantised_low_latency, C3, dispatch)                                                                  \
-    X(27dispatch_expert_low_latency, C1, dispatch)                                                                     \
-    X(27dispatch_expert_low_latency, C2, dispatch)                                                                     \
-    X(27dispatch_expert_low_latency, C3, dispatch)                                                                     \
-    X(37dispatch_expert_quantised_low_latency, C1, dispatch)                                                           \
-    X(37dispatch_expert_quantised_low_latency, C2, dispatch)                                                           \
-    X(37dispatch_expert_quantised_low_latency, C3, dispatch)                                                           \
-    X(19combine_low_latency, C1, combine)                                                                              \
-    X(19combine_low_latency, C2, combine)                                                                              \
-    X(19combine_low_latency, C3, combine)                                                                              \
-    X(26combine_expert_low_latency, C1, combine)                                                                       \
-    X(26combine_expert_low_latency, C2, combine)                                                                       \
-    X(26combine_expert_low_latency, C3, combine)                                                                       \
-    X(19combine_low_latency, C4, combine)                                                                              \
-    X(19combine_low_latency, C5, combine)                                                                              \
-    X(26combine_expert_low_latency, C4, combine)                                                                       \
-    X(26combine_expert_low_latency, C5, combine)
+    X(14combine_kernel, C4, combine)                                                                                           \
+    X(14combine_kernel, C5, combine)                                                                                           \
+    X(21combine_kernel_expert, C4, combine)                                                                                   \
+    X(21combine_kernel_expert, C5, combine)                                                                                   \
+    X(26dispatch_kernel_expert_bwd, C1, combine)                                                                              \
+    X(27dispatch_kernel_low_latency, C1, dispatch)                                                                            \
+    X(27dispatch_kernel_low_latency, C2, dispatch)                                                                            \
+    X(27dispatch_kernel_low_latency, C3, dispatch)                                                                            \
+    X(37dispatch_kernel_quantised_low_latency, C1, dispatch)                                                                  \
+    X(37dispatch_kernel_quantised_low_latency, C2, dispatch)                                                                  \
+    X(37dispatch_kernel_quantised_low_latency, C3, dispatch)                                                                  \
+    X(34dispatch_kernel_expert_low_latency, C1, dispatch)                                                                     \
+    X(34dispatch_kernel_expert_low_latency, C2, dispatch)                                                                     \
+    X(34dispatch_kernel_expert_low_latency, C3, dispatch)                                                                     \
+    X(44dispatch_kernel_expert_quantised_low_latency, C1, dispatch)                                                           \
+    X(44dispatch_kernel_expert_quantised_low_latency, C2, dispatch)                                                           \
+    X(44dispatch_kernel_expert_quantised_low_latency, C3, dispatch)                                                           \
+    X(26combine_kernel_low_latency, C1, combine)                                                                              \
+    X(26combine_kernel_low_latency, C2, combine)                                                                              \
+    X(26combine_kernel_low_latency, C3, combine)                                                                              \
+    X(33combine_kernel_expert_low_latency, C1, combine)                                                                       \
+    X(33combine_kernel_expert_low_latency, C2, combine)                                                                       \
+    X(33combine_kernel_expert_low_latency, C3, combine)                                                                       \
+    X(26combine_kernel_low_latency, C4, combine)                                                                              \
+    X(26combine_kernel_low_latency, C5, combine)                                                                              \
+    X(33combine_kernel_expert_low_latency, C4, combine)                                                                       \
+    X(33combine_kernel_expert_low_latency, C5, combine)
 KERNELS(BODY)
 #undef BODY
 
