@@ -411,4 +411,32 @@ WEFTI_DEVICE int wefti_nv_reduce_scatter(weft_scope scope, nvshmem_team_t team, 
     return weft_dev_reduce_scatter<OP>(scope, wefti_nv_team(team), (number *)dest, (const number *)source, count);
 }
 
+/* ---- shared memory that is lent: nothing here takes any ---- */
+
+WEFTI_DEVICE void nvshmemx_give_smem(void *memory, size_t bytes)
+{
+    (void)memory;
+    (void)bytes;
+}
+
+WEFTI_DEVICE void nvshmemx_release_smem() {}
+
+#if !defined(WEFT_DEVICE_ON_HOST)
+/* The largest x of all PEs with its y; of PEs that have the same x, the largest y. dest is not source. A block. */
+WEFTI_DEVICE int nvshmemx_double2_maxloc_reduce_block(nvshmem_team_t team, double2 *dest, const double2 *source,
+                                                      size_t nreduce)
+{
+    const weft_scope block = wefti_nv_block();
+    const double least = -__longlong_as_double(0x7ff0000000000000LL);
+    int status = wefti_nv_reduce<WEFT_OP_MAX>(block, team, (double *)dest, (const double *)source, 2 * nreduce);
+    __syncthreads();
+    for (size_t i = block.rank; i < nreduce; i += block.size) {
+        dest[i].y = source[i].x == dest[i].x ? source[i].y : least;
+    }
+    __syncthreads();
+    const int second = wefti_nv_reduce<WEFT_OP_MAX>(block, team, (double *)dest, (const double *)dest, 2 * nreduce);
+    return wefti_nv_status(status != 0 ? status : second);
+}
+#endif
+
 #endif

@@ -77,6 +77,19 @@ __global__ void collectives(float *to, const float *from, half *small, __nv_bflo
                nvshmem_team_translate_pe(NVSHMEM_TEAM_SHARED, 0, WORLD);
 }
 
+// What NVSHMEM 3.7 and later have beside.
+__global__ void lends(char *data, double2 *pairs, int pe)
+{
+    extern __shared__ char memory[];
+    char *payload = memory + nvshmemx_ask_smem(NVSHMEMX_SMEM_BARRIERS_ONLY);
+    nvshmemx_give_smem(memory, nvshmemx_ask_smem(NVSHMEMX_SMEM_RECOMMENDED));
+    __syncthreads();
+    nvshmemx_getmem_block(payload, data, 64, pe);
+    nvshmemx_putmem_nbi_block(data, payload, 64, pe);
+    nvshmemx_double2_maxloc_reduce_block(WORLD, pairs, pairs + 8, 8);
+    nvshmemx_release_smem();
+}
+
 int main()
 {
     nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
@@ -90,6 +103,11 @@ int main()
     int blocks = 0;
     nvshmemx_collective_launch_query_gridsize((const void *)ring, dim3(32), arguments, 0, &blocks);
     nvshmemx_collective_launch((const void *)ring, dim3(1), dim3(32), arguments, 0, 0);
+    nvshmemx_collective_launch_attr_t with = {};
+    with.cuda_config.gridDim = dim3(1);
+    with.cuda_config.blockDim = dim3(32);
+    with.cuda_config.dynamicSmemBytes = nvshmemx_ask_smem(NVSHMEMX_SMEM_RECOMMENDED);
+    nvshmemx_collective_launch_attr(&with, (const void *)lends, arguments);
     nvshmem_int_p(data, 3, nvshmem_my_pe()); // the host's, of the same name
     nvshmemx_int_sum_reduce_on_stream(WORLD, data, data, 1, 0);
     nvshmemx_barrier_all_on_stream(0);
