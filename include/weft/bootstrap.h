@@ -78,9 +78,12 @@ typedef struct weft_uid {
  * port is open and peers may queue at it; weft_world_create of PE 0 takes it over and closes it.
  * `interface` names the network interface or address to listen at; NULL: WEFT_UID_INTERFACE, else loopback when
  * nothing else is up, else all interfaces.
+ * `interface` "unix": no port is opened; processes of this user, host and network namespace meet by unix sockets. So do
+ * those with an id for which no interface, or "lo", was named where libsodium is missing.
  * An id serves one world once; an id that is never used is ended by weft_uid_discard.
- * Errors: WEFT_ERR_ARGUMENT (no such interface), WEFT_ERR_SYSTEM, WEFT_ERR_UNSUPPORTED (built without libsodium, or it
- * cannot be loaded). */
+ * Errors: WEFT_ERR_ARGUMENT (no such interface), WEFT_ERR_SYSTEM, WEFT_ERR_UNSUPPORTED (an interface is named and weft
+ * was built without libsodium, or it cannot be loaded). From weft_world_create with an id of another host's unix
+ * sockets: WEFT_ERR_UNSUPPORTED. */
 WEFT_API weft_status weft_uid_create(const char *interface, weft_uid *uid) WEFT_MUST_CHECK;
 
 /* Close the port of an id that no world will use. The process that made it; any thread.

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "bootstrap/crypto/sodium.h"
 #include "bootstrap/tcp/interfaces.h"
 #include "bootstrap/tcp/listen.h"
@@ -121,13 +122,24 @@ static weft_status open_port(const char *interface, wefti_uid_body *body)
     return WEFT_OK;
 }
 
-/* libsodium is not needed yet, but a world would not come far without it. */
-static weft_status check_sodium(void)
+/* How PEs will meet. Over TCP a world would not come far without libsodium; where it is missing and no other interface
+ * than loopback was asked for, they meet by unix sockets, whose other end the system knows. */
+static weft_status choose_way(const char *interface, wefti_uid_body *body)
 {
     wefti_sodium sodium;
-    WEFT_TRY(wefti_sodium_open(&sodium));
+    const char *named = interface == NULL || interface[0] == '\0' ? wefti_env_word(WEFTI_ENV_UID_INTERFACE) : interface;
+    body->is_of_host = strcmp(named, "unix") == 0;
+    if (body->is_of_host) {
+        return WEFT_OK;
+    }
+    weft_status status = wefti_sodium_open(&sodium);
+    if (status == WEFT_ERR_UNSUPPORTED && (named[0] == '\0' || strcmp(named, "lo") == 0)) {
+        wefti_log(WEFTI_LOG_INFO, "the unique id reaches PEs of this host only: %s", weft_last_error());
+        body->is_of_host = 1;
+        return WEFT_OK;
+    }
     wefti_sodium_close(&sodium);
-    return WEFT_OK;
+    return status;
 }
 
 weft_status weft_uid_create(const char *interface, weft_uid *uid)
@@ -140,13 +152,14 @@ weft_status weft_uid_create(const char *interface, weft_uid *uid)
     memset(&body, 0, sizeof body);
     body.magic = WEFTI_UID_MAGIC;
     body.version = WEFTI_UID_VERSION;
-    WEFT_TRY(check_sodium());
+    WEFT_TRY(choose_way(interface, &body));
     WEFT_TRY(wefti_os_identity_query(&own));
     WEFT_TRY(wefti_os_random(body.secret, sizeof body.secret));
     WEFT_TRY(wefti_os_random(body.tag, sizeof body.tag));
     memcpy(body.process, own.process, sizeof body.process);
     memcpy(body.contact.node, own.node, sizeof body.contact.node);
-    WEFT_TRY(open_port(interface, &body));
+    body.descriptor = -1;
+    WEFT_TRY(body.is_of_host ? WEFT_OK : open_port(interface, &body));
     memset(uid, 0, sizeof *uid);
     memcpy(uid->bytes, &body, sizeof body);
     return WEFT_OK;
@@ -160,6 +173,9 @@ weft_status weft_uid_discard(const weft_uid *uid)
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_uid_discard needs an id");
     }
     WEFT_TRY(wefti_uid_read(uid, &body));
+    if (body.is_of_host) {
+        return check_maker(&body); /* nothing is held */
+    }
     weft_status status = wefti_uid_claim(&body, &claim);
     if (status == WEFT_ERR_STATE) {
         return wefti_error(WEFT_ERR_STATE, "the unique id is being used by a weft_world_create under way");

@@ -13,7 +13,7 @@ typedef struct wefti_uid_body {
     uint32_t version;
     uint64_t cookie; /* of the listening socket */
     int32_t descriptor; /* of it, in the process that made it */
-    uint32_t zero;
+    uint32_t is_of_host; /* PEs meet by unix sockets: no port and no libsodium are needed, and nobody else is reached */
     unsigned char process[16]; /* of wefti_os_identity */
     unsigned char tag[8]; /* names the claim (below) */
     unsigned char secret[WEFTI_TREE_SECRET_BYTES];

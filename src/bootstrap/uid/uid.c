@@ -1,5 +1,6 @@
 /* bootstrap/uid/uid.c: PEs that know a unique id: the tree over TCP, where PE 0 takes over the socket that
- * weft_uid_create opened, and the secret is the id's. */
+ * weft_uid_create opened, and the secret is the id's; or, for an id of one host, over abstract unix sockets at names
+ * that follow from the secret. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,6 +10,8 @@
 #include "bootstrap/tcp/site.h"
 #include "bootstrap/tree/tree.h"
 #include "bootstrap/uid/id.h"
+#include "bootstrap/unix/site.h"
+#include "os/os.h"
 #include "os/socket.h"
 
 typedef struct uid_state {
@@ -16,6 +19,8 @@ typedef struct uid_state {
     wefti_tree tree;
     wefti_uid_body id;
     int claim; /* PE 0, while its socket is taken over */
+    wefti_tree_site host_site; /* of an id of one host, in place of tcp */
+    wefti_unix_root host_root;
 } uid_state;
 
 /* ---- the network ---- */
@@ -51,6 +56,57 @@ static const wefti_tree_net uid_net = {
     .print = wefti_tcp_site_print,
 };
 
+/* ---- the network of one host ---- */
+
+static weft_status host_listen(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
+{
+    uid_state *state = site->state;
+    return wefti_unix_root_listen(&state->host_root, site, listeners, occupied);
+}
+
+/* The system says whose the other end is: it suffices that both show the secret. */
+static void host_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
+                       unsigned char proof[WEFTI_TREE_PROOF_BYTES])
+{
+    (void)handshake;
+    memcpy(proof, site->secret, WEFTI_TREE_PROOF_BYTES);
+}
+
+static const wefti_tree_net host_net = {
+    .name = "uid",
+    .refusal_is_final = 0, /* the others may be earlier than PE 0 */
+    .listen_as_root = host_listen,
+    .listen = wefti_unix_site_listen,
+    .resolve = wefti_unix_site_resolve,
+    .admit = wefti_unix_site_admit,
+    .prove = host_prove,
+    .print = wefti_unix_print,
+};
+
+static weft_status fill_host(uid_state *state)
+{
+    const size_t rest = sizeof state->id.secret - WEFTI_HASH_BYTES;
+    unsigned char both[sizeof state->id.secret - WEFTI_HASH_BYTES + sizeof state->id.tag];
+    wefti_os_identity own;
+    wefti_tree_site *site = &state->host_site;
+    WEFT_TRY(wefti_os_identity_query(&own));
+    if (memcmp(own.node, state->id.contact.node, sizeof own.node) != 0) {
+        return wefti_error(
+            WEFT_ERR_UNSUPPORTED,
+            "the unique id reaches PEs of the host and network namespace where it was made only, and this "
+            "is another; install the package libsodium23 there, and name no interface \"unix\"");
+    }
+    memcpy(both, state->id.secret + WEFTI_HASH_BYTES, rest);
+    memcpy(both + rest, state->id.tag, sizeof state->id.tag);
+    wefti_hash(state->id.secret, both, sizeof both, state->host_root.key);
+    explicit_bzero(both, sizeof both);
+    site->net = &host_net;
+    site->state = state;
+    memcpy(site->secret, state->id.secret, sizeof site->secret);
+    wefti_unix_contact_set(&site->root, WEFTI_UNIX_ANY, 0, state->host_root.key, sizeof state->host_root.key);
+    return WEFT_OK;
+}
+
 /* ---- the ops ---- */
 
 static weft_status check_config(const weft_world_config *config)
@@ -69,6 +125,9 @@ static weft_status check_config(const weft_world_config *config)
 static weft_status fill(uid_state *state, const weft_world_config *config)
 {
     WEFT_TRY(wefti_uid_read(config->uid, &state->id));
+    if (state->id.is_of_host) {
+        return fill_host(state);
+    }
     state->tcp.root_is_complete = 1;
     WEFT_TRY(wefti_tcp_site_init(&state->tcp, &uid_net, &state->id.contact, state->id.secret));
     wefti_tcp_site_set_near(&state->tcp, state->id.tag, sizeof state->id.tag);
@@ -77,7 +136,10 @@ static weft_status fill(uid_state *state, const weft_world_config *config)
 
 static void forget(uid_state *state)
 {
-    wefti_tcp_site_fini(&state->tcp);
+    if (!state->id.is_of_host) {
+        wefti_tcp_site_fini(&state->tcp);
+    }
+    explicit_bzero(state->host_site.secret, sizeof state->host_site.secret);
     explicit_bzero(state->id.secret, sizeof state->id.secret);
     wefti_free(state);
 }
@@ -91,7 +153,8 @@ static weft_status uid_open(const weft_world_config *config, wefti_bootstrap *bo
     }
     weft_status status = fill(state, config);
     if (status == WEFT_OK) {
-        status = wefti_tree_open(&state->tree, &state->tcp.site, config, config->pe, config->pes);
+        status = wefti_tree_open(&state->tree, state->id.is_of_host ? &state->host_site : &state->tcp.site, config,
+                                 config->pe, config->pes);
     }
     if (status != WEFT_OK) {
         forget(state);
