@@ -419,7 +419,9 @@ WEFTI_DEVICE void nvshmemx_give_smem(void *memory, size_t bytes)
     (void)bytes;
 }
 
-WEFTI_DEVICE void nvshmemx_release_smem() {}
+WEFTI_DEVICE void nvshmemx_release_smem()
+{
+}
 
 #if !defined(WEFT_DEVICE_ON_HOST)
 /* The largest x of all PEs with its y; of PEs that have the same x, the largest y. dest is not source. A block. */

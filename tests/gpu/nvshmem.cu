@@ -1,0 +1,184 @@
+/* Goal: programs in the order that NVSHMEM's own have it run with a GPU a PE: init before a GPU is chosen, which is then
+ * that of the PE's number on its node; launches with attributes and lent shared memory; puts from shared memory; signals
+ * back and forth; maxloc; sums on streams.
+ *
+ * Method: weftrun -n PES nvshmem; each PE checks what the one before it wrote. scripts/gpu_nvshmem.sh builds it, with
+ * relocatable device code and without. */
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <vector>
+
+#define COUNT 4096
+#define BLOCKS 8
+#define TRIPS 100
+
+static int failures;
+static int me;
+
+#define CUDA(call)                                                                                                     \
+    do {                                                                                                               \
+        cudaError_t error = (call);                                                                                    \
+        if (error != cudaSuccess) {                                                                                    \
+            fprintf(stderr, "PE %d, line %d: %s: %s\n", me, __LINE__, #call, cudaGetErrorString(error));               \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "PE %d, line %d: not %s\n", me, __LINE__, #condition);                                     \
+            failures++;                                                                                                \
+        }                                                                                                              \
+    } while (0)
+
+extern "C" {
+__global__ void put_lent(int *to, const int *from, int count, int peer)
+{
+    extern __shared__ char memory[];
+    int *payload = (int *)(memory + nvshmemx_ask_smem(NVSHMEMX_SMEM_BARRIERS_ONLY));
+    const int each = count / gridDim.x;
+    nvshmemx_give_smem(memory, nvshmemx_ask_smem(NVSHMEMX_SMEM_RECOMMENDED));
+    for (int i = threadIdx.x; i < each; i += blockDim.x) {
+        payload[i] = from[blockIdx.x * each + i];
+    }
+    __syncthreads();
+    nvshmemx_putmem_nbi_block(to + blockIdx.x * each, payload, each * sizeof(int), peer);
+    nvshmem_quiet();
+    nvshmemx_release_smem();
+}
+
+__global__ void ping_pong(uint64_t *flag, int pe, int trips)
+{
+    const int peer = pe ^ 1;
+    for (int i = 1; i <= trips; i++) {
+        if (pe & 1) {
+            nvshmem_uint64_wait_until(flag, NVSHMEM_CMP_EQ, i);
+            nvshmemx_signal_op(flag, i, NVSHMEM_SIGNAL_SET, peer);
+        } else {
+            nvshmemx_signal_op(flag, i, NVSHMEM_SIGNAL_SET, peer);
+            nvshmem_uint64_wait_until(flag, NVSHMEM_CMP_EQ, i);
+        }
+    }
+    nvshmem_quiet();
+}
+}
+
+__global__ void locate(double2 *to, double2 *from, int pe, int pes, int count)
+{
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
+        from[i] = make_double2((double)((i + pe) % pes), (double)pe);
+    }
+    __syncthreads();
+    nvshmemx_double2_maxloc_reduce_block(NVSHMEM_TEAM_WORLD, to, from, count);
+}
+
+template <class T> static std::vector<T> values_of(const T *device, size_t count)
+{
+    std::vector<T> host(count);
+    CUDA(cudaMemcpy(host.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost));
+    return host;
+}
+
+static void puts_from_lent(int pes)
+{
+    int *to = (int *)nvshmem_malloc(COUNT * sizeof(int));
+    int *from = (int *)nvshmem_malloc(COUNT * sizeof(int));
+    std::vector<int> host(COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        host[i] = me * COUNT + i;
+    }
+    CUDA(cudaMemcpy(from, host.data(), COUNT * sizeof(int), cudaMemcpyHostToDevice));
+    int count = COUNT;
+    int peer = (me + 1) % pes;
+    const int bytes = nvshmemx_ask_smem(NVSHMEMX_SMEM_RECOMMENDED);
+    CUDA(cudaFuncSetAttribute(put_lent, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    nvshmemx_collective_launch_attr_t with = {};
+    with.cuda_config.gridDim = dim3(BLOCKS);
+    with.cuda_config.blockDim = dim3(256);
+    with.cuda_config.dynamicSmemBytes = bytes;
+    void *arguments[] = {&to, &from, &count, &peer};
+    CHECK(nvshmemx_collective_launch_attr(&with, (const void *)put_lent, arguments) == NVSHMEMX_SUCCESS);
+    CUDA(cudaDeviceSynchronize());
+    nvshmem_barrier_all();
+    const std::vector<int> got = values_of(to, COUNT);
+    const int before = (me + pes - 1) % pes;
+    CHECK(got[0] == before * COUNT && got[COUNT - 1] == before * COUNT + COUNT - 1);
+    nvshmem_free(from);
+    nvshmem_free(to);
+}
+
+static void signals(int pes)
+{
+    uint64_t *flag = (uint64_t *)nvshmem_calloc(1, sizeof *flag);
+    int trips = TRIPS;
+    cudaStream_t stream;
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    void *arguments[] = {&flag, &me, &trips};
+    nvshmem_barrier_all();
+    if (pes % 2 == 0) {
+        CHECK(nvshmemx_collective_launch((const void *)ping_pong, 1, 1, arguments, 0, stream) == NVSHMEMX_SUCCESS);
+        CUDA(cudaStreamSynchronize(stream));
+        CHECK(values_of(flag, 1)[0] == TRIPS);
+    }
+    nvshmem_barrier_all();
+    CUDA(cudaStreamDestroy(stream));
+    nvshmem_free(flag);
+}
+
+static void maxima(int pes)
+{
+    int count = 64;
+    double2 *to = (double2 *)nvshmem_malloc(count * sizeof *to);
+    double2 *from = (double2 *)nvshmem_malloc(count * sizeof *from);
+    void *arguments[] = {&to, &from, &me, &pes, &count};
+    CHECK(nvshmemx_collective_launch((const void *)locate, 1, 128, arguments, 0, 0) == NVSHMEMX_SUCCESS);
+    CUDA(cudaDeviceSynchronize());
+    const std::vector<double2> got = values_of(to, count);
+    for (int i = 0; i < count; i++) {
+        const int whose = (2 * pes - 1 - i % pes) % pes; /* (i + whose) % pes is pes - 1 */
+        CHECK(got[i].x == pes - 1 && got[i].y == whose);
+    }
+    nvshmem_free(from);
+    nvshmem_free(to);
+}
+
+static void sums_on_streams(int pes)
+{
+    const int count = 1000;
+    float *to = (float *)nvshmem_malloc(count * sizeof *to);
+    float *from = (float *)nvshmem_malloc(count * sizeof *from);
+    std::vector<float> host(count, (float)(me + 1));
+    CUDA(cudaMemcpy(from, host.data(), count * sizeof *from, cudaMemcpyHostToDevice));
+    nvshmemx_float_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, to, from, count, 0);
+    nvshmemx_barrier_all_on_stream(0);
+    CUDA(cudaStreamSynchronize(0));
+    const std::vector<float> got = values_of(to, count);
+    CHECK(got[0] == (float)(pes * (pes + 1) / 2) && got[count - 1] == got[0]);
+    nvshmem_free(from);
+    nvshmem_free(to);
+}
+
+int main()
+{
+    int gpus;
+    nvshmem_init();
+    me = nvshmem_my_pe();
+    const int pes = nvshmem_n_pes();
+    CUDA(cudaGetDeviceCount(&gpus));
+    CUDA(cudaSetDevice(nvshmem_team_my_pe(NVSHMEMX_TEAM_NODE) % gpus));
+    nvshmem_barrier_all();
+    puts_from_lent(pes);
+    signals(pes);
+    maxima(pes);
+    sums_on_streams(pes);
+    nvshmem_barrier_all();
+    if (me == 0) {
+        printf("%d PEs on %d GPUs: %s\n", pes, gpus, failures == 0 ? "ok" : "FAILED");
+    }
+    nvshmem_finalize();
+    return failures != 0;
+}
