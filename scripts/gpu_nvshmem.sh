@@ -1,5 +1,5 @@
 #!/bin/sh
-# The NVSHMEM face on GPUs: tests/gpu/nvshmem.cu, with relocatable device code and without, then the figures of
+# The NVSHMEM face on GPUs: tests/faces/nvshmem/gpus.cu, with relocatable device code and without, then the figures of
 # bench/gpu/peers/nvshmem.cu, one program compiled with weft's headers and with NVIDIA's, in turn: ratios, weft's to
 # theirs.
 # Usage: scripts/gpu_nvshmem.sh [PES [ROUNDS]], after scripts/build.sh release; NVSHMEM_HOME: else the Python package.
@@ -12,7 +12,7 @@ face=$build/nvshmem
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 for rdc in false true; do
-    nvcc -rdc=$rdc -arch=sm_90 -std=c++17 -O3 -I"$face/include" tests/gpu/nvshmem.cu -L"$face/lib" -lnvshmem_host \
+    nvcc -rdc=$rdc -arch=sm_90 -std=c++17 -O3 -I"$face/include" tests/faces/nvshmem/gpus.cu -L"$face/lib" -lnvshmem_host \
         -lnvshmem_device -Xlinker -rpath,"$face/lib:$build" -o "$scratch/test" &&
         timeout 60 "$build/weftrun" -q -n "$pes" "$scratch/test"
 done

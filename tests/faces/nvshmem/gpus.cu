@@ -2,7 +2,7 @@
  * then that of the PE's number on its node; launches with attributes and lent shared memory; puts from shared memory; signals
  * back and forth; maxloc; sums on streams.
  *
- * Method: weftrun -n PES nvshmem; each PE checks what the one before it wrote. scripts/gpu_nvshmem.sh builds it, with
+ * Method: weftrun -n PES gpus; each PE checks what the one before it wrote. scripts/gpu_nvshmem.sh builds it, with
  * relocatable device code and without. */
 #include <nvshmem.h>
 #include <nvshmemx.h>
