@@ -62,6 +62,7 @@ EP_DEVICE void ep_count_accepted(const ep_dispatch &args, const ep_call *call, i
     }
     __syncthreads();
     ep_post_part(group, call, args.tables, part);
+    __syncthreads(); /* what comes next may number rows in `part` */
 }
 
 /* ---- by source ---- */

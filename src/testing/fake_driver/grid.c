@@ -52,6 +52,7 @@ typedef struct fake_grid {
 
 static __thread fake_thread *self;
 static __thread wefti_stacks stacks; /* kept for the next launch */
+static __thread unsigned drawn = 1; /* the last random number */
 
 static void fail(const char *what)
 {
@@ -81,6 +82,13 @@ static fake_thread *take_next(fake_grid *grid)
     return next;
 }
 
+/* A random number below `end`; the same numbers in each run of a program. */
+static unsigned draw(unsigned end)
+{
+    drawn = drawn * 1664525u + 1013904223u;
+    return (unsigned)((uint64_t)drawn * end >> 32);
+}
+
 /* Run another; come back when somebody lets this one run. */
 static void give_way(void)
 {
@@ -104,6 +112,17 @@ static void thread_main(void *argument)
     }
     self = take_next(grid);
     wefti_coroutine_switch_last(&thread->coroutine, &self->coroutine);
+}
+
+/* Those that met may run, this one among them, and not in the order of their numbers: what one does without waiting for
+ * another may happen before or after what the other does. */
+static void let_run_those_who_met(fake_grid *grid, unsigned first, unsigned count, unsigned step)
+{
+    unsigned turn = draw(count / step) * step;
+    for (unsigned i = 0; i < count; i++) {
+        let_run(grid, &grid->all[first + (i + turn) % count]);
+    }
+    give_way();
 }
 
 /* Warps begin in an order that differs from launch to launch. */
@@ -208,12 +227,7 @@ void fake_sync_block(void)
     }
     grid->arrived[block] = 0;
     grid->pauses = 0;
-    for (unsigned i = 0; i < grid->threads; i++) {
-        fake_thread *thread = &grid->all[block * grid->threads + i];
-        if (thread != self) {
-            let_run(grid, thread);
-        }
-    }
+    let_run_those_who_met(grid, block * grid->threads, grid->threads, FAKE_WARP);
 }
 
 const uint64_t *fake_exchange(int kind, uint64_t value)
@@ -233,11 +247,7 @@ const uint64_t *fake_exchange(int kind, uint64_t value)
     }
     warp->arrived = 0;
     grid->pauses = 0;
-    for (unsigned i = number / FAKE_WARP * FAKE_WARP; i < (number / FAKE_WARP + 1) * FAKE_WARP; i++) {
-        if (i != number) {
-            let_run(grid, &grid->all[i]);
-        }
-    }
+    let_run_those_who_met(grid, number / FAKE_WARP * FAKE_WARP, FAKE_WARP, 1);
     return warp->values[turn];
 }
 
