@@ -41,6 +41,10 @@ else
     echo "skip  PyTorch's all_to_all_single: no PyTorch with NCCL, or no libweft.so, here"
 fi
 
+nccl=$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])' 2>/dev/null || true)
+run "beside NCCL's all_reduce and a matrix product" env NCCL_NVLS_ENABLE=0 \
+    LD_LIBRARY_PATH="${NCCL_HOME:-$nccl}/lib:${LD_LIBRARY_PATH:-}" "$build/weftrun" -n "$gpus" "${test}_beside"
+
 echo "== weft-ep-bench, every row checked"
 ep="$build/weftrun -q -n $gpus $build/weft-ep-bench --gpu --experts 256 --hidden 7168 --worst-case"
 layouts=rank-major,expert-major,slots-source,slots-expert
