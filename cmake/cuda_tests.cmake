@@ -163,7 +163,7 @@ endif()
 foreach(program ep ep_halves)
     weft_add_on_host_program(${program})
     foreach(pes IN LISTS weft_ep_on_host_pes)
-        weft_add_on_host_test(${program}.threads.${pes} "WEFT_FAKE_SMS=4"
+        weft_add_on_host_test(${program}.threads.${pes} "WEFT_FAKE_SMS=6"
             ${PROJECT_BINARY_DIR}/tests/${program}_on_host -t ${pes})
     endforeach()
 endforeach()

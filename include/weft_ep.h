@@ -264,7 +264,9 @@ typedef struct weft_ep_plan {
     unsigned flags; /* WEFT_EP_ZERO_PADDING, WEFT_EP_DESTINATIONS, WEFT_EP_ALL_WEIGHTS or 0 */
     /* Multiprocessors that a call of this route may use. The group claims the most that a route of it asks for
      * until it is destroyed (as weft_device_sms_take); WEFT_ERR_STATE when fewer are left. 0: an equal share of what
-     * nobody has claimed when the call is made or captured, among all groups on the GPU with such a route;
+     * nobody has claimed when the call is made or captured, among all groups on the GPU with such a route, which
+     * together leave a quarter of the GPU to others: kernels of NCCL's, say, that wait for their peers while this
+     * call's wait for theirs. Who asks for more leaves room for such kernels, or orders them by one stream.
      * WEFT_ERR_STATE from the call when nothing is left. Ranks may differ. Not used on the host. */
     int sms;
     weft_ep_order order; /* of all sums over ranks: combine, its values_out, the backward of dispatch */

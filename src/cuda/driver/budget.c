@@ -103,5 +103,7 @@ void wefti_cuda_budget_remove_guest(wefti_cuda_budget *budget)
 int wefti_cuda_budget_share(const wefti_cuda_budget *budget)
 {
     const int guests = __atomic_load_n(&devices[budget->device].guests, __ATOMIC_RELAXED);
-    return wefti_cuda_budget_free(budget) / (guests > 1 ? guests : 1);
+    const int most = budget->sms - budget->sms / 4;
+    const int left = wefti_cuda_budget_free(budget);
+    return (left < most ? left : most) / (guests > 1 ? guests : 1);
 }

@@ -32,8 +32,9 @@ int wefti_cuda_budget_take_part(wefti_cuda_budget *budget, int most);
 void wefti_cuda_budget_give(wefti_cuda_budget *budget, int sms);
 int wefti_cuda_budget_free(const wefti_cuda_budget *budget);
 
-/* Guests claim nothing: each has an equal share of what nobody has claimed when it launches, all of it if it is
- * alone. */
+/* Guests claim nothing: each has an equal share of what nobody has claimed when it launches. All guests together have
+ * at most three quarters of the GPU: the rest is for kernels of other libraries that wait for their peers, too. If an
+ * all_reduce of NCCL's and a guest's kernel filled two GPUs in opposite orders, neither would end. */
 void wefti_cuda_budget_add_guest(wefti_cuda_budget *budget);
 void wefti_cuda_budget_remove_guest(wefti_cuda_budget *budget); /* nothing if this PE has none */
 /* 0 when there is none. */

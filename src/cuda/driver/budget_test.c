@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { DEVICE = 63, SMS = 132, PES = 12, FEW = 2, ROUNDS = 100000 };
+enum { DEVICE = 63, SMS = 132, MOST = SMS - SMS / 4, PES = 12, FEW = 2, ROUNDS = 100000 };
 
 static void test_parts(void **state)
 {
@@ -48,7 +48,8 @@ static void test_parts(void **state)
     wefti_cuda_budget_leave(&pe[0]);
 }
 
-/* Guests have equal shares of what is not claimed; one that leaves without a word takes its guests along. */
+/* Guests have equal shares of what is not claimed, but of three quarters at most; one that leaves without a word takes
+ * its guests along. */
 static void test_guests(void **state)
 {
     (void)state;
@@ -57,21 +58,21 @@ static void test_guests(void **state)
     assert_int_equal(wefti_cuda_budget_join(&pe[0], DEVICE, SMS, &pes), WEFT_OK);
     assert_int_equal(wefti_cuda_budget_join(&pe[1], DEVICE, SMS, &pes), WEFT_OK);
     wefti_cuda_budget_add_guest(&pe[0]);
-    assert_int_equal(wefti_cuda_budget_share(&pe[0]), SMS);
+    assert_int_equal(wefti_cuda_budget_share(&pe[0]), MOST);
     wefti_cuda_budget_add_guest(&pe[1]);
     wefti_cuda_budget_add_guest(&pe[1]);
-    assert_int_equal(wefti_cuda_budget_share(&pe[0]), SMS / 3);
+    assert_int_equal(wefti_cuda_budget_share(&pe[0]), MOST / 3);
     assert_int_equal(wefti_cuda_budget_take(&pe[1], SMS - 3, "take"), WEFT_OK);
     assert_int_equal(wefti_cuda_budget_share(&pe[0]), 1);
     assert_int_equal(wefti_cuda_budget_take(&pe[1], 1, "take"), WEFT_OK);
     assert_int_equal(wefti_cuda_budget_share(&pe[0]), 0);
     wefti_cuda_budget_leave(&pe[1]);
-    assert_int_equal(wefti_cuda_budget_share(&pe[0]), SMS);
+    assert_int_equal(wefti_cuda_budget_share(&pe[0]), MOST);
     wefti_cuda_budget_remove_guest(&pe[0]);
     wefti_cuda_budget_remove_guest(&pe[0]);
     wefti_cuda_budget_add_guest(&pe[0]);
     wefti_cuda_budget_add_guest(&pe[0]);
-    assert_int_equal(wefti_cuda_budget_share(&pe[0]), SMS / 2);
+    assert_int_equal(wefti_cuda_budget_share(&pe[0]), MOST / 2);
     wefti_cuda_budget_leave(&pe[0]);
 }
 
