@@ -1,6 +1,6 @@
 /* Goal: programs in the order that NVSHMEM's own have it run with a GPU a PE: init before a GPU is chosen, which is
- * then that of the PE's number on its node; launches with attributes and lent shared memory; puts from shared memory; signals
- * back and forth; maxloc; sums on streams.
+ * then that of the PE's number on its node; launches with attributes and lent shared memory; puts from shared memory;
+ * signals back and forth; maxloc; sums on streams.
  *
  * Method: weftrun -n PES gpus; each PE checks what the one before it wrote. scripts/gpu_nvshmem.sh builds it, with
  * relocatable device code and without. */
