@@ -53,13 +53,14 @@ add_custom_target(weft_fatbin_made DEPENDS ${weft_fatbin})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernels.c PROPERTIES
     COMPILE_DEFINITIONS "WEFT_CUDA_FATBIN=\"${weft_fatbin}\"" OBJECT_DEPENDS ${weft_fatbin})
 
-file(GLOB weft_ep_kernel_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cu ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cuh
-    ${PROJECT_SOURCE_DIR}/src/cuda/ep/layout.h ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.h)
+file(GLOB_RECURSE weft_ep_kernel_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cu
+    ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cuh)
+list(APPEND weft_ep_kernel_sources ${PROJECT_SOURCE_DIR}/src/cuda/ep/abi.h ${PROJECT_SOURCE_DIR}/src/cuda/ep/host/kernels.h)
 set(weft_ep_fatbin ${PROJECT_BINARY_DIR}/ep_kernels.fatbin)
 weft_add_fatbin(${weft_ep_fatbin} ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.cu "${weft_ep_nvcc_architectures}"
     ${weft_ep_kernel_sources} ${weft_device_headers})
 add_custom_target(weft_ep_fatbin_made DEPENDS ${weft_ep_fatbin})
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.c PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/ep/host/kernels.c PROPERTIES
     COMPILE_DEFINITIONS "WEFT_CUDA_EP_FATBIN=\"${weft_ep_fatbin}\"" OBJECT_DEPENDS ${weft_ep_fatbin})
 
 # The kernels with which tools measure.

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cuda/ep/group.h"
+#include "cuda/ep/host/group.h"
 #include "support/check.h"
 #include "support/pes.h"
 #include "weft_ep.h"

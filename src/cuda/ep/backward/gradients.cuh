@@ -1,0 +1,213 @@
+/* cuda/ep/backward/gradients.cuh: the backward of combine, once a token's gradient has come: to each of its rows, times
+ * what combine weighed the row with; and the dot products with what combine was given, back to the source. */
+#ifndef WEFTI_CUDA_EP_BACKWARD_GRADIENTS_CUH
+#define WEFTI_CUDA_EP_BACKWARD_GRADIENTS_CUH
+
+#include "cuda/ep/device/values.cuh"
+#include "cuda/ep/throughput/replicate.cuh"
+#include "weft/protocol/dot.h"
+
+/* ---- rows ---- */
+
+template <int DTYPE> EP_DEVICE uint4 ep_scaled(const uint4 &vector, float factor)
+{
+    float values[ep_type<DTYPE>::ELEMENTS];
+    ep_type<DTYPE>::widen(vector, values);
+#pragma unroll
+    for (int i = 0; i < ep_type<DTYPE>::ELEMENTS; i++) {
+        values[i] = __fmul_rn(values[i], factor);
+    }
+    return ep_type<DTYPE>::round(values);
+}
+
+/* The row at `from` to the addresses that `lanes` have, each times its factor, or, of those of `plain`, as it is;
+ * `from` may be one of them. A warp. */
+template <int DTYPE>
+EP_DEVICE void ep_scale_to(wefti_u32 lanes, wefti_u32 plain, wefti_u64 to, float factor, const unsigned char *from,
+                           int vectors)
+{
+    for (int at = ep_lane(); at - ep_lane() < vectors; at += 32) {
+        const uint4 vector = at < vectors ? ((const uint4 *)from)[at] : make_uint4(0, 0, 0, 0);
+        for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
+            const int lane = __ffs((int)left) - 1;
+            uint4 *target = (uint4 *)__shfl_sync(~0u, to, lane);
+            const float by = __shfl_sync(~0u, factor, lane);
+            if (at < vectors) {
+                target[at] = (plain >> lane & 1) != 0 ? vector : ep_scaled<DTYPE>(vector, by);
+            }
+        }
+    }
+}
+
+/* With what combine weighed the row of choice k: the weights of all choices that share it, or their number. */
+template <bool BY_EXPERT> EP_DEVICE float ep_factor(const wefti_u32 *record, int topk, bool weighted, int k)
+{
+    float factor = 0.0f;
+    for (int j = k; j < topk; j++) {
+        bool shares = BY_EXPERT ? ep_record_row(record, topk, j) == ep_record_row(record, topk, k)
+                                : (wefti_i32)ep_record_expert(record, j) >= 0;
+        factor += shares ? (weighted ? ep_record_weight(record, topk, j) : 1.0f) : 0.0f;
+    }
+    return factor;
+}
+
+/* The rows of the token at `place`, from the one at `from`, which the first choice may have: those of the first choices
+ * come last. By source there is one row, lane 0's. A warp. */
+template <bool BY_EXPERT, int DTYPE>
+EP_DEVICE void ep_scale_rows(const ep_dispatch &args, const wefti_u32 *record, wefti_u32 place,
+                             const unsigned char *from)
+{
+    const bool weighted = ep_is(args, WEFTI_CUDA_EP_WEIGHTED);
+    const int vectors = (int)(args.row_bytes / 16);
+    for (int base = BY_EXPERT ? (args.topk - 1) / 32 * 32 : 0; base >= 0; base -= 32) {
+        wefti_u32 row = place;
+        bool has = ep_lane() == 0;
+        if (BY_EXPERT) {
+            has = ep_has_row(record, args.topk, args.experts.slots != 0, base, &row);
+        }
+        const float factor = has ? ep_factor<BY_EXPERT>(record, args.topk, weighted, base + ep_lane()) : 0.0f;
+        const wefti_u64 to = (wefti_u64)args.out + (wefti_u64)row * args.out_pitch;
+        const wefti_u32 lanes = __ballot_sync(~0u, has);
+        const wefti_u32 plain = __ballot_sync(~0u, has && !weighted && (!BY_EXPERT || factor == 1.0f));
+        ep_scale_to<DTYPE>(lanes, plain, to, factor, from, vectors);
+    }
+}
+
+/* ---- dot products ---- */
+
+/* <x, y>, in the order of protocol/dot.h. A warp; to all lanes. */
+template <int DTYPE> EP_DEVICE float ep_dot(const unsigned char *x, const unsigned char *y, int vectors)
+{
+    enum { ELEMENTS = ep_type<DTYPE>::ELEMENTS, EACH = 8 / ELEMENTS };
+    float sum[8] = {};
+    for (int at = ep_lane() * EACH; at < vectors; at += 32 * EACH) {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            float a[ELEMENTS] = {};
+            float b[ELEMENTS] = {};
+            if (at + i < vectors) {
+                ep_type<DTYPE>::widen(((const uint4 *)x)[at + i], a);
+                ep_type<DTYPE>::widen(((const uint4 *)y)[at + i], b);
+#pragma unroll
+                for (int j = 0; j < ELEMENTS; j++) {
+                    sum[i * ELEMENTS + j] = __fmaf_rn(a[j], b[j], sum[i * ELEMENTS + j]);
+                }
+            }
+        }
+    }
+    float total = wefti_dot_eight(sum);
+    for (int half = 16; half > 0; half /= 2) {
+        total = __fadd_rn(total, __shfl_xor_sync(~0u, total, half));
+    }
+    return total;
+}
+
+/* Those of the token's choices, to its source. A warp. */
+template <bool BY_EXPERT, int DTYPE>
+EP_DEVICE void ep_return_dots(const ep_dispatch &args, const wefti_u32 *record, int source, wefti_u32 place,
+                              const unsigned char *gradient)
+{
+    const wefti_cuda_ep_backward &back = args.backward;
+    const int vectors = (int)(args.row_bytes / 16);
+    float *to = ep_values(args.group, source, args.topk, record[0]);
+    float dot = 0.0f;
+    if (!BY_EXPERT) {
+        dot = ep_dot<DTYPE>(back.rows + (wefti_u64)place * back.rows_pitch, gradient, vectors);
+    }
+    for (int k = 0; k < args.topk; k++) {
+        if (ep_is_here<BY_EXPERT>(record, args.topk, k)) {
+            if (BY_EXPERT) {
+                wefti_u64 row = ep_record_row(record, args.topk, k);
+                dot = ep_dot<DTYPE>(back.rows + row * back.rows_pitch, gradient, vectors);
+            }
+            if (ep_lane() == 0) {
+                to[k] = dot;
+            }
+        }
+    }
+}
+
+/* ---- units ---- */
+
+/* The words of `owner`'s returns of units of `source`, there. */
+EP_DEVICE wefti_u64 *ep_returned(const ep_group &group, int source, int owner)
+{
+    return (wefti_u64 *)(group.area[source] + group.at.returned) + (wefti_u64)owner * group.at.units;
+}
+
+/* Where the gradient of the token at `place` has come. */
+template <bool BY_EXPERT>
+EP_DEVICE const unsigned char *ep_gradient_of(const ep_dispatch &args, const wefti_u32 *record, int source,
+                                              wefti_u32 place)
+{
+    if (ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank) {
+        return (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows) +
+               (wefti_u64)place * args.row_bytes;
+    }
+    int k = 0;
+    while (BY_EXPERT && k + 1 < args.topk && !ep_is_here<true>(record, args.topk, k)) {
+        k++;
+    }
+    return args.out + (BY_EXPERT ? (wefti_u64)ep_record_row(record, args.topk, k) : place) * args.out_pitch;
+}
+
+template <bool BY_EXPERT, int DTYPE>
+EP_DEVICE void ep_receive_gradients(const ep_dispatch &args, int source, wefti_u32 first, wefti_u32 count)
+{
+    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    for (wefti_u32 place = first; place < first + count; place++) {
+        const wefti_u32 *record = args.tables.records + (wefti_u64)place * (wefti_u64)words;
+        const unsigned char *gradient = ep_gradient_of<BY_EXPERT>(args, record, source, place);
+        if (ep_is(args, WEFTI_CUDA_EP_VALUES)) {
+            ep_return_dots<BY_EXPERT, DTYPE>(args, record, source, place, gradient);
+        }
+        __syncwarp();
+        ep_scale_rows<BY_EXPERT, DTYPE>(args, record, place, gradient);
+    }
+}
+
+/* A unit that has come. A warp. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_receive_backward(const ep_dispatch &args, const ep_call *call, int source, int unit, wefti_u32 place,
+                                   wefti_u32 count)
+{
+    if (args.backward.dtype == WEFT_EP_BF16) {
+        ep_receive_gradients<BY_EXPERT, WEFT_EP_BF16>(args, source, place, count);
+    } else if (args.backward.dtype == WEFT_EP_F16) {
+        ep_receive_gradients<BY_EXPERT, WEFT_EP_F16>(args, source, place, count);
+    } else {
+        ep_receive_gradients<BY_EXPERT, WEFT_EP_F32>(args, source, place, count);
+    }
+    __syncwarp();
+    if (ep_is(args, WEFTI_CUDA_EP_VALUES) && ep_lane() == 0) {
+        wefti_st_release(ep_returned(args.group, source, args.group.rank) + unit, ep_packed(call->tag, count));
+    }
+}
+
+/* The gradients of the weights of this block's units, once all ranks have returned them. The warps from `skip` on. */
+EP_DEVICE void ep_take_returned(const ep_dispatch &args, const ep_call *call, int skip)
+{
+    const ep_group &group = args.group;
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    int first;
+    int end;
+    ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
+    for (int unit = first + ep_warp() - skip; unit < end; unit += ep_warps() - skip) {
+        bool well = true;
+        wefti_u32 value;
+        if (ep_lane() < group.ranks && (call->alive >> ep_lane() & 1) != 0) {
+            well = ep_await(group, ep_returned(group, group.rank, ep_lane()) + unit, call->tag, ep_lane(),
+                            args.blocks.rest_ns, &value);
+        }
+        if (!__all_sync(~0u, well)) {
+            return;
+        }
+        __syncwarp();
+        const int rows = ep_rows_of_unit(call->tokens, unit_tokens, unit);
+        for (int i = 0; i < rows; i++) {
+            ep_take_values(group, args.backward.grad_weights, args.topk, unit * unit_tokens + i);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,256 @@
+/* cuda/ep/device/combine_options.cuh: what a combine may do beside adding up rows in ascending rank:
+ * weft_ep_combine_options, and WEFT_EP_ORDER_CHOICE. Kernels of their own have it, so that those without it stay as
+ * fast as they are.
+ *
+ * A kernel before such a combine, on the same stream, writes down for each token in which order its results are added
+ * (`order` of the route tables), by source the sums of its own weights, and by expert sends the call's own choices to
+ * the owners, who need them when they add up rows: to `own_choices` there, which by the parity of the epoch is free as
+ * low-latency memory is (abi.h). The call header comes after them, and a block that has all call headers has them
+ * too.
+ *
+ * Values go where gradients of weights go; by source each rank's to a place of its own, as all are added. */
+#ifndef WEFTI_CUDA_EP_DEVICE_COMBINE_OPTIONS_CUH
+#define WEFTI_CUDA_EP_DEVICE_COMBINE_OPTIONS_CUH
+
+#include "cuda/ep/device/reduce.cuh"
+#include "cuda/ep/device/values.cuh"
+#include "cuda/ep/routing/count.cuh"
+
+/* Which kind of combine a kernel is for. */
+enum ep_kind {
+    EP_PLAIN,
+    EP_GRADIENTS, /* gradients of weights come back beside */
+    EP_WITH_OPTIONS
+};
+
+EP_DEVICE bool ep_has_own_choices(const ep_combine &args)
+{
+    return (args.flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0;
+}
+
+/* ---- own choices ---- */
+
+/* Those of the token at `place` of `rank`, in the call of this epoch: K words. */
+EP_DEVICE wefti_u32 *ep_own_choices(const ep_combine &args, wefti_u64 epoch, int rank, wefti_u64 place)
+{
+    return (wefti_u32 *)(args.group.area[rank] + args.group.at.own_choices[epoch & 1]) + place * (wefti_u64)args.topk;
+}
+
+/* Whether the choice at `at` of [T][K] takes part. */
+EP_DEVICE bool ep_takes_part(const wefti_cuda_ep_options &options, wefti_u64 at)
+{
+    return options.ids == 0 || (options.wide != 0 ? ((const wefti_i64 *)options.ids)[at] != -1
+                                                  : ((const wefti_i32 *)options.ids)[at] != -1);
+}
+
+EP_DEVICE float ep_own_weight(const wefti_cuda_ep_options &options, wefti_u64 at)
+{
+    return options.weights != 0 ? options.weights[at] : 1.0f;
+}
+
+EP_DEVICE wefti_u32 ep_own_choice(const wefti_cuda_ep_options &options, wefti_u64 at)
+{
+    const wefti_u32 bits = __float_as_uint(ep_own_weight(options, at));
+    return !ep_takes_part(options, at)           ? WEFTI_CUDA_EP_TAKES_NO_PART
+           : bits == WEFTI_CUDA_EP_TAKES_NO_PART ? 0x7fffffffu
+                                                 : bits;
+}
+
+/* ---- before the call ---- */
+
+/* What lane r finds of rank r for a token: the last choice there that takes part, or -1, and the sum of their own
+ * weights, in ascending choice. */
+typedef struct ep_share_of_rank {
+    int last;
+    float weight;
+} ep_share_of_rank;
+
+EP_DEVICE ep_share_of_rank ep_share_of_token(const ep_combine &args, int token)
+{
+    ep_share_of_rank share = {-1, 0.0f};
+    for (int first = 0; first < args.topk; first += 32) {
+        const int k = first + ep_lane();
+        const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
+        const bool takes_part = k < args.topk && ep_takes_part(args.options, at);
+        const int owner = takes_part ? (int)args.tables.owner[at] : -1;
+        const float weight = takes_part ? ep_own_weight(args.options, at) : 0.0f;
+        for (int i = 0; i < 32 && first + i < args.topk; i++) {
+            const int owner_of_choice = __shfl_sync(~0u, owner, i);
+            const float its_weight = __shfl_sync(~0u, weight, i);
+            if (owner_of_choice == ep_lane()) {
+                share.weight = __fadd_rn(share.weight, its_weight);
+                share.last = first + i;
+            }
+        }
+    }
+    return share;
+}
+
+/* Write down the order of a token's ranks, those of `ranks`. A warp. */
+EP_DEVICE void ep_write_order(const ep_combine &args, int token, wefti_u32 ranks, int last)
+{
+    const int all = args.group.ranks;
+    const int rank = ep_lane();
+    const int key = (args.flags & WEFTI_CUDA_EP_BY_CHOICE) != 0 ? last : 0;
+    int before = 0; /* ranks that come before this lane's */
+    for (wefti_u32 left = ranks; left != 0; left &= left - 1) {
+        const int other = __ffs((int)left) - 1;
+        const int other_key = __shfl_sync(~0u, key, other);
+        before += other_key < key || (other_key == key && other < rank);
+    }
+    unsigned char *order = args.tables.order + (wefti_u64)token * (wefti_u64)all;
+    if ((ranks >> rank & 1) != 0) {
+        order[before] = (unsigned char)((wefti_u32)rank | (last < 0 ? WEFTI_CUDA_EP_NOT_ADDED : 0u));
+    }
+    if (rank >= __popc(ranks) && rank < all) {
+        order[rank] = WEFTI_CUDA_EP_NO_RANK;
+    }
+}
+
+/* By expert: a token's own choices to the ranks that received it, at these places. A warp. */
+EP_DEVICE void ep_send_own_choices(const ep_combine &args, wefti_u64 epoch, int token, wefti_u32 ranks, wefti_u64 place)
+{
+    for (wefti_u32 left = ranks; left != 0; left &= left - 1) {
+        const int rank = __ffs((int)left) - 1;
+        wefti_u32 *to = ep_own_choices(args, epoch, rank, __shfl_sync(~0u, place, rank));
+        for (int k = ep_lane(); k < args.topk; k += 32) {
+            to[k] = ep_own_choice(args.options, (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k);
+        }
+    }
+}
+
+/* All tokens, a warp each; waits for nobody. */
+template <bool BY_EXPERT> EP_DEVICE void ep_combine_order(const ep_combine &args)
+{
+    const ep_group &group = args.group;
+    const ep_tables &tables = args.tables;
+    const wefti_cuda_ep_control *control = ep_control(group);
+    const wefti_u64 epoch = wefti_ld_relaxed(&control->epoch) + 1; /* of the combine */
+    const wefti_u32 alive = ~wefti_ld_relaxed(&control->masked);
+    const int tokens = tables.route_header->tokens;
+    const int unit_tokens = wefti_cuda_ep_unit(tokens);
+    const int rank = ep_lane();
+    if (wefti_ld_relaxed(&control->failed) != 0 || tables.route_header->routed == WEFT_ERR_OVERFLOW) {
+        return; /* places of a routing that overflows are more than there are */
+    }
+    for (int token = ep_warp() * (int)gridDim.x + (int)blockIdx.x; token < tokens;
+         token += ep_warps() * (int)gridDim.x) {
+        const ep_share_of_rank share = ep_share_of_token(args, token);
+        ep_going going = {false, 0};
+        wefti_u64 place = 0;
+        if (rank < group.ranks) {
+            going = ep_going_of(group, tables, token, unit_tokens, rank);
+            going.goes = going.goes && (alive >> rank & 1) != 0;
+            place = (wefti_u64)tables.place[rank] + (wefti_u64)going.index;
+        }
+        const wefti_u32 ranks = __ballot_sync(~0u, going.goes);
+        ep_write_order(args, token, ranks, share.last);
+        if (!BY_EXPERT && rank < group.ranks) {
+            tables.own_weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank] = share.weight;
+        }
+        if (BY_EXPERT && ep_has_own_choices(args)) {
+            ep_send_own_choices(args, epoch, token, ranks, place);
+        }
+    }
+}
+
+/* ---- adding up ---- */
+
+/* What a lane adds: of the rank that is the lane's in the token's order. */
+typedef struct ep_lineup {
+    wefti_u32 lanes; /* those that add */
+    int rank;
+    wefti_u64 row;
+    float weight;
+} ep_lineup;
+
+/* `ranks`: those whose results of the token are here; `row`, `weight`: of the lane's rank. A warp. */
+EP_DEVICE ep_lineup ep_line_up(const ep_combine &args, int token, wefti_u32 ranks, wefti_u64 row, float weight)
+{
+    const int all = args.group.ranks;
+    const wefti_u32 next = ep_lane() < all ? args.tables.order[(wefti_u64)token * (wefti_u64)all + (wefti_u64)ep_lane()]
+                                           : WEFTI_CUDA_EP_NO_RANK;
+    ep_lineup line;
+    line.rank = (int)(next & 31);
+    line.row = __shfl_sync(~0u, row, line.rank);
+    line.weight = __shfl_sync(~0u, weight, line.rank);
+    line.lanes = __ballot_sync(~0u, next < WEFTI_CUDA_EP_NOT_ADDED && (ranks >> line.rank & 1) != 0);
+    return line;
+}
+
+EP_DEVICE ep_biases ep_biases_of(const ep_combine &args, int token)
+{
+    ep_biases biases;
+    for (int i = 0; i < 2; i++) {
+        const wefti_u64 first = (wefti_u64)args.options.bias[i];
+        biases.row[i] = first != 0 ? first + (wefti_u64)token * args.options.bias_pitch[i] : 0;
+    }
+    biases.first = (args.flags & WEFTI_CUDA_EP_BY_CHOICE) != 0;
+    return biases;
+}
+
+/* The weight of a token's results on the lane's rank, by source. */
+EP_DEVICE float ep_weight_of_rank(const ep_combine &args, int token, int rank)
+{
+    const float *weights =
+        (args.flags & WEFTI_CUDA_EP_OWN_WEIGHTS) != 0 ? args.tables.own_weights : args.tables.weights;
+    return weights[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)rank];
+}
+
+/* ---- values ---- */
+
+/* Where those of `token` from rank `from` lie at its source. */
+template <bool BY_EXPERT> EP_DEVICE float *ep_values_from(const ep_combine &args, int source, int from, wefti_u32 token)
+{
+    const wefti_u64 before = BY_EXPERT ? 0 : (wefti_u64)from * args.group.at.tokens_max;
+    return ep_values(args.group, source, args.topk, 0) + (before + token) * (wefti_u64)args.topk;
+}
+
+/* By source: those of the row at `place` to its source. A warp. */
+EP_DEVICE void ep_send_values(const ep_combine &args, int source, wefti_u64 place)
+{
+    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
+    float *to = ep_values_from<false>(args, source, args.group.rank, record[0]);
+    for (int k = ep_lane(); k < args.topk; k += 32) {
+        to[k] = args.options.values_in[place * (wefti_u64)args.topk + (wefti_u64)k];
+    }
+}
+
+/* By source: the value at choice k of the token from `from`; `own_place`: where the token is here. */
+EP_DEVICE float ep_value_from(const ep_combine &args, int token, int from, int k, wefti_u64 own_place)
+{
+    return from == args.group.rank ? args.options.values_in[own_place * (wefti_u64)args.topk + (wefti_u64)k]
+                                   : ep_values_from<false>(args, args.group.rank, from, (wefti_u32)token)[k];
+}
+
+/* A token's values, all of which are here, to the caller: of the owner of each choice, or, by source, the sum of those
+ * of all `ranks`. A warp. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_take_values_with(const ep_combine &args, int token, wefti_u32 ranks, wefti_u64 own_place)
+{
+    const int all = args.group.ranks;
+    const unsigned char *order = args.tables.order + (wefti_u64)token * (wefti_u64)all;
+    const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
+    __syncwarp();
+    for (int k = ep_lane(); k < args.topk; k += 32) {
+        const int owner = (int)args.tables.owner[first + (wefti_u64)k];
+        const bool owned = owner >= 0 && (ranks >> owner & 1) != 0;
+        float sum = 0.0f;
+        if (BY_EXPERT || args.options.of_owners != 0) {
+            const float value = !owned      ? 0.0f
+                                : BY_EXPERT ? ep_values_from<true>(args, args.group.rank, owner, (wefti_u32)token)[k]
+                                            : ep_value_from(args, token, owner, k, own_place);
+            sum = args.options.of_owners != 0 ? value : __fadd_rn(sum, value);
+        } else {
+            for (int i = 0; i < all && order[i] != WEFTI_CUDA_EP_NO_RANK; i++) {
+                const int from = (int)(order[i] & 31u);
+                if ((ranks >> from & 1) != 0) {
+                    sum = __fadd_rn(sum, ep_value_from(args, token, from, k, own_place));
+                }
+            }
+        }
+        args.options.values_out[first + (wefti_u64)k] = sum;
+    }
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* cuda/ep/device/quantise.cuh: a piece of a row, in shared memory, becomes fp8 where it lies, as protocol/fp8.h says;
+ * its scales are stored to the area of each rank that the token goes to. A piece holds whole groups, at most 32;
+ * sixteen lanes take one. */
+#ifndef WEFTI_CUDA_EP_DEVICE_QUANTISE_CUH
+#define WEFTI_CUDA_EP_DEVICE_QUANTISE_CUH
+
+#include <float.h>
+
+#include "cuda/ep/device/arithmetic.cuh"
+#include "weft/protocol/fp8.h"
+
+#define EP_EIGHT 8 /* elements of a lane */
+#define EP_STEPS 4 /* of a warp at a time, each of 32 times as many */
+#define EP_STEP (32 * EP_EIGHT)
+
+/* A lane's elements of so many steps, as they lie. */
+template <int DTYPE> struct ep_raw {
+    enum { PER_VECTOR = ep_type<DTYPE>::ELEMENTS, VECTORS = EP_EIGHT / PER_VECTOR };
+    uint4 vectors[EP_STEPS][VECTORS];
+};
+
+/* Those from number `at` on, of `end`. Loads have no condition, as in ep_include: from `end` on they repeat the last
+ * eight, which changes the amax of no group. */
+template <int DTYPE> EP_DEVICE void ep_load_steps(const unsigned char *elements, int at, int end, ep_raw<DTYPE> *raw)
+{
+#pragma unroll
+    for (int i = 0; i < EP_STEPS; i++) {
+        const int here = at + i * EP_STEP < end ? at + i * EP_STEP : end - EP_EIGHT;
+#pragma unroll
+        for (int v = 0; v < ep_raw<DTYPE>::VECTORS; v++) {
+            raw->vectors[i][v] = ((const uint4 *)elements)[(unsigned)here / ep_raw<DTYPE>::PER_VECTOR + v];
+        }
+    }
+}
+
+template <int DTYPE> EP_DEVICE void ep_widen_steps(const ep_raw<DTYPE> &raw, float (*values)[EP_EIGHT])
+{
+#pragma unroll
+    for (int i = 0; i < EP_STEPS; i++) {
+#pragma unroll
+        for (int v = 0; v < ep_raw<DTYPE>::VECTORS; v++) {
+            ep_type<DTYPE>::widen(raw.vectors[i][v], values[i] + v * ep_raw<DTYPE>::PER_VECTOR);
+        }
+    }
+}
+
+/* Sixteen lanes have a group a step, and lane i of them, in what follows, that of step i % EP_STEPS, so that the groups
+ * of all steps have their scales computed at once. */
+
+/* The number of that group, where lane 0 has number 0 in the first step. */
+EP_DEVICE int ep_group_of_lane()
+{
+    return ep_lane() % EP_STEPS * (EP_STEP / WEFTI_FP8_GROUP) + ep_lane() * EP_EIGHT / WEFTI_FP8_GROUP;
+}
+
+/* Whether this lane is the first that has it. */
+EP_DEVICE bool ep_has_group_first()
+{
+    return ep_lane() * EP_EIGHT % WEFTI_FP8_GROUP < EP_STEPS * EP_EIGHT;
+}
+
+/* The first lane that has a group. */
+EP_DEVICE int ep_lane_of_group(int group)
+{
+    enum { GROUPS = EP_STEP / WEFTI_FP8_GROUP };
+    return group % GROUPS * (32 / GROUPS) + group / GROUPS;
+}
+
+/* Its amax. A warp. */
+EP_DEVICE float ep_amax(const float (*values)[EP_EIGHT])
+{
+    float amax[EP_STEPS];
+#pragma unroll
+    for (int i = 0; i < EP_STEPS; i++) {
+        amax[i] = WEFTI_FP8_AMAX_LEAST;
+#pragma unroll
+        for (int j = 0; j < EP_EIGHT; j++) {
+            amax[i] = ep_amax_with(amax[i], values[i][j]);
+        }
+    }
+#pragma unroll
+    for (int half = EP_STEPS / 2; half > 0; half /= 2) { /* of the steps left this lane keeps one half */
+        const bool upper = (ep_lane() & half) != 0;
+#pragma unroll
+        for (int i = 0; i < half; i++) {
+            const float held = upper ? amax[i + half] : amax[i];
+            const float given = upper ? amax[i] : amax[i + half];
+            amax[i] = fmaxf(held, __shfl_xor_sync(~0u, given, half));
+        }
+    }
+#pragma unroll
+    for (int step = EP_STEPS; step < WEFTI_FP8_GROUP / EP_EIGHT; step *= 2) {
+        amax[0] = fmaxf(amax[0], __shfl_xor_sync(~0u, amax[0], step));
+    }
+    return fminf(amax[0], FLT_MAX);
+}
+
+/* The eight elements of each step as fp8, and the bits of the scale of the lane's group. */
+typedef struct ep_quantised {
+    uint2 words[EP_STEPS];
+    wefti_u32 scale;
+} ep_quantised;
+
+/* A warp. */
+EP_DEVICE ep_quantised ep_quantise_steps(const float (*values)[EP_EIGHT], bool is_ue8m0)
+{
+    const float amax = ep_amax(values);
+    wefti_fp8_scale scale = wefti_fp8_scale_by(amax, ep_reciprocal(amax * WEFTI_FP8_SCALED));
+    scale = is_ue8m0 ? wefti_fp8_scale_up(scale) : scale;
+    ep_quantised made;
+    made.scale = scale.bits;
+#pragma unroll
+    for (int i = 0; i < EP_STEPS; i++) {
+        const float inverse = __shfl_sync(~0u, scale.inverse, (ep_lane() & ~(EP_STEPS - 1)) + i);
+        float products[EP_EIGHT];
+#pragma unroll
+        for (int j = 0; j < EP_EIGHT; j++) {
+            products[j] = __fmul_rn(values[i][j], inverse);
+        }
+        made.words[i] = make_uint2(ep_fp8_four(products), ep_fp8_four(products + 4));
+    }
+    return made;
+}
+
+/* `count` elements at `piece`. Returns, to lane i, the bits of the scale of group i. A warp. */
+template <int DTYPE> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int count, bool is_ue8m0)
+{
+    enum { GROUPS = EP_STEPS * EP_STEP / WEFTI_FP8_GROUP };
+    wefti_u32 held = 0;
+    for (int base = 0; base < count; base += EP_STEPS * EP_STEP) {
+        const int at = base + ep_lane() * EP_EIGHT;
+        ep_raw<DTYPE> raw;
+        float values[EP_STEPS][EP_EIGHT];
+        ep_load_steps<DTYPE>(piece, at, count, &raw);
+        ep_widen_steps<DTYPE>(raw, values);
+        const ep_quantised made = ep_quantise_steps(values, is_ue8m0);
+        __syncwarp(); /* all have been read that are written now */
+#pragma unroll
+        for (int i = 0; i < EP_STEPS; i++) {
+            if (at + i * EP_STEP < count) {
+                *(uint2 *)(piece + at + i * EP_STEP) = made.words[i];
+            }
+        }
+        const wefti_u32 scale = __shfl_sync(~0u, made.scale, ep_lane_of_group(ep_lane() % GROUPS));
+        held = ep_lane() / GROUPS == base / WEFTI_FP8_GROUP / GROUPS ? scale : held;
+    }
+    return held;
+}
+
+EP_DEVICE wefti_u32 ep_quantise_as(int dtype, unsigned char *piece, int count, bool is_ue8m0)
+{
+    switch (dtype) {
+    case WEFT_EP_BF16:
+        return ep_quantise<WEFT_EP_BF16>(piece, count, is_ue8m0);
+    case WEFT_EP_F16:
+        return ep_quantise<WEFT_EP_F16>(piece, count, is_ue8m0);
+    default:
+        return ep_quantise<WEFT_EP_F32>(piece, count, is_ue8m0);
+    }
+}
+
+/* The scales of groups `first` .. `end` - 1, of which lane i has the i-th, to the words at `to`; those of a row that
+ * ends here with what fills its last word up. A warp. */
+EP_DEVICE void ep_store_scales(wefti_u32 *to, wefti_u32 scale, int first, int end, bool is_ue8m0, bool ends)
+{
+    const int group = first + ep_lane();
+    const int filled = ends && is_ue8m0 ? (end + 3) / 4 * 4 : end;
+    if (group < filled && is_ue8m0) {
+        ((unsigned char *)to)[group] = (unsigned char)(group < end ? scale >> 23 : 0);
+    } else if (group < filled) {
+        to[group] = scale;
+    }
+}
+
+#endif

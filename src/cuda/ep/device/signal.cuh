@@ -1,0 +1,197 @@
+/* cuda/ep/device/signal.cuh: packed words, and waiting for them.
+ *
+ * A packed word carries its epoch, so that its arrival is its own flag: one store and one poll, where a value and a
+ * flag would need a release between them. What else a word announces (rows, records) is ordered by storing it with
+ * release. */
+#ifndef WEFTI_CUDA_EP_DEVICE_SIGNAL_CUH
+#define WEFTI_CUDA_EP_DEVICE_SIGNAL_CUH
+
+#include "cuda/ep/abi.h"
+#include "weft_device.cuh"
+
+#define EP_DEVICE static __device__ __forceinline__
+#define EP_DEVICE_SLOW static __device__ __noinline__
+
+#if !defined(WEFT_DEVICE_ON_HOST) /* else as testing/fake_driver/simt.h says */
+#define EP_SHARED(type, name) __shared__ type name
+#define EP_DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
+#define EP_PAUSE() ((void)0)
+#endif
+
+typedef wefti_cuda_ep_group ep_group;
+
+EP_DEVICE wefti_u64 ep_packed(wefti_u32 epoch, wefti_u32 value)
+{
+    return (wefti_u64)epoch << 32 | value;
+}
+
+EP_DEVICE wefti_cuda_ep_control *ep_control(const ep_group &group)
+{
+    return (wefti_cuda_ep_control *)(group.area[group.rank] + group.at.control);
+}
+
+/* Whether to go on waiting for `rank`. A failure is noted once for the whole group, so that no other waiter begins a
+ * deadline of its own. */
+EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int rank)
+{
+    wefti_cuda_ep_control *control = ep_control(*group);
+    if (wefti_ld_relaxed(&control->failed) != 0) {
+        return false;
+    }
+    int status = wefti_dev_pause_slow(&group->dev, start_ns);
+    if (status != WEFT_OK) {
+        wefti_u32 missing = status == WEFT_ERR_TIMEOUT ? 1u << rank : 0u;
+        missing |= atomicOr(&control->missing, missing);
+        atomicCAS(&control->failed, 0u, (wefti_u32)-status);
+        wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED],
+                         (wefti_u64)missing << 32 | (wefti_u32)-status);
+        return false;
+    }
+    return true;
+}
+
+EP_DEVICE bool ep_go_on(const ep_group &group, wefti_dev_waiter *waiter, int rank)
+{
+    EP_PAUSE();
+    if (++waiter->looks % WEFTI_DEV_LOOKS != 0) {
+        return true;
+    }
+    waiter->start_ns = waiter->start_ns == 0 ? wefti_time_ns() : waiter->start_ns;
+    return ep_go_on_slow(&group, waiter->start_ns, rank);
+}
+
+/* Look until the word is of this epoch, or the call has failed; the last word seen. Out of line, because kernels wait
+ * in many places. */
+EP_DEVICE_SLOW wefti_u64 ep_look(const ep_group *group, const wefti_u64 *word, wefti_u32 epoch, int rank,
+                                 wefti_u32 rest_ns)
+{
+    wefti_dev_waiter waiter = {0, 0};
+    wefti_u64 seen = wefti_ld_relaxed(word);
+    while ((wefti_u32)(seen >> 32) != epoch && ep_go_on(*group, &waiter, rank)) {
+        if (rest_ns != 0) {
+            wefti_rest(rest_ns);
+        }
+        seen = wefti_ld_relaxed(word);
+    }
+    return seen;
+}
+
+/* Wait for the word of this epoch, which `rank` writes, and which announces nothing but its value: of a call header,
+ * whose reader stores only to addresses that it finds there, and of counts. False: the call has failed. One thread. */
+EP_DEVICE bool ep_await_value(const ep_group &group, const wefti_u64 *word, wefti_u32 epoch, int rank, wefti_u32 *value)
+{
+    wefti_u64 seen = wefti_ld_relaxed(word);
+    if ((wefti_u32)(seen >> 32) != epoch) {
+        seen = ep_look(&group, word, epoch, rank, 0);
+    }
+    *value = (wefti_u32)seen;
+    return (wefti_u32)(seen >> 32) == epoch;
+}
+
+/* The same of a word that announces rows or records: acquires, once, when it is there, because each acquire empties the
+ * multiprocessor's cache. Rests between looks. */
+EP_DEVICE bool ep_await(const ep_group &group, const wefti_u64 *word, wefti_u32 epoch, int rank, wefti_u32 rest_ns,
+                        wefti_u32 *value)
+{
+    if ((wefti_u32)(wefti_ld_relaxed(word) >> 32) != epoch &&
+        (wefti_u32)(ep_look(&group, word, epoch, rank, rest_ns) >> 32) != epoch) {
+        return false;
+    }
+    *value = (wefti_u32)wefti_ld_acquire(word);
+    return true;
+}
+
+/* Up to EP_AT_ONCE words at once, `word(i)` the i-th, which rank first_rank + i * rank_step writes; NULL: there is
+ * none, and its value is 0. Looks overlap; while something is late only the first word that is gets looked at, and then
+ * all again at once. One word after the other would take as many looks as words. False: the call has failed. One
+ * thread. */
+#define EP_AT_ONCE 8
+template <class Word>
+EP_DEVICE bool ep_await_each(const ep_group &group, int count, wefti_u32 epoch, int first_rank, int rank_step,
+                             const Word &word, wefti_u32 *values)
+{
+    for (;;) {
+        wefti_u64 seen[EP_AT_ONCE];
+        int late = EP_AT_ONCE;
+#pragma unroll
+        for (int i = 0; i < EP_AT_ONCE; i++) {
+            const wefti_u64 *at = i < count ? word(i) : (const wefti_u64 *)0;
+            seen[i] = at != 0 ? wefti_ld_relaxed(at) : ep_packed(epoch, 0);
+        }
+#pragma unroll
+        for (int i = EP_AT_ONCE - 1; i >= 0; i--) {
+            values[i] = (wefti_u32)seen[i];
+            late = (wefti_u32)(seen[i] >> 32) != epoch ? i : late;
+        }
+        if (late == EP_AT_ONCE) {
+            return true;
+        }
+        if ((wefti_u32)(ep_look(&group, word(late), epoch, first_rank + late * rank_step, 0) >> 32) != epoch) {
+            return false;
+        }
+    }
+}
+
+/* The same of `count` words of a table, `stride` apart, which this rank's blocks write. */
+EP_DEVICE bool ep_await_values(const ep_group &group, const wefti_u64 *words, int stride, int count, wefti_u32 epoch,
+                               wefti_u32 *values)
+{
+    return ep_await_each(
+        group, count, epoch, group.rank, 0, [&](int i) { return words + (wefti_i64)i * stride; }, values);
+}
+
+/* ---- the words of units ---- */
+
+/* The words of `rank`'s units in `meta_ready`, and of its units or grains in `rows_ready`, in the memory of
+ * `reader`. */
+EP_DEVICE wefti_u64 *ep_meta_ready(const ep_group &group, int reader, int rank)
+{
+    return (wefti_u64 *)(group.area[reader] + group.at.meta_ready) + (wefti_u64)rank * group.at.units;
+}
+
+EP_DEVICE wefti_u64 *ep_rows_ready(const ep_group &group, int reader, int rank)
+{
+    return (wefti_u64 *)(group.area[reader] + group.at.rows_ready) + (wefti_u64)rank * group.at.pushes;
+}
+
+EP_DEVICE int ep_lane()
+{
+    return (int)(threadIdx.x & 31u);
+}
+
+EP_DEVICE int ep_warp()
+{
+    return (int)(threadIdx.x >> 5);
+}
+
+EP_DEVICE int ep_warps()
+{
+    return (int)(blockDim.x >> 5);
+}
+
+/* The sum of the lanes up to this one. A warp. */
+template <class T> EP_DEVICE T ep_scan(T value)
+{
+    for (int step = 1; step < 32; step *= 2) {
+        T below = __shfl_up_sync(~0u, value, (unsigned)step);
+        value += ep_lane() >= step ? below : 0;
+    }
+    return value;
+}
+
+/* A block's share of `count` things: first .. end - 1. */
+EP_DEVICE void ep_share_of(int count, int block, int blocks, int *first, int *end)
+{
+    const unsigned each = (unsigned)count / (unsigned)blocks;
+    const unsigned left = (unsigned)count % (unsigned)blocks; /* count * block / blocks, in 32 bits */
+    *first = (int)(each * (unsigned)block + left * (unsigned)block / (unsigned)blocks);
+    *end = (int)(each * (unsigned)(block + 1) + left * (unsigned)(block + 1) / (unsigned)blocks);
+}
+
+/* This block's. */
+EP_DEVICE void ep_share(int count, int *first, int *end)
+{
+    ep_share_of(count, (int)blockIdx.x, (int)gridDim.x, first, end);
+}
+
+#endif

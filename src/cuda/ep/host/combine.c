@@ -1,0 +1,139 @@
+/* cuda/ep/host/combine.c: the calls that add up rows at their sources: from the caller's arguments to a launch. */
+#include "base/error.h"
+#include "cuda/ep/host/calls.h"
+#include "ep/check.h"
+
+static wefti_cuda_ep_combine_args combine_args(const weft_ep_route *route, wefti_cuda_ep_work work,
+                                               const weft_ep_rows *in, const weft_ep_rows *out)
+{
+    return (wefti_cuda_ep_combine_args){
+        .group = *wefti_cuda_ep_group_of(route->ep),
+        .tables = route->device->tables,
+        .blocks = wefti_cuda_ep_divide(route, work, wefti_cuda_ep_row_bytes(in)),
+        .in = in->data,
+        .in_pitch = wefti_cuda_ep_pitch(in),
+        .out = out->data,
+        .out_pitch = wefti_cuda_ep_pitch(out),
+        .place = wefti_cuda_ep_area_rows(route->ep),
+        .row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),
+        .dtype = in->dtype,
+        .topk = route->plan.topk,
+    };
+}
+
+static uint64_t signature_of(const wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
+                             wefti_cuda_ep_call call, const weft_ep_rows *in)
+{
+    return wefti_cuda_ep_signature(call, args->flags | wefti_cuda_ep_layout_flags(route), (unsigned)in->dtype,
+                                   (unsigned)in->hidden, (unsigned)args->topk);
+}
+
+/* Whether it is one for the kernels that have options. */
+static wefti_cuda_ep_work work_of(const weft_ep_route *route, const wefti_ep_combining *combining)
+{
+    int has_options =
+        wefti_ep_combining_has_choices(combining) || combining->biases > 0 || combining->values_in != NULL;
+    return has_options || route->plan.order == WEFT_EP_ORDER_CHOICE ? WEFTI_CUDA_EP_WORK_COMBINE_WITH
+                                                                    : WEFTI_CUDA_EP_WORK_COMBINE;
+}
+
+/* What all ranks have alike; biases they may not. */
+static unsigned flags_of(const weft_ep_route *route, const wefti_ep_combining *combining)
+{
+    unsigned flags = (combining->flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
+    flags |= combining->weights != NULL ? WEFTI_CUDA_EP_OWN_WEIGHTS : 0;
+    flags |= combining->ids != NULL ? WEFTI_CUDA_EP_OWN_IDS : 0;
+    flags |= combining->values_in != NULL ? WEFTI_CUDA_EP_VALUES : 0;
+    return flags | (route->plan.order == WEFT_EP_ORDER_CHOICE ? WEFTI_CUDA_EP_BY_CHOICE : 0);
+}
+
+static weft_status add_options(wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
+                               const wefti_ep_combining *combining)
+{
+    args->options = (wefti_cuda_ep_options){.weights = combining->weights,
+                                            .ids = combining->ids,
+                                            .values_in = combining->values_in,
+                                            .values_out = combining->values_out,
+                                            .wide = combining->ids_are_wide};
+    for (int i = 0; i < combining->biases; i++) {
+        const weft_ep_rows *bias = &combining->bias[i];
+        WEFT_TRY(wefti_ep_rows_held(bias, route->device->tokens_least, "weft_ep_combine", "options.bias"));
+        args->options.bias[i] = bias->data;
+        args->options.bias_pitch[i] = wefti_cuda_ep_pitch(bias);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                          const wefti_ep_combining *combining, wefti_cuda_ep_call call,
+                                          wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work)
+{
+    WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, "weft_ep_combine", "out"));
+    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, "weft_ep_combine"));
+    *work = work_of(route, combining);
+    *args = combine_args(route, *work, in, out);
+    args->flags = flags_of(route, combining);
+    args->signature = signature_of(args, route, call, in);
+    return add_options(args, route, combining);
+}
+
+/* By expert a half that sends waits for nobody, so that it cannot have the others' own choices; and values travel as
+ * rows that are packed do. */
+int wefti_cuda_ep_set_low_latency_combine(wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
+                                          wefti_cuda_ep_part part)
+{
+    const int has_choices = (args->flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0;
+    const int needs_choices = has_choices && wefti_cuda_ep_is_by_expert(route) && part != WEFTI_CUDA_EP_WHOLE;
+    if (needs_choices || (args->flags & WEFTI_CUDA_EP_VALUES) != 0) {
+        return 0;
+    }
+    args->low_latency_slots = wefti_cuda_ep_low_latency_slots(route, part);
+    if (args->low_latency_slots == 0) {
+        return 0;
+    }
+    args->blocks = wefti_cuda_ep_low_latency_blocks();
+    return 1;
+}
+
+weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                  const wefti_ep_combining *combining, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_combine";
+    wefti_cuda_ep_combine_args args;
+    wefti_cuda_ep_kernel kernel = {.part = WEFTI_CUDA_EP_WHOLE};
+    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args, &kernel.work));
+    kernel.is_low_latency = wefti_cuda_ep_set_low_latency_combine(&args, route, WEFTI_CUDA_EP_WHOLE);
+    WEFT_TRY(wefti_cuda_ep_launch_order(route, kernel.work, &args, stream, call));
+    return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call);
+}
+
+/* A combine without weights, in which a row that choices share is added once. */
+weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
+                                       const float *grad_weights_received, const weft_ep_rows *grad_in,
+                                       float *grad_weights, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_dispatch_bwd";
+    const int by_choice = route->plan.order == WEFT_EP_ORDER_CHOICE;
+    wefti_cuda_ep_work work = by_choice              ? WEFTI_CUDA_EP_WORK_COMBINE_WITH
+                              : grad_weights != NULL ? WEFTI_CUDA_EP_WORK_DISPATCH_BWD
+                                                     : WEFTI_CUDA_EP_WORK_COMBINE;
+    WEFT_TRY(wefti_ep_rows_held(grad_in, route->device->tokens_least, call, "grad_in"));
+    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
+    wefti_cuda_ep_combine_args args = combine_args(route, work, grad_received, grad_in);
+    args.flags = route->plan.layout == WEFT_EP_SLOTS_EXPERT ? WEFTI_CUDA_EP_ONCE : 0;
+    if (grad_weights != NULL) {
+        args.flags |= WEFTI_CUDA_EP_VALUES;
+    }
+    if (by_choice) {
+        args.options.values_in = grad_weights_received;
+        args.options.values_out = grad_weights;
+        args.options.of_owners = 1;
+    } else {
+        args.backward.given = grad_weights_received;
+        args.backward.grad_weights = grad_weights;
+    }
+    args.flags |= by_choice ? WEFTI_CUDA_EP_BY_CHOICE : 0;
+    args.signature = signature_of(&args, route, WEFTI_CUDA_EP_DISPATCH_BWD, grad_received);
+    WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
+    return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = work}, &args.blocks, &args, stream, call);
+}

@@ -1,0 +1,264 @@
+/* cuda/ep/host/dispatch.c: the calls that route, and those that move rows to the owners of experts: from the caller's
+ * arguments to a launch. Nothing here waits or allocates. */
+#include "cuda/ep/host/calls.h"
+#include "ep/check.h"
+
+static wefti_cuda_ep_experts experts_of(const weft_ep_route *route)
+{
+    int has_slots = route->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    return (wefti_cuda_ep_experts){
+        .slots = has_slots ? (wefti_u32)(route->ep->ranks * route->plan.slot_tokens) : 0,
+        .alignment = (wefti_u32)route->plan.alignment,
+        .zeroes = !has_slots && (route->plan.flags & WEFT_EP_ZERO_PADDING) != 0,
+    };
+}
+
+static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
+{
+    wefti_cuda_ep_dispatch_args args = {
+        .group = *wefti_cuda_ep_group_of(route->ep),
+        .tables = route->device->tables,
+        .topk = route->plan.topk,
+        .experts = experts_of(route),
+        .slots = route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (wefti_u32)route->plan.slot_tokens : 0};
+    for (int rank = 0; rank <= route->ep->ranks && wefti_ep_plan_is_by_rank(&route->plan); rank++) {
+        args.group.first_expert[rank] = rank; /* a rank stands for its one expert */
+    }
+    return args;
+}
+
+static wefti_cuda_ep_choices choices_of(const weft_ep_route *route, const weft_ep_choices *choices)
+{
+    const int by_rank = wefti_ep_plan_is_by_rank(&route->plan);
+    return (wefti_cuda_ep_choices){
+        .ids = by_rank ? route->device->tables.ids : choices->ids,
+        .weights = choices->weights,
+        .tokens_at = choices->tokens_at,
+        .destinations = by_rank ? choices->destinations : NULL,
+        .tokens = choices->tokens,
+        .wide = !by_rank && choices->id_type == WEFT_EP_INT64,
+        .all_weights = (route->plan.flags & WEFT_EP_ALL_WEIGHTS) != 0,
+    };
+}
+
+static wefti_cuda_ep_told told_of(const weft_ep_route *route)
+{
+    const weft_ep_count_arrays *to = &route->counts_to;
+    return (wefti_cuda_ep_told){
+        .generation = (wefti_u64 *)to->generation,
+        .counted = route->device->tables.counted,
+        .rows = to->rows,
+        .rows_of_expert = to->rows_of_expert,
+        .rows_of_expert_aligned = to->rows_of_expert_aligned,
+        .rows_of_source = to->rows_of_source,
+        .offset_of_expert = to->offset_of_expert,
+        .tells = to->generation != NULL || to->on_stream,
+        .wide = to->type == WEFT_EP_INT64,
+        .experts = wefti_ep_local_experts(route->ep),
+        .has_no_experts = wefti_ep_plan_is_by_rank(&route->plan),
+    };
+}
+
+/* Where T is read when the call runs, it may be 0. */
+static int tokens_least(const weft_ep_choices *choices)
+{
+    return choices->tokens_at == NULL ? choices->tokens : 0;
+}
+
+void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices)
+{
+    if (choices != NULL) {
+        route->is_routed = 1;
+        route->device->is_unseen = 1;
+        route->device->tokens_least = tokens_least(choices);
+    }
+}
+
+static size_t scale_words_of(const weft_ep_rows *rows)
+{
+    size_t groups = ((size_t)rows->hidden + 127) / 128;
+    return rows->scale_type == WEFT_EP_SCALE_UE8M0 ? (groups + 3) / 4 : groups;
+}
+
+static wefti_cuda_ep_scales scales_of(const weft_ep_rows *rows)
+{
+    int is_packed = rows->scale_row_stride == 0 && rows->scale_word_stride == 0;
+    return (wefti_cuda_ep_scales){
+        .words = rows->scales,
+        .row_stride = is_packed ? scale_words_of(rows) : rows->scale_row_stride,
+        .word_stride = is_packed ? 1 : rows->scale_word_stride,
+    };
+}
+
+static int is_quantised(const weft_ep_rows *in, const weft_ep_rows *out)
+{
+    return in->dtype != out->dtype;
+}
+
+static void add_scales(wefti_cuda_ep_dispatch_args *args, const weft_ep_rows *in, const weft_ep_rows *out)
+{
+    args->scale_words = (wefti_u32)scale_words_of(out);
+    args->out_scales = scales_of(out);
+    if (!is_quantised(in, out)) {
+        args->given_words = args->scale_words;
+        args->in_scales = scales_of(in);
+        return;
+    }
+    args->wide = (wefti_cuda_ep_wide){.row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),
+                                      .element_bytes = (wefti_u32)wefti_ep_element_bytes(in->dtype),
+                                      .dtype = in->dtype,
+                                      .is_ue8m0 = out->scale_type == WEFT_EP_SCALE_UE8M0};
+}
+
+/* `capacity`: rows that `out` holds; UINT32_MAX: as many as there are. */
+static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_work work,
+                     const weft_ep_rows *in, const weft_ep_rows *out, size_t capacity)
+{
+    const weft_ep *ep = route->ep;
+    args->flags |= WEFTI_CUDA_EP_MOVE;
+    args->blocks = wefti_cuda_ep_divide(route, work, wefti_cuda_ep_row_bytes(in));
+    args->in = in->data;
+    args->in_pitch = wefti_cuda_ep_pitch(in);
+    args->out = out->data;
+    args->out_pitch = wefti_cuda_ep_pitch(out);
+    args->pitch = args->out_pitch;
+    args->row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(out);
+    args->capacity = capacity < UINT32_MAX ? (wefti_u32)capacity : UINT32_MAX;
+    if (out->scale_type != WEFT_EP_SCALE_NONE) {
+        add_scales(args, in, out);
+    }
+    uint64_t bytes = capacity < UINT32_MAX ? capacity * args->out_pitch : 1;
+    if (!wefti_cuda_ep_find_place(ep->device->cuda, args->out, bytes, &args->place)) {
+        args->flags |= WEFTI_CUDA_EP_STAGE;
+        args->place = wefti_cuda_ep_area_rows(ep) | (wefti_cuda_ep_is_by_expert(route) ? WEFTI_CUDA_EP_STAGED : 0);
+        args->pitch = args->row_bytes;
+    }
+    wefti_cuda_ep_share_memory(args, route);
+}
+
+/* What stands beside H. */
+static unsigned hidden_bits(const weft_ep_route *route)
+{
+    return wefti_ep_plan_is_by_rank(&route->plan) ? WEFTI_CUDA_EP_TO_RANKS : 0;
+}
+
+static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
+                             wefti_cuda_ep_call call, const weft_ep_rows *in, const weft_ep_rows *out)
+{
+    unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_STAGE) | (unsigned)out->scale_type << 4 |
+                     wefti_cuda_ep_layout_flags(route);
+    return wefti_cuda_ep_signature(call, flags, (unsigned)in->dtype | (unsigned)is_quantised(in, out) << 3,
+                                   (unsigned)in->hidden | hidden_bits(route), (unsigned)args->topk);
+}
+
+weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_route_update";
+    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
+    wefti_cuda_ep_dispatch_args args = dispatch_args(route);
+    args.flags = WEFTI_CUDA_EP_FRESH;
+    args.choices = choices_of(route, choices);
+    args.told = told_of(route);
+    args.blocks = wefti_cuda_ep_divide(route, WEFTI_CUDA_EP_WORK_DISPATCH, 0);
+    wefti_cuda_ep_share_memory(&args, route);
+    args.signature = wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0,
+                                             hidden_bits(route), (unsigned)args.topk);
+    const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_DISPATCH};
+    WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
+    WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call));
+    wefti_cuda_ep_chosen(route, choices);
+    return WEFT_OK;
+}
+
+static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                  const weft_ep_received *out, const char *call)
+{
+    int64_t capacity = out->rows_capacity < INT32_MAX ? (int64_t)out->rows_capacity : INT32_MAX;
+    WEFT_TRY(wefti_ep_rows_held(in, fresh != NULL ? tokens_least(fresh) : route->device->tokens_least, call, "in"));
+    const int64_t of_expert = (int64_t)route->ep->ranks * route->plan.slot_tokens;
+    const int is_grouped = out->scale_group_stride != 0 && capacity > of_expert;
+    WEFT_TRY(wefti_ep_rows_held(&out->rows, is_grouped ? of_expert : capacity, call, "out.rows"));
+    uint64_t slots = (uint64_t)wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
+    if (out->rows_capacity < slots) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: out.rows holds %zu rows; slots take %llu", call, out->rows_capacity,
+                           (unsigned long long)slots);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                           const weft_ep_received *out, wefti_cuda_ep_call call,
+                                           wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work)
+{
+    static const char name[] = "weft_ep_dispatch";
+    WEFT_TRY(check_dispatch(route, fresh, in, out, name));
+    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, name));
+    *work = is_quantised(in, &out->rows) ? WEFTI_CUDA_EP_WORK_QUANTISE : WEFTI_CUDA_EP_WORK_DISPATCH;
+    *args = dispatch_args(route);
+    add_rows(args, route, *work, in, &out->rows, out->rows_capacity);
+    args->arrays =
+        (wefti_cuda_ep_arrays){.weights = out->weights,
+                               .experts = out->experts,
+                               .source_rank = out->source_rank,
+                               .source_token = out->source_token,
+                               .wide_experts = out->expert_type == WEFT_EP_INT64,
+                               .first_expert = out->experts_are_global ? route->ep->owners.first[route->ep->rank] : 0};
+    if (fresh != NULL) {
+        args->flags |= WEFTI_CUDA_EP_FRESH;
+        args->choices = choices_of(route, fresh);
+        args->told = told_of(route);
+    }
+    if (out->scale_group_stride != 0) {
+        args->scale_group_step = out->scale_group_stride - (uint64_t)args->experts.slots * args->out_scales.row_stride;
+    }
+    args->signature = signature_of(args, route, call, in, &out->rows);
+    return WEFT_OK;
+}
+
+int wefti_cuda_ep_set_low_latency(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
+                                  wefti_cuda_ep_part part)
+{
+    args->low_latency_slots = wefti_cuda_ep_low_latency_slots(route, part);
+    if (args->low_latency_slots == 0) {
+        return 0;
+    }
+    args->blocks = wefti_cuda_ep_low_latency_blocks();
+    return 1;
+}
+
+weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                   const weft_ep_received *out, weft_stream *stream)
+{
+    wefti_cuda_ep_dispatch_args args;
+    wefti_cuda_ep_kernel kernel = {.part = WEFTI_CUDA_EP_WHOLE};
+    WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &kernel.work));
+    kernel.is_low_latency = wefti_cuda_ep_set_low_latency(&args, route, WEFTI_CUDA_EP_WHOLE);
+    WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, "weft_ep_dispatch"));
+    WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, "weft_ep_dispatch"));
+    wefti_cuda_ep_chosen(route, fresh);
+    return WEFT_OK;
+}
+
+/* Unweighted, and each choice with a row of its own, it is a dispatch on a cached route. */
+weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                                      const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
+                                      weft_stream *stream)
+{
+    static const char call[] = "weft_ep_combine_bwd";
+    int computes = flags != 0 || route->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    wefti_cuda_ep_work work = computes ? WEFTI_CUDA_EP_WORK_COMBINE_BWD : WEFTI_CUDA_EP_WORK_DISPATCH;
+    WEFT_TRY(wefti_ep_rows_held(grad_out, route->device->tokens_least, call, "grad_out"));
+    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
+    wefti_cuda_ep_dispatch_args args = dispatch_args(route);
+    add_rows(&args, route, work, grad_out, grad_rows, UINT32_MAX);
+    args.backward.dtype = grad_out->dtype;
+    args.flags |= (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
+    if (grad_weights != NULL) {
+        args.flags |= WEFTI_CUDA_EP_VALUES;
+        args.backward.grad_weights = grad_weights;
+        args.backward.rows = rows->data;
+        args.backward.rows_pitch = wefti_cuda_ep_pitch(rows);
+    }
+    args.signature = signature_of(&args, route, WEFTI_CUDA_EP_COMBINE_BWD, grad_out, grad_rows);
+    return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = work}, &args.blocks, &args, stream, call);
+}

@@ -1,0 +1,433 @@
+/* cuda/ep/host/group.c: a group's device memory and kernels. */
+#include "cuda/ep/host/group.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cuda/ep/host/kernels.h"
+#include "ep/agreement.h"
+#include "weft.h"
+
+#define CALL "weft_ep_create"
+#define SM_MIN 90
+
+/* ---- what is private ---- */
+
+static weft_status check_limits(const weft_ep *ep)
+{
+    if (ep->ranks > WEFTI_CUDA_EP_RANKS_MAX) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL
+                           ": the team has %d members; on GPUs a group has at most %d ranks, a lane of a warp each. "
+                           "Split the team (weft_team_split_strided), or route on the host (config.on_device 0)",
+                           ep->ranks, WEFTI_CUDA_EP_RANKS_MAX);
+    }
+    if ((uint64_t)ep->ranks * (uint64_t)ep->config.tokens_max > WEFTI_CUDA_EP_PLACES_MAX) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL ": %d ranks of %d tokens; on GPUs a rank receives at most %u. Lower tokens_max",
+                           ep->ranks, ep->config.tokens_max, WEFTI_CUDA_EP_PLACES_MAX);
+    }
+    if (ep->config.experts > WEFTI_CUDA_EP_EXPERTS_MAX) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, CALL ": %d experts; on GPUs a group has at most %d",
+                           ep->config.experts, WEFTI_CUDA_EP_EXPERTS_MAX);
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_ranks(const weft_ep *ep)
+{
+    if (ep->world->device == NULL) {
+        return wefti_error(WEFT_ERR_STATE,
+                           CALL ": on_device is 1 and the world has no device; call weft_device_attach");
+    }
+    return check_limits(ep);
+}
+
+static weft_status check_device(const wefti_cuda *cuda)
+{
+    int major = 0;
+    int minor = 0;
+    WEFT_TRY(wefti_cuda_check(
+        &cuda->driver,
+        cuda->driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, cuda->ordinal),
+        "cuDeviceGetAttribute"));
+    WEFT_TRY(wefti_cuda_check(
+        &cuda->driver,
+        cuda->driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, cuda->ordinal),
+        "cuDeviceGetAttribute"));
+    if (major * 10 + minor < SM_MIN) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL ": the GPU has compute capability %d.%d; expert parallelism needs 9.0 or later", major,
+                           minor);
+    }
+    return WEFT_OK;
+}
+
+static weft_status find_kernel(const wefti_cuda *cuda, const char *name, CUfunction *function)
+{
+    const wefti_cuda_driver *driver = &cuda->driver;
+    int shared = 0;
+    int own = 0;
+    WEFT_TRY(
+        wefti_cuda_check(driver, driver->cuModuleGetFunction(function, cuda->ep_module, name), "cuModuleGetFunction"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncLoad(*function), "cuFuncLoad"));
+    WEFT_TRY(wefti_cuda_check(
+        driver,
+        driver->cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, cuda->ordinal),
+        "cuDeviceGetAttribute"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, *function),
+                              "cuFuncGetAttribute"));
+    if (shared - own < WEFTI_CUDA_EP_SHARED_MAX) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL
+                           ": the GPU gives a block %d KiB of shared memory; expert parallelism needs %d, as compute "
+                           "capabilities 9.0 and 10.0 have. Route on the host (config.on_device 0)",
+                           shared >> 10, (WEFTI_CUDA_EP_SHARED_MAX + own + 1023) >> 10);
+    }
+    return wefti_cuda_check(
+        driver, driver->cuFuncSetAttribute(*function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared - own),
+        "cuFuncSetAttribute");
+}
+
+/* No send of a combine has options. */
+static int variant_of(int part, wefti_cuda_ep_work work)
+{
+    const int with = work == WEFTI_CUDA_EP_WORK_COMBINE_WITH;
+    return part == WEFTI_CUDA_EP_SEND   ? WEFTI_CUDA_EP_VARIANT_SEND
+           : part == WEFTI_CUDA_EP_RECV ? (with ? WEFTI_CUDA_EP_VARIANT_RECV_WITH : WEFTI_CUDA_EP_VARIANT_RECV)
+           : with                       ? WEFTI_CUDA_EP_VARIANT_WHOLE_WITH
+                                        : WEFTI_CUDA_EP_VARIANT_WHOLE;
+}
+
+/* The name of a kernel (host/kernels.h). */
+static void name_kernel(char *name, size_t bytes, const char *low_latency, int part, wefti_cuda_ep_work work,
+                        int by_expert)
+{
+    static const char *const works[WEFTI_CUDA_EP_WORKS][2] = {
+        [WEFTI_CUDA_EP_WORK_DISPATCH] = {"dispatch_kernel", "dispatch_kernel_expert"},
+        [WEFTI_CUDA_EP_WORK_QUANTISE] = {"dispatch_kernel_quantised", "dispatch_kernel_expert_quantised"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {"combine_kernel_bwd", "combine_kernel_expert_bwd"},
+        [WEFTI_CUDA_EP_WORK_COMBINE] = {"combine_kernel", "combine_kernel_expert"},
+        [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {"combine_kernel", "combine_kernel_expert"},
+        [WEFTI_CUDA_EP_WORK_COMBINE_ORDER] = {"order", "order_expert"},
+        [WEFTI_CUDA_EP_WORK_DESTINATIONS] = {"destinations", "destinations"},
+    };
+    const int variant = variant_of(part, work);
+    (void)snprintf(name, bytes, "_ZN4weft%zu%s%sC%dEv", strlen(works[work][by_expert]) + strlen(low_latency),
+                   works[work][by_expert], low_latency, variant);
+}
+
+static weft_status find_kernels(weft_ep *ep)
+{
+    char name[64];
+    for (int part = 0; part < WEFTI_CUDA_EP_PARTS; part++) {
+        for (int i = 0; i < 2 * WEFTI_CUDA_EP_WORKS; i++) {
+            wefti_cuda_ep_work work = i / 2;
+            int is_one = work == WEFTI_CUDA_EP_WORK_COMBINE_BWD || work == WEFTI_CUDA_EP_WORK_DISPATCH_BWD ||
+                         work >= WEFTI_CUDA_EP_WORK_COMBINE_ORDER; /* no halves, none of low latency */
+            if (part != WEFTI_CUDA_EP_WHOLE && is_one) {
+                continue;
+            }
+            name_kernel(name, sizeof name, "", part, work, i % 2);
+            WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[0][part][work][i % 2]));
+            if (is_one) {
+                continue;
+            }
+            name_kernel(name, sizeof name, "_low_latency", part, work, i % 2);
+            WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[1][part][work][i % 2]));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Routes come and go while other PEs of this GPU are in their steps, so their memory is taken and given back in stream
+ * order, from a pool that keeps what it has: cuMemFree would wait for those steps. */
+static weft_status make_pool(wefti_cuda *cuda)
+{
+    const wefti_cuda_driver *driver = &cuda->driver;
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->ordinal}};
+    cuuint64_t keep = UINT64_MAX;
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuMemPoolCreate(&cuda->ep_pool, &properties), "cuMemPoolCreate"));
+    return wefti_cuda_check(driver,
+                            driver->cuMemPoolSetAttribute(cuda->ep_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
+                            "cuMemPoolSetAttribute");
+}
+
+/* Everything a call may launch. Once a world. */
+static weft_status load(weft_ep *ep)
+{
+    wefti_cuda *cuda = ep->device->cuda;
+    const wefti_cuda_driver *driver = &cuda->driver;
+    WEFT_TRY(check_device(cuda));
+    if (cuda->ep_module == NULL) {
+        WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleLoadData(&cuda->ep_module, wefti_cuda_ep_kernels),
+                                  "cuModuleLoadData"));
+        WEFT_TRY(make_pool(cuda));
+    }
+    return find_kernels(ep);
+}
+
+/* Tokens of a source whose rows may come before this rank is in the call: as many as have slots, if they take little
+ * memory. */
+static int low_latency_tokens(const weft_ep *ep, uint64_t slots)
+{
+    uint64_t bytes = 2 * slots * (uint64_t)ep->config.row_bytes_max;
+    return bytes <= WEFTI_CUDA_EP_LOW_LATENCY_BYTES_MAX ? ep->config.slot_tokens_max : 0;
+}
+
+/* Bytes of the area for rows that come, or results of this rank's. */
+static uint64_t staged_bytes(const weft_ep *ep)
+{
+    uint64_t tokens = (uint64_t)ep->config.tokens_max;
+    uint64_t ranks = (uint64_t)ep->ranks;
+    uint64_t topk = (uint64_t)ep->config.topk_max;
+    uint64_t staged = tokens * (topk < ranks ? topk : ranks); /* by source a rank's own results are not */
+    uint64_t received = ep->device->received_max;
+    return (staged > received ? staged : received) * ep->config.row_bytes_max;
+}
+
+static wefti_cuda_ep_layout layout_of(const weft_ep *ep, int tokens_of_low_latency)
+{
+    const int experts = ep->config.experts > ep->ranks ? ep->config.experts : ep->ranks; /* WEFT_EP_DESTINATIONS */
+    const int local_max = ep->owners.local_max > 1 ? ep->owners.local_max : 1;
+    return wefti_cuda_ep_layout_of(ep->ranks, experts, local_max, ep->config.tokens_max, ep->config.topk_max,
+                                   ep->device->received_max, ep->config.row_bytes_max, staged_bytes(ep),
+                                   tokens_of_low_latency);
+}
+
+static void set_limits(weft_ep *ep)
+{
+    wefti_cuda_ep_group *group = &ep->device->group[0];
+    uint64_t received = (uint64_t)ep->ranks * (uint64_t)ep->config.tokens_max;
+    uint64_t slots = (uint64_t)ep->ranks * (uint64_t)ep->config.slot_tokens_max;
+    ep->device->received_max = received < (uint64_t)ep->rows_limit ? received : (uint64_t)ep->rows_limit;
+    ep->device->received_max = slots > ep->device->received_max ? slots : ep->device->received_max;
+    group->rank = ep->rank;
+    group->ranks = ep->ranks;
+    group->rows_limit = (uint32_t)ep->rows_limit;
+    group->drops = ep->config.overflow == WEFT_EP_OVERFLOW_DROP;
+    for (int rank = 0; rank <= ep->ranks; rank++) {
+        group->first_expert[rank] = ep->owners.first[rank];
+    }
+    group->at = layout_of(ep, low_latency_tokens(ep, slots));
+    ep->device->group[1] = *group;
+}
+
+static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
+{
+    wefti_ep_device device;
+    memset(&device, 0, sizeof device);
+    WEFT_TRY(check_limits(ep));
+    ep->device = &device;
+    set_limits(ep);
+    const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
+    memory->symmetric_bytes = channels * device.group[0].at.bytes;
+    memory->staging_bytes = channels * staged_bytes(ep);
+    memory->low_latency_bytes = channels * (device.group[0].at.bytes - layout_of(ep, 0).bytes);
+    memory->private_bytes = 0;
+    ep->device = NULL;
+    return WEFT_OK;
+}
+
+static weft_status group_init(weft_ep *ep)
+{
+    WEFT_TRY(check_ranks(ep));
+    ep->device = wefti_alloc_zeroed(1, sizeof *ep->device);
+    if (ep->device == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, CALL ": no memory for the group");
+    }
+    ep->device->cuda = wefti_cuda_of(ep->world->device);
+    ep->device->sms = ep->device->cuda->sms;
+    set_limits(ep);
+    WEFT_TRY(wefti_cuda_enter(ep->device->cuda));
+    weft_status status = load(ep);
+    wefti_cuda_leave(ep->device->cuda);
+    return status;
+}
+
+static void group_fini(weft_ep *ep)
+{
+    wefti_ep_device *device = ep->device;
+    if (device != NULL && device->claimed > 0) {
+        wefti_cuda_budget_give(&device->cuda->budget, device->claimed);
+    }
+    if (device != NULL && device->is_guest) {
+        wefti_cuda_budget_remove_guest(&device->cuda->budget);
+    }
+    wefti_free(device);
+}
+
+/* ---- what is shared ---- */
+
+/* How many PEs of the world use this PE's GPU. */
+static int pes_of_gpu(const wefti_cuda *cuda)
+{
+    int count = 0;
+    const CUuuid uuid = wefti_cuda_record_of(cuda, wefti_cuda_own_index(cuda))->uuid;
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
+        count += cuda->group[i] >= 0 && memcmp(&wefti_cuda_record_of(cuda, i)->uuid, &uuid, sizeof uuid) == 0;
+    }
+    return count > 0 ? count : 1;
+}
+
+static weft_status find_areas(weft_ep *ep)
+{
+    wefti_ep_device *device = ep->device;
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        uint64_t left;
+        int pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
+        const uint64_t area = wefti_cuda_locate(&device->cuda->base, device->area, pe, &left);
+        for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
+            device->group[channel].pe_of[rank] = pe;
+            device->group[channel].area[rank] = area + (uint64_t)channel * device->group[0].at.bytes;
+        }
+        if (area == 0) {
+            return wefti_error(WEFT_ERR_UNREACHABLE,
+                               CALL
+                               ": rank %d does not reach the device memory of rank %d. Split the team into GPUs that "
+                               "reach each other, or route on the host (config.on_device 0)",
+                               ep->rank, rank);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* A failure that all ranks have alike, so that they can give memory back; after others the team is dead. */
+static int is_alike(weft_status status)
+{
+    return status != WEFT_OK && status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_ABORTED && status != WEFT_ERR_PEER;
+}
+
+/* What is this rank's own work, once there is memory. */
+static weft_status prepare(weft_ep *ep)
+{
+    wefti_ep_device *device = ep->device;
+    WEFT_TRY(find_areas(ep));
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        wefti_cuda_ep_group *group = &device->group[channel];
+        uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+        memset(words, 0, WEFTI_CUDA_EP_HOST_STATUS_WORDS * sizeof *words);
+        WEFT_TRY(
+            wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)group->area[ep->rank], group->at.cleared_bytes));
+        WEFT_TRY(weft_world_dev(ep->world, &group->dev));
+        group->host_status = (wefti_u64 *)words; /* kernels have the host heap at its address */
+    }
+    device->sms = device->cuda->sms / pes_of_gpu(device->cuda);
+    device->sms = device->sms > 0 ? device->sms : 1;
+    return WEFT_OK;
+}
+
+/* Nobody writes to a rank before all are prepared. */
+static weft_status open_area(weft_ep *ep)
+{
+    const size_t bytes = (size_t)wefti_ep_channels(ep) * ep->device->group[0].at.bytes;
+    WEFT_TRY(weft_device_team_malloc(ep->team, bytes, &ep->device->area));
+    weft_status status = wefti_ep_agree(ep->team, &ep->config, ep, prepare(ep));
+    weft_status freed = is_alike(status) ? weft_device_team_free(ep->team, ep->device->area) : WEFT_OK;
+    return status != WEFT_OK ? status : freed;
+}
+
+static weft_status group_open(weft_ep *ep)
+{
+    void *host_status;
+    const size_t words = (size_t)wefti_ep_channels(ep) * WEFTI_CUDA_EP_HOST_STATUS_WORDS;
+    WEFT_TRY(weft_team_malloc(ep->team, words * sizeof *ep->device->host_status, &host_status));
+    ep->device->host_status = host_status;
+    weft_status status = open_area(ep);
+    weft_status freed = is_alike(status) ? weft_team_free(ep->team, host_status) : WEFT_OK;
+    return status != WEFT_OK ? status : freed;
+}
+
+/* Whether a call has failed on a channel: 0, or the word. */
+static uint64_t failure_of(const weft_ep *ep)
+{
+    uint64_t failed = 0;
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        failed |=
+            __atomic_load_n(&wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
+    }
+    return failed;
+}
+
+/* The caller's streams have ended: nothing of this rank uses the memory, and nobody writes here outside a call. */
+static weft_status group_close(weft_ep *ep)
+{
+    if (failure_of(ep) != 0) {
+        return WEFT_OK; /* the memory stays taken: a rank that is late may still write there */
+    }
+    WEFT_TRY(weft_team_free(ep->team, ep->device->host_status));
+    return weft_device_team_free(ep->team, ep->device->area);
+}
+
+/* ---- host status ---- */
+
+/* A routing on which the call that failed was to agree is half one and half the last; which call failed is not known.
+ * And the call header of a rank that did not come does not count as one that differs. */
+static void forget_failure(weft_ep *ep)
+{
+    wefti_ep_device *device = ep->device;
+    for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
+        route->is_routed = route->is_routed && !route->device->is_unseen;
+    }
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        device->mismatch_seen[channel] = __atomic_load_n(
+            &wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
+    }
+}
+
+/* The words after the mask say what failed, and are cleared with it. No kernel of the group runs on this rank. */
+static weft_status mask(weft_ep *ep, int rank, int alive)
+{
+    wefti_ep_device *device = ep->device;
+    wefti_cuda_ep_control control = {0};
+    uint32_t masked = device->masked;
+    masked = alive ? masked & ~(UINT32_C(1) << rank) : masked | UINT32_C(1) << rank;
+    control.masked = masked;
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        const wefti_cuda_ep_group *group = &device->group[channel];
+        wefti_cuda_ep_control *there = (void *)(uintptr_t)(group->area[ep->rank] + group->at.control);
+        WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &there->masked, &control.masked,
+                                 sizeof control - offsetof(wefti_cuda_ep_control, masked)));
+    }
+    device->masked = masked;
+    if (ep->dead != WEFT_OK || failure_of(ep) != 0) {
+        forget_failure(ep);
+    }
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+        __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
+    }
+    return WEFT_OK;
+}
+
+static const wefti_ep_backend device_backend = {
+    .name = "device",
+    .has_streams = 1,
+    .group_bytes = group_bytes,
+    .group_init = group_init,
+    .group_open = group_open,
+    .group_close = group_close,
+    .group_fini = group_fini,
+    .mask = mask,
+    .route_bytes = wefti_cuda_ep_route_bytes,
+    .route_open = wefti_cuda_ep_route_open,
+    .route_close = wefti_cuda_ep_route_close,
+    .route_move = wefti_cuda_ep_route_move,
+    .update = wefti_cuda_ep_update,
+    .counts = wefti_cuda_ep_counts,
+    .counts_told = wefti_cuda_ep_counts_told,
+    .query = wefti_cuda_ep_query,
+    .dispatch = wefti_cuda_ep_dispatch,
+    .combine = wefti_cuda_ep_combine,
+    .dispatch_send = wefti_cuda_ep_dispatch_send,
+    .dispatch_recv = wefti_cuda_ep_dispatch_recv,
+    .combine_send = wefti_cuda_ep_combine_send,
+    .combine_recv = wefti_cuda_ep_combine_recv,
+    .dispatch_bwd = wefti_cuda_ep_dispatch_bwd,
+    .combine_bwd = wefti_cuda_ep_combine_bwd,
+};
+
+const wefti_ep_backend *const wefti_ep_device_backend = &device_backend;

@@ -1,0 +1,106 @@
+/* cuda/ep/host/group.h: the device backend of expert parallelism: what hangs on a weft_ep and on its routes. */
+#ifndef WEFTI_CUDA_EP_HOST_GROUP_H
+#define WEFTI_CUDA_EP_HOST_GROUP_H
+
+#include "cuda/device.h"
+#include "cuda/ep/abi.h"
+#include "ep/backend.h"
+
+/* What kernels do; the first three move rows to the owners of experts, the others back. */
+typedef enum wefti_cuda_ep_work {
+    WEFTI_CUDA_EP_WORK_DISPATCH,
+    WEFTI_CUDA_EP_WORK_QUANTISE,
+    WEFTI_CUDA_EP_WORK_COMBINE_BWD, /* weighted, with gradients of weights, or of rows that choices share */
+    WEFTI_CUDA_EP_WORK_COMBINE,
+    WEFTI_CUDA_EP_WORK_DISPATCH_BWD, /* with gradients of weights */
+    WEFTI_CUDA_EP_WORK_COMBINE_WITH, /* what device/combine_options.cuh says, */
+    WEFTI_CUDA_EP_WORK_COMBINE_ORDER, /* and what comes before it */
+    WEFTI_CUDA_EP_WORK_DESTINATIONS, /* what comes before a dispatch of WEFT_EP_DESTINATIONS */
+    WEFTI_CUDA_EP_WORKS
+} wefti_cuda_ep_work;
+
+typedef enum wefti_cuda_ep_part {
+    WEFTI_CUDA_EP_WHOLE,
+    WEFTI_CUDA_EP_SEND,
+    WEFTI_CUDA_EP_RECV,
+    WEFTI_CUDA_EP_PARTS
+} wefti_cuda_ep_part;
+
+typedef struct wefti_ep_device {
+    wefti_cuda *cuda;
+    wefti_cuda_ep_group group[WEFTI_EP_CHANNELS_MAX]; /* as kernels get it, on each channel */
+    void *area; /* symmetric: that of the first channel, behind it that of the second */
+    uint64_t received_max; /* M */
+    uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_STATUS_WORDS] */
+    uint32_t masked; /* ranks, as bits; the area has a copy */
+    uint64_t mismatch_seen[WEFTI_EP_CHANNELS_MAX]; /* of host_status[..._MISMATCH]: reported */
+    int sms; /* of the GPU, divided by the ranks that use it */
+    int claimed; /* multiprocessors: the most that a route has asked for, on all channels */
+    int is_guest; /* a route of the group has asked for none */
+    /* [low latency][..][..][by expert]; NULL: there are no halves of it, or none of low latency */
+    CUfunction kernel[2][WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2];
+} wefti_ep_device;
+
+typedef struct wefti_ep_device_route {
+    wefti_cuda_ep_tables tables;
+    CUdeviceptr owned; /* the memory, if it is the library's */
+    int tokens_least; /* T of the last routing is at least so much */
+    int is_unseen; /* whether the calls that made the last routing succeeded is not known */
+    int sent_blocks; /* of the last send, */
+    wefti_cuda_ep_work sent_work; /* what it began, */
+    union {
+        wefti_cuda_ep_dispatch_args dispatch;
+        wefti_cuda_ep_combine_args combine;
+    } sent; /* and with what */
+} wefti_ep_device_route;
+
+/* The group on the channel of the call that runs. */
+static inline const wefti_cuda_ep_group *wefti_cuda_ep_group_of(const weft_ep *ep)
+{
+    return &ep->device->group[ep->channel];
+}
+
+static inline uint64_t *wefti_cuda_ep_host_words(const weft_ep *ep, int channel)
+{
+    return ep->device->host_status + channel * WEFTI_CUDA_EP_HOST_STATUS_WORDS;
+}
+
+/* Multiprocessors that a call of such a plan may take, if the plan says: those of two channels fit beside each
+ * other. */
+static inline int wefti_cuda_ep_sms_asked(const weft_ep *ep, const weft_ep_plan *plan)
+{
+    int most = ep->device->sms / wefti_ep_channels(ep);
+    return plan->sms < most || most == 0 ? plan->sms : most;
+}
+
+/* WEFT_OK, or what kernels have found out since the last call: WEFT_ERR_TIMEOUT, naming the ranks;
+ * WEFT_ERR_MISMATCH. */
+weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call);
+
+size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
+weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory);
+weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory);
+void wefti_cuda_ep_route_close(weft_ep_route *route);
+weft_status wefti_cuda_ep_counts(const weft_ep_route *route, weft_ep_counts *counts);
+weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays);
+weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts);
+
+weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
+weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                   const weft_ep_received *out, weft_stream *stream);
+weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                  const wefti_ep_combining *combining, weft_stream *stream);
+weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
+                                       const float *grad_weights_received, const weft_ep_rows *grad_in,
+                                       float *grad_weights, weft_stream *stream);
+weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                                      const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
+                                      weft_stream *stream);
+weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                        const weft_ep_received *out, weft_stream *stream);
+weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream);
+weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                       const wefti_ep_combining *combining, weft_stream *stream);
+weft_status wefti_cuda_ep_combine_recv(weft_ep_route *route, weft_stream *stream);
+
+#endif

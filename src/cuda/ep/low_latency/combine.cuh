@@ -1,0 +1,354 @@
+/* cuda/ep/low_latency/combine.cuh: a combine from slots of few tokens, in one launch or as halves; by source, or by
+ * expert.
+ *
+ *     block 0    its call header to all ranks
+ *     senders    a slice of a received row, by expert of the sum of a token's rows: to its source, then its word
+ *                there, or as LL packets, which say by themselves that they are there, to a source of few tokens
+ *     warps      wait for all call headers; a part of a token: once the slices of its rows are here, their sum in
+ *                ascending rank
+ *
+ * Rows have no record here, and all words are of slices. By source a rank's own rows are read where they are; as
+ * LL packets they go the way of the others. */
+#ifndef WEFTI_CUDA_EP_LOW_LATENCY_COMBINE_CUH
+#define WEFTI_CUDA_EP_LOW_LATENCY_COMBINE_CUH
+
+#include "cuda/ep/device/packet.cuh"
+
+/* Rows as they lie, three words at a time; their sums leave as LL packets. */
+struct ep_into_ll_packets {
+    enum { COMES = 0, AT_ONCE = 1 };
+    int words;
+    wefti_u32 tag;
+    __device__ __forceinline__ uint4 load(wefti_u64 row, int at) const
+    {
+        return ep_load_payload((const wefti_u32 *)row, words, at);
+    }
+    __device__ __forceinline__ void store(unsigned char *out, int at, const uint4 &payload) const
+    {
+        ep_store_ll_packet((wefti_u64)out, at, payload, tag);
+    }
+};
+
+/* LL packets that lane r's rank stores; their sums lie as rows do. */
+struct ep_out_of_ll_packets {
+    enum { COMES = 1, AT_ONCE = 1 };
+    const ep_group *group;
+    int words;
+    wefti_u32 tag;
+    int *failed; /* of the block: something did not come */
+    __device__ __forceinline__ int rank_of(int lane) const
+    {
+        return lane;
+    }
+    __device__ __forceinline__ uint4 load_beside(wefti_u64 row, int at) const
+    {
+        return ep_load_payload((const wefti_u32 *)row, words, at);
+    }
+    __device__ __forceinline__ uint4 load(wefti_u64 row, int at) const
+    {
+        return ep_load_ll_packet(row, at);
+    }
+    __device__ __forceinline__ bool is_late(const uint4 &packet) const
+    {
+        return packet.w != tag;
+    }
+    __device__ __forceinline__ bool wait(wefti_u64 row, int at, int rank) const
+    {
+        const bool came = ep_await_ll_packet(group, row, at, tag, rank);
+        *failed = came ? *failed : 1;
+        return came;
+    }
+    __device__ __forceinline__ void store(unsigned char *out, int at, const uint4 &payload) const
+    {
+        ep_store_payload((wefti_u32 *)out, words, at, payload);
+    }
+};
+
+/* The same where lanes have ranks in another order. */
+struct ep_out_of_ll_packets_in_order : ep_out_of_ll_packets {
+    int rank; /* of the lane */
+    __device__ __forceinline__ int rank_of(int lane) const
+    {
+        return __shfl_sync(~0u, rank, lane);
+    }
+};
+
+/* What is cut into slices: rows, or their LL packets. */
+EP_DEVICE wefti_u32 ep_returned_bytes(const ep_combine &args, bool in_packets)
+{
+    return in_packets ? wefti_cuda_ep_ll_packets(args.row_bytes) * 16 : args.row_bytes;
+}
+
+/* ---- leaving ---- */
+
+/* A slice of the row at `place`, by expert of the sum of its rows: as LL packets to `to`. A warp. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE void ep_return_ll_packets(const ep_combine &args, const ep_call *call, wefti_u64 place, const ep_slice &slice,
+                                    wefti_u64 to)
+{
+    const ep_into_ll_packets form = {(int)(args.row_bytes / 4), call->tag};
+    if (BY_EXPERT) {
+        ep_fold_any<KIND>(form, args, call, place, (unsigned char *)to, slice.first, slice.end);
+    } else if (slice.first + ep_lane() < slice.end) {
+        const int at = slice.first + ep_lane();
+        form.store((unsigned char *)to, at, form.load((wefti_u64)args.in + place * args.in_pitch, at));
+    }
+}
+
+/* The warps that send. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const wefti_i32 *tokens_of)
+{
+    const ep_group &group = args.group;
+    const bool to_itself = BY_EXPERT || wefti_cuda_ep_uses_ll_packets(call->tokens);
+    const int others = to_itself ? group.ranks : group.ranks - 1;
+    const ep_warp_group warps = ep_sender_warps(args.blocks.sender_warps);
+    const int lane = ep_lane();
+    const bool in_packets = lane < group.ranks && wefti_cuda_ep_uses_ll_packets(tokens_of[lane]);
+    const int rows_here = lane < group.ranks && (to_itself || lane != group.rank) ? (int)call->count[lane] : 0;
+    const wefti_u32 from_here = lane < group.ranks ? call->from[lane] : 0;
+    const wefti_cuda_ep_slices mine =
+        in_packets ? wefti_cuda_ep_slices_of_ll_packets(args.row_bytes)
+                   : wefti_cuda_ep_slices_of(rows_here, args.row_bytes, group.at.low_latency_words);
+    const wefti_u32 all_in_packets = __ballot_sync(~0u, in_packets);
+    int most = rows_here * mine.count;
+    for (int step = 1; step < 32; step *= 2) {
+        const int other = __shfl_xor_sync(~0u, most, step);
+        most = other > most ? other : most;
+    }
+    for (int i = warps.number; i < most * others; i += warps.count) {
+        const int source = (group.rank + 1 + i % others) % group.ranks;
+        const int rows = __shfl_sync(~0u, rows_here, source);
+        const wefti_cuda_ep_slices slices = {__shfl_sync(~0u, mine.count, source), __shfl_sync(~0u, mine.each, source)};
+        const wefti_u32 from = __shfl_sync(~0u, from_here, source);
+        const int word = i / others;
+        const int index = word / slices.count;
+        if (index >= rows) {
+            continue;
+        }
+        const wefti_u64 place = (wefti_u64)from + (wefti_u64)index;
+        const bool as_packets = (all_in_packets >> source & 1) != 0;
+        const ep_slice slice = ep_slice_of(slices, word % slices.count, ep_returned_bytes(args, as_packets));
+        if (as_packets) {
+            ep_return_ll_packets<BY_EXPERT, KIND>(args, call, place, slice,
+                                                  ep_ll_packets(group, call, source, group.rank, (wefti_u32)index));
+            continue;
+        }
+        const wefti_u64 to =
+            ep_low_latency_rows(group, call, source, group.rank, args.low_latency_slots, args.row_bytes) +
+            (wefti_u64)index * args.row_bytes;
+        if (BY_EXPERT) {
+            ep_fold_any<KIND>(ep_in_vectors(), args, call, place, (unsigned char *)to, slice.first, slice.end);
+        } else {
+            ep_copy_to<4>(1, to, args.in + place * args.in_pitch, slice.first, slice.end);
+        }
+        __syncwarp();
+        if (ep_lane() == 0) {
+            ep_low_latency_post(call, ep_low_latency_words(group, call, source, group.rank), word);
+        }
+    }
+}
+
+/* ---- adding up ---- */
+
+/* Until vectors first .. end - 1 of row `index` of the lane's rank, cut into these slices, are here. */
+EP_DEVICE bool ep_await_returned(const ep_combine &args, const ep_call *call, int rank,
+                                 const wefti_cuda_ep_slices &slices, wefti_u32 index, int first, int end)
+{
+    const int words = (int)index * slices.count;
+    bool well = true;
+    for (int slice = first / slices.each; slice <= (end - 1) / slices.each && well; slice++) {
+        well = ep_low_latency_await(args.group, call, rank, words + slice);
+    }
+    return well;
+}
+
+/* A part of a token's result, which a warp adds up. */
+typedef struct ep_summand {
+    int token;
+    int first; /* vectors first .. end - 1 */
+    int end;
+    ep_going going; /* of the lane's rank, */
+    float weight;
+    wefti_u64 row; /* and where its row is */
+} ep_summand;
+
+/* The warp's share of the parts, and the first of them, ready before the call headers are here. */
+typedef struct ep_summing {
+    ep_warp_group warps;
+    bool in_packets;
+    int vectors; /* of a row, or its LL packets */
+    int parts; /* of a token */
+    int each; /* vectors of a part */
+    wefti_cuda_ep_slices slices; /* of the rows of the lane's rank */
+    ep_summand next;
+} ep_summing;
+
+/* Part `i` of all, if there is one. A warp. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, const ep_summing &summing, int i)
+{
+    const ep_group &group = args.group;
+    const int vectors = summing.vectors;
+    const int rank = ep_lane();
+    ep_summand part = {i / summing.parts, 0, 0, {false, 0}, 0.0f, 0};
+    part.first = (i - part.token * summing.parts) * summing.each;
+    part.end = part.first + summing.each < vectors ? part.first + summing.each : vectors;
+    if (part.token < call->tokens && rank < group.ranks) {
+        part.going = ep_going_of(group, args.tables, part.token, wefti_cuda_ep_unit(call->tokens), rank);
+        part.going.goes = part.going.goes && (call->alive >> rank & 1) != 0;
+        const wefti_u64 at = (wefti_u64)part.token * (wefti_u64)group.ranks + (wefti_u64)rank;
+        part.weight = BY_EXPERT                 ? 0.0f
+                      : KIND == EP_WITH_OPTIONS ? ep_weight_of_rank(args, part.token, rank)
+                                                : args.tables.weights[at];
+        part.row = summing.in_packets ? ep_ll_packets(group, call, group.rank, rank, part.going.index)
+                   : !BY_EXPERT && rank == group.rank
+                       ? (wefti_u64)args.in + ((wefti_u64)call->from[rank] + part.going.index) * args.in_pitch
+                       : ep_low_latency_rows(group, call, group.rank, rank, args.low_latency_slots, args.row_bytes) +
+                             (wefti_u64)part.going.index * args.row_bytes;
+    }
+    return part;
+}
+
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE ep_summing ep_summing_open(const ep_combine &args, const ep_call *call)
+{
+    const int sent = ep_lane() < args.group.ranks ? (int)call->total[ep_lane()] : 0;
+    ep_summing summing;
+    summing.warps = ep_all_warps();
+    summing.in_packets = wefti_cuda_ep_uses_ll_packets(call->tokens);
+    summing.vectors = (int)(ep_returned_bytes(args, summing.in_packets) / 16);
+    const int adders = (ep_warps() - args.blocks.sender_warps) * (int)gridDim.x;
+    summing.parts = summing.in_packets ? ep_parts<ep_out_of_ll_packets>(call->tokens, adders, summing.vectors)
+                                       : ep_parts<ep_in_vectors>(call->tokens, adders, summing.vectors);
+    summing.each = (summing.vectors + summing.parts - 1) / summing.parts;
+    summing.slices = wefti_cuda_ep_slices_of(sent, args.row_bytes, args.group.at.low_latency_words);
+    summing.next = ep_summand_of<BY_EXPERT, KIND>(args, call, summing, summing.warps.number);
+    return summing;
+}
+
+/* A part of a token, whose rows are here, or come as LL packets. A warp. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE void ep_sum_part(const ep_combine &args, ep_call *call, bool in_packets, const ep_summand &part)
+{
+    const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    const wefti_u32 ranks = __ballot_sync(~0u, part.going.goes);
+    unsigned char *out = args.out + (wefti_u64)part.token * args.out_pitch;
+    const ep_out_of_ll_packets packets = {&args.group, (int)(args.row_bytes / 4), call->tag, &call->failed};
+    if constexpr (KIND == EP_WITH_OPTIONS) {
+        const ep_lineup line = ep_line_up(args, part.token, ranks, part.row, part.weight);
+        const ep_biases biases = ep_biases_of(args, part.token);
+        if (in_packets) {
+            ep_out_of_ll_packets_in_order form;
+            (ep_out_of_ll_packets &)form = packets;
+            form.rank = line.rank;
+            ep_sum_as(form, args.dtype, scaled, line.lanes, line.row, line.weight, out, part.first, part.end, biases);
+        } else {
+            ep_sum_as(ep_in_vectors(), args.dtype, scaled, line.lanes, line.row, line.weight, out, part.first, part.end,
+                      biases);
+        }
+    } else if (in_packets) {
+        ep_sum_as(packets, args.dtype, scaled, ranks, part.row, part.weight, out, part.first, part.end, ep_no_biases());
+    } else {
+        ep_sum_as(ep_in_vectors(), args.dtype, scaled, ranks, part.row, part.weight, out, part.first, part.end,
+                  ep_no_biases());
+    }
+}
+
+/* All warps. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing *summing)
+{
+    for (int i = summing->warps.number; summing->next.token < call->tokens;) {
+        const ep_summand part = summing->next;
+        const bool comes = !summing->in_packets && part.going.goes && (BY_EXPERT || ep_lane() != args.group.rank);
+        const bool well =
+            !comes || ep_await_returned(args, call, ep_lane(), summing->slices, part.going.index, part.first, part.end);
+        if (!__all_sync(~0u, well)) {
+            return;
+        }
+        ep_sum_part<BY_EXPERT, KIND>(args, call, summing->in_packets, part);
+        if (__any_sync(~0u, call->failed != 0)) {
+            return;
+        }
+        i += summing->warps.count;
+        summing->next = ep_summand_of<BY_EXPERT, KIND>(args, call, *summing, i);
+    }
+}
+
+/* ---- the call ---- */
+
+/* In shared memory. */
+typedef struct ep_low_latency_return {
+    ep_call call;
+    wefti_i32
+        tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank in the routing; the call has those of its call headers */
+} ep_low_latency_return;
+
+/* All threads of all blocks. */
+template <bool BY_EXPERT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_latency_combine(const ep_combine &args)
+{
+    EP_SHARED(ep_low_latency_return, shared);
+    ep_call &call = shared.call;
+    const ep_group &group = args.group;
+    const bool posts_header = PART != EP_RECV && ep_posts_header();
+    if (posts_header) {
+        wefti_fence_acq_rel();
+    } else if (ep_in_prologue()) {
+        ep_low_latency_look_up<PART>(group, &call);
+        ep_touch(args);
+        ep_recall(group, &call, args.tables);
+        if (threadIdx.x == 64) {
+            call.tokens = args.tables.route_header->tokens;
+        }
+        if ((int)threadIdx.x < group.ranks) {
+            shared.tokens_of[threadIdx.x] = args.tables.tokens_of[threadIdx.x];
+        }
+    }
+    if (!ep_low_latency_begin<PART>(group, &call)) {
+        return;
+    }
+    const ep_call_header header = ep_combine_header(args, &call);
+    const bool waits_first = KIND == EP_WITH_OPTIONS && BY_EXPERT && ep_has_own_choices(args);
+    if (posts_header && waits_first) {
+        ep_post_header(group, &call, header);
+    }
+    if (waits_first) { /* own choices come before the call headers */
+        if (!ep_wait_headers_once<true>(group, &call, header, false) || call.status != WEFT_OK) {
+            return;
+        }
+        wefti_fence_acq_rel();
+    }
+    if (PART != EP_RECV && ep_warp() < args.blocks.sender_warps) {
+        ep_return_rows<BY_EXPERT, KIND>(args, &call, shared.tokens_of);
+    }
+    if (posts_header && !waits_first) {
+        ep_post_header(group, &call, header);
+    }
+    if (PART != EP_SEND) {
+        ep_summing summing = ep_summing_open<BY_EXPERT, KIND>(args, &call);
+        if (waits_first || (ep_wait_headers_once<false>(group, &call, header, false) && call.status == WEFT_OK)) {
+            ep_add_returned<BY_EXPERT, KIND>(args, &call, &summing);
+        }
+    }
+}
+
+#define EP_LOW_LATENCY(NAME, VARIANT, ...)                                                                             \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
+        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_combine args)                                         \
+    {                                                                                                                  \
+        ep_low_latency_combine<__VA_ARGS__>(args);                                                                     \
+    }
+EP_LOW_LATENCY(26combine_kernel_low_latency, C1, false, EP_WHOLE, EP_PLAIN)
+EP_LOW_LATENCY(26combine_kernel_low_latency, C2, false, EP_SEND, EP_PLAIN)
+EP_LOW_LATENCY(26combine_kernel_low_latency, C3, false, EP_RECV, EP_PLAIN)
+EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C1, true, EP_WHOLE, EP_PLAIN)
+EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C2, true, EP_SEND, EP_PLAIN)
+EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C3, true, EP_RECV, EP_PLAIN)
+EP_LOW_LATENCY(26combine_kernel_low_latency, C4, false, EP_WHOLE, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(26combine_kernel_low_latency, C5, false, EP_RECV, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C4, true, EP_WHOLE, EP_WITH_OPTIONS)
+EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C5, true, EP_RECV, EP_WITH_OPTIONS)
+#undef EP_LOW_LATENCY
+
+#endif

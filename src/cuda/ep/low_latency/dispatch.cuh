@@ -1,0 +1,171 @@
+/* cuda/ep/low_latency/dispatch.cuh: a dispatch into slots of few tokens, in one launch or as halves; by source, or by
+ * expert.
+ *
+ *     all        the shared routing table: where all tokens go
+ *     block 0    its call header to all ranks
+ *     senders    a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then
+ *                their words; what later calls are to find of the routing
+ *     others     counts to the owners of experts
+ *     warps      a record or slice of any source, once call headers and its word are here: to where the caller wants it
+ *
+ * By expert a row's number among those of its source is known when it leaves; its place is found where it arrives, from
+ * what all sources have of each expert. */
+#ifndef WEFTI_CUDA_EP_LOW_LATENCY_DISPATCH_CUH
+#define WEFTI_CUDA_EP_LOW_LATENCY_DISPATCH_CUH
+
+#include "cuda/ep/low_latency/recv.cuh"
+
+template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_low_latency_header(const ep_dispatch &args, const ep_call *call)
+{
+    ep_call_header header = ep_dispatch_header<BY_EXPERT>(args, call);
+    header.place = 0;
+    header.pitch = 0; /* nobody writes to where it would be */
+    return header;
+}
+
+/* All that waits for no other rank. `id`: this thread's first choice, if ep_shared_table_first read it. All threads of
+ * all blocks. */
+template <bool BY_EXPERT, bool QUANTISES>
+EP_DEVICE void ep_low_latency_leave(const ep_dispatch &args, ep_call *call, const ep_shared_table &table, int id,
+                                    bool posts_header)
+{
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    ep_sending sending;
+    if (fresh) {
+        ep_shared_table_fill<BY_EXPERT>(args, call, table, id);
+    }
+    if (ep_warp() < args.blocks.sender_warps) {
+        sending = ep_sending_open<QUANTISES>(args, call);
+    }
+    if (fresh) {
+        __syncthreads();
+        ep_shared_table_add_up(args.group, call, table);
+    }
+    if (ep_warp() < args.blocks.sender_warps) {
+        ep_send_rows<BY_EXPERT, QUANTISES>(args, call, table, &sending);
+        if (fresh) {
+            ep_shared_table_write_route<BY_EXPERT>(args, call, table);
+        }
+        return;
+    }
+    if (posts_header) {
+        ep_post_header(args.group, call, ep_low_latency_header<BY_EXPERT>(args, call));
+    }
+    if (fresh) {
+        ep_shared_table_post_counts<BY_EXPERT>(args, call, table);
+    }
+}
+
+/* What lane r knows of source r. */
+template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &args, const ep_call *call)
+{
+    const int rank = ep_lane();
+    ep_inflow inflow = {0, 0, 0};
+    if (rank < args.group.ranks) {
+        inflow.count = call->count[rank];
+        inflow.from = BY_EXPERT ? call->from[rank] : (wefti_u32)rank * args.low_latency_slots;
+        inflow.tokens = call->tokens_of[rank];
+    }
+    if (BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        inflow.from = ep_scan(inflow.count) - inflow.count;
+    }
+    return inflow;
+}
+
+/* The rest. */
+template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_low_latency_arrive(const ep_dispatch &args, ep_call *call)
+{
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    const bool sends = ep_warp() < args.blocks.sender_warps;
+    if (!ep_wait_headers_once<false>(args.group, call, ep_low_latency_header<BY_EXPERT>(args, call), fresh)) {
+        return;
+    }
+    if (call->status != WEFT_OK) {
+        if (fresh && ep_writes_route_header(args)) {
+            ep_forget_routing(args.group, args.tables);
+        }
+        return;
+    }
+    const ep_inflow inflow = ep_inflow_of<BY_EXPERT>(args, call);
+    if (sends && fresh) {
+        ep_note_experts<BY_EXPERT>(args, call);
+        if (ep_writes_route_header(args)) {
+            ep_note_received<BY_EXPERT>(args, call, inflow);
+        }
+        if (ep_tells(args) && blockIdx.x == gridDim.x - 1 && ep_warp() == args.blocks.sender_warps - 1) {
+            ep_tell_counts(&args, call, BY_EXPERT, inflow.count,
+                           ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group),
+                           (wefti_u32)args.group.first_expert[args.group.ranks]);
+        }
+        if (BY_EXPERT) {
+            ep_find_own_rows(args, call);
+        }
+    }
+    if (ep_take_rows<BY_EXPERT, QUANTISES>(args, call, inflow) && !sends && !fresh) {
+        ep_receive_cached<BY_EXPERT>(args, call);
+    }
+}
+
+/* What is read before it is known which call this is. Before ep_low_latency_begin. The prologue warps. */
+template <bool BY_EXPERT, bool QUANTISES, ep_part PART>
+EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const ep_shared_table &table)
+{
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    if (PART != EP_RECV && fresh) {
+        ep_shared_table_prefetch(args);
+        ep_prefetch_row<QUANTISES>(args, args.choices.tokens);
+        ep_shared_table_clear(table);
+    }
+    if (!fresh) {
+        ep_recall(args.group, call, args.tables);
+    }
+    if (threadIdx.x == 64) {
+        call->tokens = PART == EP_RECV ? args.tables.route_header->tokens : ep_tokens_of_call(args, call);
+    }
+}
+
+template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_low_latency_dispatch(const ep_dispatch &args)
+{
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(shared);
+    const ep_group &group = args.group;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    const bool posts_header = PART != EP_RECV && ep_posts_header();
+    const ep_shared_table table = ep_shared_table_of<BY_EXPERT>(args, shared);
+    const int id = PART != EP_RECV && fresh ? ep_shared_table_first(args) : -1;
+    if (posts_header) {
+        wefti_fence_acq_rel();
+    } else if (ep_in_prologue()) {
+        ep_low_latency_look_up<PART>(group, &call);
+        ep_touch(args);
+        ep_low_latency_open<BY_EXPERT, QUANTISES, PART>(args, &call, table);
+    }
+    if (!ep_low_latency_begin<PART>(group, &call)) {
+        return;
+    }
+    if (PART != EP_RECV) {
+        ep_low_latency_leave<BY_EXPERT, QUANTISES>(args, &call, table, id, posts_header);
+    }
+    if (PART != EP_SEND) {
+        ep_low_latency_arrive<BY_EXPERT, QUANTISES>(args, &call);
+    }
+}
+
+#define EP_LOW_LATENCY(NAME, VARIANT, BY_EXPERT, QUANTISES, PART)                                                      \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
+        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_dispatch args)                                        \
+    {                                                                                                                  \
+        ep_low_latency_dispatch<BY_EXPERT, QUANTISES, PART>(args);                                                     \
+    }
+#define EP_LOW_LATENCY_PARTS(NAME, BY_EXPERT, QUANTISES)                                                               \
+    EP_LOW_LATENCY(NAME, C1, BY_EXPERT, QUANTISES, EP_WHOLE)                                                           \
+    EP_LOW_LATENCY(NAME, C2, BY_EXPERT, QUANTISES, EP_SEND)                                                            \
+    EP_LOW_LATENCY(NAME, C3, BY_EXPERT, QUANTISES, EP_RECV)
+EP_LOW_LATENCY_PARTS(27dispatch_kernel_low_latency, false, false)
+EP_LOW_LATENCY_PARTS(37dispatch_kernel_quantised_low_latency, false, true)
+EP_LOW_LATENCY_PARTS(34dispatch_kernel_expert_low_latency, true, false)
+EP_LOW_LATENCY_PARTS(44dispatch_kernel_expert_quantised_low_latency, true, true)
+#undef EP_LOW_LATENCY_PARTS
+#undef EP_LOW_LATENCY
+
+#endif

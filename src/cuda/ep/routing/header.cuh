@@ -1,0 +1,316 @@
+/* cuda/ep/routing/header.cuh: the beginning of a call: every rank tells every rank what it calls, where its rows go and
+ * how many it sends to whom; every block waits for all of these call headers.
+ *
+ * The call header is the ready word: it is sent after what came before on this rank's stream, so whoever has it may
+ * write here. Its words are stored relaxed after a fence by the same threads, which runs while others still count. */
+#ifndef WEFTI_CUDA_EP_ROUTING_HEADER_CUH
+#define WEFTI_CUDA_EP_ROUTING_HEADER_CUH
+
+#include "cuda/ep/device/signal.cuh"
+
+/* What the threads of a block share. */
+typedef struct ep_call {
+    wefti_u64 epoch;
+    wefti_u32 tag; /* twice it, in packed words; never 0; in a second round one more */
+    wefti_u32 alive; /* ranks, as bits */
+    int status;
+    int tokens; /* T */
+    wefti_u32 route; /* of a call that makes no routing: the epoch of the one it uses, */
+    int route_status; /* and its status */
+    int odd_tokens; /* T was given out of range, and clamped */
+    int failed; /* some thread of this block waited in vain */
+    wefti_u32 next_push; /* throughput/combine.cuh: the block's next-push counter: how many have been taken */
+    wefti_u32 headers_here; /* low_latency/low_latency.cuh: 0, or one of EP_HEADERS.. */
+    wefti_u32 total[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens of this rank that go to each rank */
+    wefti_u32 before[WEFTI_CUDA_EP_RANKS_MAX]; /* of those, the ones before this block's tokens */
+    wefti_u32 place[WEFTI_CUDA_EP_RANKS_MAX]; /* where they begin there */
+    wefti_u64 to[WEFTI_CUDA_EP_RANKS_MAX]; /* the address of that row; 0: no rows go there */
+    wefti_u64 pitch[WEFTI_CUDA_EP_RANKS_MAX];
+    int tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank */
+    wefti_u32 from[WEFTI_CUDA_EP_RANKS_MAX + 1]; /* the first place of each source here; at last N */
+    wefti_u32 count[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens from each source */
+    wefti_u32 staged; /* by expert: ranks that want rows by their places, as bits */
+    wefti_u32 headers[WEFTI_CUDA_EP_RANKS_MAX][WEFTI_CUDA_EP_HEADER_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
+} ep_call;
+
+/* What this rank's call header has. */
+typedef struct ep_call_header {
+    wefti_u64 signature;
+    wefti_u32 route;
+    wefti_u64 place;
+    wefti_u64 pitch;
+    wefti_u32 capacity;
+    wefti_u32 slots; /* of a source, at each rank; 0: rows are packed */
+    bool by_expert; /* rows are counted elsewhere, not here */
+} ep_call_header;
+
+/* The call of this epoch begins. One thread. */
+EP_DEVICE void ep_begin_at(const ep_group &group, ep_call *call, wefti_u64 epoch)
+{
+    wefti_cuda_ep_control *control = ep_control(group);
+    call->epoch = epoch;
+    call->tag = (wefti_u32)call->epoch << 1;
+    call->alive = ~wefti_ld_relaxed(&control->masked) & (wefti_u32)((1ull << group.ranks) - 1);
+    call->failed = wefti_ld_relaxed(&control->failed) != 0;
+    call->status = WEFT_OK;
+}
+
+/* The last warps of a block: the header warps; those of block 0 post its call header. Their fence takes longer than all
+ * that a call opens with, so in no block do they take part in that prologue; the threads before them, the prologue
+ * warps, do. */
+#define EP_HEADER_WARPS 2
+EP_DEVICE int ep_prologue_threads()
+{
+    return (int)blockDim.x - EP_HEADER_WARPS * 32;
+}
+
+EP_DEVICE bool ep_in_prologue()
+{
+    return (int)threadIdx.x < ep_prologue_threads();
+}
+
+EP_DEVICE bool ep_posts_header()
+{
+    return blockIdx.x == 0 && !ep_in_prologue();
+}
+
+/* Have a call's arguments in the multiprocessor's cache of constants, a cache line a warp. The prologue warps. */
+template <class ARGS> EP_DEVICE void ep_touch(const ARGS &args)
+{
+    const wefti_u32 *words = (const wefti_u32 *)&args;
+    for (int i = ep_warp() * 16; i < (int)(sizeof(ARGS) / 4); i += ep_prologue_threads() / 32 * 16) {
+        wefti_u32 word = words[i];
+        asm volatile("" : : "r"(word));
+    }
+}
+
+EP_DEVICE void ep_clear_totals(ep_call *call)
+{
+    if (threadIdx.x < WEFTI_CUDA_EP_RANKS_MAX) {
+        call->total[threadIdx.x] = 0;
+        call->before[threadIdx.x] = 0;
+    }
+}
+
+/* This block has read the epoch; the last one advances it for the next call. One thread. */
+EP_DEVICE void ep_advance(const ep_group &group, const ep_call *call)
+{
+    wefti_cuda_ep_control *control = ep_control(group);
+    if (atomicInc(&control->begun, gridDim.x - 1) == gridDim.x - 1) {
+        wefti_u64 next = call->epoch + ((wefti_u32)(call->epoch + 1) << 1 == 0 ? 1 : 0);
+        wefti_st_relaxed(&control->epoch, next);
+    }
+}
+
+/* Which call this is. All else waits for it, so it is the first thing that is read, by a warp that neither sends rows
+ * nor posts the call header. */
+EP_DEVICE bool ep_looks_up()
+{
+    return (int)threadIdx.x == ep_prologue_threads() - 32;
+}
+
+EP_DEVICE void ep_look_up(const ep_group &group, ep_call *call)
+{
+    if (ep_looks_up()) {
+        ep_begin_at(group, call, wefti_ld_relaxed(&ep_control(group)->epoch) + 1);
+    }
+}
+
+/* After ep_look_up: the epoch, and what other threads have read or cleared before, are there. False: the group has
+ * failed. All threads. */
+EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        ep_advance(group, call);
+    }
+    return call->failed == 0;
+}
+
+/* The first half of a call begins: as every call. False: the group has failed. All threads. */
+EP_DEVICE bool ep_begin_send(const ep_group &group, ep_call *call)
+{
+    if (!ep_begin(group, call)) {
+        return false;
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        ep_control(group)->half_epoch = call->epoch;
+    }
+    return true;
+}
+
+/* The second goes on. */
+EP_DEVICE bool ep_begin_recv(const ep_group &group, ep_call *call)
+{
+    if (threadIdx.x == 0) {
+        ep_begin_at(group, call, ep_control(group)->half_epoch);
+    }
+    __syncthreads();
+    return call->failed == 0;
+}
+
+EP_DEVICE wefti_u64 *ep_header_words(const ep_group &group, const ep_call *call, int reader, int writer)
+{
+    wefti_u64 number = (call->epoch & 1) * (wefti_u64)group.ranks + (wefti_u64)writer;
+    return (wefti_u64 *)(group.area[reader] + group.at.headers) +
+           number * (wefti_u64)(WEFTI_CUDA_EP_HEADER_WORDS + group.ranks);
+}
+
+/* A word of this rank's call header, without a branch: each lane has another. */
+EP_DEVICE wefti_u32 ep_header_word(const ep_call *call, const ep_call_header &header, int word)
+{
+    wefti_u32 value =
+        word >= WEFTI_CUDA_EP_HEADER_WORDS ? call->total[word - WEFTI_CUDA_EP_HEADER_WORDS] : (wefti_u32)call->tokens;
+    value = word == WEFTI_CUDA_EP_SIGNATURE_LOW ? (wefti_u32)header.signature : value;
+    value = word == WEFTI_CUDA_EP_SIGNATURE_HIGH ? (wefti_u32)(header.signature >> 32) : value;
+    value = word == WEFTI_CUDA_EP_ROUTE ? header.route : value;
+    value = word == WEFTI_CUDA_EP_BUFFER_LOW ? (wefti_u32)header.place : value;
+    value = word == WEFTI_CUDA_EP_BUFFER_HIGH ? (wefti_u32)(header.place >> 32) : value;
+    value = word == WEFTI_CUDA_EP_PITCH ? (wefti_u32)(header.pitch / 16) : value;
+    return word == WEFTI_CUDA_EP_CAPACITY ? header.capacity : value;
+}
+
+/* Post the call header to all ranks, the others first. The header warps, each thread of which has fenced before. */
+EP_DEVICE void ep_post_header(const ep_group &group, const ep_call *call, const ep_call_header &header)
+{
+    for (int word = (int)threadIdx.x - ep_prologue_threads(); word < WEFTI_CUDA_EP_HEADER_WORDS + group.ranks;
+         word += EP_HEADER_WARPS * 32) {
+        const wefti_u64 packed = ep_packed(call->tag, ep_header_word(call, header, word));
+        int rank = group.rank;
+        do {
+            rank = rank + 1 < group.ranks ? rank + 1 : 0;
+            if ((call->alive >> rank & 1) != 0) {
+                wefti_st_relaxed(ep_header_words(group, call, rank, group.rank) + word, packed);
+            }
+        } while (rank != group.rank);
+    }
+}
+
+/* Wait for the call headers of all ranks. All threads. False: a rank did not come. */
+EP_DEVICE bool ep_wait_headers(const ep_group &group, ep_call *call)
+{
+    int words = WEFTI_CUDA_EP_HEADER_WORDS + group.ranks;
+    for (int i = (int)threadIdx.x; i < words * group.ranks; i += (int)blockDim.x) {
+        int rank = i / words;
+        int word = i - rank * words;
+        wefti_u32 value = 0;
+        if ((call->alive >> rank & 1) != 0 &&
+            !ep_await_value(group, ep_header_words(group, call, group.rank, rank) + word, call->tag, rank, &value)) {
+            call->failed = 1;
+        }
+        call->headers[rank][word] = value;
+    }
+    __syncthreads();
+    return call->failed == 0;
+}
+
+/* The address here of what `rank` calls its `place`. */
+EP_DEVICE wefti_u64 ep_resolve(const ep_group &group, wefti_u64 place, int rank)
+{
+    wefti_u64 offset = place & (((wefti_u64)1 << WEFTI_CUDA_EP_OFFSET_BITS) - 1);
+    wefti_u64 region = place >> WEFTI_CUDA_EP_OFFSET_BITS;
+    const weft_dev &dev = group.dev;
+    wefti_u64 here = region == 0 ? dev.heap + offset : wefti_dev_region_base(dev, region - 1) + offset;
+    return wefti_dev_peer(dev, (const void *)here, 1, group.pe_of[rank]);
+}
+
+/* Whether `rank` calls the same. */
+EP_DEVICE bool ep_agrees(const ep_call *call, const ep_call_header &header, int rank)
+{
+    const wefti_u32 *theirs = call->headers[rank];
+    return theirs[WEFTI_CUDA_EP_SIGNATURE_LOW] == (wefti_u32)header.signature &&
+           theirs[WEFTI_CUDA_EP_SIGNATURE_HIGH] == (wefti_u32)(header.signature >> 32) &&
+           theirs[WEFTI_CUDA_EP_ROUTE] == header.route;
+}
+
+/* ---- what follows from the call headers: by lane r of a warp for rank r, each part by a warp of its own ---- */
+
+/* Where this rank's rows go. */
+EP_DEVICE void ep_study_buffers(const ep_group &group, ep_call *call, const ep_call_header &header)
+{
+    const int rank = ep_lane();
+    const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
+    const wefti_u32 *theirs = call->headers[rank];
+    if (header.by_expert) {
+        const wefti_u32 staged = __ballot_sync(~0u, here && theirs[WEFTI_CUDA_EP_BUFFER_HIGH] >> 31 != 0);
+        if (rank == 0) {
+            call->staged = staged;
+        }
+    }
+    if (rank < group.ranks) {
+        wefti_u64 place = (wefti_u64)theirs[WEFTI_CUDA_EP_BUFFER_HIGH] << 32 | theirs[WEFTI_CUDA_EP_BUFFER_LOW];
+        place &= header.by_expert ? ~WEFTI_CUDA_EP_STAGED : ~(wefti_u64)0;
+        const wefti_u64 pitch = (wefti_u64)theirs[WEFTI_CUDA_EP_PITCH] * 16;
+        call->pitch[rank] = pitch;
+        call->to[rank] = here && pitch != 0 ? ep_resolve(group, place, rank) : 0;
+        call->tokens_of[rank] = here ? (int)theirs[WEFTI_CUDA_EP_TOKENS] : 0;
+    }
+    __syncwarp();
+}
+
+/* Of a new routing, where this rank's tokens begin at each rank, and those of each rank here. */
+EP_DEVICE void ep_study_places(const ep_group &group, ep_call *call, const ep_call_header &header)
+{
+    const int rank = ep_lane();
+    const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
+    wefti_u32 place = (wefti_u32)group.rank * header.slots;
+    for (int source = 0; source < group.rank && here && header.slots == 0; source++) {
+        place += call->headers[source][WEFTI_CUDA_EP_HEADER_WORDS + rank];
+    }
+    const wefti_u32 count = here ? call->headers[rank][WEFTI_CUDA_EP_HEADER_WORDS + group.rank] : 0;
+    const wefti_u32 takes = rank >= group.ranks ? 0 : header.slots != 0 ? header.slots : count;
+    const wefti_u32 behind = ep_scan(takes);
+    if (rank < group.ranks) {
+        call->place[rank] = place;
+        call->count[rank] = count;
+        call->from[rank] = behind - takes;
+    }
+    if (rank == group.ranks - 1) {
+        call->from[group.ranks] = behind;
+    }
+}
+
+/* Tell the host of the first rank that calls something else, and of both calls. By a warp of which lane r knows whether
+ * rank r does; block 0 writes. */
+EP_DEVICE void ep_report_mismatch(const ep_group &group, const ep_call *call, const ep_call_header &header,
+                                  bool differs)
+{
+    const int rank = __ffs((int)__ballot_sync(~0u, differs)) - 1;
+    if (blockIdx.x == 0 && differs && rank == ep_lane()) {
+        const wefti_u32 *theirs = call->headers[rank];
+        const wefti_u64 signature =
+            (wefti_u64)theirs[WEFTI_CUDA_EP_SIGNATURE_HIGH] << 32 | theirs[WEFTI_CUDA_EP_SIGNATURE_LOW];
+        wefti_st_relaxed(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL], signature);
+        wefti_st_relaxed(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_OWN_CALL], header.signature);
+        wefti_st_relaxed(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_ROUTES],
+                         (wefti_u64)theirs[WEFTI_CUDA_EP_ROUTE] << 32 | header.route);
+        wefti_st_release(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH],
+                         (wefti_u64)(rank + 1) << 32 | call->tag);
+    }
+}
+
+/* Whether all is well. `fresh`: the counts are this call's. */
+EP_DEVICE void ep_study_calls(const ep_group &group, ep_call *call, const ep_call_header &header, bool fresh)
+{
+    const int rank = ep_lane();
+    const bool here = rank < group.ranks && (call->alive >> rank & 1) != 0;
+    const wefti_u32 *theirs = call->headers[rank];
+    const bool differs = here && !ep_agrees(call, header, rank);
+    wefti_u32 received = 0; /* by that rank */
+    for (int source = 0; source < group.ranks && here; source++) {
+        received += call->headers[source][WEFTI_CUDA_EP_HEADER_WORDS + rank];
+    }
+    wefti_u32 limit =
+        group.rows_limit < theirs[WEFTI_CUDA_EP_CAPACITY] ? group.rows_limit : theirs[WEFTI_CUDA_EP_CAPACITY];
+    bool overflows = here && header.slots == 0 && !header.by_expert && (group.drops == 0 || !fresh) && received > limit;
+    bool mismatch = __any_sync(~0u, differs);
+    bool full = __any_sync(~0u, overflows);
+    if (mismatch) {
+        ep_report_mismatch(group, call, header, differs);
+    }
+    if (rank == 0) {
+        call->status = mismatch ? WEFT_ERR_MISMATCH : full ? WEFT_ERR_OVERFLOW : WEFT_OK;
+    }
+}
+
+#endif

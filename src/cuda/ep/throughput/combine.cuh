@@ -1,0 +1,533 @@
+/* cuda/ep/throughput/combine.cuh: the received rows back to their sources, which add them up, in one launch; by source,
+ * or by expert.
+ *
+ * Blocks and warps as in throughput/dispatch.cuh: sender warps push rows into the staging rows of their sources' areas,
+ * the others add up.
+ *
+ *     block 0    its call header to all ranks: staging is free
+ *     all        wait for all call headers
+ *     senders    units of received rows, ascending and of all sources in turn: to their source, then the unit's
+ *                word in `rows_ready` there
+ *     others     token by token, ascending: once the units of its rows are there, the sum in ascending rank
+ *
+ * The staging rows of rank d's results lie behind those of the ranks before it, in the order this rank sent them.
+ * Pushed, because all GPUs together store faster to each other than they load. By source a rank's own rows are read
+ * where they are; by expert sender warps push the sums of a token's rows, and this rank's own results are staged as
+ * well.
+ *
+ * Bytes: by source each row is read once and written once, there, and read once more there. By expert each row is read
+ * once, each sum of a token on a rank written once, there, and read there. */
+#ifndef WEFTI_CUDA_EP_THROUGHPUT_COMBINE_CUH
+#define WEFTI_CUDA_EP_THROUGHPUT_COMBINE_CUH
+
+#include "cuda/ep/device/combine_options.cuh"
+#include "cuda/ep/device/pipe.cuh"
+
+/* ---- pushing ---- */
+
+/* A unit of a source, or a part of one: rows first .. first + rows - 1 of those it sent here. */
+typedef struct ep_push {
+    int source;
+    int word; /* of `rows_ready` */
+    int part; /* of `parts` */
+    int parts;
+    int first;
+    int rows; /* 0: there is none */
+} ep_push;
+
+/* The i-th in the order in which all sender warps of this rank go: units ascending, the other ranks in turn. */
+template <bool BY_EXPERT> EP_DEVICE ep_push ep_push_of(const ep_combine &args, const ep_call *call, int i)
+{
+    const ep_group &group = args.group;
+    ep_push push;
+    int others = BY_EXPERT ? group.ranks : group.ranks - 1;
+    push.word = i / others;
+    push.source = (group.rank + 1 + i % others) % group.ranks;
+    int rows = (int)call->count[push.source];
+    int unit_rows = wefti_cuda_ep_push_unit(rows);
+    push.parts = BY_EXPERT ? wefti_cuda_ep_push_parts(rows, group.ranks, args.row_bytes) : 1;
+    push.part = push.word % push.parts;
+    push.first = push.word / push.parts * unit_rows;
+    push.rows = rows - push.first < unit_rows ? rows - push.first : unit_rows;
+    push.rows = push.rows < 0 ? 0 : push.rows;
+    return push;
+}
+
+/* The first from i on, in steps, that has rows; `end` if there is none. */
+template <bool BY_EXPERT>
+EP_DEVICE int ep_push_next(const ep_combine &args, const ep_call *call, int i, int step, int end)
+{
+    while (i < end && ep_push_of<BY_EXPERT>(args, call, i).rows == 0) {
+        i += step;
+    }
+    return i < end ? i : end;
+}
+
+/* The number behind the last. */
+template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_combine &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    int end = 0;
+    for (int rank = 0; rank < group.ranks; rank++) {
+        int rows = !BY_EXPERT && rank == group.rank ? 0 : (int)call->count[rank];
+        int unit_rows = wefti_cuda_ep_push_unit(rows);
+        int words = (rows + unit_rows - 1) / unit_rows;
+        words *=
+            !BY_EXPERT ? group.ranks - 1 : group.ranks * wefti_cuda_ep_push_parts(rows, group.ranks, args.row_bytes);
+        end = words > end ? words : end;
+    }
+    return end;
+}
+
+/* By expert: the sum of the rows of the token at `place`: vectors first .. end - 1. A warp. */
+template <ep_kind KIND, class FORM>
+EP_DEVICE void ep_fold_any(const FORM &form, const ep_combine &args, const ep_call *call, wefti_u64 place,
+                           unsigned char *out, int first, int end)
+{
+    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
+    if (KIND == EP_WITH_OPTIONS && ep_has_own_choices(args)) {
+        ep_fold_as<true>(form, args, record, ep_own_choices(args, call->epoch, args.group.rank, place), out, first,
+                         end);
+    } else {
+        ep_fold_as<false>(form, args, record, 0, out, first, end);
+    }
+}
+
+/* By expert: the sums of the rows of each received token, all of a unit's by one warp, or each by the warps of its
+ * parts. */
+template <ep_kind KIND> EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    const int step = args.blocks.sender_warps * (int)gridDim.x;
+    const int end = ep_push_end<true>(args, call);
+    const int words = wefti_cuda_ep_record_words(args.topk, 1);
+    const int vectors = (int)(args.row_bytes / 16);
+    for (int i = ep_push_next<true>(args, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end); i < end;
+         i = ep_push_next<true>(args, call, i + step, step, end)) {
+        const ep_push push = ep_push_of<true>(args, call, i);
+        const int each = (vectors + push.parts - 1) / push.parts;
+        const int from = push.part * each;
+        const int to_end = from + each < vectors ? from + each : vectors;
+        for (int row = 0; row < push.rows; row++) {
+            wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + row);
+            const wefti_u32 *record = args.tables.records + place * (wefti_u64)words;
+            unsigned char *to = (unsigned char *)call->to[push.source] + (wefti_u64)(push.first + row) * args.row_bytes;
+            ep_fold_any<KIND>(ep_in_vectors(), args, call, place, to, from, to_end);
+            if (KIND == EP_GRADIENTS && push.part == 0) {
+                ep_return_given<true>(group, args.backward.given, record, args.topk, push.source, place);
+            }
+            if (KIND == EP_WITH_OPTIONS && args.options.values_in != 0 && push.part == 0) {
+                ep_return_given<true>(group, args.options.values_in, record, args.topk, push.source, place);
+            }
+        }
+        __syncwarp();
+        if (ep_lane() == 0) {
+            wefti_st_release(ep_rows_ready(group, push.source, group.rank) + push.word,
+                             ep_packed(call->tag, (wefti_u32)push.rows));
+        }
+    }
+}
+
+/* By source: the gradients of weights, or the values, of a unit's tokens. */
+template <ep_kind KIND> EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const ep_push &push)
+{
+    const wefti_u64 words = (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
+    for (int i = 0; i < push.rows; i++) {
+        wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + i);
+        if (KIND == EP_WITH_OPTIONS) {
+            ep_send_values(args, push.source, place);
+            continue;
+        }
+        ep_return_given<false>(args.group, args.backward.given, args.tables.records + place * words, args.topk,
+                               push.source, place);
+    }
+}
+
+/* The next push of this block's, which are every gridDim.x-th, or the number `end`: its sender warps take them one by
+ * one. A warp. */
+EP_DEVICE int ep_next_push(const ep_combine &args, ep_call *call, int end)
+{
+    int i = end;
+    if (ep_lane() == 0) {
+        do {
+            i = (int)blockIdx.x + (int)atomicAdd(&call->next_push, 1u) * (int)gridDim.x;
+        } while (i < end && ep_push_of<false>(args, call, i).rows == 0);
+    }
+    i = __shfl_sync(~0u, i, 0);
+    return i < end ? i : end;
+}
+
+/* A warp that pushes units, from the first piece loaded on. */
+typedef struct ep_pusher {
+    ep_pipe pipe;
+    ep_cut cut;
+    ep_cursor load;
+    ep_push loading;
+    int pushes; /* in lane i: the i-th push of this warp, modulo 32 */
+    int begun; /* so many of them */
+    int end; /* in place of a push: there are no more */
+} ep_pusher;
+
+EP_DEVICE void ep_pusher_next(const ep_combine &args, ep_call *call, ep_pusher *pusher)
+{
+    pusher->load.unit = ep_next_push(args, call, pusher->end);
+    pusher->loading = ep_push_of<false>(args, call, pusher->load.unit);
+    pusher->pushes = ep_lane() == pusher->begun % 32 ? pusher->load.unit : pusher->pushes;
+    pusher->begun++;
+}
+
+/* Begin loads while there is room. */
+EP_DEVICE void ep_pusher_load(const ep_combine &args, ep_call *call, ep_pusher *pusher)
+{
+    while (pusher->load.unit < pusher->end && ep_pipe_has_room(pusher->pipe)) {
+        const ep_push &push = pusher->loading;
+        wefti_u64 row = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + pusher->load.row);
+        ep_pipe_load(&pusher->pipe, args.in + row * args.in_pitch + pusher->load.at,
+                     ep_cursor_bytes(pusher->load, pusher->cut));
+        if (ep_cursor_advance(&pusher->load, pusher->cut, push.rows, 0)) {
+            ep_pusher_next(args, call, pusher);
+        }
+    }
+}
+
+/* The first rows come while the ranks meet; none of a routing that overflows, whose rows are more than there are. */
+EP_DEVICE ep_pusher ep_pusher_open(const ep_combine &args, ep_call *call, unsigned char *shared)
+{
+    ep_pusher pusher;
+    pusher.end = call->route_status == WEFT_ERR_OVERFLOW ? 0 : ep_push_end<false>(args, call);
+    pusher.cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
+    pusher.pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
+    pusher.load = {0, 0, 0};
+    pusher.pushes = 0;
+    pusher.begun = 0;
+    ep_pusher_next(args, call, &pusher);
+    ep_pusher_load(args, call, &pusher);
+    return pusher;
+}
+
+/* The words of this warp's pushes from the `posted`-th to that before the `stored`-th: all their rows have been
+ * stored. */
+EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, const ep_pusher &pusher, int posted, int stored)
+{
+    wefti_bulk_stores_complete();
+    __syncwarp();
+    if (ep_lane() == 0) {
+        wefti_fence_acq_rel();
+    }
+    for (; posted < stored; posted++) {
+        const ep_push push = ep_push_of<false>(args, call, __shfl_sync(~0u, pusher.pushes, posted % 32));
+        if (ep_lane() == 0) {
+            wefti_st_relaxed(ep_rows_ready(args.group, push.source, args.group.rank) + push.word,
+                             ep_packed(call->tag, (wefti_u32)push.rows));
+        }
+    }
+}
+
+template <ep_kind KIND> EP_DEVICE void ep_push_rows(const ep_combine &args, ep_call *call, ep_pusher *pusher)
+{
+    const ep_cut cut = pusher->cut;
+    int posted = 0; /* pushes of this warp */
+    for (int stored = 0;;) {
+        ep_cursor store = {__shfl_sync(~0u, pusher->pushes, stored % 32), 0, 0};
+        const ep_push push = ep_push_of<false>(args, call, store.unit);
+        if (store.unit == pusher->end) {
+            return;
+        }
+        do {
+            ep_pusher_load(args, call, pusher);
+            const unsigned char *piece = ep_pipe_next(&pusher->pipe);
+            if (ep_lane() == 0) {
+                wefti_u64 row = (wefti_u64)(push.first + store.row);
+                wefti_bulk_store_add((void *)(call->to[push.source] + row * args.row_bytes + store.at), piece,
+                                     ep_cursor_bytes(store, cut));
+            }
+            ep_pipe_stored(&pusher->pipe);
+        } while (!ep_cursor_advance(&store, cut, push.rows, 0));
+        if (KIND == EP_GRADIENTS || (KIND == EP_WITH_OPTIONS && args.options.values_in != 0)) {
+            ep_push_values<KIND>(args, call, push);
+        }
+        stored++;
+        if (stored - posted == args.blocks.pushes_at_once || pusher->pipe.loads == pusher->pipe.stores) {
+            ep_pushed(args, call, *pusher, posted, stored);
+            posted = stored;
+        }
+    }
+}
+
+/* ---- adding up ---- */
+
+/* What lane r knows of rank r. */
+typedef struct ep_source {
+    wefti_u64 rows; /* the address of the first of its results */
+    wefti_u64 pitch;
+    int unit_rows;
+    int parts; /* of each row */
+    int each; /* vectors of a part */
+    int word; /* the last that is known to be here */
+} ep_source;
+
+template <bool BY_EXPERT> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
+{
+    const int vectors = (int)(args.row_bytes / 16);
+    ep_source source = {0, args.row_bytes, 1, 1, vectors, -1};
+    int rank = ep_lane();
+    if (!BY_EXPERT && rank == args.group.rank) {
+        source.rows = (wefti_u64)(args.in + (wefti_u64)call->from[rank] * args.in_pitch);
+        source.pitch = args.in_pitch;
+    } else if (rank < args.group.ranks) {
+        wefti_u64 first = 0;
+        for (int before = 0; before < rank; before++) {
+            first += !BY_EXPERT && before == args.group.rank ? 0 : call->total[before];
+        }
+        source.rows = args.group.area[args.group.rank] + args.group.at.rows + first * args.row_bytes;
+        source.unit_rows = wefti_cuda_ep_push_unit((int)call->total[rank]);
+        if (BY_EXPERT) {
+            source.parts = wefti_cuda_ep_push_parts((int)call->total[rank], args.group.ranks, args.row_bytes);
+            source.each = (vectors + source.parts - 1) / source.parts;
+        }
+    }
+    return source;
+}
+
+/* Wait until vectors first .. end - 1 of the lane's rank's number `index` are here. */
+template <bool BY_EXPERT>
+EP_DEVICE bool ep_await_sum(const ep_combine &args, const ep_call *call, ep_source *source, int index, int first,
+                            int end)
+{
+    const ep_group &group = args.group;
+    const int unit = index / source->unit_rows * source->parts;
+    const int last = unit + (BY_EXPERT ? (end - 1) / source->each : 0);
+    bool well = true;
+    for (int word = unit + (BY_EXPERT ? first / source->each : 0); word <= last && well; word++) {
+        wefti_u32 count;
+        well = word == source->word || ep_await(group, ep_rows_ready(group, group.rank, ep_lane()) + word, call->tag,
+                                                ep_lane(), args.blocks.rest_ns, &count);
+        source->word = word;
+    }
+    return well;
+}
+
+/* Into how many parts a row is cut, so that all warps have work, each at least one look at all its lanes' vectors. */
+template <class FORM> EP_DEVICE int ep_parts(int tokens, int warps, int vectors)
+{
+    int most = (vectors + 32 * FORM::AT_ONCE - 1) / (32 * FORM::AT_ONCE);
+    int parts = tokens > 0 ? (warps + tokens - 1) / tokens : 1;
+    return parts < most ? parts : most;
+}
+
+/* The gradients of a token's weights, which lie here; by source those of this rank lie where the caller has them. A
+ * warp. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, int token, wefti_u32 ranks,
+                                 wefti_u32 index)
+{
+    const ep_group &group = args.group;
+    __syncwarp();
+    ep_take_values(group, args.backward.grad_weights, args.topk, token);
+    if (BY_EXPERT || (ranks >> group.rank & 1) == 0) {
+        return;
+    }
+    const wefti_u64 place = (wefti_u64)call->from[group.rank] + __shfl_sync(~0u, index, group.rank);
+    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
+    float *to = args.backward.grad_weights + (wefti_u64)token * (wefti_u64)args.topk;
+    for (int k = ep_lane(); k < args.topk; k += 32) {
+        if (ep_is_here<false>(record, args.topk, k)) {
+            to[k] = ep_given_value<false>(args.backward.given, record, args.topk, place, k);
+        }
+    }
+}
+
+/* Each warp has several parts, so that what it does once the last rows have come is short. */
+#define EP_PARTS_A_WARP 8
+
+/* The sum of a token's results, whose addresses and weights the lanes of `ranks` have. A warp. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE void ep_sum_token(const ep_combine &args, const ep_call *call, int token, wefti_u32 ranks, ep_going going,
+                            wefti_u64 row, float weight, int first, int end)
+{
+    const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
+    if constexpr (KIND == EP_WITH_OPTIONS) {
+        if (args.options.values_in != 0 && first == 0) {
+            const int own = args.group.rank;
+            const wefti_u64 place = (wefti_u64)call->from[own] + (wefti_u64)__shfl_sync(~0u, going.index, own);
+            ep_take_values_with<BY_EXPERT>(args, token, ranks, place);
+        }
+        const ep_lineup line = ep_line_up(args, token, ranks, row, weight);
+        ep_sum_as(ep_in_vectors(), args.dtype, scaled, line.lanes, line.row, line.weight, out, first, end,
+                  ep_biases_of(args, token));
+    } else {
+        ep_sum_as(ep_in_vectors(), args.dtype, scaled, ranks, row, weight, out, first, end, ep_no_biases());
+    }
+}
+
+template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    const int rank = ep_lane();
+    const int mine = (ep_warp() - args.blocks.sender_warps) * (int)gridDim.x + (int)blockIdx.x;
+    const int step = args.blocks.receiver_warps * (int)gridDim.x;
+    const int vectors = (int)(args.row_bytes / 16);
+    const int parts = ep_parts<ep_in_vectors>(call->tokens, EP_PARTS_A_WARP * step, vectors);
+    const int part_vectors = (vectors + parts - 1) / parts;
+    ep_source source = ep_source_of<BY_EXPERT>(args, call);
+    for (int i = mine; i < call->tokens * parts; i += step) {
+        int token = i / parts;
+        int first = i % parts * part_vectors;
+        ep_going going = {false, 0};
+        float weight = 0.0f;
+        bool well = true;
+        if (rank < group.ranks) {
+            going = ep_going_of(group, args.tables, token, unit_tokens, rank);
+            going.goes = going.goes && (call->alive >> rank & 1) != 0;
+            weight = BY_EXPERT ? 0.0f
+                     : KIND == EP_WITH_OPTIONS
+                         ? ep_weight_of_rank(args, token, rank)
+                         : args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
+        }
+        int end = first + part_vectors < vectors ? first + part_vectors : vectors;
+        if (going.goes && (BY_EXPERT || rank != group.rank)) {
+            well = ep_await_sum<BY_EXPERT>(args, call, &source, (int)going.index, first, end);
+        }
+        if (!__all_sync(~0u, well)) {
+            return;
+        }
+        wefti_u32 ranks = __ballot_sync(~0u, going.goes);
+        if (KIND == EP_GRADIENTS && first == 0) {
+            ep_take_gradients<BY_EXPERT>(args, call, token, ranks, going.index);
+        }
+        wefti_u64 row = source.rows + going.index * source.pitch;
+        ep_sum_token<BY_EXPERT, KIND>(args, call, token, ranks, going, row, weight, first, end);
+    }
+}
+
+/* ---- the call ---- */
+
+/* Behind what the ranks before this one sent to the source: where this rank's results begin there. */
+template <bool BY_EXPERT> EP_DEVICE void ep_find_staging(const ep_combine &args, ep_call *call)
+{
+    int source = ep_lane();
+    if (source < args.group.ranks && call->to[source] != 0) {
+        wefti_u64 first = 0;
+        for (int before = 0; before < args.group.rank; before++) {
+            first += !BY_EXPERT && before == source ? 0 : call->headers[source][WEFTI_CUDA_EP_HEADER_WORDS + before];
+        }
+        call->to[source] += first * args.row_bytes;
+    }
+}
+
+EP_DEVICE ep_call_header ep_combine_header(const ep_combine &args, const ep_call *call)
+{
+    ep_call_header header;
+    header.signature = args.signature;
+    header.route = call->route;
+    header.place = args.place;
+    header.pitch = args.row_bytes;
+    header.capacity = ~0u;
+    header.by_expert = false;
+    header.slots = 1; /* nothing is received that could overflow */
+    return header;
+}
+
+/* Whether this warp pushes rows as they are. */
+template <bool BY_EXPERT> EP_DEVICE bool ep_pushes(const ep_combine &args)
+{
+    return !BY_EXPERT && args.group.ranks > 1 && ep_warp() < args.blocks.sender_warps;
+}
+
+/* Once this rank's call header is posted: until all has been added up. All threads of all blocks. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep_call_header &header,
+                                 unsigned char *stages)
+{
+    ep_pusher pusher;
+    if (ep_pushes<BY_EXPERT>(args)) {
+        pusher = ep_pusher_open(args, call, stages);
+    }
+    const bool headers_here = ep_wait_headers(args.group, call);
+    if (KIND == EP_WITH_OPTIONS && BY_EXPERT) {
+        wefti_fence_acq_rel(); /* own choices came before the call headers, and any thread may read them */
+        __syncthreads();
+    }
+    if (headers_here && ep_warp() == ep_warps() - 1) {
+        ep_study_calls(args.group, call, header, false);
+    } else if (headers_here && ep_warp() == ep_warps() - 2) {
+        ep_study_buffers(args.group, call, header);
+        ep_find_staging<BY_EXPERT>(args, call);
+    }
+    __syncthreads();
+    if (!headers_here || call->status != WEFT_OK || call->route_status == WEFT_ERR_OVERFLOW) {
+        if (ep_pushes<BY_EXPERT>(args)) {
+            ep_pipe_drain(&pusher.pipe);
+        }
+    } else if (ep_pushes<BY_EXPERT>(args)) {
+        ep_push_rows<KIND>(args, call, &pusher);
+    } else if (BY_EXPERT && ep_warp() < args.blocks.sender_warps) {
+        ep_push_sums<KIND>(args, call);
+    } else if (ep_warp() >= args.blocks.sender_warps &&
+               ep_warp() < args.blocks.sender_warps + args.blocks.receiver_warps) {
+        ep_add_up<BY_EXPERT, KIND>(args, call);
+    }
+}
+
+/* What is read before it is known which call this is. Before ep_begin. The prologue warps. */
+EP_DEVICE void ep_combine_open(const ep_combine &args, ep_call *call)
+{
+    if (threadIdx.x == 32 * 4) {
+        call->tokens = args.tables.route_header->tokens;
+    }
+    if (threadIdx.x == 32 * 5) {
+        call->next_push = 0;
+    }
+    ep_recall(args.group, call, args.tables);
+}
+
+/* All threads of all blocks. */
+template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_all(const ep_combine &args)
+{
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(stages);
+    const ep_group &group = args.group;
+    const bool posts_header = ep_posts_header();
+    if (posts_header) {
+        wefti_fence_acq_rel();
+    } else if (ep_in_prologue()) {
+        ep_look_up(group, &call);
+        ep_touch(args);
+        ep_combine_open(args, &call);
+    }
+    if (!ep_begin(group, &call)) {
+        return;
+    }
+    ep_forget_masked(group, &call);
+    const ep_call_header header = ep_combine_header(args, &call);
+    if (KIND == EP_GRADIENTS && blockIdx.x == 0) {
+        ep_clear_values(group, &call, args.topk);
+        if (posts_header) {
+            wefti_fence_acq_rel();
+        }
+    }
+    if (posts_header) {
+        ep_post_header(group, &call, header);
+    }
+    ep_finish_combine<BY_EXPERT, KIND>(args, &call, header, stages);
+}
+
+#define EP_COMBINE(NAME, VARIANT, ...)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
+        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_combine args)                                         \
+    {                                                                                                                  \
+        __VA_ARGS__(args);                                                                                             \
+    }
+EP_COMBINE(14combine_kernel, C1, ep_combine_all<false, EP_PLAIN>)
+EP_COMBINE(19dispatch_kernel_bwd, C1, ep_combine_all<false, EP_GRADIENTS>)
+EP_COMBINE(21combine_kernel_expert, C1, ep_combine_all<true, EP_PLAIN>)
+EP_COMBINE(26dispatch_kernel_expert_bwd, C1, ep_combine_all<true, EP_GRADIENTS>)
+EP_COMBINE(5order, C1, ep_combine_order<false>)
+EP_COMBINE(12order_expert, C1, ep_combine_order<true>)
+EP_COMBINE(14combine_kernel, C4, ep_combine_all<false, EP_WITH_OPTIONS>)
+EP_COMBINE(21combine_kernel_expert, C4, ep_combine_all<true, EP_WITH_OPTIONS>)
+#undef EP_COMBINE
+
+#endif

@@ -1,0 +1,348 @@
+/* cuda/ep/throughput/dispatch.cuh: a new routing (FRESH), its rows (MOVE), or both, in one launch; by source, or by
+ * expert.
+ *
+ * Any number of blocks, which must be able to run together; warps 0 .. sender_warps - 1 of a block send rows; the
+ * others send what goes beside them, and receive. Shared memory: a pipe a sender warp, counts of experts, stages of
+ * scales. Flags: protocol in abi.h.
+ *
+ *     all        count: bits of all tokens, posted to this rank's blocks
+ *     block 0    its call header to all ranks
+ *     all        wait for all call headers; where rows go, where they come from, is all well?
+ *     senders    of each unit of this block: its rows to all their ranks, then the unit's word in `rows_ready`, or its
+ *                grains' words
+ *     others     of each unit of this block: its records, then its word in `meta_ready` of each unit of any source:
+ *                once `meta_ready` is there, from the area to the route and the caller's arrays; then once `rows_ready`
+ *                is there, what is left to do with its rows
+ *
+ * By expert there is between the call headers and the rows what routing/prefix.cuh says, and the others also copy the
+ * rows of tokens with several experts here (throughput/replicate.cuh).
+ *
+ * Bytes: each row is read once and written once to each of its ranks; by expert, read there once more if it has several
+ * rows, and written to these. */
+#ifndef WEFTI_CUDA_EP_THROUGHPUT_DISPATCH_CUH
+#define WEFTI_CUDA_EP_THROUGHPUT_DISPATCH_CUH
+
+#include "cuda/ep/routing/overflow.cuh"
+#include "cuda/ep/routing/told.cuh"
+#include "cuda/ep/throughput/recv.cuh"
+#include "cuda/ep/throughput/send_meta.cuh"
+
+template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_dispatch_header(const ep_dispatch &args, const ep_call *call)
+{
+    ep_call_header header;
+    header.signature = args.signature;
+    header.by_expert = BY_EXPERT;
+    header.route = call->route;
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        header.route = BY_EXPERT ? args.experts.alignment + args.experts.slots : args.slots; /* equal on all ranks */
+    }
+    header.place = args.place;
+    header.pitch = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.pitch : 0;
+    header.capacity = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.capacity : ~0u;
+    header.slots = args.slots;
+    return header;
+}
+
+/* T, by one thread. */
+EP_DEVICE int ep_tokens_of_call(const ep_dispatch &args, ep_call *call)
+{
+    call->odd_tokens = 0;
+    if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        return args.tables.route_header->tokens;
+    }
+    if (args.choices.tokens_at == 0) {
+        return args.choices.tokens;
+    }
+    int tokens = *args.choices.tokens_at;
+    call->odd_tokens = tokens < 0 || tokens > args.choices.tokens;
+    return tokens < 0 ? 0 : tokens > args.choices.tokens ? args.choices.tokens : tokens;
+}
+
+/* By expert: rows that were not accepted here. One thread, when all bases are posted. */
+EP_DEVICE wefti_i32 ep_dropped_rows(const ep_dispatch &args, const ep_call *call)
+{
+    wefti_u32 all = 0;
+    wefti_u32 accepted = 0;
+    const int rank = args.group.rank;
+    if ((call->tag & 1) == 0 || !ep_await_value(args.group, &args.tables.whole[1], call->tag, rank, &accepted) ||
+        !ep_await_value(args.group, &args.tables.whole[0], call->tag - 1, rank, &all)) {
+        return 0;
+    }
+    return (wefti_i32)(all - accepted);
+}
+
+/* The route header of a new routing, by one warp. */
+template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const ep_call *call)
+{
+    int rank = ep_lane();
+    const ep_group &group = args.group;
+    wefti_cuda_ep_route_header *route_header = args.tables.route_header;
+    wefti_u32 dropped = ep_sum_parts(group, call, args.tables, group.first_expert[group.ranks]);
+    const wefti_u32 received = __reduce_add_sync(~0u, rank < group.ranks ? call->count[rank] : 0);
+    if (rank < group.ranks) {
+        args.tables.sent[rank] = call->total[rank];
+        args.tables.place[rank] = call->place[rank];
+        args.tables.rows_of_source[rank] = (wefti_i32)call->count[rank];
+        args.tables.offset_of_source[rank] = (wefti_i32)call->from[rank];
+        args.tables.tokens_of[rank] = call->tokens_of[rank];
+    }
+    if (rank == 0) {
+        args.tables.offset_of_source[group.ranks] = (wefti_i32)call->from[group.ranks];
+        route_header->tokens = call->tokens;
+        if (BY_EXPERT) {
+            route_header->dropped_rows = ep_dropped_rows(args, call);
+        }
+        route_header->rows = !BY_EXPERT ? (wefti_i32)call->from[group.ranks]
+                             : ep_owns_experts(group, group.rank)
+                                 ? (wefti_i32)wefti_ld_relaxed(&args.tables.full[group.rank])
+                                 : 0;
+        route_header->received = (wefti_i32)received;
+        route_header->epoch = call->status == WEFT_ERR_MISMATCH ? 0 : call->tag;
+        route_header->dropped = (wefti_i32)dropped;
+        route_header->routed = call->status != WEFT_OK            ? call->status
+                               : dropped != 0 || call->odd_tokens ? WEFT_ERR_RANGE
+                                                                  : WEFT_OK;
+        route_header->status = route_header->routed;
+    }
+}
+
+/* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
+template <bool BY_EXPERT, ep_way WAY>
+EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes, unsigned char *stages)
+{
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    const int skip = args.blocks.sender_warps;
+    if (goes && ep_has_meta(args)) {
+        ep_send_meta<BY_EXPERT>(args, call, stages);
+    }
+    if (goes && !fresh) {
+        ep_receive_cached<BY_EXPERT>(args, call);
+    }
+    if (fresh) {
+        if (!BY_EXPERT) {
+            ep_post_choices(args.group, call, args.tables, skip);
+        }
+        if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
+            ep_note<BY_EXPERT>(args, call);
+        }
+        if (ep_tells(args) && blockIdx.x == gridDim.x - 1 && ep_warp() == ep_warps() - 2) {
+            const wefti_u64 *words = BY_EXPERT
+                                         ? ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group)
+                                         : ep_choices_from(args.group, 0);
+            ep_tell_counts(&args, call, BY_EXPERT, ep_lane() < args.group.ranks ? call->count[ep_lane()] : 0, words,
+                           BY_EXPERT ? (wefti_u32)args.group.first_expert[args.group.ranks] : args.group.at.local_max);
+        }
+    }
+    if (BY_EXPERT && goes && args.experts.slots == 0 && !ep_pad(args, call, skip)) {
+        return;
+    }
+    if (goes) {
+        ep_receive<BY_EXPERT, WAY>(args, call);
+    }
+    if (WAY == EP_BACKWARD && goes && ep_is(args, WEFTI_CUDA_EP_VALUES)) {
+        ep_take_returned(args, call, skip);
+    }
+    if (!BY_EXPERT && fresh) {
+        ep_wait_choices(args.group, call, args.tables, skip);
+    }
+}
+
+/* By expert: the rows of a new routing, or whether those of the one that is there fit. All threads. False: a rank or
+ * block did not come. */
+EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned char *shared, int first_unit, int end_unit)
+{
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        wefti_u32 *starts = (wefti_u32 *)(shared + args.experts.starts_at);
+        ep_find_all_bases(args, call);
+        if (args.group.drops != 0) {
+            if (ep_warp() == ep_warps() - 1) {
+                ep_judge(args, call, true);
+            }
+            __syncthreads();
+            const bool full = call->status == WEFT_ERR_OVERFLOW;
+            __syncthreads();
+            if (call->failed != 0 || !ep_drop_by_expert(args, call, full, first_unit, end_unit, starts)) {
+                return false;
+            }
+            ep_number_share(args, call, first_unit, end_unit, starts);
+            __syncthreads();
+        }
+        return ep_place_rows(args, call, first_unit, end_unit, starts);
+    }
+    if (ep_warp() == ep_warps() - 1) {
+        ep_judge(args, call, false);
+    }
+    __syncthreads();
+    return true;
+}
+
+/* Once this rank's call header is posted: until all has come. All threads of all blocks. */
+template <bool BY_EXPERT, ep_way WAY>
+EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const ep_call_header &header,
+                                  ep_sender *sender, bool moves, unsigned char *stages, int first_unit, int end_unit)
+{
+    const ep_group &group = args.group;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    if (BY_EXPERT && fresh && group.drops == 0) {
+        ep_number_share(args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
+    }
+    if (!ep_wait_headers(group, call)) {
+        if (moves) {
+            ep_pipe_drain(&sender->pipe);
+        }
+        return;
+    }
+    if (ep_warp() == ep_warps() - 1) {
+        ep_study_calls(group, call, header, fresh);
+    } else if (ep_warp() == ep_warps() - 2) {
+        ep_study_buffers(group, call, header);
+        if (ep_lane() == group.rank && ep_is(args, WEFTI_CUDA_EP_MOVE)) {
+            /* This rank's own rows never land elsewhere. */
+            call->to[group.rank] = (wefti_u64)args.out;
+            call->pitch[group.rank] = args.out_pitch;
+            if (BY_EXPERT) {
+                call->staged &= ~(1u << group.rank);
+            }
+        }
+    } else if (ep_warp() == ep_warps() - 3 && fresh) {
+        ep_study_places(group, call, header);
+    } else if (moves) {
+        ep_sender_look(args, call, sender);
+    }
+    __syncthreads();
+    if (fresh && call->status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && ep_warp() == 0) {
+        ep_forget_routing(group, args.tables);
+    }
+    if (BY_EXPERT && call->status != WEFT_ERR_MISMATCH && !ep_find_rows(args, call, stages, first_unit, end_unit)) {
+        if (moves) {
+            ep_pipe_drain(&sender->pipe);
+        }
+        return;
+    }
+    if (!fresh && call->status != WEFT_ERR_MISMATCH && blockIdx.x == 0 && threadIdx.x == 0) {
+        /* Some rank's buffer may be too small for this dispatch; the next may fit. */
+        args.tables.route_header->status = call->status != WEFT_OK ? call->status : call->route_status;
+    }
+    if (!BY_EXPERT && fresh && group.drops != 0 && call->status == WEFT_OK) {
+        ep_drop_by_source(&args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
+    }
+    const bool goes = call->status == WEFT_OK &&
+                      (fresh || (call->route_status != WEFT_ERR_OVERFLOW && call->route_status != WEFT_ERR_MISMATCH));
+    if (goes && ep_is(args, WEFTI_CUDA_EP_MOVE) && threadIdx.x == blockDim.x - 1) {
+        ep_offer_units(args, call, first_unit, end_unit);
+    }
+    if (moves) {
+        if (goes) {
+            ep_sender_run<BY_EXPERT, WAY>(args, call, sender);
+        } else {
+            ep_pipe_drain(&sender->pipe);
+        }
+    } else if (call->status != WEFT_ERR_MISMATCH) {
+        ep_serve<BY_EXPERT, WAY>(args, call, goes, stages);
+    }
+}
+
+/* What is read before it is known which call this is: the routing that is there, or, on its way, what a new one comes
+ * from. Before ep_begin. The prologue warps. */
+EP_DEVICE void ep_open(const ep_dispatch &args, ep_call *call, unsigned char *shared)
+{
+    if (threadIdx.x == 32 * 4) {
+        call->tokens = ep_tokens_of_call(args, call);
+    }
+    if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        ep_recall(args.group, call, args.tables);
+        return;
+    }
+    ep_prefetch_choices(args.choices, args.topk);
+    ep_clear_totals(call);
+    ep_clear_part(args.group, (wefti_u32 *)(shared + args.experts.starts_at));
+}
+
+/* How many tokens of this rank go to each rank. False: a block did not count in time. All threads. */
+template <bool BY_EXPERT> EP_DEVICE bool ep_find_totals(const ep_dispatch &args, ep_call *call, unsigned char *shared)
+{
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        return ep_count(args.group, call, args.tables, args.choices, args.topk, BY_EXPERT && args.experts.slots != 0,
+                        BY_EXPERT || args.group.drops == 0, (wefti_u32 *)(shared + args.experts.starts_at));
+    }
+    ep_forget_masked(args.group, call);
+    return true;
+}
+
+/* All threads of all blocks. */
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
+{
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(stages);
+    const ep_group &group = args.group;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    const bool posts_header = ep_posts_header();
+    if (posts_header) {
+        wefti_fence_acq_rel();
+    } else if (ep_in_prologue()) {
+        ep_look_up(group, &call);
+        ep_touch(args);
+        ep_open(args, &call, stages);
+    }
+    if (!ep_begin(group, &call)) {
+        return;
+    }
+    int first_unit;
+    int end_unit;
+    ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
+    if (!ep_find_totals<BY_EXPERT>(args, &call, stages)) {
+        return;
+    }
+    const ep_call_header header = ep_dispatch_header<BY_EXPERT>(args, &call);
+    if (WAY == EP_BACKWARD && ep_is(args, WEFTI_CUDA_EP_VALUES) && blockIdx.x == 0) {
+        ep_clear_values(group, &call, args.topk);
+        if (posts_header) {
+            wefti_fence_acq_rel();
+        }
+    }
+    if (posts_header) {
+        __syncwarp();
+        ep_post_header(group, &call, header);
+    }
+    if (fresh) {
+        ep_write_before(group, &call, args.tables, first_unit, end_unit);
+    }
+    const bool moves = ep_warp() < args.blocks.sender_warps && ep_is(args, WEFTI_CUDA_EP_MOVE);
+    ep_sender sender;
+    if (moves) {
+        sender = ep_sender_open<WAY == EP_QUANTISED>(args, &call, stages);
+    }
+    if (BY_EXPERT && fresh) {
+        ep_post_counts(args, &call);
+    }
+    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, header, &sender, moves, stages, first_unit, end_unit);
+}
+
+/* Destinations as ids: choice k of a token is rank k, or none. All threads of a grid. */
+extern "C" __global__ void __launch_bounds__(512, 1)
+    EP_KERNEL_NAME(12destinations, C1)(const __grid_constant__ ep_dispatch args)
+{
+    const wefti_cuda_ep_choices &choices = args.choices;
+    const int told = choices.tokens_at != 0 ? *choices.tokens_at : choices.tokens;
+    const int tokens = told < 0 ? 0 : told > choices.tokens ? choices.tokens : told;
+    const int count = tokens * args.topk;
+    for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < count; i += (int)(gridDim.x * blockDim.x)) {
+        args.tables.ids[i] = choices.destinations[i] != 0 ? i % args.topk : -1;
+    }
+}
+
+#define EP_DISPATCH(NAME, VARIANT, BY_EXPERT, WAY)                                                                     \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
+        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_dispatch args)                                        \
+    {                                                                                                                  \
+        ep_dispatch_all<BY_EXPERT, WAY>(args);                                                                         \
+    }
+EP_DISPATCH(15dispatch_kernel, C1, false, EP_AS_THEY_ARE)
+EP_DISPATCH(25dispatch_kernel_quantised, C1, false, EP_QUANTISED)
+EP_DISPATCH(18combine_kernel_bwd, C1, false, EP_BACKWARD)
+EP_DISPATCH(22dispatch_kernel_expert, C1, true, EP_AS_THEY_ARE)
+EP_DISPATCH(32dispatch_kernel_expert_quantised, C1, true, EP_QUANTISED)
+EP_DISPATCH(25combine_kernel_expert_bwd, C1, true, EP_BACKWARD)
+#undef EP_DISPATCH
+
+#endif

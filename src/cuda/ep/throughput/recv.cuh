@@ -1,0 +1,343 @@
+/* cuda/ep/throughput/recv.cuh: what has come, unit by unit of all sources: records and scales to the route tables and
+ * the caller's arrays as soon as they are here; then rows, which may only have to be waited for, or go to the caller's
+ * when they landed in the area. */
+#ifndef WEFTI_CUDA_EP_THROUGHPUT_RECV_CUH
+#define WEFTI_CUDA_EP_THROUGHPUT_RECV_CUH
+
+#include "cuda/ep/backward/gradients.cuh"
+#include "cuda/ep/routing/prefix.cuh"
+
+/* One word of a received record, to where the caller wants it. */
+EP_DEVICE void ep_spread(const ep_dispatch &args, wefti_u64 place, int word, wefti_u32 value, int source)
+{
+    const wefti_cuda_ep_arrays &arrays = args.arrays;
+    wefti_u64 topk = (wefti_u64)args.topk;
+    if (word == 0) {
+        if (arrays.source_token != 0) {
+            arrays.source_token[place] = (wefti_i32)value;
+        }
+        if (arrays.source_rank != 0) {
+            arrays.source_rank[place] = source;
+        }
+    } else if (word <= args.topk) {
+        ep_give_expert(arrays, place * topk + (wefti_u64)(word - 1), (wefti_i32)value);
+    } else if (arrays.weights != 0) {
+        arrays.weights[place * topk + (wefti_u64)(word - 1) - topk] = __uint_as_float(value);
+    }
+}
+
+#define EP_WORDS_AT_ONCE 4
+
+/* The records of a fresh unit: into the route tables and the caller's arrays. A warp. */
+EP_DEVICE void ep_receive_records(const ep_dispatch &args, int source, wefti_u32 place, wefti_u32 count)
+{
+    const int words = wefti_cuda_ep_record_words(args.topk, 0);
+    const wefti_u64 first = (wefti_u64)place * (wefti_u64)words;
+    const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.records) + first;
+    const int end = (int)count * words;
+    for (int base = ep_lane(); base < end; base += 32 * EP_WORDS_AT_ONCE) {
+        wefti_u32 values[EP_WORDS_AT_ONCE];
+#pragma unroll
+        for (int j = 0; j < EP_WORDS_AT_ONCE; j++) {
+            values[j] = base + 32 * j < end ? from[base + 32 * j] : 0;
+        }
+#pragma unroll
+        for (int j = 0; j < EP_WORDS_AT_ONCE; j++) {
+            int i = base + 32 * j;
+            if (i < end) {
+                args.tables.records[first + (wefti_u64)i] = values[j];
+                ep_spread(args, (wefti_u64)place + (wefti_u64)(i / words), i % words, values[j], source);
+            }
+        }
+    }
+}
+
+/* The scales of a unit: to the caller's. A warp. */
+EP_DEVICE void ep_receive_scales(const ep_dispatch &args, wefti_u32 place, wefti_u32 count)
+{
+    const int words = (int)args.scale_words;
+    const int pitch = wefti_cuda_ep_whole(words);
+    const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
+                            (wefti_u64)place * (wefti_u64)pitch;
+#pragma unroll 4
+    for (int i = ep_lane(); i < (int)count * words; i += 32) {
+        args.out_scales.words[((wefti_u64)place + (wefti_u64)(i / words)) * args.out_scales.row_stride +
+                              (wefti_u64)(i % words) * args.out_scales.word_stride] =
+            from[i / words * pitch + i % words];
+    }
+}
+
+/* The caller's arrays in a call on a cached route. This block's share of each source's tokens, also of
+ * those that have been masked since: nothing comes from them now, but their rows are the route's. */
+template <bool BY_EXPERT> EP_DEVICE void ep_receive_cached(const ep_dispatch &args, const ep_call *call)
+{
+    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const int warps = ep_warps() - args.blocks.sender_warps;
+    for (int source = 0; source < args.group.ranks; source++) {
+        int first;
+        int end;
+        ep_share(args.tables.rows_of_source[source], &first, &end);
+        for (int i = first + ep_warp() - args.blocks.sender_warps; i < end; i += warps) {
+            const wefti_u64 place = (wefti_u64)call->from[source] + (wefti_u64)i;
+            const wefti_u32 *record = args.tables.records + place * (wefti_u64)words;
+            if constexpr (BY_EXPERT) {
+                ep_label(args, record, source);
+            } else {
+                for (int word = ep_lane(); word < words; word += 32) {
+                    ep_spread(args, place, word, record[word], source);
+                }
+            }
+        }
+    }
+}
+
+/* ---- in which order ---- */
+
+/* What this rank receives, in the order in which it leaves if the others have as many blocks and sender warps: of every
+ * block's share the first unit of each sender warp, grain by grain if `fine`, then the second, and so on; of each all
+ * sources, and `parts` parts. This warp's are every `step`-th. */
+typedef struct ep_incoming {
+    bool fine;
+    int parts;
+    int first;
+    int step;
+    int end;
+} ep_incoming;
+
+EP_DEVICE int ep_grains(int tokens, bool fine)
+{
+    return fine ? wefti_cuda_ep_unit(tokens) / wefti_cuda_ep_grain(tokens) : 1;
+}
+
+EP_DEVICE ep_incoming ep_incoming_of(const ep_dispatch &args, const ep_call *call, bool fine, int parts)
+{
+    const int blocks = (int)gridDim.x;
+    const int mine = ep_warp() - args.blocks.sender_warps;
+    int turns = 0;
+    for (int rank = 0; rank < args.group.ranks; rank++) {
+        const int each = (wefti_cuda_ep_units(call->tokens_of[rank]) + blocks - 1) / blocks;
+        const int grains = ep_grains(call->tokens_of[rank], fine);
+        const int sender_warps = grains > 1 ? args.blocks.sender_warps : 1;
+        const int here = (each + sender_warps - 1) / sender_warps * sender_warps * grains;
+        turns = here > turns ? here : turns;
+    }
+    ep_incoming incoming;
+    incoming.fine = fine;
+    incoming.parts = parts;
+    incoming.step = args.blocks.receiver_warps * blocks;
+    incoming.end = turns * blocks * parts * args.group.ranks;
+    incoming.first = mine < args.blocks.receiver_warps ? mine * blocks + (int)blockIdx.x : incoming.end;
+    return incoming;
+}
+
+typedef struct ep_coming {
+    int source;
+    int unit; /* -1: none */
+    int word; /* of `rows_ready` */
+    int part;
+} ep_coming;
+
+EP_DEVICE ep_coming ep_coming_of(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming, int i)
+{
+    const int blocks = (int)gridDim.x;
+    const int number = i / args.group.ranks / incoming.parts;
+    const int turn = number / blocks;
+    int first;
+    int end;
+    ep_coming coming;
+    coming.source = (args.group.rank + i) % args.group.ranks;
+    coming.part = i / args.group.ranks % incoming.parts;
+    const int tokens = call->tokens_of[coming.source];
+    const int grains = ep_grains(tokens, incoming.fine);
+    const int sender_warps = grains > 1 ? args.blocks.sender_warps : 1;
+    ep_share_of(wefti_cuda_ep_units(tokens), number % blocks, blocks, &first, &end);
+    coming.unit = first + turn / (sender_warps * grains) * sender_warps + turn % sender_warps;
+    coming.word = coming.unit * grains + turn / sender_warps % grains;
+    if (coming.unit >= end || coming.word * (wefti_cuda_ep_unit(tokens) / grains) >= tokens) {
+        coming.unit = -1;
+    }
+    return coming;
+}
+
+/* ---- units ---- */
+
+/* Wait for what has come: `meta_ready` of its unit, its word in `rows_ready`, or both; the tokens that the latter says,
+ * or else the former. A warp. False: one did not come. */
+EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, bool waits_meta, bool waits_rows,
+                               const ep_coming &coming, wefti_u32 *place, wefti_u32 *count)
+{
+    const ep_group &group = args.group;
+    wefti_u32 value = 0;
+    bool well = true;
+    if (ep_lane() < waits_meta + waits_rows) {
+        const wefti_u64 *word = waits_meta && ep_lane() == 0
+                                    ? ep_meta_ready(group, group.rank, coming.source) + coming.unit
+                                    : ep_rows_ready(group, group.rank, coming.source) + coming.word;
+        well = ep_await(group, word, call->tag, coming.source, args.blocks.rest_ns, &value);
+    }
+    if (!__all_sync(~0u, well)) {
+        return false;
+    }
+    value = __shfl_sync(~0u, value, waits_meta && waits_rows ? 1 : 0);
+    *place = wefti_cuda_ep_place_of(value);
+    *count = wefti_cuda_ep_count_of(value);
+    return true;
+}
+
+/* What a unit's source sent beside its rows: records of a new routing, and scales given with the rows. `rows_ready`:
+ * its rows are waited for as well. A warp. */
+template <bool BY_EXPERT>
+EP_DEVICE bool ep_receive_meta(const ep_dispatch &args, const ep_call *call, bool waits_rows, const ep_coming &coming)
+{
+    const int source = coming.source;
+    wefti_u32 place;
+    wefti_u32 count;
+    if (!ep_await_coming(args, call, true, waits_rows, coming, &place, &count)) {
+        return false;
+    }
+    if constexpr (!BY_EXPERT) {
+        if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+            ep_receive_records(args, source, place, count);
+        }
+        if (args.given_words != 0) {
+            ep_receive_scales(args, place, count);
+        }
+        return true;
+    }
+    __syncwarp();
+    for (wefti_u32 i = 0; i < count; i++) {
+        const wefti_u32 *record = ep_record_here(args, place + i);
+        if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+            ep_keep_record(args, place + i, record);
+            ep_label(args, record, source);
+        }
+        if (args.given_words != 0) {
+            ep_replicate_scales(args, record, place + i);
+        }
+    }
+    return true;
+}
+
+/* Scales that were made on the way come with the rows. */
+EP_DEVICE bool ep_scales_move(const ep_dispatch &args)
+{
+    return args.scale_words != args.given_words;
+}
+
+/* By source: what is left to do when a unit's rows are there. */
+EP_DEVICE bool ep_receive_rows(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
+{
+    wefti_u32 place;
+    wefti_u32 count;
+    if (!ep_await_coming(args, call, false, true, coming, &place, &count)) {
+        return false;
+    }
+    if (ep_scales_move(args)) {
+        ep_receive_scales(args, place, count);
+    }
+    if (ep_is(args, WEFTI_CUDA_EP_STAGE) && coming.source != args.group.rank) {
+        const unsigned char *landed = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows);
+        for (wefti_u32 i = 0; i < count; i++) {
+            wefti_u64 row = (wefti_u64)place + i;
+            ep_copy_row(args.out + row * args.out_pitch, landed + row * args.row_bytes, args.row_bytes);
+        }
+    }
+    return true;
+}
+
+/* By expert: a part of each of the rows of a grain. */
+EP_DEVICE bool ep_receive_part(const ep_dispatch &args, const ep_call *call, const ep_coming &coming, int parts)
+{
+    wefti_u32 place;
+    wefti_u32 count;
+    if (!ep_await_coming(args, call, ep_is(args, WEFTI_CUDA_EP_FRESH), true, coming, &place, &count)) {
+        return false;
+    }
+    __syncwarp();
+    for (wefti_u32 i = 0; i < count; i++) {
+        const wefti_u32 *record = ep_record_here(args, place + i);
+        if (coming.part == 0 && ep_scales_move(args)) {
+            ep_replicate_scales(args, record, place + i);
+        }
+        ep_replicate(args, record, coming.source, place + i, coming.part, parts);
+    }
+    return true;
+}
+
+/* The backward of combine. */
+template <bool BY_EXPERT>
+EP_DEVICE bool ep_receive_backward_unit(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
+{
+    wefti_u32 place;
+    wefti_u32 count;
+    if (!ep_await_coming(args, call, false, true, coming, &place, &count)) {
+        return false;
+    }
+    __syncwarp();
+    ep_receive_backward<BY_EXPERT>(args, call, coming.source, coming.unit, place, count);
+    return true;
+}
+
+/* ---- all units, of all sources ---- */
+
+/* Wait until all rows are there, where nothing else is left to do: a lane a unit. */
+EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming)
+{
+    for (int i = incoming.first + ep_lane() * incoming.step; i < incoming.end; i += 32 * incoming.step) {
+        const ep_coming coming = ep_coming_of(args, call, incoming, i);
+        wefti_u32 value;
+        if (coming.unit >= 0 &&
+            !ep_await(args.group, ep_rows_ready(args.group, args.group.rank, coming.source) + coming.unit, call->tag,
+                      coming.source, args.blocks.rest_ns, &value)) {
+            return;
+        }
+    }
+}
+
+template <bool BY_EXPERT>
+EP_DEVICE bool ep_receive_all_meta(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming,
+                                   bool waits_rows)
+{
+    for (int i = incoming.first; i < incoming.end; i += incoming.step) {
+        const ep_coming come = ep_coming_of(args, call, incoming, i);
+        if (come.unit >= 0 && !ep_receive_meta<BY_EXPERT>(args, call, waits_rows, come)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_receive_all_rows(const ep_dispatch &args, const ep_call *call)
+{
+    const bool copies = BY_EXPERT && WAY != EP_BACKWARD;
+    const ep_incoming incoming = ep_incoming_of(args, call, copies, copies ? ep_replica_parts(args) : 1);
+    for (int i = incoming.first; i < incoming.end; i += incoming.step) {
+        const ep_coming come = ep_coming_of(args, call, incoming, i);
+        if (come.unit >= 0 && !(WAY == EP_BACKWARD ? ep_receive_backward_unit<BY_EXPERT>(args, call, come)
+                                : BY_EXPERT        ? ep_receive_part(args, call, come, incoming.parts)
+                                                   : ep_receive_rows(args, call, come))) {
+            return;
+        }
+    }
+}
+
+/* What comes beside rows is received before rows are waited for, which come last; but if no warp has two units, both
+ * are waited for at once, which is sooner. */
+template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_receive(const ep_dispatch &args, const ep_call *call)
+{
+    const bool moves = ep_is(args, WEFTI_CUDA_EP_MOVE);
+    const bool waits =
+        moves && !BY_EXPERT && WAY != EP_BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_STAGE);
+    const ep_incoming units = ep_incoming_of(args, call, false, 1);
+    const bool at_once = waits && ep_has_meta(args) && units.step >= units.end;
+    if (ep_has_meta(args) && !ep_receive_all_meta<BY_EXPERT>(args, call, units, at_once)) {
+        return;
+    }
+    if (waits && !at_once) {
+        ep_await_rows(args, call, units);
+    } else if (moves && !at_once) {
+        ep_receive_all_rows<BY_EXPERT, WAY>(args, call);
+    }
+}
+
+#endif

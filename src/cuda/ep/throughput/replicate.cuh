@@ -1,0 +1,158 @@
+/* cuda/ep/throughput/replicate.cuh: by expert, what has come of a token, to all of its rows: labels, scales, and copies
+ * of the row that came once, straight to where its first choice reads it, or, for a buffer that is not symmetric, to
+ * its place in the area. */
+#ifndef WEFTI_CUDA_EP_THROUGHPUT_REPLICATE_CUH
+#define WEFTI_CUDA_EP_THROUGHPUT_REPLICATE_CUH
+
+#include "cuda/ep/device/record.cuh"
+#include "cuda/ep/throughput/send.cuh"
+
+/* The record of the token at `place`: as it came, or as it was kept. */
+EP_DEVICE const wefti_u32 *ep_record_here(const ep_dispatch &args, wefti_u32 place)
+{
+    const wefti_u32 *records = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.records);
+    return (ep_is(args, WEFTI_CUDA_EP_FRESH) ? records : args.tables.records) +
+           (wefti_u64)place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
+}
+
+EP_DEVICE void ep_keep_record(const ep_dispatch &args, wefti_u32 place, const wefti_u32 *record)
+{
+    const int words = wefti_cuda_ep_record_words(args.topk, 1);
+    for (int i = ep_lane(); i < words; i += 32) {
+        args.tables.records[(wefti_u64)place * (wefti_u64)words + (wefti_u64)i] = record[i];
+    }
+}
+
+/* What the caller's arrays get of a token's rows. A warp. */
+EP_DEVICE void ep_label(const ep_dispatch &args, const wefti_u32 *record, int source)
+{
+    const wefti_cuda_ep_arrays &arrays = args.arrays;
+    for (int base = 0; base < args.topk; base += 32) {
+        wefti_u32 row;
+        const bool has = ep_has_row(record, args.topk, args.experts.slots != 0, base, &row);
+        const int k = base + ep_lane();
+        float weight = has && arrays.weights != 0 ? 0.0f + ep_record_weight(record, args.topk, k) : 0.0f;
+        for (int also = k + 1; has && args.experts.slots != 0 && also < args.topk; also++) {
+            weight += ep_record_row(record, args.topk, also) == row ? ep_record_weight(record, args.topk, also) : 0.0f;
+        }
+        if (!has) {
+            continue;
+        }
+        if (arrays.weights != 0) {
+            arrays.weights[row] = weight;
+        }
+        ep_give_expert(arrays, row, (wefti_i32)ep_record_expert(record, base + ep_lane()));
+        if (arrays.source_rank != 0) {
+            arrays.source_rank[row] = source;
+        }
+        if (arrays.source_token != 0) {
+            arrays.source_token[row] = (wefti_i32)record[0];
+        }
+    }
+}
+
+EP_DEVICE void ep_replicate_scales(const ep_dispatch &args, const wefti_u32 *record, wefti_u32 place)
+{
+    const int words = (int)args.scale_words;
+    const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
+                            (wefti_u64)place * (wefti_u64)wefti_cuda_ep_whole(words);
+    for (int base = 0; base < args.topk && words > 0; base += 32) {
+        wefti_u32 row;
+        wefti_u32 lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, args.experts.slots != 0, base, &row));
+        for (; lanes != 0; lanes &= lanes - 1) {
+            wefti_u64 to = __shfl_sync(~0u, row, __ffs((int)lanes) - 1);
+            wefti_u32 *scales = ep_scales_of_row(args, to);
+            for (int word = ep_lane(); word < words; word += 32) {
+                scales[(wefti_u64)word * args.out_scales.word_stride] = from[word];
+            }
+        }
+    }
+}
+
+/* Into how many parts rows are cut, so that several warps copy the rows of a unit: each part eight looks of a warp. */
+EP_DEVICE int ep_replica_parts(const ep_dispatch &args)
+{
+    int parts = (int)((args.row_bytes + 4095) / 4096);
+    return parts > 0 ? parts : 1;
+}
+
+/* The vectors first .. end - 1 at `from` to the addresses that `lanes` have, AT_ONCE a lane at a time. A warp. */
+template <int AT_ONCE>
+EP_DEVICE void ep_copy_to(wefti_u32 lanes, wefti_u64 to, const unsigned char *from, int first, int end)
+{
+    const uint4 *source = (const uint4 *)from;
+    for (int at = first + ep_lane(); at - ep_lane() < end; at += 32 * AT_ONCE) {
+        uint4 vectors[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) { /* without a condition, as in ep_include */
+            vectors[i] = source[at + 32 * i < end ? at + 32 * i : end - 1];
+        }
+        for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
+            uint4 *target = (uint4 *)__shfl_sync(~0u, to, __ffs((int)left) - 1);
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++) {
+                if (at + 32 * i < end) {
+                    target[at + 32 * i] = vectors[i];
+                }
+            }
+        }
+    }
+}
+
+/* A row of padding: nobody's, and zeroed if asked for. A warp. */
+EP_DEVICE void ep_pad_row(const ep_dispatch &args, wefti_u32 row)
+{
+    const wefti_cuda_ep_arrays &arrays = args.arrays;
+    if (ep_lane() == 0) {
+        if (arrays.weights != 0) {
+            arrays.weights[row] = 0.0f;
+        }
+        ep_give_expert(arrays, row, -1);
+        if (arrays.source_rank != 0) {
+            arrays.source_rank[row] = -1;
+        }
+        if (arrays.source_token != 0) {
+            arrays.source_token[row] = -1;
+        }
+    }
+    if (args.experts.zeroes == 0 || !ep_is(args, WEFTI_CUDA_EP_MOVE)) {
+        return;
+    }
+    uint4 *data = (uint4 *)(args.out + (wefti_u64)row * args.out_pitch);
+    for (int i = ep_lane(); i < (int)(args.row_bytes / 16); i += 32) {
+        data[i] = make_uint4(0, 0, 0, 0);
+    }
+    for (int word = ep_lane(); word < (int)args.scale_words; word += 32) {
+        args.out_scales
+            .words[(wefti_u64)row * args.out_scales.row_stride + (wefti_u64)word * args.out_scales.word_stride] = 0;
+    }
+}
+
+/* Part `part` of the row of the token at `place`, to all of its rows but the one that it came to. A warp. */
+EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, int source, wefti_u32 place, int part,
+                            int parts)
+{
+    const int vectors = (int)(args.row_bytes / 16);
+    const int each = (vectors + parts - 1) / parts;
+    const int first = part * each;
+    const int end = first + each < vectors ? first + each : vectors;
+    const bool staged = ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank;
+    const unsigned char *from = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows) +
+                                (wefti_u64)place * args.row_bytes;
+    bool found = staged;
+    for (int base = 0; base < args.topk; base += 32) {
+        wefti_u32 row;
+        wefti_u32 lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, args.experts.slots != 0, base, &row));
+        wefti_u64 to = (wefti_u64)args.out + (wefti_u64)row * args.out_pitch;
+        if (!found && lanes != 0) {
+            from = (const unsigned char *)__shfl_sync(~0u, to, __ffs((int)lanes) - 1);
+            lanes &= lanes - 1;
+            found = true;
+        }
+        if (lanes != 0) {
+            ep_copy_to<8>(lanes, to, from, first, end);
+        }
+    }
+}
+
+#endif

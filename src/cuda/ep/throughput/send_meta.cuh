@@ -1,0 +1,201 @@
+/* cuda/ep/throughput/send_meta.cuh: what ranks are sent of a block's units beside their rows: records of a new routing,
+ * scales of fp8 rows; then the word of each unit in `meta_ready`. And the sums of weights that stay here. */
+#ifndef WEFTI_CUDA_EP_THROUGHPUT_SEND_META_CUH
+#define WEFTI_CUDA_EP_THROUGHPUT_SEND_META_CUH
+
+#include "cuda/ep/throughput/send.cuh"
+
+#define EP_META_STAGE_WORDS (WEFTI_CUDA_EP_META_STAGE_BYTES / 4)
+#define EP_META_BULK_TOKENS                                                                                            \
+    4 /* scales of units of fewer are sent sooner by stores, which do not stand behind rows in the copy engine */
+
+/* The weights of a unit's tokens, added up by rank in ascending choice: a lane takes a pair of token and rank. */
+EP_DEVICE void ep_write_weights(const ep_dispatch &args, const ep_call *call, int token, int rows)
+{
+    const ep_group &group = args.group;
+    const int experts = group.first_expert[group.ranks];
+    for (int pair = ep_lane(); pair < rows * group.ranks; pair += 32) {
+        const int rank = pair % group.ranks;
+        const wefti_u64 first = (wefti_u64)(token + pair / group.ranks) * (wefti_u64)args.topk;
+        float sum = 0.0f;
+        for (int base = 0; base < args.topk; base += EP_AT_ONCE) {
+            int ids[EP_AT_ONCE];
+            float weights[EP_AT_ONCE];
+#pragma unroll
+            for (int i = 0; i < EP_AT_ONCE; i++) {
+                bool is = base + i < args.topk;
+                ids[i] = is ? ep_id(args.choices, first + (wefti_u64)(base + i), experts) : -1;
+                weights[i] =
+                    is && args.choices.weights != 0 ? args.choices.weights[first + (wefti_u64)(base + i)] : 1.0f;
+            }
+#pragma unroll
+            for (int i = 0; i < EP_AT_ONCE; i++) {
+                sum += ep_owner(group, call->alive, ids[i]) == rank ? weights[i] : 0.0f;
+            }
+        }
+        args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)pair] = sum;
+    }
+}
+
+/* By expert: the row of choice `k` of a token, perhaps shared with an earlier one; NO_ROW if `rank` does not own it. */
+EP_DEVICE wefti_u32 ep_choice_row(const ep_dispatch &args, const ep_call *call, int token, int rank, int k)
+{
+    const int experts = args.group.first_expert[args.group.ranks];
+    const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
+    const int id = ep_id(args.choices, first + (wefti_u64)k, experts);
+    if (ep_owner(args.group, call->alive, id) != rank) {
+        return WEFTI_CUDA_EP_NO_ROW;
+    }
+    int alike = args.experts.slots != 0 ? 0 : k;
+    while (ep_id(args.choices, first + (wefti_u64)alike, experts) != id) {
+        alike++;
+    }
+    return args.tables.rows[first + (wefti_u64)alike];
+}
+
+/* Word `word` of the record of `token` for `rank`. */
+template <bool BY_EXPERT>
+EP_DEVICE wefti_u32 ep_record_word(const ep_dispatch &args, const ep_call *call, int token, int rank, int word)
+{
+    if (BY_EXPERT && word > 2 * args.topk) {
+        return ep_choice_row(args, call, token, rank, word - 1 - 2 * args.topk);
+    }
+    if (word == 0) {
+        return (wefti_u32)token;
+    }
+    const ep_group &group = args.group;
+    const bool is_weight = word > args.topk;
+    const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)(word - 1 - (is_weight ? args.topk : 0));
+    const int id = ep_id(args.choices, at, group.first_expert[group.ranks]);
+    const float weight = is_weight && args.choices.weights != 0 ? args.choices.weights[at] : 1.0f;
+    const bool here = ep_owner(group, call->alive, id) == rank;
+    return is_weight ? __float_as_uint(here || args.choices.all_weights != 0 ? weight : 0.0f)
+                     : (wefti_u32)(here ? id - group.first_expert[rank] : -1);
+}
+
+/* The records of a unit, which lie one behind the other at each rank. */
+template <bool BY_EXPERT>
+EP_DEVICE void ep_send_records(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
+                               wefti_u32 first)
+{
+    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    wefti_u32 *records = (wefti_u32 *)(args.group.area[rank] + args.group.at.records) +
+                         (wefti_u64)(call->place[rank] + first) * (wefti_u64)words;
+#pragma unroll 2
+    for (int i = ep_lane(); i < __popc(bits) * words; i += 32) {
+        wefti_u32 left = bits;
+        for (int skip = i / words; skip > 0; skip--) {
+            left &= left - 1;
+        }
+        records[i] = ep_record_word<BY_EXPERT>(args, call, token + __ffs((int)left) - 1, rank, i % words);
+    }
+}
+
+/* The scales of a unit's rows, likewise, of few tokens. */
+EP_DEVICE void ep_send_few_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token,
+                                  int rows)
+{
+    const int words = (int)args.given_words;
+    for (int row = 0; row < rows; row++) {
+        const wefti_u32 *from = args.in_scales.words + (wefti_u64)(token + row) * args.in_scales.row_stride;
+        wefti_u64 to = 0;
+        if (unit.rank >= 0) {
+            to = args.group.area[unit.rank] + args.group.at.scales +
+                 (wefti_u64)(call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << row) - 1))) *
+                     (wefti_u64)wefti_cuda_ep_whole(words) * 4;
+        }
+        for (int word = ep_lane(); word - ep_lane() < words; word += 32) {
+            const wefti_u32 value = from[(wefti_u64)(word < words ? word : words - 1) * args.in_scales.word_stride];
+            for (wefti_u32 lanes = __ballot_sync(~0u, (unit.bits >> row & 1) != 0); lanes != 0; lanes &= lanes - 1) {
+                wefti_u32 *there = (wefti_u32 *)__shfl_sync(~0u, to, __ffs((int)lanes) - 1);
+                if (word < words) {
+                    there[word] = value;
+                }
+            }
+        }
+    }
+}
+
+/* The scales of a unit's rows, gathered in shared memory at `stage`, from where the copy engine stores each row's to
+ * its ranks, as it does the row: stores of words to a peer take the links twice as long. Lane r stores to rank r. */
+EP_DEVICE void ep_send_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token, int rows,
+                              wefti_u32 *stage)
+{
+    const int pitch = wefti_cuda_ep_whole((int)args.given_words);
+    const int last = (int)args.given_words - 1;
+    const int words = pitch < EP_META_STAGE_WORDS ? pitch : EP_META_STAGE_WORDS; /* of a row at once, */
+    const int pieces = EP_META_STAGE_WORDS / words; /* and of so many rows */
+    for (int at = 0; at < rows * pitch;) {
+        const int row = at / pitch;
+        const int first = at % pitch;
+        const int width = pitch - first < words ? pitch - first : words;
+        const int height = rows - row < pieces ? rows - row : pieces;
+        wefti_bulk_stores_read<0>();
+        __syncwarp();
+#pragma unroll 4
+        for (int i = ep_lane(); i < height * width; i += 32) {
+            const int word = first + i % width < last ? first + i % width : last;
+            stage[i] = args.in_scales.words[(wefti_u64)(token + row + i / width) * args.in_scales.row_stride +
+                                            (wefti_u64)word * args.in_scales.word_stride];
+        }
+        wefti_fence_before_bulk();
+        __syncwarp();
+        for (int i = 0; i < height && unit.rank >= 0; i++) {
+            if ((unit.bits >> (row + i) & 1) != 0) {
+                const wefti_u64 place = (wefti_u64)(call->place[unit.rank] + unit.first) +
+                                        (wefti_u64)__popc(unit.bits & ((1u << (row + i)) - 1));
+                wefti_u32 *to =
+                    (wefti_u32 *)(args.group.area[unit.rank] + args.group.at.scales) + place * (wefti_u64)pitch;
+                wefti_bulk_store_add(to + first, stage + i * width, (unsigned)width * 4);
+            }
+        }
+        wefti_bulk_stores_commit();
+        at += first + width < pitch ? width : height * pitch - first;
+    }
+    wefti_bulk_stores_complete();
+}
+
+template <bool BY_EXPERT>
+EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens,
+                                    wefti_u32 *stage)
+{
+    const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
+    const int token = number * unit_tokens;
+    const ep_unit unit = ep_unit_of(args, call, number, 0);
+    for (int rank = 0; rank < args.group.ranks; rank++) {
+        const wefti_u32 bits = __shfl_sync(~0u, unit.bits, rank);
+        const wefti_u32 first = __shfl_sync(~0u, unit.first, rank);
+        if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+            ep_send_records<BY_EXPERT>(args, call, token, rank, bits, first);
+        }
+    }
+    if (args.given_words != 0 && unit_tokens < EP_META_BULK_TOKENS) {
+        ep_send_few_scales(args, call, unit, token, rows);
+    } else if (args.given_words != 0) {
+        ep_send_scales(args, call, unit, token, rows, stage);
+    }
+    if (!BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        ep_write_weights(args, call, token, rows);
+    }
+    __syncwarp();
+    const int rank = ep_lane();
+    if (rank < args.group.ranks && (call->alive >> rank & 1) != 0) {
+        wefti_st_release(ep_meta_ready(args.group, rank, args.group.rank) + number, ep_unit_word(call, unit));
+    }
+}
+
+template <bool BY_EXPERT>
+EP_DEVICE void ep_send_meta(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
+{
+    const int mine = ep_warp() - args.blocks.sender_warps;
+    wefti_u32 *stage = (wefti_u32 *)(shared + args.meta_stages_at) + mine * EP_META_STAGE_WORDS;
+    int first;
+    int end;
+    int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
+    for (int unit = first + mine; unit < end; unit += ep_warps() - args.blocks.sender_warps) {
+        ep_send_meta_of_unit<BY_EXPERT>(args, call, unit, unit_tokens, stage);
+    }
+}
+
+#endif
