@@ -28,18 +28,22 @@ file(GLOB_RECURSE weft_device_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/in
 file(GLOB weft_kernel_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cuh)
 list(APPEND weft_kernel_parts ${PROJECT_SOURCE_DIR}/src/cuda/kernels.h)
 
-# Kernels for the library to carry; further arguments are what they depend on. Sanitizer builds run on the fake driver
-# only, which has kernels of its own, and carry an empty file.
+# Kernels for the library to carry; further arguments are what they depend on, without which the compiler says it.
+# Sanitizer builds run on the fake driver only, which has kernels of its own, and carry an empty file.
 function(weft_add_fatbin fatbin source architectures)
     set(command ${CMAKE_CUDA_COMPILER} --fatbin --threads 2 ${architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include
         -I${PROJECT_SOURCE_DIR}/src ${source} -o ${fatbin})
     if(WEFT_WERROR)
         list(APPEND command -Werror all-warnings)
     endif()
+    set(dependencies DEPENDS ${source} ${ARGN})
     if(WEFT_SANITIZE)
         set(command ${CMAKE_COMMAND} -E touch ${fatbin})
+    elseif(NOT ARGN)
+        list(APPEND command -MD -MF ${fatbin}.d -MT ${fatbin})
+        list(APPEND dependencies DEPFILE ${fatbin}.d)
     endif()
-    add_custom_command(OUTPUT ${fatbin} COMMAND ${command} DEPENDS ${source} ${ARGN} VERBATIM)
+    add_custom_command(OUTPUT ${fatbin} COMMAND ${command} ${dependencies} VERBATIM)
 endfunction()
 
 set(weft_kernel_checks)
@@ -53,15 +57,26 @@ add_custom_target(weft_fatbin_made DEPENDS ${weft_fatbin})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernels.c PROPERTIES
     COMPILE_DEFINITIONS "WEFT_CUDA_FATBIN=\"${weft_fatbin}\"" OBJECT_DEPENDS ${weft_fatbin})
 
-file(GLOB_RECURSE weft_ep_kernel_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cu
-    ${PROJECT_SOURCE_DIR}/src/cuda/ep/*.cuh)
-list(APPEND weft_ep_kernel_sources ${PROJECT_SOURCE_DIR}/src/cuda/ep/abi.h ${PROJECT_SOURCE_DIR}/src/cuda/ep/host/kernels.h)
-set(weft_ep_fatbin ${PROJECT_BINARY_DIR}/ep_kernels.fatbin)
-weft_add_fatbin(${weft_ep_fatbin} ${PROJECT_SOURCE_DIR}/src/cuda/ep/kernels.cu "${weft_ep_nvcc_architectures}"
-    ${weft_ep_kernel_sources} ${weft_device_headers})
-add_custom_target(weft_ep_fatbin_made DEPENDS ${weft_ep_fatbin})
+# Expert parallelism: src/cuda/ep/FOLDER/NAME.cu is the fat binary ep/FOLDER_NAME.fatbin, a row of
+# WEFTI_CUDA_EP_MODULES. The compiler says what each includes, so that a change makes only those anew that have it.
+file(GLOB weft_ep_kernel_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src/cuda/ep ${PROJECT_SOURCE_DIR}/src/cuda/ep/*/*.cu)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/ep/host/kernels.h)
+file(STRINGS ${PROJECT_SOURCE_DIR}/src/cuda/ep/host/kernels.h weft_ep_module_rows REGEX "^    X\\(")
+set(weft_ep_fatbins)
+foreach(source IN LISTS weft_ep_kernel_sources)
+    string(REGEX REPLACE "\\.cu$" "" name ${source})
+    string(REPLACE "/" "_" name ${name})
+    if(NOT "${weft_ep_module_rows}" MATCHES "X\\(${name},")
+        message(FATAL_ERROR "src/cuda/ep/${source} is no row of WEFTI_CUDA_EP_MODULES in src/cuda/ep/host/kernels.h; add X(${name}, its family)")
+    endif()
+    set(fatbin ${PROJECT_BINARY_DIR}/ep/${name}.fatbin)
+    weft_add_fatbin(${fatbin} ${PROJECT_SOURCE_DIR}/src/cuda/ep/${source} "${weft_ep_nvcc_architectures}")
+    list(APPEND weft_ep_fatbins ${fatbin})
+endforeach()
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/ep)
+add_custom_target(weft_ep_fatbin_made DEPENDS ${weft_ep_fatbins})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/ep/host/kernels.c PROPERTIES
-    COMPILE_DEFINITIONS "WEFT_CUDA_EP_FATBIN=\"${weft_ep_fatbin}\"" OBJECT_DEPENDS ${weft_ep_fatbin})
+    COMPILE_DEFINITIONS "WEFT_CUDA_EP_FATBINS=\"${PROJECT_BINARY_DIR}/ep\"" OBJECT_DEPENDS "${weft_ep_fatbins}")
 
 # The kernels with which tools measure.
 set(weft_tool_kernels ${PROJECT_SOURCE_DIR}/src/tools/lib/kernels.cu)

@@ -64,15 +64,23 @@ add_custom_command(OUTPUT ${weft_fake_kernels}
         -I${PROJECT_SOURCE_DIR}/src -c ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu -o ${weft_fake_kernels}
     DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu ${weft_kernel_parts} ${weft_device_headers}
     VERBATIM)
-# Those of expert parallelism, whose threads are coroutines.
-set(weft_fake_ep_kernels ${PROJECT_BINARY_DIR}/fake/kernels_ep.o)
-add_custom_command(OUTPUT ${weft_fake_ep_kernels}
-    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -fno-exceptions -fno-threadsafe-statics -Wno-maybe-uninitialized
-        -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
-        -c ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/kernels_ep.cpp -o ${weft_fake_ep_kernels}
-    DEPENDS ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/kernels_ep.cpp ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/simt.h
-        ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/grid.h ${weft_ep_kernel_sources} ${weft_device_headers}
-    VERBATIM)
+# Those of expert parallelism, whose threads are coroutines, and the table of their names.
+set(weft_fake_ep_kernels)
+foreach(source ${weft_ep_kernel_sources} kernels_ep.cpp)
+    string(REPLACE "/" "_" object ${source})
+    set(object ${PROJECT_BINARY_DIR}/fake/ep_${object}.o)
+    set(path ${PROJECT_SOURCE_DIR}/src/cuda/ep/${source})
+    if(source STREQUAL "kernels_ep.cpp")
+        set(path ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/${source})
+    endif()
+    add_custom_command(OUTPUT ${object}
+        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -fno-exceptions -fno-threadsafe-statics -Wno-maybe-uninitialized
+            -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -include ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/simt.h
+            -MD -MF ${object}.d -MT ${object} -c ${path} -o ${object}
+        DEPENDS ${path} DEPFILE ${object}.d
+        VERBATIM)
+    list(APPEND weft_fake_ep_kernels ${object})
+endforeach()
 # Those of tools.
 set(weft_fake_tool_kernels ${PROJECT_BINARY_DIR}/fake/tool_kernels.o)
 add_custom_command(OUTPUT ${weft_fake_tool_kernels}

@@ -207,8 +207,10 @@ static void fini(wefti_cuda *cuda)
     if (cuda->ep_pool != NULL) {
         (void)driver->cuMemPoolDestroy(cuda->ep_pool);
     }
-    if (cuda->ep_module != NULL) {
-        (void)driver->cuModuleUnload(cuda->ep_module);
+    for (int i = 0; i < WEFTI_CUDA_EP_MODULE_COUNT; i++) {
+        if (cuda->ep_modules[i] != NULL) {
+            (void)driver->cuModuleUnload(cuda->ep_modules[i]);
+        }
     }
     if (cuda->amo_old != NULL) {
         (void)driver->cuMemFreeHost(cuda->amo_old);

@@ -3,6 +3,7 @@
 #define WEFTI_CUDA_DEVICE_H
 
 #include "cuda/driver/driver.h"
+#include "cuda/ep/host/kernels.h"
 #include "cuda/heap/window.h"
 #include "cuda/kernels.h"
 #include "device/device.h"
@@ -73,8 +74,8 @@ typedef struct wefti_cuda {
     CUstream stream; /* of the host's copies and atomics */
     wefti_os_monitor *stream_lock;
     CUmodule module;
-    CUmodule ep_module; /* NULL until the first group of expert parallelism; then its pool is there */
-    CUmemoryPool ep_pool;
+    CUmemoryPool ep_pool; /* NULL until the first group of expert parallelism */
+    CUmodule ep_modules[WEFTI_CUDA_EP_MODULE_COUNT]; /* NULL until a group needs it */
     CUfunction kernels[WEFTI_CUDA_KERNEL_COUNT];
     uint64_t *amo_old; /* pinned host memory */
 

@@ -33,6 +33,16 @@ ONLY |= {face: {"common", face} for face in ("faces/shmem", "faces/nvshmem", "fa
 # The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
 ONLY["testing/sim"] = {"base", "os", "common", "bootstrap", "heap", "device", "transport", "testing/sim"}
 ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}
+# The rooms of the kernels of expert parallelism, and what each may include: throughput and low latency know nothing of
+# each other, and host code of the group nothing of device code.
+EP_ROOMS = {
+    "device": {"device"},
+    "routing": {"device", "routing"},
+    "throughput": {"device", "routing", "throughput"},
+    "low_latency": {"device", "routing", "low_latency"},
+    "backward": {"device", "routing", "throughput", "backward"},
+    "host": {"host"},
+}
 ONLY["testing/fake_driver"] = ONLY["cuda"] | {"testing/fake_driver", "testing/sim"}  # its threads are coroutines
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
@@ -44,6 +54,22 @@ def layer_of(parts):
     """The layer of a file of src/, of whose path these are the parts."""
     folder = "/".join(parts[:2])
     return folder if folder in ONLY else parts[0]
+
+
+def ep_room_of(path):
+    """The room of a path below src/, or None: not of EP's kernels, or a header that all of them share."""
+    parts = path.split("/")
+    return parts[2] if parts[:2] == ["cuda", "ep"] and len(parts) > 3 else None
+
+
+def wrong_room(path, target):
+    """Why `path` below src/, in a room, may not include `target`, or None."""
+    room, other = ep_room_of(path), ep_room_of(target)
+    if room is None or other is None:
+        return None
+    if room not in EP_ROOMS:
+        return f'"cuda/ep/{room}" is no room; add it to EP_ROOMS in tests/lint/layers.py'
+    return None if other in EP_ROOMS[room] else f"cuda/ep/{room} may not include cuda/ep/{other}"
 
 
 def allowed_layers(layer):
@@ -82,6 +108,8 @@ def wrong_include(root, file, quote, target):
         return None
     if not (root / "src" / target).is_file():
         return "no such header in include/ or src/"
+    if wrong_room("/".join(parts[1:]), target):
+        return wrong_room("/".join(parts[1:]), target)
     layer = layer_of(parts[1:])
     allowed = allowed_layers(layer)
     if allowed is None:

@@ -21,6 +21,12 @@ HEADERS = [
     "src/ep/route.h",
     "src/faces/shmem/face.h",
     "src/testing/sim/coroutine.h",
+    "src/cuda/ep/abi.h",
+    "src/cuda/ep/device/pipe.cuh",
+    "src/cuda/ep/routing/count.cuh",
+    "src/cuda/ep/throughput/send.cuh",
+    "src/cuda/ep/low_latency/send.cuh",
+    "src/cuda/ep/host/group.h",
     "tests/support/ledger.h",
 ]
 
@@ -70,6 +76,27 @@ class LayersTest(unittest.TestCase):
         self.assert_right("src/cuda/map.c", "#include <cuda.h>")
         self.assert_wrong("src/heap/device.c", "#include <cuda.h>", "CUDA header")
         self.assert_wrong("include/weft/dev.h", "#include <cuda_runtime_api.h>", "CUDA header")
+
+    def test_rooms_of_ep_kernels(self):
+        self.assert_right("src/cuda/ep/low_latency/recv.cuh", '#include "cuda/ep/low_latency/send.cuh"')
+        self.assert_right("src/cuda/ep/low_latency/recv.cuh", '#include "cuda/ep/routing/count.cuh"')
+        self.assert_right("src/cuda/ep/backward/gradients.cuh", '#include "cuda/ep/throughput/send.cuh"')
+        self.assert_right("src/cuda/ep/device/copy.cuh", '#include "cuda/ep/abi.h"')
+        self.assert_right("src/cuda/device.h", '#include "cuda/ep/host/group.h"')
+        for room, other, file in (
+            ("low_latency", "throughput", "send.cuh"),
+            ("throughput", "low_latency", "send.cuh"),
+            ("routing", "throughput", "send.cuh"),
+            ("device", "routing", "count.cuh"),
+            ("host", "device", "pipe.cuh"),
+            ("device", "host", "group.h"),
+        ):
+            self.assert_wrong(
+                f"src/cuda/ep/{room}/one.cuh",
+                f'#include "cuda/ep/{other}/{file}"',
+                f"cuda/ep/{room} may not include cuda/ep/{other}",
+            )
+        self.assert_wrong("src/cuda/ep/cellar/one.cuh", '#include "cuda/ep/device/pipe.cuh"', "is no room")
 
     def test_nothing_needs_what_tests_stand_on(self):
         self.assert_right("src/testing/sim/run.c", '#include "testing/sim/coroutine.h"')

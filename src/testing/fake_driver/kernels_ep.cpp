@@ -1,11 +1,11 @@
-/* testing/fake_driver/kernels_ep.cpp: the kernels of expert parallelism for the CPU, and their names. */
+/* testing/fake_driver/kernels_ep.cpp: the names of the kernels of expert parallelism, of which each .cu is compiled for
+ * the CPU by itself. */
 #include "testing/fake_driver/kernels_ep.h"
 
-#include "testing/fake_driver/simt.h"
-
-#include "cuda/ep/kernels.cu"
+#include "cuda/ep/abi.h"
 
 #define BODY(NAME, VARIANT, CALL)                                                                                      \
+    extern "C" void EP_KERNEL_NAME(NAME, VARIANT)(const wefti_cuda_ep_##CALL##_args args);                             \
     static void body_##VARIANT##NAME(const void *args)                                                                 \
     {                                                                                                                  \
         EP_KERNEL_NAME(NAME, VARIANT)(*(const wefti_cuda_ep_##CALL##_args *)args);                                     \

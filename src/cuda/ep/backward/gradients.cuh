@@ -4,7 +4,7 @@
 #define WEFTI_CUDA_EP_BACKWARD_GRADIENTS_CUH
 
 #include "cuda/ep/device/values.cuh"
-#include "cuda/ep/throughput/replicate.cuh"
+#include "cuda/ep/throughput/recv.cuh"
 #include "weft/protocol/dot.h"
 
 /* ---- rows ---- */
@@ -184,6 +184,20 @@ EP_DEVICE void ep_receive_backward(const ep_dispatch &args, const ep_call *call,
     }
 }
 
+/* The backward of combine. */
+template <bool BY_EXPERT>
+EP_DEVICE bool ep_receive_backward_unit(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
+{
+    wefti_u32 place;
+    wefti_u32 count;
+    if (!ep_await_coming(args, call, false, true, coming, &place, &count)) {
+        return false;
+    }
+    __syncwarp();
+    ep_receive_backward<BY_EXPERT>(args, call, coming.source, coming.unit, place, count);
+    return true;
+}
+
 /* The gradients of the weights of this block's units, once all ranks have returned them. The warps from `skip` on. */
 EP_DEVICE void ep_take_returned(const ep_dispatch &args, const ep_call *call, int skip)
 {
@@ -209,5 +223,22 @@ EP_DEVICE void ep_take_returned(const ep_dispatch &args, const ep_call *call, in
         }
     }
 }
+
+/* The way of a dispatch that is the backward of a combine. */
+struct ep_backward_way {
+    enum { QUANTISES = 0, IS_BACKWARD = 1 };
+    template <bool BY_EXPERT>
+    static __device__ __forceinline__ bool receive_unit(const ep_dispatch &args, const ep_call *call,
+                                                        const ep_coming &coming)
+    {
+        return ep_receive_backward_unit<BY_EXPERT>(args, call, coming);
+    }
+    static __device__ __forceinline__ void finish(const ep_dispatch &args, const ep_call *call, bool goes, int skip)
+    {
+        if (goes && ep_is(args, WEFTI_CUDA_EP_VALUES)) {
+            ep_take_returned(args, call, skip);
+        }
+    }
+};
 
 #endif

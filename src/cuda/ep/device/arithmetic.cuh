@@ -3,7 +3,7 @@
 #ifndef WEFTI_CUDA_EP_DEVICE_ARITHMETIC_CUH
 #define WEFTI_CUDA_EP_DEVICE_ARITHMETIC_CUH
 
-#include "cuda/ep/device/signal.cuh"
+#include "cuda/ep/device/base.cuh"
 #include "weft_ep.h"
 
 #if !defined(WEFT_DEVICE_ON_HOST) /* else as testing/fake_driver/simt.h says */

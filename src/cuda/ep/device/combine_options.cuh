@@ -5,16 +5,16 @@
  * A kernel before such a combine, on the same stream, writes down for each token in which order its results are added
  * (`order` of the route tables), by source the sums of its own weights, and by expert sends the call's own choices to
  * the owners, who need them when they add up rows: to `own_choices` there, which by the parity of the epoch is free as
- * low-latency memory is (abi.h). The call header comes after them, and a block that has all call headers has them
+ * low-latency memory is (memory.h). The call header comes after them, and a block that has all call headers has them
  * too.
  *
  * Values go where gradients of weights go; by source each rank's to a place of its own, as all are added. */
 #ifndef WEFTI_CUDA_EP_DEVICE_COMBINE_OPTIONS_CUH
 #define WEFTI_CUDA_EP_DEVICE_COMBINE_OPTIONS_CUH
 
+#include "cuda/ep/device/call.cuh"
 #include "cuda/ep/device/reduce.cuh"
 #include "cuda/ep/device/values.cuh"
-#include "cuda/ep/routing/count.cuh"
 
 /* Which kind of combine a kernel is for. */
 enum ep_kind {
@@ -54,104 +54,6 @@ EP_DEVICE wefti_u32 ep_own_choice(const wefti_cuda_ep_options &options, wefti_u6
     return !ep_takes_part(options, at)           ? WEFTI_CUDA_EP_TAKES_NO_PART
            : bits == WEFTI_CUDA_EP_TAKES_NO_PART ? 0x7fffffffu
                                                  : bits;
-}
-
-/* ---- before the call ---- */
-
-/* What lane r finds of rank r for a token: the last choice there that takes part, or -1, and the sum of their own
- * weights, in ascending choice. */
-typedef struct ep_share_of_rank {
-    int last;
-    float weight;
-} ep_share_of_rank;
-
-EP_DEVICE ep_share_of_rank ep_share_of_token(const ep_combine &args, int token)
-{
-    ep_share_of_rank share = {-1, 0.0f};
-    for (int first = 0; first < args.topk; first += 32) {
-        const int k = first + ep_lane();
-        const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
-        const bool takes_part = k < args.topk && ep_takes_part(args.options, at);
-        const int owner = takes_part ? (int)args.tables.owner[at] : -1;
-        const float weight = takes_part ? ep_own_weight(args.options, at) : 0.0f;
-        for (int i = 0; i < 32 && first + i < args.topk; i++) {
-            const int owner_of_choice = __shfl_sync(~0u, owner, i);
-            const float its_weight = __shfl_sync(~0u, weight, i);
-            if (owner_of_choice == ep_lane()) {
-                share.weight = __fadd_rn(share.weight, its_weight);
-                share.last = first + i;
-            }
-        }
-    }
-    return share;
-}
-
-/* Write down the order of a token's ranks, those of `ranks`. A warp. */
-EP_DEVICE void ep_write_order(const ep_combine &args, int token, wefti_u32 ranks, int last)
-{
-    const int all = args.group.ranks;
-    const int rank = ep_lane();
-    const int key = (args.flags & WEFTI_CUDA_EP_BY_CHOICE) != 0 ? last : 0;
-    int before = 0; /* ranks that come before this lane's */
-    for (wefti_u32 left = ranks; left != 0; left &= left - 1) {
-        const int other = __ffs((int)left) - 1;
-        const int other_key = __shfl_sync(~0u, key, other);
-        before += other_key < key || (other_key == key && other < rank);
-    }
-    unsigned char *order = args.tables.order + (wefti_u64)token * (wefti_u64)all;
-    if ((ranks >> rank & 1) != 0) {
-        order[before] = (unsigned char)((wefti_u32)rank | (last < 0 ? WEFTI_CUDA_EP_NOT_ADDED : 0u));
-    }
-    if (rank >= __popc(ranks) && rank < all) {
-        order[rank] = WEFTI_CUDA_EP_NO_RANK;
-    }
-}
-
-/* By expert: a token's own choices to the ranks that received it, at these places. A warp. */
-EP_DEVICE void ep_send_own_choices(const ep_combine &args, wefti_u64 epoch, int token, wefti_u32 ranks, wefti_u64 place)
-{
-    for (wefti_u32 left = ranks; left != 0; left &= left - 1) {
-        const int rank = __ffs((int)left) - 1;
-        wefti_u32 *to = ep_own_choices(args, epoch, rank, __shfl_sync(~0u, place, rank));
-        for (int k = ep_lane(); k < args.topk; k += 32) {
-            to[k] = ep_own_choice(args.options, (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k);
-        }
-    }
-}
-
-/* All tokens, a warp each; waits for nobody. */
-template <bool BY_EXPERT> EP_DEVICE void ep_combine_order(const ep_combine &args)
-{
-    const ep_group &group = args.group;
-    const ep_tables &tables = args.tables;
-    const wefti_cuda_ep_control *control = ep_control(group);
-    const wefti_u64 epoch = wefti_ld_relaxed(&control->epoch) + 1; /* of the combine */
-    const wefti_u32 alive = ~wefti_ld_relaxed(&control->masked);
-    const int tokens = tables.route_header->tokens;
-    const int unit_tokens = wefti_cuda_ep_unit(tokens);
-    const int rank = ep_lane();
-    if (wefti_ld_relaxed(&control->failed) != 0 || tables.route_header->routed == WEFT_ERR_OVERFLOW) {
-        return; /* places of a routing that overflows are more than there are */
-    }
-    for (int token = ep_warp() * (int)gridDim.x + (int)blockIdx.x; token < tokens;
-         token += ep_warps() * (int)gridDim.x) {
-        const ep_share_of_rank share = ep_share_of_token(args, token);
-        ep_going going = {false, 0};
-        wefti_u64 place = 0;
-        if (rank < group.ranks) {
-            going = ep_going_of(group, tables, token, unit_tokens, rank);
-            going.goes = going.goes && (alive >> rank & 1) != 0;
-            place = (wefti_u64)tables.place[rank] + (wefti_u64)going.index;
-        }
-        const wefti_u32 ranks = __ballot_sync(~0u, going.goes);
-        ep_write_order(args, token, ranks, share.last);
-        if (!BY_EXPERT && rank < group.ranks) {
-            tables.own_weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank] = share.weight;
-        }
-        if (BY_EXPERT && ep_has_own_choices(args)) {
-            ep_send_own_choices(args, epoch, token, ranks, place);
-        }
-    }
 }
 
 /* ---- adding up ---- */
@@ -195,6 +97,20 @@ EP_DEVICE float ep_weight_of_rank(const ep_combine &args, int token, int rank)
     const float *weights =
         (args.flags & WEFTI_CUDA_EP_OWN_WEIGHTS) != 0 ? args.tables.own_weights : args.tables.weights;
     return weights[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)rank];
+}
+
+/* By expert: the sum of the rows of the token at `place`: vectors first .. end - 1. A warp. */
+template <ep_kind KIND, class FORM>
+EP_DEVICE void ep_fold_any(const FORM &form, const ep_combine &args, const ep_call *call, wefti_u64 place,
+                           unsigned char *out, int first, int end)
+{
+    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
+    if (KIND == EP_WITH_OPTIONS && ep_has_own_choices(args)) {
+        ep_fold_as<true>(form, args, record, ep_own_choices(args, call->epoch, args.group.rank, place), out, first,
+                         end);
+    } else {
+        ep_fold_as<false>(form, args, record, 0, out, first, end);
+    }
 }
 
 /* ---- values ---- */

@@ -4,7 +4,8 @@
 #ifndef WEFTI_CUDA_EP_DEVICE_PACKET_CUH
 #define WEFTI_CUDA_EP_DEVICE_PACKET_CUH
 
-#include "cuda/ep/low_latency/low_latency.cuh"
+#include "cuda/ep/device/call.cuh"
+#include "cuda/ep/device/signal.cuh"
 
 /* Three words, of `words` in all; from the end on the last repeats. The fourth is the reader's. */
 EP_DEVICE uint4 ep_load_payload(const wefti_u32 *row, int words, int at)
@@ -48,15 +49,6 @@ EP_DEVICE_SLOW bool ep_await_ll_packet(const ep_group *group, wefti_u64 row, int
         here = ep_load_ll_packet(row, at).w == tag;
     }
     return here;
-}
-
-/* ---- where ---- */
-
-/* What rank `writer` stores at `reader` of its row `index`. */
-EP_DEVICE wefti_u64 ep_ll_packets(const ep_group &group, const ep_call *call, int reader, int writer, wefti_u32 index)
-{
-    return group.area[reader] + ep_low_latency(group, call).ll_packets +
-           ((wefti_u64)writer * group.at.ll_packet_rows + index) * group.at.ll_packets_each * 16;
 }
 
 #endif

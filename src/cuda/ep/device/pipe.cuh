@@ -6,8 +6,7 @@
 #ifndef WEFTI_CUDA_EP_DEVICE_PIPE_CUH
 #define WEFTI_CUDA_EP_DEVICE_PIPE_CUH
 
-#include "cuda/ep/device/signal.cuh"
-#include "cuda/ep/host/kernels.h"
+#include "cuda/ep/device/base.cuh"
 
 #define EP_STAGES WEFTI_CUDA_EP_STAGES
 
@@ -128,28 +127,6 @@ EP_DEVICE int ep_cursor_advance(ep_cursor *cursor, const ep_cut &cut, int rows, 
 EP_DEVICE wefti_u32 ep_cursor_bytes(const ep_cursor &cursor, const ep_cut &cut)
 {
     return cut.row_bytes - cursor.at < cut.piece_bytes ? cut.row_bytes - cursor.at : cut.piece_bytes;
-}
-
-/* Copy `bytes` bytes, a multiple of 16, inside this GPU's memory. A warp. */
-EP_DEVICE void ep_copy_row(unsigned char *to, const unsigned char *from, wefti_u32 bytes)
-{
-    uint4 *target = (uint4 *)to;
-    const uint4 *source = (const uint4 *)from;
-    int count = (int)(bytes / 16);
-    int i = ep_lane();
-    for (; i + 96 < count; i += 128) {
-        uint4 a = source[i];
-        uint4 b = source[i + 32];
-        uint4 c = source[i + 64];
-        uint4 d = source[i + 96];
-        target[i] = a;
-        target[i + 32] = b;
-        target[i + 64] = c;
-        target[i + 96] = d;
-    }
-    for (; i < count; i += 32) {
-        target[i] = source[i];
-    }
 }
 
 #endif

@@ -2,22 +2,11 @@
 #ifndef WEFTI_CUDA_EP_DEVICE_RECORD_CUH
 #define WEFTI_CUDA_EP_DEVICE_RECORD_CUH
 
-#include "cuda/ep/device/signal.cuh"
+#include "cuda/ep/device/base.cuh"
 
 EP_DEVICE wefti_u32 ep_record_expert(const wefti_u32 *record, int k)
 {
     return record[1 + k];
-}
-
-/* A received local expert, or -1, to the caller's array, if there is one. */
-EP_DEVICE void ep_give_expert(const wefti_cuda_ep_arrays &arrays, wefti_u64 at, wefti_i32 expert)
-{
-    const wefti_i32 id = expert >= 0 ? expert + arrays.first_expert : expert;
-    if (arrays.experts != 0 && arrays.wide_experts != 0) {
-        ((wefti_i64 *)arrays.experts)[at] = (wefti_i64)id;
-    } else if (arrays.experts != 0) {
-        arrays.experts[at] = id;
-    }
 }
 
 EP_DEVICE float ep_record_weight(const wefti_u32 *record, int topk, int k)

@@ -6,8 +6,6 @@
 #include "cuda/ep/device/arithmetic.cuh"
 #include "cuda/ep/device/record.cuh"
 
-typedef wefti_cuda_ep_combine_args ep_combine;
-
 #define EP_ROWS_AT_ONCE 4
 
 /* How the vectors of rows are read and those of sums written, and how many of a row at once: here, as they lie in
@@ -236,6 +234,14 @@ EP_DEVICE void ep_fold_as(const FORM &form, const ep_combine &args, const wefti_
     } else {
         ep_fold<WEFT_EP_F32, OWN>(form, args, record, own, out, first, end);
     }
+}
+
+/* Into how many parts a row is cut, so that all warps have work, each at least one look at all its lanes' vectors. */
+template <class FORM> EP_DEVICE int ep_parts(int tokens, int warps, int vectors)
+{
+    int most = (vectors + 32 * FORM::AT_ONCE - 1) / (32 * FORM::AT_ONCE);
+    int parts = tokens > 0 ? (warps + tokens - 1) / tokens : 1;
+    return parts < most ? parts : most;
 }
 
 #endif

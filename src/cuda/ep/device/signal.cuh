@@ -6,19 +6,7 @@
 #ifndef WEFTI_CUDA_EP_DEVICE_SIGNAL_CUH
 #define WEFTI_CUDA_EP_DEVICE_SIGNAL_CUH
 
-#include "cuda/ep/abi.h"
-#include "weft_device.cuh"
-
-#define EP_DEVICE static __device__ __forceinline__
-#define EP_DEVICE_SLOW static __device__ __noinline__
-
-#if !defined(WEFT_DEVICE_ON_HOST) /* else as testing/fake_driver/simt.h says */
-#define EP_SHARED(type, name) __shared__ type name
-#define EP_DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
-#define EP_PAUSE() ((void)0)
-#endif
-
-typedef wefti_cuda_ep_group ep_group;
+#include "cuda/ep/device/base.cuh"
 
 EP_DEVICE wefti_u64 ep_packed(wefti_u32 epoch, wefti_u32 value)
 {
@@ -152,46 +140,6 @@ EP_DEVICE wefti_u64 *ep_meta_ready(const ep_group &group, int reader, int rank)
 EP_DEVICE wefti_u64 *ep_rows_ready(const ep_group &group, int reader, int rank)
 {
     return (wefti_u64 *)(group.area[reader] + group.at.rows_ready) + (wefti_u64)rank * group.at.pushes;
-}
-
-EP_DEVICE int ep_lane()
-{
-    return (int)(threadIdx.x & 31u);
-}
-
-EP_DEVICE int ep_warp()
-{
-    return (int)(threadIdx.x >> 5);
-}
-
-EP_DEVICE int ep_warps()
-{
-    return (int)(blockDim.x >> 5);
-}
-
-/* The sum of the lanes up to this one. A warp. */
-template <class T> EP_DEVICE T ep_scan(T value)
-{
-    for (int step = 1; step < 32; step *= 2) {
-        T below = __shfl_up_sync(~0u, value, (unsigned)step);
-        value += ep_lane() >= step ? below : 0;
-    }
-    return value;
-}
-
-/* A block's share of `count` things: first .. end - 1. */
-EP_DEVICE void ep_share_of(int count, int block, int blocks, int *first, int *end)
-{
-    const unsigned each = (unsigned)count / (unsigned)blocks;
-    const unsigned left = (unsigned)count % (unsigned)blocks; /* count * block / blocks, in 32 bits */
-    *first = (int)(each * (unsigned)block + left * (unsigned)block / (unsigned)blocks);
-    *end = (int)(each * (unsigned)(block + 1) + left * (unsigned)(block + 1) / (unsigned)blocks);
-}
-
-/* This block's. */
-EP_DEVICE void ep_share(int count, int *first, int *end)
-{
-    ep_share_of(count, (int)blockIdx.x, (int)gridDim.x, first, end);
 }
 
 #endif

@@ -7,8 +7,8 @@
 #ifndef WEFTI_CUDA_EP_DEVICE_VALUES_CUH
 #define WEFTI_CUDA_EP_DEVICE_VALUES_CUH
 
+#include "cuda/ep/device/call.cuh"
 #include "cuda/ep/device/record.cuh"
-#include "cuda/ep/routing/header.cuh"
 
 /* Where the values of `token` are at its source. */
 EP_DEVICE float *ep_values(const ep_group &group, int source, int topk, wefti_u32 token)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cuda/ep/host/kernels.h"
 #include "ep/agreement.h"
 #include "weft.h"
 
@@ -64,13 +63,14 @@ static weft_status check_device(const wefti_cuda *cuda)
     return WEFT_OK;
 }
 
-static weft_status find_kernel(const wefti_cuda *cuda, const char *name, CUfunction *function)
+static weft_status find_kernel(const wefti_cuda *cuda, wefti_cuda_ep_module module, const char *name,
+                               CUfunction *function)
 {
     const wefti_cuda_driver *driver = &cuda->driver;
     int shared = 0;
     int own = 0;
-    WEFT_TRY(
-        wefti_cuda_check(driver, driver->cuModuleGetFunction(function, cuda->ep_module, name), "cuModuleGetFunction"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleGetFunction(function, cuda->ep_modules[module], name),
+                              "cuModuleGetFunction"));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncLoad(*function), "cuFuncLoad"));
     WEFT_TRY(wefti_cuda_check(
         driver,
@@ -100,43 +100,84 @@ static int variant_of(int part, wefti_cuda_ep_work work)
                                         : WEFTI_CUDA_EP_VARIANT_WHOLE;
 }
 
-/* The name of a kernel (host/kernels.h). */
-static void name_kernel(char *name, size_t bytes, const char *low_latency, int part, wefti_cuda_ep_work work,
-                        int by_expert)
+/* Of each work, by source and by expert: the names of its kernels (EP_KERNEL_NAME) without what says their family, and
+ * where they are. Works without halves have no low-latency kernels either. */
+#define NO_MODULE WEFTI_CUDA_EP_MODULE_COUNT
+static const struct kernels_of {
+    const char *name[2];
+    wefti_cuda_ep_module module[2];
+    wefti_cuda_ep_module low_latency[2]; /* NO_MODULE: there are neither these nor halves */
+} kernels_of_work[WEFTI_CUDA_EP_WORKS] = {
+    [WEFTI_CUDA_EP_WORK_DISPATCH] = {{"dispatch_kernel", "dispatch_kernel_expert"},
+                                     {WEFTI_CUDA_EP_MODULE_throughput_dispatch,
+                                      WEFTI_CUDA_EP_MODULE_throughput_dispatch_expert},
+                                     {WEFTI_CUDA_EP_MODULE_low_latency_dispatch,
+                                      WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert}},
+    [WEFTI_CUDA_EP_WORK_QUANTISE] = {{"dispatch_kernel_quantised", "dispatch_kernel_expert_quantised"},
+                                     {WEFTI_CUDA_EP_MODULE_throughput_dispatch_quantised,
+                                      WEFTI_CUDA_EP_MODULE_throughput_dispatch_expert_quantised},
+                                     {WEFTI_CUDA_EP_MODULE_low_latency_dispatch,
+                                      WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert}},
+    [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {{"combine_kernel_bwd", "combine_kernel_expert_bwd"},
+                                        {WEFTI_CUDA_EP_MODULE_backward_combine_bwd,
+                                         WEFTI_CUDA_EP_MODULE_backward_combine_bwd},
+                                        {NO_MODULE, NO_MODULE}},
+    [WEFTI_CUDA_EP_WORK_COMBINE] = {{"combine_kernel", "combine_kernel_expert"},
+                                    {WEFTI_CUDA_EP_MODULE_throughput_combine, WEFTI_CUDA_EP_MODULE_throughput_combine},
+                                    {WEFTI_CUDA_EP_MODULE_low_latency_combine,
+                                     WEFTI_CUDA_EP_MODULE_low_latency_combine}},
+    [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {{"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
+                                         {WEFTI_CUDA_EP_MODULE_backward_dispatch_bwd,
+                                          WEFTI_CUDA_EP_MODULE_backward_dispatch_bwd},
+                                         {NO_MODULE, NO_MODULE}},
+    [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {{"combine_kernel", "combine_kernel_expert"},
+                                         {WEFTI_CUDA_EP_MODULE_throughput_combine_options,
+                                          WEFTI_CUDA_EP_MODULE_throughput_combine_options},
+                                         {WEFTI_CUDA_EP_MODULE_low_latency_combine_options,
+                                          WEFTI_CUDA_EP_MODULE_low_latency_combine_options}},
+    [WEFTI_CUDA_EP_WORK_COMBINE_ORDER] = {{"order", "order_expert"},
+                                          {WEFTI_CUDA_EP_MODULE_routing_before, WEFTI_CUDA_EP_MODULE_routing_before},
+                                          {NO_MODULE, NO_MODULE}},
+    [WEFTI_CUDA_EP_WORK_DESTINATIONS] = {{"destinations", "destinations"},
+                                         {WEFTI_CUDA_EP_MODULE_routing_before, WEFTI_CUDA_EP_MODULE_routing_before},
+                                         {NO_MODULE, NO_MODULE}},
+};
+
+/* Kernels of one family, part and work. A send of a combine with options is that of one without. */
+static weft_status find_kernels_of(weft_ep *ep, int is_low_latency, wefti_cuda_ep_part part, wefti_cuda_ep_work work)
 {
-    static const char *const works[WEFTI_CUDA_EP_WORKS][2] = {
-        [WEFTI_CUDA_EP_WORK_DISPATCH] = {"dispatch_kernel", "dispatch_kernel_expert"},
-        [WEFTI_CUDA_EP_WORK_QUANTISE] = {"dispatch_kernel_quantised", "dispatch_kernel_expert_quantised"},
-        [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {"combine_kernel_bwd", "combine_kernel_expert_bwd"},
-        [WEFTI_CUDA_EP_WORK_COMBINE] = {"combine_kernel", "combine_kernel_expert"},
-        [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
-        [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {"combine_kernel", "combine_kernel_expert"},
-        [WEFTI_CUDA_EP_WORK_COMBINE_ORDER] = {"order", "order_expert"},
-        [WEFTI_CUDA_EP_WORK_DESTINATIONS] = {"destinations", "destinations"},
-    };
-    const int variant = variant_of(part, work);
-    (void)snprintf(name, bytes, "_ZN4weft%zu%s%sC%dEv", strlen(works[work][by_expert]) + strlen(low_latency),
-                   works[work][by_expert], low_latency, variant);
+    static const char *const families[2] = {"", "_low_latency"};
+    char name[64];
+    const struct kernels_of *kernels = &kernels_of_work[work];
+    const int is_send = part == WEFTI_CUDA_EP_SEND && work == WEFTI_CUDA_EP_WORK_COMBINE_WITH;
+    const struct kernels_of *holds = is_send ? &kernels_of_work[WEFTI_CUDA_EP_WORK_COMBINE] : kernels;
+    for (int by_expert = 0; by_expert < 2; by_expert++) {
+        const char *stem = kernels->name[by_expert];
+        const char *family = families[is_low_latency];
+        (void)snprintf(name, sizeof name, "_ZN4weft%zu%s%sC%dEv", strlen(stem) + strlen(family), stem, family,
+                       variant_of((int)part, work));
+        WEFT_TRY(find_kernel(ep->device->cuda, (is_low_latency ? holds->low_latency : holds->module)[by_expert], name,
+                             &ep->device->kernel[is_low_latency][part][work][by_expert]));
+    }
+    return WEFT_OK;
+}
+
+static int has_low_latency(const weft_ep *ep)
+{
+    return ep->device->group[0].at.low_latency_words != 0;
 }
 
 static weft_status find_kernels(weft_ep *ep)
 {
-    char name[64];
     for (int part = 0; part < WEFTI_CUDA_EP_PARTS; part++) {
-        for (int i = 0; i < 2 * WEFTI_CUDA_EP_WORKS; i++) {
-            wefti_cuda_ep_work work = i / 2;
-            int is_one = work == WEFTI_CUDA_EP_WORK_COMBINE_BWD || work == WEFTI_CUDA_EP_WORK_DISPATCH_BWD ||
-                         work >= WEFTI_CUDA_EP_WORK_COMBINE_ORDER; /* no halves, none of low latency */
-            if (part != WEFTI_CUDA_EP_WHOLE && is_one) {
-                continue;
+        for (int work = 0; work < WEFTI_CUDA_EP_WORKS; work++) {
+            const int has_halves = kernels_of_work[work].low_latency[0] != NO_MODULE;
+            if (part == WEFTI_CUDA_EP_WHOLE || has_halves) {
+                WEFT_TRY(find_kernels_of(ep, 0, part, work));
             }
-            name_kernel(name, sizeof name, "", part, work, i % 2);
-            WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[0][part][work][i % 2]));
-            if (is_one) {
-                continue;
+            if (has_halves && has_low_latency(ep)) {
+                WEFT_TRY(find_kernels_of(ep, 1, part, work));
             }
-            name_kernel(name, sizeof name, "_low_latency", part, work, i % 2);
-            WEFT_TRY(find_kernel(ep->device->cuda, name, &ep->device->kernel[1][part][work][i % 2]));
         }
     }
     return WEFT_OK;
@@ -156,17 +197,31 @@ static weft_status make_pool(wefti_cuda *cuda)
                             "cuMemPoolSetAttribute");
 }
 
-/* Everything a call may launch. Once a world. */
+/* The modules of what this group may launch, each once a world. */
+static weft_status load_modules(wefti_cuda *cuda, int low_latency)
+{
+    static const wefti_cuda_ep_family families[] = {
+#define FAMILY(NAME, family) [WEFTI_CUDA_EP_MODULE_##NAME] = family,
+        WEFTI_CUDA_EP_MODULES(FAMILY)
+#undef FAMILY
+    };
+    for (int i = 0; i < WEFTI_CUDA_EP_MODULE_COUNT; i++) {
+        if (cuda->ep_modules[i] == NULL && (families[i] == WEFTI_CUDA_EP_FOR_ALL || low_latency)) {
+            WEFT_TRY(wefti_cuda_check(&cuda->driver,
+                                      cuda->driver.cuModuleLoadData(&cuda->ep_modules[i], wefti_cuda_ep_image(i)),
+                                      "cuModuleLoadData"));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Everything a call may launch, and the pool. */
 static weft_status load(weft_ep *ep)
 {
     wefti_cuda *cuda = ep->device->cuda;
-    const wefti_cuda_driver *driver = &cuda->driver;
     WEFT_TRY(check_device(cuda));
-    if (cuda->ep_module == NULL) {
-        WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleLoadData(&cuda->ep_module, wefti_cuda_ep_kernels),
-                                  "cuModuleLoadData"));
-        WEFT_TRY(make_pool(cuda));
-    }
+    WEFT_TRY(load_modules(cuda, has_low_latency(ep)));
+    WEFT_TRY(cuda->ep_pool == NULL ? make_pool(cuda) : WEFT_OK);
     return find_kernels(ep);
 }
 

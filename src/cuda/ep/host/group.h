@@ -37,7 +37,8 @@ typedef struct wefti_ep_device {
     int sms; /* of the GPU, divided by the ranks that use it */
     int claimed; /* multiprocessors: the most that a route has asked for, on all channels */
     int is_guest; /* a route of the group has asked for none */
-    /* [low latency][..][..][by expert]; NULL: there are no halves of it, or none of low latency */
+    /* [low latency][..][..][by expert]; NULL: there are no halves of it, or none of low latency, or no slots of few
+     * tokens in this group */
     CUfunction kernel[2][WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2];
 } wefti_ep_device;
 

@@ -1,27 +1,36 @@
-/* cuda/ep/host/kernels.h: the kernels of expert parallelism, a fat binary inside the library; see kernels.cu. */
+/* cuda/ep/host/kernels.h: the kernels of expert parallelism as the library carries them: a fat binary for each .cu. */
 #ifndef WEFTI_CUDA_EP_HOST_KERNELS_H
 #define WEFTI_CUDA_EP_HOST_KERNELS_H
 
-extern const unsigned char wefti_cuda_ep_kernels[];
+/* X(FOLDER_NAME, family), for src/cuda/ep/FOLDER/NAME.cu. A group loads those of the families that it may launch. */
+#define WEFTI_CUDA_EP_MODULES(X)                                                                                       \
+    X(routing_before, WEFTI_CUDA_EP_FOR_ALL)                                                                           \
+    X(throughput_dispatch, WEFTI_CUDA_EP_FOR_ALL)                                                                      \
+    X(throughput_dispatch_quantised, WEFTI_CUDA_EP_FOR_ALL)                                                            \
+    X(throughput_dispatch_expert, WEFTI_CUDA_EP_FOR_ALL)                                                               \
+    X(throughput_dispatch_expert_quantised, WEFTI_CUDA_EP_FOR_ALL)                                                     \
+    X(throughput_combine, WEFTI_CUDA_EP_FOR_ALL)                                                                       \
+    X(throughput_combine_options, WEFTI_CUDA_EP_FOR_ALL)                                                               \
+    X(backward_combine_bwd, WEFTI_CUDA_EP_FOR_ALL)                                                                     \
+    X(backward_dispatch_bwd, WEFTI_CUDA_EP_FOR_ALL)                                                                    \
+    X(low_latency_dispatch, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                             \
+    X(low_latency_dispatch_expert, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                      \
+    X(low_latency_combine, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                              \
+    X(low_latency_combine_options, WEFTI_CUDA_EP_FOR_LOW_LATENCY)
 
-/* A kernel's name, of its length and name, as C++ writes that of a class's constructor: profilers show variants of a
- * class, C1 to C5, as one kernel, weft::NAME::NAME(). Programs that time a call by the name of its kernel count both
- * halves that way, and a combine with or without options; they look for names that hold dispatch_kernel or
- * combine_kernel (NCCL EP's), or only dispatch or combine (DeepEP's). */
-#define EP_KERNEL_NAME(NAME, VARIANT) _ZN4weft##NAME##VARIANT##Ev
-/* The variants: a whole call, its send, its recv; whole and recv of a combine with options. */
-enum {
-    WEFTI_CUDA_EP_VARIANT_WHOLE = 1,
-    WEFTI_CUDA_EP_VARIANT_SEND = 2,
-    WEFTI_CUDA_EP_VARIANT_RECV = 3,
-    WEFTI_CUDA_EP_VARIANT_WHOLE_WITH = 4,
-    WEFTI_CUDA_EP_VARIANT_RECV_WITH = 5
-};
+typedef enum wefti_cuda_ep_family {
+    WEFTI_CUDA_EP_FOR_ALL,
+    WEFTI_CUDA_EP_FOR_LOW_LATENCY /* groups with memory for slots of few tokens */
+} wefti_cuda_ep_family;
 
-#define WEFTI_CUDA_EP_THREADS 512
-#define WEFTI_CUDA_EP_STAGES 6
-#define WEFTI_CUDA_EP_PIPE_HEAD 128 /* bytes of a pipe beside its stages */
-#define WEFTI_CUDA_EP_META_STAGE_BYTES 2048 /* stage of a warp that sends scales */
-#define WEFTI_CUDA_EP_SHARED_MAX (212 << 10) /* the most that a block asks for when it is launched */
+typedef enum wefti_cuda_ep_module {
+#define WEFTI_CUDA_EP_MODULE(NAME, family) WEFTI_CUDA_EP_MODULE_##NAME,
+    WEFTI_CUDA_EP_MODULES(WEFTI_CUDA_EP_MODULE)
+#undef WEFTI_CUDA_EP_MODULE
+        WEFTI_CUDA_EP_MODULE_COUNT
+} wefti_cuda_ep_module;
+
+/* The fat binary of a module. */
+const void *wefti_cuda_ep_image(wefti_cuda_ep_module module);
 
 #endif

@@ -1,7 +1,6 @@
 /* cuda/ep/host/launch.c: how a call's grid is divided, and its launch. Nothing here waits or allocates. */
 #include "common/timeline.h"
 #include "cuda/ep/host/calls.h"
-#include "cuda/ep/host/kernels.h"
 
 /* Warps of a block that move rows, their stages, and the rest between two looks of the others. */
 #define SENDER_WARPS 4

@@ -12,7 +12,10 @@
 #ifndef WEFTI_CUDA_EP_LOW_LATENCY_COMBINE_CUH
 #define WEFTI_CUDA_EP_LOW_LATENCY_COMBINE_CUH
 
+#include "cuda/ep/device/combine_options.cuh"
+#include "cuda/ep/device/copy.cuh"
 #include "cuda/ep/device/packet.cuh"
+#include "cuda/ep/low_latency/low_latency.cuh"
 
 /* Rows as they lie, three words at a time; their sums leave as LL packets. */
 struct ep_into_ll_packets {
@@ -72,6 +75,13 @@ struct ep_out_of_ll_packets_in_order : ep_out_of_ll_packets {
         return __shfl_sync(~0u, rank, lane);
     }
 };
+
+/* What rank `writer` stores at `reader` of its row `index`. */
+EP_DEVICE wefti_u64 ep_ll_packets(const ep_group &group, const ep_call *call, int reader, int writer, wefti_u32 index)
+{
+    return group.area[reader] + ep_low_latency(group, call).ll_packets +
+           ((wefti_u64)writer * group.at.ll_packet_rows + index) * group.at.ll_packets_each * 16;
+}
 
 /* What is cut into slices: rows, or their LL packets. */
 EP_DEVICE wefti_u32 ep_returned_bytes(const ep_combine &args, bool in_packets)
@@ -332,23 +342,5 @@ template <bool BY_EXPERT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_late
         }
     }
 }
-
-#define EP_LOW_LATENCY(NAME, VARIANT, ...)                                                                             \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
-        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_combine args)                                         \
-    {                                                                                                                  \
-        ep_low_latency_combine<__VA_ARGS__>(args);                                                                     \
-    }
-EP_LOW_LATENCY(26combine_kernel_low_latency, C1, false, EP_WHOLE, EP_PLAIN)
-EP_LOW_LATENCY(26combine_kernel_low_latency, C2, false, EP_SEND, EP_PLAIN)
-EP_LOW_LATENCY(26combine_kernel_low_latency, C3, false, EP_RECV, EP_PLAIN)
-EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C1, true, EP_WHOLE, EP_PLAIN)
-EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C2, true, EP_SEND, EP_PLAIN)
-EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C3, true, EP_RECV, EP_PLAIN)
-EP_LOW_LATENCY(26combine_kernel_low_latency, C4, false, EP_WHOLE, EP_WITH_OPTIONS)
-EP_LOW_LATENCY(26combine_kernel_low_latency, C5, false, EP_RECV, EP_WITH_OPTIONS)
-EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C4, true, EP_WHOLE, EP_WITH_OPTIONS)
-EP_LOW_LATENCY(33combine_kernel_expert_low_latency, C5, true, EP_RECV, EP_WITH_OPTIONS)
-#undef EP_LOW_LATENCY
 
 #endif

@@ -14,6 +14,8 @@
 #define WEFTI_CUDA_EP_LOW_LATENCY_DISPATCH_CUH
 
 #include "cuda/ep/low_latency/recv.cuh"
+#include "cuda/ep/low_latency/send.cuh"
+#include "cuda/ep/routing/told.cuh"
 
 template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_low_latency_header(const ep_dispatch &args, const ep_call *call)
 {
@@ -150,22 +152,5 @@ template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_low_la
         ep_low_latency_arrive<BY_EXPERT, QUANTISES>(args, &call);
     }
 }
-
-#define EP_LOW_LATENCY(NAME, VARIANT, BY_EXPERT, QUANTISES, PART)                                                      \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
-        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_dispatch args)                                        \
-    {                                                                                                                  \
-        ep_low_latency_dispatch<BY_EXPERT, QUANTISES, PART>(args);                                                     \
-    }
-#define EP_LOW_LATENCY_PARTS(NAME, BY_EXPERT, QUANTISES)                                                               \
-    EP_LOW_LATENCY(NAME, C1, BY_EXPERT, QUANTISES, EP_WHOLE)                                                           \
-    EP_LOW_LATENCY(NAME, C2, BY_EXPERT, QUANTISES, EP_SEND)                                                            \
-    EP_LOW_LATENCY(NAME, C3, BY_EXPERT, QUANTISES, EP_RECV)
-EP_LOW_LATENCY_PARTS(27dispatch_kernel_low_latency, false, false)
-EP_LOW_LATENCY_PARTS(37dispatch_kernel_quantised_low_latency, false, true)
-EP_LOW_LATENCY_PARTS(34dispatch_kernel_expert_low_latency, true, false)
-EP_LOW_LATENCY_PARTS(44dispatch_kernel_expert_quantised_low_latency, true, true)
-#undef EP_LOW_LATENCY_PARTS
-#undef EP_LOW_LATENCY
 
 #endif

@@ -2,7 +2,7 @@
  * come.
  *
  * In slots the place of a row at its receiver follows from its source's own choices, so a row can leave as soon as its
- * token is known to go there: to memory that is the source's at that rank, by the parity of the epoch (abi.h says
+ * token is known to go there: to memory that is the source's at that rank, by the parity of the epoch (memory.h says
  * why it is free). Every block works out all choices by itself, so that blocks of a rank do not wait for each other
  * either. A warp takes a slice of a row, or a record, stores it to all its ranks, and tells each by a word; where the
  * slice is wanted a warp waits for that word and copies it to where the caller has it. So a call is one flight long;
@@ -15,7 +15,9 @@
 #ifndef WEFTI_CUDA_EP_LOW_LATENCY_LOW_LATENCY_CUH
 #define WEFTI_CUDA_EP_LOW_LATENCY_LOW_LATENCY_CUH
 
-#include "cuda/ep/throughput/halves.cuh"
+#include "cuda/ep/device/signal.cuh"
+#include "cuda/ep/device/warp_roles.cuh"
+#include "cuda/ep/routing/count.cuh"
 
 enum ep_part { EP_WHOLE, EP_SEND, EP_RECV };
 
@@ -221,48 +223,6 @@ EP_DEVICE void ep_copy_ahead(ep_ahead *ahead, wefti_u32 lanes, wefti_u64 to, con
         }
         slice = rest;
     }
-}
-
-/* ---- who does what ---- */
-
-/* A share of the warps, or threads, of a grid: its number among them, neighbours in different blocks, and how many
- * there are. */
-typedef struct ep_warp_group {
-    int number;
-    int count;
-} ep_warp_group;
-
-/* This warp among all; the last come first, as they have nothing else to do. */
-EP_DEVICE ep_warp_group ep_all_warps()
-{
-    const int blocks = (int)gridDim.x;
-    ep_warp_group members = {(ep_warps() - 1 - ep_warp()) * blocks + (int)blockIdx.x, ep_warps() * blocks};
-    return members;
-}
-
-/* Among the first `senders` warps of each block, which send. */
-EP_DEVICE ep_warp_group ep_sender_warps(int senders)
-{
-    const int blocks = (int)gridDim.x;
-    ep_warp_group members = {ep_warp() * blocks + (int)blockIdx.x, senders * blocks};
-    return members;
-}
-
-/* The same for what need not be soon: those that have the least to send come first. */
-EP_DEVICE ep_warp_group ep_idle_sender_warps(int senders)
-{
-    ep_warp_group members = ep_sender_warps(senders);
-    members.number = members.count - 1 - members.number;
-    return members;
-}
-
-/* This thread among those of the warps from `senders` on. */
-EP_DEVICE ep_warp_group ep_receiver_threads(int senders)
-{
-    const int blocks = (int)gridDim.x;
-    ep_warp_group members = {((int)threadIdx.x - senders * 32) * blocks + (int)blockIdx.x,
-                             (ep_warps() - senders) * 32 * blocks};
-    return members;
 }
 
 #endif

@@ -3,7 +3,9 @@
 #ifndef WEFTI_CUDA_EP_LOW_LATENCY_RECV_CUH
 #define WEFTI_CUDA_EP_LOW_LATENCY_RECV_CUH
 
+#include "cuda/ep/device/copy.cuh"
 #include "cuda/ep/low_latency/send.cuh"
+#include "cuda/ep/routing/labels.cuh"
 
 /* ---- the routing ---- */
 

@@ -3,6 +3,7 @@
 #ifndef WEFTI_CUDA_EP_LOW_LATENCY_SEND_CUH
 #define WEFTI_CUDA_EP_LOW_LATENCY_SEND_CUH
 
+#include "cuda/ep/device/quantise.cuh"
 #include "cuda/ep/low_latency/shared_table.cuh"
 
 /* ---- what lies where ---- */

@@ -5,6 +5,7 @@
 #define WEFTI_CUDA_EP_LOW_LATENCY_SHARED_TABLE_CUH
 
 #include "cuda/ep/low_latency/low_latency.cuh"
+#include "cuda/ep/routing/prefix.cuh"
 
 typedef struct ep_shared_table {
     wefti_cuda_ep_shared_table at;

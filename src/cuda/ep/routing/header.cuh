@@ -6,32 +6,9 @@
 #ifndef WEFTI_CUDA_EP_ROUTING_HEADER_CUH
 #define WEFTI_CUDA_EP_ROUTING_HEADER_CUH
 
+#include "cuda/ep/device/call.cuh"
 #include "cuda/ep/device/signal.cuh"
-
-/* What the threads of a block share. */
-typedef struct ep_call {
-    wefti_u64 epoch;
-    wefti_u32 tag; /* twice it, in packed words; never 0; in a second round one more */
-    wefti_u32 alive; /* ranks, as bits */
-    int status;
-    int tokens; /* T */
-    wefti_u32 route; /* of a call that makes no routing: the epoch of the one it uses, */
-    int route_status; /* and its status */
-    int odd_tokens; /* T was given out of range, and clamped */
-    int failed; /* some thread of this block waited in vain */
-    wefti_u32 next_push; /* throughput/combine.cuh: the block's next-push counter: how many have been taken */
-    wefti_u32 headers_here; /* low_latency/low_latency.cuh: 0, or one of EP_HEADERS.. */
-    wefti_u32 total[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens of this rank that go to each rank */
-    wefti_u32 before[WEFTI_CUDA_EP_RANKS_MAX]; /* of those, the ones before this block's tokens */
-    wefti_u32 place[WEFTI_CUDA_EP_RANKS_MAX]; /* where they begin there */
-    wefti_u64 to[WEFTI_CUDA_EP_RANKS_MAX]; /* the address of that row; 0: no rows go there */
-    wefti_u64 pitch[WEFTI_CUDA_EP_RANKS_MAX];
-    int tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank */
-    wefti_u32 from[WEFTI_CUDA_EP_RANKS_MAX + 1]; /* the first place of each source here; at last N */
-    wefti_u32 count[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens from each source */
-    wefti_u32 staged; /* by expert: ranks that want rows by their places, as bits */
-    wefti_u32 headers[WEFTI_CUDA_EP_RANKS_MAX][WEFTI_CUDA_EP_HEADER_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
-} ep_call;
+#include "cuda/ep/device/warp_roles.cuh"
 
 /* What this rank's call header has. */
 typedef struct ep_call_header {
@@ -53,25 +30,6 @@ EP_DEVICE void ep_begin_at(const ep_group &group, ep_call *call, wefti_u64 epoch
     call->alive = ~wefti_ld_relaxed(&control->masked) & (wefti_u32)((1ull << group.ranks) - 1);
     call->failed = wefti_ld_relaxed(&control->failed) != 0;
     call->status = WEFT_OK;
-}
-
-/* The last warps of a block: the header warps; those of block 0 post its call header. Their fence takes longer than all
- * that a call opens with, so in no block do they take part in that prologue; the threads before them, the prologue
- * warps, do. */
-#define EP_HEADER_WARPS 2
-EP_DEVICE int ep_prologue_threads()
-{
-    return (int)blockDim.x - EP_HEADER_WARPS * 32;
-}
-
-EP_DEVICE bool ep_in_prologue()
-{
-    return (int)threadIdx.x < ep_prologue_threads();
-}
-
-EP_DEVICE bool ep_posts_header()
-{
-    return blockIdx.x == 0 && !ep_in_prologue();
 }
 
 /* Have a call's arguments in the multiprocessor's cache of constants, a cache line a warp. The prologue warps. */
@@ -100,13 +58,6 @@ EP_DEVICE void ep_advance(const ep_group &group, const ep_call *call)
         wefti_u64 next = call->epoch + ((wefti_u32)(call->epoch + 1) << 1 == 0 ? 1 : 0);
         wefti_st_relaxed(&control->epoch, next);
     }
-}
-
-/* Which call this is. All else waits for it, so it is the first thing that is read, by a warp that neither sends rows
- * nor posts the call header. */
-EP_DEVICE bool ep_looks_up()
-{
-    return (int)threadIdx.x == ep_prologue_threads() - 32;
 }
 
 EP_DEVICE void ep_look_up(const ep_group &group, ep_call *call)
@@ -311,6 +262,52 @@ EP_DEVICE void ep_study_calls(const ep_group &group, ep_call *call, const ep_cal
     if (rank == 0) {
         call->status = mismatch ? WEFT_ERR_MISMATCH : full ? WEFT_ERR_OVERFLOW : WEFT_OK;
     }
+}
+
+/* ---- the call headers of dispatches and combines ---- */
+
+template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_dispatch_header(const ep_dispatch &args, const ep_call *call)
+{
+    ep_call_header header;
+    header.signature = args.signature;
+    header.by_expert = BY_EXPERT;
+    header.route = call->route;
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        header.route = BY_EXPERT ? args.experts.alignment + args.experts.slots : args.slots; /* equal on all ranks */
+    }
+    header.place = args.place;
+    header.pitch = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.pitch : 0;
+    header.capacity = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.capacity : ~0u;
+    header.slots = args.slots;
+    return header;
+}
+
+/* T, by one thread. */
+EP_DEVICE int ep_tokens_of_call(const ep_dispatch &args, ep_call *call)
+{
+    call->odd_tokens = 0;
+    if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        return args.tables.route_header->tokens;
+    }
+    if (args.choices.tokens_at == 0) {
+        return args.choices.tokens;
+    }
+    int tokens = *args.choices.tokens_at;
+    call->odd_tokens = tokens < 0 || tokens > args.choices.tokens;
+    return tokens < 0 ? 0 : tokens > args.choices.tokens ? args.choices.tokens : tokens;
+}
+
+EP_DEVICE ep_call_header ep_combine_header(const ep_combine &args, const ep_call *call)
+{
+    ep_call_header header;
+    header.signature = args.signature;
+    header.route = call->route;
+    header.place = args.place;
+    header.pitch = args.row_bytes;
+    header.capacity = ~0u;
+    header.by_expert = false;
+    header.slots = 1; /* nothing is received that could overflow */
+    return header;
 }
 
 #endif

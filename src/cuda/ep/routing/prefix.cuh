@@ -13,7 +13,7 @@
 #ifndef WEFTI_CUDA_EP_ROUTING_PREFIX_CUH
 #define WEFTI_CUDA_EP_ROUTING_PREFIX_CUH
 
-#include "cuda/ep/throughput/replicate.cuh"
+#include "cuda/ep/routing/count.cuh"
 
 /* ---- counts ---- */
 
@@ -342,36 +342,6 @@ EP_DEVICE bool ep_place_rows(const ep_dispatch &args, ep_call *call, int first_u
     }
     ep_find_targets(args, call, first, end, starts);
     __syncthreads();
-    return true;
-}
-
-/* ---- padding ---- */
-
-/* The rows behind those of each local expert: labelled as nobody's, and zeroed if asked for. The warps from `skip` on,
- * each an expert. False: a block did not come. */
-EP_DEVICE bool ep_pad(const ep_dispatch &args, const ep_call *call, int skip)
-{
-    const ep_group &group = args.group;
-    const int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
-    const int step = (ep_warps() - skip) * (int)gridDim.x;
-    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    for (int expert = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; expert < local; expert += step) {
-        wefti_u32 row = (wefti_u32)wefti_ld_relaxed(&args.tables.end[expert]);
-        wefti_u32 end = (wefti_u32)wefti_ld_relaxed(&args.tables.begin[expert + 1]);
-        bool well = true;
-        if (fresh && ep_lane() < 2) {
-            well = ep_await_value(group, ep_lane() == 0 ? &args.tables.end[expert] : &args.tables.begin[expert + 1],
-                                  call->tag, group.rank, ep_lane() == 0 ? &row : &end);
-        }
-        if (!__all_sync(~0u, well)) {
-            return false;
-        }
-        row = __shfl_sync(~0u, row, 0);
-        end = __shfl_sync(~0u, end, 1);
-        for (; row < end; row++) {
-            ep_pad_row(args, row);
-        }
-    }
     return true;
 }
 

@@ -3,7 +3,7 @@
 #ifndef WEFTI_CUDA_EP_ROUTING_TOLD_CUH
 #define WEFTI_CUDA_EP_ROUTING_TOLD_CUH
 
-#include "cuda/ep/throughput/send.cuh"
+#include "cuda/ep/routing/count.cuh"
 
 EP_DEVICE bool ep_tells(const ep_dispatch &args)
 {

@@ -22,6 +22,7 @@
 
 #include "cuda/ep/device/combine_options.cuh"
 #include "cuda/ep/device/pipe.cuh"
+#include "cuda/ep/routing/count.cuh"
 
 /* ---- pushing ---- */
 
@@ -77,20 +78,6 @@ template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_combine &args, cons
         end = words > end ? words : end;
     }
     return end;
-}
-
-/* By expert: the sum of the rows of the token at `place`: vectors first .. end - 1. A warp. */
-template <ep_kind KIND, class FORM>
-EP_DEVICE void ep_fold_any(const FORM &form, const ep_combine &args, const ep_call *call, wefti_u64 place,
-                           unsigned char *out, int first, int end)
-{
-    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
-    if (KIND == EP_WITH_OPTIONS && ep_has_own_choices(args)) {
-        ep_fold_as<true>(form, args, record, ep_own_choices(args, call->epoch, args.group.rank, place), out, first,
-                         end);
-    } else {
-        ep_fold_as<false>(form, args, record, 0, out, first, end);
-    }
 }
 
 /* By expert: the sums of the rows of each received token, all of a unit's by one warp, or each by the warps of its
@@ -307,14 +294,6 @@ EP_DEVICE bool ep_await_sum(const ep_combine &args, const ep_call *call, ep_sour
     return well;
 }
 
-/* Into how many parts a row is cut, so that all warps have work, each at least one look at all its lanes' vectors. */
-template <class FORM> EP_DEVICE int ep_parts(int tokens, int warps, int vectors)
-{
-    int most = (vectors + 32 * FORM::AT_ONCE - 1) / (32 * FORM::AT_ONCE);
-    int parts = tokens > 0 ? (warps + tokens - 1) / tokens : 1;
-    return parts < most ? parts : most;
-}
-
 /* The gradients of a token's weights, which lie here; by source those of this rank lie where the caller has them. A
  * warp. */
 template <bool BY_EXPERT>
@@ -417,19 +396,6 @@ template <bool BY_EXPERT> EP_DEVICE void ep_find_staging(const ep_combine &args,
     }
 }
 
-EP_DEVICE ep_call_header ep_combine_header(const ep_combine &args, const ep_call *call)
-{
-    ep_call_header header;
-    header.signature = args.signature;
-    header.route = call->route;
-    header.place = args.place;
-    header.pitch = args.row_bytes;
-    header.capacity = ~0u;
-    header.by_expert = false;
-    header.slots = 1; /* nothing is received that could overflow */
-    return header;
-}
-
 /* Whether this warp pushes rows as they are. */
 template <bool BY_EXPERT> EP_DEVICE bool ep_pushes(const ep_combine &args)
 {
@@ -514,20 +480,37 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_all(const ep_c
     ep_finish_combine<BY_EXPERT, KIND>(args, &call, header, stages);
 }
 
-#define EP_COMBINE(NAME, VARIANT, ...)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
-        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_combine args)                                         \
-    {                                                                                                                  \
-        __VA_ARGS__(args);                                                                                             \
+/* ---- halves ---- */
+
+EP_DEVICE void ep_combine_send(const ep_combine &args)
+{
+    EP_SHARED(ep_call, call);
+    if (ep_posts_header()) {
+        wefti_fence_acq_rel();
+    } else if (ep_in_prologue()) {
+        ep_look_up(args.group, &call);
+        ep_combine_open(args, &call);
     }
-EP_COMBINE(14combine_kernel, C1, ep_combine_all<false, EP_PLAIN>)
-EP_COMBINE(19dispatch_kernel_bwd, C1, ep_combine_all<false, EP_GRADIENTS>)
-EP_COMBINE(21combine_kernel_expert, C1, ep_combine_all<true, EP_PLAIN>)
-EP_COMBINE(26dispatch_kernel_expert_bwd, C1, ep_combine_all<true, EP_GRADIENTS>)
-EP_COMBINE(5order, C1, ep_combine_order<false>)
-EP_COMBINE(12order_expert, C1, ep_combine_order<true>)
-EP_COMBINE(14combine_kernel, C4, ep_combine_all<false, EP_WITH_OPTIONS>)
-EP_COMBINE(21combine_kernel_expert, C4, ep_combine_all<true, EP_WITH_OPTIONS>)
-#undef EP_COMBINE
+    if (!ep_begin_send(args.group, &call)) {
+        return;
+    }
+    if (ep_posts_header()) {
+        ep_post_header(args.group, &call, ep_combine_header(args, &call));
+    }
+}
+
+template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_recv(const ep_combine &args)
+{
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(shared);
+    if (ep_in_prologue()) {
+        ep_combine_open(args, &call);
+    }
+    if (!ep_begin_recv(args.group, &call)) {
+        return;
+    }
+    ep_forget_masked(args.group, &call);
+    ep_finish_combine<BY_EXPERT, KIND>(args, &call, ep_combine_header(args, &call), shared);
+}
 
 #endif

@@ -3,7 +3,7 @@
  *
  * Any number of blocks, which must be able to run together; warps 0 .. sender_warps - 1 of a block send rows; the
  * others send what goes beside them, and receive. Shared memory: a pipe a sender warp, counts of experts, stages of
- * scales. Flags: protocol in abi.h.
+ * scales. Flags: protocol in memory.h.
  *
  *     all        count: bits of all tokens, posted to this rank's blocks
  *     block 0    its call header to all ranks
@@ -22,41 +22,11 @@
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_DISPATCH_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_DISPATCH_CUH
 
+#include "cuda/ep/device/values.cuh"
 #include "cuda/ep/routing/overflow.cuh"
 #include "cuda/ep/routing/told.cuh"
 #include "cuda/ep/throughput/recv.cuh"
 #include "cuda/ep/throughput/send_meta.cuh"
-
-template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_dispatch_header(const ep_dispatch &args, const ep_call *call)
-{
-    ep_call_header header;
-    header.signature = args.signature;
-    header.by_expert = BY_EXPERT;
-    header.route = call->route;
-    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        header.route = BY_EXPERT ? args.experts.alignment + args.experts.slots : args.slots; /* equal on all ranks */
-    }
-    header.place = args.place;
-    header.pitch = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.pitch : 0;
-    header.capacity = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.capacity : ~0u;
-    header.slots = args.slots;
-    return header;
-}
-
-/* T, by one thread. */
-EP_DEVICE int ep_tokens_of_call(const ep_dispatch &args, ep_call *call)
-{
-    call->odd_tokens = 0;
-    if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        return args.tables.route_header->tokens;
-    }
-    if (args.choices.tokens_at == 0) {
-        return args.choices.tokens;
-    }
-    int tokens = *args.choices.tokens_at;
-    call->odd_tokens = tokens < 0 || tokens > args.choices.tokens;
-    return tokens < 0 ? 0 : tokens > args.choices.tokens ? args.choices.tokens : tokens;
-}
 
 /* By expert: rows that were not accepted here. One thread, when all bases are posted. */
 EP_DEVICE wefti_i32 ep_dropped_rows(const ep_dispatch &args, const ep_call *call)
@@ -107,7 +77,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
 }
 
 /* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
-template <bool BY_EXPERT, ep_way WAY>
+template <bool BY_EXPERT, class WAY>
 EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes, unsigned char *stages)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
@@ -139,8 +109,8 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
     if (goes) {
         ep_receive<BY_EXPERT, WAY>(args, call);
     }
-    if (WAY == EP_BACKWARD && goes && ep_is(args, WEFTI_CUDA_EP_VALUES)) {
-        ep_take_returned(args, call, skip);
+    if constexpr (WAY::IS_BACKWARD) {
+        WAY::finish(args, call, goes, skip);
     }
     if (!BY_EXPERT && fresh) {
         ep_wait_choices(args.group, call, args.tables, skip);
@@ -177,7 +147,7 @@ EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned cha
 }
 
 /* Once this rank's call header is posted: until all has come. All threads of all blocks. */
-template <bool BY_EXPERT, ep_way WAY>
+template <bool BY_EXPERT, class WAY>
 EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const ep_call_header &header,
                                   ep_sender *sender, bool moves, unsigned char *stages, int first_unit, int end_unit)
 {
@@ -270,7 +240,7 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_find_totals(const ep_dispatch &args,
 }
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
+template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
@@ -294,7 +264,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
         return;
     }
     const ep_call_header header = ep_dispatch_header<BY_EXPERT>(args, &call);
-    if (WAY == EP_BACKWARD && ep_is(args, WEFTI_CUDA_EP_VALUES) && blockIdx.x == 0) {
+    if (WAY::IS_BACKWARD && ep_is(args, WEFTI_CUDA_EP_VALUES) && blockIdx.x == 0) {
         ep_clear_values(group, &call, args.topk);
         if (posts_header) {
             wefti_fence_acq_rel();
@@ -310,7 +280,7 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     const bool moves = ep_warp() < args.blocks.sender_warps && ep_is(args, WEFTI_CUDA_EP_MOVE);
     ep_sender sender;
     if (moves) {
-        sender = ep_sender_open<WAY == EP_QUANTISED>(args, &call, stages);
+        sender = ep_sender_open<WAY::QUANTISES>(args, &call, stages);
     }
     if (BY_EXPERT && fresh) {
         ep_post_counts(args, &call);
@@ -318,31 +288,67 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_dispatch_all(const ep_di
     ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, header, &sender, moves, stages, first_unit, end_unit);
 }
 
-/* Destinations as ids: choice k of a token is rank k, or none. All threads of a grid. */
-extern "C" __global__ void __launch_bounds__(512, 1)
-    EP_KERNEL_NAME(12destinations, C1)(const __grid_constant__ ep_dispatch args)
+/* ---- halves ---- */
+
+template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &args)
 {
-    const wefti_cuda_ep_choices &choices = args.choices;
-    const int told = choices.tokens_at != 0 ? *choices.tokens_at : choices.tokens;
-    const int tokens = told < 0 ? 0 : told > choices.tokens ? choices.tokens : told;
-    const int count = tokens * args.topk;
-    for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < count; i += (int)(gridDim.x * blockDim.x)) {
-        args.tables.ids[i] = choices.destinations[i] != 0 ? i % args.topk : -1;
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(shared);
+    const ep_group &group = args.group;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    if (ep_posts_header()) {
+        wefti_fence_acq_rel();
+    } else if (ep_in_prologue()) {
+        ep_look_up(group, &call);
+        ep_open(args, &call, shared);
+    }
+    if (!ep_begin_send(group, &call)) {
+        return;
+    }
+    int first_unit;
+    int end_unit;
+    ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
+    if (!ep_find_totals<BY_EXPERT>(args, &call, shared)) {
+        return;
+    }
+    if (ep_posts_header()) {
+        ep_post_header(group, &call, ep_dispatch_header<BY_EXPERT>(args, &call));
+    }
+    if (fresh) {
+        ep_write_before(group, &call, args.tables, first_unit, end_unit);
+    }
+    if (BY_EXPERT && fresh) {
+        ep_post_counts(args, &call);
     }
 }
 
-#define EP_DISPATCH(NAME, VARIANT, BY_EXPERT, WAY)                                                                     \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
-        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ep_dispatch args)                                        \
-    {                                                                                                                  \
-        ep_dispatch_all<BY_EXPERT, WAY>(args);                                                                         \
+template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_dispatch_recv(const ep_dispatch &args)
+{
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(shared);
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    if (ep_in_prologue()) {
+        ep_open(args, &call, shared);
     }
-EP_DISPATCH(15dispatch_kernel, C1, false, EP_AS_THEY_ARE)
-EP_DISPATCH(25dispatch_kernel_quantised, C1, false, EP_QUANTISED)
-EP_DISPATCH(18combine_kernel_bwd, C1, false, EP_BACKWARD)
-EP_DISPATCH(22dispatch_kernel_expert, C1, true, EP_AS_THEY_ARE)
-EP_DISPATCH(32dispatch_kernel_expert_quantised, C1, true, EP_QUANTISED)
-EP_DISPATCH(25combine_kernel_expert_bwd, C1, true, EP_BACKWARD)
-#undef EP_DISPATCH
+    if (!ep_begin_recv(args.group, &call)) {
+        return;
+    }
+    int first_unit;
+    int end_unit;
+    ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
+    if (fresh && !ep_gather(args.group, &call, args.tables, first_unit)) {
+        return;
+    }
+    if (!fresh) {
+        ep_forget_masked(args.group, &call);
+    }
+    const bool moves = ep_warp() < args.blocks.sender_warps;
+    ep_sender sender;
+    if (moves) {
+        sender = ep_sender_open<WAY::QUANTISES>(args, &call, shared);
+    }
+    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, ep_dispatch_header<BY_EXPERT>(args, &call), &sender, moves, shared,
+                                       first_unit, end_unit);
+}
 
 #endif

@@ -4,27 +4,8 @@
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_RECV_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_RECV_CUH
 
-#include "cuda/ep/backward/gradients.cuh"
-#include "cuda/ep/routing/prefix.cuh"
-
-/* One word of a received record, to where the caller wants it. */
-EP_DEVICE void ep_spread(const ep_dispatch &args, wefti_u64 place, int word, wefti_u32 value, int source)
-{
-    const wefti_cuda_ep_arrays &arrays = args.arrays;
-    wefti_u64 topk = (wefti_u64)args.topk;
-    if (word == 0) {
-        if (arrays.source_token != 0) {
-            arrays.source_token[place] = (wefti_i32)value;
-        }
-        if (arrays.source_rank != 0) {
-            arrays.source_rank[place] = source;
-        }
-    } else if (word <= args.topk) {
-        ep_give_expert(arrays, place * topk + (wefti_u64)(word - 1), (wefti_i32)value);
-    } else if (arrays.weights != 0) {
-        arrays.weights[place * topk + (wefti_u64)(word - 1) - topk] = __uint_as_float(value);
-    }
-}
+#include "cuda/ep/throughput/replicate.cuh"
+#include "cuda/ep/throughput/send.cuh"
 
 #define EP_WORDS_AT_ONCE 4
 
@@ -64,30 +45,6 @@ EP_DEVICE void ep_receive_scales(const ep_dispatch &args, wefti_u32 place, wefti
         args.out_scales.words[((wefti_u64)place + (wefti_u64)(i / words)) * args.out_scales.row_stride +
                               (wefti_u64)(i % words) * args.out_scales.word_stride] =
             from[i / words * pitch + i % words];
-    }
-}
-
-/* The caller's arrays in a call on a cached route. This block's share of each source's tokens, also of
- * those that have been masked since: nothing comes from them now, but their rows are the route's. */
-template <bool BY_EXPERT> EP_DEVICE void ep_receive_cached(const ep_dispatch &args, const ep_call *call)
-{
-    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
-    const int warps = ep_warps() - args.blocks.sender_warps;
-    for (int source = 0; source < args.group.ranks; source++) {
-        int first;
-        int end;
-        ep_share(args.tables.rows_of_source[source], &first, &end);
-        for (int i = first + ep_warp() - args.blocks.sender_warps; i < end; i += warps) {
-            const wefti_u64 place = (wefti_u64)call->from[source] + (wefti_u64)i;
-            const wefti_u32 *record = args.tables.records + place * (wefti_u64)words;
-            if constexpr (BY_EXPERT) {
-                ep_label(args, record, source);
-            } else {
-                for (int word = ep_lane(); word < words; word += 32) {
-                    ep_spread(args, place, word, record[word], source);
-                }
-            }
-        }
     }
 }
 
@@ -264,20 +221,6 @@ EP_DEVICE bool ep_receive_part(const ep_dispatch &args, const ep_call *call, con
     return true;
 }
 
-/* The backward of combine. */
-template <bool BY_EXPERT>
-EP_DEVICE bool ep_receive_backward_unit(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
-{
-    wefti_u32 place;
-    wefti_u32 count;
-    if (!ep_await_coming(args, call, false, true, coming, &place, &count)) {
-        return false;
-    }
-    __syncwarp();
-    ep_receive_backward<BY_EXPERT>(args, call, coming.source, coming.unit, place, count);
-    return true;
-}
-
 /* ---- all units, of all sources ---- */
 
 /* Wait until all rows are there, where nothing else is left to do: a lane a unit. */
@@ -307,15 +250,26 @@ EP_DEVICE bool ep_receive_all_meta(const ep_dispatch &args, const ep_call *call,
     return true;
 }
 
-template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_receive_all_rows(const ep_dispatch &args, const ep_call *call)
+/* What there is to do with what has come. */
+template <bool BY_EXPERT, class WAY>
+EP_DEVICE bool ep_receive_coming(const ep_dispatch &args, const ep_call *call, const ep_coming &coming, int parts)
 {
-    const bool copies = BY_EXPERT && WAY != EP_BACKWARD;
+    if constexpr (WAY::IS_BACKWARD) {
+        return WAY::template receive_unit<BY_EXPERT>(args, call, coming);
+    } else if constexpr (BY_EXPERT) {
+        return ep_receive_part(args, call, coming, parts);
+    } else {
+        return ep_receive_rows(args, call, coming);
+    }
+}
+
+template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_receive_all_rows(const ep_dispatch &args, const ep_call *call)
+{
+    const bool copies = BY_EXPERT && !WAY::IS_BACKWARD;
     const ep_incoming incoming = ep_incoming_of(args, call, copies, copies ? ep_replica_parts(args) : 1);
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
-        if (come.unit >= 0 && !(WAY == EP_BACKWARD ? ep_receive_backward_unit<BY_EXPERT>(args, call, come)
-                                : BY_EXPERT        ? ep_receive_part(args, call, come, incoming.parts)
-                                                   : ep_receive_rows(args, call, come))) {
+        if (come.unit >= 0 && !ep_receive_coming<BY_EXPERT, WAY>(args, call, come, incoming.parts)) {
             return;
         }
     }
@@ -323,11 +277,11 @@ template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_receive_all_rows(const e
 
 /* What comes beside rows is received before rows are waited for, which come last; but if no warp has two units, both
  * are waited for at once, which is sooner. */
-template <bool BY_EXPERT, ep_way WAY> EP_DEVICE void ep_receive(const ep_dispatch &args, const ep_call *call)
+template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_receive(const ep_dispatch &args, const ep_call *call)
 {
     const bool moves = ep_is(args, WEFTI_CUDA_EP_MOVE);
     const bool waits =
-        moves && !BY_EXPERT && WAY != EP_BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_STAGE);
+        moves && !BY_EXPERT && !WAY::IS_BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_STAGE);
     const ep_incoming units = ep_incoming_of(args, call, false, 1);
     const bool at_once = waits && ep_has_meta(args) && units.step >= units.end;
     if (ep_has_meta(args) && !ep_receive_all_meta<BY_EXPERT>(args, call, units, at_once)) {

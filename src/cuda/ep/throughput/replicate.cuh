@@ -4,8 +4,9 @@
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_REPLICATE_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_REPLICATE_CUH
 
-#include "cuda/ep/device/record.cuh"
-#include "cuda/ep/throughput/send.cuh"
+#include "cuda/ep/device/copy.cuh"
+#include "cuda/ep/routing/labels.cuh"
+#include "cuda/ep/routing/prefix.cuh"
 
 /* The record of the token at `place`: as it came, or as it was kept. */
 EP_DEVICE const wefti_u32 *ep_record_here(const ep_dispatch &args, wefti_u32 place)
@@ -20,34 +21,6 @@ EP_DEVICE void ep_keep_record(const ep_dispatch &args, wefti_u32 place, const we
     const int words = wefti_cuda_ep_record_words(args.topk, 1);
     for (int i = ep_lane(); i < words; i += 32) {
         args.tables.records[(wefti_u64)place * (wefti_u64)words + (wefti_u64)i] = record[i];
-    }
-}
-
-/* What the caller's arrays get of a token's rows. A warp. */
-EP_DEVICE void ep_label(const ep_dispatch &args, const wefti_u32 *record, int source)
-{
-    const wefti_cuda_ep_arrays &arrays = args.arrays;
-    for (int base = 0; base < args.topk; base += 32) {
-        wefti_u32 row;
-        const bool has = ep_has_row(record, args.topk, args.experts.slots != 0, base, &row);
-        const int k = base + ep_lane();
-        float weight = has && arrays.weights != 0 ? 0.0f + ep_record_weight(record, args.topk, k) : 0.0f;
-        for (int also = k + 1; has && args.experts.slots != 0 && also < args.topk; also++) {
-            weight += ep_record_row(record, args.topk, also) == row ? ep_record_weight(record, args.topk, also) : 0.0f;
-        }
-        if (!has) {
-            continue;
-        }
-        if (arrays.weights != 0) {
-            arrays.weights[row] = weight;
-        }
-        ep_give_expert(arrays, row, (wefti_i32)ep_record_expert(record, base + ep_lane()));
-        if (arrays.source_rank != 0) {
-            arrays.source_rank[row] = source;
-        }
-        if (arrays.source_token != 0) {
-            arrays.source_token[row] = (wefti_i32)record[0];
-        }
     }
 }
 
@@ -74,29 +47,6 @@ EP_DEVICE int ep_replica_parts(const ep_dispatch &args)
 {
     int parts = (int)((args.row_bytes + 4095) / 4096);
     return parts > 0 ? parts : 1;
-}
-
-/* The vectors first .. end - 1 at `from` to the addresses that `lanes` have, AT_ONCE a lane at a time. A warp. */
-template <int AT_ONCE>
-EP_DEVICE void ep_copy_to(wefti_u32 lanes, wefti_u64 to, const unsigned char *from, int first, int end)
-{
-    const uint4 *source = (const uint4 *)from;
-    for (int at = first + ep_lane(); at - ep_lane() < end; at += 32 * AT_ONCE) {
-        uint4 vectors[AT_ONCE];
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++) { /* without a condition, as in ep_include */
-            vectors[i] = source[at + 32 * i < end ? at + 32 * i : end - 1];
-        }
-        for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
-            uint4 *target = (uint4 *)__shfl_sync(~0u, to, __ffs((int)left) - 1);
-#pragma unroll
-            for (int i = 0; i < AT_ONCE; i++) {
-                if (at + 32 * i < end) {
-                    target[at + 32 * i] = vectors[i];
-                }
-            }
-        }
-    }
 }
 
 /* A row of padding: nobody's, and zeroed if asked for. A warp. */
@@ -153,6 +103,36 @@ EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, in
             ep_copy_to<8>(lanes, to, from, first, end);
         }
     }
+}
+
+/* ---- padding ---- */
+
+/* The rows behind those of each local expert: labelled as nobody's, and zeroed if asked for. The warps from `skip` on,
+ * each an expert. False: a block did not come. */
+EP_DEVICE bool ep_pad(const ep_dispatch &args, const ep_call *call, int skip)
+{
+    const ep_group &group = args.group;
+    const int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
+    const int step = (ep_warps() - skip) * (int)gridDim.x;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    for (int expert = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; expert < local; expert += step) {
+        wefti_u32 row = (wefti_u32)wefti_ld_relaxed(&args.tables.end[expert]);
+        wefti_u32 end = (wefti_u32)wefti_ld_relaxed(&args.tables.begin[expert + 1]);
+        bool well = true;
+        if (fresh && ep_lane() < 2) {
+            well = ep_await_value(group, ep_lane() == 0 ? &args.tables.end[expert] : &args.tables.begin[expert + 1],
+                                  call->tag, group.rank, ep_lane() == 0 ? &row : &end);
+        }
+        if (!__all_sync(~0u, well)) {
+            return false;
+        }
+        row = __shfl_sync(~0u, row, 0);
+        end = __shfl_sync(~0u, end, 1);
+        for (; row < end; row++) {
+            ep_pad_row(args, row);
+        }
+    }
+    return true;
 }
 
 #endif

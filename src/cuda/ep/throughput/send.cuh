@@ -7,22 +7,13 @@
 #include "cuda/ep/device/quantise.cuh"
 #include "cuda/ep/routing/count.cuh"
 
-typedef wefti_cuda_ep_dispatch_args ep_dispatch;
-
-/* What becomes of rows on their way. */
-enum ep_way { EP_AS_THEY_ARE, EP_QUANTISED, EP_BACKWARD };
-
-EP_DEVICE bool ep_is(const ep_dispatch &args, wefti_u32 flag)
-{
-    return (args.flags & flag) != 0;
-}
-
-/* Where the caller wants the scales of row `row`: its first word. */
-EP_DEVICE wefti_u32 *ep_scales_of_row(const ep_dispatch &args, wefti_u64 row)
-{
-    wefti_u32 *words = args.out_scales.words + row * args.out_scales.row_stride;
-    return args.scale_group_step == 0 ? words : words + (wefti_u32)row / args.experts.slots * args.scale_group_step;
-}
+/* What becomes of rows on their way; a backward of combine has a way of its own (backward/gradients.cuh). */
+struct ep_as_they_are {
+    enum { QUANTISES = 0, IS_BACKWARD = 0 };
+};
+struct ep_as_fp8 {
+    enum { QUANTISES = 1, IS_BACKWARD = 0 };
+};
 
 /* Whether something is sent beside the rows of units: records or scales. */
 EP_DEVICE bool ep_has_meta(const ep_dispatch &args)
@@ -81,9 +72,9 @@ EP_DEVICE wefti_u64 ep_unit_word(const ep_call *call, const ep_unit &unit)
 }
 
 /* Of how many tokens `rows_ready` has a word. */
-template <bool BY_EXPERT, ep_way WAY> EP_DEVICE int ep_grain(int tokens)
+template <bool BY_EXPERT, class WAY> EP_DEVICE int ep_grain(int tokens)
 {
-    return BY_EXPERT && WAY != EP_BACKWARD ? wefti_cuda_ep_grain(tokens) : wefti_cuda_ep_unit(tokens);
+    return BY_EXPERT && !WAY::IS_BACKWARD ? wefti_cuda_ep_grain(tokens) : wefti_cuda_ep_unit(tokens);
 }
 
 /* Of the unit's first `rows` tokens all that went to this lane's rank are there: tell of the last grain of them. */
@@ -321,10 +312,10 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
     }
 }
 
-template <bool BY_EXPERT, ep_way WAY>
+template <bool BY_EXPERT, class WAY>
 EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_sender *sender)
 {
-    const bool QUANTISES = WAY == EP_QUANTISED;
+    const bool QUANTISES = WAY::QUANTISES;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int grain = ep_grain<BY_EXPERT, WAY>(call->tokens);
     const ep_cut cut = sender->cut;

@@ -9,34 +9,6 @@
 #define EP_META_BULK_TOKENS                                                                                            \
     4 /* scales of units of fewer are sent sooner by stores, which do not stand behind rows in the copy engine */
 
-/* The weights of a unit's tokens, added up by rank in ascending choice: a lane takes a pair of token and rank. */
-EP_DEVICE void ep_write_weights(const ep_dispatch &args, const ep_call *call, int token, int rows)
-{
-    const ep_group &group = args.group;
-    const int experts = group.first_expert[group.ranks];
-    for (int pair = ep_lane(); pair < rows * group.ranks; pair += 32) {
-        const int rank = pair % group.ranks;
-        const wefti_u64 first = (wefti_u64)(token + pair / group.ranks) * (wefti_u64)args.topk;
-        float sum = 0.0f;
-        for (int base = 0; base < args.topk; base += EP_AT_ONCE) {
-            int ids[EP_AT_ONCE];
-            float weights[EP_AT_ONCE];
-#pragma unroll
-            for (int i = 0; i < EP_AT_ONCE; i++) {
-                bool is = base + i < args.topk;
-                ids[i] = is ? ep_id(args.choices, first + (wefti_u64)(base + i), experts) : -1;
-                weights[i] =
-                    is && args.choices.weights != 0 ? args.choices.weights[first + (wefti_u64)(base + i)] : 1.0f;
-            }
-#pragma unroll
-            for (int i = 0; i < EP_AT_ONCE; i++) {
-                sum += ep_owner(group, call->alive, ids[i]) == rank ? weights[i] : 0.0f;
-            }
-        }
-        args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)pair] = sum;
-    }
-}
-
 /* By expert: the row of choice `k` of a token, perhaps shared with an earlier one; NO_ROW if `rank` does not own it. */
 EP_DEVICE wefti_u32 ep_choice_row(const ep_dispatch &args, const ep_call *call, int token, int rank, int k)
 {

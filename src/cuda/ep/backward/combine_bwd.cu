@@ -1,0 +1,6 @@
+/* cuda/ep/backward/combine_bwd.cu: the backward of combine: a dispatch of gradients on the route that is there. */
+#include "cuda/ep/backward/gradients.cuh"
+#include "cuda/ep/throughput/dispatch.cuh"
+
+EP_KERNEL(18combine_kernel_bwd, C1, ep_dispatch, ep_dispatch_all<false, ep_backward_way>)
+EP_KERNEL(25combine_kernel_expert_bwd, C1, ep_dispatch, ep_dispatch_all<true, ep_backward_way>)

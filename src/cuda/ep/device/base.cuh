@@ -1,0 +1,61 @@
+/* cuda/ep/device/base.cuh: how kernels of expert parallelism are spelled, and what a thread knows of itself. */
+#ifndef WEFTI_CUDA_EP_DEVICE_BASE_CUH
+#define WEFTI_CUDA_EP_DEVICE_BASE_CUH
+
+#include "cuda/ep/abi.h"
+#include "weft_device.cuh"
+
+#define EP_DEVICE static __device__ __forceinline__
+#define EP_DEVICE_SLOW [[maybe_unused]] static __device__ __noinline__
+
+#if !defined(WEFT_DEVICE_ON_HOST) /* else as testing/fake_driver/simt.h says */
+#define EP_SHARED(type, name) __shared__ type name
+#define EP_DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
+#define EP_PAUSE() ((void)0)
+#endif
+
+typedef wefti_cuda_ep_group ep_group;
+typedef wefti_cuda_ep_tables ep_tables;
+typedef wefti_cuda_ep_choices ep_choices;
+typedef wefti_cuda_ep_dispatch_args ep_dispatch;
+typedef wefti_cuda_ep_combine_args ep_combine;
+
+/* Kernel NAME of this VARIANT (abi.h), which has the arguments ARGS and does what the rest says. */
+#define EP_KERNEL(NAME, VARIANT, ARGS, ...)                                                                            \
+    extern "C" __global__ void __launch_bounds__(WEFTI_CUDA_EP_THREADS, 1)                                             \
+        EP_KERNEL_NAME(NAME, VARIANT)(const __grid_constant__ ARGS args)                                               \
+    {                                                                                                                  \
+        __VA_ARGS__(args);                                                                                             \
+    }
+
+EP_DEVICE bool ep_is(const ep_dispatch &args, wefti_u32 flag)
+{
+    return (args.flags & flag) != 0;
+}
+
+EP_DEVICE int ep_lane()
+{
+    return (int)(threadIdx.x & 31u);
+}
+
+EP_DEVICE int ep_warp()
+{
+    return (int)(threadIdx.x >> 5);
+}
+
+EP_DEVICE int ep_warps()
+{
+    return (int)(blockDim.x >> 5);
+}
+
+/* The sum of the lanes up to this one. A warp. */
+template <class T> EP_DEVICE T ep_scan(T value)
+{
+    for (int step = 1; step < 32; step *= 2) {
+        T below = __shfl_up_sync(~0u, value, (unsigned)step);
+        value += ep_lane() >= step ? below : 0;
+    }
+    return value;
+}
+
+#endif

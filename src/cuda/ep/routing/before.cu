@@ -1,0 +1,122 @@
+/* cuda/ep/routing/before.cu: kernels that run before a call on its stream, and wait for nobody.
+ *
+ *     destinations   before a dispatch of a route of WEFT_EP_DESTINATIONS: a thread a pair of token and rank, its id
+ *     order          before a combine with options (device/combine_options.cuh): a warp a token: in which order its
+ *                    results are added; by source the sums of its own weights; by expert its own choices to their
+ *                    owners */
+#include "cuda/ep/device/combine_options.cuh"
+#include "cuda/ep/routing/count.cuh"
+
+/* Destinations as ids: choice k of a token is rank k, or none. All threads of a grid. */
+EP_DEVICE void ep_make_ids(const ep_dispatch &args)
+{
+    const wefti_cuda_ep_choices &choices = args.choices;
+    const int told = choices.tokens_at != 0 ? *choices.tokens_at : choices.tokens;
+    const int tokens = told < 0 ? 0 : told > choices.tokens ? choices.tokens : told;
+    const int count = tokens * args.topk;
+    for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < count; i += (int)(gridDim.x * blockDim.x)) {
+        args.tables.ids[i] = choices.destinations[i] != 0 ? i % args.topk : -1;
+    }
+}
+
+/* ---- the order of results ---- */
+
+/* What lane r finds of rank r for a token: the last choice there that takes part, or -1, and the sum of their own
+ * weights, in ascending choice. */
+typedef struct ep_share_of_rank {
+    int last;
+    float weight;
+} ep_share_of_rank;
+
+EP_DEVICE ep_share_of_rank ep_share_of_token(const ep_combine &args, int token)
+{
+    ep_share_of_rank share = {-1, 0.0f};
+    for (int first = 0; first < args.topk; first += 32) {
+        const int k = first + ep_lane();
+        const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
+        const bool takes_part = k < args.topk && ep_takes_part(args.options, at);
+        const int owner = takes_part ? (int)args.tables.owner[at] : -1;
+        const float weight = takes_part ? ep_own_weight(args.options, at) : 0.0f;
+        for (int i = 0; i < 32 && first + i < args.topk; i++) {
+            const int owner_of_choice = __shfl_sync(~0u, owner, i);
+            const float its_weight = __shfl_sync(~0u, weight, i);
+            if (owner_of_choice == ep_lane()) {
+                share.weight = __fadd_rn(share.weight, its_weight);
+                share.last = first + i;
+            }
+        }
+    }
+    return share;
+}
+
+/* Write down the order of a token's ranks, those of `ranks`. A warp. */
+EP_DEVICE void ep_write_order(const ep_combine &args, int token, wefti_u32 ranks, int last)
+{
+    const int all = args.group.ranks;
+    const int rank = ep_lane();
+    const int key = (args.flags & WEFTI_CUDA_EP_BY_CHOICE) != 0 ? last : 0;
+    int before = 0; /* ranks that come before this lane's */
+    for (wefti_u32 left = ranks; left != 0; left &= left - 1) {
+        const int other = __ffs((int)left) - 1;
+        const int other_key = __shfl_sync(~0u, key, other);
+        before += other_key < key || (other_key == key && other < rank);
+    }
+    unsigned char *order = args.tables.order + (wefti_u64)token * (wefti_u64)all;
+    if ((ranks >> rank & 1) != 0) {
+        order[before] = (unsigned char)((wefti_u32)rank | (last < 0 ? WEFTI_CUDA_EP_NOT_ADDED : 0u));
+    }
+    if (rank >= __popc(ranks) && rank < all) {
+        order[rank] = WEFTI_CUDA_EP_NO_RANK;
+    }
+}
+
+/* By expert: a token's own choices to the ranks that received it, at these places. A warp. */
+EP_DEVICE void ep_send_own_choices(const ep_combine &args, wefti_u64 epoch, int token, wefti_u32 ranks, wefti_u64 place)
+{
+    for (wefti_u32 left = ranks; left != 0; left &= left - 1) {
+        const int rank = __ffs((int)left) - 1;
+        wefti_u32 *to = ep_own_choices(args, epoch, rank, __shfl_sync(~0u, place, rank));
+        for (int k = ep_lane(); k < args.topk; k += 32) {
+            to[k] = ep_own_choice(args.options, (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k);
+        }
+    }
+}
+
+/* All tokens, a warp each; waits for nobody. */
+template <bool BY_EXPERT> EP_DEVICE void ep_combine_order(const ep_combine &args)
+{
+    const ep_group &group = args.group;
+    const ep_tables &tables = args.tables;
+    const wefti_cuda_ep_control *control = ep_control(group);
+    const wefti_u64 epoch = wefti_ld_relaxed(&control->epoch) + 1; /* of the combine */
+    const wefti_u32 alive = ~wefti_ld_relaxed(&control->masked);
+    const int tokens = tables.route_header->tokens;
+    const int unit_tokens = wefti_cuda_ep_unit(tokens);
+    const int rank = ep_lane();
+    if (wefti_ld_relaxed(&control->failed) != 0 || tables.route_header->routed == WEFT_ERR_OVERFLOW) {
+        return; /* places of a routing that overflows are more than there are */
+    }
+    for (int token = ep_warp() * (int)gridDim.x + (int)blockIdx.x; token < tokens;
+         token += ep_warps() * (int)gridDim.x) {
+        const ep_share_of_rank share = ep_share_of_token(args, token);
+        ep_going going = {false, 0};
+        wefti_u64 place = 0;
+        if (rank < group.ranks) {
+            going = ep_going_of(group, tables, token, unit_tokens, rank);
+            going.goes = going.goes && (alive >> rank & 1) != 0;
+            place = (wefti_u64)tables.place[rank] + (wefti_u64)going.index;
+        }
+        const wefti_u32 ranks = __ballot_sync(~0u, going.goes);
+        ep_write_order(args, token, ranks, share.last);
+        if (!BY_EXPERT && rank < group.ranks) {
+            tables.own_weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank] = share.weight;
+        }
+        if (BY_EXPERT && ep_has_own_choices(args)) {
+            ep_send_own_choices(args, epoch, token, ranks, place);
+        }
+    }
+}
+
+EP_KERNEL(12destinations, C1, ep_dispatch, ep_make_ids)
+EP_KERNEL(5order, C1, ep_combine, ep_combine_order<false>)
+EP_KERNEL(12order_expert, C1, ep_combine, ep_combine_order<true>)

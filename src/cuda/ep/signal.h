@@ -1,0 +1,104 @@
+/* cuda/ep/signal.h: what the words say by which ranks tell each other of a call: call headers, the words of units, what is
+ * called, and what kernels tell the host. */
+#ifndef WEFTI_CUDA_EP_SIGNAL_H
+#define WEFTI_CUDA_EP_SIGNAL_H
+
+#include "weft/device/dev.h"
+
+#ifdef __CUDACC__
+#define WEFTI_CUDA_EP_FN static inline __host__ __device__
+#else
+#define WEFTI_CUDA_EP_FN static inline
+#endif
+
+/* The words of a call header before its counts. */
+enum {
+    WEFTI_CUDA_EP_SIGNATURE_LOW, /* what is called: equal on all ranks */
+    WEFTI_CUDA_EP_SIGNATURE_HIGH,
+    WEFTI_CUDA_EP_ROUTE, /* tag of the route's last update; in a call that updates it the alignment, or Tmax */
+    WEFTI_CUDA_EP_BUFFER_LOW, /* where rows go: wefti_cuda_ep_place */
+    WEFTI_CUDA_EP_BUFFER_HIGH,
+    WEFTI_CUDA_EP_PITCH, /* from row to row there, in 16 bytes */
+    WEFTI_CUDA_EP_CAPACITY, /* rows it holds */
+    WEFTI_CUDA_EP_TOKENS, /* T */
+    WEFTI_CUDA_EP_HEADER_WORDS
+};
+
+/* Where a buffer lies, the same on all ranks: the number of the registered region that has it, 0 for the heap, above an
+ * offset of 46 bits. */
+#define WEFTI_CUDA_EP_OFFSET_BITS 46
+#define WEFTI_CUDA_EP_STAGED ((wefti_u64)1 << 63) /* by expert: rows are wanted there by their places, not by expert */
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_place(unsigned region, wefti_u64 offset)
+{
+    return (wefti_u64)region << WEFTI_CUDA_EP_OFFSET_BITS | offset;
+}
+
+/* A unit at its receiver: the place of its first token, and how many it has. */
+#define WEFTI_CUDA_EP_COUNT_BITS 6
+#define WEFTI_CUDA_EP_PLACES_MAX (UINT32_C(1) << (32 - WEFTI_CUDA_EP_COUNT_BITS))
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_unit_value(wefti_u32 place, wefti_u32 count)
+{
+    return place << WEFTI_CUDA_EP_COUNT_BITS | count;
+}
+
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_place_of(wefti_u32 value)
+{
+    return value >> WEFTI_CUDA_EP_COUNT_BITS;
+}
+
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_count_of(wefti_u32 value)
+{
+    return value & ((1u << WEFTI_CUDA_EP_COUNT_BITS) - 1);
+}
+
+/* What is called, in 64 bits: equal on all ranks. */
+typedef enum wefti_cuda_ep_call {
+    WEFTI_CUDA_EP_DISPATCH = 1,
+    WEFTI_CUDA_EP_COMBINE,
+    WEFTI_CUDA_EP_DISPATCH_BWD,
+    WEFTI_CUDA_EP_COMBINE_BWD,
+    WEFTI_CUDA_EP_DISPATCH_HALVES,
+    WEFTI_CUDA_EP_COMBINE_HALVES
+} wefti_cuda_ep_call;
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_signature(wefti_cuda_ep_call call, unsigned flags, unsigned dtype,
+                                                   unsigned hidden, unsigned topk)
+{
+    return (wefti_u64)call | (wefti_u64)flags << 4 | (wefti_u64)dtype << 12 | (wefti_u64)topk << 16 |
+           (wefti_u64)hidden << 32;
+}
+
+typedef struct wefti_cuda_ep_signature_fields {
+    unsigned call; /* a wefti_cuda_ep_call */
+    unsigned flags; /* WEFTI_CUDA_EP_FRESH .., and the layout from WEFTI_CUDA_EP_LAYOUT_SHIFT on */
+    unsigned dtype;
+    unsigned topk;
+    unsigned hidden;
+} wefti_cuda_ep_signature_fields;
+
+WEFTI_CUDA_EP_FN wefti_cuda_ep_signature_fields wefti_cuda_ep_signature_split(wefti_u64 signature)
+{
+    wefti_cuda_ep_signature_fields fields;
+    fields.call = (unsigned)(signature & 0xf);
+    fields.flags = (unsigned)(signature >> 4 & 0xff);
+    fields.dtype = (unsigned)(signature >> 12 & 0xf);
+    fields.topk = (unsigned)(signature >> 16 & 0xffff);
+    fields.hidden = (unsigned)(signature >> 32);
+    return fields;
+}
+
+#define WEFTI_CUDA_EP_LAYOUT_SHIFT 6
+#define WEFTI_CUDA_EP_TO_RANKS (1u << 31) /* beside the hidden of a dispatch: the route is of destinations */
+
+/* Words of `host_status`, in pinned host memory. */
+enum {
+    WEFTI_CUDA_EP_HOST_STATUS_FAILED, /* 0, or {ranks waited for in vain, -status}: no call works any more */
+    /* 0, or {a rank + 1 that called something else, its epoch}: the last such call. Written after what that rank
+     * called and what this one did: the signatures, and {that rank's, this one's} WEFTI_CUDA_EP_ROUTE. */
+    WEFTI_CUDA_EP_HOST_STATUS_MISMATCH,
+    WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL,
+    WEFTI_CUDA_EP_HOST_STATUS_OWN_CALL,
+    WEFTI_CUDA_EP_HOST_STATUS_ROUTES,
+    WEFTI_CUDA_EP_HOST_STATUS_WORDS
+};
+
+#endif

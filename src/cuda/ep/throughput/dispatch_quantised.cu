@@ -1,0 +1,7 @@
+/* cuda/ep/throughput/dispatch_quantised.cu: dispatches by source whose rows become fp8 on their way: whole, send,
+ * recv. */
+#include "cuda/ep/throughput/dispatch.cuh"
+
+EP_KERNEL(25dispatch_kernel_quantised, C1, ep_dispatch, ep_dispatch_all<false, ep_as_fp8>)
+EP_KERNEL(25dispatch_kernel_quantised, C2, ep_dispatch, ep_dispatch_send<false>)
+EP_KERNEL(25dispatch_kernel_quantised, C3, ep_dispatch, ep_dispatch_recv<false, ep_as_fp8>)
