@@ -174,6 +174,8 @@ foreach(program ep ep_halves)
         weft_add_on_host_test(${program}.threads.${pes} "WEFT_FAKE_SMS=6"
             ${PROJECT_BINARY_DIR}/tests/${program}_on_host -t ${pes})
     endforeach()
+    weft_add_on_host_test(${program}.wrap "WEFT_FAKE_SMS=6;WEFT_EP_FIRST_CALL=2147483644"
+        ${PROJECT_BINARY_DIR}/tests/${program}_on_host -t 2 -c 12)
 endforeach()
 weft_add_on_host_test(ep.threads.33 "" ${PROJECT_BINARY_DIR}/tests/ep_on_host -t 33) # is refused
 

@@ -29,6 +29,8 @@
     X(COUNTERS, "WEFT_COUNTERS", COUNT, "0", "1: print a world's counters when it is destroyed")                       \
     X(EP_COUNTS, "WEFT_EP_COUNTS", WORD, "",                                                                           \
       "how counts of expert-parallel routings go: owners or direct; else by size")                                     \
+    X(EP_FIRST_CALL, "WEFT_EP_FIRST_CALL", COUNT, "0",                                                                 \
+      "calls that a group of expert parallelism on GPUs counts as made: for tests of the wrap at 2^31")                \
     X(TRANSPORT, "WEFT_TRANSPORT", WORD, "",                                                                           \
       "what may connect nodes: map, ofi, or ^ and what is not to be used; else all that this build has")               \
     X(TOPO_FILE, "WEFT_TOPO_FILE", WORD, "", "a description of this machine, or an XML of hwloc, in place of looking") \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/env.h"
 #include "ep/agreement.h"
 #include "weft.h"
 
@@ -360,6 +361,8 @@ static int is_alike(weft_status status)
 static weft_status prepare(weft_ep *ep)
 {
     wefti_ep_device *device = ep->device;
+    uint64_t calls;
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FIRST_CALL, &calls));
     WEFT_TRY(find_areas(ep));
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
         wefti_cuda_ep_group *group = &device->group[channel];
@@ -367,6 +370,8 @@ static weft_status prepare(weft_ep *ep)
         memset(words, 0, WEFTI_CUDA_EP_HOST_STATUS_WORDS * sizeof *words);
         WEFT_TRY(
             wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)group->area[ep->rank], group->at.cleared_bytes));
+        wefti_cuda_ep_control *control = (void *)(uintptr_t)(group->area[ep->rank] + group->at.control);
+        WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &control->epoch, &calls, sizeof calls));
         WEFT_TRY(weft_world_dev(ep->world, &group->dev));
         group->host_status = (wefti_u64 *)words; /* kernels have the host heap at its address */
     }

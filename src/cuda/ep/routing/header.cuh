@@ -50,12 +50,14 @@ EP_DEVICE void ep_clear_totals(ep_call *call)
     }
 }
 
-/* This block has read the epoch; the last one advances it for the next call. One thread. */
+/* This block has read the epoch; the last one advances it for the next call. An epoch whose tag would be 0 is left out,
+ * together with the one after it: what lies by parity must not lie in the same place in two calls that follow each
+ * other. One thread. */
 EP_DEVICE void ep_advance(const ep_group &group, const ep_call *call)
 {
     wefti_cuda_ep_control *control = ep_control(group);
     if (atomicInc(&control->begun, gridDim.x - 1) == gridDim.x - 1) {
-        wefti_u64 next = call->epoch + ((wefti_u32)(call->epoch + 1) << 1 == 0 ? 1 : 0);
+        wefti_u64 next = call->epoch + ((wefti_u32)(call->epoch + 1) << 1 == 0 ? 2 : 0);
         wefti_st_relaxed(&control->epoch, next);
     }
 }
