@@ -1,5 +1,5 @@
-/* cuda/ep/signal.h: what the words say by which ranks tell each other of a call: call headers, the words of units, what is
- * called, and what kernels tell the host. */
+/* cuda/ep/signal.h: what the words say by which ranks tell each other of a call: call headers, the words of units, what
+ * is called, and what kernels tell the host. */
 #ifndef WEFTI_CUDA_EP_SIGNAL_H
 #define WEFTI_CUDA_EP_SIGNAL_H
 

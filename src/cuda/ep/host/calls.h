@@ -1,8 +1,8 @@
-/* cuda/ep/host/calls.h: what the calls have in common: where rows lie, how grids are divided, launches. */
+/* cuda/ep/host/calls.h: what the calls have in common: where rows lie, launches. */
 #ifndef WEFTI_CUDA_EP_HOST_CALLS_H
 #define WEFTI_CUDA_EP_HOST_CALLS_H
 
-#include "cuda/ep/host/group.h"
+#include "cuda/ep/host/plan.h"
 
 static inline int wefti_cuda_ep_is_by_expert(const weft_ep_route *route)
 {
@@ -33,43 +33,22 @@ int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64
 /* A call that agrees on a routing of these choices has been launched; NULL: one that does not. */
 void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices);
 
-/* How the blocks of a call that moves rows of this size are divided; row_bytes 0: that moves none. */
-wefti_cuda_ep_blocks wefti_cuda_ep_divide(const weft_ep_route *route, wefti_cuda_ep_work work, size_t row_bytes);
-
-/* The same of a low-latency call. */
-wefti_cuda_ep_blocks wefti_cuda_ep_low_latency_blocks(void);
-
-/* What lies where in the shared memory of a dispatch whose blocks are divided. */
-void wefti_cuda_ep_share_memory(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route);
-
-/* Which kernel. */
-typedef struct wefti_cuda_ep_kernel {
-    wefti_cuda_ep_work work;
-    wefti_cuda_ep_part part;
-    int is_low_latency; /* its args have low_latency_slots */
-} wefti_cuda_ep_kernel;
-
-/* Tokens of a source, where its rows may leave before their receivers' call headers are here
- * (low_latency/low_latency.cuh), as in this part of a call; else 0. */
-wefti_u32 wefti_cuda_ep_low_latency_slots(const weft_ep_route *route, wefti_cuda_ep_part part);
-
-weft_status wefti_cuda_ep_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel,
-                                 const wefti_cuda_ep_blocks *parts, const void *args, weft_stream *stream,
-                                 const char *call);
+weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan, const void *args,
+                                 weft_stream *stream, const char *call);
 
 /* What a dispatch, or a combine, has for its kernel, as a whole or as halves, and which of them it is. */
 weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                            const weft_ep_received *out, wefti_cuda_ep_call call,
                                            wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work);
-/* Whether this part of a dispatch is a low-latency one; then it is divided accordingly. */
-int wefti_cuda_ep_set_low_latency(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
-                                  wefti_cuda_ep_part part);
 weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                           const wefti_ep_combining *combining, wefti_cuda_ep_call call,
                                           wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work);
-/* Whether this part of a combine is a low-latency one; then it is divided accordingly. */
-int wefti_cuda_ep_set_low_latency_combine(wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
-                                          wefti_cuda_ep_part part);
+
+/* The plan of a part of it, which the arguments take over. */
+wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
+                                                      wefti_cuda_ep_part part, wefti_cuda_ep_dispatch_args *args);
+wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
+                                                     wefti_cuda_ep_part part, wefti_cuda_ep_combine_args *args);
 
 /* What comes before a dispatch or a combine on its stream, if anything does. */
 weft_status wefti_cuda_ep_launch_destinations(const weft_ep_route *route, const wefti_cuda_ep_dispatch_args *args,

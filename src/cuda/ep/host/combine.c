@@ -3,13 +3,12 @@
 #include "cuda/ep/host/calls.h"
 #include "ep/check.h"
 
-static wefti_cuda_ep_combine_args combine_args(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                               const weft_ep_rows *in, const weft_ep_rows *out)
+static wefti_cuda_ep_combine_args combine_args(const weft_ep_route *route, const weft_ep_rows *in,
+                                               const weft_ep_rows *out)
 {
     return (wefti_cuda_ep_combine_args){
         .group = *wefti_cuda_ep_group_of(route->ep),
         .tables = route->device->tables,
-        .blocks = wefti_cuda_ep_divide(route, work, wefti_cuda_ep_row_bytes(in)),
         .in = in->data,
         .in_pitch = wefti_cuda_ep_pitch(in),
         .out = out->data,
@@ -71,7 +70,7 @@ weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft
     WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, "weft_ep_combine", "out"));
     WEFT_TRY(wefti_cuda_ep_host_status(route->ep, "weft_ep_combine"));
     *work = work_of(route, combining);
-    *args = combine_args(route, *work, in, out);
+    *args = combine_args(route, in, out);
     args->flags = flags_of(route, combining);
     args->signature = signature_of(args, route, call, in);
     return add_options(args, route, combining);
@@ -79,20 +78,24 @@ weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft
 
 /* By expert a half that sends waits for nobody, so that it cannot have the others' own choices; and values travel as
  * rows that are packed do. */
-int wefti_cuda_ep_set_low_latency_combine(wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
-                                          wefti_cuda_ep_part part)
+static int may_be_low_latency(const wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
+                              wefti_cuda_ep_part part)
 {
     const int has_choices = (args->flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0;
     const int needs_choices = has_choices && wefti_cuda_ep_is_by_expert(route) && part != WEFTI_CUDA_EP_WHOLE;
-    if (needs_choices || (args->flags & WEFTI_CUDA_EP_VALUES) != 0) {
-        return 0;
-    }
-    args->low_latency_slots = wefti_cuda_ep_low_latency_slots(route, part);
-    if (args->low_latency_slots == 0) {
-        return 0;
-    }
-    args->blocks = wefti_cuda_ep_low_latency_blocks();
-    return 1;
+    return !needs_choices && (args->flags & WEFTI_CUDA_EP_VALUES) == 0;
+}
+
+wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
+                                                     wefti_cuda_ep_part part, wefti_cuda_ep_combine_args *args)
+{
+    const wefti_cuda_ep_kernel kernel = {.work = work,
+                                         .part = part,
+                                         .row_bytes = part != WEFTI_CUDA_EP_SEND ? args->row_bytes : 0,
+                                         .may_be_low_latency = may_be_low_latency(args, route, part)};
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(route, kernel);
+    wefti_cuda_ep_combine_take_plan(args, &plan);
+    return plan;
 }
 
 weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
@@ -100,11 +103,11 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
 {
     static const char call[] = "weft_ep_combine";
     wefti_cuda_ep_combine_args args;
-    wefti_cuda_ep_kernel kernel = {.part = WEFTI_CUDA_EP_WHOLE};
-    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args, &kernel.work));
-    kernel.is_low_latency = wefti_cuda_ep_set_low_latency_combine(&args, route, WEFTI_CUDA_EP_WHOLE);
-    WEFT_TRY(wefti_cuda_ep_launch_order(route, kernel.work, &args, stream, call));
-    return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call);
+    wefti_cuda_ep_work work;
+    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args, &work));
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, work, WEFTI_CUDA_EP_WHOLE, &args);
+    WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
+    return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
 
 /* A combine without weights, in which a row that choices share is added once. */
@@ -119,7 +122,7 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
                                                      : WEFTI_CUDA_EP_WORK_COMBINE;
     WEFT_TRY(wefti_ep_rows_held(grad_in, route->device->tokens_least, call, "grad_in"));
     WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
-    wefti_cuda_ep_combine_args args = combine_args(route, work, grad_received, grad_in);
+    wefti_cuda_ep_combine_args args = combine_args(route, grad_received, grad_in);
     args.flags = route->plan.layout == WEFT_EP_SLOTS_EXPERT ? WEFTI_CUDA_EP_ONCE : 0;
     if (grad_weights != NULL) {
         args.flags |= WEFTI_CUDA_EP_VALUES;
@@ -135,5 +138,8 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
     args.flags |= by_choice ? WEFTI_CUDA_EP_BY_CHOICE : 0;
     args.signature = signature_of(&args, route, WEFTI_CUDA_EP_DISPATCH_BWD, grad_received);
     WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
-    return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = work}, &args.blocks, &args, stream, call);
+    const wefti_cuda_ep_launch_plan plan =
+        wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = work, .row_bytes = args.row_bytes});
+    wefti_cuda_ep_combine_take_plan(&args, &plan);
+    return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }

@@ -111,12 +111,11 @@ static void add_scales(wefti_cuda_ep_dispatch_args *args, const weft_ep_rows *in
 }
 
 /* `capacity`: rows that `out` holds; UINT32_MAX: as many as there are. */
-static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, wefti_cuda_ep_work work,
-                     const weft_ep_rows *in, const weft_ep_rows *out, size_t capacity)
+static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, const weft_ep_rows *in,
+                     const weft_ep_rows *out, size_t capacity)
 {
     const weft_ep *ep = route->ep;
     args->flags |= WEFTI_CUDA_EP_MOVE;
-    args->blocks = wefti_cuda_ep_divide(route, work, wefti_cuda_ep_row_bytes(in));
     args->in = in->data;
     args->in_pitch = wefti_cuda_ep_pitch(in);
     args->out = out->data;
@@ -133,7 +132,6 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
         args->place = wefti_cuda_ep_area_rows(ep) | (wefti_cuda_ep_is_by_expert(route) ? WEFTI_CUDA_EP_STAGED : 0);
         args->pitch = args->row_bytes;
     }
-    wefti_cuda_ep_share_memory(args, route);
 }
 
 /* What stands beside H. */
@@ -159,13 +157,13 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
     args.flags = WEFTI_CUDA_EP_FRESH;
     args.choices = choices_of(route, choices);
     args.told = told_of(route);
-    args.blocks = wefti_cuda_ep_divide(route, WEFTI_CUDA_EP_WORK_DISPATCH, 0);
-    wefti_cuda_ep_share_memory(&args, route);
     args.signature = wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0,
                                              hidden_bits(route), (unsigned)args.topk);
-    const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_DISPATCH};
+    const wefti_cuda_ep_launch_plan plan =
+        wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = WEFTI_CUDA_EP_WORK_DISPATCH, .is_fresh = 1});
+    wefti_cuda_ep_dispatch_take_plan(&args, &plan);
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
-    WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call));
+    WEFT_TRY(wefti_cuda_ep_launch(route, &plan, &args, stream, call));
     wefti_cuda_ep_chosen(route, choices);
     return WEFT_OK;
 }
@@ -195,7 +193,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
     WEFT_TRY(wefti_cuda_ep_host_status(route->ep, name));
     *work = is_quantised(in, &out->rows) ? WEFTI_CUDA_EP_WORK_QUANTISE : WEFTI_CUDA_EP_WORK_DISPATCH;
     *args = dispatch_args(route);
-    add_rows(args, route, *work, in, &out->rows, out->rows_capacity);
+    add_rows(args, route, in, &out->rows, out->rows_capacity);
     args->arrays =
         (wefti_cuda_ep_arrays){.weights = out->weights,
                                .experts = out->experts,
@@ -215,26 +213,30 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
     return WEFT_OK;
 }
 
-int wefti_cuda_ep_set_low_latency(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
-                                  wefti_cuda_ep_part part)
+wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
+                                                      wefti_cuda_ep_part part, wefti_cuda_ep_dispatch_args *args)
 {
-    args->low_latency_slots = wefti_cuda_ep_low_latency_slots(route, part);
-    if (args->low_latency_slots == 0) {
-        return 0;
-    }
-    args->blocks = wefti_cuda_ep_low_latency_blocks();
-    return 1;
+    const size_t row_bytes = work == WEFTI_CUDA_EP_WORK_QUANTISE ? args->wide.row_bytes : args->row_bytes;
+    const wefti_cuda_ep_launch_plan plan =
+        wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = work,
+                                                                .part = part,
+                                                                .row_bytes = part != WEFTI_CUDA_EP_SEND ? row_bytes : 0,
+                                                                .may_be_low_latency = 1,
+                                                                .is_fresh = (args->flags & WEFTI_CUDA_EP_FRESH) != 0});
+    wefti_cuda_ep_dispatch_take_plan(args, &plan);
+    return plan;
 }
 
 weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                    const weft_ep_received *out, weft_stream *stream)
 {
+    static const char call[] = "weft_ep_dispatch";
     wefti_cuda_ep_dispatch_args args;
-    wefti_cuda_ep_kernel kernel = {.part = WEFTI_CUDA_EP_WHOLE};
-    WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &kernel.work));
-    kernel.is_low_latency = wefti_cuda_ep_set_low_latency(&args, route, WEFTI_CUDA_EP_WHOLE);
-    WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, "weft_ep_dispatch"));
-    WEFT_TRY(wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, "weft_ep_dispatch"));
+    wefti_cuda_ep_work work;
+    WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &work));
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, work, WEFTI_CUDA_EP_WHOLE, &args);
+    WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
+    WEFT_TRY(wefti_cuda_ep_launch(route, &plan, &args, stream, call));
     wefti_cuda_ep_chosen(route, fresh);
     return WEFT_OK;
 }
@@ -250,7 +252,7 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
     WEFT_TRY(wefti_ep_rows_held(grad_out, route->device->tokens_least, call, "grad_out"));
     WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
-    add_rows(&args, route, work, grad_out, grad_rows, UINT32_MAX);
+    add_rows(&args, route, grad_out, grad_rows, UINT32_MAX);
     args.backward.dtype = grad_out->dtype;
     args.flags |= (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
     if (grad_weights != NULL) {
@@ -260,5 +262,8 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
         args.backward.rows_pitch = wefti_cuda_ep_pitch(rows);
     }
     args.signature = signature_of(&args, route, WEFTI_CUDA_EP_COMBINE_BWD, grad_out, grad_rows);
-    return wefti_cuda_ep_launch(route, (wefti_cuda_ep_kernel){.work = work}, &args.blocks, &args, stream, call);
+    const wefti_cuda_ep_launch_plan plan =
+        wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = work, .row_bytes = args.row_bytes});
+    wefti_cuda_ep_dispatch_take_plan(&args, &plan);
+    return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }

@@ -1,24 +1,12 @@
 /* cuda/ep/host/halves.c: a launch for send and one for recv; nothing of the call runs between them. */
 #include "cuda/ep/host/calls.h"
 
-/* How the blocks of a half are divided that moves rows, or does not. */
-static wefti_cuda_ep_blocks divide(const weft_ep_route *route, wefti_cuda_ep_part part,
-                                   const wefti_cuda_ep_blocks *whole)
-{
-    return part == WEFTI_CUDA_EP_RECV ? *whole : wefti_cuda_ep_divide(route, route->device->sent_work, 0);
-}
-
 static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_part part, weft_stream *stream,
                                    const char *call)
 {
     wefti_cuda_ep_dispatch_args args = route->device->sent.dispatch;
-    const wefti_cuda_ep_kernel kernel = {
-        .work = route->device->sent_work, .part = part, .is_low_latency = args.low_latency_slots != 0};
-    if (!kernel.is_low_latency) {
-        args.blocks = divide(route, part, &args.blocks);
-        wefti_cuda_ep_share_memory(&args, route);
-    }
-    return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call);
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, route->device->sent_work, part, &args);
+    return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
 
 weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
@@ -28,7 +16,6 @@ weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choi
     wefti_cuda_ep_dispatch_args *args = &device->sent.dispatch;
     WEFT_TRY(
         wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args, &device->sent_work));
-    (void)wefti_cuda_ep_set_low_latency(args, route, WEFTI_CUDA_EP_SEND);
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, args, stream, "weft_ep_dispatch_send"));
     WEFT_TRY(launch_dispatch(route, WEFTI_CUDA_EP_SEND, stream, "weft_ep_dispatch_send"));
     wefti_cuda_ep_chosen(route, fresh);
@@ -44,10 +31,8 @@ static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_part
                                   const char *call)
 {
     wefti_cuda_ep_combine_args args = route->device->sent.combine;
-    const wefti_cuda_ep_kernel kernel = {
-        .work = route->device->sent_work, .part = part, .is_low_latency = args.low_latency_slots != 0};
-    args.blocks = kernel.is_low_latency ? wefti_cuda_ep_low_latency_blocks() : divide(route, part, &args.blocks);
-    return wefti_cuda_ep_launch(route, kernel, &args.blocks, &args, stream, call);
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, route->device->sent_work, part, &args);
+    return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
 
 weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
@@ -58,7 +43,6 @@ weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows 
     wefti_cuda_ep_combine_args *args = &device->sent.combine;
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE_HALVES, args,
                                            &device->sent_work));
-    (void)wefti_cuda_ep_set_low_latency_combine(args, route, WEFTI_CUDA_EP_SEND);
     WEFT_TRY(wefti_cuda_ep_launch_order(route, device->sent_work, args, stream, call));
     return launch_combine(route, WEFTI_CUDA_EP_SEND, stream, call);
 }

@@ -1,0 +1,184 @@
+/* cuda/ep/host/plan.c: how many blocks a kernel has, what their warps do, and what lies where in shared memory. */
+#include "cuda/ep/host/plan.h"
+
+#include "cuda/ep/host/calls.h"
+
+/* Warps of a block that move rows, their stages, and the rest between two looks of the others. */
+#define SENDER_WARPS 4
+/* Of warps that make rows fp8 and send them, where SENDER_WARPS would have several units each and as many fit. */
+#define QUANTISING_SENDER_WARPS 8
+#define SUMMING_SENDER_WARPS 8 /* that add up rows by expert and move the sums */
+#define STAGE_BYTES_MAX 4096
+#define GROUPS_GRAIN 512 /* bytes: a group of fp8, of the widest elements */
+#define REST_NS 100
+#define BLOCKS_MANY 96
+#define BLOCKS_FEW 32
+#define PUSHES_AT_ONCE                                                                                                 \
+    4 /* by few blocks: a warp posts the words of so many units with one fence, which takes as long as half a unit */
+#define BLOCKS_MIN 16 /* counts are added up by all blocks, also of few tokens */
+#define SUMMING_BLOCKS_MIN 32 /* few sums have many parts, */
+#define SUMMING_BLOCKS_A_UNIT 4 /* each a warp's */
+
+static int at_most(int value, int limit)
+{
+    return value < limit ? value : limit;
+}
+
+/* Multiprocessors that a call may take, none of which another waiting kernel may; 0: there are none. */
+static int sms_of(const weft_ep_route *route)
+{
+    const wefti_ep_device *device = route->ep->device;
+    if (route->plan.sms > 0) {
+        return wefti_cuda_ep_sms_asked(route->ep, &route->plan);
+    }
+    int share = at_most(wefti_cuda_budget_share(&device->cuda->budget), device->sms);
+    return share > device->claimed ? share : device->claimed;
+}
+
+#define LOW_LATENCY_TOKENS_MAX 256 /* of a source: more would copy longer than the call headers take */
+#define LOW_LATENCY_WORDS_A_BLOCK 2
+#define LOW_LATENCY_SENDER_WARPS 12
+
+static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
+{
+    const weft_ep *ep = route->ep;
+    return wefti_cuda_ep_shared_table_of(route->plan.slot_tokens, ep->ranks, wefti_cuda_ep_experts_of(ep, &route->plan),
+                                         wefti_cuda_ep_is_by_expert(route));
+}
+
+/* Tokens of a source, where its rows may leave before their receivers' call headers are here; else 0. */
+static wefti_u32 low_latency_slots_of(const weft_ep_route *route, const wefti_cuda_ep_kernel *kernel)
+{
+    const wefti_ep_device *device = route->ep->device;
+    if (!kernel->may_be_low_latency || !wefti_ep_plan_is_slots(&route->plan) ||
+        device->group[0].at.low_latency_words == 0 ||
+        shared_table_of(route).end * sizeof(uint32_t) > WEFTI_CUDA_EP_SHARED_TABLE_BYTES_MAX ||
+        (kernel->part == WEFTI_CUDA_EP_WHOLE && route->plan.slot_tokens > LOW_LATENCY_TOKENS_MAX)) {
+        return 0;
+    }
+    return (wefti_u32)route->plan.slot_tokens;
+}
+
+/* Blocks of a low-latency call: a few words of this rank's rows for each. */
+static int low_latency_blocks_of(const weft_ep_route *route)
+{
+    const int tokens = route->plan.slot_tokens;
+    const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, (wefti_u32)route->ep->config.row_bytes_max,
+                                                                route->ep->device->group[0].at.low_latency_words);
+    const int blocks = tokens * (1 + slices.count) / LOW_LATENCY_WORDS_A_BLOCK;
+    return at_most(blocks > BLOCKS_MIN ? blocks : BLOCKS_MIN, sms_of(route));
+}
+
+/* Blocks of a call: no more than there are units. */
+static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
+{
+    int is_summed = work >= WEFTI_CUDA_EP_WORK_COMBINE && wefti_cuda_ep_is_by_expert(route);
+    int least = is_summed ? SUMMING_BLOCKS_MIN : BLOCKS_MIN;
+    int tokens = route->ep->config.tokens_max; /* other ranks may have more tokens than this one */
+    int units = wefti_cuda_ep_units(tokens) * (is_summed ? SUMMING_BLOCKS_A_UNIT : 1);
+    return at_most(units > least ? units : least, sms_of(route));
+}
+
+/* Warps of a block that move rows. Few where there are many blocks, as rows that are under way at the same time get in
+ * each other's way on the links, and by expert in that of the copies; unless by source no warp has more than one
+ * token. */
+static int dispatch_sender_warps(const weft_ep_route *route, int blocks)
+{
+    const int is_many = wefti_cuda_ep_is_by_expert(route) || route->ep->config.tokens_max > blocks * SENDER_WARPS;
+    return blocks >= BLOCKS_MANY && is_many ? SENDER_WARPS / 2 : SENDER_WARPS;
+}
+
+static unsigned pipes_bytes(const wefti_cuda_ep_blocks *roles)
+{
+    return (unsigned)roles->sender_warps * (WEFTI_CUDA_EP_STAGES * roles->stage_bytes + WEFTI_CUDA_EP_PIPE_HEAD);
+}
+
+/* What lies where in the shared memory of a throughput kernel, and how much it is. */
+static void share_memory(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
+{
+    const unsigned counts = (unsigned)wefti_cuda_ep_experts_of(route->ep, &route->plan) + 1;
+    const int is_dispatch = plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE;
+    const int meta_warps = is_dispatch ? WEFTI_CUDA_EP_THREADS / 32 - plan->roles.sender_warps : 0;
+    plan->counts_at = pipes_bytes(&plan->roles);
+    plan->meta_stages_at = (plan->counts_at + counts * (unsigned)sizeof(uint32_t) + 127) / 128 * 128;
+    plan->shared_bytes = plan->meta_stages_at + (unsigned)meta_warps * WEFTI_CUDA_EP_META_STAGE_BYTES;
+}
+
+static int sender_warps_of(const weft_ep_route *route, wefti_cuda_ep_work work, int blocks)
+{
+    if (work == WEFTI_CUDA_EP_WORK_QUANTISE) {
+        return blocks * SENDER_WARPS >= WEFTI_CUDA_EP_UNITS_MAX ? SENDER_WARPS : QUANTISING_SENDER_WARPS;
+    }
+    if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
+        return dispatch_sender_warps(route, blocks);
+    }
+    return wefti_cuda_ep_is_by_expert(route) ? SUMMING_SENDER_WARPS : SENDER_WARPS;
+}
+
+/* What the warps of a throughput kernel's blocks do: fewer sender warps where their pipes do not fit. */
+static void give_roles(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
+{
+    const wefti_cuda_ep_work work = plan->kernel.work;
+    const size_t row_bytes = plan->kernel.row_bytes;
+    size_t pieces = (row_bytes + STAGE_BYTES_MAX - 1) / STAGE_BYTES_MAX;
+    size_t piece = pieces > 0 ? (row_bytes + pieces - 1) / pieces : 0;
+    size_t grain = work == WEFTI_CUDA_EP_WORK_QUANTISE ? GROUPS_GRAIN : 128;
+    plan->roles = (wefti_cuda_ep_blocks){
+        .sender_warps = row_bytes > 0 ? sender_warps_of(route, work, plan->blocks) : 0,
+        .rest_ns = REST_NS,
+        .stage_bytes = (wefti_u32)((piece + grain - 1) / grain * grain),
+        .pushes_at_once = plan->blocks <= BLOCKS_FEW ? PUSHES_AT_ONCE : 1,
+    };
+    share_memory(route, plan);
+    while (plan->roles.sender_warps > SENDER_WARPS && plan->shared_bytes > WEFTI_CUDA_EP_SHARED_MAX) {
+        plan->roles.sender_warps--;
+        share_memory(route, plan);
+    }
+    const int least = row_bytes > 0 ? SENDER_WARPS : 0; /* receivers leave as many aside */
+    const int aside = plan->roles.sender_warps > least ? plan->roles.sender_warps : least;
+    plan->roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - aside;
+}
+
+int wefti_cuda_ep_adds_up_parts(const wefti_cuda_ep_launch_plan *plan)
+{
+    return plan->kernel.part == WEFTI_CUDA_EP_RECV && plan->low_latency_slots == 0 &&
+           plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE && plan->kernel.is_fresh;
+}
+
+/* As many as its send had; 0: others have claimed some of them since. */
+static int blocks_of_recv(const weft_ep_route *route)
+{
+    const wefti_ep_device *device = route->ep->device;
+    const int unclaimed = wefti_cuda_budget_free(&device->cuda->budget);
+    const int room = unclaimed > device->claimed ? unclaimed : device->claimed;
+    return route->plan.sms > 0 || route->device->sent_blocks <= room ? route->device->sent_blocks : 0;
+}
+
+wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel)
+{
+    wefti_cuda_ep_launch_plan plan = {.kernel = kernel, .low_latency_slots = low_latency_slots_of(route, &kernel)};
+    if (plan.low_latency_slots != 0) {
+        plan.roles.sender_warps = LOW_LATENCY_SENDER_WARPS;
+        plan.roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - LOW_LATENCY_SENDER_WARPS;
+        plan.shared_bytes = shared_table_of(route).end * (unsigned)sizeof(uint32_t);
+        plan.blocks = low_latency_blocks_of(route);
+    } else {
+        plan.blocks = wefti_cuda_ep_adds_up_parts(&plan) ? blocks_of_recv(route) : blocks_of(route, kernel.work);
+        give_roles(route, &plan);
+    }
+    return plan;
+}
+
+void wefti_cuda_ep_dispatch_take_plan(wefti_cuda_ep_dispatch_args *args, const wefti_cuda_ep_launch_plan *plan)
+{
+    args->blocks = plan->roles;
+    args->low_latency_slots = plan->low_latency_slots;
+    args->experts.starts_at = plan->counts_at;
+    args->meta_stages_at = plan->meta_stages_at;
+}
+
+void wefti_cuda_ep_combine_take_plan(wefti_cuda_ep_combine_args *args, const wefti_cuda_ep_launch_plan *plan)
+{
+    args->blocks = plan->roles;
+    args->low_latency_slots = plan->low_latency_slots;
+}

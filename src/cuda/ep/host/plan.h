@@ -1,0 +1,36 @@
+/* cuda/ep/host/plan.h: the launch plan of a kernel: its grid, the roles of its warps and its shared memory. It is made
+ * here once for each launch; the kernel's arguments take over what device code has to know of it. */
+#ifndef WEFTI_CUDA_EP_HOST_PLAN_H
+#define WEFTI_CUDA_EP_HOST_PLAN_H
+
+#include "cuda/ep/host/group.h"
+
+/* What is to be launched. */
+typedef struct wefti_cuda_ep_kernel {
+    wefti_cuda_ep_work work;
+    wefti_cuda_ep_part part;
+    size_t row_bytes; /* of the rows that it moves, before they become fp8; 0: it moves none */
+    int may_be_low_latency; /* where the route's slots are of few tokens */
+    int is_fresh; /* it makes a routing, or its send did */
+} wefti_cuda_ep_kernel;
+
+typedef struct wefti_cuda_ep_launch_plan {
+    wefti_cuda_ep_kernel kernel;
+    wefti_u32 low_latency_slots; /* tokens of a source, in a low-latency call (low_latency/low_latency.cuh); else 0 */
+    int blocks; /* 0: others have claimed all multiprocessors or, of a recv, some of its send's */
+    wefti_cuda_ep_blocks roles; /* of the warps of a block */
+    wefti_u32 counts_at; /* in dynamic shared memory, behind the pipes: [E + 1] counts; */
+    wefti_u32 meta_stages_at; /* behind these a stage for each warp that sends scales */
+    unsigned shared_bytes;
+} wefti_cuda_ep_launch_plan;
+
+wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel);
+
+/* Whether a recv finds counts that its send's blocks made, each its part, so that it needs as many blocks. */
+int wefti_cuda_ep_adds_up_parts(const wefti_cuda_ep_launch_plan *plan);
+
+/* What the arguments of a kernel have of its plan. */
+void wefti_cuda_ep_dispatch_take_plan(wefti_cuda_ep_dispatch_args *args, const wefti_cuda_ep_launch_plan *plan);
+void wefti_cuda_ep_combine_take_plan(wefti_cuda_ep_combine_args *args, const wefti_cuda_ep_launch_plan *plan);
+
+#endif
