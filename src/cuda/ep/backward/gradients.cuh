@@ -193,7 +193,6 @@ EP_DEVICE bool ep_receive_backward_unit(const ep_dispatch &args, const ep_call *
     if (!ep_await_coming(args, call, false, true, coming, &place, &count)) {
         return false;
     }
-    __syncwarp();
     ep_receive_backward<BY_EXPERT>(args, call, coming.source, coming.unit, place, count);
     return true;
 }
@@ -213,10 +212,10 @@ EP_DEVICE void ep_take_returned(const ep_dispatch &args, const ep_call *call, in
             well = ep_await(group, ep_returned(group, group.rank, ep_lane()) + unit, call->tag, ep_lane(),
                             args.blocks.rest_ns, &value);
         }
+        __syncwarp(); /* what a lane has acquired is every lane's */
         if (!__all_sync(~0u, well)) {
             return;
         }
-        __syncwarp();
         const int rows = ep_rows_of_unit(call->tokens, unit_tokens, unit);
         for (int i = 0; i < rows; i++) {
             ep_take_values(group, args.backward.grad_weights, args.topk, unit * unit_tokens + i);

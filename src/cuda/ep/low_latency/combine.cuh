@@ -274,6 +274,7 @@ EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing
         const bool comes = !summing->in_packets && part.going.goes && (BY_EXPERT || ep_lane() != args.group.rank);
         const bool well =
             !comes || ep_await_returned(args, call, ep_lane(), summing->slices, part.going.index, part.first, part.end);
+        __syncwarp(); /* what a lane has acquired is every lane's */
         if (!__all_sync(~0u, well)) {
             return;
         }

@@ -109,12 +109,11 @@ EP_DEVICE bool ep_wait_headers_once(const ep_group &group, ep_call *call, const 
     if (ep_warp() == ep_warps() - 1) {
         headers_here = ep_wait_header_words(group, call, header, fresh) ? EP_HEADERS_ALL : EP_HEADERS_MISSING;
         if (ACQUIRES) {
-            wefti_fence_acq_rel();
-        } else {
-            __threadfence_block();
+            wefti_fence_acq_rel(); /* each lane, of the words that it has read */
         }
         __syncwarp();
-        if (ep_lane() == 0) {
+        if (ep_lane() == 0) { /* releases what all lanes wrote and acquired: so its fence comes after they met */
+            __threadfence_block();
             (void)atomicOr(&call->headers_here, headers_here);
         }
         __syncwarp();
@@ -125,8 +124,9 @@ EP_DEVICE bool ep_wait_headers_once(const ep_group &group, ep_call *call, const 
             wefti_rest(EP_HEADERS_REST_NS);
         }
     }
-    headers_here = __shfl_sync(~0u, headers_here, 0);
     __threadfence_block();
+    __syncwarp(); /* what lane 0 has acquired is every lane's */
+    headers_here = __shfl_sync(~0u, headers_here, 0);
     return headers_here == EP_HEADERS_ALL;
 }
 

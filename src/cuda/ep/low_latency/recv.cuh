@@ -248,10 +248,10 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
     if (ep_lane() == 0 || (BY_EXPERT && fresh && ep_lane() == 1)) { /* rows by expert stand in the record */
         well = ep_low_latency_await(args.group, call, came.source, came.first_word + (ep_lane() == 0 ? word : 0));
     }
+    __syncwarp(); /* what a lane has acquired is every lane's */
     if (!__all_sync(~0u, well)) {
         return false;
     }
-    __syncwarp();
     if (word == 0 && fresh) {
         ep_take_record<BY_EXPERT>(args, call, came);
     }

@@ -132,6 +132,7 @@ EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, boo
                                     : ep_rows_ready(group, group.rank, coming.source) + coming.word;
         well = ep_await(group, word, call->tag, coming.source, args.blocks.rest_ns, &value);
     }
+    __syncwarp(); /* what a lane has acquired is every lane's: votes and shuffles order no memory */
     if (!__all_sync(~0u, well)) {
         return false;
     }
@@ -159,17 +160,16 @@ EP_DEVICE bool ep_receive_meta(const ep_dispatch &args, const ep_call *call, boo
         if (args.given_words != 0) {
             ep_receive_scales(args, place, count);
         }
-        return true;
-    }
-    __syncwarp();
-    for (wefti_u32 i = 0; i < count; i++) {
-        const wefti_u32 *record = ep_record_here(args, place + i);
-        if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-            ep_keep_record(args, place + i, record);
-            ep_label(args, record, source);
-        }
-        if (args.given_words != 0) {
-            ep_replicate_scales(args, record, place + i);
+    } else {
+        for (wefti_u32 i = 0; i < count; i++) {
+            const wefti_u32 *record = ep_record_here(args, place + i);
+            if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+                ep_keep_record(args, place + i, record);
+                ep_label(args, record, source);
+            }
+            if (args.given_words != 0) {
+                ep_replicate_scales(args, record, place + i);
+            }
         }
     }
     return true;
@@ -210,7 +210,6 @@ EP_DEVICE bool ep_receive_part(const ep_dispatch &args, const ep_call *call, con
     if (!ep_await_coming(args, call, ep_is(args, WEFTI_CUDA_EP_FRESH), true, coming, &place, &count)) {
         return false;
     }
-    __syncwarp();
     for (wefti_u32 i = 0; i < count; i++) {
         const wefti_u32 *record = ep_record_here(args, place + i);
         if (coming.part == 0 && ep_scales_move(args)) {

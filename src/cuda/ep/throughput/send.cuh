@@ -178,6 +178,7 @@ EP_DEVICE int ep_next_other_unit(const ep_dispatch &args, const ep_call *call)
             unit = ep_next_unit_of(args, call, block);
             wefti_fence_acq_rel(); /* what that block wrote before it offered */
         }
+        __syncwarp(); /* what lane 0 has acquired is every lane's */
         unit = __shfl_sync(~0u, unit, 0);
         block = unit < 0 ? ep_block_behind(args, call) : block;
     }
