@@ -1,5 +1,10 @@
 /* cuda/ep/low_latency/combine.cuh: a combine from slots of few tokens, in one launch or as halves; by source, or by
- * expert.
+ * expert. The kernels: combine.cu, combine_options.cu.
+ *
+ * Grid, warps: as of low_latency/dispatch.cuh; all warps add up, the last first.
+ * Shared memory: what the block knows of the call, and T of each rank in the routing.
+ * Flags: call header, a low-latency word for each slice, or LL packets, which are their own flags; headers_here inside
+ *     a block.
  *
  *     block 0    its call header to all ranks
  *     senders    a slice of a received row, by expert of the sum of a token's rows: to its source, then its word
@@ -8,7 +13,10 @@
  *                ascending rank
  *
  * Rows have no record here, and all words are of slices. By source a rank's own rows are read where they are; as
- * LL packets they go the way of the others. */
+ * LL packets they go the way of the others.
+ *
+ * Bytes: each row, or by expert each sum of a token on a rank, is written once, there, and read there; LL packets are a
+ * third more. Floor: as of a low-latency dispatch. */
 #ifndef WEFTI_CUDA_EP_LOW_LATENCY_COMBINE_CUH
 #define WEFTI_CUDA_EP_LOW_LATENCY_COMBINE_CUH
 

@@ -1,5 +1,10 @@
 /* cuda/ep/low_latency/dispatch.cuh: a dispatch into slots of few tokens, in one launch or as halves; by source, or by
- * expert.
+ * expert. The kernels: dispatch.cu, dispatch_expert.cu.
+ *
+ * Grid: host/plan.c: a block for every few words of this rank's rows, at most the multiprocessors it may take.
+ * Warps: the first 12 of a block send; the others post counts and, in block 0, the call header; then all take in.
+ * Shared memory: what the block knows of the call, and the shared routing table (shared_table.cuh).
+ * Flags: call header, counts, and a low-latency word for each record and slice; headers_here inside a block.
  *
  *     all        the shared routing table: where all tokens go
  *     block 0    its call header to all ranks
@@ -9,7 +14,10 @@
  *     warps      a record or slice of any source, once call headers and its word are here: to where the caller wants it
  *
  * By expert a row's number among those of its source is known when it leaves; its place is found where it arrives, from
- * what all sources have of each expert. */
+ * what all sources have of each expert.
+ *
+ * Bytes: each row is read once, written once to each of its ranks, and read and written once more there. Floor: these
+ * over the links, and one flight of a word (bench/gpu/ep.md). */
 #ifndef WEFTI_CUDA_EP_LOW_LATENCY_DISPATCH_CUH
 #define WEFTI_CUDA_EP_LOW_LATENCY_DISPATCH_CUH
 

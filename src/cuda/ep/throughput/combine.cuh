@@ -1,14 +1,16 @@
-/* cuda/ep/throughput/combine.cuh: the received rows back to their sources, which add them up, in one launch; by source,
- * or by expert.
+/* cuda/ep/throughput/combine.cuh: the received rows back to their sources, which add them up, in one launch or as
+ * halves; by source, or by expert. The kernels: combine.cu, combine_options.cu; backward/dispatch_bwd.cu.
  *
- * Blocks and warps as in throughput/dispatch.cuh: sender warps push rows into the staging rows of their sources' areas,
- * the others add up.
+ * Grid, blocks and warps as in throughput/dispatch.cuh: sender warps push rows into the staging rows of their sources'
+ *     areas, the receiver warps add up.
+ * Shared memory: what the block knows of the call; by source a pipe a sender warp.
+ * Flags: call header, rows_ready; values and own choices lie beside what these announce.
  *
  *     block 0    its call header to all ranks: staging is free
  *     all        wait for all call headers
  *     senders    units of received rows, ascending and of all sources in turn: to their source, then the unit's
  *                word in `rows_ready` there
- *     others     token by token, ascending: once the units of its rows are there, the sum in ascending rank
+ *     receivers  token by token, ascending: once the units of its rows are there, the sum in ascending rank
  *
  * The staging rows of rank d's results lie behind those of the ranks before it, in the order this rank sent them.
  * Pushed, because all GPUs together store faster to each other than they load. By source a rank's own rows are read
@@ -16,7 +18,7 @@
  * well.
  *
  * Bytes: by source each row is read once and written once, there, and read once more there. By expert each row is read
- * once, each sum of a token on a rank written once, there, and read there. */
+ * once, each sum of a token on a rank written once, there, and read there. Floor: as of a dispatch. */
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_COMBINE_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_COMBINE_CUH
 

@@ -1,24 +1,32 @@
-/* cuda/ep/throughput/dispatch.cuh: a new routing (FRESH), its rows (MOVE), or both, in one launch; by source, or by
- * expert.
+/* cuda/ep/throughput/dispatch.cuh: a new routing (FRESH), its rows (MOVE), or both, in one launch or as halves; by
+ * source, or by expert. The kernels: dispatch.cu and its neighbours; backward/combine_bwd.cu.
  *
- * Any number of blocks, which must be able to run together; warps 0 .. sender_warps - 1 of a block send rows; the
- * others send what goes beside them, and receive. Shared memory: a pipe a sender warp, counts of experts, stages of
- * scales. Flags: protocol in memory.h.
+ * Grid: host/plan.c; any number of blocks of 512 threads, which must be able to run together.
+ * Warps: sender warps move rows out; receiver warps send what goes beside them, and take in what comes; the last two of
+ *     block 0, the header warps, post the call header first (device/warp_roles.cuh).
+ * Shared memory: what the block knows of the call (device/call.cuh); a pipe a sender warp, counts of experts, a stage
+ *     of scales for each of the others.
+ * Flags: call header, counts, meta_ready, rows_ready; between this rank's blocks bits, parts, ahead, base, full, begin,
+ *     end, next_unit (README.md has the writer and reader of each).
  *
  *     all        count: bits of all tokens, posted to this rank's blocks
  *     block 0    its call header to all ranks
  *     all        wait for all call headers; where rows go, where they come from, is all well?
  *     senders    of each unit of this block: its rows to all their ranks, then the unit's word in `rows_ready`, or its
  *                grains' words
- *     others     of each unit of this block: its records, then its word in `meta_ready` of each unit of any source:
+ *     receivers  of each unit of this block: its records, then its word in `meta_ready`; of each unit of any source:
  *                once `meta_ready` is there, from the area to the route and the caller's arrays; then once `rows_ready`
  *                is there, what is left to do with its rows
  *
- * By expert there is between the call headers and the rows what routing/prefix.cuh says, and the others also copy the
- * rows of tokens with several experts here (throughput/replicate.cuh).
+ * By expert there is between the call headers and the rows what routing/prefix.cuh says, and the receivers also copy
+ * the rows of tokens with several experts here (replicate.cuh).
+ *
+ * Halves: send posts this rank's call header and waits for no other rank; recv waits for the others' and does the rest,
+ * since a row's place depends on all of them.
  *
  * Bytes: each row is read once and written once to each of its ranks; by expert, read there once more if it has several
- * rows, and written to these. */
+ * rows, and written to these. Floor: the bytes written to other ranks over the rate at which all GPUs together store to
+ * each other by bulk copies (bench/gpu/ep.md measures both). */
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_DISPATCH_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_DISPATCH_CUH
 
