@@ -25,6 +25,11 @@
  * status to WEFT_ERR_RANGE. A token without a choice combines to zeros. An expert chosen twice by a token counts twice.
  * Every NaN in a bf16 or float16 sum is 0x7fff.
  *
+ * Domains (weft_ep_config.domain_of, domain_ranks): a domain's number is its lowest rank. In a group of several each
+ * domain's partial sums are added in the order above and rounded to the rows' type; then the domains are added in
+ * ascending number, with the biases before or after them, in float32, rounded once at the end. So the bits follow from
+ * the map alone, wherever the ranks run. In a group of one domain there is no rounding between.
+ *
  * Ranks that make different calls, or the same with another plan, route, type, width or flags, all get
  * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable.
  *
@@ -151,6 +156,13 @@ typedef struct weft_ep_config {
     unsigned flags; /* WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS or 0; on GPUs 0, else WEFT_ERR_UNSUPPORTED */
     /* The pairs of halves that may be outstanding: 0 and 1: one; 2: two, for which the group takes its memory twice. */
     int pairs_max;
+    /* Domains: ranks among which a step crosses once, and whose results for a token are added first; see "Domains"
+     * above. NULL and 0: the link domains of the world, of the memory that the group uses; on GPUs all ranks are one
+     * domain. domain_of: R labels, 0 or more, by rank; ranks of one label are a domain. Read during the call.
+     * domain_ranks: domains of so many consecutive ranks each, a divisor of R; domain_of is NULL then. More than one
+     * domain is WEFT_ERR_UNSUPPORTED on GPUs. */
+    const int *domain_of;
+    int domain_ranks;
 } weft_ep_config;
 
 /* A call whose deadline passes masks the ranks that it waits for, as weft_ep_mask does, and goes on without them; it
@@ -181,6 +193,10 @@ typedef struct weft_ep_memory {
 /* Tell what a group with this config on a team of `ranks` members takes; routes are apart (weft_ep_route_bytes). Local,
  * and needs no world; WEFT_EP_COUNTS is taken as not set. Errors of weft_ep_create that do not depend on a world. */
 WEFT_API weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft_ep_memory *memory) WEFT_MUST_CHECK;
+
+/* The map of domains of a group: domain_of [R], the number of each rank's domain, that is, its lowest rank, and *count,
+ * how many domains there are; any of both NULL. Local, any thread. WEFT_ERR_ARGUMENT: the group is NULL or destroyed. */
+WEFT_API weft_status weft_ep_domains(const weft_ep *ep, int *domain_of, int *count) WEFT_MUST_CHECK;
 
 /* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only and
  * must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY,
@@ -535,7 +551,7 @@ typedef struct weft_ep_combine_options {
     const weft_ep_rows *bias[2];
     /* Both or neither, equally on all ranks, also on one with N or T of 0: values_in of the shape of
      * weft_ep_received.weights, by source [N][K], by expert [N], and values_out [T][K]: of each place the sum, in
-     * float32 from +0 in the order of the ranks, of the token's values on all ranks that hold it; by expert that is the
+     * float32 from +0 in the order of the ranks (and domains), of the token's values on all ranks that hold it; by expert that is the
      * value of the choice's row, 0 where there is none. Choices turned off by `ids` count as before. */
     const float *values_in;
     float *values_out;

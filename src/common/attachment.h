@@ -50,4 +50,7 @@ typedef enum wefti_ep_counts_way {
 } wefti_ep_counts_way;
 
 wefti_ep_counts_way wefti_world_ep_counts(const weft_world *world);
+
+/* The lowest PE of the link domain of `pe`, a PE of the world. */
+int wefti_world_link_domain(const weft_world *world, int pe);
 #endif

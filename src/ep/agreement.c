@@ -21,7 +21,8 @@
     X(pairs_max, "pairs_max", (uint64_t)wefti_ep_channels(ep))                                                         \
     X(flags, "flags", (uint64_t)config->flags)                                                                         \
     X(counts_direct, "WEFT_EP_COUNTS", (uint64_t)ep->counts_direct)                                                    \
-    X(table, "experts_of_rank", table_digest(&ep->owners))
+    X(table, "experts_of_rank", table_digest(ep->owners.first, ep->ranks + 1))                                         \
+    X(domains, "domain_of (or domain_ranks)", table_digest(ep->domains.of, ep->ranks))
 
 typedef struct proposal {
     int64_t verdict;
@@ -30,12 +31,12 @@ typedef struct proposal {
 #undef PROPOSAL_FIELD
 } proposal;
 
-/* FNV-1a over the words of the table as resolved, so that an even table given equals the default. */
-static uint64_t table_digest(const wefti_ep_owners *owners)
+/* FNV-1a over the words of a table as resolved, so that an even one given equals the default. */
+static uint64_t table_digest(const int32_t *table, int count)
 {
     uint64_t digest = UINT64_C(0xcbf29ce484222325);
-    for (int rank = 0; rank <= owners->ranks; rank++) {
-        digest = (digest ^ (uint32_t)owners->first[rank]) * UINT64_C(0x100000001b3);
+    for (int i = 0; i < count; i++) {
+        digest = (digest ^ (uint32_t)table[i]) * UINT64_C(0x100000001b3);
     }
     return digest;
 }

@@ -123,6 +123,7 @@ static void fini(weft_ep *ep)
         ep->backend->group_fini(ep);
     }
     wefti_ep_owners_fini(&ep->owners);
+    wefti_ep_domains_fini(&ep->domains);
     wefti_free(ep->late);
     wefti_free(ep->masked);
     wefti_free(ep->mask_words);
@@ -139,18 +140,44 @@ static void retire(weft_ep *ep)
     wefti_world_free_late(world, ep);
 }
 
+/* The labels of the ranks' domains where the config says nothing: the link domains of the world, if there is one. */
+static weft_status set_domains(weft_ep *ep, const weft_ep_config *config)
+{
+    int by_link = config->domain_of == NULL && config->domain_ranks == 0 && !config->on_device && ep->world != NULL;
+    int *labels = by_link ? wefti_alloc((size_t)ep->ranks * sizeof *labels) : NULL;
+    if (by_link && labels == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
+    }
+    for (int rank = 0; rank < ep->ranks && by_link; rank++) {
+        int pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
+        labels[rank] = wefti_world_link_domain(ep->world, pe);
+    }
+    weft_status status =
+        wefti_ep_domains_init(&ep->domains, ep->ranks, by_link ? labels : config->domain_of, config->domain_ranks);
+    wefti_free(labels);
+    if (status == WEFT_OK && config->on_device && ep->domains.count > 1) {
+        status = wefti_error(WEFT_ERR_UNSUPPORTED,
+                             "weft_ep_create: domain_of or domain_ranks makes %d domains; on GPUs there is one, give "
+                             "NULL and 0",
+                             ep->domains.count);
+    }
+    return status;
+}
+
 /* What follows from a valid config. */
 static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, wefti_ep_counts_way way)
 {
     ep->config = *config;
     ep->config.experts_of_rank = NULL;
+    ep->config.domain_of = NULL;
     if (config->slot_tokens_max == 0 && config->rows_max == 0) {
         ep->config.slot_tokens_max = config->tokens_max;
     }
     ep->rows_limit = config->rows_max != 0 ? (int64_t)config->rows_max : INT32_MAX;
     ep->counts_direct = wefti_ep_counts_are_direct(way, ep->ranks, config->experts) &&
                         (config->flags & WEFT_EP_MASK_ON_TIMEOUT) == 0; /* who places rows must be one rank */
-    return wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank);
+    WEFT_TRY(wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank));
+    return set_domains(ep, config);
 }
 
 /* Everything that is this rank's alone. A half-built group is good for fini. */
@@ -207,7 +234,23 @@ weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft_ep_memor
         status = backend->group_bytes(&ep, memory);
     }
     wefti_ep_owners_fini(&ep.owners);
+    wefti_ep_domains_fini(&ep.domains);
     return status;
+}
+
+weft_status weft_ep_domains(const weft_ep *ep, int *domain_of, int *count)
+{
+    if (!wefti_ep_is_alive(ep)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_domains: argument 'ep' is NULL or destroyed");
+    }
+    WEFT_TRY(wefti_world_check_handle(ep->world, "weft_ep_domains"));
+    for (int rank = 0; rank < ep->ranks && domain_of != NULL; rank++) {
+        domain_of[rank] = ep->domains.members[ep->domains.first[ep->domains.of[rank]]];
+    }
+    if (count != NULL) {
+        *count = ep->domains.count;
+    }
+    return WEFT_OK;
 }
 
 weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **out)

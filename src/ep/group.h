@@ -7,6 +7,7 @@
 
 #include "common/attachment.h"
 #include "common/timeline.h"
+#include "ep/domains.h"
 #include "ep/owners.h"
 #include "weft/protocol/mem.h"
 #include "weft_ep.h"
@@ -32,9 +33,10 @@ struct weft_ep {
     weft_team *team;
     int rank;
     int ranks;
-    weft_ep_config config; /* without the table; slot_tokens_max is what it stands for */
+    weft_ep_config config; /* without the tables; slot_tokens_max is what it stands for */
     int64_t rows_limit; /* more rows than this overflow */
     wefti_ep_owners owners;
+    wefti_ep_domains domains;
     int counts_direct; /* to all ranks, else through the owners */
     unsigned char *late; /* [R] not 0: named by the last wait that ended without it */
     unsigned char *masked; /* [R] not 0: masked */

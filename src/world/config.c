@@ -140,6 +140,11 @@ wefti_ep_counts_way wefti_world_ep_counts(const weft_world *world)
     return world->ep_counts;
 }
 
+int wefti_world_link_domain(const weft_world *world, int pe)
+{
+    return world->link_domain != NULL ? world->link_domain[pe] : 0;
+}
+
 static weft_status resolve(wefti_world_settings *settings)
 {
     WEFT_TRY(resolve_times(settings));

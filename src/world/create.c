@@ -453,13 +453,30 @@ static weft_status set_same_slot(const wefti_creation *creation, weft_world *wor
     return WEFT_OK;
 }
 
+/* The window reaches every PE of the node, and no other. */
+static weft_status set_link_domains(const wefti_creation *creation, weft_world *world)
+{
+    size_t pes = world->view.pes;
+    if (creation->node_pes == (int)pes) {
+        return WEFT_OK;
+    }
+    world->link_domain = wefti_alloc(pes * sizeof *world->link_domain);
+    if (world->link_domain == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_world_create: no memory for the link domains of %zu PEs", pes);
+    }
+    for (size_t pe = 0; pe < pes; pe++) {
+        world->link_domain[pe] = (int32_t)creation->directory->pes[pe].node;
+    }
+    return WEFT_OK;
+}
+
 static weft_status set_teams(wefti_creation *creation, weft_world *world)
 {
     team_record(&world->team_world, world, (int)world->view.pe, 0, (int)world->view.pes, wefti_layout_world_area());
     team_record(&world->team_node, world, (int)world->slot, creation->node_first, creation->node_pes,
                 wefti_layout_node_area(world->view.pes));
     WEFT_TRY(list_node(creation, world));
-    /* The window reaches every PE of the node, and no other. */
+    WEFT_TRY(set_link_domains(creation, world));
     team_record(&world->team_link, world, (int)world->slot, creation->node_first, creation->node_pes,
                 wefti_layout_link_area(world->view.pes));
     world->team_link.list = world->team_node.list;
@@ -633,6 +650,7 @@ void wefti_world_free(weft_world *world)
     wefti_free(world->team_node.list);
     wefti_free(world->team_same_slot.list);
     wefti_free(world->team_link.coll);
+    wefti_free(world->link_domain);
     wefti_free(world->team_same_slot.coll);
     wefti_free(world->team_node.coll);
     wefti_free(world->team_world.coll);

@@ -62,6 +62,7 @@ struct weft_world {
     struct weft_team team_node;
     struct weft_team team_same_slot;
     struct weft_team team_link; /* the node's members, but a team of its own; shares its list */
+    int32_t *link_domain; /* [pes] the lowest PE of each one's link domain; NULL: all are in one */
     uint32_t teams_made; /* the highest number of a team */
     wefti_attachment *attachments; /* teams and what else was made later and ends with the world; heap_lock */
     void *late_frees[WEFTI_LATE_FREES]; /* what was destroyed last, for wefti_world_free_late; heap_lock */

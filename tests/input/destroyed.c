@@ -164,6 +164,7 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_destroy(ep), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_mask(ep, 0, 0), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_mask_query(ep, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_domains(ep, NULL, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_mask_words(ep, &words), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_calls(ep, &calls), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_rejoin(ep, 7), WEFT_ERR_ARGUMENT);

@@ -93,6 +93,7 @@ CASE(weft_ep_bytes)
 COVERED(weft_ep_destroy)
 CASE(weft_ep_create)
 {
+    static const int labels[64] = {-1};
     const weft_ep_config config = good_config();
     weft_ep_config bad = config;
     weft_ep *ep = UNTOUCHED;
@@ -113,6 +114,15 @@ CASE(weft_ep_create)
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;
     bad.flags = 4;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    bad = config;
+    bad.domain_ranks = -1;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    bad.domain_ranks = INT_MAX;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    bad.domain_of = labels;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT); /* both */
+    bad.domain_ranks = 0;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;
     bad.overflow = (weft_ep_overflow)-1;
@@ -280,6 +290,21 @@ CASE(weft_ep_combine_with)
     bad.bias[0] = &bias;
     bad_options(&p, &bad);
     CHECK(s->dest[0] == POISON);
+    party_fini(&p, s);
+}
+
+CASE(weft_ep_domains)
+{
+    party p;
+    party_init(&p, s);
+    int count = 11;
+    int of[64];
+    CHECK_STATUS(weft_ep_domains(NULL, of, &count), WEFT_ERR_ARGUMENT);
+    CHECK(count == 11);
+    CHECK_OK(weft_ep_domains(p.ep, NULL, NULL));
+    CHECK_OK(weft_ep_domains(p.ep, of, NULL));
+    CHECK_OK(weft_ep_domains(p.ep, NULL, &count));
+    CHECK(count == 1 && of[0] == 0);
     party_fini(&p, s);
 }
 

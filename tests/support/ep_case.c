@@ -80,6 +80,48 @@ ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
     return setup;
 }
 
+/* ---- domains ---- */
+
+int ep_domains(const ep_setup *setup)
+{
+    int count = 0;
+    for (int rank = 0; rank < setup->ranks; rank++) {
+        count += setup->domain[rank] == rank;
+    }
+    return count;
+}
+
+static void draw_labels(uint64_t *state, ep_setup *setup)
+{
+    int domains = 1 + (int)random_below(state, (unsigned)setup->ranks);
+    int consecutive = ep_draw_one_in(state, 2);
+    for (int rank = 0; rank < setup->ranks; rank++) {
+        int same = rank > 0 && consecutive && !ep_draw_one_in(state, 3);
+        setup->labels[rank] = same ? setup->labels[rank - 1] : (int)random_below(state, (unsigned)domains);
+        setup->domain[rank] = rank;
+        for (int other = rank - 1; other >= 0; other--) {
+            setup->domain[rank] = setup->labels[other] == setup->labels[rank] ? other : setup->domain[rank];
+        }
+    }
+    setup->has_map = 1;
+}
+
+void ep_setup_divide(uint64_t *state, ep_setup *setup)
+{
+    if (ep_draw_one_in(state, 4)) {
+        int each = 1 + (int)random_below(state, (unsigned)setup->ranks);
+        while (setup->ranks % each != 0) {
+            each++;
+        }
+        setup->config.domain_ranks = each;
+        for (int rank = 0; rank < setup->ranks; rank++) {
+            setup->domain[rank] = rank / each * each;
+        }
+    } else if (ep_draw_one_in(state, 2)) {
+        draw_labels(state, setup);
+    }
+}
+
 int ep_slot_tokens(const ep_setup *setup, const weft_ep_plan *plan)
 {
     const weft_ep_config *config = &setup->config;

@@ -35,7 +35,18 @@ typedef struct ep_setup {
     int table[EP_RANKS_MAX];
     int first[EP_RANKS_MAX + 1]; /* the first expert of each rank */
     int owner[EP_EXPERTS_MAX]; /* the rank of each expert */
+    /* The number of each rank's domain; where it is not stated, that is learnt from the group that was created. With
+     * has_map whoever creates the group sets config.domain_of to the labels. */
+    int domain[EP_RANKS_MAX];
+    int has_map;
+    int labels[EP_RANKS_MAX];
 } ep_setup;
+
+/* How many domains there are. */
+int ep_domains(const ep_setup *setup);
+
+/* Perhaps state a map of domains, of any shape; or domains of as many ranks each. */
+void ep_setup_divide(uint64_t *state, ep_setup *setup);
 
 /* The number of ranks is given, since the world is there before the case. */
 ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size);

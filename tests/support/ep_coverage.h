@@ -46,6 +46,7 @@
     X(GLOBAL_EXPERTS, "with ids of all experts")                                                                       \
     X(GROUPED_SCALES, "with scales of each expert apart")                                                              \
     X(MASKED, "ranks masked")                                                                                          \
+    X(DOMAINS, "groups of several domains")                                                                            \
     X(LARGE, "dispatches of more than 256 KiB a rank")
 
 typedef enum ep_coverage {

@@ -189,6 +189,16 @@ static float rounded(weft_ep_dtype dtype, float value)
     return (float)ep_bits_value(dtype, ep_value_bits(dtype, value));
 }
 
+/* What has been added in a domain, rounded: its partial sums are terms of the bound as those of its ranks are. */
+static void add_domain(const ep_payload *payload, const total *of, total *sum)
+{
+    sum->sum = ep_add(sum->sum, rounded(payload->dtype, of->sum));
+    sum->exact += of->exact;
+    sum->partials += of->partials + fabs(of->exact) + of->partials * ep_unit_roundoff(payload->dtype);
+    sum->terms += of->terms;
+    sum->count += of->count + 1;
+}
+
 static void add_partial(const ep_payload *payload, const partial *of, total *sum)
 {
     sum->sum = ep_add(sum->sum, rounded(payload->dtype, of->sum));
@@ -224,7 +234,7 @@ static int last_choice(const ep_routing *routing, const ep_combining *combining,
     return last;
 }
 
-/* The ranks in the order of the plan; those without a choice come somewhere. */
+/* The ranks in the order of their domains, there in that of the plan; those without a choice come somewhere. */
 static void order_owners(const ep_routing *routing, const ep_combining *combining, int rank, int token, int *order)
 {
     int last[EP_RANKS_MAX];
@@ -234,10 +244,12 @@ static void order_owners(const ep_routing *routing, const ep_combining *combinin
                           ? last_choice(routing, combining, owner, rank, token)
                           : owner;
     }
+    const int *domain = routing->one->setup->domain;
     for (int owner = 0; owner < ranks; owner++) {
         int before = 0;
         for (int other = 0; other < ranks; other++) {
-            before += last[other] < last[owner] || (last[other] == last[owner] && other < owner);
+            int sooner = last[other] < last[owner] || (last[other] == last[owner] && other < owner);
+            before += domain[other] < domain[owner] || (domain[other] == domain[owner] && sooner);
         }
         order[before] = owner;
     }
@@ -259,25 +271,32 @@ static void add_owners(const ep_routing *routing, const ep_payload *payload, int
 {
     int by_expert = ep_is_by_expert(routing->one->plan.layout);
     int order[EP_RANKS_MAX];
+    const int *domain = routing->one->setup->domain;
+    int ranks = routing->one->setup->ranks;
+    int is_one_domain = ep_domains(routing->one->setup) == 1;
     total *totals = calloc((size_t)payload->hidden, sizeof *totals);
+    total *within = calloc((size_t)payload->hidden, sizeof *within); /* a domain */
     int biases_first = routing->one->plan.order == WEFT_EP_ORDER_CHOICE;
     if (biases_first) {
         add_biases(combining, rank, token, payload->hidden, totals);
     }
     order_owners(routing, combining, rank, token, order);
-    for (int number = 0; number < routing->one->setup->ranks; number++) {
+    for (int number = 0; number < ranks; number++) {
         int owner = order[number];
         token_rows rows = rows_on(routing, combining, owner, rank, token);
-        if (routing->masked[owner]) {
-            continue;
-        }
+        rows.count = routing->masked[owner] ? 0 : rows.count;
         if (distinct) {
             leave_distinct(&rows);
         }
         for (int column = 0; column < payload->hidden && rows.count > 0; column++) {
             partial of =
                 by_expert ? add_choices(payload, &rows, weighted, column) : take_one(payload, &rows, weighted, column);
-            add_partial(payload, &of, &totals[column]);
+            add_partial(payload, &of, is_one_domain ? &totals[column] : &within[column]);
+        }
+        int is_last = number + 1 == ranks || domain[order[number + 1]] != domain[owner];
+        for (int column = 0; column < payload->hidden && is_last && !is_one_domain; column++) {
+            add_domain(payload, &within[column], &totals[column]);
+            within[column] = (total){0};
         }
     }
     if (!biases_first) {
@@ -288,6 +307,7 @@ static void add_owners(const ep_routing *routing, const ep_payload *payload, int
         sums[column] = finish(routing, payload, out, &totals[column]);
     }
     free(totals);
+    free(within);
 }
 
 void ep_reference_combine(const ep_routing *routing, const ep_payload *payload, int rank, int token, unsigned flags,
@@ -307,16 +327,23 @@ void ep_reference_values(const ep_routing *routing, const ep_combining *combinin
         token_rows rows = rows_on(routing, NULL, owner, rank, token);
         first_row[owner] = rows.count > 0 ? rows.row[0] : -1;
     }
+    const int *domain = routing->one->setup->domain;
     for (int k = 0; k < topk; k++) {
+        float within = 0.0f; /* a domain */
         sums[k] = 0.0f;
         for (int number = 0; number < routing->one->setup->ranks; number++) {
             int owner = order[number];
+            if (number > 0 && domain[order[number - 1]] != domain[owner]) {
+                sums[k] = ep_add(sums[k], within);
+                within = 0.0f;
+            }
             int is_own = ep_owner_of(routing->one, rank, token, k) == owner;
             int row = by_expert ? (is_own ? ep_row_of(routing, rank, token, k) : -1) : first_row[owner];
             if (row >= 0 && !routing->masked[owner]) {
-                sums[k] = ep_add(sums[k], (float)element(&combining->values, owner, row, by_expert ? 0 : k));
+                within = ep_add(within, (float)element(&combining->values, owner, row, by_expert ? 0 : k));
             }
         }
+        sums[k] = ep_add(sums[k], within);
     }
 }
 

@@ -173,6 +173,7 @@ static void run(weft_world *world, void *context)
     config.tokens_max = SCENE_TOKENS_MAX;
     config.topk_max = s->topk;
     config.row_bytes_max = SCENE_ROW_BYTES;
+    config.domain_of = s->domain_of;
     config.rows_max = s->rows_max;
     config.overflow = s->overflow;
     plan.topk = s->topk;

@@ -49,6 +49,7 @@ typedef struct scene {
     unsigned plan_flags;
     int slot_tokens;
     size_t rows_max;
+    const int *domain_of; /* or NULL */
     weft_ep_overflow overflow;
     unsigned flags; /* of combine */
     int tokens[SCENE_RANKS_MAX];

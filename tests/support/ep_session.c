@@ -309,16 +309,39 @@ static int create_route(ep_session *session, session_group *group, session_route
     return 1;
 }
 
+/* The map of a group that was not told one is what the group says; of another it says what it was told. */
+static int learn_domains(const ep_session *session, session_group *group)
+{
+    int domain[EP_RANKS_MAX];
+    int count;
+    int is_stated = group->setup.has_map || group->setup.config.domain_ranks != 0;
+    if (!CHECK_OK(weft_ep_domains(group->ep, domain, &count))) {
+        return 0;
+    }
+    for (int rank = 0; rank < session->ranks; rank++) {
+        if (!is_stated) {
+            group->setup.domain[rank] = domain[rank];
+        }
+        CHECK(group->setup.domain[rank] == domain[rank]);
+    }
+    ep_cover(EP_COVER_DOMAINS, session->rank == 0 && count > 1);
+    return CHECK(count == ep_domains(&group->setup));
+}
+
 static int create_group(ep_session *session, session_group *group)
 {
     group->setup = ep_setup_draw(random_next(&session->common), session->ranks, &session->plan->size);
     if (!session->place.on_device && session->plan->masks == 0 && random_below(&session->common, 3) == 0) {
         group->setup.config.pairs_max = 2;
     }
+    if (!session->place.on_device) {
+        ep_setup_divide(&session->common, &group->setup);
+    }
     weft_ep_config config = group->setup.config;
+    config.domain_of = group->setup.has_map ? group->setup.labels : NULL;
     config.experts_of_rank = group->setup.uneven ? group->setup.table : NULL;
     config.on_device = session->place.on_device;
-    if (!CHECK_OK(weft_ep_create(session->team, &config, &group->ep))) {
+    if (!CHECK_OK(weft_ep_create(session->team, &config, &group->ep)) || !learn_domains(session, group)) {
         return 0;
     }
     if (session->plan->prepare != NULL) {

@@ -61,6 +61,9 @@ static void create_with_differences(weft_world *world, void *context)
     MISMATCH_CONFIG(pairs_max, 2, WEFT_ERR_MISMATCH);
     MISMATCH_CONFIG(flags, WEFT_EP_STATISTICS, WEFT_ERR_MISMATCH);
     MISMATCH_CONFIG(experts_of_rank, table, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(domain_of, table, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(domain_ranks, 1, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(domain_ranks, 2, WEFT_ERR_ARGUMENT);
     MISMATCH_CONFIG(experts_of_rank, short_table, WEFT_ERR_ARGUMENT);
     MISMATCH_CONFIG(experts, 0, WEFT_ERR_ARGUMENT);
 }

@@ -212,6 +212,54 @@ static void ranks_are_added_in_ascending_order(void **state)
     }
 }
 
+static float first_of_256(int rank, int row, const scene_seen *seen)
+{
+    (void)row;
+    (void)seen;
+    return rank == 0 ? 256.0f : 1.0f;
+}
+
+/* In bf16 256 + 1 is 256 and 256 + 1 + 1 + 1 is 260; 256 and 2 of two domains are 258. Labels are names. */
+static void domains_are_added_after_their_ranks(void **state)
+{
+    (void)state;
+    static const int maps[][4] = {{0, 0, 0, 0}, {0, 0, 2, 2}, {9, 3, 9, 3}, {5, 1, 1, 5}, {3, 2, 1, 0}};
+    static const float sums[] = {260.0f, 258.0f, 258.0f, 258.0f, 260.0f};
+    for (int i = 0; i < 10; i++) {
+        scene s = {.ranks = 4, .experts = 4, .topk = 4, .dtype = WEFT_EP_BF16, .layout = both[i % 2], .tokens = {0, 1}};
+        set_ids(&s, 1, (int32_t[]){3, 1, 0, 2}, 4);
+        s.domain_of = maps[i / 2];
+        s.result = first_of_256;
+        scene_run(&s);
+        CHECK_SAY(s.seen[1].out[0] == sums[i / 2], "map %d gives %g", i / 2, (double)s.seen[1].out[0]);
+    }
+}
+
+static float by_place_in_line(int rank, int row, const scene_seen *seen)
+{
+    static const float values[] = {1.0f, 0x1p24f, -0x1p24f, 0.0f};
+    (void)row;
+    (void)seen;
+    return values[rank];
+}
+
+/* In one domain 1 + 2^24 - 2^24 is 0, and so it is in three, of which the first has the highest label; two domains keep
+ * the 1. */
+static void domains_come_by_their_lowest_rank(void **state)
+{
+    (void)state;
+    static const int maps[][4] = {{8, 4, 4, 8}, {0, 0, 0, 0}, {1, 0, 1, 0}, {7, 5, 3, 7}};
+    static const float sums[] = {1.0f, 0.0f, 1.0f, 0.0f};
+    for (int i = 0; i < 4; i++) {
+        scene s = {.ranks = 4, .experts = 4, .topk = 4, .dtype = WEFT_EP_F32, .tokens = {1}};
+        set_ids(&s, 0, (int32_t[]){0, 1, 2, 3}, 4);
+        s.domain_of = maps[i];
+        s.result = by_place_in_line;
+        scene_run(&s);
+        CHECK_SAY(s.seen[0].out[0] == sums[i], "map %d gives %g", i, (double)s.seen[0].out[0]);
+    }
+}
+
 static float near_one(int rank, int row, const scene_seen *seen)
 {
     (void)rank;
@@ -602,6 +650,8 @@ int main(void)
         CHECKED_TEST(groups_begin_at_multiples_of_the_alignment),
         CHECKED_TEST(choices_are_added_in_ascending_order),
         CHECKED_TEST(ranks_are_added_in_ascending_order),
+        CHECKED_TEST(domains_are_added_after_their_ranks),
+        CHECKED_TEST(domains_come_by_their_lowest_rank),
         CHECKED_TEST(products_are_fused_with_the_sum),
         CHECKED_TEST(partial_sums_are_rounded_to_the_type_of_the_rows),
         CHECKED_TEST(the_sum_over_ranks_is_rounded_once),

@@ -51,6 +51,8 @@ typedef struct wefti_ep_scratch {
     unsigned char *narrow; /* [2 * row_bytes_max] a row of such a type */
     int32_t *pair_order; /* [topk_max] a token's pairs in the order in which they are added, */
     int32_t *pair_last; /* [topk_max] and its last choice on the rank of each */
+    unsigned char *domain_rows; /* [domains of a token] the sums of a token's domains, if there are several */
+    float *domain_values; /* [topk_max] and of values */
     unsigned char *choice_rows; /* [topk_max] rows: copies of the rows of one token's choices */
     const void **choice_at; /* [topk_max] the rows of one token's choices */
     float *choice_weight; /* [topk_max] and their weights */

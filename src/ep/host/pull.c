@@ -230,7 +230,18 @@ static int last_choice(const wefti_ep_pull *pull, int token, int pair)
     return -1;
 }
 
-/* A token's pairs in the order in which they are added. Returns how many they are. */
+/* Whether pair `a` of a token is added after pair `b`, whose last choices are these. */
+static int comes_after(const wefti_ep_pull *pull, int a, int32_t last_of_a, int b, int32_t last_of_b)
+{
+    const wefti_ep_routing *route = pull->route;
+    const int32_t *domain_of = pull->ep->domains.of;
+    int32_t domain_a = domain_of[route->pair_rank[a]];
+    int32_t domain_b = domain_of[route->pair_rank[b]];
+    return domain_a != domain_b ? domain_a > domain_b : last_of_a > last_of_b;
+}
+
+/* A token's pairs in the order in which they are added: by domain, there by rank or by choice. Returns how many they
+ * are. */
 static int order_pairs(const wefti_ep_pull *pull, int token)
 {
     const wefti_ep_routing *route = pull->route;
@@ -242,7 +253,7 @@ static int order_pairs(const wefti_ep_pull *pull, int token)
         int by_choice = route->plan.order == WEFT_EP_ORDER_CHOICE;
         int32_t key = by_choice ? last_choice(pull, token, pair) : i;
         int at = i;
-        for (; at > 0 && last[at - 1] > key; at--) {
+        for (; at > 0 && comes_after(pull, order[at - 1], last[at - 1], pair, key); at--) {
             order[at] = order[at - 1];
             last[at] = last[at - 1];
         }
@@ -285,12 +296,17 @@ static size_t add_biases(const wefti_ep_pull *pull, int token, size_t count)
     return count;
 }
 
+/* Whether rows are multiplied by their weights where ranks are added. */
+static int is_scaled(const wefti_ep_pull *pull)
+{
+    return pull->weighted && wefti_ep_is_by_source(pull->route);
+}
+
 /* Of the first `count` rows of scratch the sum, to `sum`. */
-static void add_rows(const wefti_ep_pull *pull, size_t count, void *sum)
+static void add_rows(const wefti_ep_pull *pull, size_t count, int scaled, void *sum)
 {
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
     const wefti_ep_arithmetic *arithmetic = pull->arithmetic;
-    int scaled = pull->weighted && wefti_ep_is_by_source(pull->route);
     if (pull->narrows != NULL && scaled) {
         arithmetic->add_scaled_to_f32(scratch->wide, scratch->row_at, scratch->row_weight, count, pull->hidden);
     } else if (pull->narrows != NULL) {
@@ -305,35 +321,81 @@ static void add_rows(const wefti_ep_pull *pull, size_t count, void *sum)
     }
 }
 
-static void add_up(const wefti_ep_pull *pull, int token, size_t count)
+/* Let the row of a pair be row `at` of scratch, if it takes part; *added says whether. */
+static weft_status take_pair(const wefti_ep_pull *pull, int token, int pair, size_t at, int *added)
+{
+    const wefti_ep_routing *route = pull->route;
+    const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
+    *added = !pull->ep->masked[route->pair_rank[pair]] && pair_takes_part(pull, token, pair, &scratch->row_weight[at]);
+    return *added ? fetch_row(pull, route->pair_rank[pair], route->pair_index[pair],
+                              scratch->rows + (at + 1) * pull->in.row_bytes, &scratch->row_at[at])
+                  : WEFT_OK;
+}
+
+/* Of the first `count` rows of scratch the sum, rounded to their type. */
+static void add_domain(const wefti_ep_pull *pull, size_t count, void *sum)
+{
+    const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
+    if (is_scaled(pull)) {
+        pull->arithmetic->add_scaled(sum, scratch->row_at, scratch->row_weight, count, pull->hidden);
+    } else {
+        pull->arithmetic->add(sum, scratch->row_at, count, pull->hidden);
+    }
+}
+
+static void add_up(const wefti_ep_pull *pull, int token, size_t count, int scaled)
 {
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
     unsigned char *out = wefti_ep_span_row(&pull->out, (size_t)token);
     void *sum = wefti_ep_row_write(out, pull->narrows != NULL ? scratch->narrow : scratch->rows);
-    add_rows(pull, count, sum);
+    add_rows(pull, count, scaled, sum);
     wefti_ep_row_written(out, sum, pull->out.row_bytes);
+}
+
+/* In a group of several domains: the sum of each, rounded to the rows' type, then theirs. */
+static weft_status sum_token_by_domain(const wefti_ep_pull *pull, int token)
+{
+    const wefti_ep_routing *route = pull->route;
+    const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
+    size_t bytes = pull->in.row_bytes;
+    int pairs = order_pairs(pull, token);
+    size_t domains = 0;
+    for (int i = 0; i < pairs;) {
+        int32_t domain = pull->ep->domains.of[route->pair_rank[scratch->pair_order[i]]];
+        size_t count = 0;
+        for (; i < pairs && pull->ep->domains.of[route->pair_rank[scratch->pair_order[i]]] == domain; i++) {
+            int added;
+            WEFT_TRY(take_pair(pull, token, scratch->pair_order[i], count, &added));
+            count += (size_t)added;
+        }
+        if (count > 0) {
+            add_domain(pull, count, scratch->domain_rows + domains++ * bytes);
+        }
+    }
+    int biases_first = route->plan.order == WEFT_EP_ORDER_CHOICE;
+    size_t count = biases_first ? add_biases(pull, token, 0) : 0;
+    for (size_t i = 0; i < domains; i++) {
+        scratch->row_at[count++] = scratch->domain_rows + i * bytes;
+    }
+    count = biases_first ? count : add_biases(pull, token, count);
+    add_up(pull, token, count, 0);
+    return WEFT_OK;
 }
 
 static weft_status sum_token(const wefti_ep_pull *pull, int token)
 {
     const wefti_ep_routing *route = pull->route;
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
-    size_t bytes = pull->in.row_bytes;
     int biases_first = route->plan.order == WEFT_EP_ORDER_CHOICE;
     size_t count = biases_first ? add_biases(pull, token, 0) : 0;
     int pairs = order_pairs(pull, token);
     for (int i = 0; i < pairs; i++) {
-        int pair = scratch->pair_order[i];
-        if (pull->ep->masked[route->pair_rank[pair]] ||
-            !pair_takes_part(pull, token, pair, &scratch->row_weight[count])) {
-            continue;
-        }
-        WEFT_TRY(fetch_row(pull, route->pair_rank[pair], route->pair_index[pair], scratch->rows + (count + 1) * bytes,
-                           &scratch->row_at[count]));
-        count++;
+        int added;
+        WEFT_TRY(take_pair(pull, token, scratch->pair_order[i], count, &added));
+        count += (size_t)added;
     }
     count = biases_first ? count : add_biases(pull, token, count);
-    add_up(pull, token, count);
+    add_up(pull, token, count, is_scaled(pull));
     return WEFT_OK;
 }
 
@@ -353,13 +415,21 @@ weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull)
 {
     WEFT_TRY(pull->sends_choices ? await_rows(pull) : WEFT_OK);
     wefti_ep_part(pull->ep, "move");
+    int is_one = pull->ep->domains.count == 1;
     for (int token = 0; token < pull->route->tokens; token++) {
-        WEFT_TRY(sum_token(pull, token));
+        WEFT_TRY(is_one ? sum_token(pull, token) : sum_token_by_domain(pull, token));
     }
     return WEFT_OK;
 }
 
 /* ---- values ---- */
+
+static void add_values_to(float *sum, const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        sum[i] += values[i];
+    }
+}
 
 static weft_status add_values(const wefti_ep_pull *pull, int token)
 {
@@ -367,19 +437,25 @@ static weft_status add_values(const wefti_ep_pull *pull, int token)
     size_t topk = (size_t)route->plan.topk;
     float *values = pull->ep->host->scratch.choice_weight;
     float *out = &pull->combining.values_out[(size_t)token * topk];
+    float *sum = pull->ep->host->scratch.domain_values;
     memset(out, 0, topk * sizeof *out);
+    memset(sum, 0, topk * sizeof *sum);
     int pairs = order_pairs(pull, token);
+    int32_t domain = 0;
     for (int i = 0; i < pairs; i++) {
         int pair = pull->ep->host->scratch.pair_order[i];
         int rank = route->pair_rank[pair];
-        if (pull->ep->masked[rank]) {
-            continue;
+        if (pull->ep->domains.of[rank] != domain) {
+            add_values_to(out, sum, topk);
+            memset(sum, 0, topk * sizeof *sum);
+            domain = pull->ep->domains.of[rank];
         }
-        WEFT_TRY(wefti_ep_gradients_fetch(route, rank, route->pair_index[pair], values));
-        for (size_t k = 0; k < topk; k++) {
-            out[k] += values[k];
+        if (!pull->ep->masked[rank]) {
+            WEFT_TRY(wefti_ep_gradients_fetch(route, rank, route->pair_index[pair], values));
+            add_values_to(sum, values, topk);
         }
     }
+    add_values_to(out, sum, topk);
     return WEFT_OK;
 }
 

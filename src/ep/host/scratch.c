@@ -22,10 +22,20 @@
     X(narrow, 2 * limits->row_bytes_max)                                                                               \
     X(pair_order, topk)                                                                                                \
     X(pair_last, topk)                                                                                                 \
+    X(domain_rows, domains * limits->row_bytes_max)                                                                    \
+    X(domain_values, topk)                                                                                             \
     X(choice_rows, topk * limits->row_bytes_max)                                                                       \
     X(choice_at, topk)                                                                                                 \
     X(choice_weight, topk)                                                                                             \
     X(wire, 2 * wefti_ep_row_pitch_max(limits->row_bytes_max))
+
+/* The most domains that a token's results come from, of a group that has several. */
+static size_t domains_of_token(const weft_ep *ep)
+{
+    size_t domains = (size_t)ep->domains.count;
+    size_t topk = ep->host->limits.topk_max;
+    return domains == 1 ? 0 : domains < topk ? domains : topk;
+}
 
 void wefti_ep_scratch_fini(wefti_ep_scratch *scratch)
 {
@@ -42,6 +52,7 @@ weft_status wefti_ep_scratch_init(weft_ep *ep)
     size_t ranks = limits->ranks;
     size_t tokens = (size_t)ep->config.tokens_max;
     size_t topk = limits->topk_max;
+    size_t domains = domains_of_token(ep);
 #define SCRATCH_ALLOC(field, count)                                                                                    \
     scratch->field = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ((count) + 1) * sizeof *scratch->field);           \
     if (scratch->field == NULL) {                                                                                      \
@@ -60,6 +71,7 @@ size_t wefti_ep_scratch_bytes(const weft_ep *ep)
     size_t ranks = limits->ranks;
     size_t tokens = (size_t)ep->config.tokens_max;
     size_t topk = limits->topk_max;
+    size_t domains = domains_of_token(ep);
     size_t bytes = 0;
 #define SCRATCH_ADD(field, count)                                                                                      \
     bytes += wefti_ep_round_up(((count) + 1) * sizeof *scratch->field, WEFTI_EP_CACHE_LINE_BYTES);
