@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "weft/protocol/ep_ring.h"
 #include "weft/status.h"
 
 /* Domains are counted in ascending order of their lowest ranks; a rank's slot is its place in its domain. */
@@ -25,6 +26,13 @@ void wefti_ep_domains_fini(wefti_ep_domains *domains); /* safe on zeroed memory 
 static inline int wefti_ep_domains_size(const wefti_ep_domains *domains, int domain)
 {
     return domains->first[domain + 1] - domains->first[domain];
+}
+
+/* The rank of `domain` that takes what `source`, of another one, sends there. */
+static inline int wefti_ep_domains_forwarder(const wefti_ep_domains *domains, int source, int domain)
+{
+    int slot = wefti_ep_forwarder_slot(domains->slot[source], wefti_ep_domains_size(domains, domain));
+    return domains->members[domains->first[domain] + slot];
 }
 
 #endif

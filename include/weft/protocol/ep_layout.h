@@ -16,6 +16,7 @@
  *            flag, at the bases they were given. In the backward calls: K gradients each, written by this rank
  *   choices  [M] K floats each: a combine's own weights, written by the sources before their call headers
  *   rows     [M] rows received for a caller whose buffer is not symmetric, and partial sums on their way back
+ *   chunk_flags, ask_flags, credits, chunks, asks  rings for what crosses between domains: see ep_ring.h
  *
  * A message to an owner is 1 + L words: the tokens that go there, then the rows of each of its experts; its answer is
  * the place of the source's first token there, then its first row of each of the experts. R ranks, E experts, L those
@@ -27,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weft/protocol/ep_ring.h"
 #include "weft/protocol/fp8.h"
 
 #ifdef __CUDACC__
@@ -79,6 +81,7 @@ typedef enum wefti_ep_kind {
 
 /* Flags of a signature beside those of weft_ep.h. */
 #define WEFTI_EP_OWN_CHOICES 0x20u /* a combine with weights or choices of its own */
+#define WEFTI_EP_FORWARDED 0x10u /* rows cross between domains through forwarders */
 #define WEFTI_EP_FRESH 0x40u /* a dispatch that agrees on a routing on its way */
 #define WEFTI_EP_GRADIENTS 0x80u /* a backward with the gradients of weights */
 
@@ -132,6 +135,7 @@ typedef struct wefti_ep_limits {
     size_t topk_max;
     size_t row_bytes_max;
     int direct; /* counts go to all ranks directly */
+    wefti_ep_ring_shape ring;
 } wefti_ep_limits;
 
 /* The words that a source writes to a rank before its call header. */
@@ -166,6 +170,11 @@ typedef struct wefti_ep_layout {
     size_t records;
     size_t choices;
     size_t rows;
+    size_t chunk_flags; /* [lines][slots] */
+    size_t ask_flags; /* the same */
+    size_t credits; /* [domains] */
+    size_t chunks; /* [lines][slots] */
+    size_t asks; /* the same */
     size_t words_bytes; /* what must be zero before first use: all before `counts` */
     size_t bytes;
 } wefti_ep_layout;
@@ -192,6 +201,10 @@ WEFTI_EP_FN wefti_ep_layout wefti_ep_layout_of(const wefti_ep_limits *limits)
     layout.replies = wefti_ep_take(&end, limits->ranks * sizeof(wefti_ep_reply));
     layout.marks = wefti_ep_take(&end, limits->ranks * sizeof(uint64_t));
     layout.dones = wefti_ep_take(&end, limits->ranks * sizeof(uint64_t));
+    size_t slots = limits->ring.lines * limits->ring.slots;
+    layout.chunk_flags = wefti_ep_take(&end, slots * sizeof(uint64_t));
+    layout.ask_flags = wefti_ep_take(&end, slots * sizeof(uint64_t));
+    layout.credits = wefti_ep_take(&end, limits->ring.domains * sizeof(uint64_t));
     layout.words_bytes = end;
     layout.counts_pitch = wefti_ep_round_up(wefti_ep_counts_words(limits) * sizeof(uint32_t), 16);
     layout.counts = wefti_ep_take(&end, limits->ranks * layout.counts_pitch);
@@ -200,6 +213,8 @@ WEFTI_EP_FN wefti_ep_layout wefti_ep_layout_of(const wefti_ep_limits *limits)
     layout.records = wefti_ep_take(&end, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
     layout.choices = wefti_ep_take(&end, limits->received_max * limits->topk_max * sizeof(float));
     layout.rows = wefti_ep_take(&end, limits->received_max * wefti_ep_row_pitch_max(limits->row_bytes_max));
+    layout.chunks = wefti_ep_take(&end, slots * limits->ring.chunk_bytes);
+    layout.asks = wefti_ep_take(&end, slots * limits->ring.ask_bytes);
     layout.bytes = end;
     return layout;
 }

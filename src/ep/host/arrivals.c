@@ -43,6 +43,8 @@ wefti_ep_arrivals wefti_ep_arrivals_none(const weft_ep *ep, wefti_ep_word word, 
     arrivals.extended = 0;
     arrivals.wait_ns = NULL;
     arrivals.start_ns = 0;
+    arrivals.has_come = NULL;
+    arrivals.through_forwarders = 0;
     arrivals.waiter = wefti_waiter_start(ep->world, what);
     arrivals.waiter.caller_knows = 1;
     return arrivals;
@@ -107,6 +109,15 @@ static int is_hopeless(const wefti_ep_arrivals *arrivals)
     return rank < arrivals->ep->ranks;
 }
 
+/* Who sets a rank's flag: itself, or the forwarder for it in this domain. */
+static int writer_of(const wefti_ep_arrivals *arrivals, int rank)
+{
+    const wefti_ep_domains *domains = &arrivals->ep->domains;
+    int own = domains->of[arrivals->ep->rank];
+    return arrivals->through_forwarders && domains->of[rank] != own ? wefti_ep_domains_forwarder(domains, rank, own)
+                                                                    : rank;
+}
+
 /* Those that are awaited are late, and those that are gone. */
 static void mark_late(const wefti_ep_arrivals *arrivals)
 {
@@ -114,7 +125,11 @@ static void mark_late(const wefti_ep_arrivals *arrivals)
         arrivals->ep->late[rank] = is_lost(arrivals, rank) != 0;
     }
     for (int i = 0; i < arrivals->count; i++) {
-        arrivals->ep->late[arrivals->pending[i]] = 1;
+        int rank = arrivals->pending[i];
+        arrivals->ep->late[rank] = 1;
+        if (writer_of(arrivals, rank) != arrivals->ep->rank) { /* either may be why */
+            arrivals->ep->late[writer_of(arrivals, rank)] = 1;
+        }
     }
 }
 
@@ -210,6 +225,9 @@ static int masks(const wefti_ep_arrivals *arrivals)
 
 static int has_come(const wefti_ep_arrivals *arrivals, int rank)
 {
+    if (arrivals->has_come != NULL) {
+        return arrivals->has_come(arrivals, rank);
+    }
     uint64_t epoch = wefti_ld64(arrivals->ep->host->base + flag_at(arrivals, rank), WEFTI_ACQUIRE);
     return epoch == arrivals->epoch;
 }
@@ -237,13 +255,14 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
     return 0;
 }
 
-/* A rank awaited that has begun a later call without setting its flag has given this one up, after a deadline of its
+/* Who has begun a later call without setting a flag that is awaited of it has given this one up, after a deadline of its
  * own: what is awaited never comes. The next call here becomes the one that it is in. */
 static weft_status look_ahead(wefti_ep_arrivals *arrivals)
 {
     const wefti_ep_host *host = arrivals->ep->host;
     int rank = arrivals->pending[arrivals->turn++ % (unsigned)arrivals->count];
-    uint64_t at = wefti_ep_call_at(&host->layout, rank) + offsetof(wefti_ep_call_header, epoch);
+    int writer = writer_of(arrivals, rank);
+    uint64_t at = wefti_ep_call_at(&host->layout, writer) + offsetof(wefti_ep_call_header, epoch);
     uint64_t epoch = wefti_ld64(host->base + at, WEFTI_ACQUIRE);
     if (epoch <= arrivals->epoch || has_come(arrivals, rank)) { /* its flag may have come since it was looked at */
         return WEFT_OK;
@@ -257,7 +276,7 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
     return wefti_error(WEFT_ERR_MISMATCH,
                        "%s: PE %d has gone on from call %" PRIu64 " of the group to call %" PRIu64
                        ", as after a deadline; the next call joins it",
-                       arrivals->waiter.what, host->peers[rank].pe, arrivals->epoch, epoch);
+                       arrivals->waiter.what, host->peers[writer].pe, arrivals->epoch, epoch);
 }
 
 static void warn(const wefti_ep_arrivals *arrivals)

@@ -35,6 +35,9 @@ typedef struct wefti_ep_arrivals {
     int extended; /* deadlines given in addition */
     uint64_t *wait_ns; /* NULL, or [R] to which is added how long each rank was waited for, since: */
     uint64_t start_ns;
+    /* NULL, or whether what is awaited of `rank` has come after all, where that is no flag of all ranks. */
+    int (*has_come)(const struct wefti_ep_arrivals *arrivals, int rank);
+    int through_forwarders; /* flags of ranks of other domains come from their forwarders in this one */
 } wefti_ep_arrivals;
 
 /* Of all ranks that are not masked. One at a time a group: they share its scratch. After a timeout the epoch is that of

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "ep/check.h"
+#include "ep/host/crossing.h"
 #include "ep/host/peers.h"
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *parts)
@@ -17,6 +18,11 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
     call.name = name;
     call.epoch = ++*ep->started;
     call.header.signature = wefti_ep_signature(parts);
+    if (parts->kind != WEFTI_EP_UPDATE && wefti_ep_crossing_is_on(ep)) {
+        wefti_ep_signature_fields forwarded = *parts;
+        forwarded.flags |= WEFTI_EP_FORWARDED;
+        call.header.signature = wefti_ep_signature(&forwarded);
+    }
     call.mismatched_rank = -1;
     return call;
 }
@@ -153,6 +159,9 @@ static text describe(const wefti_ep_call_header *header)
     }
     if ((parts.flags & WEFT_EP_WEIGHTED) != 0) {
         append(&to, ", weighted,");
+    }
+    if ((parts.flags & WEFTI_EP_FORWARDED) != 0) {
+        append(&to, ", forwarded,");
     }
     if ((parts.flags & WEFTI_EP_OWN_CHOICES) != 0) {
         append(&to, ", with choices of its own,");

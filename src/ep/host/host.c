@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "ep/host/calls.h"
+#include "ep/host/crossing.h"
 #include "ep/host/pull.h"
 #include "ep/host/push.h"
 #include "weft.h"
@@ -24,6 +25,7 @@ static void set_limits(weft_ep *ep)
     limits->topk_max = (size_t)ep->config.topk_max;
     limits->direct = ep->counts_direct;
     limits->row_bytes_max = ep->config.row_bytes_max;
+    limits->ring = wefti_ep_crossing_shape(ep);
     ep->host->layout = wefti_ep_layout_of(limits);
 }
 
@@ -37,7 +39,7 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     memory->symmetric_bytes = channels * host.layout.bytes;
     memory->staging_bytes = channels * (host.layout.bytes - host.layout.rows);
     memory->low_latency_bytes = 0;
-    memory->private_bytes = channels * wefti_ep_scratch_bytes(ep);
+    memory->private_bytes = channels * (wefti_ep_scratch_bytes(ep) + wefti_ep_crossing_bytes(ep));
     ep->host = NULL;
     return WEFT_OK;
 }
@@ -68,6 +70,7 @@ static weft_status channel_init(weft_ep *ep, int channel)
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
     }
     WEFT_TRY(init_peers(ep));
+    WEFT_TRY(wefti_ep_crossing_init(ep));
     return wefti_ep_scratch_init(ep);
 }
 
@@ -114,6 +117,7 @@ static void group_fini(weft_ep *ep)
             wefti_free(host->peers);
             wefti_free(host->push);
             wefti_free(host->pull);
+            wefti_ep_crossing_fini(host->crossing);
             wefti_free(host);
         }
     }

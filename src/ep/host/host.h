@@ -52,6 +52,7 @@ typedef struct wefti_ep_scratch {
     int32_t *pair_order; /* [topk_max] a token's pairs in the order in which they are added, */
     int32_t *pair_last; /* [topk_max] and its last choice on the rank of each */
     unsigned char *domain_rows; /* [domains of a token] the sums of a token's domains, if there are several */
+    const void **domain_at; /* and where they are */
     float *domain_values; /* [topk_max] and of values */
     unsigned char *choice_rows; /* [topk_max] rows: copies of the rows of one token's choices */
     const void **choice_at; /* [topk_max] the rows of one token's choices */
@@ -67,6 +68,7 @@ typedef struct wefti_ep_host {
     wefti_ep_scratch scratch;
     struct wefti_ep_push *push; /* the last or current call of either kind, which may be between its halves */
     struct wefti_ep_pull *pull;
+    struct wefti_ep_crossing *crossing; /* NULL in a group that has none */
 } wefti_ep_host;
 
 /* A half-built one is good for fini. */

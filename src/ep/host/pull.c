@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ep/host/crossing.h"
 #include "ep/host/gradients.h"
 #include "ep/host/peers.h"
 
@@ -16,6 +17,7 @@ void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, cons
     pull->arithmetic = wefti_ep_arithmetic_of(in->dtype);
     pull->narrows = out->dtype != in->dtype ? wefti_ep_arithmetic_of(out->dtype) : NULL;
     pull->hidden = (size_t)in->hidden;
+    pull->crosses = wefti_ep_crossing_is_on(ep);
     pull->weighted = weighted;
     pull->in = wefti_ep_span_of(in);
     pull->out = wefti_ep_span_of(out);
@@ -189,31 +191,43 @@ weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull)
     return WEFT_OK;
 }
 
+size_t wefti_ep_pull_row(const wefti_ep_pull *pull, int rank, int index)
+{
+    const wefti_ep_routing *route = pull->route;
+    size_t first = pull->ep->host->scratch.lanes[rank].by_place ? (size_t)route->first_place[rank]
+                                                                : wefti_ep_first_row(route, rank);
+    return first + (size_t)index;
+}
+
+weft_status wefti_ep_pull_fetch(const wefti_ep_pull *pull, int rank, size_t at, void *copy, const void **row)
+{
+    const wefti_ep_lane *lane = &pull->ep->host->scratch.lanes[rank];
+    *row = copy;
+    if (lane->near != NULL) {
+        *row = wefti_ep_row_read(lane->near + at * lane->pitch, copy, pull->in.row_bytes);
+        return WEFT_OK;
+    }
+    return wefti_ep_get(pull->ep, rank, copy, lane->buffer + at * lane->pitch, pull->in.row_bytes);
+}
+
 /* Make the row of the index-th token that this rank sent to `rank` readable; `copy` is a private row for when it must
  * be fetched. This rank's own it sums only now, or reads where the caller has it. */
 static weft_status fetch_row(const wefti_ep_pull *pull, int rank, int index, void *copy, const void **row)
 {
     const weft_ep *ep = pull->ep;
     const wefti_ep_routing *route = pull->route;
-    const wefti_ep_lane *lane = &ep->host->scratch.lanes[rank];
-    size_t place = (size_t)route->first_place[rank] + (size_t)index;
     size_t bytes = pull->in.row_bytes;
     *row = copy;
     if (rank == ep->rank && !wefti_ep_is_by_source(route)) {
-        reduce_token(pull, (int)place, copy);
+        reduce_token(pull, (int)route->first_place[rank] + index, copy);
         return WEFT_OK;
     }
-    size_t by_row = wefti_ep_is_by_source(route) ? wefti_ep_first_row(route, rank) + (size_t)index : 0;
     if (rank == ep->rank) {
+        size_t by_row = wefti_ep_first_row(route, rank) + (size_t)index;
         *row = wefti_ep_row_read(wefti_ep_span_row(&pull->in, by_row), copy, bytes);
         return WEFT_OK;
     }
-    size_t at = (lane->by_place ? place : by_row) * lane->pitch;
-    if (lane->near != NULL) {
-        *row = wefti_ep_row_read(lane->near + at, copy, bytes);
-        return WEFT_OK;
-    }
-    return wefti_ep_get(ep, rank, copy, lane->buffer + at, bytes);
+    return wefti_ep_pull_fetch(pull, rank, wefti_ep_pull_row(pull, rank, index), copy, row);
 }
 
 /* The last choice of the token on the pair's rank that takes part, or -1. */
@@ -240,9 +254,7 @@ static int comes_after(const wefti_ep_pull *pull, int a, int32_t last_of_a, int 
     return domain_a != domain_b ? domain_a > domain_b : last_of_a > last_of_b;
 }
 
-/* A token's pairs in the order in which they are added: by domain, there by rank or by choice. Returns how many they
- * are. */
-static int order_pairs(const wefti_ep_pull *pull, int token)
+int wefti_ep_pull_order(const wefti_ep_pull *pull, int token)
 {
     const wefti_ep_routing *route = pull->route;
     int32_t *order = pull->ep->host->scratch.pair_order;
@@ -263,8 +275,7 @@ static int order_pairs(const wefti_ep_pull *pull, int token)
     return count;
 }
 
-/* Whether a choice of the token on the pair's rank takes part; then *weight is the sum of their weights there. */
-static int pair_takes_part(const wefti_ep_pull *pull, int token, int pair, float *weight)
+int wefti_ep_pull_takes_part(const wefti_ep_pull *pull, int token, int pair, float *weight)
 {
     const wefti_ep_routing *route = pull->route;
     size_t first = (size_t)token * (size_t)route->plan.topk;
@@ -321,19 +332,18 @@ static void add_rows(const wefti_ep_pull *pull, size_t count, int scaled, void *
     }
 }
 
-/* Let the row of a pair be row `at` of scratch, if it takes part; *added says whether. */
-static weft_status take_pair(const wefti_ep_pull *pull, int token, int pair, size_t at, int *added)
+weft_status wefti_ep_pull_take(const wefti_ep_pull *pull, int token, int pair, size_t at, int *added)
 {
     const wefti_ep_routing *route = pull->route;
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
-    *added = !pull->ep->masked[route->pair_rank[pair]] && pair_takes_part(pull, token, pair, &scratch->row_weight[at]);
+    *added = !pull->ep->masked[route->pair_rank[pair]] &&
+             wefti_ep_pull_takes_part(pull, token, pair, &scratch->row_weight[at]);
     return *added ? fetch_row(pull, route->pair_rank[pair], route->pair_index[pair],
                               scratch->rows + (at + 1) * pull->in.row_bytes, &scratch->row_at[at])
                   : WEFT_OK;
 }
 
-/* Of the first `count` rows of scratch the sum, rounded to their type. */
-static void add_domain(const wefti_ep_pull *pull, size_t count, void *sum)
+void wefti_ep_pull_add_domain(const wefti_ep_pull *pull, size_t count, void *sum)
 {
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
     if (is_scaled(pull)) {
@@ -352,33 +362,40 @@ static void add_up(const wefti_ep_pull *pull, int token, size_t count, int scale
     wefti_ep_row_written(out, sum, pull->out.row_bytes);
 }
 
+void wefti_ep_pull_add_domains(const wefti_ep_pull *pull, int token, size_t domains)
+{
+    const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
+    int biases_first = pull->route->plan.order == WEFT_EP_ORDER_CHOICE;
+    size_t count = biases_first ? add_biases(pull, token, 0) : 0;
+    for (size_t i = 0; i < domains; i++) {
+        scratch->row_at[count++] = scratch->domain_at[i];
+    }
+    count = biases_first ? count : add_biases(pull, token, count);
+    add_up(pull, token, count, 0);
+}
+
 /* In a group of several domains: the sum of each, rounded to the rows' type, then theirs. */
 static weft_status sum_token_by_domain(const wefti_ep_pull *pull, int token)
 {
     const wefti_ep_routing *route = pull->route;
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
     size_t bytes = pull->in.row_bytes;
-    int pairs = order_pairs(pull, token);
+    int pairs = wefti_ep_pull_order(pull, token);
     size_t domains = 0;
     for (int i = 0; i < pairs;) {
         int32_t domain = pull->ep->domains.of[route->pair_rank[scratch->pair_order[i]]];
         size_t count = 0;
         for (; i < pairs && pull->ep->domains.of[route->pair_rank[scratch->pair_order[i]]] == domain; i++) {
             int added;
-            WEFT_TRY(take_pair(pull, token, scratch->pair_order[i], count, &added));
+            WEFT_TRY(wefti_ep_pull_take(pull, token, scratch->pair_order[i], count, &added));
             count += (size_t)added;
         }
         if (count > 0) {
-            add_domain(pull, count, scratch->domain_rows + domains++ * bytes);
+            scratch->domain_at[domains] = scratch->domain_rows + domains * bytes;
+            wefti_ep_pull_add_domain(pull, count, scratch->domain_rows + domains++ * bytes);
         }
     }
-    int biases_first = route->plan.order == WEFT_EP_ORDER_CHOICE;
-    size_t count = biases_first ? add_biases(pull, token, 0) : 0;
-    for (size_t i = 0; i < domains; i++) {
-        scratch->row_at[count++] = scratch->domain_rows + i * bytes;
-    }
-    count = biases_first ? count : add_biases(pull, token, count);
-    add_up(pull, token, count, 0);
+    wefti_ep_pull_add_domains(pull, token, domains);
     return WEFT_OK;
 }
 
@@ -388,10 +405,10 @@ static weft_status sum_token(const wefti_ep_pull *pull, int token)
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
     int biases_first = route->plan.order == WEFT_EP_ORDER_CHOICE;
     size_t count = biases_first ? add_biases(pull, token, 0) : 0;
-    int pairs = order_pairs(pull, token);
+    int pairs = wefti_ep_pull_order(pull, token);
     for (int i = 0; i < pairs; i++) {
         int added;
-        WEFT_TRY(take_pair(pull, token, scratch->pair_order[i], count, &added));
+        WEFT_TRY(wefti_ep_pull_take(pull, token, scratch->pair_order[i], count, &added));
         count += (size_t)added;
     }
     count = biases_first ? count : add_biases(pull, token, count);
@@ -415,6 +432,9 @@ weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull)
 {
     WEFT_TRY(pull->sends_choices ? await_rows(pull) : WEFT_OK);
     wefti_ep_part(pull->ep, "move");
+    if (pull->crosses) {
+        return wefti_ep_cross_pull(pull);
+    }
     int is_one = pull->ep->domains.count == 1;
     for (int token = 0; token < pull->route->tokens; token++) {
         WEFT_TRY(is_one ? sum_token(pull, token) : sum_token_by_domain(pull, token));
@@ -440,7 +460,7 @@ static weft_status add_values(const wefti_ep_pull *pull, int token)
     float *sum = pull->ep->host->scratch.domain_values;
     memset(out, 0, topk * sizeof *out);
     memset(sum, 0, topk * sizeof *sum);
-    int pairs = order_pairs(pull, token);
+    int pairs = wefti_ep_pull_order(pull, token);
     int32_t domain = 0;
     for (int i = 0; i < pairs; i++) {
         int pair = pull->ep->host->scratch.pair_order[i];

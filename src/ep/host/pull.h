@@ -31,6 +31,7 @@ typedef struct wefti_ep_pull {
     wefti_ep_span out;
     wefti_ep_span ready; /* what the sources read: in, or the group's buffer by place */
     int staged; /* the latter */
+    int crosses; /* rows come from other domains through forwarders, which add them up */
 } wefti_ep_pull;
 
 /* The call has begun, and its header gets where rows are. each_once is 0, and there is no combining. */
@@ -51,6 +52,33 @@ weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull);
 
 /* And of the values that the owners have kept (gradients.h), to combining.values_out. */
 weft_status wefti_ep_pull_values(const wefti_ep_pull *pull);
+
+/* ---- for cross_pull.c, which is those sums where they cross between domains, and makes those of the sources that this
+ * rank forwards for ---- */
+
+weft_status wefti_ep_cross_pull(const wefti_ep_pull *pull);
+
+/* A token's pairs in the order in which they are added, to scratch.pair_order: by domain, there by rank or by choice.
+ * Returns how many they are. */
+int wefti_ep_pull_order(const wefti_ep_pull *pull, int token);
+
+/* Whether a choice of the token on the pair's rank takes part; then *weight is the sum of their weights there. */
+int wefti_ep_pull_takes_part(const wefti_ep_pull *pull, int token, int pair, float *weight);
+
+/* The row on `rank`, or its place, of the index-th token that this rank sent there. */
+size_t wefti_ep_pull_row(const wefti_ep_pull *pull, int rank, int index);
+
+/* Make row `at` on `rank` readable; `copy` is a private row for when it must be fetched. */
+weft_status wefti_ep_pull_fetch(const wefti_ep_pull *pull, int rank, size_t at, void *copy, const void **row);
+
+/* Let the row of a pair be row `at` of scratch, if it takes part; *added says whether. */
+weft_status wefti_ep_pull_take(const wefti_ep_pull *pull, int token, int pair, size_t at, int *added);
+
+/* Of the first `count` rows of scratch the sum, rounded to their type. */
+void wefti_ep_pull_add_domain(const wefti_ep_pull *pull, size_t count, void *sum);
+
+/* Of the first `domains` of scratch.domain_at, and the biases, the sum: to `out`. */
+void wefti_ep_pull_add_domains(const wefti_ep_pull *pull, int token, size_t domains);
 
 /* Tell the owners that this rank has read, and wait until all have read here. */
 weft_status wefti_ep_pull_end(const wefti_ep_pull *pull);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ep/host/crossing.h"
 #include "ep/host/peers.h"
 #include "os/os.h"
 
@@ -24,6 +25,7 @@ void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const weft
     push->target = push->staged ? wefti_ep_span_by_place(ep, out) : *out;
     push->deliver = wefti_ep_push_copies;
     push->batch = 1;
+    push->crosses = wefti_ep_crossing_is_on(ep);
 
     wefti_ep_call_header *header = &push->call.header;
     header->buffer = (uint64_t)((uintptr_t)push->target.data - (uintptr_t)ep->host->base);
@@ -119,11 +121,10 @@ static void open_lane(wefti_ep_push *push, int rank)
     lane->streams = wefti_ep_is_by_source(route) && !staged && sent_bytes >= wefti_stream_bytes();
 }
 
-/* The row on `rank` of the index-th token that this rank sends there: a place or a row. */
-static size_t target_row(const wefti_ep_push *push, int rank, int index, int by_place)
+size_t wefti_ep_push_target(const wefti_ep_push *push, int rank, int index)
 {
     const wefti_ep_routing *route = push->route;
-    if (by_place) {
+    if (push->ep->host->scratch.lanes[rank].by_place) {
         return (size_t)route->first_place[rank] + (size_t)index;
     }
     return wefti_ep_is_by_source(route) ? wefti_ep_first_row(route, rank) + (size_t)index
@@ -145,14 +146,9 @@ static weft_status put_far(const wefti_ep_push *push, int rank, size_t row, cons
     return WEFT_OK;
 }
 
-static weft_status send_row(const wefti_ep_push *push, int rank, int index, const wefti_ep_wire *from)
+weft_status wefti_ep_push_place(const wefti_ep_push *push, int rank, size_t row, const wefti_ep_wire *from)
 {
     const wefti_ep_lane *lane = &push->ep->host->scratch.lanes[rank];
-    if (rank == push->ep->rank) {
-        push->deliver(push, rank, (int)push->route->first_place[rank] + index, from);
-        return WEFT_OK;
-    }
-    size_t row = target_row(push, rank, index, lane->by_place);
     if (lane->near == NULL) {
         return put_far(push, rank, row, from);
     }
@@ -164,8 +160,16 @@ static weft_status send_row(const wefti_ep_push *push, int rank, int index, cons
     return WEFT_OK;
 }
 
-/* A token as it goes out: as it is, or quantised into the group's scratch. */
-static wefti_ep_wire wire_of(const wefti_ep_push *push, int token)
+static weft_status send_row(const wefti_ep_push *push, int rank, int index, const wefti_ep_wire *from)
+{
+    if (rank == push->ep->rank) {
+        push->deliver(push, rank, (int)push->route->first_place[rank] + index, from);
+        return WEFT_OK;
+    }
+    return wefti_ep_push_place(push, rank, wefti_ep_push_target(push, rank, index), from);
+}
+
+wefti_ep_wire wefti_ep_push_wire(const wefti_ep_push *push, int token)
 {
     wefti_ep_wire wire = {.row = wefti_ep_span_row(&push->in, (size_t)token)};
     if (push->quantises != NULL) {
@@ -205,7 +209,7 @@ static weft_status send_rows(const wefti_ep_push *push)
         if (!is_in_batch(push, token)) {
             continue;
         }
-        wefti_ep_wire wire = wire_of(push, token);
+        wefti_ep_wire wire = wefti_ep_push_wire(push, token);
         for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
             int rank = route->pair_rank[pair];
             if (lanes[rank].batch == push->batch) {
@@ -268,6 +272,9 @@ static int open_next(wefti_ep_push *push)
 
 weft_status wefti_ep_push_send_some(wefti_ep_push *push)
 {
+    if (push->crosses) {
+        return WEFT_OK; /* once all are there */
+    }
     while (open_next(push)) {
     }
     return push->open > 0 ? send_batch(push) : WEFT_OK;
@@ -276,6 +283,10 @@ weft_status wefti_ep_push_send_some(wefti_ep_push *push)
 /* A batch is those that have come, once all have or none has come for PATIENCE_NS. */
 weft_status wefti_ep_push_send_all(wefti_ep_push *push)
 {
+    if (push->crosses) {
+        WEFT_TRY(wefti_ep_call_wait_headers(&push->call));
+        return wefti_ep_push_send_once(push);
+    }
     wefti_ep_part(push->ep, "move to those who are ready");
     while (push->open > 0 || wefti_ep_arrivals_left(&push->arrivals)) {
         if (open_next(push)) {
@@ -299,7 +310,17 @@ weft_status wefti_ep_push_send_once(wefti_ep_push *push)
             open_lane(push, rank);
         }
     }
-    return send_batch(push);
+    if (!push->crosses || push->call.mismatched_rank >= 0) {
+        return send_batch(push);
+    }
+    for (int rank = 0; rank < push->ep->ranks; rank++) { /* to the other domains through forwarders */
+        if (push->ep->domains.of[rank] != push->ep->domains.of[push->ep->rank]) {
+            push->ep->host->scratch.lanes[rank].batch = 0;
+        }
+    }
+    WEFT_TRY(wefti_ep_cross_push_begin(push));
+    WEFT_TRY(send_batch(push));
+    return wefti_ep_cross_push_end(push);
 }
 
 /* ---- from the sources ---- */
@@ -343,6 +364,7 @@ weft_status wefti_ep_push_receive(wefti_ep_push *push)
     wefti_ep_part(push->ep, "wait for done");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(push->ep, push->flag, push->call.epoch, push->call.name);
     wefti_ep_arrivals_measure(&arrivals, push->wait_ns);
+    arrivals.through_forwarders = push->crosses;
     while (wefti_ep_arrivals_left(&arrivals)) {
         int source;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &source));

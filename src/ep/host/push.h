@@ -49,6 +49,7 @@ struct wefti_ep_push {
     int is_fresh;
     weft_ep_choices choices;
     int64_t limit;
+    int crosses; /* rows go to other domains through forwarders, once all call headers are there */
     /* Ranks are sent to in batches. */
     wefti_ep_arrivals arrivals;
     int batch; /* the number of this one */
@@ -76,6 +77,20 @@ weft_status wefti_ep_push_send_some(wefti_ep_push *push);
 weft_status wefti_ep_push_send_all(wefti_ep_push *push);
 /* Instead of these three when all call headers have been compared. */
 weft_status wefti_ep_push_send_once(wefti_ep_push *push);
+
+/* A token as it goes out: as it is, or quantised into the group's scratch. */
+wefti_ep_wire wefti_ep_push_wire(const wefti_ep_push *push, int token);
+
+/* The row on `rank`, whose call header is there, of the index-th token that this rank sends there: a place or a row. */
+size_t wefti_ep_push_target(const wefti_ep_push *push, int rank, int index);
+
+/* Bring a row there. */
+weft_status wefti_ep_push_place(const wefti_ep_push *push, int rank, size_t row, const wefti_ep_wire *from);
+
+/* cross_push.c: begin to send rows to other domains, without waiting; then send the rest, and bring those that other
+ * domains send through this rank to their places, until there are no more. */
+weft_status wefti_ep_cross_push_begin(wefti_ep_push *push);
+weft_status wefti_ep_cross_push_end(wefti_ep_push *push);
 
 /* Deliver what comes, until all has come. */
 weft_status wefti_ep_push_receive(wefti_ep_push *push);

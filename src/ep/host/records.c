@@ -22,6 +22,37 @@ static void pack(const wefti_ep_routing *route, const float *weights, int token,
     }
 }
 
+void wefti_ep_records_choices(const wefti_ep_routing *route, const float *weights, int token, uint32_t *words)
+{
+    size_t topk = (size_t)route->plan.topk;
+    const int32_t *choices = &route->ep->host->scratch.choices[(size_t)token * topk];
+    float *values = (float *)(void *)(words + topk);
+    memcpy(words, choices, topk * sizeof *choices);
+    for (size_t k = 0; k < topk; k++) {
+        values[k] = weights != NULL ? weights[(size_t)token * topk + k] : 1.0f;
+    }
+}
+
+weft_status wefti_ep_records_hand_on(const wefti_ep_routing *route, int rank, size_t place, uint32_t token,
+                                     const uint32_t *words)
+{
+    const weft_ep *ep = route->ep;
+    size_t topk = (size_t)route->plan.topk;
+    size_t bytes = wefti_ep_record_bytes(topk);
+    int32_t *record = (int32_t *)(void *)ep->host->scratch.records;
+    const int32_t *choices = (const int32_t *)(const void *)words;
+    int by_rank = wefti_ep_plan_is_by_rank(&route->plan);
+    int all_weights = (route->plan.flags & WEFT_EP_ALL_WEIGHTS) != 0;
+    record[0] = (int32_t)token;
+    for (size_t k = 0; k < topk; k++) {
+        int owner = choices[k] < 0 || by_rank ? choices[k] : ep->owners.rank_of[choices[k]];
+        int here = owner == rank;
+        record[1 + k] = !here ? -1 : by_rank ? 0 : choices[k] - ep->owners.first[rank];
+        record[1 + topk + k] = here || all_weights ? (int32_t)words[topk + k] : 0;
+    }
+    return wefti_ep_put(ep, rank, ep->host->layout.records + place * bytes, record, bytes);
+}
+
 weft_status wefti_ep_records_put(const wefti_ep_routing *route, const float *weights, int rank)
 {
     const weft_ep *ep = route->ep;

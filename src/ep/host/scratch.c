@@ -23,6 +23,7 @@
     X(pair_order, topk)                                                                                                \
     X(pair_last, topk)                                                                                                 \
     X(domain_rows, domains * limits->row_bytes_max)                                                                    \
+    X(domain_at, domains)                                                                                              \
     X(domain_values, topk)                                                                                             \
     X(choice_rows, topk * limits->row_bytes_max)                                                                       \
     X(choice_at, topk)                                                                                                 \
