@@ -191,11 +191,12 @@ typedef struct weft_ep_memory {
 #define WEFT_EP_MEMORY_INIT WEFTI_SIZED(weft_ep_memory)
 
 /* Tell what a group with this config on a team of `ranks` members takes; routes are apart (weft_ep_route_bytes). Local,
- * and needs no world; WEFT_EP_COUNTS is taken as not set. Errors of weft_ep_create that do not depend on a world. */
+ * and needs no world; WEFT_EP_COUNTS is taken as not set, and a config without a map of domains as one domain. Errors
+ * of weft_ep_create that do not depend on a world. */
 WEFT_API weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft_ep_memory *memory) WEFT_MUST_CHECK;
 
 /* The map of domains of a group: domain_of [R], the number of each rank's domain, that is, its lowest rank, and *count,
- * how many domains there are; any of both NULL. Local, any thread. WEFT_ERR_ARGUMENT: the group is NULL or destroyed. */
+ * how many domains there are; any of both NULL. Local, any thread. WEFT_ERR_ARGUMENT: NULL, or destroyed. */
 WEFT_API weft_status weft_ep_domains(const weft_ep *ep, int *domain_of, int *count) WEFT_MUST_CHECK;
 
 /* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only and
@@ -551,8 +552,9 @@ typedef struct weft_ep_combine_options {
     const weft_ep_rows *bias[2];
     /* Both or neither, equally on all ranks, also on one with N or T of 0: values_in of the shape of
      * weft_ep_received.weights, by source [N][K], by expert [N], and values_out [T][K]: of each place the sum, in
-     * float32 from +0 in the order of the ranks (and domains), of the token's values on all ranks that hold it; by expert that is the
-     * value of the choice's row, 0 where there is none. Choices turned off by `ids` count as before. */
+     * float32 from +0 in the order of the ranks (and domains), of the token's values on all ranks that hold it; by
+     * expert that is the value of the choice's row, 0 where there is none. Choices turned off by `ids` count as they
+     * did. */
     const float *values_in;
     float *values_out;
 } weft_ep_combine_options;

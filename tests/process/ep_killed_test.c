@@ -2,7 +2,8 @@
  * and a second; the group is dead from then on and can be destroyed.
  *
  * Method: this program starts itself as the PEs of a job (weftrun --keep-going). One PE kills itself after a random
- * time, wherever it is then; the others call until a call fails, and say "survived" when all is as it should be. */
+ * time, wherever it is then; the others call until a call fails, and say "survived" when all is as it should be. In one
+ * domain, and in domains of two ranks and of three and one, where the one that is killed is a forwarder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,8 +56,9 @@ static void *kill_later(void *argument)
     return NULL;
 }
 
-static int make_layer(void)
+static int make_layer(int domains)
 {
+    static const int unequal[PES] = {5, 5, 5, 1};
     weft_world_config world_config = WEFT_WORLD_CONFIG_INIT;
     here.deadline_ns = load_patience_ns(DEADLINE_NS);
     world_config.deadline_ns = here.deadline_ns;
@@ -65,6 +67,8 @@ static int make_layer(void)
     config.tokens_max = TOKENS;
     config.topk_max = TOPK;
     config.row_bytes_max = sizeof(float) * HIDDEN;
+    config.domain_ranks = domains == 2 ? 2 : 0;
+    config.domain_of = domains == 3 ? unequal : NULL;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     plan.topk = TOPK;
     for (int i = 0; i < TOKENS * TOPK; i++) {
@@ -122,10 +126,10 @@ static void survive(int victim)
     CHECK_SAY(took_ns < load_patience_ns(LATE_NS), "the end took %.3f s", (double)took_ns * 1e-9);
 }
 
-static int be_pe(int victim)
+static int be_pe(int victim, int domains)
 {
     pthread_t killer;
-    if (!make_layer()) {
+    if (!make_layer(domains)) {
         return 1;
     }
     int pe = weft_world_pe(here.world);
@@ -142,8 +146,9 @@ static int be_pe(int victim)
 
 /* ---- the job ---- */
 
-/* Run the job with this victim and count the PEs that say that they survived. */
-static int run_job(int victim)
+/* Run the job with this victim, in 1 domain, 2 equal ones or (3) unequal ones, and count the PEs that say that they
+ * survived. */
+static int run_job(int victim, int domains)
 {
     char command[4200];
     char self[2048];
@@ -152,8 +157,8 @@ static int run_job(int victim)
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     assert_true(length > 0);
     self[length] = '\0';
-    snprintf(command, sizeof command, "WEFT_LOG=none '%s/weftrun' --keep-going --timeout 300 -n %d '%s' %d",
-             WEFT_BUILD_DIR, PES, self, victim);
+    snprintf(command, sizeof command, "WEFT_LOG=none '%s/weftrun' --keep-going --timeout 300 -n %d '%s' %d %d",
+             WEFT_BUILD_DIR, PES, self, victim, domains);
     FILE *job = popen(command, "r");
     assert_non_null(job);
     while (fgets(line, sizeof line, job) != NULL) {
@@ -171,15 +176,25 @@ static void killed_anywhere(void **state)
         skip();
     }
     for (int i = 0; i < RUNS; i++) {
-        assert_int_equal(run_job(i % PES), PES - 1);
+        assert_int_equal(run_job(i % PES, 1), PES - 1);
     }
+}
+
+static void a_forwarder_is_killed(void **state)
+{
+    (void)state;
+    if (access(WEFT_BUILD_DIR "/weftrun", X_OK) != 0) {
+        skip();
+    }
+    assert_int_equal(run_job(1, 2), PES - 1);
+    assert_int_equal(run_job(3, 3), PES - 1); /* it forwards for all of the three others */
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(killed_anywhere)};
-    if (argc == 2) {
-        return be_pe(atoi(argv[1]));
+    const struct CMUnitTest tests[] = {cmocka_unit_test(killed_anywhere), cmocka_unit_test(a_forwarder_is_killed)};
+    if (argc == 3) {
+        return be_pe(atoi(argv[1]), atoi(argv[2]));
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,11 +116,21 @@ static void meet_survivors(case_run *run)
     }
 }
 
-/* The lost rank, wherever it is in a call; the others, until a call fails: they mask it, know that those who are named
- * but are not lost only waited for it, meet, and call until they are in step. */
-void case_ep_lost(void *argument)
+/* The labels of domains of any shape, but at least two where there are two PEs. */
+static void draw_domains(uint64_t *common, int pes, int *labels)
 {
-    case_run *run = argument;
+    int count = pes > 1 ? 2 + common_below(common, pes - 1) : 1;
+    for (int rank = 0; rank < pes; rank++) {
+        labels[rank] = rank < 2 ? rank % count : common_below(common, count);
+    }
+}
+
+/* The lost rank, wherever it is in a call; the others, until a call fails: they mask it, know that those who are named
+ * but are not lost only waited for it, meet, and call until they are in step. Calls are updates, or steps that cross
+ * between domains. */
+static void lose_a_rank(case_run *run, int crosses)
+{
+    int labels[32];
     uint64_t common = run->seed;
     int lost = common_below(&common, run->pes);
     int killer = (lost + 1) % run->pes;
@@ -142,6 +152,11 @@ void case_ep_lost(void *argument)
         config.rows_max = run->pes - 1;
         config.overflow = WEFT_EP_OVERFLOW_DROP;
     }
+    if (crosses) {
+        config.rows_max = 0; /* all rows come */
+        draw_domains(&common, run->pes, labels);
+        config.domain_of = labels;
+    }
     MUST(weft_ep_create(weft_team_world(world), &config, &ep));
     MUST(weft_ep_route_create(ep, &plan, NULL, &route));
     weft_status status = WEFT_OK;
@@ -149,7 +164,7 @@ void case_ep_lost(void *argument)
         if (weft_sim_pe() == killer && i == when) {
             weft_sim_kill(lost);
         }
-        status = route_to_all(route, run->pes);
+        status = crosses ? step_among(route, run->pes, run->pes) : route_to_all(route, run->pes);
     }
     for (int rank = 0; rank < run->pes; rank++) {
         if (rank != weft_sim_pe()) {
@@ -163,6 +178,16 @@ void case_ep_lost(void *argument)
     must(status, "a step without the lost rank");
     check_counts(route, run->pes, lost);
     MUST(weft_world_destroy(world));
+}
+
+void case_ep_lost(void *argument)
+{
+    lose_a_rank(argument, 0);
+}
+
+void case_ep_forwarder_lost(void *argument)
+{
+    lose_a_rank(argument, 1);
 }
 
 void case_ep_wide(void *argument)

@@ -1,25 +1,26 @@
 /* protocol/ep_ring.h: how rows cross between the domains of an expert-parallel group: once to each domain, through a
  * ring of chunks. Host and device share it.
  *
- *   forwarder   the rank of a domain to which a rank of another domain sends: the one in the sender's slot, its place in
- *               its own domain, counted around when the domain has fewer ranks
+ *   forwarder   the rank of a domain to which a rank of another domain sends: the one in the sender's slot, its place
+ *               in its own domain, counted around when the domain has fewer ranks
  *   line        one of the sources whose rows a forwarder takes, in ascending order; for what comes back, one of the
  *               domains
- *   ring        a line's memory: some slots, of a chunk each, at the receiver; chunk i of a call lies in slot i mod slots
+ *   ring        a line's memory: some slots, of a chunk each, at the receiver; chunk i of a call lies in slot
+ *               i mod slots
  *   flag        of a slot: the call's epoch and the number of the chunk, written by the sender after the chunk
- *   credit      of a domain, at the sender: the epoch and how many of its chunks the forwarder there has taken. A sender
- *               has as many chunks outstanding as there are slots
+ *   credit      of a domain, at the sender: the epoch and how many of its chunks the forwarder there has taken. A
+ *               sender has as many chunks outstanding as there are slots
  *
  * Outward (dispatch, the backward of combine) a chunk holds a few tokens: where each one's row goes in the domain, and
  * the row. The forwarder brings them to their places and tells each rank, by the source's own flag, when the last one
  * has; it gives credits for several chunks at a time. Back (combine, the backward of dispatch) the source asks: an ask
- * is a chunk of a few tokens, with the rows that each one has in the domain; the forwarder adds them up and answers with
- * a chunk of the sums, in the order asked. An ask has the number of its answer and is sent when the slot of that is free,
- * so it is the credit, too. Either way a forwarder waits for nothing but chunks: what it hands on is in its own domain
- * where everyone has called, or goes to a slot that is free.
+ * is a chunk of a few tokens, with the rows that each one has in the domain; the forwarder adds them up and answers
+ * with a chunk of the sums, in the order asked. An ask has the number of its answer and is sent when the slot of that
+ * is free, so it is the credit, too. Either way a forwarder waits for nothing but chunks: what it hands on is in its
+ * own domain where everyone has called, or goes to a slot that is free.
  *
- * Numbers count from 0 in each call. A sender begins when the call header of the forwarder is there, which has taken all
- * of the last call's chunks by then. */
+ * Numbers count from 0 in each call. A sender begins when the call header of the forwarder is there, which has taken
+ * all of the last call's chunks by then. */
 #ifndef WEFTI_PROTOCOL_EP_RING_H
 #define WEFTI_PROTOCOL_EP_RING_H
 
@@ -59,8 +60,8 @@ typedef struct wefti_ep_chunk_header {
     uint32_t unused;
 } wefti_ep_chunk_header;
 
-/* One rank to which a token's row goes: 12 bytes, after the token's number and how many of them there are. `row`: there,
- * or the place where rows lie by place. */
+/* One rank to which a token's row goes: 12 bytes, after the token's number and how many of them there are. `row`:
+ * there, or the place where rows lie by place. */
 typedef struct wefti_ep_chunk_target {
     uint32_t rank;
     uint32_t row;

@@ -255,8 +255,8 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
     return 0;
 }
 
-/* Who has begun a later call without setting a flag that is awaited of it has given this one up, after a deadline of its
- * own: what is awaited never comes. The next call here becomes the one that it is in. */
+/* Who has begun a later call without setting a flag that is awaited of it has given this one up, after a deadline of
+ * its own: what is awaited never comes. The next call here becomes the one that it is in. */
 static weft_status look_ahead(wefti_ep_arrivals *arrivals)
 {
     const wefti_ep_host *host = arrivals->ep->host;

@@ -1,8 +1,8 @@
 /* Sums on their way between domains (protocol/ep_ring.h): asked for and added up here, and made for the sources that
  * this rank forwards for.
  *
- * An ask holds tokens one after another: how many rows each one has in the domain, then those in the order in which they
- * are added. Its answer holds the sums one after another. */
+ * An ask holds tokens one after another: how many rows each one has in the domain, then those in the order in which
+ * they are added. Its answer holds the sums one after another. */
 #include <string.h>
 
 #include "ep/host/crossing.h"

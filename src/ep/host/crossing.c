@@ -192,7 +192,7 @@ void wefti_ep_crossing_look(const weft_ep *ep, int domain)
 
 /* ---- waiting ---- */
 
-static int outlet_has_news(const weft_ep *ep, int domain)
+static int outlet_can_go_on(const weft_ep *ep, int domain)
 {
     const wefti_ep_crossing *crossing = ep->host->crossing;
     const wefti_ep_outlet *outlet = &crossing->outlets[domain];
@@ -205,15 +205,15 @@ static int outlet_has_news(const weft_ep *ep, int domain)
                                                  crossing->arrivals.epoch) > outlet->taken;
 }
 
-/* Whether any end has something new. A rank that is awaited and has gone on has sent all of it before. */
-static int has_news(const wefti_ep_arrivals *arrivals, int rank)
+/* Whether any end can go on. A rank that is awaited and has gone on has sent all of it before. */
+static int can_go_on(const wefti_ep_arrivals *arrivals, int rank)
 {
     const weft_ep *ep = arrivals->ep;
     const wefti_ep_crossing *crossing = ep->host->crossing;
     wefti_ep_ring_kind kind = crossing->asks ? WEFTI_EP_RING_ASKS : WEFTI_EP_RING_CHUNKS;
     (void)rank;
     for (int d = 0; d < ep->domains.count; d++) {
-        if (outlet_has_news(ep, d)) {
+        if (outlet_can_go_on(ep, d)) {
             return 1;
         }
     }
@@ -231,7 +231,7 @@ void wefti_ep_crossing_start(const weft_ep *ep, uint64_t epoch, const char *name
     wefti_ep_crossing *crossing = ep->host->crossing;
     crossing->asks = asks;
     crossing->arrivals = wefti_ep_arrivals_none(ep, WEFTI_EP_WORD_MARK, epoch, name);
-    crossing->arrivals.has_come = has_news;
+    crossing->arrivals.has_come = can_go_on;
     for (int d = 0; d < ep->domains.count; d++) {
         wefti_ep_outlet *outlet = &crossing->outlets[d];
         outlet->sent = outlet->taken = outlet->row = 0;

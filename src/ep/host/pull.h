@@ -2,7 +2,8 @@
  *
  * Each rank makes ready one row a received token (by expert: the sum over the token's choices here; by source: the row
  * as it is) and tells the token's source where, in its call header; each source adds up its tokens' rows, by domain and
- * in ascending rank, and tells the owners that it has read. Rows are read where they lie when the caller's are symmetric.
+ * in ascending rank, and tells the owners that it has read. Rows are read where they lie when the caller's are
+ * symmetric.
  *
  * Where the sources have choices of their own for the call and an owner adds up by them, they come before the call
  * header; the owner then makes a source's rows ready when its header has come, and says so by its mark. */

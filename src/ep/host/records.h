@@ -7,8 +7,8 @@
 /* Put the records of this rank's tokens to `rank`, whose bases are known. `weights`: [T][K] or NULL. */
 weft_status wefti_ep_records_put(const wefti_ep_routing *route, const float *weights, int rank);
 
-/* The choices [K] and weights [K] of a token, of which its records are made; and, as the forwarder, put that of a rank in
- * this domain. */
+/* The choices [K] and weights [K] of a token, of which its records are made; and, as the forwarder, put that of a rank
+ * in this domain. */
 void wefti_ep_records_choices(const wefti_ep_routing *route, const float *weights, int token, uint32_t *words);
 weft_status wefti_ep_records_hand_on(const wefti_ep_routing *route, int rank, size_t place, uint32_t token,
                                      const uint32_t *words);
