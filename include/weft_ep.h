@@ -318,6 +318,20 @@ WEFT_API weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan,
  * the route stays where it was. */
 WEFT_API weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes) WEFT_MUST_CHECK;
 
+/* What memory holds that a route is attached to: nothing that matters, or a routing of a route of the same group and an
+ * equal plan, agreed on there, or copied there with all its bytes. */
+typedef enum weft_ep_contents { WEFT_EP_CONTENTS_NONE = 0, WEFT_EP_CONTENTS_ROUTING = 1 } weft_ep_contents;
+
+/* Let the route use `memory`, `bytes` bytes aligned to 64, from the next call on: one route serves routings that lie in
+ * several places. Nothing is copied or freed; earlier calls have the memory that they were made with, and the memory
+ * must outlive them; what the library gave the route stays until it is destroyed. NONE: the memory is cleared on
+ * `stream`, and a call that routes comes next. ROUTING: calls use the routing that is there, for which the caller's
+ * word is taken; `in` and `out` must hold as many rows as it has tokens. Local, does not wait; between calls on the
+ * route. WEFT_ERR_ARGUMENT: fewer bytes than weft_ep_route_bytes tells; WEFT_ERR_STATE: between the halves of a call;
+ * WEFT_ERR_UNSUPPORTED: the group is not on GPUs. */
+WEFT_API weft_status weft_ep_route_attach(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
+                                          weft_stream *stream) WEFT_MUST_CHECK;
+
 /* The number of the route's routing: one more with each route_update, or dispatch of a chosen routing, that is begun; 0
  * before the first. */
 WEFT_API weft_status weft_ep_route_generation(const weft_ep_route *route, uint64_t *generation) WEFT_MUST_CHECK;

@@ -153,9 +153,9 @@ weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *me
     return WEFT_OK;
 }
 
-weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes)
+/* Whether the route's tables may lie in other memory from now on. */
+static weft_status check_memory(const weft_ep_route *route, const void *memory, size_t bytes, const char *call)
 {
-    static const char call[] = "weft_ep_route_move";
     if (!wefti_ep_route_is_alive(route) || memory == NULL || (uintptr_t)memory % WEFTI_EP_MEMORY_ALIGNMENT != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
                            !wefti_ep_route_is_alive(route) ? "the route is NULL or destroyed"
@@ -167,7 +167,31 @@ weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes)
     if (bytes < wanted) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %zu bytes; the route takes %zu", call, bytes, wanted);
     }
+    return WEFT_OK;
+}
+
+weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes)
+{
+    WEFT_TRY(check_memory(route, memory, bytes, "weft_ep_route_move"));
     return route->ep->backend->route_move(route, memory);
+}
+
+weft_status weft_ep_route_attach(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
+                                 weft_stream *stream)
+{
+    static const char call[] = "weft_ep_route_attach";
+    WEFT_TRY(check_memory(route, memory, bytes, call));
+    if (contents != WEFT_EP_CONTENTS_NONE && contents != WEFT_EP_CONTENTS_ROUTING) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: contents is %d; give a weft_ep_contents", call, (int)contents);
+    }
+    if (route->ep->backend->route_attach == NULL) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: the group is not on GPUs; give each routing a route", call);
+    }
+    WEFT_TRY(wefti_ep_check_stream(route->ep, stream, call));
+    WEFT_TRY(route->ep->backend->route_attach(route, memory, contents, stream));
+    route->is_chosen = 0;
+    route->is_routed = contents == WEFT_EP_CONTENTS_ROUTING;
+    return WEFT_OK;
 }
 
 weft_status weft_ep_route_generation(const weft_ep_route *route, uint64_t *generation)

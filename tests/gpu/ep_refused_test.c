@@ -374,6 +374,56 @@ static void with_missing_arrays(weft_world *world, int which)
     close_rig(&rig);
 }
 
+/* One route serves two routings, each in memory of its own, and then one that was copied; what is there before does not
+ * matter. All tokens go to this rank, or all to the other. */
+static void attached(weft_world *world, int which)
+{
+    ep_rig rig;
+    size_t bytes = 0;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    open_rig(&rig, world, (weft_ep_layout)which, 0);
+    plan.topk = TOPK;
+    plan.layout = (weft_ep_layout)which;
+    CHECK_OK(weft_ep_route_bytes(rig.ep, &plan, &bytes));
+    size_t room = (bytes + 63) / 64 * 64;
+    char *memory = aligned_alloc(64, 3 * room);
+    assert_non_null(memory);
+    memset(memory, 0xff, 3 * room);
+    CHECK_STATUS(weft_ep_route_attach(rig.route, memory, bytes - 1, WEFT_EP_CONTENTS_NONE, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_attach(rig.route, memory, bytes, (weft_ep_contents)2, NULL), WEFT_ERR_ARGUMENT);
+    for (int routing = 0; routing < 2; routing++) {
+        CHECK_OK(weft_ep_route_attach(rig.route, memory + (size_t)routing * room, bytes, WEFT_EP_CONTENTS_NONE, NULL));
+        CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL), WEFT_ERR_STATE);
+        choose(&rig, 2 * (routing == 0 ? rig.rank : 1 - rig.rank));
+        CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+    }
+    memcpy(memory + 2 * room, memory, room);
+    for (int look = 0; look < 5; look++) {
+        static const int places[] = {0, 1, 0, 2, 1};
+        int source = places[look] == 1 ? 1 - rig.rank : rig.rank;
+        row sums[TOKENS] = {{0}};
+        weft_ep_rows out = rows_at(sums);
+        for (int i = 0; i < TOKENS; i++) {
+            rig.tokens[i][0] = (float)(100 * look + 10 * rig.rank + i);
+        }
+        if (look == 3) {
+            memset(memory, 0xff, room);
+        }
+        CHECK_OK(weft_ep_route_attach(rig.route, memory + (size_t)places[look] * room, bytes, WEFT_EP_CONTENTS_ROUTING,
+                                      NULL));
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        CHECK_STATUS(status_of(&rig), WEFT_OK);
+        CHECK(rig.there[0][0] == (float)(100 * look + 10 * source));
+        CHECK_OK(weft_ep_combine(rig.route, &rig.received.rows, &out, 0, NULL));
+        float times = which == WEFT_EP_EXPERT_MAJOR ? TOPK : 1; /* a row a choice, or a rank */
+        for (int i = 0; i < TOKENS; i++) {
+            CHECK(sums[i][0] == times * rig.tokens[i][0]);
+        }
+    }
+    close_rig(&rig);
+    free(memory);
+}
+
 /* What the host has and kernels have not: the error names the field, nothing is called, and the group goes on. */
 static void not_in_kernels(weft_world *world, int which)
 {
@@ -648,13 +698,21 @@ typedef struct ep_refusal {
 static void run_all(weft_world *world, void *context)
 {
     static const ep_refusal all[] = {
-        {with_other_slots, 2},        {after_a_mismatch, 4},
-        {with_other_options, 12},     {told_by_a_dispatch, 1},
-        {on_another_stream, 1},       {with_missing_arrays, 1},
-        {without_multiprocessors, 1}, {with_other_multiprocessors, 2},
-        {combine_behind, 1},          {go_on_alone, 8},
-        {combine_alone, 2},           {fail_between_halves, 1},
-        {not_in_kernels, 1},          {pairs_on_two_streams, 2},
+        {with_other_slots, 2},
+        {after_a_mismatch, 4},
+        {with_other_options, 12},
+        {told_by_a_dispatch, 1},
+        {on_another_stream, 1},
+        {with_missing_arrays, 1},
+        {without_multiprocessors, 1},
+        {with_other_multiprocessors, 2},
+        {combine_behind, 1},
+        {go_on_alone, 8},
+        {combine_alone, 2},
+        {fail_between_halves, 1},
+        {not_in_kernels, 1},
+        {pairs_on_two_streams, 2},
+        {attached, 2},
     };
     (void)context;
     if (!attach(world)) {

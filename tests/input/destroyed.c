@@ -147,6 +147,7 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_route_choose(route, &choices), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_counts(route, &counts), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_move(route, more, 64), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_attach(route, more, 64, WEFT_EP_CONTENTS_NONE, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_generation(route, &calls), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_expect(route, 0), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_counts_to(route, NULL), WEFT_ERR_ARGUMENT);

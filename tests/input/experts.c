@@ -356,6 +356,21 @@ CASE(weft_ep_mask)
     party_fini(&p, s);
 }
 
+CASE(weft_ep_route_attach)
+{
+    static _Alignas(64) char memory[64];
+    party p;
+    party_init(&p, s);
+    CHECK_STATUS(weft_ep_route_attach(NULL, memory, SIZE_MAX, WEFT_EP_CONTENTS_NONE, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_attach(p.route, NULL, SIZE_MAX, WEFT_EP_CONTENTS_NONE, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_attach(p.route, memory + 8, SIZE_MAX, WEFT_EP_CONTENTS_NONE, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_attach(p.route, memory, 64, WEFT_EP_CONTENTS_NONE, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_attach(p.route, memory, SIZE_MAX, (weft_ep_contents)2, NULL), WEFT_ERR_ARGUMENT);
+    /* of GPUs */
+    CHECK_STATUS(weft_ep_route_attach(p.route, memory, SIZE_MAX, WEFT_EP_CONTENTS_NONE, NULL), WEFT_ERR_UNSUPPORTED);
+    party_fini(&p, s);
+}
+
 CASE(weft_ep_route_move)
 {
     static _Alignas(64) char memory[64];

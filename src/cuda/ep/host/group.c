@@ -476,6 +476,7 @@ static const wefti_ep_backend device_backend = {
     .route_open = wefti_cuda_ep_route_open,
     .route_close = wefti_cuda_ep_route_close,
     .route_move = wefti_cuda_ep_route_move,
+    .route_attach = wefti_cuda_ep_route_attach,
     .update = wefti_cuda_ep_update,
     .counts = wefti_cuda_ep_counts,
     .counts_told = wefti_cuda_ep_counts_told,

@@ -81,6 +81,8 @@ weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call);
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory);
 weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory);
+weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, weft_ep_contents contents,
+                                       weft_stream *stream);
 void wefti_cuda_ep_route_close(weft_ep_route *route);
 weft_status wefti_cuda_ep_counts(const weft_ep_route *route, weft_ep_counts *counts);
 weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays);

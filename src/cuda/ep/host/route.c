@@ -107,6 +107,12 @@ static void close_route(weft_ep_route *route)
     wefti_free(route->device);
 }
 
+/* What must be clear before a first routing: counts of a route that has none, words of no epoch. */
+static size_t cleared_bytes(const wefti_cuda_ep_tables *tables)
+{
+    return (size_t)((char *)tables->records - (char *)tables->route_header);
+}
+
 static weft_status open_route(weft_ep_route *route, void *memory)
 {
     const weft_ep *ep = route->ep;
@@ -119,9 +125,7 @@ static weft_status open_route(weft_ep_route *route, void *memory)
     weft_status status = memory != NULL ? WEFT_OK : allocate(ep->device->cuda, bytes, &of->owned);
     if (status == WEFT_OK) {
         (void)lay_out(&of->tables, ep, &route->plan, memory != NULL ? (uintptr_t)memory : (uintptr_t)of->owned);
-        /* Counts of a route that has none, words of no epoch. */
-        status = wefti_cuda_clear(&ep->device->cuda->base, of->tables.route_header,
-                                  (size_t)((char *)of->tables.records - (char *)of->tables.route_header));
+        status = wefti_cuda_clear(&ep->device->cuda->base, of->tables.route_header, cleared_bytes(&of->tables));
     }
     route->device = of;
     if (status != WEFT_OK) {
@@ -164,6 +168,27 @@ weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory)
     }
     WEFT_TRY(wefti_cuda_copy(&ep->device->cuda->base, memory, of->tables.route_header, bytes));
     (void)lay_out(&of->tables, ep, &route->plan, (uintptr_t)memory);
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, weft_ep_contents contents,
+                                       weft_stream *stream)
+{
+    static const char call[] = "weft_ep_route_attach: cuMemsetD8Async";
+    const weft_ep *ep = route->ep;
+    const wefti_cuda *cuda = ep->device->cuda;
+    wefti_cuda_ep_tables tables = route->device->tables;
+    (void)lay_out(&tables, ep, &route->plan, (uintptr_t)memory);
+    if (contents == WEFT_EP_CONTENTS_NONE) {
+        WEFT_TRY(wefti_cuda_enter(cuda));
+        CUresult result = cuda->driver.cuMemsetD8Async((CUdeviceptr)(uintptr_t)memory, 0, cleared_bytes(&tables),
+                                                       (CUstream)(void *)stream);
+        wefti_cuda_leave(cuda);
+        WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
+    }
+    route->device->tables = tables;
+    route->device->tokens_least = 0;
+    route->device->is_unseen = 1;
     return WEFT_OK;
 }
 
