@@ -253,7 +253,7 @@ static weft_status check_told(const wefti_cuda *cuda, void *array, const char *n
 weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays)
 {
     wefti_cuda *cuda = route->ep->device->cuda;
-    if (arrays->on_stream) {
+    if (arrays->generation == NULL) { /* nothing is numbered, so that nothing begins anew */
         return WEFT_OK;
     }
     WEFT_TRY(wefti_cuda_enter(cuda));
