@@ -25,11 +25,12 @@ ORDER = [
     ["gpu"],
     ["create"],
     ["ep"],
-    ["ffi", "faces/shmem", "faces/nvshmem", "faces/nccl_ep", "tools", "python"],
+    ["ffi", "faces/shmem", "faces/nvshmem", "faces/nccl_ep", "faces/nvte", "tools", "python"],
 ]
 # These reach the rest of the library through its public headers.
 ONLY = {name: {"base", "os", "common", name} for name in ("ep", "ffi", "python")}
 ONLY |= {face: {"common", face} for face in ("faces/shmem", "faces/nvshmem", "faces/nccl_ep")}
+ONLY["faces/nvte"] = {"common", "faces/nccl_ep", "faces/nvte"}  # whose groups are the NCCL EP face's
 # The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
 ONLY["testing/sim"] = {"base", "os", "common", "bootstrap", "heap", "device", "transport", "testing/sim"}
 ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}
@@ -44,6 +45,8 @@ EP_ROOMS = {
     "host": {"host"},
 }
 ONLY["testing/fake_driver"] = ONLY["cuda"] | {"testing/fake_driver", "testing/sim"}  # its threads are coroutines
+
+NCCL_FACES = ("nccl_ep", "nvte")  # which know NCCL's types
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 CUDA_HEADER = re.compile(r"^(cuda|cu[A-Z]|cub/|cooperative_groups|device_launch|nvml|nvrtc|nccl|vector_types)")
@@ -87,8 +90,8 @@ def wrong_include(root, file, quote, target):
     """Why `file` may not include `target`, or None."""
     parts = file.relative_to(root).parts
     in_cuda = parts[:2] in (("src", "cuda"), ("tests", "gpu"), ("bench", "gpu"), ("examples", "gpu"))
-    in_cuda = in_cuda or parts[:3] in (("src", "testing", "fake_driver"), ("src", "faces", "nccl_ep"))
-    in_cuda = in_cuda or parts[:3] == ("tests", "faces", "nccl_ep")
+    in_cuda = in_cuda or parts[:3] == ("src", "testing", "fake_driver")
+    in_cuda = in_cuda or parts[:3] in ((top, "faces", face) for top in ("src", "tests") for face in NCCL_FACES)
     if CUDA_HEADER.match(target) and not in_cuda:
         return "a CUDA header outside src/cuda"
     public = (root / "include" / target).is_file()
@@ -98,8 +101,9 @@ def wrong_include(root, file, quote, target):
         return None
     if parts[0] in ("include", "examples"):
         return "not a public header"
-    if parts[:3] == ("src", "faces", "nccl_ep") and (root / "src/faces/nccl_ep/include" / target).is_file():
-        return None  # what it installs
+    installed = [root / f"src/faces/{face}/include" / target for face in NCCL_FACES]
+    if parts[:2] == ("src", "faces") and parts[2] in NCCL_FACES and any(file.is_file() for file in installed):
+        return None  # what they install
     if (file.parent / target).is_file() and "/" not in target:
         return "named without its folder"
     if parts[0] in ("tests", "bench"):

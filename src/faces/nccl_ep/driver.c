@@ -19,7 +19,8 @@ static int find(void *library, const char *name, void *function)
 
 static int find_cuda(void *library)
 {
-    return find(library, "cuMemAlloc_v2", (void *)&cuda.mem_alloc) &&
+    return find(library, "cuCtxGetDevice", (void *)&cuda.ctx_get_device) &&
+           find(library, "cuMemAlloc_v2", (void *)&cuda.mem_alloc) &&
            find(library, "cuMemFree_v2", (void *)&cuda.mem_free) &&
            find(library, "cuMemcpyAsync", (void *)&cuda.memcpy_async) &&
            find(library, "cuMemsetD8Async", (void *)&cuda.memset_async) &&

@@ -8,13 +8,17 @@
 #include "weft.h"
 #include "weft_ep.h"
 
-#define TOPK_DEFAULT 16
+#define TOPK_DEFAULT 64
+#define TOPK_DEFAULT_WORST 16 /* where rows of the worst case are to be held */
 #define TIMEOUT_DEFAULT_NS 100000000000u
 
 /* ---- results.c ---- */
 
 /* Decide an error: its text becomes weft_last_error's. Returns `result`. */
 ncclResult_t nep_fail(ncclResult_t result, const char *format, ...) WEFT_PRINTF(2, 3);
+
+/* The status that stands for a result. */
+weft_status nep_status_of(ncclResult_t result);
 
 /* What a status of weft is here; the text is weft's. */
 ncclResult_t nep_result_of(weft_status status);
@@ -40,6 +44,7 @@ ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTen
 
 /* CUDA's driver, as far as the face calls it. Addresses are CUdeviceptr, errors CUresult. */
 typedef struct nep_cuda {
+    int (*ctx_get_device)(int *device);
     int (*mem_alloc)(uint64_t *at, size_t bytes);
     int (*mem_free)(uint64_t at);
     int (*memcpy_async)(uint64_t to, uint64_t from, size_t bytes, cudaStream_t stream);

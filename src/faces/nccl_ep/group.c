@@ -183,11 +183,21 @@ static void free_group(struct ncclEpGroup *group)
     }
 }
 
+/* The most choices a token. The worst case of rows, which is memory of the group, grows with it. */
+static unsigned topk_of(const ncclEpGroupConfig_t *config)
+{
+    int is_bounded = config->algorithm == NCCL_EP_ALGO_LOW_LATENCY || config->max_recv_tokens_per_rank != NCCL_EP_AUTO;
+    if (config->num_topk != 0) {
+        return config->num_topk;
+    }
+    return is_bounded ? TOPK_DEFAULT : TOPK_DEFAULT_WORST;
+}
+
 static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, const nep_nccl *nccl)
 {
     meeting at = {.cuda = cuda, .nccl = nccl, .comm = group->comm, .ranks = group->ranks};
     unsigned experts = group->config.num_experts;
-    unsigned topk = group->config.num_topk != 0 ? group->config.num_topk : TOPK_DEFAULT;
+    unsigned topk = topk_of(&group->config);
     group->topk_max = (int)(group->config.num_topk != 0 || topk < experts ? topk : experts);
     group->local_experts = (int)experts / group->ranks;
     if (cuda->stream_create(&at.stream, 1, 0) != 0) { /* 1: CU_STREAM_NON_BLOCKING */

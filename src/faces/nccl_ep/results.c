@@ -4,7 +4,7 @@
 
 #include "faces/nccl_ep/face.h"
 
-static weft_status status_of(ncclResult_t result)
+weft_status nep_status_of(ncclResult_t result)
 {
     switch (result) {
     case ncclSuccess:
@@ -27,7 +27,7 @@ ncclResult_t nep_fail(ncclResult_t result, const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    (void)weft_last_error_set(status_of(result), text);
+    (void)weft_last_error_set(nep_status_of(result), text);
     return result;
 }
 

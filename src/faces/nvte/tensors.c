@@ -1,0 +1,178 @@
+/* faces/nvte/tensors.c: what an NVTETensor says: by TransformerEngine's accessors, where they are loaded, else by the
+ * descriptor of this face's transformer_engine.h. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "faces/nvte/face.h"
+
+/* TransformerEngine's tensors are small numbers, descriptors are addresses. */
+#define NUMBERS_END ((uintptr_t)1 << 20)
+
+typedef struct accessors {
+    void *(*data)(NVTETensor tensor);
+    NVTEDType (*type)(NVTETensor tensor);
+    size_t (*ndims)(NVTETensor tensor);
+    size_t (*size)(NVTETensor tensor, size_t dimension);
+    NVTEScalingMode (*scaling_mode)(NVTETensor tensor);
+} accessors;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static accessors found;
+static int are_found; /* set last, never reset */
+
+static int find(const char *name, void *function)
+{
+    void *symbol = dlsym(RTLD_DEFAULT, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+void nvte_find_accessors(void)
+{
+    (void)pthread_mutex_lock(&lock);
+    if (!are_found && find("nvte_tensor_data", (void *)&found.data) && find("nvte_tensor_type", (void *)&found.type) &&
+        find("nvte_tensor_ndims", (void *)&found.ndims) && find("nvte_tensor_size", (void *)&found.size) &&
+        find("nvte_tensor_scaling_mode", (void *)&found.scaling_mode)) {
+        __atomic_store_n(&are_found, 1, __ATOMIC_RELEASE);
+    }
+    (void)pthread_mutex_unlock(&lock);
+}
+
+static weft_status check_unscaled(const char *call, const char *name, NVTEScalingMode mode)
+{
+    if (mode != NVTE_DELAYED_TENSOR_SCALING) {
+        return nvte_fail(WEFT_ERR_UNSUPPORTED,
+                         "%s: tensor '%s' has scaling mode %d; rows with scales of blocks do not move here, give "
+                         "kNVTEBFloat16, Float16 or Float32",
+                         call, name, (int)mode);
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_by_accessors(const char *call, const char *name, NVTETensor tensor, nvte_tensor *own)
+{
+    own->data = found.data(tensor);
+    own->type = found.type(tensor);
+    own->ndim = found.ndims(tensor);
+    for (size_t i = 0; i < own->ndim && i < WEFT_NVTE_DIMENSIONS_MAX; i++) {
+        own->sizes[i] = found.size(tensor, i);
+    }
+    return check_unscaled(call, name, found.scaling_mode(tensor));
+}
+
+static weft_status read_descriptor(const char *call, const char *name, const NVTETensor tensor, nvte_tensor *own)
+{
+    const weft_nvte_tensor *theirs = tensor;
+    if ((uintptr_t)tensor < NUMBERS_END || (uintptr_t)tensor % _Alignof(weft_nvte_tensor) != 0 ||
+        theirs->magic != WEFT_NVTE_TENSOR_MAGIC) {
+        return nvte_fail(WEFT_ERR_ARGUMENT,
+                         "%s: tensor '%s' is none of transformer_engine.h of libweft_nvte_ep, and TransformerEngine, "
+                         "whose tensor it may be, is not loaded (its names must be global)",
+                         call, name);
+    }
+    own->data = theirs->data.data_ptr;
+    own->type = theirs->data.dtype;
+    own->ndim = theirs->data.shape.ndim;
+    memcpy(own->sizes, theirs->data.shape.data, sizeof own->sizes);
+    return check_unscaled(call, name, theirs->scaling_mode);
+}
+
+/* In a window of NCCL's: as the NCCL EP face finds it. */
+static weft_status find_data(const char *call, const char *name, const NVTECommWindow *window,
+                             const weft_nvte_group *group, nvte_tensor *own)
+{
+    ncclEpTensor_t tensor = {.ndim = (unsigned)own->ndim, .data = own->data, .sizes = own->sizes};
+    if (window != NULL && window->window != NULL) {
+        tensor.data = NULL;
+        tensor.win_hdl = window->window;
+        tensor.win_offset = window->offset;
+    }
+    return nep_status_of(nep_data_of(call, name, group != NULL ? group->nccl : NULL, &tensor, &own->data));
+}
+
+weft_status nvte_read_tensor(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
+                             const weft_nvte_group *group, nvte_tensor *own)
+{
+    memset(own, 0, sizeof *own);
+    if (tensor == NULL) {
+        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' is NULL", call, name);
+    }
+    if (!__atomic_load_n(&are_found, __ATOMIC_ACQUIRE) && (uintptr_t)tensor < NUMBERS_END) {
+        nvte_find_accessors(); /* loaded since */
+    }
+    WEFT_TRY(__atomic_load_n(&are_found, __ATOMIC_ACQUIRE) ? read_by_accessors(call, name, tensor, own)
+                                                           : read_descriptor(call, name, tensor, own));
+    if (own->ndim == 0 || own->ndim > WEFT_NVTE_DIMENSIONS_MAX) {
+        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' has %zu dimensions; give 1 .. %d", call, name, own->ndim,
+                         WEFT_NVTE_DIMENSIONS_MAX);
+    }
+    own->elements = 1;
+    for (size_t i = 0; i < own->ndim; i++) {
+        if (__builtin_mul_overflow(own->elements, own->sizes[i], &own->elements)) {
+            return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' has more elements than there are addresses", call,
+                             name);
+        }
+    }
+    return find_data(call, name, window, group, own);
+}
+
+size_t nvte_element_bytes(NVTEDType type)
+{
+    switch (type) {
+    case kNVTEFloat32:
+        return 4;
+    case kNVTEFloat16:
+    case kNVTEBFloat16:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+static weft_ep_dtype dtype_of(NVTEDType type)
+{
+    return type == kNVTEFloat32 ? WEFT_EP_F32 : type == kNVTEFloat16 ? WEFT_EP_F16 : WEFT_EP_BF16;
+}
+
+weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
+                           const weft_nvte_group *group, weft_ep_rows *rows, size_t *count)
+{
+    nvte_tensor own;
+    WEFT_TRY(nvte_read_tensor(call, name, tensor, window, group, &own));
+    size_t bytes = nvte_element_bytes(own.type);
+    size_t hidden = own.sizes[own.ndim - 1];
+    size_t most = group->nccl->config.max_token_bytes;
+    if (bytes == 0) {
+        return nvte_fail(WEFT_ERR_UNSUPPORTED,
+                         "%s: tensor '%s' has type %d; rows are kNVTEBFloat16, kNVTEFloat16 or kNVTEFloat32", call,
+                         name, (int)own.type);
+    }
+    if (own.ndim < 2 || hidden == 0 || hidden > most / bytes || hidden * bytes % 16 != 0) {
+        return nvte_fail(WEFT_ERR_ARGUMENT,
+                         "%s: tensor '%s' has %zu dimensions, the last of %zu elements of %zu bytes; give rows of a "
+                         "multiple of 16 bytes, up to %zu, the group's hidden_dim of its max_token_dtype",
+                         call, name, own.ndim, hidden, bytes, most);
+    }
+    if ((uintptr_t)own.data % 16 != 0) {
+        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' is at %p; align it to 16 bytes", call, name, own.data);
+    }
+    *rows = (weft_ep_rows)WEFT_EP_ROWS_INIT;
+    rows->data = own.data;
+    rows->dtype = dtype_of(own.type);
+    rows->hidden = (int)hidden;
+    *count = own.elements / hidden;
+    return WEFT_OK;
+}
+
+weft_status nvte_read_floats(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
+                             const weft_nvte_group *group, size_t count, float **data)
+{
+    nvte_tensor own;
+    WEFT_TRY(nvte_read_tensor(call, name, tensor, window, group, &own));
+    if (own.type != kNVTEFloat32 || own.elements != count) {
+        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' has %zu elements of type %d; give %zu of kNVTEFloat32",
+                         call, name, own.elements, (int)own.type, count);
+    }
+    *data = own.data;
+    return WEFT_OK;
+}

@@ -1,0 +1,599 @@
+/* Goal: a layer's step through TransformerEngine's calls, forward and backward, gives each token x * sum over its
+ * choices of weight * (1 + expert); layers of several top_k and alignments, and of several groups, may be under way at
+ * once, in memory that is copied elsewhere in between; shut down twice and made again at another size; wrong uses are
+ * statuses with a text that change nothing.
+ *
+ * Method: PEs as threads, a device each, with the stand-in for NCCL and the fake driver, whose device memory is this
+ * machine's. Small integers, so that sums are exact. Usage: steps RANKS. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "faces/nccl_ep/libnccl.h"
+#include "weft.h"
+#include <weft_nvte.h>
+
+#define TOKENS 8 /* most */
+#define HIDDEN 16
+#define TOPK_MAX 3
+#define LOCAL 3 /* experts */
+#define RANKS_MAX 4
+#define ROWS (RANKS_MAX * TOKENS * TOPK_MAX + LOCAL * 8)
+
+static const NVTECommWindow none;
+
+/* A tensor on the stack. */
+static weft_nvte_tensor tensor(void *data, NVTEDType type, size_t rows, size_t columns)
+{
+    weft_nvte_tensor made = {.magic = WEFT_NVTE_TENSOR_MAGIC};
+    made.data.data_ptr = data;
+    made.data.dtype = type;
+    made.data.shape.data[0] = rows;
+    made.data.shape.data[1] = columns;
+    made.data.shape.ndim = columns == 0 ? 1 : 2;
+    return made;
+}
+
+/* One layer, its memory and a step's tensors. */
+typedef struct layer {
+    int topk;
+    size_t alignment;
+    size_t tokens;
+    size_t bytes; /* of handle_mem */
+    char *memory;
+    int64_t ids[TOKENS * TOPK_MAX];
+    float weights[TOKENS * TOPK_MAX];
+    float grad_weights[TOKENS * TOPK_MAX];
+    _Alignas(16) float x[TOKENS][HIDDEN];
+    _Alignas(16) float y[TOKENS][HIDDEN];
+    _Alignas(16) float rows[ROWS][HIDDEN];
+    float row_weights[ROWS];
+    int64_t experts[LOCAL];
+    int64_t total;
+    weft_nvte_tensor handle_mem, idx, in, out, received, received_weights, topk_weights, weights_back, counts, sum;
+} layer;
+
+typedef struct rig {
+    int rank;
+    int ranks;
+    int failures;
+    ncclComm_t comm;
+    layer layers[4];
+} rig;
+
+static void expect(rig *r, int line, weft_status wanted, const char *word)
+{
+    weft_status got = weft_nvte_status();
+    if (got != wanted || (word != NULL && strstr(weft_last_error(), word) == NULL)) {
+        (void)fprintf(stderr, "rank %d, line %d: status %s, wanted %s with \"%s\"; text \"%s\"\n", r->rank, line,
+                      weft_status_name(got), weft_status_name(wanted), word != NULL ? word : "", weft_last_error());
+        r->failures++;
+    }
+}
+
+/* Its status is that of weft_nvte_status, which is looked at. */
+static void made(weft_status status)
+{
+    if (status != weft_nvte_status()) {
+        abort();
+    }
+}
+
+#define OK(call) ((call), expect(r, __LINE__, WEFT_OK, NULL))
+#define EXPECT(call, wanted, word) ((call), expect(r, __LINE__, wanted, word))
+#define CHECK(is) ((is) ? (void)0 : fail(r, __LINE__, #is))
+
+static void fail(rig *r, int line, const char *what)
+{
+    (void)fprintf(stderr, "rank %d, line %d: not so: %s\n", r->rank, line, what);
+    r->failures++;
+}
+
+/* ---- layers ---- */
+
+static void describe(layer *l)
+{
+    size_t topk = (size_t)l->topk;
+    l->handle_mem = tensor(l->memory, kNVTEByte, l->bytes, 0);
+    l->idx = tensor(l->ids, kNVTEInt64, l->tokens, topk);
+    l->in = tensor(l->x, kNVTEFloat32, l->tokens, HIDDEN);
+    l->out = tensor(l->y, kNVTEFloat32, l->tokens, HIDDEN);
+    l->received = tensor(l->rows, kNVTEFloat32, ROWS, HIDDEN);
+    l->received_weights = tensor(l->row_weights, kNVTEFloat32, ROWS, 0);
+    l->topk_weights = tensor(l->weights, kNVTEFloat32, l->tokens, topk);
+    l->weights_back = tensor(l->grad_weights, kNVTEFloat32, l->tokens, topk);
+    l->counts = tensor(l->experts, kNVTEInt64, LOCAL, 0);
+    l->sum = tensor(&l->total, kNVTEInt64, 1, 0);
+}
+
+static NVTEEpLayerConfig config_of(const layer *l)
+{
+    NVTEEpLayerConfig config = NVTE_EP_LAYER_CONFIG_INIT;
+    config.top_k = l->topk;
+    config.dispatch_output_per_expert_alignment = l->alignment;
+    return config;
+}
+
+/* Memory that holds anything. */
+static char *take_memory(size_t bytes)
+{
+    char *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (memory == NULL) {
+        abort();
+    }
+    memset(memory, 0xff, bytes);
+    return memory;
+}
+
+static void open_layer(rig *r, layer *l, int topk, size_t alignment)
+{
+    l->topk = topk;
+    l->alignment = alignment;
+    l->tokens = (size_t)(TOKENS - r->rank); /* unequal */
+    NVTEEpLayerConfig config = config_of(l);
+    OK(l->bytes = nvte_ep_handle_mem_size(&config));
+    CHECK(l->bytes != 0 && nvte_ep_handle_mem_size(&config) == l->bytes);
+    l->memory = take_memory(l->bytes);
+    describe(l);
+}
+
+static void close_layer(layer *l)
+{
+    free(l->memory);
+    l->memory = NULL;
+}
+
+static void choose(const rig *r, layer *l, unsigned seed)
+{
+    unsigned experts = (unsigned)(r->ranks * LOCAL);
+    unsigned topk = (unsigned)l->topk;
+    for (unsigned t = 0; t < l->tokens; t++) {
+        for (unsigned k = 0; k < topk; k++) {
+            l->ids[t * topk + k] = (t + k) % 5 == 4 ? -1 : (int64_t)((seed + 2 * t + k + (unsigned)r->rank) % experts);
+            l->weights[t * topk + k] = 0.25f * (float)(1 + (t + k) % 3);
+        }
+        for (unsigned h = 0; h < HIDDEN; h++) {
+            l->x[t][h] = (float)(1 + (t + h + seed) % 7);
+        }
+    }
+}
+
+static void prepare(rig *r, layer *l)
+{
+    NVTEEpLayerConfig config = config_of(l);
+    OK(nvte_ep_prepare(&l->handle_mem, &l->idx, &l->counts, &l->sum, &config, NULL));
+    int64_t rows = 0;
+    for (int e = 0; e < LOCAL; e++) {
+        rows += l->experts[e];
+        CHECK(l->alignment < 2 || l->experts[e] % (int64_t)l->alignment == 0);
+    }
+    CHECK(rows == l->total);
+}
+
+static void dispatch(rig *r, layer *l)
+{
+    memset(l->rows, 0xff, sizeof l->rows);
+    memset(l->row_weights, 0xff, sizeof l->row_weights);
+    OK(nvte_ep_dispatch(&l->handle_mem, &l->idx, &l->in, none, &l->topk_weights, none, &l->received, none,
+                        &l->received_weights, none, NULL));
+    for (size_t row = (size_t)l->total; row < ROWS; row++) {
+        CHECK(l->row_weights[row] == 0);
+    }
+}
+
+/* What the experts do, weights included; `first`: of the first local expert. */
+static void work(const rig *r, layer *l)
+{
+    size_t row = 0;
+    for (int e = 0; e < LOCAL; e++) {
+        float factor = (float)(1 + r->rank * LOCAL + e);
+        for (int64_t i = 0; i < l->experts[e]; i++, row++) {
+            for (int h = 0; h < HIDDEN; h++) {
+                l->rows[row][h] *= factor * l->row_weights[row];
+            }
+        }
+    }
+}
+
+static void combine(rig *r, layer *l)
+{
+    memset(l->y, 0xff, sizeof l->y);
+    OK(nvte_ep_combine(&l->handle_mem, &l->received, none, &l->out, NULL));
+    for (size_t t = 0; t < l->tokens; t++) {
+        float factor = 0;
+        for (int k = 0; k < l->topk; k++) {
+            int64_t id = l->ids[t * (size_t)l->topk + (size_t)k];
+            factor += id < 0 ? 0 : l->weights[t * (size_t)l->topk + (size_t)k] * (float)(1 + id);
+        }
+        for (int h = 0; h < HIDDEN; h++) {
+            CHECK(l->y[t][h] == l->x[t][h] * factor);
+        }
+    }
+}
+
+/* Gradients x of the result: those of the expert outputs are x in each row, padding is 0; sent back, each choice that
+ * was sent adds one x to its token, and the weights come back. */
+static void backward(rig *r, layer *l)
+{
+    memset(l->rows, 0xff, sizeof l->rows);
+    OK(nvte_ep_combine_bwd(&l->handle_mem, &l->in, none, &l->received, none, NULL));
+    for (size_t row = 0; row < (size_t)l->total; row++) {
+        CHECK((l->row_weights[row] == 0) == (l->rows[row][0] == 0));
+    }
+    OK(nvte_ep_dispatch_bwd(&l->handle_mem, &l->received, none, &l->received_weights, none, &l->out, &l->weights_back,
+                            NULL));
+    for (size_t t = 0; t < l->tokens; t++) {
+        float sent = 0;
+        for (size_t k = 0; k < (size_t)l->topk; k++) {
+            size_t at = t * (size_t)l->topk + k;
+            CHECK(l->grad_weights[at] == (l->ids[at] < 0 ? 0 : l->weights[at]));
+            sent += l->ids[at] >= 0;
+        }
+        CHECK(l->y[t][0] == sent * l->x[t][0]);
+    }
+}
+
+static void step(rig *r, layer *l, unsigned seed)
+{
+    choose(r, l, seed);
+    prepare(r, l);
+    dispatch(r, l);
+    work(r, l);
+    combine(r, l);
+}
+
+/* The memory lies elsewhere from now on; what was there is overwritten. */
+static void move_memory(layer *l)
+{
+    char *there = take_memory(l->bytes);
+    memcpy(there, l->memory, l->bytes);
+    memset(l->memory, 0xff, l->bytes);
+    free(l->memory);
+    l->memory = there;
+    describe(l);
+}
+
+/* ---- groups ---- */
+
+static NVTEEpGroupConfig group_config(const rig *r)
+{
+    NVTEEpGroupConfig config = NVTE_EP_GROUP_CONFIG_INIT;
+    config.ep_size = r->ranks;
+    config.num_experts = r->ranks * LOCAL;
+    config.max_tokens_per_rank = TOKENS;
+    config.max_recv_tokens_per_rank = ROWS;
+    config.hidden_dim = HIDDEN;
+    config.max_token_dtype = kNVTEFloat32;
+    config.num_topk = TOPK_MAX;
+    return config;
+}
+
+static void layers(rig *r)
+{
+    layer *a = &r->layers[0];
+    layer *b = &r->layers[1];
+    open_layer(r, a, 2, 4);
+    open_layer(r, b, 3, 0);
+    CHECK(a->bytes != b->bytes);
+    step(r, a, 1);
+    step(r, b, 2); /* another top_k and alignment, while a's backward is to come */
+    backward(r, a);
+    backward(r, b);
+    layer *c = &r->layers[2];
+    open_layer(r, c, 2, 4); /* as a, in memory of its own */
+    CHECK(c->bytes == a->bytes);
+    step(r, c, 5);
+    move_memory(a);
+    backward(r, a);
+    move_memory(c);
+    backward(r, c);
+    step(r, a, 7); /* memory of an earlier routing */
+    char *reused = a->memory; /* for a layer of the same size, with other routing */
+    a->memory = c->memory;
+    c->memory = reused;
+    describe(a);
+    describe(c);
+    step(r, c, 9);
+    step(r, a, 11);
+    backward(r, c);
+    close_layer(a);
+    close_layer(b);
+    close_layer(c);
+}
+
+/* A layer of each of two groups: memory names the group, whichever is selected. */
+static void two_groups(rig *r)
+{
+    layer *a = &r->layers[0];
+    layer *b = &r->layers[1];
+    layer *d = &r->layers[3];
+    weft_nvte_group *other = NULL;
+    NVTEEpGroupConfig config = group_config(r);
+    config.num_topk = 1;
+    open_layer(r, a, 1, 2);
+    OK(made(weft_nvte_group_create(r->comm, &config, &other)));
+    OK((void)weft_nvte_group_select(other));
+    open_layer(r, b, 1, 2);
+    NVTEEpLayerConfig wide = config_of(b);
+    wide.top_k = 2;
+    EXPECT(CHECK(nvte_ep_handle_mem_size(&wide) == 0), WEFT_ERR_ARGUMENT, "top_k is 2; give 1 .. 1");
+    CHECK(a->bytes != b->bytes);
+    step(r, a, 1);
+    step(r, b, 3);
+    OK((void)weft_nvte_group_select(NULL));
+    backward(r, b);
+    backward(r, a);
+    OK((void)weft_nvte_group_select(other));
+    OK((void)weft_nvte_group_destroy(other));
+    EXPECT((void)weft_nvte_group_destroy(other), WEFT_ERR_ARGUMENT, "was destroyed");
+    EXPECT((void)weft_nvte_group_select(other), WEFT_ERR_ARGUMENT, "was destroyed");
+    EXPECT(nvte_ep_combine(&b->handle_mem, &b->received, none, &b->out, NULL), WEFT_ERR_STATE, "has ended");
+    open_layer(r, d, 1, 2); /* of the default group again */
+    CHECK(d->bytes == a->bytes);
+    step(r, d, 2);
+    close_layer(a);
+    close_layer(b);
+    close_layer(d);
+}
+
+/* ---- wrong uses ---- */
+
+static void wrong_groups(rig *r)
+{
+    const struct {
+        size_t offset;
+        int value;
+        weft_status status;
+        const char *word;
+    } fields[] = {
+        {offsetof(NVTEEpGroupConfig, ep_size), r->ranks + 1, WEFT_ERR_ARGUMENT, "and the communicator has"},
+        {offsetof(NVTEEpGroupConfig, ep_size), 0, WEFT_ERR_ARGUMENT, "ep_size 0"},
+        {offsetof(NVTEEpGroupConfig, num_experts), 0, WEFT_ERR_ARGUMENT, "num_experts 0"},
+        {offsetof(NVTEEpGroupConfig, max_tokens_per_rank), -1, WEFT_ERR_ARGUMENT, "max_tokens_per_rank -1"},
+        {offsetof(NVTEEpGroupConfig, max_recv_tokens_per_rank), 1, WEFT_ERR_ARGUMENT, "max_recv_tokens_per_rank is 1"},
+        {offsetof(NVTEEpGroupConfig, max_recv_tokens_per_rank), -1, WEFT_ERR_ARGUMENT, "max_recv_tokens_per_rank -1"},
+        {offsetof(NVTEEpGroupConfig, hidden_dim), 3, WEFT_ERR_ARGUMENT, "hidden_dim is 3"},
+        {offsetof(NVTEEpGroupConfig, num_comm_sms), -1, WEFT_ERR_ARGUMENT, "num_comm_sms -1"},
+        {offsetof(NVTEEpGroupConfig, max_token_dtype), kNVTEByte, WEFT_ERR_UNSUPPORTED, "max_token_dtype is 0"},
+        {offsetof(NVTEEpGroupConfig, max_token_dtype), 77, WEFT_ERR_UNSUPPORTED, "max_token_dtype is 77"},
+        {offsetof(NVTEEpGroupConfig, num_topk), 65, WEFT_ERR_ARGUMENT, "num_topk 65"},
+    };
+    NVTEEpGroupConfig config = group_config(r);
+    weft_nvte_group *group = NULL;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        config = group_config(r);
+        memcpy((char *)&config + fields[i].offset, &fields[i].value, sizeof(int));
+        EXPECT(nvte_ep_initialize(r->comm, &config), fields[i].status, fields[i].word);
+    }
+    config = group_config(r);
+    config.struct_size = 39;
+    EXPECT(nvte_ep_initialize(r->comm, &config), WEFT_ERR_ARGUMENT, "its first version has 40 bytes");
+    EXPECT(nvte_ep_initialize(r->comm, NULL), WEFT_ERR_ARGUMENT, "'group_config' is NULL");
+    config = group_config(r);
+    EXPECT(nvte_ep_initialize(NULL, &config), WEFT_ERR_ARGUMENT, "'ep_comm' is NULL");
+    EXPECT(made(weft_nvte_group_create(r->comm, &config, NULL)), WEFT_ERR_ARGUMENT, "'group' is NULL");
+    config.max_recv_tokens_per_rank = 0;
+    config.drop_on_overflow = 1;
+    EXPECT(made(weft_nvte_group_create(r->comm, &config, &group)), WEFT_ERR_UNSUPPORTED, "OVERFLOW_DROP");
+    CHECK(group == NULL);
+    OK((void)weft_nvte_group_destroy(NULL));
+}
+
+static void without_group(rig *r)
+{
+    layer *l = &r->layers[0];
+    l->topk = 1;
+    NVTEEpLayerConfig config = config_of(l);
+    EXPECT(CHECK(nvte_ep_handle_mem_size(&config) == 0), WEFT_ERR_STATE, "nvte_ep_initialize first");
+    OK(nvte_ep_shutdown());
+}
+
+/* A tensor of a good call that is another one instead, one at a time. */
+static void wrong_tensors(rig *r, layer *l)
+{
+    NVTEEpLayerConfig config = config_of(l);
+    weft_nvte_tensor bad = l->handle_mem;
+    EXPECT(nvte_ep_prepare(NULL, &l->idx, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "'handle_mem' is NULL");
+    bad.data.shape.data[0]--;
+    EXPECT(nvte_ep_prepare(&bad, &l->idx, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "handle_mem");
+    bad = l->handle_mem;
+    bad.data.shape.data[0] = (size_t)1 << 20; /* rounded up */
+    EXPECT(nvte_ep_prepare(&bad, &l->idx, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "which name the layer");
+    bad = l->handle_mem;
+    bad.data.data_ptr = l->memory + 8;
+    EXPECT(nvte_ep_prepare(&bad, &l->idx, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "align it to 64");
+    bad.data.data_ptr = NULL;
+    EXPECT(nvte_ep_prepare(&bad, &l->idx, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "neither data");
+    bad = l->handle_mem;
+    bad.data.dtype = kNVTEInt32;
+    EXPECT(nvte_ep_prepare(&bad, &l->idx, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "type 2");
+    bad = l->idx;
+    bad.data.dtype = kNVTEFloat32;
+    EXPECT(nvte_ep_prepare(&l->handle_mem, &bad, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "type 4");
+    bad = l->idx;
+    bad.data.shape.data[0] = TOKENS + 1;
+    EXPECT(nvte_ep_prepare(&l->handle_mem, &bad, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "has 9 tokens");
+    bad = l->idx;
+    bad.data.shape.data[1]++;
+    EXPECT(nvte_ep_prepare(&l->handle_mem, &bad, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "the last of top_k");
+    bad = l->counts;
+    bad.data.shape.data[0]++;
+    EXPECT(nvte_ep_prepare(&l->handle_mem, &l->idx, &bad, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "give 3 of");
+    bad = l->sum;
+    bad.data.dtype = kNVTEInt32;
+    EXPECT(nvte_ep_prepare(&l->handle_mem, &l->idx, &l->counts, &bad, &config, NULL), WEFT_ERR_UNSUPPORTED,
+           "two types");
+    bad.magic = 0;
+    EXPECT(nvte_ep_prepare(&l->handle_mem, &bad, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "is none of");
+    EXPECT(nvte_ep_prepare(&l->handle_mem, (NVTETensor)(uintptr_t)7, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT,
+           "is not loaded");
+    EXPECT(nvte_ep_prepare(&l->handle_mem, &l->idx, NULL, NULL, NULL, NULL), WEFT_ERR_ARGUMENT, "'layer_cfg' is NULL");
+    config.top_k = 1;
+    EXPECT(nvte_ep_prepare(&l->handle_mem, &l->idx, NULL, NULL, &config, NULL), WEFT_ERR_ARGUMENT, "layer_cfg says 1");
+    config.top_k = 65;
+    EXPECT(CHECK(nvte_ep_handle_mem_size(&config) == 0), WEFT_ERR_ARGUMENT, "top_k is 65");
+    config.top_k = 2;
+    config.dispatch_output_per_expert_alignment = 3;
+    EXPECT(CHECK(nvte_ep_handle_mem_size(&config) == 0), WEFT_ERR_ARGUMENT, "power of two");
+    config.struct_size = 8;
+    EXPECT(CHECK(nvte_ep_handle_mem_size(&config) == 0), WEFT_ERR_ARGUMENT, "first version has 24");
+}
+
+#define DISPATCH(in, weights, received, row_weights)                                                                   \
+    nvte_ep_dispatch(&l->handle_mem, &l->idx, in, none, weights, none, received, none, row_weights, none, NULL)
+
+static void wrong_moves(rig *r, layer *l)
+{
+    weft_nvte_tensor bad = l->in;
+    NVTECommWindow window = {.window = (struct ncclWindow_vidmem *)&bad};
+    EXPECT(DISPATCH(NULL, &l->topk_weights, &l->received, &l->received_weights), WEFT_ERR_ARGUMENT, "'tokens' is NULL");
+    bad.data.dtype = kNVTEFloat8E4M3;
+    EXPECT(DISPATCH(&bad, NULL, &l->received, NULL), WEFT_ERR_UNSUPPORTED, "has type 7");
+    bad = l->in;
+    bad.scaling_mode = NVTE_MXFP8_1D_SCALING;
+    EXPECT(DISPATCH(&bad, NULL, &l->received, NULL), WEFT_ERR_UNSUPPORTED, "scaling mode 1");
+    bad = l->in;
+    bad.data.shape.data[1] *= 2;
+    EXPECT(DISPATCH(&bad, NULL, &l->received, NULL), WEFT_ERR_ARGUMENT, "the last of 32 elements");
+    bad = l->in;
+    bad.data.shape.data[0] = TOKENS + 1;
+    EXPECT(DISPATCH(&bad, NULL, &l->received, NULL), WEFT_ERR_ARGUMENT, "has 9 rows");
+    bad = l->in;
+    bad.data.shape.data[0]--;
+    EXPECT(DISPATCH(&bad, &l->topk_weights, &l->received, &l->received_weights), WEFT_ERR_ARGUMENT, "give as many");
+    bad = l->in;
+    bad.data.data_ptr = (char *)l->x + 4;
+    EXPECT(DISPATCH(&bad, NULL, &l->received, NULL), WEFT_ERR_ARGUMENT, "align it to 16");
+    bad = l->received;
+    bad.data.shape.data[1] /= 2;
+    EXPECT(DISPATCH(&l->in, NULL, &bad, NULL), WEFT_ERR_ARGUMENT, "two types or widths");
+    bad = l->topk_weights;
+    bad.data.dtype = kNVTEFloat16;
+    EXPECT(DISPATCH(&l->in, &bad, &l->received, &l->received_weights), WEFT_ERR_ARGUMENT, "of kNVTEFloat32");
+    bad = l->received_weights;
+    bad.data.shape.data[0]--;
+    EXPECT(DISPATCH(&l->in, &l->topk_weights, &l->received, &bad), WEFT_ERR_ARGUMENT, "recv_topk_weights");
+    EXPECT(DISPATCH(&l->in, &l->topk_weights, &l->received, NULL), WEFT_ERR_ARGUMENT, "'recv_topk_weights' is NULL");
+    EXPECT(nvte_ep_dispatch(&l->handle_mem, &l->idx, &l->in, window, NULL, none, &l->received, none, NULL, none, NULL),
+           WEFT_ERR_UNSUPPORTED, "2.29.2"); /* the stand-in is an older NCCL */
+    EXPECT(nvte_ep_combine(&l->handle_mem, NULL, none, &l->out, NULL), WEFT_ERR_ARGUMENT, "'expert_out' is NULL");
+    bad = l->out;
+    bad.data.dtype = kNVTEBFloat16;
+    EXPECT(nvte_ep_combine(&l->handle_mem, &l->received, none, &bad, NULL), WEFT_ERR_ARGUMENT, "two types or widths");
+    EXPECT(nvte_ep_combine_bwd(&l->handle_mem, &l->in, none, NULL, none, NULL), WEFT_ERR_ARGUMENT,
+           "'grad_expert_out' is NULL");
+    EXPECT(nvte_ep_dispatch_bwd(&l->handle_mem, &l->received, none, NULL, none, &l->out, &l->weights_back, NULL),
+           WEFT_ERR_ARGUMENT, "'g_recv_topk_weights' is NULL");
+    bad = l->weights_back;
+    bad.data.shape.data[0]--;
+    EXPECT(nvte_ep_dispatch_bwd(&l->handle_mem, &l->received, none, &l->received_weights, none, &l->out, &bad, NULL),
+           WEFT_ERR_ARGUMENT, "grad_topk_weights");
+}
+
+static void wrong_uses(rig *r)
+{
+    layer *l = &r->layers[0];
+    NVTEEpGroupConfig config = group_config(r);
+    EXPECT(nvte_ep_initialize(r->comm, &config), WEFT_ERR_STATE, "nvte_ep_shutdown first");
+    open_layer(r, l, 2, 8);
+    choose(r, l, 3);
+    EXPECT(nvte_ep_combine(&l->handle_mem, &l->received, none, &l->out, NULL), WEFT_ERR_STATE, "nvte_ep_prepare first");
+    prepare(r, l);
+    wrong_tensors(r, l);
+    dispatch(r, l);
+    work(r, l);
+    wrong_moves(r, l);
+    combine(r, l); /* none of them has changed anything */
+    close_layer(l);
+}
+
+/* ---- threads ---- */
+
+static void all(rig *r)
+{
+    NVTEEpGroupConfig config = group_config(r);
+    layer *l = &r->layers[0];
+    without_group(r);
+    wrong_groups(r);
+    OK(nvte_ep_initialize(r->comm, &config));
+    if (weft_nvte_status() != WEFT_OK) {
+        return;
+    }
+    int gathers = standin_gathers(r->comm);
+    wrong_uses(r);
+    layers(r);
+    CHECK(standin_gathers(r->comm) == gathers);
+    two_groups(r);
+    open_layer(r, l, 1, 0);
+    step(r, l, 4);
+    OK(nvte_ep_shutdown());
+    OK(nvte_ep_shutdown());
+    EXPECT(nvte_ep_combine(&l->handle_mem, &l->received, none, &l->out, NULL), WEFT_ERR_STATE, "has ended");
+    close_layer(l);
+    config.struct_size = 0; /* an older caller's: no num_topk */
+    config.num_topk = config.drop_on_overflow = -1;
+    config.max_tokens_per_rank = 2 * TOKENS;
+    config.max_recv_tokens_per_rank = 0;
+    config.hidden_dim = 2 * HIDDEN;
+    OK(nvte_ep_initialize(r->comm, &config));
+    open_layer(r, l, 3, 4);
+    EXPECT(nvte_ep_prepare(NULL, &l->idx, NULL, NULL, NULL, NULL), WEFT_ERR_ARGUMENT, "NULL");
+    step(r, l, 6);
+    backward(r, l);
+    close_layer(l);
+    OK(nvte_ep_shutdown());
+}
+
+static void *run(void *argument)
+{
+    rig *r = argument;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*retain)(void **context, int device) = NULL;
+    int (*push)(void *context) = NULL;
+    void *context = NULL;
+    if (library != NULL) {
+        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
+    }
+    if (retain == NULL || push == NULL) {
+        fail(r, __LINE__, "there is the fake driver");
+        return NULL;
+    }
+    NVTEEpGroupConfig config = group_config(r);
+    EXPECT(nvte_ep_initialize(r->comm, &config), WEFT_ERR_STATE, "no device is current");
+    if (retain(&context, r->rank) != 0 || push(context) != 0) {
+        fail(r, __LINE__, "the fake driver has devices");
+        return NULL;
+    }
+    all(r);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static rig rigs[RANKS_MAX];
+    pthread_t threads[RANKS_MAX];
+    ncclComm_t comms[RANKS_MAX];
+    int ranks = argc == 2 ? atoi(argv[1]) : 0;
+    int failures = 0;
+    if (ranks < 1 || ranks > RANKS_MAX) {
+        (void)fprintf(stderr, "usage: steps RANKS (1 .. %d)\n", RANKS_MAX);
+        return 2;
+    }
+    standin_comms(ranks, comms);
+    for (int i = 0; i < ranks; i++) {
+        rigs[i].rank = i;
+        rigs[i].ranks = ranks;
+        rigs[i].comm = comms[i];
+        if (pthread_create(&threads[i], NULL, run, &rigs[i]) != 0) {
+            abort();
+        }
+    }
+    for (int i = 0; i < ranks; i++) {
+        (void)pthread_join(threads[i], NULL);
+        failures += rigs[i].failures;
+    }
+    return failures != 0;
+}
