@@ -49,6 +49,32 @@ static int contexts[DEVICES_MAX];
 static __thread CUcontext stack[STACK_MAX];
 static __thread int depth;
 static size_t used[DEVICES_MAX]; /* bytes of devices, by this process; atomic */
+static __thread unsigned long waits_or_takes;
+
+static __thread unsigned long copies;
+static __thread unsigned long long copies_ns;
+
+/* How often the calling thread has waited for a stream, or taken or given memory: what a step must not do. */
+FAKE unsigned long fakeWaitsOrTakes(void);
+FAKE unsigned long fakeWaitsOrTakes(void)
+{
+    return waits_or_takes;
+}
+
+/* How often it has copied and filled, and the time of that. */
+FAKE unsigned long fakeCopies(unsigned long long *ns);
+FAKE unsigned long fakeCopies(unsigned long long *ns)
+{
+    *ns = copies_ns;
+    return copies;
+}
+
+static unsigned long long now_ns(void)
+{
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (unsigned long long)time.tv_sec * 1000000000u + (unsigned long long)time.tv_nsec;
+}
 
 static int count_devices(void)
 {
@@ -350,6 +376,7 @@ FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
 FAKE CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
 {
     CUdevice device = -1;
+    waits_or_takes++;
     (void)cuCtxGetDevice(&device);
     if (!use(device, bytes)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -381,6 +408,7 @@ static plain **find(CUdeviceptr at)
 
 FAKE CUresult cuMemFree(CUdeviceptr at)
 {
+    waits_or_takes++;
     pthread_mutex_lock(&lock);
     plain **link = find(at);
     plain *gone = *link;
@@ -539,9 +567,8 @@ static void be_slow(void)
     }
 }
 
-FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-    (void)stream;
     be_slow();
     if (!is_whole((uintptr_t)to, bytes) || !is_whole((uintptr_t)from, bytes)) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -557,10 +584,23 @@ FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUst
     return CUDA_SUCCESS;
 }
 
+FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    unsigned long long start = now_ns();
+    CUresult result = copy(to, from, bytes);
+    copies++;
+    copies_ns += now_ns() - start;
+    return result;
+}
+
 FAKE CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream)
 {
     (void)stream;
+    unsigned long long start = now_ns();
     memset((void *)(uintptr_t)at, value, bytes);
+    copies++;
+    copies_ns += now_ns() - start;
     return CUDA_SUCCESS;
 }
 
@@ -598,6 +638,7 @@ FAKE CUresult cuStreamDestroy(CUstream stream)
 FAKE CUresult cuStreamSynchronize(CUstream stream)
 {
     (void)stream;
+    waits_or_takes++;
     return CUDA_SUCCESS;
 }
 
