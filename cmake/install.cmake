@@ -1,9 +1,11 @@
 # Installation. Everything finds the rest from where it lies itself, so that an installed tree can be moved.
-#   include/             the public headers, for C, C++ and CUDA; OpenSHMEM's; nccl_ep/, NCCL EP's
+#   include/             the public headers, for C, C++ and CUDA; OpenSHMEM's; nccl_ep/, NCCL EP's;
+#                        nvte_ep/, TransformerEngine's calls of expert parallelism
 #   lib/                 libweft.so, libweft.a, libweft_sim.a, libweft_shmem.so, libweft_shmem.a; pkgconfig/weft.pc,
 #                        weft_sim.pc, weft_shmem.pc; cmake/weft, for find_package(weft): weft::weft, weft::static,
 #                        weft::sim, weft::shmem, weft::shmem_static, weft::nccl_ep, weft::nccl_ep_static;
-#                        libweft_nccl_ep.so and .a, and nccl_ep/, the same as libnccl_ep.so.0 and libnccl_ep.a
+#                        libweft_nccl_ep.so and .a, and nccl_ep/, the same as libnccl_ep.so.0 and libnccl_ep.a;
+#                        libweft_nvte_ep.so and .a, weft::nvte_ep, weft::nvte_ep_static; a .pc of either
 #   lib/weft/nvshmem/    the NVSHMEM interface, by itself: include, lib, lib/pkgconfig, lib/cmake/NVSHMEM
 #   bin/                 the tools, and those of OpenSHMEM
 #   share/man/           a page for each tool, header and function
@@ -31,6 +33,12 @@ if(TARGET weft_nccl_ep)
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
     install(TARGETS nccl_ep nccl_ep_static EXPORT weft
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/nccl_ep ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/nccl_ep)
+endif()
+if(TARGET weft_nvte_ep)
+    list(APPEND weft_libraries weft_nvte_ep weft_nvte_ep_static)
+    install(DIRECTORY ${weft_nvte_ep_include}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/nvte_ep)
+    install(TARGETS weft_nvte_ep weft_nvte_ep_static EXPORT weft
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 if(TARGET weft_shmem)
     set_target_properties(weft_shmem PROPERTIES INSTALL_RPATH "\$ORIGIN") # where libweft.so lies, too
@@ -73,6 +81,14 @@ if(TARGET weft_shmem)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/weft_shmem.pc.in ${PROJECT_BINARY_DIR}/weft_shmem.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/weft_shmem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
+foreach(weft_face nccl_ep nvte_ep)
+    set(weft_face_text "NCCL EP's interface on weft")
+    if(weft_face STREQUAL nvte_ep)
+        set(weft_face_text "TransformerEngine's calls of expert parallelism on weft")
+    endif()
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/face.pc.in ${PROJECT_BINARY_DIR}/weft_${weft_face}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/weft_${weft_face}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/weft.pc ${PROJECT_BINARY_DIR}/weft_sim.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # `product` builds what is installed.

@@ -6,6 +6,10 @@ foreach(way pkg-config cmake)
     weft_describe_test(install.${way} install)
 endforeach()
 
+add_test(NAME install.ep_faces
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/install/ep_faces.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+weft_describe_test(install.ep_faces "install;nccl_ep;nvte_ep")
+
 if(Python3_FOUND)
     set(weft_exports ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/exports.py)
     add_test(NAME exports.headers COMMAND ${weft_exports} check ${PROJECT_SOURCE_DIR})

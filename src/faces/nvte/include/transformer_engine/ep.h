@@ -46,11 +46,11 @@ typedef struct {
 #ifdef __cplusplus
 #define NVTE_EP_GROUP_CONFIG_INIT                                                                                      \
     {                                                                                                                  \
-        sizeof(NVTEEpGroupConfig)                                                                                      \
+        sizeof(NVTEEpGroupConfig), 0, 0, 0, 0, 0, 0, kNVTEByte, 0, 0, 0                                                \
     }
 #define NVTE_EP_LAYER_CONFIG_INIT                                                                                      \
     {                                                                                                                  \
-        sizeof(NVTEEpLayerConfig)                                                                                      \
+        sizeof(NVTEEpLayerConfig), 0, 0                                                                                \
     }
 #else
 #define NVTE_EP_GROUP_CONFIG_INIT                                                                                      \
