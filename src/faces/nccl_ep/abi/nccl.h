@@ -1,5 +1,5 @@
-/* nccl.h: what the face uses of NCCL's interface and of the CUDA runtime's types, so that it builds where neither is
- * installed. Programs include the real one. */
+/* nccl.h: what the faces and their examples use of NCCL's interface and of the CUDA runtime's types, so that they build
+ * where neither is installed. Programs include the real one. */
 #ifndef WEFTI_NCCL_EP_ABI_NCCL_H
 #define WEFTI_NCCL_EP_ABI_NCCL_H
 
@@ -33,5 +33,14 @@ typedef enum {
     ncclFloat8e4m3 = 10,
     ncclFloat8e5m2 = 11
 } ncclDataType_t;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+ncclResult_t ncclCommInitAll(ncclComm_t *comms, int devices, const int *device_list);
+ncclResult_t ncclCommDestroy(ncclComm_t comm);
+#ifdef __cplusplus
+}
+#endif
 
 #endif
