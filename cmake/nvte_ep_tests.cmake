@@ -11,8 +11,8 @@ foreach(name steps costs no_gpu loaded)
     set_target_properties(nvte_ep_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 endforeach()
 
-# A stand-in for TransformerEngine: `loaded` itself, which exports its accessors; and a library of the names of its calls,
-# beside nvte_ep_hidden, which is `loaded` with nothing exported.
+# A stand-in for TransformerEngine: `loaded` itself, which exports its accessors; and a library of the names of its
+# calls, beside nvte_ep_hidden, which is `loaded` with nothing exported.
 set_target_properties(nvte_ep_loaded PROPERTIES ENABLE_EXPORTS ON)
 add_executable(nvte_ep_hidden ${weft_nvte_ep_tests}/loaded.c)
 target_include_directories(nvte_ep_hidden PRIVATE ${PROJECT_SOURCE_DIR}/tests ${weft_nvte_ep_include}

@@ -1,6 +1,6 @@
-/* A layer's step, forward and backward, by TransformerEngine's calls of expert parallelism, on two GPUs of one process, a
- * thread each: 64 tokens a rank choose two of four experts, an expert multiplies a row by its number plus one and by the
- * choice's weight, and each token gets the sum, which the host checks; then the gradients of the sums go back.
+/* A layer's step, forward and backward, by TransformerEngine's calls of expert parallelism, on two GPUs of one process,
+ * a thread each: 64 tokens a rank choose two of four experts, an expert multiplies a row by its number plus one and by
+ * the choice's weight, and each token gets the sum, which the host checks; then the gradients of the sums go back.
  *
  *     cc step.c -I$PREFIX/include/nvte_ep -I$PREFIX/include -L$PREFIX/lib -lweft_nvte_ep -lweft -lnccl -lcuda -lpthread
  */

@@ -2,7 +2,8 @@
 # Goal: NCCL EP's interface and TransformerEngine's calls of expert parallelism of an installed weft are found and work,
 # for C and C++, shared and static, also after it was moved.
 # Method: install into an empty DESTDIR, move the prefix elsewhere, build the programs nccl_ep_consumer.c and
-# nvte_ep_consumer.c by pkg-config, by the name libnccl_ep, and by CMake, and run them; look at what the libraries export.
+# nvte_ep_consumer.c by pkg-config, by the name libnccl_ep, and by CMake, and run them; look at what the libraries
+# export.
 # Usage: ep_faces.sh BUILD_DIR SOURCE_DIR. Exit 77: a tool is not here.
 set -eu
 build=$1

@@ -92,7 +92,7 @@ def wrong_include(root, file, quote, target):
     in_cuda = parts[:2] in (("src", "cuda"), ("tests", "gpu"), ("bench", "gpu"), ("examples", "gpu"))
     in_cuda = in_cuda or parts[:3] == ("src", "testing", "fake_driver")
     in_cuda = in_cuda or parts[:3] in ((top, "faces", face) for top in ("src", "tests") for face in NCCL_FACES)
-    in_cuda = in_cuda or parts[:2] in (("examples", "nccl_ep"), ("examples", "nvte_ep"))
+    in_cuda = in_cuda or parts[:2] in (("examples", "nccl_ep"), ("examples", "nvte_ep"), ("tests", "install"))
     if CUDA_HEADER.match(target) and not in_cuda:
         return "a CUDA header outside src/cuda"
     public = (root / "include" / target).is_file()

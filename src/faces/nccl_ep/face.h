@@ -3,6 +3,7 @@
 #define WEFTI_FACES_NCCL_EP_FACE_H
 
 #include <nccl_ep.h>
+#include <pthread.h>
 #include <stdint.h>
 
 #include "weft.h"
@@ -80,7 +81,8 @@ struct ncclEpGroup {
     int handles; /* that live */
     int has_timed_out;
     ncclEpGroupConfig_t config;
-    int *mask; /* [ranks], copied from by ncclEpMaskQuery */
+    pthread_mutex_t mask_lock;
+    int *mask; /* [ranks], copied from by ncclEpMaskQuery, which may run on several threads and streams */
 };
 
 /* Is the group one that lives? */
@@ -118,6 +120,9 @@ typedef struct nep_counters {
 /* Have the handle's next routings counted there, by their calls; checked tensors, of one type. `to` of zeroes:
  * nowhere. */
 ncclResult_t nep_count_to(const char *call, struct ncclEpHandle *handle, const nep_counters *to);
+
+/* How many handles of the group live. Any thread. */
+int nep_handles_of(const struct ncclEpGroup *group);
 
 ncclResult_t nep_check_handle(const char *call, const struct ncclEpHandle *handle);
 int nep_is_ll(const struct ncclEpGroup *group);

@@ -178,6 +178,7 @@ static void free_group(struct ncclEpGroup *group)
 {
     if (group != NULL) {
         (void)weft_world_destroy(group->world);
+        (void)pthread_mutex_destroy(&group->mask_lock);
         free(group->mask);
         free(group);
     }
@@ -236,6 +237,7 @@ ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const n
         free(mask);
         return nep_fail(ncclSystemError, CALL ": no memory for a group");
     }
+    (void)pthread_mutex_init(&group->mask_lock, NULL);
     group->mask = mask;
     group->comm = comm;
     group->config = own;
@@ -254,20 +256,31 @@ ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const n
     return ncclSuccess;
 }
 
+/* Of two threads that destroy a group one does. */
+static ncclResult_t unlist(const struct ncclEpGroup *group)
+{
+    (void)pthread_mutex_lock(&lock);
+    struct ncclEpGroup **at = &groups;
+    while (*at != NULL && *at != group) {
+        at = &(*at)->next;
+    }
+    int is_there = *at != NULL;
+    if (is_there) {
+        *at = group->next;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return is_there ? ncclSuccess : nep_check_group("ncclEpGroupDestroy", group);
+}
+
 ncclResult_t ncclEpGroupDestroy(ncclEpGroup_t ep_group)
 {
     NEP_TRY(nep_check_group("ncclEpGroupDestroy", ep_group));
-    if (ep_group->handles != 0) {
+    int handles = nep_handles_of(ep_group);
+    if (handles != 0) {
         return nep_fail(ncclInvalidUsage, "ncclEpGroupDestroy: %d handles of the group live; destroy them first",
-                        ep_group->handles);
+                        handles);
     }
-    (void)pthread_mutex_lock(&lock);
-    struct ncclEpGroup **at = &groups;
-    while (*at != ep_group) {
-        at = &(*at)->next;
-    }
-    *at = ep_group->next;
-    (void)pthread_mutex_unlock(&lock);
+    NEP_TRY(unlist(ep_group));
     ncclResult_t result = nep_result_of(weft_ep_destroy(ep_group->ep));
     free_group(ep_group);
     return result;

@@ -24,6 +24,14 @@ ncclResult_t nep_check_handle(const char *call, const struct ncclEpHandle *handl
     return ncclSuccess;
 }
 
+int nep_handles_of(const struct ncclEpGroup *group)
+{
+    (void)pthread_mutex_lock(&lock);
+    int count = group->handles;
+    (void)pthread_mutex_unlock(&lock);
+    return count;
+}
+
 /* ---- plans ---- */
 
 static ncclResult_t layout_of(const char *call, const struct ncclEpGroup *group, ncclEpLayout_t layout,
@@ -217,14 +225,19 @@ ncclResult_t ncclEpHandleDestroy(ncclEpHandle_t handle)
     }
     (void)pthread_mutex_lock(&lock);
     struct ncclEpHandle **at = &handles;
-    while (*at != handle) {
+    while (*at != NULL && *at != handle) {
         at = &(*at)->next;
     }
-    *at = handle->next;
-    handle->group->handles--;
+    int is_there = *at != NULL; /* of two threads that destroy it one does */
+    if (is_there) {
+        *at = handle->next;
+        handle->group->handles--;
+    }
     (void)pthread_mutex_unlock(&lock);
-    free_handle(handle);
-    return ncclSuccess;
+    if (is_there) {
+        free_handle(handle);
+    }
+    return is_there ? ncclSuccess : nep_check_handle("ncclEpHandleDestroy", handle);
 }
 
 /* ---- routings ---- */

@@ -34,11 +34,13 @@ ncclResult_t ncclEpMaskQuery(ncclEpGroup_t ep_group, int *mask_status, cudaStrea
         return nep_fail(ncclInvalidArgument, "%s: argument 'mask_status' is NULL", call);
     }
     NEP_TRY(nep_result_of(weft_ep_mask_query(ep_group->ep, masked, NULL)));
+    size_t bytes = (size_t)ep_group->ranks * sizeof *ep_group->mask;
+    (void)pthread_mutex_lock(&ep_group->mask_lock); /* the driver has read pageable memory when its call returns */
     for (int rank = 0; rank < ep_group->ranks; rank++) {
         ep_group->mask[rank] = !masked[rank];
     }
-    size_t bytes = (size_t)ep_group->ranks * sizeof *ep_group->mask;
     int error = nep_load_cuda(call)->memcpy_async((uintptr_t)mask_status, (uintptr_t)ep_group->mask, bytes, stream);
+    (void)pthread_mutex_unlock(&ep_group->mask_lock);
     if (error != 0) {
         return nep_fail(ncclUnhandledCudaError, "%s: mask_status cannot be written on the stream: CUDA error %d", call,
                         error);

@@ -1,6 +1,7 @@
 /* Goal: on a machine without a GPU the face says why there is no group, and every call is a status with a text.
  *
- * Method: each call without a group, with NULLs, with the stand-in for NCCL; LD_LIBRARY_PATH of the test has no driver. */
+ * Method: each call without a group, with NULLs, with the stand-in for NCCL; LD_LIBRARY_PATH of the test has no
+ * driver. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* faces/nvte/transformer_engine.c: a stand-in for TransformerEngine's library: it has a call of expert parallelism, too. */
+/* faces/nvte/transformer_engine.c: a stand-in for TransformerEngine's library, which has the calls of expert
+ * parallelism, too. */
 void nvte_ep_combine(void);
 void nvte_ep_combine(void)
 {

@@ -1,0 +1,449 @@
+/* Goal: every wrong use of NCCL EP's interface is a result code with a text that names it, on a group that lives, and
+ * changes nothing: a step after all of them is right.
+ *
+ * Method: one rank on the fake driver, a group of each algorithm and a handle with a routing of each. Rows of a table: a
+ * call with one thing wrong, the result, a word of the text. Before each call the last text is another. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "faces/nccl_ep/libnccl.h"
+#include "weft.h"
+#include <nccl_ep.h>
+
+#define TOKENS 4
+#define TOPK 2
+#define HIDDEN 16
+#define EXPERTS 4
+#define ROWS (TOKENS * TOPK + EXPERTS * 4)
+
+static ncclEpGroup_t ht;
+static ncclEpGroup_t ll;
+static ncclEpHandle_t flat; /* of ht, with a routing */
+static ncclEpHandle_t slots; /* of ll, rank-major, likewise */
+static ncclEpHandle_t fresh; /* of ht, without one */
+static ncclComm_t comm;
+static _Alignas(64) float x[TOKENS][HIDDEN];
+static _Alignas(64) float y[TOKENS][HIDDEN];
+static _Alignas(64) float received[ROWS][HIDDEN];
+static float row_weights[ROWS][TOPK];
+static float weights[TOKENS][TOPK];
+static int64_t ids[TOKENS][TOPK];
+static int32_t counts[EXPERTS];
+static char memory[64] __attribute__((aligned(64)));
+
+/* What a good call of either handle is given; a row changes one thing of it. */
+typedef struct given {
+    size_t token_sizes[2];
+    size_t choice_sizes[2];
+    size_t row_sizes[3];
+    size_t place_sizes[3];
+    size_t expert_sizes[1];
+    size_t memory_sizes[1];
+    ncclEpTensor_t in, out, rows, in_weights, out_weights, idx, experts, handle_mem;
+    ncclEpDispatchInputs_t dispatch_in;
+    ncclEpDispatchOutputs_t dispatch_out;
+    ncclEpDispatchConfig_t dispatch;
+    ncclEpCombineInputs_t combine_in;
+    ncclEpCombineOutputs_t combine_out;
+    ncclEpCombineConfig_t combine;
+    ncclEpLayoutInfo_t info;
+    ncclEpHandleConfig_t handle;
+    ncclEpGroupConfig_t group;
+    ncclEpCompleteConfig_t complete;
+} given;
+
+static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
+{
+    ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
+    made.ndim = ndim;
+    made.datatype = type;
+    made.data = data;
+    made.sizes = sizes;
+    return made;
+}
+
+static void fill(given *g, int is_ll)
+{
+    unsigned dims = is_ll ? 3 : 2;
+    memset(g, 0, sizeof *g);
+    memcpy(g->token_sizes, (size_t[]){TOKENS, HIDDEN}, sizeof g->token_sizes);
+    memcpy(g->choice_sizes, (size_t[]){TOKENS, TOPK}, sizeof g->choice_sizes);
+    memcpy(g->row_sizes, is_ll ? (size_t[]){1, TOKENS, HIDDEN} : (size_t[]){ROWS, HIDDEN, 0}, sizeof g->row_sizes);
+    memcpy(g->place_sizes, is_ll ? (size_t[]){1, TOKENS, TOPK} : (size_t[]){ROWS, TOPK, 0}, sizeof g->place_sizes);
+    g->expert_sizes[0] = EXPERTS;
+    g->memory_sizes[0] = sizeof memory;
+    g->in = tensor(x, ncclFloat32, 2, g->token_sizes);
+    g->out = tensor(y, ncclFloat32, 2, g->token_sizes);
+    g->rows = tensor(received, ncclFloat32, dims, g->row_sizes);
+    g->in_weights = tensor(weights, ncclFloat32, 2, g->choice_sizes);
+    g->out_weights = tensor(row_weights, ncclFloat32, dims, g->place_sizes);
+    g->idx = tensor(ids, ncclInt64, 2, g->choice_sizes);
+    g->experts = tensor(counts, ncclInt32, 1, g->expert_sizes);
+    g->handle_mem = tensor(memory, ncclUint8, 1, g->memory_sizes);
+    g->dispatch_in = NCCL_EP_DISPATCH_INPUTS_INIT;
+    g->dispatch_in.tokens = &g->in;
+    g->dispatch_in.topk_weights = &g->in_weights;
+    g->dispatch_out = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    g->dispatch_out.tokens = &g->rows;
+    g->dispatch_out.topk_weights = &g->out_weights;
+    g->dispatch = NCCL_EP_DISPATCH_CONFIG_INIT;
+    g->combine_in = NCCL_EP_COMBINE_INPUTS_INIT;
+    g->combine_in.tokens = &g->rows;
+    g->combine_out = NCCL_EP_COMBINE_OUTPUTS_INIT;
+    g->combine_out.tokens = &g->out;
+    g->combine = NCCL_EP_COMBINE_CONFIG_INIT;
+    g->info = NCCL_EP_LAYOUT_INFO_INIT;
+    g->handle = NCCL_EP_HANDLE_CONFIG_INIT;
+    g->complete = NCCL_EP_COMPLETE_CONFIG_INIT;
+    g->group = NCCL_EP_GROUP_CONFIG_INIT;
+    g->group.algorithm = is_ll ? NCCL_EP_ALGO_LOW_LATENCY : NCCL_EP_ALGO_HIGH_THROUGHPUT;
+    g->group.num_experts = EXPERTS;
+    g->group.max_dispatch_tokens_per_rank = TOKENS;
+    g->group.max_recv_tokens_per_rank = is_ll ? 0 : ROWS;
+    g->group.max_token_bytes = sizeof x[0];
+    g->group.num_topk = TOPK;
+    g->group.enable_mask = (unsigned)is_ll;
+}
+
+/* ---- the calls ---- */
+
+static ncclResult_t make_group(given *g)
+{
+    ncclEpGroup_t made = NULL;
+    ncclResult_t result = ncclEpCreateGroup(&made, comm, &g->group);
+    return made == NULL ? result : ncclInternalError;
+}
+
+static ncclResult_t make_handle(given *g)
+{
+    ncclEpHandle_t made = NULL;
+    ncclResult_t result = ncclEpInitHandle(&made, ht, NCCL_EP_LAYOUT_FLAT, &g->handle, TOPK, NULL);
+    return made == NULL ? result : ncclInternalError;
+}
+
+static ncclResult_t make_handle_there(given *g)
+{
+    ncclEpHandle_t made = NULL;
+    ncclResult_t result = ncclEpInitHandle(&made, ht, NCCL_EP_LAYOUT_FLAT, NULL, TOPK, &g->handle_mem);
+    return made == NULL ? result : ncclInternalError;
+}
+
+static ncclResult_t update_ht(given *g)
+{
+    return ncclEpUpdateHandle(flat, &g->idx, &g->info, NULL);
+}
+
+static ncclResult_t update_ll(given *g)
+{
+    return ncclEpUpdateHandle(slots, &g->idx, NULL, NULL);
+}
+
+static ncclResult_t dispatch_ht(given *g)
+{
+    return ncclEpDispatch(flat, &g->dispatch_in, &g->dispatch_out, &g->info, &g->dispatch, NULL);
+}
+
+static ncclResult_t dispatch_ll(given *g)
+{
+    return ncclEpDispatch(slots, &g->dispatch_in, &g->dispatch_out, &g->info, &g->dispatch, NULL);
+}
+
+static ncclResult_t dispatch_fresh(given *g)
+{
+    return ncclEpDispatch(fresh, &g->dispatch_in, &g->dispatch_out, NULL, NULL, NULL);
+}
+
+static ncclResult_t combine_ht(given *g)
+{
+    return ncclEpCombine(flat, &g->combine_in, &g->combine_out, &g->combine, NULL);
+}
+
+static ncclResult_t combine_ll(given *g)
+{
+    return ncclEpCombine(slots, &g->combine_in, &g->combine_out, &g->combine, NULL);
+}
+
+static ncclResult_t complete_ll(given *g)
+{
+    return ncclEpComplete(slots, &g->complete, NULL);
+}
+
+static ncclResult_t ask_masks_of_ht(given *g)
+{
+    (void)g;
+    return ncclEpMaskQuery(ht, counts, NULL);
+}
+
+static ncclResult_t ask_error_of_ht(given *g)
+{
+    (void)g;
+    return ncclEpGetAsyncError(ht, counts);
+}
+
+static ncclResult_t end_busy_group(given *g)
+{
+    (void)g;
+    return ncclEpGroupDestroy(ht);
+}
+
+static ncclResult_t ask_size_of_many(given *g)
+{
+    size_t bytes = 0;
+    (void)g;
+    return ncclEpHandleMemSize(ht, NCCL_EP_LAYOUT_FLAT, NULL, &bytes, TOPK + 1);
+}
+
+static ncclResult_t ask_size_of_slots(given *g)
+{
+    size_t bytes = 0;
+    (void)g;
+    return ncclEpHandleMemSize(ht, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, &bytes, TOPK);
+}
+
+/* ---- what is wrong ---- */
+
+#define WRONG(name, what)                                                                                              \
+    static void name(given *g)                                                                                         \
+    {                                                                                                                  \
+        what;                                                                                                          \
+    }
+WRONG(nothing, (void)g)
+WRONG(older_than_first, g->group.size = 12)
+WRONG(no_version, g->group.version = 0)
+WRONG(other_magic, g->group.magic = 5)
+WRONG(no_experts, g->group.num_experts = 0)
+WRONG(no_tokens, g->group.max_dispatch_tokens_per_rank = 0)
+WRONG(odd_bytes, g->group.max_token_bytes = 24)
+WRONG(other_policy, g->group.overflow_policy = (ncclEpOverflowPolicy_t)9)
+WRONG(other_zero_copy, g->group.zero_copy = (ncclEpZeroCopyMode_t)9)
+WRONG(half_alloc, g->group.alloc.free_fn = (ncclEpFreeFn_t)(void *)abort)
+WRONG(small_handle, g->handle.size = 8)
+WRONG(odd_alignment, g->handle.dispatch_output_per_expert_alignment = 6)
+WRONG(wide_alignment, g->handle.dispatch_output_per_expert_alignment = 2048)
+WRONG(little_memory, (void)g)
+WRONG(typed_memory, g->handle_mem.datatype = ncclInt32)
+WRONG(float_ids, g->idx.datatype = ncclFloat32)
+WRONG(flat_ids, g->idx.ndim = 1)
+WRONG(no_dimensions, g->idx.sizes = NULL)
+WRONG(many_tokens, g->choice_sizes[0] = TOKENS + 1)
+WRONG(many_choices, g->choice_sizes[1] = TOPK + 1)
+WRONG(null_ids, g->idx.data = NULL)
+WRONG(short_tensor, g->idx.size = 4)
+WRONG(float_counts, (g->experts.datatype = ncclFloat32, g->info.expert_counters = &g->experts))
+WRONG(few_counts, (g->expert_sizes[0] = 1, g->info.expert_counters = &g->experts))
+WRONG(counts_of_ll, g->info.src_rank_counters = &g->experts)
+WRONG(offsets_of_flat, g->info.expert_offsets = &g->experts)
+WRONG(small_info, g->info.size = 8)
+WRONG(no_rows_in, g->dispatch_in.tokens = NULL)
+WRONG(no_rows_out, g->dispatch_out.tokens = NULL)
+WRONG(small_in, g->dispatch_in.size = 8)
+WRONG(small_out, g->dispatch_out.size = 8)
+WRONG(few_rows_in, g->token_sizes[0] = TOKENS - 1)
+WRONG(other_width, g->row_sizes[1] = HIDDEN / 2)
+WRONG(wider_than_group, (g->token_sizes[1] = 2 * HIDDEN, g->row_sizes[1] = 2 * HIDDEN))
+WRONG(int_rows, g->in.datatype = ncclInt32)
+WRONG(fp8_rows, (g->in.datatype = ncclFloat8e4m3, g->rows.datatype = ncclFloat8e4m3))
+WRONG(two_types, g->rows.datatype = ncclBfloat16)
+WRONG(null_rows, g->in.data = NULL)
+WRONG(odd_rows, g->in.data = (char *)x + 4)
+WRONG(no_weights, g->dispatch_in.topk_weights = NULL)
+WRONG(half_weights, g->in_weights.datatype = ncclFloat16)
+WRONG(few_weights, g->place_sizes[0] = ROWS - 1)
+WRONG(float_row_ids, (g->out_weights.datatype = ncclFloat32, g->dispatch_out.topk_idx = &g->out_weights))
+WRONG(send_only, g->dispatch.send_only = 1)
+WRONG(rounded, g->dispatch.round_scales = 1)
+WRONG(other_recipe, g->dispatch.quant_recipe = (ncclEpDispQuant_t)7)
+WRONG(scales_missing, g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_FWD)
+WRONG(quantised_ht,
+      (g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_DS_FP8E3M4, g->dispatch_out.scales = &g->out_weights))
+WRONG(other_kind, g->info.recv_topk_idx_kind = (ncclEpExpertIdKind_t)5)
+WRONG(backward_with_weights, g->dispatch.pass_direction = NCCL_EP_BWD_PASS)
+WRONG(few_slots, g->row_sizes[1] = TOKENS - 1)
+WRONG(no_results, g->combine_in.tokens = NULL)
+WRONG(no_sums, g->combine_out.tokens = NULL)
+WRONG(few_sums, g->token_sizes[0] = TOKENS - 1)
+WRONG(nvfp4, g->combine.quant_recipe = NCCL_EP_COMB_QUANT_NVFP4)
+WRONG(combine_send_only, g->combine.send_only = 1)
+WRONG(combine_weights, g->combine_in.topk_weights = &g->out_weights)
+WRONG(combine_backward, g->combine.pass_direction = NCCL_EP_BWD_PASS)
+WRONG(small_combine, g->combine.size = 8)
+WRONG(small_complete, g->complete.size = 4)
+
+typedef struct use {
+    ncclResult_t (*call)(given *g);
+    void (*spoil)(given *g);
+    int is_ll;
+    ncclResult_t wanted;
+    const char *word;
+} use;
+
+static const use uses[] = {
+    {make_group, older_than_first, 0, ncclInvalidArgument, "12 bytes"},
+    {make_group, other_magic, 0, ncclInvalidArgument, "magic number 0x5"},
+    {make_group, no_version, 0, ncclInvalidArgument, "version is 0"},
+    {make_group, no_experts, 0, ncclInvalidArgument, "num_experts is 0"},
+    {make_group, no_tokens, 0, ncclInvalidArgument, "max_dispatch_tokens_per_rank is 0"},
+    {make_group, odd_bytes, 0, ncclInvalidArgument, "max_token_bytes is 24"},
+    {make_group, other_policy, 0, ncclInvalidArgument, "overflow_policy 9"},
+    {make_group, other_zero_copy, 0, ncclInvalidArgument, "zero_copy is 9"},
+    {make_group, half_alloc, 0, ncclInvalidArgument, "both or neither"},
+    {make_handle, small_handle, 0, ncclInvalidArgument, "8 bytes"},
+    {make_handle, odd_alignment, 0, ncclInvalidArgument, "alignment is 6"},
+    {make_handle, wide_alignment, 0, ncclInvalidArgument, "alignment is 2048"},
+    {make_handle_there, little_memory, 0, ncclInvalidArgument, "at least"},
+    {make_handle_there, typed_memory, 0, ncclInvalidArgument, "ncclUint8"},
+    {ask_size_of_many, nothing, 0, ncclInvalidArgument, "num_topk is 3"},
+    {ask_size_of_slots, nothing, 0, ncclInvalidArgument, "layout is 2"},
+    {ask_masks_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
+    {ask_error_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
+    {end_busy_group, nothing, 0, ncclInvalidUsage, "2 handles of the group live"},
+    {update_ht, float_ids, 0, ncclInvalidArgument, "has type 7"},
+    {update_ht, flat_ids, 0, ncclInvalidArgument, "two dimensions"},
+    {update_ht, no_dimensions, 0, ncclInvalidArgument, "has no dimensions"},
+    {update_ht, many_tokens, 0, ncclInvalidArgument, "has 5 tokens"},
+    {update_ht, many_choices, 0, ncclInvalidArgument, "has 3 choices"},
+    {update_ll, many_choices, 1, ncclInvalidArgument, "has 3 choices"},
+    {update_ht, null_ids, 0, ncclInvalidArgument, "neither data nor a window"},
+    {update_ht, short_tensor, 0, ncclInvalidArgument, "4 bytes"},
+    {update_ht, float_counts, 0, ncclInvalidArgument, "ncclInt32 or ncclInt64"},
+    {update_ht, few_counts, 0, ncclInvalidArgument, "dimension 0 of tensor 'expert_counters' is 1"},
+    {update_ht, counts_of_ll, 0, ncclInvalidArgument, "src_rank_counters are of LL"},
+    {update_ht, offsets_of_flat, 0, ncclInvalidArgument, "expert_offsets of expert-major"},
+    {update_ht, small_info, 0, ncclInvalidArgument, "8 bytes"},
+    {dispatch_fresh, nothing, 0, ncclInvalidUsage, "no routing"},
+    {dispatch_ht, no_rows_in, 0, ncclInvalidArgument, "'inputs.tokens' is needed"},
+    {dispatch_ht, no_rows_out, 0, ncclInvalidArgument, "'outputs.tokens' is needed"},
+    {dispatch_ht, small_in, 0, ncclInvalidArgument, "'inputs' says that it has 8 bytes"},
+    {dispatch_ht, small_out, 0, ncclInvalidArgument, "'outputs' says that it has 8 bytes"},
+    {dispatch_ht, few_rows_in, 0, ncclInvalidArgument, "the routing has 4 tokens"},
+    {dispatch_ht, other_width, 0, ncclInvalidArgument, "give the same"},
+    {dispatch_ht, wider_than_group, 0, ncclInvalidArgument, "row_bytes_max"},
+    {dispatch_ht, int_rows, 0, ncclInvalidUsage, "has type 2"},
+    {dispatch_ht, fp8_rows, 0, ncclInvalidUsage, "NCCL_EP_DISP_QUANT_FWD"},
+    {dispatch_ht, two_types, 0, ncclInvalidArgument, "another type"},
+    {dispatch_ht, null_rows, 0, ncclInvalidArgument, "neither data nor a window"},
+    {dispatch_ht, odd_rows, 0, ncclInvalidArgument, "aligned to 16"},
+    {dispatch_ht, no_weights, 0, ncclInvalidArgument, "topk_weights is needed"},
+    {dispatch_ht, half_weights, 0, ncclInvalidArgument, "ncclFloat32"},
+    {dispatch_ht, few_weights, 0, ncclInvalidArgument, "elements, not"},
+    {dispatch_ht, float_row_ids, 0, ncclInvalidArgument, "ncclInt64 or ncclInt32"},
+    {dispatch_ht, send_only, 0, ncclInvalidUsage, "send_only is of LL"},
+    {dispatch_ht, rounded, 0, ncclInvalidUsage, "round_scales"},
+    {dispatch_ht, other_recipe, 0, ncclInvalidArgument, "quant_recipe is 7"},
+    {dispatch_ht, scales_missing, 0, ncclInvalidArgument, "scales given are not those"},
+    {dispatch_ht, quantised_ht, 0, ncclInvalidUsage, "is of LL"},
+    {dispatch_ht, other_kind, 0, ncclInvalidArgument, "recv_topk_idx_kind is 5"},
+    {dispatch_ht, backward_with_weights, 0, ncclInvalidArgument, "takes neither"},
+    {dispatch_ll, backward_with_weights, 1, ncclInvalidArgument, "is of HT"},
+    {dispatch_ll, few_slots, 1, ncclInvalidArgument, "has 3 rows, not 4"},
+    {combine_ht, no_results, 0, ncclInvalidArgument, "'inputs.tokens' is needed"},
+    {combine_ht, no_sums, 0, ncclInvalidArgument, "'outputs.tokens' is needed"},
+    {combine_ht, few_sums, 0, ncclInvalidArgument, "the routing has 4 tokens"},
+    {combine_ht, nvfp4, 0, ncclInvalidUsage, "quant_recipe 1 is not there"},
+    {combine_ht, combine_send_only, 0, ncclInvalidUsage, "send_only is of LL"},
+    {combine_ht, combine_weights, 0, ncclInvalidArgument, "of NCCL_EP_BWD_PASS"},
+    {combine_ht, combine_backward, 0, ncclInvalidArgument, "needed with NCCL_EP_BWD_PASS"},
+    {combine_ll, combine_backward, 1, ncclInvalidArgument, "is of HT"},
+    {combine_ht, small_combine, 0, ncclInvalidArgument, "8 bytes"},
+    {complete_ll, small_complete, 1, ncclInvalidArgument, "4 bytes"},
+};
+
+static int failures;
+
+static void expect(int line, ncclResult_t result)
+{
+    if (result != ncclSuccess) {
+        (void)fprintf(stderr, "line %d: result %d: %s\n", line, (int)result, weft_last_error());
+        failures++;
+    }
+}
+
+#define OK(call) expect(__LINE__, call)
+
+static void run(size_t row)
+{
+    const use *one = &uses[row];
+    given g;
+    fill(&g, one->is_ll);
+    one->spoil(&g);
+    (void)weft_last_error_set(WEFT_ERR_STATE, "before");
+    ncclResult_t result = one->call(&g);
+    if (result != one->wanted || strstr(weft_last_error(), one->word) == NULL ||
+        strchr(weft_last_error(), ':') == NULL) {
+        (void)fprintf(stderr, "row %zu: result %d, wanted %d with \"%s\"; text \"%s\"\n", row, (int)result,
+                      (int)one->wanted, one->word, weft_last_error());
+        failures++;
+    }
+}
+
+/* The experts do nothing: each token comes back once for its one rank. */
+static void step(ncclEpHandle_t handle, int is_ll)
+{
+    given g;
+    fill(&g, is_ll);
+    memset(y, 0xff, sizeof y);
+    OK(ncclEpUpdateHandle(handle, &g.idx, NULL, NULL));
+    OK(ncclEpDispatch(handle, &g.dispatch_in, &g.dispatch_out, is_ll ? &g.info : NULL, &g.dispatch, NULL));
+    OK(ncclEpCombine(handle, &g.combine_in, &g.combine_out, &g.combine, NULL));
+    OK(ncclEpComplete(handle, &g.complete, NULL));
+    if (memcmp(x, y, sizeof x) != 0) {
+        (void)fprintf(stderr, "a step of %s is wrong\n", is_ll ? "LL" : "HT");
+        failures++;
+    }
+}
+
+static int take_device(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*retain)(void **context, int device) = NULL;
+    int (*push)(void *context) = NULL;
+    void *context = NULL;
+    if (library != NULL) {
+        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
+    }
+    return retain != NULL && push != NULL && retain(&context, 0) == 0 && push(context) == 0;
+}
+
+int main(void)
+{
+    given g;
+    if (!take_device()) {
+        (void)fprintf(stderr, "no fake driver\n");
+        return 1;
+    }
+    for (int t = 0; t < TOKENS; t++) {
+        for (int k = 0; k < TOPK; k++) {
+            ids[t][k] = (t + k) % EXPERTS;
+        }
+        for (int h = 0; h < HIDDEN; h++) {
+            x[t][h] = (float)(1 + t + h);
+        }
+    }
+    standin_comms(1, &comm);
+    fill(&g, 0);
+    OK(ncclEpCreateGroup(&ht, comm, &g.group));
+    fill(&g, 1);
+    OK(ncclEpCreateGroup(&ll, comm, &g.group));
+    OK(ncclEpInitHandle(&flat, ht, NCCL_EP_LAYOUT_FLAT, NULL, TOPK, NULL));
+    OK(ncclEpInitHandle(&fresh, ht, NCCL_EP_LAYOUT_FLAT, NULL, TOPK, NULL));
+    OK(ncclEpInitHandle(&slots, ll, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, TOPK, NULL));
+    if (failures != 0) {
+        return 1;
+    }
+    step(flat, 0);
+    step(slots, 1);
+    for (size_t row = 0; row < sizeof uses / sizeof *uses; row++) {
+        run(row);
+    }
+    step(flat, 0);
+    step(slots, 1);
+    OK(ncclEpHandleDestroy(flat));
+    OK(ncclEpHandleDestroy(fresh));
+    OK(ncclEpHandleDestroy(slots));
+    OK(ncclEpGroupDestroy(ht));
+    OK(ncclEpGroupDestroy(ll));
+    return failures != 0;
+}
