@@ -1,5 +1,6 @@
 #!/bin/sh
-# Build tests/gpu/nccl_ep.c against NVIDIA's NCCL and the libraries in build/release, and run it.
+# Build tests/gpu/nccl_ep.c against NVIDIA's NCCL and the libraries in build/release, and run it; then, on two GPUs or
+# more, the examples of NCCL EP's interface and of TransformerEngine's calls.
 # Usage: scripts/gpu_nccl_ep.sh RANKS [ITERATIONS], as many GPUs as ranks.
 # NCCL_HOME: where include/nccl.h and lib/libnccl.so.2 are; else the pip package nvidia-nccl's.
 # CUDA_HOME: else /usr/local/cuda.
@@ -14,4 +15,15 @@ mkdir -p build/release/gpu
 cc -std=gnu17 -O2 -Wall -Wextra -I"$nccl/include" -I"$cuda/include" -Isrc/faces/nccl_ep/include -Iinclude \
     tests/gpu/nccl_ep.c -o "$program" "$face/libnccl_ep.so.0" -L"$weft" -lweft -L"$nccl/lib" -l:libnccl.so.2 \
     -L"$cuda/lib64" -lcudart -lpthread
-LD_LIBRARY_PATH="$face:$weft:$nccl/lib:$cuda/lib64:${LD_LIBRARY_PATH:-}" NCCL_NVLS_ENABLE=0 "$program" "$@"
+LD_LIBRARY_PATH="$face:$weft:$nccl/lib:$cuda/lib64:${LD_LIBRARY_PATH:-}"
+export LD_LIBRARY_PATH
+NCCL_NVLS_ENABLE=0 "$program" "$@"
+
+if [ "$1" -ge 2 ]; then
+    for example in nccl_ep nvte_ep; do
+        cc -std=gnu17 -O2 -Wall -Wextra -I"$nccl/include" -I"$cuda/include" -Isrc/faces/nccl_ep/include \
+            -Isrc/faces/nvte/include -Iinclude "examples/$example/step.c" -o "build/release/gpu/example_$example" \
+            "$weft/libweft_$example.so" -L"$weft" -lweft -L"$nccl/lib" -l:libnccl.so.2 -L"$cuda/lib64/stubs" -lcuda -lpthread
+        NCCL_NVLS_ENABLE=0 "build/release/gpu/example_$example"
+    done
+fi

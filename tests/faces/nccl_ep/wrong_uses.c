@@ -1,8 +1,8 @@
 /* Goal: every wrong use of NCCL EP's interface is a result code with a text that names it, on a group that lives, and
  * changes nothing: a step after all of them is right.
  *
- * Method: one rank on the fake driver, a group of each algorithm and a handle with a routing of each. Rows of a table: a
- * call with one thing wrong, the result, a word of the text. Before each call the last text is another. */
+ * Method: one rank on the fake driver, a group of each algorithm and a handle with a routing of each. Rows of a table:
+ * a call with one thing wrong, the result, a word of the text. Before each call the last text is another. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -108,7 +108,7 @@ typedef struct {
     uint64_t timeout_ns; /* 0: 100 s; the environment's NCCL_EP_TIMEOUT_MS comes before it */
     ncclEpZeroCopyMode_t zero_copy;
     ncclEpOverflowPolicy_t overflow_policy;
-    unsigned int num_topk; /* most choices a token; 0: 16, or all experts when they are fewer */
+    unsigned int num_topk; /* most choices a token; 0: 64, or 16 with AUTO rows in HT, and at most all experts */
     unsigned char padding_v2[4];
 } ncclEpGroupConfig_t;
 
