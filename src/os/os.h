@@ -103,11 +103,14 @@ int wefti_os_owned_give(void *memory, size_t bytes);
 #define WEFTI_OS_MEMORY_ALIGNMENT ((size_t)2 << 20) /* of its address in every process: a huge page */
 
 /* A sparse, anonymous, sealed-size file in memory and its one mapping in this process. `descriptor` can be handed to
- * other processes of the node. */
+ * other processes of the node. Where the program closed it, what needs it is refused or left out, and what its number
+ * means then is left alone. */
 typedef struct wefti_os_memory {
     int descriptor;
     unsigned char *base;
     size_t bytes;
+    uint64_t file; /* which one the descriptor means */
+    uint64_t file_system;
 } wefti_os_memory;
 
 weft_status wefti_os_memory_create(wefti_os_memory *memory, size_t bytes);

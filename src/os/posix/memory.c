@@ -55,8 +55,21 @@ static void *map_aligned(int descriptor, size_t bytes)
     return base;
 }
 
+/* Whether the descriptor still means the file. A program may have closed it, as one that becomes a daemon closes all;
+ * its number may mean another file by then, which is not ours to grow, to lock or to close. */
+static int has_file(const wefti_os_memory *memory)
+{
+    struct stat about;
+    return memory->descriptor >= 0 && fstat(memory->descriptor, &about) == 0 && about.st_ino == memory->file &&
+           about.st_dev == memory->file_system;
+}
+
 static weft_status map_file(wefti_os_memory *memory, int descriptor, size_t bytes)
 {
+    struct stat about;
+    if (wefti_fault("fstat", EIO) || fstat(descriptor, &about) != 0) {
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot look at a file in memory: %s", strerror(errno));
+    }
     void *base = map_aligned(descriptor, bytes);
     if (base == MAP_FAILED) {
         return wefti_error(WEFT_ERR_MEMORY,
@@ -67,6 +80,8 @@ static weft_status map_file(wefti_os_memory *memory, int descriptor, size_t byte
     memory->descriptor = descriptor;
     memory->base = base;
     memory->bytes = bytes;
+    memory->file = about.st_ino;
+    memory->file_system = about.st_dev;
     return WEFT_OK;
 }
 
@@ -194,8 +209,10 @@ static weft_status expect_rest(size_t rest)
 
 weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size_t bytes)
 {
-    if (memory->descriptor < 0) {
-        return wefti_error(WEFT_ERR_STATE, "shared memory cannot be reserved after its descriptor was closed");
+    if (!has_file(memory)) {
+        return wefti_error(WEFT_ERR_STATE,
+                           "shared memory cannot be reserved after its descriptor was closed; a program with worlds "
+                           "must not close descriptors that it did not open");
     }
     if (!is_part(memory, offset, bytes)) {
         return wefti_error(WEFT_ERR_RANGE, "bytes %zu to %zu are no whole pages of a shared memory of %zu bytes",
@@ -219,7 +236,7 @@ weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size
 
 void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t bytes)
 {
-    if (bytes > 0 && memory->descriptor >= 0 && is_part(memory, offset, bytes)) {
+    if (bytes > 0 && is_part(memory, offset, bytes) && has_file(memory)) {
         /* When this fails the memory stays in use, and is had again at the next reserve. */
         (void)allocate_part(memory->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
     }
@@ -230,7 +247,7 @@ void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t byte
 static int lock_byte(const wefti_os_memory *memory, int command, short type, uint64_t number, short *seen)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)number, .l_len = 1};
-    int result = memory->descriptor < 0 ? -1 : fcntl(memory->descriptor, command, &lock);
+    int result = has_file(memory) ? fcntl(memory->descriptor, command, &lock) : -1;
     *seen = lock.l_type;
     return result;
 }
@@ -255,8 +272,10 @@ int wefti_os_memory_is_signed(const wefti_os_memory *memory, uint64_t number)
 
 void wefti_os_memory_close(wefti_os_memory *memory)
 {
-    if (memory->base != NULL && memory->descriptor >= 0) {
-        close(memory->descriptor);
+    if (memory->base != NULL) {
+        if (has_file(memory)) {
+            close(memory->descriptor);
+        }
         memory->descriptor = -1;
     }
 }

@@ -1,12 +1,14 @@
 /* Goal: shared memory is sparse, shared, of a fixed size, and a status when there is none; nothing of it stays behind.
  * Method: two mappings of one file see each other; blocks of the file are counted around reserve and release; a foreign
- * descriptor, a wrong size and more memory than the machine has are refused; torture. */
+ * descriptor, a wrong size and more memory than the machine has are refused; a file that has the number of a descriptor
+ * that the program closed is left alone; torture. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +186,49 @@ static void test_close_keeps_the_mapping(void **state)
     ledger_assert_same(&before);
 }
 
+static int is_locked_for_others(int descriptor)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        struct flock lock = {.l_type = F_WRLCK, .l_len = 1};
+        _exit(fcntl(descriptor, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status);
+}
+
+/* The program closes all descriptors and opens a file, which has the number then. */
+static void test_another_file_of_the_number_is_left_alone(void **state)
+{
+    (void)state;
+    wefti_os_memory memory = {0};
+    struct stat about;
+    struct flock whole = {.l_type = F_WRLCK};
+    const size_t page = wefti_os_page_bytes();
+    assert_int_equal(wefti_os_memory_create(&memory, 4 * page), WEFT_OK);
+    assert_int_equal(wefti_os_memory_reserve(&memory, 0, page), WEFT_OK);
+    int other = memfd_create("the program's", MFD_CLOEXEC);
+    assert_int_equal(write(other, "text", 4), 4);
+    assert_int_equal(fcntl(other, F_SETLK, &whole), 0);
+    int number = memory.descriptor;
+    assert_int_equal(dup2(other, number), number);
+    assert_int_equal(fcntl(other, F_SETLK, &whole), 0);
+    assert_int_equal(wefti_os_memory_reserve(&memory, page, page), WEFT_ERR_STATE);
+    wefti_os_memory_release(&memory, 0, page);
+    wefti_os_memory_unsign(&memory, 0);
+    wefti_os_memory_sign(&memory, 1);
+    assert_true(wefti_os_memory_is_signed(&memory, 2)); /* cannot be told */
+    memory.base[page - 1] = 1;
+    wefti_os_memory_fini(&memory);
+    assert_int_equal(fstat(number, &about), 0);
+    assert_int_equal(about.st_size, 4);
+    assert_int_equal(about.st_blocks * 512, page);
+    assert_true(is_locked_for_others(other));
+    close(number);
+    close(other);
+}
+
 static weft_status adopt_copy(const wefti_os_memory *memory)
 {
     wefti_os_memory copy = {0};
@@ -225,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_wrong_parts_are_refused),
         cmocka_unit_test(test_lack_of_memory_is_a_status),
         cmocka_unit_test(test_close_keeps_the_mapping),
+        cmocka_unit_test(test_another_file_of_the_number_is_left_alone),
         cmocka_unit_test(test_failing_calls),
     };
     return cmocka_run_group_tests_name("memory", tests, be_quiet, NULL);
