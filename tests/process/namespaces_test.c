@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -22,10 +23,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/os.h"
+#include "os/socket.h"
 #include "support/check.h"
 #include "weft.h"
 
@@ -432,6 +436,90 @@ static void test_a_wrong_user_is_found_out(void **state)
                   PES - 1, "claim one node");
 }
 
+/* ---- users that a namespace does not know ---- */
+
+/* Where a process listens that has entered a user namespace without a map, in which all users are nobody. */
+typedef struct door {
+    _Atomic unsigned open;
+    struct sockaddr_un address;
+    socklen_t bytes;
+} door;
+
+static void knock(const door *at)
+{
+    int caller = wefti_os_socket_open(AF_UNIX);
+    char byte;
+    CHECK(wefti_os_socket_connect(caller, (const struct sockaddr *)&at->address, at->bytes) == 0);
+    struct pollfd end = {.fd = caller, .events = POLLIN};
+    (void)poll(&end, 1, (int)(DEADLINE_NS / (S / 1000))); /* until it has been looked at */
+    (void)!read(caller, &byte, 1);
+    _exit(0);
+}
+
+/* Whether who comes next is taken for this process's user; -1 if nobody comes. */
+static int look_at_next(int listener)
+{
+    struct pollfd here = {.fd = listener, .events = POLLIN};
+    int guest = poll(&here, 1, (int)(DEADLINE_NS / (S / 1000))) == 1 ? wefti_os_socket_accept(listener) : -1;
+    int is_own = guest < 0 ? -1 : wefti_os_socket_is_own_user(guest, NULL);
+    if (guest >= 0) {
+        wefti_os_socket_close(guest);
+    }
+    return is_own;
+}
+
+/* First one of this namespace comes, then one from outside. */
+static void be_nobody(door *at)
+{
+    enter_or_give_up(CLONE_NEWUSER, "enter a user namespace");
+    const struct sockaddr_un any = {.sun_family = AF_UNIX};
+    int listener = wefti_os_socket_open(AF_UNIX);
+    at->bytes = sizeof at->address;
+    CHECK(geteuid() == NOBODY);
+    CHECK(wefti_os_socket_bind(listener, (const struct sockaddr *)&any, sizeof any.sun_family) == 0);
+    CHECK(wefti_os_socket_listen(listener, 8) == 0);
+    CHECK(wefti_os_socket_name(listener, (struct sockaddr *)&at->address, &at->bytes) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        knock(at);
+    }
+    CHECK(look_at_next(listener) == 1);
+    CHECK(waitpid(child, NULL, 0) == child);
+    atomic_store(&at->open, 1);
+    CHECK(look_at_next(listener) == 0);
+    check_exit(check_failures() != 0);
+}
+
+static void test_users_that_a_namespace_does_not_know(void **state)
+{
+    (void)state;
+    door *at = share(sizeof *at);
+    int how = 0;
+    pid_t nobody = fork();
+    if (nobody == 0) {
+        be_nobody(at);
+    }
+    assert_true(nobody > 0);
+    pid_t stranger = fork();
+    if (stranger == 0) {
+        if (geteuid() == 0 && (setresgid(1001, 1001, 1001) != 0 || setresuid(1001, 1001, 1001) != 0)) {
+            give_up("become another user");
+        }
+        if (await(&at->open, 1)) {
+            knock(at);
+        }
+        _exit(1);
+    }
+    assert_int_equal(waitpid(nobody, &how, 0), nobody);
+    (void)kill(stranger, SIGKILL);
+    assert_int_equal(waitpid(stranger, NULL, 0), stranger);
+    (void)munmap(at, sizeof *at);
+    if (WIFEXITED(how) && WEXITSTATUS(how) == 77) {
+        skip();
+    }
+    CHECK_SAY(WIFEXITED(how) && WEXITSTATUS(how) == 0, "who listens ended with 0x%x", how);
+}
+
 /* ---- whether a process of another namespace lives ---- */
 
 /* What tells that a PE has ended does so across namespaces of processes, too. */
@@ -599,6 +687,7 @@ int main(void)
         CHECKED_TEST(test_user_numbers_do_not_divide),
         CHECKED_TEST(test_processes_do_not_divide),
         CHECKED_TEST(test_mounts_do_not_divide),
+        CHECKED_TEST(test_users_that_a_namespace_does_not_know),
         CHECKED_TEST(test_ends_are_seen),
         CHECKED_TEST(test_a_wrong_identity_is_found_out),
         CHECKED_TEST(test_a_wrong_user_is_found_out),

@@ -15,6 +15,7 @@
 #include "base/env.h"
 #include "base/hash.h"
 #include "os/posix/file.h"
+#include "os/posix/user.h"
 #include "os/socket.h"
 
 #ifndef SO_NETNS_COOKIE
@@ -87,7 +88,7 @@ int wefti_os_uid_outside(const char *map, uint64_t uid, uint64_t *user)
     return 0;
 }
 
-/* As the system around this process's user namespace sees it. In namespaces inside of each other the map leads one out
+/* As the system around this process's user namespace sees it, if it is one that can be told from others inside. In namespaces inside of each other the map leads one out
  * only; two such PEs may be told apart that are one user, or not told apart that are two, which the proof shows. */
 static weft_status query_user(uint64_t *user)
 {
@@ -103,8 +104,8 @@ static weft_status query_user(uint64_t *user)
         *user = uid; /* a system without user namespaces */
     } else if (bytes < 0) {
         status = wefti_error(WEFT_ERR_SYSTEM, "cannot tell which user this is: %s: %s", path, strerror(errno));
-    } else if (!wefti_os_uid_outside(map, uid, user)) {
-        *user = USERS + file_number("/proc/self/ns/user"); /* nobody outside */
+    } else if (wefti_os_uid_is_vague(map, uid) || !wefti_os_uid_outside(map, uid, user)) {
+        *user = USERS + file_number("/proc/self/ns/user"); /* nobody, here or outside */
     }
     wefti_free(map);
     return status;

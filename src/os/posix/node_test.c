@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/posix/user.h"
+
 static void assert_outside(const char *map, uint64_t uid, uint64_t wanted)
 {
     uint64_t user = 77;
@@ -44,6 +46,19 @@ static void test_maps_of_users(void **state)
     assert_nowhere("\n", 0);
     assert_nowhere("no numbers\n", 0);
     assert_nowhere("5 7", 5);
+}
+
+static void test_numbers_of_several_users(void **state)
+{
+    (void)state;
+    static const char all[] = "         0          0 4294967295\n";
+    static const char most[] = "         0     100000      65536\n";
+    assert_false(wefti_os_uid_is_vague(all, 65534));
+    assert_true(wefti_os_uid_is_vague(most, 65534));
+    assert_false(wefti_os_uid_is_vague(most, 0));
+    assert_false(wefti_os_uid_is_vague("0 0 2000000000\n2000000000 2000000000 2294967295\n", 65534));
+    assert_true(wefti_os_uid_is_vague("", 65534));
+    assert_true(wefti_os_uid_is_vague("no numbers\n", 65534));
 }
 
 static wefti_os_identity query(void)
@@ -96,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps_of_users),
+        cmocka_unit_test(test_numbers_of_several_users),
         cmocka_unit_test(test_this_process),
         cmocka_unit_test(test_a_thread_in_another_network),
     };

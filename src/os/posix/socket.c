@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "os/posix/descriptor.h"
+#include "os/posix/user.h"
 
 #define LISTENS 0x0a /* the state TCP_LISTEN in /proc/net/tcp */
 #define LISTENERS_READ_MAX 100000
@@ -95,7 +96,8 @@ int wefti_os_socket_is_own_user(int descriptor, unsigned *user)
     if (user != NULL) {
         *user = other.uid;
     }
-    return other.uid == geteuid();
+    return other.uid == geteuid() &&
+           (!wefti_os_user_is_vague() || wefti_os_user_namespace_is_own(descriptor, other.pid));
 }
 
 unsigned wefti_os_user(void)

@@ -1,0 +1,81 @@
+/* os/posix/user.c: whose process is at the other end of a local socket. The system tells a number (SO_PEERCRED), which
+ * says it all but in user namespaces that do not know every user: all others have the number of "nobody" there, and so
+ * may this process. */
+#include "os/posix/user.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/posix/file.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* from Linux 6.5 on */
+#endif
+#define NOBODY 65534u /* unless kernel.overflowuid was changed */
+#define USERS_ALL UINT64_C(4294967295)
+#define MAP_BYTES 16384 /* of 340 lines, the most that Linux takes */
+
+/* How many users a map knows. */
+static uint64_t count_users(const char *map)
+{
+    uint64_t users = 0;
+    for (const char *line = map; line != NULL && *line != '\0';) {
+        char *end;
+        (void)strtoull(line, &end, 10);
+        (void)strtoull(end, &end, 10);
+        users += strtoull(end, &end, 10);
+        line = strchr(end, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
+    return users;
+}
+
+int wefti_os_uid_is_vague(const char *map, uint64_t uid)
+{
+    return uid == NOBODY && count_users(map) < USERS_ALL;
+}
+
+int wefti_os_user_is_vague(void)
+{
+    char map[MAP_BYTES];
+    if (geteuid() != NOBODY) {
+        return 0;
+    }
+    if (access("/proc/self/uid_map", F_OK) != 0 && access("/proc/self/stat", F_OK) == 0) {
+        return 0; /* a system without user namespaces */
+    }
+    (void)wefti_os_file_read("/proc/self/uid_map", map, sizeof map);
+    return wefti_os_uid_is_vague(map, NOBODY);
+}
+
+/* A number that is free is given out again: the process must be there after its namespace was looked at. Older systems
+ * do not tell. */
+static int is_there(int process)
+{
+    struct pollfd ends = {.fd = process, .events = POLLIN};
+    return process < 0 || poll(&ends, 1, 0) == 0;
+}
+
+int wefti_os_user_namespace_is_own(int descriptor, pid_t pid)
+{
+    char path[64];
+    struct stat own;
+    struct stat other;
+    int process = -1;
+    socklen_t bytes = sizeof process;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERPIDFD, &process, &bytes) != 0) {
+        process = -1;
+    }
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+    int is_own = stat("/proc/self/ns/user", &own) == 0 && stat(path, &other) == 0 && own.st_ino == other.st_ino &&
+                 own.st_dev == other.st_dev && is_there(process);
+    if (process >= 0) {
+        (void)close(process);
+    }
+    return is_own;
+}
