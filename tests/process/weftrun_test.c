@@ -288,6 +288,16 @@ static void stops_when_nobody_reads(void **state)
     forget(&r);
 }
 
+static void says_that_output_is_lost(void **state)
+{
+    (void)state;
+    run r;
+    RUN(&r, "-n", "2", "sh", "-c", "exec " WEFTRUN " -n 2 echo x > /dev/full");
+    assert_int_equal(r.code, 1);
+    assert_has(r.err.bytes, "weftrun: cannot write what the PEs wrote: No space left on device");
+    forget(&r);
+}
+
 /* As daemons start it: with all but one of its standard descriptors, or with none. */
 static void runs_without_outputs(void **state)
 {
@@ -542,29 +552,18 @@ static void starts_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prefixes_lines),
-        cmocka_unit_test(leaves_lines_as_they_are),
-        cmocka_unit_test(leaves_raw_output_alone),
-        cmocka_unit_test(does_not_choke_on_output),
-        cmocka_unit_test(breaks_no_long_line),
-        cmocka_unit_test(gives_input_to_the_first),
-        cmocka_unit_test(stops_when_nobody_reads),
-        cmocka_unit_test(runs_without_outputs),
-        cmocka_unit_test(tells_the_job),
-        cmocka_unit_test(pins_to_cores),
-        cmocka_unit_test(pins_equal_shares_unasked),
-        cmocka_unit_test(ends_all_when_one_fails),
-        cmocka_unit_test(names_the_signal),
-        cmocka_unit_test(kills_who_does_not_end),
-        cmocka_unit_test(lets_others_go_on),
-        cmocka_unit_test(keeps_its_time),
-        cmocka_unit_test(says_what_cannot_start),
-        cmocka_unit_test(explains_usage),
-        cmocka_unit_test(passes_signals_on),
-        cmocka_unit_test(ends_when_told_to),
-        cmocka_unit_test(ends_what_pes_left),
-        cmocka_unit_test(is_not_outlived),
-        cmocka_unit_test(starts_many),
+        cmocka_unit_test(prefixes_lines),          cmocka_unit_test(leaves_lines_as_they_are),
+        cmocka_unit_test(leaves_raw_output_alone), cmocka_unit_test(does_not_choke_on_output),
+        cmocka_unit_test(breaks_no_long_line),     cmocka_unit_test(gives_input_to_the_first),
+        cmocka_unit_test(stops_when_nobody_reads), cmocka_unit_test(says_that_output_is_lost),
+        cmocka_unit_test(runs_without_outputs),    cmocka_unit_test(tells_the_job),
+        cmocka_unit_test(pins_to_cores),           cmocka_unit_test(pins_equal_shares_unasked),
+        cmocka_unit_test(ends_all_when_one_fails), cmocka_unit_test(names_the_signal),
+        cmocka_unit_test(kills_who_does_not_end),  cmocka_unit_test(lets_others_go_on),
+        cmocka_unit_test(keeps_its_time),          cmocka_unit_test(says_what_cannot_start),
+        cmocka_unit_test(explains_usage),          cmocka_unit_test(passes_signals_on),
+        cmocka_unit_test(ends_when_told_to),       cmocka_unit_test(ends_what_pes_left),
+        cmocka_unit_test(is_not_outlived),         cmocka_unit_test(starts_many),
     };
     (void)signal(SIGPIPE, SIG_IGN);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {

@@ -22,6 +22,7 @@
 #include "tools/weftrun/output.h"
 #include "world/timeline.h"
 
+#define EXIT_LOST 1
 #define EXIT_TIMEOUT 124
 #define EXIT_CANNOT_START 126
 #define EXIT_NOT_FOUND 127
@@ -259,6 +260,16 @@ static void finish_lines(run_job *job)
     }
 }
 
+/* A job whose output is lost, say on a full disk, has failed. */
+static void report_lost_output(run_job *job)
+{
+    int error = job->out.error != 0 ? job->out.error : job->err.error;
+    if (error != 0) {
+        (void)fprintf(stderr, "weftrun: cannot write what the PEs wrote: %s\n", strerror(error));
+        job->code = job->code == 0 ? EXIT_LOST : job->code;
+    }
+}
+
 static void run_to_end(run_job *job)
 {
     while (job->running > 0) {
@@ -395,6 +406,7 @@ int run_job_run(const run_options *options)
         discard_timeline(options);
         start_all(&job);
         run_to_end(&job);
+        report_lost_output(&job);
     }
     fini(&job);
     return job.code;

@@ -35,7 +35,8 @@ static const char help[] =
     "SIGUSR1 and SIGUSR2 are passed on to all PEs, the first three with SIGCONT for those that are\n"
     "stopped. When a PE fails, weftrun says which and why, ends the others with SIGTERM (then SIGKILL)\n"
     "and exits with its code, 128 + the signal if it was killed, 127\n"
-    "or 126 if the program cannot be started. No PE outlives weftrun.\n";
+    "or 126 if the program cannot be started, 1 if what the PEs write cannot be written (a full disk).\n"
+    "No PE outlives weftrun.\n";
 
 static int usage_error(const char *problem, const char *value)
 {

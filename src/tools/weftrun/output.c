@@ -82,6 +82,7 @@ void run_sink_flush(run_sink *sink)
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } else if (errno != EINTR) {
+            sink->error = errno == EPIPE ? 0 : errno;
             sink->descriptor = -1;
             sink->first = sink->end;
         }

@@ -8,7 +8,8 @@
 #include <stddef.h>
 
 typedef struct run_sink {
-    int descriptor; /* -1: the reader is gone */
+    int descriptor; /* -1: the reader is gone, or it cannot be written to */
+    int error; /* why not; 0 where its reader is gone, or it was closed from the start */
     char *queue;
     size_t first;
     size_t end;
