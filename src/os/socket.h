@@ -41,6 +41,9 @@ int wefti_os_socket_is_own_user(int descriptor, unsigned *user);
 /* This process's user; the user of who listens at a TCP port of this host. Returns 0 when nobody is found. */
 unsigned wefti_os_user(void);
 int wefti_os_socket_port_user(unsigned port, unsigned *user);
+/* Call see(context, name) for the names of the abstract unix sockets of this network namespace that listen and begin
+ * with `prefix`, until it does not return 0. As well as possible. */
+void wefti_os_socket_list_unix(const char *prefix, int (*see)(void *context, const char *name), void *context);
 /* How many descriptors this process may have beyond the number `descriptor`, which the lowest free one was. */
 int wefti_os_descriptors_left(int descriptor);
 /* A number that the system gives each socket once; 0: it is none. */

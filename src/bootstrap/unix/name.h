@@ -1,9 +1,11 @@
 /* bootstrap/unix/name.h: abstract unix sockets at names that follow from a key.
  *
- * Any user of a host may bind any name, and a process that was forked keeps the names of its parent. So a key has many
+ * Any user of a host may bind any name, and a process that was forked keeps the names of its parent. So a key has some
  * names, numbered from 0: who listens takes the first that it can, passing over those that others hold, and who
  * connects tries one after another; the system tells each which user is at the other end. Who does not know the key
- * cannot tell beforehand which names to hold. */
+ * cannot tell beforehand which names to hold. Without a secret everybody knows it, and may hold them all: then who
+ * listens takes a name that follows from the key and a random number, which nobody can hold beforehand, and who
+ * connects finds it, now and then, among those that the system lists. */
 #ifndef WEFTI_BOOTSTRAP_UNIX_NAME_H
 #define WEFTI_BOOTSTRAP_UNIX_NAME_H
 
@@ -12,7 +14,7 @@
 #include "base/hash.h"
 #include "bootstrap/tree/net.h"
 
-#define WEFTI_UNIX_NAMES_MAX 4096u
+#define WEFTI_UNIX_NAMES_MAX 16u /* that are numbered */
 
 /* What the contacts (tree/message.h) of unix sockets hold. */
 typedef enum wefti_unix_contact_kind {
@@ -33,14 +35,15 @@ void wefti_unix_contact_set(wefti_tree_contact *contact, wefti_unix_contact_kind
                             const void *bytes, size_t count);
 
 /* The addresses of such a contact to be tried in the attempt `round`, counted from 0: of any name the first, and
- * another one each time, all of them in the course of time and low ones most often. Returns how many, at most
- * WEFTI_UNIX_ADDRESSES_MAX; 0 for a contact that makes no sense. */
+ * another one each time: all of those that are numbered in the course of time, low ones most often, and in some rounds
+ * the one that is not, if a process of this user listens there. Returns how many, at most WEFTI_UNIX_ADDRESSES_MAX; 0
+ * for a contact that makes no sense. */
 #define WEFTI_UNIX_ADDRESSES_MAX 2
 size_t wefti_unix_contact_resolve(const wefti_tree_contact *contact, unsigned round, wefti_tree_address *addresses);
 
-/* Listen at the first name of a key, from `first` on, that nobody holds; *number is its number.
- * WEFT_ERR_STATE, without an error being decided: a process of this user listens at name *number. WEFT_ERR_SYSTEM: none
- * is free; the text tells whose processes hold them. */
+/* Listen at the first name of a key, from `first` on, that nobody holds; *number is its number, WEFTI_UNIX_NAMES_MAX
+ * where all are held. WEFT_ERR_STATE, without an error being decided: a process of this user listens at name
+ * *number. */
 weft_status wefti_unix_listen(const unsigned char key[WEFTI_HASH_BYTES], unsigned first, int *listener,
                               unsigned *number);
 

@@ -1,5 +1,5 @@
 /* Goal: PE 0 finds a name to listen at, and is found there, whoever holds others: its own listener's copies in forked
- * children, processes of other users, another PE 0.
+ * children, processes of other users, another PE 0; also where every name that can be known beforehand is held.
  * Method: children hold names in each of these ways; other users need root. Contacts are resolved over many rounds. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -162,11 +162,76 @@ static void test_other_users(void **state)
     assert_int_equal(user, OTHER_USER);
     wefti_os_socket_stop(listener);
     child_end(squatter);
+}
 
-    squatter = fork_squatter(key, WEFTI_UNIX_NAMES_MAX - 3, 3);
-    CHECK_STATUS(wefti_unix_listen(key, WEFTI_UNIX_NAMES_MAX - 3, &listener, &number), WEFT_ERR_SYSTEM);
-    CHECK(strstr(weft_last_error(), "user 65534") != NULL);
-    child_end(squatter);
+/* Hold all numbered names, as anybody can: `backlog` -1: without listening, else without taking anybody in. */
+static void hold_all(const name_key key, int backlog, int holders[WEFTI_UNIX_NAMES_MAX])
+{
+    for (unsigned i = 0; i < WEFTI_UNIX_NAMES_MAX; i++) {
+        wefti_tree_contact contact;
+        wefti_tree_address address;
+        wefti_unix_contact_set(&contact, WEFTI_UNIX_ONE, i, key, WEFTI_HASH_BYTES);
+        assert_int_equal(wefti_unix_contact_resolve(&contact, 0, &address), 1);
+        holders[i] = wefti_os_socket_open(AF_UNIX);
+        assert_int_equal(
+            wefti_os_socket_bind(holders[i], (const struct sockaddr *)(void *)address.sockaddr, address.bytes), 0);
+        if (backlog >= 0) {
+            assert_int_equal(wefti_os_socket_listen(holders[i], backlog), 0);
+        }
+    }
+}
+
+/* In which round a process of this user is found; -1 if in none. */
+static int find_in_rounds(const name_key key, unsigned rounds)
+{
+    wefti_tree_contact any;
+    wefti_unix_contact_set(&any, WEFTI_UNIX_ANY, 0, key, WEFTI_HASH_BYTES);
+    for (unsigned round = 0; round < rounds; round++) {
+        wefti_tree_address tried[WEFTI_UNIX_ADDRESSES_MAX];
+        assert_int_equal(wefti_unix_contact_resolve(&any, round, tried), 2);
+        int caller = wefti_os_socket_open(AF_UNIX);
+        int is_found =
+            wefti_os_socket_connect(caller, (const struct sockaddr *)(void *)tried[1].sockaddr, tried[1].bytes) == 0 &&
+            wefti_os_socket_is_own_user(caller, NULL);
+        wefti_os_socket_close(caller);
+        if (is_found) {
+            return (int)round;
+        }
+    }
+    return -1;
+}
+
+/* Who knows the key holds every name that it can know. */
+static void test_all_names_are_held(void **state)
+{
+    (void)state;
+    int holders[WEFTI_UNIX_NAMES_MAX];
+    for (int backlog = -1; backlog <= 0; backlog++) {
+        name_key key;
+        int listener;
+        unsigned number;
+        pid_t squatter = -1;
+        draw_key(key);
+        hold_all(key, backlog, holders);
+        for (unsigned i = 0; i < WEFTI_UNIX_NAMES_MAX && backlog == 0; i++) {
+            (void)find(key, i, NULL); /* fills the queue, which nobody empties */
+        }
+        if (geteuid() == 0) { /* names like the one that will be taken, too */
+            squatter = fork_squatter(key, WEFTI_UNIX_NAMES_MAX, 300);
+        }
+        assert_int_equal(find_in_rounds(key, 600), -1);
+        CHECK_OK(wefti_unix_listen(key, 0, &listener, &number));
+        assert_int_equal(number, WEFTI_UNIX_NAMES_MAX);
+        int round = find_in_rounds(key, 65);
+        CHECK_SAY(round >= 0 && round <= 64, "found in round %d", round);
+        wefti_os_socket_stop(listener);
+        if (squatter > 0) {
+            child_end(squatter);
+        }
+        for (unsigned i = 0; i < WEFTI_UNIX_NAMES_MAX; i++) {
+            wefti_os_socket_close(holders[i]);
+        }
+    }
 }
 
 static void test_all_names_are_tried(void **state)
@@ -178,20 +243,21 @@ static void test_all_names_are_tried(void **state)
     wefti_tree_address names[WEFTI_UNIX_NAMES_MAX];
     wefti_tree_address tried[WEFTI_UNIX_ADDRESSES_MAX];
     draw_key(key);
-    for (unsigned i = 0; i < 64; i++) {
+    const unsigned all = WEFTI_UNIX_NAMES_MAX;
+    for (unsigned i = 0; i < all; i++) {
         wefti_tree_contact one;
         wefti_unix_contact_set(&one, WEFTI_UNIX_ONE, i, key, sizeof key);
         assert_int_equal(wefti_unix_contact_resolve(&one, 0, &names[i]), 1);
     }
     wefti_unix_contact_set(&any, WEFTI_UNIX_ANY, 0, key, sizeof key);
     memset(seen, 0, sizeof seen);
-    for (unsigned round = 0; round < 4 * 64; round++) { /* name n within 4 n rounds */
+    for (unsigned round = 0; round < 4 * all; round++) { /* name n within 4 n rounds */
         assert_int_equal(wefti_unix_contact_resolve(&any, round, tried), 2);
         assert_memory_equal(&tried[0], &names[0], sizeof tried[0]);
-        for (unsigned i = 0; i < 64; i++) {
+        for (unsigned i = 0; i < all; i++) {
             seen[i] |= memcmp(&tried[1], &names[i], sizeof tried[1]) == 0;
         }
-        for (unsigned i = 1; i < 64 && 4 * i <= round + 1; i++) {
+        for (unsigned i = 1; i < all && 4 * i <= round + 1; i++) {
             assert_true(seen[i]);
         }
     }
@@ -220,6 +286,7 @@ int main(void)
         CHECKED_TEST(test_second_is_told),     CHECKED_TEST(test_silent_root_is_passed_over),
         CHECKED_TEST(test_copies_in_children), CHECKED_TEST(test_other_users),
         CHECKED_TEST(test_nonsense),           CHECKED_TEST(test_all_names_are_tried),
+        CHECKED_TEST(test_all_names_are_held),
     };
     (void)setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

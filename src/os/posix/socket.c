@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "os/posix/user.h"
 
 #define LISTENS 0x0a /* the state TCP_LISTEN in /proc/net/tcp */
+#define ACCEPTS 0x10000 /* of a unix socket that listens, in /proc/net/unix */
 #define LISTENERS_READ_MAX 100000
 #define NS_PER_S UINT64_C(1000000000)
 
@@ -128,6 +130,26 @@ static int find_listener(const char *path, unsigned port, unsigned *user)
 int wefti_os_socket_port_user(unsigned port, unsigned *user)
 {
     return find_listener("/proc/net/tcp", port, user) || find_listener("/proc/net/tcp6", port, user);
+}
+
+/* A line of /proc/net/unix:  "0000000000000000: 00000002 00000000 00010000 0001 01 23456 @weft-..." */
+void wefti_os_socket_list_unix(const char *prefix, int (*see)(void *context, const char *name), void *context)
+{
+    char line[256];
+    unsigned flags;
+    int is_done = 0;
+    FILE *from = fopen("/proc/thread-self/net/unix", "re");
+    for (int i = 0; from != NULL && !is_done && i < LISTENERS_READ_MAX && fgets(line, sizeof line, from) != NULL; i++) {
+        char *name = strchr(line, '@');
+        if (name != NULL && strncmp(name + 1, prefix, strlen(prefix)) == 0 &&
+            sscanf(line, "%*x: %*x %*x %x", &flags) == 1 && (flags & ACCEPTS) != 0) {
+            name[strcspn(name, "\n")] = '\0';
+            is_done = see(context, name + 1) != 0;
+        }
+    }
+    if (from != NULL) {
+        (void)fclose(from);
+    }
 }
 
 int wefti_os_descriptors_left(int descriptor)
