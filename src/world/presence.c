@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/pe_list.h"
 #include "weft/inline/rma.h"
 #include "world/world.h"
@@ -12,7 +13,13 @@ _Static_assert(WEFTI_GONE_BYTES > WEFTI_PE_LIST_BYTES + 16, "there is room for a
 
 void wefti_world_come(weft_world *world)
 {
-    wefti_os_memory_sign(&world->window->memory, world->slot);
+    if (!wefti_os_memory_sign(&world->window->memory, world->slot)) {
+        wefti_st64(&wefti_world_presence(world, world->slot)->unseen, 1, WEFTI_RELEASE);
+        wefti_log(WEFTI_LOG_WARN,
+                  "world \"%s\" PE %u: the system refuses record locks (fcntl), so that nobody will see when this PE "
+                  "ends; others wait for it until their deadlines",
+                  world->name, world->view.pe);
+    }
 }
 
 void wefti_world_leave(weft_world *world)
@@ -40,7 +47,8 @@ int wefti_world_has_ended(const weft_world *world, int pe)
 {
     const wefti_presence *mine = wefti_world_presence(world, world->slot);
     const wefti_presence *other = neighbour(world, pe);
-    if (other == NULL || wefti_ld64(&other->process, WEFTI_RELAXED) == wefti_ld64(&mine->process, WEFTI_RELAXED)) {
+    if (other == NULL || wefti_ld64(&other->process, WEFTI_RELAXED) == wefti_ld64(&mine->process, WEFTI_RELAXED) ||
+        wefti_ld64(&other->unseen, WEFTI_RELAXED) != 0) {
         return 0;
     }
     /* In this order: who leaves says so before its signature goes. */

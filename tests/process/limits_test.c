@@ -2,19 +2,25 @@
  * so, the others are told of that PE in time, and nobody crashes, hangs or has a world that others have not. Method:
  * PEs are processes; one, each in turn, has room for n more descriptors, for n = 0, 1, ... until that is enough, or for
  * n more MiB of address space or of a file. With the world that came of it they allocate and synchronise. Signals that
- * would end a process are left as they are. Then PEs that have no standard input, output and error; and heaps of which
- * the machine has memory for one, but not for all. */
+ * would end a process are left as they are. Then PEs that have no standard input, output and error; one whose record
+ * locks are refused, which is late, and is not said to have ended; and heaps of which the machine has memory for one,
+ * but not for all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -246,6 +252,69 @@ static void test_no_standard_descriptors(void **state)
     }
 }
 
+/* From now on this process gets no record locks. Returns 0 where that cannot be had. */
+static int lose_locks(void)
+{
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETLK, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {.len = sizeof steps / sizeof steps[0], .filter = steps};
+    struct flock lock = {.l_type = F_RDLCK, .l_len = 1};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0 &&
+           fcntl(STDIN_FILENO, F_SETLK, &lock) != 0 && errno == ENOLCK;
+}
+
+/* The last PE has no locks and is late, where nobody has a deadline. */
+static void run_unseen_pe(const crew *c, int pe, void *context)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    (void)context;
+    config.deadline_ns = WEFT_FOREVER;
+    config.heap_max_bytes = 8 * MIB;
+    uint64_t start = wefti_os_now_ns();
+    weft_status status = pe < PES - 1 || lose_locks() ? WEFT_OK : WEFT_ERR_UNSUPPORTED;
+    if (status == WEFT_OK) {
+        status = weft_world_create(&config, &world);
+    }
+    if (status == WEFT_OK) {
+        if (pe == PES - 1) {
+            wefti_os_sleep_ns(1000 * MS); /* the others look at it every 100 ms */
+        }
+        status = weft_barrier(world);
+        weft_status ended = weft_world_destroy(world);
+        status = status == WEFT_OK ? ended : status;
+    }
+    crew_tell(c, pe, 1, status, start);
+}
+
+static void test_locks_that_are_refused(void **state)
+{
+    (void)state;
+    crew c;
+    crew_report report;
+    uint64_t random = test_seed();
+    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * MS);
+    int is_possible = 1;
+    crew_start(&c, PES, &random, run_unseen_pe, NULL);
+    for (int i = 0; i < PES && is_possible; i++) {
+        CHECK(crew_hear(&c, &report, until_ns));
+        is_possible = report.status != WEFT_ERR_UNSUPPORTED;
+        CHECK_SAY(report.status == WEFT_OK || !is_possible, "PE %d got %s: %s", report.pe,
+                  weft_status_name(report.status), report.text);
+    }
+    crew_end(&c);
+    if (!is_possible) {
+        print_message("no filter of system calls here\n");
+        skip();
+    }
+}
+
 static void run_rich_pe(const crew *c, int pe, void *context)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
@@ -282,6 +351,7 @@ int main(void)
                                        CHECKED_TEST(test_file_size),
                                        CHECKED_TEST(test_log_without_reader),
                                        CHECKED_TEST(test_no_standard_descriptors),
+                                       CHECKED_TEST(test_locks_that_are_refused),
                                        CHECKED_TEST(test_heaps_together)};
     setenv("WEFT_LOG", "none", 1);
     unsetenv("WEFT_BOOTSTRAP");

@@ -49,7 +49,8 @@ typedef struct wefti_presence {
     uint64_t pe;
     uint64_t process; /* equal for the PEs of one process */
     uint64_t left; /* 1 once this PE has destroyed its world */
-    uint64_t unused[3];
+    uint64_t unseen; /* 1 where the system does not tell when this PE's process ends */
+    uint64_t unused[2];
     wefti_epochs world; /* of the world's team, if it has no members on other nodes */
     wefti_epochs node;
     wefti_epochs link;

@@ -146,6 +146,9 @@ static weft_status check_file(int descriptor, size_t bytes)
                            (intmax_t)about.st_size, bytes);
     }
     int seals = wefti_fault("fcntl", EINVAL) ? -1 : fcntl(descriptor, F_GET_SEALS);
+    if (seals < 0 && errno != EINVAL) { /* that is a file which cannot be sealed */
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot see whether received shared memory is sealed: %s", strerror(errno));
+    }
     if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS) {
         return wefti_error(WEFT_ERR_MISMATCH, "received shared memory whose size is not sealed");
     }
@@ -252,10 +255,10 @@ static int lock_byte(const wefti_os_memory *memory, int command, short type, uin
     return result;
 }
 
-void wefti_os_memory_sign(wefti_os_memory *memory, uint64_t number)
+int wefti_os_memory_sign(wefti_os_memory *memory, uint64_t number)
 {
     short seen;
-    (void)lock_byte(memory, F_SETLK, F_WRLCK, number, &seen);
+    return lock_byte(memory, F_SETLK, F_WRLCK, number, &seen) == 0;
 }
 
 void wefti_os_memory_unsign(wefti_os_memory *memory, uint64_t number)
