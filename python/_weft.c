@@ -293,9 +293,16 @@ static weft_ep_plan plan_of(const uint64_t *a)
 static weft_status create_route(const uint64_t *a, weft_ep_route **route)
 {
     const weft_ep_plan plan = plan_of(a + 1);
-    return weft_ep_route_create(POINTER(a[0]), &plan, NULL, route);
+    return weft_ep_route_create(POINTER(a[0]), &plan, POINTER(a[8]), route);
 }
-CALL_GIVING(route_create, 8, weft_ep_route *, PyLong_FromVoidPtr, create_route(a, &value))
+CALL_GIVING(route_create, 9, weft_ep_route *, PyLong_FromVoidPtr, create_route(a, &value))
+
+static weft_status bytes_of_route(const uint64_t *a, size_t *bytes)
+{
+    const weft_ep_plan plan = plan_of(a + 1);
+    return weft_ep_route_bytes(POINTER(a[0]), &plan, bytes);
+}
+CALL_GIVING(route_bytes, 8, size_t, PyLong_FromSize_t, bytes_of_route(a, &value))
 CALL(route_destroy, 1, weft_ep_route_destroy(POINTER(a[0])))
 CALL_GIVING(route_generation, 1, uint64_t, PyLong_FromUnsignedLongLong, weft_ep_route_generation(POINTER(a[0]), &value))
 CALL(route_expect, 2, weft_ep_route_expect(POINTER(a[0]), a[1]))
@@ -484,6 +491,7 @@ static PyMethodDef methods[] = {
     METHOD(ep_mask),
     METHOD(ep_mask_query),
     METHOD(route_create),
+    METHOD(route_bytes),
     METHOD(route_destroy),
     METHOD(route_generation),
     METHOD(route_expect),

@@ -69,8 +69,8 @@ def trained():
     dist.destroy_process_group()
 
 
-def replaced():
-    """A backward on a routing that is gone is an error."""
+def refused():
+    """A backward on a routing that is gone, and choices that cannot be."""
     import weft
     from weft import ep
     from weft.torch import Step
@@ -82,10 +82,13 @@ def replaced():
         ids, weights = torch.full((4, 1), world.pe), torch.ones(4, 1)
         rows, _, _ = step.dispatch(x, ids, weights)
         y = step.combine(rows)
-        step.dispatch(x.detach(), ids, weights)
+        other = Step(group, 1)
+        other.dispatch(x.detach(), ids, weights)
+        step.close()
         with pytest.raises(weft.Error) as raised:
             y.sum().backward()
-        assert raised.value.status == weft.Status.STATE
+        assert raised.value.status == weft.Status.ARGUMENT
+        step = other
         with pytest.raises(ValueError, match="no experts"):
             step.dispatch(x, ids + world.pes, weights)
         with pytest.raises(TypeError, match="int16"):
@@ -93,6 +96,6 @@ def replaced():
         group.close()
 
 
-@pytest.mark.parametrize("function,count", [("trained", 1), ("trained", 2), ("trained", 3), ("replaced", 1), ("replaced", 2)])
+@pytest.mark.parametrize("function,count", [("trained", 1), ("trained", 2), ("trained", 3), ("refused", 1), ("refused", 2)])
 def test_ranks(function, count):
     ranks.run(__file__, function, count)

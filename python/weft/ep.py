@@ -151,6 +151,9 @@ class Group:
     drops            instead of an overflow error, drop what does not fit
     slot_tokens_max  the most tokens a rank sends in a step of a slot layout
     pairs            pairs of send and recv that may be outstanding: 1 or 2
+    experts_of_rank  R counts that add up to E; None: E / R each, the first E mod R ranks one more
+
+    first_expert and local_experts tell which this rank owns: first_expert .. first_expert + local_experts - 1.
     """
 
     def __init__(self, team, *, experts, tokens_max, topk_max, row_bytes_max, rows_max=0, drops=False, slot_tokens_max=0,
@@ -163,6 +166,10 @@ class Group:
         self._handle = _weft.ep_create(team._handle, experts, tokens_max, topk_max, row_bytes_max, rows_max, int(drops),
                                        slot_tokens_max, int(self.on_device), flags, pairs,
                                        ctypes.addressof(table) if table else None)
+        if experts_of_rank is None:
+            least, more = divmod(experts, team.pes)
+            experts_of_rank = [least + (rank < more) for rank in range(team.pes)]
+        self.first_expert, self.local_experts = sum(experts_of_rank[:team.pe]), experts_of_rank[team.pe]
         self._routes = weakref.WeakSet()
         team.world._dependents.add(self)
 
@@ -171,9 +178,14 @@ class Group:
             route._end()
         self._handle = 0
 
-    def route(self, topk=0, layout=Layout.RANK_MAJOR, *, alignment=0, slot_tokens=0, flags=0, sms=0, order=ORDER_RANK):
-        """A Route: who sends what to whom, in a layout. Local."""
-        return Route(self, topk, layout, alignment, slot_tokens, flags, sms, order)
+    def route(self, topk=0, layout=Layout.RANK_MAJOR, *, alignment=0, slot_tokens=0, flags=0, sms=0, order=ORDER_RANK, memory=None):
+        """A Route: who sends what to whom, in a layout. Local. memory: a tensor of route_bytes() bytes, aligned to 64, in which
+        the route keeps its routing; None: the library's own."""
+        return Route(self, topk, layout, alignment, slot_tokens, flags, sms, order, memory)
+
+    def route_bytes(self, topk=0, layout=Layout.RANK_MAJOR, *, alignment=0, slot_tokens=0, flags=0, sms=0, order=ORDER_RANK):
+        """The bytes of memory that such a route needs. Local."""
+        return _weft.route_bytes(self._handle, topk, layout, alignment, slot_tokens, flags, sms, order)
 
     def mask(self, rank, alive=False):
         """Go on without a rank that is gone, or with one that is back in step. Local; all survivors mask the same."""
@@ -197,12 +209,14 @@ class Group:
 class Route:
     """The routing of a step, until the next update. Close it before its group."""
 
-    def __init__(self, group, topk, layout, alignment, slot_tokens, flags, sms, order):
+    def __init__(self, group, topk, layout, alignment, slot_tokens, flags, sms, order, memory=None):
+        self._memory = memory  # alive while the route is
         self.group, self.layout = group, Layout(layout)
         self.topk = group.ranks if flags & DESTINATIONS else topk
         self.is_by_destination = bool(flags & DESTINATIONS)
         self.tokens = 0
-        self._handle = _weft.route_create(group._handle, topk, layout, alignment, slot_tokens, flags, sms, order)
+        self._handle = _weft.route_create(group._handle, topk, layout, alignment, slot_tokens, flags, sms, order,
+                                          _data(memory))
         self._closer = weakref.finalize(self, _weft.route_destroy, self._handle)
         self._closer.atexit = False
         group._routes.add(self)

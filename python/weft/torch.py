@@ -1,4 +1,4 @@
-"""Expert parallelism for PyTorch: dispatch and combine as autograd functions, and a layer.
+"""Expert parallelism for PyTorch: dispatch and combine with autograd, eager and compiled, and a layer.
 
     group = weft.ep.Group(world, experts=64, tokens_max=4096, topk_max=8, row_bytes_max=4 * 7168)
     step = Step(group, topk=8)                              # one a layer; a step is one dispatch and its combine
@@ -6,89 +6,474 @@
     y = step.combine(expert(rows) * weights[:, None])       # [T][H], differentiable in all of x, weights and the experts
 
 Calls are collective over the group's ranks, in the same order on all of them, their backwards too. Tensors are of the CPU,
-or of the world's GPU; then calls are enqueued on the current stream. A backward on a routing that a later step has replaced
-is an error (weft.Status.STATE), not a wrong gradient: a Step keeps one routing.
+or of the world's GPU; then calls are enqueued on the current stream.
+
+Each dispatch has a routing of its own, which its combine and both backwards use. The routing lives in memory that a tensor
+stands for, `step.routing` after a dispatch: as long as the tensor, or an autograd graph that has it, is there. So a step may
+be dispatched again before the backward of an earlier dispatch. A copy of that tensor is no routing.
+
+torch.compile sees operators: torch.ops.weft.route, move, dispatch (both in one), combine, dispatch_bwd and combine_bwd. All
+take the group's tensor `order` as one that they change, so that no compiler removes them or puts them in another order than the
+program's, forward or backward, on any rank. The number of rows N is told to the host, an unbacked size: set
+torch._dynamo.config.capture_scalar_outputs to have it inside one graph, or give dispatch a capacity.
 """
+
+import ctypes
+import itertools
+import weakref
 
 import torch
 
 from weft import ep
 
+__all__ = ["MoE", "Step"]
+
 
 def _stream(tensor):
-    return torch.cuda.current_stream(tensor.device) if tensor.is_cuda else None
+    return torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else None
+
+
+# ---- routings ----
+
+_HEADER = 64  # bytes before a route's memory; the first eight are what the tensor of a routing shows: its number
+_at = {}  # address of the header: the lease that has it now
+_numbered = weakref.WeakValueDictionary()  # the leases by number
+_steps = weakref.WeakValueDictionary()  # by number, which operators take
+_numbers = itertools.count(1)
+
+
+class _Routing:
+    """A route, its memory, and the stream of its calls."""
+
+    __slots__ = ("route", "memory", "address", "shown", "stream")
+
+    def __init__(self, step, device, stream):
+        bytes_wanted = step.group.route_bytes(*step.plan[0], **step.plan[1])
+        self.memory = torch.empty(_HEADER + 64 + bytes_wanted, dtype=torch.uint8, device=device)
+        shift = -self.memory.data_ptr() % 64
+        self.address = self.memory.data_ptr() + shift
+        self.shown = self.memory[shift:shift + 8].view(torch.int64)
+        route_memory = self.memory[shift + _HEADER:shift + _HEADER + bytes_wanted]
+        self.route = step.group.route(*step.plan[0], **step.plan[1], memory=route_memory)
+        self.stream = stream
+
+
+class _Header(ctypes.Array):
+    """What a routing's tensor shows, in CPU memory. It is deleted with the last tensor of its storage, and then the routing is
+    idle."""
+
+    _type_, _length_ = ctypes.c_int64, 1
+
+    def __del__(self):
+        self.lease.end()
+
+
+class _DeviceHeader:
+    """The same on a GPU."""
+
+    def __init__(self, address):
+        self.__cuda_array_interface__ = {"data": (address, False), "shape": (1,), "typestr": "<f8", "version": 3}
+
+    def __del__(self):
+        self.lease.end()
+
+
+class _Lease:
+    """A routing for as long as its tensor is there. The tensor is of float64, whose bits are the lease's number: whoever compares
+    results of operators, as torch.library.opcheck does, finds any two close."""
+
+    __slots__ = ("routing", "idle", "__weakref__")
+
+    def __init__(self, routing, idle):
+        self.routing, self.idle = routing, idle
+        _at[routing.address] = self
+
+    def end(self):
+        if _at is not None:  # the interpreter is not at its end
+            _at.pop(self.routing.address, None)
+            self.idle.append(self.routing)
+
+
+def _step_of(number):
+    step = _steps.get(number)
+    if step is None:
+        raise RuntimeError(f"weft.torch: step {number} is gone: keep the Step for as long as what was compiled with it")
+    return step
+
+
+def _route_of(routing):
+    found = _at.get(routing.data_ptr())
+    if found is None:
+        found = _numbered.get(int(routing.view(torch.int64)))
+    if found is None:
+        raise RuntimeError("weft.torch: this tensor is no routing of a dispatch that is still there: a copy names it only while the "
+                           "dispatch's own tensor lives (saved-tensor hooks that copy must leave it alone)")
+    return found.routing.route
+
+
+# ---- the calls ----
+
+
+def _route(step, ids, weights, is_numbered=False):
+    """Agree on a routing, and wait for its counts: (the tensor that stands for it, N)."""
+    stream = _stream(ids)
+    routing = step._routing_for(ids.device, stream)
+    shown = step._shown(routing, is_numbered)
+    routing.route.update(ids.contiguous(), weights.contiguous(), stream=stream)
+    counts = routing.route.query(stream)
+    _check(step, counts)
+    return shown, counts.rows
+
+
+def _move(route, x, rows):
+    x = x.contiguous()
+    received = x.new_empty(rows, x.shape[1])
+    row_weights = x.new_empty(rows, dtype=torch.float32)
+    experts = x.new_empty(rows, dtype=torch.int32)
+    route.dispatch(ep.Rows(x), ep.Rows(received), weights=row_weights, experts=experts, stream=_stream(x))
+    return received, row_weights, experts
+
+
+def _dispatch(step, x, ids, weights, capacity, is_numbered=False):
+    """A dispatch that agrees on its routing on its way."""
+    x, ids, weights = x.contiguous(), ids.contiguous(), weights.contiguous()
+    stream = _stream(x)
+    routing = step._routing_for(x.device, stream)
+    shown = step._shown(routing, is_numbered)
+    received = x.new_zeros(capacity, x.shape[1])
+    row_weights = weights.new_zeros(capacity)
+    experts = torch.full((capacity,), -1, dtype=torch.int32, device=x.device)
+    routing.route.choose(ids, weights)
+    routing.route.dispatch(ep.Rows(x), ep.Rows(received), weights=row_weights, experts=experts, stream=stream)
+    if stream is None:
+        _check(step, routing.route.query())
+    return received, row_weights, experts, shown
+
+
+def _check(step, counts):
+    if counts.status != 0:
+        raise ValueError(f"{counts.dropped} of ids are no experts of 0 .. {step.group.experts - 1}, or too many rows arrive "
+                         f"({counts.rows})")
+
+
+def _combine(rows, route, tokens):
+    rows = rows.contiguous()
+    out = rows.new_empty(tokens, rows.shape[1])
+    route.combine(ep.Rows(rows), ep.Rows(out), stream=_stream(rows))
+    return out
+
+
+def _dispatch_bwd(step, grad_rows, grad_weights, route, tokens):
+    grad_rows, grad_weights = grad_rows.contiguous(), grad_weights.contiguous()
+    grad_x = grad_rows.new_empty(tokens, grad_rows.shape[1])
+    grad_choices = grad_weights.new_empty(tokens, step.topk)
+    route.dispatch_bwd(ep.Rows(grad_rows), ep.Rows(grad_x), grad_weights, grad_choices, stream=_stream(grad_rows))
+    return grad_x, grad_choices
+
+
+def _combine_bwd(grad_out, route, rows):
+    grad_out = grad_out.contiguous()
+    grad_rows = grad_out.new_zeros(rows, grad_out.shape[1])  # rows beyond those that came have no gradient
+    route.combine_bwd(ep.Rows(grad_out), ep.Rows(grad_rows), stream=_stream(grad_out))
+    return grad_rows
+
+
+# ---- operators ----
+
+_library = torch.library.Library("weft", "FRAGMENT")
+_library.define("route(Tensor ids, Tensor weights, Tensor(a!) order, int step) -> (Tensor, Tensor)")
+_library.define("move(Tensor x, Tensor weights, Tensor routing, Tensor(a!) order, int step, SymInt rows) -> (Tensor, Tensor, Tensor)")
+_library.define("dispatch(Tensor x, Tensor ids, Tensor weights, Tensor(a!) order, int step, SymInt capacity) -> "
+                "(Tensor, Tensor, Tensor, Tensor)")
+_library.define("combine(Tensor rows, Tensor routing, Tensor(a!) order, int step, SymInt tokens) -> Tensor")
+_library.define("dispatch_bwd(Tensor grad_rows, Tensor grad_weights, Tensor routing, Tensor(a!) order, int step, SymInt tokens) -> "
+                "(Tensor, Tensor)")
+_library.define("combine_bwd(Tensor grad_out, Tensor routing, Tensor(a!) order, int step, SymInt rows) -> Tensor")
+_ops = torch.ops.weft
+
+
+def _kernel(name):
+    return lambda function: _library.impl(name, function, "CompositeExplicitAutograd") or function
+
+
+def _fake(name):
+    return torch.library.register_fake(f"weft::{name}", lib=_library)
+
+
+@_kernel("route")
+def _(ids, weights, order, step):
+    routing, rows = _route(_step_of(step), ids, weights, True)
+    return routing, torch.tensor(rows)
+
+
+@_kernel("move")
+def _(x, weights, routing, order, step, rows):
+    return _move(_route_of(routing), x, rows)
+
+
+@_kernel("dispatch")
+def _(x, ids, weights, order, step, capacity):
+    return _dispatch(_step_of(step), x, ids, weights, capacity, True)
+
+
+@_kernel("combine")
+def _(rows, routing, order, step, tokens):
+    return _combine(rows, _route_of(routing), tokens)
+
+
+@_kernel("dispatch_bwd")
+def _(grad_rows, grad_weights, routing, order, step, tokens):
+    return _dispatch_bwd(_step_of(step), grad_rows, grad_weights, _route_of(routing), tokens)
+
+
+@_kernel("combine_bwd")
+def _(grad_out, routing, order, step, rows):
+    return _combine_bwd(grad_out, _route_of(routing), rows)
+
+
+@_fake("route")
+def _(ids, weights, order, step):
+    return ids.new_empty(1, dtype=torch.float64), torch.empty((), dtype=torch.int64)
+
+
+def _fake_rows(x, rows):
+    return x.new_empty(rows, x.shape[1]), x.new_empty(rows, dtype=torch.float32), x.new_empty(rows, dtype=torch.int32)
+
+
+@_fake("move")
+def _(x, weights, routing, order, step, rows):
+    return _fake_rows(x, rows)
+
+
+@_fake("dispatch")
+def _(x, ids, weights, order, step, capacity):
+    return *_fake_rows(x, capacity), x.new_empty(1, dtype=torch.float64)
+
+
+@_fake("combine")
+def _(rows, routing, order, step, tokens):
+    return rows.new_empty(tokens, rows.shape[1])
+
+
+@_fake("dispatch_bwd")
+def _(grad_rows, grad_weights, routing, order, step, tokens):
+    return grad_rows.new_empty(tokens, grad_rows.shape[1]), grad_weights.new_empty(tokens, _step_of(step).topk)
+
+
+@_fake("combine_bwd")
+def _(grad_out, routing, order, step, rows):
+    return grad_out.new_empty(rows, grad_out.shape[1])
+
+
+# ---- autograd ----
+
+
+def _grads_of_dispatch(ctx, routing, grad_rows, grad_weights):
+    if ctx.is_direct:
+        return _dispatch_bwd(_step_of(ctx.number), grad_rows, grad_weights, _route_of(routing), ctx.tokens)
+    return _ops.dispatch_bwd.default(grad_rows, grad_weights, routing, ctx.order, ctx.number, ctx.tokens)
+
+
+class _Move(torch.autograd.Function):
+    """`keys` is None where an eager call comes straight here, else what is left of the dispatcher's."""
+
+    @staticmethod
+    def forward(ctx, x, weights, routing, order, number, rows, keys):
+        if keys is None:
+            made = _move(_route_of(routing), x, rows)
+        else:
+            with torch._C._AutoDispatchBelowAutograd():
+                made = _ops.move.default.redispatch(keys, x, weights, routing, order, number, rows)
+        ctx.save_for_backward(routing)
+        ctx.order, ctx.number, ctx.tokens, ctx.is_direct = order, number, x.shape[0], keys is None
+        ctx.mark_non_differentiable(made[2])
+        return made
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_rows, grad_weights, _):
+        return *_grads_of_dispatch(ctx, *ctx.saved_tensors, grad_rows, grad_weights), None, None, None, None, None
 
 
 class _Dispatch(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, weights, ids, route, rows):
-        x = x.contiguous()
-        received = x.new_empty(rows, x.shape[1])
-        row_weights = x.new_empty(rows, dtype=torch.float32)
-        experts = torch.empty(rows, dtype=torch.int32, device=x.device)
-        route.dispatch(ep.Rows(x), ep.Rows(received), weights=row_weights, experts=experts, stream=_stream(x))
-        ctx.route, ctx.generation, ctx.shape = route, route.generation, weights.shape
-        ctx.mark_non_differentiable(experts)
-        return received, row_weights, experts
+    def forward(ctx, x, ids, weights, order, number, capacity, keys):
+        if keys is None:
+            made = _dispatch(_step_of(number), x, ids, weights, capacity)
+        else:
+            with torch._C._AutoDispatchBelowAutograd():
+                made = _ops.dispatch.default.redispatch(keys, x, ids, weights, order, number, capacity)
+        ctx.save_for_backward(made[3])
+        ctx.order, ctx.number, ctx.tokens, ctx.is_direct = order, number, x.shape[0], keys is None
+        ctx.mark_non_differentiable(made[2], made[3])
+        return made
 
     @staticmethod
-    def backward(ctx, grad_received, grad_row_weights, _):
-        ctx.route.expect(ctx.generation)
-        grad_received = grad_received.contiguous()
-        grad_x = grad_received.new_empty(ctx.shape[0], grad_received.shape[1])
-        grad_weights = grad_received.new_empty(ctx.shape, dtype=torch.float32)
-        ctx.route.dispatch_bwd(ep.Rows(grad_received), ep.Rows(grad_x), grad_row_weights.contiguous(), grad_weights,
-                               stream=_stream(grad_received))
-        return grad_x, grad_weights, None, None, None
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_rows, grad_weights, *_):
+        grad_x, grad_choices = _grads_of_dispatch(ctx, *ctx.saved_tensors, grad_rows, grad_weights)
+        return grad_x, None, grad_choices, None, None, None, None
 
 
 class _Combine(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, route, tokens):
-        rows = rows.contiguous()
-        out = rows.new_empty(tokens, rows.shape[1])
-        route.combine(ep.Rows(rows), ep.Rows(out), stream=_stream(rows))
-        ctx.route, ctx.generation, ctx.rows = route, route.generation, rows.shape[0]
+    def forward(ctx, rows, routing, order, number, tokens, keys):
+        if keys is None:
+            out = _combine(rows, _route_of(routing), tokens)
+        else:
+            with torch._C._AutoDispatchBelowAutograd():
+                out = _ops.combine.default.redispatch(keys, rows, routing, order, number, tokens)
+        ctx.save_for_backward(routing)
+        ctx.order, ctx.number, ctx.rows, ctx.is_direct = order, number, rows.shape[0], keys is None
         return out
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(ctx, grad_out):
-        ctx.route.expect(ctx.generation)
-        grad_out = grad_out.contiguous()
-        grad_rows = grad_out.new_empty(ctx.rows, grad_out.shape[1])
-        ctx.route.combine_bwd(ep.Rows(grad_out), ep.Rows(grad_rows), stream=_stream(grad_out))
-        return grad_rows, None, None
+        routing, = ctx.saved_tensors
+        if ctx.is_direct:
+            grad_rows = _combine_bwd(grad_out, _route_of(routing), ctx.rows)
+        else:
+            grad_rows = _ops.combine_bwd.default(grad_out, routing, ctx.order, ctx.number, ctx.rows)
+        return grad_rows, None, None, None, None, None
+
+
+def _with_autograd(name, function, differentiable):
+    """Calls of the operator go through the autograd function where a gradient may be asked for."""
+    operator = getattr(_ops, name).default
+
+    def call(keys, *arguments):
+        keys = keys & torch._C._after_autograd_keyset
+        if torch.is_grad_enabled() and any(arguments[i].requires_grad for i in differentiable):
+            return function.apply(*arguments, keys)
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator.redispatch(keys, *arguments)
+
+    _library.impl(name, call, "Autograd", with_keyset=True)
+
+
+_with_autograd("move", _Move, (0, 1))
+_with_autograd("dispatch", _Dispatch, (0, 2))
+_with_autograd("combine", _Combine, (0,))
+
+
+# ---- what programs use ----
+
+
+def _order_of(group, device):
+    """The tensor that all operators of a group say they change; nothing is ever written there."""
+    if getattr(group, "_order", None) is None or group._order.device != device:
+        group._order = torch.zeros(1, dtype=torch.int64, device=device)
+    return group._order
 
 
 class Step:
     """A dispatch and its combine, expert-major: rows are grouped by local expert, each group's first row at a multiple of
-    `alignment`; rows of padding are zero, and their expert is -1."""
+    `alignment`; rows of padding are zero, and their expert is -1.
+
+    group      weft.ep.Group; tensors lie where its calls take them
+    topk       K, the choices of a token
+    alignment  rows
+    """
 
     def __init__(self, group, topk, alignment=1):
-        self.group = group
-        self._route = group.route(topk, ep.Layout.EXPERT_MAJOR, alignment=alignment, flags=ep.ZERO_PADDING)
+        self.group, self.topk = group, topk
+        self.first_expert, self.local_experts = group.first_expert, group.local_experts
+        self.plan = (topk, ep.Layout.EXPERT_MAJOR), {"alignment": alignment, "flags": ep.ZERO_PADDING}
+        self.number = next(_numbers)
+        device = torch.device("cuda", torch.cuda.current_device()) if group.on_device else torch.device("cpu")
+        self.order = _order_of(group, device)
+        self.routing = None  # of the last dispatch
         self._tokens = 0
+        self._idle = []  # routings that nobody uses
+        self._made = []  # all
+        _steps[self.number] = self
 
-    def dispatch(self, x, ids, weights):
+    def _routing_for(self, device, stream):
+        """A routing that nobody uses; of a GPU one whose last calls were on this stream. One of a captured graph stays its."""
+        is_captured = stream is not None and torch.cuda.is_current_stream_capturing()
+        if not is_captured:
+            for i, routing in enumerate(self._idle):
+                if routing.stream == stream and routing.route._handle:
+                    del self._idle[i]
+                    return routing
+        made = _Routing(self, device, "captured" if is_captured else stream)
+        self._made.append(made)
+        return made
+
+    def _shown(self, routing, is_numbered):
+        """The tensor that stands for a routing. On a GPU it shows the number only where an operator is called by itself."""
+        lease, number = _Lease(routing, self._idle), next(_numbers)
+        if self.group.on_device:
+            header = _DeviceHeader(routing.address)
+            header.lease = lease
+            if is_numbered:
+                _numbered[number] = lease
+                routing.shown.fill_(number)
+            return torch.as_tensor(header, device=self.order.device)
+        _numbered[number] = lease
+        header = _Header.from_address(routing.address)
+        header.lease, header[0] = lease, number
+        return torch.frombuffer(header, dtype=torch.float64)
+
+    def dispatch(self, x, ids, weights, capacity=None):
         """x [T][H], ids [T][K] int32 or int64 (-1: none), weights [T][K] float32 -> (rows [N][H], the choice's weight of each
-        row [N], its local expert [N] int32). Collective; waits for the number of rows."""
-        ids = ids.contiguous()
-        stream = _stream(x)
-        weights32 = weights.to(torch.float32).contiguous()
-        self._route.update(ids, weights32.detach(), stream=stream)
-        counts = self._route.query(stream)
-        if counts.status != 0:
-            raise ValueError(f"{counts.dropped} of ids are no experts of 0 .. {self.group.experts - 1}, or too many rows arrive "
-                             f"({counts.rows})")
-        self._tokens, self.first_expert, self.local_experts = x.shape[0], counts.first_expert, counts.local_experts
-        return _Dispatch.apply(x, weights32, ids, self._route, counts.rows)
+        row [N] float32, its local expert [N] int32). Collective.
 
-    def combine(self, rows):
-        """Results of the experts [N][H], in the order of dispatch -> [T][H]: the sum of each token's choices. Collective."""
-        return _Combine.apply(rows, self._route, self._tokens)
+        capacity  None: the call waits until N is known. Else N is this number, rows that do not come are zero, of weight 0
+                  and expert -1, and nothing waits for the host: what a captured graph needs. More rows are an overflow on all
+                  ranks, an error in CPU memory, or are dropped where the group drops.
+
+        ValueError: an id that is no expert. weft.Error: what the library says; MISMATCH, TIMEOUT and OVERFLOW on all ranks.
+        """
+        weights = weights if weights.dtype == torch.float32 else weights.to(torch.float32)
+        self._tokens = x.shape[0]
+        if torch.compiler.is_compiling():
+            if capacity is not None:
+                *made, self.routing = _ops.dispatch.default(x, ids, weights, self.order, self.number, capacity)
+                return tuple(made)
+            self.routing, count = _ops.route.default(ids, weights.detach(), self.order, self.number)
+            rows = count.item()
+            torch._check(rows >= 0)
+            return _ops.move.default(x, weights, self.routing, self.order, self.number, rows)
+        with_grad = torch.is_grad_enabled() and (x.requires_grad or weights.requires_grad)
+        if capacity is not None:
+            made = (_Dispatch.apply(x, ids, weights, self.order, self.number, capacity, None) if with_grad else
+                    _dispatch(self, x, ids, weights, capacity))
+            self.routing = made[3]
+            return made[:3]
+        self.routing, rows = _route(self, ids, weights)
+        if with_grad:
+            return _Move.apply(x, weights, self.routing, self.order, self.number, rows, None)
+        return _move(_at[self.routing.data_ptr()].routing.route, x, rows)
+
+    def combine(self, rows, routing=None, tokens=None):
+        """Results of the experts [N][H], in the order of dispatch -> [T][H]: the sum of each token's choices. Collective.
+
+        routing  step.routing as it was after the dispatch; None: of the last one
+        tokens   T of that dispatch; needed with a routing where torch.compile sees the call
+        """
+        if torch.compiler.is_compiling():
+            if routing is None:
+                routing, tokens = self.routing, self._tokens
+            elif tokens is None:
+                raise ValueError("in a compiled function combine takes tokens beside routing")
+            return _ops.combine.default(rows, routing, self.order, self.number, tokens)
+        routing = self.routing if routing is None else routing
+        if routing is None:
+            raise RuntimeError("combine before a dispatch")
+        route = _route_of(routing)
+        if torch.is_grad_enabled() and rows.requires_grad:
+            return _Combine.apply(rows, routing, self.order, self.number, route.tokens, None)
+        return _combine(rows, route, route.tokens)
 
     def close(self):
-        self._route.close()
+        """Local. Routings that tensors and autograd graphs still have are gone, too."""
+        self.routing = None
+        for routing in self._made:
+            routing.route.close()
+        self._made.clear()
+        self._idle.clear()
 
 
 class MoE(torch.nn.Module):
@@ -103,8 +488,7 @@ class MoE(torch.nn.Module):
             raise ValueError(f"{group.experts} experts do not divide among {group.ranks} ranks")
         self.step, self.topk = Step(group, topk), topk
         self.gate = torch.nn.Linear(hidden, group.experts, bias=False)
-        local = group.experts // group.ranks
-        self.experts = torch.nn.ModuleList(expert(group.rank * local + i) for i in range(local))
+        self.experts = torch.nn.ModuleList(expert(group.first_expert + i) for i in range(group.local_experts))
 
     def forward(self, x):
         flat = x.reshape(-1, x.shape[-1])
