@@ -20,6 +20,8 @@
     X(HEAP, "WEFT_HEAP", SIZE, "0", "memory reserved for the symmetric heap of a PE at creation")                      \
     X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the machine's memory")    \
     X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step; inf: none")                          \
+    X(SILENCE, "WEFT_SILENCE", SECONDS, "5",                                                                           \
+      "PEs of another host count as gone after so long without a sign of life from it, 2 at least; inf: never")        \
     X(WARN, "WEFT_WARN", SECONDS, "10", "a PE that waits longer logs whom it waits for; inf: never")                   \
     X(SPIN, "WEFT_SPIN", COUNT, "0", "looks before a waiter yields; 0: by PEs and cores of the node")                  \
     X(COLL, "WEFT_COLL", WORD, "", "collective algorithms to prefer, as in reduce:slices,sync:rounds")                 \

@@ -6,6 +6,7 @@
 
 typedef struct wefti_thread_state {
     char last_error[WEFTI_ERROR_BYTES]; /* "" at first */
+    int is_hopeless; /* the last wait that failed did so because a PE that it needs is gone, not at its deadline */
     int log_level; /* 0, or 1 + the least severe level that it shows (base/log.h) */
 } wefti_thread_state;
 
@@ -14,6 +15,7 @@ wefti_thread_state *wefti_thread_state_own(void);
 
 /* Its parts. (base/thread_text.c) */
 char *wefti_thread_text(void); /* of the last error: WEFTI_ERROR_BYTES bytes */
+int *wefti_thread_is_hopeless(void);
 int *wefti_thread_log_level(void);
 
 #endif

@@ -5,6 +5,11 @@ char *wefti_thread_text(void)
     return wefti_thread_state_own()->last_error;
 }
 
+int *wefti_thread_is_hopeless(void)
+{
+    return &wefti_thread_state_own()->is_hopeless;
+}
+
 int *wefti_thread_log_level(void)
 {
     return &wefti_thread_state_own()->log_level;

@@ -26,10 +26,10 @@ static void tell_kernels(wefti_cuda *cuda, int pe)
     }
 }
 
-static int find_ended(const weft_world *world)
+static int find_lost(const weft_world *world)
 {
     int pe = (int)world->view.pes - 1;
-    while (pe >= 0 && !wefti_world_has_ended(world, pe)) {
+    while (pe >= 0 && !wefti_world_is_lost(world, pe)) {
         pe--;
     }
     return pe;
@@ -47,7 +47,7 @@ static void watch(void *argument)
         if (wefti_os_now_ns() - looked_ns < LOOK_NS) {
             continue;
         }
-        int pe = find_ended(w->cuda->world);
+        int pe = find_lost(w->cuda->world);
         if (pe >= 0) {
             tell_kernels(w->cuda, pe);
             return;

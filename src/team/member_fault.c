@@ -18,6 +18,21 @@ weft_status wefti_team_check(weft_team *team, const char *call)
     return wefti_world_check(team->world, call);
 }
 
+/* Members that do not answer are found together, or each of them would cost its time below. */
+static void find_silent(const weft_team *team)
+{
+    int count = 0;
+    int *far = team->world->knows_fates ? wefti_alloc((size_t)team->pes * sizeof *far) : NULL;
+    for (int i = 0; far != NULL && i < team->pes; i++) {
+        const int pe = wefti_member(team, i);
+        if (!wefti_pe_is_near(&team->world->view, pe)) {
+            far[count++] = pe;
+        }
+    }
+    wefti_world_find_silent(team->world, far, count);
+    wefti_free(far);
+}
+
 /* Mark the members whose epoch word is behind; the lowest of them, or -1. */
 static int mark_behind(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch, unsigned char *marks)
 {
@@ -150,32 +165,56 @@ static int mark_those(const weft_team *team, int (*is_so)(const weft_world *worl
     return first;
 }
 
-/* Set the marks of those whose processes have ended to 2: others may wait for them. The lowest of them, or -1. */
+enum { MARK_LATE = 1, MARK_ENDED, MARK_UNREACHABLE };
+
+/* Of the marked PEs those whose processes have ended, and those whose hosts are unreachable: others may wait for them.
+ * The lowest of them, or -1. */
 static int mark_ended(const weft_world *world, unsigned char *marks)
 {
     int first = -1;
     for (int pe = (int)world->view.pes - 1; pe >= 0; pe--) {
-        if (marks[pe] && wefti_world_has_ended(world, pe)) {
-            marks[pe] = 2;
+        if (marks[pe] && wefti_world_is_lost(world, pe)) {
+            marks[pe] = wefti_world_is_unreachable(world, pe) ? MARK_UNREACHABLE : MARK_ENDED;
             first = pe;
         }
     }
     return first;
 }
 
+/* PEs of other nodes that did not arrive have perhaps given up because of those that are lost: nobody can tell. */
+static void unmark_far(const weft_world *world, unsigned char *marks)
+{
+    for (int pe = 0; pe < (int)world->view.pes; pe++) {
+        if (marks[pe] == MARK_LATE && !wefti_pe_is_near(&world->view, pe)) {
+            marks[pe] = 0;
+        }
+    }
+}
+
 /* "PE 3 ended and PEs 1, 2 did not arrive": those that are behind, which are marked. */
 static void describe_behind(const weft_world *world, unsigned char *marks, char *text, size_t bytes)
 {
-    char ended[WEFTI_PE_LIST_BYTES];
-    char late[WEFTI_PE_LIST_BYTES];
-    int first = mark_ended(world, marks);
-    (void)wefti_pe_list_text(marks, (int)world->view.pes, 2, ended);
-    int lates = wefti_pe_list_text(marks, (int)world->view.pes, 1, late);
-    (void)snprintf(text, bytes, "%s%s%s%s", first >= 0 ? ended : "",
-                   first < 0   ? ""
-                   : lates > 0 ? " ended and "
-                               : " ended",
-                   lates > 0 ? late : "", lates > 0 ? " did not arrive" : " and did not arrive");
+    static const struct {
+        unsigned char mark;
+        const char *verb;
+    } kinds[] = {{MARK_ENDED, "ended"}, {MARK_UNREACHABLE, "became unreachable"}, {MARK_LATE, "did not arrive"}};
+    char list[WEFTI_PE_LIST_BYTES];
+    size_t used = 0;
+    unsigned char last = 0;
+    if (mark_ended(world, marks) >= 0) {
+        unmark_far(world, marks);
+    }
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && used < bytes; i++) {
+        if (wefti_pe_list_text(marks, (int)world->view.pes, kinds[i].mark, list) > 0) {
+            used +=
+                (size_t)snprintf(text + used, bytes - used, "%s%s %s", used > 0 ? " and " : "", list, kinds[i].verb);
+            last = kinds[i].mark;
+        }
+    }
+    if (last != MARK_LATE && used < bytes) {
+        (void)snprintf(text + used, bytes - used, " and did not arrive");
+    }
 }
 
 /* All have come. A member that gave up may have ended since: it is named only if the others wait for it. */
@@ -191,10 +230,12 @@ static void describe_stuck(const weft_team *team, const uint64_t *epoch_word, ui
         fault = "came but did not go on, or gave up";
         culprit = mark_stuck(team, is_sync, epoch, marks);
     }
-    int ended = culprit >= 0 ? mark_ended(team->world, marks) : mark_those(team, wefti_world_has_ended, marks);
+    int ended = culprit >= 0 ? mark_ended(team->world, marks) : mark_those(team, wefti_world_is_lost, marks);
     if (ended >= 0) {
-        fault = "came, but ended before all were done";
-        named = culprit >= 0 ? 2 : 1;
+        const int is_silent = wefti_world_is_unreachable(team->world, ended);
+        fault =
+            is_silent ? "came, but became unreachable before all were done" : "came, but ended before all were done";
+        named = culprit >= 0 ? (is_silent ? MARK_UNREACHABLE : MARK_ENDED) : MARK_LATE;
         culprit = ended;
     }
     if (culprit < 0) {
@@ -210,9 +251,13 @@ static void describe_stuck(const weft_team *team, const uint64_t *epoch_word, ui
 static weft_status name_culprits(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch)
 {
     const weft_world *world = team->world;
-    char text[2 * WEFTI_PE_LIST_BYTES + 64] = "some PE did not arrive";
+    char text[3 * WEFTI_PE_LIST_BYTES + 64] = "some PE did not arrive";
+    char limit[WEFTI_LIMIT_BYTES];
+    const weft_status late = wefti_world_late(world);
+    (void)wefti_world_limit_text(world, limit); /* of the wait that has failed: what follows waits, too */
     unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
     if (marks != NULL) {
+        find_silent(team);
         int lowest = mark_behind(team, epoch_word, epoch, marks);
         if (lowest >= 0 && name_elsewhere(team, call, epoch_word, marks) >= 0) {
             wefti_free(marks);
@@ -225,9 +270,7 @@ static weft_status name_culprits(const weft_team *team, const char *call, const 
         }
         wefti_free(marks);
     }
-    char limit[WEFTI_LIMIT_BYTES];
-    return wefti_error(wefti_world_late(world), "%s: world \"%s\": %s %s", call, world->name, text,
-                       wefti_world_limit_text(world, limit));
+    return wefti_error(late, "%s: world \"%s\": %s %s", call, world->name, text, limit);
 }
 
 void wefti_team_warn(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch)
@@ -237,6 +280,7 @@ void wefti_team_warn(const weft_team *team, const char *call, const uint64_t *ep
     unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
     int count = 0;
     if (marks != NULL) {
+        find_silent(team);
         (void)mark_behind(team, epoch_word, epoch, marks);
         count = wefti_pe_list_text(marks, (int)world->view.pes, 1, list);
     }

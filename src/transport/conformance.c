@@ -88,6 +88,7 @@ static void tester_open(tester *t, weft_world *world)
                                          .slot = t->slot,
                                          .view = view,
                                          .deadline_ns = PATIENCE_NS,
+                                         .silence_ns = PATIENCE_NS,
                                          .exchange = &exchange};
     t->transport.ops = ops_under_test;
     if (!CHECK_OK(ops_under_test->open(&t->transport, &setup))) {
@@ -619,8 +620,13 @@ static weft_status open_and_close(void *context)
     const wefti_view *view = (const wefti_view *)(const void *)world;
     unsigned char *slot = (unsigned char *)view->heap - wefti_layout_heap(view->pes, wefti_os_page_bytes());
     const wefti_transport_exchange exchange = {gather_alone, NULL};
-    const wefti_transport_setup setup = {
-        .pe = 0, .pes = 1, .slot = slot, .view = view, .deadline_ns = PATIENCE_NS, .exchange = &exchange};
+    const wefti_transport_setup setup = {.pe = 0,
+                                         .pes = 1,
+                                         .slot = slot,
+                                         .view = view,
+                                         .deadline_ns = PATIENCE_NS,
+                                         .silence_ns = PATIENCE_NS,
+                                         .exchange = &exchange};
     wefti_transport transport = {.ops = ops_under_test};
     WEFT_TRY(ops_under_test->open(&transport, &setup));
     ops_under_test->close(&transport);

@@ -15,6 +15,15 @@
 
 typedef struct wefti_transport wefti_transport;
 
+/* What is known of a PE of another node. */
+typedef enum wefti_transport_fate {
+    WEFTI_FATE_THERE, /* as far as is known: it may be stopped */
+    WEFTI_FATE_LEFT, /* it has left the world */
+    WEFTI_FATE_ENDED, /* its process has ended */
+    WEFTI_FATE_SILENT, /* its host gives no sign of life any more */
+    WEFTI_FATES,
+} wefti_transport_fate;
+
 /* How the PEs of a world tell each other something while it is created: as a bootstrap's allgather. */
 typedef struct wefti_transport_exchange {
     weft_status (*allgather)(void *context, const void *mine, void *all, size_t bytes);
@@ -29,6 +38,7 @@ typedef struct wefti_transport_setup {
     unsigned char *slot; /* this PE's slot of the window, which its heap is part of */
     const wefti_view *view; /* the world's, with the link domain filled in */
     uint64_t deadline_ns; /* of what blocks, or WEFT_FOREVER */
+    uint64_t silence_ns; /* after which the PEs of a host that gives no sign of life are gone, or WEFT_FOREVER */
     const wefti_transport_exchange *exchange; /* of a transport between nodes; only while it is opened */
 } wefti_transport_setup;
 
@@ -64,6 +74,12 @@ typedef struct wefti_transport_ops {
      * in less time where nothing has come from the PE for long, and at once where it has given up before and nothing
      * came since. Without an error text. NULL: amo takes no time. */
     weft_status (*read_soon)(wefti_transport *transport, int pe, uint64_t offset, uint64_t *value);
+    /* Find out which of these PEs do not answer, all at the same time: read_soon gives up on them at once. NULL: as
+     * read_soon. */
+    void (*find_silent)(wefti_transport *transport, const int *pes, int count);
+    /* What has become of a PE that it reaches; does not block. An end of a process is known after some milliseconds, a
+     * silent host after silence_ns; nothing more is waited for from either. NULL: nothing is known. */
+    wefti_transport_fate (*fate)(const wefti_transport *transport, int pe);
     /* What this thread issued before is delivered, at each PE, before what it issues after. Does not wait for it. */
     weft_status (*fence)(wefti_transport *transport);
     /* Blocks until all that this thread issued is visible at its targets. Blocking and statuses as put. */

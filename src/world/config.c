@@ -9,6 +9,7 @@
 #define HEAP_BYTES_MAX ((uint64_t)1 << 47) /* no process has more addresses */
 #define PES_MAX (1 << 24)
 #define MEETING_NS ((uint64_t)60 * 1000000000) /* where no deadline can be read */
+#define SILENCE_NS_MIN ((uint64_t)2 * 1000000000)
 #define DEADLINE_NS_MAX ((uint64_t)1000000 * 1000000000) /* eleven days */
 #define MEETING_NS_MAX                                                                                                 \
     ((uint64_t)1 << 61) /* 73 years: what a bootstrap, which adds it to a time, takes for no deadline */
@@ -75,6 +76,13 @@ static weft_status resolve_times(wefti_world_settings *settings)
     }
     if (config->warn_ns == 0) {
         WEFT_TRY(wefti_env_seconds_ns(WEFTI_ENV_WARN, &config->warn_ns));
+    }
+    WEFT_TRY(wefti_env_seconds_ns(WEFTI_ENV_SILENCE, &settings->silence_ns));
+    if (settings->silence_ns < SILENCE_NS_MIN) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_world_create: WEFT_SILENCE is %.3g s; give 2 s at least, or inf: a sign of life comes "
+                           "every second",
+                           (double)settings->silence_ns * 1e-9);
     }
     if (config->deadline_ns == 0 || (config->deadline_ns > DEADLINE_NS_MAX && config->deadline_ns != WEFT_FOREVER)) {
         return wefti_error(WEFT_ERR_ARGUMENT,

@@ -675,6 +675,7 @@ static weft_status world_alloc(const wefti_world_settings *settings, weft_world 
     world->phase_start_ns = wefti_os_now_ns();
     world->deadline_ns = settings->deadline_ns;
     world->warn_ns = settings->warn_ns;
+    world->silence_ns = settings->silence_ns;
     world->preferences = settings->preferences;
     world->ep_counts = settings->ep_counts;
     world->prints_counters = settings->prints_counters != 0;

@@ -1,5 +1,6 @@
 /* Who is still there. A PE that ends cannot say so: the system does, by what its process signed (os/os.h). A PE that
- * destroys its world says so in the head of the window, which stays while others of the node share the memory. */
+ * destroys its world says so in the head of the window, which stays while others of the node share the memory. Of PEs of
+ * other nodes the transport that reaches them tells. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,13 +38,20 @@ static const wefti_presence *neighbour(const weft_world *world, int pe)
     return is_neighbour ? wefti_world_presence(world, wefti_world_slot(world, pe)) : NULL;
 }
 
+/* What is known of a PE of another node; of all others WEFTI_FATE_THERE. */
+static wefti_transport_fate far_fate(const weft_world *world, int pe)
+{
+    const wefti_transport *last = &world->transports[world->transport_count - 1];
+    return world->knows_fates && !wefti_pe_is_near(&world->view, pe) ? last->ops->fate(last, pe) : WEFTI_FATE_THERE;
+}
+
 int wefti_world_has_left(const weft_world *world, int pe)
 {
     const wefti_presence *other = neighbour(world, pe);
-    return other != NULL && wefti_ld64(&other->left, WEFTI_ACQUIRE) != 0;
+    return other != NULL ? wefti_ld64(&other->left, WEFTI_ACQUIRE) != 0 : far_fate(world, pe) == WEFTI_FATE_LEFT;
 }
 
-int wefti_world_has_ended(const weft_world *world, int pe)
+static int neighbour_has_ended(const weft_world *world, int pe)
 {
     const wefti_presence *mine = wefti_world_presence(world, world->slot);
     const wefti_presence *other = neighbour(world, pe);
@@ -56,15 +64,31 @@ int wefti_world_has_ended(const weft_world *world, int pe)
            wefti_ld64(&other->left, WEFTI_ACQUIRE) == 0;
 }
 
+int wefti_world_has_ended(const weft_world *world, int pe)
+{
+    return neighbour_has_ended(world, pe) || far_fate(world, pe) == WEFTI_FATE_ENDED;
+}
+
+int wefti_world_is_unreachable(const weft_world *world, int pe)
+{
+    return far_fate(world, pe) == WEFTI_FATE_SILENT;
+}
+
+int wefti_world_is_lost(const weft_world *world, int pe)
+{
+    return wefti_world_has_ended(world, pe) || wefti_world_is_unreachable(world, pe);
+}
+
+/* Of a far one that has left nobody can see what it did before: it is not taken to have left early. */
 int wefti_world_is_gone(const weft_world *world, int pe)
 {
-    return wefti_world_has_ended(world, pe) || wefti_world_has_left(world, pe);
+    return wefti_world_is_lost(world, pe) || (wefti_pe_is_near(&world->view, pe) && wefti_world_has_left(world, pe));
 }
 
 int wefti_world_has_lost(const weft_world *world)
 {
     for (int pe = 0; pe < (int)world->view.pes; pe++) {
-        if (wefti_world_has_ended(world, pe)) {
+        if (wefti_world_is_lost(world, pe)) {
             return 1;
         }
     }
@@ -92,6 +116,7 @@ const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_
     text[0] = '\0';
     if (marks != NULL) {
         append(world, wefti_world_has_ended, "ended", marks, text);
+        append(world, wefti_world_is_unreachable, "become unreachable", marks, text);
         append(world, wefti_world_has_left, "left the world", marks, text);
     }
     wefti_free(marks);

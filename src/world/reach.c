@@ -50,6 +50,14 @@ weft_status wefti_world_read_soon(weft_world *world, const uint64_t *word, int p
                : transport->ops->read_soon(transport, pe, wefti_slot_offset(world, word), value);
 }
 
+void wefti_world_find_silent(weft_world *world, const int *pes, int count)
+{
+    wefti_transport *last = &world->transports[world->transport_count - 1];
+    if (last->ops->find_silent != NULL && count > 0) {
+        last->ops->find_silent(last, pes, count);
+    }
+}
+
 weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t value, int pe)
 {
     if (WEFTI_LIKELY(wefti_pe_is_near(&world->view, pe))) {

@@ -20,6 +20,7 @@ static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, c
         .slot = (unsigned char *)world->control,
         .view = &world->view,
         .deadline_ns = world->deadline_ns,
+        .silence_ns = world->silence_ns,
         .exchange = exchange,
     };
     WEFT_TRY(ops->open(transport, &setup));
@@ -40,7 +41,9 @@ weft_status wefti_world_transports_open(weft_world *world)
 weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange)
 {
 #ifdef WEFT_HAVE_OFI
-    return open_one(world, &wefti_transport_ofi, exchange);
+    WEFT_TRY(open_one(world, &wefti_transport_ofi, exchange));
+    world->knows_fates = wefti_transport_ofi.fate != NULL;
+    return WEFT_OK;
 #else
     (void)world;
     (void)exchange;

@@ -5,10 +5,11 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread_state.h"
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
-#define LOOK_NS 100000000u /* between two looks at who is gone, where there is no deadline, */
+#define LOOK_NS 100000000u /* between two looks at who is gone, */
 #define LOOKED_LAST UINT64_MAX
 #define LOOK_PE_NS 2000000u /* and for each PE: all may wait and look */
 
@@ -24,6 +25,14 @@ static void look_for_gone(wefti_waiter *waiter, uint64_t waited)
             waiter->is_hopeless = (uint32_t)wefti_world_has_lost(world);
         }
     }
+}
+
+/* Without a deadline nothing else ends a wait. With one, who knows whom it waits for need not stay until then for a PE
+ * that is gone, in a world of several nodes; whoever else may have been meant is waited for. */
+static int looks_for_gone(const wefti_waiter *waiter)
+{
+    const weft_world *world = waiter->world;
+    return world->deadline_ns == WEFT_FOREVER || (world->knows_fates && waiter->caller_knows);
 }
 
 weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
@@ -42,6 +51,7 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
     }
     if (waited >= world->deadline_ns || waiter->is_hopeless) {
         WEFTI_COUNT(world, waits_expired, 1);
+        *wefti_thread_is_hopeless() = waited < world->deadline_ns;
         return WEFT_ERR_TIMEOUT;
     }
     if (waited >= world->warn_ns && !waiter->warned) {
@@ -53,9 +63,9 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
         }
     }
     uint64_t left = world->deadline_ns - waited;
-    if (world->deadline_ns == WEFT_FOREVER) {
+    if (looks_for_gone(waiter)) {
         look_for_gone(waiter, waited);
-        left = LOOK_NS;
+        left = left < LOOK_NS ? left : LOOK_NS;
     }
     if (!wefti_world_pause(world, waited, left)) {
         wefti_os_pause(address, waiter->what, waited, left, world->pes_per_core);
@@ -65,13 +75,15 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
 
 weft_status wefti_world_late(const weft_world *world)
 {
-    return world->deadline_ns == WEFT_FOREVER ? WEFT_ERR_PEER : WEFT_ERR_TIMEOUT;
+    return world->deadline_ns == WEFT_FOREVER || *wefti_thread_is_hopeless() ? WEFT_ERR_PEER : WEFT_ERR_TIMEOUT;
 }
 
 const char *wefti_world_limit_text(const weft_world *world, char text[WEFTI_LIMIT_BYTES])
 {
     if (world->deadline_ns == WEFT_FOREVER) {
         (void)snprintf(text, WEFTI_LIMIT_BYTES, "and never will (there is no deadline)");
+    } else if (*wefti_thread_is_hopeless()) {
+        (void)snprintf(text, WEFTI_LIMIT_BYTES, "and never will");
     } else {
         (void)snprintf(text, WEFTI_LIMIT_BYTES, "within %.1f s (WEFT_DEADLINE sets the limit)",
                        (double)world->deadline_ns * 1e-9);

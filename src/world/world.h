@@ -33,6 +33,7 @@ struct weft_world {
     uint64_t key; /* tells this world from all others */
     uint64_t deadline_ns;
     uint64_t warn_ns;
+    uint64_t silence_ns; /* of a host of another node, after which its PEs are gone; WEFT_FOREVER: they never are */
 
     /* Memory. The window is shared by the PEs of this process; its slots belong to the PEs of the node, in ascending
      * order. */
@@ -57,6 +58,7 @@ struct weft_world {
 
     wefti_transport transports[WEFTI_WORLD_TRANSPORTS_MAX];
     size_t transport_count;
+    int knows_fates; /* of PEs of other nodes: the transport to them tells */
 
     struct weft_team team_world;
     struct weft_team team_node;
@@ -158,6 +160,7 @@ typedef struct wefti_world_settings {
         config; /* deadline, warn and bootstrap resolved; name set. The deadline is the meeting's: finite */
     uint64_t deadline_ns; /* the world's; may be WEFT_FOREVER */
     uint64_t warn_ns; /* likewise */
+    uint64_t silence_ns; /* likewise */
     uint64_t heap_max_bytes; /* 0: by the least of the nodes' memory, once they are known */
     uint64_t heap_bytes;
     uint64_t spins; /* 0: by PEs and cores */
@@ -192,7 +195,7 @@ weft_status wefti_world_check(weft_world *world, const char *call);
 /* The word of this PE at `variable`, with acquire; in device memory by a copy. */
 weft_status wefti_world_look(weft_world *world, const void *variable, wefti_word_kind kind, uint64_t *value);
 
-/* ---- presence.c: who is still there; known of the PEs of this node ---- */
+/* ---- presence.c: who is still there; of PEs of other nodes, what their transport knows ---- */
 
 /* This PE is there from now on; it leaves. */
 void wefti_world_come(weft_world *world);
@@ -200,10 +203,13 @@ void wefti_world_leave(weft_world *world); /* safe before it came */
 /* Whether the process of `pe` has ended while it was there; whether `pe` has destroyed its world. */
 int wefti_world_has_ended(const weft_world *world, int pe);
 int wefti_world_has_left(const weft_world *world, int pe);
-/* Whether any PE has ended while it was there. */
+/* Whether the host of `pe` gives no sign of life; whether `pe` has ended, or its host gives none. */
+int wefti_world_is_unreachable(const weft_world *world, int pe);
+int wefti_world_is_lost(const weft_world *world, int pe);
+/* Whether any PE is lost. */
 int wefti_world_has_lost(const weft_world *world);
 /* For the end of an error's text: "; PE 3 has ended; PEs 1, 2 have left the world", or "". */
-#define WEFTI_GONE_BYTES 440
+#define WEFTI_GONE_BYTES 660
 const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_BYTES]);
 
 /* ---- route.c: which transport carries what to whom ---- */
@@ -252,6 +258,8 @@ weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *sour
 weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, uint64_t *value);
 /* The same for who looks for the PEs that are late: a far one that does not answer is waited for a little only. */
 weft_status wefti_world_read_soon(weft_world *world, const uint64_t *word, int pe, uint64_t *value);
+/* Before a series of those: find out together which of these PEs do not answer. */
+void wefti_world_find_silent(weft_world *world, const int *pes, int count);
 /* Set the 64-bit word `word` of `pe` from 0 to `value`, if it is 0. */
 weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t value, int pe);
 

@@ -70,7 +70,7 @@ static int check_gone(wefti_cuda_far *far, wefti_far_lane *lane)
         return 0;
     }
     lane->asked_ns = now;
-    if (!wefti_world_has_ended(world, lane->pe) && !wefti_world_has_left(world, lane->pe)) {
+    if (!wefti_world_is_lost(world, lane->pe) && !wefti_world_has_left(world, lane->pe)) {
         return 0;
     }
     lane->is_gone = 1;

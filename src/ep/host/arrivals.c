@@ -89,14 +89,14 @@ static void list_late(const weft_ep *ep, char text[WEFTI_PE_LIST_BYTES])
     wefti_free(marks);
 }
 
-/* Whether a rank that is not masked is gone without having ended this call. In this order: who is gone has stored all
- * that it will. */
+/* Whether a rank that is not masked is gone without having ended this call, which of a far one nobody can see. In this
+ * order: who is gone has stored all that it will. */
 static int is_lost(const wefti_ep_arrivals *arrivals, int rank)
 {
     const weft_ep *ep = arrivals->ep;
     const unsigned char *near = wefti_ep_near(ep, rank, ep->host->layout.epoch);
-    return !ep->masked[rank] && near != NULL && wefti_world_is_gone(ep->world, ep->host->peers[rank].pe) &&
-           wefti_ld64(near, WEFTI_ACQUIRE) < arrivals->epoch;
+    return !ep->masked[rank] && wefti_world_is_gone(ep->world, ep->host->peers[rank].pe) &&
+           (near == NULL || wefti_ld64(near, WEFTI_ACQUIRE) < arrivals->epoch);
 }
 
 /* Also one that is not awaited here: those that are may wait for it, and give up. */
@@ -191,11 +191,11 @@ static int is_inside(const wefti_ep_arrivals *arrivals, int rank)
     uint64_t at = wefti_ep_call_at(&host->layout, rank) + offsetof(wefti_ep_call_header, epoch);
     const unsigned char *near = wefti_ep_near(ep, rank, host->layout.epoch);
     int has_begun = wefti_ld64(host->base + at, WEFTI_ACQUIRE) == arrivals->epoch;
-    if (near == NULL) {
-        return has_begun;
-    }
     if (wefti_world_is_gone(ep->world, host->peers[rank].pe)) {
         return 0;
+    }
+    if (near == NULL) {
+        return has_begun;
     }
     uint64_t ended = wefti_ld64(near, WEFTI_ACQUIRE);
     return has_begun ? ended < arrivals->epoch : has_not_ended_before(arrivals, rank, ended);

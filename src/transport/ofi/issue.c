@@ -268,6 +268,47 @@ weft_status wefti_ofi_quiet(wefti_transport *transport)
     return wefti_ofi_leave(ofi, flush(&now));
 }
 
+/* ---- who does not answer ---- */
+
+/* Ask of those from *first on as many as there is room for, all of whom have until `until_ns`. */
+static void find_some(wefti_ofi *ofi, const int *pes, int count, int *first, uint64_t until_ns)
+{
+    wefti_ofi_request *asked[WEFTI_OFI_WAITING_MAX / 2];
+    int requests = 0;
+    for (; *first < count && requests < WEFTI_OFI_WAITING_MAX / 2; ++*first) {
+        wefti_ofi_wait now = {.ofi = ofi, .until_ns = until_ns, .pe = pes[*first], .is_silent = 1};
+        wefti_ofi_peer *peer = &ofi->peers[now.pe];
+        if (peer->is_silent || peer->is_lost) {
+            continue;
+        }
+        if (requests > 0 && !wefti_ofi_may_ask(ofi, now.pe)) {
+            break;
+        }
+        const weft_status status = ask_flush(&now, &asked[requests]);
+        requests += status == WEFT_OK;
+        peer->is_silent = status == WEFT_ERR_TIMEOUT;
+    }
+    for (int i = 0; i < requests; i++) {
+        wefti_ofi_wait now = {.ofi = ofi, .until_ns = until_ns, .pe = (int)asked[i]->pe, .is_silent = 1};
+        if (wefti_ofi_close_request(&now, asked[i], NULL) == WEFT_ERR_TIMEOUT) {
+            ofi->peers[now.pe].is_silent = 1;
+        }
+    }
+}
+
+void wefti_ofi_find_silent(wefti_transport *transport, const int *pes, int count)
+{
+    wefti_ofi *ofi = transport->state;
+    const uint64_t until_ns = wefti_os_now_ns() + SOON_NS;
+    int first = 0;
+    wefti_ofi_enter(ofi);
+    while (first < count) {
+        const uint64_t least_ns = wefti_os_now_ns() + SOON_NS / 4; /* those that come last have time, too */
+        find_some(ofi, pes, count, &first, until_ns > least_ns ? until_ns : least_ns);
+    }
+    (void)wefti_ofi_leave(ofi, WEFT_OK);
+}
+
 /* ---- the beginning and the end ---- */
 
 weft_status wefti_ofi_probe(wefti_ofi *ofi, int pe, uint64_t until_ns)
@@ -292,6 +333,16 @@ weft_status wefti_ofi_probe(wefti_ofi *ofi, int pe, uint64_t until_ns)
                      ofi->fabric.info->fabric_attr->name);
 }
 
+/* Messages of this PE that are still to be taken by those that are there. */
+static int is_under_way(const wefti_ofi *ofi)
+{
+    int is_so = ofi->unsent != NULL;
+    for (int pe = 0; pe < ofi->setup.pes && !is_so; pe++) {
+        is_so = !ofi->peers[pe].is_lost && ofi->peers[pe].sending > 0;
+    }
+    return is_so;
+}
+
 static void tell_all(wefti_ofi *ofi, uint64_t until_ns)
 {
     for (int pe = 0; pe < ofi->setup.pes; pe++) {
@@ -312,8 +363,7 @@ void wefti_ofi_say_farewell(wefti_ofi *ofi, uint64_t until_ns)
     while (flush(&now) == WEFT_ERR_PEER) {
     }
     tell_all(ofi, until_ns);
-    while ((ofi->free_out_count < WEFTI_OFI_REQUESTS_OUT || ofi->unsent != NULL) &&
-           wefti_ofi_wait_step(&now) == WEFT_OK) {
+    while (is_under_way(ofi) && wefti_ofi_wait_step(&now) == WEFT_OK) {
     }
     (void)wefti_ofi_leave(ofi, WEFT_OK);
 }

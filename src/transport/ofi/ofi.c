@@ -49,9 +49,16 @@ static void post_all(wefti_ofi *ofi)
 
 /* ---- opening ---- */
 
+/* What PEs tell each other. */
+typedef struct offer {
+    wefti_fabric_address address;
+    wefti_watch_contact contact;
+} offer;
+
 static void ofi_free(wefti_ofi *ofi)
 {
     if (ofi != NULL) {
+        wefti_watch_destroy(ofi->watch);
         wefti_ofi_progress_stop(ofi);
         wefti_fabric_close(&ofi->fabric);
         if (ofi->lock != NULL) {
@@ -63,7 +70,26 @@ static void ofi_free(wefti_ofi *ofi)
     }
 }
 
-static weft_status make(wefti_transport *transport, wefti_fabric_address *mine)
+static void lose(void *context, int pe)
+{
+    wefti_ofi *ofi = context;
+    wefti_ofi_enter(ofi);
+    wefti_ofi_lose(ofi, (uint32_t)pe);
+    (void)wefti_ofi_leave(ofi, WEFT_OK);
+}
+
+/* Hosts reach each other where their endpoints do, if those have addresses of TCP. */
+static weft_status make_watch(wefti_ofi *ofi, offer *mine)
+{
+    struct sockaddr_storage host;
+    memcpy(&host, mine->address.name[0], sizeof mine->address.name[0]);
+    const int is_tcp = host.ss_family == AF_INET || host.ss_family == AF_INET6;
+    const wefti_watch_setup setup = {
+        .world = &ofi->setup, .host = is_tcp ? (const struct sockaddr *)&host : NULL, .lost = lose, .context = ofi};
+    return wefti_watch_create(&setup, &ofi->watch, &mine->contact);
+}
+
+static weft_status make(wefti_transport *transport, offer *mine)
 {
     const size_t pes = (size_t)transport->setup.pes;
     wefti_ofi *ofi = wefti_alloc_zeroed(1, sizeof *ofi);
@@ -87,15 +113,16 @@ static weft_status make(wefti_transport *transport, wefti_fabric_address *mine)
     const wefti_topo_pe pe = {.gpu = WEFTI_TOPO_PCI_NONE, /* it gets its device later, if it gets one */
                               .numa = wefti_topo_numa_here(),
                               .number = ofi->setup.pe - (int)ofi->setup.view->near_first};
-    return wefti_fabric_open(&ofi->fabric, &pe, ofi->memory, WEFTI_OFI_BUFFERS * stride(), mine);
+    WEFT_TRY(wefti_fabric_open(&ofi->fabric, &pe, ofi->memory, WEFTI_OFI_BUFFERS * stride(), &mine->address));
+    return make_watch(ofi, mine);
 }
 
 /* The addresses of all PEs of other nodes. */
-static weft_status meet(wefti_ofi *ofi, const wefti_fabric_address *mine, const wefti_fabric_address *all)
+static weft_status meet(wefti_ofi *ofi, const wefti_fabric_address *mine, const offer *all)
 {
     for (int pe = 0; pe < ofi->setup.pes; pe++) {
         wefti_ofi_peer *peer = &ofi->peers[pe];
-        const wefti_fabric_address *address = &all[pe];
+        const wefti_fabric_address *address = &all[pe].address;
         if (address->bytes[0] == 0 || address->bytes[1] == 0) {
             continue; /* it has failed, and says so at the end of this step */
         }
@@ -124,20 +151,21 @@ static weft_status probe(wefti_ofi *ofi)
                : wefti_ofi_probe(ofi, 0, wefti_os_now_ns() + patience_ns);
 }
 
-static weft_status connect_all(wefti_transport *transport, weft_status made, const wefti_fabric_address *mine)
+static weft_status connect_all(wefti_transport *transport, weft_status made, const offer *mine)
 {
     const wefti_transport_exchange *exchange = transport->setup.exchange;
-    wefti_fabric_address *all = wefti_alloc((size_t)transport->setup.pes * sizeof *all);
+    offer *all = wefti_alloc((size_t)transport->setup.pes * sizeof *all);
     if (all == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory for the addresses of %d PEs", transport->setup.pes);
     }
     weft_status status = exchange->allgather(exchange->context, mine, all, sizeof *mine);
     if (status == WEFT_OK && made == WEFT_OK) {
         wefti_ofi *ofi = transport->state;
-        status = meet(ofi, mine, all);
+        status = meet(ofi, &mine->address, all);
         if (status == WEFT_OK) {
             post_all(ofi);
             status = wefti_ofi_progress_start(ofi);
+            status = status == WEFT_OK ? wefti_watch_start(ofi->watch, &all->contact, sizeof *all) : status;
             status = status == WEFT_OK ? probe(ofi) : status;
         }
     }
@@ -147,7 +175,7 @@ static weft_status connect_all(wefti_transport *transport, weft_status made, con
 
 static weft_status ofi_open(wefti_transport *transport, const wefti_transport_setup *setup)
 {
-    wefti_fabric_address mine = {0};
+    offer mine = {0};
     char text[WEFTI_ERROR_BYTES];
     transport->setup = *setup;
     transport->state = NULL;
@@ -173,6 +201,11 @@ static void ofi_close(wefti_transport *transport)
     wefti_ofi_say_farewell(ofi, wefti_os_now_ns() + CLOSING_NS);
     ofi_free(ofi);
     transport->state = NULL;
+}
+
+static wefti_transport_fate ofi_fate(const wefti_transport *transport, int pe)
+{
+    return wefti_watch_fate(((const wefti_ofi *)transport->state)->watch, pe);
 }
 
 static int ofi_reaches(const wefti_transport *transport, int pe)
@@ -210,6 +243,8 @@ const wefti_transport_ops wefti_transport_ofi = {
     .amo = wefti_ofi_amo,
     .pause = ofi_pause,
     .read_soon = wefti_ofi_read_soon,
+    .find_silent = wefti_ofi_find_silent,
+    .fate = ofi_fate,
     .fence = wefti_ofi_fence,
     .quiet = wefti_ofi_quiet,
 };

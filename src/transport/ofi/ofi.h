@@ -7,6 +7,7 @@
  *   send.c      who may send how much, how long a call waits
  *   serve.c     what others ask of this PE
  *   progress.c  completions, and the thread that sees to them while nobody waits
+ *   watch.c     which PEs are gone, by connections of its own (watch_link.c)
  *
  * Each buffer for messages belongs to one endpoint and is, at any time, posted to receive, being sent, or free. A
  * request is answered in the buffer in which it came, so that answering needs no memory: a PE that cannot answer takes
@@ -20,6 +21,7 @@
 #include "os/os.h"
 #include "transport/ofi/fabric.h"
 #include "transport/ofi/message.h"
+#include "transport/ofi/watch.h"
 #include "transport/transport.h"
 
 /* Messages that can be under way at once. */
@@ -87,6 +89,7 @@ typedef struct wefti_ofi {
     uint32_t requests_free;
     uint64_t requests_made;
     wefti_ofi_peer *peers; /* [pes] */
+    wefti_watch *watch;
     wefti_os_thread *thread;
     int wake[2]; /* a pipe that ends the thread's sleep */
     uint64_t polled_ns; /* when somebody who waits last saw to completions */
@@ -171,6 +174,7 @@ weft_status wefti_ofi_put_signal(wefti_transport *transport, int pe, uint64_t of
 weft_status wefti_ofi_amo(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits,
                           uint64_t value, uint64_t cond, uint64_t *old);
 weft_status wefti_ofi_read_soon(wefti_transport *transport, int pe, uint64_t offset, uint64_t *value);
+void wefti_ofi_find_silent(wefti_transport *transport, const int *pes, int count);
 weft_status wefti_ofi_fence(wefti_transport *transport);
 weft_status wefti_ofi_quiet(wefti_transport *transport);
 /* Whether `pe` answers by `until_ns`; else WEFT_ERR_UNREACHABLE. */

@@ -1,6 +1,7 @@
 /* Who may send how much, and how long a call waits. */
 #include <string.h>
 
+#include "base/thread_state.h"
 #include "transport/ofi/ofi.h"
 #include "weft/inline/rma.h"
 
@@ -28,13 +29,20 @@ weft_status wefti_ofi_leave(wefti_ofi *ofi, weft_status status)
 
 weft_status wefti_ofi_lost(const wefti_ofi_wait *now)
 {
+    static const char *const words[WEFTI_FATES] = {
+        [WEFTI_FATE_THERE] = "the network cannot deliver to it",
+        [WEFTI_FATE_LEFT] = "it has left the world",
+        [WEFTI_FATE_ENDED] = "its process has ended",
+        [WEFTI_FATE_SILENT] = "its host has become unreachable",
+    };
     return now->is_silent ? WEFT_ERR_PEER
-                          : wefti_error(WEFT_ERR_PEER, "PE %d is gone: PE %d cannot reach it any more over the network",
-                                        now->pe, now->ofi->setup.pe);
+                          : wefti_error(WEFT_ERR_PEER, "PE %d is gone: %s, and PE %d has asked something of it",
+                                        now->pe, words[wefti_watch_fate(now->ofi->watch, now->pe)], now->ofi->setup.pe);
 }
 
 weft_status wefti_ofi_timed_out(const wefti_ofi_wait *now)
 {
+    *wefti_thread_is_hopeless() = 0; /* it is the deadline's */
     return now->is_silent ? WEFT_ERR_TIMEOUT
                           : wefti_error(WEFT_ERR_TIMEOUT, "PE %d did not answer PE %d over the network in time",
                                         now->pe, now->ofi->setup.pe);

@@ -189,7 +189,11 @@ void wefti_ofi_send_unsent(wefti_ofi *ofi)
     while (*link != NULL) {
         wefti_ofi_buffer *buffer = *link;
         int error;
-        if (wefti_ofi_send(ofi, buffer, &error)) {
+        if (ofi->peers[buffer->pe].is_lost) {
+            *link = buffer->next;
+            buffer->role = WEFTI_OFI_REQUEST_IN;
+            wefti_ofi_post(ofi, buffer);
+        } else if (wefti_ofi_send(ofi, buffer, &error)) {
             *link = buffer->next;
         } else if (error == -FI_EAGAIN) {
             link = &buffer->next; /* another PE's may go */

@@ -1,0 +1,622 @@
+/* Who is connected to whom, and what the ends of connections tell. All of it is the thread's but `fates`, which others
+ * read. */
+#include "transport/ofi/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "bootstrap/tcp/interfaces.h"
+#include "bootstrap/tcp/listen.h"
+#include "os/os.h"
+#include "os/socket.h"
+#include "transport/ofi/watch_link.h"
+
+#define HELLO_NS UINT64_C(5000000000) /* for who has connected to say who it is */
+#define FAREWELL_NS UINT64_C(200000000)
+#define STRANGERS_MAX 16 /* connections of which nobody knows whose they are */
+#define LINKS_SPARE 64
+#define CALLS_AT_ONCE 64
+#define TRIES_MAX 3
+
+enum { LISTENER_HOST, LISTENER_LOCAL, LISTENERS };
+enum { ITEM_WAKE = LISTENERS, ITEM_LINKS }; /* of what is polled: the listeners come first */
+
+struct wefti_watch {
+    wefti_watch_setup setup;
+    int pe;
+    int pes;
+    wefti_watch_contact *contacts; /* [pes] */
+    unsigned char *fates; /* [pes]: wefti_transport_fate; atomic */
+    unsigned char *tries; /* [pes]: how often it could not be connected to; TRIES_MAX: it is left alone */
+    unsigned char *is_reached; /* [pes]: this PE has connected to one of the node that this leader had first */
+    uint32_t *leaders; /* [nodes]: the lowest PE of each node, in ascending order */
+    int nodes;
+    int node; /* this PE's */
+    uint32_t *news; /* [pes]: of whom something is known, in the order in which it became so */
+    size_t news_count;
+    wefti_watch_link *links; /* [links_max] */
+    struct pollfd *items; /* [ITEM_LINKS + links_max] */
+    size_t links_max;
+    int listeners[LISTENERS];
+    int wake[2]; /* a pipe that ends the thread's sleep */
+    wefti_os_thread *thread;
+    int must_seek; /* the connections may no longer be those that this PE should have */
+    int is_closing; /* atomic */
+};
+
+wefti_transport_fate wefti_watch_fate(const wefti_watch *watch, int pe)
+{
+    return (wefti_transport_fate)__atomic_load_n(&watch->fates[pe], __ATOMIC_ACQUIRE);
+}
+
+/* ---- what is known of PEs ---- */
+
+static int is_there(const wefti_watch *watch, int pe)
+{
+    return wefti_watch_fate(watch, pe) == WEFTI_FATE_THERE;
+}
+
+static void set_fate(wefti_watch *watch, int pe, wefti_transport_fate fate)
+{
+    if (!is_there(watch, pe) || fate == WEFTI_FATE_THERE) {
+        return; /* the first word counts */
+    }
+    __atomic_store_n(&watch->fates[pe], (unsigned char)fate, __ATOMIC_RELEASE);
+    watch->news[watch->news_count++] = (uint32_t)pe;
+    watch->must_seek = 1;
+    if (fate != WEFTI_FATE_LEFT) {
+        wefti_log(WEFTI_LOG_INFO, "PE %d: PE %d is gone: %s", watch->pe, pe,
+                  fate == WEFTI_FATE_ENDED ? "its process has ended" : "its host is silent");
+        watch->setup.lost(watch->setup.context, pe);
+    }
+}
+
+static int is_of_node(const wefti_watch *watch, int pe, uint32_t leader)
+{
+    return watch->contacts[pe].leader == leader;
+}
+
+/* A host is silent for all its PEs. */
+static void set_node_silent(wefti_watch *watch, uint32_t leader)
+{
+    for (int pe = 0; pe < watch->pes; pe++) {
+        if (is_of_node(watch, pe, leader)) {
+            set_fate(watch, pe, WEFTI_FATE_SILENT);
+        }
+    }
+}
+
+static int tells_silence(int error)
+{
+    return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN ||
+           error == ENETDOWN;
+}
+
+static void set_gone(wefti_watch *watch, int pe, int error, int is_local)
+{
+    if (tells_silence(error) && !is_local && is_there(watch, pe)) {
+        set_node_silent(watch, watch->contacts[pe].leader);
+    } else {
+        set_fate(watch, pe, WEFTI_FATE_ENDED);
+    }
+}
+
+/* `pe` cannot be connected to, or has ended the connection before it said who it is, and is tried again. It is gone if
+ * its node could be reached before, and has lost a PE since, and now refuses. */
+static void note_unreached(wefti_watch *watch, int pe, int error, int is_local)
+{
+    const uint32_t leader = watch->contacts[pe].leader;
+    int has_lost = 0;
+    for (int other = 0; other < watch->pes; other++) {
+        has_lost |= is_of_node(watch, other, leader) && wefti_watch_fate(watch, other) > WEFTI_FATE_LEFT;
+    }
+    const int is_refused = error == ECONNREFUSED || tells_silence(error);
+    watch->tries[pe] = is_refused ? TRIES_MAX : (unsigned char)(watch->tries[pe] + 1);
+    watch->must_seek = 1;
+    if (has_lost && (is_local || watch->is_reached[leader]) && is_refused) {
+        set_gone(watch, pe, error, is_local);
+    }
+}
+
+/* ---- who is connected to whom ---- */
+
+static int has_link(const wefti_watch *watch, int pe)
+{
+    for (size_t i = 0; i < watch->links_max; i++) {
+        if (watch->links[i].state != WEFTI_WATCH_FREE && watch->links[i].pe == pe) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static wefti_watch_link *free_link(wefti_watch *watch)
+{
+    for (size_t i = 0; i < watch->links_max; i++) {
+        if (watch->links[i].state == WEFTI_WATCH_FREE) {
+            return &watch->links[i];
+        }
+    }
+    return NULL;
+}
+
+/* The lowest PE of a node that is there and may be connected to; -1: none. *lives: whether any is there. */
+static int leader_now(const wefti_watch *watch, uint32_t leader, int *lives)
+{
+    *lives = 0;
+    for (int pe = 0; pe < watch->pes; pe++) {
+        if (is_of_node(watch, pe, leader) && is_there(watch, pe)) {
+            *lives = 1;
+            if (watch->tries[pe] < TRIES_MAX) {
+                return pe;
+            }
+        }
+    }
+    return -1;
+}
+
+static void dial(wefti_watch *watch, int pe)
+{
+    const wefti_watch_contact *contact = &watch->contacts[pe];
+    const int is_local = contact->leader == watch->contacts[watch->pe].leader;
+    wefti_watch_link *link = free_link(watch);
+    if (link == NULL || has_link(watch, pe) || (!is_local && contact->host_bytes == 0)) {
+        return;
+    }
+    const int error = wefti_watch_link_dial(link, contact, pe, is_local);
+    if (error != 0) {
+        note_unreached(watch, pe, error, is_local);
+    }
+}
+
+/* To the next node at least `distance` nodes further on that has somebody. */
+static void dial_node(wefti_watch *watch, int distance)
+{
+    for (int i = distance; i < watch->nodes; i++) {
+        int lives;
+        const int pe = leader_now(watch, watch->leaders[(watch->node + i) % watch->nodes], &lives);
+        if (pe >= 0) {
+            dial(watch, pe);
+        }
+        if (lives) {
+            return;
+        }
+    }
+}
+
+/* Who takes another's place has no connections to its neighbours, which have ended perhaps and cannot call. */
+static void dial_neighbours(wefti_watch *watch)
+{
+    const uint32_t leader = watch->contacts[watch->pe].leader;
+    for (int pe = 0; pe < watch->pes && leader != (uint32_t)watch->pe; pe++) {
+        if (pe != watch->pe && is_of_node(watch, pe, leader) && is_there(watch, pe) && watch->tries[pe] < TRIES_MAX) {
+            dial(watch, pe);
+        }
+    }
+}
+
+static void seek(wefti_watch *watch)
+{
+    while (watch->must_seek) {
+        int lives;
+        watch->must_seek = 0;
+        const int leader = leader_now(watch, watch->leaders[watch->node], &lives);
+        if (leader != watch->pe) {
+            dial(watch, leader);
+            continue;
+        }
+        dial_neighbours(watch);
+        for (int distance = 1; distance < watch->nodes; distance *= 2) {
+            dial_node(watch, distance);
+        }
+    }
+}
+
+/* ---- one connection ---- */
+
+/* Message 0 says who this PE is, the others what it knows. */
+static wefti_watch_message message_at(const void *context, size_t number)
+{
+    const wefti_watch *watch = context;
+    const uint32_t pe = number == 0 ? (uint32_t)watch->pe : watch->news[number - 1];
+    return (wefti_watch_message){
+        .world = watch->setup.world->world,
+        .pe = pe,
+        .fate = number == 0 ? WEFTI_FATE_THERE : (uint32_t)wefti_watch_fate(watch, (int)pe),
+    };
+}
+
+/* Who was dialled is known by its address; who has called shows the key first. */
+static int may_send(const wefti_watch_link *link)
+{
+    return link->state == WEFTI_WATCH_KNOWN || (link->state == WEFTI_WATCH_UNKNOWN && link->is_dialled);
+}
+
+static int has_to_send(const wefti_watch *watch, const wefti_watch_link *link)
+{
+    return may_send(link) && link->sent < (1 + watch->news_count) * sizeof(wefti_watch_message);
+}
+
+static void send_news(wefti_watch *watch)
+{
+    for (size_t i = 0; i < watch->links_max; i++) {
+        if (has_to_send(watch, &watch->links[i])) {
+            wefti_watch_link_send(&watch->links[i], message_at, watch, 1 + watch->news_count);
+        }
+    }
+}
+
+/* The connection is over. */
+static void end_link(wefti_watch *watch, wefti_watch_link *link, int error)
+{
+    const wefti_watch_link ended = *link;
+    wefti_watch_link_close(link);
+    watch->must_seek = 1;
+    if (ended.state == WEFTI_WATCH_KNOWN) {
+        set_gone(watch, ended.pe, error, ended.is_local);
+    } else if (ended.is_dialled) {
+        note_unreached(watch, ended.pe, error, ended.is_local);
+    }
+}
+
+/* Returns 0 if the message is not one of this world's, or makes no sense. */
+static int take(wefti_watch *watch, wefti_watch_link *link)
+{
+    const wefti_watch_message *message = &link->message;
+    if (message->world != watch->setup.world->world || message->pe >= (uint32_t)watch->pes ||
+        message->fate >= WEFTI_FATES) {
+        return 0;
+    }
+    if (link->state == WEFTI_WATCH_KNOWN) {
+        if ((int)message->pe != watch->pe) {
+            set_fate(watch, (int)message->pe, (wefti_transport_fate)message->fate);
+        }
+        return 1;
+    }
+    if (message->fate != WEFTI_FATE_THERE || (int)message->pe == watch->pe ||
+        (link->is_dialled && (int)message->pe != link->pe)) {
+        return 0;
+    }
+    link->pe = (int)message->pe;
+    link->state = WEFTI_WATCH_KNOWN;
+    return 1;
+}
+
+static void receive(wefti_watch *watch, wefti_watch_link *link)
+{
+    int error = 0;
+    int got = wefti_watch_link_receive(link, &error);
+    while (got == 1 && take(watch, link)) {
+        got = wefti_watch_link_receive(link, &error);
+    }
+    if (got == 1) {
+        wefti_watch_link_close(link); /* who speaks so is nobody of this world */
+    } else if (got < 0) {
+        end_link(watch, link, error);
+    }
+}
+
+static void connected(wefti_watch *watch, wefti_watch_link *link)
+{
+    const int error = wefti_watch_link_outcome(link, watch->setup.world->silence_ns);
+    if (error != 0) {
+        end_link(watch, link, error);
+    } else if (!link->is_local) {
+        watch->is_reached[watch->contacts[link->pe].leader] = 1;
+    }
+}
+
+static void serve_link(wefti_watch *watch, wefti_watch_link *link, short events)
+{
+    if (link->state == WEFTI_WATCH_DIALLING && (events & (POLLOUT | POLLERR | POLLHUP)) != 0) {
+        connected(watch, link);
+    } else if ((events & (POLLIN | POLLERR | POLLHUP)) != 0) {
+        receive(watch, link);
+    }
+}
+
+/* ---- who calls ---- */
+
+static int is_stranger(const wefti_watch_link *link)
+{
+    return link->state == WEFTI_WATCH_UNKNOWN && !link->is_dialled;
+}
+
+/* Room for another whom nobody knows: if they are many, the oldest has to go. */
+static void bound_strangers(wefti_watch *watch)
+{
+    wefti_watch_link *oldest = NULL;
+    int count = 0;
+    for (size_t i = 0; i < watch->links_max; i++) {
+        wefti_watch_link *link = &watch->links[i];
+        if (is_stranger(link)) {
+            oldest = oldest == NULL || link->since_ns < oldest->since_ns ? link : oldest;
+            count++;
+        }
+    }
+    if (count >= STRANGERS_MAX) {
+        wefti_watch_link_close(oldest);
+    }
+}
+
+static void accept_all(wefti_watch *watch)
+{
+    for (int i = 0; i < LISTENERS; i++) {
+        int is_more = watch->listeners[i] >= 0;
+        for (int taken = 0; is_more && taken < CALLS_AT_ONCE; taken++) {
+            bound_strangers(watch);
+            wefti_watch_link refused = {0};
+            wefti_watch_link *link = free_link(watch);
+            is_more = wefti_watch_link_accept(link != NULL ? link : &refused, watch->listeners[i], i == LISTENER_LOCAL);
+            if (is_more && link != NULL) {
+                wefti_watch_link_keep(link, watch->setup.world->silence_ns);
+            }
+            wefti_watch_link_close(&refused);
+        }
+    }
+}
+
+/* How long a connection may stay as it is; UINT64_MAX: for ever. */
+static uint64_t patience_ns(const wefti_watch *watch, const wefti_watch_link *link)
+{
+    return is_stranger(link) ? HELLO_NS
+           : link->state == WEFTI_WATCH_DIALLING && watch->setup.world->silence_ns != WEFT_FOREVER
+               ? watch->setup.world->silence_ns
+               : UINT64_MAX;
+}
+
+/* End those whose time is over; returns how long the others have. */
+static uint64_t expire(wefti_watch *watch)
+{
+    const uint64_t now_ns = wefti_os_now_ns();
+    uint64_t next_ns = UINT64_MAX;
+    for (size_t i = 0; i < watch->links_max; i++) {
+        wefti_watch_link *link = &watch->links[i];
+        const uint64_t limit_ns = patience_ns(watch, link);
+        if (link->state == WEFTI_WATCH_FREE || limit_ns == UINT64_MAX) {
+            continue;
+        }
+        if (now_ns - link->since_ns >= limit_ns) {
+            end_link(watch, link, ETIMEDOUT);
+            next_ns = 0;
+        } else if (limit_ns - (now_ns - link->since_ns) < next_ns) {
+            next_ns = limit_ns - (now_ns - link->since_ns);
+        }
+    }
+    return next_ns;
+}
+
+/* ---- the thread ---- */
+
+static void await_events(wefti_watch *watch, uint64_t wait_ns)
+{
+    for (int i = 0; i < LISTENERS; i++) {
+        watch->items[i] = (struct pollfd){.fd = watch->listeners[i], .events = POLLIN};
+    }
+    watch->items[ITEM_WAKE] = (struct pollfd){.fd = watch->wake[0], .events = POLLIN};
+    for (size_t i = 0; i < watch->links_max; i++) {
+        const wefti_watch_link *link = &watch->links[i];
+        const int writes = link->state == WEFTI_WATCH_DIALLING || has_to_send(watch, link);
+        watch->items[ITEM_LINKS + i] = (struct pollfd){.fd = link->state == WEFTI_WATCH_FREE ? -1 : link->descriptor,
+                                                       .events = (short)(link->state == WEFTI_WATCH_DIALLING ? POLLOUT
+                                                                         : writes ? POLLIN | POLLOUT
+                                                                                  : POLLIN)};
+    }
+    (void)wefti_os_socket_poll(watch->items, ITEM_LINKS + watch->links_max, wait_ns);
+}
+
+static void serve_links(wefti_watch *watch)
+{
+    for (size_t i = 0; i < watch->links_max; i++) {
+        wefti_watch_link *link = &watch->links[i];
+        const struct pollfd *item = &watch->items[ITEM_LINKS + i];
+        if (link->state != WEFTI_WATCH_FREE && item->fd == link->descriptor && item->revents != 0) {
+            serve_link(watch, link, item->revents);
+        }
+    }
+}
+
+/* Those that have called are heard first, so that nobody who is connected takes this for an end. */
+static void say_farewell(wefti_watch *watch)
+{
+    const uint64_t until_ns = wefti_os_now_ns() + FAREWELL_NS;
+    int is_left = 1;
+    accept_all(watch);
+    await_events(watch, 0);
+    serve_links(watch);
+    set_fate(watch, watch->pe, WEFTI_FATE_LEFT);
+    while (is_left && wefti_os_now_ns() < until_ns) {
+        is_left = 0;
+        send_news(watch);
+        for (size_t i = 0; i < watch->links_max; i++) {
+            is_left |= has_to_send(watch, &watch->links[i]);
+        }
+        if (is_left) {
+            wefti_os_sleep_ns(1000000);
+        }
+    }
+}
+
+static void run(void *argument)
+{
+    wefti_watch *watch = argument;
+    watch->must_seek = 1;
+    while (!__atomic_load_n(&watch->is_closing, __ATOMIC_ACQUIRE)) {
+        const uint64_t wait_ns = expire(watch);
+        seek(watch);
+        send_news(watch);
+        await_events(watch, wait_ns);
+        serve_links(watch);
+        accept_all(watch);
+    }
+    say_farewell(watch);
+}
+
+/* ---- opening and closing ---- */
+
+static weft_status failed(const char *what)
+{
+    return wefti_error(WEFT_ERR_SYSTEM, "cannot %s, by which PEs of other nodes notice that this one has ended: %s",
+                       what, strerror(errno));
+}
+
+/* The address that this PE tells the others: the one of its network, or the first that is not the host's own. */
+static int choose_address(const struct sockaddr *host, wefti_tcp_address *address)
+{
+    wefti_tcp_address all[WEFTI_TCP_ADDRESSES_MAX];
+    struct sockaddr_storage storage = {0};
+    int count = 0;
+    if (host != NULL) {
+        memcpy(&storage, host, host->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+        return wefti_tcp_address_from(address, &storage);
+    }
+    if (wefti_interfaces_list(all, &count) != WEFT_OK || count == 0) {
+        return 0;
+    }
+    *address = all[count > 1 && wefti_tcp_address_is_loopback(&all[0])];
+    return 1;
+}
+
+static weft_status listen_to_hosts(wefti_watch *watch, wefti_watch_contact *contact)
+{
+    wefti_tcp_address address;
+    struct sockaddr_storage storage;
+    if (!choose_address(watch->setup.host, &address)) {
+        return WEFT_OK; /* not over TCP: other nodes find nothing out about this one */
+    }
+    int *listener = &watch->listeners[LISTENER_HOST];
+    *listener = wefti_tcp_listen(&address, 0, WEFTI_TCP_PORT_OWN);
+    if (*listener < 0) {
+        *listener = wefti_tcp_listen(NULL, 0, WEFTI_TCP_PORT_OWN);
+    }
+    const unsigned port = *listener >= 0 ? wefti_tcp_port_of(*listener) : 0;
+    if (port == 0) {
+        return failed("listen at an address of this host");
+    }
+    contact->host_bytes = (uint32_t)wefti_tcp_address_to(&address, port, &storage);
+    memcpy(contact->host, &storage, contact->host_bytes);
+    return WEFT_OK;
+}
+
+static weft_status listen_to_all(wefti_watch *watch, wefti_watch_contact *contact)
+{
+    WEFT_TRY(wefti_os_random(contact->name, sizeof contact->name));
+    watch->listeners[LISTENER_LOCAL] = wefti_watch_listen_local(contact->name);
+    if (watch->listeners[LISTENER_LOCAL] < 0) {
+        return failed("listen at a local socket");
+    }
+    if (wefti_fault("pipe", EMFILE) || pipe2(watch->wake, O_CLOEXEC | O_NONBLOCK) != 0) {
+        watch->wake[0] = watch->wake[1] = -1;
+        return failed("make a pipe");
+    }
+    return listen_to_hosts(watch, contact);
+}
+
+static void watch_free(wefti_watch *watch)
+{
+    for (size_t i = 0; watch->links != NULL && i < watch->links_max; i++) {
+        wefti_watch_link_close(&watch->links[i]);
+    }
+    for (int i = 0; i < LISTENERS; i++) {
+        if (watch->listeners[i] >= 0) {
+            wefti_os_socket_stop(watch->listeners[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        if (watch->wake[i] >= 0) {
+            (void)close(watch->wake[i]);
+        }
+    }
+    wefti_free(watch->items);
+    wefti_free(watch->links);
+    wefti_free(watch->news);
+    wefti_free(watch->leaders);
+    wefti_free(watch->is_reached);
+    wefti_free(watch->tries);
+    wefti_free(watch->fates);
+    wefti_free(watch->contacts);
+    wefti_free(watch);
+}
+
+static int has_memory(const wefti_watch *watch)
+{
+    return watch->contacts != NULL && watch->fates != NULL && watch->tries != NULL && watch->is_reached != NULL &&
+           watch->leaders != NULL && watch->news != NULL && watch->links != NULL && watch->items != NULL;
+}
+
+static weft_status reserve(wefti_watch *watch)
+{
+    const size_t pes = (size_t)watch->pes;
+    watch->links_max = (pes < LINKS_SPARE ? pes : LINKS_SPARE) + watch->setup.world->view->near_count + LINKS_SPARE;
+    watch->contacts = wefti_alloc_zeroed(pes, sizeof *watch->contacts);
+    watch->fates = wefti_alloc_zeroed(pes, 1);
+    watch->tries = wefti_alloc_zeroed(pes, 1);
+    watch->is_reached = wefti_alloc_zeroed(pes, 1);
+    watch->leaders = wefti_alloc_zeroed(pes, sizeof *watch->leaders);
+    watch->news = wefti_alloc_zeroed(pes, sizeof *watch->news);
+    watch->links = wefti_alloc_zeroed(watch->links_max, sizeof *watch->links);
+    watch->items = wefti_alloc_zeroed(ITEM_LINKS + watch->links_max, sizeof *watch->items);
+    return has_memory(watch) ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "no memory for what is known of %zu PEs", pes);
+}
+
+weft_status wefti_watch_create(const wefti_watch_setup *setup, wefti_watch **out, wefti_watch_contact *contact)
+{
+    wefti_watch *watch = wefti_alloc_zeroed(1, sizeof *watch);
+    memset(contact, 0, sizeof *contact);
+    if (watch == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for what is known of PEs");
+    }
+    watch->setup = *setup;
+    watch->pe = setup->world->pe;
+    watch->pes = setup->world->pes;
+    watch->wake[0] = watch->wake[1] = -1;
+    watch->listeners[LISTENER_HOST] = watch->listeners[LISTENER_LOCAL] = -1;
+    contact->leader = setup->world->view->near_first;
+    weft_status status = reserve(watch);
+    status = status == WEFT_OK ? listen_to_all(watch, contact) : status;
+    if (status != WEFT_OK) {
+        watch_free(watch);
+        return status;
+    }
+    *out = watch;
+    return WEFT_OK;
+}
+
+/* The nodes, by their lowest PEs. */
+static void number_nodes(wefti_watch *watch)
+{
+    for (int pe = 0; pe < watch->pes; pe++) {
+        if (watch->contacts[pe].leader == (uint32_t)pe) {
+            watch->node = watch->contacts[watch->pe].leader == (uint32_t)pe ? watch->nodes : watch->node;
+            watch->leaders[watch->nodes++] = (uint32_t)pe;
+        }
+    }
+}
+
+weft_status wefti_watch_start(wefti_watch *watch, const wefti_watch_contact *contacts, size_t stride)
+{
+    for (int pe = 0; pe < watch->pes; pe++) {
+        memcpy(&watch->contacts[pe], (const unsigned char *)contacts + (size_t)pe * stride, sizeof *contacts);
+    }
+    number_nodes(watch);
+    return wefti_os_thread_start(&watch->thread, run, watch);
+}
+
+void wefti_watch_destroy(wefti_watch *watch)
+{
+    if (watch == NULL) {
+        return;
+    }
+    if (watch->thread != NULL) {
+        __atomic_store_n(&watch->is_closing, 1, __ATOMIC_RELEASE);
+        (void)!write(watch->wake[1], "", 1);
+        wefti_os_thread_join(watch->thread);
+    }
+    watch_free(watch);
+}

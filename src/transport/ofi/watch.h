@@ -1,0 +1,48 @@
+/* transport/ofi/watch.h: who of a world is gone, found out over connections that carry nothing else.
+ *
+ * Each node has a leader, the lowest of its PEs that is there. Leaders are connected over TCP to those 1, 2, 4, ...
+ * nodes further on, in a ring of nodes without those that are wholly gone, so that each has O(log nodes) connections;
+ * the other PEs of a node are connected to its leader over a local socket. The system keeps these connections: it
+ * closes those of a process that ends, and sends a sign of life every second, which it answers for a process that is
+ * stopped, too. So an end without a farewell is the end of a process, and silence is that of a host. What one PE finds
+ * out it passes on over all its connections, and each passes on what is new to it.
+ *
+ * A connection counts once both sides have shown the world's key. No PE is called gone for one that never counted:
+ * where connections are refused, by a firewall say, nothing is found out. */
+#ifndef WEFTI_TRANSPORT_OFI_WATCH_H
+#define WEFTI_TRANSPORT_OFI_WATCH_H
+
+#include <sys/socket.h>
+
+#include "transport/transport.h"
+
+typedef struct wefti_watch wefti_watch;
+
+/* Where a PE listens, and which node it is of. */
+typedef struct wefti_watch_contact {
+    uint32_t leader; /* the lowest PE of its node */
+    uint32_t host_bytes; /* of the socket address below; 0: other nodes do not reach it */
+    unsigned char host[32];
+    unsigned char name[16]; /* of its local socket */
+} wefti_watch_contact;
+
+typedef struct wefti_watch_setup {
+    const wefti_transport_setup *world; /* as long as the watch is open */
+    const struct sockaddr *host; /* at which other nodes reach this PE; NULL: at any address of this node */
+    /* `pe` is gone: its process has ended, or its host is silent. By the watch's thread, once a PE. */
+    void (*lost)(void *context, int pe);
+    void *context;
+} wefti_watch_setup;
+
+/* Listen. On failure nothing is left behind. */
+weft_status wefti_watch_create(const wefti_watch_setup *setup, wefti_watch **out, wefti_watch_contact *contact);
+/* Watch the PEs that listen at `contacts`, one a PE, `stride` bytes apart. The first call after create, at most once. */
+weft_status wefti_watch_start(wefti_watch *watch, const wefti_watch_contact *contacts, size_t stride);
+/* Tell the others that this PE leaves, and end; blocks for some tenths of a second at most. Safe on NULL, and before
+ * start. */
+void wefti_watch_destroy(wefti_watch *watch);
+
+/* What is known of a PE; any thread. */
+wefti_transport_fate wefti_watch_fate(const wefti_watch *watch, int pe);
+
+#endif

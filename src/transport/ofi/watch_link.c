@@ -1,0 +1,177 @@
+/* One connection of a watch: sockets that the system keeps alive. */
+#include "transport/ofi/watch_link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "base/alloc.h"
+#include "os/os.h"
+#include "os/socket.h"
+
+#define BACKLOG 64
+#define PROBE_SECONDS 1 /* between two signs of life */
+#define MS_MAX INT32_MAX
+#define REST_NS UINT64_C(10000000)
+
+/* ---- addresses ---- */
+
+/* An abstract name: 0, a word, and the 16 bytes. */
+static socklen_t local_address(const unsigned char name[16], struct sockaddr_un *address)
+{
+    static const char word[] = "weft-watch-";
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    memcpy(address->sun_path + 1, word, sizeof word - 1);
+    memcpy(address->sun_path + sizeof word, name, 16);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof word + 16);
+}
+
+int wefti_watch_listen_local(const unsigned char name[16])
+{
+    struct sockaddr_un address;
+    const socklen_t bytes = local_address(name, &address);
+    const int listener = wefti_fault("socket", EMFILE) ? -1 : wefti_os_socket_open(AF_UNIX);
+    if (listener < 0) {
+        return -1;
+    }
+    if (wefti_os_socket_bind(listener, (const struct sockaddr *)&address, bytes) != 0 ||
+        wefti_os_socket_listen(listener, BACKLOG) != 0) {
+        const int error = errno;
+        wefti_os_socket_close(listener);
+        errno = error;
+        return -1;
+    }
+    return listener;
+}
+
+/* ---- connecting ---- */
+
+static socklen_t address_of(const wefti_watch_contact *contact, int is_local, struct sockaddr_storage *address)
+{
+    struct sockaddr_un local;
+    if (is_local) {
+        const socklen_t bytes = local_address(contact->name, &local);
+        memcpy(address, &local, bytes);
+        return bytes;
+    }
+    memcpy(address, contact->host, contact->host_bytes);
+    return contact->host_bytes;
+}
+
+static void begin(wefti_watch_link *link, int descriptor, int is_local)
+{
+    *link = (wefti_watch_link){.state = WEFTI_WATCH_UNKNOWN,
+                               .descriptor = descriptor,
+                               .pe = -1,
+                               .is_local = is_local,
+                               .since_ns = wefti_os_now_ns()};
+}
+
+int wefti_watch_link_dial(wefti_watch_link *link, const wefti_watch_contact *contact, int pe, int is_local)
+{
+    struct sockaddr_storage address = {0};
+    const socklen_t bytes = address_of(contact, is_local, &address);
+    const int descriptor = wefti_os_socket_open(address.ss_family);
+    if (descriptor < 0) {
+        return errno;
+    }
+    begin(link, descriptor, is_local);
+    link->state = WEFTI_WATCH_DIALLING;
+    link->pe = pe;
+    link->is_dialled = 1;
+    if (wefti_os_socket_connect(descriptor, (const struct sockaddr *)&address, bytes) != 0 && errno != EINPROGRESS) {
+        const int error = errno;
+        wefti_watch_link_close(link);
+        return error;
+    }
+    return 0;
+}
+
+int wefti_watch_link_accept(wefti_watch_link *link, int listener, int is_local)
+{
+    const int descriptor = wefti_os_socket_accept(listener);
+    if (descriptor < 0) {
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ECONNABORTED) {
+            wefti_os_sleep_ns(REST_NS); /* no descriptors, say: the listener stays readable */
+        }
+        return 0;
+    }
+    begin(link, descriptor, is_local);
+    return 1;
+}
+
+void wefti_watch_link_keep(const wefti_watch_link *link, uint64_t silence_ns)
+{
+    const int on = 1;
+    const int seconds = PROBE_SECONDS;
+    const uint64_t ms = silence_ns / 1000000;
+    const unsigned limit_ms = ms > MS_MAX ? MS_MAX : ms == 0 ? 1 : (unsigned)ms;
+    if (link->is_local) {
+        return;
+    }
+    wefti_os_socket_hasten(link->descriptor);
+    if (silence_ns != WEFT_FOREVER) {
+        (void)setsockopt(link->descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+        (void)setsockopt(link->descriptor, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+        (void)setsockopt(link->descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+        (void)setsockopt(link->descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    }
+}
+
+int wefti_watch_link_outcome(wefti_watch_link *link, uint64_t silence_ns)
+{
+    const int error = wefti_os_socket_outcome(link->descriptor);
+    if (error == 0) {
+        link->state = WEFTI_WATCH_UNKNOWN;
+        wefti_watch_link_keep(link, silence_ns);
+    }
+    return error;
+}
+
+void wefti_watch_link_close(wefti_watch_link *link)
+{
+    if (link->state != WEFTI_WATCH_FREE) {
+        wefti_os_socket_finish(link->descriptor);
+        wefti_os_socket_close(link->descriptor);
+        link->state = WEFTI_WATCH_FREE;
+    }
+}
+
+/* ---- messages ---- */
+
+void wefti_watch_link_send(wefti_watch_link *link, wefti_watch_at at, const void *context, size_t count)
+{
+    while (link->sent < count * sizeof(wefti_watch_message)) {
+        wefti_watch_message message = at(context, link->sent / sizeof message);
+        const size_t done = link->sent % sizeof message;
+        struct iovec part = {(unsigned char *)&message + done, sizeof message - done};
+        const ssize_t sent = wefti_os_socket_send(link->descriptor, &part, 1);
+        if (sent <= 0) {
+            return; /* a failure comes when it is read from */
+        }
+        link->sent += (size_t)sent;
+    }
+}
+
+int wefti_watch_link_receive(wefti_watch_link *link, int *error)
+{
+    for (;;) {
+        const ssize_t received = wefti_os_socket_receive(
+            link->descriptor, (unsigned char *)&link->message + link->received, sizeof link->message - link->received);
+        if (received < 0 && errno == EINTR) {
+            continue;
+        }
+        if (received <= 0) {
+            *error = received == 0 ? 0 : errno;
+            return received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
+        }
+        link->received += (size_t)received;
+        if (link->received == sizeof link->message) {
+            link->received = 0;
+            return 1;
+        }
+    }
+}

@@ -1,0 +1,412 @@
+/* Goal: of PEs of other nodes it is noticed soon that they have ended or that their host is silent, those and no others
+ * are named, a PE that is stopped is waited for and called otherwise, and an end of the world waits for nobody who is
+ * gone. Method: PEs are processes; WEFT_NODE_ID lets this host stand in for several, or they are in network namespaces
+ * with a pair of virtual interfaces, one of which is switched off. The test kills or stops some while the others are in a
+ * barrier, whose deadline is long. Skips in builds without libfabric, and the interfaces where they cannot be made. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "support/check.h"
+#include "weft.h"
+
+#define PES_MAX 5
+#define S UINT64_C(1000000000)
+#define PATIENCE_NS (60 * S)
+#define PLACE_BYTES 8192
+#define SILENCE "2"
+
+typedef struct report {
+    weft_status status; /* of the barrier */
+    uint64_t ns;
+    uint64_t destroy_ns;
+    int failures; /* of checks */
+    char text[512];
+} report;
+
+/* Memory that all PEs of a scene have. */
+typedef struct ground {
+    _Atomic unsigned arrived; /* of exchanges */
+    _Atomic unsigned ready; /* PEs that are about to wait */
+    _Atomic unsigned acted; /* the test has done what the scene is about */
+    _Atomic unsigned done;
+    report reports[PES_MAX];
+    unsigned char places[PES_MAX][PLACE_BYTES];
+} ground;
+
+typedef struct scene {
+    const char *nodes; /* the node of each PE, a letter */
+    unsigned victims; /* a bit a PE */
+    int signal; /* that they get */
+    const char *deadline; /* in seconds */
+    int leaves; /* the victims leave in order, and get no signal */
+    void (*enter)(int pe); /* NULL, or into a place of its own */
+    void (*act)(const pid_t *pids); /* NULL, or what happens in place of a signal */
+} scene;
+
+static ground *common;
+
+static int await(_Atomic unsigned *count, unsigned wanted)
+{
+    const uint64_t until_ns = wefti_os_now_ns() + PATIENCE_NS;
+    while (atomic_load(count) < wanted && wefti_os_now_ns() < until_ns) {
+        wefti_os_sleep_ns(S / 1000);
+    }
+    return atomic_load(count) >= wanted;
+}
+
+/* ---- a PE ---- */
+
+typedef struct member {
+    int pe;
+    int pes;
+    unsigned calls;
+} member;
+
+static int exchange(void *context, const void *mine, void *all, size_t bytes)
+{
+    member *own = context;
+    if (bytes > PLACE_BYTES) {
+        return 2;
+    }
+    memcpy(common->places[own->pe], mine, bytes);
+    atomic_fetch_add(&common->arrived, 1);
+    if (!await(&common->arrived, (unsigned)own->pes * ++own->calls)) {
+        return 1;
+    }
+    for (int pe = 0; pe < own->pes; pe++) {
+        memcpy((char *)all + (size_t)pe * bytes, common->places[pe], bytes);
+    }
+    atomic_fetch_add(&common->arrived, 1);
+    return !await(&common->arrived, (unsigned)own->pes * ++own->calls);
+}
+
+static weft_status create(const scene *s, member *own, weft_world **world)
+{
+    const char node[] = {s->nodes[own->pe], '\0'};
+    const weft_callback_ops ops = {.size = sizeof ops, .context = own, .allgather = exchange};
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    if (s->enter == NULL) {
+        (void)setenv("WEFT_NODE_ID", node, 1);
+    }
+    (void)setenv("WEFT_DEADLINE", s->deadline, 1);
+    (void)setenv("WEFT_SILENCE", SILENCE, 1);
+    config.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
+    config.callback = &ops;
+    config.pe = own->pe;
+    config.pes = own->pes;
+    config.heap_max_bytes = (size_t)4 << 20;
+    return weft_world_create(&config, world);
+}
+
+static int is_victim(const scene *s, int pe)
+{
+    return (s->victims >> pe & 1) != 0;
+}
+
+/* What the others do afterwards: those that are there are reached, those that are gone are an error at once. */
+static void go_on(const scene *s, weft_world *world, uint64_t *word)
+{
+    const int pes = weft_world_pes(world);
+    for (int pe = 0; pe < pes; pe++) {
+        uint64_t value = 0;
+        const uint64_t start_ns = wefti_os_now_ns();
+        if (!is_victim(s, pe)) {
+            CHECK_OK(weft_uint64_atomic_fetch_inc(world, word, pe, &value));
+        } else if (s->signal == SIGKILL && s->nodes[pe] != s->nodes[weft_world_pe(world)]) {
+            CHECK_STATUS(weft_uint64_atomic_fetch_inc(world, word, pe, &value), WEFT_ERR_PEER);
+            CHECK_NAMES(pe);
+            CHECK(wefti_os_now_ns() - start_ns < S);
+        }
+    }
+}
+
+static void wait_with_others(const scene *s, weft_world *world, uint64_t *word, report *mine)
+{
+    if (s->act != NULL) {
+        CHECK(await(&common->acted, 1));
+    }
+    const uint64_t start_ns = wefti_os_now_ns();
+    mine->status = s->leaves ? weft_uint64_wait_until(world, word, WEFT_CMP_EQ, 1000) : weft_barrier(world);
+    mine->ns = wefti_os_now_ns() - start_ns;
+    (void)snprintf(mine->text, sizeof mine->text, "%s", mine->status == WEFT_OK ? "" : weft_last_error());
+    if (s->act == NULL) {
+        go_on(s, world, word);
+    }
+}
+
+static void be_pe(const scene *s, int pe, int pes)
+{
+    report *mine = &common->reports[pe];
+    member own = {.pe = pe, .pes = pes};
+    weft_world *world = NULL;
+    void *word = NULL;
+    check_as_pe(pe);
+    if (s->enter != NULL) {
+        s->enter(pe);
+    }
+    if (!CHECK_OK(create(s, &own, &world))) {
+        _exit(1);
+    }
+    CHECK_OK(weft_calloc(world, 1, sizeof(uint64_t), &word));
+    CHECK_OK(weft_uint64_p(world, word, 0, (pe + 1) % pes)); /* all have met somebody of another node */
+    CHECK_OK(weft_barrier(world));
+    atomic_fetch_add(&common->ready, 1);
+    if (is_victim(s, pe) && s->leaves) {
+        CHECK_OK(weft_world_destroy(world));
+        _exit((int)check_failures());
+    }
+    if (is_victim(s, pe)) {
+        for (;;) {
+            (void)pause();
+        }
+    }
+    wait_with_others(s, world, word, mine);
+    atomic_fetch_add(&common->done, 1);
+    CHECK(
+        await(&common->done, (unsigned)(pes - __builtin_popcount(s->victims)))); /* the first to end would be missed */
+    const uint64_t start_ns = wefti_os_now_ns();
+    CHECK_OK(weft_world_destroy(world));
+    mine->destroy_ns = wefti_os_now_ns() - start_ns;
+    mine->failures = (int)check_failures();
+    _exit(0);
+}
+
+/* ---- the test ---- */
+
+static void strike(const scene *s, const pid_t *pids, int pes)
+{
+    for (int pe = 0; pe < pes && !s->leaves; pe++) {
+        if (is_victim(s, pe)) {
+            assert_int_equal(kill(pids[pe], s->signal), 0);
+        }
+    }
+}
+
+static void play(const scene *s, report reports[PES_MAX])
+{
+    const int pes = (int)strlen(s->nodes);
+    pid_t pids[PES_MAX];
+    int how;
+    memset(common, 0, sizeof *common);
+    for (int pe = 0; pe < pes; pe++) {
+        pids[pe] = fork();
+        assert_true(pids[pe] >= 0);
+        if (pids[pe] == 0) {
+            be_pe(s, pe, pes);
+        }
+    }
+    assert_true(await(&common->ready, (unsigned)pes));
+    wefti_os_sleep_ns(S / 5); /* for the others to wait */
+    strike(s, pids, pes);
+    for (int pe = 0; pe < pes; pe++) {
+        if (!is_victim(s, pe)) {
+            assert_int_equal(waitpid(pids[pe], &how, 0), pids[pe]);
+            CHECK_SAY(WIFEXITED(how) && WEXITSTATUS(how) == 0, "PE %d ended with %d", pe, how);
+        }
+    }
+    for (int pe = 0; pe < pes; pe++) {
+        if (is_victim(s, pe)) {
+            (void)kill(pids[pe], SIGKILL);
+            assert_int_equal(waitpid(pids[pe], &how, 0), pids[pe]);
+        }
+    }
+    memcpy(reports, common->reports, sizeof common->reports);
+}
+
+/* All others have this status in this time, with a text that says `word` of the victims and names nobody else. */
+static void check(const scene *s, weft_status status, double from, double to, const char *word)
+{
+    report reports[PES_MAX];
+    play(s, reports);
+    for (int pe = 0; pe < (int)strlen(s->nodes); pe++) {
+        const report *r = &reports[pe];
+        const double seconds = (double)r->ns / (double)S;
+        if (is_victim(s, pe)) {
+            continue;
+        }
+        CHECK_SAY(r->status == status, "%s: PE %d: %s: %s", s->nodes, pe, weft_status_name(r->status), r->text);
+        CHECK_SAY(seconds >= from && seconds < to, "%s: PE %d: after %.2f s: %s", s->nodes, pe, seconds, r->text);
+        CHECK_SAY(strstr(r->text, word) != NULL, "%s: PE %d: no \"%s\" in: %s", s->nodes, pe, word, r->text);
+        for (int other = 0; other < (int)strlen(s->nodes); other++) {
+            CHECK_SAY(other == pe || text_names_pe(r->text, other) == is_victim(s, other), "%s: PE %d: %s", s->nodes,
+                      pe, r->text);
+        }
+        CHECK_SAY(s->signal == SIGSTOP || r->destroy_ns < S, "%s: PE %d: destroy took %.2f s", s->nodes, pe,
+                  (double)r->destroy_ns / (double)S);
+        CHECK(r->failures == 0);
+    }
+}
+
+#define LONG "40"
+#define SOON 8.0 /* a machine that is busy with other tests; alone it is some tenths of a second */
+
+static void test_a_killed_pe(void **state)
+{
+    (void)state;
+    check(&(scene){"abcc", 1u << 1, SIGKILL, LONG, 0, NULL, NULL}, WEFT_ERR_PEER, 0, SOON, "ended");
+}
+
+/* Its neighbour on the node takes its place, and tells. */
+static void test_a_killed_leader(void **state)
+{
+    (void)state;
+    check(&(scene){"abbbc", 1u << 1 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL}, WEFT_ERR_PEER, 0, SOON, "ended");
+    check(&(scene){"aabc", 1u << 0, SIGKILL, LONG, 0, NULL, NULL}, WEFT_ERR_PEER, 0, SOON, "ended");
+}
+
+/* All PEs of two of four nodes: the ring closes over them. */
+static void test_killed_nodes(void **state)
+{
+    (void)state;
+    check(&(scene){"abbcd", 1u << 1 | 1u << 2 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL}, WEFT_ERR_PEER, 0, SOON,
+          "ended");
+}
+
+/* They may go on any time; who is asked does not answer, all of them in one second. */
+static void test_stopped_pes(void **state)
+{
+    (void)state;
+    check(&(scene){"abcda", 1u << 1 | 1u << 2 | 1u << 3, SIGSTOP, "4", 0, NULL, NULL}, WEFT_ERR_TIMEOUT, 4, 7,
+          "did not arrive within");
+}
+
+/* Who leaves in order is not taken for one that has ended: a wait for a word, which may come from anybody, goes on. */
+static void test_who_leaves(void **state)
+{
+    (void)state;
+    check(&(scene){"abbc", 1u << 1, 0, "2", 1, NULL, NULL}, WEFT_ERR_TIMEOUT, 2, SOON, "left the world");
+}
+
+/* ---- a link that goes down ---- */
+
+static _Atomic unsigned *wired;
+
+static int run_ip(const char *command)
+{
+    return system(command) == 0; /* NOLINT: fixed commands */
+}
+
+static void enter_wired(int pe)
+{
+    static const char *const commands[2][3] = {
+        {"ip link set lo up", "ip addr add 10.213.98.1/24 dev weft0", "ip link set weft0 up"},
+        {"ip link set lo up", "ip addr add 10.213.98.2/24 dev weft1", "ip link set weft1 up"},
+    };
+    int could = unshare(CLONE_NEWNET) == 0;
+    atomic_fetch_add(wired, 1);
+    could = could && await(wired, 3);
+    for (int i = 0; i < 3 && could; i++) {
+        could = run_ip(commands[pe][i]);
+    }
+    if (!could) {
+        _exit(77);
+    }
+    atomic_fetch_add(wired, 1);
+    (void)await(wired, 5);
+}
+
+/* Makes the pair of interfaces, and later switches one off, from a namespace of its own. */
+static void be_wire(const pid_t pids[2])
+{
+    char command[64];
+    int could = unshare(CLONE_NEWNET) == 0 && await(wired, 2) && run_ip("ip link add weft0 type veth peer name weft1");
+    for (int pe = 0; pe < 2 && could; pe++) {
+        (void)snprintf(command, sizeof command, "ip link set weft%d netns %d", pe, (int)pids[pe]);
+        could = run_ip(command);
+    }
+    atomic_fetch_add(wired, 1);
+    _exit(could ? 0 : 77);
+}
+
+static void cut_link(const pid_t *pids)
+{
+    char command[80];
+    (void)snprintf(command, sizeof command, "nsenter -t %d -n ip link set weft1 down", (int)pids[1]);
+    assert_true(run_ip(command));
+}
+
+static void test_a_link_that_goes_down(void **state)
+{
+    (void)state;
+    const scene s = {"ab", 0, 0, LONG, 0, enter_wired, cut_link};
+    pid_t pids[3];
+    int how = 0;
+    if (geteuid() != 0 || !run_ip("ip -V >/dev/null 2>&1") || !run_ip("unshare -n true 2>/dev/null")) {
+        print_message("a link that goes down needs root, network namespaces and iproute2\n");
+        skip();
+    }
+    memset(common, 0, sizeof *common);
+    atomic_store(wired, 0);
+    for (int i = 0; i < 3; i++) {
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0 && i == 2) {
+            be_wire(pids);
+        } else if (pids[i] == 0) {
+            be_pe(&s, i, 2);
+        }
+    }
+    assert_int_equal(waitpid(pids[2], &how, 0), pids[2]);
+    const int can_play = WIFEXITED(how) && WEXITSTATUS(how) == 0;
+    if (can_play) {
+        assert_true(await(&common->ready, 2));
+        wefti_os_sleep_ns(S / 5);
+        s.act(pids);
+        atomic_store(&common->acted, 1);
+    }
+    for (int pe = 0; pe < 2; pe++) {
+        const report *r = &common->reports[pe];
+        if (!can_play) {
+            (void)kill(pids[pe], SIGKILL);
+        }
+        assert_int_equal(waitpid(pids[pe], &how, 0), pids[pe]);
+        CHECK_SAY(!can_play || (WIFEXITED(how) && WEXITSTATUS(how) == 0), "PE %d ended with %d", pe, how);
+        CHECK_SAY(!can_play || (r->status == WEFT_ERR_PEER && r->ns >= S && r->ns < 10 * S &&
+                                text_names_pe(r->text, !pe) && strstr(r->text, "unreachable") != NULL),
+                  "PE %d: %s after %.2f s: %s", pe, weft_status_name(r->status), (double)r->ns / (double)S, r->text);
+        CHECK_SAY(!can_play || r->destroy_ns < S, "PE %d: destroy took %.2f s", pe, (double)r->destroy_ns / (double)S);
+    }
+    if (!can_play) {
+        print_message("no virtual interfaces here\n");
+        skip();
+    }
+}
+
+static void *share(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory != MAP_FAILED);
+    return memory;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(test_a_killed_pe), CHECKED_TEST(test_a_killed_leader), CHECKED_TEST(test_killed_nodes),
+        CHECKED_TEST(test_stopped_pes), CHECKED_TEST(test_who_leaves),      CHECKED_TEST(test_a_link_that_goes_down),
+    };
+#ifndef WEFT_HAVE_OFI
+    return 77;
+#endif
+    setenv("WEFT_LOG", "none", 0);
+    unsetenv("WEFT_BOOTSTRAP");
+    unsetenv("WEFT_LOCAL_JOB");
+    unsetenv("WEFT_TRANSPORT");
+    common = share(sizeof *common);
+    wired = share(sizeof *wired);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
