@@ -22,7 +22,13 @@ extern "C" {
     X(WEFT_BOOTSTRAP_UID, 3, NULL, "a unique id made by PE 0, then TCP")                                               \
     X(WEFT_BOOTSTRAP_CALLBACK, 4, NULL, "the embedder's own allgather")                                                \
     X(WEFT_BOOTSTRAP_ENV, 5, "env", "processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them")     \
-    X(WEFT_BOOTSTRAP_PMIX, 6, "pmix", "processes of a job that a launcher with PMIx started: mpirun, srun --mpi=pmix")
+    X(WEFT_BOOTSTRAP_PMIX, 6, "pmix", "processes of a job that a launcher with PMIx started: mpirun, srun --mpi=pmix") \
+    X(WEFT_BOOTSTRAP_PMI2, 7, "pmi2", "processes of a job that a launcher with PMI-2 started: srun --mpi=pmi2")        \
+    X(WEFT_BOOTSTRAP_PMI1, 8, "pmi1", "processes of a job that a launcher with PMI-1 started: mpiexec of MPICH, flux") \
+    X(WEFT_BOOTSTRAP_MPI, 9, "mpi", "the processes of a communicator of the program's MPI")                            \
+    X(WEFT_BOOTSTRAP_SHMEM, 10, "shmem", "the PEs of the OpenSHMEM library that the program has initialised")          \
+    X(WEFT_BOOTSTRAP_PLUGIN, 11, "plugin", "a library given by its path")                                              \
+    X(WEFT_BOOTSTRAP_SELF, 12, "self", "a world of one PE, whatever launcher is there")
 
 typedef enum weft_bootstrap_kind {
 #define WEFT_BOOTSTRAP_ENUM(name, value, word, text) name = value,
@@ -31,11 +37,15 @@ typedef enum weft_bootstrap_kind {
 } weft_bootstrap_kind;
 
 /* WEFT_BOOTSTRAP_AUTO is, of the kinds whose conditions hold in the environment of the process, the first:
- *   what WEFT_BOOTSTRAP says ("local", "env" or "pmix")
+ *   what WEFT_BOOTSTRAP says (a word of the table above)
  *   local   WEFT_LOCAL_JOB is set: weftrun started the process, and the world has more than one PE
  *   env     RANK, WORLD_SIZE and MASTER_ADDR are set
  *   pmix    PMIX_RANK is set: a launcher with PMIx started the process
- * and where none holds a world of one PE. It never waits for PEs that only one of several environments speaks of: a
+ *   mpi     PMI_FD is set, and the process has initialised an MPI, whose connection that then is
+ *   pmi2    PMI_FD and SLURM_STEP_ID are set (srun --mpi=pmi2), or PMI_RANK and PMI_SIZE without PMI_FD
+ *   pmi1    PMI_FD is set: mpiexec of MPICH and its kin
+ * and where none holds a world of one PE; but an error where a launcher has started several processes that cannot find
+ * each other (srun without --mpi=pmi2 or pmix, mpirun without PMIx). It never waits for PEs that only one of several environments speaks of: a
  * program that is started by both launchers meets by weftrun's.
  *
  * ---- env: torchrun, or a shell ----
@@ -63,6 +73,45 @@ typedef enum weft_bootstrap_kind {
  * Needs libpmix.so.2 at run time. Beside what a unique id's errors are: WEFT_ERR_UNSUPPORTED (PMIx cannot be loaded),
  * WEFT_ERR_SYSTEM (the launcher's server does not answer), WEFT_ERR_ARGUMENT (another number or size, or built without
  * PMIx). */
+
+/* ---- pmi2, pmi1: srun --mpi=pmi2, mpiexec of MPICH and of Intel MPI, flux ----
+ *
+ *     srun --mpi=pmi2 -n 4 ./program       mpiexec.hydra -n 4 ./program
+ *
+ * As pmix, over the socket that the launcher leaves open in PMI_FD; where that is not set, by the launcher's library
+ * libpmi2.so.0 or libpmi.so.0. Where the launcher takes names (MPICH's and Slurm's do), config.pe and config.pes may be
+ * those of a world of some of the job's processes, with a name of its own. Elsewhere all processes of the job create
+ * each world, and one that does not come is not named. In a process that inherited the launcher's variables from a
+ * process of the job: WEFT_ERR_ARGUMENT or WEFT_ERR_STATE.
+ *
+ * ---- mpi, shmem: beside a program's MPI or OpenSHMEM ----
+ *
+ * The processes of config.mpi_comm (NULL: MPI_COMM_WORLD), or of OpenSHMEM's world, by rank; config.pes is 0 or their
+ * number. Collective over them: what weft needs of MPI and OpenSHMEM is an allgather, which waits as long as it likes;
+ * then the PEs meet by a unique id. The library must be initialised and loaded in the program; weft links none. Of MPIs
+ * those that are Open MPI or have MPICH's ABI (MPICH, Intel MPI, MVAPICH, Cray MPICH); any other by a plugin
+ * (examples/bootstrap_mpi.c). Errors: WEFT_ERR_UNSUPPORTED (none is loaded, or one of another ABI), WEFT_ERR_STATE (not
+ * initialised; another thread than MPI's). */
+
+/* ---- plugin ----
+ *
+ * A library, named by config.bootstrap_plugin or WEFT_BOOTSTRAP_PLUGIN (not followed in a program with more rights than
+ * its user), that exports one constant of this type as WEFT_BOOTSTRAP_PLUGIN_SYMBOL. It knows the processes and has an
+ * allgather over them; with that the PEs get a unique id, by which they meet. Called in the thread that creates the
+ * world: open, one allgather, close. The library stays loaded. */
+#define WEFT_BOOTSTRAP_PLUGIN_VERSION 1u
+#define WEFT_BOOTSTRAP_PLUGIN_SYMBOL weft_bootstrap_plugin_ops
+
+typedef struct weft_bootstrap_plugin {
+    unsigned version; /* WEFT_BOOTSTRAP_PLUGIN_VERSION */
+    size_t size; /* sizeof(weft_bootstrap_plugin) */
+    /* Find this process's place. `argument` is config.bootstrap_argument. Until timeout_ns have passed, if it can. On
+     * success, 0, *pe, *pes and *state are set; else nothing is left. */
+    int (*open)(const void *argument, uint64_t timeout_ns, void **state, int *pe, int *pes);
+    /* all[i * bytes] becomes process i's `mine`. 0 on success. */
+    int (*allgather)(void *state, const void *mine, void *all, size_t bytes);
+    void (*close)(void *state); /* after an open that succeeded */
+} weft_bootstrap_plugin;
 
 /* ---- unique id ----------------------------------------------------------------------------------------------- */
 

@@ -57,6 +57,9 @@ typedef struct weft_world_config {
     /* What the PEs' program is, the build id of an executable say: WEFT_ERR_MISMATCH, showing both, where PEs
      * differ. */
     unsigned char program[WEFT_PROGRAM_BYTES];
+    const void *mpi_comm; /* WEFT_BOOTSTRAP_MPI: the address of an MPI_Comm; NULL: MPI_COMM_WORLD */
+    const char *bootstrap_plugin; /* WEFT_BOOTSTRAP_PLUGIN: a library's path; NULL: WEFT_BOOTSTRAP_PLUGIN */
+    const void *bootstrap_argument; /* for the plugin */
 } weft_world_config;
 
 /* No deadline. A wait then ends otherwise than well only when a PE that it needs is gone, with WEFT_ERR_PEER and its

@@ -16,7 +16,9 @@
 #define WEFTI_ENV_TABLE(X)                                                                                             \
     X(LOG, "WEFT_LOG", WORD, "warn", "least severe log lines shown: none, error, warn, info, debug")                   \
     X(LOG_ERRORS, "WEFT_LOG_ERRORS", COUNT, "1", "0: errors are not logged, since the caller reports statuses")        \
-    X(BOOTSTRAP, "WEFT_BOOTSTRAP", WORD, "auto", "bootstrap of worlds that name none: auto, local, env, pmix")         \
+    X(BOOTSTRAP, "WEFT_BOOTSTRAP", WORD, "auto",                                                                       \
+      "bootstrap of worlds that name none: auto, local, env, pmix, pmi2, pmi1, mpi, shmem, plugin, self")              \
+    X(BOOTSTRAP_PLUGIN, "WEFT_BOOTSTRAP_PLUGIN", WORD, "", "path of a library for the bootstrap plugin")               \
     X(HEAP, "WEFT_HEAP", SIZE, "0", "memory reserved for the symmetric heap of a PE at creation")                      \
     X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the machine's memory")    \
     X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step; inf: none")                          \
@@ -48,6 +50,14 @@
     X(INSECURE, "WEFT_INSECURE", COUNT, "0",                                                                           \
       "1: without WEFT_SECRET whoever reaches the port of the bootstrap env may join")                                 \
     X(PMIX_RANK, "PMIX_RANK", COUNT, "", "set by launchers with PMIx (mpirun, srun --mpi=pmix): the process's number") \
+    X(PMIX_NAMESPACE, "PMIX_NAMESPACE", WORD, "", "set by launchers with PMIx: the job")                               \
+    X(PMI_FD, "PMI_FD", COUNT, "", "set by launchers with PMI-1 or PMI-2: a connection with them")                     \
+    X(PMI_RANK, "PMI_RANK", COUNT, "", "set by launchers with PMI: the process's number")                              \
+    X(PMI_SIZE, "PMI_SIZE", COUNT, "", "set by launchers with PMI: the number of processes")                           \
+    X(PMI_JOBID, "PMI_JOBID", WORD, "", "set by launchers with PMI-2: the job")                                        \
+    X(SLURM_STEP_ID, "SLURM_STEP_ID", WORD, "", "set by srun: the number of the step")                                 \
+    X(SLURM_STEP_TASKS, "SLURM_STEP_NUM_TASKS", WORD, "", "set by srun: the number of processes")                      \
+    X(OMPI_SIZE, "OMPI_COMM_WORLD_SIZE", WORD, "", "set by Open MPI's mpirun: the number of processes")                \
     X(RANK, "RANK", COUNT, "", "set by torchrun: this process's number")                                               \
     X(WORLD_SIZE, "WORLD_SIZE", COUNT, "", "set by torchrun: the number of processes")                                 \
     X(MASTER_ADDR, "MASTER_ADDR", WORD, "", "set by torchrun: the host of process 0, a name or an address")            \

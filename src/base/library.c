@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "base/alloc.h"
 
@@ -18,10 +19,32 @@ void wefti_library_close(void *library)
     }
 }
 
+const char *wefti_library_error(void)
+{
+    const char *text = dlerror();
+    return text == NULL ? "it is not known why" : text;
+}
+
+int wefti_library_is_secure(void)
+{
+    return getauxval(AT_SECURE) != 0;
+}
+
 static int store(void *symbol, void *function)
 {
     memcpy(function, &symbol, sizeof symbol);
     return symbol != NULL;
+}
+
+int wefti_library_find_loaded(const char *soname, const char *name, void *function)
+{
+    void *symbol = dlsym(RTLD_DEFAULT, name);
+    void *library = symbol != NULL || soname == NULL ? NULL : dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
+    if (library != NULL) {
+        symbol = dlsym(library, name);
+        (void)dlclose(library); /* who loaded it still has it */
+    }
+    return store(symbol, function);
 }
 
 int wefti_library_find(void *library, const char *name, void *function)

@@ -1,6 +1,7 @@
 /* bootstrap/bootstrap.h: the seam between worlds and the ways in which their PEs find each other.
  *
- * One backend a folder: local, uid, env, threads, callback, self. A bootstrap is used by one thread, in the sequence
+ * One backend a folder: local, uid, env, threads, callback, self, and those that bring PE 0's unique id: pmix and pmi
+ * (by job/), mpi, shmem and plugin (by collective/). A bootstrap is used by one thread, in the sequence
  * open, any number of allgathers, close. All PEs make the same calls. */
 #ifndef WEFTI_BOOTSTRAP_BOOTSTRAP_H
 #define WEFTI_BOOTSTRAP_BOOTSTRAP_H
@@ -76,6 +77,10 @@ weft_status wefti_bootstrap_check(wefti_bootstrap *bootstrap);
 /* config->name or what stands for it. */
 const char *wefti_bootstrap_world_name(const weft_world_config *config);
 
+/* What opening any backend begins with: the checks that all have in common; and what it ends with. */
+weft_status wefti_bootstrap_begin(const weft_world_config *config, wefti_bootstrap *bootstrap);
+void wefti_bootstrap_met(const weft_world_config *config, wefti_bootstrap *bootstrap);
+
 /* Choose the backend that the config names (AUTO resolved by WEFT_BOOTSTRAP and the environment) and open it. */
 weft_status wefti_bootstrap_open(const weft_world_config *config, wefti_bootstrap *bootstrap);
 void wefti_bootstrap_close(wefti_bootstrap *bootstrap); /* safe on zeroed memory */
@@ -87,5 +92,10 @@ extern const wefti_bootstrap_ops wefti_bootstrap_local;
 extern const wefti_bootstrap_ops wefti_bootstrap_uid;
 extern const wefti_bootstrap_ops wefti_bootstrap_env;
 extern const wefti_bootstrap_ops wefti_bootstrap_pmix; /* in builds that found PMIx */
+extern const wefti_bootstrap_ops wefti_bootstrap_pmi1; /* these and the following: not in the simulator */
+extern const wefti_bootstrap_ops wefti_bootstrap_pmi2;
+extern const wefti_bootstrap_ops wefti_bootstrap_mpi;
+extern const wefti_bootstrap_ops wefti_bootstrap_shmem;
+extern const wefti_bootstrap_ops wefti_bootstrap_plugin;
 
 #endif

@@ -1,11 +1,13 @@
 /* bootstrap/choose.c: the choice of the backend. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/mpi/mpi.h"
 #include "os/os.h"
 
 /* Only all three say where the others are. */
@@ -37,27 +39,89 @@ static const wefti_bootstrap_ops *by_pmix(void)
 #endif
 }
 
+#ifdef WEFT_SIM
+#define OF_SYSTEM(name) (by_system())
+
+static const wefti_bootstrap_ops *by_system(void)
+{
+    (void)wefti_error(WEFT_ERR_UNSUPPORTED, "the simulator has no launcher, no MPI and no plugins of the system");
+    return NULL;
+}
+#else
+#define OF_SYSTEM(name) (&wefti_bootstrap_##name)
+#endif
+
+/* PMI's, or that of the MPI that speaks with the launcher; NULL: neither is there. */
+static const wefti_bootstrap_ops *by_pmi(void)
+{
+    const int is_wire = wefti_env_is_set(WEFTI_ENV_PMI_FD);
+    const int has_place = wefti_env_is_set(WEFTI_ENV_PMI_RANK) && wefti_env_is_set(WEFTI_ENV_PMI_SIZE);
+#ifndef WEFT_SIM
+    if (is_wire && wefti_mpi_is_up()) {
+        return OF_SYSTEM(mpi);
+    }
+#endif
+    if (is_wire ? wefti_env_is_set(WEFTI_ENV_SLURM_STEP_ID) : has_place) {
+        return OF_SYSTEM(pmi2);
+    }
+    return is_wire ? OF_SYSTEM(pmi1) : NULL;
+}
+
+/* A launcher has started several processes and left them no way to find each other: N worlds of one would be a
+ * surprise. Returns 0 after an error. */
+static int check_alone(void)
+{
+    const int steps = atoi(wefti_env_word(WEFTI_ENV_SLURM_STEP_TASKS));
+    const int ranks = atoi(wefti_env_word(WEFTI_ENV_OMPI_SIZE));
+    if (wefti_env_is_set(WEFTI_ENV_SLURM_STEP_ID) && steps > 1) {
+        (void)wefti_error(WEFT_ERR_ARGUMENT,
+                          "srun has started %d processes that cannot find each other, since it offers neither PMIx nor "
+                          "PMI (MpiDefault=none): say srun --mpi=pmi2 or srun --mpi=pmix (srun --mpi=list tells what "
+                          "there is), or WEFT_BOOTSTRAP=self for worlds of one PE",
+                          steps);
+        return 0;
+    }
+    if (ranks > 1) {
+        (void)wefti_error(
+            WEFT_ERR_ARGUMENT,
+            "Open MPI's mpirun has started %d processes and PMIX_RANK is not set, so they cannot find each "
+            "other: initialise MPI and say WEFT_BOOTSTRAP=mpi, or WEFT_BOOTSTRAP=self for worlds of one "
+            "PE",
+            ranks);
+        return 0;
+    }
+    return 1;
+}
+
 /* What the launcher's variables say; NULL after an error. */
 static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *config)
 {
-    if (wefti_env_is_set(WEFTI_ENV_LOCAL_JOB) && config->pes != 1) {
+    if (config->pes == 1) {
+        return &wefti_bootstrap_self;
+    }
+    if (wefti_env_is_set(WEFTI_ENV_LOCAL_JOB)) {
         return &wefti_bootstrap_local;
     }
-    if (is_env_complete() && config->pes != 1) {
+    if (is_env_complete()) {
         return &wefti_bootstrap_env;
     }
-    if (wefti_env_is_set(WEFTI_ENV_PMIX_RANK) && config->pes != 1) {
+    if (wefti_env_is_set(WEFTI_ENV_PMIX_RANK)) {
         return by_pmix();
     }
-    if (config->pes <= 1) {
+    const wefti_bootstrap_ops *pmi = by_pmi();
+    if (pmi != NULL || !check_alone()) {
+        return pmi;
+    }
+    if (config->pes == 0) {
         warn_of_lonely_ranks(config);
         return &wefti_bootstrap_self;
     }
-    (void)wefti_error(
-        WEFT_ERR_ARGUMENT,
-        "PE %d does not know how to find the other %d PEs of its world: start the program with weftrun or torchrun, or "
-        "set config.bootstrap (WEFT_BOOTSTRAP_UID, _THREADS or _CALLBACK) and what belongs to it",
-        config->pe, config->pes - 1);
+    (void)wefti_error(WEFT_ERR_ARGUMENT,
+                      "PE %d does not know how to find the other %d PEs of its world: start the program with weftrun, "
+                      "torchrun, mpirun "
+                      "or srun --mpi=pmi2, or set config.bootstrap (WEFT_BOOTSTRAP_UID, _THREADS or _CALLBACK) and "
+                      "what belongs to it",
+                      config->pe, config->pes - 1);
     return NULL;
 }
 
@@ -73,7 +137,7 @@ static int read_kind(void)
 #undef ROW
     };
     const char *said = wefti_env_word(WEFTI_ENV_BOOTSTRAP);
-    char words[80] = "";
+    char words[160] = "";
     size_t used = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].word == NULL) {
@@ -84,7 +148,15 @@ static int read_kind(void)
         }
         used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used == 0 ? "" : ", ", rows[i].word);
     }
-    (void)wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP=\"%s\" is not a bootstrap: give one of %s", said, words);
+    if (strcmp(said, "uid") == 0 || strcmp(said, "threads") == 0 || strcmp(said, "callback") == 0) {
+        (void)wefti_error(WEFT_ERR_ARGUMENT,
+                          "WEFT_BOOTSTRAP=\"%s\" needs what no variable can bring: the program itself sets "
+                          "config.bootstrap and config.%s; a variable can be one of %s",
+                          said, said, words);
+    } else {
+        (void)wefti_error(WEFT_ERR_ARGUMENT, "WEFT_BOOTSTRAP=\"%.40s\" is not a bootstrap: give one of %s", said,
+                          words);
+    }
     return -1;
 }
 
@@ -109,12 +181,24 @@ static const wefti_bootstrap_ops *choose(const weft_world_config *config)
         return &wefti_bootstrap_env;
     case WEFT_BOOTSTRAP_PMIX:
         return by_pmix();
+    case WEFT_BOOTSTRAP_PMI2:
+        return OF_SYSTEM(pmi2);
+    case WEFT_BOOTSTRAP_PMI1:
+        return OF_SYSTEM(pmi1);
+    case WEFT_BOOTSTRAP_MPI:
+        return OF_SYSTEM(mpi);
+    case WEFT_BOOTSTRAP_SHMEM:
+        return OF_SYSTEM(shmem);
+    case WEFT_BOOTSTRAP_PLUGIN:
+        return OF_SYSTEM(plugin);
+    case WEFT_BOOTSTRAP_SELF:
+        return &wefti_bootstrap_self;
     }
     (void)wefti_error(WEFT_ERR_ARGUMENT, "config.bootstrap %d is none of WEFT_BOOTSTRAP_TABLE", kind);
     return NULL;
 }
 
-weft_status wefti_bootstrap_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
+weft_status wefti_bootstrap_begin(const weft_world_config *config, wefti_bootstrap *bootstrap)
 {
     memset(bootstrap, 0, sizeof *bootstrap);
     if (config->pes < 0 || config->pe < 0) {
@@ -125,15 +209,28 @@ weft_status wefti_bootstrap_open(const weft_world_config *config, wefti_bootstra
         return wefti_error(WEFT_ERR_ARGUMENT, "config.name \"%.80s...\" is longer than %d bytes", config->name,
                            WEFTI_BOOTSTRAP_NAME_BYTES - 1);
     }
+    bootstrap->deadline_ns = config->deadline_ns;
+    return WEFT_OK;
+}
+
+void wefti_bootstrap_met(const weft_world_config *config, wefti_bootstrap *bootstrap)
+{
+    bootstrap->until_ns = wefti_os_now_ns() + config->deadline_ns;
+}
+
+weft_status wefti_bootstrap_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
+{
+    WEFT_TRY(wefti_bootstrap_begin(config, bootstrap));
     const wefti_bootstrap_ops *ops = choose(config);
     if (ops == NULL) {
         return WEFT_ERR_ARGUMENT;
     }
-    bootstrap->deadline_ns = config->deadline_ns;
     weft_status status = ops->open(config, bootstrap);
-    if (status == WEFT_OK) {
-        bootstrap->ops = bootstrap->ops == NULL ? ops : bootstrap->ops;
-        bootstrap->until_ns = wefti_os_now_ns() + config->deadline_ns;
+    if (status != WEFT_OK) {
+        memset(bootstrap, 0, sizeof *bootstrap); /* a backend that opened another one may have named it */
+        return status;
     }
-    return status;
+    bootstrap->ops = bootstrap->ops == NULL ? ops : bootstrap->ops;
+    wefti_bootstrap_met(config, bootstrap);
+    return WEFT_OK;
 }

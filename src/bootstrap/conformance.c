@@ -227,6 +227,22 @@ static weft_status exchange_all(trial *t, actor *a, wefti_bootstrap *bootstrap)
     return status;
 }
 
+static weft_status open_in(const bootstrap_subject *subject, int place, const weft_world_config *config,
+                           wefti_bootstrap *bootstrap)
+{
+    if (subject->open == NULL) {
+        return wefti_bootstrap_open(config, bootstrap);
+    }
+    WEFT_TRY(wefti_bootstrap_begin(config, bootstrap));
+    weft_status status = subject->open(place, config, bootstrap);
+    if (status != WEFT_OK) {
+        memset(bootstrap, 0, sizeof *bootstrap);
+        return status;
+    }
+    wefti_bootstrap_met(config, bootstrap);
+    return WEFT_OK;
+}
+
 static void act(int pe, void *context)
 {
     trial *t = context;
@@ -237,7 +253,7 @@ static void act(int pe, void *context)
     }
     wefti_os_sleep_ns(a->delay_ns);
     uint64_t start_ns = wefti_os_now_ns();
-    a->status = wefti_bootstrap_open(&a->config, &bootstrap);
+    a->status = open_in(t->subject, pe, &a->config, &bootstrap);
     a->ns = wefti_os_now_ns() - start_ns;
     if (a->status == WEFT_OK) {
         CHECK(bootstrap.pe == a->config.pe);

@@ -22,6 +22,8 @@ typedef struct bootstrap_subject {
     /* The PE in place `place` gets what it needs by itself; its config.pe may lie. NULL: nothing. */
     void (*fit)(int place, weft_world_config *config);
     void (*end)(weft_world_config *shared); /* NULL: nothing to do */
+    /* Open what a process has once, in place `place`, which a test has once a PE. NULL: wefti_bootstrap_open. */
+    weft_status (*open)(int place, const weft_world_config *config, wefti_bootstrap *bootstrap);
 } bootstrap_subject;
 
 /* Run the whole suite: what a bootstrap's test returns from main. */

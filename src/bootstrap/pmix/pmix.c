@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/env.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/library.h"
-#include "bootstrap/bootstrap.h"
+#include "bootstrap/job/job.h"
 #include "os/os.h"
 
 #define LIBRARY "libpmix.so.2"
@@ -24,10 +24,7 @@
 /* ---- the library ---- */
 
 typedef struct client {
-    weft_status status; /* of the first try, which is the only one */
-    char text[WEFTI_ERROR_BYTES];
     pmix_proc_t me;
-    int process; /* which joined: one that is forked from it is no client */
     pmix_status_t (*init)(pmix_proc_t *proc, pmix_info_t info[], size_t count);
     pmix_status_t (*finalize)(const pmix_info_t info[], size_t count);
     pmix_status_t (*put)(pmix_scope_t scope, const char key[], pmix_value_t *value);
@@ -38,13 +35,26 @@ typedef struct client {
 } client;
 
 static client pmix;
-static int joining; /* 0; 1 while a thread joins; 2 once that is over */
+static wefti_joining joining;
 
 static void leave(void)
 {
-    if (wefti_os_process_number() == pmix.process) {
+    if (wefti_os_process_number() == joining.process) {
         (void)pmix.finalize(NULL, 0);
     }
+}
+
+/* Before PMIx knows of this process: its server takes several processes for one, and ends them together. */
+static weft_status claim(void)
+{
+    uint64_t rank = 0;
+    if (!wefti_env_is_set(WEFTI_ENV_PMIX_NAMESPACE) || !wefti_env_is_set(WEFTI_ENV_PMIX_RANK)) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_PMIX_RANK, &rank));
+    return wefti_job_claim(wefti_env_word(WEFTI_ENV_PMIX_NAMESPACE), (int)(rank & INT32_MAX),
+                           "PMIX_RANK and others "
+                           "of PMIx");
 }
 
 static weft_status join(void)
@@ -60,6 +70,7 @@ static weft_status join(void)
                            ", by which the processes of a job find each other, cannot be loaded; install the package "
                            "libpmix2, or start the program with weftrun or torchrun");
     }
+    WEFT_TRY(claim());
     pmix_status_t joined = pmix.init(&pmix.me, NULL, 0);
     if (joined != PMIX_SUCCESS) {
         return wefti_error(WEFT_ERR_SYSTEM,
@@ -67,24 +78,8 @@ static weft_status join(void)
                            "launcher itself, or unset PMIX_RANK",
                            pmix.error(joined));
     }
-    pmix.process = wefti_os_process_number();
     (void)atexit(leave);
     return WEFT_OK;
-}
-
-/* Once a process; other threads wait, for as long as PMIx takes to find its server on this host. */
-static weft_status join_once(void)
-{
-    int expected = 0;
-    if (__atomic_compare_exchange_n(&joining, &expected, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        pmix.status = join();
-        (void)snprintf(pmix.text, sizeof pmix.text, "%s", pmix.status == WEFT_OK ? "" : weft_last_error());
-        __atomic_store_n(&joining, 2, __ATOMIC_RELEASE);
-    }
-    while (__atomic_load_n(&joining, __ATOMIC_ACQUIRE) != 2) {
-        wefti_os_yield();
-    }
-    return pmix.status == WEFT_OK ? WEFT_OK : wefti_error_relay(pmix.status, pmix.text);
 }
 
 /* ---- values ---- */
@@ -198,12 +193,14 @@ static weft_status get(uint32_t rank, const char *key, uint64_t until_ns, answer
 
 /* ---- the id ---- */
 
-static weft_status publish(const char *key, weft_uid *uid)
+static weft_status publish(wefti_job *job, const char *key, const weft_uid *uid, uint64_t until_ns)
 {
+    (void)job;
+    (void)until_ns;
     pmix_value_t value;
     memset(&value, 0, sizeof value);
     value.type = PMIX_BYTE_OBJECT;
-    value.data.bo.bytes = (char *)uid->bytes;
+    value.data.bo.bytes = (char *)(uintptr_t)uid->bytes;
     value.data.bo.size = sizeof uid->bytes;
     pmix_status_t told = pmix.put(PMIX_GLOBAL, key, &value);
     if (told == PMIX_SUCCESS) {
@@ -214,8 +211,9 @@ static weft_status publish(const char *key, weft_uid *uid)
                                               pmix.error(told));
 }
 
-static weft_status fetch(const char *key, uint64_t until_ns, weft_uid *uid)
+static weft_status fetch(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid)
 {
+    (void)job;
     answer *a;
     WEFT_TRY(get(0, key, until_ns, &a));
     const size_t bytes = a->bytes;
@@ -226,87 +224,21 @@ static weft_status fetch(const char *key, uint64_t until_ns, weft_uid *uid)
                : wefti_error(WEFT_ERR_MISMATCH, "what PE 0 has told by PMIx is no unique id: it runs another weft");
 }
 
-/* Worlds of one name are told apart by how many there were, which is the same in all processes. */
-static unsigned count_world(const char *name)
-{
-    static struct {
-        uint64_t hash;
-        unsigned count;
-    } seen[256];
-    static int is_locked;
-    static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
-    unsigned char bytes[WEFTI_HASH_BYTES];
-    uint64_t hash;
-    wefti_hash(no_secret, name, strlen(name), bytes);
-    memcpy(&hash, bytes, sizeof hash);
-    while (__atomic_exchange_n(&is_locked, 1, __ATOMIC_ACQUIRE)) {
-        wefti_os_yield();
-    }
-    size_t at = hash % 256;
-    for (size_t tries = 0; tries < 256 && seen[at].count != 0 && seen[at].hash != hash; tries++) {
-        at = (at + 1) % 256;
-    }
-    seen[at].hash = hash;
-    const unsigned count = ++seen[at].count;
-    __atomic_store_n(&is_locked, 0, __ATOMIC_RELEASE);
-    return count;
-}
-
 /* ---- the ops ---- */
 
-static weft_status find_place(weft_world_config *config, uint64_t until_ns)
-{
-    answer *a;
-    WEFT_TRY(get(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, until_ns, &a));
-    const uint32_t size = a->number;
-    let_go(a);
-    if (config->pes == 0) {
-        config->pe = (int)pmix.me.rank;
-        config->pes = (int)size;
-    }
-    return config->pes == (int)size && config->pe == (int)pmix.me.rank
-               ? WEFT_OK
-               : wefti_error(
-                     WEFT_ERR_ARGUMENT,
-                     "config.pe %d of config.pes %d, in process %u of a job of %u: by PMIx a world has all of a "
-                     "job's processes; give pes 0, or make other worlds by a unique id",
-                     config->pe, config->pes, pmix.me.rank, size);
-}
-
-static weft_status find_id(const weft_world_config *config, uint64_t until_ns, weft_uid *uid)
-{
-    const char *name = wefti_bootstrap_world_name(config);
-    char key[WEFTI_BOOTSTRAP_NAME_BYTES + 32];
-    (void)snprintf(key, sizeof key, "weft.%u.%s", count_world(name), name);
-    if (config->pe != 0) {
-        return fetch(key, until_ns, uid);
-    }
-    WEFT_TRY(weft_uid_create(NULL, uid));
-    weft_status status = publish(key, uid);
-    if (status != WEFT_OK) {
-        (void)weft_uid_discard(uid);
-    }
-    return status;
-}
+static const wefti_job_ops job_ops = {.name = "PMIx", .publish = publish, .fetch = fetch};
 
 static weft_status pmix_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
 {
-    weft_world_config own = *config;
-    weft_uid uid;
+    static wefti_job job = {.ops = &job_ops, .is_whole = 1};
+    answer *a;
     const uint64_t until_ns = wefti_os_now_ns() + config->deadline_ns;
-    WEFT_TRY(join_once());
-    WEFT_TRY(find_place(&own, until_ns));
-    if (own.pes == 1) {
-        bootstrap->ops = &wefti_bootstrap_self;
-        return wefti_bootstrap_self.open(&own, bootstrap);
-    }
-    WEFT_TRY(find_id(&own, until_ns, &uid));
-    own.bootstrap = WEFT_BOOTSTRAP_UID;
-    own.uid = &uid;
-    const uint64_t now_ns = wefti_os_now_ns();
-    own.deadline_ns = now_ns < until_ns ? until_ns - now_ns : 1;
-    bootstrap->ops = &wefti_bootstrap_uid;
-    return wefti_bootstrap_uid.open(&own, bootstrap);
+    WEFT_TRY(wefti_join_once(&joining, join));
+    WEFT_TRY(get(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, until_ns, &a));
+    job.rank = (int)pmix.me.rank;
+    job.size = (int)a->number;
+    let_go(a);
+    return wefti_job_open(&job, config, bootstrap, until_ns);
 }
 
 const wefti_bootstrap_ops wefti_bootstrap_pmix = {.name = "pmix", .open = pmix_open};

@@ -68,8 +68,22 @@ static weft_status check_maker(const wefti_uid_body *body)
     return WEFT_OK;
 }
 
+void wefti_uid_disown(weft_uid *uid)
+{
+    memset(uid->bytes + offsetof(wefti_uid_body, process), 0, sizeof(((wefti_uid_body *)NULL)->process));
+}
+
+static int is_disowned(const wefti_uid_body *body)
+{
+    static const unsigned char nobody[sizeof body->process];
+    return memcmp(body->process, nobody, sizeof nobody) == 0;
+}
+
 weft_status wefti_uid_claim(const wefti_uid_body *body, int *claim)
 {
+    if (is_disowned(body)) {
+        return WEFT_ERR_STATE;
+    }
     WEFT_TRY(check_maker(body));
     int made = bind_claim(body);
     if (made < 0 && errno == EADDRINUSE) {

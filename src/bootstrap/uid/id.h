@@ -30,4 +30,8 @@ weft_status wefti_uid_read(const weft_uid *uid, wefti_uid_body *body);
  * WEFT_ERR_STATE, without an error being decided: another thread has it just now. */
 weft_status wefti_uid_claim(const wefti_uid_body *body, int *claim);
 
+/* This process is not the one that made the id, and says that it is PE 0 all the same, as the maker does: make of it an
+ * id whose claim is WEFT_ERR_STATE, so that PE 0 and all others hear of the second one. */
+void wefti_uid_disown(weft_uid *uid);
+
 #endif

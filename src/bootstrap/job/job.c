@@ -1,0 +1,111 @@
+/* bootstrap/job/job.c: PE 0's unique id by the launcher's store. */
+#include "bootstrap/job/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "bootstrap/uid/id.h"
+#include "os/os.h"
+
+/* Worlds of one name are told apart by how many there were, which is the same in all processes. */
+static unsigned count_world(wefti_job *job, uint64_t hash)
+{
+    while (__atomic_exchange_n(&job->is_counting, 1, __ATOMIC_ACQUIRE)) {
+        wefti_os_yield();
+    }
+    size_t at = hash % WEFTI_JOB_WORLDS_MAX;
+    for (size_t tries = 0; tries < WEFTI_JOB_WORLDS_MAX && job->worlds[at].count != 0 && job->worlds[at].hash != hash;
+         tries++) {
+        at = (at + 1) % WEFTI_JOB_WORLDS_MAX;
+    }
+    job->worlds[at].hash = hash;
+    const unsigned count = ++job->worlds[at].count;
+    __atomic_store_n(&job->is_counting, 0, __ATOMIC_RELEASE);
+    return count;
+}
+
+/* Short, and of letters and digits alone: stores take few bytes and have their own marks. */
+static void make_key(wefti_job *job, const char *name, char key[WEFTI_JOB_KEY_BYTES])
+{
+    static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
+    unsigned char bytes[WEFTI_HASH_BYTES];
+    uint64_t hash;
+    wefti_hash(no_secret, name, strlen(name), bytes);
+    memcpy(&hash, bytes, sizeof hash);
+    (void)snprintf(key, WEFTI_JOB_KEY_BYTES, "weft%016llxn%u", (unsigned long long)hash, count_world(job, hash));
+}
+
+static void find_place(const wefti_job *job, weft_world_config *config)
+{
+    if (config->pes == 0) {
+        config->pe = job->rank;
+        config->pes = job->size;
+    }
+}
+
+/* A world of some of the job's processes, where all have to come: those that are not in it did not. */
+static weft_status explain(const wefti_job *job, const weft_world_config *config, weft_status status)
+{
+    return status != WEFT_ERR_TIMEOUT || !job->is_whole || config->pes == job->size
+               ? status
+               : wefti_error_context(
+                     status,
+                     "config.pes is %d in a job of %d processes, and by %s of this launcher a world has "
+                     "all of them: make other worlds by a unique id",
+                     config->pes, job->size, job->ops->name);
+}
+
+/* PE 0's id; where two say that they are PE 0, the second takes the first's and is told by it. */
+static weft_status tell(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid)
+{
+    weft_uid first;
+    WEFT_TRY(weft_uid_create(NULL, uid));
+    weft_status status = job->ops->publish(job, key, uid, until_ns);
+    if (status != WEFT_OK) {
+        (void)weft_uid_discard(uid);
+        return status;
+    }
+    if (job->ops->is_other != NULL && job->ops->is_other(job, key, until_ns, &first) &&
+        memcmp(&first, uid, sizeof first) != 0) {
+        (void)weft_uid_discard(uid);
+        *uid = first;
+        wefti_uid_disown(uid);
+    }
+    return WEFT_OK;
+}
+
+static weft_status meet(wefti_job *job, const weft_world_config *config, wefti_bootstrap *bootstrap, const char *key,
+                        uint64_t until_ns)
+{
+    weft_world_config own = *config;
+    weft_uid uid;
+    WEFT_TRY(
+        explain(job, config, own.pe == 0 ? tell(job, key, until_ns, &uid) : job->ops->fetch(job, key, until_ns, &uid)));
+    own.bootstrap = WEFT_BOOTSTRAP_UID;
+    own.uid = &uid;
+    const uint64_t now_ns = wefti_os_now_ns();
+    own.deadline_ns = now_ns < until_ns ? until_ns - now_ns : 1;
+    bootstrap->ops = &wefti_bootstrap_uid;
+    weft_status status = wefti_bootstrap_uid.open(&own, bootstrap);
+    if (own.pe == 0 && status == WEFT_OK && job->ops->retract != NULL) {
+        job->ops->retract(job, key);
+    }
+    memset(&uid, 0, sizeof uid);
+    return status;
+}
+
+weft_status wefti_job_open(wefti_job *job, const weft_world_config *config, wefti_bootstrap *bootstrap,
+                           uint64_t until_ns)
+{
+    weft_world_config own = *config;
+    char key[WEFTI_JOB_KEY_BYTES];
+    make_key(job, wefti_bootstrap_world_name(config), key);
+    find_place(job, &own);
+    if (own.pes == 1) {
+        bootstrap->ops = &wefti_bootstrap_self;
+        return wefti_bootstrap_self.open(&own, bootstrap);
+    }
+    return meet(job, &own, bootstrap, key, until_ns);
+}
