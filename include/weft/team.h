@@ -54,6 +54,11 @@ WEFT_API weft_status weft_team_create(weft_team *parent, const int *members, int
 WEFT_API weft_status weft_team_join(weft_world *world, int start, int stride, int size, void *place,
                                     weft_team **team) WEFT_MUST_CHECK;
 
+/* The same for any PEs of the world, in any order: list[i] is the number in the world of the member i. All members pass
+ * the same list; WEFT_ERR_MISMATCH says that one did not, and WEFT_ERR_ARGUMENT that this PE is not in its list. */
+WEFT_API weft_status weft_team_join_list(weft_world *world, const int *list, int count, void *place,
+                                         weft_team **team) WEFT_MUST_CHECK;
+
 /* Destroy a team. Collective over its members; its last operations must have completed on this PE. Frees its scratch
  * in the symmetric heap. NULL is allowed. Local, and WEFT_OK, when the team is dead or the world has a fault.
  * Errors: WEFT_ERR_ARGUMENT (a predefined team), WEFT_ERR_MISMATCH (members made different calls): the team lives on.

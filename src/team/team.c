@@ -439,6 +439,19 @@ static void *line_of(void *place)
     return (void *)(((uintptr_t)place + WEFTI_CACHE_LINE - 1) / WEFTI_CACHE_LINE * WEFTI_CACHE_LINE);
 }
 
+static weft_status check_room(weft_world *world, int count, const void *place, const char *call)
+{
+    if (rounds_bytes((unsigned)count) + WEFTI_CACHE_LINE > WEFT_TEAM_JOIN_BYTES) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: %d members; a place is large enough for 65536", call, count);
+    }
+    if (((uintptr_t)place & 7) != 0 || !wefti_is_near(world, place, WEFT_TEAM_JOIN_BYTES, world->team_world.pe)) {
+        return wefti_error(WEFT_ERR_RANGE,
+                           "%s: the %zu bytes at %p do not lie in the heap of world \"%s\", aligned to 8", call,
+                           WEFT_TEAM_JOIN_BYTES, place, world->name);
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_join(weft_world *world, const member_list *members, const void *place, const char *call)
 {
     const weft_team *all = &world->team_world;
@@ -451,29 +464,16 @@ static weft_status check_join(weft_world *world, const member_list *members, con
         return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is none of the PEs %d + i * %d for i < %d; members alone call",
                            call, all->pe, members->start, members->stride, members->count);
     }
-    if (rounds_bytes((unsigned)members->count) + WEFTI_CACHE_LINE > WEFT_TEAM_JOIN_BYTES) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: %d members; a place is large enough for 65536", call, members->count);
-    }
-    if (((uintptr_t)place & 7) != 0 || !wefti_is_near(world, place, WEFT_TEAM_JOIN_BYTES, all->pe)) {
-        return wefti_error(WEFT_ERR_RANGE,
-                           "%s: the %zu bytes at %p do not lie in the heap of world \"%s\", aligned to 8", call,
-                           WEFT_TEAM_JOIN_BYTES, place, world->name);
-    }
-    return WEFT_OK;
+    return check_room(world, members->count, place, call);
 }
 
 /* The members are first a team that meets in their place, by rounds; over that the team is made as any other. */
-weft_status weft_team_join(weft_world *world, int start, int stride, int size, void *place, weft_team **team)
+static weft_status join(weft_world *world, const member_list *members, const uint64_t key[2], void *place,
+                        const char *call, weft_team **team)
 {
-    static const char call[] = "weft_team_join";
-    const member_list members = {.count = size, .start = start, .stride = stride};
-    const member_list all = {.count = size, .start = 0, .stride = 1};
-    const uint64_t key[2] = {(uint64_t)(uint32_t)start << 32 | (uint32_t)stride, (uint64_t)(uint32_t)size << 1};
+    const member_list all = {.count = members->count, .start = 0, .stride = 1};
     weft_team *meeting;
-    WEFT_TRY(wefti_team_check(weft_team_world(world), call));
-    WEFT_TRY(check_place(team, call));
-    WEFT_TRY(check_join(world, &members, place, call));
-    WEFT_TRY(record_create(&world->team_world, &members, call, &meeting));
+    WEFT_TRY(record_create(&world->team_world, members, call, &meeting));
     meeting->counted = 0;
     meeting->area = line_of(place);
     meeting->epochs = &meeting->area->epochs;
@@ -484,6 +484,33 @@ weft_status weft_team_join(weft_world *world, int start, int stride, int size, v
     }
     record_free(meeting);
     return status;
+}
+
+weft_status weft_team_join(weft_world *world, int start, int stride, int size, void *place, weft_team **team)
+{
+    static const char call[] = "weft_team_join";
+    const member_list members = {.count = size, .start = start, .stride = stride};
+    const uint64_t key[2] = {(uint64_t)(uint32_t)start << 32 | (uint32_t)stride, (uint64_t)(uint32_t)size << 1};
+    WEFT_TRY(wefti_team_check(weft_team_world(world), call));
+    WEFT_TRY(check_place(team, call));
+    WEFT_TRY(check_join(world, &members, place, call));
+    return join(world, &members, key, place, call, team);
+}
+
+weft_status weft_team_join_list(weft_world *world, const int *list, int count, void *place, weft_team **team)
+{
+    static const char call[] = "weft_team_join_list";
+    const member_list members = {.count = count, .list = list};
+    WEFT_TRY(wefti_team_check(weft_team_world(world), call));
+    WEFT_TRY(check_place(team, call));
+    if (count < 1 || count > world->team_world.pes || list == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s of %d members of a world of %d PEs", call,
+                           list == NULL ? "no list" : "a list", count, world->team_world.pes);
+    }
+    WEFT_TRY(check_members(&world->team_world, &members, call));
+    WEFT_TRY(check_room(world, count, place, call));
+    const uint64_t key[2] = {hash_of(&members), 1};
+    return join(world, &members, key, place, call, team);
 }
 
 /* The team is none that its world made, and is not destroyed yet. */

@@ -408,6 +408,26 @@ CASE(weft_team_join)
     CHECK(team == UNTOUCHED);
 }
 
+CASE(weft_team_join_list)
+{
+    const int both[] = {0, 1};
+    const int twice[] = {s->me, s->me};
+    const int other[] = {1 - s->me};
+    const int outside[] = {s->me, 2};
+    weft_team *team = UNTOUCHED;
+    CHECK_STATUS(weft_team_join_list(NULL, both, 2, s->block, &team), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_join_list(s->world, both, 2, s->block, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_join_list(s->world, NULL, 1, s->block, &team), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_join_list(s->world, both, 0, s->block, &team), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_join_list(s->world, both, 3, s->block, &team), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_join_list(s->world, other, 1, s->block, &team), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_team_join_list(s->world, twice, 2, s->block, &team), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_team_join_list(s->world, outside, 2, s->block, &team), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_team_join_list(s->world, both, 2, NULL, &team), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_team_join_list(s->world, both, 2, s->block + 1, &team), WEFT_ERR_RANGE);
+    CHECK(team == UNTOUCHED);
+}
+
 CASE(weft_team_split_2d)
 {
     const int wrong[] = {0, -1, INT_MIN};

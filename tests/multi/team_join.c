@@ -1,32 +1,45 @@
 /* Goal: PEs make a team of their own while others do something else, and leave the place where they met as it was.
  * Method: in many rounds PEs join teams of every start and stride that the world has room for, overlapping ones too,
- * each in a place of its own; PEs that are no members do not call. The teams then sync and add their members' numbers
- * up; the places must be zero. */
+ * each in a place of its own, by rule and, in every second round, by a list that descends; PEs that are no members do
+ * not call. The teams then sync and add their members' numbers up; the places must be zero. */
 #include "support/check.h"
 #include "support/pe_main.h"
 
-#define ROUNDS 3
+#define ROUNDS 4
+#define MEMBERS_MAX 64
 
 static int is_member(int pe, int start, int stride, int size)
 {
     return pe >= start && (pe - start) % stride == 0 && (pe - start) / stride < size;
 }
 
+static weft_status join(weft_world *world, int start, int stride, int size, int is_list, void *place, weft_team **team)
+{
+    int list[MEMBERS_MAX];
+    for (int i = 0; i < size; i++) {
+        list[i] = start + stride * (size - 1 - i);
+    }
+    return is_list ? weft_team_join_list(world, list, size, place, team)
+                   : weft_team_join(world, start, stride, size, place, team);
+}
+
 /* Join, use and end the team, if this PE is one of it. */
-static void use(weft_world *world, int start, int stride, int size, unsigned char *place, long *words)
+static void use(weft_world *world, int start, int stride, int size, int is_list, unsigned char *place, long *words)
 {
     const int me = weft_world_pe(world);
+    const int mine = (me - start) / stride;
     weft_team *team = NULL;
     if (!is_member(me, start, stride, size)) {
-        CHECK_STATUS(weft_team_join(world, start, stride, size, place, &team), WEFT_ERR_RANGE);
+        CHECK_STATUS(join(world, start, stride, size, is_list, place, &team),
+                     is_list ? WEFT_ERR_ARGUMENT : WEFT_ERR_RANGE);
         return;
     }
-    if (!CHECK_OK(weft_team_join(world, start, stride, size, place, &team))) {
+    if (!CHECK_OK(join(world, start, stride, size, is_list, place, &team))) {
         return;
     }
     CHECK(weft_team_pes(team) == size);
-    CHECK(weft_team_pe(team) == (me - start) / stride);
-    CHECK(weft_team_translate(team, size - 1, weft_team_world(world)) == start + stride * (size - 1));
+    CHECK(weft_team_pe(team) == (is_list ? size - 1 - mine : mine));
+    CHECK(weft_team_translate(team, is_list ? 0 : size - 1, weft_team_world(world)) == start + stride * (size - 1));
     for (size_t i = 0; i < WEFT_TEAM_JOIN_BYTES; i++) {
         if (!CHECK_SAY(place[i] == 0, "byte %zu of the place is %d", i, place[i])) {
             break;
@@ -55,7 +68,7 @@ static void body(weft_world *world)
         for (int start = 0; start < pes; start++) {
             for (int stride = 1; stride <= 2; stride++) {
                 for (int size = 1; start + stride * (size - 1) < pes; size++, next++) {
-                    use(world, start, stride, size, places + next * room, words + 2 * next);
+                    use(world, start, stride, size, round % 2, places + next * room, words + 2 * next);
                 }
             }
         }
