@@ -411,6 +411,58 @@ WEFTI_DEVICE int wefti_nv_reduce_scatter(weft_scope scope, nvshmem_team_t team, 
     return weft_dev_reduce_scatter<OP>(scope, wefti_nv_team(team), (number *)dest, (const number *)source, count);
 }
 
+/* ---- signals that count bytes ---- */
+
+WEFTI_DEVICE int wefti_nv_put_counted(weft_scope scope, void *dest, const void *source, size_t bytes, uint64_t *signal,
+                                      int pe)
+{
+    return wefti_nv_status(weft_dev_put_signal(scope, wefti_nv_world(), dest, source, bytes, (wefti_u64 *)signal,
+                                               (wefti_u64)bytes, WEFT_SIGNAL_ADD, pe));
+}
+
+/* This PE's own, when nobody writes to it. */
+WEFTI_DEVICE void wefti_nv_counted_reset(uint64_t *signal)
+{
+    wefti_st_release((wefti_u64 *)signal, (wefti_u64)0);
+}
+
+/* Also past the largest number. */
+WEFTI_DEVICE void wefti_nv_counted_wait(const uint64_t *signal, uint64_t expected)
+{
+    wefti_nv_wait([&] { return (wefti_i64)(wefti_nv_acquire(signal) - expected) >= 0; });
+}
+
+/* ---- regions: of them nothing is kept ---- */
+
+WEFTI_DEVICE int wefti_nv_region_start(nvshmemx_region_handle_t *handle, const nvshmemx_region_attrs_t *attrs)
+{
+    if (handle == 0 || (attrs != 0 && attrs->hints > NVSHMEMX_REGION_HINT_BATCH_RMA)) {
+        return NVSHMEMX_ERROR_INVALID_VALUE;
+    }
+    *handle = 1;
+    return NVSHMEMX_SUCCESS;
+}
+
+WEFTI_DEVICE int wefti_nv_region_stop(nvshmemx_region_handle_t handle)
+{
+    return handle == 1 ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INVALID_VALUE;
+}
+
+/* ---- the end ---- */
+
+/* A kernel ends the program: its own PE hears of a latched fault and of a kernel that trapped; a launcher does the rest. */
+WEFTI_DEVICE void wefti_nv_global_exit(int status)
+{
+#if defined(WEFT_DEVICE_ON_HOST)
+    wefti_nv_host::nvshmem_global_exit(status);
+#else
+    (void)status;
+    (void)wefti_dev_latch(&wefti_nv_world(), WEFT_ERR_ABORTED, wefti_nv_world().pe);
+    wefti_fence_sc();
+    asm volatile("trap;");
+#endif
+}
+
 /* ---- shared memory that is lent: nothing here takes any ---- */
 
 WEFTI_DEVICE void nvshmemx_give_smem(void *memory, size_t bytes)
@@ -421,6 +473,12 @@ WEFTI_DEVICE void nvshmemx_give_smem(void *memory, size_t bytes)
 
 WEFTI_DEVICE void nvshmemx_release_smem()
 {
+}
+
+/* What NVSHMEM's own programs ask: whether a put may still read what was lent when it returns. */
+WEFTI_DEVICE bool nvshmemi_tma_smem_registered()
+{
+    return false;
 }
 
 #if !defined(WEFT_DEVICE_ON_HOST)

@@ -85,6 +85,20 @@ static inline weft_team *wefti_nv_members(nvshmem_team_t team)
 /* The predefined teams of a new world; and forget all. */
 HIDDEN void wefti_nv_teams_open(void);
 HIDDEN void wefti_nv_teams_close(void);
+/* A handle of a new team, which kernels know, too. Collective over the team; NULL: this PE is no member. A status of
+ * NVSHMEM. */
+HIDDEN int wefti_nv_team_open(const char *call, weft_team *team, const nvshmem_team_config_t *config, long mask,
+                              nvshmem_team_t *handle);
+
+/* ---- team_ids.c ---- */
+
+/* Where PEs of a new world meet that have an id of a team. Collective. */
+HIDDEN weft_status wefti_nv_team_ids_open(void);
+HIDDEN void wefti_nv_team_ids_close(void);
+
+/* ---- regions.c ---- */
+
+HIDDEN void wefti_nv_regions_close(void);
 
 /* ---- device.c ---- */
 

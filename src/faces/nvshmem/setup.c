@@ -131,6 +131,7 @@ static int open_world(const char *call, const wefti_nv_meeting *meeting)
     wefti_nvshmem.device = meeting->device;
     wefti_nvshmem.heap_max_bytes = config.heap_max_bytes;
     weft_status status = weft_calloc(wefti_nvshmem.world, 1, sizeof *wefti_nvshmem.notice, &notice);
+    status = status == WEFT_OK ? wefti_nv_team_ids_open() : status;
     if (status != WEFT_OK) {
         result = wefti_nv_fail(call, status);
         (void)weft_world_destroy(wefti_nvshmem.world);
@@ -188,6 +189,8 @@ static void end(const char *call)
         wefti_nv_device_close();
         wefti_nv_memory_close();
         wefti_nv_teams_close();
+        wefti_nv_team_ids_close();
+        wefti_nv_regions_close();
         wefti_nvshmem.notice = NULL;
         wefti_nvshmem.place = WEFTI_NV_UNDECIDED;
         wefti_nvshmem.latched = 0;

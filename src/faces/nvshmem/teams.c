@@ -31,8 +31,7 @@ static nvshmem_team_t free_handle(void)
     return NVSHMEM_TEAM_INVALID;
 }
 
-/* A handle of a new team, which kernels know, too. Collective over the team; NULL: this PE is no member. */
-static int open_handle(const char *call, weft_team *team, const nvshmem_team_config_t *config, long mask,
+int wefti_nv_team_open(const char *call, weft_team *team, const nvshmem_team_config_t *config, long mask,
                        nvshmem_team_t *handle)
 {
     *handle = NVSHMEM_TEAM_INVALID;
@@ -96,7 +95,7 @@ int nvshmem_team_split_strided(nvshmem_team_t parent_team, int PE_start, int PE_
     if (status != WEFT_OK) {
         return wefti_nv_fail(__func__, status);
     }
-    return open_handle(__func__, team, config, config_mask, new_team);
+    return wefti_nv_team_open(__func__, team, config, config_mask, new_team);
 }
 
 int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange, const nvshmem_team_config_t *xaxis_config,
@@ -111,8 +110,8 @@ int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange, const nvshmem_
     if (status != WEFT_OK) {
         return wefti_nv_fail(__func__, status);
     }
-    int result = open_handle(__func__, x, xaxis_config, xaxis_mask, xaxis_team);
-    return result != NVSHMEMX_SUCCESS ? result : open_handle(__func__, y, yaxis_config, yaxis_mask, yaxis_team);
+    int result = wefti_nv_team_open(__func__, x, xaxis_config, xaxis_mask, xaxis_team);
+    return result != NVSHMEMX_SUCCESS ? result : wefti_nv_team_open(__func__, y, yaxis_config, yaxis_mask, yaxis_team);
 }
 
 void nvshmem_team_destroy(nvshmem_team_t team)
@@ -131,24 +130,4 @@ void nvshmem_team_destroy(nvshmem_team_t team)
     CHECK(weft_team_destroy(members), 1);
     wefti_nvshmem.teams[team] = (wefti_nv_team){NULL, 0, NULL};
     (void)wefti_nv_device_team(team);
-}
-
-/* Teams of PEs that do not know each other. */
-int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t *uniqueid)
-{
-    (void)uniqueid;
-    return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_NOT_SUPPORTED,
-                           "teams are made by nvshmem_team_split_strided and nvshmem_team_split_2d");
-}
-
-int nvshmemx_team_init(nvshmem_team_t *team, nvshmem_team_config_t *config, long config_mask, int npes,
-                       int pe_idx_in_team)
-{
-    (void)team;
-    (void)config;
-    (void)config_mask;
-    (void)npes;
-    (void)pe_idx_in_team;
-    return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_NOT_SUPPORTED,
-                           "teams are made by nvshmem_team_split_strided and nvshmem_team_split_2d");
 }

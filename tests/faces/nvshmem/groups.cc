@@ -131,6 +131,35 @@ static void check_teams()
     nvshmem_free(word);
 }
 
+/* Signals that count bytes, also past the largest number; and regions. */
+static void check_counted()
+{
+    uint64_t *counter = ZEROED(uint64_t, 1);
+    char *to = ZEROED(char, 64);
+    char *from = ZEROED(char, 64);
+    nvshmemx_region_handle_t region = 0;
+    nvshmemx_region_attrs_t attrs = NVSHMEMX_REGION_ATTRS_INITIALIZER;
+    fill(from, 64, me, 0);
+    *counter = ~(uint64_t)0 - 15;
+    nvshmem_barrier_all();
+    attrs.hints = NVSHMEMX_REGION_HINT_BATCH_RMA;
+    CHECK(nvshmemx_region_start_block(&region, &attrs) == 0);
+    CHECK(nvshmemx_putmem_signal_counted_nbi_block(to, from, 0, counter, next) == 0);
+    CHECK(nvshmemx_putmem_signal_counted_nbi_block(to, from, 32, counter, next) == 0);
+    CHECK(nvshmemx_putmem_signal_counted_nbi_block(to + 32, from + 32, 32, counter, next) == 0);
+    nvshmemx_signal_counted_wait_until(counter, 48);
+    CHECK(nvshmemx_signal_counted_load(counter) == 48);
+    CHECK(is_from(to, COUNT, before, 0) && is_from(to + 58, COUNT, before, 58));
+    CHECK(nvshmemx_region_stop_block(region) == 0 && nvshmemx_region_stop_warp(0) != 0);
+    CHECK(nvshmemx_region_start_warp(NULL, &attrs) != 0);
+    nvshmemx_signal_counted_reset(counter);
+    CHECK(*counter == 0);
+    nvshmem_barrier_all();
+    nvshmem_free(from);
+    nvshmem_free(to);
+    nvshmem_free(counter);
+}
+
 int main()
 {
     CHECK(nvshmem_n_pes() == 0); /* this unit's state is empty */
@@ -145,6 +174,7 @@ int main()
     SMALL_TYPES(RUN)
     ORDER_TYPES(RUN_SUM)
     check_teams();
+    check_counted();
     nvshmem_finalize();
     CHECK(nvshmem_n_pes() == 0); /* and is again */
     nvshmem_init();

@@ -39,7 +39,8 @@ EXTENSIONS = """init_status init_attr hostlib_init_attr hostlib_finalize get_uni
     vendor_get_version_info mc_ptr buffer_register buffer_unregister buffer_unregister_all buffer_register_symmetric
     buffer_register_symmetric_at_preferred_address buffer_unregister_symmetric signal_op team_get_uniqueid team_init
     cumodule_init cumodule_finalize culibrary_init culibrary_finalize flush qp_create
-    float_atomic_add double_atomic_add float_atomic_fetch_add double_atomic_fetch_add""".split()
+    float_atomic_add double_atomic_add float_atomic_fetch_add double_atomic_fetch_add
+    region_start region_stop region_is_active signal_counted_reset""".split()
 
 STREAM_TYPED = [
     (RMA, "put p iput get g iget put_nbi get_nbi put_signal put_signal_nbi broadcast fcollect alltoall"),
@@ -57,10 +58,11 @@ CONSTANTS = """NVSHMEM_MAJOR_VERSION NVSHMEM_MINOR_VERSION NVSHMEM_VENDOR_MAJOR_
     NVSHMEMX_ERROR_SYMMETRY NVSHMEMX_ERROR_GPU_NOT_SELECTED NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED NVSHMEMX_ERROR_INTERNAL
     NVSHMEMX_INIT_THREAD_PES NVSHMEMX_INIT_WITH_MPI_COMM NVSHMEMX_INIT_WITH_SHMEM NVSHMEMX_INIT_WITH_UNIQUEID
     NVSHMEM_TEAM_INVALID NVSHMEM_TEAM_WORLD NVSHMEM_TEAM_SHARED NVSHMEMX_TEAM_NODE NVSHMEMX_TEAM_SAME_MYPE_NODE
-    NVSHMEM_TEAM_CONFIG_MASK_NUM_CONTEXTS NVSHMEMX_QP_DEFAULT NVSHMEMX_QP_HOST""".split()
+    NVSHMEM_TEAM_CONFIG_MASK_NUM_CONTEXTS NVSHMEMX_QP_DEFAULT NVSHMEMX_QP_HOST
+    NVSHMEMX_REGION_HINT_NONE NVSHMEMX_REGION_HINT_BATCH_RMA NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID""".split()
 # The sizes of what programs hand over are part of the interface.
 LAYOUTS = {"nvshmemx_uniqueid_t": 128, "nvshmemx_uniqueid_args_t": 24, "nvshmemx_init_args_t": 128, "nvshmemx_init_attr_t": 144,
-           "nvshmem_team_config_t": 64, "nvshmem_team_t": 4, "nvshmemx_team_uniqueid_t": 8, "half": 2, "__nv_bfloat16": 2}
+           "nvshmem_team_config_t": 64, "nvshmemx_region_attrs_t": 64, "nvshmem_team_t": 4, "nvshmemx_team_uniqueid_t": 8, "half": 2, "__nv_bfloat16": 2}
 VALUES = {"NVSHMEM_SIGNAL_SET": 9, "NVSHMEM_SIGNAL_ADD": 10, "NVSHMEM_CMP_LE": 3, "NVSHMEM_CMP_LT": 4, "NVSHMEM_CMP_GE": 5,
           "NVSHMEM_TEAM_INVALID": -1, "NVSHMEMX_TEAM_NODE": 2, "NVSHMEMX_INIT_WITH_UNIQUEID": 8, "NVSHMEMX_INIT_WITH_MPI_COMM": 2}
 INCLUDES = """nvshmem.h nvshmemx.h host/nvshmem_api.h host/nvshmemx_api.h host/nvshmem_coll_api.h host/nvshmemx_coll_api.h
