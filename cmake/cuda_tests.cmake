@@ -1,7 +1,8 @@
 # What of the GPU part is tested without a GPU (label cuda, and fake for what runs on the fake driver; exit 77 where
 # nvcc, g++ or NVRTC is absent):
 #   cuda.compile.*      every device call compiles, for sm_80, sm_90 and sm_100; the PTX has the orders meant, and
-#                       kernels that are launched early wait first
+#                       kernels that are launched early wait first; those of expert parallelism meet between
+#                       an acquire and a vote
 #   cuda.nvrtc*         the device headers, and the kernel of examples/gpu, compile at run time
 #   cuda.on_host.*      tests/gpu/*.cu with kernels as functions of one thread, on a fake driver whose device memory is
 #                       this machine's: PEs as processes and as threads, with virtual memory and with cudaIpc. Those of
@@ -10,7 +11,7 @@ set(weft_nvcc ${CMAKE_CUDA_COMPILER})
 if(NOT weft_nvcc)
     set(weft_nvcc nvcc)
 endif()
-foreach(part calls early programs)
+foreach(part calls early ep programs)
     add_test(NAME cuda.compile.${part}
         COMMAND ${PROJECT_SOURCE_DIR}/tests/gpu/compile.sh ${weft_nvcc} ${part} ${PROJECT_SOURCE_DIR})
     weft_describe_test(cuda.compile.${part} cuda)

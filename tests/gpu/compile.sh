@@ -1,8 +1,9 @@
 #!/bin/sh
 # Goal: without a GPU, the kernels compile for every architecture, the PTX of the device calls has the orders promised,
-# and the library's kernels, which are launched early, wait before they touch memory. Method: nvcc; then read the PTX,
-# kernel by kernel. What is assembled is not optimised, which the builds of the library are.
-# Usage: compile.sh NVCC calls|early|programs ROOT
+# and the library's kernels, which are launched early, wait before they touch memory; in those of expert parallelism a
+# warp meets between one lane's acquire and what the others read by it. Method: nvcc; then read the PTX, kernel by kernel.
+# What is assembled is not optimised, which the builds of the library are.
+# Usage: compile.sh NVCC calls|early|ep|programs ROOT
 # Exit 77: no nvcc.
 set -eu
 nvcc=$1
@@ -36,6 +37,24 @@ programs)
 early)
     "$nvcc" -arch=sm_90 $strict -ptx "$root/src/cuda/kernels.cu" -o "$folder/kernels.ptx"
     python3 "$root/tests/gpu/ptx_early.py" "$folder/kernels.ptx"
+    ;;
+ep)
+    for source in "$root"/src/cuda/ep/*/*.cu; do
+        echo "#include \"$source\""
+    done >"$folder/ep.cu"
+    inlines="" # calls are not followed, so what is to be inlined has to be
+    if "$nvcc" --help | grep -q -e --Ofast-compile; then
+        inlines="--Ofast-compile mid"
+    fi
+    "$nvcc" -arch=sm_90 $strict $inlines -ptx "$folder/ep.cu" -o "$folder/ep.ptx"
+    python3 "$root/tests/gpu/ptx_votes.py" "$folder/ep.ptx" 50
+    # And it would find one that does not.
+    grep -v 'bar\.warp\.sync' "$folder/ep.ptx" >"$folder/unordered.ptx"
+    if python3 "$root/tests/gpu/ptx_votes.py" "$folder/unordered.ptx" >"$folder/found"; then
+        echo "without bar.warp.sync nothing was found"
+        exit 1
+    fi
+    echo "without bar.warp.sync: $(wc -l <"$folder/found") loads found"
     ;;
 *)
     echo "compile.sh: unknown part $what" >&2

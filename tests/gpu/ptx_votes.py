@@ -23,8 +23,8 @@ ACCESS = re.compile(r"^(ld|st|red|cp)\b(?!\.param)(?!\.const)(?!\.local)")
 LOAD = re.compile(r"^ld(\.volatile)?(\.global|\.v2|\.v4|\.b\d+|\.u\d+|\.s\d+|\.f\d+)")
 LOAD_SHARED = re.compile(r"^ld(\.volatile)?\.shared")
 
-# What a way through a kernel has seen, as bits: an acquire of device memory; then a vote; the same of shared memory; the
-# last access was an atomic of device, or of shared memory.
+# What a way through a kernel has seen, as bits: an acquire of device memory; then a vote; the same of shared memory;
+# the last access was an atomic of device, or of shared memory.
 SEEN, VOTED, SEEN_SHARED, VOTED_SHARED, ATOM, ATOM_SHARED = 1, 2, 4, 8, 16, 32
 
 
