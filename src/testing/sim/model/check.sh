@@ -1,6 +1,8 @@
 #!/bin/sh
-# Goal: no order in which stores can commit breaks the flag barrier or ready, rows and done.
-# Method: spin visits every state of the models for 2 and 3 PEs; each model with a bug must fail. 77: no spin here.
+# Goal: no order in which stores can commit, and no old value that loads can find, breaks the flag barrier, or ready, rows
+# and done, or the flags of expert parallelism on GPUs.
+# Method: spin visits every state of the models for 2 and 3 PEs; each model with a bug must fail, and each of the flags of
+# GPUs with one order left out. 77: no spin here.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 if ! command -v spin >/dev/null || ! command -v cc >/dev/null; then
@@ -45,4 +47,14 @@ check holds ep -DPES=3 -DCALLS=2 -DBUFFER=2
 check fails ep -DPES=2 -DCALLS=1 -DDONE_RELAXED
 check fails ep -DPES=2 -DCALLS=2 -DREADY_SKIPPED
 check fails ep -DPES=2 -DCALLS=1 -DDONE_NOT_AWAITED
+check holds ep_gpu -DCALLS=3
+check holds ep_gpu -DCALLS=3 -DINSIDE
+for order in READY_RELEASE READY_ACQUIRE SENDER_MEETS RECEIVER_MEETS HEADER_FENCE HEADER_ACQUIRE HEADER_AWAITED \
+    BLOCK_MEETS_OVER_HEADERS; do
+    check fails ep_gpu -DWITHOUT=$order
+done
+for order in LAST_MEETS LAST_FENCE LAST_FENCES_BEHIND_MEETING OTHER_FENCE OTHER_MEETS OFFER_RELEASE BLOCK_MEETS \
+    THIEF_FENCE THIEF_MEETS; do
+    check fails ep_gpu -DINSIDE -DWITHOUT=$order
+done
 exit $failed
