@@ -1,8 +1,8 @@
 #!/bin/sh
 # Goal: without a GPU, the kernels compile for every architecture, the PTX of the device calls has the orders promised,
 # and the library's kernels, which are launched early, wait before they touch memory; in those of expert parallelism a
-# warp meets between one lane's acquire and what the others read by it. Method: nvcc; then read the PTX, kernel by kernel.
-# What is assembled is not optimised, which the builds of the library are.
+# warp meets between one lane's acquire and what the others read by it. Method: nvcc; then read the PTX, kernel by
+# kernel. What is assembled is not optimised, which the builds of the library are.
 # Usage: compile.sh NVCC calls|early|ep|programs ROOT
 # Exit 77: no nvcc.
 set -eu

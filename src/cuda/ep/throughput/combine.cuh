@@ -371,10 +371,10 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combin
         if (going.goes && (BY_EXPERT || rank != group.rank)) {
             well = ep_await_sum<BY_EXPERT>(args, call, &source, (int)going.index, first, end);
         }
-        __syncwarp(); /* what a lane has acquired is every lane's */
         if (!__all_sync(~0u, well)) {
             return;
         }
+        __syncwarp(); /* what a lane has acquired is every lane's; before the vote it takes more instructions */
         wefti_u32 ranks = __ballot_sync(~0u, going.goes);
         if (KIND == EP_GRADIENTS && first == 0) {
             ep_take_gradients<BY_EXPERT>(args, call, token, ranks, going.index);
