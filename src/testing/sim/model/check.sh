@@ -1,8 +1,8 @@
 #!/bin/sh
-# Goal: no order in which stores can commit, and no old value that loads can find, breaks the flag barrier, or ready, rows
-# and done, or the flags of expert parallelism on GPUs.
-# Method: spin visits every state of the models for 2 and 3 PEs; each model with a bug must fail, and each of the flags of
-# GPUs with one order left out. 77: no spin here.
+# Goal: no order in which stores can commit, and no old value that loads can find, breaks the flag barrier, or ready,
+# rows and done, or the flags of expert parallelism on GPUs.
+# Method: spin visits every state of the models for 2 and 3 PEs; each model with a bug must fail, and that of the
+# flags of GPUs with each order left out. 77: no spin here.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 if ! command -v spin >/dev/null || ! command -v cc >/dev/null; then

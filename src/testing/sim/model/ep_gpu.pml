@@ -1,10 +1,10 @@
 /* The flags of src/cuda/ep, between two ranks and inside a block, with loads that may find old values.
  *
- * A store to a place appends a value; here a place's values are the numbers of calls, so that a value says which store it
- * is. A thread has a view: of each place the oldest value that it may still load. A store by release gives its thread's
- * view along, a relaxed one the view at the thread's last fence; a load by acquire takes over what the store gave, after
- * a relaxed load the next fence does. A barrier of a warp joins its lanes' views; votes and shuffles join nothing; a
- * kernel begins with the views of all before it on its stream.
+ * A store to a place appends a value; here a place's values are the numbers of calls, so that a value says which
+ * store it is. A thread has a view: of each place the oldest value that it may still load. A store by release gives
+ * its thread's view along, a relaxed one the view at the thread's last fence; a load by acquire takes over what the
+ * store gave, after a relaxed load the next fence does. A barrier of a warp joins its lanes' views; votes and
+ * shuffles join nothing; a kernel begins with the views of all before it on its stream.
  *
  *   src/cuda/ep                                              here
  *   ep_send_own_choices of the kernel before, to a peer      store(KERNEL_BEFORE, OWN, ..)
@@ -15,10 +15,10 @@
  *   ep_wait_headers_once: the last warp, and another         store(LAST_B, COUNT) .. load(OTHER_B, COUNT)
  *   ep_offer_units, ep_next_other_unit                       store(BLOCK_A, UNIT) .. load(THIEF_B, UNIT)
  *
- * Checked: who reads what a flag has announced finds this call's, neither older nor newer. WITHOUT=NAME leaves one order
- * out, and each must be missed. Not modelled: stores that commit late to a place that another writes (cleared values), the
- * proxy of bulk copies, scopes; and loads keep their order, so that a header's relaxed load is before the stores that go
- * to the address it found, as their address depends on it. */
+ * Checked: who reads what a flag has announced finds this call's, neither older nor newer. WITHOUT=NAME leaves one
+ * order out, and each must be missed. Not modelled: stores that commit late to a place that another writes (cleared
+ * values), the proxy of bulk copies, scopes; and loads keep their order, so that a header's relaxed load is before
+ * the stores that go to the address it found, as their address depends on it. */
 #ifndef CALLS
 #define CALLS 2
 #endif
