@@ -1,6 +1,6 @@
 /* Goal: what a group on GPUs refuses moves nothing, writes nowhere and leaves the group usable: ranks that disagree, a
  * recv on another stream, arrays that are missing, multiprocessors that others have; and what comes after a routing
- * that did not match, overflowed or met its deadline.
+ * that did not match, overflowed or met its deadline, or after 2^31 calls.
  *
  * Method: two PEs as threads on the fake driver (src/testing/fake_driver), whose device memory is this machine's, so
  * that arrays may lie anywhere; what is received lies in the device heap, before marked rows. */
@@ -687,6 +687,55 @@ static void fail_between_halves(weft_world *world, int which)
     close_alone(&rig);
 }
 
+/* ---- after 2^31 calls ---- */
+
+static wefti_cuda_ep_control *control_of(const ep_rig *rig)
+{
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
+    return (wefti_cuda_ep_control *)(uintptr_t)(group->area[rig->rank] + group->at.control);
+}
+
+/* The epoch of the next call: its tag is not 0, which words have before any call, and what lies twice by its parity is
+ * not what the call before used. */
+static void expect_next_epoch(const ep_rig *rig, uint64_t *last)
+{
+    const uint64_t next = control_of(rig)->epoch + 1;
+    CHECK((uint32_t)(next << 1) != 0);
+    CHECK((next & 1) != (*last & 1));
+    *last = next;
+}
+
+/* Calls before and behind the one whose tag would be 0, each with rows of its own. */
+static void across_the_wrap(weft_world *world, int which)
+{
+    ep_rig rig;
+    uint64_t last = (UINT64_C(1) << 31) - 4;
+    open_rig(&rig, world, which == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_SLOTS_SOURCE, which == 0 ? 0 : TOKENS);
+    const int other = 1 - rig.rank;
+    control_of(&rig)->epoch = last;
+    CHECK_OK(weft_barrier(world));
+    for (int step = 0; step < 8; step++) {
+        for (int i = 0; i < TOKENS * HIDDEN; i++) {
+            rig.tokens[i / HIDDEN][i % HIDDEN] = (float)(1000 * rig.rank + 100 * step + i / HIDDEN);
+        }
+        expect_next_epoch(&rig, &last);
+        choose(&rig, 2 * other);
+        CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        CHECK_STATUS(status_of(&rig), WEFT_OK);
+        for (int i = 0; i < TOKENS; i++) {
+            CHECK(rig.there[which == 0 ? i : other * TOKENS + i][HIDDEN - 1] == (float)(1000 * other + 100 * step + i));
+        }
+        expect_next_epoch(&rig, &last);
+        weft_ep_rows out = rows_at(rig.tokens);
+        CHECK_OK(weft_ep_combine(rig.route, &rig.received.rows, &out, 0, NULL));
+        CHECK_STATUS(status_of(&rig), WEFT_OK);
+        CHECK(rig.tokens[TOKENS - 1][0] == (float)(1000 * rig.rank + 100 * step + TOKENS - 1));
+    }
+    CHECK(last > UINT64_C(1) << 31);
+    close_rig(&rig);
+}
+
 /* ---- all ---- */
 
 typedef struct ep_refusal {
@@ -713,6 +762,7 @@ static void run_all(weft_world *world, void *context)
         {not_in_kernels, 1},
         {pairs_on_two_streams, 2},
         {attached, 2},
+        {across_the_wrap, 2},
     };
     (void)context;
     if (!attach(world)) {
