@@ -687,6 +687,24 @@ static void fail_between_halves(weft_world *world, int which)
     close_alone(&rig);
 }
 
+/* ---- gradients of more rows than there is memory ---- */
+
+/* Gradients have no capacity: those that would lie behind the heap are not written, and the route says so. */
+static void behind_the_heap(weft_world *world, int which)
+{
+    ep_rig rig;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    expect_step(&rig);
+    const wefti_cuda *cuda = rig.ep->device->cuda;
+    row *end = (row *)(void *)((unsigned char *)cuda->base.heap + cuda->base.heap_bytes);
+    weft_ep_rows gradients = rows_at(end - (which == 0 ? TOKENS : TOKENS - 1));
+    CHECK_OK(weft_ep_combine_bwd(rig.route, &rig.in, NULL, &gradients, NULL, 0, NULL));
+    CHECK_STATUS(status_of(&rig), which == 0 ? WEFT_OK : WEFT_ERR_OVERFLOW);
+    CHECK_OK(weft_barrier(world));
+    expect_step(&rig);
+    close_rig(&rig);
+}
+
 /* ---- after 2^31 calls ---- */
 
 static wefti_cuda_ep_control *control_of(const ep_rig *rig)
@@ -763,6 +781,7 @@ static void run_all(weft_world *world, void *context)
         {pairs_on_two_streams, 2},
         {attached, 2},
         {across_the_wrap, 2},
+        {behind_the_heap, 2},
     };
     (void)context;
     if (!attach(world)) {

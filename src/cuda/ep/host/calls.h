@@ -27,8 +27,10 @@ uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows);
 /* Where the area's rows are, for all ranks. */
 uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep);
 
-/* Where `bytes` bytes at `address` are for all ranks. 0 when they are not symmetric, all of them. */
-int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place);
+/* Where `bytes` bytes at `address` are for all ranks, and how many bytes are symmetric from there on. 0 when not all of
+ * them are. */
+int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place,
+                             uint64_t *held);
 
 /* A call that agrees on a routing of these choices has been launched; NULL: one that does not. */
 void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices);

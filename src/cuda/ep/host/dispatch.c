@@ -126,8 +126,15 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
     if (out->scale_type != WEFT_EP_SCALE_NONE) {
         add_scales(args, in, out);
     }
-    uint64_t bytes = capacity < UINT32_MAX ? capacity * args->out_pitch : 1;
-    if (!wefti_cuda_ep_find_place(ep->device->cuda, args->out, bytes, &args->place)) {
+    const uint64_t slots = (uint64_t)wefti_ep_slot_rows(&route->plan, ep->ranks, wefti_ep_local_experts(ep));
+    const uint64_t least = capacity < UINT32_MAX ? capacity : slots;
+    uint64_t held = 0;
+    if (wefti_cuda_ep_find_place(ep->device->cuda, args->out,
+                                 least > 0 ? (least - 1) * args->out_pitch + args->row_bytes : args->row_bytes,
+                                 &args->place, &held)) {
+        const uint64_t rows = (held - args->row_bytes) / args->out_pitch + 1; /* nobody writes behind them */
+        args->capacity = rows < args->capacity ? (wefti_u32)rows : args->capacity;
+    } else {
         args->flags |= WEFTI_CUDA_EP_STAGE;
         args->place = wefti_cuda_ep_area_rows(ep) | (wefti_cuda_ep_is_by_expert(route) ? WEFTI_CUDA_EP_STAGED : 0);
         args->pitch = args->row_bytes;

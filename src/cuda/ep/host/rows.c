@@ -20,11 +20,13 @@ uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep)
                                group->area[ep->rank] - (uint64_t)(uintptr_t)device->cuda->base.heap + group->at.rows);
 }
 
-int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place)
+int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place,
+                             uint64_t *held)
 {
     uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)cuda->base.heap);
-    const uint64_t held = __atomic_load_n(&cuda->base.heap_bytes, __ATOMIC_ACQUIRE);
-    if (offset < held && bytes <= held - offset) {
+    const uint64_t heap_bytes = __atomic_load_n(&cuda->base.heap_bytes, __ATOMIC_ACQUIRE);
+    if (offset < heap_bytes && bytes <= heap_bytes - offset) {
+        *held = heap_bytes - offset;
         *place = wefti_cuda_ep_place(0, offset);
         return 1;
     }
@@ -32,6 +34,7 @@ int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64
     if (region == NULL) {
         return 0;
     }
+    *held = region->bytes - offset;
     *place = wefti_cuda_ep_place(region->number + 1, offset);
     return 1;
 }
