@@ -12,7 +12,7 @@
 #include "support/pes.h"
 #include "weft_ep.h"
 
-enum { PES = 3, LIMITS = 5 };
+enum { PES = 3, LIMITS = 6 };
 #define ROUNDING 4096 /* of a block of the heap */
 
 static weft_ep_config config_of(int number)
@@ -22,12 +22,24 @@ static weft_ep_config config_of(int number)
     config.experts = 12;
     config.tokens_max = 64 * number;
     config.topk_max = 1 + number;
-    config.row_bytes_max = (size_t)1024 << number;
+    config.row_bytes_max = (size_t)1024 << (number < 5 ? number : 2);
     config.rows_max = number == 2 ? 100 : 0;
     config.pairs_max = number == 2 ? 2 : 0;
     config.slot_tokens_max = number == 3 ? 8 : 0;
     config.experts_of_rank = number == 4 ? table : NULL;
+    config.domain_ranks = number == 5 ? 1 : 0;
     return config;
+}
+
+/* Rings between domains are told, too, and what one domain needs is not more. */
+static void compare_domains(const weft_ep_config *config, const weft_ep_memory *told)
+{
+    weft_ep_config one = *config;
+    weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
+    one.domain_ranks = 0;
+    CHECK_OK(weft_ep_bytes(&one, PES, &memory));
+    CHECK((memory.symmetric_bytes < told->symmetric_bytes) == (config->domain_ranks != 0));
+    CHECK((memory.private_bytes < told->private_bytes) == (config->domain_ranks != 0));
 }
 
 static void run(weft_world *world, void *context)
@@ -41,6 +53,7 @@ static void run(weft_world *world, void *context)
         weft_ep *ep = NULL;
         weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
         CHECK_OK(weft_ep_bytes(&config, PES, &memory));
+        compare_domains(&config, &memory);
         CHECK_OK(weft_world_counters(world, &before));
         if (!CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep))) {
             return;
@@ -53,7 +66,7 @@ static void run(weft_world *world, void *context)
         CHECK(memory.staging_bytes >=
               (config.rows_max != 0 ? config.rows_max : (size_t)PES * 64 * (size_t)number) * config.row_bytes_max);
         CHECK(memory.private_bytes > last); /* grows with each of these */
-        last = number == 2 ? 0 : memory.private_bytes;
+        last = number == 2 || number == 4 ? 0 : memory.private_bytes;
         CHECK_OK(weft_barrier(world));
         CHECK_OK(weft_ep_destroy(ep));
     }
