@@ -19,13 +19,18 @@ int wefti_ep_crossing_is_on(const weft_ep *ep)
 
 /* ---- who forwards for whom ---- */
 
-/* The sources below `end` for which `forwarder` forwards. */
+/* The sources below `end` for which `forwarder` forwards: in each other domain those in its slot, counted around. */
 static int sources_of(const wefti_ep_domains *domains, int forwarder, int end)
 {
     int domain = domains->of[forwarder];
+    int size = wefti_ep_domains_size(domains, domain);
     int count = 0;
-    for (int source = 0; source < end; source++) {
-        count += domains->of[source] != domain && wefti_ep_domains_forwarder(domains, source, domain) == forwarder;
+    for (int other = 0; other < domains->count; other++) {
+        const int32_t *members = &domains->members[domains->first[other]];
+        int slots = other != domain ? wefti_ep_domains_size(domains, other) : 0;
+        for (int slot = domains->slot[forwarder]; slot < slots; slot += size) {
+            count += members[slot] < end;
+        }
     }
     return count;
 }
