@@ -66,7 +66,8 @@ static ncclResult_t check_config(const ncclEpGroupConfig_t *config, int ranks)
         return nep_fail(ncclInvalidArgument, CALL ": config.max_dispatch_tokens_per_rank is %u",
                         config->max_dispatch_tokens_per_rank);
     }
-    if (config->max_token_bytes == 0 || config->max_token_bytes % 16 != 0) {
+    if (config->max_token_bytes == 0 || config->max_token_bytes > INT32_MAX ||
+        (config->max_token_bytes % 16 != 0 && config->algorithm == NCCL_EP_ALGO_HIGH_THROUGHPUT)) {
         return nep_fail(ncclInvalidArgument, CALL ": config.max_token_bytes is %u; give a multiple of 16",
                         config->max_token_bytes);
     }
@@ -166,7 +167,7 @@ static weft_status make_ep(struct ncclEpGroup *group)
     ep.experts = (int)config->num_experts;
     ep.tokens_max = (int)config->max_dispatch_tokens_per_rank;
     ep.topk_max = group->topk_max;
-    ep.row_bytes_max = config->max_token_bytes;
+    ep.row_bytes_max = (config->max_token_bytes + 15) / 16 * 16; /* an upper bound, in LL of any number */
     ep.rows_max = (size_t)most_rows(group);
     ep.slot_tokens_max = nep_is_ll(group) ? ep.tokens_max : 0;
     ep.overflow = config->overflow_policy == NCCL_EP_OVERFLOW_DROP ? WEFT_EP_OVERFLOW_DROP : WEFT_EP_OVERFLOW_ERROR;

@@ -19,12 +19,13 @@ static ncclResult_t dtype_of(const char *call, const char *name, ncclDataType_t 
         return ncclSuccess;
     case ncclFloat8e4m3:
     case ncclFloat8e5m2: /* as bytes: such rows are moved, never computed with */
+    case ncclFloat4x2: /* likewise, two in one */
         *out = WEFT_EP_FP8_E4M3;
         return ncclSuccess;
     default:
         return nep_fail(ncclInvalidUsage,
                         "%s: tensor '%s' has type %d; rows are ncclFloat32, 16, ncclBfloat16, "
-                        "ncclFloat8e4m3 or e5m2",
+                        "ncclFloat8e4m3, e5m2 or ncclFloat4x2",
                         call, name, (int)type);
     }
 }
@@ -71,6 +72,62 @@ static ncclResult_t add_scales(const char *call, const char *name, const struct 
     return ncclSuccess;
 }
 
+/* Rows that are moved as they are, whatever they hold: as words. */
+static ncclResult_t as_words(const char *call, const char *name, size_t bytes, weft_ep_rows *rows)
+{
+    if (bytes == 0 || bytes % 16 != 0 || (uintptr_t)rows->data % 16 != 0) {
+        return nep_fail(ncclInvalidArgument,
+                        "%s: tensor '%s' is at %p and has rows of %zu bytes; give multiples of 16, and align it", call,
+                        name, rows->data, bytes);
+    }
+    rows->dtype = WEFT_EP_F32;
+    rows->hidden = (int)(bytes / sizeof(float));
+    return ncclSuccess;
+}
+
+static size_t bytes_of(const weft_ep_rows *rows)
+{
+    size_t bytes = rows->dtype == WEFT_EP_F32 ? 4 : rows->dtype == WEFT_EP_FP8_E4M3 ? 1 : 2;
+    return (size_t)rows->hidden * bytes;
+}
+
+/* Scales of any number and type, a row a token. */
+static ncclResult_t scale_rows_of(const char *name, const struct ncclEpGroup *group, const ncclEpTensor_t *theirs,
+                                  size_t count, weft_ep_rows *rows)
+{
+    ncclEpTensor_t tensor;
+    size_t all = 1;
+    NEP_TRY(nep_read_tensor("ncclEpDispatch", name, theirs, &tensor));
+    size_t bytes = 0;
+    switch ((int)tensor.datatype) {
+    case ncclFloat32:
+        bytes = 4;
+        break;
+    case ncclFloat16:
+    case ncclBfloat16:
+        bytes = 2;
+        break;
+    case ncclUint8:
+    case ncclFloat8e4m3:
+    case ncclFloat8e5m2:
+        bytes = 1;
+        break;
+    default:
+        return nep_fail(ncclInvalidUsage, "ncclEpDispatch: tensor '%s' has type %d; scales are floats or ncclUint8",
+                        name, (int)tensor.datatype);
+    }
+    for (unsigned i = 0; i + 1 < tensor.ndim; i++) {
+        all *= tensor.sizes[i];
+    }
+    if (tensor.ndim < 2 || all != count || tensor.sizes[tensor.ndim - 1] > INT32_MAX) {
+        return nep_fail(ncclInvalidArgument, "ncclEpDispatch: tensor '%s' has %zu rows; give one a token, %zu", name,
+                        all, count);
+    }
+    *rows = (weft_ep_rows)WEFT_EP_ROWS_INIT;
+    NEP_TRY(nep_data_of("ncclEpDispatch", name, group, &tensor, &rows->data));
+    return as_words("ncclEpDispatch", name, tensor.sizes[tensor.ndim - 1] * bytes, rows);
+}
+
 /* ---- dispatch ---- */
 
 typedef struct dispatch_arguments {
@@ -81,6 +138,9 @@ typedef struct dispatch_arguments {
     weft_ep_rows in;
     weft_ep_received out;
     size_t rows_in;
+    int has_scale_rows; /* that move by a call of their own */
+    weft_ep_rows scales_in;
+    weft_ep_received scales_out;
     float *weights; /* of the tokens */
     size_t id_bytes; /* of out.experts, */
     size_t weight_bytes; /* and of out.weights */
@@ -129,6 +189,60 @@ static ncclResult_t check_dispatch(const struct ncclEpHandle *handle, const disp
     return ncclSuccess;
 }
 
+/* Whether weft moves these scales with their rows: of 128 elements of fp8 each, float32, or bytes, of which it moves
+ * four at a time. */
+static ncclResult_t are_scales_of_groups(const dispatch_arguments *a, int *are)
+{
+    ncclEpTensor_t in;
+    ncclEpTensor_t tokens;
+    NEP_TRY(nep_read_tensor(DISPATCH, "inputs.scales", a->inputs.scales, &in));
+    NEP_TRY(nep_read_tensor(DISPATCH, "inputs.tokens", a->inputs.tokens, &tokens));
+    size_t groups = ((size_t)a->in.hidden + SCALE_GROUP - 1) / SCALE_GROUP;
+    int is_fp8 = tokens.datatype == ncclFloat8e4m3 || tokens.datatype == ncclFloat8e5m2;
+    *are = is_fp8 && in.sizes[in.ndim - 1] == groups &&
+           (in.datatype == ncclFloat32 || (in.datatype == ncclUint8 && groups % 4 == 0));
+    return ncclSuccess;
+}
+
+/* Nobody computes with them on the way. */
+static ncclResult_t move_words(dispatch_arguments *a)
+{
+    if (a->in.dtype != a->out.rows.dtype || a->in.hidden != a->out.rows.hidden) {
+        return nep_fail(ncclInvalidArgument,
+                        DISPATCH ": the tokens received are of another type or width than those sent");
+    }
+    NEP_TRY(as_words(DISPATCH, "inputs.tokens", bytes_of(&a->in), &a->in));
+    return as_words(DISPATCH, "outputs.tokens", bytes_of(&a->out.rows), &a->out.rows);
+}
+
+static ncclResult_t apply_forward(const struct ncclEpGroup *group, dispatch_arguments *a)
+{
+    int are_groups = 0;
+    NEP_TRY(are_scales_of_groups(a, &are_groups));
+    if (a->config.round_scales) {
+        return nep_fail(ncclInvalidUsage, DISPATCH ": config.round_scales is not there");
+    }
+    if (are_groups) {
+        NEP_TRY(add_scales(DISPATCH, "inputs.scales", group, a->inputs.scales, a->rows_in, &a->in));
+        return add_scales(DISPATCH, "outputs.scales", group, a->outputs.scales, a->out.rows_capacity, &a->out.rows);
+    }
+    if (a->config.send_only) {
+        return nep_fail(ncclInvalidUsage,
+                        DISPATCH ": config.send_only with scales that are not one float32 or byte for 128 elements of "
+                                 "fp8; call it whole");
+    }
+    NEP_TRY(move_words(a));
+    a->scales_out = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
+    a->scales_out.rows_capacity = a->out.rows_capacity;
+    NEP_TRY(scale_rows_of("inputs.scales", group, a->inputs.scales, a->rows_in, &a->scales_in));
+    NEP_TRY(scale_rows_of("outputs.scales", group, a->outputs.scales, a->out.rows_capacity, &a->scales_out.rows));
+    if (a->scales_in.hidden != a->scales_out.rows.hidden) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": the scales received are of another width than those sent");
+    }
+    a->has_scale_rows = 1;
+    return ncclSuccess;
+}
+
 /* What each recipe wants of the rows' types and scales. */
 static ncclResult_t apply_recipe(const struct ncclEpHandle *handle, dispatch_arguments *a)
 {
@@ -142,26 +256,20 @@ static ncclResult_t apply_recipe(const struct ncclEpHandle *handle, dispatch_arg
         return nep_fail(ncclInvalidArgument, DISPATCH ": the scales given are not those of config.quant_recipe %d",
                         (int)recipe);
     }
+    if (recipe == NCCL_EP_DISP_QUANT_FWD) {
+        return apply_forward(group, a);
+    }
     if (recipe == NCCL_EP_DISP_QUANT_NONE) {
-        if (a->in.dtype == WEFT_EP_FP8_E4M3) {
-            return nep_fail(ncclInvalidUsage, DISPATCH ": fp8 rows move with their scales, by NCCL_EP_DISP_QUANT_FWD");
+        if (a->in.dtype != a->out.rows.dtype) {
+            return nep_fail(ncclInvalidArgument, DISPATCH ": the tokens received are of another type than those sent");
         }
-    } else if (recipe == NCCL_EP_DISP_QUANT_FWD) {
-        if (a->in.dtype != WEFT_EP_FP8_E4M3) {
-            return nep_fail(ncclInvalidUsage, DISPATCH ": NCCL_EP_DISP_QUANT_FWD moves ncclFloat8e4m3 and e5m2 here");
-        }
-        NEP_TRY(add_scales(DISPATCH, "inputs.scales", group, a->inputs.scales, a->rows_in, &a->in));
-    } else if (!nep_is_ll(group) || a->in.dtype != WEFT_EP_BF16 || a->out.rows.dtype != WEFT_EP_FP8_E4M3) {
+        return a->in.dtype == WEFT_EP_FP8_E4M3 ? move_words(a) : ncclSuccess;
+    }
+    if (!nep_is_ll(group) || a->in.dtype != WEFT_EP_BF16 || a->out.rows.dtype != WEFT_EP_FP8_E4M3) {
         return nep_fail(ncclInvalidUsage, DISPATCH ": NCCL_EP_DISP_QUANT_DS_FP8E3M4 is of LL, from ncclBfloat16 to "
                                                    "ncclFloat8e4m3");
     }
-    if (recipe != NCCL_EP_DISP_QUANT_NONE) {
-        NEP_TRY(add_scales(DISPATCH, "outputs.scales", group, a->outputs.scales, a->out.rows_capacity, &a->out.rows));
-    }
-    if (recipe != NCCL_EP_DISP_QUANT_DS_FP8E3M4 && a->in.dtype != a->out.rows.dtype) {
-        return nep_fail(ncclInvalidArgument, DISPATCH ": the tokens received are of another type than those sent");
-    }
-    return ncclSuccess;
+    return add_scales(DISPATCH, "outputs.scales", group, a->outputs.scales, a->out.rows_capacity, &a->out.rows);
 }
 
 static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_arguments *a)
@@ -325,7 +433,11 @@ ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t 
         handle->has_sent = 1;
         return ncclSuccess;
     }
-    return nep_group_result(group, weft_ep_dispatch(handle->route, &a.in, &a.out, stream));
+    NEP_TRY(nep_group_result(group, weft_ep_dispatch(handle->route, &a.in, &a.out, stream)));
+    if (a.has_scale_rows) { /* on the routing that is agreed on now */
+        NEP_TRY(nep_group_result(group, weft_ep_dispatch(handle->route, &a.scales_in, &a.scales_out, stream)));
+    }
+    return ncclSuccess;
 }
 
 /* ---- combine ---- */

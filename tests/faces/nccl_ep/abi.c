@@ -14,6 +14,7 @@ static_assert(NCCL_EP_MAGIC == 0xC00FFFEEu && NCCL_EP_TENSOR_MAGIC == 0xCAFECAFE
 IS(NCCL_EP_ALGO_LOW_LATENCY, 0);
 IS(NCCL_EP_ALGO_HIGH_THROUGHPUT, 1);
 IS(NCCL_EP_LAYOUT_UNSET, 0);
+IS(NCCL_EP_LAYOUT_AUTO, 0);
 IS(NCCL_EP_LAYOUT_EXPERT_MAJOR, 1);
 IS(NCCL_EP_LAYOUT_RANK_MAJOR, 2);
 IS(NCCL_EP_LAYOUT_FLAT, 3);
@@ -95,3 +96,25 @@ AT(ncclEpHandleConfig_t, dispatch_output_per_expert_alignment, 8);
 IS(sizeof(ncclEpHandleConfig_t), 16);
 IS(sizeof(ncclEpTensorAllocConfig_t), 8);
 IS(sizeof(ncclEpCompleteConfig_t), 8);
+
+/* The first versions end where their macros say. */
+#define ENDS(type, base, version)                                                                                      \
+    IS(NCCL_EP_FIELD_END(type, NCCL_EP_##base##_V##version##_LAST_FIELD), NCCL_EP_##base##_V##version##_SIZE);         \
+    static_assert(NCCL_EP_##base##_CURRENT_VERSION >= (version), #type)
+ENDS(ncclEpTensor_t, TENSOR, 1);
+ENDS(ncclEpTensorAllocConfig_t, TENSOR_ALLOC_CONFIG, 1);
+ENDS(ncclEpGroupConfig_t, GROUP_CONFIG, 1);
+ENDS(ncclEpGroupConfig_t, GROUP_CONFIG, 2);
+ENDS(ncclEpLayoutInfo_t, LAYOUT_INFO, 1);
+ENDS(ncclEpLayoutInfo_t, LAYOUT_INFO, 2);
+ENDS(ncclEpDispatchInputs_t, DISPATCH_INPUTS, 1);
+ENDS(ncclEpDispatchOutputs_t, DISPATCH_OUTPUTS, 1);
+ENDS(ncclEpDispatchConfig_t, DISPATCH_CONFIG, 1);
+ENDS(ncclEpDispatchConfig_t, DISPATCH_CONFIG, 2);
+ENDS(ncclEpCombineInputs_t, COMBINE_INPUTS, 1);
+ENDS(ncclEpCombineInputs_t, COMBINE_INPUTS, 2);
+ENDS(ncclEpCombineOutputs_t, COMBINE_OUTPUTS, 1);
+ENDS(ncclEpCombineConfig_t, COMBINE_CONFIG, 1);
+ENDS(ncclEpCombineConfig_t, COMBINE_CONFIG, 2);
+ENDS(ncclEpHandleConfig_t, HANDLE_CONFIG, 1);
+ENDS(ncclEpCompleteConfig_t, COMPLETE_CONFIG, 1);

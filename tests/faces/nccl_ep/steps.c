@@ -338,6 +338,79 @@ static void backward(rig *r, step *s, ncclEpHandle_t handle)
     }
 }
 
+/* Rows of two 4-bit numbers a byte, or of fp8 without scales, that say who sent them, and scales that say the same,
+ * move as they are, by handle's routing. */
+static void forwarded(rig *r, ncclEpLayout_t layout, int is_ll, ncclEpHandle_t handle, size_t rows_there)
+{
+    enum { BYTES = 64, SCALES = 16 };
+    static _Alignas(16) unsigned char there[RANKS_MOST][SLOTS + ROWS][BYTES];
+    static _Alignas(16) unsigned char scales_there[RANKS_MOST][SLOTS + ROWS][SCALES];
+    _Alignas(16) unsigned char bytes[MOST][BYTES];
+    _Alignas(16) unsigned char scales[MOST][SCALES];
+    step s = step_of(r, layout, is_ll);
+    fill_tensors(r, &s);
+    size_t in_sizes[2] = {r->tokens, BYTES};
+    size_t in_scale_sizes[2] = {r->tokens, SCALES};
+    size_t out_sizes[3] = {s.row_sizes[0], is_ll ? s.row_sizes[1] : BYTES, BYTES};
+    size_t out_scale_sizes[3] = {s.row_sizes[0], is_ll ? s.row_sizes[1] : SCALES, SCALES};
+    ncclEpTensor_t in = tensor(bytes, ncclFloat4x2, 2, in_sizes);
+    ncclEpTensor_t in_scales = tensor(scales, ncclUint8, 2, in_scale_sizes);
+    ncclEpTensor_t out = tensor(there[r->rank], ncclFloat4x2, s.dims, out_sizes);
+    ncclEpTensor_t out_scales = tensor(scales_there[r->rank], ncclUint8, s.dims, out_scale_sizes);
+    ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
+    ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    ncclEpDispatchConfig_t config = NCCL_EP_DISPATCH_CONFIG_INIT;
+    size_t came = 0;
+    for (size_t t = 0; t < r->tokens; t++) {
+        memset(bytes[t], 1 + 16 * r->rank + (int)t, BYTES);
+        memset(scales[t], 101 + 16 * r->rank + (int)t, SCALES);
+    }
+    memset(there[r->rank], 0, sizeof there[0]);
+    memset(scales_there[r->rank], 0, sizeof scales_there[0]);
+    inputs.tokens = &in;
+    inputs.scales = &in_scales;
+    inputs.topk_weights = &s.weights;
+    outputs.tokens = &out;
+    outputs.scales = &out_scales;
+    config.quant_recipe = NCCL_EP_DISP_QUANT_FWD;
+    OK(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL));
+    for (size_t row = 0; row < SLOTS + ROWS; row++) {
+        const unsigned char *at = there[r->rank][row];
+        came += at[0] != 0;
+        for (size_t i = 0; i < BYTES; i++) {
+            r->failures += at[i] != at[0];
+        }
+        for (size_t i = 0; i < SCALES; i++) {
+            r->failures += scales_there[r->rank][row][i] != (at[0] != 0 ? at[0] + 100 : 0);
+        }
+    }
+    if (came != rows_there) {
+        (void)fprintf(stderr, "rank %d: %zu rows came, not %zu\n", r->rank, came, rows_there);
+        r->failures++;
+    }
+    in.datatype = out.datatype = ncclFloat8e5m2; /* without scales: as declared */
+    inputs.scales = outputs.scales = NULL;
+    config.quant_recipe = NCCL_EP_DISP_QUANT_NONE;
+    memset(there[r->rank], 0, sizeof there[0]);
+    OK(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL));
+    for (size_t row = 0; row < SLOTS + ROWS; row++) {
+        came -= there[r->rank][row][BYTES - 1] != 0;
+    }
+    r->failures += came != 0;
+    inputs.scales = &in_scales;
+    outputs.scales = &out_scales;
+    config.quant_recipe = NCCL_EP_DISP_QUANT_FWD;
+    in_scale_sizes[1] = out_scale_sizes[s.dims - 1] = SCALES - 1;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL), ncclInvalidArgument, "multiples of 16");
+    in_scale_sizes[1] = SCALES;
+    out_scale_sizes[s.dims - 1] = 2 * SCALES;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL), ncclInvalidArgument, "another width");
+    config.send_only = (unsigned)is_ll;
+    if (is_ll) {
+        EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL), ncclInvalidUsage, "call it whole");
+    }
+}
+
 static void ht_layout(rig *r, ncclEpLayout_t layout)
 {
     size_t one = 1;
@@ -364,6 +437,9 @@ static void ht_layout(rig *r, ncclEpLayout_t layout)
     info.size = NCCL_EP_LAYOUT_INFO_V1_SIZE; /* an older caller's */
     OK(ncclEpUpdateHandle(handle, &s.ids, &info, NULL));
     one_step(r, &s, handle, __LINE__);
+    if (layout == NCCL_EP_LAYOUT_FLAT) {
+        forwarded(r, layout, 0, handle, (size_t)r->total);
+    }
     padded.datatype = ncclInt64;
     EXPECT(ncclEpUpdateHandle(handle, &s.ids, &info, NULL), ncclInvalidArgument, "two types");
     EXPECT(ncclEpGroupDestroy(r->group), ncclInvalidUsage, "1 handles");
@@ -496,6 +572,13 @@ static void ll_layout(rig *r, ncclEpLayout_t layout)
     choose(r, 4);
     OK(ncclEpUpdateHandle(handle, &s.ids, NULL, NULL));
     one_step(r, &s, handle, __LINE__);
+    if (layout == NCCL_EP_LAYOUT_RANK_MAJOR) {
+        size_t came = 0;
+        for (int source = 0; source < r->ranks; source++) {
+            came += (size_t)r->sources[source];
+        }
+        forwarded(r, layout, 1, handle, came);
+    }
     s.in_halves = 1;
     s.is_global = 1;
     one_step(r, &s, handle, __LINE__);
@@ -525,6 +608,7 @@ static void wrong_groups(rig *r)
 {
     ncclEpGroup_t group = NULL;
     ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_LOW_LATENCY);
+    config.algorithm = NCCL_EP_ALGO_HIGH_THROUGHPUT;
     config.max_token_bytes = 15;
     EXPECT(ncclEpCreateGroup(&group, r->comm, &config), ncclInvalidArgument, "max_token_bytes");
     config = config_of(r, NCCL_EP_ALGO_LOW_LATENCY);

@@ -244,7 +244,7 @@ WRONG(few_rows_in, g->token_sizes[0] = TOKENS - 1)
 WRONG(other_width, g->row_sizes[1] = HIDDEN / 2)
 WRONG(wider_than_group, (g->token_sizes[1] = 2 * HIDDEN, g->row_sizes[1] = 2 * HIDDEN))
 WRONG(int_rows, g->in.datatype = ncclInt32)
-WRONG(fp8_rows, (g->in.datatype = ncclFloat8e4m3, g->rows.datatype = ncclFloat8e4m3))
+WRONG(odd_fp8_rows, (g->in.datatype = g->rows.datatype = ncclFloat8e4m3, g->token_sizes[1] = g->row_sizes[1] = 8))
 WRONG(two_types, g->rows.datatype = ncclBfloat16)
 WRONG(null_rows, g->in.data = NULL)
 WRONG(odd_rows, g->in.data = (char *)x + 4)
@@ -321,7 +321,7 @@ static const use uses[] = {
     {dispatch_ht, other_width, 0, ncclInvalidArgument, "give the same"},
     {dispatch_ht, wider_than_group, 0, ncclInvalidArgument, "row_bytes_max"},
     {dispatch_ht, int_rows, 0, ncclInvalidUsage, "has type 2"},
-    {dispatch_ht, fp8_rows, 0, ncclInvalidUsage, "NCCL_EP_DISP_QUANT_FWD"},
+    {dispatch_ht, odd_fp8_rows, 0, ncclInvalidArgument, "rows of 8 bytes"},
     {dispatch_ht, two_types, 0, ncclInvalidArgument, "another type"},
     {dispatch_ht, null_rows, 0, ncclInvalidArgument, "neither data nor a window"},
     {dispatch_ht, odd_rows, 0, ncclInvalidArgument, "aligned to 16"},

@@ -43,6 +43,10 @@ extern "C" {
 
 #define NCCL_EP_STRUCT_INIT(type, cookie) ((type){.size = (unsigned int)sizeof(type), .magic = (cookie)})
 
+/* Where a field ends, and whether the caller's struct has it. */
+#define NCCL_EP_FIELD_END(type, field) ((unsigned int)(offsetof(type, field) + sizeof(((type *)0)->field)))
+#define NCCL_EP_HAS_FIELD(ptr, type, field) ((ptr) != NULL && (ptr)->size >= NCCL_EP_FIELD_END(type, field))
+
 /* *version: NCCL_EP_VERSION_CODE of the interface that the library has. */
 ncclResult_t ncclEpGetVersion(int *version);
 
@@ -63,6 +67,8 @@ typedef struct ncclEpTensor {
 #define NCCL_EP_TENSOR_INIT ((ncclEpTensor_t){NCCL_EP_TENSOR_INIT_INLINE})
 #define NCCL_EP_TENSOR_SIZE ((unsigned int)sizeof(ncclEpTensor_t))
 #define NCCL_EP_TENSOR_V1_SIZE 48u
+#define NCCL_EP_TENSOR_V1_LAST_FIELD sizes
+#define NCCL_EP_TENSOR_CURRENT_VERSION 1
 
 typedef struct {
     unsigned int size;
@@ -72,6 +78,8 @@ typedef struct {
 #define NCCL_EP_TENSOR_ALLOC_CONFIG_INIT NCCL_EP_STRUCT_INIT(ncclEpTensorAllocConfig_t, NCCL_EP_MAGIC)
 #define NCCL_EP_TENSOR_ALLOC_CONFIG_SIZE ((unsigned int)sizeof(ncclEpTensorAllocConfig_t))
 #define NCCL_EP_TENSOR_ALLOC_CONFIG_V1_SIZE 8u
+#define NCCL_EP_TENSOR_ALLOC_CONFIG_V1_LAST_FIELD magic
+#define NCCL_EP_TENSOR_ALLOC_CONFIG_CURRENT_VERSION 1
 
 /* A descriptor in the library's memory with its own copy of `sizes`, without data. config may be NULL. */
 ncclResult_t ncclEpTensorAlloc(ncclEpTensor_t **tensor, unsigned int ndim, ncclDataType_t datatype, const size_t *sizes,
@@ -118,6 +126,9 @@ typedef struct {
 #define NCCL_EP_GROUP_CONFIG_SIZE ((unsigned int)sizeof(ncclEpGroupConfig_t))
 #define NCCL_EP_GROUP_CONFIG_V1_SIZE 96u
 #define NCCL_EP_GROUP_CONFIG_V2_SIZE 112u
+#define NCCL_EP_GROUP_CONFIG_V1_LAST_FIELD timeout_ns
+#define NCCL_EP_GROUP_CONFIG_V2_LAST_FIELD padding_v2
+#define NCCL_EP_GROUP_CONFIG_CURRENT_VERSION 2
 
 typedef struct ncclEpGroup *ncclEpGroup_t;
 
@@ -144,6 +155,9 @@ typedef struct {
 #define NCCL_EP_LAYOUT_INFO_SIZE ((unsigned int)sizeof(ncclEpLayoutInfo_t))
 #define NCCL_EP_LAYOUT_INFO_V1_SIZE 40u
 #define NCCL_EP_LAYOUT_INFO_V2_SIZE 48u
+#define NCCL_EP_LAYOUT_INFO_V1_LAST_FIELD recv_total_counter
+#define NCCL_EP_LAYOUT_INFO_V2_LAST_FIELD padding_v2
+#define NCCL_EP_LAYOUT_INFO_CURRENT_VERSION 2
 
 typedef struct {
     unsigned int size;
@@ -156,6 +170,8 @@ typedef struct {
 #define NCCL_EP_DISPATCH_INPUTS_INIT NCCL_EP_STRUCT_INIT(ncclEpDispatchInputs_t, NCCL_EP_MAGIC)
 #define NCCL_EP_DISPATCH_INPUTS_SIZE ((unsigned int)sizeof(ncclEpDispatchInputs_t))
 #define NCCL_EP_DISPATCH_INPUTS_V1_SIZE 32u
+#define NCCL_EP_DISPATCH_INPUTS_V1_LAST_FIELD scales
+#define NCCL_EP_DISPATCH_INPUTS_CURRENT_VERSION 1
 
 typedef struct {
     unsigned int size;
@@ -169,6 +185,8 @@ typedef struct {
 #define NCCL_EP_DISPATCH_OUTPUTS_INIT NCCL_EP_STRUCT_INIT(ncclEpDispatchOutputs_t, NCCL_EP_MAGIC)
 #define NCCL_EP_DISPATCH_OUTPUTS_SIZE ((unsigned int)sizeof(ncclEpDispatchOutputs_t))
 #define NCCL_EP_DISPATCH_OUTPUTS_V1_SIZE 40u
+#define NCCL_EP_DISPATCH_OUTPUTS_V1_LAST_FIELD topk_idx
+#define NCCL_EP_DISPATCH_OUTPUTS_CURRENT_VERSION 1
 
 typedef struct {
     unsigned int size;
@@ -182,6 +200,9 @@ typedef struct {
 #define NCCL_EP_COMBINE_INPUTS_SIZE ((unsigned int)sizeof(ncclEpCombineInputs_t))
 #define NCCL_EP_COMBINE_INPUTS_V1_SIZE 24u
 #define NCCL_EP_COMBINE_INPUTS_V2_SIZE 32u
+#define NCCL_EP_COMBINE_INPUTS_V1_LAST_FIELD topk_weights
+#define NCCL_EP_COMBINE_INPUTS_V2_LAST_FIELD scales
+#define NCCL_EP_COMBINE_INPUTS_CURRENT_VERSION 2
 
 typedef struct {
     unsigned int size;
@@ -193,6 +214,8 @@ typedef struct {
 #define NCCL_EP_COMBINE_OUTPUTS_INIT NCCL_EP_STRUCT_INIT(ncclEpCombineOutputs_t, NCCL_EP_MAGIC)
 #define NCCL_EP_COMBINE_OUTPUTS_SIZE ((unsigned int)sizeof(ncclEpCombineOutputs_t))
 #define NCCL_EP_COMBINE_OUTPUTS_V1_SIZE 24u
+#define NCCL_EP_COMBINE_OUTPUTS_V1_LAST_FIELD topk_weights
+#define NCCL_EP_COMBINE_OUTPUTS_CURRENT_VERSION 1
 
 /* ---- handles ----------------------------------------------------------------------------------------------------- */
 
@@ -207,6 +230,8 @@ typedef struct {
 #define NCCL_EP_HANDLE_CONFIG_INIT NCCL_EP_STRUCT_INIT(ncclEpHandleConfig_t, NCCL_EP_MAGIC)
 #define NCCL_EP_HANDLE_CONFIG_SIZE ((unsigned int)sizeof(ncclEpHandleConfig_t))
 #define NCCL_EP_HANDLE_CONFIG_V1_SIZE 16u
+#define NCCL_EP_HANDLE_CONFIG_V1_LAST_FIELD dispatch_output_per_expert_alignment
+#define NCCL_EP_HANDLE_CONFIG_CURRENT_VERSION 1
 
 /* The bytes of a handle's memory. LL: num_topk at least 1; HT: 0 or less is the group's most. */
 ncclResult_t ncclEpHandleMemSize(ncclEpGroup_t ep_group, ncclEpLayout_t layout, const ncclEpHandleConfig_t *config,
@@ -248,6 +273,9 @@ typedef struct {
 #define NCCL_EP_DISPATCH_CONFIG_SIZE ((unsigned int)sizeof(ncclEpDispatchConfig_t))
 #define NCCL_EP_DISPATCH_CONFIG_V1_SIZE 20u
 #define NCCL_EP_DISPATCH_CONFIG_V2_SIZE 24u
+#define NCCL_EP_DISPATCH_CONFIG_V1_LAST_FIELD pass_direction
+#define NCCL_EP_DISPATCH_CONFIG_V2_LAST_FIELD quant_recipe
+#define NCCL_EP_DISPATCH_CONFIG_CURRENT_VERSION 2
 
 /* Collective. */
 ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t *inputs,
@@ -266,6 +294,9 @@ typedef struct {
 #define NCCL_EP_COMBINE_CONFIG_SIZE ((unsigned int)sizeof(ncclEpCombineConfig_t))
 #define NCCL_EP_COMBINE_CONFIG_V1_SIZE 16u
 #define NCCL_EP_COMBINE_CONFIG_V2_SIZE 20u
+#define NCCL_EP_COMBINE_CONFIG_V1_LAST_FIELD pass_direction
+#define NCCL_EP_COMBINE_CONFIG_V2_LAST_FIELD quant_recipe
+#define NCCL_EP_COMBINE_CONFIG_CURRENT_VERSION 2
 
 /* Collective. */
 ncclResult_t ncclEpCombine(ncclEpHandle_t handle, const ncclEpCombineInputs_t *inputs,
@@ -280,6 +311,8 @@ typedef struct ncclEpCompleteConfig {
 #define NCCL_EP_COMPLETE_CONFIG_INIT NCCL_EP_STRUCT_INIT(ncclEpCompleteConfig_t, NCCL_EP_MAGIC)
 #define NCCL_EP_COMPLETE_CONFIG_SIZE ((unsigned int)sizeof(ncclEpCompleteConfig_t))
 #define NCCL_EP_COMPLETE_CONFIG_V1_SIZE 8u
+#define NCCL_EP_COMPLETE_CONFIG_V1_LAST_FIELD magic
+#define NCCL_EP_COMPLETE_CONFIG_CURRENT_VERSION 1
 
 /* The second half of the call that was sent, on the stream of the first. */
 ncclResult_t ncclEpComplete(ncclEpHandle_t handle, const ncclEpCompleteConfig_t *config, cudaStream_t stream);

@@ -21,6 +21,7 @@ typedef enum {
 /* R ranks, L local experts, B most tokens a rank, H hidden, K choices, N received rows. */
 typedef enum {
     NCCL_EP_LAYOUT_UNSET = NCCL_EP_AUTO, /* not a layout */
+    NCCL_EP_LAYOUT_AUTO = NCCL_EP_AUTO, /* as it was called before */
     NCCL_EP_LAYOUT_EXPERT_MAJOR = 1, /* LL [L][R * B][H]; HT [N][H], grouped by expert, groups padded */
     NCCL_EP_LAYOUT_RANK_MAJOR = 2, /* LL [R][B][H] */
     NCCL_EP_LAYOUT_FLAT = 3 /* HT [N][H] */
