@@ -66,6 +66,8 @@ typedef struct nvte_tensor {
     size_t ndim;
     size_t sizes[WEFT_NVTE_DIMENSIONS_MAX];
     size_t elements;
+    NVTEScalingMode scaling_mode; /* none, or NVTE_MXFP8_1D_SCALING */
+    void *scales;
 } nvte_tensor;
 
 /* Look for TransformerEngine's accessors. Any thread. */
@@ -75,9 +77,10 @@ void nvte_find_accessors(void);
 weft_status nvte_read_tensor(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
                              const weft_nvte_group *group, nvte_tensor *own);
 
-/* Rows [..][H], and how many. */
+/* Rows [..][H], and how many. `scales`: where those of rows that are only moved go, as rows, without data if there are
+ * none; NULL: of rows that are added up, which have none. */
 weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
-                           const weft_nvte_group *group, weft_ep_rows *rows, size_t *count);
+                           const weft_nvte_group *group, weft_ep_rows *rows, weft_ep_rows *scales, size_t *count);
 
 /* float32, `count` in all. */
 weft_status nvte_read_floats(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,

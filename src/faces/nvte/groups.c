@@ -98,7 +98,8 @@ static weft_status read_config(const char *call, const NVTEEpGroupConfig *theirs
                                NVTEEpGroupConfig *config)
 {
     WEFT_TRY(read_struct(call, "group_config", theirs, CONFIG_MIN, config, sizeof *config));
-    size_t bytes = nvte_element_bytes(config->max_token_dtype);
+    int is_fp8 = config->max_token_dtype == kNVTEFloat8E4M3 || config->max_token_dtype == kNVTEFloat8E5M2;
+    size_t bytes = is_fp8 ? 1 : nvte_element_bytes(config->max_token_dtype);
     if (config->ep_size < 1 || config->num_experts < 1 || config->max_tokens_per_rank < 1 ||
         config->max_recv_tokens_per_rank < 0 || config->num_comm_sms < 0 || config->num_topk < 0 ||
         config->num_topk > NVTE_TOPK_MAX) {
@@ -110,9 +111,10 @@ static weft_status read_config(const char *call, const NVTEEpGroupConfig *theirs
                          config->max_recv_tokens_per_rank, config->num_comm_sms, config->num_topk, NVTE_TOPK_MAX);
     }
     if (bytes == 0) {
-        return nvte_fail(WEFT_ERR_UNSUPPORTED,
-                         "%s: group_config.max_token_dtype is %d; give kNVTEBFloat16, kNVTEFloat16 or kNVTEFloat32",
-                         call, (int)config->max_token_dtype);
+        return nvte_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "%s: group_config.max_token_dtype is %d; give kNVTEBFloat16, kNVTEFloat16, kNVTEFloat32 or fp8", call,
+            (int)config->max_token_dtype);
     }
     if (config->hidden_dim < 1 || (size_t)config->hidden_dim * bytes % 16 != 0) {
         return nvte_fail(WEFT_ERR_ARGUMENT,

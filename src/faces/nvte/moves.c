@@ -155,6 +155,8 @@ typedef struct dispatch_arguments {
     weft_ep_received out;
     weft_ep_choices choices; /* with weights, if they travel */
     int has_weights;
+    weft_ep_rows scales_in; /* hidden 0: none */
+    weft_ep_received scales_out;
 } dispatch_arguments;
 
 static weft_status read_moved(const layer_call *call, const char *in_name, const NVTETensor in,
@@ -162,16 +164,20 @@ static weft_status read_moved(const layer_call *call, const char *in_name, const
                               const NVTECommWindow *out_window, dispatch_arguments *a)
 {
     size_t most = call->group->nccl->config.max_dispatch_tokens_per_rank;
-    *a = (dispatch_arguments){.out = WEFT_EP_RECEIVED_INIT};
-    WEFT_TRY(nvte_read_rows(call->name, in_name, in, in_window, call->group, &a->in, &a->tokens));
-    WEFT_TRY(nvte_read_rows(call->name, out_name, out, out_window, call->group, &a->out.rows, &a->out.rows_capacity));
+    *a = (dispatch_arguments){.out = WEFT_EP_RECEIVED_INIT, .scales_out = WEFT_EP_RECEIVED_INIT};
+    WEFT_TRY(nvte_read_rows(call->name, in_name, in, in_window, call->group, &a->in, &a->scales_in, &a->tokens));
+    WEFT_TRY(nvte_read_rows(call->name, out_name, out, out_window, call->group, &a->out.rows, &a->scales_out.rows,
+                            &a->out.rows_capacity));
+    a->scales_out.rows_capacity = a->out.rows_capacity;
     if (a->tokens > most) {
         return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' has %zu rows; the group's max_tokens_per_rank is %zu",
                          call->name, in_name, a->tokens, most);
     }
-    if (a->in.dtype != a->out.rows.dtype || a->in.hidden != a->out.rows.hidden) {
+    if (a->in.dtype != a->out.rows.dtype || a->in.hidden != a->out.rows.hidden ||
+        a->scales_in.hidden != a->scales_out.rows.hidden) {
         return nvte_fail(WEFT_ERR_ARGUMENT,
-                         "%s: tensors '%s' and '%s' have rows of %d and %d elements, of two types or widths; give one",
+                         "%s: tensors '%s' and '%s' have rows of %d and %d elements, of two types, scalings or widths; "
+                         "give one",
                          call->name, in_name, out_name, a->in.hidden, a->out.rows.hidden);
     }
     return WEFT_OK;
@@ -220,7 +226,11 @@ static weft_status move(const layer_call *call, const dispatch_arguments *a)
         WEFT_TRY(weft_ep_route_choose(call->plan->route, &a->choices));
         WEFT_TRY(clear_weights(call, a));
     }
-    return weft_ep_dispatch(call->plan->route, &a->in, &a->out, call->stream);
+    WEFT_TRY(weft_ep_dispatch(call->plan->route, &a->in, &a->out, call->stream));
+    if (a->scales_in.hidden != 0) { /* on the routing that is agreed on now */
+        return weft_ep_dispatch(call->plan->route, &a->scales_in, &a->scales_out, call->stream);
+    }
+    return WEFT_OK;
 }
 
 void nvte_ep_dispatch(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor tokens, NVTECommWindow tokens_win,
@@ -271,8 +281,8 @@ static weft_status read_added(const layer_call *call, const char *in_name, const
                               const NVTECommWindow *in_window, const char *out_name, const NVTETensor out,
                               combine_arguments *a)
 {
-    WEFT_TRY(nvte_read_rows(call->name, in_name, in, in_window, call->group, &a->in, &a->rows));
-    WEFT_TRY(nvte_read_rows(call->name, out_name, out, &no_window, call->group, &a->out, &a->tokens));
+    WEFT_TRY(nvte_read_rows(call->name, in_name, in, in_window, call->group, &a->in, NULL, &a->rows));
+    WEFT_TRY(nvte_read_rows(call->name, out_name, out, &no_window, call->group, &a->out, NULL, &a->tokens));
     if (a->in.dtype != a->out.dtype || a->in.hidden != a->out.hidden) {
         return nvte_fail(WEFT_ERR_ARGUMENT,
                          "%s: tensors '%s' and '%s' have rows of %d and %d elements, of two types or widths; give one",

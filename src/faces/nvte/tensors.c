@@ -14,6 +14,7 @@ typedef struct accessors {
     size_t (*ndims)(NVTETensor tensor);
     size_t (*size)(NVTETensor tensor, size_t dimension);
     NVTEScalingMode (*scaling_mode)(NVTETensor tensor);
+    void *(*scale_inv)(NVTETensor tensor); /* NULL: there is none */
 } accessors;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -33,18 +34,20 @@ void nvte_find_accessors(void)
     if (!are_found && find("nvte_tensor_data", (void *)&found.data) && find("nvte_tensor_type", (void *)&found.type) &&
         find("nvte_tensor_ndims", (void *)&found.ndims) && find("nvte_tensor_size", (void *)&found.size) &&
         find("nvte_tensor_scaling_mode", (void *)&found.scaling_mode)) {
+        (void)find("nvte_tensor_scale_inv", (void *)&found.scale_inv);
         __atomic_store_n(&are_found, 1, __ATOMIC_RELEASE);
     }
     (void)pthread_mutex_unlock(&lock);
 }
 
-static weft_status check_unscaled(const char *call, const char *name, NVTEScalingMode mode)
+static weft_status check_scaling(const char *call, const char *name, const nvte_tensor *own)
 {
-    if (mode != NVTE_DELAYED_TENSOR_SCALING) {
+    int is_fp8 = own->type == kNVTEFloat8E4M3 || own->type == kNVTEFloat8E5M2;
+    if (own->scaling_mode != NVTE_DELAYED_TENSOR_SCALING && !(own->scaling_mode == NVTE_MXFP8_1D_SCALING && is_fp8)) {
         return nvte_fail(WEFT_ERR_UNSUPPORTED,
-                         "%s: tensor '%s' has scaling mode %d; rows with scales of blocks do not move here, give "
-                         "kNVTEBFloat16, Float16 or Float32",
-                         call, name, (int)mode);
+                         "%s: tensor '%s' has scaling mode %d and type %d; give none, or fp8 with "
+                         "NVTE_MXFP8_1D_SCALING",
+                         call, name, (int)own->scaling_mode, (int)own->type);
     }
     return WEFT_OK;
 }
@@ -57,7 +60,11 @@ static weft_status read_by_accessors(const char *call, const char *name, NVTETen
     for (size_t i = 0; i < own->ndim && i < WEFT_NVTE_DIMENSIONS_MAX; i++) {
         own->sizes[i] = found.size(tensor, i);
     }
-    return check_unscaled(call, name, found.scaling_mode(tensor));
+    own->scaling_mode = found.scaling_mode(tensor);
+    if (own->scaling_mode == NVTE_MXFP8_1D_SCALING && found.scale_inv != NULL) {
+        own->scales = found.scale_inv(tensor);
+    }
+    return check_scaling(call, name, own);
 }
 
 static weft_status read_descriptor(const char *call, const char *name, const NVTETensor tensor, nvte_tensor *own)
@@ -74,20 +81,22 @@ static weft_status read_descriptor(const char *call, const char *name, const NVT
     own->type = theirs->data.dtype;
     own->ndim = theirs->data.shape.ndim;
     memcpy(own->sizes, theirs->data.shape.data, sizeof own->sizes);
-    return check_unscaled(call, name, theirs->scaling_mode);
+    own->scaling_mode = theirs->scaling_mode;
+    own->scales = theirs->scale_inv.data_ptr;
+    return check_scaling(call, name, own);
 }
 
 /* In a window of NCCL's: as the NCCL EP face finds it. */
-static weft_status find_data(const char *call, const char *name, const NVTECommWindow *window,
-                             const weft_nvte_group *group, nvte_tensor *own)
+static weft_status find_data(const char *call, const char *name, struct ncclWindow_vidmem *window, uint64_t offset,
+                             const weft_nvte_group *group, nvte_tensor *own, void **data)
 {
-    ncclEpTensor_t tensor = {.ndim = (unsigned)own->ndim, .data = own->data, .sizes = own->sizes};
-    if (window != NULL && window->window != NULL) {
+    ncclEpTensor_t tensor = {.ndim = (unsigned)own->ndim, .data = *data, .sizes = own->sizes};
+    if (window != NULL) {
         tensor.data = NULL;
-        tensor.win_hdl = window->window;
-        tensor.win_offset = window->offset;
+        tensor.win_hdl = window;
+        tensor.win_offset = offset;
     }
-    return nep_status_of(nep_data_of(call, name, group != NULL ? group->nccl : NULL, &tensor, &own->data));
+    return nep_status_of(nep_data_of(call, name, group != NULL ? group->nccl : NULL, &tensor, data));
 }
 
 weft_status nvte_read_tensor(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
@@ -113,7 +122,13 @@ weft_status nvte_read_tensor(const char *call, const char *name, const NVTETenso
                              name);
         }
     }
-    return find_data(call, name, window, group, own);
+    static const NVTECommWindow none;
+    window = window != NULL ? window : &none;
+    WEFT_TRY(find_data(call, name, window->window, window->offset, group, own, &own->data));
+    if (own->scaling_mode == NVTE_DELAYED_TENSOR_SCALING) {
+        return WEFT_OK;
+    }
+    return find_data(call, name, window->scale_window, window->scale_offset, group, own, &own->scales);
 }
 
 size_t nvte_element_bytes(NVTEDType type)
@@ -134,18 +149,42 @@ static weft_ep_dtype dtype_of(NVTEDType type)
     return type == kNVTEFloat32 ? WEFT_EP_F32 : type == kNVTEFloat16 ? WEFT_EP_F16 : WEFT_EP_BF16;
 }
 
+#define SCALED 32 /* elements that have a scale, of a byte */
+
+/* fp8 with scales, both as words: nobody computes with them on the way. */
+static weft_status take_scaled(const char *call, const char *name, const nvte_tensor *own, weft_ep_rows *rows,
+                               weft_ep_rows *scales)
+{
+    size_t hidden = own->sizes[own->ndim - 1];
+    if (hidden % (16 * SCALED) != 0 || (uintptr_t)own->scales % 16 != 0) {
+        return nvte_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "%s: tensor '%s' has %zu elements a row and scales at %p; give a multiple of %d elements, whose "
+            "scales take 16 bytes, and align those to 16",
+            call, name, hidden, own->scales, 16 * SCALED);
+    }
+    rows->dtype = scales->dtype = WEFT_EP_F32;
+    rows->hidden = (int)(hidden / sizeof(float));
+    scales->hidden = (int)(hidden / SCALED / sizeof(float));
+    scales->data = own->scales;
+    return WEFT_OK;
+}
+
 weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
-                           const weft_nvte_group *group, weft_ep_rows *rows, size_t *count)
+                           const weft_nvte_group *group, weft_ep_rows *rows, weft_ep_rows *scales, size_t *count)
 {
     nvte_tensor own;
     WEFT_TRY(nvte_read_tensor(call, name, tensor, window, group, &own));
-    size_t bytes = nvte_element_bytes(own.type);
+    int is_scaled = scales != NULL && own.scaling_mode == NVTE_MXFP8_1D_SCALING;
+    size_t bytes = is_scaled ? 1 : nvte_element_bytes(own.type);
     size_t hidden = own.sizes[own.ndim - 1];
     size_t most = group->nccl->config.max_token_bytes;
     if (bytes == 0) {
-        return nvte_fail(WEFT_ERR_UNSUPPORTED,
-                         "%s: tensor '%s' has type %d; rows are kNVTEBFloat16, kNVTEFloat16 or kNVTEFloat32", call,
-                         name, (int)own.type);
+        return nvte_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "%s: tensor '%s' has type %d; rows are kNVTEBFloat16, kNVTEFloat16 or kNVTEFloat32, and, where "
+            "they are only moved, fp8 with NVTE_MXFP8_1D_SCALING",
+            call, name, (int)own.type);
     }
     if (own.ndim < 2 || hidden == 0 || hidden > most / bytes || hidden * bytes % 16 != 0) {
         return nvte_fail(WEFT_ERR_ARGUMENT,
@@ -158,9 +197,13 @@ weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor 
     }
     *rows = (weft_ep_rows)WEFT_EP_ROWS_INIT;
     rows->data = own.data;
+    *count = own.elements / hidden;
+    if (is_scaled) {
+        *scales = (weft_ep_rows)WEFT_EP_ROWS_INIT;
+        return take_scaled(call, name, &own, rows, scales);
+    }
     rows->dtype = dtype_of(own.type);
     rows->hidden = (int)hidden;
-    *count = own.elements / hidden;
     return WEFT_OK;
 }
 

@@ -338,6 +338,56 @@ static void two_groups(rig *r)
     close_layer(d);
 }
 
+/* Rows of fp8 with scales of 32 elements: both say who sent them. Their group is wide enough for rows of 512. */
+static void scaled(rig *r)
+{
+    enum { WIDE = 512, SCALES = WIDE / 32 };
+    static _Alignas(16) unsigned char x[RANKS_MAX][TOKENS][WIDE];
+    static _Alignas(16) unsigned char x_scales[RANKS_MAX][TOKENS][SCALES];
+    static _Alignas(16) unsigned char there[RANKS_MAX][ROWS][WIDE];
+    static _Alignas(16) unsigned char there_scales[RANKS_MAX][ROWS][SCALES];
+    NVTEEpGroupConfig config = group_config(r);
+    weft_nvte_group *wide = NULL;
+    layer *l = &r->layers[0];
+    config.hidden_dim = WIDE;
+    config.max_token_dtype = kNVTEFloat8E4M3;
+    OK(made(weft_nvte_group_create(r->comm, &config, &wide)));
+    OK((void)weft_nvte_group_select(wide));
+    open_layer(r, l, 2, 0);
+    choose(r, l, 3);
+    prepare(r, l);
+    for (size_t t = 0; t < l->tokens; t++) {
+        memset(x[r->rank][t], 1 + 16 * r->rank + (int)t, WIDE);
+        memset(x_scales[r->rank][t], 101 + 16 * r->rank + (int)t, SCALES);
+    }
+    memset(there[r->rank], 0, sizeof there[0]);
+    memset(there_scales[r->rank], 0, sizeof there_scales[0]);
+    weft_nvte_tensor in = tensor(x[r->rank], kNVTEFloat8E4M3, l->tokens, WIDE);
+    weft_nvte_tensor out = tensor(there[r->rank], kNVTEFloat8E4M3, ROWS, WIDE);
+    in.scaling_mode = out.scaling_mode = NVTE_MXFP8_1D_SCALING;
+    EXPECT(nvte_ep_dispatch(&l->handle_mem, &l->idx, &in, none, NULL, none, &out, none, NULL, none, NULL),
+           WEFT_ERR_ARGUMENT, "neither data");
+    in.scale_inv.data_ptr = x_scales[r->rank];
+    out.scale_inv.data_ptr = there_scales[r->rank];
+    OK(nvte_ep_dispatch(&l->handle_mem, &l->idx, &in, none, &l->topk_weights, none, &out, none, &l->received_weights,
+                        none, NULL));
+    for (size_t row = 0; row < ROWS; row++) {
+        const unsigned char *at = there[r->rank][row];
+        CHECK((at[0] != 0) == (row < (size_t)l->total));
+        CHECK(at[WIDE - 1] == at[0]);
+        CHECK(there_scales[r->rank][row][0] == (at[0] != 0 ? at[0] + 100 : 0));
+        CHECK(there_scales[r->rank][row][SCALES - 1] == there_scales[r->rank][row][0]);
+    }
+    EXPECT(nvte_ep_combine(&l->handle_mem, &out, none, &in, NULL), WEFT_ERR_UNSUPPORTED, "has type 7");
+    out.scaling_mode = NVTE_DELAYED_TENSOR_SCALING;
+    EXPECT(nvte_ep_combine_bwd(&l->handle_mem, &in, none, &out, none, NULL), WEFT_ERR_UNSUPPORTED, "has type 7");
+    out.scaling_mode = NVTE_MXFP8_1D_SCALING;
+    in.data.shape.data[1] = out.data.shape.data[1] = WIDE / 2;
+    EXPECT(nvte_ep_combine_bwd(&l->handle_mem, &in, none, &out, none, NULL), WEFT_ERR_UNSUPPORTED, "a multiple of 512");
+    OK((void)weft_nvte_group_destroy(wide));
+    close_layer(l);
+}
+
 /* ---- wrong uses ---- */
 
 static void wrong_groups(rig *r)
@@ -468,7 +518,7 @@ static void wrong_moves(rig *r, layer *l)
     EXPECT(DISPATCH(&bad, NULL, &l->received, NULL), WEFT_ERR_ARGUMENT, "align it to 16");
     bad = l->received;
     bad.data.shape.data[1] /= 2;
-    EXPECT(DISPATCH(&l->in, NULL, &bad, NULL), WEFT_ERR_ARGUMENT, "two types or widths");
+    EXPECT(DISPATCH(&l->in, NULL, &bad, NULL), WEFT_ERR_ARGUMENT, "widths; give one");
     bad = l->topk_weights;
     bad.data.dtype = kNVTEFloat16;
     EXPECT(DISPATCH(&l->in, &bad, &l->received, &l->received_weights), WEFT_ERR_ARGUMENT, "of kNVTEFloat32");
@@ -481,7 +531,7 @@ static void wrong_moves(rig *r, layer *l)
     EXPECT(nvte_ep_combine(&l->handle_mem, NULL, none, &l->out, NULL), WEFT_ERR_ARGUMENT, "'expert_out' is NULL");
     bad = l->out;
     bad.data.dtype = kNVTEBFloat16;
-    EXPECT(nvte_ep_combine(&l->handle_mem, &l->received, none, &bad, NULL), WEFT_ERR_ARGUMENT, "two types or widths");
+    EXPECT(nvte_ep_combine(&l->handle_mem, &l->received, none, &bad, NULL), WEFT_ERR_ARGUMENT, "widths; give one");
     EXPECT(nvte_ep_combine_bwd(&l->handle_mem, &l->in, none, NULL, none, NULL), WEFT_ERR_ARGUMENT,
            "'grad_expert_out' is NULL");
     EXPECT(nvte_ep_dispatch_bwd(&l->handle_mem, &l->received, none, NULL, none, &l->out, &l->weights_back, NULL),
@@ -526,6 +576,7 @@ static void all(rig *r)
     layers(r);
     CHECK(standin_gathers(r->comm) == gathers);
     two_groups(r);
+    scaled(r);
     open_layer(r, l, 1, 0);
     step(r, l, 4);
     OK(nvte_ep_shutdown());

@@ -13,7 +13,7 @@ struct ncclWindow_vidmem;
 typedef struct {
     struct ncclWindow_vidmem *window; /* NULL: the tensor's own data */
     uint64_t offset; /* bytes */
-    struct ncclWindow_vidmem *scale_window; /* not used: rows have no scales */
+    struct ncclWindow_vidmem *scale_window; /* likewise, of the scales */
     uint64_t scale_offset;
 } NVTECommWindow;
 

@@ -80,6 +80,7 @@ typedef struct weft_nvte_tensor {
     uint64_t magic; /* WEFT_NVTE_TENSOR_MAGIC */
     NVTEScalingMode scaling_mode;
     NVTEBasicTensor data;
+    NVTEBasicTensor scale_inv; /* with NVTE_MXFP8_1D_SCALING: a byte for 32 elements of a row */
 } weft_nvte_tensor;
 
 /* NULL: no memory. */
@@ -107,11 +108,13 @@ static inline NVTEShape nvte_make_shape(const size_t *data, size_t ndim)
     return shape;
 }
 
-/* Only kNVTERowwiseData is kept. */
+/* kNVTERowwiseData and kNVTERowwiseScaleInv are kept. */
 static inline void nvte_set_tensor_param(NVTETensor *tensor, NVTETensorParam param_name, const NVTEBasicTensor *param)
 {
     if (param_name == kNVTERowwiseData) {
         ((weft_nvte_tensor *)*tensor)->data = *param;
+    } else if (param_name == kNVTERowwiseScaleInv) {
+        ((weft_nvte_tensor *)*tensor)->scale_inv = *param;
     }
 }
 
