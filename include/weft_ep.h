@@ -232,6 +232,11 @@ WEFT_API weft_status weft_ep_mask(weft_ep *ep, int rank, int alive) WEFT_MUST_CH
  * is inside a call of the group: a poll for failures. */
 WEFT_API weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked, int *count) WEFT_MUST_CHECK;
 
+/* What the group's next collective call would return because of an earlier one that failed, without a text; WEFT_OK
+ * while calls can be made. On GPUs a call fails when its stream comes to it, so that a poll tells what no call has yet.
+ * Waits for nothing. On GPUs any thread. */
+WEFT_API weft_status weft_ep_failure(const weft_ep *ep) WEFT_MUST_CHECK;
+
 /* Where the same is told as bits: ceil(R / 64) words, bit r % 64 of word r / 64 set while rank r is masked. They live
  * as long as the group, and are stored with release. On GPUs they lie in host memory, too. */
 WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **words) WEFT_MUST_CHECK;

@@ -33,6 +33,10 @@ struct wefti_ep_backend {
      * ep->late when a call returns WEFT_ERR_TIMEOUT, and counts such a call like one that was completed. */
     weft_status (*mask)(weft_ep *ep, int rank, int alive);
 
+    /* What has failed since a call was made last; WEFT_OK: nothing. Any thread. NULL: calls fail where they are
+     * made. */
+    weft_status (*failure)(const weft_ep *ep);
+
     /* The collective calls made, and be in step with ranks that have made so many. Local. NULL, both: cannot. */
     uint64_t (*calls)(const weft_ep *ep);
     void (*rejoin)(weft_ep *ep, uint64_t calls);

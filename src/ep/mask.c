@@ -68,6 +68,12 @@ weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked, int *co
     return WEFT_OK;
 }
 
+weft_status weft_ep_failure(const weft_ep *ep)
+{
+    WEFT_TRY(check_group(ep, "weft_ep_failure"));
+    return ep->dead == WEFT_OK && ep->backend->failure != NULL ? ep->backend->failure(ep) : ep->dead;
+}
+
 static weft_status check_host(const weft_ep *ep, const char *call)
 {
     WEFT_TRY(check_group(ep, call));

@@ -356,6 +356,15 @@ CASE(weft_ep_mask)
     party_fini(&p, s);
 }
 
+CASE(weft_ep_failure)
+{
+    party p;
+    party_init(&p, s);
+    CHECK_STATUS(weft_ep_failure(NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_failure(p.ep), WEFT_OK);
+    party_fini(&p, s);
+}
+
 CASE(weft_ep_route_attach)
 {
     static _Alignas(64) char memory[64];

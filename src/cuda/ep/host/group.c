@@ -463,6 +463,11 @@ static weft_status mask(weft_ep *ep, int rank, int alive)
     return WEFT_OK;
 }
 
+static weft_status failure(const weft_ep *ep)
+{
+    return (weft_status) - (int)(uint32_t)failure_of(ep);
+}
+
 static const wefti_ep_backend device_backend = {
     .name = "device",
     .has_streams = 1,
@@ -472,6 +477,7 @@ static const wefti_ep_backend device_backend = {
     .group_close = group_close,
     .group_fini = group_fini,
     .mask = mask,
+    .failure = failure,
     .route_bytes = wefti_cuda_ep_route_bytes,
     .route_open = wefti_cuda_ep_route_open,
     .route_close = wefti_cuda_ep_route_close,
