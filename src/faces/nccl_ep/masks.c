@@ -12,9 +12,18 @@ static ncclResult_t check_masks(const char *call, const struct ncclEpGroup *grou
     return ncclSuccess;
 }
 
+/* A timeout is remembered until ncclEpErrorClear, also when masks have made the group work again. */
+static void look_for_timeout(struct ncclEpGroup *group)
+{
+    if (weft_ep_failure(group->ep) == WEFT_ERR_TIMEOUT) {
+        __atomic_store_n(&group->has_timed_out, 1, __ATOMIC_RELEASE);
+    }
+}
+
 static ncclResult_t set_masks(struct ncclEpGroup *group, const int *mask)
 {
     unsigned char masked[RANKS_MOST];
+    look_for_timeout(group);
     NEP_TRY(nep_result_of(weft_ep_mask_query(group->ep, masked, NULL)));
     for (int rank = 0; rank < group->ranks; rank++) {
         int alive = mask == NULL || mask[rank] != 0;
@@ -74,6 +83,7 @@ ncclResult_t ncclEpGetAsyncError(ncclEpGroup_t ep_group, int *error_out)
     if (error_out == NULL) {
         return nep_fail(ncclInvalidArgument, "%s: argument 'error_out' is NULL", call);
     }
+    look_for_timeout(ep_group);
     *error_out = __atomic_load_n(&ep_group->has_timed_out, __ATOMIC_ACQUIRE);
     return ncclSuccess;
 }

@@ -325,8 +325,10 @@ ncclResult_t ncclEpMaskQuery(ncclEpGroup_t ep_group, int *mask_status, cudaStrea
 ncclResult_t ncclEpMaskUpdate(ncclEpGroup_t ep_group, const int *mask, cudaStream_t stream);
 /* All ranks take part again. */
 ncclResult_t ncclEpMaskClean(ncclEpGroup_t ep_group, cudaStream_t stream);
-/* *error_out: 1 when a call of the group has met its deadline, else 0. */
+/* *error_out: 1 when a call of the group has met its deadline, on whichever stream, else 0. Waits for nothing; any
+ * thread. */
 ncclResult_t ncclEpGetAsyncError(ncclEpGroup_t ep_group, int *error_out);
+/* 0 again, when masks have made the group work again; before that it is 1 again at once. */
 ncclResult_t ncclEpErrorClear(ncclEpGroup_t ep_group);
 
 #ifdef __cplusplus

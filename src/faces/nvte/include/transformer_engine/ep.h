@@ -81,8 +81,8 @@ void nvte_ep_prepare(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor recv
 
 /* Rows to the owners of their experts: recv_tokens [N][H], by expert. With topk_weights [T][K] float32 their weights
  * come along: recv_topk_weights [N], 0 behind and between the rows that came; topk_idx is that of prepare. With
- * topk_weights NULL rows only. Both may be fp8 with NVTE_MXFP8_1D_SCALING, whose scales [T][H / 32] and [N][H / 32] move
- * by a further call of weft's; H is a multiple of 512 then. */
+ * topk_weights NULL rows only. Both may be fp8 with NVTE_MXFP8_1D_SCALING, whose scales [T][H / 32] and [N][H / 32]
+ * move by a further call of weft's; H is a multiple of 512 then. */
 void nvte_ep_dispatch(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor tokens, NVTECommWindow tokens_win,
                       NVTETensor topk_weights, NVTECommWindow topk_weights_win, NVTETensor recv_tokens,
                       NVTECommWindow recv_tokens_win, NVTETensor recv_topk_weights,
