@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Whether the number of a user, as read in a user namespace with this map (the text of a uid_map), may stand for several:
- * the system shows all those that the namespace does not know as one. */
+/* Whether the number of a user, as read in a user namespace with this map (the text of a uid_map), may stand for
+ * several: the system shows all those that the namespace does not know as one. */
 int wefti_os_uid_is_vague(const char *map, uint64_t uid);
 /* Whether that is so of this process's own user. */
 int wefti_os_user_is_vague(void);
