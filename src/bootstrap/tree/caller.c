@@ -16,6 +16,11 @@
 #define REST_EACH_NS UINT64_C(10000) /* and PE, divided by the processors */
 #define REST_MIN_NS UINT64_C(50000)
 #define REST_MAX_NS UINT64_C(2000000)
+/* From when on, and how seldom at last, PE 0 is searched for, as that takes about a millisecond: later and more seldom
+ * where many do. */
+#define SEARCH_FIRST_NS UINT64_C(20000000)
+#define SEARCH_LONGEST_NS UINT64_C(250000000)
+#define SEARCH_EACH_NS UINT64_C(2000000)
 /* With an address that is silent, at first: where there are others, or where somebody else may listen there next time;
  * and where there are not. */
 #define PATIENCE_NS UINT64_C(300000000)
@@ -32,8 +37,16 @@
 /* The addresses of this round. Returns 0 when there are none. */
 static size_t resolve(wefti_caller *caller)
 {
+    unsigned round = caller->round & ~WEFTI_TREE_SEARCHES;
+    uint64_t now_ns = wefti_os_now_ns();
+    if (now_ns >= caller->search_ns) {
+        uint64_t longest_ns = SEARCH_LONGEST_NS + SEARCH_EACH_NS * (unsigned)caller->hello->pes;
+        caller->search_pause_ns = 2 * caller->search_pause_ns < longest_ns ? 2 * caller->search_pause_ns : longest_ns;
+        caller->search_ns = now_ns + caller->search_pause_ns;
+        round |= WEFTI_TREE_SEARCHES;
+    }
     caller->at = 0;
-    caller->address_count = caller->site->net->resolve(caller->site, caller->contact, caller->round, caller->addresses);
+    caller->address_count = caller->site->net->resolve(caller->site, caller->contact, round, caller->addresses);
     return caller->address_count;
 }
 
@@ -51,6 +64,8 @@ weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti
     caller->contact = contact;
     caller->pe = pe;
     caller->begun_ns = wefti_os_now_ns();
+    caller->search_pause_ns = SEARCH_FIRST_NS + (unsigned)hello->pes * SEARCH_EACH_NS / 4;
+    caller->search_ns = caller->begun_ns + caller->search_pause_ns;
     wefti_link_init(&caller->link, -1, pe);
     if (resolve(caller) == 0) {
         return wefti_error(WEFT_ERR_MISMATCH, "what is said to be the address of PE %d makes no sense", pe);

@@ -32,6 +32,8 @@ typedef struct wefti_caller {
     unsigned char their_nonce[WEFTI_TREE_NONCE_BYTES];
     uint64_t due_ns; /* when to go on or give this address up */
     uint64_t begun_ns;
+    uint64_t search_ns; /* when to search next, and how long after the last time */
+    uint64_t search_pause_ns;
     uint64_t rest_min_ns; /* between attempts, as many PEs make them */
     uint64_t patience_ns; /* with an address that is silent */
     uint64_t connect_ns; /* with the system, that connects */

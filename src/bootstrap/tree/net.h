@@ -29,6 +29,8 @@ typedef enum wefti_tree_trust {
     WEFTI_TREE_TRUSTED /* may prove itself */
 } wefti_tree_trust;
 
+#define WEFTI_TREE_SEARCHES (1u << 31) /* beside a round */
+
 /* The world as the network sees it: filled by the backend before it starts the tree, alive until the tree is closed. */
 typedef struct wefti_tree_net wefti_tree_net;
 typedef struct wefti_tree_site {
@@ -58,8 +60,9 @@ struct wefti_tree_net {
     void (*unlisten_as_root)(wefti_tree_site *site);
     /* Listen for children, non-blocking, where they can reach a PE that reached PE 0 by the connection `near`. */
     weft_status (*listen)(wefti_tree_site *site, int near, int *listener, wefti_tree_contact *contact);
-    /* The addresses of a contact, the most promising first, for the attempt `round` at all of them, counted from 0.
-     * Returns how many, 0 for a contact that makes no sense. */
+    /* The addresses of a contact, the most promising first, for the attempt `round` at all of them, counted from 0;
+     * with WEFTI_TREE_SEARCHES now and then, for what takes long to find. Returns how many, 0 for a contact that makes
+     * no sense. */
     size_t (*resolve)(const wefti_tree_site *site, const wefti_tree_contact *contact, unsigned round,
                       wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX]);
     /* Set up a new connection. */

@@ -14,14 +14,12 @@
 #define BACKLOG 1024
 #define PREFIX "weft-"
 
-/* How often, and how long apart, a name is tried at which nobody listens, or takes callers in. */
+/* How often, and how long apart, a name is tried at which nobody listens: who bound it may be about to. */
 #define PROBES 4
 #define PROBE_PAUSE_NS UINT64_C(1000000)
 
-/* In which rounds the names that the system lists are looked at: few, since that takes long where there are many. */
-#define SEARCH_FIRST 32u
-#define SEARCH_EACH 512u
-#define SEARCH_NS UINT64_C(100000000) /* for one look, at most */
+/* How long one look at the names that the system lists takes, at most. */
+#define SEARCH_NS UINT64_C(100000000)
 #define SEARCHED_MAX 1000u /* names */
 #define NONCE_BYTES 8
 
@@ -169,11 +167,6 @@ static socklen_t find_hidden(const unsigned char key[WEFTI_HASH_BYTES], struct s
     return 0;
 }
 
-static int is_time_to_search(unsigned round)
-{
-    return round >= SEARCH_FIRST && ((round & (round - 1)) == 0 || round % SEARCH_EACH == 0);
-}
-
 size_t wefti_unix_contact_resolve(const wefti_tree_contact *contact, unsigned round, wefti_tree_address *addresses)
 {
     wefti_unix_contact own;
@@ -186,9 +179,11 @@ size_t wefti_unix_contact_resolve(const wefti_tree_contact *contact, unsigned ro
     if (own.kind == WEFTI_UNIX_ANY) {
         socklen_t bytes = name_address(own.bytes, 0, &address);
         add(addresses, &count, &address, bytes);
-        bytes = is_time_to_search(round) ? find_hidden(own.bytes, &address) : 0;
-        bytes =
-            bytes != 0 ? bytes : name_address(own.bytes, 1 + number_of(round) % (WEFTI_UNIX_NAMES_MAX - 1), &address);
+        bytes = round & WEFTI_TREE_SEARCHES ? find_hidden(own.bytes, &address) : 0;
+        bytes = bytes != 0
+                    ? bytes
+                    : name_address(own.bytes, 1 + number_of(round & ~WEFTI_TREE_SEARCHES) % (WEFTI_UNIX_NAMES_MAX - 1),
+                                   &address);
         add(addresses, &count, &address, bytes);
     } else if (own.kind == WEFTI_UNIX_ONE) {
         socklen_t bytes = name_address(own.bytes, own.number, &address);
@@ -232,7 +227,7 @@ static int listen_at(const struct sockaddr_un *address, socklen_t bytes)
 /* Who holds a name that is taken. */
 typedef enum holder {
     HOLDER_SILENT, /* nobody listens there: it was left by a parent to its children, say */
-    HOLDER_BUSY, /* who listens takes nobody in */
+    HOLDER_BUSY, /* who listens takes nobody in: another PE 0 with a crowd at its door, or anybody */
     HOLDER_OWN, /* a process of this user listens */
     HOLDER_OTHER /* one of another user does */
 } holder;
@@ -240,24 +235,26 @@ typedef enum holder {
 static holder probe_once(const struct sockaddr_un *address, socklen_t bytes)
 {
     int caller = wefti_os_socket_open(AF_UNIX);
-    holder found = HOLDER_SILENT;
     if (caller < 0) {
         return HOLDER_SILENT;
     }
+    holder found = HOLDER_OWN; /* until shown to be otherwise */
     if (wefti_os_socket_connect(caller, (const struct sockaddr *)address, bytes) == 0) {
         found = wefti_os_socket_is_own_user(caller, NULL) ? HOLDER_OWN : HOLDER_OTHER;
-    } else if (errno != ECONNREFUSED && errno != ENOENT) {
+    } else if (errno == ECONNREFUSED || errno == ENOENT) {
+        found = HOLDER_SILENT;
+    } else if (errno == EAGAIN) {
         found = HOLDER_BUSY;
     }
     wefti_os_socket_close(caller);
     return found;
 }
 
-/* Another PE 0 is about to listen soon, and takes callers in; anybody can hold a name and do neither. */
+/* Another PE 0 that has bound a name is about to listen. */
 static holder probe(const struct sockaddr_un *address, socklen_t bytes)
 {
     holder found = probe_once(address, bytes);
-    for (int i = 1; i < PROBES && (found == HOLDER_SILENT || found == HOLDER_BUSY); i++) {
+    for (int i = 1; i < PROBES && found == HOLDER_SILENT; i++) {
         wefti_os_sleep_ns(PROBE_PAUSE_NS);
         found = probe_once(address, bytes);
     }
@@ -293,7 +290,8 @@ weft_status wefti_unix_listen(const unsigned char key[WEFTI_HASH_BYTES], unsigne
         if (errno != EADDRINUSE) {
             return refuse_name(&address);
         }
-        if (probe(&address, bytes) == HOLDER_OWN) {
+        holder found = probe(&address, bytes);
+        if (found == HOLDER_OWN || (found == HOLDER_BUSY && first == 0)) {
             return WEFT_ERR_STATE;
         }
     }

@@ -35,15 +35,15 @@ void wefti_unix_contact_set(wefti_tree_contact *contact, wefti_unix_contact_kind
                             const void *bytes, size_t count);
 
 /* The addresses of such a contact to be tried in the attempt `round`, counted from 0: of any name the first, and
- * another one each time: all of those that are numbered in the course of time, low ones most often, and in some rounds
- * the one that is not, if a process of this user listens there. Returns how many, at most WEFTI_UNIX_ADDRESSES_MAX; 0
- * for a contact that makes no sense. */
+ * another one each time: all of those that are numbered in the course of time, low ones most often, and with
+ * WEFTI_TREE_SEARCHES the one that is not, if a process of this user listens there. Returns how many, at most
+ * WEFTI_UNIX_ADDRESSES_MAX; 0 for a contact that makes no sense. */
 #define WEFTI_UNIX_ADDRESSES_MAX 2
 size_t wefti_unix_contact_resolve(const wefti_tree_contact *contact, unsigned round, wefti_tree_address *addresses);
 
 /* Listen at the first name of a key, from `first` on, that nobody holds; *number is its number, WEFTI_UNIX_NAMES_MAX
  * where all are held. WEFT_ERR_STATE, without an error being decided: a process of this user listens at name
- * *number. */
+ * *number, or somebody who takes nobody in, which is believed of the first name only. */
 weft_status wefti_unix_listen(const unsigned char key[WEFTI_HASH_BYTES], unsigned first, int *listener,
                               unsigned *number);
 
