@@ -60,6 +60,11 @@ typedef struct weft_world_config {
     const void *mpi_comm; /* WEFT_BOOTSTRAP_MPI: the address of an MPI_Comm; NULL: MPI_COMM_WORLD */
     const char *bootstrap_plugin; /* WEFT_BOOTSTRAP_PLUGIN: a library's path; NULL: WEFT_BOOTSTRAP_PLUGIN */
     const void *bootstrap_argument; /* for the plugin */
+    /* NULL, or asked by the world's calls that wait, on the thread that waits, from 50 ms on and about every 50 ms;
+     * creation does not ask. What is not 0 aborts the world with that code, as weft_world_abort does, and so ends the
+     * wait: an interpreter serves its signals here. It calls nothing of this world. */
+    int (*interrupted)(void *context);
+    void *interrupted_context;
 } weft_world_config;
 
 /* No deadline. A wait then ends otherwise than well only when a PE that it needs is gone, with WEFT_ERR_PEER and its

@@ -679,6 +679,8 @@ static weft_status world_alloc(const wefti_world_settings *settings, weft_world 
     world->preferences = settings->preferences;
     world->ep_counts = settings->ep_counts;
     world->prints_counters = settings->prints_counters != 0;
+    world->interrupted = settings->config.interrupted;
+    world->interrupted_context = settings->config.interrupted_context;
     strcpy(world->name, settings->config.name);
     return wefti_os_monitor_create(&world->heap_lock);
 }

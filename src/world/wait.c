@@ -1,4 +1,4 @@
-/* The slow half of waiting: give way, watch the abort word, warn, and give up at the deadline. */
+/* The slow half of waiting: give way, watch the abort word, ask for interrupts, warn, and give up at the deadline. */
 #include "weft/protocol/wait.h"
 
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 #define LOOK_NS 100000000u /* between two looks at who is gone, */
 #define LOOKED_LAST UINT64_MAX
+#define ASK_NS 50000000u /* between two questions whether the program interrupts */
 #define LOOK_PE_NS 2000000u /* and for each PE: all may wait and look */
 
 /* Look, or have the caller look, whether what is awaited can still come. */
@@ -35,6 +36,17 @@ static int looks_for_gone(const wefti_waiter *waiter)
     return world->deadline_ns == WEFT_FOREVER || (world->knows_fates && waiter->caller_knows);
 }
 
+static weft_status ask(wefti_waiter *waiter, uint64_t waited)
+{
+    weft_world *world = waiter->world;
+    if (world->interrupted == NULL || waited - waiter->asked_ns < ASK_NS) {
+        return WEFT_OK;
+    }
+    waiter->asked_ns = waited;
+    int code = world->interrupted(world->interrupted_context);
+    return code == 0 ? WEFT_OK : weft_world_abort(world, code);
+}
+
 weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
 {
     weft_world *world = waiter->world;
@@ -43,8 +55,9 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
         waiter->start_ns = now;
         WEFTI_COUNT(world, waits_slow, 1);
     }
-    WEFT_TRY(wefti_world_check(world, waiter->what));
     uint64_t waited = now - waiter->start_ns;
+    WEFT_TRY(ask(waiter, waited));
+    WEFT_TRY(wefti_world_check(world, waiter->what));
     if (waited >= world->deadline_ns && waiter->looked_ns != LOOKED_LAST) {
         waiter->looked_ns = LOOKED_LAST; /* it may have been stopped since it looked */
         return WEFT_OK;

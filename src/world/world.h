@@ -80,6 +80,8 @@ struct weft_world {
 
     weft_counters counters;
     int prints_counters; /* when it is destroyed */
+    int (*interrupted)(void *context); /* weft_world_config's */
+    void *interrupted_context;
     struct wefti_timeline *timeline; /* NULL: not traced */
 };
 

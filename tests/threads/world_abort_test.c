@@ -1,5 +1,5 @@
 /* Goal: weft_world_abort, from any thread, ends every blocking call of every PE of its world, now and ever after, and
- * says who aborted with which code; other worlds do not notice.
+ * says who aborted with which code; other worlds do not notice. A wait that config.interrupted ends does the same.
  * Method: PEs as threads go into each blocking call while one stays away, so that none can return; then a thread that
  * is no PE aborts through the handle of a PE inside or outside the call. */
 #include <setjmp.h>
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,11 +252,88 @@ static void test_all_abort(void **state)
     }
 }
 
+/* ---- config.interrupted ---- */
+
+/* What the question of PE 0 has met. */
+typedef struct question {
+    scene scene;
+    pthread_t asked; /* the thread that waits */
+    int times;
+    int from_elsewhere;
+} question;
+
+static int answer(void *context)
+{
+    question *q = context;
+    q->from_elsewhere += !pthread_equal(pthread_self(), q->asked);
+    return ++q->times == 3 ? CODE : 0;
+}
+
+static void be_interrupted(weft_world *world, void *context)
+{
+    question *q = context;
+    scene *s = &q->scene;
+    things t = {0};
+    const int reverse[] = {3, 2, 1, 0};
+    CHECK_OK(weft_calloc(world, 8, 8, &t.block));
+    CHECK_OK(weft_team_create(weft_team_world(world), reverse, PES, &t.team));
+    CHECK_OK(weft_barrier(world));
+    __atomic_add_fetch(&s->inside, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&s->inside, __ATOMIC_ACQUIRE) < PES) {
+        wefti_os_sleep_ns(100000);
+    }
+    if (weft_world_pe(world) == 0) {
+        uint64_t start = wefti_os_now_ns();
+        q->asked = pthread_self();
+        q->times = 0; /* the calls before may have waited, too */
+        check_aborted(world, s, places[s->place].call(world, &t), "interrupted");
+        CHECK(wefti_os_now_ns() - start < PATIENCE_NS);
+        CHECK_SAY(q->times == 3, "it was asked %d times", q->times);
+        CHECK(q->from_elsewhere == 0);
+    } else if (weft_world_pe(world) != AWAY) {
+        check_aborted(world, s, places[s->place].call(world, &t), "beside");
+    } else {
+        while (weft_world_fault(world, NULL) == WEFT_OK) {
+            wefti_os_sleep_ns(100000);
+        }
+    }
+    CHECK_OK(weft_team_destroy(t.team));
+}
+
+static void test_interrupted(void **state)
+{
+    (void)state;
+    question q;
+    memset(&q, 0, sizeof q);
+    for (q.scene.place = 0; q.scene.place < PLACES; q.scene.place++) {
+        weft_world_config configs[PES];
+        pes_outcome outcomes[PES];
+        weft_threads *meeting = pes_meeting(PES);
+        for (int pe = 0; pe < PES; pe++) {
+            configs[pe] = pes_config(meeting, pe, PES);
+        }
+        configs[0].interrupted = answer;
+        configs[0].interrupted_context = &q;
+        q.times = INT_MIN / 2;
+        q.from_elsewhere = 0;
+        q.scene.inside = 0;
+        pes_create(configs, PES, outcomes);
+        for (int pe = 0; pe < PES; pe++) {
+            assert_int_equal(outcomes[pe].status, WEFT_OK);
+            q.scene.worlds[pe] = outcomes[pe].world;
+        }
+        weft_threads_destroy(meeting);
+        pes_run_in(PES, q.scene.worlds, be_interrupted, &q);
+        pes_destroy_world(PES, q.scene.worlds);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKED_TEST(test_abort_everywhere),
         CHECKED_TEST(test_all_abort),
+        CHECKED_TEST(test_interrupted),
     };
     setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

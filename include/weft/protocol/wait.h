@@ -55,6 +55,7 @@ typedef struct wefti_waiter {
     uint64_t looked_ns; /* how long it had waited when it last looked who is gone; UINT64_MAX: the deadline is over */
     uint32_t must_look; /* the caller looks whether somebody it needs is gone, and if so sets: */
     uint32_t is_hopeless; /* what is awaited never comes; the next pause fails as at a deadline */
+    uint64_t asked_ns; /* how long it had waited when it last asked whether it is interrupted */
 } wefti_waiter;
 
 #ifdef __cplusplus
@@ -79,6 +80,7 @@ static inline void wefti_waiter_renew(wefti_waiter *waiter)
     waiter->start_ns = 0;
     waiter->warned = 0;
     waiter->looked_ns = 0;
+    waiter->asked_ns = 0;
     waiter->must_look = 0;
     waiter->is_hopeless = 0;
 }
