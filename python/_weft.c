@@ -11,10 +11,15 @@
 #include <weft/device.h>
 #include <weft_ep.h>
 
+static _Thread_local int calls_inside; /* of this thread: it is one of Python's, and waits without the lock */
+
 static PyObject *error_of; /* what makes exceptions; set once, when weft is imported */
 
 static PyObject *fail(weft_status status)
 {
+    if (PyErr_Occurred()) {
+        return NULL; /* a signal's handler has raised, or the function that a world meets by */
+    }
     PyObject *made = error_of == NULL ? NULL : PyObject_CallFunction(error_of, "is", (int)status, weft_last_error());
     if (made != NULL) {
         PyErr_SetObject((PyObject *)Py_TYPE(made), made);
@@ -28,6 +33,32 @@ static PyObject *fail(weft_status status)
 static PyObject *none_or_fail(weft_status status)
 {
     return status == WEFT_OK ? Py_NewRef(Py_None) : fail(status);
+}
+
+/* `CALL` without the interpreter's lock. */
+#define WITHOUT_LOCK(CALL)                                                                                             \
+    calls_inside++;                                                                                                    \
+    Py_BEGIN_ALLOW_THREADS;                                                                                            \
+    status = (CALL);                                                                                                   \
+    Py_END_ALLOW_THREADS;                                                                                              \
+    calls_inside--
+
+#define INTERRUPT_CODE 130 /* what an abort by Ctrl-C is known by; weft/__init__.py */
+
+/* Asked by calls that wait: handlers of signals run here, on the main thread. */
+static int interrupted(void *context)
+{
+    (void)context;
+    if (calls_inside == 0) {
+        return 0;
+    }
+    const PyGILState_STATE state = PyGILState_Ensure();
+    int code = 0;
+    if (PyErr_CheckSignals() != 0) {
+        code = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ? INTERRUPT_CODE : 1;
+    }
+    PyGILState_Release(state);
+    return code;
 }
 
 /* ---- arguments: integers ---- */
@@ -71,9 +102,7 @@ static int read_arguments(PyObject *const *given, Py_ssize_t count, Py_ssize_t w
         if (!read_arguments(given, count, COUNT, a)) {                                                                 \
             return NULL;                                                                                               \
         }                                                                                                              \
-        Py_BEGIN_ALLOW_THREADS;                                                                                        \
-        status = (STATUS);                                                                                             \
-        Py_END_ALLOW_THREADS;                                                                                          \
+        WITHOUT_LOCK(STATUS);                                                                                          \
         return none_or_fail(status);                                                                                   \
     }
 
@@ -88,9 +117,7 @@ static int read_arguments(PyObject *const *given, Py_ssize_t count, Py_ssize_t w
         if (!read_arguments(given, count, COUNT, a)) {                                                                 \
             return NULL;                                                                                               \
         }                                                                                                              \
-        Py_BEGIN_ALLOW_THREADS;                                                                                        \
-        status = (STATUS);                                                                                             \
-        Py_END_ALLOW_THREADS;                                                                                          \
+        WITHOUT_LOCK(STATUS);                                                                                          \
         return status == WEFT_OK ? MAKE(value) : fail(status);                                                         \
     }
 
@@ -106,7 +133,8 @@ static int gather(void *context, const void *mine, void *all, size_t bytes)
 {
     const exchange *with = context;
     const PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *got = PyObject_CallFunction(with->gather, "y#", (const char *)mine, (Py_ssize_t)bytes);
+    PyObject *got =
+        PyErr_Occurred() ? NULL : PyObject_CallFunction(with->gather, "y#", (const char *)mine, (Py_ssize_t)bytes);
     char *data = NULL;
     Py_ssize_t length = -1;
     int failed =
@@ -115,8 +143,8 @@ static int gather(void *context, const void *mine, void *all, size_t bytes)
         memcpy(all, data, (size_t)length);
     }
     Py_XDECREF(got);
-    if (PyErr_Occurred()) {
-        PyErr_WriteUnraisable(with->gather); /* creation says that the exchange failed, and not why */
+    if (PyErr_Occurred() && calls_inside == 0) {
+        PyErr_WriteUnraisable(with->gather); /* else it is what the creation raises */
     }
     PyGILState_Release(state);
     return failed;
@@ -142,6 +170,7 @@ static PyObject *py_world_create(PyObject *self, PyObject *arguments)
     config.deadline_ns = deadline_ns;
     config.heap_max_bytes = heap_max_bytes;
     config.device = on_device ? &device : NULL;
+    config.interrupted = interrupted;
     if (with.gather != Py_None) {
         with.pes = config.pes;
         ops.context = &with;
@@ -151,14 +180,24 @@ static PyObject *py_world_create(PyObject *self, PyObject *arguments)
     }
     weft_world *world = NULL;
     weft_status status;
-    Py_BEGIN_ALLOW_THREADS;
-    status = weft_world_create(&config, &world);
-    Py_END_ALLOW_THREADS;
+    WITHOUT_LOCK(weft_world_create(&config, &world));
     return status == WEFT_OK ? PyLong_FromVoidPtr(world) : fail(status);
 }
 
 CALL(world_destroy, 1, weft_world_destroy(POINTER(a[0])))
 CALL(world_abort, 2, weft_world_abort(POINTER(a[0]), NUMBER(a[1])))
+/* (the fault's status, who caused it or -1) */
+static PyObject *py_world_fault(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    uint64_t a[1];
+    int culprit = -1;
+    if (!read_arguments(given, count, 1, a)) {
+        return NULL;
+    }
+    const weft_status status = weft_world_fault(POINTER(a[0]), &culprit);
+    return Py_BuildValue("ii", (int)status, culprit);
+}
 DEFINE(world_pe, 1, PyLong_FromLong(weft_world_pe(POINTER(a[0]))))
 DEFINE(world_pes, 1, PyLong_FromLong(weft_world_pes(POINTER(a[0]))))
 DEFINE(world_team, 1, PyLong_FromVoidPtr(weft_team_world(POINTER(a[0]))))
@@ -461,6 +500,7 @@ static PyMethodDef methods[] = {
     {"world_create", py_world_create, METH_VARARGS, NULL},
     METHOD(world_destroy),
     METHOD(world_abort),
+    METHOD(world_fault),
     METHOD(world_pe),
     METHOD(world_pes),
     METHOD(world_team),

@@ -3,7 +3,11 @@
 import ctypes
 import gc
 import os
+import signal
 import struct
+import sys
+import threading
+import time
 import unittest
 
 import ranks
@@ -130,6 +134,95 @@ def absent():
             time.sleep(3)
 
 
+def caught(status, *words):
+    """A context in which a call must raise weft.Error of that status, with these words."""
+    import weft
+
+    class Caught:
+        def __enter__(self):
+            self.start = time.monotonic()
+
+        def __exit__(self, kind, error, trace):
+            assert kind is not None and issubclass(kind, weft.Error), kind
+            assert error.status == status and all(word in str(error) for word in words), error
+            assert time.monotonic() - self.start < 20  # the deadline is later
+            return True
+
+    return Caught()
+
+
+def interrupted():
+    """Ctrl-C while a call waits: at once here, and the others learn who it was and what."""
+    import weft
+
+    with weft.World("interrupted") as world:
+        if world.pe == 0:
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+            start = time.monotonic()
+            try:
+                world.signal_wait(world._note, weft.Compare.EQ, 1)
+                raise AssertionError("the wait has ended")
+            except KeyboardInterrupt:
+                assert 0.4 < time.monotonic() - start < 10
+            with caught(weft.Status.ABORTED, "PE 0", "130"):
+                world.barrier()
+        else:
+            with caught(weft.Status.ABORTED, "PE 0", "130"):
+                world.barrier()
+
+
+def served():
+    """A handler that raises nothing does not end the wait."""
+    import weft
+
+    seen = []
+    signal.signal(signal.SIGUSR1, lambda *unused: seen.append(time.monotonic()))
+    with weft.World() as world:
+        if world.pe == 0:
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+            world.barrier()
+            assert seen and time.monotonic() - seen[0] > 0.3, "it was served when the call had ended"
+        else:
+            time.sleep(1)
+            world.barrier()
+
+
+def raised():
+    """An exception that leaves `with World()`."""
+    import weft
+
+    try:
+        with weft.World("raised") as world:
+            if world.pe == 1:
+                raise ValueError("no such thing: \u00fc")
+            with caught(weft.Status.ABORTED, "PE 1", "code 1", "(ValueError: no such thing: \u00fc)"):
+                world.barrier()
+    except ValueError:
+        assert world.pe == 1
+    with weft.World("left") as world:  # a good end is none
+        world.barrier()
+        if world.pe == 1:
+            try:
+                with weft.World("left again"):
+                    sys.exit(0)
+            except SystemExit:
+                pass
+        else:
+            weft.World("left again").close()
+        world.barrier()
+
+
+def ended():
+    """An exception that ends the program of PE 1."""
+    import weft
+
+    world = weft.World("ended")
+    if world.pe == 1:
+        raise KeyError("gone")
+    with caught(weft.Status.ABORTED, "PE 1", "(KeyError: 'gone')"):
+        world.barrier()
+
+
 def many():
     import weft
 
@@ -158,9 +251,39 @@ class Worlds(unittest.TestCase):
         with self.assertRaises(weft.Error):
             weft.World(pe=0, pes=2, gather=lambda mine: mine)  # too short
 
+    def test_docstrings(self):
+        import inspect
+
+        import weft
+        from weft import ep
+
+        for module in (weft, ep):
+            for name, one in vars(module).items():
+                if name.startswith("_") or not inspect.isclass(one) or one.__module__ != module.__name__:
+                    continue
+                self.assertTrue(one.__doc__ and one.__doc__.strip(), name)
+                for part, function in vars(one).items():
+                    if inspect.isfunction(function) and not part.startswith("_"):
+                        self.assertTrue(function.__doc__, f"{name}.{part} has no docstring")
+
+    def test_an_exchange_that_raises(self):
+        import weft
+
+        def gather(mine):
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            weft.World(pe=0, pes=2, gather=gather)
+
+    def test_a_program_that_ends(self):
+        with self.assertRaises(AssertionError) as raised:
+            ranks.run(__file__, "ended", 2)
+        self.assertIn("rank 1 ended with 1", str(raised.exception))
+        self.assertNotIn("rank 0 ended", str(raised.exception))
+
     def test_ranks(self):
         for function, counts in (("puts", (1, 2, 4)), ("collectives", (1, 3)), ("errors", (1, 2)), ("absent", (2,)),
-                                 ("many", (2,))):
+                                 ("interrupted", (2,)), ("served", (2,)), ("raised", (2,)), ("many", (2,))):
             for count in counts:
                 with self.subTest(function=function, ranks=count):
                     ranks.run(__file__, function, count)

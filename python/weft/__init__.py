@@ -8,11 +8,14 @@
 
 Arguments that stand for memory are a Block, a torch tensor, anything with the buffer protocol or __array_interface__, or an
 address; sizes are bytes. A call that fails raises weft.Error with weft's text and its status. Handles belong to the process
-that made them. Calls that may wait release the interpreter's lock, and end at the world's deadline; a signal is served when
-they return. No torch and no numpy are needed here.
+that made them. Calls that may wait release the interpreter's lock, and end at the world's deadline. Signals are served while they
+wait: an exception of a handler, KeyboardInterrupt say, ends the wait and aborts the world, as one does that ends `with World()`
+or the program; the other PEs' calls raise weft.Error with Status.ABORTED, which names the PE and the exception. No torch and no
+numpy are needed here.
 """
 
 import enum
+import sys
 import weakref
 
 from weft import _weft
@@ -53,6 +56,8 @@ class DeadlineError(Error, TimeoutError):
 
 
 def _error(status, text):
+    if status == Status.ABORTED:
+        text += "".join(world._reason() for world in list(_worlds) if f'world "{world._name}"' in text)
     return (DeadlineError if status == Status.TIMEOUT else Error)(status, text)
 
 
@@ -60,11 +65,15 @@ _weft.raises(_error)
 
 
 class SignalOp(enum.IntEnum):
+    """What put_signal does with the word at its target."""
+
     SET = 0
     ADD = 1
 
 
 class Compare(enum.IntEnum):
+    """How signal_wait compares the word with the value: word EQ value, and so on, as uint64."""
+
     EQ = 0
     NE = 1
     GT = 2
@@ -170,6 +179,31 @@ class Block:
         return torch.frombuffer(self.view(), dtype=dtype, count=math.prod(shape)).reshape(shape)
 
 
+_worlds = weakref.WeakSet()  # that have not been closed
+_REASON_BYTES = 256
+_INTERRUPTED = 130  # _weft.c
+
+
+def _code_of(kind, value):
+    if issubclass(kind, SystemExit):
+        return value.code if isinstance(value.code, int) else 0 if value.code is None else 1
+    return _INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1
+
+
+def _watch_for_the_end():
+    """The worlds of a program that an exception ends are aborted, so that no other PE waits for it."""
+    before = sys.excepthook
+
+    def hook(kind, value, trace):
+        for world in list(_worlds):
+            world._abort_for(kind, value)
+        before(kind, value, trace)
+
+    hook.is_weft = True
+    if not getattr(before, "is_weft", False):
+        sys.excepthook = hook
+
+
 class Team:
     """Some PEs of a world, numbered from 0. Collectives are called by all its members, in the same order."""
 
@@ -242,7 +276,10 @@ class World:
         self._handle = _weft.world_create(name, pe, pes, gather, int((deadline or 0) * 1e9), heap_max or 0, on_device)
         self._closer = weakref.finalize(self, _weft.world_destroy, self._handle)
         self.pe, self.pes = _weft.world_pe(self._handle), _weft.world_pes(self._handle)
-        self.on_device = on_device
+        self.on_device, self._name = on_device, name or "world"
+        self._note = _weft.heap_alloc(self._handle, 64, _REASON_BYTES)  # why this PE aborted, for the others
+        _worlds.add(self)
+        _watch_for_the_end()
         self.team = Team(self, _weft.world_team(self._handle), False)
 
     def close(self):
@@ -250,24 +287,47 @@ class World:
         if self._closer.alive:
             for one in list(self._dependents):
                 one._end()
+            _worlds.discard(self)
             self._handle = 0
             self._closer()
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *unused):
+    def __exit__(self, kind, value, trace):
+        if kind is not None:
+            self._abort_for(kind, value)
         self.close()
 
-    def abort(self, code=1):
-        """Make every call of every PE that waits in this world fail, now and later."""
+    def abort(self, code=1, reason=""):
+        """Make every call of every PE that waits in this world fail, now and later: weft.Error with Status.ABORTED, this PE, the
+        code (int32) and the reason (the first 255 bytes of it, read by PEs of this node)."""
+        import ctypes
+
+        ctypes.memmove(self._note, reason.encode()[:_REASON_BYTES - 1].ljust(_REASON_BYTES, b"\0"), _REASON_BYTES)
         _weft.world_abort(self._handle, code)
+
+    def _abort_for(self, kind, value):
+        """An exception ends this PE's part, unless it is a good end, or only what others' end has led to."""
+        code = _code_of(kind, value)
+        if self._handle and code != 0 and not (isinstance(value, Error) and value.status == Status.ABORTED):
+            self.abort(code, f"{kind.__name__}: {value}")
+
+    def _reason(self):
+        """Why the world was aborted, in words that follow weft's; empty where nobody said so."""
+        import ctypes
+
+        status, culprit = _weft.world_fault(self._handle) if self._handle else (0, -1)
+        at = _weft.pointer(self._handle, self._note, culprit) if status == Status.ABORTED and culprit >= 0 else 0
+        said = ctypes.string_at(at, _REASON_BYTES).split(b"\0")[0].decode(errors="replace") if at else ""
+        return f" ({said})" if said else ""
 
     def transport_map(self):
         """Which PEs this one reaches by what, as text."""
         return _weft.world_map(self._handle)
 
     def barrier(self):
+        """What every PE put before is visible to every PE after."""
         self.team.barrier()
 
     def alloc(self, size, alignment=64):

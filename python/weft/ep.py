@@ -22,6 +22,8 @@ from weft import _weft
 
 
 class Layout(enum.IntEnum):
+    """How received rows lie."""
+
     RANK_MAJOR = 0  #: a row a (source, token)
     EXPERT_MAJOR = 1  #: a row a (source, token, choice), grouped by local expert
     SLOTS_SOURCE = 2  #: padded, [R][Tmax]
@@ -29,6 +31,8 @@ class Layout(enum.IntEnum):
 
 
 class Scale(enum.IntEnum):
+    """Scales of fp8 rows, one for 128 elements (UE8M0_32: for 32): float32, or powers of two, four to an int32."""
+
     NONE = 0
     F32 = 1
     UE8M0 = 2
@@ -295,6 +299,7 @@ class Route:
         self.dispatch(rows, out, part=1, **more)
 
     def dispatch_recv(self, stream=None):
+        """The rest of dispatch_send(): what is received is there after it, on a GPU in the order of its stream."""
         _weft.dispatch_recv(self._handle, _stream(stream))
 
     def combine(self, rows, out, *, is_weighted=False, weights=None, ids=None, bias=(), values=None, values_out=None, stream=None,
@@ -312,9 +317,11 @@ class Route:
                       _data(values), _data(values_out))
 
     def combine_send(self, rows, out, **more):
+        """The first half of combine(): waits for no rank. The tensors belong to the call until combine_recv() is complete."""
         self.combine(rows, out, part=1, **more)
 
     def combine_recv(self, stream=None):
+        """The rest of combine_send(): the sums are there after it."""
         _weft.combine_recv(self._handle, _stream(stream))
 
     def dispatch_bwd(self, grad_received, grad_in, grad_weights_received=None, grad_weights=None, stream=None):
