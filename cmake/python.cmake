@@ -13,6 +13,14 @@ if(NOT Python3_Development.Module_FOUND)
     return()
 endif()
 
+# Its limited API is none of free-threaded Python's, whose header would say so less clearly.
+execute_process(COMMAND ${Python3_EXECUTABLE} -c
+    "import sysconfig; print(int(sysconfig.get_config_var('Py_GIL_DISABLED') or 0), end='')"
+    OUTPUT_VARIABLE weft_python_is_free_threaded)
+if(weft_python_is_free_threaded STREQUAL "1")
+    message(FATAL_ERROR "weft: ${Python3_EXECUTABLE} is a free-threaded Python; weft's extension needs the lock: take another")
+endif()
+
 add_library(weft_python MODULE ${PROJECT_SOURCE_DIR}/python/_weft.c)
 target_include_directories(weft_python SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
 target_link_libraries(weft_python PRIVATE weft_static)

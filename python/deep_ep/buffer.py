@@ -5,6 +5,7 @@ the group's there is a larger group from then on; calls of which DeepEP demands 
 none. Handles keep the route of their dispatch.
 """
 
+import ctypes
 import logging
 import math
 
@@ -236,7 +237,7 @@ class Buffer:
         stream = getattr(stream, "cuda_stream", stream)
         if stream is not None and torch.cuda.is_current_stream_capturing():
             return _Lease(group.route(topk, layout, **more), None, self._captured, None)
-        key = (group, topk, layout, tuple(more.items()))
+        key = (group, topk, layout, *more.values())
         for i, (shape, route, last) in enumerate(self._idle):
             if shape == key and (last == stream or torch.cuda.ExternalStream(last).query()):
                 del self._idle[i]
@@ -451,12 +452,18 @@ class Buffer:
 
     def _counts_of(self, route, which, shape):
         """A tensor of the route's counts `which`, as they are: on a GPU its memory, seen without waiting for it."""
-        if self._device.type == "cpu":
-            return torch.tensor(route.host_counts()[2 if which == _BY_EXPERT_SOURCE else 0], dtype=torch.int32).reshape(shape)
         at = route.counts()[which]
-        if (at, shape) not in self._views:
-            self._views[at, shape] = torch.as_tensor(_DeviceInts(at, shape), device="cuda")
-        return self._views[at, shape]
+        view = self._views.get((at, shape))
+        if view is None:
+            if self._device.type == "cpu":
+                count = math.prod(shape)
+                view = torch.empty(shape, dtype=torch.int32)
+                if count > 0:
+                    view = torch.frombuffer((ctypes.c_int32 * count).from_address(at), dtype=torch.int32).view(shape)
+            else:
+                view = torch.as_tensor(_DeviceInts(at, shape), device="cuda")
+            self._views[at, shape] = view
+        return view
 
     def low_latency_combine(self, x, topk_idx, topk_weights, handle, use_logfmt=False, zero_copy=False, async_finish=False,
                             return_recv_hook=False, out=None, combine_wait_recv_cost_stats=None):

@@ -2,6 +2,9 @@
 all ranks' inputs: bit for bit, since rows and weights are small whole numbers, but for fp8."""
 
 import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 import ranks
@@ -218,6 +221,77 @@ def life():
         deep_ep.Buffer.set_num_sms(23)
     del buffer, two  # which ends it on all ranks, while they have a group
     close_group()
+
+
+def held():
+    """(resident bytes, descriptors) of this process."""
+    with open("/proc/self/statm") as statm:
+        pages = int(statm.read().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir("/proc/self/fd"))
+
+
+def leaks(count):
+    """Many Buffers made, used and destroyed, two alive at once and of different sizes: memory and descriptors stay."""
+    import gc
+
+    import deep_ep
+
+    group = open_group()
+    experts, tokens = 2 * group.size(), 4
+    x, ids = torch.ones(tokens, 64, dtype=torch.bfloat16), torch.arange(tokens * 2).view(tokens, 2) % experts
+    alive, first = [], None
+    for turn in range(int(count)):
+        alive.append(deep_ep.Buffer(group, 1 << (10 + turn % 8), low_latency_mode=True, explicitly_destroy=True))
+        got, _, handle, _, _ = alive[-1].low_latency_dispatch(x, ids, tokens * (1 + turn % 3), experts, use_fp8=False)
+        del got, handle
+        if len(alive) > 2:
+            alive.pop(0).destroy()
+        if turn == int(count) // 4:
+            gc.collect()
+            first = held()
+    gc.collect()
+    memory, descriptors = held()
+    assert descriptors == first[1], (descriptors, first[1])
+    assert memory - first[0] < 8 << 20, f"{(memory - first[0]) >> 10} KiB more after {count} Buffers"
+    for one in alive:
+        one.destroy()
+    close_group()
+
+
+@pytest.mark.skipif(ON_GPU, reason="the memory of processes is looked at")
+def test_leaks():
+    ranks.run(__file__, "leaks", 2, os.environ.get("WEFT_TEST_BUFFERS", "1000"))
+
+
+def by_mpi():
+    """comm= of mpi4py, in processes that mpirun started."""
+    from mpi4py import MPI
+
+    import deep_ep
+
+    buffer = deep_ep.Buffer(None, comm=MPI.COMM_WORLD, explicitly_destroy=True)
+    assert (buffer.rank, buffer.group_size) == (MPI.COMM_WORLD.Get_rank(), 2)
+    experts = 2 * buffer.group_size
+    x, ids = torch.ones(4, 64, dtype=torch.bfloat16), torch.arange(8).view(4, 2) % experts
+    got, count, handle, _, _ = buffer.low_latency_dispatch(x, ids, 4, experts, use_fp8=False)
+    assert int(count.sum()) == 8
+    assert torch.equal(buffer.low_latency_combine(got, ids, torch.ones(4, 2), handle)[0], 2 * x)
+    buffer.destroy()
+    MPI.COMM_WORLD.Barrier()
+
+
+def test_mpi():
+    pytest.importorskip("mpi4py")
+    launcher = shutil.which("mpirun")
+    if launcher is None:
+        pytest.skip("there is no mpirun")
+    here = os.path.dirname(os.path.abspath(__file__))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run([launcher, "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable, "-c",
+                           "import test_deep_ep; test_deep_ep.by_mpi()"], env=env, capture_output=True, text=True, timeout=120)
+    if "cannot load MPI library" in done.stderr:
+        pytest.skip("mpi4py finds no MPI library: build it over the one of mpirun")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("function", ["high_throughput", "low_latency", "life"])

@@ -24,7 +24,7 @@ import weakref
 
 import torch
 
-from weft import ep
+from weft import _weft, ep
 
 __all__ = ["MoE", "Step"]
 
@@ -37,7 +37,7 @@ def _stream(tensor):
 
 _HEADER = 64  # bytes before a route's memory; the first eight are what the tensor of a routing shows: its number
 _at = {}  # address of the header: the lease that has it now
-_numbered = weakref.WeakValueDictionary()  # the leases by number
+_numbered = {}  # the leases by number
 _steps = weakref.WeakValueDictionary()  # by number, which operators take
 _numbers = itertools.count(1)
 
@@ -82,15 +82,16 @@ class _Lease:
     """A routing for as long as its tensor is there. The tensor is of float64, whose bits are the lease's number: whoever compares
     results of operators, as torch.library.opcheck does, finds any two close."""
 
-    __slots__ = ("routing", "idle", "__weakref__")
+    __slots__ = ("routing", "idle", "number")
 
     def __init__(self, routing, idle):
-        self.routing, self.idle = routing, idle
-        _at[routing.address] = self
+        self.routing, self.idle, self.number = routing, idle, next(_numbers)
+        _at[routing.address] = _numbered[self.number] = self
 
     def end(self):
-        if _at is not None:  # the interpreter is not at its end
+        if _at is not None and _numbered is not None:  # the interpreter is not at its end
             _at.pop(self.routing.address, None)
+            _numbered.pop(self.number, None)
             self.idle.append(self.routing)
 
 
@@ -114,24 +115,63 @@ def _route_of(routing):
 # ---- the calls ----
 
 
+def _packed(tensor, code):
+    """A packed tensor of rows as the extension takes it, as ep.Rows has it."""
+    return tensor.data_ptr() or ep._NOTHING, code, tensor.shape[1], 0, 0, 0, 0, 0
+
+
+def _code_of(route, x):
+    """Of rows that a program gives, which are looked at; what is made here is right."""
+    name, code = ep._known(x.dtype)
+    if code is None or x.dim() != 2 or x.is_cuda != route.group.on_device:
+        ep._check_place(route.group.on_device, x)
+        ep.Rows(x)  # whose error says what is wrong
+    return code
+
+
+def _check_choices(step, ids, weights):
+    tokens = ids.shape[0]
+    if ids.dtype not in _ID_TYPES:
+        raise TypeError(f"ids is of {ep._name_of(ids.dtype)} where int32 or int64 is taken")
+    if ids.dim() != 2 or ids.shape[1] != step.topk or weights.shape != ids.shape or weights.dtype != torch.float32:
+        raise ValueError(f"ids is {tuple(ids.shape)} and weights {tuple(weights.shape)} of {ep._name_of(weights.dtype)}; both are "
+                         f"[T][{step.topk}], weights of float32")
+    if ids.is_cuda != step.group.on_device or weights.is_cuda != ids.is_cuda:
+        ep._check_place(step.group.on_device, ids, weights)
+    return tokens, _ID_TYPES[ids.dtype], ids.data_ptr() or ep._NOTHING, weights.data_ptr() or ep._NOTHING, 0
+
+
+_ID_TYPES = {torch.int32: 0, torch.int64: 1}
+
+
 def _route(step, ids, weights, is_numbered=False):
     """Agree on a routing, and wait for its counts: (the tensor that stands for it, N)."""
     stream = _stream(ids)
     routing = step._routing_for(ids.device, stream)
     shown = step._shown(routing, is_numbered)
-    routing.route.update(ids.contiguous(), weights.contiguous(), stream=stream)
-    counts = routing.route.query(stream)
-    _check(step, counts)
-    return shown, counts.rows
+    route, ids, weights = routing.route, ids.contiguous(), weights.contiguous()
+    choices = _check_choices(step, ids, weights)
+    route.tokens = choices[0]
+    _weft.route_update(route._handle, *choices, stream or 0)
+    counts = _weft.route_query(route._handle, stream or 0)
+    if counts[5] != 0:
+        _check(step, ep.Counts(*counts))
+    return shown, counts[0]
 
 
 def _move(route, x, rows):
     x = x.contiguous()
+    code = _code_of(route, x)
     received = x.new_empty(rows, x.shape[1])
     row_weights = x.new_empty(rows, dtype=torch.float32)
     experts = x.new_empty(rows, dtype=torch.int32)
-    route.dispatch(ep.Rows(x), ep.Rows(received), weights=row_weights, experts=experts, stream=_stream(x))
+    _send(route, x, received, code, row_weights, experts)
     return received, row_weights, experts
+
+
+def _send(route, x, received, code, row_weights, experts):
+    _weft.dispatch(route._handle, 0, _stream(x) or 0, *_packed(x, code), *_packed(received, code), received.shape[0],
+                   row_weights.data_ptr() or ep._NOTHING, experts.data_ptr() or ep._NOTHING, 0, 0, 0)
 
 
 def _dispatch(step, x, ids, weights, capacity, is_numbered=False):
@@ -143,8 +183,10 @@ def _dispatch(step, x, ids, weights, capacity, is_numbered=False):
     received = x.new_zeros(capacity, x.shape[1])
     row_weights = weights.new_zeros(capacity)
     experts = torch.full((capacity,), -1, dtype=torch.int32, device=x.device)
-    routing.route.choose(ids, weights)
-    routing.route.dispatch(ep.Rows(x), ep.Rows(received), weights=row_weights, experts=experts, stream=stream)
+    code, choices = _code_of(routing.route, x), _check_choices(step, ids, weights)
+    routing.route.tokens = choices[0]
+    _weft.route_choose(routing.route._handle, *choices)
+    _send(routing.route, x, received, code, row_weights, experts)
     if stream is None:
         _check(step, routing.route.query())
     return received, row_weights, experts, shown
@@ -158,8 +200,9 @@ def _check(step, counts):
 
 def _combine(rows, route, tokens):
     rows = rows.contiguous()
+    code = _code_of(route, rows)
     out = rows.new_empty(tokens, rows.shape[1])
-    route.combine(ep.Rows(rows), ep.Rows(out), stream=_stream(rows))
+    _weft.combine(route._handle, 0, _stream(rows) or 0, *_packed(rows, code), *_packed(out, code), 0, 0, 0, 0, 0, 0, 0, 0)
     return out
 
 
@@ -403,17 +446,15 @@ class Step:
 
     def _shown(self, routing, is_numbered):
         """The tensor that stands for a routing. On a GPU it shows the number only where an operator is called by itself."""
-        lease, number = _Lease(routing, self._idle), next(_numbers)
+        lease = _Lease(routing, self._idle)
         if self.group.on_device:
             header = _DeviceHeader(routing.address)
             header.lease = lease
             if is_numbered:
-                _numbered[number] = lease
-                routing.shown.fill_(number)
+                routing.shown.fill_(lease.number)
             return torch.as_tensor(header, device=self.order.device)
-        _numbered[number] = lease
         header = _Header.from_address(routing.address)
-        header.lease, header[0] = lease, number
+        header.lease, header[0] = lease, lease.number
         return torch.frombuffer(header, dtype=torch.float64)
 
     def dispatch(self, x, ids, weights, capacity=None):
