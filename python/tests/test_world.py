@@ -251,6 +251,18 @@ class Worlds(unittest.TestCase):
         with self.assertRaises(weft.Error):
             weft.World(pe=0, pes=2, gather=lambda mine: mine)  # too short
 
+    def test_size(self):
+        """What a wheel takes, which is the packed extension and a few hundred KiB: under 30 MB, with kernels or without."""
+        import zlib
+
+        from weft import _weft
+
+        with open(_weft.__file__, "rb") as file:
+            raw = file.read()
+        packed = len(zlib.compress(raw, 6))
+        print(f"the extension: {len(raw) / 1e6:.1f} MB, packed {packed / 1e6:.1f} MB")
+        self.assertLess(packed, 30e6)
+
     def test_docstrings(self):
         import inspect
 
