@@ -8,8 +8,8 @@
  * another, gives no sign of life. */
 int wefti_world_is_gone(const weft_world *world, int pe);
 
-/* What this thread's last wait, which cannot end well, returns: WEFT_ERR_TIMEOUT at the deadline, and WEFT_ERR_PEER before
- * it, since a PE that was needed is gone. And the words: "within 60.0 s (WEFT_DEADLINE sets the limit)". */
+/* What this thread's last wait, which cannot end well, returns: WEFT_ERR_TIMEOUT at the deadline, and WEFT_ERR_PEER
+ * before it, since a PE that was needed is gone. And the words: "within 60.0 s (WEFT_DEADLINE sets the limit)". */
 #define WEFTI_LIMIT_BYTES 80
 weft_status wefti_world_late(const weft_world *world);
 const char *wefti_world_limit_text(const weft_world *world, char text[WEFTI_LIMIT_BYTES]);

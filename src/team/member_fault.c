@@ -201,7 +201,7 @@ static void describe_behind(const weft_world *world, unsigned char *marks, char 
     char list[WEFTI_PE_LIST_BYTES];
     size_t used = 0;
     unsigned char last = 0;
-    if (mark_ended(world, marks) >= 0) {
+    if (mark_ended(world, marks) >= 0 && world->knows_fates) {
         unmark_far(world, marks);
     }
     text[0] = '\0';

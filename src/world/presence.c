@@ -1,6 +1,6 @@
 /* Who is still there. A PE that ends cannot say so: the system does, by what its process signed (os/os.h). A PE that
- * destroys its world says so in the head of the window, which stays while others of the node share the memory. Of PEs of
- * other nodes the transport that reaches them tells. */
+ * destroys its world says so in the head of the window, which stays while others of the node share the memory. Of PEs
+ * of other nodes the transport that reaches them tells. */
 #include <stdio.h>
 #include <string.h>
 

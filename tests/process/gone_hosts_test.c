@@ -1,8 +1,8 @@
 /* Goal: of PEs of other nodes it is noticed soon that they have ended or that their host is silent, those and no others
  * are named, a PE that is stopped is waited for and called otherwise, and an end of the world waits for nobody who is
  * gone. Method: PEs are processes; WEFT_NODE_ID lets this host stand in for several, or they are in network namespaces
- * with a pair of virtual interfaces, one of which is switched off. The test kills or stops some while the others are in a
- * barrier, whose deadline is long. Skips in builds without libfabric, and the interfaces where they cannot be made. */
+ * with a pair of virtual interfaces, one of which is switched off. The test kills or stops some while the others are in
+ * a barrier, whose deadline is long. Skips in builds without libfabric, the interfaces where they cannot be made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

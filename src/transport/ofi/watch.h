@@ -36,7 +36,7 @@ typedef struct wefti_watch_setup {
 
 /* Listen. On failure nothing is left behind. */
 weft_status wefti_watch_create(const wefti_watch_setup *setup, wefti_watch **out, wefti_watch_contact *contact);
-/* Watch the PEs that listen at `contacts`, one a PE, `stride` bytes apart. The first call after create, at most once. */
+/* Watch the PEs that listen at `contacts`, one a PE, `stride` bytes apart. The first call after create; once. */
 weft_status wefti_watch_start(wefti_watch *watch, const wefti_watch_contact *contacts, size_t stride);
 /* Tell the others that this PE leaves, and end; blocks for some tenths of a second at most. Safe on NULL, and before
  * start. */
