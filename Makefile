@@ -1,6 +1,6 @@
 # The commands a person types; CMake does the work. Each installs the Debian packages that it lacks.
 # make demo TEXT=file runs the demonstration on a text of your own.
-.PHONY: build install demo test check campaign mutations bench coverage lint exports clean
+.PHONY: build install demo test test-network check campaign mutations bench coverage lint exports clean
 
 build:
 	@scripts/install-deps.sh build
@@ -21,6 +21,11 @@ demo:
 test:
 	@scripts/install-deps.sh test
 	@scripts/test.sh
+
+# Worlds of several nodes, in more shapes than make test has.
+test-network:
+	@scripts/install-deps.sh test
+	@scripts/test_network.sh
 
 # What is quick of the tests, without GPUs and sanitizers: for between two changes.
 check:

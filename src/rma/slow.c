@@ -223,7 +223,8 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
     }
     wefti_transport *transport = wefti_world_transport(world, pe);
     WEFTI_COUNT(world, remote_atomics, 1);
-    WEFT_TRY(transport->ops->amo(transport, pe, wefti_slot_offset(world, dest), op, bits, value, cond, &before));
+    WEFT_TRY(transport->ops->amo(transport, pe, wefti_slot_offset(world, dest), op, bits, value, cond,
+                                 old != NULL ? &before : NULL));
     if (old != NULL) {
         *old = before;
     }

@@ -254,6 +254,7 @@ static void part_get(tester *t)
 /* ---- put_signal and fence: who sees the word sees the data ---- */
 
 #define ROUNDS 60
+#define SMALL_PUTS UINT64_C(3000)
 
 typedef enum arrival { BY_SET, BY_ADD, BY_EMPTY_SIGNAL, BY_FENCE, ARRIVALS } arrival;
 
@@ -526,6 +527,65 @@ static void mix_together(tester *t, uint64_t *bits, uint32_t *swapped)
     }
 }
 
+/* Many small puts and atomics of which nobody wants the value, and then no call: they arrive all the same. */
+static void part_left_alone(tester *t)
+{
+    uint64_t *counter = &t->words[3 * PES];
+    int senders = 0;
+    memset(t->block, 0, (size_t)t->pes * INBOX_BYTES);
+    wefti_st64(counter, 0, WEFTI_RELAXED);
+    CHECK_OK(weft_barrier(t->world));
+    for (uint64_t i = 0; i < SMALL_PUTS; i++) {
+        for (int to = 0; to < t->pes; to++) {
+            const uint64_t word = i + 1;
+            if (must_reach(t->pe, to)) {
+                CHECK_OK(put(t, to, inbox(t, t->pe) + i * sizeof word, &word, sizeof word));
+            }
+            if (must_reach(t->pe, to) && i % 100 == 0) {
+                CHECK_OK(amo(t, to, counter, WEFTI_AMO_ADD, 64, 1, 0, NULL));
+            }
+        }
+    }
+    for (int from = 0; from < t->pes; from++) {
+        const uint64_t *words = (const uint64_t *)(const void *)inbox(t, from);
+        for (uint64_t i = 0; must_reach(from, t->pe) && i < SMALL_PUTS; i++) {
+            CHECK(await(&words[i], i + 1, "a small put, and then nothing") &&
+                  wefti_ld64(&words[i], WEFTI_RELAXED) == i + 1);
+        }
+        senders += must_reach(from, t->pe);
+    }
+    await(counter, (uint64_t)senders * ((SMALL_PUTS + 99) / 100), "atomics of which nobody wants the value");
+    CHECK(wefti_ld64(counter, WEFTI_RELAXED) == (uint64_t)senders * ((SMALL_PUTS + 99) / 100));
+    CHECK_OK(weft_barrier(t->world));
+}
+
+/* Of small puts to one word, with a fence between them, the last one is there after a quiet. */
+static void part_small_in_order(tester *t)
+{
+    for (uint64_t i = 1; i <= SMALL_PUTS; i++) {
+        for (int to = 0; to < t->pes; to++) {
+            if (must_reach(t->pe, to)) {
+                CHECK_OK(put(t, to, inbox(t, t->pe), &i, sizeof i));
+            }
+        }
+        if (i % 3 == 0) {
+            CHECK_OK(ops_under_test->fence(&t->transport));
+        }
+    }
+    CHECK_OK(ops_under_test->fence(&t->transport));
+    for (int to = 0; to < t->pes; to++) {
+        const uint64_t last = SMALL_PUTS + 1;
+        if (must_reach(t->pe, to)) {
+            CHECK_OK(put(t, to, inbox(t, t->pe), &last, sizeof last));
+        }
+    }
+    CHECK_OK(ops_under_test->quiet(&t->transport));
+    CHECK_OK(weft_barrier(t->world));
+    for (int from = 0; from < t->pes; from++) {
+        CHECK(!must_reach(from, t->pe) || *(const uint64_t *)(const void *)inbox(t, from) == SMALL_PUTS + 1);
+    }
+}
+
 static void part_amo_contended(tester *t)
 {
     int pes = reach_under_test == CONFORMANCE_REACHES_ALL ? t->pes : 1;
@@ -667,16 +727,28 @@ PART_TEST(empty_signal)
 PART_TEST(fence)
 PART_TEST(quiet)
 PART_TEST(amo_values)
+PART_TEST(left_alone)
+PART_TEST(small_in_order)
 PART_TEST(amo_contended)
 PART_TEST(threads)
 
 int conformance_run(const wefti_transport_ops *ops, conformance_reach reach)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(test_reaches),       CHECKED_TEST(test_put),        CHECKED_TEST(test_get),
-        CHECKED_TEST(test_signal_set),    CHECKED_TEST(test_signal_add), CHECKED_TEST(test_empty_signal),
-        CHECKED_TEST(test_fence),         CHECKED_TEST(test_quiet),      CHECKED_TEST(test_amo_values),
-        CHECKED_TEST(test_amo_contended), CHECKED_TEST(test_threads),    CHECKED_TEST(test_leaves_nothing),
+        CHECKED_TEST(test_reaches),
+        CHECKED_TEST(test_put),
+        CHECKED_TEST(test_get),
+        CHECKED_TEST(test_signal_set),
+        CHECKED_TEST(test_signal_add),
+        CHECKED_TEST(test_empty_signal),
+        CHECKED_TEST(test_fence),
+        CHECKED_TEST(test_quiet),
+        CHECKED_TEST(test_amo_values),
+        CHECKED_TEST(test_left_alone),
+        CHECKED_TEST(test_small_in_order),
+        CHECKED_TEST(test_amo_contended),
+        CHECKED_TEST(test_threads),
+        CHECKED_TEST(test_leaves_nothing),
         CHECKED_TEST(test_open_failing),
     };
     ops_under_test = ops;

@@ -53,8 +53,8 @@ typedef struct wefti_transport_ops {
     int (*reaches)(const wefti_transport *transport, int pe);
     /* What it uses, for the transport map: a few words, without a newline. NULL: nothing to tell. */
     void (*describe)(const wefti_transport *transport, char *text, size_t bytes);
-    /* The source can be reused on return. May block at most the world's deadline (WEFT_ERR_TIMEOUT). Delivered in any
-     * order; the bytes of one put may be delivered apart. WEFT_ERR_PEER when the peer is gone. */
+    /* The source can be reused on return. May block at most the world's deadline (WEFT_ERR_TIMEOUT). Delivered soon, in
+     * any order; the bytes of one put may be delivered apart. WEFT_ERR_PEER when the peer is gone. */
     weft_status (*put)(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes);
     /* The data is in `dest` on return. Blocking and statuses as put. */
     weft_status (*get)(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes);
@@ -62,8 +62,8 @@ typedef struct wefti_transport_ops {
      * sees the data. bytes may be 0, and then also orders all earlier puts to this PE. */
     weft_status (*put_signal)(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes,
                               uint64_t signal_offset, uint64_t value, weft_signal_op op);
-    /* Atomic against every other amo on that word by this transport and by the link domain. *old is the value
-     * before. */
+    /* Atomic against every other amo on that word by this transport and by the link domain. *old is the value before.
+     * Without `old` nobody needs it, and it is delivered as a put. */
     weft_status (*amo)(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits, uint64_t value,
                        uint64_t cond, uint64_t *old);
     /* Between two looks of a PE at a word that another will store: see to what has come over the network. If nothing
@@ -80,9 +80,11 @@ typedef struct wefti_transport_ops {
     /* What has become of a PE that it reaches; does not block. An end of a process is known after some milliseconds, a
      * silent host after silence_ns; nothing more is waited for from either. NULL: nothing is known. */
     wefti_transport_fate (*fate)(const wefti_transport *transport, int pe);
-    /* What this thread issued before is delivered, at each PE, before what it issues after. Does not wait for it. */
+    /* What this PE issued before, by whichever thread, is delivered, at each PE, before what it issues after. Does not
+     * wait for it. */
     weft_status (*fence)(wefti_transport *transport);
-    /* Blocks until all that this thread issued is visible at its targets. Blocking and statuses as put. */
+    /* Blocks until all that this PE issued, by whichever thread, is visible at its targets. Blocking and statuses as
+     * put. */
     weft_status (*quiet)(wefti_transport *transport);
 } wefti_transport_ops;
 

@@ -1,12 +1,25 @@
 #!/bin/sh
 # Run a PE that weftrun starts as one of a node of its own and its neighbours: a host stands in for several.
-# Usage: weftrun -n N nodes.sh PES_PER_NODE PROGRAM [ARGUMENT...]
+# Usage: weftrun -n N nodes.sh SHAPE PROGRAM [ARGUMENT...]
+# SHAPE: how many PEs a node has, or as 1+5+2 how many each of them has.
 set -eu
-per=$1
+shape=$1
 shift
 if [ "$WEFT_LOCAL_PE" = 0 ]; then
-    echo "nodes.sh: $per PEs to a node by WEFT_NODE_ID, all on this host" >&2
+    echo "nodes.sh: $shape PEs to a node by WEFT_NODE_ID, all on this host" >&2
 fi
-WEFT_NODE_ID=node-$((WEFT_LOCAL_PE / per))
+node=0
+end=0
+for per in $(echo "$shape" | tr + ' '); do
+    end=$((end + per))
+    if [ "$WEFT_LOCAL_PE" -lt "$end" ]; then
+        break
+    fi
+    node=$((node + 1))
+done
+if [ "$shape" = "$per" ]; then
+    node=$((WEFT_LOCAL_PE / per))
+fi
+WEFT_NODE_ID=node-$node
 export WEFT_NODE_ID
 exec "$@"

@@ -292,7 +292,7 @@ static inline weft_status wefti_amo_typed(weft_world *world, wefti_amo_op op, si
 {
     uint64_t before = 0;
     weft_status status = wefti_amo(world, op, (int)bytes * 8, dest, value != NULL ? wefti_to_bits(value, bytes) : 0,
-                                   cond != NULL ? wefti_to_bits(cond, bytes) : 0, pe, &before);
+                                   cond != NULL ? wefti_to_bits(cond, bytes) : 0, pe, old != NULL ? &before : NULL);
     if (WEFTI_LIKELY(status == WEFT_OK) && old != NULL) {
         wefti_from_bits(old, before, bytes);
     }

@@ -53,7 +53,10 @@ weft_status wefti_map_put_signal(wefti_transport *transport, int pe, uint64_t of
 weft_status wefti_map_amo(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits,
                           uint64_t value, uint64_t cond, uint64_t *old)
 {
-    *old = wefti_amo_at(op, bits, at(transport, pe, offset), value, cond);
+    const uint64_t before = wefti_amo_at(op, bits, at(transport, pe, offset), value, cond);
+    if (old != NULL) {
+        *old = before;
+    }
     return WEFT_OK;
 }
 

@@ -50,8 +50,15 @@ weft_status wefti_ofi_put(wefti_transport *transport, int pe, uint64_t offset, c
 {
     wefti_ofi *ofi = transport->state;
     wefti_ofi_wait now = wait_start(ofi, pe);
+    weft_status status = WEFT_OK;
+    int is_taken = 0;
     wefti_ofi_enter(ofi);
-    weft_status status = put_parts(&now, offset, source, bytes);
+    if (bytes <= WEFTI_OFI_SMALL_MAX) {
+        status = wefti_ofi_gather(&now, offset, source, bytes, &is_taken);
+    }
+    if (status == WEFT_OK && !is_taken) {
+        status = put_parts(&now, offset, source, bytes);
+    }
     ofi->peers[pe].puts++;
     return wefti_ofi_leave(ofi, status);
 }
@@ -130,16 +137,31 @@ weft_status wefti_ofi_get(wefti_transport *transport, int pe, uint64_t offset, v
 
 /* ---- atomics ---- */
 
+static void describe_amo(wefti_ofi_header *header, const wefti_ofi_header *what)
+{
+    header->offset = what->offset;
+    header->op = what->op;
+    header->bits = what->bits;
+    header->value = what->value;
+    header->cond = what->cond;
+}
+
+/* Nobody wants the value before. */
+static weft_status send_amo(wefti_ofi_wait *now, const wefti_ofi_header *what)
+{
+    wefti_ofi_buffer *buffer;
+    WEFT_TRY(wefti_ofi_begin(now, WEFTI_OFI_AMO, &buffer));
+    describe_amo(buffer->header, what);
+    now->ofi->peers[now->pe].puts++;
+    return wefti_ofi_submit(now, buffer);
+}
+
 static weft_status ask_amo(wefti_ofi_wait *now, const wefti_ofi_header *what, uint64_t *old)
 {
     wefti_ofi_buffer *buffer;
     wefti_ofi_request *request;
     WEFT_TRY(wefti_ofi_begin_request(now, WEFTI_OFI_AMO, NULL, 0, &buffer, &request));
-    buffer->header->offset = what->offset;
-    buffer->header->op = what->op;
-    buffer->header->bits = what->bits;
-    buffer->header->value = what->value;
-    buffer->header->cond = what->cond;
+    describe_amo(buffer->header, what);
     WEFT_TRY(wefti_ofi_submit(now, buffer));
     return wefti_ofi_close_request(now, request, old);
 }
@@ -152,7 +174,7 @@ weft_status wefti_ofi_amo(wefti_transport *transport, int pe, uint64_t offset, w
     const wefti_ofi_header what = {
         .offset = offset, .op = (uint8_t)op, .bits = (uint8_t)bits, .value = value, .cond = cond};
     wefti_ofi_enter(ofi);
-    return wefti_ofi_leave(ofi, ask_amo(&now, &what, old));
+    return wefti_ofi_leave(ofi, old != NULL ? ask_amo(&now, &what, old) : send_amo(&now, &what));
 }
 
 /* How long to wait for a word of a PE that may be late. */
@@ -181,8 +203,10 @@ weft_status wefti_ofi_read_soon(wefti_transport *transport, int pe, uint64_t off
 
 weft_status wefti_ofi_fence(wefti_transport *transport)
 {
-    (void)transport; /* messages keep their order */
-    return WEFT_OK;
+    wefti_ofi *ofi = transport->state; /* messages keep their order; nothing is kept back longer */
+    wefti_ofi_enter(ofi);
+    wefti_ofi_try_gathered(ofi, UINT64_MAX);
+    return wefti_ofi_leave(ofi, WEFT_OK);
 }
 
 /* Ask whether what was sent to the PE is in its memory. */

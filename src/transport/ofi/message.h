@@ -4,13 +4,15 @@
 #ifndef WEFTI_TRANSPORT_OFI_MESSAGE_H
 #define WEFTI_TRANSPORT_OFI_MESSAGE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum wefti_ofi_kind {
     WEFTI_OFI_PUT = 1, /* the data follows; no reply */
     WEFTI_OFI_PUT_SIGNAL, /* the same, and then the signal */
     WEFTI_OFI_GET, /* DATA */
-    WEFTI_OFI_AMO, /* DONE with the value before */
+    WEFTI_OFI_PUTS, /* several small ones, each a wefti_ofi_small with its data; no reply */
+    WEFTI_OFI_AMO, /* DONE with the value before; no reply to request 0 */
     WEFTI_OFI_FLUSH, /* DONE once everything that came before is in memory */
     WEFTI_OFI_LEAVE, /* no reply: the sender takes and answers nothing any more */
     WEFTI_OFI_DATA,
@@ -33,6 +35,18 @@ typedef struct wefti_ofi_header {
     uint64_t cond;
 } wefti_ofi_header;
 _Static_assert(sizeof(wefti_ofi_header) == 64, "no padding is sent");
+
+/* Of several puts in one message: where `bytes` bytes go, which follow, padded to whole words. */
+typedef struct wefti_ofi_small {
+    uint64_t offset;
+    uint64_t bytes;
+} wefti_ofi_small;
+#define WEFTI_OFI_SMALL_MAX 256 /* bytes of data of one of them */
+
+static inline size_t wefti_ofi_small_bytes(size_t bytes)
+{
+    return sizeof(wefti_ofi_small) + ((bytes + 7) & ~(size_t)7);
+}
 
 /* With the providers' own headers a message has room in the 16 KiB up to which they copy and do not ask first. */
 #define WEFTI_OFI_DATA_MAX ((size_t)15 << 10)

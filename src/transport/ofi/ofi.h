@@ -5,6 +5,7 @@
  *   interface.c which interface of it
  *   issue.c     what this PE asks of others: the operations
  *   send.c      who may send how much, how long a call waits
+ *   gather.c    small puts that go in one message
  *   serve.c     what others ask of this PE
  *   progress.c  completions, and the thread that sees to them while nobody waits
  *   watch.c     which PEs are gone, by connections of its own (watch_link.c)
@@ -44,6 +45,7 @@ typedef struct wefti_ofi_buffer {
     wefti_ofi_role role;
     uint32_t pe; /* to whom it goes */
     size_t bytes; /* of the message */
+    uint64_t since_ns; /* of small puts that are gathered: when the first came */
     struct wefti_ofi_buffer *next; /* in a list of free ones, or of those that are still to be sent */
     wefti_ofi_header *header; /* and the data behind it */
 } wefti_ofi_buffer;
@@ -61,6 +63,8 @@ typedef struct wefti_ofi_request {
 
 typedef struct wefti_ofi_peer {
     fi_addr_t at[WEFTI_FABRIC_ENDPOINTS];
+    wefti_ofi_buffer *gathered; /* small puts that are still to be sent, before anything else; NULL: none */
+    uint64_t put_ns; /* when a small put last went to it */
     uint64_t puts; /* to it, once they have been sent */
     uint64_t puts_flushed; /* so many of them are in its memory, as a quiet has learnt */
     uint64_t heard_ns; /* when a message last came from it */
@@ -83,6 +87,7 @@ typedef struct wefti_ofi {
     wefti_ofi_buffer buffers[WEFTI_OFI_BUFFERS];
     wefti_ofi_buffer *free_out; /* REQUEST_OUT */
     uint32_t free_out_count;
+    wefti_ofi_buffer *gathering; /* all peers' small puts that are still to be sent */
     wefti_ofi_buffer *unsent; /* replies that the provider did not take yet, oldest first */
     wefti_ofi_buffer *unposted; /* that it did not take to receive */
     wefti_ofi_request requests[WEFTI_OFI_WAITING_MAX];
@@ -92,6 +97,7 @@ typedef struct wefti_ofi {
     wefti_watch *watch;
     wefti_os_thread *thread;
     int wake[2]; /* a pipe that ends the thread's sleep */
+    int is_asleep; /* the thread, until somebody writes to that */
     uint64_t polled_ns; /* when somebody who waits last saw to completions */
     uint32_t entering; /* callers that wait for the lock; atomic */
     int is_closing;
@@ -112,6 +118,8 @@ int wefti_ofi_is_wanted(const wefti_ofi *ofi);
 void wefti_ofi_post(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
 /* Whether the provider has taken it; if not, *error tells why, -FI_EAGAIN to try again. */
 int wefti_ofi_send(wefti_ofi *ofi, wefti_ofi_buffer *buffer, int *error);
+/* The thread has something to see to. */
+void wefti_ofi_wake(wefti_ofi *ofi);
 /* `pe` has left or cannot be reached any more: what waits for it fails. */
 void wefti_ofi_lose(wefti_ofi *ofi, uint32_t pe);
 weft_status wefti_ofi_progress_start(wefti_ofi *ofi);
@@ -164,6 +172,23 @@ weft_status wefti_ofi_submit(wefti_ofi_wait *now, wefti_ofi_buffer *buffer);
 weft_status wefti_ofi_close_request(wefti_ofi_wait *now, wefti_ofi_request *request, uint64_t *value);
 /* A REQUEST_OUT that the provider has done with is free. */
 void wefti_ofi_free_out(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
+/* One that is not sent is free, and so are its credit and its request. */
+void wefti_ofi_give_up(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
+
+/* ---- gather.c; under the lock ----
+ *
+ * A put of a few bytes costs a message as much as one of many. One that follows another to the same PE at once is kept,
+ * and goes with those that follow it: before anything else goes to the PE, or when somebody waits or the message is
+ * full, but at the latest after WEFTI_OFI_GATHER_NS, for which the thread is woken. */
+#define WEFTI_OFI_GATHER_NS UINT64_C(10000)
+
+/* Take a put of at most WEFTI_OFI_SMALL_MAX bytes, if others are being gathered or it follows one at once. *is_taken: 0
+ * if it is to be sent by itself. */
+weft_status wefti_ofi_gather(wefti_ofi_wait *now, uint64_t offset, const void *source, size_t bytes, int *is_taken);
+/* Send what is gathered for now->pe; afterwards nothing is. A PE that is lost gets nothing. */
+weft_status wefti_ofi_send_gathered(wefti_ofi_wait *now);
+/* Send what was gathered before `before_ns`, as far as the provider takes it; does not wait. */
+void wefti_ofi_try_gathered(wefti_ofi *ofi, uint64_t before_ns);
 
 /* ---- issue.c: the operations (transport.h) ---- */
 

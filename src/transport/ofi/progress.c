@@ -11,6 +11,7 @@
 
 #define COMPLETIONS_AT_ONCE 16
 #define POLLED_NS 500000
+#define REST_MS 1
 
 /* ---- buffers ---- */
 
@@ -140,6 +141,7 @@ int wefti_ofi_progress(wefti_ofi *ofi)
 int wefti_ofi_poll(wefti_ofi *ofi)
 {
     ofi->polled_ns = wefti_os_now_ns();
+    wefti_ofi_try_gathered(ofi, UINT64_MAX);
     return wefti_ofi_progress(ofi);
 }
 
@@ -149,14 +151,25 @@ int wefti_ofi_poll(wefti_ofi *ofi)
 static int can_sleep(wefti_ofi *ofi)
 {
     struct fid *const objects[] = {&ofi->fabric.completions->fid};
-    return ofi->unsent == NULL && ofi->unposted == NULL &&
+    return ofi->unsent == NULL && ofi->unposted == NULL && ofi->gathering == NULL &&
            fi_trywait(ofi->fabric.fabric, (struct fid **)objects, 1) == 0;
 }
 
-static void sleep_until_woken(const wefti_ofi *ofi)
+void wefti_ofi_wake(wefti_ofi *ofi)
 {
+    if (ofi->is_asleep) {
+        ofi->is_asleep = 0;
+        (void)!write(ofi->wake[1], "", 1);
+    }
+}
+
+/* The thread's, without the lock: until it is woken and, unless it only rests, until there are completions. */
+static void sleep_until_woken(const wefti_ofi *ofi, int rests)
+{
+    char bytes[16];
     struct pollfd items[] = {{.fd = ofi->wake[0], .events = POLLIN}, {.fd = ofi->fabric.wake, .events = POLLIN}};
-    (void)poll(items, 2, -1);
+    (void)poll(items, rests ? 1 : 2, rests ? REST_MS : -1);
+    (void)!read(ofi->wake[0], bytes, sizeof bytes);
 }
 
 void wefti_ofi_idle(wefti_ofi *ofi, uint64_t sleep_ns)
@@ -195,17 +208,18 @@ static void run(void *argument)
     wefti_ofi *ofi = argument;
     wefti_os_monitor_enter(ofi->lock);
     while (!ofi->is_closing) {
-        const int rests = is_polled(ofi);
+        wefti_ofi_try_gathered(ofi, wefti_os_now_ns() - WEFTI_OFI_GATHER_NS);
+        const int rests = is_polled(ofi) && ofi->gathering == NULL;
         const int sleeps = !rests && !wefti_ofi_progress(ofi) && can_sleep(ofi);
+        ofi->is_asleep = rests || sleeps;
         wefti_os_monitor_leave(ofi->lock);
-        if (rests) {
-            wefti_os_sleep_ns(2 * POLLED_NS);
-        } else if (sleeps) {
-            sleep_until_woken(ofi);
+        if (rests || sleeps) {
+            sleep_until_woken(ofi, rests);
         } else {
             let_callers_in(ofi);
         }
         wefti_os_monitor_enter(ofi->lock);
+        ofi->is_asleep = 0;
     }
     wefti_os_monitor_leave(ofi->lock);
 }

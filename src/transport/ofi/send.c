@@ -125,11 +125,13 @@ weft_status wefti_ofi_begin(wefti_ofi_wait *now, wefti_ofi_kind kind, wefti_ofi_
 {
     wefti_ofi *ofi = now->ofi;
     wefti_ofi_peer *peer = &ofi->peers[now->pe];
+    WEFT_TRY(wefti_ofi_send_gathered(now));
     while (!may_send(ofi, peer, kind)) {
         if (peer->is_lost) {
             return wefti_ofi_lost(now);
         }
         WEFT_TRY(wait_for_room(now));
+        WEFT_TRY(wefti_ofi_send_gathered(now)); /* another thread's */
     }
     wefti_ofi_buffer *buffer = ofi->free_out;
     ofi->free_out = buffer->next;
@@ -154,8 +156,7 @@ void wefti_ofi_free_out(wefti_ofi *ofi, wefti_ofi_buffer *buffer)
     ofi->free_out_count++;
 }
 
-/* Of a message that was not sent. */
-static void give_up(wefti_ofi *ofi, wefti_ofi_buffer *buffer)
+void wefti_ofi_give_up(wefti_ofi *ofi, wefti_ofi_buffer *buffer)
 {
     if (buffer->header->request != 0) {
         forget_request(ofi, &ofi->requests[buffer->header->request % WEFTI_OFI_WAITING_MAX]);
@@ -180,7 +181,7 @@ weft_status wefti_ofi_submit(wefti_ofi_wait *now, wefti_ofi_buffer *buffer)
         }
         status = wefti_ofi_wait_step(now);
     }
-    give_up(ofi, buffer);
+    wefti_ofi_give_up(ofi, buffer);
     return status == WEFT_OK ? wefti_ofi_lost(now) : status;
 }
 

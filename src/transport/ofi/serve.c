@@ -57,6 +57,25 @@ static void serve_put(const wefti_ofi *ofi, const wefti_ofi_header *header, size
     }
 }
 
+static void serve_puts(const wefti_ofi *ofi, const wefti_ofi_header *header, size_t bytes)
+{
+    const unsigned char *at = (const unsigned char *)(header + 1);
+    size_t left = bytes - sizeof *header;
+    wefti_ofi_small small;
+    while (left >= sizeof small) {
+        memcpy(&small, at, sizeof small);
+        if (small.bytes > WEFTI_OFI_SMALL_MAX || wefti_ofi_small_bytes(small.bytes) > left) {
+            return;
+        }
+        unsigned char *to = place(ofi, small.offset, small.bytes);
+        if (to != NULL) {
+            store(to, at + sizeof small, small.bytes);
+        }
+        at += wefti_ofi_small_bytes(small.bytes);
+        left -= wefti_ofi_small_bytes(small.bytes);
+    }
+}
+
 static void serve_put_signal(const wefti_ofi *ofi, const wefti_ofi_header *header, size_t bytes)
 {
     unsigned char *at = place_of_data(ofi, header, bytes);
@@ -94,7 +113,7 @@ static size_t serve_amo(const wefti_ofi *ofi, wefti_ofi_header *header)
     }
     header->value = wefti_amo_at((wefti_amo_op)header->op, header->bits, at, header->value, header->cond);
     header->kind = WEFTI_OFI_DONE;
-    return sizeof *header;
+    return header->request != 0 ? sizeof *header : 0;
 }
 
 /* Does what a request asks; returns the bytes of the reply, 0 if there is none. */
@@ -103,6 +122,9 @@ static size_t apply(const wefti_ofi *ofi, wefti_ofi_header *header, size_t bytes
     switch (header->kind) {
     case WEFTI_OFI_PUT:
         serve_put(ofi, header, bytes);
+        return 0;
+    case WEFTI_OFI_PUTS:
+        serve_puts(ofi, header, bytes);
         return 0;
     case WEFTI_OFI_PUT_SIGNAL:
         serve_put_signal(ofi, header, bytes);

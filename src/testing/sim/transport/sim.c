@@ -72,8 +72,10 @@ static weft_status sim_amo(wefti_transport *transport, int pe, uint64_t offset, 
                            uint64_t value, uint64_t cond, uint64_t *old)
 {
     int port;
+    uint64_t before;
     WEFT_TRY(find(transport, pe, &port));
-    return wefti_network_amo(port, offset, op, bits, value, cond, old) ? WEFT_OK : lost(transport, pe);
+    return wefti_network_amo(port, offset, op, bits, value, cond, old != NULL ? old : &before) ? WEFT_OK
+                                                                                               : lost(transport, pe);
 }
 
 static weft_status sim_fence(wefti_transport *transport)
