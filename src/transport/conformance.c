@@ -255,6 +255,7 @@ static void part_get(tester *t)
 
 #define ROUNDS 60
 #define SMALL_PUTS UINT64_C(3000)
+#define QUIET_TIME_NS UINT64_C(20000000)
 
 typedef enum arrival { BY_SET, BY_ADD, BY_EMPTY_SIGNAL, BY_FENCE, ARRIVALS } arrival;
 
@@ -559,6 +560,27 @@ static void part_left_alone(tester *t)
     CHECK_OK(weft_barrier(t->world));
 }
 
+/* A few small puts by one PE while nothing else goes on anywhere, whatever the transport sleeps in: each PE in turn. */
+static void part_few_left_alone(tester *t)
+{
+    memset(t->block, 0, (size_t)t->pes * INBOX_BYTES);
+    for (int sender = 0; sender < t->pes; sender++) {
+        const uint64_t *words = (const uint64_t *)(const void *)inbox(t, sender);
+        CHECK_OK(weft_barrier(t->world));
+        wefti_os_sleep_ns(QUIET_TIME_NS);
+        for (uint64_t i = 1; i <= 3 * (uint64_t)t->pes && t->pe == sender; i++) {
+            const int to = (int)(i % (uint64_t)t->pes);
+            if (must_reach(sender, to)) {
+                CHECK_OK(put(t, to, inbox(t, sender) + (i / (uint64_t)t->pes) * sizeof i, &i, sizeof i));
+            }
+        }
+        for (size_t i = 1; i < 3 && must_reach(sender, t->pe); i++) {
+            await(&words[i], 1, "one of few small puts, and then nothing");
+        }
+    }
+    CHECK_OK(weft_barrier(t->world));
+}
+
 /* Of small puts to one word, with a fence between them, the last one is there after a quiet. */
 static void part_small_in_order(tester *t)
 {
@@ -728,6 +750,7 @@ PART_TEST(fence)
 PART_TEST(quiet)
 PART_TEST(amo_values)
 PART_TEST(left_alone)
+PART_TEST(few_left_alone)
 PART_TEST(small_in_order)
 PART_TEST(amo_contended)
 PART_TEST(threads)
@@ -745,6 +768,7 @@ int conformance_run(const wefti_transport_ops *ops, conformance_reach reach)
         CHECKED_TEST(test_quiet),
         CHECKED_TEST(test_amo_values),
         CHECKED_TEST(test_left_alone),
+        CHECKED_TEST(test_few_left_alone),
         CHECKED_TEST(test_small_in_order),
         CHECKED_TEST(test_amo_contended),
         CHECKED_TEST(test_threads),
