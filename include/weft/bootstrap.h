@@ -90,7 +90,7 @@ typedef enum weft_bootstrap_kind {
  * number. Collective over them: what weft needs of MPI and OpenSHMEM is an allgather, which waits as long as it likes;
  * then the PEs meet by a unique id. The library must be initialised and loaded in the program; weft links none. Of MPIs
  * those that are Open MPI or have MPICH's ABI (MPICH, Intel MPI, MVAPICH, Cray MPICH); any other by a plugin
- * (examples/bootstrap_mpi.c). Errors: WEFT_ERR_UNSUPPORTED (none is loaded, or one of another ABI), WEFT_ERR_STATE (not
+ * (examples/bootstrap_plugin/mpi.c). Errors: WEFT_ERR_UNSUPPORTED (none is loaded, or one of another ABI), WEFT_ERR_STATE (not
  * initialised; another thread than MPI's). */
 
 /* ---- plugin ----
@@ -125,8 +125,10 @@ typedef struct weft_uid {
 
 /* Make the id of one world. Any thread of the process that will be PE 0, before it creates that world. From here on a
  * port is open and peers may queue at it; weft_world_create of PE 0 takes it over and closes it.
- * `interface` names the network interface or address to listen at; NULL: WEFT_UID_INTERFACE, else loopback when
- * nothing else is up, else all interfaces.
+ * `interface` says where to listen: an address; a list of names of network interfaces with commas, of which one that no
+ * interface has stands for all that begin so ("eth,ib0"), and "=eth0" for that one alone; or ^ and the list of those not
+ * to use ("^docker,lo"). "ip4:" or "ip6:" before it takes addresses of that family alone. NULL: WEFT_UID_INTERFACE, else
+ * loopback when nothing else is up, else all interfaces.
  * `interface` "unix": no port is opened; processes of this user, host and network namespace meet by unix sockets. So do
  * those with an id for which no interface, or "lo", was named where libsodium is missing.
  * An id serves one world once; an id that is never used is ended by weft_uid_discard.

@@ -44,7 +44,7 @@
     X(NIC_ROUND_ROBIN, "WEFT_NIC_ROUND_ROBIN", COUNT, "0", "1: GPUs take ports of NICs in turn, not the nearest")      \
     X(NODE_ID, "WEFT_NODE_ID", WORD, "", "overrides the identity of this node, so that one host can count as several") \
     X(UID_INTERFACE, "WEFT_UID_INTERFACE", WORD, "",                                                                   \
-      "network interface or address at which a unique id listens, or unix")                                            \
+      "where a unique id listens: unix, an address, or interfaces as eth,ib0 or ^docker; ip4: or ip6: before it")      \
     X(PORT, "WEFT_PORT", COUNT, "0", "where PE 0 listens for the bootstrap env; 0: MASTER_PORT + 1")                   \
     X(SECRET, "WEFT_SECRET", WORD, "", "what the PEs of the bootstrap env prove to know; empty: one host and user")    \
     X(INSECURE, "WEFT_INSECURE", COUNT, "0",                                                                           \

@@ -108,26 +108,123 @@ static void list_names(const struct ifaddrs *all, char *text, size_t bytes)
     }
 }
 
-weft_status wefti_interfaces_find(const char *name, wefti_tcp_address *address)
+/* ---- interfaces by name ---- */
+
+/* What was asked for. */
+typedef struct wish {
+    const char *names; /* a list with commas */
+    int is_without; /* those of the list are not to be used */
+    int family; /* 4, 6; 0: any */
+} wish;
+
+static wish read_wish(const char *text)
 {
-    struct ifaddrs *all;
-    char names[256];
-    if (parse_address(name, address)) {
-        return WEFT_OK;
+    wish wanted = {.names = text};
+    if (strncmp(text, "ip4:", 4) == 0 || strncmp(text, "ip6:", 4) == 0) {
+        wanted.family = text[2] - '0';
+        wanted.names = text + 4;
     }
-    WEFT_TRY(read_interfaces(&all));
-    for (int family = 4; family <= 6; family += 2) {
+    if (wanted.names[0] == '^') {
+        wanted.is_without = 1;
+        wanted.names++;
+    }
+    return wanted;
+}
+
+static int has_interface(const struct ifaddrs *all, const char *name, size_t length)
+{
+    for (const struct ifaddrs *entry = all; entry != NULL; entry = entry->ifa_next) {
+        if (strlen(entry->ifa_name) == length && memcmp(entry->ifa_name, name, length) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether a word of the list means that interface: its name, or what the name begins with if no interface is called
+ * so; behind "=" the name alone. */
+static int means(const struct ifaddrs *all, const char *word, size_t length, const char *name)
+{
+    const int is_exact = length > 0 && word[0] == '=';
+    word += is_exact;
+    length -= (size_t)is_exact;
+    if (length == 0 || strncmp(name, word, length) != 0) {
+        return 0;
+    }
+    return name[length] == '\0' || (!is_exact && !has_interface(all, word, length));
+}
+
+static int is_listed(const struct ifaddrs *all, const wish *wanted, const char *name)
+{
+    for (const char *word = wanted->names;; word++) {
+        const size_t length = strcspn(word, ",");
+        if (means(all, word, length, name)) {
+            return 1;
+        }
+        word += length;
+        if (*word == '\0') {
+            return 0;
+        }
+    }
+}
+
+/* The addresses that are wanted, as wefti_interfaces_list orders them; loopback only where it is named, or nothing else
+ * is left. */
+static int choose(const struct ifaddrs *all, const wish *wanted, wefti_tcp_address addresses[WEFTI_TCP_ADDRESSES_MAX])
+{
+    int count = 0;
+    for (rank of = RANK_LOOPBACK; of < RANK_NONE; of++) {
         for (const struct ifaddrs *entry = all; entry != NULL; entry = entry->ifa_next) {
-            if (strcmp(entry->ifa_name, name) == 0 && address_of(entry, address) && address->family == family) {
-                freeifaddrs(all);
-                return WEFT_OK;
+            wefti_tcp_address address;
+            if (count < WEFTI_TCP_ADDRESSES_MAX && rank_of(entry, &address) == of &&
+                (wanted->family == 0 || address.family == wanted->family) &&
+                (wanted->names[0] == '\0' || is_listed(all, wanted, entry->ifa_name) != wanted->is_without)) {
+                addresses[count++] = address;
             }
         }
     }
+    return count;
+}
+
+/* Of one interface that is named one address, of the older family first: who listens there listens nowhere else. */
+static int keep_one(const struct ifaddrs *all, const wish *wanted, wefti_tcp_address *addresses, int count)
+{
+    if (wanted->is_without || !has_interface(all, wanted->names, strlen(wanted->names))) {
+        return count;
+    }
+    for (int i = 0; i < count; i++) {
+        if (addresses[i].family == 4) {
+            addresses[0] = addresses[i];
+            break;
+        }
+    }
+    return count > 0 ? 1 : 0;
+}
+
+weft_status wefti_interfaces_choose(const char *text, wefti_tcp_address addresses[WEFTI_TCP_ADDRESSES_MAX], int *count)
+{
+    struct ifaddrs *all;
+    char names[256];
+    const wish wanted = read_wish(text);
+    if (parse_address(wanted.names, &addresses[0]) && !wanted.is_without &&
+        (wanted.family == 0 || wanted.family == addresses[0].family)) {
+        *count = 1;
+        return WEFT_OK;
+    }
+    WEFT_TRY(read_interfaces(&all));
+    const int chosen = keep_one(all, &wanted, addresses, choose(all, &wanted, addresses));
     list_names(all, names, sizeof names);
     freeifaddrs(all);
-    return wefti_error(
-        WEFT_ERR_ARGUMENT,
-        "\"%.64s\" is neither an IP address nor a network interface that is up and has one; there are: %s", name,
-        names);
+    if (chosen == 0 || text[0] == '\0') {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "\"%.64s\" is neither an IP address nor does it name a network interface that is up and has "
+                           "an address%s; there are: %s",
+                           text,
+                           wanted.family == 0   ? ""
+                           : wanted.family == 4 ? " of IPv4"
+                                                : " of IPv6",
+                           names);
+    }
+    *count = chosen;
+    return WEFT_OK;
 }

@@ -7,7 +7,8 @@
 /* The addresses of all interfaces that are up: loopback, then the others, those of bridges and virtual machines last.
  * *count is WEFTI_TCP_ADDRESSES_MAX at most. */
 weft_status wefti_interfaces_list(wefti_tcp_address addresses[WEFTI_TCP_ADDRESSES_MAX], int *count);
-/* The one address of an interface or an address given as text. */
-weft_status wefti_interfaces_find(const char *name, wefti_tcp_address *address);
+/* The addresses that a text names, as weft_uid_create says: an address, a list of interfaces, ^ and such a list, behind
+ * "ip4:" or "ip6:" those of that family. One address of one interface that is named; else all, ordered as above. */
+weft_status wefti_interfaces_choose(const char *text, wefti_tcp_address addresses[WEFTI_TCP_ADDRESSES_MAX], int *count);
 
 #endif

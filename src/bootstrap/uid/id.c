@@ -114,11 +114,13 @@ static weft_status listen_by_default(wefti_tcp_contact *contact, int *listener, 
                                      port);
 }
 
+/* Only one address can be listened at; of several the others are told these alone. */
 static weft_status listen_at(const char *interface, wefti_tcp_contact *contact, int *listener, unsigned *port)
 {
-    contact->count = 1;
-    WEFT_TRY(wefti_interfaces_find(interface, &contact->addresses[0]));
-    return wefti_tcp_listen_anywhere(&contact->addresses[0], listener, port);
+    int count;
+    WEFT_TRY(wefti_interfaces_choose(interface, contact->addresses, &count));
+    contact->count = (unsigned char)count;
+    return wefti_tcp_listen_anywhere(count == 1 ? &contact->addresses[0] : NULL, listener, port);
 }
 
 static weft_status open_port(const char *interface, wefti_uid_body *body)
