@@ -259,6 +259,27 @@ if(CMOCKA_FOUND)
         weft_describe_test(mpirun "multi;network;slow")
         set_tests_properties(mpirun PROPERTIES PROCESSORS 4)
     endif()
+    # Launchers of others, on one host and on several network namespaces.
+    if(NOT CMAKE_CROSSCOMPILING AND NOT WEFT_SANITIZE)
+        add_executable(launched ${PROJECT_SOURCE_DIR}/tests/tools/launched.c)
+        target_link_libraries(launched PRIVATE weft_flags weft_static)
+        set_target_properties(launched PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+        add_test(NAME bootstrap_plugin COMMAND sh ${PROJECT_SOURCE_DIR}/tests/tools/bootstrap_plugin.sh
+            ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/examples/bootstrap_plugin/files.c
+            $<TARGET_FILE:launched>)
+        weft_describe_test(bootstrap_plugin "process;tools")
+        foreach(launcher hydra mpirun)
+            foreach(hosts "" hosts)
+                string(REGEX REPLACE "\\.$" "" test "launchers.${launcher}.${hosts}")
+                if((WEFT_OFI OR NOT hosts) AND (WEFT_PMIX OR launcher STREQUAL "hydra"))
+                    add_test(NAME ${test} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/tools/launchers.sh ${launcher}
+                        $<TARGET_FILE:launched> ${hosts})
+                    weft_describe_test(${test} "multi;network;slow")
+                    set_tests_properties(${test} PROPERTIES PROCESSORS 4)
+                endif()
+            endforeach()
+        endforeach()
+    endif()
 endif()
 
 # The examples that check themselves.

@@ -108,7 +108,7 @@ static void says_what_it_reads(void **state)
         WEFT_BOOTSTRAP_TABLE(WORD)
 #undef WORD
     };
-    char list[80] = ": ";
+    char list[160] = ": ";
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (words[i] != NULL) {
             (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : ", ", words[i]);
@@ -152,6 +152,55 @@ static void chooses_by_ranks(void **state)
     set("WORLD_SIZE", NULL);
     set("MASTER_ADDR", NULL);
     set("MASTER_PORT", NULL);
+}
+
+/* What srun, mpirun and mpiexec set, and what is left of it in processes that they did not start. */
+typedef struct launched_choice {
+    choice choice;
+    const char *variables[10]; /* names and values */
+} launched_choice;
+
+static void chooses_by_launchers(void **state)
+{
+    (void)state;
+    const launched_choice choices[] = {
+        /* srun with MpiDefault=none; the same for one task; a batch script, whose variables are the job's; salloc */
+        {{NULL, NULL, 0, NULL, "--mpi=pmi2"}, {"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}},
+        {{NULL, NULL, 2, NULL, "--mpi=pmi2"}, {"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}},
+        {{"self", NULL, 0, "self", NULL}, {"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}},
+        {{NULL, NULL, 1, "self", NULL}, {"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}},
+        {{NULL, NULL, 0, "self", NULL}, {"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "1"}},
+        {{NULL, NULL, 0, "self", NULL}, {"SLURM_PROCID", "0", "SLURM_NTASKS", "4", "SLURM_JOB_ID", "7"}},
+        /* weftrun and torchrun below srun */
+        {{NULL, job, 0, "local", NULL}, {"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4"}},
+        {{NULL, NULL, 0, "env", NULL},
+         {"SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "4", "RANK", "0", "WORLD_SIZE", "1", "MASTER_ADDR",
+          "127.0.0.1"}},
+        /* mpirun without PMIx */
+        {{NULL, NULL, 0, NULL, "WEFT_BOOTSTRAP=mpi"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
+        {{NULL, NULL, 0, "self", NULL}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+        /* what is not there */
+        {{"mpi", NULL, 0, NULL, "it has none"}, {NULL}},
+        {{"shmem", NULL, 0, NULL, "it has none"}, {NULL}},
+        {{"plugin", NULL, 0, NULL, "WEFT_BOOTSTRAP_PLUGIN"}, {NULL}},
+        {{"uid", NULL, 0, NULL, "config.uid"}, {NULL}},
+        {{"threads", NULL, 0, NULL, "config.threads"}, {NULL}},
+        {{"self", NULL, 2, NULL, ""}, {NULL}},
+        /* PMI_FD that is closed: a process that system() started. (The first that asks joins for all: it is the last.) */
+        {{NULL, NULL, 0, NULL, "inherited"}, {"PMI_FD", "1000000", "PMI_RANK", "0", "PMI_SIZE", "2"}},
+    };
+    (void)setenv("MASTER_PORT", "29500", 1);
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        const char *const *variables = choices[i].variables;
+        for (size_t at = 0; at < 10 && variables[at] != NULL; at += 2) {
+            set(variables[at], variables[at + 1]);
+        }
+        assert_choice(&choices[i].choice);
+        for (size_t at = 0; at < 10 && variables[at] != NULL; at += 2) {
+            set(variables[at], NULL);
+        }
+    }
+    (void)unsetenv("MASTER_PORT");
 }
 
 static void assert_refused(weft_world_config config, const char *says)
@@ -250,6 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chooses_by_environment),
         cmocka_unit_test(chooses_by_ranks),
+        cmocka_unit_test(chooses_by_launchers),
         cmocka_unit_test(says_what_it_reads),
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(believes_the_launcher_only_if_it_makes_sense),

@@ -1,6 +1,6 @@
-/* bootstrap/job/job.h: worlds of the processes of a launcher's job. PE 0 makes a unique id and tells it to the others by
- * what the launcher offers, a store of keys and values; with it they meet (bootstrap/uid), so that deadlines, texts that
- * name the missing, and the secret are those of unique ids. */
+/* bootstrap/job/job.h: worlds of the processes of a launcher's job. PE 0 makes a unique id and tells it to the others
+ * by what the launcher offers, a store of keys and values; with it they meet (bootstrap/uid), so that deadlines, texts
+ * that name the missing, and the secret are those of unique ids. */
 #ifndef WEFTI_BOOTSTRAP_JOB_JOB_H
 #define WEFTI_BOOTSTRAP_JOB_JOB_H
 

@@ -102,7 +102,7 @@ static weft_status check_kin(void)
     text[strcspn(text, "\r\n")] = '\0';
     return wefti_error(WEFT_ERR_UNSUPPORTED,
                        "the program's MPI, \"%.80s\", is neither Open MPI nor of MPICH's ABI: compile "
-                       "examples/bootstrap_mpi.c with its mpicc and name the result in WEFT_BOOTSTRAP_PLUGIN",
+                       "examples/bootstrap_plugin/mpi.c with its mpicc and name the result in WEFT_BOOTSTRAP_PLUGIN",
                        text);
 }
 

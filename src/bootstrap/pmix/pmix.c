@@ -17,6 +17,7 @@
 #include "os/os.h"
 
 #define LIBRARY "libpmix.so.2"
+#define WHOEVER (PMIX_RANK_WILDCARD - 1) /* no process's number */
 /* Between questions for a value that is not there yet. */
 #define PAUSE_FIRST_NS UINT64_C(1000000)
 #define PAUSE_LONGEST_NS UINT64_C(20000000)
@@ -31,6 +32,9 @@ typedef struct client {
     pmix_status_t (*commit)(void);
     pmix_status_t (*get)(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t count,
                          pmix_value_cbfunc_t heard, void *context);
+    pmix_status_t (*publish)(const pmix_info_t info[], size_t count, pmix_op_cbfunc_t done, void *context);
+    pmix_status_t (*lookup)(char **keys, const pmix_info_t info[], size_t count, pmix_lookup_cbfunc_t found,
+                            void *context);
     const char *(*error)(pmix_status_t status);
 } client;
 
@@ -65,6 +69,8 @@ static weft_status join(void)
         !wefti_library_find(handle, "PMIx_Put", &pmix.put) ||
         !wefti_library_find(handle, "PMIx_Commit", &pmix.commit) ||
         !wefti_library_find(handle, "PMIx_Get_nb", &pmix.get) ||
+        !wefti_library_find(handle, "PMIx_Publish_nb", &pmix.publish) ||
+        !wefti_library_find(handle, "PMIx_Lookup_nb", &pmix.lookup) ||
         !wefti_library_find(handle, "PMIx_Error_string", &pmix.error)) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, LIBRARY
                            ", by which the processes of a job find each other, cannot be loaded; install the package "
@@ -93,6 +99,9 @@ typedef struct answer {
     uint32_t number;
     size_t bytes;
     unsigned char data[WEFT_UID_BYTES];
+    pmix_info_t info[2]; /* what PMIx was asked with, as long as it may read it */
+    char key[WEFTI_JOB_KEY_BYTES];
+    char *keys[2];
 } answer;
 
 static void let_go(answer *a)
@@ -130,6 +139,25 @@ static void hear(pmix_status_t status, pmix_value_t *value, void *context)
     let_go(a);
 }
 
+static void hear_found(pmix_status_t status, pmix_pdata_t data[], size_t count, void *context)
+{
+    hear(status == PMIX_SUCCESS && count == 0 ? PMIX_ERR_NOT_FOUND : status, count == 0 ? NULL : &data[0].value,
+         context);
+}
+
+static void hear_done(pmix_status_t status, void *context)
+{
+    hear(status, NULL, context);
+}
+
+/* To or from the processes of this job. */
+static void fill_range(pmix_info_t *info)
+{
+    (void)snprintf(info->key, sizeof info->key, "%s", PMIX_RANGE);
+    info->value.type = PMIX_DATA_RANGE;
+    info->value.data.range = PMIX_RANGE_NAMESPACE;
+}
+
 static weft_status answer_create(answer **out)
 {
     answer *a = wefti_alloc_zeroed(1, sizeof *a);
@@ -146,15 +174,9 @@ static weft_status answer_create(answer **out)
     return WEFT_OK;
 }
 
-/* Ask once for the value of `rank`. Returns what PMIx said, PMIX_ERR_TIMEOUT for nothing by until_ns; *out is for
- * let_go, on success only. */
-static pmix_status_t ask(uint32_t rank, const char *key, uint64_t until_ns, answer *a)
+/* What came of what PMIx was asked, PMIX_ERR_TIMEOUT for nothing by until_ns; `asked` is what the call said. */
+static pmix_status_t await(answer *a, pmix_status_t asked, uint64_t until_ns)
 {
-    pmix_proc_t whose;
-    memset(&whose, 0, sizeof whose);
-    memcpy(whose.nspace, pmix.me.nspace, sizeof whose.nspace);
-    whose.rank = rank;
-    const pmix_status_t asked = pmix.get(&whose, key, NULL, 0, hear, a);
     if (asked != PMIX_SUCCESS) {
         let_go(a); /* for PMIx */
         return asked;
@@ -165,6 +187,22 @@ static pmix_status_t ask(uint32_t rank, const char *key, uint64_t until_ns, answ
     const pmix_status_t heard = a->has_come ? a->status : PMIX_ERR_TIMEOUT;
     wefti_os_monitor_leave(a->lock);
     return heard;
+}
+
+/* Ask once for the value of `rank`, or, WHOEVER, for what anybody has published. */
+static pmix_status_t ask(uint32_t rank, const char *key, uint64_t until_ns, answer *a)
+{
+    pmix_proc_t whose;
+    if (rank == WHOEVER) {
+        fill_range(&a->info[0]);
+        (void)snprintf(a->key, sizeof a->key, "%s", key);
+        a->keys[0] = a->key;
+        return await(a, pmix.lookup(a->keys, a->info, 1, hear_found, a), until_ns);
+    }
+    memset(&whose, 0, sizeof whose);
+    memcpy(whose.nspace, pmix.me.nspace, sizeof whose.nspace);
+    whose.rank = rank;
+    return await(a, pmix.get(&whose, key, NULL, 0, hear, a), until_ns);
 }
 
 /* The value of `rank`, which may come to be meanwhile; *out is for let_go, on success only. */
@@ -211,11 +249,10 @@ static weft_status publish(wefti_job *job, const char *key, const weft_uid *uid,
                                               pmix.error(told));
 }
 
-static weft_status fetch(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid)
+static weft_status fetch_from(uint32_t rank, const char *key, uint64_t until_ns, weft_uid *uid)
 {
-    (void)job;
     answer *a;
-    WEFT_TRY(get(0, key, until_ns, &a));
+    WEFT_TRY(get(rank, key, until_ns, &a));
     const size_t bytes = a->bytes;
     memcpy(uid->bytes, a->data, sizeof uid->bytes);
     let_go(a);
@@ -224,21 +261,79 @@ static weft_status fetch(wefti_job *job, const char *key, uint64_t until_ns, wef
                : wefti_error(WEFT_ERR_MISMATCH, "what PE 0 has told by PMIx is no unique id: it runs another weft");
 }
 
+static weft_status fetch(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid)
+{
+    (void)job;
+    return fetch_from(0, key, until_ns, uid);
+}
+
+/* ---- worlds of some of the processes: who is PE 0 is not known ---- */
+
+static weft_status publish_part(wefti_job *job, const char *key, const weft_uid *uid, uint64_t until_ns)
+{
+    answer *a = NULL;
+    WEFT_TRY(answer_create(&a));
+    memcpy(a->data, uid->bytes, sizeof a->data);
+    (void)snprintf(a->info[0].key, sizeof a->info[0].key, "%s", key);
+    a->info[0].value.type = PMIX_BYTE_OBJECT;
+    a->info[0].value.data.bo.bytes = (char *)a->data;
+    a->info[0].value.data.bo.size = sizeof a->data;
+    fill_range(&a->info[1]);
+    const pmix_status_t told = await(a, pmix.publish(a->info, 2, hear_done, a), until_ns);
+    let_go(a);
+    return told == PMIX_SUCCESS
+               ? WEFT_OK
+               : wefti_error(
+                     WEFT_ERR_UNSUPPORTED,
+                     "the launcher's PMIx does not carry names (%s), so that by it a world has all of the job's "
+                     "%d processes: give config.pes 0, or make other worlds by a unique id",
+                     pmix.error(told), job->size);
+}
+
+static weft_status fetch_part(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid)
+{
+    (void)job;
+    return fetch_from(WHOEVER, key, until_ns, uid);
+}
+
 /* ---- the ops ---- */
 
+static const wefti_job_ops part_ops = {.name = "PMIx", .publish = publish_part, .fetch = fetch_part};
 static const wefti_job_ops job_ops = {.name = "PMIx", .publish = publish, .fetch = fetch};
+
+static weft_status find_size(uint64_t until_ns, int *size)
+{
+    answer *a;
+    WEFT_TRY(get(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, until_ns, &a));
+    const uint32_t number = a->number;
+    let_go(a);
+    *size = (int)number;
+    return number >= 1 && number <= INT32_MAX && pmix.me.rank < number
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_SYSTEM, "the launcher's PMIx says that this is process %u of %u, which cannot be",
+                             pmix.me.rank, number);
+}
 
 static weft_status pmix_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
 {
-    static wefti_job job = {.ops = &job_ops, .is_whole = 1};
-    answer *a;
+    static wefti_job whole = {.ops = &job_ops, .is_whole = 1};
+    static wefti_job part = {.ops = &part_ops};
     const uint64_t until_ns = wefti_os_now_ns() + config->deadline_ns;
+    int size;
     WEFT_TRY(wefti_join_once(&joining, join));
-    WEFT_TRY(get(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, until_ns, &a));
-    job.rank = (int)pmix.me.rank;
-    job.size = (int)a->number;
-    let_go(a);
-    return wefti_job_open(&job, config, bootstrap, until_ns);
+    WEFT_TRY(find_size(until_ns, &size));
+    const int rank = (int)pmix.me.rank;
+    if (config->pes == size && config->pe != rank) {
+        return wefti_error(
+            WEFT_ERR_ARGUMENT,
+            "config.pe %d in process %d of a job of %d: by PMIx the processes of a world that has all of "
+            "them are its PEs in their order; give pes 0, or make the world by a unique id",
+            config->pe, rank, size);
+    }
+    wefti_job *job = config->pes == 0 || config->pes == size ? &whole : &part;
+    __atomic_store_n(&job->rank, rank, __ATOMIC_RELAXED);
+    __atomic_store_n(&job->size, size, __ATOMIC_RELAXED);
+    return wefti_job_open(job, config, bootstrap, until_ns);
 }
 
 const wefti_bootstrap_ops wefti_bootstrap_pmix = {.name = "pmix", .open = pmix_open};
