@@ -45,8 +45,8 @@ typedef enum weft_bootstrap_kind {
  *   pmi2    PMI_FD and SLURM_STEP_ID are set (srun --mpi=pmi2), or PMI_RANK and PMI_SIZE without PMI_FD
  *   pmi1    PMI_FD is set: mpiexec of MPICH and its kin
  * and where none holds a world of one PE; but an error where a launcher has started several processes that cannot find
- * each other (srun without --mpi=pmi2 or pmix, mpirun without PMIx). It never waits for PEs that only one of several environments speaks of: a
- * program that is started by both launchers meets by weftrun's.
+ * each other (srun without --mpi=pmi2 or pmix, mpirun without PMIx). It never waits for PEs that only one of several
+ * environments speaks of: a program that is started by both launchers meets by weftrun's.
  *
  * ---- env: torchrun, or a shell ----
  *
@@ -90,8 +90,8 @@ typedef enum weft_bootstrap_kind {
  * number. Collective over them: what weft needs of MPI and OpenSHMEM is an allgather, which waits as long as it likes;
  * then the PEs meet by a unique id. The library must be initialised and loaded in the program; weft links none. Of MPIs
  * those that are Open MPI or have MPICH's ABI (MPICH, Intel MPI, MVAPICH, Cray MPICH); any other by a plugin
- * (examples/bootstrap_plugin/mpi.c). Errors: WEFT_ERR_UNSUPPORTED (none is loaded, or one of another ABI), WEFT_ERR_STATE (not
- * initialised; another thread than MPI's). */
+ * (examples/bootstrap_plugin/mpi.c). Errors: WEFT_ERR_UNSUPPORTED (none is loaded, or one of another ABI),
+ * WEFT_ERR_STATE (not initialised; another thread than MPI's). */
 
 /* ---- plugin ----
  *
@@ -125,10 +125,10 @@ typedef struct weft_uid {
 
 /* Make the id of one world. Any thread of the process that will be PE 0, before it creates that world. From here on a
  * port is open and peers may queue at it; weft_world_create of PE 0 takes it over and closes it.
- * `interface` says where to listen: an address; a list of names of network interfaces with commas, of which one that no
- * interface has stands for all that begin so ("eth,ib0"), and "=eth0" for that one alone; or ^ and the list of those not
- * to use ("^docker,lo"). "ip4:" or "ip6:" before it takes addresses of that family alone. NULL: WEFT_UID_INTERFACE, else
- * loopback when nothing else is up, else all interfaces.
+ * `interface` says where to listen: an address; a list of names of network interfaces with commas, of which one that
+ * no interface has stands for all that begin so ("eth,ib0"), and "=eth0" for that one alone; or ^ and the list of those
+ * not to use ("^docker,lo"). "ip4:" or "ip6:" before it takes addresses of that family alone. NULL: WEFT_UID_INTERFACE,
+ * else loopback when nothing else is up, else all interfaces.
  * `interface` "unix": no port is opened; processes of this user, host and network namespace meet by unix sockets. So do
  * those with an id for which no interface, or "lo", was named where libsodium is missing.
  * An id serves one world once; an id that is never used is ended by weft_uid_discard.

@@ -186,7 +186,7 @@ static void chooses_by_launchers(void **state)
         {{"uid", NULL, 0, NULL, "config.uid"}, {NULL}},
         {{"threads", NULL, 0, NULL, "config.threads"}, {NULL}},
         {{"self", NULL, 2, NULL, ""}, {NULL}},
-        /* PMI_FD that is closed: a process that system() started. (The first that asks joins for all: it is the last.) */
+        /* PMI_FD that is closed: a process that system() started. The first that asks joins for all, so it is last. */
         {{NULL, NULL, 0, NULL, "inherited"}, {"PMI_FD", "1000000", "PMI_RANK", "0", "PMI_SIZE", "2"}},
     };
     (void)setenv("MASTER_PORT", "29500", 1);
