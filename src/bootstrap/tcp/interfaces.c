@@ -213,6 +213,7 @@ weft_status wefti_interfaces_choose(const char *text, wefti_tcp_address addresse
     }
     WEFT_TRY(read_interfaces(&all));
     const int chosen = keep_one(all, &wanted, addresses, choose(all, &wanted, addresses));
+    memset(addresses + chosen, 0, sizeof *addresses * (size_t)(WEFTI_TCP_ADDRESSES_MAX - chosen));
     list_names(all, names, sizeof names);
     freeifaddrs(all);
     if (chosen == 0 || text[0] == '\0') {

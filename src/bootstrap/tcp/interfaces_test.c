@@ -64,8 +64,13 @@ static void test_names_of_loopback(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         wefti_tcp_address all[WEFTI_TCP_ADDRESSES_MAX];
         int count = 0;
+        memset(all, 0, sizeof all);
         assert_int_equal(wefti_interfaces_choose(names[i], all, &count), WEFT_OK);
         assert_int_equal(all[0].family, 4);
+        for (int j = count; j < WEFTI_TCP_ADDRESSES_MAX; j++) {
+            static const wefti_tcp_address none;
+            assert_memory_equal(&all[j], &none, sizeof none);
+        }
         for (int j = 0; j < count; j++) {
             assert_true(wefti_tcp_address_is_loopback(&all[j]));
         }
