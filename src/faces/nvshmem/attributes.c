@@ -2,6 +2,7 @@
  *
  * A unique id of weft has more bytes than one of NVSHMEM. What it holds lies at its beginning, so that one with a
  * single address fits, and the rest is zero. */
+#include <dlfcn.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -129,6 +130,18 @@ static int read_uid(const char *call, const nvshmemx_init_attr_t *attributes, we
 
 /* ---- which ---- */
 
+/* The PEs of the OpenSHMEM that the program has loaded and initialised. */
+static int meet_by_shmem(const char *call, wefti_nv_meeting *meeting)
+{
+    if (dlsym(RTLD_DEFAULT, "shmem_my_pe") == NULL) {
+        return wefti_nv_refuse(call, NVSHMEMX_ERROR_NOT_SUPPORTED,
+                               "NVSHMEMX_INIT_WITH_SHMEM and NVSHMEM_BOOTSTRAP=SHMEM take the OpenSHMEM library of the "
+                               "program, which has none; link it with one and call shmem_init before");
+    }
+    meeting->bootstrap = WEFT_BOOTSTRAP_SHMEM;
+    return NVSHMEMX_SUCCESS;
+}
+
 /* Without a flag: what NVSHMEM_BOOTSTRAP says, else the launcher. */
 static int read_variable(const char *call, wefti_nv_meeting *meeting)
 {
@@ -137,14 +150,17 @@ static int read_variable(const char *call, wefti_nv_meeting *meeting)
     if (said != NULL && strcasecmp(said, "MPI") == 0) {
         return wefti_nv_mpi_open(call, NULL, meeting);
     }
+    if (said != NULL && strcasecmp(said, "SHMEM") == 0) {
+        return meet_by_shmem(call, meeting);
+    }
     if (said == NULL || strcasecmp(said, "PMI") == 0) { /* a launcher's: weft knows which one it is */
         return NVSHMEMX_SUCCESS;
     }
     char cause[256];
     (void)snprintf(
         cause, sizeof cause,
-        "NVSHMEM_BOOTSTRAP is \"%.60s\"; without attributes it can be PMI (what the launcher offers) or MPI; "
-        "WEFT_BOOTSTRAP names weft's",
+        "NVSHMEM_BOOTSTRAP is \"%.60s\"; without attributes it can be PMI (what the launcher offers), MPI or "
+        "SHMEM; WEFT_BOOTSTRAP names weft's",
         said);
     return wefti_nv_refuse(call, NVSHMEMX_ERROR_NOT_SUPPORTED, cause);
 }
@@ -167,9 +183,11 @@ int wefti_nv_meeting_read(const char *call, unsigned flags, const nvshmemx_init_
                                    "NVSHMEMX_INIT_WITH_MPI_COMM needs attributes with the address of a communicator");
         }
         return wefti_nv_mpi_open(call, attributes->mpi_comm, meeting);
+    case NVSHMEMX_INIT_WITH_SHMEM:
+        return meet_by_shmem(call, meeting);
     default:
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_NOT_SUPPORTED,
-                               "of the flags only NVSHMEMX_INIT_WITH_UNIQUEID and NVSHMEMX_INIT_WITH_MPI_COMM are "
-                               "supported, one at a time");
+                               "of the flags only NVSHMEMX_INIT_WITH_UNIQUEID, NVSHMEMX_INIT_WITH_MPI_COMM and "
+                               "NVSHMEMX_INIT_WITH_SHMEM are supported, one at a time");
     }
 }

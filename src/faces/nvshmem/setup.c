@@ -121,16 +121,18 @@ static int open_world(const char *call, const wefti_nv_meeting *meeting)
     config.pes = meeting->pes;
     config.uid = &meeting->uid;
     config.callback = &meeting->callback;
-    if (weft_world_create(&config, &wefti_nvshmem.world) != WEFT_OK) {
+    weft_status status = weft_world_create(&config, &wefti_nvshmem.world);
+    if (status != WEFT_OK) {
         char cause[1024];
         (void)snprintf(cause, sizeof cause, "no world: %s", weft_last_error());
-        return wefti_nv_refuse(call, NVSHMEMX_ERROR_INTERNAL, cause);
+        return wefti_nv_refuse(
+            call, status == WEFT_ERR_UNSUPPORTED ? NVSHMEMX_ERROR_NOT_SUPPORTED : NVSHMEMX_ERROR_INTERNAL, cause);
     }
     wefti_nvshmem.place = WEFTI_NV_UNDECIDED;
     wefti_nvshmem.latched = 0;
     wefti_nvshmem.device = meeting->device;
     wefti_nvshmem.heap_max_bytes = config.heap_max_bytes;
-    weft_status status = weft_calloc(wefti_nvshmem.world, 1, sizeof *wefti_nvshmem.notice, &notice);
+    status = weft_calloc(wefti_nvshmem.world, 1, sizeof *wefti_nvshmem.notice, &notice);
     status = status == WEFT_OK ? wefti_nv_team_ids_open() : status;
     if (status != WEFT_OK) {
         result = wefti_nv_fail(call, status);

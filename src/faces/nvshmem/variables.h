@@ -14,10 +14,12 @@ typedef enum wefti_nv_kind { WEFTI_NV_TAKEN, WEFTI_NV_INSTEAD, WEFTI_NV_NEEDLESS
     X(VERSION, TAKEN, "1: print the library's version at start-up")                                                    \
     X(INFO, TAKEN, "1: print these variables at start-up")                                                             \
     X(DEBUG, TAKEN, "VERSION as that variable; WARN, INFO, TRACE: weft's log up to its level warn, info, debug")       \
-    X(BOOTSTRAP, TAKEN, "PMI: what the launcher offers; MPI: MPI_COMM_WORLD of the MPI that the program has")          \
+    X(BOOTSTRAP, TAKEN,                                                                                                \
+      "PMI: what the launcher offers; MPI: MPI_COMM_WORLD of the MPI that the program has; SHMEM: the PEs of its "     \
+      "OpenSHMEM")                                                                                                     \
     X(BOOTSTRAP_UID_SOCK_IFNAME, TAKEN, "interface or address at which unique ids listen")                             \
-    X(BOOTSTRAP_PMI, INSTEAD, "WEFT_BOOTSTRAP: local, env or pmix")                                                    \
-    X(BOOTSTRAP_PLUGIN, INSTEAD, "weft_world_config.callback, an embedder's own allgather")                            \
+    X(BOOTSTRAP_PMI, INSTEAD, "WEFT_BOOTSTRAP: pmix, pmi2 or pmi1")                                                    \
+    X(BOOTSTRAP_PLUGIN, INSTEAD, "WEFT_BOOTSTRAP=plugin and WEFT_BOOTSTRAP_PLUGIN")                                    \
     X(BOOTSTRAP_UID_SESSION_ID, INSTEAD, "nvshmemx_get_uniqueid, and an init with the id")                             \
     X(BOOTSTRAP_UID_SOCK_FAMILY, INSTEAD, "WEFT_UID_INTERFACE: an address of the family")                              \
     X(REMOTE_TRANSPORT, INSTEAD, "WEFT_TRANSPORT")                                                                     \

@@ -38,7 +38,7 @@ def main():
             wrong.append(f"{name}: no line, or several, says what to set instead")
     if "weft: NVSHMEM v3" not in run(weftrun, program, NVSHMEM_VERSION="1").stdout:
         wrong.append("NVSHMEM_VERSION=1 prints no version")
-    for name, value in (("NVSHMEM_SYMMETRIC_SIZE", "much"), ("NVSHMEM_BOOTSTRAP", "SHMEM")):
+    for name, value in (("NVSHMEM_SYMMETRIC_SIZE", "much"), ("NVSHMEM_BOOTSTRAP", "HEARSAY"), ("NVSHMEM_BOOTSTRAP", "SHMEM")):
         done = run(weftrun, program, **{name: value})
         if done.returncode == 0 or name not in done.stderr:
             wrong.append(f"{name}={value} is not refused by name: {done.returncode} {done.stderr}")
