@@ -6,7 +6,7 @@
 #                        weft::sim, weft::shmem, weft::shmem_static, weft::nccl_ep, weft::nccl_ep_static;
 #                        libweft_nccl_ep.so and .a, and nccl_ep/, the same as libnccl_ep.so.0 and libnccl_ep.a;
 #                        libweft_nvte_ep.so and .a, weft::nvte_ep, weft::nvte_ep_static; a .pc of either
-#   lib/weft/nvshmem/    the NVSHMEM interface, by itself: include, lib, lib/pkgconfig, lib/cmake/NVSHMEM
+#   lib/weft/nvshmem/    the NVSHMEM interface, by itself: include, lib, lib/pkgconfig, lib/cmake/nvshmem
 #   bin/                 the tools, and those of OpenSHMEM
 #   share/man/           a page for each tool, header and function
 include(GNUInstallDirs)
@@ -50,6 +50,9 @@ if(TARGET nvshmem_host)
     install(TARGETS nvshmem_device ARCHIVE DESTINATION ${weft_nvshmem_place}/lib)
     install(DIRECTORY ${weft_nvshmem_home}/lib/cmake ${weft_nvshmem_home}/lib/pkgconfig DESTINATION ${weft_nvshmem_place}/lib)
     install(DIRECTORY ${weft_nvshmem_include} DESTINATION ${weft_nvshmem_place})
+    if(weft_nvshmem_bitcode)
+        install(FILES ${weft_nvshmem_bitcode} DESTINATION ${weft_nvshmem_place}/lib)
+    endif()
     list(APPEND weft_libraries nvshmem_host nvshmem_device)
 endif()
 install(TARGETS ${weft_tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -3,7 +3,8 @@
 # NVIDIA's.
 #   nvshmem/include      nvshmem.h, and the names beside it that programs include
 #   nvshmem/lib          libnvshmem_host.so.3; libnvshmem_device.a, an archive of nothing: kernels need headers only
-#   nvshmem/lib/cmake/NVSHMEM, nvshmem/lib/pkgconfig      find_package(NVSHMEM), pkg-config nvshmem
+#   nvshmem/lib/libnvshmem_device.bc      the routines of kernels in LLVM's bitcode, for Triton, Numba and CuTe; needs clang 19
+#   nvshmem/lib/cmake/nvshmem, nvshmem/lib/pkgconfig      find_package(NVSHMEM), pkg-config nvshmem
 #
 # src/faces/nvshmem/generate.py makes the headers and most functions of the tables there.
 if(NOT Python3_FOUND)
@@ -65,6 +66,25 @@ file(CONFIGURE OUTPUT ${weft_nvshmem_generated}/nothing.c CONTENT
 add_library(nvshmem_device STATIC ${weft_nvshmem_generated}/nothing.c)
 set_target_properties(nvshmem_device PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${weft_nvshmem_home}/lib)
 
+# The routines of kernels as bitcode: they are optimised where they are linked, with the caller's architecture. Older
+# versions of clang have no PTX of sm_90 that spells 128 bits.
+find_program(WEFT_NVSHMEM_CLANG NAMES clang-19 clang-20 clang-21 clang++-19 DOC "clang 19 or later, for NVSHMEM's bitcode")
+if(WEFT_NVSHMEM_CLANG)
+    set(weft_nvshmem_bitcode ${weft_nvshmem_home}/lib/libnvshmem_device.bc)
+    file(GLOB weft_nvshmem_bitcode_headers CONFIGURE_DEPENDS ${weft_nvshmem_source}/bitcode/*.h)
+    set(weft_nvshmem_read ${weft_nvshmem_device_headers} weft_nvshmem/state.h weft_nvshmem/device.cuh)
+    list(TRANSFORM weft_nvshmem_read PREPEND ${weft_nvshmem_include}/)
+    add_custom_command(OUTPUT ${weft_nvshmem_bitcode}
+        COMMAND ${weft_nvshmem_generate} bitcode ${weft_nvshmem_generated}
+        COMMAND ${WEFT_NVSHMEM_CLANG} -x cuda --cuda-device-only --cuda-gpu-arch=sm_90 -nocudainc -nocudalib -std=c++17 -O3
+            -Xclang -disable-llvm-passes -Wno-unknown-cuda-version -emit-llvm -c -I${weft_nvshmem_source}/bitcode
+            -I${weft_nvshmem_include} ${weft_nvshmem_generated}/bitcode.cu -o ${weft_nvshmem_bitcode}
+        DEPENDS ${weft_nvshmem_headers} ${weft_nvshmem_read} ${weft_nvshmem_bitcode_headers} ${weft_nvshmem_tables} VERBATIM)
+    add_custom_target(nvshmem_bitcode ALL DEPENDS ${weft_nvshmem_bitcode})
+else()
+    message(STATUS "weft: no clang 19, so there is no libnvshmem_device.bc (apt-get install clang-19)")
+endif()
+
 # find_package and pkg-config: both find the rest from where they lie themselves.
 file(READ ${weft_nvshmem_source}/nvshmem.h.in weft_nvshmem_text)
 foreach(part MAJOR MINOR PATCH)
@@ -73,7 +93,7 @@ foreach(part MAJOR MINOR PATCH)
 endforeach()
 string(REPLACE ";" "." weft_nvshmem_version "${weft_nvshmem_version}")
 include(CMakePackageConfigHelpers)
-set(weft_nvshmem_package ${weft_nvshmem_home}/lib/cmake/NVSHMEM)
+set(weft_nvshmem_package ${weft_nvshmem_home}/lib/cmake/nvshmem) # as NVIDIA's, which programs name by HINTS
 configure_file(${PROJECT_SOURCE_DIR}/cmake/NVSHMEMConfig.cmake.in ${weft_nvshmem_package}/NVSHMEMConfig.cmake COPYONLY)
 write_basic_package_version_file(${weft_nvshmem_package}/NVSHMEMConfigVersion.cmake VERSION ${weft_nvshmem_version}
     COMPATIBILITY SameMajorVersion)

@@ -83,6 +83,18 @@ foreach(way WHOLE RDC)
     set_tests_properties(nvshmem.compile.${way} PROPERTIES TIMEOUT 400)
 endforeach()
 
+# Kernels that are compiled while the program runs; and the bitcode library, as Triton and Numba link it.
+if(TARGET gpu_nvrtc AND NOT WEFT_SANITIZE)
+    add_test(NAME nvshmem.nvrtc COMMAND gpu_nvrtc ${weft_nvshmem_include} ${weft_nvshmem_tests}/nvrtc.cu)
+    weft_describe_test(nvshmem.nvrtc "cuda;nvshmem")
+    set_property(TEST nvshmem.nvrtc APPEND PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${WEFT_CUDA_INCLUDE}/../lib64")
+endif()
+if(WEFT_NVSHMEM_CLANG AND Python3_FOUND AND NOT WEFT_SANITIZE)
+    add_test(NAME nvshmem.bitcode COMMAND ${Python3_EXECUTABLE} ${weft_nvshmem_tests}/bitcode.py ${WEFT_NVSHMEM_CLANG}
+        ${weft_nvshmem_bitcode} ${weft_nvshmem_source})
+    weft_describe_test(nvshmem.bitcode "cuda;nvshmem")
+endif()
+
 # On the GPUs of the fake driver: the same programs with a device heap, those on streams, and, as kernels of one
 # thread (nvshmem_kernel_NAME), those that kernels have routines for.
 weft_add_nvshmem_program(streams)

@@ -59,11 +59,16 @@ mkdir "$folder/package"
 cat >"$folder/package/CMakeLists.txt" <<TEXT
 cmake_minimum_required(VERSION 3.21)
 project(consumer LANGUAGES C)
-find_package(NVSHMEM 3.0 REQUIRED)
+find_package(NVSHMEM 3.0 REQUIRED HINTS "\${HINT}")
 add_executable(consumer "$source/tests/install/nvshmem_consumer.c")
 target_link_libraries(consumer PRIVATE nvshmem::nvshmem_host nvshmem::nvshmem_device)
 TEXT
 cmake -S "$folder/package" -B "$folder/package/build" -DNVSHMEM_ROOT="$home" >"$folder/log" 2>&1 || {
+    cat "$folder/log" >&2
+    exit 1
+}
+# As NVSHMEM's own programs look for it.
+cmake -S "$folder/package" -B "$folder/package/hinted" -DHINT="$home/lib/cmake/nvshmem" >"$folder/log" 2>&1 || {
     cat "$folder/log" >&2
     exit 1
 }

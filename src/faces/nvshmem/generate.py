@@ -3,6 +3,7 @@
     generate.py headers OUT        nvshmem.h of nvshmem.h.in, kernels.cuh of kernels.cuh.in, and the other names that programs
                                    include
     generate.py functions OUT      SECTION.c for each section: what the host's routines that are not written by hand do
+    generate.py bitcode OUT        bitcode.cu: kernels' routines by their own names, for the bitcode library
     generate.py sections           the names of the sections
     generate.py files              the names of the headers
     generate.py names PLACE        every name of a place, one a line: host, stream, kernel (with groups and queue pairs)
@@ -31,6 +32,7 @@ NAMES = """nvshmemx.h nvshmem_host.h
     device/nvshmem_defines.h device/nvshmemx_defines.h device/nvshmem_device_macros.h device/nvshmem_coll_defines.cuh
     device/nvshmemx_coll_defines.cuh device/nvshmemx_collective_launch_apis.h
     device_host/nvshmem_common.cuh device_host/nvshmem_types.h
+    non_abi/device/common/nvshmemi_common_device.cuh
     device_host_transport/nvshmem_constants.h bootstrap_device_host/nvshmem_uniqueid.h
     non_abi/nvshmem_version.h non_abi/nvshmemx_error.h""".split()
 
@@ -212,12 +214,23 @@ def write_headers(out):
         (out / name).write_text(f"/* {name}: nvshmem.h has all of it. Made by generate.py. */\n#include <nvshmem.h>\n")
 
 
+def write_bitcode(out):
+    lines = ["/* Kernels' routines by their own names. Made by generate.py of routines.table. */", "#include <cuda.h>",
+             "#include <nvshmem.h>", '', 'extern "C" {']
+    for function in of_place("kernel"):
+        back = "" if function.result == "void" else "return "
+        lines.append(f"__device__ {function.prototype()} {{ {back}{function.name}<0>({function.names}); }}")
+    (out / "bitcode.cu").write_text("\n".join([*lines, "}"]) + "\n")
+
+
 def main():
     verb = sys.argv[1]
     if verb == "headers":
         write_headers(pathlib.Path(sys.argv[2]))
     elif verb == "functions":
         write_functions(pathlib.Path(sys.argv[2]))
+    elif verb == "bitcode":
+        write_bitcode(pathlib.Path(sys.argv[2]))
     elif verb == "sections":
         print("\n".join(SECTIONS))
     elif verb == "files":

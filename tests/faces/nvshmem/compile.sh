@@ -1,8 +1,8 @@
 #!/bin/sh
 # Goal: programs with kernels compile and link, without a warning, with relocatable device code and without, in one
-# file and in two.
+# file and in two; among them one for each of the libraries of users, with what that calls.
 # Method: nvcc on calls.cu; its kernels twice in one program, as files that share nothing but the headers; then on the
-# program for GPUs, gpus.cu.
+# program for GPUs, gpus.cu, and on users/*.cu, two at a time.
 # Usage: compile.sh NVCC HOME_OF_NVSHMEM WHOLE|RDC. Exit 77: nvcc is not here.
 set -eu
 nvcc=$1
@@ -28,5 +28,16 @@ __global__ void other(int *data)
 TEXT
 "$nvcc" -std=c++17 "$option" -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=sm_80 --threads 2 -Werror all-warnings \
     -I"$home/include" "$here/calls.cu" "$folder/other.cu" -o "$folder/calls" -L"$home/lib" -lnvshmem_host -lnvshmem_device
-"$nvcc" -std=c++17 "$option" -arch=sm_90 -Werror all-warnings -I"$home/include" "$here/gpus.cu" -o "$folder/gpus" \
-    -L"$home/lib" -lnvshmem_host -lnvshmem_device
+build()
+{
+    "$nvcc" -std=c++17 "$option" -arch=sm_90 -Werror all-warnings -I"$home/include" "$1" -o "$folder/$(basename "$1" .cu)" \
+        -L"$home/lib" -lnvshmem_host -lnvshmem_device || touch "$folder/failed"
+}
+previous=
+for program in "$here/gpus.cu" "$here"/users/*.cu; do
+    build "$program" &
+    [ -z "$previous" ] || wait "$previous"
+    previous=$!
+done
+wait
+[ ! -e "$folder/failed" ]
