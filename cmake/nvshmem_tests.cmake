@@ -83,6 +83,11 @@ foreach(way WHOLE RDC)
     set_tests_properties(nvshmem.compile.${way} PROPERTIES TIMEOUT 400)
 endforeach()
 
+if(Python3_FOUND)
+    add_test(NAME nvshmem.costs COMMAND ${Python3_EXECUTABLE} ${weft_nvshmem_tests}/costs.py ${weft_nvcc} ${weft_nvshmem_home})
+    weft_describe_test(nvshmem.costs "cuda;nvshmem")
+endif()
+
 # Kernels that are compiled while the program runs; and the bitcode library, as Triton and Numba link it.
 if(TARGET gpu_nvrtc AND NOT WEFT_SANITIZE)
     add_test(NAME nvshmem.nvrtc COMMAND gpu_nvrtc ${weft_nvshmem_include} ${weft_nvshmem_tests}/nvrtc.cu)
