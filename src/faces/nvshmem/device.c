@@ -225,6 +225,7 @@ int weft_nvshmem_launch_query(void *function, const unsigned block[3], size_t sh
 {
     weft_launch launch = WEFT_LAUNCH_INIT;
     int sms;
+    wefti_nv_units_check();
     launch.threads = (int)(block[0] * block[1] * block[2]);
     launch.shared_bytes = shared_bytes;
     weft_status status = wefti_nv_place_decide();
@@ -246,6 +247,7 @@ int weft_nvshmem_launch(void *function, const unsigned grid[3], const unsigned b
         blocks[0] = (unsigned)most;
         blocks[1] = blocks[2] = 1;
     }
+    wefti_nv_units_check();
     if (wefti_nv_device_enter() != 0) {
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_GPU_NOT_SELECTED,
                                "no GPU is chosen yet; call cudaSetDevice, and nvshmem_malloc once");

@@ -114,6 +114,20 @@ HIDDEN weft_status wefti_nv_device_read(void *to, const void *from, size_t bytes
 /* Before the world ends. */
 HIDDEN void wefti_nv_device_close(void);
 
+/* ---- modules.c ---- */
+
+/* A unit that was loaded after the device heap was there could not be filled yet: its constructor ran before CUDA knew
+ * its kernels. Calls of the host that programs make before kernels try again. */
+extern HIDDEN int wefti_nv_units_late;
+HIDDEN void wefti_nv_units_retry(void);
+
+static inline void wefti_nv_units_check(void)
+{
+    if (!LIKELY(__atomic_load_n(&wefti_nv_units_late, __ATOMIC_RELAXED) == 0)) {
+        wefti_nv_units_retry();
+    }
+}
+
 /* ---- memory.c ---- */
 
 HIDDEN void wefti_nv_memory_close(void);

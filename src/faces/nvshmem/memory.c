@@ -41,6 +41,7 @@ static void *told(const char *call, weft_status status, void *const *block)
 
 static weft_status allocate(size_t bytes, void **block)
 {
+    wefti_nv_units_check();
     WEFT_TRY(wefti_nv_place_decide());
     return wefti_nvshmem.place == WEFTI_NV_DEVICE ? weft_device_malloc(WORLD, bytes, block)
                                                   : weft_malloc(WORLD, bytes, block);
@@ -54,6 +55,7 @@ void *nvshmem_malloc(size_t size)
 
 static weft_status allocate_zeroed(size_t count, size_t size, void **block)
 {
+    wefti_nv_units_check();
     WEFT_TRY(wefti_nv_place_decide());
     if (wefti_nvshmem.place == WEFTI_NV_HOST) {
         return weft_calloc(WORLD, count, size, block);
@@ -96,6 +98,7 @@ static weft_status allocate_moved(size_t alignment, size_t size, void **address)
 
 static weft_status allocate_aligned(size_t alignment, size_t size, void **block)
 {
+    wefti_nv_units_check();
     WEFT_TRY(wefti_nv_place_decide());
     if (wefti_nvshmem.place == WEFTI_NV_HOST) {
         return weft_align(WORLD, alignment, size, block);

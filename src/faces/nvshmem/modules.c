@@ -9,6 +9,11 @@
 #define STATE_NAME "weft_nvshmem_state_d"
 
 static weft_nvshmem_unit *units;
+int wefti_nv_units_late;
+
+/* How often units that are late have been tried since the last was loaded; then they are given up. */
+#define TRIES 64
+static int tries;
 
 static void fill(weft_nvshmem_unit *unit)
 {
@@ -29,12 +34,28 @@ void wefti_nv_units_fill(void)
     if (wefti_nv_state.abi == 0 || wefti_nv_device_enter() != 0) {
         return;
     }
+    int late = 0;
     for (weft_nvshmem_unit *unit = units; unit != NULL; unit = unit->next) {
         if (!unit->is_filled) {
             fill(unit);
+            late |= !unit->is_filled;
         }
     }
+    __atomic_store_n(&wefti_nv_units_late, late, __ATOMIC_RELAXED);
     wefti_nv_device_leave();
+}
+
+void wefti_nv_units_retry(void)
+{
+    wefti_nv_lock();
+    wefti_nv_units_fill();
+    if (wefti_nv_units_late && ++tries == TRIES) {
+        (void)fprintf(stderr,
+                      "nvshmem: kernels that were loaded after init are not known to CUDA on this GPU, and know "
+                      "of no world; are they compiled for it?\n");
+        __atomic_store_n(&wefti_nv_units_late, 0, __ATOMIC_RELAXED);
+    }
+    wefti_nv_unlock();
 }
 
 void wefti_nv_units_empty(void)
@@ -48,6 +69,7 @@ void wefti_nv_units_empty(void)
         }
         unit->is_filled = 0;
     }
+    __atomic_store_n(&wefti_nv_units_late, 0, __ATOMIC_RELAXED);
     wefti_nv_device_leave();
 }
 
@@ -57,6 +79,7 @@ void weft_nvshmem_unit_add(weft_nvshmem_unit *unit)
     unit->next = units;
     unit->is_filled = 0;
     units = unit;
+    tries = 0;
     wefti_nv_units_fill();
     wefti_nv_unlock();
 }

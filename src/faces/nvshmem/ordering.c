@@ -10,21 +10,25 @@ void nvshmem_fence(void)
 
 void nvshmem_barrier_all(void)
 {
+    wefti_nv_units_check();
     CHECK(weft_barrier(WORLD), 1);
 }
 
 void nvshmem_sync_all(void)
 {
+    wefti_nv_units_check();
     CHECK(weft_sync(WORLD), 1);
 }
 
 int nvshmem_barrier(nvshmem_team_t team)
 {
+    wefti_nv_units_check();
     return wefti_nv_result(__func__, weft_team_barrier(wefti_nv_members(team)));
 }
 
 int nvshmem_team_sync(nvshmem_team_t team)
 {
+    wefti_nv_units_check();
     return wefti_nv_result(__func__, weft_team_sync(wefti_nv_members(team)));
 }
 

@@ -278,11 +278,13 @@ int nvshmemx_init_status(void)
 
 int nvshmem_my_pe(void)
 {
+    wefti_nv_units_check();
     return weft_world_pe(wefti_nvshmem.world);
 }
 
 int nvshmem_n_pes(void)
 {
+    wefti_nv_units_check();
     return weft_world_pes(wefti_nvshmem.world);
 }
 

@@ -5,6 +5,46 @@
 #include <unistd.h>
 
 #include "faces/nvshmem/check.h"
+#include "weft_nvshmem/state.h"
+
+/* Units of kernels as a library that is loaded late has them: CUDA does not know them at first, or never. */
+static int fills;
+static int fills_never;
+
+static int fill_late(const weft_nvshmem_state *state)
+{
+    return ++fills < 3 || state->abi != WEFT_NVSHMEM_ABI;
+}
+
+static int fill_never(const weft_nvshmem_state *state)
+{
+    (void)state;
+    return ++fills_never; /* not 0 */
+}
+
+static void check_late_units(void)
+{
+    weft_nvshmem_unit late = {.abi = WEFT_NVSHMEM_ABI, .fill = fill_late};
+    weft_nvshmem_unit never = {.abi = WEFT_NVSHMEM_ABI, .fill = fill_never};
+    void *block = nvshmem_malloc(8);
+    fills = fills_never = 0;
+    weft_nvshmem_unit_add(&late);
+    CHECK(fills == (check_on_gpu ? 1 : 0) && !late.is_filled);
+    nvshmem_barrier_all();
+    CHECK(fills == (check_on_gpu ? 2 : 0) && !late.is_filled);
+    (void)nvshmem_my_pe();
+    CHECK(fills == (check_on_gpu ? 3 : 0) && late.is_filled == check_on_gpu);
+    nvshmem_barrier_all();
+    CHECK(fills == (check_on_gpu ? 3 : 0));
+    weft_nvshmem_unit_add(&never);
+    for (int i = 0; i < 1000; i++) {
+        (void)nvshmem_n_pes();
+    }
+    CHECK(check_on_gpu ? fills_never > 10 && fills_never < 100 : fills_never == 0);
+    weft_nvshmem_unit_remove(&never);
+    weft_nvshmem_unit_remove(&late);
+    nvshmem_free(block);
+}
 
 static void check_queries(void)
 {
@@ -134,6 +174,7 @@ int main(void)
     nvshmem_init();
     check_queries();
     check_nested();
+    check_late_units();
     check_misuse();
     check_again();
     check_queries();
