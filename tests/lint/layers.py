@@ -25,7 +25,8 @@ ORDER = [
     ["gpu"],
     ["create"],
     ["ep"],
-    ["ffi", "faces/shmem", "faces/nvshmem", "faces/nccl_ep", "faces/nvte", "tools", "python"],
+    ["ffi", "faces/shmem", "faces/nvshmem", "faces/nccl_ep", "faces/nvte", "python"],
+    ["tools"],
 ]
 # These reach the rest of the library through its public headers.
 ONLY = {name: {"base", "os", "common", name} for name in ("ep", "ffi", "python")}
@@ -33,7 +34,7 @@ ONLY |= {face: {"common", face} for face in ("faces/shmem", "faces/nvshmem", "fa
 ONLY["faces/nvte"] = {"common", "faces/nccl_ep", "faces/nvte"}  # whose groups are the NCCL EP face's
 # The simulator stands in for the system below and the transport above; CUDA stands behind the seams it implements.
 ONLY["testing/sim"] = {"base", "os", "common", "bootstrap", "heap", "device", "transport", "testing/sim"}
-ONLY["cuda"] = {name for group in ORDER[:-1] for name in group} | {"cuda"}
+ONLY["cuda"] = {name for group in ORDER[:-2] for name in group} | {"cuda"}
 # The rooms of the kernels of expert parallelism, and what each may include: throughput and low latency know nothing of
 # each other, and host code of the group nothing of device code.
 EP_ROOMS = {

@@ -11,7 +11,7 @@ import sys
 import unittest
 
 INFO, RUN = sys.argv[1:3]
-SECTIONS = ["build", "env", "statuses", "world", "transports", "heap", "teams", "tuning", "counters"]
+SECTIONS = ["build", "env", "nvshmem", "statuses", "world", "transports", "heap", "teams", "tuning", "counters"]
 
 
 def run(*arguments, launcher=(), **variables):
@@ -75,6 +75,15 @@ class Info(unittest.TestCase):
             sorted((row["name"], row["nearest"]) for row in told["unknown_variables"]),
             [("WEFT_DEADLINES", "WEFT_DEADLINE"), ("WEFT_QWERTYUIOP", "")],
         )
+
+    def test_variables_of_nvshmem(self):
+        told, _ = read("nvshmem", NVSHMEM_SYMMETRIC_SIZE="1g", NVSHMEM_HCA_LIST="mlx5_0")
+        rows = {row["name"]: row for row in told["nvshmem"]}
+        self.assertGreater(len(rows), 30)
+        self.assertEqual((rows["NVSHMEM_SYMMETRIC_SIZE"]["state"], rows["NVSHMEM_SYMMETRIC_SIZE"]["here"]), ("honoured", "1g"))
+        self.assertEqual(rows["NVSHMEM_HCA_LIST"], {"name": "NVSHMEM_HCA_LIST", "state": "instead", "here": "mlx5_0",
+                                                    "description": "WEFT_NIC_LIST"})
+        self.assertEqual(rows["NVSHMEM_DISABLE_NVLS"]["state"], "without effect")
 
     def test_odd_bytes_are_json(self):
         told, _ = read("env", WEFT_NODE_ID='a"b\\c\nd\x01')

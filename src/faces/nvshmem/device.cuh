@@ -450,7 +450,8 @@ WEFTI_DEVICE int wefti_nv_region_stop(nvshmemx_region_handle_t handle)
 
 /* ---- the end ---- */
 
-/* A kernel ends the program: its own PE hears of a latched fault and of a kernel that trapped; a launcher does the rest. */
+/* A kernel ends the program: its own PE hears of a latched fault and of a kernel that trapped; a launcher does the
+ * rest. */
 WEFTI_DEVICE void wefti_nv_global_exit(int status)
 {
 #if defined(WEFT_DEVICE_ON_HOST)

@@ -9,6 +9,7 @@
 #define INFO_SECTION_TABLE(X)                                                                                          \
     X(BUILD, build, 0, "version, compiler, options, what was found when it was built")                                 \
     X(ENV, env, 0, "environment variables: default, value here, what is wrong with it; unknown WEFT_ variables")       \
+    X(NVSHMEM, nvshmem, 0, "environment variables of NVSHMEM: what becomes of each, value here")                      \
     X(STATUSES, statuses, 0, "what calls return")                                                                      \
     X(WORLD, world, 1, "the trial world, and the phases of its creation")                                              \
     X(TRANSPORTS, transports, 1, "who reaches whom by what")                                                           \
@@ -33,7 +34,7 @@ int info_section_needs_world(info_section section);
 /* The tables of a section; the caller destroys them. Returns how many, at most INFO_TABLES_MAX. */
 int info_section_tables(info_section section, const info_trial *trial, info_table **tables);
 
-/* Each fills `tables` and returns how many: build.c, env.c, sections.c, world.c. */
+/* Each fills `tables` and returns how many: build.c, env.c, nvshmem.c, sections.c, world.c. */
 #define INFO_SECTION_DECLARE(id, name, needs_world, text)                                                              \
     int info_##name##_tables(const info_trial *trial, info_table **tables);
 INFO_SECTION_TABLE(INFO_SECTION_DECLARE)

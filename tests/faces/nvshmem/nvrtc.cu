@@ -1,5 +1,5 @@
 // Kernels with NVSHMEM's routines that a program compiles at run time, by NVRTC: no header of the host is in reach. The
-// program loads what comes of it, and gives the module or the library to nvshmemx_cumodule_init or nvshmemx_culibrary_init.
+// program loads what comes of it, and gives it to nvshmemx_cumodule_init or nvshmemx_culibrary_init.
 #include <nvshmem.h>
 #include <nvshmemx.h>
 

@@ -1,5 +1,5 @@
-// What flux and Triton-distributed call of NVSHMEM: tensors of the node's PEs by address, tiles put with signals, the names
-// that their Python module has. Written from the names alone.
+// What flux and Triton-distributed call of NVSHMEM: tensors of the node's PEs by address, tiles put with signals, the
+// names that their Python module has. Written from the names alone.
 #include <nvshmemx.h>
 
 #include <nvshmem.h>

@@ -1,5 +1,5 @@
 // What QUDA's dslash calls of NVSHMEM: ghost zones written by whole blocks, or by stores to a peer's address with a
-// signal after them, sync words that count up, allocation with a size that all PEs agree on. Written from the names alone.
+// signal after them, sync words that count up, allocation with a size that all PEs agree on.
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
