@@ -3,7 +3,7 @@
 # NVIDIA's.
 #   nvshmem/include      nvshmem.h, and the names beside it that programs include
 #   nvshmem/lib          libnvshmem_host.so.3; libnvshmem_device.a, an archive of nothing: kernels need headers only
-#   nvshmem/lib/libnvshmem_device.bc      the routines of kernels in LLVM's bitcode, for Triton, Numba and CuTe; needs clang 19
+#   nvshmem/lib/libnvshmem_device.bc      what kernels call, in LLVM's bitcode, where clang 19 is found
 #   nvshmem/lib/cmake/nvshmem, nvshmem/lib/pkgconfig      find_package(NVSHMEM), pkg-config nvshmem
 #
 # src/faces/nvshmem/generate.py makes the headers and most functions of the tables there.

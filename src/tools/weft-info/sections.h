@@ -9,7 +9,7 @@
 #define INFO_SECTION_TABLE(X)                                                                                          \
     X(BUILD, build, 0, "version, compiler, options, what was found when it was built")                                 \
     X(ENV, env, 0, "environment variables: default, value here, what is wrong with it; unknown WEFT_ variables")       \
-    X(NVSHMEM, nvshmem, 0, "environment variables of NVSHMEM: what becomes of each, value here")                      \
+    X(NVSHMEM, nvshmem, 0, "environment variables of NVSHMEM: what becomes of each, value here")                       \
     X(STATUSES, statuses, 0, "what calls return")                                                                      \
     X(WORLD, world, 1, "the trial world, and the phases of its creation")                                              \
     X(TRANSPORTS, transports, 1, "who reaches whom by what")                                                           \
