@@ -123,6 +123,11 @@ foreach(name setup memory rma amo wait coll teams streams)
         weft_add_nvshmem_fake_test(nvshmem.gpu.${name} ${pes} $<TARGET_FILE:nvshmem_${name}>)
     endforeach()
 endforeach()
+add_test(NAME nvshmem.gpu.mps.3 COMMAND weftrun -n 3 $<TARGET_FILE:nvshmem_setup>) # shares of a GPU that fit together
+weft_describe_test(nvshmem.gpu.mps.3 "multi;nvshmem;fake")
+set_property(TEST nvshmem.gpu.mps.3 APPEND PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;CHECK_GPU=1"
+    "WEFT_DEADLINE=60;CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=33")
+set_tests_properties(nvshmem.gpu.mps.3 PROPERTIES PROCESSORS 6)
 if(WEFT_SANITIZE)
     return()
 endif()

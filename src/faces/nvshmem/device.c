@@ -123,6 +123,73 @@ static weft_status open_shared_team(void)
     return WEFT_OK;
 }
 
+/* ---- PEs that share a GPU, which are processes of their own ---- */
+
+#define ATTRIBUTE_MPS_ENABLED 133
+
+/* What a PE says of its GPU: which one, and how much of it this process may have by MPS, in percent; 0: no MPS. */
+typedef struct share {
+    unsigned char uuid[16];
+    uint64_t percent;
+} share;
+
+static weft_status read_share(share *mine)
+{
+    const char *said = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    const int percent = said == NULL ? 0 : atoi(said);
+    int ordinal;
+    int has_mps = 0;
+    memset(mine, 0, sizeof *mine);
+    if (wefti_nv_device_enter() != 0) {
+        return WEFT_ERR_STATE;
+    }
+    int error = device.driver->ctx_device(&ordinal);
+    error = error == 0 ? device.driver->device_uuid(mine->uuid, ordinal) : error;
+    if (error == 0 && device.driver->device_attribute(&has_mps, ATTRIBUTE_MPS_ENABLED, ordinal) != 0) {
+        has_mps = 0; /* an older driver does not say */
+    }
+    wefti_nv_device_leave();
+    mine->percent = !has_mps ? 0 : percent > 0 && percent <= 100 ? (uint64_t)percent : 100;
+    return status_of(error);
+}
+
+/* Full support, as NVSHMEM words it, needs MPS, and shares of a GPU that fit together. */
+static int sharing_of(const share *all, int pes, int me)
+{
+    uint64_t sum = 0;
+    int sharers = 0;
+    int has_mps = 1;
+    for (int pe = 0; pe < pes; pe++) {
+        if (memcmp(all[pe].uuid, all[me].uuid, sizeof all[pe].uuid) == 0) {
+            sum += all[pe].percent;
+            has_mps = has_mps && all[pe].percent != 0;
+            sharers++;
+        }
+    }
+    return sharers < 2 ? 0 : has_mps && sum <= 100 ? NVSHMEM_STATUS_FULL_MPG : NVSHMEM_STATUS_LIMITED_MPG;
+}
+
+static weft_status find_sharers(void)
+{
+    const int pes = weft_world_pes(WORLD);
+    void *block;
+    WEFT_TRY(weft_calloc(WORLD, (size_t)pes + 1, sizeof(share), &block));
+    share *const all = block;
+    share *const mine = &all[pes];
+    weft_status status = read_share(mine);
+    WEFT_TRY(weft_fcollectmem(weft_team_world(WORLD), all, mine, sizeof *mine));
+    wefti_nvshmem.sharing = sharing_of(all, pes, weft_world_pe(WORLD));
+    if (wefti_nvshmem.sharing == NVSHMEM_STATUS_LIMITED_MPG && weft_world_pe(WORLD) == 0) {
+        (void)fprintf(stderr,
+                      "nvshmem: PE 0 shares its GPU with other processes, %s: kernels that wait for each other take "
+                      "turns, and are slow\n",
+                      mine->percent == 0 ? "without MPS"
+                                         : "whose CUDA_MPS_ACTIVE_THREAD_PERCENTAGE add up to over 100");
+    }
+    WEFT_TRY(weft_free(WORLD, block));
+    return status;
+}
+
 static weft_status open_context(void)
 {
     device.driver = wefti_nv_driver_open();
@@ -156,6 +223,7 @@ static weft_status open_device(void)
     WEFT_TRY(open_memory());
     wefti_nvshmem.place = WEFTI_NV_DEVICE;
     WEFT_TRY(open_shared_team());
+    WEFT_TRY(find_sharers());
     for (nvshmem_team_t handle = 0; handle < NVSHMEM_TEAMS_MIN; handle++) {
         if (wefti_nvshmem.teams[handle].team != NULL) {
             WEFT_TRY(wefti_nv_device_team(handle));
@@ -216,6 +284,7 @@ void wefti_nv_device_close(void)
         }
     }
     memset(&device, 0, sizeof device);
+    wefti_nvshmem.sharing = 0;
     wefti_nvshmem.stream = NULL;
 }
 

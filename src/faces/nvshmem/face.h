@@ -41,6 +41,7 @@ typedef struct wefti_nv_face {
     int device; /* the number of the GPU; -1: the current one */
     int thread_level;
     int init_count; /* finalizes that are due */
+    int sharing; /* what nvshmemx_init_status says of PEs that share a GPU; 0: none do */
     int latched; /* a status that nobody has been told of; atomic */
 } wefti_nv_face;
 

@@ -273,6 +273,7 @@ int nvshmemx_init_status(void)
 {
     return wefti_nvshmem.world == NULL                 ? NVSHMEM_STATUS_NOT_INITIALIZED
            : wefti_nvshmem.place == WEFTI_NV_UNDECIDED ? NVSHMEM_STATUS_IS_BOOTSTRAPPED
+           : wefti_nvshmem.sharing != 0                ? wefti_nvshmem.sharing
                                                        : NVSHMEM_STATUS_IS_INITIALIZED;
 }
 

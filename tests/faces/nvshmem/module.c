@@ -17,7 +17,7 @@ int module_begin(const module_meeting *meeting)
     nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
     if (meeting->id == NULL) {
         nvshmem_init();
-        return nvshmemx_init_status() == NVSHMEM_STATUS_IS_INITIALIZED ? 0 : 1;
+        return nvshmemx_init_status() >= NVSHMEM_STATUS_IS_INITIALIZED ? 0 : 1;
     }
     attributes.version = WEFT_NVSHMEM_VERSIONED(MODULE_VERSION, attributes);
     attributes.args.version = WEFT_NVSHMEM_VERSIONED(MODULE_VERSION, attributes.args);
