@@ -11,7 +11,7 @@ typedef struct CUctx_st wefti_nv_context;
 #define WEFTI_NV_DRIVER_TABLE(X)                                                                                       \
     X(ctx_current, "cuCtxGetCurrent", (wefti_nv_context * *context))                                                   \
     X(ctx_device, "cuCtxGetDevice", (int *device))                                                                     \
-    X(device_uuid, "cuDeviceGetUuid_v2", (unsigned char uuid[16], int device))                                            \
+    X(device_uuid, "cuDeviceGetUuid_v2", (unsigned char uuid[16], int device))                                         \
     X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))                               \
     X(ctx_push, "cuCtxPushCurrent_v2", (wefti_nv_context * context))                                                   \
     X(ctx_pop, "cuCtxPopCurrent_v2", (wefti_nv_context * *context))                                                    \
