@@ -34,6 +34,9 @@ def checked():
     step = Step(group, TOPK)
     x, ids, weights = choices(world.pe)
     ops, order, number = torch.ops.weft, step.order, step.number
+    for name in ("route", "move", "dispatch", "combine", "dispatch_bwd", "combine_bwd"):
+        said = {one.name: one.alias_info for one in getattr(ops, name).default._schema.arguments}
+        assert said["order"].is_write, f"a compiler may drop or move {name}"
     torch.library.opcheck(ops.route.default, (ids, weights, order, number))
     routing, count = ops.route(ids, weights, order, number)
     rows, row_weights, _ = ops.move(x, weights, routing, order, number, int(count))
