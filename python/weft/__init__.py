@@ -179,7 +179,7 @@ class Block:
         return torch.frombuffer(self.view(), dtype=dtype, count=math.prod(shape)).reshape(shape)
 
 
-_worlds = weakref.WeakSet()  # that have not been closed
+_worlds: "weakref.WeakSet[World]" = weakref.WeakSet()  # that have not been closed
 _REASON_BYTES = 256
 _INTERRUPTED = 130  # _weft.c
 

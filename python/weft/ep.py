@@ -48,7 +48,7 @@ ORDER_RANK, ORDER_CHOICE = 0, 1
 _DTYPES = {"float32": 1, "bfloat16": 2, "float16": 3, "float8_e4m3fn": 4}
 _WIDTHS = (0, 4, 2, 2, 1)  # bytes of an element of each
 _IDS = {"int32": 0, "int64": 1}
-_codes = {}  # of dtypes: their names and numbers
+_codes: dict = {}  # of dtypes: their names and numbers
 
 Counts = collections.namedtuple("Counts", "rows tokens dropped local_experts first_expert status dropped_rows")
 
