@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "bootstrap/uid/id.h"
 #include "os/os.h"
 
 #define RECORD_MAGIC UINT32_C(0x74666577) /* "weft" */
@@ -103,10 +104,7 @@ static weft_status share(const wefti_collective *collective, const weft_world_co
     if (status == WEFT_OK) {
         *uid = all[0].uid;
     } else if (collective->pe == 0 && mine.status == WEFT_OK && collective->pes > 1) {
-        char text[WEFTI_ERROR_BYTES];
-        (void)snprintf(text, sizeof text, "%s", weft_last_error());
-        (void)weft_uid_discard(&mine.uid);
-        status = wefti_error_relay(status, text);
+        wefti_uid_drop(&mine.uid);
     }
     wefti_free(all);
     return status;
@@ -134,5 +132,10 @@ weft_status wefti_collective_open(const wefti_collective *collective, const weft
     const uint64_t now_ns = wefti_os_now_ns();
     own.deadline_ns = now_ns < until_ns ? until_ns - now_ns : 1;
     bootstrap->ops = own.pes == 1 ? &wefti_bootstrap_self : &wefti_bootstrap_uid;
-    return bootstrap->ops->open(&own, bootstrap);
+    weft_status status = bootstrap->ops->open(&own, bootstrap);
+    if (status != WEFT_OK && own.pe == 0 && own.pes > 1) {
+        wefti_uid_drop(&uid);
+    }
+    explicit_bzero(&uid, sizeof uid);
+    return status;
 }

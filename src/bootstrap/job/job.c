@@ -64,12 +64,12 @@ static weft_status tell(wefti_job *job, const char *key, uint64_t until_ns, weft
     WEFT_TRY(weft_uid_create(NULL, uid));
     weft_status status = job->ops->publish(job, key, uid, until_ns);
     if (status != WEFT_OK) {
-        (void)weft_uid_discard(uid);
+        wefti_uid_drop(uid);
         return status;
     }
     if (job->ops->is_other != NULL && job->ops->is_other(job, key, until_ns, &first) &&
         memcmp(&first, uid, sizeof first) != 0) {
-        (void)weft_uid_discard(uid);
+        wefti_uid_drop(uid);
         *uid = first;
         wefti_uid_disown(uid);
     }
@@ -92,7 +92,10 @@ static weft_status meet(wefti_job *job, const weft_world_config *config, wefti_b
     if (own.pe == 0 && status == WEFT_OK && job->ops->retract != NULL) {
         job->ops->retract(job, key);
     }
-    memset(&uid, 0, sizeof uid);
+    if (own.pe == 0 && status != WEFT_OK) {
+        wefti_uid_drop(&uid);
+    }
+    explicit_bzero(&uid, sizeof uid);
     return status;
 }
 

@@ -79,6 +79,15 @@ static int is_disowned(const wefti_uid_body *body)
     return memcmp(body->process, nobody, sizeof nobody) == 0;
 }
 
+void wefti_uid_drop(const weft_uid *uid)
+{
+    wefti_uid_body body;
+    memcpy(&body, uid->bytes, sizeof body);
+    if (!body.is_of_host && !is_disowned(&body) && wefti_os_socket_cookie(body.descriptor) == body.cookie) {
+        wefti_os_socket_close(body.descriptor);
+    }
+}
+
 weft_status wefti_uid_claim(const wefti_uid_body *body, int *claim)
 {
     if (is_disowned(body)) {

@@ -34,4 +34,8 @@ weft_status wefti_uid_claim(const wefti_uid_body *body, int *claim);
  * id whose claim is WEFT_ERR_STATE, so that PE 0 and all others hear of the second one. */
 void wefti_uid_disown(weft_uid *uid);
 
+/* Close the socket of an id that nobody but the caller knows in this process, if no world has taken it over. No error,
+ * and no last error, comes of it. */
+void wefti_uid_drop(const weft_uid *uid);
+
 #endif
