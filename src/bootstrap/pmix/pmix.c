@@ -158,20 +158,20 @@ static void fill_range(pmix_info_t *info)
     info->value.data.range = PMIX_RANGE_NAMESPACE;
 }
 
-static weft_status answer_create(answer **out)
+static answer *answer_create(weft_status *status)
 {
     answer *a = wefti_alloc_zeroed(1, sizeof *a);
     if (a == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "no memory to ask PMIx for a value");
+        *status = wefti_error(WEFT_ERR_MEMORY, "no memory to ask PMIx for a value");
+        return NULL;
     }
-    weft_status status = wefti_os_monitor_create(&a->lock);
-    if (status != WEFT_OK) {
+    *status = wefti_os_monitor_create(&a->lock);
+    if (*status != WEFT_OK) {
         wefti_free(a);
-        return status;
+        return NULL;
     }
     a->holders = 2;
-    *out = a;
-    return WEFT_OK;
+    return a;
 }
 
 /* What came of what PMIx was asked, PMIX_ERR_TIMEOUT for nothing by until_ns; `asked` is what the call said. */
@@ -211,7 +211,11 @@ static weft_status get(uint32_t rank, const char *key, uint64_t until_ns, answer
     uint64_t pause_ns = PAUSE_FIRST_NS;
     pmix_status_t heard;
     for (;;) {
-        WEFT_TRY(answer_create(out));
+        weft_status status;
+        *out = answer_create(&status);
+        if (*out == NULL) {
+            return status;
+        }
         heard = ask(rank, key, until_ns, *out);
         if (heard == PMIX_SUCCESS) {
             return WEFT_OK;
@@ -271,8 +275,11 @@ static weft_status fetch(wefti_job *job, const char *key, uint64_t until_ns, wef
 
 static weft_status publish_part(wefti_job *job, const char *key, const weft_uid *uid, uint64_t until_ns)
 {
-    answer *a = NULL;
-    WEFT_TRY(answer_create(&a));
+    weft_status status;
+    answer *a = answer_create(&status);
+    if (a == NULL) {
+        return status;
+    }
     memcpy(a->data, uid->bytes, sizeof a->data);
     (void)snprintf(a->info[0].key, sizeof a->info[0].key, "%s", key);
     a->info[0].value.type = PMIX_BYTE_OBJECT;
