@@ -4,8 +4,7 @@
  *   fabric.c    libfabric and its provider
  *   interface.c which interface of it
  *   issue.c     what this PE asks of others: the operations
- *   send.c      who may send how much, how long a call waits
- *   gather.c    small puts that go in one message
+ *   send.c      who may send how much, how long a call waits, which puts go in one message
  *   serve.c     what others ask of this PE
  *   progress.c  completions, and the thread that sees to them while nobody waits
  *   watch.c     which PEs are gone, by connections of its own (watch_link.c)
@@ -175,7 +174,7 @@ void wefti_ofi_free_out(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
 /* One that is not sent is free, and so are its credit and its request. */
 void wefti_ofi_give_up(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
 
-/* ---- gather.c; under the lock ----
+/* ---- send.c: small puts that are gathered; under the lock ----
  *
  * A put of a few bytes costs a message as much as one of many. One that follows another to the same PE at once is kept,
  * and goes with those that follow it: before anything else goes to the PE, or when somebody waits or the message is
