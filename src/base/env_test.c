@@ -113,8 +113,7 @@ static void test_table(void **state)
     for (int id = 0; id < WEFTI_ENV_COUNT; id++) {
         const wefti_env_entry *entry = wefti_env_entry_of((wefti_env_id)id);
         uint64_t value;
-        int is_foreign =
-            strncmp(entry->text, "set by torchrun", 15) == 0 || strncmp(entry->text, "set by launchers", 16) == 0;
+        int is_foreign = strncmp(entry->text, "set by ", 7) == 0 && strncmp(entry->text, "set by weftrun", 14) != 0;
         assert_int_equal(strncmp(entry->name, "WEFT_", 5) != 0, is_foreign);
         assert_string_not_equal(entry->text, "");
         unsetenv(strcmp(entry->name, "WEFT_LOG") == 0 ? "" : entry->name);

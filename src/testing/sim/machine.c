@@ -117,6 +117,7 @@ weft_status wefti_os_identity_query(wefti_os_identity *out)
     out->host = (uint64_t)domain;
     memcpy(out->process, &domain, sizeof domain);
     memcpy(out->process + 8, &process, sizeof process);
+    out->process[sizeof out->process - 1] = 1; /* as of a system: never all zeros */
     return WEFT_OK;
 }
 
