@@ -622,7 +622,9 @@ static weft_status meet_once(void *context)
 
 static void survives_every_fault(void **state)
 {
-    fault_work work = {.subject = subject_of(state), .deadline_ns = load_patience_ns(SHORT_NS / 3)};
+    const bootstrap_subject *subject = subject_of(state);
+    const uint64_t deadline_ns = subject->fault_deadline_ns != 0 ? subject->fault_deadline_ns : SHORT_NS / 3;
+    fault_work work = {.subject = subject, .deadline_ns = load_patience_ns(deadline_ns)};
     (void)torture(meet_once, &work);
 }
 
