@@ -21,9 +21,9 @@ typedef struct weft_world weft_world;
 #define WEFT_PROGRAM_BYTES 20
 
 /* How to create a world. Zero is the default of every field but `size`; start from WEFT_WORLD_CONFIG_INIT.
- * All but `pe`, `bootstrap` and what belongs to it, and the deadlines must be equal on all PEs; creation compares them
- * before it maps memory and names the PE that differs. The strings and objects pointed to are read during creation
- * only. */
+ * All but `pe`, `bootstrap` and what belongs to it, the deadlines and `interrupted` must be equal on all PEs; creation
+ * compares them before it maps memory and names the PE that differs. The strings and objects pointed to are read during
+ * creation only. */
 typedef struct weft_world_config {
     size_t size; /* sizeof(weft_world_config) */
     /* Tells apart worlds that meet through one launcher or address; at most 63 bytes. NULL: "world". */
@@ -70,10 +70,10 @@ typedef struct weft_world_config {
 /* No deadline. A wait then ends otherwise than well only when a PE that it needs is gone, with WEFT_ERR_PEER and its
  * name: a collective call, when a member has ended, or left the world, before it did its part; a lock, when the PE that
  * holds it or stands before this one has; a wait for a variable, when any PE of the world has ended without destroying
- * its world, since nobody knows who would have written it. PEs that are not on this node are not known to be gone.
- * Creation waits for those that have not come, and ends when one that came is gone. A kernel cannot see who is gone: a
- * thread of the library looks for those of a PE with a device, and they end when any PE of the world has ended. An
- * abort ends all waits, as always. */
+ * its world, since nobody knows who would have written it. Of a PE of another node that has left the world nobody knows
+ * whether it did its part before: it is waited for. Creation waits for those that have not come, and ends when one that
+ * came is gone. A kernel cannot see who is gone: a thread of the library looks for those of a PE with a device, and
+ * they end when any PE of the world has ended. An abort ends all waits, as always. */
 #define WEFT_FOREVER UINT64_MAX
 
 #define WEFT_WORLD_CONFIG_INIT WEFTI_SIZED(weft_world_config)
