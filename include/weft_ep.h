@@ -182,8 +182,7 @@ typedef struct weft_ep_config {
 typedef struct weft_ep_memory {
     size_t size; /* sizeof(weft_ep_memory) */
     size_t symmetric_bytes; /* of the heap, on GPUs of the device heap; blocks are rounded up by the heap */
-    size_t
-        staging_bytes; /* of these, for rows on their way from or to memory that is not symmetric, and partial sums */
+    size_t staging_bytes; /* of these, for rows from or to memory that is not symmetric, and for partial sums */
     size_t low_latency_bytes; /* of these, on GPUs, for rows that leave before their receivers' call; else 0 */
     size_t private_bytes; /* of host memory that is not symmetric, beside a few KiB */
 } weft_ep_memory;
@@ -244,9 +243,8 @@ WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **word
 /* The number of collective calls that this rank has made, failed ones counted; and set this rank's number to `calls`,
  * read on a rank in step. A rank that was masked and has missed calls comes back so: between two calls of the others it
  * joins and they say of it that it is alive (weft_ep_mask). Joining revives a group that is dead by timeout and unmasks
- * all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank
- * has made; WEFT_ERR_STATE: between the halves of a call, or the group is dead for another reason; on GPUs
- * WEFT_ERR_UNSUPPORTED. */
+ * all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank has made;
+ * WEFT_ERR_STATE: between the halves of a call, or the group is dead otherwise; on GPUs WEFT_ERR_UNSUPPORTED. */
 WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls) WEFT_MUST_CHECK;
 
@@ -257,8 +255,7 @@ typedef struct weft_ep_stats {
     uint64_t dispatches; /* that were completed */
     uint64_t combines;
     uint64_t *rows_of_expert; /* [L] rows that dispatches received for each local expert, padding not counted */
-    uint64_t
-        *dispatch_wait_ns; /* [R] how long, after its own rows had left, this rank waited for those of each source */
+    uint64_t *dispatch_wait_ns; /* [R] how long this rank, its own rows gone, waited for those of each source */
     uint64_t *combine_wait_ns; /* [R] how long, after its own were ready, for each rank's results to be ready */
 } weft_ep_stats;
 
@@ -390,9 +387,8 @@ typedef struct weft_ep_counts {
     const int32_t *rows_of_expert; /* [L] rows of each local expert, no padding; by source: choices of it */
     const int32_t *offset_of_expert; /* [L + 1] first row of each local expert; by source: all 0 */
     const int32_t *rows_of_source; /* [R] tokens received from each source */
-    const int32_t
-        *offset_of_source; /* [R + 1] by source: first row of each source; by expert: its first token, that is,
-                                        how many (source, token) pairs come before */
+    /* [R + 1] by source: first row of each source; by expert: how many (source, token) pairs come before its first. */
+    const int32_t *offset_of_source;
     const int32_t *dropped; /* [1] this rank's own choices dropped for an id out of range */
     const int32_t *status; /* [1] a weft_status */
     const int32_t *rows_of_expert_source; /* [L][R] of rows_of_expert, those from each source */
@@ -455,8 +451,9 @@ WEFT_API weft_status weft_ep_route_counts_to(weft_ep_route *route, const weft_ep
 WEFT_API weft_status weft_ep_route_counts_wait(const weft_ep_route *route, uint64_t generation) WEFT_MUST_CHECK;
 
 /* Rows of a tensor: row i begins at data + i * stride_bytes. fp8 rows come with scales: W words of 4 bytes a row, that
- * is ceil(H / 128) floats, or ceil(ceil(H / 128) / 4) words of four ue8m0 (what is left of the last word is zero where
- * the library writes it); word w of row i is at scales + 4 * (i * scale_row_stride + w * scale_word_stride) bytes. */
+ * is ceil(H / 128) floats, or words of four ue8m0, ceil(H / 512) of them, or ceil(H / 128) with groups of 32 (what is
+ * left of the last word is zero where the library writes it); word w of row i is at scales + 4 * (i * scale_row_stride
+ * + w * scale_word_stride) bytes. */
 typedef struct weft_ep_rows {
     size_t size; /* sizeof(weft_ep_rows) */
     void *data; /* aligned to 16 bytes; may be NULL when there are no rows */
@@ -545,10 +542,9 @@ WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *st
 #define WEFT_EP_WEIGHTED 1u
 
 /* Return the experts' results `in` (N rows, in the order received; padding is not read) to their sources and add them
- * up into `out` (T rows), which is other memory. `out` is of the
- * width of `in` and of its type or, on the host, of any that can be added up: the one rounding is to that (on GPUs
- * another type is WEFT_ERR_UNSUPPORTED); row_bytes_max does not bound it. Collective over the group. Completes when
- * `out` is written and no rank reads `in` any more. */
+ * up into `out` (T rows), which is other memory. `out` is of the width of `in` and of its type or, on the host, of any
+ * that can be added up: the one rounding is to that (on GPUs another type is WEFT_ERR_UNSUPPORTED); row_bytes_max does
+ * not bound it. Collective over the group. Completes when `out` is written and no rank reads `in` any more. */
 WEFT_API weft_status weft_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                      unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
 

@@ -30,11 +30,11 @@ typedef struct wefti_bootstrap_ops {
     const char *name;
     /* Meet the other PEs. In: config->pe and pes (pes 0: the backend finds both out, or WEFT_ERR_ARGUMENT),
      * config->name and the backend's own fields; deadline_ns is already resolved to a duration. Blocks at most that
-     * long, plus what it takes to tell the others. On success *bootstrap has pe, pes and state set. On failure
-     * nothing is left behind, and every PE that has come or comes within the deadline fails too:
-     * (One that finds out only how another can meet the others opens that one, and sets bootstrap->ops to it.)
-     * WEFT_ERR_TIMEOUT names all PEs that are missing; WEFT_ERR_MISMATCH names a PE whose number is taken or whose
-     * size or name differs; WEFT_ERR_AUTHENTICATION. */
+     * long, plus what it takes to tell the others. On success *bootstrap has pe, pes and state set. A backend that only
+     * brings what another one needs (PE 0's unique id) opens that one and sets bootstrap->ops to it. On failure nothing
+     * is left behind, and every PE that has come or comes within the deadline fails too: WEFT_ERR_TIMEOUT names all PEs
+     * that are missing; WEFT_ERR_MISMATCH names a PE whose number is taken or whose size or name differs;
+     * WEFT_ERR_AUTHENTICATION. */
     weft_status (*open)(const weft_world_config *config, wefti_bootstrap *bootstrap);
     /* all[i * bytes] becomes PE i's `mine`. Until bootstrap->until_ns, but for WEFTI_BOOTSTRAP_LAST_NS at least, plus
      * what it takes to tell the others. A PE that died or did not come is named on every PE (WEFT_ERR_TIMEOUT or

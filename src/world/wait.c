@@ -9,10 +9,10 @@
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
-#define LOOK_NS 100000000u /* between two looks at who is gone, */
+#define LOOK_NS 100000000u /* between two looks at who is gone; LOOK_PE_NS more for each PE, since all may look */
 #define LOOKED_LAST UINT64_MAX
 #define ASK_NS 50000000u /* between two questions whether the program interrupts */
-#define LOOK_PE_NS 2000000u /* and for each PE: all may wait and look */
+#define LOOK_PE_NS 2000000u
 
 /* Look, or have the caller look, whether what is awaited can still come. */
 static void look_for_gone(wefti_waiter *waiter, uint64_t waited)

@@ -158,8 +158,8 @@ void wefti_world_counters_print(const weft_world *world);
 /* ---- config.c: a config with the environment and the defaults filled in ---- */
 
 typedef struct wefti_world_settings {
-    weft_world_config
-        config; /* deadline, warn and bootstrap resolved; name set. The deadline is the meeting's: finite */
+    /* Deadline, warn and bootstrap resolved; name set. The deadline is the meeting's: finite. */
+    weft_world_config config;
     uint64_t deadline_ns; /* the world's; may be WEFT_FOREVER */
     uint64_t warn_ns; /* likewise */
     uint64_t silence_ns; /* likewise */

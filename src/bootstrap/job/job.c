@@ -45,7 +45,7 @@ static void find_place(const wefti_job *job, weft_world_config *config)
     }
 }
 
-/* A world of some of the job's processes, where all have to come: those that are not in it did not. */
+/* Where the launcher makes all processes of the job meet, a world of some of them meets its deadline: say why. */
 static weft_status explain(const wefti_job *job, const weft_world_config *config, weft_status status)
 {
     return status != WEFT_ERR_TIMEOUT || !job->is_whole || config->pes == job->size
@@ -57,7 +57,8 @@ static weft_status explain(const wefti_job *job, const weft_world_config *config
                      config->pes, job->size, job->ops->name);
 }
 
-/* PE 0's id; where two say that they are PE 0, the second takes the first's and is told by it. */
+/* PE 0 makes the id and publishes it. A second process that says it is PE 0 takes the id of the first, who refuses it
+ * when they meet. */
 static weft_status tell(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid)
 {
     weft_uid first;

@@ -8,9 +8,9 @@
  *               header
  *   meta_ready  [R][U] packed words: unit u of source s has its records and given scales here; the value says which
  *               tokens they are: wefti_cuda_ep_unit_value. Where there are neither, nobody looks at it
- *   rows_ready  [R][P] packed words: unit u of rank s has its rows here; the value likewise, and of a dispatch by
- *               expert of grain u. Of a combine the number of its rows, and by expert of part u % parts of unit u /
- *               parts
+ *   rows_ready  [R][P] packed words: rows of rank s are here. Word u of a dispatch is that of unit u, by expert of
+ *               grain u, and its value says which tokens, likewise. Word u of a combine is that of unit u, by expert of
+ *               part u % parts of unit u / parts, and its value is how many rows
  *   choices     [R][L] packed words: how many choices of local expert l source s has
  *   counts      [4][R][E] packed words, by the parity of the epoch and the round: by expert: how many rows of expert e
  *               source s has

@@ -234,8 +234,8 @@ static weft_status add_token(const wefti_ep_pull *pull, int token)
 
 /* ---- all of it ---- */
 
-/* Await all of whom something is left, which is the sum of `domain` for the next token (-1: there is none); returns how
- * many these are. */
+/* Wait for the forwarder of `domain`, whose sum for the next token is missing (-1: none is), and for the sources that
+ * still ask; returns how many ranks these are. */
 static int await_all(const wefti_ep_pull *pull, int domain)
 {
     const wefti_ep_crossing *crossing = pull->ep->host->crossing;

@@ -181,7 +181,7 @@ static weft_status hand_on_some(const wefti_ep_push *push, int *progress)
 
 /* ---- both ---- */
 
-/* Await all of whom something is left; returns how many these are. */
+/* Wait for the forwarders to which chunks are left and the sources from which some are; returns how many these are. */
 static int await_all(const wefti_ep_push *push)
 {
     const wefti_ep_crossing *crossing = push->ep->host->crossing;

@@ -9,8 +9,8 @@
 #define CONFIG_MIN (offsetof(NVTEEpGroupConfig, zero_copy) + sizeof(int))
 #define LAYER_MIN (offsetof(NVTEEpLayerConfig, dispatch_output_per_expert_alignment) + sizeof(size_t))
 
-/* The groups of one device. A number comes again after all others did, so that memory of a layer of a group that has
- * ended names none for long. */
+/* The groups of one device. Numbers are given in turn, so that the memory of a layer, which names its group, names no
+ * other one soon after that group has ended. */
 typedef struct device_groups {
     pthread_mutex_t lock;
     weft_nvte_group *of_number[NVTE_NUMBERS];
@@ -155,7 +155,7 @@ static weft_status check_ranks(const char *call, void *ep_comm, int ep_size)
     return WEFT_OK;
 }
 
-/* A number that has been free for longest, as ranks that make the same groups all take it. */
+/* The next free number: ranks that make the same groups take the same. */
 static int take_number(device_groups *of)
 {
     for (int i = 0; i < NVTE_NUMBERS - 1; i++) {
@@ -167,7 +167,7 @@ static int take_number(device_groups *of)
     return 0;
 }
 
-/* List a group that is whole; NULL: say whether one could be. */
+/* Give a finished group its number; NULL: only check whether another one can have one. */
 static weft_status list_group(const char *call, int device, weft_nvte_group *group, int is_default)
 {
     device_groups *of = &devices[device];

@@ -1,5 +1,5 @@
-/* Who is connected to whom, and what the ends of connections tell. All of it is the thread's but `fates`, which others
- * read. */
+/* Who is connected to whom, and what the ends of connections tell. The watch's thread alone uses all of it but `fates`,
+ * which others read. */
 #include "transport/ofi/watch.h"
 
 #include <errno.h>
@@ -82,7 +82,7 @@ static int is_of_node(const wefti_watch *watch, int pe, uint32_t leader)
     return watch->contacts[pe].leader == leader;
 }
 
-/* A host is silent for all its PEs. */
+/* Of a silent host all PEs are unreachable. */
 static void set_node_silent(wefti_watch *watch, uint32_t leader)
 {
     for (int pe = 0; pe < watch->pes; pe++) {
@@ -107,8 +107,8 @@ static void set_gone(wefti_watch *watch, int pe, int error, int is_local)
     }
 }
 
-/* `pe` cannot be connected to, or has ended the connection before it said who it is, and is tried again. It is gone if
- * its node could be reached before, and has lost a PE since, and now refuses. */
+/* `pe` could not be connected to, or ended the connection before it said who it is. It is tried again; but it is gone
+ * if it refuses, its node could be reached before, and that has lost another PE. */
 static void note_unreached(wefti_watch *watch, int pe, int error, int is_local)
 {
     const uint32_t leader = watch->contacts[pe].leader;
@@ -190,7 +190,7 @@ static void dial_node(wefti_watch *watch, int distance)
     }
 }
 
-/* Who takes another's place has no connections to its neighbours, which have ended perhaps and cannot call. */
+/* A PE that becomes leader connects to the others of its node: one that has ended meanwhile cannot connect to it. */
 static void dial_neighbours(wefti_watch *watch)
 {
     const uint32_t leader = watch->contacts[watch->pe].leader;
@@ -232,7 +232,7 @@ static wefti_watch_message message_at(const void *context, size_t number)
     };
 }
 
-/* Who was dialled is known by its address; who has called shows the key first. */
+/* To a PE that this one connected to at once; to one that has connected, once it has shown the key. */
 static int may_send(const wefti_watch_link *link)
 {
     return link->state == WEFTI_WATCH_KNOWN || (link->state == WEFTI_WATCH_UNKNOWN && link->is_dialled);
@@ -296,7 +296,7 @@ static void receive(wefti_watch *watch, wefti_watch_link *link)
         got = wefti_watch_link_receive(link, &error);
     }
     if (got == 1) {
-        wefti_watch_link_close(link); /* who speaks so is nobody of this world */
+        wefti_watch_link_close(link); /* it is no PE of this world */
     } else if (got < 0) {
         end_link(watch, link, error);
     }
@@ -328,7 +328,7 @@ static int is_stranger(const wefti_watch_link *link)
     return link->state == WEFTI_WATCH_UNKNOWN && !link->is_dialled;
 }
 
-/* Room for another whom nobody knows: if they are many, the oldest has to go. */
+/* Connections that have not shown the key are bounded: where there are too many the oldest is closed. */
 static void bound_strangers(wefti_watch *watch)
 {
     wefti_watch_link *oldest = NULL;
@@ -422,7 +422,7 @@ static void serve_links(wefti_watch *watch)
     }
 }
 
-/* Those that have called are heard first, so that nobody who is connected takes this for an end. */
+/* Connections that wait at the listener are served first: who has connected must not take this leaving for an end. */
 static void say_farewell(wefti_watch *watch)
 {
     const uint64_t until_ns = wefti_os_now_ns() + FAREWELL_NS;

@@ -142,7 +142,7 @@ EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, boo
     return true;
 }
 
-/* What a unit's source sent beside its rows: records of a new routing, and scales given with the rows. `rows_ready`:
+/* What a unit's source sent beside its rows: records of a new routing, and scales given with the rows. `waits_rows`:
  * its rows are waited for as well. A warp. */
 template <bool BY_EXPERT>
 EP_DEVICE bool ep_receive_meta(const ep_dispatch &args, const ep_call *call, bool waits_rows, const ep_coming &coming)
