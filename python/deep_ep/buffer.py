@@ -113,7 +113,8 @@ class _LowLatencyHandle(_LazyHandle):
 
 
 class Buffer:
-    """Expert-parallel communication of the ranks of a torch process group, or an mpi4py communicator.
+    """Expert-parallel communication of the ranks of a torch process group, or an mpi4py communicator: on the current GPU where
+    the group has nccl or the process uses CUDA, else in CPU memory.
 
     Collective to make. The sizes, low_latency_mode, num_qps_per_rank and the rest are taken and not needed: memory is
     taken when a call needs it, and every Buffer has all calls.
@@ -124,11 +125,13 @@ class Buffer:
     def __init__(self, group, num_nvl_bytes=0, num_rdma_bytes=0, low_latency_mode=False, num_qps_per_rank=24,
                  allow_nvlink_for_low_latency_mode=True, allow_mnnvl=False, use_fabric=False, explicitly_destroy=False,
                  enable_shrink=False, comm=None):
-        self.group = group
+        self.group = group if group is not None else comm
+        if self.group is None:
+            raise ValueError("a Buffer needs a process group, or comm, an mpi4py communicator")
         self.num_nvl_bytes, self.num_rdma_bytes = num_nvl_bytes, num_rdma_bytes
         self.low_latency_mode, self.explicitly_destroy, self.enable_shrink = low_latency_mode, explicitly_destroy, enable_shrink
-        on_device = group is not None and _is_on_device(group)
-        self._world = weft.World("deep_ep", group if group is not None else comm, on_device=on_device)
+        on_device = _is_on_device(self.group)
+        self._world = weft.World("deep_ep", self.group, on_device=on_device)
         self._device = torch.device("cuda", torch.cuda.current_device()) if on_device else torch.device("cpu")
         self._comm_stream = torch.cuda.Stream() if on_device else None
         self.rank, self.group_size = self._world.pe, self._world.pes
@@ -522,9 +525,11 @@ class _DeviceInts:
 
 
 def _is_on_device(group):
+    """DeepEP is on the current GPU whatever its group is for: vLLM gives its group of gloo. So is this where the group has nccl,
+    alone or beside gloo, or the process uses CUDA."""
     import torch.distributed as dist
 
-    return not hasattr(group, "Get_rank") and dist.get_backend(group) == "nccl"
+    return torch.cuda.is_initialized() or (not hasattr(group, "Get_rank") and "nccl" in dist.get_backend(group))
 
 
 def _rows(data, scales=None):
