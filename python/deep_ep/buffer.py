@@ -142,11 +142,16 @@ class Buffer:
         self._views = {}  # tensors that show a route's counts
         self._blocks = {}  # symmetric memory of gathers, by words
         self._masked = set()
-        self.runtime = self
         if num_qps_per_rank != 24:
             _tell_once("num_qps_per_rank is not needed")
 
     # ---- the whole ----
+
+    @property
+    def runtime(self):
+        """What has DeepEP's calls of its extension: this, and None after destroy(). No attribute of it, which would keep a Buffer
+        from ending with its last reference, at the same place on all ranks."""
+        return self if self._world is not None else None
 
     def destroy(self):
         """Collective."""
@@ -168,8 +173,17 @@ class Buffer:
     def is_available(self):
         return self._world is not None
 
+    def is_internode_available(self):
+        return False
+
     def get_num_rdma_ranks(self):
         return 1
+
+    def get_rdma_rank(self):
+        return 0
+
+    def get_local_device_id(self):
+        return self._device.index if self._device.type == "cuda" else -1
 
     @staticmethod
     def is_sm90_compiled():

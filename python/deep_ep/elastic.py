@@ -71,13 +71,16 @@ class ElasticBuffer:
         self.num_scaleout_ranks, self.num_scaleup_ranks = self.get_logical_domain_size()
         self.num_rdma_ranks, self.num_nvlink_ranks = self.get_physical_domain_size()
         self.scaleout_rank_idx, self.scaleup_rank_idx = 0, self.rank_idx
-        self.runtime = self
+
+    @property
+    def runtime(self):
+        """This, and None after destroy()."""
+        return self if self._buffer.runtime is not None else None
 
     def destroy(self):
         """Collective; of a buffer made with explicitly_destroy."""
         assert self.explicitly_destroy, "destroy() is for buffers made with explicitly_destroy=True"
         self._buffer.destroy()
-        self.runtime = None
 
     def __del__(self):
         if not getattr(self, "explicitly_destroy", True):

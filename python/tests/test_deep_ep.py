@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import weakref
 
 import pytest
 import ranks
@@ -212,14 +213,18 @@ def life():
             buffer.combine(got[0], got[4])
         two.destroy()
         two = deep_ep.Buffer(group, 1 << 20)
+    assert one.runtime.get_num_rdma_ranks() == 1
     one.destroy()
+    assert one.runtime is None
     with pytest.raises(AttributeError, match="HybridEPBuffer"):
         deep_ep.HybridEPBuffer
     config = deep_ep.Config(24, 8, 256)
     assert config.num_sms == 24 and config.get_nvl_buffer_size_hint(1024, 8) > 0
     with pytest.raises(AssertionError):
         deep_ep.Buffer.set_num_sms(23)
+    ended = weakref.ref(two)
     del buffer, two  # which ends it on all ranks, while they have a group
+    assert ended() is None
     close_group()
 
 
