@@ -18,19 +18,40 @@ class EventHandle:
 
 class EventOverlap:
     """An event, or none, and the tensors that its work uses, which stay until this is released. As a context manager the
-    current stream waits for the event at its end."""
+    current stream waits for the event at its end: `with event:`, or `with event(release_handle=True):`, which then drops the
+    event."""
 
     def __init__(self, event=None, extra_tensors=None):
         self.event = event
         self.extra_tensors = extra_tensors
+        self.hook_after_wait = None
+        self._is_dropped = False
 
-    def current_stream_wait(self):
-        assert self.event is not None
+    def __call__(self, release_handle=False):
+        self._is_dropped = release_handle
+        return self
+
+    def current_stream_wait(self, release_handle=False):
+        """The current stream waits for the event. Then the hook is called, if one is registered, once; returns what it does."""
+        assert self.event is not None, "there is no event: the call was not asynchronous"
         self.event.current_stream_wait()
+        hook, self.hook_after_wait = self.hook_after_wait, None
+        result = None if hook is None else hook()
+        if release_handle:
+            self.event = None
+        return result
+
+    def wait(self):
+        return self.current_stream_wait()
+
+    def register_hook_after_wait(self, hook_after_wait):
+        assert self.hook_after_wait is None, "there is a hook already"
+        self.hook_after_wait = hook_after_wait
 
     def __enter__(self):
         return self
 
     def __exit__(self, *unused):
+        is_dropped, self._is_dropped = self._is_dropped, False
         if self.event is not None:
-            self.event.current_stream_wait()
+            self.current_stream_wait(is_dropped)

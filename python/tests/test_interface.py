@@ -107,4 +107,12 @@ def test_events():
     with event:
         assert event.extra_tensors is not None
     event.current_stream_wait()
-    assert deep_ep.EventOverlap().event is None
+    event.register_hook_after_wait(lambda: 5)
+    assert event.wait() == 5 and event.current_stream_wait() is None
+    with event(release_handle=True) as same:
+        assert same is event
+    assert event.event is None
+    nothing = deep_ep.EventOverlap()
+    with nothing, pytest.raises(AssertionError):
+        nothing.current_stream_wait()
+    assert nothing.event is None
