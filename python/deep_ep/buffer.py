@@ -311,7 +311,7 @@ class Buffer:
     def dispatch(self, x, handle=None, num_tokens_per_rank=None, num_tokens_per_rdma_rank=None, is_token_in_rank=None,
                  num_tokens_per_expert=None, topk_idx=None, topk_weights=None, expert_alignment=1, num_worst_tokens=0, config=None,
                  previous_event=None, async_finish=False, allocate_on_comm_stream=False):
-        """x [T][H], or (fp8 x, scales [T][H / 128] float32, or int32 of four ue8m0), to the ranks of its experts.
+        """x [T][H], or (fp8 x, scales [T][H / 128] float32 or int32, or [T][H / 512] int32), to the ranks of its experts.
 
         Returns (recv_x, recv_topk_idx [N][K] of local ids or -1, recv_topk_weights [N][K], the number of tokens of each local
         expert, rounded up to expert_alignment, as a list, handle, event); N is num_worst_tokens if that is not 0, and then
@@ -549,7 +549,11 @@ def _is_on_device(group):
 def _rows(data, scales=None):
     if scales is None:
         return ep.Rows(data)
-    kind = ep.Scale.F32 if scales.dtype == torch.float32 else ep.Scale.UE8M0
+    groups, words = math.ceil(data.shape[1] / 128), scales.shape[1]
+    if scales.element_size() != 4 or scales.shape[0] != data.shape[0] or words not in (groups, math.ceil(groups / 4)):
+        raise ValueError(f"scales {tuple(scales.shape)} of {scales.dtype} for rows {tuple(data.shape)}: words of 4 bytes, one for 128 "
+                         f"elements or for 512")
+    kind = ep.Scale.F32 if words == groups else ep.Scale.UE8M0  # they move as they are, whatever they mean
     return ep.Rows(data, scales, kind, *(scales.stride() if scales.numel() else (0, 0)))
 
 

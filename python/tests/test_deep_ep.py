@@ -122,13 +122,16 @@ def high_throughput():
                 event.current_stream_wait()
             assert torch.equal(plain, rows) and no_ids is None and no_weights is None
             assert torch.equal(buffer.combine(plain, handle)[0], (x.float() * in_rank.sum(1, keepdim=True)).to(torch.bfloat16))
-        scales = torch.randint(1, 5, (x.shape[0], HIDDEN // 128)).float()
-        narrow = x.to(torch.float8_e4m3fn)
-        (got, got_scales), *_ = buffer.dispatch((narrow, scales), topk_idx=ids, topk_weights=weights, num_tokens_per_rank=per_rank,
-                                                is_token_in_rank=in_rank, num_tokens_per_expert=per_expert)
-        assert torch.equal(got.float(), rows.float())
-        wanted = torch.cat([s[o[:, me]] for s, o in everybody(group, scales, in_rank)])
-        assert torch.equal(got_scales, wanted)
+        narrow, given = x.to(torch.float8_e4m3fn), {"num_tokens_per_rank": per_rank, "is_token_in_rank": in_rank,
+                                                    "num_tokens_per_expert": per_expert}
+        for words, dtype in ((HIDDEN // 128, torch.float32), (HIDDEN // 128, torch.int32), (HIDDEN // 512, torch.int32)):
+            scales = torch.randint(1, 1 << 22, (x.shape[0], words)).to(dtype)
+            (got, got_scales), *_ = buffer.dispatch((narrow, scales), topk_idx=ids, topk_weights=weights, **given)
+            assert torch.equal(got.float(), rows.float())
+            wanted = torch.cat([s[o[:, me]] for s, o in everybody(group, scales, in_rank)])
+            assert torch.equal(got_scales, wanted)
+    with pytest.raises(ValueError, match="scales"):
+        deep_ep.buffer._rows(narrow, scales[:, :1])
     buffer.destroy()
     close_group()
 
