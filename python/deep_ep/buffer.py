@@ -191,7 +191,8 @@ class Buffer:
 
     @staticmethod
     def set_num_sms(new_num_sms):
-        assert new_num_sms % 2 == 0, "The SM count must be even"
+        """The multiprocessors of calls without a Config, of all Buffers; an even number."""
+        assert new_num_sms % 2 == 0, f"num_sms is {new_num_sms}, an odd number"
         Buffer.num_sms = new_num_sms
 
     @staticmethod
@@ -217,9 +218,10 @@ class Buffer:
         return self._comm_stream
 
     def get_local_buffer_tensor(self, dtype, size=None, offset=0, use_rdma_buffer=False):
-        """Memory of num_nvl_bytes, or num_rdma_bytes, of its own: what calls use is weft's, and not shown."""
+        """Memory of num_nvl_bytes, or num_rdma_bytes, less `offset` bytes, of its own: what calls use is weft's, and not shown."""
         held = self.num_rdma_bytes if use_rdma_buffer else self.num_nvl_bytes
-        block = torch.zeros(held - offset, dtype=torch.uint8, device=self._device).view(dtype)
+        block = torch.zeros((held - offset) // dtype.itemsize, dtype=dtype, device=self._device)
+        assert size is None or size.numel() <= block.numel(), f"{tuple(size)} of {dtype} in {held - offset} bytes"
         return block if size is None else block[:size.numel()].view(size)
 
     # ---- limits ----
@@ -326,7 +328,8 @@ class Buffer:
                                                                      expert_alignment, num_worst_tokens, config, stream)
             is_new = True
         else:
-            topk_idx = topk_weights = per_expert = None
+            assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
+            per_expert = None
             is_new = False
         recv_x, recv_scales, recv_idx, recv_weights = self._move(handle, data, scales, topk_idx, topk_weights, is_new, stream)
         event = self._end(stream, async_finish, (data, scales, recv_x, recv_scales, recv_idx, recv_weights))
@@ -463,7 +466,7 @@ class Buffer:
             route.dispatch(ep.Rows(x), rows, source_token=source, group_stride=stride, stream=stream)
             received()
             hook = None
-        event = EventOverlap(EventHandle() if async_finish else None, (x, topk_idx, recv, scales, count))
+        event = EventOverlap(EventHandle(), (x, topk_idx, recv, scales, count)) if async_finish else EventOverlap()
         packed = recv if scales is None else (recv, (scales if wide is None else wide).transpose(1, 2))
         return packed, count, handle, event, hook
 
@@ -504,7 +507,7 @@ class Buffer:
             def hook(kept=(*kept, handle.lease)):
                 route.combine_recv(stream)
 
-        return combined, EventOverlap(EventHandle() if async_finish else None, kept), hook
+        return combined, EventOverlap(EventHandle(), kept) if async_finish else EventOverlap(), hook
 
     def get_next_low_latency_combine_buffer(self, handle):
         """[L][R * Tmax][H] bf16 to be filled for a combine with zero_copy."""

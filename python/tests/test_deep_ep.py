@@ -99,6 +99,8 @@ def high_throughput():
             assert torch.equal(got, rows) and torch.equal(got_ids, local) and torch.equal(got_weights, held)
             assert per == [-(-int((local == e).sum()) // 8) * 8 for e in range(LOCAL)]
             assert handle[0][:, me].tolist() == [sum(counts[:i + 1]) for i in range(group.size())]
+            with pytest.raises(AssertionError):
+                buffer.dispatch(x, handle=handle, topk_idx=ids)
             again = buffer.dispatch(x + 1, handle=handle)
             assert torch.equal(again[0], rows + 1) and again[1:5] == (None, None, None, None)
             bias = [torch.randint(-3, 4, x.shape).to(torch.bfloat16) for _ in range(2)]
@@ -217,6 +219,13 @@ def life():
         two.destroy()
         two = deep_ep.Buffer(group, 1 << 20)
     assert one.runtime.get_num_rdma_ranks() == 1
+    raw = deep_ep.Buffer(group, 1030, explicitly_destroy=True)
+    assert raw.get_local_buffer_tensor(torch.int32).shape == (257,)
+    assert raw.get_local_buffer_tensor(torch.int64, torch.Size([2, 3]), offset=1000 - 48).shape == (2, 3)
+    with pytest.raises(AssertionError):
+        raw.get_local_buffer_tensor(torch.int64, torch.Size([2, 64]), offset=8)
+    assert raw.get_local_buffer_tensor(torch.int8, use_rdma_buffer=True).numel() == 0
+    raw.destroy()
     one.destroy()
     assert one.runtime is None
     with pytest.raises(AttributeError, match="HybridEPBuffer"):
