@@ -67,7 +67,8 @@ class ElasticBuffer:
             self.num_bytes = self.get_buffer_size_hint(group, num_max_tokens_per_rank, hidden, num_topk)
         self.deterministic, self.allow_hybrid_mode = deterministic, allow_hybrid_mode
         self.allow_multiple_reduction, self.explicitly_destroy = allow_multiple_reduction, explicitly_destroy
-        self.prefer_overlap_with_compute, self.num_allocated_qps = prefer_overlap_with_compute, num_allocated_qps or 17
+        self.prefer_overlap_with_compute = prefer_overlap_with_compute
+        self.num_allocated_qps = num_allocated_qps or (129 if allow_hybrid_mode else 17)
         self.num_scaleout_ranks, self.num_scaleup_ranks = self.get_logical_domain_size()
         self.num_rdma_ranks, self.num_nvlink_ranks = self.get_physical_domain_size()
         self.scaleout_rank_idx, self.scaleup_rank_idx = 0, self.rank_idx
@@ -118,7 +119,8 @@ class ElasticBuffer:
         return Buffer.num_sms
 
     def get_theoretical_num_qps(self, num_sms):
-        return min(num_sms, self.num_allocated_qps)
+        """What DeepEP would take of num_allocated_qps; weft needs none."""
+        return min(num_sms * 16 + 1 if self.allow_hybrid_mode else min(num_sms, 9), self.num_allocated_qps)
 
     def barrier(self, use_comm_stream=True, with_cpu_sync=False, sequential=True):
         """All ranks' streams have come here: on a GPU the host waits for its own."""
@@ -146,6 +148,9 @@ class ElasticBuffer:
         else:
             assert topk_idx is None and not do_cpu_sync, "with a handle topk_idx and do_cpu_sync are its"
             assert do_expand == handle.do_expand, "do_expand is the handle's"
+            for name, value in (("num_experts", num_experts), ("expert_alignment", expert_alignment),
+                                ("num_max_tokens_per_rank", num_max_tokens_per_rank)):
+                assert value in (None, getattr(handle, name)), f"{name} is {value}, and the handle's {getattr(handle, name)}"
             if topk_weights is not None:  # the same routing, with other weights
                 self._buffer._join()
                 handle.route.update(handle.topk_idx, topk_weights.contiguous(), stream=stream)

@@ -124,6 +124,7 @@ def elastic():
     buffer = deep_ep.ElasticBuffer(group, num_max_tokens_per_rank=80, hidden=HIDDEN, num_topk=TOPK, explicitly_destroy=True)
     assert buffer.get_logical_domain_size() == buffer.get_physical_domain_size() == (1, group.size())
     assert isinstance(buffer.capture(), deep_ep.EventHandle)
+    assert [buffer.get_theoretical_num_qps(sms) for sms in (4, 8, 24)] == [65, 129, 129] and buffer.runtime is not None
     for seed in range(3):
         for do_expand in (False, True):
             for is_synced in (True, False):
@@ -135,9 +136,17 @@ def elastic():
             getattr(buffer, name)
         assert not hasattr(buffer, name)
     references(buffer, group)
+    x = torch.ones(4, HIDDEN, dtype=torch.bfloat16)
+    handle = buffer.dispatch(x, torch.zeros(4, 1, dtype=torch.int64), num_experts=2 * group.size())[3]
+    buffer.dispatch(x, handle=handle, num_experts=2 * group.size(), num_max_tokens_per_rank=80, expert_alignment=1)
+    for other in ({"num_experts": 4 * group.size()}, {"num_max_tokens_per_rank": 4}, {"expert_alignment": 8}, {"do_expand": True}):
+        with pytest.raises(AssertionError):
+            buffer.dispatch(x, handle=handle, **other)
     buffer.destroy()
+    assert buffer.runtime is None
     alone = deep_ep.ElasticBuffer(group, num_max_tokens_per_rank=80, hidden=HIDDEN, allow_multiple_reduction=False,
-                                  explicitly_destroy=True)
+                                  explicitly_destroy=True, allow_hybrid_mode=False)
+    assert [alone.get_theoretical_num_qps(sms) for sms in (4, 24)] == [4, 9]
     references(alone, group)
     alone.destroy()
     close_group()
