@@ -115,8 +115,11 @@ class ElasticBuffer:
 
     def get_theoretical_num_sms(self, num_experts, num_topk, num_scaleout_topk=0, rdma_gbs=0, nvlink_gbs=0, sm_read_gbs=200,
                                 sm_write_gbs=50):
-        """Buffer.num_sms: weft has no model of bandwidths."""
-        return Buffer.num_sms
+        """Buffer.num_sms, and 64 or more of the GPU's where none need be left to others (prefer_overlap_with_compute=False): weft
+        has no model of bandwidths. A dispatch without num_sms takes so many."""
+        if self.prefer_overlap_with_compute or self._buffer._device.type == "cpu":
+            return Buffer.num_sms
+        return min(max(Buffer.num_sms, 64), torch.cuda.get_device_properties(self._buffer._device).multi_processor_count)
 
     def get_theoretical_num_qps(self, num_sms):
         """What DeepEP would take of num_allocated_qps; weft needs none."""
@@ -181,7 +184,7 @@ class ElasticBuffer:
         kept = topk_idx.clone() if is_copied else topk_idx
         width = max(data.shape[1] * max(data.element_size(), 2), 16)
         group = buffer._group_of("elastic", experts, max(tokens, most), k, width)
-        sms = (sms or Buffer.num_sms) if device.type == "cuda" else 0
+        sms = (sms or self.get_theoretical_num_sms(experts, k)) if device.type == "cuda" else 0
         chosen, held = topk_idx.contiguous(), None if topk_weights is None else topk_weights.contiguous()
         by_source = buffer._lease(group, stream, k, order=ep.ORDER_CHOICE, sms=sms)
         buffer._join()

@@ -116,3 +116,15 @@ def test_events():
     with nothing, pytest.raises(AssertionError):
         nothing.current_stream_wait()
     assert nothing.event is None
+
+
+def test_module_paths():
+    """Where DeepEP 2.x has its classes, and programs import them from."""
+    from deep_ep import _C
+    from deep_ep.buffers import elastic, legacy
+    from deep_ep.utils import event
+
+    assert legacy.Buffer is deep_ep.Buffer and elastic.ElasticBuffer is deep_ep.ElasticBuffer
+    assert elastic.EPHandle is deep_ep.EPHandle and event.EventOverlap is deep_ep.EventOverlap
+    assert _C.is_sm90_compiled() and _C.topk_idx_t == deep_ep.topk_idx_t and _C.get_elastic_buffer_alignment() == 2 << 20
+    assert _C.get_low_latency_rdma_size_hint(8, 256, 2, 4) == deep_ep.Buffer.get_low_latency_rdma_size_hint(8, 256, 2, 4) > 0
