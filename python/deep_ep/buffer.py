@@ -29,6 +29,14 @@ def _tell_once(what):
 _BY_EXPERT, _BY_EXPERT_SOURCE = 1, 7  # of Route.counts()
 
 
+def _after(*events):
+    """The current stream waits for these, EventOverlaps, EventHandles or None, of whatever streams."""
+    for one in events:
+        handle = getattr(one, "event", one)
+        if handle is not None:
+            handle.current_stream_wait()
+
+
 class Config:
     """DeepEP's tuning of its kernels. weft uses num_sms; the rest is kept, and its size hints are what weft needs: nothing
     beforehand."""
@@ -272,8 +280,8 @@ class Buffer:
         return _raw_stream(self._device.index) if _raw_stream is not None else torch.cuda.current_stream().cuda_stream
 
     def _join(self):
-        """The communication stream waits for the current one, on which the tensors of the next call were made: also where
-        the caller names an earlier event to wait for."""
+        """The communication stream waits for the current one, on which the tensors of the next call were made, and which has
+        waited for the event that the caller names."""
         if self._comm_stream is not None:
             self._comm_stream.wait_stream(torch.cuda.current_stream())
         return self._comm_stream
@@ -297,6 +305,7 @@ class Buffer:
                             allocate_on_comm_stream=False):
         """topk_idx [T][K], -1 for none -> (tokens to each rank [R] int32, None, tokens to each expert [E] int32, whether a
         token goes to a rank [T][R] bool, event)."""
+        _after(previous_event)
         tokens = topk_idx.shape[0]
         experts_a_rank = num_experts // self.group_size
         chosen = topk_idx >= 0
@@ -319,6 +328,7 @@ class Buffer:
         expert, rounded up to expert_alignment, as a list, handle, event); N is num_worst_tokens if that is not 0, and then
         the list is empty and nothing is awaited. With a handle: the rows again, on its routing; the rest is None.
         """
+        _after(previous_event)
         stream = self._comm_stream
         data, scales = x if isinstance(x, tuple) else (x, None)
         data = data.contiguous()
@@ -400,6 +410,7 @@ class Buffer:
                 allocate_on_comm_stream=False):
         """x [N][H] back to its ranks, added up there; topk_weights [N][K] likewise; bias: a tensor [T][H] or two, added before
         the one rounding. Returns (combined [T][H], combined weights [T][K] or None, event)."""
+        _after(previous_event)
         stream = self._comm_stream
         route = handle.route
         tokens = handle.in_rank.shape[0]

@@ -5,7 +5,7 @@ import dataclasses
 
 import torch
 
-from deep_ep.buffer import Buffer, _rows, _tell_once
+from deep_ep.buffer import Buffer, _after, _rows, _tell_once
 from deep_ep.events import EventHandle
 from weft import ep
 
@@ -139,6 +139,7 @@ class ElasticBuffer:
                  use_tma_aligned_col_major_sf=False):
         """x [T][H], or (fp8 x, scales), to the ranks of its experts: a row a token, or with do_expand a row a choice, by
         expert. Returns (recv_x, recv_topk_idx, recv_topk_weights, handle, event)."""
+        _after(previous_event, previous_event_before_epilogue)
         data, scales = x if isinstance(x, tuple) else (x, None)
         data, stream = data.contiguous(), self._buffer._comm_stream
         if num_qps:
@@ -249,6 +250,7 @@ class ElasticBuffer:
                 previous_event_before_epilogue=None, async_with_compute_stream=False, allocate_on_comm_stream=False):
         """x, rows as dispatch gave them, back to their ranks and added up there; topk_weights likewise; bias: a tensor [T][H] or
         two. Returns (combined [T][H], combined weights [T][K] or None, event)."""
+        _after(previous_event, previous_event_before_epilogue)
         stream, (tokens, k) = self._buffer._comm_stream, handle.topk_idx.shape
         x = x.contiguous()
         bias = tuple(one.contiguous() for one in (bias if isinstance(bias, tuple) else (bias,)) if one is not None)

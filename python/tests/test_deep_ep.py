@@ -203,6 +203,15 @@ def low_latency():
     close_group()
 
 
+class Counted:
+    """An event that counts who waits for it."""
+
+    waits = 0
+
+    def current_stream_wait(self):
+        self.waits += 1
+
+
 def life():
     """Several at once, of several sizes; made again; what is not there."""
     import deep_ep
@@ -218,6 +227,13 @@ def life():
             buffer.combine(got[0], got[4])
         two.destroy()
         two = deep_ep.Buffer(group, 1 << 20)
+    event = Counted()
+    named = {"previous_event": deep_ep.EventOverlap(event)}
+    layout = one.get_dispatch_layout(ids, experts, **named)
+    got = one.dispatch(x, topk_idx=ids, topk_weights=weights, num_tokens_per_rank=layout[0], num_tokens_per_expert=layout[2],
+                       is_token_in_rank=layout[3], **named)
+    one.combine(got[0], got[4], **named)
+    assert event.waits == 3  # it may be of a stream that is not the caller's
     assert one.runtime.get_num_rdma_ranks() == 1
     raw = deep_ep.Buffer(group, 1030, explicitly_destroy=True)
     assert raw.get_local_buffer_tensor(torch.int32).shape == (257,)

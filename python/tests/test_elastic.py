@@ -3,7 +3,7 @@ bit for bit, the sums in float32 with the biases first, then each rank's partial
 
 import pytest
 import ranks
-from test_deep_ep import HIDDEN, LOCAL, TOPK, close_group, everybody, expected, inputs, open_group
+from test_deep_ep import HIDDEN, LOCAL, TOPK, Counted, close_group, everybody, expected, inputs, open_group
 
 torch = pytest.importorskip("torch")
 
@@ -138,7 +138,11 @@ def elastic():
     references(buffer, group)
     x = torch.ones(4, HIDDEN, dtype=torch.bfloat16)
     handle = buffer.dispatch(x, torch.zeros(4, 1, dtype=torch.int64), num_experts=2 * group.size())[3]
-    buffer.dispatch(x, handle=handle, num_experts=2 * group.size(), num_max_tokens_per_rank=80, expert_alignment=1)
+    event = Counted()
+    named = {"previous_event": event, "previous_event_before_epilogue": deep_ep.EventOverlap(event)}
+    again = buffer.dispatch(x, handle=handle, num_experts=2 * group.size(), num_max_tokens_per_rank=80, expert_alignment=1, **named)
+    buffer.combine(again[0], handle, **named)
+    assert event.waits == 4
     for other in ({"num_experts": 4 * group.size()}, {"num_max_tokens_per_rank": 4}, {"expert_alignment": 8}, {"do_expand": True}):
         with pytest.raises(AssertionError):
             buffer.dispatch(x, handle=handle, **other)
