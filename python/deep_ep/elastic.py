@@ -176,7 +176,8 @@ class ElasticBuffer:
         handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, stream=stream)
         event = self._buffer._end(stream, async_with_compute_stream, (data, scales, recv, recv_scales, weights))
         received = recv if scales is None else (recv, recv_scales)
-        return received, None if handle.do_expand else handle.recv_topk_idx, weights, handle, event
+        here = None if handle.do_expand else handle.recv_topk_idx.clone()  # vLLM makes them global in their place
+        return received, here, weights, handle, event
 
     def _route(self, data, topk_idx, topk_weights, experts, most, alignment, sms, is_copied, is_synced, do_expand):
         """A new handle: a routing by source tells who comes, and with do_expand one by expert moves the rows."""

@@ -137,7 +137,9 @@ def elastic():
         assert not hasattr(buffer, name)
     references(buffer, group)
     x = torch.ones(4, HIDDEN, dtype=torch.bfloat16)
-    handle = buffer.dispatch(x, torch.zeros(4, 1, dtype=torch.int64), num_experts=2 * group.size())[3]
+    _, ids, _, handle, _ = buffer.dispatch(x, torch.zeros(4, 1, dtype=torch.int64), num_experts=2 * group.size())
+    ids += 100
+    assert (buffer.dispatch(x, handle=handle)[1] == ids - 100).all()
     event = Counted()
     named = {"previous_event": event, "previous_event_before_epilogue": deep_ep.EventOverlap(event)}
     again = buffer.dispatch(x, handle=handle, num_experts=2 * group.size(), num_max_tokens_per_rank=80, expert_alignment=1, **named)
