@@ -11,7 +11,7 @@ Read from repositories of GitHub, at these commits:
   vllm-project/vllm             vllm/distributed/device_communicators/all2all.py (0014300), and deepep_ht.py (055e47c), deepep_ll.py
                                 (055e47c), deepep_v2.py (02bd2a4) in vllm/model_executor/layers/fused_moe/prepare_finalize
   sgl-project/sglang            deepep.py (003a81b), deepep_v2.py (0134da0) in python/sglang/srt/layers/moe/token_dispatcher
-verl calls none of it by itself, but through Megatron-LM."""
+In verl (volcengine/verl) no calls were found but those of Megatron-LM."""
 
 import inspect
 
