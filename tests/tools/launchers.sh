@@ -115,8 +115,8 @@ if [ "$launcher" = hydra ]; then
     run 3 "$launched" auto libmpich.so.12 3
 else
     run 3 "$launched" mpi libmpi.so.40 3
-    # Open MPI's OpenSHMEM may crash by itself, at its beginning now and then, at its end mostly: what counts is that both
-    # worlds were there.
+    # Open MPI's OpenSHMEM may crash by itself, at its beginning now and then, at its end mostly: what counts is that
+    # both worlds were there.
     if [ -n "$(ldconfig -p | grep liboshmem.so.40)" ]; then
         for try in 1 2 3 4 5; do
             OMPI_MCA_osc=^rdma run 2 "$launched" shmem liboshmem.so.40 2 >"$said" 2>&1 || true
