@@ -122,9 +122,8 @@ weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size
 /* Give the memory of a page-aligned part back to the system; it reads as zero afterwards. */
 void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t bytes);
 /* Write this process's name beside the memory, so to say, at place `number`: all that share it see that it is there
- * until it is taken away, or the process ends in whatever way. Returns 0 where the system refuses. */
+ * until it closes the memory, or ends in whatever way. Returns 0 where the system refuses. */
 int wefti_os_memory_sign(wefti_os_memory *memory, uint64_t number);
-void wefti_os_memory_unsign(wefti_os_memory *memory, uint64_t number);
 /* Whether another process has signed at `number`; a process does not see its own. Returns 1 if that cannot be told. */
 int wefti_os_memory_is_signed(const wefti_os_memory *memory, uint64_t number);
 /* Close the descriptor, keep the mapping. Idempotent. */

@@ -194,10 +194,14 @@ static weft_status set_view(wefti_creation *creation, weft_world *world)
     return WEFT_OK;
 }
 
-/* Say in the head of the window that this PE is here. */
+/* Say in the head of the window that this PE is here.
+ *
+ * First it changes a word of the head's first page to what it is: a page that is first read is mapped by the system
+ * together with its neighbours, which nobody reads as long as all goes well and each PE has to map and unmap. */
 static void show(const wefti_creation *creation, weft_world *world)
 {
     wefti_presence *presence = wefti_world_presence(world, world->slot);
+    (void)wefti_add64(&world->head->abort, 0);
     unsigned char proof[sizeof presence->proof];
     derive(creation, WEFTI_HELLO_PROOF, (int)world->view.pe, proof);
     wefti_copy(presence->proof, proof, sizeof proof);

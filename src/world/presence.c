@@ -27,7 +27,6 @@ void wefti_world_leave(weft_world *world)
 {
     if (world->control != NULL) {
         wefti_st64(&wefti_world_presence(world, world->slot)->left, 1, WEFTI_RELEASE);
-        wefti_os_memory_unsign(&world->window->memory, world->slot);
     }
 }
 
@@ -59,7 +58,7 @@ static int neighbour_has_ended(const weft_world *world, int pe)
         wefti_ld64(&other->unseen, WEFTI_RELAXED) != 0) {
         return 0;
     }
-    /* In this order: who leaves says so before its signature goes. */
+    /* In this order: who leaves says so before its process closes the memory, with which its signature goes. */
     return !wefti_os_memory_is_signed(&world->window->memory, wefti_world_slot(world, pe)) &&
            wefti_ld64(&other->left, WEFTI_ACQUIRE) == 0;
 }

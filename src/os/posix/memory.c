@@ -261,12 +261,6 @@ int wefti_os_memory_sign(wefti_os_memory *memory, uint64_t number)
     return lock_byte(memory, F_SETLK, F_WRLCK, number, &seen) == 0;
 }
 
-void wefti_os_memory_unsign(wefti_os_memory *memory, uint64_t number)
-{
-    short seen;
-    (void)lock_byte(memory, F_SETLK, F_UNLCK, number, &seen);
-}
-
 int wefti_os_memory_is_signed(const wefti_os_memory *memory, uint64_t number)
 {
     short seen;

@@ -59,13 +59,14 @@ static void test_memory_is_sparse(void **state)
     wefti_os_memory_fini(&memory);
 }
 
-/* A process signs, says so, and ends when it is told to: by itself, or killed. */
+/* A process signs, says so, and ends by itself, or killed; or closes the memory, and is there for a while. */
 static void test_signatures_end_with_their_process(void **state)
 {
+    enum { ENDS, IS_KILLED, CLOSES };
     (void)state;
     wefti_os_memory memory = {0};
     assert_int_equal(wefti_os_memory_create(&memory, 1 << 16), WEFT_OK);
-    for (int killed = 0; killed < 2; killed++) {
+    for (int how = ENDS; how <= CLOSES; how++) {
         int ready[2];
         char byte;
         assert_int_equal(pipe(ready), 0);
@@ -73,15 +74,17 @@ static void test_signatures_end_with_their_process(void **state)
         if (child == 0) {
             wefti_os_memory_sign(&memory, 3);
             wefti_os_memory_sign(&memory, 5);
-            wefti_os_memory_unsign(&memory, 5);
+            if (how == CLOSES) {
+                wefti_os_memory_fini(&memory);
+            }
             (void)!write(ready[1], "r", 1);
-            (void)raise(killed ? SIGSTOP : 0);
+            (void)raise(how != ENDS ? SIGSTOP : 0);
             _exit(0);
         }
         assert_int_equal(read(ready[0], &byte, 1), 1);
-        if (killed) {
-            assert_true(wefti_os_memory_is_signed(&memory, 3));
-            assert_false(wefti_os_memory_is_signed(&memory, 5));
+        if (how != ENDS) {
+            assert_int_equal(wefti_os_memory_is_signed(&memory, 3), how == IS_KILLED);
+            assert_int_equal(wefti_os_memory_is_signed(&memory, 5), how == IS_KILLED);
             assert_false(wefti_os_memory_is_signed(&memory, 4));
             assert_int_equal(kill(child, SIGKILL), 0);
         }
@@ -216,7 +219,6 @@ static void test_another_file_of_the_number_is_left_alone(void **state)
     assert_int_equal(fcntl(other, F_SETLK, &whole), 0);
     assert_int_equal(wefti_os_memory_reserve(&memory, page, page), WEFT_ERR_STATE);
     wefti_os_memory_release(&memory, 0, page);
-    wefti_os_memory_unsign(&memory, 0);
     wefti_os_memory_sign(&memory, 1);
     assert_true(wefti_os_memory_is_signed(&memory, 2)); /* cannot be told */
     memory.base[page - 1] = 1;

@@ -151,13 +151,6 @@ int wefti_os_memory_sign(wefti_os_memory *memory, uint64_t number)
     return 1;
 }
 
-/* The system orders: who sees that a signature is gone sees what its process stored before. */
-void wefti_os_memory_unsign(wefti_os_memory *memory, uint64_t number)
-{
-    wefti_fence_full();
-    sign_as(memory, number, 0);
-}
-
 int wefti_os_memory_is_signed(const wefti_os_memory *memory, uint64_t number)
 {
     const wefti_sim *sim = running_sim();
@@ -178,6 +171,15 @@ void wefti_os_memory_close(wefti_os_memory *memory)
     (void)memory; /* the number stays: it is how the region is found again */
 }
 
+/* The system orders: who sees that a signature is gone sees what its process stored before. */
+static void take_signatures(wefti_region *region)
+{
+    wefti_fence_full();
+    for (size_t i = 0; i < region->signer_count; i++) {
+        region->signers[i] = region->signers[i] == weft_sim_pe() + 1 ? 0 : region->signers[i];
+    }
+}
+
 void wefti_os_memory_fini(wefti_os_memory *memory)
 {
     wefti_sim *sim = running_sim();
@@ -186,6 +188,7 @@ void wefti_os_memory_fini(wefti_os_memory *memory)
     }
     if (sim != NULL) {
         wefti_region *region = &sim->regions[memory->descriptor];
+        take_signatures(region);
         if (--region->users == 0) {
             wefti_memory_drain_all(sim); /* what is still on its way to it */
             (void)madvise(sim->arena + region->offset, region->bytes, MADV_DONTNEED);
