@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tcp/contact.h"
+#include "bootstrap/tcp/interfaces.h"
 #include "bootstrap/uid/id.h"
 #include "bootstrap/unix/name.h"
 #include "fuzz/wire.h"
@@ -88,6 +89,20 @@ static void read_variable(const uint8_t *input, size_t bytes)
     (void)wefti_env_seconds_ns(id, &value);
     (void)wefti_env_count(id, &value);
     (void)unsetenv(name);
+}
+
+/* What WEFT_UID_INTERFACE says. */
+static void read_interfaces(const uint8_t *input, size_t bytes)
+{
+    wefti_tcp_address addresses[WEFTI_TCP_ADDRESSES_MAX];
+    char text[TEXT_BYTES];
+    int count = 0;
+    size_t length = shorter(bytes, sizeof text - 1);
+    memcpy(text, input, length);
+    text[length] = '\0';
+    if (wefti_interfaces_choose(text, addresses, &count) == WEFT_OK && (count < 1 || count > WEFTI_TCP_ADDRESSES_MAX)) {
+        abort();
+    }
 }
 
 static int is_address(const char *text)
@@ -209,7 +224,7 @@ static void read_meeting(const uint8_t *input, size_t bytes)
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
     static void (*const readers[])(const uint8_t *, size_t) = {read_id, read_contact, read_variable, read_place,
-                                                               read_meeting};
+                                                               read_meeting, read_interfaces};
     if (bytes < 3) {
         return 0;
     }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fuzz what comes from outside, from the inputs that are kept; what is found stays in the build folder.
 # Exit 77 where clang has no libFuzzer.
-# Usage: run.sh tree|topo|outside SOURCE-FOLDER BUILD-FOLDER [LIBFUZZER-OPTION...], as -max_total_time=600 for ten
+# Usage: run.sh tree|topo|outside|launcher|network SOURCE-FOLDER BUILD-FOLDER [LIBFUZZER-OPTION...], as -max_total_time=600 for ten
 # minutes of other inputs
 set -eu
 target=$1
@@ -26,6 +26,13 @@ if [ "$target" = outside ]; then # what hello.c needs to say hello itself, which
         parts="$parts $source/src/world/$part.c"
     done
     parts="$parts -Wl,--defsym=wefti_build_key=0 -Wl,--defsym=wefti_preferences_key=0"
+fi
+if [ "$target" = network ]; then # libfabric's headers alone; the target is the rest of it
+    if ! echo '#include <rdma/fi_domain.h>' | "$clang" -fsyntax-only -x c - 2>/dev/null; then
+        echo "libfabric's headers are not here"
+        exit 77
+    fi
+    parts="$source/src/transport/ofi/serve.c $(find "$source/src/common" -name "*copy*.c" | grep -v _test) $parts"
 fi
 # shellcheck disable=SC2086 # a list of files
 "$clang" -g -O1 -D_GNU_SOURCE -DWEFT_HAVE_SODIUM -I"$source/include" -I"$source/src" -I"$source/tests" \

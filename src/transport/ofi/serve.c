@@ -6,12 +6,15 @@
 
 /* ---- the slot ---- */
 
-/* Where `bytes` bytes of this PE's slot are; NULL if they have no memory. */
+/* Where `bytes` bytes of this PE's slot are; NULL if they have no memory, or are words of this PE alone: one of them says
+ * how much has memory. */
 static unsigned char *place(const wefti_ofi *ofi, uint64_t offset, uint64_t bytes)
 {
     const wefti_control *control = (const wefti_control *)(const void *)ofi->setup.slot;
     const uint64_t reserved = wefti_ld64(&control->reserved, WEFTI_RELAXED);
-    return offset <= reserved && bytes <= reserved - offset ? ofi->setup.slot + offset : NULL;
+    const int is_inside = offset <= reserved && bytes <= reserved - offset;
+    const int is_own = bytes > 0 && offset < offsetof(wefti_control, abort);
+    return is_inside && !is_own ? ofi->setup.slot + offset : NULL;
 }
 
 /* A word that others may read meanwhile is stored whole. */
