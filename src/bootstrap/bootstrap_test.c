@@ -128,7 +128,14 @@ static void chooses_by_ranks(void **state)
         {{NULL, job, 0, "local", NULL}, "0", "2", "127.0.0.1", "29500"},
         {{"env", job, 0, "env", NULL}, "0", "1", "127.0.0.1", "29500"},
         {{"env", NULL, 1, "env", NULL}, NULL, NULL, NULL, NULL},
-        {{NULL, NULL, 0, "self", NULL}, "0", "2", NULL, "29500"},
+        {{NULL, NULL, 0, NULL, "MASTER_ADDR is not"}, "0", "2", NULL, "29500"},
+        {{NULL, NULL, 0, NULL, "MASTER_ADDR is empty"}, "0", "2", "", "29500"},
+        {{NULL, NULL, 2, NULL, "MASTER_ADDR is empty"}, "0", "2", "", "29500"},
+        {{NULL, NULL, 0, NULL, "RANK is empty"}, "", "2", "127.0.0.1", "29500"},
+        {{NULL, NULL, 0, NULL, "WORLD_SIZE is not"}, "0", NULL, "127.0.0.1", "29500"},
+        {{"self", NULL, 0, "self", NULL}, "0", "2", "", "29500"},
+        {{NULL, NULL, 0, "self", NULL}, "0", "1", "", "29500"},
+        {{NULL, NULL, 0, "self", NULL}, "0", NULL, "", "29500"},
         {{NULL, NULL, 0, "self", NULL}, NULL, NULL, "127.0.0.1", "29500"},
         {{NULL, NULL, 0, NULL, "PE 1"}, "0", "2", "127.0.0.1", port}, /* env, and nobody else comes */
         {{NULL, NULL, 2, NULL, "PE 1"}, "7", "9", "localhost", port}, /* the config is PE 0 of 2 */

@@ -5,7 +5,6 @@
 
 #include "base/env.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/mpi/mpi.h"
 #include "os/os.h"
@@ -17,13 +16,31 @@ static int is_env_complete(void)
            wefti_env_is_set(WEFTI_ENV_MASTER_ADDR);
 }
 
-static void warn_of_lonely_ranks(const weft_world_config *config)
+/* Two of the three say that this process is one of several: the third has been forgotten, or is empty. Returns 0 after
+ * an error. */
+static int check_env(void)
 {
-    if (config->pes != 1 && wefti_env_is_set(WEFTI_ENV_RANK) && wefti_env_is_set(WEFTI_ENV_WORLD_SIZE) &&
-        strcmp(wefti_env_word(WEFTI_ENV_WORLD_SIZE), "1") != 0) {
-        wefti_log(WEFTI_LOG_WARN,
-                  "RANK and WORLD_SIZE are set and MASTER_ADDR is not: this process makes a world of one PE");
+    static const wefti_env_id three[] = {WEFTI_ENV_RANK, WEFTI_ENV_WORLD_SIZE, WEFTI_ENV_MASTER_ADDR};
+    const char *missing = "";
+    const char *others[3] = {"", "", ""};
+    int set = 0;
+    for (size_t i = 0; i < sizeof three / sizeof *three; i++) {
+        const char *name = wefti_env_entry_of(three[i])->name;
+        if (wefti_env_is_set(three[i])) {
+            others[set++] = name;
+        } else {
+            missing = name;
+        }
     }
+    if (set != 2 || strcmp(wefti_env_word(WEFTI_ENV_WORLD_SIZE), "1") == 0) {
+        return 1;
+    }
+    (void)wefti_error(WEFT_ERR_ARGUMENT,
+                      "%s and %s are set and %s is %s, so that this process cannot find the others: set RANK, WORLD_SIZE "
+                      "and MASTER_ADDR (and MASTER_PORT or WEFT_PORT) on all PEs as torchrun does, or say "
+                      "WEFT_BOOTSTRAP=self for worlds of one PE",
+                      others[0], others[1], missing, getenv(missing) == NULL ? "not" : "empty");
+    return 0;
 }
 
 /* NULL after an error. */
@@ -109,11 +126,10 @@ static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *co
         return by_pmix();
     }
     const wefti_bootstrap_ops *pmi = by_pmi();
-    if (pmi != NULL || !check_alone()) {
+    if (pmi != NULL || !check_alone() || !check_env()) {
         return pmi;
     }
     if (config->pes == 0) {
-        warn_of_lonely_ranks(config);
         return &wefti_bootstrap_self;
     }
     (void)wefti_error(WEFT_ERR_ARGUMENT,
