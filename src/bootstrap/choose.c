@@ -35,11 +35,12 @@ static int check_env(void)
     if (set != 2 || strcmp(wefti_env_word(WEFTI_ENV_WORLD_SIZE), "1") == 0) {
         return 1;
     }
-    (void)wefti_error(WEFT_ERR_ARGUMENT,
-                      "%s and %s are set and %s is %s, so that this process cannot find the others: set RANK, WORLD_SIZE "
-                      "and MASTER_ADDR (and MASTER_PORT or WEFT_PORT) on all PEs as torchrun does, or say "
-                      "WEFT_BOOTSTRAP=self for worlds of one PE",
-                      others[0], others[1], missing, getenv(missing) == NULL ? "not" : "empty");
+    (void)wefti_error(
+        WEFT_ERR_ARGUMENT,
+        "%s and %s are set and %s is %s, so that this process cannot find the others: set RANK, WORLD_SIZE "
+        "and MASTER_ADDR (and MASTER_PORT or WEFT_PORT) on all PEs as torchrun does, or say "
+        "WEFT_BOOTSTRAP=self for worlds of one PE",
+        others[0], others[1], missing, getenv(missing) == NULL ? "not" : "empty");
     return 0;
 }
 

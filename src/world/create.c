@@ -16,6 +16,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/thread_state.h"
+#include "os/socket.h"
 #include "world/directory.h"
 #include "world/timeline.h"
 #include "world/world.h"
@@ -128,21 +129,6 @@ static weft_status say_hello(wefti_creation *creation, weft_status status)
     return wefti_directory_check(creation->directory, bootstrap->pes);
 }
 
-static weft_status meet(wefti_creation *creation, weft_world *world)
-{
-    wefti_bootstrap *bootstrap = &creation->bootstrap;
-    WEFT_TRY(wefti_bootstrap_open(&creation->settings.config, bootstrap));
-    world->view.pe = (uint32_t)bootstrap->pe;
-    world->view.pes = (uint32_t)bootstrap->pes;
-    wefti_world_phase(world, "bootstrap");
-    WEFT_TRY(say_hello(creation, WEFT_OK));
-    world->key = wefti_hello_key(creation->directory->secret);
-    find_neighbours(creation, world);
-    creation->is_one_process = creation->node_pes == bootstrap->pes && creation->processes == 1;
-    wefti_world_phase(world, "hello");
-    return WEFT_OK;
-}
-
 /* This PE cannot take part, with `status` and this thread's error. Where its config says how to meet the others they
  * are told, and all return the same; else they miss it at their deadline. */
 static weft_status meet_to_refuse(wefti_creation *creation, weft_status status)
@@ -159,6 +145,56 @@ static weft_status meet_to_refuse(wefti_creation *creation, weft_status status)
     }
     memcpy(wefti_thread_text(), text, sizeof text);
     return status;
+}
+
+/* What a PE that has no free descriptor, and so cannot connect to the others, has to tell them. */
+typedef struct refusal {
+    const wefti_world_settings *settings;
+    weft_status status;
+    char text[WEFTI_ERROR_BYTES];
+} refusal;
+
+static void refuse_apart(void *argument)
+{
+    const refusal *own = argument;
+    wefti_creation creation = {.settings = *own->settings};
+    if (wefti_os_descriptors_part()) {
+        memcpy(wefti_thread_text(), own->text, sizeof own->text);
+        (void)meet_to_refuse(&creation, own->status);
+        wefti_bootstrap_close(&creation.bootstrap);
+        wefti_free(creation.directory);
+    }
+}
+
+/* Opens the bootstrap. Where descriptors lack, a thread that has some of its own tells the others. */
+static weft_status open_bootstrap(wefti_creation *creation)
+{
+    weft_status status = wefti_bootstrap_open(&creation->settings.config, &creation->bootstrap);
+    if (status != WEFT_ERR_SYSTEM || !wefti_os_descriptors_are_spent()) {
+        return status;
+    }
+    wefti_os_thread *thread;
+    refusal own = {.settings = &creation->settings, .status = status};
+    memcpy(own.text, wefti_thread_text(), sizeof own.text);
+    if (wefti_os_thread_start(&thread, refuse_apart, &own) == WEFT_OK) {
+        wefti_os_thread_join(thread);
+    }
+    return wefti_error_relay(status, own.text);
+}
+
+static weft_status meet(wefti_creation *creation, weft_world *world)
+{
+    wefti_bootstrap *bootstrap = &creation->bootstrap;
+    WEFT_TRY(open_bootstrap(creation));
+    world->view.pe = (uint32_t)bootstrap->pe;
+    world->view.pes = (uint32_t)bootstrap->pes;
+    wefti_world_phase(world, "bootstrap");
+    WEFT_TRY(say_hello(creation, WEFT_OK));
+    world->key = wefti_hello_key(creation->directory->secret);
+    find_neighbours(creation, world);
+    creation->is_one_process = creation->node_pes == bootstrap->pes && creation->processes == 1;
+    wefti_world_phase(world, "hello");
+    return WEFT_OK;
 }
 
 /* ---- a slot ---- */

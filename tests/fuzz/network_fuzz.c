@@ -1,9 +1,9 @@
-/* Goal: what comes from PEs of other nodes by the network does no harm, whatever is in it: nothing outside of the slot's
- * memory is touched, nor the word that says how much that is; an answer is not longer than a message can be, and no more is
- * counted than there are credits.
- * Method: the input is a row of messages, each with a byte that says whether it is a request or a reply and two that say
- * how long it is. All but every eighth have this world's key, as those of a PE that has gone wrong would have. The slot is
- * memory of its own, of which a part has been reserved. The provider is the three functions below. */
+/* Goal: what comes from PEs of other nodes by the network does no harm, whatever is in it: nothing outside of the
+ * slot's memory is touched, nor the word that says how much that is; an answer is not longer than a message can be, and
+ * no more is counted than there are credits.
+ * Method: the input is a row of messages, each with a byte that says whether it is a request or a reply and two that
+ * say how long it is. All but every eighth have this world's key, as those of a PE that has gone wrong would have. The
+ * slot is memory of its own, of which a part has been reserved. The provider is the three functions below. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -223,8 +223,8 @@ static void read_meeting(const uint8_t *input, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
-    static void (*const readers[])(const uint8_t *, size_t) = {read_id, read_contact, read_variable, read_place,
-                                                               read_meeting, read_interfaces};
+    static void (*const readers[])(const uint8_t *, size_t) = {read_id,    read_contact, read_variable,
+                                                               read_place, read_meeting, read_interfaces};
     if (bytes < 3) {
         return 0;
     }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Fuzz what comes from outside, from the inputs that are kept; what is found stays in the build folder.
 # Exit 77 where clang has no libFuzzer.
-# Usage: run.sh tree|topo|outside|launcher|network SOURCE-FOLDER BUILD-FOLDER [LIBFUZZER-OPTION...], as -max_total_time=600 for ten
-# minutes of other inputs
+# Usage: run.sh TARGET SOURCE-FOLDER BUILD-FOLDER [LIBFUZZER-OPTION...], as -max_total_time=600 for ten minutes of other
+# inputs; a target is tree, topo, outside, launcher or network (cmake/fuzz.cmake)
 set -eu
 target=$1
 source=$(cd "$2" && pwd)

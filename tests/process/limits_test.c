@@ -64,6 +64,8 @@ static void become_poor(const plan *p)
     switch (p->resource) {
     case RLIMIT_NOFILE:
         (void)setrlimit(RLIMIT_NOFILE, &limit);
+        while (p->room == 0 && dup(STDERR_FILENO) >= 0) { /* where numbers are left out in between */
+        }
         break;
     case RLIMIT_AS:
         (void)setrlimit(RLIMIT_AS, &limit);
@@ -104,6 +106,9 @@ static void check_report(const plan *p, const crew_report *r)
     CHECK_SAY(r->pe == p->poor ? is_own || r->status == WEFT_ERR_PEER : is_told,
               "room %llu for PE %d: PE %d got %s: %s", (unsigned long long)p->room, p->poor, r->pe,
               weft_status_name(r->status), r->text);
+    CHECK_SAY(p->resource != RLIMIT_NOFILE || r->status != WEFT_ERR_TIMEOUT,
+              "room %llu for PE %d: PE %d was not told, but met its deadline: %s", (unsigned long long)p->room, p->poor,
+              r->pe, r->text);
     CHECK_SAY(r->pe == p->poor || text_names_pe(r->text, p->poor), "room %llu: PE %d is not named to PE %d: %s",
               (unsigned long long)p->room, p->poor, r->pe, r->text);
     CHECK_SAY(r->ns < 2 * deadline_ns + load_patience_ns(1500 * MS), "room %llu for PE %d: PE %d took %.1f s",

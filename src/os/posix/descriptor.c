@@ -2,7 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include "os/socket.h"
+
+#define GIVEN_UP 16 /* descriptors, by a thread that needs some: more than meeting others takes */
 
 int wefti_os_descriptor_beyond_standard(int descriptor)
 {
@@ -14,4 +21,28 @@ int wefti_os_descriptor_beyond_standard(int descriptor)
     close(descriptor);
     errno = error;
     return copy;
+}
+
+int wefti_os_descriptors_are_spent(void)
+{
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) {
+        return errno == EMFILE;
+    }
+    close(descriptor);
+    return 0;
+}
+
+/* Record locks belong to a table, so closing a copy does not end those of the process. */
+int wefti_os_descriptors_part(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || unshare(CLONE_FILES) != 0) {
+        return 0;
+    }
+    int closed = 0;
+    for (rlim_t at = limit.rlim_cur; at > STDERR_FILENO + 1 && closed < GIVEN_UP; at--) {
+        closed += close((int)(at - 1)) == 0;
+    }
+    return closed > 0;
 }

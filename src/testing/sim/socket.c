@@ -439,6 +439,16 @@ int wefti_os_descriptors_left(int descriptor)
     return sim->sockets->are_none_left || wefti_random_below(&sim->random, 2) == 0 ? 0 : PLENTY;
 }
 
+int wefti_os_descriptors_are_spent(void)
+{
+    return 0;
+}
+
+int wefti_os_descriptors_part(void)
+{
+    return 0;
+}
+
 uint64_t wefti_os_socket_cookie(int descriptor)
 {
     wefti_sim *sim = enter_call();

@@ -6,8 +6,8 @@
 
 /* ---- the slot ---- */
 
-/* Where `bytes` bytes of this PE's slot are; NULL if they have no memory, or are words of this PE alone: one of them says
- * how much has memory. */
+/* Where `bytes` bytes of this PE's slot are; NULL if they have no memory, or are words of this PE alone: one of them
+ * says how much has memory. */
 static unsigned char *place(const wefti_ofi *ofi, uint64_t offset, uint64_t bytes)
 {
     const wefti_control *control = (const wefti_control *)(const void *)ofi->setup.slot;
