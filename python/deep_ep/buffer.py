@@ -13,7 +13,7 @@ import torch
 
 import weft
 from deep_ep.events import EventHandle, EventOverlap
-from weft import ep
+from weft import _weft, ep
 
 _log = logging.getLogger("deep_ep")
 _told = set()
@@ -458,7 +458,11 @@ class Buffer:
                                    lambda: self._counts_of(route, _BY_EXPERT_SOURCE, (local, ranks)).to(torch.int64))
         topk_idx = topk_idx.contiguous()
         route.choose(topk_idx)
-        x = x.contiguous()
+        given = ep.Rows(x.contiguous())
+        ep._check_place(group.on_device, x)
+        # What else the call gets was made above, and needs no check.
+        _weft.dispatch(route._handle, int(return_recv_hook), stream or 0, *given.words, *rows.words, rows.count, 0, 0, 0,
+                       source.data_ptr() or ep._NOTHING, stride)
 
         def received():
             if wide is not None:
@@ -468,16 +472,14 @@ class Buffer:
                 cumulative_local_expert_recv_stats.add_(count.to(cumulative_local_expert_recv_stats.dtype))
 
         if return_recv_hook:
-            route.dispatch_send(ep.Rows(x), rows, source_token=source, group_stride=stride, stream=stream)
 
-            def hook(kept=(x, topk_idx, recv, scales, lease)):
+            def hook(kept=(given, topk_idx, recv, scales, lease)):
                 route.dispatch_recv(stream)
                 received()
         else:
-            route.dispatch(ep.Rows(x), rows, source_token=source, group_stride=stride, stream=stream)
             received()
             hook = None
-        event = EventOverlap(EventHandle(), (x, topk_idx, recv, scales, count)) if async_finish else EventOverlap()
+        event = EventOverlap(EventHandle(), (given.tensor, topk_idx, recv, scales, count)) if async_finish else EventOverlap()
         packed = recv if scales is None else (recv, (scales if wide is None else wide).transpose(1, 2))
         return packed, count, handle, event, hook
 
