@@ -445,7 +445,8 @@ class Buffer:
         most, ranks, local = num_max_dispatch_tokens_per_rank, self.group_size, num_experts // self.group_size
         group = self._group_of("ll", num_experts, most, topk_idx.shape[1], hidden * 2, most)
         slots = ranks * most
-        recv, scales, rows, stride = _slots(local, slots, hidden, x, use_fp8, round_scale or use_ue8m0)
+        given = ep.Rows(x.contiguous())
+        recv, scales, words, stride = _slots(local, slots, hidden, given, use_fp8, round_scale or use_ue8m0)
         wide = None  # powers of two as float32
         if scales is not None and round_scale and not use_ue8m0:
             wide = torch.empty(local, math.ceil(hidden / 128), slots, dtype=torch.float32, device=x.device)
@@ -458,10 +459,9 @@ class Buffer:
                                    lambda: self._counts_of(route, _BY_EXPERT_SOURCE, (local, ranks)).to(torch.int64))
         topk_idx = topk_idx.contiguous()
         route.choose(topk_idx)
-        given = ep.Rows(x.contiguous())
         ep._check_place(group.on_device, x)
         # What else the call gets was made above, and needs no check.
-        _weft.dispatch(route._handle, int(return_recv_hook), stream or 0, *given.words, *rows.words, rows.count, 0, 0, 0,
+        _weft.dispatch(route._handle, int(return_recv_hook), stream or 0, *given.words, *words, local * slots, 0, 0, 0,
                        source.data_ptr() or ep._NOTHING, stride)
 
         def received():
@@ -573,18 +573,21 @@ def _rows(data, scales=None):
     return ep.Rows(data, scales, kind, *(scales.stride() if scales.numel() else (0, 0)))
 
 
-def _slots(local, slots, hidden, x, use_fp8, use_ue8m0):
-    """(recv [L][M][H], scales [L][W][M] or None, the same as Rows, words from expert to expert)"""
+def _slots(local, slots, hidden, given, use_fp8, use_ue8m0):
+    """(recv [L][M][H], scales [L][W][M] or None, the words of both as Rows has them, words from expert to expert)"""
+    x = given.tensor
     if not use_fp8:
         recv = torch.empty(local, slots, hidden, dtype=x.dtype, device=x.device)
-        return recv, None, ep.Rows(recv.view(-1, hidden)), 0
+        return recv, None, (recv.data_ptr() or ep._NOTHING, given.words[1], hidden, 0, 0, 0, 0, 0), 0
     recv = torch.empty(local, slots, hidden, dtype=torch.float8_e4m3fn, device=x.device)
     groups = math.ceil(hidden / 128)
     words = math.ceil(groups / 4) if use_ue8m0 else groups
     dtype = torch.int32 if use_ue8m0 else torch.float32
     kind = ep.Scale.UE8M0 if use_ue8m0 else ep.Scale.F32
     scales = torch.empty(local, words, slots, dtype=dtype, device=x.device)
-    return recv, scales, ep.Rows(recv.view(-1, hidden), scales, kind, 1, slots), words * slots
+    code = ep._known(recv.dtype)[1]
+    lie = recv.data_ptr() or ep._NOTHING, code, hidden, 0, scales.data_ptr() or ep._NOTHING, kind, 1, slots
+    return recv, scales, lie, words * slots
 
 
 def _powers(words):
