@@ -123,6 +123,9 @@ foreach(name setup memory rma amo wait coll teams streams)
         weft_add_nvshmem_fake_test(nvshmem.gpu.${name} ${pes} $<TARGET_FILE:nvshmem_${name}>)
     endforeach()
 endforeach()
+weft_add_nvshmem_program(refused_gpu)
+add_dependencies(nvshmem_refused_gpu fake_cuda)
+weft_add_nvshmem_fake_test(nvshmem.gpu.refused_gpu 2 $<TARGET_FILE:nvshmem_refused_gpu>)
 add_test(NAME nvshmem.gpu.mps.3 COMMAND weftrun -n 3 $<TARGET_FILE:nvshmem_setup>) # shares of a GPU that fit together
 weft_describe_test(nvshmem.gpu.mps.3 "multi;nvshmem;fake")
 set_property(TEST nvshmem.gpu.mps.3 APPEND PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;CHECK_GPU=1"

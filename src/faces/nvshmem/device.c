@@ -18,6 +18,7 @@ static struct {
     wefti_nv_context *context;
     int is_retained; /* the context is the primary one of wefti_nvshmem.device, which was chosen by its number */
     wefti_nv_address teams; /* WEFTI_NV_TEAMS entries of what kernels know of teams, in device memory */
+    weft_status failed; /* what opening failed with when the heap was attached, which is not tried again */
 } device;
 
 /* ---- the driver ---- */
@@ -246,7 +247,7 @@ weft_status wefti_nv_place_decide(void)
 {
     weft_device_config config = WEFT_DEVICE_CONFIG_INIT;
     if (wefti_nvshmem.place != WEFTI_NV_UNDECIDED || WORLD == NULL) {
-        return WORLD == NULL ? WEFT_ERR_ARGUMENT : WEFT_OK;
+        return WORLD == NULL ? WEFT_ERR_ARGUMENT : device.failed;
     }
     if (wants_host()) {
         wefti_nvshmem.place = WEFTI_NV_HOST;
@@ -262,7 +263,14 @@ weft_status wefti_nv_place_decide(void)
         wefti_nvshmem.place = WEFTI_NV_HOST;
         return WEFT_OK;
     }
-    return status == WEFT_OK ? open_device() : status;
+    if (status == WEFT_OK) {
+        status = open_device();
+        /* WEFT_ERR_STATE is for a GPU that may still be chosen. */
+        device.failed = status == WEFT_ERR_STATE ? WEFT_ERR_SYSTEM : status;
+        wefti_nvshmem.place = WEFTI_NV_DEVICE;
+        status = device.failed;
+    }
+    return status;
 }
 
 void wefti_nv_device_close(void)

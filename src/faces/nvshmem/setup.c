@@ -107,6 +107,21 @@ int wefti_nv_take_latched(void)
 
 /* ---- the world ---- */
 
+static void close_world(void)
+{
+    weft_world *const world = wefti_nvshmem.world;
+    wefti_nv_device_close();
+    wefti_nv_memory_close();
+    wefti_nv_teams_close();
+    wefti_nv_team_ids_close();
+    wefti_nv_regions_close();
+    wefti_nvshmem.notice = NULL;
+    wefti_nvshmem.place = WEFTI_NV_UNDECIDED;
+    wefti_nvshmem.latched = 0;
+    wefti_nvshmem.world = NULL;
+    (void)weft_world_destroy(world);
+}
+
 static int open_world(const char *call, const wefti_nv_meeting *meeting)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
@@ -143,7 +158,17 @@ static int open_world(const char *call, const wefti_nv_meeting *meeting)
     wefti_nvshmem.notice = notice;
     wefti_nv_teams_open();
     /* A GPU that has been chosen is taken now, so that kernels can begin; else the first allocation looks again. */
-    (void)wefti_nv_place_decide();
+    status = wefti_nv_place_decide();
+    if (status != WEFT_OK && status != WEFT_ERR_STATE) {
+        char cause[1024];
+        (void)snprintf(cause, sizeof cause,
+                       "the GPU cannot be used: %s (%s); is its memory full? NVSHMEM_HEAP_KIND=SYSMEM does without it",
+                       weft_last_error()[0] != 0 ? weft_last_error() : "its driver refuses memory or a stream",
+                       weft_status_name(status));
+        result = wefti_nv_refuse(call, NVSHMEMX_ERROR_INTERNAL, cause);
+        close_world();
+        return result;
+    }
     wefti_nv_print();
     return NVSHMEMX_SUCCESS;
 }
@@ -187,17 +212,7 @@ static void end(const char *call)
     }
     CHECK(weft_barrier(wefti_nvshmem.world), 1);
     if (--wefti_nvshmem.init_count == 0) {
-        weft_world *const world = wefti_nvshmem.world;
-        wefti_nv_device_close();
-        wefti_nv_memory_close();
-        wefti_nv_teams_close();
-        wefti_nv_team_ids_close();
-        wefti_nv_regions_close();
-        wefti_nvshmem.notice = NULL;
-        wefti_nvshmem.place = WEFTI_NV_UNDECIDED;
-        wefti_nvshmem.latched = 0;
-        wefti_nvshmem.world = NULL;
-        (void)weft_world_destroy(world);
+        close_world();
     }
     wefti_nv_unlock();
 }
