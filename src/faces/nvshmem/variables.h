@@ -45,6 +45,7 @@ typedef enum wefti_nv_kind { WEFTI_NV_TAKEN, WEFTI_NV_INSTEAD, WEFTI_NV_NEEDLESS
     X(BARRIER_TG_DISSEM_KVAL, NEEDLESS, "barriers have no radix")                                                      \
     X(PROXY_REQUEST_BATCH_MAX, NEEDLESS, "the proxy takes what is there")                                              \
     X(IGNORE_CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, NEEDLESS, "claims of multiprocessors are counted instead")             \
+    X(TMA_POLICY, NEEDLESS, "shared memory that kernels lend is not used")                                             \
     X(CPU_AFFINITY, NEEDLESS, "no thread is pinned")
 
 #endif
