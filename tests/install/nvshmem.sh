@@ -62,6 +62,15 @@ project(consumer LANGUAGES C)
 find_package(NVSHMEM 3.0 REQUIRED HINTS "\${HINT}")
 add_executable(consumer "$source/tests/install/nvshmem_consumer.c")
 target_link_libraries(consumer PRIVATE nvshmem::nvshmem_host nvshmem::nvshmem_device)
+add_library(both ALIAS nvshmem::nvshmem) # programs call the targets by names of their own
+add_library(host ALIAS nvshmem::nvshmem_host)
+add_library(device ALIAS nvshmem::nvshmem_device)
+add_library(helper INTERFACE)
+target_link_libraries(helper INTERFACE host device)
+add_executable(by_both "$source/tests/install/nvshmem_consumer.c")
+target_link_libraries(by_both both)
+add_executable(by_helper "$source/tests/install/nvshmem_consumer.c")
+target_link_libraries(by_helper helper)
 TEXT
 cmake -S "$folder/package" -B "$folder/package/build" -DNVSHMEM_ROOT="$home" >"$folder/log" 2>&1 || {
     cat "$folder/log" >&2
@@ -76,4 +85,6 @@ cmake --build "$folder/package/build" >"$folder/log" 2>&1 || {
     cat "$folder/log" >&2
     exit 1
 }
-run "$folder/package/build/consumer"
+for program in consumer by_both by_helper; do
+    run "$folder/package/build/$program"
+done
