@@ -18,11 +18,23 @@ run_pe()
         timeout 300 taskset -c "$1" "$built/bench_network" "$rounds"
 }
 
-set_up() # PE
+# COMMAND... runs in the host's network namespace. libfabric leaves an interface out that is not up yet.
+set_up() # PE COMMAND...
 {
-    ip link set lo up
-    ip addr add "10.213.98.$((1 + $1))/24" dev "weft$1"
-    ip link set "weft$1" up
+    pe=$1
+    shift
+    "$@" ip link set lo up
+    "$@" ip addr add "10.213.98.$((1 + pe))/24" dev "weft$pe"
+    "$@" ip link set "weft$pe" up
+}
+
+await_up() # PE COMMAND...
+{
+    pe=$1
+    shift
+    until "$@" ip link show "weft$pe" | grep -q "state UP"; do
+        sleep 0.1
+    done
 }
 
 # In a network namespace of the script's own, which makes the second.
@@ -36,12 +48,13 @@ while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do
     sleep 0.1
 done
 ip link add weft0 type veth peer name weft1 netns "$other"
+there="nsenter -t $other -n"
 set_up 0
-nsenter -t "$other" -n ip link set lo up
-nsenter -t "$other" -n ip addr add 10.213.98.2/24 dev weft1
-nsenter -t "$other" -n ip link set weft1 up
+set_up 1 $there
+await_up 0
+await_up 1 $there
 RANK=1 WORLD_SIZE=2 MASTER_ADDR=10.213.98.1 MASTER_PORT=29500 WEFT_SECRET="between the two hosts" \
-    nsenter -t "$other" -n timeout 300 taskset -c 1 "$built/bench_network" "$rounds" &
+    $there timeout 300 taskset -c 1 "$built/bench_network" "$rounds" &
 second=$!
 run_pe 0
 wait "$second"
