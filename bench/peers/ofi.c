@@ -21,6 +21,7 @@
 #define MEMORY (2 * MIB)
 #define ROUNDS_MAX 101
 #define WORDS 64
+#define MESSAGE 72
 
 typedef struct bare {
     struct fi_info *info;
@@ -204,6 +205,27 @@ static void bare_ping_pong(bench *b, int count)
     }
 }
 
+/* What a put of weft's is at least: a message, with a header, that the other side stores. */
+static void bare_messages(bench *b, int count)
+{
+    bare *net = &b->bare;
+    unsigned char *in = net->memory + 512;
+    struct fi_context contexts[1];
+    for (int i = 0; i < count; i++) {
+        for (int turn = 0; turn < 2; turn++) {
+            const int sends = turn == b->me;
+            ssize_t error;
+            while ((error = sends ? fi_send(net->ep, net->memory + 256, MESSAGE, net->descriptor, net->peer, contexts)
+                                  : fi_recv(net->ep, in, MESSAGE, net->descriptor, FI_ADDR_UNSPEC, contexts)) ==
+                   -FI_EAGAIN) {
+                (void)bare_look(net);
+            }
+            must((int)error, "a message");
+            bare_await(net);
+        }
+    }
+}
+
 static void bare_gets(bench *b, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -270,11 +292,13 @@ static void own_signals(bench *b, int count)
     for (int i = 0; i < count; i++) {
         b->told++;
         if (b->me == 0) {
-            check(weft_putmem_signal(b->world, b->words + 8, &b->told, 8, b->words, b->told, WEFT_SIGNAL_SET, b->other));
+            check(
+                weft_putmem_signal(b->world, b->words + 8, &b->told, 8, b->words, b->told, WEFT_SIGNAL_SET, b->other));
         }
         check(weft_uint64_wait_until(b->world, b->words, WEFT_CMP_GE, b->told));
         if (b->me == 1) {
-            check(weft_putmem_signal(b->world, b->words + 8, &b->told, 8, b->words, b->told, WEFT_SIGNAL_SET, b->other));
+            check(
+                weft_putmem_signal(b->world, b->words + 8, &b->told, 8, b->words, b->told, WEFT_SIGNAL_SET, b->other));
         }
     }
 }
@@ -334,12 +358,18 @@ typedef struct row {
 
 static const row rows[] = {
     {"put and wait, one way", own_ping_pong, bare_ping_pong, 1, 200, 1.25},
+    {"put beside a message of 72 B", own_ping_pong, bare_messages, 1, 200, 1.25},
     {"get of 8 B", own_gets, bare_gets, 0, 200, 1.25},
     {"fetch_add", own_fetches, bare_fetches, 0, 200, 1.25},
     {"put of 1 MiB", own_stream, bare_stream, 0, 64, 1 / 0.9},
     {"put_signal beside weft's put", own_signals, own_ping_pong, 1, 200, 1.2},
     {"8 B puts beside a message each", own_small, own_one_by_one, 0, 4000, 1 / 5.0},
 };
+
+static int is_bare(void (*of)(bench *b, int count))
+{
+    return of == bare_gets || of == bare_fetches || of == bare_stream;
+}
 
 static double time_of(bench *b, const row *r, void (*of)(bench *b, int count))
 {
@@ -351,9 +381,8 @@ static double time_of(bench *b, const row *r, void (*of)(bench *b, int count))
     const double took = now_us() - start;
     if (!r->both && b->me == 1) { /* bare calls need the target's looks */
         while (__atomic_load_n(b->words + 62, __ATOMIC_ACQUIRE) == 0) {
-            if (of == r->theirs) {
-                (void)bare_look(&b->bare);
-                (void)weft_fence(b->world);
+            if (is_bare(of)) {
+                (void)bare_look(&b->bare); /* the word comes by weft's thread */
             } else {
                 check(weft_uint64_wait_until(b->world, b->words + 62, WEFT_CMP_NE, 0));
             }

@@ -82,7 +82,9 @@ static void tester_open(tester *t, weft_world *world)
     t->pes = (int)view->pes;
     t->slot = (unsigned char *)view->heap - wefti_layout_heap(view->pes, wefti_os_page_bytes());
     const wefti_transport_exchange exchange = {gather, t};
+    static const unsigned pes_per_core = 2;
     const wefti_transport_setup setup = {.world = 7,
+                                         .pes_per_core = &pes_per_core,
                                          .pe = t->pe,
                                          .pes = t->pes,
                                          .slot = t->slot,

@@ -37,6 +37,7 @@ typedef struct wefti_transport_setup {
     int pes;
     unsigned char *slot; /* this PE's slot of the window, which its heap is part of */
     const wefti_view *view; /* the world's, with the link domain filled in */
+    const unsigned *pes_per_core; /* PEs that share a core of this one; 0: that is not known yet */
     uint64_t deadline_ns; /* of what blocks, or WEFT_FOREVER */
     uint64_t silence_ns; /* after which the PEs of a host that gives no sign of life are gone, or WEFT_FOREVER */
     const wefti_transport_exchange *exchange; /* of a transport between nodes; only while it is opened */

@@ -19,6 +19,7 @@ static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, c
         .pes = (int)world->view.pes,
         .slot = (unsigned char *)world->control,
         .view = &world->view,
+        .pes_per_core = &world->pes_per_core,
         .deadline_ns = world->deadline_ns,
         .silence_ns = world->silence_ns,
         .exchange = exchange,

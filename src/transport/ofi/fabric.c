@@ -113,7 +113,6 @@ static weft_status failed(const wefti_fabric *fabric, const char *what, int erro
 static weft_status open_domain(wefti_fabric *fabric)
 {
     struct fi_av_attr addresses = {.type = fabric->info->domain_attr->av_type};
-    struct fi_cq_attr completions = {.size = COMPLETIONS, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
     int error = lib.fabric(fabric->info->fabric_attr, &fabric->fabric, NULL);
     if (error != 0) {
         return failed(fabric, "the network", error);
@@ -123,14 +122,7 @@ static weft_status open_domain(wefti_fabric *fabric)
         return failed(fabric, "the interface", error);
     }
     error = fi_av_open(fabric->domain, &addresses, &fabric->addresses, NULL);
-    if (error != 0) {
-        return failed(fabric, "a list of addresses", error);
-    }
-    error = fi_cq_open(fabric->domain, &completions, &fabric->completions, NULL);
-    if (error == 0) {
-        error = fi_control(&fabric->completions->fid, FI_GETWAIT, &fabric->wake);
-    }
-    return error == 0 ? WEFT_OK : failed(fabric, "a queue of completions", error);
+    return error == 0 ? WEFT_OK : failed(fabric, "a list of addresses", error);
 }
 
 static weft_status register_buffers(wefti_fabric *fabric, void *memory, size_t bytes)
@@ -146,6 +138,16 @@ static weft_status register_buffers(wefti_fabric *fabric, void *memory, size_t b
     return WEFT_OK;
 }
 
+static weft_status open_completions(wefti_fabric *fabric, int which)
+{
+    struct fi_cq_attr completions = {.size = COMPLETIONS, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
+    int error = fi_cq_open(fabric->domain, &completions, &fabric->completions[which], NULL);
+    if (error == 0) {
+        error = fi_control(&fabric->completions[which]->fid, FI_GETWAIT, &fabric->wake[which]);
+    }
+    return error == 0 ? WEFT_OK : failed(fabric, "a queue of completions", error);
+}
+
 static weft_status open_endpoint(wefti_fabric *fabric, int which, wefti_fabric_address *address)
 {
     size_t bytes = WEFTI_FABRIC_NAME_MAX;
@@ -155,7 +157,7 @@ static weft_status open_endpoint(wefti_fabric *fabric, int which, wefti_fabric_a
         error = fi_ep_bind(*endpoint, &fabric->addresses->fid, 0);
     }
     if (error == 0) {
-        error = fi_ep_bind(*endpoint, &fabric->completions->fid, FI_SEND | FI_RECV);
+        error = fi_ep_bind(*endpoint, &fabric->completions[which]->fid, FI_SEND | FI_RECV);
     }
     if (error == 0) {
         error = fi_enable(*endpoint);
@@ -176,6 +178,7 @@ static weft_status open_all(wefti_fabric *fabric, const wefti_topo_pe *pe, void 
     WEFT_TRY(open_domain(fabric));
     WEFT_TRY(register_buffers(fabric, memory, bytes));
     for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
+        WEFT_TRY(open_completions(fabric, which));
         WEFT_TRY(open_endpoint(fabric, which, address));
     }
     return WEFT_OK;
@@ -207,7 +210,9 @@ void wefti_fabric_close(wefti_fabric *fabric)
         close_one(fabric->endpoints[which]);
     }
     close_one(fabric->buffers);
-    close_one(fabric->completions);
+    for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
+        close_one(fabric->completions[which]);
+    }
     close_one(fabric->addresses);
     close_one(fabric->domain);
     close_one(fabric->fabric);

@@ -15,7 +15,7 @@
 #define WEFTI_FABRIC_NAME_MAX 64 /* bytes of an endpoint's address */
 #define WEFTI_FABRIC_PROVIDER_MAX 32
 
-/* Two endpoints (message.h), whose completions come to one queue. */
+/* Two endpoints (message.h), each with a queue of completions. */
 enum { WEFTI_FABRIC_REQUESTS, WEFTI_FABRIC_REPLIES, WEFTI_FABRIC_ENDPOINTS };
 
 /* Where a PE's endpoints are. */
@@ -30,11 +30,11 @@ typedef struct wefti_fabric {
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_av *addresses;
-    struct fid_cq *completions;
+    struct fid_cq *completions[WEFTI_FABRIC_ENDPOINTS];
     struct fid_ep *endpoints[WEFTI_FABRIC_ENDPOINTS];
     struct fid_mr *buffers; /* registration of the memory for messages, where the provider needs it */
     void *descriptor; /* of that */
-    int wake; /* a descriptor that is readable when there is a completion, once fi_trywait has said so */
+    int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when there is a completion, once fi_trywait has said so */
     char reason[WEFTI_TOPO_REASON_BYTES]; /* why this interface */
 } wefti_fabric;
 

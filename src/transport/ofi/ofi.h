@@ -98,6 +98,8 @@ typedef struct wefti_ofi {
     int wake[2]; /* a pipe that ends the thread's sleep */
     int is_asleep; /* the thread, until somebody writes to that */
     uint64_t polled_ns; /* when somebody who waits last saw to completions */
+    uint64_t came_ns; /* when there was last something to see to */
+    uint32_t looks; /* of who waits */
     uint32_t entering; /* callers that wait for the lock; atomic */
     int is_closing;
 } wefti_ofi;
@@ -109,7 +111,8 @@ int wefti_ofi_progress(wefti_ofi *ofi);
 /* The same by who waits, for the thread to keep out of its way. */
 int wefti_ofi_poll(wefti_ofi *ofi);
 /* Leave the lock, let another thread run or, if sleep_ns is not 0, sleep so long or until something may have happened,
- * and enter again. */
+ * and enter again. Soon after something has come, more is expected: there is no sleep, and a PE that has its core for
+ * itself does not let another thread run. */
 void wefti_ofi_idle(wefti_ofi *ofi, uint64_t sleep_ns);
 /* Another caller waits for the lock. */
 int wefti_ofi_is_wanted(const wefti_ofi *ofi);

@@ -12,6 +12,10 @@
 #define COMPLETIONS_AT_ONCE 16
 #define POLLED_NS 500000
 #define REST_MS 1
+#define LOOKS 8 /* each endpoint is looked at at least once in so many turns */
+/* After something has come: to be asleep costs who asks the time that it takes to be woken, to yield that of others. */
+#define AWAKE_NS 200000
+#define ALERT_NS 50000
 
 /* ---- buffers ---- */
 
@@ -104,10 +108,10 @@ void wefti_ofi_lose(wefti_ofi *ofi, uint32_t pe)
 }
 
 /* An operation that failed: a message that could not be sent tells that its PE is gone. */
-static int take_failure(wefti_ofi *ofi)
+static int take_failure(wefti_ofi *ofi, int endpoint)
 {
     struct fi_cq_err_entry entry = {0};
-    if (fi_cq_readerr(ofi->fabric.completions, &entry, 0) <= 0) {
+    if (fi_cq_readerr(ofi->fabric.completions[endpoint], &entry, 0) <= 0) {
         return 0;
     }
     if (entry.op_context == NULL) {
@@ -123,26 +127,62 @@ static int take_failure(wefti_ofi *ofi)
     return 1;
 }
 
-int wefti_ofi_progress(wefti_ofi *ofi)
+/* Returns 0 if nothing has happened at this endpoint. */
+static int look(wefti_ofi *ofi, int endpoint)
 {
     struct fi_cq_msg_entry entries[COMPLETIONS_AT_ONCE];
-    ssize_t count = fi_cq_read(ofi->fabric.completions, entries, COMPLETIONS_AT_ONCE);
+    ssize_t count = fi_cq_read(ofi->fabric.completions[endpoint], entries, COMPLETIONS_AT_ONCE);
     if (count == -FI_EAVAIL) {
-        return take_failure(ofi);
+        return take_failure(ofi, endpoint);
     }
     for (ssize_t i = 0; i < count; i++) {
         complete(ofi, &entries[i]);
     }
+    return count > 0;
+}
+
+static void send_and_post(wefti_ofi *ofi)
+{
     wefti_ofi_send_unsent(ofi);
     post_unposted(ofi);
-    return count > 0;
+}
+
+int wefti_ofi_progress(wefti_ofi *ofi)
+{
+    int happened = 0;
+    for (int endpoint = 0; endpoint < WEFTI_FABRIC_ENDPOINTS; endpoint++) {
+        happened |= look(ofi, endpoint);
+    }
+    send_and_post(ofi);
+    return happened;
+}
+
+/* Looking at an endpoint is a call of the system or two. Who waits for a reply finds it at one, who waits for a word at
+ * the other; the rest is seen to now and then. */
+static int look_where_due(wefti_ofi *ofi)
+{
+    const int awaits_reply = ofi->requests_free < WEFTI_OFI_WAITING_MAX;
+    const uint32_t turn = ofi->looks++ % LOOKS;
+    int happened = 0;
+    if (awaits_reply || turn == 0) {
+        happened |= look(ofi, WEFTI_FABRIC_REPLIES);
+    }
+    if (!awaits_reply || turn % 2 == 0) {
+        happened |= look(ofi, WEFTI_FABRIC_REQUESTS);
+    }
+    send_and_post(ofi);
+    return happened;
 }
 
 int wefti_ofi_poll(wefti_ofi *ofi)
 {
     ofi->polled_ns = wefti_os_now_ns();
     wefti_ofi_try_gathered(ofi, UINT64_MAX);
-    return wefti_ofi_progress(ofi);
+    if (!look_where_due(ofi)) {
+        return 0;
+    }
+    ofi->came_ns = ofi->polled_ns;
+    return 1;
 }
 
 /* ---- sleeping ---- */
@@ -150,9 +190,12 @@ int wefti_ofi_poll(wefti_ofi *ofi)
 /* Whether a sleep will end when there is something to see to. */
 static int can_sleep(wefti_ofi *ofi)
 {
-    struct fid *const objects[] = {&ofi->fabric.completions->fid};
+    struct fid *objects[WEFTI_FABRIC_ENDPOINTS];
+    for (int endpoint = 0; endpoint < WEFTI_FABRIC_ENDPOINTS; endpoint++) {
+        objects[endpoint] = &ofi->fabric.completions[endpoint]->fid;
+    }
     return ofi->unsent == NULL && ofi->unposted == NULL && ofi->gathering == NULL &&
-           fi_trywait(ofi->fabric.fabric, (struct fid **)objects, 1) == 0;
+           fi_trywait(ofi->fabric.fabric, objects, WEFTI_FABRIC_ENDPOINTS) == 0;
 }
 
 void wefti_ofi_wake(wefti_ofi *ofi)
@@ -163,25 +206,36 @@ void wefti_ofi_wake(wefti_ofi *ofi)
     }
 }
 
+static void await_endpoints(const wefti_ofi *ofi, struct pollfd items[WEFTI_FABRIC_ENDPOINTS])
+{
+    for (int endpoint = 0; endpoint < WEFTI_FABRIC_ENDPOINTS; endpoint++) {
+        items[endpoint] = (struct pollfd){.fd = ofi->fabric.wake[endpoint], .events = POLLIN};
+    }
+}
+
 /* The thread's, without the lock: until it is woken and, unless it only rests, until there are completions. */
 static void sleep_until_woken(const wefti_ofi *ofi, int rests)
 {
     char bytes[16];
-    struct pollfd items[] = {{.fd = ofi->wake[0], .events = POLLIN}, {.fd = ofi->fabric.wake, .events = POLLIN}};
-    (void)poll(items, rests ? 1 : 2, rests ? REST_MS : -1);
+    struct pollfd items[1 + WEFTI_FABRIC_ENDPOINTS] = {{.fd = ofi->wake[0], .events = POLLIN}};
+    await_endpoints(ofi, items + 1);
+    (void)poll(items, rests ? 1 : 1 + WEFTI_FABRIC_ENDPOINTS, rests ? REST_MS : -1);
     (void)!read(ofi->wake[0], bytes, sizeof bytes);
 }
 
 void wefti_ofi_idle(wefti_ofi *ofi, uint64_t sleep_ns)
 {
-    const int sleeps = sleep_ns != 0 && can_sleep(ofi);
+    const uint64_t quiet_ns = ofi->polled_ns - ofi->came_ns;
+    const int sleeps = sleep_ns != 0 && quiet_ns >= AWAKE_NS && can_sleep(ofi);
+    const int is_alert = quiet_ns < ALERT_NS && *ofi->setup.pes_per_core == 1 && !wefti_ofi_is_wanted(ofi);
     wefti_os_monitor_leave(ofi->lock);
     if (sleeps) {
-        struct pollfd item = {.fd = ofi->fabric.wake, .events = POLLIN};
+        struct pollfd items[WEFTI_FABRIC_ENDPOINTS];
         const struct timespec limit = {.tv_sec = (time_t)(sleep_ns / 1000000000),
                                        .tv_nsec = (long)(sleep_ns % 1000000000)};
-        (void)ppoll(&item, 1, &limit, NULL);
-    } else {
+        await_endpoints(ofi, items);
+        (void)ppoll(items, WEFTI_FABRIC_ENDPOINTS, &limit, NULL);
+    } else if (!is_alert) {
         wefti_os_yield();
     }
     wefti_os_monitor_enter(ofi->lock);
