@@ -37,6 +37,8 @@
       "calls that a group of expert parallelism on GPUs counts as made: for tests of the wrap at 2^31")                \
     X(TRANSPORT, "WEFT_TRANSPORT", WORD, "",                                                                           \
       "what may connect nodes: map, ofi, or ^ and what is not to be used; else all that this build has")               \
+    X(PROGRESS, "WEFT_PROGRESS", WORD, "auto",                                                                         \
+      "who sees to what comes from other nodes while nobody waits: thread, inline (calls), or auto (thread)")          \
     X(TOPO_FILE, "WEFT_TOPO_FILE", WORD, "", "a description of this machine, or an XML of hwloc, in place of looking") \
     X(NIC_LIST, "WEFT_NIC_LIST", WORD, "", "ports of NICs to use, as mlx5_1:1,mlx5_2:2, or ^ and those not to use")    \
     X(NIC_MAPPING, "WEFT_NIC_MAPPING", WORD, "",                                                                       \

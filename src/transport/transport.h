@@ -40,6 +40,7 @@ typedef struct wefti_transport_setup {
     const unsigned *pes_per_core; /* PEs that share a core of this one; 0: that is not known yet */
     uint64_t deadline_ns; /* of what blocks, or WEFT_FOREVER */
     uint64_t silence_ns; /* after which the PEs of a host that gives no sign of life are gone, or WEFT_FOREVER */
+    int progress_inline; /* calls see to what comes; while there are none it may wait for some milliseconds */
     const wefti_transport_exchange *exchange; /* of a transport between nodes; only while it is opened */
 } wefti_transport_setup;
 

@@ -160,6 +160,7 @@ static weft_status resolve(wefti_world_settings *settings)
     WEFT_TRY(wefti_preferences_read(&settings->preferences));
     WEFT_TRY(resolve_ep_counts(&settings->ep_counts));
     WEFT_TRY(wefti_world_networks(&settings->networks));
+    WEFT_TRY(wefti_world_progress(&settings->progress_inline));
     WEFT_TRY(wefti_env_count(WEFTI_ENV_TRACE_EVENTS, &settings->trace_events_max));
     WEFT_TRY(wefti_env_count(WEFTI_ENV_NVTX, &settings->tells_nvtx));
     WEFT_TRY(wefti_env_count(WEFTI_ENV_COUNTERS, &settings->prints_counters));

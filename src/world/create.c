@@ -716,6 +716,7 @@ static weft_status world_alloc(const wefti_world_settings *settings, weft_world 
     world->deadline_ns = settings->deadline_ns;
     world->warn_ns = settings->warn_ns;
     world->silence_ns = settings->silence_ns;
+    world->progress_inline = settings->progress_inline;
     world->preferences = settings->preferences;
     world->ep_counts = settings->ep_counts;
     world->prints_counters = settings->prints_counters != 0;

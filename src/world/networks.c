@@ -1,4 +1,4 @@
-/* Which transports between nodes this PE can use: those of this build that WEFT_TRANSPORT allows. */
+/* Which transports between nodes this PE can use, those of this build that WEFT_TRANSPORT allows, and who drives them. */
 #include <string.h>
 
 #include "base/env.h"
@@ -69,4 +69,14 @@ weft_status wefti_world_networks(uint32_t *networks_bits)
     WEFT_TRY(read_list(word + (*word == '^'), &listed));
     *networks_bits = of_this_build() & ((*word == '^' ? ~listed : listed) | WEFTI_NETWORK_SIM);
     return WEFT_OK;
+}
+
+weft_status wefti_world_progress(int *is_inline)
+{
+    const char *word = wefti_env_word(WEFTI_ENV_PROGRESS);
+    *is_inline = strcmp(word, "inline") == 0;
+    return *is_inline || strcmp(word, "thread") == 0 || strcmp(word, "auto") == 0
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_ARGUMENT,
+                             "weft_world_create: WEFT_PROGRESS is \"%s\"; give thread, inline or auto", word);
 }

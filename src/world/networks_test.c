@@ -1,4 +1,5 @@
-/* Goal: WEFT_TRANSPORT says which networks a PE may use, and what it cannot mean is refused by name. Method: values. */
+/* Goal: WEFT_TRANSPORT says which networks a PE may use, and what it cannot mean is refused by name; so it is with
+ * WEFT_PROGRESS. Method: values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,11 +48,33 @@ static void test_refused(void **state)
     }
 }
 
+static void test_progress(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *word;
+        int is_inline;
+    } taken[] = {{"thread", 0}, {"inline", 1}, {"auto", 0}, {"", 0}};
+    static const char *const refused[] = {"Thread", "inline,thread", "^inline", "1", "threads"};
+    int is_inline = 77;
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        assert_int_equal(setenv("WEFT_PROGRESS", taken[i].word, 1), 0);
+        assert_int_equal(wefti_world_progress(&is_inline), WEFT_OK);
+        assert_int_equal(is_inline, taken[i].is_inline);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_int_equal(setenv("WEFT_PROGRESS", refused[i], 1), 0);
+        assert_int_equal(wefti_world_progress(&is_inline), WEFT_ERR_ARGUMENT);
+        assert_non_null(strstr(weft_last_error(), refused[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_progress),
     };
     setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests_name("networks", tests, NULL, NULL);

@@ -22,6 +22,7 @@ static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, c
         .pes_per_core = &world->pes_per_core,
         .deadline_ns = world->deadline_ns,
         .silence_ns = world->silence_ns,
+        .progress_inline = world->progress_inline,
         .exchange = exchange,
     };
     WEFT_TRY(ops->open(transport, &setup));

@@ -34,6 +34,7 @@ struct weft_world {
     uint64_t deadline_ns;
     uint64_t warn_ns;
     uint64_t silence_ns; /* of a host of another node, after which its PEs are gone; WEFT_FOREVER: they never are */
+    int progress_inline; /* calls see to what comes from other nodes */
 
     /* Memory. The window is shared by the PEs of this process; its slots belong to the PEs of the node, in ascending
      * order. */
@@ -163,6 +164,7 @@ typedef struct wefti_world_settings {
     uint64_t deadline_ns; /* the world's; may be WEFT_FOREVER */
     uint64_t warn_ns; /* likewise */
     uint64_t silence_ns; /* likewise */
+    int progress_inline;
     uint64_t heap_max_bytes; /* 0: by the least of the nodes' memory, once they are known */
     uint64_t heap_bytes;
     uint64_t spins; /* 0: by PEs and cores */
@@ -181,6 +183,8 @@ typedef struct wefti_world_settings {
 #define WEFTI_NETWORK_SIM ((uint32_t)2)
 /* What this build has and WEFT_TRANSPORT allows. */
 weft_status wefti_world_networks(uint32_t *networks_bits);
+/* Whether WEFT_PROGRESS leaves to calls what comes from other nodes. */
+weft_status wefti_world_progress(int *is_inline);
 
 /* On failure settings->config is good for meeting the others if can_meet says so. */
 weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft_world_config *config);

@@ -254,6 +254,9 @@ static void live_apart(weft_world *world)
     CHECK(weft_team_pes(weft_team_node(world)) == (is_last ? 1 : pes - 1));
     char map[1024];
     CHECK(weft_world_transport_map(world, map, sizeof map) < sizeof map && strstr(map, "  ofi ") != NULL);
+    const char *progress = getenv("WEFT_PROGRESS");
+    const int is_inline = progress != NULL && strcmp(progress, "inline") == 0;
+    CHECK((strstr(map, "seen to in calls") != NULL) == is_inline);
     for (int round = 0; round < 20; round++) {
         pass_round(world);
     }
@@ -662,6 +665,11 @@ static void test_two_containers_over_a_network(void **state)
     }
     wired = share(sizeof *wired);
     check_world(&(scene){"two containers", 2, enter_wired, live_apart, config_of_env, make_wire});
+    (void)munmap((void *)wired, sizeof *wired);
+    wired = share(sizeof *wired);
+    (void)setenv("WEFT_PROGRESS", "inline", 1);
+    check_world(&(scene){"two containers without a thread", 2, enter_wired, live_apart, config_of_env, make_wire});
+    (void)unsetenv("WEFT_PROGRESS");
     (void)munmap((void *)wired, sizeof *wired);
 }
 

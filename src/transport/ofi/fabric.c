@@ -138,11 +138,13 @@ static weft_status register_buffers(wefti_fabric *fabric, void *memory, size_t b
     return WEFT_OK;
 }
 
-static weft_status open_completions(wefti_fabric *fabric, int which)
+static weft_status open_completions(wefti_fabric *fabric, int which, int can_wake)
 {
-    struct fi_cq_attr completions = {.size = COMPLETIONS, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
+    struct fi_cq_attr completions = {
+        .size = COMPLETIONS, .format = FI_CQ_FORMAT_MSG, .wait_obj = can_wake ? FI_WAIT_FD : FI_WAIT_NONE};
     int error = fi_cq_open(fabric->domain, &completions, &fabric->completions[which], NULL);
-    if (error == 0) {
+    fabric->wake[which] = -1;
+    if (error == 0 && can_wake) {
         error = fi_control(&fabric->completions[which]->fid, FI_GETWAIT, &fabric->wake[which]);
     }
     return error == 0 ? WEFT_OK : failed(fabric, "a queue of completions", error);
@@ -169,7 +171,7 @@ static weft_status open_endpoint(wefti_fabric *fabric, int which, wefti_fabric_a
     return error == 0 ? WEFT_OK : failed(fabric, "an endpoint", error);
 }
 
-static weft_status open_all(wefti_fabric *fabric, const wefti_topo_pe *pe, void *memory, size_t bytes,
+static weft_status open_all(wefti_fabric *fabric, const wefti_topo_pe *pe, int can_wake, void *memory, size_t bytes,
                             wefti_fabric_address *address)
 {
     WEFT_TRY(load());
@@ -178,18 +180,18 @@ static weft_status open_all(wefti_fabric *fabric, const wefti_topo_pe *pe, void 
     WEFT_TRY(open_domain(fabric));
     WEFT_TRY(register_buffers(fabric, memory, bytes));
     for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
-        WEFT_TRY(open_completions(fabric, which));
+        WEFT_TRY(open_completions(fabric, which, can_wake));
         WEFT_TRY(open_endpoint(fabric, which, address));
     }
     return WEFT_OK;
 }
 
-weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_topo_pe *pe, void *memory, size_t bytes,
+weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_topo_pe *pe, int can_wake, void *memory, size_t bytes,
                               wefti_fabric_address *address)
 {
     memset(fabric, 0, sizeof *fabric);
     memset(address, 0, sizeof *address);
-    weft_status status = open_all(fabric, pe, memory, bytes, address);
+    weft_status status = open_all(fabric, pe, can_wake, memory, bytes, address);
     if (status != WEFT_OK) {
         wefti_fabric_close(fabric);
         memset(address, 0, sizeof *address);

@@ -34,14 +34,15 @@ typedef struct wefti_fabric {
     struct fid_ep *endpoints[WEFTI_FABRIC_ENDPOINTS];
     struct fid_mr *buffers; /* registration of the memory for messages, where the provider needs it */
     void *descriptor; /* of that */
-    int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when there is a completion, once fi_trywait has said so */
+    int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when there is a completion, once fi_trywait has said so; or -1 */
     char reason[WEFTI_TOPO_REASON_BYTES]; /* why this interface */
 } wefti_fabric;
 
-/* Load the library, choose the PE's interface and open all but the endpoints' addresses. Blocks as long as the library
+/* Load the library, choose the PE's interface and open all but the endpoints' addresses. Without `can_wake` there are no
+ * wake descriptors, and the provider need not see to them at each completion. Blocks as long as the library
  * looks for networks. On failure nothing is left behind: WEFT_ERR_UNREACHABLE says what was tried; else the status of
  * wefti_ofi_interface_choose. */
-weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_topo_pe *pe, void *memory, size_t bytes,
+weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_topo_pe *pe, int can_wake, void *memory, size_t bytes,
                               wefti_fabric_address *address);
 /* Safe on zeroed memory. */
 void wefti_fabric_close(wefti_fabric *fabric);

@@ -113,7 +113,8 @@ static weft_status make(wefti_transport *transport, offer *mine)
     const wefti_topo_pe pe = {.gpu = WEFTI_TOPO_PCI_NONE, /* it gets its device later, if it gets one */
                               .numa = wefti_topo_numa_here(),
                               .number = ofi->setup.pe - (int)ofi->setup.view->near_first};
-    WEFT_TRY(wefti_fabric_open(&ofi->fabric, &pe, ofi->memory, WEFTI_OFI_BUFFERS * stride(), &mine->address));
+    WEFT_TRY(wefti_fabric_open(&ofi->fabric, &pe, !ofi->setup.progress_inline, ofi->memory,
+                               WEFTI_OFI_BUFFERS * stride(), &mine->address));
     return make_watch(ofi, mine);
 }
 
@@ -217,8 +218,9 @@ static int ofi_reaches(const wefti_transport *transport, int pe)
 static void ofi_describe(const wefti_transport *transport, char *text, size_t bytes)
 {
     const wefti_fabric *fabric = &((const wefti_ofi *)transport->state)->fabric;
-    (void)snprintf(text, bytes, "on %s (%s): %s", wefti_ofi_interface_name(fabric->info),
-                   fabric->info->fabric_attr->prov_name, fabric->reason);
+    (void)snprintf(text, bytes, "on %s (%s): %s%s", wefti_ofi_interface_name(fabric->info),
+                   fabric->info->fabric_attr->prov_name, fabric->reason,
+                   transport->setup.progress_inline ? ", seen to in calls" : "");
 }
 
 static void ofi_pause(wefti_transport *transport, uint64_t sleep_ns)

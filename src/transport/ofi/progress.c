@@ -1,6 +1,7 @@
 /* Completions, and the thread that sees to them. A PE that waits in a call sees to them itself, which spares it a
  * switch of threads; the thread does while nobody waits, so that a PE that computes is read from and written to all the
- * same. */
+ * same. Where calls are to see to them (WEFT_PROGRESS=inline) the thread looks seldom: it sees to the creation and the
+ * end of worlds, in which no call looks, and to small puts that are gathered. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #define COMPLETIONS_AT_ONCE 16
 #define POLLED_NS 500000
 #define REST_MS 1
+#define REST_INLINE_MS 10 /* where calls see to what comes */
 #define LOOKS 8 /* each endpoint is looked at at least once in so many turns */
 /* After something has come: to be asleep costs who asks the time that it takes to be woken, to yield that of others. */
 #define AWAKE_NS 200000
@@ -195,7 +197,7 @@ static int can_sleep(wefti_ofi *ofi)
         objects[endpoint] = &ofi->fabric.completions[endpoint]->fid;
     }
     return ofi->unsent == NULL && ofi->unposted == NULL && ofi->gathering == NULL &&
-           fi_trywait(ofi->fabric.fabric, objects, WEFTI_FABRIC_ENDPOINTS) == 0;
+           (ofi->setup.progress_inline || fi_trywait(ofi->fabric.fabric, objects, WEFTI_FABRIC_ENDPOINTS) == 0);
 }
 
 void wefti_ofi_wake(wefti_ofi *ofi)
@@ -219,7 +221,9 @@ static void sleep_until_woken(const wefti_ofi *ofi, int rests)
     char bytes[16];
     struct pollfd items[1 + WEFTI_FABRIC_ENDPOINTS] = {{.fd = ofi->wake[0], .events = POLLIN}};
     await_endpoints(ofi, items + 1);
-    (void)poll(items, rests ? 1 : 1 + WEFTI_FABRIC_ENDPOINTS, rests ? REST_MS : -1);
+    const int rest_ms = ofi->setup.progress_inline ? REST_INLINE_MS : REST_MS;
+    rests |= ofi->setup.progress_inline;
+    (void)poll(items, rests ? 1 : 1 + WEFTI_FABRIC_ENDPOINTS, rests ? rest_ms : -1);
     (void)!read(ofi->wake[0], bytes, sizeof bytes);
 }
 
