@@ -15,6 +15,7 @@
 #include "weft/lock.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -83,11 +84,34 @@ static int is_holder(uint32_t node)
 
 /* ---- whom a PE waits for ---- */
 
-/* The node of `pe`; 0 when it cannot be read. */
+/* The node of `pe`; 0 when it cannot be read soon. */
 static uint32_t node_of(const lock_call *call, int pe)
 {
-    uint32_t node = 0;
-    return change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node) == WEFT_OK ? node : 0;
+    uint64_t both = 0;
+    lock_words words = {0};
+    if (wefti_pe_is_near(&call->world->view, pe)) {
+        return change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &words.node) == WEFT_OK ? words.node : 0;
+    }
+    if (wefti_world_read_soon(call->world, (const uint64_t *)(const void *)call->words, pe, &both) != WEFT_OK) {
+        return 0;
+    }
+    memcpy(&words, &both, sizeof words);
+    return words.node;
+}
+
+/* Far PEs that do not answer are found out all at once, not one after another. */
+static void find_silent(const lock_call *call)
+{
+    const int pes = (int)call->world->view.pes;
+    int *far = call->world->view.remote != 0 ? wefti_alloc((size_t)pes * sizeof *far) : NULL;
+    int count = 0;
+    for (int pe = 0; far != NULL && pe < pes; pe++) {
+        if (!wefti_pe_is_near(&call->world->view, pe)) {
+            far[count++] = pe;
+        }
+    }
+    wefti_world_find_silent(call->world, far, count);
+    wefti_free(far);
 }
 
 /* The PE whose successor is `pe`, or -1. */
@@ -135,6 +159,9 @@ static uint32_t *read_nodes(const lock_call *call)
 {
     const int pes = (int)call->world->view.pes;
     uint32_t *nodes = wefti_alloc((size_t)pes * sizeof *nodes);
+    if (nodes != NULL) {
+        find_silent(call);
+    }
     for (int pe = 0; nodes != NULL && pe < pes; pe++) {
         nodes[pe] = node_of(call, pe);
     }

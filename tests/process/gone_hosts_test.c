@@ -55,6 +55,7 @@ typedef struct scene {
     int leaves; /* the victims leave in order, and get no signal */
     void (*enter)(int pe); /* NULL, or into a place of its own */
     void (*act)(const pid_t *pids); /* NULL, or what happens in place of a signal */
+    int locks; /* the first victim has a lock for which the others wait, not in a barrier */
 } scene;
 
 static ground *common;
@@ -134,13 +135,31 @@ static void go_on(const scene *s, weft_world *world, uint64_t *word)
     }
 }
 
+/* The lock whose queue begins at PE 0, who is no victim. */
+static long *lock_of(const weft_world *world, uint64_t *words)
+{
+    const uintptr_t heap = ((const wefti_view *)(const void *)world)->heap;
+    while (((uintptr_t)words - heap) / sizeof *words % (size_t)weft_world_pes(world) != 0) {
+        words++;
+    }
+    return (long *)(void *)words;
+}
+
+static weft_status wait_once(const scene *s, weft_world *world, uint64_t *word)
+{
+    if (s->locks) {
+        return weft_set_lock(world, lock_of(world, word + 1));
+    }
+    return s->leaves ? weft_uint64_wait_until(world, word, WEFT_CMP_EQ, 1000) : weft_barrier(world);
+}
+
 static void wait_with_others(const scene *s, weft_world *world, uint64_t *word, report *mine)
 {
-    if (s->act != NULL) {
+    if (s->act != NULL || s->locks) {
         CHECK(await(&common->acted, 1));
     }
     const uint64_t start_ns = wefti_os_now_ns();
-    mine->status = s->leaves ? weft_uint64_wait_until(world, word, WEFT_CMP_EQ, 1000) : weft_barrier(world);
+    mine->status = wait_once(s, world, word);
     mine->ns = wefti_os_now_ns() - start_ns;
     (void)snprintf(mine->text, sizeof mine->text, "%s", mine->status == WEFT_OK ? "" : weft_last_error());
     if (s->act == NULL) {
@@ -161,9 +180,12 @@ static void be_pe(const scene *s, int pe, int pes)
     if (!CHECK_OK(create(s, &own, &world))) {
         _exit(1);
     }
-    CHECK_OK(weft_calloc(world, 1, sizeof(uint64_t), &word));
+    CHECK_OK(weft_calloc(world, 1 + PES_MAX, sizeof(uint64_t), &word));
     CHECK_OK(weft_uint64_p(world, word, 0, (pe + 1) % pes)); /* all have met somebody of another node */
     CHECK_OK(weft_barrier(world));
+    if (s->locks && pe == __builtin_ctz(s->victims)) {
+        CHECK_OK(weft_set_lock(world, lock_of(world, (uint64_t *)word + 1)));
+    }
     atomic_fetch_add(&common->ready, 1);
     if (is_victim(s, pe) && s->leaves) {
         CHECK_OK(weft_world_destroy(world));
@@ -212,6 +234,7 @@ static void play(const scene *s, report reports[PES_MAX])
     assert_true(await(&common->ready, (unsigned)pes));
     wefti_os_sleep_ns(S / 5); /* for the others to wait */
     strike(s, pids, pes);
+    atomic_fetch_add(&common->acted, 1);
     for (int pe = 0; pe < pes; pe++) {
         if (!is_victim(s, pe)) {
             assert_int_equal(waitpid(pids[pe], &how, 0), pids[pe]);
@@ -257,22 +280,22 @@ static void check(const scene *s, weft_status status, double from, double to, co
 static void test_a_killed_pe(void **state)
 {
     (void)state;
-    check(&(scene){"abcc", 1u << 1, SIGKILL, LONG, 0, NULL, NULL}, WEFT_ERR_PEER, 0, SOON, "ended");
+    check(&(scene){"abcc", 1u << 1, SIGKILL, LONG, 0, NULL, NULL, 0}, WEFT_ERR_PEER, 0, SOON, "ended");
 }
 
 /* Its neighbour on the node takes its place, and tells. */
 static void test_a_killed_leader(void **state)
 {
     (void)state;
-    check(&(scene){"abbbc", 1u << 1 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL}, WEFT_ERR_PEER, 0, SOON, "ended");
-    check(&(scene){"aabc", 1u << 0, SIGKILL, LONG, 0, NULL, NULL}, WEFT_ERR_PEER, 0, SOON, "ended");
+    check(&(scene){"abbbc", 1u << 1 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0}, WEFT_ERR_PEER, 0, SOON, "ended");
+    check(&(scene){"aabc", 1u << 0, SIGKILL, LONG, 0, NULL, NULL, 0}, WEFT_ERR_PEER, 0, SOON, "ended");
 }
 
 /* All PEs of two of four nodes: the ring closes over them. */
 static void test_killed_nodes(void **state)
 {
     (void)state;
-    check(&(scene){"abbcd", 1u << 1 | 1u << 2 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL}, WEFT_ERR_PEER, 0, SOON,
+    check(&(scene){"abbcd", 1u << 1 | 1u << 2 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0}, WEFT_ERR_PEER, 0, SOON,
           "ended");
 }
 
@@ -280,15 +303,31 @@ static void test_killed_nodes(void **state)
 static void test_stopped_pes(void **state)
 {
     (void)state;
-    check(&(scene){"abcda", 1u << 1 | 1u << 2 | 1u << 3, SIGSTOP, "4", 0, NULL, NULL}, WEFT_ERR_TIMEOUT, 4, 7,
+    check(&(scene){"abcda", 1u << 1 | 1u << 2 | 1u << 3, SIGSTOP, "4", 0, NULL, NULL, 0}, WEFT_ERR_TIMEOUT, 4, 7,
           "did not arrive within");
+}
+
+/* Who waits for a lock asks all PEs where it is; the three that are stopped cost one wait, not three. */
+static void test_a_lock_among_stopped_pes(void **state)
+{
+    (void)state;
+    const scene s = {
+        .nodes = "abcda", .victims = 1u << 1 | 1u << 2 | 1u << 3, .signal = SIGSTOP, .deadline = "4", .locks = 1};
+    report reports[PES_MAX];
+    play(&s, reports);
+    for (int pe = 0; pe < PES_MAX; pe += 4) {
+        const double seconds = (double)reports[pe].ns / (double)S;
+        CHECK_SAY(reports[pe].status == WEFT_ERR_TIMEOUT, "PE %d: %s", pe, reports[pe].text);
+        CHECK_SAY(seconds >= 4 && seconds < 7, "PE %d: after %.2f s: %s", pe, seconds, reports[pe].text);
+        CHECK(reports[pe].failures == 0);
+    }
 }
 
 /* Who leaves in order is not taken for one that has ended: a wait for a word, which may come from anybody, goes on. */
 static void test_who_leaves(void **state)
 {
     (void)state;
-    check(&(scene){"abbc", 1u << 1, 0, "2", 1, NULL, NULL}, WEFT_ERR_TIMEOUT, 2, SOON, "left the world");
+    check(&(scene){"abbc", 1u << 1, 0, "2", 1, NULL, NULL, 0}, WEFT_ERR_TIMEOUT, 2, SOON, "left the world");
 }
 
 /* ---- a link that goes down ---- */
@@ -342,7 +381,7 @@ static void cut_link(const pid_t *pids)
 static void test_a_link_that_goes_down(void **state)
 {
     (void)state;
-    const scene s = {"ab", 0, 0, LONG, 0, enter_wired, cut_link};
+    const scene s = {"ab", 0, 0, LONG, 0, enter_wired, cut_link, 0};
     pid_t pids[3];
     int how = 0;
     if (geteuid() != 0 || !run_ip("ip -V >/dev/null 2>&1") || !run_ip("unshare -n true 2>/dev/null")) {
@@ -396,8 +435,13 @@ static void *share(size_t bytes)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(test_a_killed_pe), CHECKED_TEST(test_a_killed_leader), CHECKED_TEST(test_killed_nodes),
-        CHECKED_TEST(test_stopped_pes), CHECKED_TEST(test_who_leaves),      CHECKED_TEST(test_a_link_that_goes_down),
+        CHECKED_TEST(test_a_killed_pe),
+        CHECKED_TEST(test_a_killed_leader),
+        CHECKED_TEST(test_killed_nodes),
+        CHECKED_TEST(test_stopped_pes),
+        CHECKED_TEST(test_who_leaves),
+        CHECKED_TEST(test_a_link_that_goes_down),
+        CHECKED_TEST(test_a_lock_among_stopped_pes),
     };
 #ifndef WEFT_HAVE_OFI
     return 77;
