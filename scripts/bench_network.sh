@@ -1,7 +1,7 @@
 #!/bin/sh
-# Measure weft between two hosts beside bare calls of libfabric (bench/peers/ofi.c). The hosts are two network namespaces
-# with a pair of virtual interfaces, one PE and one core each, over the provider tcp unless FI_PROVIDER names another. The
-# last line tells what went through the interface. Needs root, iproute2 and libfabric-dev.
+# Measure weft between two hosts beside bare calls of libfabric (bench/peers/ofi.c). The hosts are two network
+# namespaces with a pair of virtual interfaces, one PE and one core each, over the provider tcp unless FI_PROVIDER names
+# another. The last line tells what went through the interface. Needs root, iproute2 and libfabric-dev.
 # Usage: bench_network.sh [ROUNDS]
 set -eu
 cd "$(dirname "$0")/.."

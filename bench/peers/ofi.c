@@ -1,6 +1,6 @@
 /* What weft costs over a network beside bare calls of libfabric: two PEs on two hosts, in one run. Built and run by
  * scripts/bench_network.sh. Each figure is taken by both in turn, round by round, in the same two processes: the bare
- * endpoint is one of this program's own, of the provider that FI_PROVIDER names, and its address goes over by weft. Bare
+ * endpoint is one of this program's own, of the provider that FI_PROVIDER names; its address goes over by weft. Bare
  * calls wait by looking: at the queue of completions and, of a put, at the word that it writes. The rate of small puts
  * is beside puts of weft's that each wait for their completion. */
 #include <rdma/fabric.h>
@@ -22,6 +22,7 @@
 #define ROUNDS_MAX 101
 #define WORDS 64
 #define MESSAGE 72
+#define PUTS_OPEN_MAX 8 /* of 1 MiB */
 
 typedef struct bare {
     struct fi_info *info;
@@ -255,14 +256,14 @@ static void bare_fetches(bench *b, int count)
 /* All have arrived when the get behind them has come back. */
 static void bare_stream(bench *b, int count)
 {
-    struct fi_context contexts[2];
+    struct fi_context contexts[PUTS_OPEN_MAX];
     int open = 0;
     for (int i = 0; i < count; i++) {
-        if (open == 2) {
+        if (open == PUTS_OPEN_MAX) {
             bare_await(&b->bare);
             open--;
         }
-        bare_put(&b->bare, 4096, b->bare.memory + 4096, MIB, &contexts[i % 2]);
+        bare_put(&b->bare, 4096, b->bare.memory + 4096, MIB, &contexts[i % PUTS_OPEN_MAX]);
         open++;
     }
     for (; open > 0; open--) {

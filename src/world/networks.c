@@ -1,4 +1,5 @@
-/* Which transports between nodes this PE can use, those of this build that WEFT_TRANSPORT allows, and who drives them. */
+/* Which transports between nodes this PE can use, those of this build that WEFT_TRANSPORT allows, and who sees to
+ * them. */
 #include <string.h>
 
 #include "base/env.h"

@@ -34,7 +34,7 @@ typedef struct wefti_fabric {
     struct fid_ep *endpoints[WEFTI_FABRIC_ENDPOINTS];
     struct fid_mr *buffers; /* registration of the memory for messages, where the provider needs it */
     void *descriptor; /* of that */
-    int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when there is a completion, once fi_trywait has said so; or -1 */
+    int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when something completes, once fi_trywait says so; or -1 */
     char reason[WEFTI_TOPO_REASON_BYTES]; /* why this interface */
 } wefti_fabric;
 
