@@ -38,8 +38,8 @@ typedef struct wefti_fabric {
     char reason[WEFTI_TOPO_REASON_BYTES]; /* why this interface */
 } wefti_fabric;
 
-/* Load the library, choose the PE's interface and open all but the endpoints' addresses. Without `can_wake` there are no
- * wake descriptors, and the provider need not see to them at each completion. Blocks as long as the library
+/* Load the library, choose the PE's interface and open all but the endpoints' addresses. Without `can_wake` there are
+ * no wake descriptors, and the provider need not see to them at each completion. Blocks as long as the library
  * looks for networks. On failure nothing is left behind: WEFT_ERR_UNREACHABLE says what was tried; else the status of
  * wefti_ofi_interface_choose. */
 weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_topo_pe *pe, int can_wake, void *memory, size_t bytes,
