@@ -16,6 +16,7 @@
 #define MESSAGES_MAX 64 /* that a PE may have under way to another */
 #define FLOOD_NS UINT64_C(1500000000)
 #define PATIENCE_NS UINT64_C(20000000000)
+#define STOPPING_NS UINT64_C(100000000) /* until all threads of a process have the signal */
 
 typedef struct scene {
     weft_world *world;
@@ -25,10 +26,9 @@ typedef struct scene {
 } scene;
 
 /* Without calls, whose deadline is short here. */
-static void wait_for_word(const scene *s, uint64_t value)
+static void wait_for_word(const volatile uint64_t *word, uint64_t value)
 {
     const uint64_t until = wefti_os_now_ns() + PATIENCE_NS;
-    const volatile uint64_t *word = s->word;
     while (*word != value && wefti_os_now_ns() < until) {
         wefti_os_sleep_ns(1000000);
     }
@@ -86,11 +86,15 @@ static void with_stopped(const scene *s)
     CHECK_OK(weft_barrier(s->world));
     const uint64_t process = *s->word;
     CHECK_OK(weft_barrier(s->world));
-    *s->word = 0;
+    memset(s->word, 0, 3 * sizeof *s->word);
     CHECK_OK(weft_barrier(s->world));
     if (me == 0) {
         pattern_fill(s->data, PUT_BYTES, 0, 1);
+        /* PE 2 is in no call whose deadline would end while it is stopped, and has sent PE 1 all of the barrier's. */
+        wait_for_word(s->word + 1, 1);
+        wait_for_word(s->word + 2, 1);
         (void)kill((pid_t)process, SIGSTOP);
+        wefti_os_sleep_ns(STOPPING_NS);
         put_until_refused(s);
         CHECK_STATUS(weft_quiet(s->world), WEFT_ERR_TIMEOUT);
         CHECK_NAMES(2);
@@ -100,7 +104,8 @@ static void with_stopped(const scene *s)
         CHECK_OK(weft_uint64_p(s->world, s->word, 1, 1));
         CHECK_OK(weft_uint64_p(s->world, s->word, 1, 2));
     } else {
-        wait_for_word(s, 1);
+        CHECK_OK(weft_uint64_p(s->world, s->word + me, 1, 0));
+        wait_for_word(s->word, 1);
     }
     if (me == 2) {
         pattern_check(s->block, PUT_BYTES, 0, 1, "a put to who was stopped");
