@@ -11,6 +11,7 @@
 
 #define LOOK_NS 100000000u /* between two looks at who is gone; LOOK_PE_NS more for each PE, since all may look */
 #define LOOKED_LAST UINT64_MAX
+#define LAST_TURNS 64 /* so many times what has come from other nodes is seen to before the last look */
 #define ASK_NS 50000000u /* between two questions whether the program interrupts */
 #define LOOK_PE_NS 2000000u
 
@@ -60,6 +61,8 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
     WEFT_TRY(wefti_world_check(world, waiter->what));
     if (waited >= world->deadline_ns && waiter->looked_ns != LOOKED_LAST) {
         waiter->looked_ns = LOOKED_LAST; /* it may have been stopped since it looked */
+        for (int i = 0; i < LAST_TURNS && wefti_world_pause(world, 0, 0); i++) {
+        }
         return WEFT_OK;
     }
     if (waited >= world->deadline_ns || waiter->is_hopeless) {
