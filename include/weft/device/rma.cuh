@@ -187,6 +187,15 @@ WEFTI_DEVICE wefti_u64 wefti_dev_put_small(weft_scope warp, const weft_dev &dev,
     return wefti_dev_plain(dev, (wefti_u64)signal, pe);
 }
 
+/* A put and its signal where this PE cannot store. One call out of line: what a kernel holds across calls, loops' values
+ * too, counts in the registers of all its threads. */
+WEFTI_DEVICE_SLOW int wefti_far_put_signal(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u64 source,
+                                           wefti_u64 bytes, wefti_u64 signal, wefti_u64 value, weft_signal_op op, int pe)
+{
+    int status = bytes == 0 ? WEFT_OK : wefti_far_put(scope, dev, dest, source, bytes, pe);
+    return status == WEFT_OK && scope.rank == 0 ? wefti_far_signal(dev, signal, value, op, pe) : status;
+}
+
 /* By the first warp alone: the others need not even know the addresses, and the signal need not wait for them. */
 WEFTI_DEVICE int wefti_dev_put_signal_small(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
                                             wefti_u32 bytes, const void *signal, wefti_u64 value, weft_signal_op op,
@@ -205,11 +214,10 @@ WEFTI_DEVICE int wefti_dev_put_signal_small(weft_scope scope, const weft_dev &de
         }
     }
     /* also: the source has been read */
-    if (__builtin_expect(wefti_scope_first_says(scope, is_nowhere), 0)) {
-        int status = bytes == 0 ? WEFT_OK : wefti_far_put(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe);
-        return status == WEFT_OK && scope.rank == 0 ? wefti_far_signal(&dev, (wefti_u64)signal, value, op, pe) : status;
-    }
-    return WEFT_OK;
+    return __builtin_expect(wefti_scope_first_says(scope, is_nowhere), 0)
+               ? wefti_far_put_signal(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, (wefti_u64)signal, value,
+                                      op, pe)
+               : WEFT_OK;
 }
 
 /* weft_dev_put, then the signal: who sees the signal sees the bytes, and all that the scope's threads did before.
