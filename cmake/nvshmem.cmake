@@ -67,7 +67,8 @@ add_library(nvshmem_device STATIC ${weft_nvshmem_generated}/nothing.c)
 set_target_properties(nvshmem_device PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${weft_nvshmem_home}/lib)
 
 # The routines of kernels as bitcode: they are optimised where they are linked, with the caller's architecture. Older
-# versions of clang have no PTX of sm_90 that spells 128 bits.
+# versions of clang have no PTX of sm_90 that spells 128 bits. Flags of the module are taken out: Triton's own module has
+# another value for one of them (nvvm-reflect-ftz, which nothing here asks), and then the two are not linked.
 find_program(WEFT_NVSHMEM_CLANG NAMES clang-19 clang-20 clang-21 clang++-19 DOC "clang 19 or later, for NVSHMEM's bitcode")
 if(WEFT_NVSHMEM_CLANG)
     set(weft_nvshmem_bitcode ${weft_nvshmem_home}/lib/libnvshmem_device.bc)
@@ -77,8 +78,11 @@ if(WEFT_NVSHMEM_CLANG)
     add_custom_command(OUTPUT ${weft_nvshmem_bitcode}
         COMMAND ${weft_nvshmem_generate} bitcode ${weft_nvshmem_generated}
         COMMAND ${WEFT_NVSHMEM_CLANG} -x cuda --cuda-device-only --cuda-gpu-arch=sm_90 -nocudainc -nocudalib -std=c++17 -O3
-            -Xclang -disable-llvm-passes -Wno-unknown-cuda-version -emit-llvm -c -I${weft_nvshmem_source}/bitcode
-            -I${weft_nvshmem_include} ${weft_nvshmem_generated}/bitcode.cu -o ${weft_nvshmem_bitcode}
+            -Xclang -disable-llvm-passes -Wno-unknown-cuda-version -emit-llvm -S -I${weft_nvshmem_source}/bitcode
+            -I${weft_nvshmem_include} ${weft_nvshmem_generated}/bitcode.cu -o ${weft_nvshmem_generated}/bitcode.ll
+        COMMAND sed -i "/^!llvm.module.flags/d" ${weft_nvshmem_generated}/bitcode.ll
+        COMMAND ${WEFT_NVSHMEM_CLANG} -x ir --target=nvptx64-nvidia-cuda -Xclang -disable-llvm-passes -emit-llvm -c
+            ${weft_nvshmem_generated}/bitcode.ll -o ${weft_nvshmem_bitcode}
         DEPENDS ${weft_nvshmem_headers} ${weft_nvshmem_read} ${weft_nvshmem_bitcode_headers} ${weft_nvshmem_tables} VERBATIM)
     add_custom_target(nvshmem_bitcode ALL DEPENDS ${weft_nvshmem_bitcode})
 else()

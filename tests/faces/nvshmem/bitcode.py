@@ -88,7 +88,7 @@ def main():
         folder = pathlib.Path(place)
         (folder / "user.cu").write_text(KERNEL)
         run(clang, "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_90", "-nocudainc", "-nocudalib", "-std=c++17", "-O3",
-            "-Wno-unknown-cuda-version", "-emit-llvm", "-c", f"-I{source}/bitcode", folder / "user.cu", "-o", folder / "user.bc")
+            "-fgpu-flush-denormals-to-zero", "-Wno-unknown-cuda-version", "-emit-llvm", "-c", f"-I{source}/bitcode", folder / "user.cu", "-o", folder / "user.bc")
         run(tools / "llvm-link", "--only-needed", folder / "user.bc", bitcode, "-o", folder / "all.bc")
         run(tools / "opt", "-O3", folder / "all.bc", "-o", folder / "best.bc")
         run(tools / "llc", "-O3", "-mcpu=sm_90", "-mattr=+ptx84", folder / "best.bc", "-o", folder / "user.ptx")
