@@ -24,7 +24,7 @@ fi
 cuda=$(dirname "$(dirname "$(command -v nvcc)")")
 nvcc -rdc=true -arch=sm_90 -std=c++17 -O3 -I. -I"$home/include" bench/gpu/peers/nvshmem.cu -L"$home/lib" \
     -l:libnvshmem_host.so.3 -lnvshmem_device -L"$cuda/lib64/stubs" -lcuda -o "$scratch/theirs" &
-nvcc -arch=sm_90 -std=c++17 -O3 -I. -I"$face/include" bench/gpu/peers/nvshmem.cu -L"$face/lib" -l:libnvshmem_host.so.3 \
+nvcc -rdc=true -arch=sm_90 -std=c++17 -O3 -I. -I"$face/include" bench/gpu/peers/nvshmem.cu -L"$face/lib" -l:libnvshmem_host.so.3 \
     -L"$cuda/lib64/stubs" -lcuda -o "$scratch/ours"
 wait
 for round in $(seq "$rounds"); do
