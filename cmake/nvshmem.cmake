@@ -67,8 +67,8 @@ add_library(nvshmem_device STATIC ${weft_nvshmem_generated}/nothing.c)
 set_target_properties(nvshmem_device PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${weft_nvshmem_home}/lib)
 
 # The routines of kernels as bitcode: they are optimised where they are linked, with the caller's architecture. Older
-# versions of clang have no PTX of sm_90 that spells 128 bits. Flags of the module are taken out: Triton's own module has
-# another value for one of them (nvvm-reflect-ftz, which nothing here asks), and then the two are not linked.
+# versions of clang have no PTX of sm_90 that spells 128 bits. Flags of the module are taken out: Triton's own module
+# has another value for one of them (nvvm-reflect-ftz, which nothing here asks), and then the two are not linked.
 find_program(WEFT_NVSHMEM_CLANG NAMES clang-19 clang-20 clang-21 clang++-19 DOC "clang 19 or later, for NVSHMEM's bitcode")
 if(WEFT_NVSHMEM_CLANG)
     set(weft_nvshmem_bitcode ${weft_nvshmem_home}/lib/libnvshmem_device.bc)

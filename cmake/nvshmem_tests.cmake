@@ -84,8 +84,11 @@ foreach(way WHOLE RDC)
 endforeach()
 
 if(Python3_FOUND)
-    add_test(NAME nvshmem.costs COMMAND ${Python3_EXECUTABLE} ${weft_nvshmem_tests}/costs.py ${weft_nvcc} ${weft_nvshmem_home})
-    weft_describe_test(nvshmem.costs "cuda;nvshmem")
+    foreach(what costs registers)
+        add_test(NAME nvshmem.${what}
+            COMMAND ${Python3_EXECUTABLE} ${weft_nvshmem_tests}/${what}.py ${weft_nvcc} ${weft_nvshmem_home})
+        weft_describe_test(nvshmem.${what} "cuda;nvshmem")
+    endforeach()
 endif()
 
 # Kernels that are compiled while the program runs; and the bitcode library, as Triton and Numba link it.

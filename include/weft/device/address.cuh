@@ -15,8 +15,9 @@ WEFTI_DEVICE int wefti_dev_fault_status(wefti_u64 fault)
     return -(int)(wefti_u32)fault;
 }
 
-/* Latch {status, culprit}; culprit -1: not known. Returns the latched status, which may be an earlier one. */
-WEFTI_DEVICE_SLOW int wefti_dev_latch(const weft_dev *dev, int status, int culprit_pe)
+/* Latch {status, culprit}; culprit -1: not known. Returns the latched status, which may be an earlier one. For
+ * functions that are out of line themselves (WEFTI_DEVICE_SLOW, ptx.cuh); the next is for all others. */
+WEFTI_DEVICE int wefti_dev_latch_here(const weft_dev *dev, int status, int culprit_pe)
 {
     wefti_u64 fault = WEFTI_DEV_FAULT_SET | (wefti_u64)(wefti_u32)(culprit_pe + 1) << 32 | (wefti_u32)-status;
     wefti_u64 before = wefti_atomic_cas(&dev->control->fault, (wefti_u64)0, fault);
@@ -28,6 +29,11 @@ WEFTI_DEVICE_SLOW int wefti_dev_latch(const weft_dev *dev, int status, int culpr
         wefti_st_release((wefti_u64 *)copy, fault);
     }
     return status;
+}
+
+WEFTI_DEVICE_SLOW int wefti_dev_latch(const weft_dev *dev, int status, int culprit_pe)
+{
+    return wefti_dev_latch_here(dev, status, culprit_pe);
 }
 
 /* The latched status of this PE's kernels, WEFT_OK while there is none. Any thread. */
@@ -74,8 +80,7 @@ WEFTI_DEVICE wefti_u64 wefti_dev_shift(wefti_u64 address, const wefti_i64 *delta
  * WEFTI_DEV_NAME, what every PE calls them. 0: there is none. A table that was replaced while this looked may have been
  * overwritten: look again. */
 #define WEFTI_DEV_NAME 0xffffffffu
-WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_registered(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes,
-                                                 wefti_u32 index)
+WEFTI_DEVICE wefti_u64 wefti_dev_registered(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, wefti_u32 index)
 {
     wefti_u32 version = (wefti_u32)wefti_ld_acquire(&dev->control->region_version);
     while (version != 0) {
@@ -123,7 +128,7 @@ WEFTI_DEVICE wefti_u64 wefti_dev_region_base(const weft_dev &dev, wefti_u64 numb
 
 /* Everything but the inline case: heaps whose slots follow no rule, the host heap, registered memory, no place at
  * all. */
-WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_peer_slow(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
+WEFTI_DEVICE wefti_u64 wefti_dev_peer_here(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
 {
     wefti_u32 index = (wefti_u32)pe - dev->near_first;
     wefti_u64 offset = address - dev->heap;
@@ -139,6 +144,11 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_peer_slow(const weft_dev *dev, wefti_u64 a
                                     : wefti_dev_shift(address, dev->host_delta, index);
     }
     return wefti_dev_registered(dev, address, bytes, index);
+}
+
+WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_peer_slow(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
+{
+    return wefti_dev_peer_here(dev, address, bytes, pe);
 }
 
 /* Whether `bytes` bytes at `address` lie in a heap whose slots follow one another, and `pe` is near. An aligned word of
@@ -163,6 +173,13 @@ WEFTI_DEVICE wefti_u64 wefti_dev_peer(const weft_dev &dev, const void *address, 
         return wefti_dev_plain(dev, here, pe);
     }
     return wefti_dev_peer_slow(&dev, here, bytes, pe);
+}
+
+/* The same for functions that are out of line themselves. */
+WEFTI_DEVICE wefti_u64 wefti_dev_peer_flat(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
+{
+    return wefti_dev_is_plain(*dev, address, bytes, pe) ? wefti_dev_plain(*dev, address, pe)
+                                                        : wefti_dev_peer_here(dev, address, bytes, pe);
 }
 
 /* The address at which this kernel can load and store PE `pe`'s copy of the symmetric object at `address`: of the

@@ -59,14 +59,19 @@ WEFTI_DEVICE wefti_u64 wefti_call_slot(const wefti_dev_call &call, int writer)
 
 /* ---- waiting, one thread each ---- */
 
-WEFTI_DEVICE_SLOW int wefti_packed_wait_long(const weft_dev *dev, const wefti_dev_packed *word, wefti_u64 epoch, int pe)
+WEFTI_DEVICE int wefti_packed_wait_long_here(const weft_dev *dev, const wefti_dev_packed *word, wefti_u64 epoch, int pe)
 {
     int status = WEFT_OK;
     wefti_dev_waiter waiter = {0, 0};
     while (status == WEFT_OK && wefti_ld_packed(word).epoch != epoch) {
-        status = wefti_dev_pause(*dev, &waiter);
+        status = wefti_dev_pause_flat(*dev, &waiter);
     }
-    return status == WEFT_ERR_TIMEOUT ? wefti_dev_latch(dev, status, pe) : status;
+    return status == WEFT_ERR_TIMEOUT ? wefti_dev_latch_here(dev, status, pe) : status;
+}
+
+WEFTI_DEVICE_SLOW int wefti_packed_wait_long(const weft_dev *dev, const wefti_dev_packed *word, wefti_u64 epoch, int pe)
+{
+    return wefti_packed_wait_long_here(dev, word, epoch, pe);
 }
 
 /* The packed word of this step that member `writer` writes; its value, undefined after a failure. */
@@ -209,8 +214,9 @@ WEFTI_DEVICE bool wefti_unit_look(const wefti_dev_call &call, int number, wefti_
 
 WEFTI_DEVICE_SLOW int wefti_unit_wait_long(const weft_dev *dev, wefti_u64 at, wefti_u32 apart, wefti_u64 epoch, int pe)
 {
-    int status = wefti_packed_wait_long(dev, (const wefti_dev_packed *)at, epoch, pe);
-    return status == WEFT_OK ? wefti_packed_wait_long(dev, (const wefti_dev_packed *)at + apart, epoch, pe) : status;
+    int status = wefti_packed_wait_long_here(dev, (const wefti_dev_packed *)at, epoch, pe);
+    return status == WEFT_OK ? wefti_packed_wait_long_here(dev, (const wefti_dev_packed *)at + apart, epoch, pe)
+                             : status;
 }
 
 /* The units that those of the members first .. first + N - 1 that are `wanted`, a bit each, have sent to `place`, all

@@ -87,9 +87,9 @@ WEFTI_DEVICE void wefti_copy_elements(weft_scope scope, wefti_u64 to, wefti_u64 
     }
 }
 
-/* Any addresses and sizes. Out of line, like the next: few registers, and the even case stays small. */
+/* Any addresses and sizes. For functions that are out of line themselves. */
 template <class Side>
-WEFTI_DEVICE_SLOW void wefti_copy_uneven(wefti_u32 rank, wefti_u32 size, wefti_u64 to, wefti_u64 from, wefti_u64 bytes)
+WEFTI_DEVICE void wefti_copy_any(wefti_u32 rank, wefti_u32 size, wefti_u64 to, wefti_u64 from, wefti_u64 bytes)
 {
     const weft_scope scope = {rank, size, WEFTI_SCOPE_THREAD}; /* no barrier is needed here */
     wefti_u64 apart = to ^ from;
@@ -116,6 +116,13 @@ WEFTI_DEVICE_SLOW void wefti_copy_uneven(wefti_u32 rank, wefti_u32 size, wefti_u
         wefti_copy_elements<Side, unsigned char>(scope, to, from, body);
     }
     wefti_copy_elements<Side, unsigned char>(scope, to + body, from + body, bytes - body);
+}
+
+/* The same out of line, like the next: few registers, and the even case stays small. */
+template <class Side>
+WEFTI_DEVICE_SLOW void wefti_copy_uneven(wefti_u32 rank, wefti_u32 size, wefti_u64 to, wefti_u64 from, wefti_u64 bytes)
+{
+    wefti_copy_any<Side>(rank, size, to, from, bytes);
 }
 
 /* Fewer than 16 bytes, from multiples of 16 on. */

@@ -23,7 +23,7 @@ WEFTI_DEVICE wefti_dev_entry *wefti_far_entry(const weft_dev *dev, wefti_u64 tic
 }
 
 /* What every PE calls the `bytes` symmetric bytes at `address`, for a far PE `pe`; else 0. */
-WEFTI_DEVICE_SLOW wefti_u64 wefti_far_place(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
+WEFTI_DEVICE wefti_u64 wefti_far_place_here(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
 {
     wefti_u64 offset = address - dev->heap;
     if (!wefti_dev_is_far(*dev, pe)) {
@@ -39,11 +39,16 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_far_place(const weft_dev *dev, wefti_u64 addre
     return wefti_dev_registered(dev, address, bytes, WEFTI_DEV_NAME);
 }
 
+WEFTI_DEVICE_SLOW wefti_u64 wefti_far_place(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
+{
+    return wefti_far_place_here(dev, address, bytes, pe);
+}
+
 /* ---- requests, one thread each ---- */
 
 /* The ticket of an entry to fill, once there is one; WEFTI_NO_TICKET when there will be none, which has been
  * latched. */
-WEFTI_DEVICE_SLOW wefti_u64 wefti_far_claim(const weft_dev *dev)
+WEFTI_DEVICE wefti_u64 wefti_far_claim(const weft_dev *dev)
 {
     wefti_dev_waiter waiter = {0, 0};
     int status = WEFT_OK;
@@ -59,11 +64,11 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_far_claim(const weft_dev *dev)
         if (ticket < end) {
             wefti_st_release(&dev->control->ring_end, end);
         } else {
-            status = wefti_dev_pause(*dev, &waiter);
+            status = wefti_dev_pause_flat(*dev, &waiter);
         }
     }
     if (status == WEFT_ERR_TIMEOUT) {
-        (void)wefti_dev_latch(dev, status, (int)wefti_ld_relaxed(&wefti_far_ring(dev)->awaited) - 1);
+        (void)wefti_dev_latch_here(dev, status, (int)wefti_ld_relaxed(&wefti_far_ring(dev)->awaited) - 1);
     }
     return WEFTI_NO_TICKET;
 }
@@ -75,12 +80,17 @@ WEFTI_DEVICE void wefti_far_post(wefti_dev_entry *entry, wefti_u64 ticket, int p
     wefti_st_release(&entry->filled, ticket + 1);
 }
 
-/* Wait for the answer; its status. */
-WEFTI_DEVICE_SLOW int wefti_far_hear(const weft_dev *dev, wefti_u64 ticket)
+/* Wait for the answer; its status. For functions that are out of line, and for all others. */
+WEFTI_DEVICE int wefti_far_hear_here(const weft_dev *dev, wefti_u64 ticket)
 {
     int status =
-        wefti_dev_wait_long(dev, (const wefti_u64 *)&wefti_far_entry(dev, ticket)->answered, WEFT_CMP_EQ, ticket + 1);
+        wefti_dev_wait_here(dev, (const wefti_u64 *)&wefti_far_entry(dev, ticket)->answered, WEFT_CMP_EQ, ticket + 1);
     return status == WEFT_OK ? wefti_far_entry(dev, ticket)->status : status;
+}
+
+WEFTI_DEVICE_SLOW int wefti_far_hear(const weft_dev *dev, wefti_u64 ticket)
+{
+    return wefti_far_hear_here(dev, ticket);
 }
 
 /* The same; a failure is latched. */
@@ -102,7 +112,7 @@ WEFTI_DEVICE wefti_u32 wefti_far_ask(int kind, int op, int bits, int is_fetched)
 }
 
 /* Ask for it. The ticket, or WEFTI_NO_TICKET after a failure, which has been latched. */
-WEFTI_DEVICE_SLOW wefti_u64 wefti_far_word(const weft_dev *dev, wefti_u32 ask, wefti_u64 place, wefti_u64 value,
+WEFTI_DEVICE wefti_u64 wefti_far_word_here(const weft_dev *dev, wefti_u32 ask, wefti_u64 place, wefti_u64 value,
                                            wefti_u64 cond, int pe)
 {
     const wefti_u64 ticket = wefti_far_claim(dev);
@@ -121,6 +131,12 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_far_word(const weft_dev *dev, wefti_u32 ask, w
     return ticket;
 }
 
+WEFTI_DEVICE_SLOW wefti_u64 wefti_far_word(const weft_dev *dev, wefti_u32 ask, wefti_u64 place, wefti_u64 value,
+                                           wefti_u64 cond, int pe)
+{
+    return wefti_far_word_here(dev, ask, place, value, cond, pe);
+}
+
 /* The value before; undefined after a failure, which has been latched. */
 WEFTI_DEVICE wefti_u64 wefti_far_fetch(const weft_dev *dev, wefti_u64 ticket, int pe)
 {
@@ -134,25 +150,30 @@ WEFTI_DEVICE wefti_u64 wefti_far_fetch(const weft_dev *dev, wefti_u64 ticket, in
     return old;
 }
 
-WEFTI_DEVICE int wefti_far_signal(const weft_dev *dev, wefti_u64 signal, wefti_u64 value, int op, int pe)
+WEFTI_DEVICE int wefti_far_signal_here(const weft_dev *dev, wefti_u64 signal, wefti_u64 value, int op, int pe)
 {
-    const wefti_u64 place = wefti_far_place(dev, signal, sizeof(wefti_u64), pe);
+    const wefti_u64 place = wefti_far_place_here(dev, signal, sizeof(wefti_u64), pe);
     if (place == 0) {
-        return wefti_dev_no_place(*dev, pe);
+        return wefti_dev_latch_here(dev, WEFT_ERR_RANGE, pe);
     }
-    return wefti_far_word(dev, wefti_far_ask(WEFTI_DEV_REQUEST_SIGNAL, op, 64, 0), place, value, 0, pe) ==
+    return wefti_far_word_here(dev, wefti_far_ask(WEFTI_DEV_REQUEST_SIGNAL, op, 64, 0), place, value, 0, pe) ==
                    WEFTI_NO_TICKET
                ? weft_dev_fault(*dev)
                : WEFT_OK;
 }
 
+WEFTI_DEVICE_SLOW int wefti_far_signal(const weft_dev *dev, wefti_u64 signal, wefti_u64 value, int op, int pe)
+{
+    return wefti_far_signal_here(dev, signal, value, op, pe);
+}
+
 /* Wait until all that this PE's kernels have asked for has taken effect. */
 WEFTI_DEVICE_SLOW int wefti_far_quiet(const weft_dev *dev)
 {
-    int status = wefti_dev_wait_long(dev, (const wefti_u64 *)&wefti_far_ring(dev)->done, WEFT_CMP_GE,
+    int status = wefti_dev_wait_here(dev, (const wefti_u64 *)&wefti_far_ring(dev)->done, WEFT_CMP_GE,
                                      wefti_ld_relaxed(&dev->control->ring_tail));
     return status == WEFT_ERR_TIMEOUT
-               ? wefti_dev_latch(dev, status, (int)wefti_ld_relaxed(&wefti_far_ring(dev)->awaited) - 1)
+               ? wefti_dev_latch_here(dev, status, (int)wefti_ld_relaxed(&wefti_far_ring(dev)->awaited) - 1)
                : status;
 }
 
@@ -174,30 +195,61 @@ WEFTI_DEVICE void wefti_far_fill(wefti_dev_entry *entry, int kind, wefti_u64 pla
     entry->request.bytes = bytes;
 }
 
-/* Put to `place`. WEFT_OK, or a failure, which has been latched. */
-WEFTI_DEVICE_SLOW int wefti_far_put_at(weft_scope scope, const weft_dev *dev, wefti_u64 place, wefti_u64 source,
-                                       wefti_u64 bytes, int pe)
+/* The data of one request. Few registers: 16, 4 or 1 byte at a time. */
+template <class Side> WEFTI_DEVICE void wefti_far_copy(weft_scope scope, wefti_u64 to, wefti_u64 from, wefti_u64 bytes)
 {
-    WEFTI_UNROLL(1)
-    while (bytes > 0) {
-        const wefti_u64 part = bytes < WEFTI_DEV_REQUEST_BYTES ? bytes : WEFTI_DEV_REQUEST_BYTES;
-        const wefti_u64 ticket = scope.rank == 0 ? wefti_far_claim(dev) : 0;
-        const wefti_u32 number = wefti_far_share_entry(scope, ticket);
-        if (number == WEFTI_NO_ENTRY) {
-            return weft_dev_fault(*dev);
+    const wefti_u64 together = to | from | bytes;
+    if ((together & 15) == 0) {
+        WEFTI_UNROLL(1)
+        for (wefti_u32 i = scope.rank * 16; i < bytes; i += scope.size * 16) {
+            Side::store((wefti_wide *)(to + i), Side::load((const wefti_wide *)(from + i)));
         }
-        wefti_dev_entry *entry = &wefti_far_ring(dev)->entries[number];
-        wefti_copy_uneven<wefti_to_remote>(scope.rank, scope.size, (wefti_u64)entry->request.data, source, part);
-        wefti_scope_sync(scope);
-        if (scope.rank == 0) {
-            wefti_far_fill(entry, WEFTI_DEV_REQUEST_PUT, place, part);
-            wefti_far_post(entry, ticket, pe);
+    } else if ((together & 3) == 0) {
+        WEFTI_UNROLL(1)
+        for (wefti_u32 i = scope.rank * 4; i < bytes; i += scope.size * 4) {
+            Side::move((wefti_u32 *)(to + i), (const wefti_u32 *)(from + i));
         }
-        place += part;
-        source += part;
-        bytes -= part;
+    } else {
+        WEFTI_UNROLL(1)
+        for (wefti_u32 i = scope.rank; i < bytes; i += scope.size) {
+            Side::move((unsigned char *)(to + i), (const unsigned char *)(from + i));
+        }
+    }
+}
+
+/* Put at most WEFTI_DEV_REQUEST_BYTES to `place`. WEFT_OK, or a failure, which has been latched. */
+WEFTI_DEVICE_SLOW int wefti_far_put_one(weft_scope scope, const weft_dev *dev, wefti_u64 place, wefti_u64 source,
+                                        wefti_u32 bytes, int pe)
+{
+    const wefti_u64 ticket = scope.rank == 0 ? wefti_far_claim(dev) : 0;
+    const wefti_u32 number = wefti_far_share_entry(scope, ticket);
+    if (number == WEFTI_NO_ENTRY) {
+        return weft_dev_fault(*dev);
+    }
+    wefti_dev_entry *entry = &wefti_far_ring(dev)->entries[number];
+    wefti_far_copy<wefti_to_remote>(scope, (wefti_u64)entry->request.data, source, bytes);
+    wefti_scope_sync(scope);
+    if (scope.rank == 0) {
+        wefti_far_fill(entry, WEFTI_DEV_REQUEST_PUT, place, bytes);
+        wefti_far_post(entry, ticket, pe);
     }
     return WEFT_OK;
+}
+
+WEFTI_DEVICE wefti_u32 wefti_far_part(wefti_u64 bytes)
+{
+    return bytes < WEFTI_DEV_REQUEST_BYTES ? (wefti_u32)bytes : (wefti_u32)WEFTI_DEV_REQUEST_BYTES;
+}
+
+WEFTI_DEVICE int wefti_far_put_at(weft_scope scope, const weft_dev *dev, wefti_u64 place, wefti_u64 source,
+                                  wefti_u64 bytes, int pe)
+{
+    int status = WEFT_OK;
+    WEFTI_UNROLL(1)
+    for (wefti_u64 at = 0; at < bytes && status == WEFT_OK; at += WEFTI_DEV_REQUEST_BYTES) {
+        status = wefti_far_put_one(scope, dev, place + at, source + at, wefti_far_part(bytes - at), pe);
+    }
+    return status;
 }
 
 WEFTI_DEVICE int wefti_far_put(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u64 source, wefti_u64 bytes,
@@ -207,36 +259,38 @@ WEFTI_DEVICE int wefti_far_put(weft_scope scope, const weft_dev *dev, wefti_u64 
     return place == 0 ? wefti_dev_no_place(*dev, pe) : wefti_far_put_at(scope, dev, place, source, bytes, pe);
 }
 
-/* Get from `place`. WEFT_OK, or a failure, which has been latched. */
-WEFTI_DEVICE_SLOW int wefti_far_get_at(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u64 place,
-                                       wefti_u64 bytes, int pe)
+/* One thread asks for at most WEFTI_DEV_REQUEST_BYTES from `place`, and waits. The ticket, whose entry is to be given
+ * back by wefti_far_take; WEFTI_NO_TICKET after a failure, which has been latched. */
+WEFTI_DEVICE_SLOW wefti_u64 wefti_far_ask_bytes(const weft_dev *dev, wefti_u64 place, wefti_u32 bytes, int pe)
 {
-    WEFTI_UNROLL(1)
-    while (bytes > 0) {
-        const wefti_u64 part = bytes < WEFTI_DEV_REQUEST_BYTES ? bytes : WEFTI_DEV_REQUEST_BYTES;
-        wefti_u64 ticket = scope.rank == 0 ? wefti_far_claim(dev) : WEFTI_NO_TICKET;
-        wefti_u64 held = WEFTI_NO_TICKET;
-        if (ticket != WEFTI_NO_TICKET) {
-            wefti_dev_entry *entry = wefti_far_entry(dev, ticket);
-            wefti_far_fill(entry, WEFTI_DEV_REQUEST_GET, place, part);
-            wefti_far_post(entry, ticket, pe);
-            held = wefti_far_await(dev, ticket, pe) == WEFT_OK ? ticket : WEFTI_NO_TICKET;
-        }
-        const wefti_u32 number = wefti_far_share_entry(scope, held);
-        if (number != WEFTI_NO_ENTRY) {
-            wefti_copy_uneven<wefti_from_remote>(scope.rank, scope.size, dest,
-                                                 (wefti_u64)wefti_far_ring(dev)->entries[number].request.data, part);
-        }
-        wefti_scope_sync(scope);
-        if (ticket != WEFTI_NO_TICKET) {
-            wefti_far_take(dev, ticket);
-        }
-        if (number == WEFTI_NO_ENTRY) {
-            return weft_dev_fault(*dev);
-        }
-        place += part;
-        dest += part;
-        bytes -= part;
+    const wefti_u64 ticket = wefti_far_claim(dev);
+    if (ticket == WEFTI_NO_TICKET) {
+        return ticket;
+    }
+    wefti_dev_entry *entry = wefti_far_entry(dev, ticket);
+    wefti_far_fill(entry, WEFTI_DEV_REQUEST_GET, place, bytes);
+    wefti_far_post(entry, ticket, pe);
+    const int status = wefti_far_hear_here(dev, ticket);
+    if (status != WEFT_OK) {
+        (void)wefti_dev_latch_here(dev, status, pe);
+        wefti_far_take(dev, ticket);
+        return WEFTI_NO_TICKET;
+    }
+    return ticket;
+}
+
+/* What has come to `dest`; the entry is given back. WEFT_OK, or the fault. */
+WEFTI_DEVICE_SLOW int wefti_far_get_one(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u32 bytes,
+                                        wefti_u64 ticket)
+{
+    const wefti_u32 number = wefti_far_share_entry(scope, ticket);
+    if (number == WEFTI_NO_ENTRY) {
+        return weft_dev_fault(*dev);
+    }
+    wefti_far_copy<wefti_from_remote>(scope, dest, (wefti_u64)wefti_far_ring(dev)->entries[number].request.data, bytes);
+    wefti_scope_sync(scope);
+    if (scope.rank == 0) {
+        wefti_far_take(dev, ticket);
     }
     return WEFT_OK;
 }
@@ -245,11 +299,18 @@ WEFTI_DEVICE int wefti_far_get(weft_scope scope, const weft_dev *dev, wefti_u64 
                                int pe)
 {
     const wefti_u64 place = wefti_far_place(dev, source, bytes, pe);
-    return place == 0 ? wefti_dev_no_place(*dev, pe) : wefti_far_get_at(scope, dev, dest, place, bytes, pe);
+    int status = place == 0 ? wefti_dev_no_place(*dev, pe) : WEFT_OK;
+    WEFTI_UNROLL(1)
+    for (wefti_u64 at = 0; at < bytes && status == WEFT_OK; at += WEFTI_DEV_REQUEST_BYTES) {
+        const wefti_u32 part = wefti_far_part(bytes - at);
+        const wefti_u64 ticket = scope.rank == 0 ? wefti_far_ask_bytes(dev, place + at, part, pe) : WEFTI_NO_TICKET;
+        status = wefti_far_get_one(scope, dev, dest + at, part, ticket);
+    }
+    return status;
 }
 
 /* One element of at most 8 bytes; one thread. */
-WEFTI_DEVICE_SLOW int wefti_far_p_at(const weft_dev *dev, wefti_u64 place, wefti_u64 bits, wefti_u32 bytes, int pe)
+WEFTI_DEVICE int wefti_far_p_at(const weft_dev *dev, wefti_u64 place, wefti_u64 bits, wefti_u32 bytes, int pe)
 {
     const wefti_u64 ticket = wefti_far_claim(dev);
     if (ticket == WEFTI_NO_TICKET) {
@@ -262,10 +323,10 @@ WEFTI_DEVICE_SLOW int wefti_far_p_at(const weft_dev *dev, wefti_u64 place, wefti
     return WEFT_OK;
 }
 
-WEFTI_DEVICE int wefti_far_p(const weft_dev *dev, wefti_u64 dest, wefti_u64 bits, wefti_u32 bytes, int pe)
+WEFTI_DEVICE_SLOW int wefti_far_p(const weft_dev *dev, wefti_u64 dest, wefti_u64 bits, wefti_u32 bytes, int pe)
 {
-    const wefti_u64 place = wefti_far_place(dev, dest, bytes, pe);
-    return place == 0 ? wefti_dev_no_place(*dev, pe) : wefti_far_p_at(dev, place, bits, bytes, pe);
+    const wefti_u64 place = wefti_far_place_here(dev, dest, bytes, pe);
+    return place == 0 ? wefti_dev_latch_here(dev, WEFT_ERR_RANGE, pe) : wefti_far_p_at(dev, place, bits, bytes, pe);
 }
 
 #endif

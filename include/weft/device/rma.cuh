@@ -139,12 +139,12 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_put_small_any(wefti_u32 rank, wefti_u32 si
                                                     const void *dest, const void *source, wefti_u32 bytes,
                                                     const void *signal, int pe)
 {
-    wefti_u64 to = wefti_dev_peer(*dev, dest, bytes, pe);
-    wefti_u64 at = wefti_dev_peer(*dev, signal, sizeof(wefti_u64), pe);
+    wefti_u64 to = wefti_dev_peer_flat(dev, (wefti_u64)dest, bytes, pe);
+    wefti_u64 at = wefti_dev_peer_flat(dev, (wefti_u64)signal, sizeof(wefti_u64), pe);
     if (at == 0 || (to == 0 && bytes != 0)) {
         return 0;
     }
-    wefti_copy_uneven<wefti_to_remote>(rank, size, to, (wefti_u64)source, bytes);
+    wefti_copy_any<wefti_to_remote>(rank, size, to, (wefti_u64)source, bytes);
     return at;
 }
 
@@ -187,15 +187,6 @@ WEFTI_DEVICE wefti_u64 wefti_dev_put_small(weft_scope warp, const weft_dev &dev,
     return wefti_dev_plain(dev, (wefti_u64)signal, pe);
 }
 
-/* A put and its signal where this PE cannot store. One call out of line: what a kernel holds across calls, loops' values
- * too, counts in the registers of all its threads. */
-WEFTI_DEVICE_SLOW int wefti_far_put_signal(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u64 source,
-                                           wefti_u64 bytes, wefti_u64 signal, wefti_u64 value, weft_signal_op op, int pe)
-{
-    int status = bytes == 0 ? WEFT_OK : wefti_far_put(scope, dev, dest, source, bytes, pe);
-    return status == WEFT_OK && scope.rank == 0 ? wefti_far_signal(dev, signal, value, op, pe) : status;
-}
-
 /* By the first warp alone: the others need not even know the addresses, and the signal need not wait for them. */
 WEFTI_DEVICE int wefti_dev_put_signal_small(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
                                             wefti_u32 bytes, const void *signal, wefti_u64 value, weft_signal_op op,
@@ -214,10 +205,11 @@ WEFTI_DEVICE int wefti_dev_put_signal_small(weft_scope scope, const weft_dev &de
         }
     }
     /* also: the source has been read */
-    return __builtin_expect(wefti_scope_first_says(scope, is_nowhere), 0)
-               ? wefti_far_put_signal(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, (wefti_u64)signal, value,
-                                      op, pe)
-               : WEFT_OK;
+    if (__builtin_expect(wefti_scope_first_says(scope, is_nowhere), 0)) {
+        int status = bytes == 0 ? WEFT_OK : wefti_far_put(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe);
+        return status == WEFT_OK && scope.rank == 0 ? wefti_far_signal(&dev, (wefti_u64)signal, value, op, pe) : status;
+    }
+    return WEFT_OK;
 }
 
 /* weft_dev_put, then the signal: who sees the signal sees the bytes, and all that the scope's threads did before.
@@ -268,12 +260,12 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_atomic_slow(const weft_dev *dev, const voi
         return 0;
     }
     if (dev->host_atomics == 0 && here - dev->host_heap < dev->host_bytes) {
-        (void)wefti_dev_latch(dev, WEFT_ERR_UNSUPPORTED, dev->pe);
+        (void)wefti_dev_latch_here(dev, WEFT_ERR_UNSUPPORTED, dev->pe);
         return 0;
     }
-    wefti_u64 at = wefti_dev_peer_slow(dev, here, 8, pe);
+    wefti_u64 at = wefti_dev_peer_here(dev, here, 8, pe);
     if (at == 0) {
-        (void)wefti_dev_no_place(*dev, pe);
+        (void)wefti_dev_latch_here(dev, WEFT_ERR_RANGE, pe);
     }
     return at;
 }

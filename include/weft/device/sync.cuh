@@ -19,12 +19,12 @@ WEFTI_DEVICE int wefti_dev_member(const weft_dev_team &team, int number)
 /* The step of a far PE; WEFTI_NO_STEP when it does not answer. */
 WEFTI_DEVICE wefti_u64 wefti_dev_sync_far_step(const weft_dev *dev, const wefti_u64 *epoch, int pe)
 {
-    const wefti_u64 place = wefti_far_place(dev, (wefti_u64)epoch, sizeof(wefti_u64), pe);
+    const wefti_u64 place = wefti_far_place_here(dev, (wefti_u64)epoch, sizeof(wefti_u64), pe);
     const wefti_u32 ask = wefti_far_ask(WEFTI_DEV_REQUEST_AMO, WEFTI_DEV_AMO_FETCH, 64, 1);
-    const wefti_u64 ticket = wefti_far_word(dev, ask, place, 0, 0, pe);
+    const wefti_u64 ticket = wefti_far_word_here(dev, ask, place, 0, 0, pe);
     wefti_u64 step = WEFTI_NO_STEP;
     if (ticket != WEFTI_NO_TICKET) {
-        step = wefti_far_hear(dev, ticket) == WEFT_OK ? wefti_far_entry(dev, ticket)->old : WEFTI_NO_STEP;
+        step = wefti_far_hear_here(dev, ticket) == WEFT_OK ? wefti_far_entry(dev, ticket)->old : WEFTI_NO_STEP;
         wefti_far_take(dev, ticket);
     }
     return step;
@@ -38,7 +38,7 @@ template <bool FAR> WEFTI_DEVICE_SLOW int wefti_dev_sync_expired(const weft_dev_
     int is_silent = 1;
     for (int i = 0; i < team->pes && is_silent; i++) {
         int pe = wefti_dev_member(*team, i);
-        wefti_u64 at = wefti_dev_peer(team->world, &team->area->epoch, sizeof(wefti_u64), pe);
+        wefti_u64 at = wefti_dev_peer_flat(&team->world, (wefti_u64)&team->area->epoch, sizeof(wefti_u64), pe);
         wefti_u64 there = at != 0 ? wefti_ld_acquire((const wefti_u64 *)at)
                           : FAR   ? wefti_dev_sync_far_step(&team->world, &team->area->epoch, pe)
                                   : WEFTI_NO_STEP;
@@ -47,7 +47,7 @@ template <bool FAR> WEFTI_DEVICE_SLOW int wefti_dev_sync_expired(const weft_dev_
             culprit = !is_silent || culprit < 0 ? pe : culprit;
         }
     }
-    return wefti_dev_latch(&team->world, WEFT_ERR_TIMEOUT, culprit);
+    return wefti_dev_latch_here(&team->world, WEFT_ERR_TIMEOUT, culprit);
 }
 
 template <bool FAR> WEFTI_DEVICE int wefti_dev_sync_of(weft_scope scope, const weft_dev_team &team)

@@ -25,11 +25,11 @@ typedef struct wefti_dev_waiter {
 
 /* Whether to go on: WEFT_OK, the latched fault, WEFT_ERR_ABORTED (latched), or WEFT_ERR_TIMEOUT (not latched: the
  * caller knows who is missing). */
-WEFTI_DEVICE_SLOW int wefti_dev_pause_slow(const weft_dev *dev, wefti_u64 start_ns)
+WEFTI_DEVICE int wefti_dev_pause_here(const weft_dev *dev, wefti_u64 start_ns)
 {
     wefti_u64 waited = wefti_time_ns() - start_ns;
     if (dev->abi != WEFT_DEV_ABI) { /* the host's headers were others; up to `control` all are alike */
-        return wefti_dev_latch(dev, WEFT_ERR_UNSUPPORTED, dev->pe);
+        return wefti_dev_latch_here(dev, WEFT_ERR_UNSUPPORTED, dev->pe);
     }
     wefti_u64 fault = wefti_ld_relaxed(&dev->control->fault);
     if (fault != 0) {
@@ -43,20 +43,37 @@ WEFTI_DEVICE_SLOW int wefti_dev_pause_slow(const weft_dev *dev, wefti_u64 start_
         wefti_u64 abort_word = wefti_ld_relaxed(&dev->control->abort);
         wefti_u64 aborted = abort_word == 0 ? 0 : wefti_ld_acquire((const wefti_u64 *)abort_word);
         if (aborted != 0) {
-            return wefti_dev_latch(dev, WEFT_ERR_ABORTED, (int)(aborted >> 32 & 0x7fffffffu));
+            return wefti_dev_latch_here(dev, WEFT_ERR_ABORTED, (int)(aborted >> 32 & 0x7fffffffu));
         }
         wefti_rest(WEFTI_DEV_LONG_REST_NS);
     }
     return waited >= wefti_ld_relaxed(&dev->control->deadline_ns) ? WEFT_ERR_TIMEOUT : WEFT_OK;
 }
 
-WEFTI_DEVICE int wefti_dev_pause(const weft_dev &dev, wefti_dev_waiter *waiter)
+WEFTI_DEVICE_SLOW int wefti_dev_pause_slow(const weft_dev *dev, wefti_u64 start_ns)
+{
+    return wefti_dev_pause_here(dev, start_ns);
+}
+
+/* Whether it is time for such a look; from then on start_ns counts. */
+WEFTI_DEVICE bool wefti_dev_is_look(wefti_dev_waiter *waiter)
 {
     if (++waiter->looks % WEFTI_DEV_LOOKS != 0) {
-        return WEFT_OK;
+        return false;
     }
     waiter->start_ns = waiter->start_ns == 0 ? wefti_time_ns() : waiter->start_ns;
-    return wefti_dev_pause_slow(&dev, waiter->start_ns);
+    return true;
+}
+
+WEFTI_DEVICE int wefti_dev_pause(const weft_dev &dev, wefti_dev_waiter *waiter)
+{
+    return wefti_dev_is_look(waiter) ? wefti_dev_pause_slow(&dev, waiter->start_ns) : WEFT_OK;
+}
+
+/* The same for functions that are out of line themselves. */
+WEFTI_DEVICE int wefti_dev_pause_flat(const weft_dev &dev, wefti_dev_waiter *waiter)
+{
+    return wefti_dev_is_look(waiter) ? wefti_dev_pause_here(&dev, waiter->start_ns) : WEFT_OK;
 }
 
 /* All threads of the scope get the status of its first one. */
@@ -112,16 +129,21 @@ template <class T> WEFTI_DEVICE T wefti_dev_acquire(const T *variable)
                           : (T)wefti_ld_acquire((const wefti_u32 *)variable);
 }
 
-/* The rest of a wait that has not been short. */
-template <class T>
-WEFTI_DEVICE_SLOW int wefti_dev_wait_long(const weft_dev *dev, const T *variable, weft_cmp cmp, T value)
+/* The rest of a wait that has not been short; for functions that are out of line, and for all others. */
+template <class T> WEFTI_DEVICE int wefti_dev_wait_here(const weft_dev *dev, const T *variable, weft_cmp cmp, T value)
 {
     int status = WEFT_OK;
     wefti_dev_waiter waiter = {0, 0};
     while (status == WEFT_OK && !wefti_dev_holds(wefti_dev_acquire(variable), cmp, value)) {
-        status = wefti_dev_pause(*dev, &waiter);
+        status = wefti_dev_pause_flat(*dev, &waiter);
     }
     return status;
+}
+
+template <class T>
+WEFTI_DEVICE_SLOW int wefti_dev_wait_long(const weft_dev *dev, const T *variable, weft_cmp cmp, T value)
+{
+    return wefti_dev_wait_here(dev, variable, cmp, value);
 }
 
 /* One thread waits. As wefti_dev_pause says: WEFT_ERR_TIMEOUT is not latched. The first looks are a loop of nothing

@@ -7,9 +7,20 @@
 #include "weft/device/channel.cuh"
 #include "weft/device/slice.cuh"
 
-/* Few registers: what calls it keeps many. */
-WEFTI_DEVICE_SLOW int wefti_wide_put(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u64 source,
-                                     wefti_u64 bytes, int pe)
+/* Set the 64-bit word `word` on `pe`, wherever that is, after all that this thread did before. */
+WEFTI_DEVICE_SLOW int wefti_wide_tell(const weft_dev *dev, wefti_u64 word, wefti_u64 value, int pe)
+{
+    const wefti_u64 at = wefti_dev_peer_flat(dev, word, sizeof(wefti_u64), pe);
+    if (at == 0) {
+        return wefti_far_signal_here(dev, word, value, WEFT_SIGNAL_SET, pe);
+    }
+    wefti_st_release((wefti_u64 *)at, value);
+    return WEFT_OK;
+}
+
+/* The bytes, wherever `pe` is. */
+WEFTI_DEVICE int wefti_wide_put(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u64 source,
+                                wefti_u64 bytes, int pe)
 {
     dest = wefti_dev_is_far(*dev, pe) ? wefti_far_place(dev, dest, bytes, pe)
                                       : wefti_dev_peer(*dev, (const void *)dest, bytes, pe);
@@ -34,7 +45,7 @@ WEFTI_DEVICE void wefti_wide_send(wefti_dev_call &call, wefti_u64 dest, wefti_u6
     }
     if (call.status == WEFT_OK && call.scope.rank == 0) {
         wefti_dev_packed *word = (wefti_dev_packed *)wefti_call_word(call, WEFTI_DEV_OUT, call.team->pe);
-        call.status = weft_dev_signal(dev, &word->epoch, call.epoch, WEFT_SIGNAL_SET, pe);
+        call.status = wefti_wide_tell(&dev, (wefti_u64)&word->epoch, call.epoch, pe);
     }
 }
 
@@ -63,9 +74,9 @@ template <class Value> WEFTI_DEVICE void wefti_wide_meet(wefti_dev_call &call, c
     for (wefti_u32 r = call.scope.rank; r < wefti_call_others(call); r += call.scope.size) {
         const int number = wefti_call_after(call, 1 + r);
         const int pe = wefti_dev_member(*call.team, number);
-        int status = weft_dev_p(dev, &word->value, (wefti_u64)value(number), pe);
+        int status = wefti_wide_tell(&dev, (wefti_u64)&word->value, (wefti_u64)value(number), pe);
         if (status == WEFT_OK) {
-            status = weft_dev_signal(dev, &word->epoch, call.epoch, WEFT_SIGNAL_SET, pe);
+            status = wefti_wide_tell(&dev, (wefti_u64)&word->epoch, call.epoch, pe);
         }
         call.status = status == WEFT_OK ? call.status : status;
     }
@@ -123,14 +134,14 @@ WEFTI_DEVICE void wefti_wide_part(wefti_dev_call &call, wefti_slice slice, const
     if (!is_self) {
         wefti_wide_send(call, dest + range.first, source + range.first, range.end - range.first, number);
     } else if (dest != source && range.end != range.first) {
-        wefti_copy_bytes<wefti_to_remote>(call.scope, (void *)(dest + range.first),
-                                          (const void *)(source + range.first), range.end - range.first);
+        wefti_copy_uneven<wefti_to_remote>(call.scope.rank, call.scope.size, dest + range.first, source + range.first,
+                                           range.end - range.first);
     }
 }
 
 /* Broadcast, fcollect, collect, alltoall, alltoallv. */
-WEFTI_DEVICE_SLOW int wefti_wide_collective(weft_scope scope, const weft_dev_team *team, wefti_slice slice,
-                                            const wefti_wide_move move)
+WEFTI_DEVICE int wefti_wide_collective(weft_scope scope, const weft_dev_team *team, wefti_slice slice,
+                                       const wefti_wide_move move)
 {
     const bool is_broadcast = move.kind == WEFTI_WIDE_BROADCAST;
     wefti_dev_call call = wefti_call_begin(scope, *team, slice.index);
@@ -220,8 +231,8 @@ WEFTI_DEVICE void wefti_wide_spread(wefti_dev_call &call, const wefti_vector &ve
 /* Rounds of at most a slot of units for each member: its part of the sources is combined there, then, but for
  * reduce_scatter, spread. A member writes to another's dest when that one has sent it its part, and so read it. */
 template <class R>
-WEFTI_DEVICE_SLOW int wefti_wide_reduce(weft_scope scope, const weft_dev_team *team, wefti_slice slice, R reducer,
-                                        const wefti_vector vector)
+WEFTI_DEVICE int wefti_wide_reduce(weft_scope scope, const weft_dev_team *team, wefti_slice slice, R reducer,
+                                   const wefti_vector vector)
 {
     wefti_dev_call call = wefti_call_begin(scope, *team, slice.index);
     const wefti_range all = wefti_slice_units(slice, vector.bytes);
