@@ -218,9 +218,10 @@ template <class Side> WEFTI_DEVICE void wefti_far_copy(weft_scope scope, wefti_u
 }
 
 /* Put at most WEFTI_DEV_REQUEST_BYTES to `place`. WEFT_OK, or a failure, which has been latched. */
-WEFTI_DEVICE_SLOW int wefti_far_put_one(weft_scope scope, const weft_dev *dev, wefti_u64 place, wefti_u64 source,
-                                        wefti_u32 bytes, int pe)
+WEFTI_DEVICE_SLOW int wefti_far_put_one(wefti_u32 rank, wefti_u32 size, int kind, const weft_dev *dev, wefti_u64 place,
+                                        wefti_u64 source, wefti_u32 bytes, int pe)
 {
+    const weft_scope scope = {rank, size, (wefti_scope_kind)kind};
     const wefti_u64 ticket = scope.rank == 0 ? wefti_far_claim(dev) : 0;
     const wefti_u32 number = wefti_far_share_entry(scope, ticket);
     if (number == WEFTI_NO_ENTRY) {
@@ -247,7 +248,8 @@ WEFTI_DEVICE int wefti_far_put_at(weft_scope scope, const weft_dev *dev, wefti_u
     int status = WEFT_OK;
     WEFTI_UNROLL(1)
     for (wefti_u64 at = 0; at < bytes && status == WEFT_OK; at += WEFTI_DEV_REQUEST_BYTES) {
-        status = wefti_far_put_one(scope, dev, place + at, source + at, wefti_far_part(bytes - at), pe);
+        status = wefti_far_put_one(scope.rank, scope.size, scope.kind, dev, place + at, source + at,
+                                   wefti_far_part(bytes - at), pe);
     }
     return status;
 }
@@ -280,9 +282,10 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_far_ask_bytes(const weft_dev *dev, wefti_u64 p
 }
 
 /* What has come to `dest`; the entry is given back. WEFT_OK, or the fault. */
-WEFTI_DEVICE_SLOW int wefti_far_get_one(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u32 bytes,
-                                        wefti_u64 ticket)
+WEFTI_DEVICE_SLOW int wefti_far_get_one(wefti_u32 rank, wefti_u32 size, int kind, const weft_dev *dev, wefti_u64 dest,
+                                        wefti_u32 bytes, wefti_u64 ticket)
 {
+    const weft_scope scope = {rank, size, (wefti_scope_kind)kind};
     const wefti_u32 number = wefti_far_share_entry(scope, ticket);
     if (number == WEFTI_NO_ENTRY) {
         return weft_dev_fault(*dev);
@@ -304,7 +307,7 @@ WEFTI_DEVICE int wefti_far_get(weft_scope scope, const weft_dev *dev, wefti_u64 
     for (wefti_u64 at = 0; at < bytes && status == WEFT_OK; at += WEFTI_DEV_REQUEST_BYTES) {
         const wefti_u32 part = wefti_far_part(bytes - at);
         const wefti_u64 ticket = scope.rank == 0 ? wefti_far_ask_bytes(dev, place + at, part, pe) : WEFTI_NO_TICKET;
-        status = wefti_far_get_one(scope, dev, dest + at, part, ticket);
+        status = wefti_far_get_one(scope.rank, scope.size, scope.kind, dev, dest + at, part, ticket);
     }
     return status;
 }

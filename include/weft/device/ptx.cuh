@@ -21,7 +21,8 @@
 
 #define WEFTI_DEVICE __device__ __forceinline__
 /* Out of line. Such a function calls no other that is (the inline NAME_here, or _flat, stands for it there): in
- * relocatable device code each call in a call takes registers of its own, and a kernel gets those of the deepest. */
+ * relocatable device code each call in a call takes registers of its own, and a kernel gets those of the deepest. It
+ * takes no struct by value: Triton's LLVM (triton 3.6) does not survive one. */
 #define WEFTI_DEVICE_SLOW static __device__ __noinline__
 #define WEFTI_PRAGMA(text) _Pragma(#text)
 #define WEFTI_UNROLL(times) WEFTI_PRAGMA(unroll times)
