@@ -625,7 +625,8 @@ static void survives_every_fault(void **state)
     const bootstrap_subject *subject = subject_of(state);
     const uint64_t deadline_ns = subject->fault_deadline_ns != 0 ? subject->fault_deadline_ns : SHORT_NS / 3;
     fault_work work = {.subject = subject, .deadline_ns = load_patience_ns(deadline_ns)};
-    (void)torture(meet_once, &work);
+    (void)torture_some(meet_once, &work, subject->fault_step != 0 ? subject->fault_first : 1,
+                       subject->fault_step != 0 ? subject->fault_step : 1);
 }
 
 int bootstrap_conformance_run(const bootstrap_subject *subject)

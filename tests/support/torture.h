@@ -2,6 +2,8 @@
 #ifndef PART_TORTURE_H
 #define PART_TORTURE_H
 
+#include <stdint.h>
+
 #include "weft/status.h"
 
 /* Work that makes something and, if it could, ends it again. It may be called any number of times. */
@@ -12,5 +14,8 @@ typedef weft_status (*torture_work)(void *context);
  * descriptors, threads, maps and allocations as were there. Skips the cmocka test in builds without WEFT_FAULTS.
  * Returns the number of points. */
 int torture(torture_work work, void *context);
+
+/* The same with every `step`-th fault point only, from `first` (1 .. step) on. */
+int torture_some(torture_work work, void *context, uint64_t first, uint64_t step);
 
 #endif
