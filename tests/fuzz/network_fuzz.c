@@ -3,7 +3,7 @@
  * no more is counted than there are credits.
  * Method: the input is a row of messages, each with a byte that says whether it is a request or a reply and two that
  * say how long it is. All but every eighth have this world's key, as those of a PE that has gone wrong would have. The
- * slot is memory of its own, of which a part has been reserved. The provider is the three functions below. */
+ * slot is memory of its own, of which a part has been reserved. The provider is the four functions below. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static wefti_ofi ofi;
 static wefti_ofi_peer peers[PES];
 static unsigned char got[GOT_BYTES];
 
-/* ---- the provider, which takes nothing ---- */
+/* ---- the provider, which takes nothing, and has a key ---- */
 
 void wefti_ofi_post(wefti_ofi *at, wefti_ofi_buffer *buffer)
 {
@@ -40,6 +40,12 @@ int wefti_ofi_send(wefti_ofi *at, wefti_ofi_buffer *buffer, int *error)
 void wefti_ofi_lose(wefti_ofi *at, uint32_t pe)
 {
     at->peers[pe].is_lost = 1;
+}
+
+const wefti_ofi_range *wefti_ofi_rma_share(wefti_ofi *at)
+{
+    static const wefti_ofi_range all = {.first = 64, .bytes = RESERVED - 64, .at = {.key = 5}};
+    return at->setup.pe == 0 ? &all : NULL;
 }
 
 /* ---- a world ---- */

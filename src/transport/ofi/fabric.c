@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/library.h"
+#include "os/os.h"
 
 #define LIBRARY "libfabric.so.1"
 /* Of the interface that its headers describe. */
@@ -58,15 +59,15 @@ const char *wefti_fabric_error(int error)
 
 /* ---- which interface ---- */
 
-static struct fi_info *make_hints(void)
+static struct fi_info *make_hints(uint64_t caps, uint64_t order)
 {
     struct fi_info *hints = lib.dupinfo(NULL);
     if (hints != NULL) {
-        hints->caps = FI_MSG | FI_REMOTE_COMM;
+        hints->caps = FI_MSG | FI_REMOTE_COMM | caps;
         hints->mode = FI_CONTEXT | FI_CONTEXT2;
         hints->ep_attr->type = FI_EP_RDM;
-        hints->tx_attr->msg_order = FI_ORDER_SAS;
-        hints->rx_attr->msg_order = FI_ORDER_SAS;
+        hints->tx_attr->msg_order = FI_ORDER_SAS | order;
+        hints->rx_attr->msg_order = FI_ORDER_SAS | order;
         hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
         hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     }
@@ -85,7 +86,7 @@ static weft_status choose(wefti_fabric *fabric, const struct fi_info *offered, c
 static weft_status find_provider(wefti_fabric *fabric, const wefti_topo_pe *pe)
 {
     struct fi_info *offered = NULL;
-    struct fi_info *hints = make_hints();
+    struct fi_info *hints = make_hints(0, 0);
     int error = hints == NULL ? -FI_ENOMEM : lib.getinfo(VERSION, NULL, NULL, 0, hints, &offered);
     if (hints != NULL) {
         lib.freeinfo(hints);
@@ -99,6 +100,74 @@ static weft_status find_provider(wefti_fabric *fabric, const wefti_topo_pe *pe)
     weft_status status = choose(fabric, offered, pe);
     lib.freeinfo(offered);
     return status;
+}
+
+/* ---- whether it reads and writes by itself ---- */
+
+/* A message or a read comes behind writes, and a write behind a write. */
+#define ORDER (FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW)
+
+/* The same interface of the same provider, with `caps` and `order` as well; NULL if it does not have them. */
+static struct fi_info *find_again(const struct fi_info *chosen, uint64_t caps, uint64_t order)
+{
+    struct fi_info *offered = NULL;
+    struct fi_info *hints = make_hints(caps, order);
+    if (hints == NULL) {
+        return NULL;
+    }
+    hints->addr_format = chosen->addr_format;
+    hints->fabric_attr->prov_name = strdup(chosen->fabric_attr->prov_name);
+    hints->domain_attr->name = strdup(chosen->domain_attr->name);
+    if (lib.getinfo(VERSION, NULL, NULL, 0, hints, &offered) != 0) {
+        offered = NULL;
+    }
+    lib.freeinfo(hints);
+    struct fi_info *found = NULL;
+    for (const struct fi_info *i = offered; i != NULL && found == NULL; i = i->next) {
+        const int is_same = i->src_addrlen == chosen->src_addrlen &&
+                            strcmp(i->fabric_attr->prov_name, chosen->fabric_attr->prov_name) == 0 &&
+                            strcmp(i->domain_attr->name, chosen->domain_attr->name) == 0 &&
+                            (i->src_addrlen == 0 || memcmp(i->src_addr, chosen->src_addr, i->src_addrlen) == 0);
+        found = is_same ? lib.dupinfo(i) : NULL;
+    }
+    lib.freeinfo(offered);
+    return found;
+}
+
+/* Ask for RMA once the interface has been chosen: it is no reason to take another. */
+static void ask_for_rma(wefti_fabric *fabric, wefti_fabric_rma wanted)
+{
+    const uint64_t order = wanted == WEFTI_FABRIC_RMA_ORDERED ? ORDER : 0;
+    struct fi_info *found = wanted == WEFTI_FABRIC_NO_RMA ? NULL : find_again(fabric->info, FI_RMA, order);
+    if (found != NULL) {
+        lib.freeinfo(fabric->info);
+        fabric->info = found;
+        fabric->rma = wanted;
+    }
+}
+
+/* ---- memory that others read and write ---- */
+
+/* A key of the provider's where it chooses; else one that nobody guesses, as far as its keys are long. */
+static uint64_t wanted_key(const struct fi_domain_attr *domain)
+{
+    uint64_t key = 0;
+    if ((domain->mr_mode & FI_MR_PROV_KEY) != 0 || wefti_os_random(&key, sizeof key) != WEFT_OK) {
+        return 0;
+    }
+    return domain->mr_key_size < sizeof key ? key & ((UINT64_C(1) << 8 * domain->mr_key_size) - 1) : key;
+}
+
+int wefti_fabric_share(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_range *range)
+{
+    const uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE;
+    const struct fi_domain_attr *domain = fabric->info->domain_attr;
+    if (fi_mr_reg(fabric->domain, memory, bytes, access, 0, wanted_key(domain), 0, &range->registration, NULL) != 0) {
+        return 0;
+    }
+    range->base = (domain->mr_mode & FI_MR_VIRT_ADDR) != 0 ? (uint64_t)(uintptr_t)memory : 0;
+    range->key = fi_mr_key(range->registration);
+    return 1;
 }
 
 /* ---- opening ---- */
@@ -130,7 +199,9 @@ static weft_status register_buffers(wefti_fabric *fabric, void *memory, size_t b
     if ((fabric->info->domain_attr->mr_mode & FI_MR_LOCAL) == 0) {
         return WEFT_OK;
     }
-    int error = fi_mr_reg(fabric->domain, memory, bytes, FI_SEND | FI_RECV, 0, 0, 0, &fabric->buffers, NULL);
+    const uint64_t access = FI_SEND | FI_RECV | (fabric->rma != WEFTI_FABRIC_NO_RMA ? FI_READ | FI_WRITE : 0);
+    int error = fi_mr_reg(fabric->domain, memory, bytes, access, 0, wanted_key(fabric->info->domain_attr), 0,
+                          &fabric->buffers, NULL);
     if (error != 0) {
         return failed(fabric, "memory for messages", error);
     }
@@ -171,27 +242,31 @@ static weft_status open_endpoint(wefti_fabric *fabric, int which, wefti_fabric_a
     return error == 0 ? WEFT_OK : failed(fabric, "an endpoint", error);
 }
 
-static weft_status open_all(wefti_fabric *fabric, const wefti_topo_pe *pe, int can_wake, void *memory, size_t bytes,
+static weft_status open_all(wefti_fabric *fabric, const wefti_fabric_wish *wish, void *memory, size_t bytes,
                             wefti_fabric_address *address)
 {
     WEFT_TRY(load());
-    WEFT_TRY(find_provider(fabric, pe));
+    WEFT_TRY(find_provider(fabric, &wish->pe));
+    ask_for_rma(fabric, wish->rma);
+    if (fabric->rma == WEFTI_FABRIC_NO_RMA && wish->rma == WEFTI_FABRIC_RMA_ORDERED) {
+        ask_for_rma(fabric, WEFTI_FABRIC_RMA_COMPLETES);
+    }
     strncpy(address->provider, fabric->info->fabric_attr->prov_name, sizeof address->provider - 1);
     WEFT_TRY(open_domain(fabric));
     WEFT_TRY(register_buffers(fabric, memory, bytes));
     for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
-        WEFT_TRY(open_completions(fabric, which, can_wake));
+        WEFT_TRY(open_completions(fabric, which, wish->can_wake));
         WEFT_TRY(open_endpoint(fabric, which, address));
     }
     return WEFT_OK;
 }
 
-weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_topo_pe *pe, int can_wake, void *memory, size_t bytes,
+weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_fabric_wish *wish, void *memory, size_t bytes,
                               wefti_fabric_address *address)
 {
     memset(fabric, 0, sizeof *fabric);
     memset(address, 0, sizeof *address);
-    weft_status status = open_all(fabric, pe, can_wake, memory, bytes, address);
+    weft_status status = open_all(fabric, wish, memory, bytes, address);
     if (status != WEFT_OK) {
         wefti_fabric_close(fabric);
         memset(address, 0, sizeof *address);
@@ -206,11 +281,17 @@ static void close_one(void *object)
     }
 }
 
-void wefti_fabric_close(wefti_fabric *fabric)
+void wefti_fabric_close_endpoints(wefti_fabric *fabric)
 {
     for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
         close_one(fabric->endpoints[which]);
+        fabric->endpoints[which] = NULL;
     }
+}
+
+void wefti_fabric_close(wefti_fabric *fabric)
+{
+    wefti_fabric_close_endpoints(fabric);
     close_one(fabric->buffers);
     for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
         close_one(fabric->completions[which]);

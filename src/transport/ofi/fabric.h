@@ -7,6 +7,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
 #include <stddef.h>
 
 #include "transport/ofi/interface.h"
@@ -17,6 +18,20 @@
 
 /* Two endpoints (message.h), each with a queue of completions. */
 enum { WEFTI_FABRIC_REQUESTS, WEFTI_FABRIC_REPLIES, WEFTI_FABRIC_ENDPOINTS };
+
+/* Whether a PE may read and write another's memory by itself. */
+typedef enum wefti_fabric_rma {
+    WEFTI_FABRIC_NO_RMA,
+    WEFTI_FABRIC_RMA_COMPLETES, /* a write is complete when it is in the other's memory, and has no order */
+    WEFTI_FABRIC_RMA_ORDERED, /* what goes to a PE keeps its order, be it a message, a write or a read */
+} wefti_fabric_rma;
+
+/* Memory that others may read and write. */
+typedef struct wefti_fabric_range {
+    struct fid_mr *registration;
+    uint64_t base; /* its first byte's address for the others */
+    uint64_t key;
+} wefti_fabric_range;
 
 /* Where a PE's endpoints are. */
 typedef struct wefti_fabric_address {
@@ -34,21 +49,32 @@ typedef struct wefti_fabric {
     struct fid_ep *endpoints[WEFTI_FABRIC_ENDPOINTS];
     struct fid_mr *buffers; /* registration of the memory for messages, where the provider needs it */
     void *descriptor; /* of that */
+    wefti_fabric_rma rma;
     int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when something completes, once fi_trywait says so; or -1 */
     char reason[WEFTI_TOPO_REASON_BYTES]; /* why this interface */
 } wefti_fabric;
 
-/* Load the library, choose the PE's interface and open all but the endpoints' addresses. Without `can_wake` there are
- * no wake descriptors, and the provider need not see to them at each completion. Blocks as long as the library
+typedef struct wefti_fabric_wish {
+    wefti_topo_pe pe; /* near which the interface is to be */
+    int can_wake; /* if not, there are no wake descriptors, which the provider would see to at each completion */
+    wefti_fabric_rma rma; /* at best */
+} wefti_fabric_wish;
+
+/* Load the library, choose the PE's interface and open all but the endpoints' addresses. Blocks as long as the library
  * looks for networks. On failure nothing is left behind: WEFT_ERR_UNREACHABLE says what was tried; else the status of
  * wefti_ofi_interface_choose. */
-weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_topo_pe *pe, int can_wake, void *memory, size_t bytes,
+weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_fabric_wish *wish, void *memory, size_t bytes,
                               wefti_fabric_address *address);
-/* Safe on zeroed memory. */
+/* The endpoints alone: nothing is under way any more. Safe on zeroed memory, as the next. */
+void wefti_fabric_close_endpoints(wefti_fabric *fabric);
+/* What the caller has shared is closed before. */
 void wefti_fabric_close(wefti_fabric *fabric);
 
 /* `name` is an endpoint of another PE. */
 weft_status wefti_fabric_insert(wefti_fabric *fabric, const void *name, fi_addr_t *at);
+
+/* Let others read and write memory, which the caller closes. Whether the provider has taken it. */
+int wefti_fabric_share(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_range *range);
 
 /* The library's words for an error number. */
 const char *wefti_fabric_error(int error);

@@ -31,6 +31,13 @@ static void attach(wefti_ofi_buffer *buffer, uint64_t offset, const void *data, 
     }
 }
 
+/* The put that a call has just made, or given up, was or was not a message. */
+static void count_put(wefti_ofi_peer *peer, int is_message)
+{
+    peer->puts++;
+    peer->message_put = is_message ? peer->puts : peer->message_put;
+}
+
 /* ---- put ---- */
 
 static weft_status put_parts(wefti_ofi_wait *now, uint64_t offset, const unsigned char *source, size_t bytes)
@@ -52,14 +59,17 @@ weft_status wefti_ofi_put(wefti_transport *transport, int pe, uint64_t offset, c
     wefti_ofi_wait now = wait_start(ofi, pe);
     weft_status status = WEFT_OK;
     int is_taken = 0;
+    int is_rma = 0;
     wefti_ofi_enter(ofi);
     if (bytes <= WEFTI_OFI_SMALL_MAX) {
         status = wefti_ofi_gather(&now, offset, source, bytes, &is_taken);
+    } else {
+        status = wefti_ofi_rma_is_used(&now, offset, bytes, &is_rma);
     }
     if (status == WEFT_OK && !is_taken) {
-        status = put_parts(&now, offset, source, bytes);
+        status = is_rma ? wefti_ofi_rma_put(&now, offset, source, bytes) : put_parts(&now, offset, source, bytes);
     }
-    ofi->peers[pe].puts++;
+    count_put(&ofi->peers[pe], !is_rma);
     return wefti_ofi_leave(ofi, status);
 }
 
@@ -79,15 +89,19 @@ weft_status wefti_ofi_put_signal(wefti_transport *transport, int pe, uint64_t of
 {
     wefti_ofi *ofi = transport->state;
     wefti_ofi_wait now = wait_start(ofi, pe);
-    const size_t first = bytes > WEFTI_OFI_DATA_MAX ? bytes - WEFTI_OFI_DATA_MAX : 0;
+    int is_rma = 0;
+    wefti_ofi_enter(ofi);
+    weft_status status = wefti_ofi_rma_is_used(&now, offset, bytes, &is_rma);
+    const size_t first = is_rma ? bytes : bytes > WEFTI_OFI_DATA_MAX ? bytes - WEFTI_OFI_DATA_MAX : 0;
     const wefti_ofi_header what = {
         .offset = offset + first, .signal_offset = signal_offset, .value = value, .op = (uint8_t)op};
-    wefti_ofi_enter(ofi);
-    weft_status status = put_parts(&now, offset, source, first);
+    if (status == WEFT_OK) {
+        status = is_rma ? wefti_ofi_rma_put(&now, offset, source, first) : put_parts(&now, offset, source, first);
+    }
     if (status == WEFT_OK) {
         status = send_signal(&now, &what, bytes > 0 ? (const unsigned char *)source + first : NULL, bytes - first);
     }
-    ofi->peers[pe].puts++;
+    count_put(&ofi->peers[pe], 1);
     return wefti_ofi_leave(ofi, status);
 }
 
@@ -131,8 +145,13 @@ weft_status wefti_ofi_get(wefti_transport *transport, int pe, uint64_t offset, v
 {
     wefti_ofi *ofi = transport->state;
     wefti_ofi_wait now = wait_start(ofi, pe);
+    int is_rma;
     wefti_ofi_enter(ofi);
-    return wefti_ofi_leave(ofi, get_parts(&now, offset, dest, bytes));
+    weft_status status = wefti_ofi_rma_is_used(&now, offset, bytes, &is_rma);
+    if (status == WEFT_OK) {
+        status = is_rma ? wefti_ofi_rma_get(&now, offset, dest, bytes) : get_parts(&now, offset, dest, bytes);
+    }
+    return wefti_ofi_leave(ofi, status);
 }
 
 /* ---- atomics ---- */
@@ -152,7 +171,7 @@ static weft_status send_amo(wefti_ofi_wait *now, const wefti_ofi_header *what)
     wefti_ofi_buffer *buffer;
     WEFT_TRY(wefti_ofi_begin(now, WEFTI_OFI_AMO, &buffer));
     describe_amo(buffer->header, what);
-    now->ofi->peers[now->pe].puts++;
+    count_put(&now->ofi->peers[now->pe], 1);
     return wefti_ofi_submit(now, buffer);
 }
 
@@ -206,6 +225,9 @@ weft_status wefti_ofi_fence(wefti_transport *transport)
     wefti_ofi *ofi = transport->state; /* messages keep their order; nothing is kept back longer */
     wefti_ofi_enter(ofi);
     wefti_ofi_try_gathered(ofi, UINT64_MAX);
+    for (int pe = 0; ofi->fabric.rma != WEFTI_FABRIC_NO_RMA && pe < ofi->setup.pes; pe++) {
+        ofi->peers[pe].fenced_put = ofi->peers[pe].message_put; /* which a write would overtake */
+    }
     return wefti_ofi_leave(ofi, WEFT_OK);
 }
 
@@ -236,6 +258,20 @@ static void end_flush(wefti_ofi_peer *peer, uint64_t puts, int is_known)
     if (is_known && puts > peer->puts_flushed) {
         peer->puts_flushed = puts;
     }
+}
+
+weft_status wefti_ofi_flush_messages(wefti_ofi_wait *now, uint64_t put)
+{
+    wefti_ofi_peer *peer = &now->ofi->peers[now->pe];
+    const uint64_t puts = peer->puts;
+    wefti_ofi_request *request;
+    if (put <= peer->puts_flushed) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(ask_flush(now, &request));
+    WEFT_TRY(close_flush(now, request));
+    end_flush(peer, puts, 1);
+    return WEFT_OK;
 }
 
 /* Ask the PEs from *first on, as many at once as there is room for; *first is where the next begins. Who does not
@@ -362,7 +398,7 @@ static int is_under_way(const wefti_ofi *ofi)
 {
     int is_so = ofi->unsent != NULL;
     for (int pe = 0; pe < ofi->setup.pes && !is_so; pe++) {
-        is_so = !ofi->peers[pe].is_lost && ofi->peers[pe].sending > 0;
+        is_so = !ofi->peers[pe].is_lost && (ofi->peers[pe].sending > 0 || ofi->peers[pe].writes > 0);
     }
     return is_so;
 }

@@ -14,9 +14,11 @@ typedef enum wefti_ofi_kind {
     WEFTI_OFI_PUTS, /* several small ones, each a wefti_ofi_small with its data; no reply */
     WEFTI_OFI_AMO, /* DONE with the value before; no reply to request 0 */
     WEFTI_OFI_FLUSH, /* DONE once everything that came before is in memory */
+    WEFTI_OFI_KEY, /* KEY_IS, for reading and writing by the network's own means */
     WEFTI_OFI_LEAVE, /* no reply: the sender takes and answers nothing any more */
     WEFTI_OFI_DATA,
     WEFTI_OFI_DONE,
+    WEFTI_OFI_KEY_IS, /* `value` for `bytes` bytes (0: none) from `offset` on, which begin at `cond` */
     WEFTI_OFI_CREDITS, /* a reply to no request: puts have been taken */
 } wefti_ofi_kind;
 

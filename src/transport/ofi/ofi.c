@@ -60,6 +60,8 @@ static void ofi_free(wefti_ofi *ofi)
     if (ofi != NULL) {
         wefti_watch_destroy(ofi->watch);
         wefti_ofi_progress_stop(ofi);
+        wefti_fabric_close_endpoints(&ofi->fabric);
+        wefti_ofi_rma_fini(ofi);
         wefti_fabric_close(&ofi->fabric);
         if (ofi->lock != NULL) {
             wefti_os_monitor_destroy(ofi->lock);
@@ -99,7 +101,11 @@ static weft_status make(wefti_transport *transport, offer *mine)
     transport->state = ofi;
     ofi->setup = transport->setup;
     ofi->wake[0] = ofi->wake[1] = -1;
-    ofi->memory = wefti_alloc(WEFTI_OFI_BUFFERS * stride());
+    wefti_fabric_wish wish = {.can_wake = !ofi->setup.progress_inline};
+    WEFT_TRY(wefti_ofi_rma_settings(ofi, &wish.rma));
+    const size_t messages = WEFTI_OFI_BUFFERS * stride();
+    const size_t memory = messages + (wish.rma != WEFTI_FABRIC_NO_RMA ? WEFTI_OFI_RMA_MAX * WEFTI_OFI_RMA_BYTES : 0);
+    ofi->memory = wefti_alloc(memory);
     ofi->peers = wefti_alloc_zeroed(pes, sizeof *ofi->peers);
     if (ofi->memory == NULL || ofi->peers == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory for messages over the network");
@@ -110,11 +116,13 @@ static weft_status make(wefti_transport *transport, offer *mine)
         ofi->peers[pe].credits = WEFTI_OFI_CREDITS_MAX;
     }
     WEFT_TRY(wefti_os_monitor_create(&ofi->lock));
-    const wefti_topo_pe pe = {.gpu = WEFTI_TOPO_PCI_NONE, /* it gets its device later, if it gets one */
+    wish.pe = (wefti_topo_pe){.gpu = WEFTI_TOPO_PCI_NONE, /* it gets its device later, if it gets one */
                               .numa = wefti_topo_numa_here(),
                               .number = ofi->setup.pe - (int)ofi->setup.view->near_first};
-    WEFT_TRY(wefti_fabric_open(&ofi->fabric, &pe, !ofi->setup.progress_inline, ofi->memory,
-                               WEFTI_OFI_BUFFERS * stride(), &mine->address));
+    WEFT_TRY(wefti_fabric_open(&ofi->fabric, &wish, ofi->memory, memory, &mine->address));
+    if (ofi->fabric.rma != WEFTI_FABRIC_NO_RMA) {
+        wefti_ofi_rma_init(ofi, ofi->memory + messages);
+    }
     return make_watch(ofi, mine);
 }
 

@@ -5,6 +5,7 @@
  *   interface.c which interface of it
  *   issue.c     what this PE asks of others: the operations
  *   send.c      who may send how much, how long a call waits, which puts go in one message
+ *   rma.c       large puts and gets, which the target's processor has no part in
  *   serve.c     what others ask of this PE
  *   progress.c  completions, and the thread that sees to them while nobody waits
  *   watch.c     which PEs are gone, by connections of its own (watch_link.c)
@@ -29,6 +30,11 @@
 #define WEFTI_OFI_REQUESTS_OUT 64
 #define WEFTI_OFI_REPLIES_IN 32
 #define WEFTI_OFI_BUFFERS (WEFTI_OFI_REQUESTS_IN + WEFTI_OFI_REQUESTS_OUT + WEFTI_OFI_REPLIES_IN)
+/* Writes and reads by the network's own means that can be under way at once, and what one moves at most. */
+#define WEFTI_OFI_RMA_MAX 32
+#define WEFTI_OFI_RMA_BYTES ((size_t)64 << 10)
+/* Registrations of this PE's memory: each is of all that there was. */
+#define WEFTI_OFI_RANGES_MAX 128
 /* Requests that wait for replies. */
 #define WEFTI_OFI_WAITING_MAX 64
 
@@ -37,6 +43,7 @@ typedef enum wefti_ofi_role {
     WEFTI_OFI_REQUEST_OUT,
     WEFTI_OFI_REPLY_IN,
     WEFTI_OFI_REPLY_OUT, /* a REQUEST_IN that is being sent back */
+    WEFTI_OFI_RMA, /* a write or a read */
 } wefti_ofi_role;
 
 typedef struct wefti_ofi_buffer {
@@ -46,8 +53,19 @@ typedef struct wefti_ofi_buffer {
     size_t bytes; /* of the message */
     uint64_t since_ns; /* of small puts that are gathered: when the first came */
     struct wefti_ofi_buffer *next; /* in a list of free ones, or of those that are still to be sent */
-    wefti_ofi_header *header; /* and the data behind it */
+    wefti_ofi_header *header; /* and the data behind it; of a write or a read: memory for its data */
+    uint8_t is_write; /* of a write or a read, as what follows */
+    uint8_t is_left; /* nobody waits for it */
+    uint8_t is_done;
+    uint8_t has_failed;
 } wefti_ofi_buffer;
+
+/* Memory of a PE from `first` on, counted in its slot. */
+typedef struct wefti_ofi_range {
+    uint64_t first;
+    uint64_t bytes;
+    wefti_fabric_range at;
+} wefti_ofi_range;
 
 /* A request whose reply is awaited. */
 typedef struct wefti_ofi_request {
@@ -66,6 +84,12 @@ typedef struct wefti_ofi_peer {
     uint64_t put_ns; /* when a small put last went to it */
     uint64_t puts; /* to it, once they have been sent */
     uint64_t puts_flushed; /* so many of them are in its memory, as a quiet has learnt */
+    uint64_t message_put; /* the last of them that was a message */
+    uint64_t fenced_put; /* the last message before the last fence */
+    uint64_t key_asked_ns; /* 0: not yet */
+    wefti_ofi_range range; /* of its memory, for which this PE has the key; no bytes: none */
+    uint32_t rma; /* writes and reads under way to it, or not yet taken by who waits for them */
+    uint32_t writes; /* under way to it */
     uint64_t heard_ns; /* when a message last came from it */
     uint32_t sending; /* buffers that go to it */
     uint32_t asked; /* requests that wait for its replies */
@@ -87,6 +111,12 @@ typedef struct wefti_ofi {
     wefti_ofi_buffer *free_out; /* REQUEST_OUT */
     uint32_t free_out_count;
     wefti_ofi_buffer *gathering; /* all peers' small puts that are still to be sent */
+    wefti_ofi_buffer rma[WEFTI_OFI_RMA_MAX];
+    wefti_ofi_buffer *free_rma;
+    uint32_t free_rma_count;
+    uint64_t rma_bytes_min; /* shorter puts and gets are messages; UINT64_MAX: all */
+    wefti_ofi_range ranges[WEFTI_OFI_RANGES_MAX];
+    uint32_t range_count;
     wefti_ofi_buffer *unsent; /* replies that the provider did not take yet, oldest first */
     wefti_ofi_buffer *unposted; /* that it did not take to receive */
     wefti_ofi_request requests[WEFTI_OFI_WAITING_MAX];
@@ -126,6 +156,20 @@ void wefti_ofi_wake(wefti_ofi *ofi);
 void wefti_ofi_lose(wefti_ofi *ofi, uint32_t pe);
 weft_status wefti_ofi_progress_start(wefti_ofi *ofi);
 void wefti_ofi_progress_stop(wefti_ofi *ofi); /* without the lock */
+
+/* ---- rma.c; under the lock ----
+ *
+ * The provider writes to and reads from the heap of a PE that has told its key. What is read goes through memory of
+ * this PE's own: a read that ends after its call has given up writes nothing into the caller's. */
+
+/* WEFT_RMA_BYTES and WEFT_RMA_ORDER. */
+weft_status wefti_ofi_rma_settings(wefti_ofi *ofi, wefti_fabric_rma *wanted);
+void wefti_ofi_rma_init(wefti_ofi *ofi, unsigned char *memory); /* of RMA_MAX * RMA_BYTES */
+void wefti_ofi_rma_fini(wefti_ofi *ofi);
+/* The widest range of this PE's heap that others can access; NULL: none. */
+const wefti_ofi_range *wefti_ofi_rma_share(wefti_ofi *ofi);
+/* A write or read is over. */
+void wefti_ofi_rma_take(wefti_ofi *ofi, wefti_ofi_buffer *op, int has_failed);
 
 /* ---- serve.c; under the lock ---- */
 
@@ -177,6 +221,14 @@ void wefti_ofi_free_out(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
 /* One that is not sent is free, and so are its credit and its request. */
 void wefti_ofi_give_up(wefti_ofi *ofi, wefti_ofi_buffer *buffer);
 
+/* ---- rma.c: the calls; under the lock ---- */
+
+/* Whether these bytes of now->pe go so; asks it for the key if need be. *is_so is 0 on failure. */
+weft_status wefti_ofi_rma_is_used(wefti_ofi_wait *now, uint64_t offset, size_t bytes, int *is_so);
+/* The source can be reused on return; a message behind it comes behind it. */
+weft_status wefti_ofi_rma_put(wefti_ofi_wait *now, uint64_t offset, const unsigned char *source, size_t bytes);
+weft_status wefti_ofi_rma_get(wefti_ofi_wait *now, uint64_t offset, unsigned char *dest, size_t bytes);
+
 /* ---- send.c: small puts that are gathered; under the lock ----
  *
  * A put of a few bytes costs a message as much as one of many. One that follows another to the same PE at once is kept,
@@ -204,6 +256,8 @@ weft_status wefti_ofi_read_soon(wefti_transport *transport, int pe, uint64_t off
 void wefti_ofi_find_silent(wefti_transport *transport, const int *pes, int count);
 weft_status wefti_ofi_fence(wefti_transport *transport);
 weft_status wefti_ofi_quiet(wefti_transport *transport);
+/* What was put to now->pe by message, up to its `put`th put, is in its memory. */
+weft_status wefti_ofi_flush_messages(wefti_ofi_wait *now, uint64_t put);
 /* Whether `pe` answers by `until_ns`; else WEFT_ERR_UNREACHABLE. */
 weft_status wefti_ofi_probe(wefti_ofi *ofi, int pe, uint64_t until_ns);
 /* Deliver what this PE has sent and tell those that it has met that it leaves; gives up at `until_ns`. */

@@ -90,6 +90,9 @@ static void complete(wefti_ofi *ofi, const struct fi_cq_msg_entry *entry)
     case WEFTI_OFI_REPLY_IN:
         wefti_ofi_take_reply(ofi, buffer->header, entry->len);
         break;
+    case WEFTI_OFI_RMA:
+        wefti_ofi_rma_take(ofi, buffer, 0);
+        return;
     case WEFTI_OFI_REQUEST_OUT:
     case WEFTI_OFI_REPLY_OUT:
         break;
@@ -120,10 +123,12 @@ static int take_failure(wefti_ofi *ofi, int endpoint)
         return 1;
     }
     wefti_ofi_buffer *buffer = buffer_of(entry.op_context);
-    if (buffer->role == WEFTI_OFI_REQUEST_OUT || buffer->role == WEFTI_OFI_REPLY_OUT) {
+    if (buffer->role == WEFTI_OFI_REQUEST_OUT || buffer->role == WEFTI_OFI_REPLY_OUT || buffer->role == WEFTI_OFI_RMA) {
         wefti_ofi_lose(ofi, buffer->pe);
     }
-    if (!ofi->is_closing) {
+    if (buffer->role == WEFTI_OFI_RMA) {
+        wefti_ofi_rma_take(ofi, buffer, 1);
+    } else if (!ofi->is_closing) {
         give_back(ofi, buffer);
     }
     return 1;

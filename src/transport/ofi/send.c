@@ -119,9 +119,11 @@ static int takes_credit(wefti_ofi_kind kind)
     return kind != WEFTI_OFI_LEAVE; /* who leaves waits for nobody */
 }
 
+/* A message comes behind the writes before it, by the provider's order or because they are complete. */
 static int may_send(const wefti_ofi *ofi, const wefti_ofi_peer *peer, wefti_ofi_kind kind)
 {
-    return may_take(peer->sending, ofi->free_out_count) && (peer->credits > 0 || !takes_credit(kind));
+    const int is_behind = peer->writes == 0 || ofi->fabric.rma == WEFTI_FABRIC_RMA_ORDERED;
+    return is_behind && may_take(peer->sending, ofi->free_out_count) && (peer->credits > 0 || !takes_credit(kind));
 }
 
 weft_status wefti_ofi_begin(wefti_ofi_wait *now, wefti_ofi_kind kind, wefti_ofi_buffer **out)

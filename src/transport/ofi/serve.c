@@ -119,8 +119,22 @@ static size_t serve_amo(const wefti_ofi *ofi, wefti_ofi_header *header)
     return header->request != 0 ? sizeof *header : 0;
 }
 
+/* Where it has no key to give, the bytes are 0. */
+static size_t serve_key(wefti_ofi *ofi, wefti_ofi_header *header)
+{
+    static const wefti_ofi_range none;
+    const wefti_ofi_range *range = wefti_ofi_rma_share(ofi);
+    range = range != NULL ? range : &none;
+    header->kind = WEFTI_OFI_KEY_IS;
+    header->offset = range->first;
+    header->bytes = range->bytes;
+    header->value = range->at.key;
+    header->cond = range->at.base;
+    return sizeof *header;
+}
+
 /* Does what a request asks; returns the bytes of the reply, 0 if there is none. */
-static size_t apply(const wefti_ofi *ofi, wefti_ofi_header *header, size_t bytes)
+static size_t apply(wefti_ofi *ofi, wefti_ofi_header *header, size_t bytes)
 {
     switch (header->kind) {
     case WEFTI_OFI_PUT:
@@ -136,6 +150,8 @@ static size_t apply(const wefti_ofi *ofi, wefti_ofi_header *header, size_t bytes
         return serve_get(ofi, header);
     case WEFTI_OFI_AMO:
         return serve_amo(ofi, header);
+    case WEFTI_OFI_KEY:
+        return serve_key(ofi, header);
     case WEFTI_OFI_FLUSH: /* messages of one PE are served in their order, and what they store is stored */
         header->kind = WEFTI_OFI_DONE;
         return sizeof *header;
@@ -254,6 +270,12 @@ void wefti_ofi_take_reply(wefti_ofi *ofi, const wefti_ofi_header *reply, size_t 
             return;
         }
         memcpy(request->dest, reply + 1, request->bytes);
+    }
+    if (reply->kind == WEFTI_OFI_KEY_IS) {
+        peer->range.first = reply->offset;
+        peer->range.bytes = reply->bytes;
+        peer->range.at.key = reply->value;
+        peer->range.at.base = reply->cond;
     }
     request->value = reply->value;
     request->status = WEFT_OK;
