@@ -179,6 +179,8 @@ function(weft_add_multi_nodes_tests name)
         set(shapes 4x2) # for even numbers of PEs
     elseif(name STREQUAL "rma_flood")
         set(shapes 3x1) # the stopped PE, the one that floods it, and one beside
+    elseif(name STREQUAL "rma_large")
+        set(shapes 2x1 3x1) # by either order of a network's own puts
     elseif(WEFT_SANITIZE)
         set(shapes 3x2)
     endif()
@@ -197,6 +199,12 @@ function(weft_add_multi_nodes_tests name)
         set_tests_properties(${test} PROPERTIES PROCESSORS 4)
         if(name MATCHES "^(rma_order|rma_traffic)$" AND shape STREQUAL "3x2")
             set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT WEFT_PROGRESS=inline)
+        endif()
+        # The network's own puts and gets, from the least bytes on; 3x2 has the defaults.
+        if(shape STREQUAL "4x2" OR shape STREQUAL "2x1")
+            set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT WEFT_RMA_BYTES=257 WEFT_RMA_ORDER=completion)
+        elseif(name MATCHES "^rma_(order|large)$")
+            set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT WEFT_RMA_BYTES=257 WEFT_RMA_ORDER=provider)
         endif()
     endforeach()
 endfunction()

@@ -1,0 +1,61 @@
+/* Goal: what WEFT_RMA_BYTES and WEFT_RMA_ORDER may be, and what they mean.
+ * Method: each value is read as when a world's network is opened. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "transport/ofi/ofi.h"
+
+static weft_status read_settings(const char *bytes, const char *order, wefti_ofi *ofi, wefti_fabric_rma *wanted)
+{
+    (void)setenv("WEFT_RMA_BYTES", bytes, 1);
+    (void)setenv("WEFT_RMA_ORDER", order, 1);
+    weft_status status = wefti_ofi_rma_settings(ofi, wanted);
+    (void)unsetenv("WEFT_RMA_BYTES");
+    (void)unsetenv("WEFT_RMA_ORDER");
+    return status;
+}
+
+static void test_what_is_taken(void **state)
+{
+    (void)state;
+    static wefti_ofi ofi;
+    wefti_fabric_rma wanted;
+    CHECK_OK(read_settings("257", "completion", &ofi, &wanted));
+    CHECK(ofi.rma_bytes_min == 257 && wanted == WEFTI_FABRIC_RMA_COMPLETES);
+    CHECK_OK(read_settings("1M", "provider", &ofi, &wanted));
+    CHECK(ofi.rma_bytes_min == 1 << 20 && wanted == WEFTI_FABRIC_RMA_ORDERED);
+    CHECK_OK(read_settings("", "", &ofi, &wanted)); /* the defaults */
+    CHECK(ofi.rma_bytes_min > 256 && wanted == WEFTI_FABRIC_RMA_ORDERED);
+    CHECK_OK(read_settings("0", "completion", &ofi, &wanted));
+    CHECK(ofi.rma_bytes_min == UINT64_MAX && wanted == WEFTI_FABRIC_NO_RMA);
+}
+
+static void test_what_is_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {{"256", "auto", "257"},
+                                           {"1", "auto", "WEFT_RMA_BYTES"},
+                                           {"some", "auto", "WEFT_RMA_BYTES"},
+                                           {"4K", "any", "any"}};
+    static wefti_ofi ofi;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wefti_fabric_rma wanted = WEFTI_FABRIC_NO_RMA;
+        CHECK_STATUS(read_settings(cases[i][0], cases[i][1], &ofi, &wanted), WEFT_ERR_ARGUMENT);
+        CHECK_SAY(strstr(weft_last_error(), cases[i][2]) != NULL, "\"%s\" does not name %s", weft_last_error(),
+                  cases[i][2]);
+        CHECK(wanted == WEFTI_FABRIC_NO_RMA && ofi.rma_bytes_min == 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CHECKED_TEST(test_what_is_taken), CHECKED_TEST(test_what_is_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
