@@ -226,8 +226,11 @@ static int ofi_reaches(const wefti_transport *transport, int pe)
 static void ofi_describe(const wefti_transport *transport, char *text, size_t bytes)
 {
     const wefti_fabric *fabric = &((const wefti_ofi *)transport->state)->fabric;
-    (void)snprintf(text, bytes, "on %s (%s): %s%s", wefti_ofi_interface_name(fabric->info),
-                   fabric->info->fabric_attr->prov_name, fabric->reason,
+    static const char *const large[] = {[WEFTI_FABRIC_NO_RMA] = "",
+                                        [WEFTI_FABRIC_RMA_COMPLETES] = ", large puts by itself, each to its completion",
+                                        [WEFTI_FABRIC_RMA_ORDERED] = ", large puts by itself, in its order"};
+    (void)snprintf(text, bytes, "on %s (%s): %s%s%s", wefti_ofi_interface_name(fabric->info),
+                   fabric->info->fabric_attr->prov_name, fabric->reason, large[fabric->rma],
                    transport->setup.progress_inline ? ", seen to in calls" : "");
 }
 

@@ -6,6 +6,7 @@
  *   issue.c     what this PE asks of others: the operations
  *   send.c      who may send how much, how long a call waits, which puts go in one message
  *   rma.c       large puts and gets, which the target's processor has no part in
+ *   rma_state.c which of those are under way, and what of this PE's memory others access
  *   serve.c     what others ask of this PE
  *   progress.c  completions, and the thread that sees to them while nobody waits
  *   watch.c     which PEs are gone, by connections of its own (watch_link.c)
@@ -33,6 +34,8 @@
 /* Writes and reads by the network's own means that can be under way at once, and what one moves at most. */
 #define WEFTI_OFI_RMA_MAX 32
 #define WEFTI_OFI_RMA_BYTES ((size_t)64 << 10)
+/* What lies before it in a slot is not for others to write. */
+#define WEFTI_OFI_SHARED_FROM ((uint64_t)4096)
 /* Registrations of this PE's memory: each is of all that there was. */
 #define WEFTI_OFI_RANGES_MAX 128
 /* Requests that wait for replies. */
@@ -157,7 +160,7 @@ void wefti_ofi_lose(wefti_ofi *ofi, uint32_t pe);
 weft_status wefti_ofi_progress_start(wefti_ofi *ofi);
 void wefti_ofi_progress_stop(wefti_ofi *ofi); /* without the lock */
 
-/* ---- rma.c; under the lock ----
+/* ---- rma_state.c, and the settings of rma.c; under the lock ----
  *
  * The provider writes to and reads from the heap of a PE that has told its key. What is read goes through memory of
  * this PE's own: a read that ends after its call has given up writes nothing into the caller's. */
@@ -168,8 +171,9 @@ void wefti_ofi_rma_init(wefti_ofi *ofi, unsigned char *memory); /* of RMA_MAX * 
 void wefti_ofi_rma_fini(wefti_ofi *ofi);
 /* The widest range of this PE's heap that others can access; NULL: none. */
 const wefti_ofi_range *wefti_ofi_rma_share(wefti_ofi *ofi);
-/* A write or read is over. */
+/* A write or read is over; nobody needs it any more. */
 void wefti_ofi_rma_take(wefti_ofi *ofi, wefti_ofi_buffer *op, int has_failed);
+void wefti_ofi_rma_free(wefti_ofi *ofi, wefti_ofi_buffer *op);
 
 /* ---- serve.c; under the lock ---- */
 

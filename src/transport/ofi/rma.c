@@ -9,9 +9,7 @@
 #include "weft/protocol/layout.h"
 
 #define WINDOW 8 /* writes or reads of one call that are under way at once */
-#define FIRST ((uint64_t)4096) /* what lies before it in a slot is not for others to write */
 #define ASK_AGAIN_NS UINT64_C(100000000) /* for the key of memory that was not there the last time */
-#define RANGES_SOON 32 /* so many registrations as memory grows; then by an eighth at least */
 
 /* ---- settings ---- */
 
@@ -35,61 +33,11 @@ weft_status wefti_ofi_rma_settings(wefti_ofi *ofi, wefti_fabric_rma *wanted)
     return WEFT_OK;
 }
 
-void wefti_ofi_rma_init(wefti_ofi *ofi, unsigned char *memory)
-{
-    for (int i = 0; i < WEFTI_OFI_RMA_MAX; i++) {
-        wefti_ofi_buffer *op = &ofi->rma[i];
-        op->role = WEFTI_OFI_RMA;
-        op->header = (wefti_ofi_header *)(void *)(memory + (size_t)i * WEFTI_OFI_RMA_BYTES);
-        op->next = ofi->free_rma;
-        ofi->free_rma = op;
-    }
-    ofi->free_rma_count = WEFTI_OFI_RMA_MAX;
-}
-
-void wefti_ofi_rma_fini(wefti_ofi *ofi)
-{
-    for (uint32_t i = 0; i < ofi->range_count; i++) {
-        (void)fi_close(&ofi->ranges[i].at.registration->fid);
-    }
-    ofi->range_count = 0;
-}
-
-/* ---- this PE's memory ---- */
-
-/* Each registration is of all the memory that there is; peers go on with the keys that they have. */
-const wefti_ofi_range *wefti_ofi_rma_share(wefti_ofi *ofi)
-{
-    const wefti_control *control = (const wefti_control *)(const void *)ofi->setup.slot;
-    const uint64_t reserved = wefti_ld64(&control->reserved, WEFTI_RELAXED);
-    wefti_ofi_range *last = ofi->range_count > 0 ? &ofi->ranges[ofi->range_count - 1] : NULL;
-    const uint64_t covered = last != NULL ? last->first + last->bytes : FIRST;
-    if (ofi->fabric.rma == WEFTI_FABRIC_NO_RMA || reserved <= covered || ofi->range_count == WEFTI_OFI_RANGES_MAX ||
-        (ofi->range_count >= RANGES_SOON && reserved - covered < covered / 8)) {
-        return last;
-    }
-    wefti_ofi_range *range = &ofi->ranges[ofi->range_count];
-    *range = (wefti_ofi_range){.first = FIRST, .bytes = reserved - FIRST};
-    if (!wefti_fabric_share(&ofi->fabric, ofi->setup.slot + FIRST, range->bytes, &range->at)) {
-        return last;
-    }
-    ofi->range_count++;
-    return range;
-}
-
 /* ---- one write or read ---- */
 
 static int may_begin(const wefti_ofi *ofi, int pe)
 {
     return ofi->peers[pe].rma < ofi->free_rma_count;
-}
-
-static void free_op(wefti_ofi *ofi, wefti_ofi_buffer *op)
-{
-    ofi->peers[op->pe].rma--;
-    op->next = ofi->free_rma;
-    ofi->free_rma = op;
-    ofi->free_rma_count++;
 }
 
 /* A caller that has others open asks may_begin before: those that callers hold while they wait would never end. */
@@ -110,16 +58,6 @@ static weft_status begin(wefti_ofi_wait *now, wefti_ofi_buffer **out)
     op->is_write = op->is_left = op->is_done = op->has_failed = 0;
     *out = op;
     return WEFT_OK;
-}
-
-void wefti_ofi_rma_take(wefti_ofi *ofi, wefti_ofi_buffer *op, int has_failed)
-{
-    ofi->peers[op->pe].writes -= op->is_write;
-    op->is_done = 1;
-    op->has_failed = has_failed != 0;
-    if (op->is_left) {
-        free_op(ofi, op);
-    }
 }
 
 /* Memory of this PE's, or of the call's, that one write or read moves, and where. */
@@ -170,7 +108,7 @@ static weft_status submit(wefti_ofi_wait *now, wefti_ofi_buffer *op, const piece
         }
         status = wefti_ofi_wait_step(now);
     }
-    free_op(ofi, op);
+    wefti_ofi_rma_free(ofi, op);
     return status == WEFT_OK ? wefti_ofi_lost(now) : status;
 }
 
@@ -190,7 +128,7 @@ static weft_status await(wefti_ofi_wait *now, wefti_ofi_buffer *op, unsigned cha
     if (status == WEFT_OK && dest != NULL) {
         memcpy(dest, op->header, bytes);
     }
-    free_op(now->ofi, op);
+    wefti_ofi_rma_free(now->ofi, op);
     return status;
 }
 
@@ -217,7 +155,7 @@ weft_status wefti_ofi_rma_is_used(wefti_ofi_wait *now, uint64_t offset, size_t b
     wefti_ofi_peer *peer = &ofi->peers[now->pe];
     weft_status status = WEFT_OK;
     *is_so = 0;
-    if (ofi->fabric.rma == WEFTI_FABRIC_NO_RMA || bytes < ofi->rma_bytes_min || offset < FIRST) {
+    if (ofi->fabric.rma == WEFTI_FABRIC_NO_RMA || bytes < ofi->rma_bytes_min || offset < WEFTI_OFI_SHARED_FROM) {
         return WEFT_OK;
     }
     const uint64_t now_ns = wefti_os_now_ns();

@@ -81,7 +81,7 @@ static int may_take(uint32_t held, uint32_t left)
 
 static uint32_t held_by(const wefti_ofi_peer *peer)
 {
-    return peer->sending + peer->asked;
+    return peer->sending + peer->asked + peer->rma;
 }
 
 /* The PE has nothing under way, and waits for what others hold: one of them is to blame. */
