@@ -416,6 +416,62 @@ static weft_status dispatch(const uint64_t *a)
 CALL(dispatch, 3 + ROWS_WORDS + 14, dispatch(a))
 CALL(dispatch_recv, 2, weft_ep_dispatch_recv(POINTER(a[0]), POINTER(a[1])))
 
+/* In host memory: `bytes` bytes of the route's rows of each local expert, to `count`. */
+static weft_status copy_count(weft_ep_route *route, void *count, size_t bytes)
+{
+    weft_ep_counts counts;
+    const weft_status status = bytes == 0 ? WEFT_OK : weft_ep_route_counts(route, &counts);
+    if (status == WEFT_OK && bytes != 0) {
+        memcpy(count, counts.rows_of_expert, bytes);
+    }
+    return status;
+}
+
+/* slots_dispatch(route, whether the sending half only, stream, tokens, ids, in, received rows, their scales,
+ * source_token, count, then what a shape fixes: type of ids, hidden, types of both rows, type of scales, their row, word
+ * and group strides, capacity, bytes of count): choose and dispatch in one call. The count of rows of each local expert
+ * is given in host memory only, and of a half by slots_dispatch_recv; else its bytes are 0. */
+static weft_status slots_dispatch(const uint64_t *a)
+{
+    const uint64_t *fixed = a + 10;
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    weft_ep_rows in = WEFT_EP_ROWS_INIT;
+    weft_ep_received out = WEFT_EP_RECEIVED_INIT;
+    choices.tokens = NUMBER(a[3]);
+    choices.id_type = (weft_ep_id_type)fixed[0];
+    choices.ids = POINTER(a[4]);
+    in.data = POINTER(a[5]);
+    in.dtype = (weft_ep_dtype)fixed[2];
+    in.hidden = out.rows.hidden = NUMBER(fixed[1]);
+    out.rows.data = POINTER(a[6]);
+    out.rows.dtype = (weft_ep_dtype)fixed[3];
+    out.rows.scales = POINTER(a[7]);
+    out.rows.scale_type = (weft_ep_scale_type)fixed[4];
+    out.rows.scale_row_stride = (size_t)fixed[5];
+    out.rows.scale_word_stride = (size_t)fixed[6];
+    out.scale_group_stride = (size_t)fixed[7];
+    out.rows_capacity = (size_t)fixed[8];
+    out.source_token = POINTER(a[8]);
+    weft_status status = weft_ep_route_choose(POINTER(a[0]), &choices);
+    if (status != WEFT_OK) {
+        return status;
+    }
+    if (a[1] != 0) {
+        return weft_ep_dispatch_send(POINTER(a[0]), &in, &out, POINTER(a[2]));
+    }
+    status = weft_ep_dispatch(POINTER(a[0]), &in, &out, POINTER(a[2]));
+    return status == WEFT_OK ? copy_count(POINTER(a[0]), POINTER(a[9]), (size_t)fixed[9]) : status;
+}
+CALL(slots_dispatch, 20, slots_dispatch(a))
+
+/* slots_dispatch_recv(route, stream, count, its bytes) */
+static weft_status slots_dispatch_recv(const uint64_t *a)
+{
+    const weft_status status = weft_ep_dispatch_recv(POINTER(a[0]), POINTER(a[1]));
+    return status == WEFT_OK ? copy_count(POINTER(a[0]), POINTER(a[2]), (size_t)a[3]) : status;
+}
+CALL(slots_dispatch_recv, 4, slots_dispatch_recv(a))
+
 /* combine(route, whether the sending half only, stream, in rows, out rows, flags, weights, ids, their type, bias, bias,
  * values_in, values_out) */
 static weft_status combine(const uint64_t *a)
@@ -541,6 +597,8 @@ static PyMethodDef methods[] = {
     METHOD(route_counts),
     METHOD(dispatch),
     METHOD(dispatch_recv),
+    METHOD(slots_dispatch),
+    METHOD(slots_dispatch_recv),
     METHOD(combine),
     METHOD(combine_recv),
     METHOD(dispatch_bwd),

@@ -5,7 +5,7 @@ the group's there is a larger group from then on; calls of which DeepEP demands 
 none. Handles keep the route of their dispatch.
 """
 
-import ctypes
+import contextlib
 import logging
 import math
 
@@ -13,11 +13,12 @@ import torch
 
 import weft
 from deep_ep.events import EventHandle, EventOverlap
+from deep_ep.slots import Plan, ints_at
+from deep_ep.streams import Streams
 from weft import _weft, ep
 
 _log = logging.getLogger("deep_ep")
 _told = set()
-_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
 
 def _tell_once(what):
@@ -26,7 +27,9 @@ def _tell_once(what):
         _log.info("deep_ep on weft: %s", what)
 
 
-_BY_EXPERT, _BY_EXPERT_SOURCE = 1, 7  # of Route.counts()
+_BY_EXPERT = 1  # of Route.counts()
+_NOTHING = ep._NOTHING
+_empty_like = torch.empty_like
 
 
 def _after(*events):
@@ -106,20 +109,6 @@ class _Handle(_LazyHandle):
         return prefix, empty, empty, source, in_rank, head
 
 
-class _LowLatencyHandle(_LazyHandle):
-    """DeepEP's five (src_info, layout_range, num_max_dispatch_tokens_per_rank, hidden, num_experts); layout_range [L][R] int64,
-    (first row << 32 | rows), is made of the route's counts."""
-
-    def __new__(cls, source, most, hidden, experts, lease, by_source):
-        self = super().__new__(cls, (source, None, most, hidden, experts), lease, lambda fields: cls._five(by_source(), fields))
-        self.source, self.hidden, self.combine_buffer = source, hidden, None
-        return self
-
-    @staticmethod
-    def _five(many, fields):
-        return fields[0], (torch.cumsum(many, 1) - many) << 32 | many, *fields[2:]
-
-
 class Buffer:
     """Expert-parallel communication of the ranks of a torch process group, or an mpi4py communicator: on the current GPU where
     the group has nccl or the process uses CUDA, else in CPU memory.
@@ -141,9 +130,11 @@ class Buffer:
         on_device = _is_on_device(self.group)
         self._world = weft.World("deep_ep", self.group, on_device=on_device)
         self._device = torch.device("cuda", torch.cuda.current_device()) if on_device else torch.device("cpu")
-        self._comm_stream = torch.cuda.Stream() if on_device else None
+        self._streams = Streams(self._device) if on_device else None
+        self._comm_stream = self._streams.comm if on_device else None
         self.rank, self.group_size = self._world.pe, self._world.pes
         self._groups = {}
+        self._plans = {}  # of calls of low latency, by what is equal in them
         self._retired = []
         self._idle = []  # routes without a handle, each with the stream of its calls
         self._captured = []  # those of graphs
@@ -168,6 +159,7 @@ class Buffer:
                 torch.cuda.synchronize()
             world, self._world = self._world, None
             self._groups, self._retired = {}, []
+            self._plans.clear()
             self._idle.clear()
             self._captured.clear()
             self._views.clear()
@@ -257,47 +249,52 @@ class Buffer:
             for rank in self._masked:
                 group.mask(rank)
             held = self._groups[kind, experts] = (limits, group)
+            self._plans.clear()  # which have routes of the smaller
         return held[1]
 
     def _lease(self, group, stream, topk, layout=ep.Layout.RANK_MAJOR, **more):
         """A route of the group, made or idle, for calls on `stream`. One of a graph is the graph's for good."""
         stream = getattr(stream, "cuda_stream", stream)
-        if stream is not None and torch.cuda.is_current_stream_capturing():
+        if stream is not None and self._streams.is_captured():
             return _Lease(group.route(topk, layout, **more), None, self._captured, None)
         key = (group, topk, layout, *more.values())
         for i, (shape, route, last) in enumerate(self._idle):
-            if shape == key and (last == stream or torch.cuda.ExternalStream(last).query()):
+            if shape == key and (last == stream or self._streams.is_idle(last)):
                 del self._idle[i]
                 return _Lease(route, key, self._idle, stream)
         return _Lease(group.route(topk, layout, **more), key, self._idle, stream)
 
     # ---- streams ----
 
-    def _current_stream(self):
-        """Its address; None on the CPU. torch.cuda.current_stream() makes an object, which takes longer than the rest."""
-        if self._comm_stream is None:
-            return None
-        return _raw_stream(self._device.index) if _raw_stream is not None else torch.cuda.current_stream().cuda_stream
-
     def _join(self):
         """The communication stream waits for the current one, on which the tensors of the next call were made, and which has
         waited for the event that the caller names."""
-        if self._comm_stream is not None:
-            self._comm_stream.wait_stream(torch.cuda.current_stream())
-        return self._comm_stream
+        if self._streams is not None:
+            self._streams.join()
 
-    def _end(self, stream, async_finish, tensors):
+    def _end(self, stream, async_finish, tensors, caller=None):
         if stream is None:
             return EventOverlap(EventHandle(), tensors) if async_finish else EventOverlap(None)
         if not async_finish:
-            torch.cuda.current_stream().wait_stream(stream)
+            self._streams.wait(self._streams.here())
             return EventOverlap(None)
-        with torch.cuda.stream(stream):
-            event = EventHandle()
-        for tensor in tensors:
-            if tensor is not None:
-                tensor.record_stream(stream)
-        return EventOverlap(event, tensors)
+        self._streams.keep(tensors, stream)
+        if caller is not None:
+            self._streams.keep(tensors, caller)
+        return EventOverlap(EventHandle(self._streams.event()), tensors)
+
+    @contextlib.contextmanager
+    def _behind(self, previous_event, is_apart):
+        """A call behind the event, of whatever stream, and what is on the caller's stream. is_apart, of an asynchronous call that
+        takes its memory on the communication stream: behind the event alone. Gives the caller's stream then."""
+        if self._streams is None or not is_apart or getattr(previous_event, "event", previous_event) is None:
+            _after(previous_event)
+            yield None
+            return
+        caller = self._streams.here()
+        with self._streams.on(self._streams.comm):
+            _after(previous_event)
+            yield caller
 
     # ---- high throughput ----
 
@@ -328,21 +325,20 @@ class Buffer:
         expert, rounded up to expert_alignment, as a list, handle, event); N is num_worst_tokens if that is not 0, and then
         the list is empty and nothing is awaited. With a handle: the rows again, on its routing; the rest is None.
         """
-        _after(previous_event)
         stream = self._comm_stream
         data, scales = x if isinstance(x, tuple) else (x, None)
-        data = data.contiguous()
-        if handle is None:
-            handle, topk_idx, topk_weights, per_expert = self._route(data, num_tokens_per_rank, is_token_in_rank,
-                                                                     num_tokens_per_expert, topk_idx, topk_weights,
-                                                                     expert_alignment, num_worst_tokens, config, stream)
-            is_new = True
-        else:
-            assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
-            per_expert = None
-            is_new = False
-        recv_x, recv_scales, recv_idx, recv_weights = self._move(handle, data, scales, topk_idx, topk_weights, is_new, stream)
-        event = self._end(stream, async_finish, (data, scales, recv_x, recv_scales, recv_idx, recv_weights))
+        is_new = handle is None
+        with self._behind(previous_event, async_finish and allocate_on_comm_stream) as caller:
+            data = data.contiguous()
+            if is_new:
+                topk_idx, topk_weights = (None if one is None else one.contiguous() for one in (topk_idx, topk_weights))
+                handle, per_expert = self._route(data, num_tokens_per_rank, is_token_in_rank, num_tokens_per_expert, topk_idx,
+                                                 topk_weights, expert_alignment, num_worst_tokens, config, stream)
+            else:
+                assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
+            recv_x, recv_scales, recv_idx, recv_weights = self._move(handle, data, scales, topk_idx, topk_weights, is_new, stream)
+            tensors = (data, scales, topk_idx, topk_weights, handle.in_rank, handle.source, recv_x, recv_scales, recv_idx, recv_weights)
+            event = self._end(stream, async_finish, tensors, caller)
         received = recv_x if scales is None else (recv_x, recv_scales)
         if not is_new:
             return received, None, None, None, None, event
@@ -359,10 +355,8 @@ class Buffer:
         sms = (config.num_sms if config is not None else Buffer.num_sms) if self._device.type == "cuda" else 0
         lease = self._lease(group, stream, 0 if by_rank else topk_idx.shape[1], flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
         route = lease.route
-        ids = None if by_rank else topk_idx.contiguous()
-        held = None if topk_weights is None else topk_weights.contiguous()
         self._join()
-        route.update(ids, held, destinations=in_rank if by_rank else None, stream=stream)
+        route.update(topk_idx, topk_weights, destinations=in_rank if by_rank else None, stream=stream)
         counts = None
         if not worst or stream is None:
             counts = route.query(stream)
@@ -373,7 +367,7 @@ class Buffer:
             raise ValueError(f"num_worst_tokens is {worst}, and {counts.rows} tokens arrive")
         per = [] if worst else self._aligned_counts(route, by_rank, experts, topk_idx, alignment, per_expert)
         made = _Handle(lease, told[:, 3:], torch.empty(rows, dtype=torch.int32, device=self._device), in_rank)
-        return made, topk_idx, topk_weights, per
+        return made, per
 
     def _aligned_counts(self, route, by_rank, experts, topk_idx, alignment, per_expert):
         """The tokens of each local expert, over all ranks."""
@@ -400,7 +394,7 @@ class Buffer:
         route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, experts=local, source_token=source,
                        stream=stream)
         if local is not None and stream is not None:
-            with torch.cuda.stream(stream):
+            with self._streams.on(stream):
                 local = local.to(topk_idx.dtype)
         elif local is not None:
             local = local.to(topk_idx.dtype)
@@ -410,21 +404,20 @@ class Buffer:
                 allocate_on_comm_stream=False):
         """x [N][H] back to its ranks, added up there; topk_weights [N][K] likewise; bias: a tensor [T][H] or two, added before
         the one rounding. Returns (combined [T][H], combined weights [T][K] or None, event)."""
-        _after(previous_event)
-        stream = self._comm_stream
-        route = handle.route
-        tokens = handle.in_rank.shape[0]
-        out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
+        stream, route = self._comm_stream, handle.route
+        tokens, summed = handle.in_rank.shape[0], None
         bias = () if bias is None else bias if isinstance(bias, tuple) else (bias,)
-        summed = None
-        if topk_weights is not None:
-            summed = torch.empty(tokens, topk_weights.shape[1], dtype=torch.float32, device=x.device)
-            topk_weights = topk_weights.contiguous()
-        x = x.contiguous()
-        bias = tuple(one.contiguous() for one in bias if one is not None)
-        self._join()
-        route.combine(_rows(x), _rows(out), bias=bias, values=topk_weights, values_out=summed, stream=stream)
-        return out, summed, self._end(stream, async_finish, (x, out, topk_weights, summed, *bias))
+        with self._behind(previous_event, async_finish and allocate_on_comm_stream) as caller:
+            out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
+            if topk_weights is not None:
+                summed = torch.empty(tokens, topk_weights.shape[1], dtype=torch.float32, device=x.device)
+                topk_weights = topk_weights.contiguous()
+            x = x.contiguous()
+            bias = tuple(one.contiguous() for one in bias if one is not None)
+            self._join()
+            route.combine(_rows(x), _rows(out), bias=bias, values=topk_weights, values_out=summed, stream=stream)
+            event = self._end(stream, async_finish, (x, out, topk_weights, summed, *bias), caller)
+        return out, summed, event
 
     internode_dispatch = dispatch
     internode_combine = combine
@@ -442,60 +435,72 @@ class Buffer:
         hook); with return_recv_hook what is received is there after hook()."""
         assert not (async_finish and return_recv_hook), "async_finish and return_recv_hook are one or the other"
         tokens, hidden = x.shape
-        most, ranks, local = num_max_dispatch_tokens_per_rank, self.group_size, num_experts // self.group_size
-        group = self._group_of("ll", num_experts, most, topk_idx.shape[1], hidden * 2, most)
-        slots = ranks * most
-        given = ep.Rows(x.contiguous())
-        recv, scales, words, stride = _slots(local, slots, hidden, given, use_fp8, round_scale or use_ue8m0)
-        wide = None  # powers of two as float32
-        if scales is not None and round_scale and not use_ue8m0:
-            wide = torch.empty(local, math.ceil(hidden / 128), slots, dtype=torch.float32, device=x.device)
-        source = torch.empty(local, slots, dtype=torch.int32, device=x.device)
-        count = torch.empty(local, dtype=torch.int32, device=x.device)
-        stream = self._current_stream()
-        lease = self._lease(group, stream, topk_idx.shape[1], ep.Layout.SLOTS_EXPERT, slot_tokens=most)
-        route = lease.route
-        handle = _LowLatencyHandle(source, most, hidden, num_experts, lease,
-                                   lambda: self._counts_of(route, _BY_EXPERT_SOURCE, (local, ranks)).to(torch.int64))
-        topk_idx = topk_idx.contiguous()
-        route.choose(topk_idx)
-        ep._check_place(group.on_device, x)
-        # What else the call gets was made above, and needs no check.
-        _weft.dispatch(route._handle, int(return_recv_hook), stream or 0, *given.words, *words, local * slots, 0, 0, 0,
-                       source.data_ptr() or ep._NOTHING, stride)
-
-        def received():
-            if wide is not None:
-                wide.copy_(_powers(scales)[:, :wide.shape[1]])
-            count.copy_(self._counts_of(route, _BY_EXPERT, (local,)))
-            if cumulative_local_expert_recv_stats is not None:
-                cumulative_local_expert_recv_stats.add_(count.to(cumulative_local_expert_recv_stats.dtype))
-
+        given, topk = topk_idx.shape
+        wanted = (num_experts, num_max_dispatch_tokens_per_rank, hidden, topk, x.dtype, topk_idx.dtype, use_fp8, round_scale, use_ue8m0)
+        plan = self._plans.get(wanted) or self._plan(wanted)
+        if given != tokens or x.is_cuda is not plan.on_device or topk_idx.is_cuda is not plan.on_device:
+            plan.check(x, topk_idx)
+        x, topk_idx = x.contiguous(), topk_idx.contiguous()
+        stream = here = None
+        address = 0
+        if self._streams is not None:
+            stream, here = self._streams.begin(return_recv_hook)
+            address = stream.cuda_stream
+        handle = plan.take(address)
+        held = handle.held
+        recv, count = _empty_like(plan.rows), _empty_like(plan.count)
+        scales = None if plan.scales is None else _empty_like(plan.scales)
+        wide = None if plan.wide is None else _empty_like(plan.wide)
+        held.route.tokens = tokens
+        _weft.slots_dispatch(held.route._handle, return_recv_hook, address, tokens, topk_idx.data_ptr() or _NOTHING,
+                             x.data_ptr() or _NOTHING, recv.data_ptr() or _NOTHING, 0 if scales is None else scales.data_ptr() or _NOTHING,
+                             held.source.data_ptr() or _NOTHING, count.data_ptr(), *plan.fixed)
+        stats, event, hook = cumulative_local_expert_recv_stats, None, None
         if return_recv_hook:
 
-            def hook(kept=(given, topk_idx, recv, scales, lease)):
-                route.dispatch_recv(stream)
-                received()
+            def hook(kept=(x, topk_idx, recv, handle)):
+                _weft.slots_dispatch_recv(held.route._handle, address, count.data_ptr(), plan.count_bytes)
+                if stream is None:
+                    _complete(plan, held, count, scales, wide, stats)
+                else:
+                    with self._streams.on(stream):
+                        _complete(plan, held, count, scales, wide, stats)
+        elif async_finish:
+            tensors = x, topk_idx, recv, scales, wide, count, held.source
+            event = self._leave_ahead(tensors, lambda: _complete(plan, held, count, scales, wide, stats))
         else:
-            received()
-            hook = None
-        event = EventOverlap(EventHandle(), (given.tensor, topk_idx, recv, scales, count)) if async_finish else EventOverlap()
+            if stream is not None:
+                self._streams.wait(here)
+            if stream is not None or wide is not None or stats is not None:
+                _complete(plan, held, count, scales, wide, stats)
         packed = recv if scales is None else (recv, (scales if wide is None else wide).transpose(1, 2))
-        return packed, count, handle, event, hook
+        return packed, count, handle, event or EventOverlap(), hook
+
+    def _plan(self, wanted):
+        """The plan of calls with that in common, from now on."""
+        experts, most, hidden, topk = wanted[:4]
+        group = self._group_of("ll", experts, most, topk, hidden * 2, most)
+        plan = self._plans[wanted] = Plan(group, self._device, self._streams, self._captured, *wanted)
+        return plan
+
+    def _leave_ahead(self, tensors, complete=None):
+        """An asynchronous call of low latency has been made: `complete` does what is left of it. Returns its event."""
+        if self._streams is None:
+            if complete is not None:
+                complete()
+            return EventOverlap(EventHandle(), tensors)
+        self._streams.run_ahead()
+        if complete is not None:
+            with self._streams.on(self._streams.comm):
+                complete()
+        return self._end(self._streams.comm, True, tensors)
 
     def _counts_of(self, route, which, shape):
         """A tensor of the route's counts `which`, as they are: on a GPU its memory, seen without waiting for it."""
         at = route.counts()[which]
         view = self._views.get((at, shape))
         if view is None:
-            if self._device.type == "cpu":
-                count = math.prod(shape)
-                view = torch.empty(shape, dtype=torch.int32)
-                if count > 0:
-                    view = torch.frombuffer((ctypes.c_int32 * count).from_address(at), dtype=torch.int32).view(shape)
-            else:
-                view = torch.as_tensor(_DeviceInts(at, shape), device="cuda")
-            self._views[at, shape] = view
+            view = self._views[at, shape] = ints_at(at, shape, self._device)
         return view
 
     def low_latency_combine(self, x, topk_idx, topk_weights, handle, use_logfmt=False, zero_copy=False, async_finish=False,
@@ -507,24 +512,35 @@ class Buffer:
             _tell_once("use_logfmt: rows are sent as bf16")
         if zero_copy and handle.combine_buffer is not None:
             x = handle.combine_buffer
-        route, hidden = handle.route, handle.hidden
-        combined = out if out is not None else torch.empty(topk_idx.shape[0], hidden, dtype=x.dtype, device=x.device)
-        rows = ep.Rows(x.contiguous().view(-1, hidden))
-        kept = (rows, topk_idx.contiguous(), topk_weights.contiguous(), combined)
-        stream = self._current_stream()
-        route.combine(rows, ep.Rows(combined), is_weighted=True, weights=kept[2], ids=kept[1], stream=stream,
-                      part=int(return_recv_hook))
-        hook = None
+        plan, route = handle.plan, handle.held.route
+        x, topk_idx, topk_weights = x.contiguous(), topk_idx.contiguous(), topk_weights.contiguous()
+        combined = x.new_empty(route.tokens, plan.hidden) if out is None else out
+        code = ep._known(x.dtype)[1]
+        id_type = plan.fixed[0] if topk_idx.dtype is plan.id_dtype else ep._IDS.get(ep._name_of(topk_idx.dtype), 0)
+        plan.check_results(x, topk_idx, topk_weights, out, route.tokens)
+        stream = here = None
+        address = 0
+        if self._streams is not None:
+            stream, here = self._streams.begin(return_recv_hook)
+            address = stream.cuda_stream
+        _weft.combine(route._handle, return_recv_hook, address, x.data_ptr() or _NOTHING, code, plan.hidden, 0, 0, 0, 0, 0,
+                      combined.data_ptr() or _NOTHING, ep._known(combined.dtype)[1], plan.hidden, 0, 0, 0, 0, 0, ep.WEIGHTED,
+                      topk_weights.data_ptr() or _NOTHING, topk_idx.data_ptr() or _NOTHING, id_type, 0, 0, 0, 0)
+        event = hook = None
         if return_recv_hook:
 
-            def hook(kept=(*kept, handle.lease)):
-                route.combine_recv(stream)
-
-        return combined, EventOverlap(EventHandle(), kept) if async_finish else EventOverlap(), hook
+            def hook(kept=(x, topk_idx, topk_weights, combined, handle)):
+                _weft.combine_recv(route._handle, address)
+        elif async_finish:
+            event = self._leave_ahead((x, topk_idx, topk_weights, combined))
+        elif stream is not None:
+            self._streams.wait(here)
+        return combined, event or EventOverlap(), hook
 
     def get_next_low_latency_combine_buffer(self, handle):
         """[L][R * Tmax][H] bf16 to be filled for a combine with zero_copy."""
-        handle.combine_buffer = torch.empty(*handle.source.shape, handle.hidden, dtype=torch.bfloat16, device=handle.source.device)
+        plan = handle.plan
+        handle.combine_buffer = torch.empty(plan.local, plan.slots, plan.hidden, dtype=torch.bfloat16, device=self._device)
         return handle.combine_buffer
 
     # ---- ranks that are gone ----
@@ -547,13 +563,6 @@ class Buffer:
             self.low_latency_update_mask_buffer(rank, False)
 
 
-class _DeviceInts:
-    """int32 memory of the GPU, for torch.as_tensor."""
-
-    def __init__(self, address, shape):
-        self.__cuda_array_interface__ = {"data": (address, False), "shape": shape, "typestr": "<i4", "version": 3}
-
-
 def _is_on_device(group):
     """DeepEP is on the current GPU whatever its group is for: vLLM gives its group of gloo. So is this where the group has nccl,
     alone or beside gloo, or the process uses CUDA."""
@@ -573,25 +582,11 @@ def _rows(data, scales=None):
     return ep.Rows(data, scales, kind, *(scales.stride() if scales.numel() else (0, 0)))
 
 
-def _slots(local, slots, hidden, given, use_fp8, use_ue8m0):
-    """(recv [L][M][H], scales [L][W][M] or None, the words of both as Rows has them, words from expert to expert)"""
-    x = given.tensor
-    if not use_fp8:
-        recv = torch.empty(local, slots, hidden, dtype=x.dtype, device=x.device)
-        return recv, None, (recv.data_ptr() or ep._NOTHING, given.words[1], hidden, 0, 0, 0, 0, 0), 0
-    recv = torch.empty(local, slots, hidden, dtype=torch.float8_e4m3fn, device=x.device)
-    groups = math.ceil(hidden / 128)
-    words = math.ceil(groups / 4) if use_ue8m0 else groups
-    dtype = torch.int32 if use_ue8m0 else torch.float32
-    kind = ep.Scale.UE8M0 if use_ue8m0 else ep.Scale.F32
-    scales = torch.empty(local, words, slots, dtype=dtype, device=x.device)
-    code = ep._known(recv.dtype)[1]
-    lie = recv.data_ptr() or ep._NOTHING, code, hidden, 0, scales.data_ptr() or ep._NOTHING, kind, 1, slots
-    return recv, scales, lie, words * slots
-
-
-def _powers(words):
-    """[L][W][M] int32 of four ue8m0 each -> [L][4 * W][M] float32."""
-    local, many, slots = words.shape
-    exponents = words.contiguous().view(torch.uint8).view(local, many, slots, 4).permute(0, 1, 3, 2)
-    return torch.exp2(exponents.reshape(local, 4 * many, slots).to(torch.float32) - 127)
+def _complete(plan, held, count, scales, wide, stats):
+    """What is left of a low-latency dispatch where its rows are there."""
+    if wide is not None:
+        plan.widen(scales, wide)
+    if plan.on_device:
+        count.copy_(held.by_expert(plan))
+    if stats is not None:
+        stats.add_(count.to(stats.dtype))

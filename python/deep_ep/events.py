@@ -6,14 +6,16 @@ import torch
 class EventHandle:
     """The work that is on the current stream now."""
 
-    def __init__(self):
-        self._event = torch.cuda.Event() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
-        if self._event is not None:
+    def __init__(self, event=None):
+        """event: a torch.cuda.Event that has been recorded, whose work this then is."""
+        self._event = event
+        if event is None and torch.cuda.is_available() and torch.cuda.is_initialized():
+            self._event = torch.cuda.Event()
             self._event.record()
 
     def current_stream_wait(self):
         if self._event is not None:
-            torch.cuda.current_stream().wait_event(self._event)
+            self._event.wait()
 
 
 class EventOverlap:
@@ -21,11 +23,12 @@ class EventOverlap:
     current stream waits for the event at its end: `with event:`, or `with event(release_handle=True):`, which then drops the
     event."""
 
+    hook_after_wait = None
+    _is_dropped = False
+
     def __init__(self, event=None, extra_tensors=None):
         self.event = event
         self.extra_tensors = extra_tensors
-        self.hook_after_wait = None
-        self._is_dropped = False
 
     def __call__(self, release_handle=False):
         self._is_dropped = release_handle

@@ -1,0 +1,175 @@
+"""What calls of low latency keep, so that one takes little of the CPU's time: a plan for each shape of call, with its routes."""
+
+import ctypes
+import math
+
+import torch
+
+from weft import ep
+
+_BY_EXPERT, _BY_EXPERT_SOURCE = 1, 7  # of Route.counts()
+_POWERS_A_WORD = 4
+
+
+class DeviceInts:
+    """int32 memory of the GPU, for torch.as_tensor."""
+
+    def __init__(self, address, shape):
+        self.__cuda_array_interface__ = {"data": (address, False), "shape": shape, "typestr": "<i4", "version": 3}
+
+
+def ints_at(address, shape, device):
+    """A tensor that shows int32 memory of weft's: on a GPU without waiting for it."""
+    if device.type != "cpu":
+        return torch.as_tensor(DeviceInts(address, shape), device=device)
+    count = math.prod(shape)
+    if count == 0:
+        return torch.empty(shape, dtype=torch.int32)
+    return torch.frombuffer((ctypes.c_int32 * count).from_address(address), dtype=torch.int32).view(shape)
+
+
+def _like(shape, dtype, device):
+    """What torch.empty_like makes a packed tensor of, in less time than torch.empty; it has one element of memory."""
+    return torch.empty((1,) * len(shape), dtype=dtype, device=device).expand(shape)
+
+
+class Held:
+    """A route, and what is made once for it."""
+
+    __slots__ = ("route", "stream", "source", "_by_expert", "idle")
+
+    def __init__(self, route, stream, source, idle):
+        self.route, self.stream, self.source, self.idle = route, stream, source, idle
+        self._by_expert = None
+
+    def by_expert(self, plan):
+        """[L] int32, the rows that came: the route's own memory."""
+        if self._by_expert is None:
+            self._by_expert = ints_at(self.route.counts()[_BY_EXPERT], (plan.local,), plan.device)
+        return self._by_expert
+
+
+class SlotsHandle(tuple):
+    """DeepEP's five (src_info, layout_range, num_max_dispatch_tokens_per_rank, hidden, num_experts), made when a program looks at
+    them. It has a route, which calls of the same shape take when it is gone."""
+
+    combine_buffer = None
+    _five = None
+
+    def __del__(self):
+        held = self.held
+        if self._five is not None:
+            held.source = None  # the program may have it still
+        held.idle.append(held)
+
+    @property
+    def route(self):
+        return self.held.route
+
+    def _fields(self):
+        """layout_range [L][R] int64, (first row << 32 | rows), is made of the route's counts."""
+        if self._five is None:
+            plan, at = self.plan, self.held.route.counts()[_BY_EXPERT_SOURCE]
+            many = ints_at(at, (plan.local, plan.ranks), plan.device).to(torch.int64)
+            self._five = (self.held.source, (torch.cumsum(many, 1) - many) << 32 | many, plan.most, plan.hidden, plan.experts)
+        return self._five
+
+    def __getitem__(self, index):
+        return self._fields()[index]
+
+    def __iter__(self):
+        return iter(self._fields())
+
+
+_EMPTY = (None,) * 5
+
+
+class Plan:
+    """What dispatches with the same num_max_dispatch_tokens_per_rank, H, K, E and types have in common."""
+
+    def __init__(self, group, device, streams, captured, experts, most, hidden, topk, dtype, id_dtype, use_fp8, round_scale, use_ue8m0):
+        name, code = ep._known(dtype)
+        id_name = ep._name_of(id_dtype)
+        if code is None:
+            raise TypeError(f"rows of {name}: give one of {', '.join(ep._DTYPES)}")
+        if id_name not in ep._IDS:
+            raise TypeError(f"topk_idx is of {id_name} where {' or '.join(ep._IDS)} is taken")
+        self.group, self.device, self.on_device, self._streams, self._captured = group, device, group.on_device, streams, captured
+        self.experts, self.most, self.hidden, self.topk = experts, most, hidden, topk
+        self.ranks, self.local = group.ranks, experts // group.ranks
+        self.slots, self.id_dtype = self.ranks * most, id_dtype
+        self.idle = []  # routes that no handle has
+        out = torch.float8_e4m3fn if use_fp8 else dtype
+        self.rows = _like((self.local, self.slots, hidden), out, device)
+        self.count, self.source = (_like(shape, torch.int32, device) for shape in ((self.local,), (self.local, self.slots)))
+        self.scales = self.wide = None
+        scale = 0, 0, 0, 0
+        if use_fp8:
+            groups = math.ceil(hidden / 128)
+            is_packed = round_scale or use_ue8m0
+            words = math.ceil(groups / _POWERS_A_WORD) if is_packed else groups
+            self.scales = _like((self.local, words, self.slots), torch.int32 if is_packed else torch.float32, device)
+            scale = int(ep.Scale.UE8M0 if is_packed else ep.Scale.F32), 1, self.slots, words * self.slots
+            if round_scale and not use_ue8m0:  # powers of two as float32
+                self.wide = _like((self.local, groups, self.slots), torch.float32, device)
+        count_bytes = 0 if self.on_device else 4 * self.local
+        #: what _weft.slots_dispatch takes behind addresses
+        self.fixed = (ep._IDS[id_name], hidden, code, ep._known(out)[1], *scale, self.local * self.slots, count_bytes)
+        self.count_bytes = count_bytes
+
+    def check(self, x, topk_idx):
+        """Raises what is wrong with them, if something is."""
+        ep._check_place(self.on_device, x, topk_idx)
+        if topk_idx.shape[0] != x.shape[0]:
+            raise ValueError(f"topk_idx has {topk_idx.shape[0]} tokens, and x {x.shape[0]}")
+
+    def check_results(self, x, ids, weights, out, tokens):
+        """Raises what is wrong with the tensors of a combine, packed ones but `out`, if something is."""
+        on_device, shape, sums = self.on_device, (tokens, self.topk), (tokens, self.hidden)
+        if x.is_cuda is not on_device or ids.is_cuda is not on_device or weights.is_cuda is not on_device:
+            ep._check_place(on_device, x, ids, weights)
+        if ep._known(x.dtype)[1] is None or x.numel() != self.local * self.slots * self.hidden:
+            raise ValueError(f"x is {tuple(x.shape)} of {ep._name_of(x.dtype)} where rows [{self.local}][{self.slots}][{self.hidden}] are "
+                             f"taken")
+        if ids.shape != shape or weights.shape != shape or weights.dtype is not torch.float32 or (
+                ids.dtype is not self.id_dtype and ep._name_of(ids.dtype) not in ep._IDS):
+            raise ValueError(f"topk_idx is {tuple(ids.shape)} of {ep._name_of(ids.dtype)} and topk_weights {tuple(weights.shape)} of "
+                             f"{ep._name_of(weights.dtype)} where {shape} of int32 or int64, and of float32, are taken")
+        if out is not None:
+            ep._check_place(on_device, out)
+            if out.shape != sums or out.dtype is not x.dtype or not out.is_contiguous():
+                raise ValueError(f"out is {tuple(out.shape)} of {ep._name_of(out.dtype)} where {sums} of {ep._name_of(x.dtype)}, packed, is "
+                                 f"taken")
+
+    def take(self, stream):
+        """A handle that has an idle route, or a new one, for calls on the stream of that address: one of another stream's calls
+        once that has nothing more to do. One of a graph is the graph's for good."""
+        held = self._held(stream)
+        handle = SlotsHandle(_EMPTY)
+        handle.plan, handle.held = self, held
+        return handle
+
+    def _held(self, stream):
+        idle = self.idle
+        if self._streams is None or not self._streams.is_captured():
+            for i in range(len(idle) - 1, -1, -1):
+                held = idle[i]
+                if held.stream != stream:
+                    if not self._streams.is_idle(held.stream):
+                        continue
+                    held.stream, held.source = stream, None  # whose memory was taken for the other stream
+                del idle[i]
+                if held.source is None:
+                    held.source = torch.empty_like(self.source)
+                return held
+        else:
+            idle = self._captured
+        route = self.group.route(self.topk, ep.Layout.SLOTS_EXPERT, slot_tokens=self.most)
+        return Held(route, stream, torch.empty_like(self.source), idle)
+
+    def widen(self, scales, wide):
+        """scales [L][W][M] int32 of four ue8m0 each -> wide [L][H / 128][M] float32."""
+        local, many, slots = scales.shape
+        exponents = scales.view(torch.uint8).view(local, many, slots, _POWERS_A_WORD).permute(0, 1, 3, 2)
+        powers = torch.exp2(exponents.reshape(local, _POWERS_A_WORD * many, slots).to(torch.float32) - 127)
+        wide.copy_(powers[:, :wide.shape[1]])

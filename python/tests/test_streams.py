@@ -1,0 +1,283 @@
+"""The order of deep_ep's calls on streams, without a GPU: a Buffer in CPU memory gets streams that only keep who comes before whom,
+and the extension's calls are put on the stream whose address they get. Also what calls of low latency keep between them."""
+
+import contextlib
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import deep_ep  # noqa: E402
+from deep_ep.events import EventHandle, EventOverlap  # noqa: E402
+from deep_ep.streams import Streams  # noqa: E402
+from weft import _weft  # noqa: E402
+
+EXPERTS, TOKENS, HIDDEN, TOPK = 4, 6, 64, 2
+STREAM_AT = {"slots_dispatch": 2, "slots_dispatch_recv": 1, "dispatch": 2, "combine": 2, "combine_recv": 1, "route_update": 6,
+             "route_query": 1}
+
+
+class Alone:
+    """A communicator of one rank."""
+
+    @staticmethod
+    def Get_rank():
+        return 0
+
+    @staticmethod
+    def Get_size():
+        return 1
+
+    @staticmethod
+    def allgather(mine):
+        return [mine]
+
+
+class FakeStream:
+    def __init__(self, cuda):
+        self.cuda_stream = 1000 + len(cuda.streams)
+        self.before = set()  # what has to end before what comes next
+        cuda.streams[self.cuda_stream] = self
+
+    def run(self, name):
+        self.done = name, frozenset(self.before)
+        self.before.add(name)
+        return self.done
+
+    def wait_event(self, event):
+        self.before |= event.before
+
+
+class FakeCuda:
+    """As much of torch.cuda as Streams asks for."""
+
+    def __init__(self):
+        self.streams, self.kept, self.is_capturing = {}, [], False
+        self.current = FakeStream(self)
+
+    def Stream(self):
+        return FakeStream(self)
+
+    def Event(self):
+        return FakeEvent(self)
+
+    def current_stream(self):
+        return self.current
+
+    def is_current_stream_capturing(self):
+        return self.is_capturing
+
+    def ExternalStream(self, address):
+        raise AssertionError(f"the stream {address} is asked whether it is idle")
+
+    @contextlib.contextmanager
+    def stream(self, stream):
+        before, self.current = self.current, stream
+        yield
+        self.current = before
+
+
+class FakeEvent:
+    def __init__(self, cuda):
+        self.cuda, self.before = cuda, frozenset()
+
+    def record(self, stream=None):
+        self.before = frozenset((stream or self.cuda.current).before)
+
+    def wait(self):
+        self.cuda.current.wait_event(self)
+
+
+class FakeStreams(Streams):
+    def keep(self, tensors, stream):
+        self._cuda.kept.append((stream, [one for one in tensors if one is not None]))
+
+    def is_idle(self, address):
+        return True
+
+
+@pytest.fixture
+def rig(monkeypatch):
+    """(buffer, cuda, log): log has (call, what comes before it, its stream) of each call of the extension."""
+    buffer, cuda, log = deep_ep.Buffer(None, comm=Alone(), explicitly_destroy=True), FakeCuda(), []
+    numbers = itertools.count()
+    buffer._streams = FakeStreams(torch.device("cuda", 0), cuda)
+    buffer._comm_stream = buffer._streams.comm
+
+    def logged(name, place, inner):
+        def call(*arguments):
+            if arguments[place] != 0:  # which the host's own look at counts has
+                stream = cuda.streams[arguments[place]]
+                log.append((*stream.run(f"{name} {next(numbers)}"), stream))
+            return inner(*arguments[:place], 0, *arguments[place + 1:])
+
+        return call
+
+    for name, place in STREAM_AT.items():
+        monkeypatch.setattr(_weft, name, logged(name, place, getattr(_weft, name)))
+    yield buffer, cuda, log
+    monkeypatch.undo()
+    buffer._streams = None
+    buffer.destroy()
+
+
+def inputs():
+    x = torch.arange(TOKENS * HIDDEN).view(TOKENS, HIDDEN).remainder(16).to(torch.bfloat16)
+    ids = torch.stack([torch.tensor([i % EXPERTS, (i + 1) % EXPERTS]) for i in range(TOKENS)])
+    return x, ids, torch.ones(TOKENS, TOPK)
+
+
+def dispatched(buffer, **more):
+    x, ids, _ = inputs()
+    return buffer.low_latency_dispatch(x, ids, TOKENS, EXPERTS, use_fp8=False, **more)
+
+
+def combined(buffer, got, **more):
+    x, ids, weights = inputs()
+    return buffer.low_latency_combine(got[0], ids, weights, got[2], **more)
+
+
+def test_calls_without_a_hook(rig):
+    buffer, cuda, log = rig
+    comm = buffer.get_comm_stream()
+    cuda.current.run("mine")
+    got = dispatched(buffer)
+    assert log[0][2] is comm and "mine" in log[0][1] and log[0][0] in cuda.current.before
+    cuda.current.run("expert")
+    summed, event, hook = combined(buffer, got)
+    assert log[1][2] is comm and "expert" in log[1][1] and log[1][0] in cuda.current.before
+    assert event.event is None and hook is None and not cuda.kept
+    assert torch.equal(summed, 2 * inputs()[0])
+
+
+def test_asynchronous_calls(rig):
+    buffer, cuda, log = rig
+    x, ids, weights = inputs()
+    cuda.current.run("mine")
+    recv, count, handle, event, hook = got = dispatched(buffer, async_finish=True)
+    assert log[0][2] is buffer.get_comm_stream() and "mine" in log[0][1] and hook is None
+    assert log[0][0] not in cuda.current.before
+    assert any(stream is log[0][2] and any(one is recv for one in tensors) and any(one is count for one in tensors)
+               for stream, tensors in cuda.kept)
+    event.current_stream_wait()
+    assert log[0][0] in cuda.current.before
+    summed, event, _ = combined(buffer, got, async_finish=True)
+    assert log[1][0] not in cuda.current.before
+    with event:
+        pass
+    assert log[1][0] in cuda.current.before and torch.equal(summed, 2 * x)
+    for call in (dispatched, lambda buffer, **more: combined(buffer, got, **more)):
+        with pytest.raises(AssertionError, match="one or the other"):
+            call(buffer, async_finish=True, return_recv_hook=True)
+
+
+def test_hooks(rig):
+    """The halves are on the stream that was current at the call, whatever is current at the hook; the counts too."""
+    buffer, cuda, log = rig
+    mine, other = cuda.current, cuda.Stream()
+    got = dispatched(buffer, return_recv_hook=True)
+    with cuda.stream(other):
+        got[4]()
+    summed, _, hook = combined(buffer, got, return_recv_hook=True)
+    with cuda.stream(other):
+        hook()
+    assert [one[2] for one in log] == [mine] * 4 and torch.equal(summed, 2 * inputs()[0])
+    assert not buffer.get_comm_stream().before
+
+
+def test_what_is_left_of_a_half_is_on_its_stream(rig, monkeypatch):
+    buffer, cuda, log = rig
+    mine, seen = cuda.current, []
+    monkeypatch.setattr(deep_ep.buffer, "_complete", lambda *given: seen.append(cuda.current))
+    hook = dispatched(buffer, return_recv_hook=True)[4]
+    with cuda.stream(cuda.Stream()):
+        hook()
+    dispatched(buffer, async_finish=True)
+    assert seen == [mine, buffer.get_comm_stream()]
+
+
+def test_a_half_comes_after_asynchronous_calls(rig):
+    buffer, cuda, log = rig
+    dispatched(buffer, async_finish=True)
+    cuda.is_capturing = True  # an event of outside of a graph cannot be waited for in one
+    got = dispatched(buffer, return_recv_hook=True)
+    assert log[0][0] not in log[1][1]
+    got[4]()
+    cuda.is_capturing = False
+    dispatched(buffer, return_recv_hook=True)[4]()
+    assert log[0][0] in log[3][1]
+
+
+def high_throughput(buffer, **more):
+    x, ids, weights = inputs()
+    per_rank, _, per_expert, in_rank, _ = buffer.get_dispatch_layout(ids, EXPERTS)
+    return buffer.dispatch(x, topk_idx=ids, topk_weights=weights, num_tokens_per_rank=per_rank, num_tokens_per_expert=per_expert,
+                           is_token_in_rank=in_rank, **more)
+
+
+def test_previous_event(rig):
+    """Behind the event; with the memory of the communication stream behind it alone, else behind what is on the caller's stream,
+    too."""
+    buffer, cuda, log = rig
+    comm, other = buffer.get_comm_stream(), cuda.Stream()
+    for is_apart in (False, True):
+        other.run(f"theirs {is_apart}")
+        previous = buffer._streams._cuda.Event()
+        previous.record(other)
+        cuda.current.run(f"mine {is_apart}")
+        log.clear()
+        more = {"previous_event": EventOverlap(EventHandle(previous)), "async_finish": True, "allocate_on_comm_stream": is_apart}
+        x, ids, weights = inputs()
+        in_rank, per_expert = torch.ones(TOKENS, 1, dtype=torch.bool), torch.bincount(ids.flatten()).to(torch.int32)
+        given = {"num_tokens_per_rank": in_rank.sum(0), "num_tokens_per_expert": per_expert, "is_token_in_rank": in_rank}
+        got = buffer.dispatch(x, topk_idx=ids, topk_weights=weights, **given, **more)
+        summed, _, event = buffer.combine(got[0], got[4], **more)
+        assert {one[2] for one in log} == {comm} and len(log) == 4
+        for call, before, _ in log:
+            assert f"theirs {is_apart}" in before and (f"mine {is_apart}" in before) != is_apart, (call, before)
+            assert call not in cuda.current.before
+        if is_apart:
+            assert f"theirs {is_apart}" not in cuda.current.before
+            assert any(stream is cuda.current and any(one is got[0] for one in tensors) for stream, tensors in cuda.kept)
+        event.current_stream_wait()
+        assert log[-1][0] in cuda.current.before and torch.equal(summed, x)
+
+
+def test_high_throughput(rig):
+    buffer, cuda, log = rig
+    cuda.current.run("mine")
+    got = high_throughput(buffer)
+    assert {one[2] for one in log} == {buffer.get_comm_stream()} and all("mine" in one[1] for one in log)
+    assert all(one[0] in cuda.current.before for one in log) and torch.equal(got[0], inputs()[0])
+
+
+def test_what_handles_keep():
+    """A route is taken again when its handle is gone, but the tensors that a program has of it are not."""
+    buffer = deep_ep.Buffer(None, comm=Alone(), explicitly_destroy=True)
+    x, ids, weights = inputs()
+    got = dispatched(buffer)
+    route, source = got[2].route, got[2][0]
+    was = source.clone()
+    del got
+    again = buffer.low_latency_dispatch(x, ids.flip(0), TOKENS, EXPERTS, use_fp8=False)
+    assert again[2].route is route and torch.equal(source, was) and again[2][0].data_ptr() != source.data_ptr()
+    third = dispatched(buffer)
+    assert third[2].route is not route
+    assert torch.equal(combined(buffer, third)[0], 2 * x)
+    wider = buffer.low_latency_dispatch(x, ids, 4 * TOKENS, EXPERTS, use_fp8=False)  # a larger group
+    assert torch.equal(combined(buffer, third)[0], 2 * x) and torch.equal(combined(buffer, wider)[0], 2 * x)
+    with pytest.raises(ValueError, match="5 tokens"):
+        buffer.low_latency_dispatch(x, ids[:5], TOKENS, EXPERTS)
+    with pytest.raises(TypeError, match="topk_idx"):
+        buffer.low_latency_dispatch(x, ids.to(torch.int16), TOKENS, EXPERTS)
+    with pytest.raises(TypeError, match="rows of int32"):
+        buffer.low_latency_dispatch(x.to(torch.int32), ids, TOKENS, EXPERTS)
+    for wrong in ({"x": third[0][:, 1:]}, {"topk_weights": weights.double()}, {"topk_idx": ids[1:]}, {"topk_idx": ids.to(torch.int16)},
+                  {"out": x[1:]}, {"out": x.float()}):
+        with pytest.raises(ValueError, match="x is|topk_idx is|out is"):
+            buffer.low_latency_combine(**{"x": third[0], "topk_idx": ids, "topk_weights": weights, "handle": third[2], **wrong})
+    assert torch.equal(buffer.low_latency_combine(third[0], ids.to(torch.int32), weights, third[2], out=torch.empty_like(x))[0], 2 * x)
+    handle = third[2]
+    buffer.destroy()
+    with pytest.raises((RuntimeError, ValueError)):
+        buffer.low_latency_combine(third[0], ids, weights, handle)
