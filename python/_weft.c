@@ -428,9 +428,9 @@ static weft_status copy_count(weft_ep_route *route, void *count, size_t bytes)
 }
 
 /* slots_dispatch(route, whether the sending half only, stream, tokens, ids, in, received rows, their scales,
- * source_token, count, then what a shape fixes: type of ids, hidden, types of both rows, type of scales, their row, word
- * and group strides, capacity, bytes of count): choose and dispatch in one call. The count of rows of each local expert
- * is given in host memory only, and of a half by slots_dispatch_recv; else its bytes are 0. */
+ * source_token, count; then what a shape fixes: type of ids, hidden, types of both rows, type of scales, their row,
+ * word and group strides, capacity, bytes of count): choose and dispatch in one call. The count of rows of each local
+ * expert is given in host memory only, and of a half by slots_dispatch_recv; else its bytes are 0. */
 static weft_status slots_dispatch(const uint64_t *a)
 {
     const uint64_t *fixed = a + 10;

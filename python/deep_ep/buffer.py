@@ -244,8 +244,9 @@ class Buffer:
                 self._retired.append(held[1])  # handles may have its routes
                 tokens, topk, row_bytes, slots = (max(pair) for pair in zip((tokens, topk, row_bytes, slots), held[0]))
             limits = (max(tokens, slots, 1), max(topk, 1), -(-row_bytes // 16) * 16, slots)
+            masks_itself = self.enable_shrink and slots and self._device.type == "cpu"  # not there on GPUs
             group = ep.Group(self._world, experts=experts, tokens_max=limits[0], topk_max=limits[1], row_bytes_max=limits[2],
-                             slot_tokens_max=slots, pairs=2 if slots else 1)
+                             slot_tokens_max=slots, pairs=2 if slots else 1, flags=ep.MASK_ON_TIMEOUT if masks_itself else 0)
             for rank in self._masked:
                 group.mask(rank)
             held = self._groups[kind, experts] = (limits, group)

@@ -23,8 +23,9 @@ def free_port():
             continue
 
 
-def run(file, function, ranks, *arguments):
-    """Each rank runs function(*arguments) of `file`, arguments as text. Raises with the output of those that failed."""
+def run(file, function, ranks, *arguments, deadline=30):
+    """Each rank runs function(*arguments) of `file`, arguments as text, with a deadline in seconds. Raises with the output of
+    those that failed."""
     here = os.path.dirname(os.path.abspath(file))
     module = os.path.splitext(os.path.basename(file))[0]
     code = f"import sys; sys.path.insert(0, {here!r}); import {module}; {module}.{function}(*sys.argv[1:])"
@@ -32,7 +33,7 @@ def run(file, function, ranks, *arguments):
     jobs = []
     for rank in range(ranks):
         env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
-               "MASTER_PORT": port, "WEFT_DEADLINE": "30", "OMP_NUM_THREADS": "1"}
+               "MASTER_PORT": port, "WEFT_DEADLINE": str(deadline), "OMP_NUM_THREADS": "1"}
         jobs.append(subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], env=env, stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT, text=True))
     end = time.monotonic() + SECONDS

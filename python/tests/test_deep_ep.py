@@ -296,6 +296,49 @@ def test_leaks():
     ranks.run(__file__, "leaks", 2, os.environ.get("WEFT_TEST_BUFFERS", "1000"))
 
 
+def shrinks():
+    """The last rank leaves: the others' calls go on without it, and the mask shows it."""
+    import deep_ep
+
+    group = open_group()
+    buffer = deep_ep.Buffer(group, low_latency_mode=True, explicitly_destroy=True, enable_shrink=True)
+    me, last, most = group.rank(), group.size() - 1, 128
+    x, ids, weights, experts = inputs(group, 0)
+    mask = torch.full((group.size(),), 7, dtype=torch.int32)
+    for turn in range(3):
+        buffer.low_latency_query_mask_buffer(mask)
+        assert mask.tolist() == [0] * last + [int(turn > 1)]
+        if turn == 1 and me == last:
+            os._exit(0)  # as one that is killed
+        got, count, handle, _, _ = buffer.low_latency_dispatch(x, ids, most, experts, use_fp8=False)
+        summed, _, _ = buffer.low_latency_combine(got, ids, weights, handle)
+        there = (ids >= 0) & ((turn == 0) | (ids < last * LOCAL))
+        total = torch.where(there, weights, 0.0).sum(1, keepdim=True)
+        assert torch.allclose(summed.float(), x.float() * total, rtol=1 / 64, atol=1), turn
+        if turn > 1:  # rows of the living alone
+            everyone = [inputs(Numbered(group.size(), rank), 0) for rank in range(last)]
+            assert count.tolist() == [sum(int((one[1] == me * LOCAL + e).sum()) for one in everyone) for e in range(LOCAL)]
+    os._exit(0)  # the process group has lost a rank: nothing of it ends as it should
+
+
+class Numbered:
+    """As much of a process group as inputs() asks for."""
+
+    def __init__(self, size, rank):
+        self._size, self._rank = size, rank
+
+    def size(self):
+        return self._size
+
+    def rank(self):
+        return self._rank
+
+
+@pytest.mark.skipif(ON_GPU, reason="ranks are not masked at a deadline there")
+def test_shrink():
+    ranks.run(__file__, "shrinks", 3, deadline=3)
+
+
 def by_mpi():
     """comm= of mpi4py, in processes that mpirun started."""
     from mpi4py import MPI
