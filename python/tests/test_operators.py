@@ -106,6 +106,28 @@ def compiled(backend, mode):
     world.close()
 
 
+def repeated():
+    """Two dispatches of equal arguments are two calls, since each says that it changes the group's order: a compiler makes one of
+    what has no effect, and other ranks would wait for the second."""
+    import weft.torch
+
+    world, group = opened()
+    step = weft.torch.Step(group, TOPK)
+
+    def forward(x, ids, weights):
+        total = 0
+        for _ in range(2):
+            rows, w, _ = step.dispatch(x, ids, weights, 2 * TOPK * TOKENS)
+            total = total + step.combine(rows * w[:, None])
+        return total
+
+    log = told(weft.torch)
+    x, ids, weights = choices(world.pe)
+    torch.compile(forward, backend="aot_eager", fullgraph=True)(x.requires_grad_(), ids, weights)
+    assert [name for name, _ in log] == ["_dispatch", "_combine"] * 2, log
+    world.close()
+
+
 def outstanding():
     """Two dispatches of one step before the backward of the first, of other numbers of tokens."""
     from weft.torch import Step
@@ -157,7 +179,7 @@ def full():
     world.close()
 
 
-@pytest.mark.parametrize("function,arguments", [("checked", ()), ("outstanding", ()), ("full", ())] + [
+@pytest.mark.parametrize("function,arguments", [("checked", ()), ("repeated", ()), ("outstanding", ()), ("full", ())] + [
     ("compiled", (backend, mode)) for backend, mode in (("aot_eager", "counted"), ("aot_eager", "static"), ("inductor", "counted"),
                                                         ("inductor", "static"))])
 def test_ranks(function, arguments):
