@@ -147,6 +147,9 @@ _ID_TYPES = {torch.int32: 0, torch.int64: 1}
 def _route(step, ids, weights, is_numbered=False):
     """Agree on a routing, and wait for its counts: (the tensor that stands for it, N)."""
     stream = _stream(ids)
+    if stream is not None and torch.cuda.is_current_stream_capturing():
+        raise RuntimeError("weft.torch: the number of rows is told to the host, which a captured graph cannot wait for: give dispatch "
+                           "a capacity, or dispatch outside of the capture")
     routing = step._routing_for(ids.device, stream)
     shown = step._shown(routing, is_numbered)
     route, ids, weights = routing.route, ids.contiguous(), weights.contiguous()
