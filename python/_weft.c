@@ -11,6 +11,8 @@
 #include <weft/device.h>
 #include <weft_ep.h>
 
+#include "_slab.h"
+
 static _Thread_local int calls_inside; /* of this thread: it is one of Python's, and waits without the lock */
 
 static PyObject *error_of; /* what makes exceptions; set once, when weft is imported */
@@ -521,6 +523,22 @@ static weft_status combine_bwd(const uint64_t *a)
 }
 CALL(combine_bwd, 2 + 3 * ROWS_WORDS + 2, combine_bwd(a))
 
+/* ---- slabs, whose numbers are from slab_open ---- */
+
+CALL_GIVING(device_alloc, 2, void *, PyLong_FromVoidPtr, weft_device_malloc(POINTER(a[0]), (size_t)a[1], &value))
+CALL(device_free, 2, weft_device_free(POINTER(a[0]), POINTER(a[1])))
+
+static PyObject *nothing(void)
+{
+    return Py_NewRef(Py_None);
+}
+#define SLAB(WORD) ((int)((WORD) % SLABS_MAX))
+DEFINE(slab_open, 4, PyLong_FromLong(slab_open(POINTER(a[0]), (size_t)a[1], POINTER(a[2]), POINTER(a[3]))))
+DEFINE(slab_alloc, 2, PyLong_FromVoidPtr(slab_alloc(SLAB(a[0]), (size_t)a[1])))
+DEFINE(slab_free, 2, (slab_free(SLAB(a[0]), POINTER(a[1])), nothing()))
+DEFINE(slab_used, 1, PyLong_FromSize_t(slab_used(SLAB(a[0]))))
+DEFINE(slab_end, 1, (slab_end(SLAB(a[0])), nothing()))
+
 /* ---- the module ---- */
 
 static PyObject *py_raises(PyObject *self, PyObject *function)
@@ -603,6 +621,13 @@ static PyMethodDef methods[] = {
     METHOD(combine_recv),
     METHOD(dispatch_bwd),
     METHOD(combine_bwd),
+    METHOD(device_alloc),
+    METHOD(device_free),
+    METHOD(slab_open),
+    METHOD(slab_alloc),
+    METHOD(slab_free),
+    METHOD(slab_used),
+    METHOD(slab_end),
     {NULL, NULL, 0, NULL},
 };
 

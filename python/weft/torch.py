@@ -20,13 +20,14 @@ torch._dynamo.config.capture_scalar_outputs to have it inside one graph, or give
 
 import ctypes
 import itertools
+import math
 import weakref
 
 import torch
 
 from weft import _weft, ep
 
-__all__ = ["MoE", "Step"]
+__all__ = ["MemPool", "MoE", "Step"]
 
 
 def _stream(tensor):
@@ -543,3 +544,106 @@ class MoE(torch.nn.Module):
             mine = (experts == i).nonzero().flatten()
             out = out.index_add(0, mine, expert(rows.index_select(0, mine)))
         return self.step.combine(out * weights[:, None].to(out.dtype)).reshape(x.shape)
+
+
+# ---- memory ----
+
+
+def _cuda_functions():
+    """Addresses of cudaMalloc and cudaFree, of the library that torch has loaded."""
+    with open("/proc/self/maps") as maps:
+        path = next((line.split()[-1] for line in maps if "libcudart" in line), None)
+    if path is None:
+        raise RuntimeError("weft.torch.MemPool: this process has no libcudart, with which the pool takes what its slab has no room for")
+    library = ctypes.CDLL(path)
+    return tuple(ctypes.cast(function, ctypes.c_void_p).value for function in (library.cudaMalloc, library.cudaFree))
+
+
+class MemPool:
+    """Tensors in symmetric memory, of the GPU where the world has one, else of the CPU: rows that lie there are received, sent and
+    combined in place. Collective to make, over the world: it takes a slab, and what tensors take from it is local.
+
+        pool = MemPool(world, 1 << 30)
+        x = pool.empty(4096, 7168, dtype=torch.bfloat16)
+        with pool.use():                              # on a GPU: whatever torch allocates meanwhile, of this thread
+            y = model(x)
+
+    size  bytes of the slab on each rank. What does not fit is ordinary memory: contains() tells. torch takes memory of a GPU in
+          segments of 2 MiB and more.
+
+    A tensor has the same place on all ranks where these make and drop the same tensors in the same order. Up to 16 pools a
+    process. Tensors must not be used after the world's end.
+    """
+
+    def __init__(self, world, size):
+        self._world, self.size = world, size
+        ordinary = _cuda_functions() if world.on_device else (0, 0)
+        self._block = None if world.on_device else world.alloc(size)
+        self.address = _weft.device_alloc(world._handle, size) if world.on_device else self._block.address
+        self._number = _weft.slab_open(self.address, size, *ordinary)
+        if self._number < 0:
+            self._give_back()
+            raise RuntimeError("weft.torch.MemPool: this process has 16 pools, or tensors of those that it had: drop some")
+        self.pool = None  # torch's
+        if world.on_device:
+            names = (f"wefti_slab_{what}_{self._number}" for what in ("alloc", "free"))
+            self._allocator = torch.cuda.memory.CUDAPluggableAllocator(_weft.__file__, *names)
+            self.pool = torch.cuda.MemPool(self._allocator.allocator())
+        world._dependents.add(self)
+
+    def _end(self):
+        if self._number is not None:
+            _weft.slab_end(self._number)
+            self._number = None
+
+    def _give_back(self):
+        if self._block is not None:
+            self._block.free()
+        else:
+            _weft.device_free(self._world._handle, self.address)
+
+    def _check(self):
+        if self._number is None:
+            raise RuntimeError("weft.torch.MemPool: the pool is closed, or its world has ended")
+
+    def use(self):
+        """A context in which torch allocates the GPU's memory here. torch has no such thing for the CPU's: there is empty()."""
+        self._check()
+        if self.pool is None:
+            raise RuntimeError("weft.torch.MemPool: torch's memory of the CPU cannot be taken from a pool; make tensors with empty()")
+        return torch.cuda.use_mem_pool(self.pool)
+
+    def empty(self, *shape, dtype=torch.float32):
+        """A tensor [shape], not set to anything. Local."""
+        self._check()
+        if self.pool is not None:
+            with self.use():
+                return torch.empty(shape, dtype=dtype, device="cuda")
+        count = math.prod(shape)
+        if count == 0:
+            return torch.empty(shape, dtype=dtype)
+        address = _weft.slab_alloc(self._number, count * dtype.itemsize)
+        if address == 0:
+            raise MemoryError(f"weft.torch.MemPool: no memory for {count} elements of {dtype}")
+        memory = (ctypes.c_ubyte * (count * dtype.itemsize)).from_address(address)
+        weakref.finalize(memory, _weft.slab_free, self._number, address).atexit = False
+        return torch.frombuffer(memory, dtype=dtype, count=count).reshape(shape)
+
+    def contains(self, tensor):
+        """Whether the tensor lies in the slab."""
+        return self.address <= tensor.data_ptr() < self.address + self.size
+
+    def used(self):
+        """Bytes of the slab that tensors have; on a GPU the segments that torch has taken."""
+        self._check()
+        return _weft.slab_used(self._number)
+
+    def close(self):
+        """Collective. RuntimeError while tensors have parts of the slab."""
+        if self._number is None:
+            return
+        self.pool = None
+        if self.used() > 0:
+            raise RuntimeError(f"weft.torch.MemPool: tensors have {self.used()} bytes of the pool: drop them before close()")
+        self._end()
+        self._give_back()
