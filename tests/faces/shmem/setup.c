@@ -18,6 +18,7 @@ static void check_queries(void)
     CHECK(_my_pe() == me && _num_pes() == pes);
     shmem_info_get_version(&major, &minor);
     CHECK(major == 1 && minor == 6 && major == SHMEM_MAJOR_VERSION && minor == SHMEM_MINOR_VERSION);
+    CHECK(OSHMEM_SPEC_VERSION == SHMEM_MAJOR_VERSION * 10000 + SHMEM_MINOR_VERSION * 100);
     memset(name, 'x', sizeof name);
     shmem_info_get_name(name);
     CHECK(strcmp(name, SHMEM_VENDOR_STRING) == 0 && strlen(name) < SHMEM_MAX_NAME_LEN);
