@@ -280,6 +280,12 @@ if(CMOCKA_FOUND)
             ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/examples/bootstrap_plugin/files.c
             $<TARGET_FILE:launched>)
         weft_describe_test(bootstrap_plugin "process;tools")
+        if(TARGET weft_shmem)
+            add_test(NAME launchers.slurm COMMAND sh ${PROJECT_SOURCE_DIR}/tests/tools/slurm.sh $<TARGET_FILE:launched>
+                ${PROJECT_BINARY_DIR}/oshrun ${PROJECT_BINARY_DIR}/tests/shmem_setup)
+            weft_describe_test(launchers.slurm "multi;network;slow")
+            set_tests_properties(launchers.slurm PROPERTIES PROCESSORS 4)
+        endif()
         foreach(launcher hydra mpirun)
             foreach(hosts "" hosts)
                 string(REGEX REPLACE "\\.$" "" test "launchers.${launcher}.${hosts}")

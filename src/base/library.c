@@ -12,6 +12,11 @@ void *wefti_library_open(const char *name)
     return wefti_fault("dlopen", 0) ? NULL : dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
+void *wefti_library_open_for_plugins(const char *name)
+{
+    return wefti_fault("dlopen", 0) ? NULL : dlopen(name, RTLD_NOW | RTLD_GLOBAL);
+}
+
 void wefti_library_close(void *library)
 {
     if (library != NULL) {

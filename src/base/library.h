@@ -4,6 +4,8 @@
 
 /* The library of that file name, its symbols seen by nobody else; NULL if it cannot be loaded. */
 void *wefti_library_open(const char *name);
+/* The same, its symbols seen by all that is loaded afterwards: for a library whose plugins have them of it. */
+void *wefti_library_open_for_plugins(const char *name);
 void wefti_library_close(void *library); /* NULL is allowed */
 
 /* Why the last one could not be loaded; the thread's, until its next call. */

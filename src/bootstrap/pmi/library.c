@@ -242,9 +242,10 @@ static int find_second(void *handle, functions *f)
 static weft_status load(wefti_pmi_store *store, library *l)
 {
     const char *name = store->version == 1 ? "libpmi.so.0" : "libpmi2.so.0";
-    l->handle = wefti_library_open(name);
+    /* Slurm's libpmi loads plugins that have symbols of it, without which the process would end in its init. */
+    l->handle = wefti_library_open_for_plugins(name);
     if (l->handle == NULL) {
-        l->handle = wefti_library_open(store->version == 1 ? "libpmi.so" : "libpmi2.so");
+        l->handle = wefti_library_open_for_plugins(store->version == 1 ? "libpmi.so" : "libpmi2.so");
     }
     if (l->handle == NULL || !(store->version == 1 ? find_first(l->handle, &l->f) : find_second(l->handle, &l->f))) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,

@@ -121,7 +121,7 @@ static void believes_no_liar(void **state)
 {
     (void)state;
     const liar liars[] = {
-        {1, NULL, WEFT_ERR_SYSTEM, "the launcher"},
+        {1, NULL, WEFT_ERR_SYSTEM, "start each program by srun"},
         {1, "", WEFT_ERR_TIMEOUT, "in time"},
         {1, flood, WEFT_ERR_SYSTEM, "no answer of PMI-1"},
         {1, "cmd=barrier_out\n", WEFT_ERR_SYSTEM, "something else"},

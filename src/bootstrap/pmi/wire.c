@@ -16,6 +16,7 @@
 
 #define MESSAGE_BYTES 2048
 #define PREFIX_BYTES 6 /* of PMI-2 */
+#define FIRST_ANSWER "response_to_init"
 #define LEAVE_NS UINT64_C(1000000000)
 
 typedef struct wire {
@@ -57,6 +58,18 @@ static weft_status await(wefti_pmi_store *store, short events, const char *what,
     }
 }
 
+/* A launcher serves one program in a place: who takes leave has the connection closed. */
+static weft_status lose(wefti_pmi_store *store, const char *what, const char *why)
+{
+    if (strcmp(what, FIRST_ANSWER) == 0) {
+        return break_off(store, WEFT_ERR_SYSTEM,
+                         "the launcher does not answer PMI here (%s): a program that ran before in this place, of the "
+                         "same script, has spoken PMI and taken leave; start each program by srun or mpiexec itself",
+                         why);
+    }
+    return break_off(store, WEFT_ERR_SYSTEM, "the launcher's PMI cannot be asked for \"%.40s\": %s", what, why);
+}
+
 static weft_status say(wefti_pmi_store *store, const char *message, size_t bytes, const char *what, uint64_t until_ns)
 {
     const wire *w = store->state;
@@ -69,8 +82,7 @@ static weft_status say(wefti_pmi_store *store, const char *message, size_t bytes
         WEFT_TRY(await(store, POLLOUT, what, until_ns));
         const ssize_t took = wefti_fault("send", ECONNRESET) ? -1 : wefti_os_socket_send(w->descriptor, &part, 1);
         if (took < 0 && errno != EAGAIN && errno != EINTR) {
-            return break_off(store, WEFT_ERR_SYSTEM, "the launcher's PMI cannot be asked \"%.40s\": %s", what,
-                             strerror(errno));
+            return lose(store, what, strerror(errno));
         }
         sent += took > 0 ? (size_t)took : 0;
     }
@@ -128,7 +140,7 @@ static weft_status hear(wefti_pmi_store *store, const char *what, uint64_t until
                                 ? -1
                                 : wefti_os_socket_receive(w->descriptor, w->in + w->used, sizeof w->in - w->used);
         if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-            return break_off(store, WEFT_ERR_SYSTEM, "the launcher has closed PMI's connection at \"%.40s\"", what);
+            return lose(store, what, "it has closed the connection");
         }
         w->used += got > 0 ? (size_t)got : 0;
     }
@@ -177,7 +189,7 @@ static weft_status ask(wefti_pmi_store *store, const char *wanted, uint64_t unti
     if (bytes < 0 || (size_t)bytes >= sizeof message - PREFIX_BYTES) {
         return wefti_error(WEFT_ERR_SYSTEM, "a message to PMI is too long");
     }
-    const int is_framed = store->version == 2 && strncmp(wanted, "response_to_init", 16) != 0;
+    const int is_framed = store->version == 2 && strcmp(wanted, FIRST_ANSWER) != 0;
     if (is_framed) {
         char prefix[16];
         (void)snprintf(prefix, sizeof prefix, "%6d", bytes);
@@ -284,7 +296,7 @@ static const wefti_pmi_store_ops wire_ops = {
 
 static weft_status join_first(wefti_pmi_store *store, uint64_t until_ns)
 {
-    WEFT_TRY(ask(store, "response_to_init", until_ns, "cmd=init pmi_version=1 pmi_subversion=1\n"));
+    WEFT_TRY(ask(store, FIRST_ANSWER, until_ns, "cmd=init pmi_version=1 pmi_subversion=1\n"));
     if (!is_done(store)) {
         return break_off(store, WEFT_ERR_SYSTEM, "the launcher does not speak PMI-1");
     }
@@ -301,7 +313,7 @@ static weft_status join_second(wefti_pmi_store *store, uint64_t until_ns)
     char word[16];
     const int rank = store->rank;
     store->version = 1;
-    weft_status status = ask(store, "response_to_init", until_ns, "cmd=init pmi_version=2 pmi_subversion=0\n");
+    weft_status status = ask(store, FIRST_ANSWER, until_ns, "cmd=init pmi_version=2 pmi_subversion=0\n");
     const int speaks =
         status == WEFT_OK && is_done(store) && find(store, "pmi_version", word, sizeof word) && strcmp(word, "2") == 0;
     store->version = 2;

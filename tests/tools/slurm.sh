@@ -1,0 +1,154 @@
+#!/bin/sh
+# Goal: what srun of Slurm starts is one world, by PMI-2, PMIx or libpmi; processes that it leaves without any are told
+# so, never worlds of one; and a batch script runs programs with and without a step.
+# Method: Slurm's own daemons for one node, started here in a network namespace with an address of its own, without
+# munge; a program that checks who came (launched.c), and one of OpenSHMEM.
+# Usage: slurm.sh LAUNCHED OSHRUN SHMEM_PROGRAM. WEFT_TEST_SLURM: where Slurm is, if not under /. Exits with 77 where it
+# is not, or there are no namespaces.
+set -eu
+root=${WEFT_TEST_SLURM:-}
+launched=$1
+oshrun=$2
+shmem=$3
+if [ "${WEFT_SLURM_INSIDE:-}" = "" ]; then
+    [ "$(id -u)" = 0 ] || { echo "Slurm's daemons want root"; exit 77; }
+    unshare -n true 2>/dev/null || { echo "no namespaces here"; exit 77; }
+    exec env WEFT_SLURM_INSIDE=1 unshare -n sh "$0" "$@"
+fi
+
+# ---- Slurm ----
+
+daemon()
+{
+    for path in "$root/usr/sbin/$1-wlm" "$root/usr/sbin/$1"; do
+        [ ! -x "$path" ] || { echo "$path"; return; }
+    done
+}
+slurmctld=$(daemon slurmctld)
+slurmd=$(daemon slurmd)
+plugins=$(find "$root/usr/lib" -name mpi_pmi2.so 2>/dev/null | head -n 1)
+if [ "$slurmctld" = "" ] || [ "$slurmd" = "" ] || [ "$plugins" = "" ]; then
+    echo "no Slurm (Debian: slurmctld slurmd slurm-client libpmi0)"
+    exit 77
+fi
+plugins=$(dirname "$plugins")
+if [ "$root" != "" ]; then
+    export LD_LIBRARY_PATH="$(dirname "$plugins"):$plugins"
+    export PATH="$root/usr/bin:$PATH"
+fi
+ip link set lo up
+ip link add wire type veth peer name other
+ip addr add 10.99.1.1/24 dev wire
+ip link set wire up
+ip link set other up
+
+work=$(mktemp -d)
+started=
+finish()
+{
+    # shellcheck disable=SC2086
+    [ "$started" = "" ] || { kill $started 2>/dev/null || true; wait; }
+    rm -rf "$work"
+}
+trap finish EXIT
+node=$(hostname -s)
+mkdir "$work/state" "$work/spool"
+export SLURM_CONF="$work/slurm.conf"
+cat >"$SLURM_CONF" <<CONF
+ClusterName=test
+SlurmctldHost=$node(10.99.1.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/none
+CredType=cred/none
+PluginDir=$plugins
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SwitchType=switch/none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+SlurmdParameters=config_overrides
+SlurmctldPidFile=$work/slurmctld.pid
+SlurmdPidFile=$work/slurmd.pid
+SlurmdSpoolDir=$work/spool
+StateSaveLocation=$work/state
+ReturnToService=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+NodeName=$node NodeAddr=10.99.1.1 CPUs=16 State=UNKNOWN
+PartitionName=all Nodes=$node Default=YES MaxTime=INFINITE State=UP
+CONF
+"$slurmctld" -D >"$work/slurmctld.log" 2>&1 &
+started=$!
+stepd=$(daemon slurmstepd)
+"$slurmd" -D -N "$node" ${stepd:+-d "$stepd"} >"$work/slurmd.log" 2>&1 &
+started="$started $!"
+tries=0
+until sinfo -h -o %t 2>/dev/null | grep -q idle; do
+    tries=$((tries + 1))
+    if [ "$tries" = 100 ]; then
+        cat "$work/slurmctld.log" "$work/slurmd.log"
+        exit 1
+    fi
+    sleep 0.2
+done
+
+# ---- worlds ----
+
+export WEFT_DEADLINE=60
+said="$work/said"
+run()
+{
+    timeout 100 srun -Q "$@"
+}
+
+# CODE TEXT OPTION...: a run that ends with that code and says so.
+ends_with()
+{
+    code=$1
+    text=$2
+    shift 2
+    got=0
+    run "$@" >"$said" 2>&1 || got=$?
+    if [ "$got" != "$code" ] || ! grep -q -- "$text" "$said"; then
+        echo "code $got, and not $code with \"$text\": $*"
+        cat "$said"
+        exit 1
+    fi
+}
+
+run --mpi=pmi2 -n 4 "$launched" world 4
+run --mpi=pmi2 -n 5 "$launched" parts
+run --mpi=pmi2 -n 4 env WEFT_BOOTSTRAP=pmi1 "$launched" world 4
+! srun --mpi=list 2>&1 | grep -q pmix || run --mpi=pmix -n 4 "$launched" world 4
+run --mpi=pmi2 -n 4 "$shmem"
+ends_with 3 "--mpi=pmi2 or srun --mpi=pmix" --mpi=none -n 4 "$launched" world
+ends_with 1 "--mpi=pmi2 or srun --mpi=pmix" --mpi=none -n 4 "$shmem"
+run --mpi=none -n 1 "$launched" world 1
+# PMI-1 by Slurm's libpmi, which needs no plugin of srun.
+if [ "$(find "$root/usr/lib" -name 'libpmi.so.0' | head -n 1)" != "" ]; then
+    run --mpi=none -n 4 env WEFT_BOOTSTRAP=pmi1 "$launched" world 4
+    run --mpi=none -n 3 env WEFT_BOOTSTRAP=pmi1 "$shmem"
+fi
+# torchrun's variables come first, and a launcher below srun before them.
+# shellcheck disable=SC2016
+run --mpi=none -n 2 sh -c 'RANK=$SLURM_PROCID WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29731 exec "$@"' sh \
+    "$launched" world 2
+run --mpi=pmi2 -n 1 "$oshrun" -n 3 "$launched" world 3
+# srun serves one program in a place.
+# shellcheck disable=SC2016
+ends_with 3 "start each program by srun" --mpi=pmi2 -n 2 sh -c '"$@" && exec "$@"' sh "$launched" world 2 ||
+    exit 1
+
+# ---- a batch script ----
+
+cat >"$work/batch.sh" <<BATCH
+#!/bin/sh
+set -e
+"$oshrun" -n 4 "$launched" world 4
+srun -Q --mpi=pmi2 "$launched" world 4
+"$launched" world 1
+echo whole
+BATCH
+timeout 100 sbatch -Q --wait -n 4 -o "$said" -e "$said" "$work/batch.sh" || { cat "$said"; exit 1; }
+grep -q whole "$said"
