@@ -97,8 +97,9 @@ STRINGS = "SHMEM_VENDOR_STRING _SHMEM_VENDOR_STRING".split()
 TEAMS = "SHMEM_TEAM_WORLD SHMEM_TEAM_SHARED SHMEM_TEAM_INVALID".split()
 CONTEXTS = "SHMEM_CTX_DEFAULT SHMEM_CTX_INVALID".split()
 
-# What SOS had as extensions and 1.6 has: shmemx_ before the rest.
+# What SOS had as extensions and 1.6 has: shmemx_ before the rest; and what it alone has.
 EXTENSIONS = (
+    ["shmemx_wtime", "shmemx_nodename"] +
     ["shmemx_" + name for name in "team_ptr query_initialized ctx_session_start ctx_session_stop pe_quiet ctx_pe_quiet".split()]
     + [f"shmemx_{ctx}signal_{what}" for ctx in ("", "ctx_") for what in ("add", "set")]
     + [f"shmemx_{ctx}{name}_{what}" for ctx in ("", "ctx_") for name in RMA for what in ("ibput", "ibget")]

@@ -5,7 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <shmemx.h>
+
 #include "faces/shmem/check.h"
+
+/* As programs for Sandia's OpenSHMEM do: this one here would be another one. */
+#ifndef HAVE_SHMEMX_WTIME
+static double shmemx_wtime(void)
+{
+    return -1;
+}
+#endif
 
 static void check_queries(void)
 {
@@ -19,6 +29,13 @@ static void check_queries(void)
     shmem_info_get_version(&major, &minor);
     CHECK(major == 1 && minor == 6 && major == SHMEM_MAJOR_VERSION && minor == SHMEM_MINOR_VERSION);
     CHECK(OSHMEM_SPEC_VERSION == SHMEM_MAJOR_VERSION * 10000 + SHMEM_MINOR_VERSION * 100);
+    const double before = shmemx_wtime();
+    char host[256] = "";
+    (void)usleep(20000);
+    const double seconds = shmemx_wtime() - before;
+    CHECK(before > 0 && seconds >= 0.02 && seconds < 20);
+    CHECK(gethostname(host, sizeof host - 1) == 0 && strcmp(shmemx_nodename(), host) == 0);
+    CHECK(SHMEMX_TEAM_NODE == SHMEM_TEAM_NODE && shmem_team_n_pes(SHMEMX_TEAM_NODE) >= 1);
     memset(name, 'x', sizeof name);
     shmem_info_get_name(name);
     CHECK(strcmp(name, SHMEM_VENDOR_STRING) == 0 && strlen(name) < SHMEM_MAX_NAME_LEN);

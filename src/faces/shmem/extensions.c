@@ -1,0 +1,25 @@
+/* faces/shmem/extensions.c: what programs for Sandia's OpenSHMEM find in shmemx.h and no version of the specification has.
+ */
+#include <shmemx.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "faces/shmem/binding.h"
+
+double pshmemx_wtime(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+WEAK(shmemx_wtime, pshmemx_wtime)
+
+char *pshmemx_nodename(void)
+{
+    static char name[256];
+    if (gethostname(name, sizeof name - 1) != 0) {
+        name[0] = '\0';
+    }
+    return name;
+}
+WEAK(shmemx_nodename, pshmemx_nodename)
