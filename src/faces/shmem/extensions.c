@@ -23,3 +23,9 @@ char *pshmemx_nodename(void)
     return name;
 }
 WEAK(shmemx_nodename, pshmemx_nodename)
+
+void pshmemx_register_gettid(uint64_t (*gettid)(void))
+{
+    (void)gettid;
+}
+WEAK(shmemx_register_gettid, pshmemx_register_gettid)

@@ -268,6 +268,24 @@ def cxx_of_c_complex(functions, generic):
     return lines
 
 
+def cxx_of_volatile(routines):
+    """Overloads whose first argument points to volatile; C has a warning at most."""
+    lines = []
+    for routine in routines:
+        for function in routine.functions:
+            first = function.arguments[0]
+            given = ", ".join(["volatile " + first.declared] + [argument.declared for argument in function.arguments[1:]])
+            kind = first.declared.rsplit(first.name, 1)[0].rstrip()
+            names = ", ".join([f"const_cast<{kind}>({first.name})"] + [argument.name for argument in function.arguments[1:]])
+            back = "" if function.result == "void" else "return "
+            # The long of shmem_wait_until is that of the deprecated routine, which is no generic one.
+            has_other = routine.generic == "shmem_wait_until" and function.type == "long"
+            chosen = "generic" in function.flags and function.type in SETS["base"] and not has_other
+            for name in [function.name] + ([routine.generic] if chosen else []):
+                lines.append(f"static inline {function.result} {name}({given}) {{ {back}{function.name}({names}); }}")
+    return lines
+
+
 def is_extension(function):
     return "x" in function.flags
 
@@ -291,6 +309,7 @@ def write_headers(out):
         "DECLARATIONS": declarations(""),
         "GENERICS_C": c11(generics),
         "GENERICS_CXX": cxx(generics),
+        "VOLATILE_CXX": cxx_of_volatile([routine for routine in ROUTINES if "volatile" in routine.flags]),
         "C_COMPLEX_CXX": [line for routine in ROUTINES for line in cxx_of_c_complex(
             routine.functions, routine.generic if "generic" in routine.flags else None)],
         "DECLARATIONS_P": declarations("p") + declarations("p", as_x, is_extension),

@@ -98,6 +98,32 @@ static void combine_c()
     shmem_barrier_all();
 }
 
+// As programs for OpenSHMEM 1.3 declare what they wait for.
+template <typename T> static void await_volatile()
+{
+    T *at = zeroed<T>(1);
+    volatile T *flag = at;
+    shmem_p(at, T(1), (shmem_my_pe() + 1) % shmem_n_pes());
+    shmem_wait_until(flag, SHMEM_CMP_EQ, T(1));
+    CHECK(*flag == 1 && shmem_test(flag, SHMEM_CMP_EQ, T(1)) == 1 && shmem_test(flag, SHMEM_CMP_NE, T(1)) == 0);
+    shmem_barrier_all();
+    shmem_free(at);
+}
+
+static void await_volatile_by_name()
+{
+    static volatile int number = 1;
+    static volatile long word = 1;
+    static volatile long lock = 0;
+    shmem_int_wait_until(&number, SHMEM_CMP_EQ, 1);
+    shmem_long_wait(&word, 0);
+    shmem_wait(&word, 0);
+    CHECK(shmem_int_test(&number, SHMEM_CMP_GT, 1) == 0 && shmem_long_test(&word, SHMEM_CMP_EQ, 1) == 1);
+    shmem_set_lock(&lock);
+    CHECK(shmem_test_lock(&lock) == 1);
+    shmem_clear_lock(&lock);
+}
+
 int main()
 {
     int provided = -1;
@@ -120,6 +146,11 @@ int main()
     combine<std::complex<float>>();
     combine<std::complex<double>>();
     combine_c();
+    await_volatile<short>();
+    await_volatile<int>();
+    await_volatile<long>();
+    await_volatile<std::uint64_t>();
+    await_volatile_by_name();
     std::uint64_t *sig = zeroed<std::uint64_t>(1);
     shmem_signal_add(sig, 1, 0);
     shmem_signal_add(ctx, sig, 1, 0);
