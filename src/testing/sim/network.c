@@ -3,10 +3,13 @@
  * its stores, as a doorbell does. */
 #include "testing/sim/transport/network.h"
 
+#include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "testing/sim/sim.h"
+#include "weft/protocol/layout.h"
 
 #define TRIP_NS 2000 /* one way, at most */
 
@@ -90,9 +93,20 @@ static void depart(wefti_sim *sim)
     sim->running->counts.messages++;
 }
 
-static uint64_t target_offset(const wefti_sim *sim, int port, uint64_t offset)
+/* Where the bytes are. Who serves them there refuses what its PE has not said to be reserved. */
+static uint64_t target_offset(wefti_sim *sim, int port, uint64_t offset, size_t bytes)
 {
-    return wefti_sim_offset(sim, sim->ports[port].slot + offset);
+    const wefti_port *target = &sim->ports[port];
+    uint64_t slot = wefti_sim_offset(sim, target->slot);
+    uint64_t reserved;
+    wefti_memory_peek(sim, slot + offsetof(wefti_control, reserved), &reserved, sizeof reserved);
+    if (bytes > 0 && (offset > reserved || bytes > reserved - offset)) {
+        wefti_sim_refuse(sim, sim->running->pe,
+                         "PE %d sends for %zu bytes at 0x%" PRIx64 " of PE %d, which has said that 0x%" PRIx64
+                         " are reserved",
+                         sim->running->pe, bytes, offset, target->pe, reserved);
+    }
+    return slot + offset;
 }
 
 /* To the end of the line, or cut anywhere at an aligned word. */
@@ -111,7 +125,7 @@ uint32_t wefti_network_put(int port, uint64_t offset, const void *source, size_t
 {
     wefti_sim *sim = wefti_sim_current;
     wefti_fiber *self = sim->running;
-    uint64_t at = target_offset(sim, port, offset);
+    uint64_t at = target_offset(sim, port, offset, bytes);
     const unsigned char *from = source;
     uint32_t operation = ++self->messages.operation;
     if (bytes == 0) {
@@ -141,7 +155,7 @@ void wefti_network_signal(int port, uint64_t offset, uint64_t value, weft_signal
     wefti_sim *sim = wefti_sim_current;
     wefti_fiber *self = sim->running;
     depart(sim);
-    wefti_entry entry = {.offset = target_offset(sim, port, offset),
+    wefti_entry entry = {.offset = target_offset(sim, port, offset, sizeof value),
                          .bytes = sizeof value,
                          .kind = after_all ? WEFTI_ENTRY_RELEASE : WEFTI_ENTRY_AFTER_OPERATION,
                          .is_add = op == WEFT_SIGNAL_ADD,
@@ -170,7 +184,7 @@ int wefti_network_get(int port, uint64_t offset, void *dest, size_t bytes)
 {
     wefti_sim *sim = wefti_sim_current;
     unsigned char *to = dest;
-    uint64_t at = target_offset(sim, port, offset);
+    uint64_t at = target_offset(sim, port, offset, bytes);
     depart(sim);
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_GET, at, bytes);
     if (!travel(sim, port)) {
@@ -200,7 +214,7 @@ int wefti_network_amo(int port, uint64_t offset, wefti_amo_op op, int bits, uint
     wefti_sim *sim = wefti_sim_current;
     wefti_fiber *self = sim->running;
     depart(sim);
-    wefti_sim_record(sim, self, WEFTI_EVENT_AMO, target_offset(sim, port, offset), value);
+    wefti_sim_record(sim, self, WEFTI_EVENT_AMO, target_offset(sim, port, offset, (size_t)bits / 8), value);
     if (!travel(sim, port)) {
         return 0;
     }
