@@ -124,9 +124,14 @@ void case_locks(void *argument)
 
 typedef struct ahead_run {
     weft_world *world;
+    weft_team *team; /* of all PEs, numbered as in the world */
     uint64_t *sent;
     uint64_t *got; /* [pes][AHEAD_WORDS] */
     int root;
+    size_t count; /* of words from each */
+    uint64_t rounds;
+    int mixes;
+    int stalls;
 } ahead_run;
 
 static void expect(const ahead_run *ahead, const uint64_t *got, int from, int to, uint64_t round, size_t count)
@@ -154,7 +159,7 @@ static void broadcast_ahead(const ahead_run *ahead, uint64_t round, size_t count
     if (pe != ahead->root) {
         dawdle(10, 20000);
     }
-    MUST(weft_uint64_broadcast(weft_team_world(ahead->world), ahead->got, ahead->sent, count, ahead->root));
+    MUST(weft_uint64_broadcast(ahead->team, ahead->got, ahead->sent, count, ahead->root));
     expect(ahead, ahead->got, ahead->root, ahead->root, round, count);
 }
 
@@ -164,7 +169,7 @@ static void collect_all(const ahead_run *ahead, uint64_t round, size_t count)
     int pe = weft_world_pe(ahead->world);
     fill_words(ahead->sent, pe, pe, round, count);
     dawdle(10, 20000);
-    MUST(weft_uint64_fcollect(weft_team_world(ahead->world), ahead->got, ahead->sent, count));
+    MUST(weft_uint64_fcollect(ahead->team, ahead->got, ahead->sent, count));
     for (int from = 0; from < weft_world_pes(ahead->world); from++) {
         expect(ahead, ahead->got + (size_t)from * count, from, from, round, count);
     }
@@ -177,7 +182,7 @@ static void exchange_all(const ahead_run *ahead, uint64_t round, size_t count)
         fill_words(ahead->sent + (size_t)to * count, pe, to, round, count);
     }
     dawdle(10, 20000);
-    MUST(weft_uint64_alltoall(weft_team_world(ahead->world), ahead->got, ahead->sent, count));
+    MUST(weft_uint64_alltoall(ahead->team, ahead->got, ahead->sent, count));
     for (int from = 0; from < weft_world_pes(ahead->world); from++) {
         expect(ahead, ahead->got + (size_t)from * count, from, pe, round, count);
     }
@@ -193,7 +198,7 @@ static void exchange_strided(const ahead_run *ahead, uint64_t round, size_t coun
         }
     }
     dawdle(10, 20000);
-    MUST(weft_uint64_alltoalls(weft_team_world(ahead->world), ahead->got, ahead->sent, stride, stride, count));
+    MUST(weft_uint64_alltoalls(ahead->team, ahead->got, ahead->sent, stride, stride, count));
     for (int from = 0; from < weft_world_pes(ahead->world); from++) {
         for (size_t k = 0; k < count; k++) {
             expect(ahead, &ahead->got[((size_t)from * count + k) * (size_t)stride], from, pe, round + k, 1);
@@ -225,7 +230,7 @@ static void reduce_all(const ahead_run *ahead, uint64_t round, size_t count)
 {
     fill_words(ahead->sent, weft_world_pe(ahead->world), 0, round, count);
     dawdle(10, 20000);
-    MUST(weft_uint64_sum_reduce(weft_team_world(ahead->world), ahead->got, ahead->sent, count));
+    MUST(weft_uint64_sum_reduce(ahead->team, ahead->got, ahead->sent, count));
     expect_sums(ahead, weft_world_pes(ahead->world) - 1, 0, round, count);
 }
 
@@ -236,7 +241,7 @@ static void scatter_all(const ahead_run *ahead, uint64_t round, size_t count)
         fill_words(ahead->sent + (size_t)to * count, pe, to, round, count);
     }
     dawdle(10, 20000);
-    MUST(weft_uint64_sum_reduce_scatter(weft_team_world(ahead->world), ahead->got, ahead->sent, count));
+    MUST(weft_uint64_sum_reduce_scatter(ahead->team, ahead->got, ahead->sent, count));
     expect_sums(ahead, weft_world_pes(ahead->world) - 1, pe, round, count);
 }
 
@@ -244,7 +249,7 @@ static void scan_all(const ahead_run *ahead, uint64_t round, size_t count)
 {
     fill_words(ahead->sent, weft_world_pe(ahead->world), 0, round, count);
     dawdle(10, 20000);
-    MUST(weft_uint64_sum_inscan(weft_team_world(ahead->world), ahead->got, ahead->sent, count));
+    MUST(weft_uint64_sum_inscan(ahead->team, ahead->got, ahead->sent, count));
     expect_sums(ahead, weft_world_pe(ahead->world), 0, round, count);
 }
 
@@ -257,39 +262,62 @@ static void stall_another(const case_run *run)
     }
 }
 
-/* Calls of one kind or mixed, until rings wrap: of words, of lines, and of slots, small and as full as they can be.
- * Between calls in which all hear from all the root runs ahead by as many broadcasts as wrap its ring. */
+/* Calls of one kind or mixed, until rings wrap. Between calls in which all hear from all the root runs ahead by as many
+ * broadcasts as wrap its ring. `first`: the number of the first round, which decides the data but not the calls. */
+static void call_ahead(const case_run *run, const ahead_run *ahead, uint64_t common, uint64_t first)
+{
+    static void (*const calls[])(const ahead_run *, uint64_t, size_t) = {collect_all, exchange_all, exchange_strided,
+                                                                         reduce_all,  scatter_all,  scan_all};
+    int burst = 0;
+    for (uint64_t round = first; round < first + ahead->rounds; round++) {
+        if (ahead->mixes && burst == 0) {
+            calls[common_below(&common, 6)](ahead, round, ahead->count);
+            burst = common_below(&common, 2) * common_below(&common, ahead->count > 12 ? 10 : 40);
+        } else {
+            broadcast_ahead(ahead, round, ahead->count);
+            burst -= burst > 0;
+        }
+        if (ahead->stalls) {
+            stall_another(run);
+        }
+    }
+    MUST(weft_team_barrier(ahead->team));
+}
+
+/* The same calls with other data on two teams, of which the second has the memory of the first: that wraps no ring
+ * twice, so that each flag which it leaves in a ring's first turn is the one that the second waits for there. */
+static void call_again(const case_run *run, ahead_run *ahead, uint64_t common)
+{
+    ahead->rounds = WEFTI_COLL_LINES + (uint64_t)common_below(&common, (int)WEFTI_COLL_LINES);
+    for (uint64_t pass = 0; pass < 2; pass++) {
+        MUST(weft_team_split_strided(weft_team_world(ahead->world), 0, 1, run->pes, &ahead->team));
+        call_ahead(run, ahead, common, 1 + 1000 * pass);
+        MUST(weft_team_destroy(ahead->team));
+    }
+}
+
+/* Words, lines, and slots, small and as full as they can be. */
 void case_run_ahead(void *argument)
 {
     static const size_t counts[] = {1, 3, 12, 0}; /* in words, in lines, in slots, in full slots */
     const case_run *run = argument;
     uint64_t common = run->seed;
     ahead_run ahead = {.world = case_world("ahead"), .root = common_below(&common, run->pes)};
-    size_t count = counts[common_below(&common, 4)];
-    int mixes = common_below(&common, 3) > 0;
-    int stalls = common_below(&common, 2);
-    uint64_t rounds = count == 0 ? 16 : count == 12 ? 40 : mixes ? 80 : 200;
-    if (count == 0) {
-        count = (wefti_coll_slot_bytes((unsigned)run->pes) - sizeof(wefti_coll_slot)) / sizeof *ahead.sent;
-        count = count < AHEAD_WORDS ? count : AHEAD_WORDS;
+    ahead.count = counts[common_below(&common, 4)];
+    ahead.mixes = common_below(&common, 3) > 0;
+    ahead.stalls = common_below(&common, 2);
+    ahead.rounds = ahead.count == 0 ? 16 : ahead.count == 12 ? 40 : ahead.mixes ? 80 : 200;
+    if (ahead.count == 0) {
+        ahead.count = (wefti_coll_slot_bytes((unsigned)run->pes) - sizeof(wefti_coll_slot)) / sizeof *ahead.sent;
+        ahead.count = ahead.count < AHEAD_WORDS ? ahead.count : AHEAD_WORDS;
     }
     MUST(weft_malloc(ahead.world, (size_t)run->pes * AHEAD_WORDS * sizeof *ahead.sent, (void **)&ahead.sent));
     MUST(weft_malloc(ahead.world, (size_t)run->pes * AHEAD_WORDS * sizeof *ahead.got, (void **)&ahead.got));
-    int burst = 0;
-    for (uint64_t round = 1; round <= rounds; round++) {
-        static void (*const calls[])(const ahead_run *, uint64_t, size_t) = {
-            collect_all, exchange_all, exchange_strided, reduce_all, scatter_all, scan_all};
-        if (mixes && burst == 0) {
-            calls[common_below(&common, 6)](&ahead, round, count);
-            burst = common_below(&common, 2) * common_below(&common, count > 12 ? 10 : 40);
-        } else {
-            broadcast_ahead(&ahead, round, count);
-            burst -= burst > 0;
-        }
-        if (stalls) {
-            stall_another(run);
-        }
+    ahead.team = weft_team_world(ahead.world);
+    if (ahead.count <= 3 && common_below(&common, 4) == 0) {
+        call_again(run, &ahead, common);
+    } else {
+        call_ahead(run, &ahead, common, 1);
     }
-    MUST(weft_barrier(ahead.world));
     MUST(weft_world_destroy(ahead.world));
 }

@@ -36,6 +36,21 @@ static void expect_mismatch(weft_status status, int odd)
     }
 }
 
+/* Members cannot allocate for different reasons: one gives no place for the block, the others have no room for it. All
+ * get the status of these, and the odd one the name of the first of them instead of its own reason. */
+static void fail_apart(weft_world *world, int odd)
+{
+    void *block;
+    int is_odd = odd == weft_world_pe(world);
+    weft_status status = weft_malloc(world, (size_t)1 << 50, is_odd ? NULL : &block);
+    const char *text = status == WEFT_OK ? "" : weft_last_error();
+    int is_told = is_odd ? text_names_pe(text, odd == 0 ? 1 : 0) && strstr(text, "WEFT_ERR_MEMORY") != NULL
+                         : strstr(text, "no room") != NULL;
+    if (status != WEFT_ERR_MEMORY || !is_told) {
+        weft_sim_fail("PE %d gave no place, and there was %s: %s", odd, weft_status_name(status), text);
+    }
+}
+
 /* Until all have come as far as this, beside weft; each time with another number. */
 static void await_all(case_run *run, int time)
 {
@@ -59,6 +74,7 @@ void case_mismatch(void *argument)
         void *block = NULL;
         weft_status status = weft_malloc(world, is_odd ? 128 : 64, &block);
         expect_mismatch(status, odd);
+        fail_apart(world, odd);
         MUST(weft_malloc(world, 64, &block));
         MUST(weft_free(world, block));
     }

@@ -9,7 +9,15 @@
 #define EDGE_NS 20000 /* about the deadline */
 #define ROUNDS 3
 
-typedef enum late_call { LATE_SYNC, LATE_BARRIER, LATE_MALLOC, LATE_BROADCAST, LATE_REDUCE, LATE_CALLS } late_call;
+typedef enum late_call {
+    LATE_SYNC,
+    LATE_BARRIER,
+    LATE_FREE,
+    LATE_MALLOC,
+    LATE_BROADCAST,
+    LATE_REDUCE,
+    LATE_CALLS
+} late_call;
 
 typedef struct late_run {
     case_run *run;
@@ -62,6 +70,8 @@ static weft_status call_it(const late_run *late, late_call which)
         return weft_team_sync(late->team);
     case LATE_BARRIER:
         return weft_team_barrier(late->team);
+    case LATE_FREE:
+        return weft_team_free(late->team, NULL); /* an agreement, and nothing else */
     case LATE_MALLOC:
         return weft_team_malloc(late->team, 100, &block);
     case LATE_BROADCAST:
@@ -71,8 +81,10 @@ static weft_status call_it(const late_run *late, late_call which)
     }
 }
 
-/* Who gave up names the late PE alone while that has not come; later, only those that have given up themselves. */
-static void check_blame(const late_run *late, const char *error)
+/* Who gave up names the late PE alone while that has not come; later, only those that have given up themselves. Members
+ * that meet by counting are awaited by all until they have done their part: none of them can have come too late to be
+ * named. */
+static void check_blame(const late_run *late, late_call which, const char *error)
 {
     static const char lead[] = "world \"late\": ";
     const char *at = strstr(error, lead);
@@ -87,6 +99,10 @@ static void check_blame(const late_run *late, const char *error)
     int is_late = weft_sim_pe() == late->late;
     if (strncmp(what, "did not arrive", 14) == 0 && (is_late || named != UINT64_C(1) << late->late)) {
         weft_sim_fail("PE %d was late, but the error names others: %s", late->late, error);
+    }
+    if (late->counted && which <= LATE_MALLOC && !is_late && late->for_ns > DEADLINE_NS + EDGE_NS &&
+        named != UINT64_C(1) << late->late) {
+        weft_sim_fail("all wait for PE %d alone, but: %s", late->late, error);
     }
     if (strncmp(what, "came but", 8) == 0 && !is_late && late->for_ns > DEADLINE_NS + EDGE_NS &&
         named != UINT64_C(1) << late->late) {
@@ -138,10 +154,13 @@ static int rounds(late_run *late, uint64_t *common)
         late_call which = (late_call)common_below(common, LATE_CALLS);
         int helper = (late->late + 1) % late->run->pes;
         late->is_stalled = common_below(common, 2);
+        int by_itself = common_below(common, 2);
         late->for_ns = shares[common_below(common, 4)] + (uint64_t)common_below(common, EDGE_NS);
         if (!late->is_stalled && weft_sim_pe() == late->late) {
             weft_sim_sleep_ns(late->for_ns);
-        } else if (late->is_stalled && weft_sim_pe() == helper) {
+        } else if (late->is_stalled && by_itself && weft_sim_pe() == late->late) {
+            weft_sim_stall(late->late, late->for_ns); /* from where it next gives way, which is in the call */
+        } else if (late->is_stalled && !by_itself && weft_sim_pe() == helper) {
             weft_sim_sleep_ns(weft_sim_random(3000));
             weft_sim_stall(late->late, late->for_ns);
         }
@@ -150,7 +169,7 @@ static int rounds(late_run *late, uint64_t *common)
             weft_sim_fail("call %d gave %s: %s", (int)which, weft_status_name(status), weft_last_error());
         }
         if (status == WEFT_ERR_TIMEOUT) {
-            check_blame(late, weft_last_error());
+            check_blame(late, which, weft_last_error());
         }
         if (compare(late, round, which, status)) {
             return 1;
