@@ -1,5 +1,6 @@
 /* sim/ep.c: sequences of expert-parallel calls on fresh and cached routes, by support/ep_session.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/cases.h"
 #include "support/ep_session.h"
@@ -32,6 +33,7 @@ void case_ep(void *argument)
 
 #define LOST_TRIES 5 /* of a step, until all survivors are in the same call */
 #define LOST_HIDDEN 8
+#define LOST_DEADLINE_NS UINT64_C(50000000)
 
 /* Every token goes to all ranks. */
 static weft_status route_to_all(weft_ep_route *route, int ranks)
@@ -55,8 +57,26 @@ static weft_ep_rows lost_rows(float *data)
     return rows;
 }
 
+/* What a PE does to another, or to itself, as it makes a call of a step: 0 is the update, 1 dispatch, 2 combine. */
+typedef struct ep_blow {
+    int call; /* -1: none */
+    int to;
+    uint64_t stall_ns; /* 0: it is killed */
+} ep_blow;
+
+static const ep_blow no_blow = {.call = -1};
+
+static void strike(const ep_blow *blow, int call)
+{
+    if (blow->call == call && blow->stall_ns > 0) {
+        weft_sim_stall(blow->to, blow->stall_ns);
+    } else if (blow->call == call) {
+        weft_sim_kill(blow->to);
+    }
+}
+
 /* What goes to all comes back from all that are left. */
-static weft_status step_among(weft_ep_route *route, int ranks, int left)
+static weft_status step_among(weft_ep_route *route, int ranks, int left, const ep_blow *blow)
 {
     _Alignas(16) float in[LOST_HIDDEN];
     _Alignas(16) float received[32 * LOST_HIDDEN];
@@ -69,8 +89,11 @@ static weft_status step_among(weft_ep_route *route, int ranks, int left)
     }
     weft_ep_rows rows = lost_rows(in);
     weft_ep_rows sums = lost_rows(out);
+    strike(blow, 0);
     WEFT_TRY(route_to_all(route, ranks));
+    strike(blow, 1);
     WEFT_TRY(weft_ep_dispatch(route, &rows, &to, NULL));
+    strike(blow, 2);
     WEFT_TRY(weft_ep_combine(route, &to.rows, &sums, 0, NULL));
     for (int i = 0; i < LOST_HIDDEN; i++) {
         if (out[i] != (float)left * in[i]) {
@@ -103,11 +126,11 @@ static void check_counts(const weft_ep_route *route, int ranks, int lost)
     }
 }
 
-/* How survivors learn of each other that all have left the call that failed, as a framework would tell them. */
-static void meet_survivors(case_run *run)
+/* How so many PEs learn of each other that all have left the call that failed, as a framework would tell them. */
+static void meet_all(case_run *run, int count)
 {
     run->board[weft_sim_pe()] = 1;
-    for (int there = 0; there < run->pes - 1;) {
+    for (int there = 0; there < count;) {
         weft_sim_sleep_ns(1000000);
         there = 0;
         for (int pe = 0; pe < run->pes; pe++) {
@@ -125,6 +148,16 @@ static void draw_domains(uint64_t *common, int pes, int *labels)
     }
 }
 
+static weft_world *short_world(void)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    weft_sim_world_config(&config);
+    config.deadline_ns = LOST_DEADLINE_NS;
+    MUST(weft_world_create(&config, &world));
+    return world;
+}
+
 /* The lost rank, wherever it is in a call; the others, until a call fails: they mask it, know that those who are named
  * but are not lost only waited for it, meet, and call until they are in step. Calls are updates, or steps that cross
  * between domains. */
@@ -135,16 +168,13 @@ static void lose_a_rank(case_run *run, int crosses)
     int lost = common_below(&common, run->pes);
     int killer = (lost + 1) % run->pes;
     int when = 1 + common_below(&common, 5); /* once the first call is complete, all have made the group */
-    weft_world_config world_config = WEFT_WORLD_CONFIG_INIT;
+    const ep_blow blow = {.call = crosses ? common_below(&common, 3) : 0, .to = lost};
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    weft_world *world;
     weft_ep *ep;
     weft_ep_route *route;
     (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
-    weft_sim_world_config(&world_config);
-    world_config.deadline_ns = UINT64_C(50000000);
-    MUST(weft_world_create(&world_config, &world));
+    weft_world *world = short_world();
     config.experts = plan.topk = config.topk_max = run->pes;
     config.tokens_max = 1;
     config.row_bytes_max = LOST_HIDDEN * sizeof(float);
@@ -161,22 +191,101 @@ static void lose_a_rank(case_run *run, int crosses)
     MUST(weft_ep_route_create(ep, &plan, NULL, &route));
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK; i++) {
-        if (weft_sim_pe() == killer && i == when) {
-            weft_sim_kill(lost);
+        const ep_blow *now = weft_sim_pe() == killer && i == when ? &blow : &no_blow;
+        if (crosses) {
+            status = step_among(route, run->pes, run->pes, now);
+        } else {
+            strike(now, 0);
+            status = route_to_all(route, run->pes);
         }
-        status = crosses ? step_among(route, run->pes, run->pes) : route_to_all(route, run->pes);
     }
     for (int rank = 0; rank < run->pes; rank++) {
         if (rank != weft_sim_pe()) {
             MUST(weft_ep_mask(ep, rank, rank != lost));
         }
     }
-    meet_survivors(run);
+    meet_all(run, run->pes - 1);
     for (int i = 0; i < LOST_TRIES && status != WEFT_OK; i++) {
-        status = step_among(route, run->pes, run->pes - 1);
+        status = step_among(route, run->pes, run->pes - 1, &no_blow);
     }
     must(status, "a step without the lost rank");
     check_counts(route, run->pes, lost);
+    MUST(weft_world_destroy(world));
+}
+
+/* Of a rank that gave up: the call that cannot end, and whom it named. */
+static uint64_t read_blame(uint64_t *named)
+{
+    static const char lead[] = ": call ";
+    static const char names[] = "cannot end: PE";
+    const char *at = strstr(weft_last_error(), lead);
+    const char *who = strstr(weft_last_error(), names);
+    if (at == NULL || who == NULL) {
+        weft_sim_fail("nobody is named: %s", weft_last_error());
+    }
+    who += strlen(names);
+    *named = named_pes(*who == 's' ? who + 1 : who, &who);
+    return strtoull(at + strlen(lead), NULL, 10);
+}
+
+/* Who cannot go on waits for the late rank, if also for others that wait for it: it is named. Between domains it may
+ * wait for one that waits for the late rank, and for what that one forwards: then one that is named has not ended the
+ * call either. */
+static void check_late(const case_run *run, int late)
+{
+    int pe = weft_sim_pe();
+    uint64_t named = run->board[128 + pe];
+    int is_right = (named >> late & 1) != 0;
+    for (int other = 0; other < run->pes; other++) {
+        uint64_t their_call = run->board[64 + other];
+        is_right |= (named >> other & 1) != 0 && their_call != 0 && their_call <= run->board[64 + pe];
+    }
+    if (!is_right) {
+        weft_sim_fail("rank %d is late, but rank %d blames 0x%llx for call %llu", late, pe, (unsigned long long)named,
+                      (unsigned long long)run->board[64 + pe]);
+    }
+}
+
+/* A rank stands still, wherever it is in a step, for longer than the others wait. */
+void case_ep_late(void *argument)
+{
+    int labels[32];
+    case_run *run = argument;
+    uint64_t common = run->seed;
+    int late = common_below(&common, run->pes);
+    int helper = (late + common_below(&common, 2)) % run->pes; /* or that rank itself, which stops where it gives way */
+    int when = 1 + common_below(&common, 4); /* once the first step is complete, all have made the group */
+    const ep_blow blow = {.call = common_below(&common, 3), .to = late, .stall_ns = 3 * LOST_DEADLINE_NS};
+    int crosses = common_below(&common, 2);
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep *ep;
+    weft_ep_route *route;
+    (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
+    weft_world *world = short_world();
+    config.experts = plan.topk = config.topk_max = run->pes;
+    config.tokens_max = 1;
+    config.row_bytes_max = LOST_HIDDEN * sizeof(float);
+    if (crosses) {
+        draw_domains(&common, run->pes, labels);
+        config.domain_of = labels;
+    }
+    MUST(weft_ep_create(weft_team_world(world), &config, &ep));
+    MUST(weft_ep_route_create(ep, &plan, NULL, &route));
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < 5 && status == WEFT_OK; i++) {
+        status = step_among(route, run->pes, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
+    }
+    int is_told = weft_sim_pe() != late && status == WEFT_ERR_TIMEOUT;
+    if (is_told) {
+        run->board[64 + weft_sim_pe()] = read_blame(&run->board[128 + weft_sim_pe()]);
+    } else if (weft_sim_pe() != late) {
+        must(status, "a step with a late rank");
+    }
+    meet_all(run, run->pes);
+    if (is_told) {
+        check_late(run, late);
+    }
     MUST(weft_world_destroy(world));
 }
 
