@@ -12,6 +12,7 @@
 
 #include "testing/sim/sim.h"
 
+#define STREAM_ONE_IN 16 /* of the draws of a store past the caches: it commits before others that may */
 #define WINDOW 16 /* an entry commits before at most so many older ones */
 #define LINE WEFTI_LINE_BYTES
 #define UNDO_MAX 8
@@ -258,6 +259,19 @@ static void commit_entry(wefti_sim *sim, uint32_t number, uint32_t index)
     }
 }
 
+/* The first store of a flow that may commit and was not stored past the caches, or this one, which was: those stay in
+ * buffers of their own until these are full or somebody ends them. */
+static uint32_t pass_streams(const wefti_sim *sim, const wefti_flow *flow, uint32_t stream)
+{
+    const wefti_entry *all = sim->entries.all;
+    for (uint32_t i = flow->first; i != WEFTI_ENTRY_NONE; i = all[i].next) {
+        if (all[i].kind != WEFTI_ENTRY_STREAM && wefti_flow_may_commit(flow, &sim->entries, i)) {
+            return i;
+        }
+    }
+    return stream;
+}
+
 void wefti_memory_commit_one(wefti_sim *sim, uint32_t number, int any)
 {
     wefti_flow *flow = flow_of(sim, number);
@@ -266,6 +280,10 @@ void wefti_memory_commit_one(wefti_sim *sim, uint32_t number, int any)
         uint32_t reach = flow->count < WINDOW ? flow->count : WINDOW;
         uint32_t drawn = wefti_flow_at(flow, &sim->entries, wefti_random_below(&sim->random, reach));
         index = wefti_flow_may_commit(flow, &sim->entries, drawn) ? drawn : index;
+        if (sim->entries.all[index].kind == WEFTI_ENTRY_STREAM &&
+            wefti_random_below(&sim->random, STREAM_ONE_IN) != 0) {
+            index = pass_streams(sim, flow, index);
+        }
     }
     commit_entry(sim, number, index);
 }

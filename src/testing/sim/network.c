@@ -93,14 +93,14 @@ static void depart(wefti_sim *sim)
     sim->running->counts.messages++;
 }
 
-/* Where the bytes are. Who serves them there refuses what its PE has not said to be reserved. */
+/* Where the bytes are. Who serves them there refuses what its PE, unless it has left, has not said to be reserved. */
 static uint64_t target_offset(wefti_sim *sim, int port, uint64_t offset, size_t bytes)
 {
     const wefti_port *target = &sim->ports[port];
     uint64_t slot = wefti_sim_offset(sim, target->slot);
     uint64_t reserved;
     wefti_memory_peek(sim, slot + offsetof(wefti_control, reserved), &reserved, sizeof reserved);
-    if (bytes > 0 && (offset > reserved || bytes > reserved - offset)) {
+    if (target->open && bytes > 0 && (offset > reserved || bytes > reserved - offset)) {
         wefti_sim_refuse(sim, sim->running->pe,
                          "PE %d sends for %zu bytes at 0x%" PRIx64 " of PE %d, which has said that 0x%" PRIx64
                          " are reserved",
