@@ -57,7 +57,8 @@ static weft_ep_rows lost_rows(float *data)
     return rows;
 }
 
-/* What a PE does to another, or to itself, as it makes a call of a step: 0 is the update, 1 dispatch, 2 combine. */
+/* What a PE does to another, or to itself, as it makes a call of a step: 0 is the update, 1 dispatch, 2 combine; 3: when
+ * it has made them all. */
 typedef struct ep_blow {
     int call; /* -1: none */
     int to;
@@ -95,6 +96,7 @@ static weft_status step_among(weft_ep_route *route, int ranks, int left, const e
     WEFT_TRY(weft_ep_dispatch(route, &rows, &to, NULL));
     strike(blow, 2);
     WEFT_TRY(weft_ep_combine(route, &to.rows, &sums, 0, NULL));
+    strike(blow, 3);
     for (int i = 0; i < LOST_HIDDEN; i++) {
         if (out[i] != (float)left * in[i]) {
             weft_sim_fail("element %d came back as %g from %d ranks, not %g", i, (double)out[i], left,
@@ -148,12 +150,12 @@ static void draw_domains(uint64_t *common, int pes, int *labels)
     }
 }
 
-static weft_world *short_world(void)
+static weft_world *world_until(uint64_t deadline_ns)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     weft_world *world;
     weft_sim_world_config(&config);
-    config.deadline_ns = LOST_DEADLINE_NS;
+    config.deadline_ns = deadline_ns;
     MUST(weft_world_create(&config, &world));
     return world;
 }
@@ -174,7 +176,7 @@ static void lose_a_rank(case_run *run, int crosses)
     weft_ep *ep;
     weft_ep_route *route;
     (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
-    weft_world *world = short_world();
+    weft_world *world = world_until(LOST_DEADLINE_NS);
     config.experts = plan.topk = config.topk_max = run->pes;
     config.tokens_max = 1;
     config.row_bytes_max = LOST_HIDDEN * sizeof(float);
@@ -246,7 +248,8 @@ static void check_late(const case_run *run, int late)
     }
 }
 
-/* A rank stands still, wherever it is in a step, for longer than the others wait. */
+/* A rank stands still, wherever it is in a step, for longer than the others wait; or, without a deadline, for longer than
+ * it takes until they look who is gone. */
 void case_ep_late(void *argument)
 {
     int labels[32];
@@ -255,14 +258,17 @@ void case_ep_late(void *argument)
     int late = common_below(&common, run->pes);
     int helper = (late + common_below(&common, 2)) % run->pes; /* or that rank itself, which stops where it gives way */
     int when = 1 + common_below(&common, 4); /* once the first step is complete, all have made the group */
-    const ep_blow blow = {.call = common_below(&common, 3), .to = late, .stall_ns = 3 * LOST_DEADLINE_NS};
+    int is_patient = common_below(&common, 3) == 0;
+    const ep_blow blow = {.call = is_patient ? 2 + common_below(&common, 2) : common_below(&common, 3),
+                          .to = late,
+                          .stall_ns = (is_patient ? 20 : 3) * LOST_DEADLINE_NS};
     int crosses = common_below(&common, 2);
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     weft_ep *ep;
     weft_ep_route *route;
     (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
-    weft_world *world = short_world();
+    weft_world *world = world_until(is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS);
     config.experts = plan.topk = config.topk_max = run->pes;
     config.tokens_max = 1;
     config.row_bytes_max = LOST_HIDDEN * sizeof(float);
@@ -273,8 +279,13 @@ void case_ep_late(void *argument)
     MUST(weft_ep_create(weft_team_world(world), &config, &ep));
     MUST(weft_ep_route_create(ep, &plan, NULL, &route));
     weft_status status = WEFT_OK;
-    for (int i = 0; i < 5 && status == WEFT_OK; i++) {
+    for (int i = 0; i < (is_patient ? when + 1 : 5) && status == WEFT_OK; i++) {
         status = step_among(route, run->pes, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
+    }
+    if (is_patient) { /* who has done its part leaves, also while others wait */
+        must(status, "a step with a late rank, without a deadline");
+        MUST(weft_world_destroy(world));
+        return;
     }
     int is_told = weft_sim_pe() != late && status == WEFT_ERR_TIMEOUT;
     if (is_told) {
