@@ -135,10 +135,75 @@ static void free_behind_puts(weft_world *world, uint64_t *common)
     MUST(weft_free(world, block));
 }
 
+#define OWN_BLOCKS 160
+#define CROWDED_BYTES ((size_t)512 << 10)
+
+/* Each PE fills its heap with blocks of its own and frees some of them, so that what is free on all is hard to find, or
+ * nothing is. What is found is memory of the heap on every PE, and no other block's; at last all is free again. */
+static void crowd(weft_world *world, uint64_t *common)
+{
+    weft_team *own = NULL;
+    unsigned char *blocks[OWN_BLOCKS];
+    unsigned char *block;
+    int count = 0;
+    int pe = weft_world_pe(world);
+    for (int i = 0; i < weft_world_pes(world); i++) {
+        weft_team *team;
+        MUST(weft_team_split_strided(weft_team_world(world), i, 1, 1, &team));
+        own = team != NULL ? team : own;
+    }
+    while (count < OWN_BLOCKS && weft_team_malloc(own, 1 + weft_sim_random(8000), (void **)&blocks[count]) == WEFT_OK) {
+        *blocks[count++] = 0xee;
+    }
+    for (int i = 0; i < count; i++) {
+        if (weft_sim_random(2) == 0) {
+            MUST(weft_team_free(own, blocks[i]));
+            blocks[i] = NULL;
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        size_t bytes = 1 + (size_t)common_below(common, 6000);
+        weft_status status = weft_malloc(world, bytes, (void **)&block);
+        if (status == WEFT_OK && !weft_addr_accessible(world, block, pe)) {
+            weft_sim_fail("a block of %zu bytes at %p is not in the heap", bytes, (void *)block);
+        }
+        if (status == WEFT_OK) {
+            memset(block, 0x11, bytes);
+            MUST(weft_free(world, block));
+        } else if (status != WEFT_ERR_MEMORY) {
+            must(status, "to allocate in a crowded heap");
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        if (blocks[i] != NULL && *blocks[i] != 0xee) {
+            weft_sim_fail("a block was given out twice");
+        }
+        if (blocks[i] != NULL) {
+            MUST(weft_team_free(own, blocks[i]));
+        }
+    }
+    MUST(weft_malloc(world, CROWDED_BYTES / 4, (void **)&block));
+}
+
+static void crowd_a_world(uint64_t *common)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    weft_sim_world_config(&config);
+    config.heap_max_bytes = CROWDED_BYTES;
+    MUST(weft_world_create(&config, &world));
+    crowd(world, common);
+    MUST(weft_world_destroy(world));
+}
+
 void case_heap(void *argument)
 {
     const case_run *run = argument;
     uint64_t common = run->seed;
+    if (common_below(&common, 8) == 0) {
+        crowd_a_world(&common);
+        return;
+    }
     weft_world *world = case_world("heap");
     heap_block blocks[BLOCKS];
     memset(blocks, 0, sizeof blocks);
