@@ -39,7 +39,7 @@
       "what may connect nodes: map, ofi, or ^ and what is not to be used; else all that this build has")               \
     X(PROGRESS, "WEFT_PROGRESS", WORD, "auto",                                                                         \
       "who sees to what comes from other nodes while nobody waits: thread, inline (calls), or auto (thread)")          \
-    X(RMA_BYTES, "WEFT_RMA_BYTES", SIZE, "32K",                                                                        \
+    X(RMA_BYTES, "WEFT_RMA_BYTES", SIZE, "16K",                                                                        \
       "least bytes of a put or get that the network does by itself, 257 at least; 0: all go by message")               \
     X(RMA_ORDER, "WEFT_RMA_ORDER", WORD, "auto",                                                                       \
       "what keeps order with such puts: provider, completion, or auto (the provider if it can)")                       \

@@ -194,6 +194,18 @@ static void late(const ring *r)
     CHECK_OK(weft_barrier(r->world));
 }
 
+/* What WEFT_RMA_ORDER asks for is what is used, where the provider has it, as that for TCP does. */
+static void check_order(weft_world *world)
+{
+    char map[1024];
+    const char *order = getenv("WEFT_RMA_ORDER");
+    const int completes = order != NULL && strcmp(order, "completion") == 0;
+    CHECK(weft_world_transport_map(world, map, sizeof map) < sizeof map);
+    CHECK_SAY(strstr(map, completes ? "large puts by itself, each to its completion"
+                                    : "large puts by itself, in its order") != NULL,
+              "%s", map);
+}
+
 static void body(weft_world *world)
 {
     const int pes = weft_world_pes(world);
@@ -209,6 +221,7 @@ static void body(weft_world *world)
     in_order(&r);
     with_signals(&r);
     if (getenv("WEFT_NODE_ID") != NULL) {
+        check_order(world);
         late(&r);
     }
     CHECK_OK(weft_free(world, r.words));
