@@ -2,8 +2,9 @@
  * ahead, since an allocator's callback cannot make a collective call. What the slab has no room for is ordinary memory.
  *
  * torch calls an allocator by two functions without a context, so each slab has a pair of its own, exported:
- * wefti_slab_alloc_N and wefti_slab_free_N. The records of pieces lie outside the slab, whose memory may be a GPU's. Any
- * thread may call. A slab that has ended gives ordinary memory, and its number goes to another once its pieces are back. */
+ * wefti_slab_alloc_N and wefti_slab_free_N. The records of pieces lie outside the slab, whose memory may be a GPU's.
+ * Any thread may call. A slab that has ended gives ordinary memory, and its number goes to another once its pieces are
+ * back. */
 #ifndef WEFT_PYTHON_SLAB_H
 #define WEFT_PYTHON_SLAB_H
 
@@ -25,7 +26,7 @@ typedef struct slab {
     size_t bytes, used;
     slab_piece *first;
     int is_open;
-    int (*alloc)(void **memory, size_t bytes); /* of ordinary memory, 0 if it did: cudaMalloc and cudaFree, or the host's */
+    int (*alloc)(void **memory, size_t bytes); /* of ordinary memory: cudaMalloc and cudaFree, or the host's */
     int (*free)(void *memory);
 } slab;
 
