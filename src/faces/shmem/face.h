@@ -23,6 +23,8 @@ typedef struct wefti_shmem_notice {
     uint64_t exit; /* 0, or WEFTI_SHMEM_EXIT | the code to exit with */
     uint64_t pid;
     uint64_t pid_namespace; /* that the number is of */
+    uint64_t bytes; /* that this PE asks shmem_malloc for */
+    uint64_t largest; /* that any asks for */
 } wefti_shmem_notice;
 
 #define WEFTI_SHMEM_EXIT ((uint64_t)1 << 32)

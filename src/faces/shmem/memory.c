@@ -11,12 +11,17 @@ static void check(const char *call, weft_status status)
     }
 }
 
-/* Nothing is asked for: no call of the others, either, so no barrier. */
+/* Nothing is asked for: no call of the others, either, so no barrier. The largest of sizes that differ, which 1.2
+ * forbids, and programs from before do: their blocks stay at one offset. */
 void *pshmem_malloc(size_t size)
 {
     void *block = NULL;
     if (size > 0) {
-        check(__func__, weft_malloc(wefti_shmem.world, size, &block));
+        wefti_shmem_notice *notice = wefti_shmem.notice;
+        notice->bytes = size;
+        check(__func__,
+              weft_uint64_max_reduce(weft_team_world(wefti_shmem.world), &notice->largest, &notice->bytes, 1));
+        check(__func__, weft_malloc(wefti_shmem.world, notice->largest, &block));
     }
     return block;
 }

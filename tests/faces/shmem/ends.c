@@ -70,7 +70,7 @@ int main(int argc, char **argv)
         }
         shmem_barrier_all();
     } else if (strcmp(how, "mismatch") == 0) {
-        void *block = shmem_malloc(me == 0 ? 64 : 128);
+        void *block = shmem_calloc(me == 0 ? 64 : 128, 1);
         (void)block;
     } else if (strcmp(how, "free") == 0) {
         shmem_free(word + 1);

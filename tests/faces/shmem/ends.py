@@ -67,7 +67,7 @@ class Ends(unittest.TestCase):
     def test_misuse(self):
         self.one_line("range", "PE 3: shmem_int_put: ", "PE 4")
         self.one_line("local", "PE 3: shmem_long_atomic_inc", "heap")
-        self.one_line("mismatch", "shmem_malloc", "different", of_all=True)
+        self.one_line("mismatch", "shmem_calloc", "different", of_all=True)
         self.one_line("free", "shmem_free", "allocated", of_all=True)
         self.one_line("unlock", "shmem_clear_lock", of_all=True)
         self.one_line("early", "shmem_long_p", "before shmem_init", of_all=True)

@@ -22,9 +22,24 @@ static void check_block_of(unsigned char *block, size_t bytes)
     free(mine);
 }
 
+/* Each PE asks for another size: the blocks have room for the largest, and one offset. */
+static void check_uneven(void)
+{
+    const size_t largest = 64 * (size_t)shmem_n_pes();
+    unsigned char *uneven = shmem_malloc(64 * ((size_t)shmem_my_pe() + 1));
+    unsigned char *behind = shmem_malloc(16);
+    CHECK(uneven != NULL && behind != NULL);
+    CHECK(behind >= uneven + largest || behind + 16 <= uneven);
+    check_block_of(uneven, largest);
+    check_block_of(behind, 16);
+    shmem_free(uneven);
+    shmem_free(behind);
+}
+
 int main(void)
 {
     shmem_init();
+    check_uneven();
     CHECK(shmem_malloc(0) == NULL);
     CHECK(shmem_calloc(0, 8) == NULL && shmem_calloc(8, 0) == NULL);
     CHECK(shmem_align(64, 0) == NULL);
