@@ -1,5 +1,4 @@
-/* faces/shmem/extensions.c: what programs for Sandia's OpenSHMEM find in shmemx.h and no version of the specification has.
- */
+/* faces/shmem/extensions.c: what Sandia's OpenSHMEM has in shmemx.h, and no version of the specification. */
 #include <shmemx.h>
 #include <time.h>
 #include <unistd.h>
