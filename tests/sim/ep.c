@@ -57,8 +57,8 @@ static weft_ep_rows lost_rows(float *data)
     return rows;
 }
 
-/* What a PE does to another, or to itself, as it makes a call of a step: 0 is the update, 1 dispatch, 2 combine; 3: when
- * it has made them all. */
+/* What a PE does to another, or to itself, as it makes a call of a step: 0 is the update, 1 dispatch, 2 combine; 3:
+ * when it has made them all. */
 typedef struct ep_blow {
     int call; /* -1: none */
     int to;
@@ -251,8 +251,8 @@ static void check_late(const case_run *run, int late)
     }
 }
 
-/* A rank stands still, wherever it is in a step, for longer than the others wait; or, without a deadline, for longer than
- * it takes until they look who is gone. */
+/* A rank stands still, wherever it is in a step, for longer than the others wait; or, without a deadline, for longer
+ * than it takes until they look who is gone. */
 void case_ep_late(void *argument)
 {
     int labels[32];

@@ -136,11 +136,11 @@ static void free_behind_puts(weft_world *world, uint64_t *common)
 }
 
 #define OWN_BLOCKS 160
-#define CROWDED_BYTES ((size_t)512 << 10)
+#define SMALL_BYTES ((size_t)512 << 10)
 
 /* Each PE fills its heap with blocks of its own and frees some of them, so that what is free on all is hard to find, or
  * nothing is. What is found is memory of the heap on every PE, and no other block's; at last all is free again. */
-static void crowd(weft_world *world, uint64_t *common)
+static void fill_up(weft_world *world, uint64_t *common)
 {
     weft_team *own = NULL;
     unsigned char *blocks[OWN_BLOCKS];
@@ -171,7 +171,7 @@ static void crowd(weft_world *world, uint64_t *common)
             memset(block, 0x11, bytes);
             MUST(weft_free(world, block));
         } else if (status != WEFT_ERR_MEMORY) {
-            must(status, "to allocate in a crowded heap");
+            must(status, "to allocate in a small heap");
         }
     }
     for (int i = 0; i < count; i++) {
@@ -182,17 +182,17 @@ static void crowd(weft_world *world, uint64_t *common)
             MUST(weft_team_free(own, blocks[i]));
         }
     }
-    MUST(weft_malloc(world, CROWDED_BYTES / 4, (void **)&block));
+    MUST(weft_malloc(world, SMALL_BYTES / 4, (void **)&block));
 }
 
-static void crowd_a_world(uint64_t *common)
+static void fill_a_world(uint64_t *common)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     weft_world *world;
     weft_sim_world_config(&config);
-    config.heap_max_bytes = CROWDED_BYTES;
+    config.heap_max_bytes = SMALL_BYTES;
     MUST(weft_world_create(&config, &world));
-    crowd(world, common);
+    fill_up(world, common);
     MUST(weft_world_destroy(world));
 }
 
@@ -201,7 +201,7 @@ void case_heap(void *argument)
     const case_run *run = argument;
     uint64_t common = run->seed;
     if (common_below(&common, 8) == 0) {
-        crowd_a_world(&common);
+        fill_a_world(&common);
         return;
     }
     weft_world *world = case_world("heap");

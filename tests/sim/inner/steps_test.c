@@ -1,6 +1,6 @@
 /* Goal: steps of protocols that calls reach in rare orders only: who has not been counted is named, an abort that came
  * to one PE of a node reaches the others, a clear that gave up half-way goes on when it is called again, who leaves has
- * not ended, and what a read of another PE's word announces is there.
+ * not ended, what a read of another PE's word announces is there, and a failed creation is told to those it concerns.
  * Method: in a simulated world some PEs make a step themselves, as a PE does that stops there. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -255,12 +255,40 @@ static void test_a_read_acquires(void **state)
     run(SEEDS, 2, 0, announce);
 }
 
+/* ---- a meeting point that is spent ---- */
+
+/* The first of two offends, the other is told of it, and who comes then that the meeting point is spent. */
+static void come_too_often(void *argument)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_threads *threads;
+    weft_world *world;
+    (void)argument;
+    MUST(weft_threads_create(2, &threads));
+    config.bootstrap = WEFT_BOOTSTRAP_THREADS;
+    config.threads = threads;
+    config.pe = 0;
+    config.pes = 3;
+    expect(weft_world_create(&config, &world), WEFT_ERR_MISMATCH, "a PE of three, of whom two meet,");
+    config.pe = 1;
+    config.pes = 2;
+    expect(weft_world_create(&config, &world), WEFT_ERR_MISMATCH, "the other PE");
+    expect(weft_world_create(&config, &world), WEFT_ERR_STATE, "a PE too many");
+    weft_threads_destroy(threads);
+}
+
+static void test_a_failure_is_told_to_those_it_meets(void **state)
+{
+    (void)state;
+    run(SEEDS_OF_ONE_ORDER, 1, 0, come_too_often);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_counted_are_not_named), cmocka_unit_test(test_an_abort_is_handed_on),
         cmocka_unit_test(test_a_clear_goes_on),           cmocka_unit_test(test_a_read_acquires),
-        cmocka_unit_test(test_who_leaves_has_not_ended),
+        cmocka_unit_test(test_who_leaves_has_not_ended),  cmocka_unit_test(test_a_failure_is_told_to_those_it_meets),
     };
     (void)setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

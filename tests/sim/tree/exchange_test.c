@@ -1,4 +1,5 @@
-/* Goal: an exchange takes the frames of its own step and no other's, and blames the silent and nobody else.
+/* Goal: an exchange takes the frames and questions of its own step and no other's, and blames the silent and nobody
+ * else.
  * Method: PE 0 exchanges with a child that is played: it asks about a step that is over, contributes to one again, says
  * something while PE 0 is stalled, and takes its time at moments where an honest child may. */
 #include <setjmp.h>
@@ -63,6 +64,65 @@ static void test_question_of_another_step(void **state)
     fake_run(2, ask_late);
 }
 
+/* ---- a question, and the next step ---- */
+
+static void await_result(wefti_link *link)
+{
+    wefti_link_event event;
+    do {
+        event = fake_await(link, 2 * S_NS);
+    } while (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_EXPIRED);
+    if (event != WEFTI_LINK_FRAME || link->in.type != WEFTI_FRAME_RESULT) {
+        weft_sim_fail("no result came");
+    }
+}
+
+static void exchange_twice_as_root(void)
+{
+    static wefti_tree tree;
+    static unsigned char mine[8];
+    static unsigned char all[16];
+    wefti_tree_site site = fake_site();
+    weft_status status = fake_open(&tree, &site, 0, 2, S_NS, NULL);
+    for (int i = 0; i < 2 && status == WEFT_OK; i++) {
+        status = wefti_tree_allgather(&tree, mine, all, sizeof mine, wefti_os_now_ns() + 2 * S_NS);
+    }
+    if (status != WEFT_OK) {
+        weft_sim_fail("there was %s: %s", weft_status_name(status), weft_last_error());
+    }
+    wefti_tree_close(&tree);
+}
+
+/* The child asks in one step, and takes its time in the next. */
+static void ask_and_go_on(void *argument)
+{
+    static unsigned char mine[8];
+    static unsigned char all[16];
+    wefti_tree_site site = fake_site();
+    wefti_link link;
+    (void)argument;
+    if (weft_sim_pe() == 0) {
+        exchange_twice_as_root();
+        return;
+    }
+    fake_join(&site, 1, 2, &link);
+    wefti_link_expect(&link, WEFTI_FRAME_RESULT, SEQUENCE, all, sizeof all);
+    fake_send(&link, WEFTI_FRAME_EXPIRED, SEQUENCE, NULL, 0);
+    fake_send(&link, WEFTI_FRAME_GATHER, SEQUENCE, mine, sizeof mine);
+    await_result(&link);
+    wefti_link_expect(&link, WEFTI_FRAME_RESULT, SEQUENCE + 1, all, sizeof all);
+    weft_sim_sleep_ns(500 * MS_NS); /* longer than PE 0 would wait for who is asked */
+    fake_send(&link, WEFTI_FRAME_GATHER, SEQUENCE + 1, mine, sizeof mine);
+    await_result(&link);
+    wefti_link_fini(&link);
+}
+
+static void test_question_ends_with_its_step(void **state)
+{
+    (void)state;
+    fake_run(2, ask_and_go_on);
+}
+
 /* ---- a contribution to a step that is over ---- */
 
 static void contribute_again(void *argument)
@@ -108,13 +168,7 @@ static void stall_root(void *argument)
     weft_sim_stall(0, S_NS);
     fake_send(&link, WEFTI_FRAME_ALIVE, 0, NULL, 0);
     fake_send(&link, WEFTI_FRAME_GATHER, SEQUENCE, mine, sizeof mine);
-    wefti_link_event event;
-    do {
-        event = fake_await(&link, 2 * S_NS);
-    } while (event == WEFTI_LINK_FRAME && link.in.type == WEFTI_FRAME_EXPIRED);
-    if (event != WEFTI_LINK_FRAME || link.in.type != WEFTI_FRAME_RESULT) {
-        weft_sim_fail("no result came");
-    }
+    await_result(&link);
     wefti_link_fini(&link);
 }
 
@@ -161,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_question_of_another_step),
+        cmocka_unit_test(test_question_ends_with_its_step),
         cmocka_unit_test(test_contribution_to_another_step),
         cmocka_unit_test(test_late_itself),
         cmocka_unit_test(test_stages_ask_anew),
