@@ -80,6 +80,13 @@ static void put_then_get(const ring *r)
     }
 }
 
+/* Who looks at the data of a put that is under way is in a race with it, which ThreadSanitizer tells. */
+#ifdef __SANITIZE_THREAD__
+enum { LOOKS_AT_DATA = 0 };
+#else
+enum { LOOKS_AT_DATA = 1 };
+#endif
+
 /* Without calls: what comes is seen to by the library's thread meanwhile. */
 static void watch_order(const ring *r)
 {
@@ -119,7 +126,7 @@ static void in_order(const ring *r)
     CHECK_OK(weft_barrier(r->world));
     if (r->me == 0) {
         put_behind_fence(r);
-    } else if (r->left == 0) {
+    } else if (r->left == 0 && LOOKS_AT_DATA) {
         watch_order(r);
     }
     CHECK_OK(weft_barrier(r->world));
