@@ -151,13 +151,13 @@ static void with_signals(const ring *r)
 /* ---- late ---- */
 
 /* Without calls, whose deadline is short here. */
-static void wait_for_word(const volatile uint64_t *word)
+static void wait_for_word(const uint64_t *word)
 {
     const uint64_t until = wefti_os_now_ns() + PATIENCE_NS;
-    while (*word == 0 && wefti_os_now_ns() < until) {
+    while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0 && wefti_os_now_ns() < until) {
         wefti_os_sleep_ns(1000000);
     }
-    CHECK_SAY(*word != 0, "nothing was said");
+    CHECK_SAY(__atomic_load_n(word, __ATOMIC_ACQUIRE) != 0, "nothing was said");
 }
 
 static void get_from_stopped(const ring *r, int stopped, pid_t process)
