@@ -16,9 +16,7 @@ WEAK(shmemx_wtime, pshmemx_wtime)
 char *pshmemx_nodename(void)
 {
     static char name[256];
-    if (gethostname(name, sizeof name - 1) != 0) {
-        name[0] = '\0';
-    }
+    (void)gethostname(name, sizeof name - 1); /* empty where that fails */
     return name;
 }
 WEAK(shmemx_nodename, pshmemx_nodename)

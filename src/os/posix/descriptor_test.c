@@ -1,6 +1,7 @@
 /* Goal: in a process without standard input, output and error nothing that the library opens takes their place.
  * Method: a process closes the three, opens one of each kind, and looks what number it got; it exits with the number of
- * the check that failed. */
+ * the check that failed. Further goal: a thread of a process whose descriptors are spent can have some, and what the
+ * process has open stays so. Method: a limit that is filled. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,9 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -17,6 +21,7 @@
 #include "os/posix/descriptor.h"
 #include "os/socket.h"
 
+#define FEW 40 /* descriptors */
 #define SECOND_NS UINT64_C(1000000000)
 
 static void expect(int holds, int number)
@@ -125,13 +130,54 @@ static void test_others_stay(void **state)
     assert_int_equal(wefti_os_descriptor_beyond_standard(-1), -1);
 }
 
+typedef struct parting {
+    int may; /* a system may refuse it to processes in a container */
+    int parted;
+    int spent;
+} parting;
+
+static void *part(void *context)
+{
+    parting *p = context;
+    p->may = unshare(CLONE_FILES) == 0;
+    p->parted = wefti_os_descriptors_part();
+    p->spent = wefti_os_descriptors_are_spent();
+    return NULL;
+}
+
+static void test_spent(void **state)
+{
+    (void)state;
+    struct rlimit before;
+    int open[FEW];
+    int count = 0;
+    pthread_t thread;
+    parting p = {0};
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit few = {.rlim_cur = FEW, .rlim_max = before.rlim_max};
+    assert_int_equal(wefti_os_descriptors_are_spent(), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    while (count < FEW && (open[count] = dup(STDERR_FILENO)) >= 0) {
+        count++;
+    }
+    const int spent = wefti_os_descriptors_are_spent();
+    const int started = pthread_create(&thread, NULL, part, &p) == 0 && pthread_join(thread, NULL) == 0;
+    const int still_spent = wefti_os_descriptors_are_spent();
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(close(open[i]), 0);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(count > 0 && count < FEW);
+    assert_true(spent && started && still_spent);
+    assert_int_equal(p.parted, p.may);
+    assert_int_equal(p.spent, !p.may);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_sockets),
-        cmocka_unit_test(test_standard_moves),
-        cmocka_unit_test(test_others_stay),
+        cmocka_unit_test(test_memory),      cmocka_unit_test(test_sockets), cmocka_unit_test(test_standard_moves),
+        cmocka_unit_test(test_others_stay), cmocka_unit_test(test_spent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
