@@ -305,7 +305,7 @@ static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_ar
     return ncclSuccess;
 }
 
-/* HT: nobody knows beforehand how many rows come, so those behind them are marked as empty: id -1, or weight 0 where
+/* Nobody knows beforehand how many rows come, so those that do not are marked as empty: id -1, or in HT weight 0 where
  * there are no ids. */
 static ncclResult_t empty_received(const struct ncclEpHandle *handle, const dispatch_arguments *a, cudaStream_t stream)
 {
@@ -425,9 +425,7 @@ ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t 
         choices.weights = a.weights;
         NEP_TRY(nep_group_result(group, weft_ep_route_choose(handle->route, &choices)));
     }
-    if (!nep_is_ll(group)) {
-        NEP_TRY(empty_received(handle, &a, stream));
-    }
+    NEP_TRY(empty_received(handle, &a, stream));
     if (a.config.send_only) {
         NEP_TRY(nep_group_result(group, weft_ep_dispatch_send(handle->route, &a.in, &a.out, stream)));
         handle->has_sent = 1;

@@ -183,6 +183,9 @@ static void work(rig *r, const step *s)
                 check_weights(r, source * MOST + i);
                 expert_of_places(r, source * MOST + i);
             }
+            for (size_t i = (size_t)r->sources[source] * TOPK; i < MOST * TOPK; i++) { /* slots that stay empty */
+                r->failures += r->received_ids[source * MOST * TOPK + i] != -1;
+            }
         }
     } else if (s->is_ll) { /* weighted by the combine */
         for (size_t e = 0; e < LOCAL; e++) {
@@ -281,7 +284,7 @@ static void one_step(rig *r, step *s, ncclEpHandle_t handle, int line)
 {
     memset(r->y, 0xff, sizeof r->y);
     memset(r->received, 0xff, sizeof r->received);
-    memset(r->received_ids, 0xff, sizeof r->received_ids);
+    memset(r->received_ids, 0x11, sizeof r->received_ids);
     memset(r->wide_ids, 0x11, sizeof r->wide_ids);
     dispatch(r, s, handle);
     work(r, s);
