@@ -20,12 +20,13 @@ static ncclResult_t dtype_of(const char *call, const char *name, ncclDataType_t 
     case ncclFloat8e4m3:
     case ncclFloat8e5m2: /* as bytes: such rows are moved, never computed with */
     case ncclFloat4x2: /* likewise, two in one */
+    case ncclUint8:
         *out = WEFT_EP_FP8_E4M3;
         return ncclSuccess;
     default:
         return nep_fail(ncclInvalidUsage,
                         "%s: tensor '%s' has type %d; rows are ncclFloat32, 16, ncclBfloat16, "
-                        "ncclFloat8e4m3, e5m2 or ncclFloat4x2",
+                        "ncclFloat8e4m3, e5m2, ncclFloat4x2 or ncclUint8",
                         call, name, (int)type);
     }
 }

@@ -29,6 +29,9 @@ IS(NCCL_EP_BWD_PASS, 1);
 IS(NCCL_EP_DISP_QUANT_FWD, 1);
 IS(NCCL_EP_DISP_QUANT_DS_FP8E3M4, 2);
 IS(NCCL_EP_COMB_QUANT_NVFP4, 1);
+IS(NCCL_EP_DISPATCH_QUANT_NONE, 0);
+IS(NCCL_EP_DISPATCH_QUANT_SCALES_FORWARD, 1);
+IS(NCCL_EP_DISPATCH_QUANT_DS_FP8E3M4, 2);
 
 AT(ncclEpTensor_t, magic, 4);
 AT(ncclEpTensor_t, ndim, 8);
@@ -78,6 +81,7 @@ AT(ncclEpDispatchConfig_t, send_only, 8);
 AT(ncclEpDispatchConfig_t, round_scales, 12);
 AT(ncclEpDispatchConfig_t, pass_direction, 16);
 AT(ncclEpDispatchConfig_t, quant_recipe, 20);
+AT(ncclEpDispatchConfig_t, quantization_recipe, 20); /* its name before the release of 0.2.0 */
 IS(sizeof(ncclEpDispatchConfig_t), 24);
 
 AT(ncclEpCombineInputs_t, tokens, 8);

@@ -391,18 +391,21 @@ static void forwarded(rig *r, ncclEpLayout_t layout, int is_ll, ncclEpHandle_t h
         (void)fprintf(stderr, "rank %d: %zu rows came, not %zu\n", r->rank, came, rows_there);
         r->failures++;
     }
-    in.datatype = out.datatype = ncclFloat8e5m2; /* without scales: as declared */
-    inputs.scales = outputs.scales = NULL;
+    inputs.scales = outputs.scales = NULL; /* as declared */
     config.quant_recipe = NCCL_EP_DISP_QUANT_NONE;
-    memset(there[r->rank], 0, sizeof there[0]);
-    OK(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL));
-    for (size_t row = 0; row < SLOTS + ROWS; row++) {
-        came -= there[r->rank][row][BYTES - 1] != 0;
+    for (int i = 0; i < 2; i++) {
+        in.datatype = out.datatype = i == 0 ? ncclFloat8e5m2 : ncclUint8;
+        memset(there[r->rank], 0, sizeof there[0]);
+        OK(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL));
+        size_t here = 0;
+        for (size_t row = 0; row < SLOTS + ROWS; row++) {
+            here += there[r->rank][row][BYTES - 1] != 0;
+        }
+        r->failures += here != came;
     }
-    r->failures += came != 0;
     inputs.scales = &in_scales;
     outputs.scales = &out_scales;
-    config.quant_recipe = NCCL_EP_DISP_QUANT_FWD;
+    config.quantization_recipe = NCCL_EP_DISPATCH_QUANT_SCALES_FORWARD; /* by its names before the release of 0.2.0 */
     in_scale_sizes[1] = out_scale_sizes[s.dims - 1] = SCALES - 1;
     EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL), ncclInvalidArgument, "multiples of 16");
     in_scale_sizes[1] = SCALES;

@@ -258,6 +258,12 @@ typedef enum {
     NCCL_EP_DISP_QUANT_DS_FP8E3M4 = 2 /* LL: bf16 rows, quantised on the way */
 } ncclEpDispQuant_t;
 
+/* The same before the release of 0.2.0. */
+typedef ncclEpDispQuant_t ncclEpDispatchQuantizationRecipe_t;
+#define NCCL_EP_DISPATCH_QUANT_NONE NCCL_EP_DISP_QUANT_NONE
+#define NCCL_EP_DISPATCH_QUANT_SCALES_FORWARD NCCL_EP_DISP_QUANT_FWD
+#define NCCL_EP_DISPATCH_QUANT_DS_FP8E3M4 NCCL_EP_DISP_QUANT_DS_FP8E3M4
+
 typedef enum { NCCL_EP_COMB_QUANT_NONE = 0, NCCL_EP_COMB_QUANT_NVFP4 = 1 } ncclEpCombQuant_t;
 
 typedef struct {
@@ -266,7 +272,10 @@ typedef struct {
     unsigned int send_only; /* LL: the first half; ncclEpComplete is the second */
     unsigned int round_scales;
     ncclEpPassDir_t pass_direction;
-    ncclEpDispQuant_t quant_recipe;
+    union {
+        ncclEpDispQuant_t quant_recipe;
+        ncclEpDispatchQuantizationRecipe_t quantization_recipe;
+    };
 } ncclEpDispatchConfig_t;
 
 #define NCCL_EP_DISPATCH_CONFIG_INIT NCCL_EP_STRUCT_INIT(ncclEpDispatchConfig_t, NCCL_EP_MAGIC)
