@@ -244,7 +244,7 @@ weft_status wefti_bootstrap_open(const weft_world_config *config, wefti_bootstra
     }
     weft_status status = ops->open(config, bootstrap);
     if (status != WEFT_OK) {
-        memset(bootstrap, 0, sizeof *bootstrap); /* a backend that opened another one may have named it */
+        *bootstrap = (wefti_bootstrap){.has_met = bootstrap->has_met}; /* one that opened another may have named it */
         return status;
     }
     bootstrap->ops = bootstrap->ops == NULL ? ops : bootstrap->ops;

@@ -147,7 +147,7 @@ static weft_status meet_to_refuse(wefti_creation *creation, weft_status status)
     return status;
 }
 
-/* What a PE that has no free descriptor, and so cannot connect to the others, has to tell them. */
+/* What a PE that has too few free descriptors to connect to the others has to tell them. */
 typedef struct refusal {
     const wefti_world_settings *settings;
     weft_status status;
@@ -166,11 +166,11 @@ static void refuse_apart(void *argument)
     }
 }
 
-/* Opens the bootstrap. Where descriptors lack, a thread that has some of its own tells the others. */
+/* Opens the bootstrap. Where descriptors lack so that nobody could be told, a thread that has some of its own does. */
 static weft_status open_bootstrap(wefti_creation *creation)
 {
     weft_status status = wefti_bootstrap_open(&creation->settings.config, &creation->bootstrap);
-    if (status != WEFT_ERR_SYSTEM || !wefti_os_descriptors_are_spent()) {
+    if (status != WEFT_ERR_SYSTEM || creation->bootstrap.has_met || !wefti_os_descriptors_are_few()) {
         return status;
     }
     wefti_os_thread *thread;
@@ -324,10 +324,10 @@ static weft_status make_window(wefti_creation *creation, weft_world *world)
         WEFT_TRY(fill_slot(creation, world));
         if (creation->processes > 1) {
             unsigned char name[WEFTI_HELLO_NAME_BYTES];
-            derive(creation, WEFTI_HELLO_PORT, creation->node_first, name);
-            WEFT_TRY(wefti_os_pass_open(&creation->pass, name));
             derive(creation, WEFTI_HELLO_MARK, creation->node_first, name);
             WEFT_TRY(wefti_os_mark_open(&creation->mark, name));
+            derive(creation, WEFTI_HELLO_PORT, creation->node_first, name);
+            WEFT_TRY(wefti_os_pass_open(&creation->pass, name));
         }
     }
     return WEFT_OK;

@@ -1,10 +1,10 @@
 /* Goal: a PE that runs out of descriptors, of address space or of the size that a file may have gets a status that says
  * so, the others are told of that PE in time, and nobody crashes, hangs or has a world that others have not. Method:
  * PEs are processes; one, each in turn, has room for n more descriptors, for n = 0, 1, ... until that is enough, or for
- * n more MiB of address space or of a file. With the world that came of it they allocate and synchronise. Signals that
- * would end a process are left as they are. Then PEs that have no standard input, output and error; one whose record
- * locks are refused, which is late, and is not said to have ended; and heaps of which the machine has memory for one,
- * but not for all. */
+ * n more MiB of address space or of a file; or strangers hold the descriptors of PE 0. With the world that came of it
+ * they allocate and synchronise. Signals that would end a process are left as they are. Then PEs that have no standard
+ * input, output and error; one whose record locks are refused, which is late, and is not said to have ended; and heaps
+ * of which the machine has memory for one, but not for all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,11 +15,15 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,6 +39,7 @@
 #define MS UINT64_C(1000000)
 #define DEADLINE_NS (1500 * MS) /* where nothing else runs */
 #define MIB ((uint64_t)1 << 20)
+#define DESCRIPTORS 128 /* of the poor PE, those in use among them */
 
 static uint64_t deadline_ns; /* of the PEs that are started next */
 
@@ -55,23 +60,33 @@ static uint64_t address_space(void)
     return (uint64_t)pages * wefti_os_page_bytes();
 }
 
+static void limit_to(int resource, uint64_t most)
+{
+    const struct rlimit limit = {.rlim_cur = most, .rlim_max = most};
+    assert_int_equal(setrlimit(resource, &limit), 0);
+}
+
+/* So many numbers are free from now on, whichever others were inherited. */
+static void leave_descriptors(int room)
+{
+    int last[DESCRIPTORS];
+    int count = 0;
+    limit_to(RLIMIT_NOFILE, DESCRIPTORS);
+    while (count < DESCRIPTORS && (last[count] = dup(STDERR_FILENO)) >= 0) {
+        count++;
+    }
+    assert_true(count > room);
+    while (room-- > 0) {
+        (void)close(last[--count]);
+    }
+}
+
 static void become_poor(const plan *p)
 {
-    uint64_t used = p->resource == RLIMIT_NOFILE ? (uint64_t)ledger_read().descriptors
-                    : p->resource == RLIMIT_AS   ? address_space()
-                                                 : 0;
-    struct rlimit limit = {.rlim_cur = used + p->room, .rlim_max = used + p->room};
-    switch (p->resource) {
-    case RLIMIT_NOFILE:
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-        while (p->room == 0 && dup(STDERR_FILENO) >= 0) { /* where numbers are left out in between */
-        }
-        break;
-    case RLIMIT_AS:
-        (void)setrlimit(RLIMIT_AS, &limit);
-        break;
-    default:
-        (void)setrlimit(RLIMIT_FSIZE, &limit);
+    if (p->resource == RLIMIT_NOFILE) {
+        leave_descriptors((int)p->room);
+    } else {
+        limit_to(p->resource, p->resource == RLIMIT_AS ? address_space() + p->room : p->room);
     }
 }
 
@@ -160,6 +175,89 @@ static void test_descriptors(void **state)
 {
     (void)state;
     widen(RLIMIT_NOFILE, 1, 40);
+}
+
+/* Strangers at PE 0's port that say nothing have all of its descriptors, and come again when they are sent away. */
+
+#define CROWD 40
+#define BESET_ROOM 16
+
+static unsigned free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof at;
+    int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(descriptor, (struct sockaddr *)&at, bytes), 0);
+    assert_int_equal(getsockname(descriptor, (struct sockaddr *)&at, &bytes), 0);
+    (void)close(descriptor);
+    return ntohs(at.sin_port);
+}
+
+static void crowd(unsigned port)
+{
+    const struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+    struct pollfd strangers[CROWD];
+    for (int i = 0; i < CROWD; i++) {
+        strangers[i] = (struct pollfd){.fd = -1, .events = POLLRDHUP};
+    }
+    for (;;) {
+        for (int i = 0; i < CROWD; i++) {
+            if (strangers[i].fd < 0 || strangers[i].revents != 0) {
+                (void)close(strangers[i].fd);
+                strangers[i].fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+                (void)connect(strangers[i].fd, (const struct sockaddr *)&at, sizeof at);
+            }
+        }
+        (void)poll(strangers, CROWD, 1);
+    }
+}
+
+static void run_beset_pe(const crew *c, int pe, void *context)
+{
+    char number[16];
+    const unsigned *port = context;
+    (void)setenv("MASTER_ADDR", "127.0.0.1", 1);
+    (void)setenv("WEFT_SECRET", c->job, 1);
+    (void)snprintf(number, sizeof number, "%u", *port);
+    (void)setenv("WEFT_PORT", number, 1);
+    (void)snprintf(number, sizeof number, "%d", pe);
+    (void)setenv("RANK", number, 1);
+    (void)snprintf(number, sizeof number, "%d", PES);
+    (void)setenv("WORLD_SIZE", number, 1);
+    (void)unsetenv("WEFT_LOCAL_JOB");
+    if (pe == 0) {
+        leave_descriptors(BESET_ROOM);
+    } else {
+        wefti_os_sleep_ns(200 * MS); /* the strangers are there first */
+    }
+    uint64_t start = wefti_os_now_ns();
+    crew_tell(c, pe, 1, create_and_use(), start);
+}
+
+static void test_descriptors_of_strangers(void **state)
+{
+    (void)state;
+    crew c;
+    crew_report report;
+    uint64_t random = test_seed();
+    unsigned port = free_port();
+    pid_t stranger = fork();
+    if (stranger == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        crowd(port);
+    }
+    deadline_ns = load_patience_ns(8000 * MS);
+    uint64_t until_ns = wefti_os_now_ns() + 3 * deadline_ns;
+    crew_start(&c, PES, &random, run_beset_pe, &port);
+    for (int i = 0; i < PES; i++) {
+        CHECK(crew_hear(&c, &report, until_ns));
+        CHECK_SAY(report.status == WEFT_OK, "PE %d got %s: %s", report.pe, weft_status_name(report.status),
+                  report.text);
+    }
+    (void)kill(stranger, SIGKILL);
+    (void)waitpid(stranger, NULL, 0);
+    crew_end(&c);
 }
 
 static void test_address_space(void **state)
@@ -352,6 +450,7 @@ static void test_heaps_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {CHECKED_TEST(test_descriptors),
+                                       CHECKED_TEST(test_descriptors_of_strangers),
                                        CHECKED_TEST(test_address_space),
                                        CHECKED_TEST(test_file_size),
                                        CHECKED_TEST(test_log_without_reader),

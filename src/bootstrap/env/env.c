@@ -193,7 +193,9 @@ static weft_status open_state(env_state *state, const weft_world_config *config,
     if (bootstrap->pe == 0) {
         warn(state, wefti_bootstrap_world_name(config));
     }
-    return wefti_tree_open(&state->tree, &state->tcp.site, config, bootstrap->pe, bootstrap->pes);
+    weft_status status = wefti_tree_open(&state->tree, &state->tcp.site, config, bootstrap->pe, bootstrap->pes);
+    bootstrap->has_met = state->tree.has_met;
+    return status;
 }
 
 static void forget(env_state *state)

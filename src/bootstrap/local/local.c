@@ -142,7 +142,9 @@ static weft_status open_state(local_state *state, const weft_world_config *confi
 {
     WEFT_TRY(find_place(config, &bootstrap->pe, &bootstrap->pes));
     WEFT_TRY(fill_site(state, config));
-    return wefti_tree_open(&state->tree, &state->site, config, bootstrap->pe, bootstrap->pes);
+    weft_status status = wefti_tree_open(&state->tree, &state->site, config, bootstrap->pe, bootstrap->pes);
+    bootstrap->has_met = state->tree.has_met;
+    return status;
 }
 
 static weft_status local_open(const weft_world_config *config, wefti_bootstrap *bootstrap)

@@ -159,8 +159,28 @@ static weft_status greet(wefti_acceptor *acceptor, int door, int descriptor)
     return status;
 }
 
-/* There is no descriptor for a connection. Strangers give theirs back within their time, and PEs that are parked, too;
- * an error only when nobody does for a while. */
+/* One that has been here for a while makes place, by chance: a crowd that comes faster than honest PEs can answer
+ * pushes out some of these, who try again, but none by rule. `door`: -1: of any. Returns 0 when there is none to be had
+ * yet. */
+static int push_out(wefti_acceptor *acceptor, int door)
+{
+    uint16_t first = 0;
+    uint64_t now_ns = wefti_os_now_ns();
+    (void)!wefti_os_random(&first, sizeof first); /* else the first: nobody is owed a choice */
+    for (size_t i = 0; i < acceptor->count; i++) {
+        size_t at = (first + i) % acceptor->count;
+        const wefti_stranger *stranger = acceptor->strangers[at];
+        if ((door < 0 || stranger->door == door) && !stranger->is_proven &&
+            now_ns >= stranger->since_ns + STRANGER_FULL_NS) {
+            drop(acceptor, at);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* There is no descriptor for a connection, and no stranger that has been here for a while. PEs that are parked give
+ * theirs back; an error only when nobody does for a while. */
 static weft_status await_descriptor(wefti_acceptor *acceptor, int error)
 {
     uint64_t now_ns = wefti_os_now_ns();
@@ -176,12 +196,17 @@ static weft_status await_descriptor(wefti_acceptor *acceptor, int error)
 static weft_status accept_one(wefti_acceptor *acceptor, int door, int *descriptor)
 {
     int listener = acceptor->listeners->descriptors[door];
-    *descriptor = wefti_fault("accept4", EMFILE) ? -1 : wefti_os_socket_accept(listener);
+    int error;
+    int lacks;
+    do {
+        *descriptor = wefti_fault("accept4", EMFILE) ? -1 : wefti_os_socket_accept(listener);
+        error = *descriptor < 0 ? errno : 0;
+        lacks = error == EMFILE || error == ENFILE || error == ENOMEM;
+    } while (lacks && push_out(acceptor, -1));
     if (*descriptor >= 0) {
         acceptor->scarce_since_ns = 0;
-        return WEFT_OK;
     }
-    return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? await_descriptor(acceptor, errno) : WEFT_OK;
+    return lacks ? await_descriptor(acceptor, error) : WEFT_OK;
 }
 
 static int is_full(const wefti_acceptor *acceptor, int door)
@@ -189,30 +214,9 @@ static int is_full(const wefti_acceptor *acceptor, int door)
     return acceptor->counts[door] == WEFTI_ACCEPTOR_STRANGERS_MAX;
 }
 
-/* Where all places are taken one is made free, by chance: a crowd that comes faster than honest PEs can answer pushes
- * out some of these, who try again, but none by rule. Returns 0 when there is none to be had yet. */
-static int make_place(wefti_acceptor *acceptor, int door)
-{
-    uint16_t first = 0;
-    uint64_t now_ns = wefti_os_now_ns();
-    if (!is_full(acceptor, door)) {
-        return 1;
-    }
-    (void)!wefti_os_random(&first, sizeof first); /* else the first: nobody is owed a choice */
-    for (size_t i = 0; i < acceptor->count; i++) {
-        size_t at = (first + i) % acceptor->count;
-        const wefti_stranger *stranger = acceptor->strangers[at];
-        if (stranger->door == door && !stranger->is_proven && now_ns >= stranger->since_ns + STRANGER_FULL_NS) {
-            drop(acceptor, at);
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static weft_status accept_some(wefti_acceptor *acceptor, int door)
 {
-    for (int i = 0; i < ACCEPTED_MAX && make_place(acceptor, door); i++) {
+    for (int i = 0; i < ACCEPTED_MAX && (!is_full(acceptor, door) || push_out(acceptor, door)); i++) {
         int descriptor;
         WEFT_TRY(accept_one(acceptor, door, &descriptor));
         if (descriptor < 0) {

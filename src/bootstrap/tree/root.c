@@ -43,6 +43,22 @@ static void hear_all(wefti_tree *tree, wefti_join_tracker *tracker)
     tracker->hear_ns = wefti_os_now_ns() + HEAR_EACH_NS * tree->star_count;
 }
 
+/* PE 0 lacks memory or descriptors, with this thread's error. Those who are here are told, which closes their
+ * connections, and so are those who come to what this leaves free. Who has not one to spare for anybody can only say so
+ * to its caller. */
+static weft_status give_up(wefti_tree *tree, wefti_join_tracker *tracker, const wefti_acceptor *acceptor,
+                           weft_status status)
+{
+    if (tracker->arrived == 0 && acceptor->count == 0) {
+        return status;
+    }
+    if (tracker->offences == 0) {
+        (void)wefti_error_context(status, "world \"%s\": PE 0 failed", tree->hello.name);
+        wefti_join_tracker_refuse(tracker, tree, status);
+    }
+    return WEFT_OK;
+}
+
 /* Take in who came, and hear who is here. */
 static weft_status await_step(wefti_tree *tree, wefti_join_tracker *tracker, wefti_acceptor *acceptor,
                               uint64_t until_ns)
@@ -54,7 +70,10 @@ static weft_status await_step(wefti_tree *tree, wefti_join_tracker *tracker, wef
     if (hears) {
         hear_all(tree, tracker);
     }
-    WEFT_TRY(wefti_acceptor_step(acceptor, &tree->polls));
+    weft_status status = wefti_acceptor_step(acceptor, &tree->polls);
+    if (status != WEFT_OK) {
+        WEFT_TRY(give_up(tree, tracker, acceptor, status));
+    }
     tracker->has_comers = 0;
     while (wefti_acceptor_take(acceptor, &link, &said)) {
         tracker->has_comers = 1;

@@ -157,6 +157,7 @@ static size_t find_place(const wefti_tree *tree)
 
 weft_status wefti_tree_add_star(wefti_tree *tree, const wefti_link *link, size_t *at)
 {
+    tree->has_met = 1;
     *at = find_place(tree);
     if (*at < tree->star_count) {
         tree->star[*at] = *link;

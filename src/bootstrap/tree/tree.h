@@ -43,6 +43,7 @@ typedef struct wefti_tree {
     uint32_t sequence; /* of the exchange under way */
     uint64_t due_ns; /* of a PE that is parked: its deadline, after which it asks PE 0 whom it waits for */
     int peer_timed_out; /* somebody wants to know whom we wait for */
+    int has_met; /* another PE has been connected: who fails has told it */
     int names_culprit; /* the error decided here says already whose it is */
     const wefti_link *heard_from; /* who told us of an error */
     weft_status failed; /* the latch */

@@ -155,6 +155,7 @@ static weft_status uid_open(const weft_world_config *config, wefti_bootstrap *bo
     if (status == WEFT_OK) {
         status = wefti_tree_open(&state->tree, state->id.is_of_host ? &state->host_site : &state->tcp.site, config,
                                  config->pe, config->pes);
+        bootstrap->has_met = state->tree.has_met;
     }
     if (status != WEFT_OK) {
         forget(state);

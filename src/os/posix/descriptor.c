@@ -9,6 +9,7 @@
 
 #include "os/socket.h"
 
+#define FEW 4 /* descriptors: PE 0 listens at two places, and a connection is another one */
 #define GIVEN_UP 16 /* descriptors, by a thread that needs some: more than meeting others takes */
 
 int wefti_os_descriptor_beyond_standard(int descriptor)
@@ -23,14 +24,20 @@ int wefti_os_descriptor_beyond_standard(int descriptor)
     return copy;
 }
 
-int wefti_os_descriptors_are_spent(void)
+int wefti_os_descriptors_are_few(void)
 {
-    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (descriptor < 0) {
-        return errno == EMFILE;
+    int opened[FEW];
+    int count = 0;
+    int error = 0;
+    while (count < FEW && error == 0) {
+        opened[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        error = opened[count] < 0 ? errno : 0;
+        count += error == 0;
     }
-    close(descriptor);
-    return 0;
+    while (count > 0) {
+        close(opened[--count]);
+    }
+    return error == EMFILE;
 }
 
 /* Record locks belong to a table, so closing a copy does not end those of the process. */

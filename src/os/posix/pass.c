@@ -104,16 +104,29 @@ static int poll_ms(uint64_t until_ns)
     return left_ms < 1000 ? (int)left_ms : 1000;
 }
 
+static void close_socket(int descriptor)
+{
+    if (descriptor >= 0) {
+        close(descriptor);
+    }
+}
+
 /* ---- serving ---- */
 
+/* Also where there would be no descriptor for a guest, who would wait for it until the deadline. */
 weft_status wefti_os_pass_open(wefti_os_pass *pass, const unsigned char name[16])
 {
     struct sockaddr_un address;
     socklen_t bytes = name_address(&address, name);
     int listener = open_socket();
-    if (listener < 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot open a local socket: %s; look at ulimit -n", strerror(errno));
+    int guest = listener < 0 ? -1 : open_socket();
+    if (guest < 0) {
+        weft_status status =
+            wefti_error(WEFT_ERR_SYSTEM, "cannot open a local socket: %s; look at ulimit -n", strerror(errno));
+        close_socket(listener);
+        return status;
     }
+    close_socket(guest);
     if (wefti_fault("bind", EADDRINUSE) || bind(listener, (struct sockaddr *)&address, bytes) != 0 ||
         wefti_fault("listen", EADDRINUSE) || listen(listener, SOMAXCONN) != 0) {
         weft_status status = wefti_error(WEFT_ERR_SYSTEM, "cannot listen at a local socket: %s", strerror(errno));
