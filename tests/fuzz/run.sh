@@ -2,7 +2,8 @@
 # Fuzz what comes from outside, from the inputs that are kept; what is found stays in the build folder.
 # Exit 77 where clang has no libFuzzer.
 # Usage: run.sh TARGET SOURCE-FOLDER BUILD-FOLDER [LIBFUZZER-OPTION...], as -max_total_time=600 for ten minutes of other
-# inputs; a target is tree, topo, outside, launcher or network (cmake/fuzz.cmake)
+# inputs, with -timeout=300 where other work leaves it little of a processor; a target is tree, topo, outside, launcher,
+# network or watch (cmake/fuzz.cmake)
 set -eu
 target=$1
 source=$(cd "$2" && pwd)

@@ -22,6 +22,7 @@
 #define STRANGERS_MAX 16 /* connections of which nobody knows whose they are */
 #define LINKS_SPARE 64
 #define CALLS_AT_ONCE 64
+#define MESSAGES_AT_ONCE 64
 #define TRIES_MAX 3
 
 enum { LISTENER_HOST, LISTENER_LOCAL, LISTENERS };
@@ -220,13 +221,20 @@ static void seek(wefti_watch *watch)
 
 /* ---- one connection ---- */
 
+/* What is sent of what a watch knows, and to whom. */
+typedef struct report {
+    const wefti_watch *watch;
+    uint64_t proof;
+} report;
+
 /* Message 0 says who this PE is, the others what it knows. */
 static wefti_watch_message message_at(const void *context, size_t number)
 {
-    const wefti_watch *watch = context;
+    const report *to = context;
+    const wefti_watch *watch = to->watch;
     const uint32_t pe = number == 0 ? (uint32_t)watch->pe : watch->news[number - 1];
     return (wefti_watch_message){
-        .world = watch->setup.world->world,
+        .proof = to->proof,
         .pe = pe,
         .fate = number == 0 ? WEFTI_FATE_THERE : (uint32_t)wefti_watch_fate(watch, (int)pe),
     };
@@ -246,8 +254,11 @@ static int has_to_send(const wefti_watch *watch, const wefti_watch_link *link)
 static void send_news(wefti_watch *watch)
 {
     for (size_t i = 0; i < watch->links_max; i++) {
-        if (has_to_send(watch, &watch->links[i])) {
-            wefti_watch_link_send(&watch->links[i], message_at, watch, 1 + watch->news_count);
+        wefti_watch_link *link = &watch->links[i];
+        if (has_to_send(watch, link)) {
+            const report to = {watch,
+                               wefti_watch_proof(watch->setup.world->world, (uint32_t)watch->pe, (uint32_t)link->pe)};
+            wefti_watch_link_send(link, message_at, &to, 1 + watch->news_count);
         }
     }
 }
@@ -269,8 +280,9 @@ static void end_link(wefti_watch *watch, wefti_watch_link *link, int error)
 static int take(wefti_watch *watch, wefti_watch_link *link)
 {
     const wefti_watch_message *message = &link->message;
-    if (message->world != watch->setup.world->world || message->pe >= (uint32_t)watch->pes ||
-        message->fate >= WEFTI_FATES) {
+    const uint32_t from = link->state == WEFTI_WATCH_KNOWN ? (uint32_t)link->pe : message->pe;
+    if (message->pe >= (uint32_t)watch->pes || message->fate >= WEFTI_FATES ||
+        message->proof != wefti_watch_proof(watch->setup.world->world, from, (uint32_t)watch->pe)) {
         return 0;
     }
     if (link->state == WEFTI_WATCH_KNOWN) {
@@ -290,15 +302,17 @@ static int take(wefti_watch *watch, wefti_watch_link *link)
 
 static void receive(wefti_watch *watch, wefti_watch_link *link)
 {
-    int error = 0;
-    int got = wefti_watch_link_receive(link, &error);
-    while (got == 1 && take(watch, link)) {
-        got = wefti_watch_link_receive(link, &error);
-    }
-    if (got == 1) {
-        wefti_watch_link_close(link); /* it is no PE of this world */
-    } else if (got < 0) {
-        end_link(watch, link, error);
+    for (int taken = 0; taken < MESSAGES_AT_ONCE; taken++) { /* the rest after the next wait, which it ends at once */
+        int error = 0;
+        const int got = wefti_watch_link_receive(link, &error);
+        if (got < 0) {
+            end_link(watch, link, error);
+        } else if (got == 1 && !take(watch, link)) {
+            wefti_watch_link_close(link); /* it is no PE of this world */
+        }
+        if (got != 1 || link->state == WEFTI_WATCH_FREE) {
+            return;
+        }
     }
 }
 
@@ -588,6 +602,16 @@ weft_status wefti_watch_create(const wefti_watch_setup *setup, wefti_watch **out
     return WEFT_OK;
 }
 
+/* Of a PE that has failed to open a network, or says what makes no sense, no other node finds anything out. */
+static void make_sense(const wefti_watch *watch, int pe)
+{
+    wefti_watch_contact *contact = &watch->contacts[pe];
+    if (contact->leader > (uint32_t)pe || watch->contacts[contact->leader].leader != contact->leader ||
+        contact->host_bytes > sizeof contact->host) {
+        *contact = (wefti_watch_contact){.leader = (uint32_t)pe};
+    }
+}
+
 /* The nodes, by their lowest PEs. */
 static void number_nodes(wefti_watch *watch)
 {
@@ -599,12 +623,20 @@ static void number_nodes(wefti_watch *watch)
     }
 }
 
-weft_status wefti_watch_start(wefti_watch *watch, const wefti_watch_contact *contacts, size_t stride)
+static void take_contacts(wefti_watch *watch, const wefti_watch_contact *contacts, size_t stride)
 {
     for (int pe = 0; pe < watch->pes; pe++) {
         memcpy(&watch->contacts[pe], (const unsigned char *)contacts + (size_t)pe * stride, sizeof *contacts);
     }
+    for (int pe = 0; pe < watch->pes; pe++) {
+        make_sense(watch, pe);
+    }
     number_nodes(watch);
+}
+
+weft_status wefti_watch_start(wefti_watch *watch, const wefti_watch_contact *contacts, size_t stride)
+{
+    take_contacts(watch, contacts, stride);
     return wefti_os_thread_start(&watch->thread, run, watch);
 }
 

@@ -7,8 +7,8 @@
  * stopped, too. So an end without a farewell is the end of a process, and silence is that of a host. What one PE finds
  * out it passes on over all its connections, and each passes on what is new to it.
  *
- * A connection counts once both sides have shown the world's key. No PE is called gone for one that never counted:
- * where connections are refused, by a firewall say, nothing is found out. */
+ * A connection counts once both sides have proved that they know the world's key. No PE is called gone for one that
+ * never counted: where connections are refused, by a firewall say, nothing is found out. */
 #ifndef WEFTI_TRANSPORT_OFI_WATCH_H
 #define WEFTI_TRANSPORT_OFI_WATCH_H
 

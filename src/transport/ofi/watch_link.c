@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "os/os.h"
 #include "os/socket.h"
 
@@ -49,6 +50,12 @@ int wefti_watch_listen_local(const unsigned char name[16])
 
 /* ---- connecting ---- */
 
+/* A local name is anybody's once its owner has ended. */
+static int is_foreign(int descriptor, int is_local)
+{
+    return is_local && !wefti_os_socket_is_own_user(descriptor, NULL);
+}
+
 static socklen_t address_of(const wefti_watch_contact *contact, int is_local, struct sockaddr_storage *address)
 {
     struct sockaddr_un local;
@@ -87,6 +94,10 @@ int wefti_watch_link_dial(wefti_watch_link *link, const wefti_watch_contact *con
         wefti_watch_link_close(link);
         return error;
     }
+    if (is_foreign(descriptor, is_local)) {
+        wefti_watch_link_close(link);
+        return ECONNREFUSED;
+    }
     return 0;
 }
 
@@ -100,6 +111,9 @@ int wefti_watch_link_accept(wefti_watch_link *link, int listener, int is_local)
         return 0;
     }
     begin(link, descriptor, is_local);
+    if (is_foreign(descriptor, is_local)) {
+        wefti_watch_link_close(link);
+    }
     return 1;
 }
 
@@ -141,6 +155,15 @@ void wefti_watch_link_close(wefti_watch_link *link)
 }
 
 /* ---- messages ---- */
+
+uint64_t wefti_watch_proof(uint64_t world, uint32_t from, uint32_t to)
+{
+    const uint64_t key[WEFTI_HASH_BYTES / sizeof world] = {world};
+    const uint32_t ends[] = {from, to};
+    uint64_t proof[WEFTI_HASH_BYTES / sizeof world];
+    wefti_hash((const unsigned char *)key, ends, sizeof ends, (unsigned char *)proof);
+    return proof[0];
+}
 
 void wefti_watch_link_send(wefti_watch_link *link, wefti_watch_at at, const void *context, size_t count)
 {

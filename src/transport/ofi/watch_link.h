@@ -6,11 +6,15 @@
 #include "transport/ofi/watch.h"
 
 typedef struct wefti_watch_message {
-    uint64_t world; /* its key */
+    uint64_t proof; /* that the sender knows the world's key */
     uint32_t pe;
     uint32_t fate; /* wefti_transport_fate; of the first message WEFTI_FATE_THERE, with the sender's number */
 } wefti_watch_message;
 _Static_assert(sizeof(wefti_watch_message) == 16, "no padding is sent");
+
+/* What follows from the world's key for messages from one PE to another: it is of no use to who sits in place of a PE
+ * that has ended, at its port, and is told it. */
+uint64_t wefti_watch_proof(uint64_t world, uint32_t from, uint32_t to);
 
 typedef enum wefti_watch_link_state {
     WEFTI_WATCH_FREE, /* no connection: on zeroed memory */
@@ -33,7 +37,7 @@ typedef struct wefti_watch_link {
 
 /* Begin to connect to `pe`. Returns 0 or an error number, and then the link is free. */
 int wefti_watch_link_dial(wefti_watch_link *link, const wefti_watch_contact *contact, int pe, int is_local);
-/* Take a connection that a listener has, if it has one; returns 0 if it has none. */
+/* Take a connection that a listener has, if it has one; returns 0 if it has none. Of another user: the link is free. */
 int wefti_watch_link_accept(wefti_watch_link *link, int listener, int is_local);
 /* What became of a dialled one that is writable: 0 or an error number. The host counts as silent after silence_ns. */
 int wefti_watch_link_outcome(wefti_watch_link *link, uint64_t silence_ns);
