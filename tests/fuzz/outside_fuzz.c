@@ -3,10 +3,12 @@
  * Method: the first byte of the input chooses what reads the rest. Worlds that would form meet nobody: the network is
  * that of wire.h, without anybody at its other ends. */
 #include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
+#include "base/hash.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tcp/contact.h"
 #include "bootstrap/tcp/interfaces.h"
@@ -15,6 +17,7 @@
 #include "fuzz/wire.h"
 #include "os/os.h"
 #include "world/directory.h"
+#include "world/tuning.h"
 
 #define TEXT_BYTES 600
 #define HELLOS_MAX 16
@@ -73,6 +76,38 @@ static void read_contact(const uint8_t *input, size_t bytes)
     (void)wefti_tcp_contact_resolve(&tcp, node, addresses);
 }
 
+/* A name that the system lists, of a socket of whoever likes: as it is, and with the right hash of its end. */
+static void read_name(const uint8_t *input, size_t bytes)
+{
+    static const char prefix[] = "weft-";
+    static const unsigned char key[WEFTI_HASH_BYTES] = "a world's";
+    char name[sizeof prefix + 2 * WEFTI_HASH_BYTES + TEXT_BYTES];
+    unsigned char nonce[8];
+    unsigned char hash[WEFTI_HASH_BYTES];
+    wefti_tree_contact contact;
+    wefti_tree_address addresses[WEFTI_TREE_ADDRESSES_MAX];
+    size_t used = sizeof prefix - 1;
+    memcpy(name, prefix, used);
+    if (bytes >= sizeof nonce && (input[0] & 1) != 0) {
+        memcpy(nonce, input, sizeof nonce);
+        wefti_hash(key, nonce, sizeof nonce, hash);
+        for (size_t i = 0; i < sizeof hash; i++) {
+            used += (size_t)snprintf(name + used, sizeof name - used, "%02x", hash[i]);
+        }
+        name[used++] = '-';
+        for (size_t i = 0; i < sizeof nonce; i++) {
+            used += (size_t)snprintf(name + used, sizeof name - used, "%02x", nonce[i]);
+        }
+    } else {
+        used += shorter(bytes, TEXT_BYTES - 1);
+        memcpy(name + sizeof prefix - 1, input, used - (sizeof prefix - 1));
+    }
+    name[used] = '\0';
+    wire_list(name);
+    wefti_unix_contact_set(&contact, WEFTI_UNIX_ANY, 0, key, sizeof key);
+    (void)wefti_unix_contact_resolve(&contact, WEFTI_TREE_SEARCHES | 1, addresses);
+}
+
 /* ---- variables ---- */
 
 static void read_variable(const uint8_t *input, size_t bytes)
@@ -114,6 +149,22 @@ static int is_address(const char *text)
     }
     freeaddrinfo(found);
     return 1;
+}
+
+/* What WEFT_COLL says. */
+static void read_preferences(const uint8_t *input, size_t bytes)
+{
+    wefti_preferences preferences;
+    char text[TEXT_BYTES];
+    const size_t length = shorter(bytes, sizeof text - 1);
+    memcpy(text, input, length);
+    text[length] = '\0';
+    (void)setenv("WEFT_COLL", text, 1);
+    if (wefti_preferences_read(&preferences) == WEFT_OK && text[0] == '\0' &&
+        wefti_preferences_key(&preferences) != 0) {
+        abort();
+    }
+    (void)unsetenv("WEFT_COLL");
 }
 
 /* As weftrun, or torchrun, sets it. */
@@ -223,8 +274,8 @@ static void read_meeting(const uint8_t *input, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
-    static void (*const readers[])(const uint8_t *, size_t) = {read_id,    read_contact, read_variable,
-                                                               read_place, read_meeting, read_interfaces};
+    static void (*const readers[])(const uint8_t *, size_t) = {
+        read_id, read_contact, read_variable, read_place, read_meeting, read_interfaces, read_preferences, read_name};
     if (bytes < 3) {
         return 0;
     }

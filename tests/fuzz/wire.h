@@ -13,6 +13,8 @@
 
 /* Start over with these records. */
 void wire_begin(const uint8_t *records, size_t bytes);
+/* The name of a unix socket that the system lists, until wire_begin. */
+void wire_list(const char *name);
 /* How many descriptors are open. */
 int wire_open_count(void);
 
