@@ -19,7 +19,7 @@ extern "C" {
     X(WEFT_BOOTSTRAP_AUTO, 0, "auto", "the launcher found in the environment, else a world of one PE")                 \
     X(WEFT_BOOTSTRAP_LOCAL, 1, "local", "processes started by weftrun on this machine")                                \
     X(WEFT_BOOTSTRAP_THREADS, 2, NULL, "threads of this process, through a weft_threads object")                       \
-    X(WEFT_BOOTSTRAP_UID, 3, NULL, "a unique id made by PE 0, then TCP")                                               \
+    X(WEFT_BOOTSTRAP_UID, 3, NULL, "a unique id made by PE 0, then Unix sockets on its host, TCP elsewhere")           \
     X(WEFT_BOOTSTRAP_CALLBACK, 4, NULL, "the embedder's own allgather")                                                \
     X(WEFT_BOOTSTRAP_ENV, 5, "env", "processes that know RANK, WORLD_SIZE and MASTER_ADDR, as torchrun sets them")     \
     X(WEFT_BOOTSTRAP_PMIX, 6, "pmix", "processes of a job that a launcher with PMIx started: mpirun, srun --mpi=pmix") \

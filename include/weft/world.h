@@ -2,7 +2,8 @@
  *
  * A weft_world is one PE's membership of one world: a set of PEs, numbered from 0, that share a symmetric heap. A
  * process may hold any number of them, of any sizes, created and destroyed in any order; two PEs of one world in one
- * process hold two handles. Nothing in the library is global: everything a world needs hangs on its handle. */
+ * process hold two handles. What a world needs hangs on its handle. What belongs to the process is little
+ * (docs/architecture.md): its membership of a launcher's job, and how many multiprocessors of its GPUs are claimed. */
 #ifndef WEFT_WORLD_H
 #define WEFT_WORLD_H
 
@@ -86,7 +87,8 @@ typedef struct weft_world_config {
  * Errors are the same on every PE that takes part: WEFT_ERR_TIMEOUT names the PEs that did not come,
  * WEFT_ERR_MISMATCH the PE whose configuration differs or whose number is taken, WEFT_ERR_UNREACHABLE a pair that
  * nothing connects, WEFT_ERR_ARGUMENT the PE that has a setting that cannot be, WEFT_ERR_MEMORY or WEFT_ERR_SYSTEM the
- * PE that lacked something, WEFT_ERR_UNSUPPORTED the PE whose program has newer headers than its library. (OpenSHMEM
+ * PE that lacked something, WEFT_ERR_UNSUPPORTED the PE whose program has newer headers than its library, WEFT_ERR_PEER
+ * one that is gone. WEFT_ERR_AUTHENTICATION is that of a PE with another secret alone: the others miss it. (OpenSHMEM
  * 1.5, 9.1.1.) */
 WEFT_INLINE weft_status weft_world_create(const weft_world_config *config, weft_world **world) WEFT_MUST_CHECK;
 
@@ -97,12 +99,13 @@ WEFT_INLINE weft_status weft_world_create_many(const weft_world_config *configs,
                                                weft_world **worlds) WEFT_MUST_CHECK;
 
 /* End a membership and free all that hangs on it: teams, groups and the heap's mapping. Local: never waits for peers,
- * who may be gone. NULL is allowed. A peer that still works in the world reads and writes the destroyed PE's heap as
+ * who may be gone; where there are several nodes it delivers what this PE has sent and tells the others, for about two
+ * seconds at most. NULL is allowed. A peer that still works in the world reads and writes the destroyed PE's heap as
  * before; a collective call there meets its deadline. The caller's other threads must have left the world. In builds
  * with assertions calls take a world that was destroyed lately for NULL, which gives WEFT_ERR_ARGUMENT, and its
  * predefined teams give WEFT_ERR_STATE; others do until its memory is used again, on which nobody can count. In a
- * process that was forked from the PE's this does nothing and is WEFT_OK, as the end of all other handles is, and other
- * calls are WEFT_ERR_STATE: see docs/processes.md. */
+ * process that was forked from the PE's this does nothing and is WEFT_OK, as the end of all other handles is, and
+ * other calls are WEFT_ERR_STATE: see docs/processes.md. */
 WEFT_API weft_status weft_world_destroy(weft_world *world);
 
 /* Make every blocking call of every PE of this world return WEFT_ERR_ABORTED, now and ever after, naming this PE and

@@ -21,7 +21,7 @@
     X(BOOTSTRAP_PLUGIN, "WEFT_BOOTSTRAP_PLUGIN", WORD, "", "path of a library for the bootstrap plugin")               \
     X(HEAP, "WEFT_HEAP", SIZE, "0", "memory reserved for the symmetric heap of a PE at creation")                      \
     X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the machine's memory")    \
-    X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step; inf: none")                          \
+    X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step; inf: until a PE it needs is gone")   \
     X(SILENCE, "WEFT_SILENCE", SECONDS, "5",                                                                           \
       "PEs of another host count as gone after so long without a sign of life from it, 2 at least; inf: never")        \
     X(WARN, "WEFT_WARN", SECONDS, "10", "a PE that waits longer logs whom it waits for; inf: never")                   \
@@ -70,7 +70,7 @@
     X(MASTER_PORT, "MASTER_PORT", COUNT, "0", "set by torchrun: a port there, which is torchrun's own")                \
     X(CUDA_VMM, "WEFT_CUDA_VMM", COUNT, "1", "0: share device memory by cudaIpc, in a heap of fixed size")             \
     X(CUDA_FABRIC, "WEFT_CUDA_FABRIC", COUNT, "0",                                                                     \
-      "1: share device memory by fabric handles where the driver has them")                                            \
+      "1: share device memory by fabric handles where the driver has them; not yet run on a machine that has")         \
     X(CUDA_DOMAIN, "WEFT_CUDA_DOMAIN", COUNT, "0",                                                                     \
       "PEs of a node, in order, that reach each other's GPUs by peer access; 0: all, 1: none")                         \
     X(CUDA_COPY, "WEFT_CUDA_COPY", SIZE, "0",                                                                          \

@@ -49,7 +49,8 @@ typedef struct wefti_transport_ops {
     /* Once, by the PE's creating thread. May block. One between nodes makes one exchange, which it does not leave out
      * when it fails before. On failure nothing is left behind. */
     weft_status (*open)(wefti_transport *transport, const wefti_transport_setup *setup);
-    /* Once, after the last operation; local, never blocks. */
+    /* Once, after the last operation. Waits for nobody who is gone; may take two seconds to deliver what this PE has
+     * sent, and to say that it leaves. */
     void (*close)(wefti_transport *transport);
     /* Whether it can carry every operation to `pe`. Constant between open and close; does not block. */
     int (*reaches)(const wefti_transport *transport, int pe);

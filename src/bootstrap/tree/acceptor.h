@@ -1,7 +1,8 @@
 /* bootstrap/tree/acceptor.h: the side that accepts connections.
  *
  * Strangers are held apart from the world until they have proved that they know its secret: each has its own time
- * limit, their number is bounded, and what they do or leave undone delays nobody. */
+ * limit, their number is bounded, and where others wait for a place, or for a descriptor, those that are silent lose
+ * theirs. So they delay others by the time that a crowd of them takes to be sent away, and fail nobody. */
 #ifndef WEFTI_BOOTSTRAP_TREE_ACCEPTOR_H
 #define WEFTI_BOOTSTRAP_TREE_ACCEPTOR_H
 
