@@ -285,9 +285,11 @@ static weft_status agree_on_lists(weft_team *parent, const member_list *members,
         return WEFT_OK;
     }
     int finder = (int)(vote.offset_low >> 32);
-    char text[128];
-    (void)snprintf(text, sizeof text, "%s: PEs %d and %d of the parent team passed different lists of members", call,
-                   finder, (int)(uint32_t)vote.offset_low);
+    char text[192];
+    (void)snprintf(text, sizeof text,
+                   "%s: PEs %d and %d of the parent team passed different lists of members; all members of a team pass "
+                   "the same one",
+                   call, finder, (int)(uint32_t)vote.offset_low);
     return parent->pe == finder ? wefti_error(WEFT_ERR_MISMATCH, "%s", text)
                                 : wefti_error_relay(WEFT_ERR_MISMATCH, text);
 }

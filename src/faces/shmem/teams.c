@@ -1,6 +1,7 @@
 /* faces/shmem/teams.c: teams, contexts, sessions. (OpenSHMEM 1.6, 9.4, 9.5.)
  *
  * A handle is a constant of the header, or the address of weft's object. */
+#include <stdlib.h>
 #include <weft_shmem_weak.h>
 
 #include "faces/shmem/binding.h"
@@ -82,6 +83,27 @@ static int can_go_on(weft_status status)
     return status == WEFT_ERR_RANGE || status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_MEMORY;
 }
 
+/* Each PE joins the team that it names, if it is a member, as weft_team_create has it: one call may make several teams
+ * that share no member. 1.6 wants one triplet from all; programs of the field give each PE its own. What cannot be is a
+ * list that weft refuses, so that all are told. */
+static weft_status split_strided(weft_team *parent, int start, int stride, int size, weft_team **team)
+{
+    const int pes = weft_team_pes(parent);
+    const int64_t last = (int64_t)start + (int64_t)stride * ((int64_t)size - 1);
+    if (size < 1 || size > pes || start < 0 || start >= pes || last < 0 || last >= pes || (stride == 0 && size > 1)) {
+        return weft_team_create(parent, NULL, -1, team);
+    }
+    int *members = malloc((size_t)size * sizeof *members);
+    int count = members == NULL ? -1 : 0;
+    for (int i = 0; i < size && members != NULL; i++) {
+        members[i] = start + i * stride;
+        count = members[i] == weft_team_pe(parent) ? size : count;
+    }
+    weft_status status = weft_team_create(parent, members, count, team);
+    free(members);
+    return status;
+}
+
 int pshmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
                               const shmem_team_config_t *config, long config_mask, shmem_team_t *new_team)
 {
@@ -90,7 +112,7 @@ int pshmem_team_split_strided(shmem_team_t parent_team, int start, int stride, i
     if (parent_team == SHMEM_TEAM_INVALID) {
         return -1;
     }
-    weft_status status = weft_team_split_strided(TEAM(parent_team), start, stride, size, &team);
+    weft_status status = split_strided(TEAM(parent_team), start, stride, size, &team);
     if (status != WEFT_OK && !can_go_on(status)) {
         wefti_shmem_fail(__func__, status);
     }

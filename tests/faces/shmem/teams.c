@@ -88,6 +88,36 @@ static void check_strided(long *word)
     }
 }
 
+/* One call makes several teams that share no member, though 1.6 asks for one triplet: programs of the field do so. */
+static void check_several(void)
+{
+    shmem_team_t alone = SHMEM_TEAM_INVALID;
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, me, 1, 1, NULL, 0, &alone) == 0);
+    check_members(alone, me, 1, 1);
+    shmem_team_destroy(alone);
+    const int low = (pes + 1) / 2;
+    const int first = me < low ? 0 : low;
+    const int size = me < low ? low : pes - low;
+    shmem_team_t half = SHMEM_TEAM_INVALID;
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, first, 1, size, NULL, 0, &half) == 0);
+    check_members(half, first, 1, size);
+    shmem_team_destroy(half);
+    /* Negative and zero strides, and what cannot be: -1 on all PEs, also where one alone asks for it. */
+    shmem_team_t back = SHMEM_TEAM_INVALID;
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, pes - 1, -1, pes, NULL, 0, &back) == 0);
+    check_members(back, pes - 1, -1, pes);
+    shmem_team_destroy(back);
+    static const int wrong[][3] = {{0, 0, 2}, {-1, 1, 1}, {0, 1, 0}, {0, 1, 1 << 30}, {1 << 30, 1, 1}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        shmem_team_t none = SHMEM_TEAM_WORLD;
+        CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, wrong[i][0], wrong[i][1], wrong[i][2], NULL, 0, &none) != 0);
+        CHECK(none == SHMEM_TEAM_INVALID);
+    }
+    shmem_team_t none = SHMEM_TEAM_WORLD;
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, me == 0 ? pes + 1 : pes, NULL, 0, &none) != 0);
+    CHECK(none == SHMEM_TEAM_INVALID);
+}
+
 static void check_2d(void)
 {
     for (int width = 1; width <= pes + 1; width++) {
@@ -147,6 +177,7 @@ int main(void)
     CHECK(getenv("WEFT_NODE_ID") != NULL || shared == pes);
     check_refused();
     check_strided(word);
+    check_several();
     check_2d();
     return check_end();
 }
