@@ -21,6 +21,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
     pid_t pid; /* of the process that called init: a forked one is no PE */
+    int pe; /* its number then */
     int is_watching; /* the handlers below are installed */
     int is_ending; /* the program ends without another call of weft */
 } life;
@@ -107,8 +108,15 @@ void wefti_shmem_fail(const char *call, weft_status status)
         _exit(EXIT_FAILURE);
     }
     if (wefti_shmem.world == NULL) {
-        (void)fprintf(stderr, "%s: called %s; call it between shmem_init and shmem_finalize\n", without_p(call),
-                      life.pid == 0 ? "before shmem_init" : "after the last shmem_finalize");
+        if (life.pid == 0) {
+            (void)fprintf(stderr, "%s: called before shmem_init; call it between shmem_init and shmem_finalize\n",
+                          without_p(call));
+        } else {
+            (void)fprintf(stderr,
+                          "PE %d: %s: called after the last shmem_finalize; call it between shmem_init and "
+                          "shmem_finalize\n",
+                          life.pe, without_p(call));
+        }
         _exit(EXIT_FAILURE);
     }
     if (status == WEFT_ERR_ABORTED) {
@@ -152,6 +160,7 @@ static void watch_end(void)
 {
     struct sigaction before;
     life.pid = getpid();
+    life.pe = weft_world_pe(wefti_shmem.world);
     life.is_ending = 0;
     if (life.is_watching) {
         return;
@@ -280,10 +289,11 @@ WEAK_pstart_pes
     pshmem_finalize(void)
 {
     (void)pthread_mutex_lock(&lock);
-    if (wefti_shmem.world == NULL) {
+    if (wefti_shmem.world != NULL) {
+        wefti_shmem_close(__func__);
+    } else if (life.pid == 0) {
         wefti_shmem_fail(__func__, WEFT_ERR_STATE);
-    }
-    wefti_shmem_close(__func__);
+    } /* else one too many, as programs have from before inits were counted: nothing is left to do */
     (void)pthread_mutex_unlock(&lock);
 }
 WEAK_pshmem_finalize

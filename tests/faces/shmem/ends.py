@@ -71,7 +71,7 @@ class Ends(unittest.TestCase):
         self.one_line("free", "shmem_free", "allocated", of_all=True)
         self.one_line("unlock", "shmem_clear_lock", of_all=True)
         self.one_line("early", "shmem_long_p", "before shmem_init", of_all=True)
-        self.one_line("after", "shmem_barrier_all", "after the last shmem_finalize", of_all=True)
+        self.one_line("after", ": shmem_barrier_all", "PE ", "after the last shmem_finalize", of_all=True)
 
     def test_a_dead_pe_ends_the_program(self):
         done = self.run_it("killed", 4)
