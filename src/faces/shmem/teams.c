@@ -6,6 +6,8 @@
 
 #include "faces/shmem/binding.h"
 
+#include <shmemx.h>
+
 static shmem_team_t handle_of(weft_team *team)
 {
     for (uintptr_t i = 1; i < WEFTI_SHMEM_TEAMS; i++) {
@@ -171,7 +173,7 @@ static int create_ctx(const char *call, weft_team *team, long options, shmem_ctx
 {
     weft_ctx *made = NULL;
     *ctx = SHMEM_CTX_INVALID;
-    weft_status status = weft_ctx_create(team, (unsigned)options, &made);
+    weft_status status = weft_ctx_create(team, (unsigned)(options & ~SHMEMX_CTX_BOUNCE_BUFFER), &made);
     if (status != WEFT_OK && status != WEFT_ERR_MEMORY) {
         wefti_shmem_fail(call, status);
     }

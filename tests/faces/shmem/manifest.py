@@ -100,6 +100,8 @@ CONTEXTS = "SHMEM_CTX_DEFAULT SHMEM_CTX_INVALID".split()
 # What SOS had as extensions and 1.6 has: shmemx_ before the rest; and what it alone has.
 EXTENSIONS = (
     ["shmemx_wtime", "shmemx_nodename", "shmemx_register_gettid"] +
+    ["shmemx_pcntr_get_" + name for name in """pending_put pending_get completed_put completed_get issued_write issued_read
+     completed_write completed_read completed_target all""".split()] +
     ["shmemx_" + name for name in "team_ptr query_initialized ctx_session_start ctx_session_stop pe_quiet ctx_pe_quiet".split()]
     + [f"shmemx_{ctx}signal_{what}" for ctx in ("", "ctx_") for what in ("add", "set")]
     + [f"shmemx_{ctx}{name}_{what}" for ctx in ("", "ctx_") for name in RMA for what in ("ibput", "ibget")]

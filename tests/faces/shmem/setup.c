@@ -1,7 +1,8 @@
 /* Goal: library setup, exit and query (9.1) do what the specification says.
- * Method: every query against what is known, also for the last byte of the executable's variables, and of a child that
- * was forked, which has its own; init and finalize nested and again, where a finalize that is not the last must be a
- * barrier: a late PE's put must be there behind it; and active sets of one world are none of the next. */
+ * Method: every query against what is known, also for the last byte of the executable's variables, and of a child
+ * that was forked, which has its own; init and finalize nested and again, where a finalize that is not the last must
+ * be a barrier: a late PE's put must be there behind it; what went through a network is counted; and active sets of
+ * one world are none of the next. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +48,45 @@ static void check_queries(void)
     CHECK(strcmp(name, SHMEM_VENDOR_STRING) == 0 && strlen(name) < SHMEM_MAX_NAME_LEN);
     shmem_pcontrol(1);
     shmem_pcontrol(3, "more", 1.0);
+}
+
+/* What goes to a PE of this node is no put through a network, what goes to another's is one. */
+static void check_counters(void)
+{
+    const int next = (shmem_my_pe() + 1) % shmem_n_pes();
+    long *word = shmem_malloc_with_hints(sizeof *word, SHMEMX_MALLOC_NO_BARRIER);
+    const uint64_t far = shmem_ptr(word, next) == NULL;
+    shmem_ctx_t ctx = SHMEM_CTX_INVALID;
+    shmemx_pcntr_t before;
+    shmemx_pcntr_t after;
+    uint64_t issued = 0;
+    uint64_t completed = 0;
+    uint64_t target = 1;
+    CHECK(shmem_ctx_create(SHMEM_CTX_PRIVATE | SHMEMX_CTX_BOUNCE_BUFFER, &ctx) == 0);
+    shmemx_pcntr_get_all(ctx, &before);
+    shmem_ctx_long_p(ctx, word, 7, next);
+    shmem_ctx_quiet(ctx);
+    CHECK(shmem_ctx_long_g(ctx, word, next) == 7);
+    shmemx_pcntr_get_all(ctx, &after);
+    CHECK(after.pending_put == before.pending_put + far && after.completed_put == after.pending_put);
+    CHECK(after.pending_get == before.pending_get + far && after.completed_get == after.pending_get);
+    shmemx_pcntr_get_issued_write(ctx, &issued);
+    shmemx_pcntr_get_completed_write(ctx, &completed);
+    CHECK(issued == after.pending_put && completed == issued);
+    shmemx_pcntr_get_pending_put(ctx, &issued);
+    shmemx_pcntr_get_completed_put(SHMEM_CTX_DEFAULT, &completed);
+    CHECK(issued == after.pending_put && completed == issued);
+    shmemx_pcntr_get_issued_read(ctx, &issued);
+    shmemx_pcntr_get_completed_read(ctx, &completed);
+    CHECK(issued == after.pending_get && completed == issued);
+    shmemx_pcntr_get_pending_get(ctx, &issued);
+    shmemx_pcntr_get_completed_get(ctx, &completed);
+    CHECK(issued == after.pending_get && completed == issued);
+    shmemx_pcntr_get_completed_target(&target);
+    CHECK(target == 0 && after.target == 0);
+    shmem_ctx_destroy(ctx);
+    shmem_barrier_all();
+    shmem_free(word);
 }
 
 extern char _end; /* of the executable's variables */
@@ -146,6 +186,7 @@ int main(void)
     CHECK(provided >= SHMEM_THREAD_SINGLE);
     check_queries();
     check_access();
+    check_counters();
     check_variables();
     check_active_set();
     check_nested();
