@@ -54,8 +54,10 @@ static weft_status lock_init(lock_call *call, weft_world *world, long *lock, con
     call->name = name;
     call->me = (int)world->view.pe;
     if (!wefti_is_near(world, lock, sizeof *lock, call->me)) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: the lock at %p is not in the symmetric heap of world \"%s\"", name,
-                           (void *)lock, world->name);
+        return wefti_error(WEFT_ERR_RANGE,
+                           "%s: the lock at %p is not in the symmetric heap of world \"%s\"; allocate it with "
+                           "weft_malloc of this world",
+                           name, (void *)lock, world->name);
     }
     call->home = (int)(((uintptr_t)lock - world->view.heap) / sizeof(lock_words) % world->view.pes);
     return wefti_world_check(world, name);
@@ -349,9 +351,11 @@ static weft_status return_to_queue(const lock_call *call, int *queued)
     return WEFT_OK;
 }
 
-static weft_status refuse_held(const lock_call *call, const char *how)
+static weft_status refuse_held(const lock_call *call)
 {
-    return wefti_error(WEFT_ERR_STATE, "%s: PE %d %s the lock at %p", call->name, call->me, how, (void *)call->words);
+    return wefti_error(WEFT_ERR_STATE,
+                       "%s: PE %d holds or awaits the lock at %p; clear it first, and let it be 0 before its first use",
+                       call->name, call->me, (void *)call->words);
 }
 
 weft_status weft_set_lock(weft_world *world, long *lock)
@@ -364,7 +368,7 @@ weft_status weft_set_lock(weft_world *world, long *lock)
     if (WEFTI_UNLIKELY(node != 0)) {
         int queued;
         if ((node & LEFT) == 0) {
-            return refuse_held(&call, "holds or awaits");
+            return refuse_held(&call);
         }
         WEFT_TRY(return_to_queue(&call, &queued));
         if (queued) {
@@ -392,7 +396,7 @@ weft_status weft_test_lock(weft_world *world, long *lock, int *taken)
     uint32_t node = my_node(&call);
     if (node != 0) {
         if ((node & LEFT) == 0) {
-            return refuse_held(&call, "holds or awaits");
+            return refuse_held(&call);
         }
         *taken = 0; /* its place in the queue has not been passed over, so the lock is not free */
         return WEFT_OK;
@@ -414,7 +418,8 @@ weft_status weft_clear_lock(weft_world *world, long *lock)
     WEFT_TRY(lock_init(&call, world, lock, "weft_clear_lock"));
     uint32_t node = my_node(&call);
     if (!is_holder(node) && (node & PASSES) == 0) {
-        return refuse_held(&call, "does not hold");
+        return wefti_error(WEFT_ERR_STATE, "%s: PE %d does not hold the lock at %p; who has set it clears it",
+                           call.name, call.me, (void *)call.words);
     }
     WEFT_TRY(weft_quiet(world));
     return pass_on(&call);

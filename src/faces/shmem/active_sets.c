@@ -61,6 +61,9 @@ weft_team *wefti_shmem_active_set(const char *call, int start, int log_stride, i
     }
     weft_team *team = find(start, stride, size);
     if (team == NULL) {
+        if (!weft_addr_accessible(wefti_shmem.world, SYMMETRIC(sync), weft_world_pe(wefti_shmem.world))) {
+            wefti_shmem_refuse(call, "pSync is not symmetric; make it a global or static array, or shmem_malloc it");
+        }
         weft_status status = weft_team_join(wefti_shmem.world, start, stride, size, SYMMETRIC(sync), &team);
         if (status != WEFT_OK) {
             wefti_shmem_fail(call, status);

@@ -18,6 +18,9 @@ void *pshmem_malloc(size_t size)
     void *block = NULL;
     if (size > 0) {
         wefti_shmem_notice *notice = wefti_shmem.notice;
+        if (notice == NULL) {
+            wefti_shmem_fail(__func__, WEFT_ERR_STATE);
+        }
         notice->bytes = size;
         check(__func__,
               weft_uint64_max_reduce(weft_team_world(wefti_shmem.world), &notice->largest, &notice->bytes, 1));

@@ -96,8 +96,38 @@ static const char *without_p(const char *call)
 
 void wefti_shmem_refuse(const char *call, const char *cause)
 {
-    (void)fprintf(stderr, "PE %d: %s: %s\n", weft_world_pe(wefti_shmem.world), without_p(call), cause);
+    if (wefti_shmem.world != NULL) {
+        (void)fprintf(stderr, "PE %d: ", weft_world_pe(wefti_shmem.world));
+    }
+    (void)fprintf(stderr, "%s: %s\n", without_p(call), cause);
     wefti_shmem_end(EXIT_FAILURE);
+}
+
+/* What weft's messages tell to give or do, in this interface's names. */
+static const char *const words[][2] = {
+    {"with weft_malloc of this world", "with shmem_malloc, or use a global or static variable"},
+    {"is no weft_cmp", "is none of SHMEM_CMP_EQ to SHMEM_CMP_LE"},
+    {"is no weft_signal_op", "is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD"},
+    {"none of WEFT_CTX_", "none of SHMEM_CTX_"},
+    {"argument 'world' is NULL or destroyed", "the context is SHMEM_CTX_INVALID or destroyed"}, /* the world is there */
+    {"PE -1 is not one of the", "the PE is no member of the context's team, nor one of the"},
+};
+
+/* The cause of a failure, as this interface's user knows it. */
+static void write_cause(const char *call, weft_status status, char *cause, size_t bytes)
+{
+    const char *text = weft_last_error();
+    const char *found = NULL;
+    size_t which = 0;
+    const size_t count = sizeof words / sizeof *words - (strncmp(call, "pshmem_ctx_", 11) != 0);
+    for (; which < count && (found = strstr(text, words[which][0])) == NULL; which++) {
+    }
+    if (found == NULL) {
+        (void)snprintf(cause, bytes, "%s (%s)", text, weft_status_name(status));
+    } else {
+        (void)snprintf(cause, bytes, "%.*s%s%s (%s)", (int)(found - text), text, words[which][1],
+                       found + strlen(words[which][0]), weft_status_name(status));
+    }
 }
 
 void wefti_shmem_fail(const char *call, weft_status status)
@@ -123,7 +153,7 @@ void wefti_shmem_fail(const char *call, weft_status status)
         follow();
     }
     char cause[1024];
-    (void)snprintf(cause, sizeof cause, "%s (%s)", weft_last_error(), weft_status_name(status));
+    write_cause(call, status, cause, sizeof cause);
     wefti_shmem_refuse(call, cause);
 }
 

@@ -17,7 +17,8 @@ WEFTRUN, ENDS = sys.argv[1:3]
 
 class Ends(unittest.TestCase):
     def run_it(self, how, pes=4, code=None, alone=False, **variables):
-        command = ([] if alone else [WEFTRUN, "-n", str(pes)]) + [ENDS] + [str(one) for one in how.split()]
+        words = [how] if how.endswith("malloc") else how.split()
+        command = ([] if alone else [WEFTRUN, "-n", str(pes)]) + [ENDS] + words
         start = time.monotonic()
         done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=100)
         self.took_s = time.monotonic() - start
@@ -72,6 +73,24 @@ class Ends(unittest.TestCase):
         self.one_line("unlock", "shmem_clear_lock", of_all=True)
         self.one_line("early", "shmem_long_p", "before shmem_init", of_all=True)
         self.one_line("after", ": shmem_barrier_all", "PE ", "after the last shmem_finalize", of_all=True)
+
+    def test_a_message_has_the_interface_s_names(self):
+        heap = "shmem_malloc, or use a global or static variable"
+        self.one_line("local", "shmem_long_atomic_inc", heap)
+        self.one_line("lock", "shmem_set_lock", heap, of_all=True)
+        self.one_line("again", "shmem_set_lock", "holds or awaits", "clear it first", of_all=True)
+        self.one_line("unlock", "shmem_clear_lock", "does not hold", "who has set it", of_all=True)
+        self.one_line("compare", "shmem_long_wait_until: ", "17 is none of SHMEM_CMP_EQ", of_all=True)
+        self.one_line("signal", "shmem_putmem_signal: ", "SHMEM_SIGNAL_SET", of_all=True)
+        self.one_line("option", "shmem_ctx_create: ", "none of SHMEM_CTX_SERIALIZED", of_all=True)
+        self.one_line("context", "shmem_ctx_long_p: ", "the context is SHMEM_CTX_INVALID or destroyed", of_all=True)
+        self.one_line("member", "shmem_ctx_long_p: ", "no member of the context's team", of_all=True)
+        self.one_line("sync", "shmem_barrier: ", "pSync is not symmetric", of_all=True)
+
+    def test_calls_outside_of_init_and_finalize(self):
+        self.one_line("early malloc", "shmem_malloc: called before shmem_init", of_all=True)
+        self.one_line("after malloc", "shmem_malloc: called after the last shmem_finalize", "PE ", of_all=True)
+        self.assertNotIn("PE -1", self.one_line("level", "shmem_init_thread: no such thread level", of_all=True))
 
     def test_a_dead_pe_ends_the_program(self):
         done = self.run_it("killed", 4)
