@@ -5,16 +5,15 @@ the group's there is a larger group from then on; calls of which DeepEP demands 
 none. Handles keep the route of their dispatch.
 """
 
-import contextlib
 import logging
 import math
 
 import torch
 
 import weft
-from deep_ep.events import EventHandle, EventOverlap
+from deep_ep.events import EventHandle, EventOverlap, has_event
 from deep_ep.slots import Plan, ints_at
-from deep_ep.streams import Streams
+from deep_ep.streams import Call, Streams
 from weft import _weft, ep
 
 _log = logging.getLogger("deep_ep")
@@ -30,14 +29,6 @@ def _tell_once(what):
 _BY_EXPERT = 1  # of Route.counts()
 _NOTHING = ep._NOTHING
 _empty_like = torch.empty_like
-
-
-def _after(*events):
-    """The current stream waits for these, EventOverlaps, EventHandles or None, of whatever streams."""
-    for one in events:
-        handle = getattr(one, "event", one)
-        if handle is not None:
-            handle.current_stream_wait()
 
 
 class Config:
@@ -265,37 +256,8 @@ class Buffer:
                 return _Lease(route, key, self._idle, stream)
         return _Lease(group.route(topk, layout, **more), key, self._idle, stream)
 
-    # ---- streams ----
-
-    def _join(self):
-        """The communication stream waits for the current one, on which the tensors of the next call were made, and which has
-        waited for the event that the caller names."""
-        if self._streams is not None:
-            self._streams.join()
-
-    def _end(self, stream, async_finish, tensors, caller=None):
-        if stream is None:
-            return EventOverlap(EventHandle(), tensors) if async_finish else EventOverlap(None)
-        if not async_finish:
-            self._streams.wait(self._streams.here())
-            return EventOverlap(None)
-        self._streams.keep(tensors, stream)
-        if caller is not None:
-            self._streams.keep(tensors, caller)
-        return EventOverlap(EventHandle(self._streams.event()), tensors)
-
-    @contextlib.contextmanager
-    def _behind(self, previous_event, is_apart):
-        """A call behind the event, of whatever stream, and what is on the caller's stream. is_apart, of an asynchronous call that
-        takes its memory on the communication stream: behind the event alone. Gives the caller's stream then."""
-        if self._streams is None or not is_apart or getattr(previous_event, "event", previous_event) is None:
-            _after(previous_event)
-            yield None
-            return
-        caller = self._streams.here()
-        with self._streams.on(self._streams.comm):
-            _after(previous_event)
-            yield caller
+    def _call(self, previous_event, async_finish, allocate_on_comm_stream):
+        return Call(self._streams, previous_event, async_finish and allocate_on_comm_stream and has_event(previous_event))
 
     # ---- high throughput ----
 
@@ -303,19 +265,18 @@ class Buffer:
                             allocate_on_comm_stream=False):
         """topk_idx [T][K], -1 for none -> (tokens to each rank [R] int32, None, tokens to each expert [E] int32, whether a
         token goes to a rank [T][R] bool, event)."""
-        _after(previous_event)
-        tokens = topk_idx.shape[0]
-        experts_a_rank = num_experts // self.group_size
-        chosen = topk_idx >= 0
-        ids = topk_idx.clamp(min=0)
-        in_rank = torch.zeros(tokens, self.group_size + 1, dtype=torch.bool, device=topk_idx.device)
-        in_rank.scatter_(1, torch.where(chosen, ids // experts_a_rank, self.group_size), True)
-        in_rank = in_rank[:, :self.group_size].contiguous()
-        per_expert = torch.zeros(num_experts + 1, dtype=torch.int32, device=topk_idx.device)
-        where = torch.where(chosen, ids, num_experts).flatten()
-        per_expert.scatter_add_(0, where, torch.ones_like(where, dtype=torch.int32))
-        event = self._end(self._join(), async_finish, (topk_idx,))
-        return in_rank.sum(0, dtype=torch.int32), None, per_expert[:num_experts], in_rank, event
+        tokens, experts_a_rank = topk_idx.shape[0], num_experts // self.group_size
+        with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
+            chosen, ids = topk_idx >= 0, topk_idx.clamp(min=0)
+            in_rank = torch.zeros(tokens, self.group_size + 1, dtype=torch.bool, device=topk_idx.device)
+            in_rank.scatter_(1, torch.where(chosen, ids // experts_a_rank, self.group_size), True)
+            in_rank = in_rank[:, :self.group_size].contiguous()
+            per_expert = torch.zeros(num_experts + 1, dtype=torch.int32, device=topk_idx.device)
+            where = torch.where(chosen, ids, num_experts).flatten()
+            per_expert.scatter_add_(0, where, torch.ones_like(where, dtype=torch.int32))
+            results = in_rank.sum(0, dtype=torch.int32), per_expert[:num_experts], in_rank
+        event = call.end(async_finish, (topk_idx,), results)
+        return results[0], None, results[1], in_rank, event
 
     def dispatch(self, x, handle=None, num_tokens_per_rank=None, num_tokens_per_rdma_rank=None, is_token_in_rank=None,
                  num_tokens_per_expert=None, topk_idx=None, topk_weights=None, expert_alignment=1, num_worst_tokens=0, config=None,
@@ -328,24 +289,24 @@ class Buffer:
         """
         stream = self._comm_stream
         data, scales = x if isinstance(x, tuple) else (x, None)
-        is_new = handle is None
-        with self._behind(previous_event, async_finish and allocate_on_comm_stream) as caller:
+        is_new, given = handle is None, (data, scales, topk_idx, topk_weights, is_token_in_rank)
+        with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
             data = data.contiguous()
             if is_new:
                 topk_idx, topk_weights = (None if one is None else one.contiguous() for one in (topk_idx, topk_weights))
-                handle, per_expert = self._route(data, num_tokens_per_rank, is_token_in_rank, num_tokens_per_expert, topk_idx,
+                handle, per_expert = self._route(call, data, num_tokens_per_rank, is_token_in_rank, num_tokens_per_expert, topk_idx,
                                                  topk_weights, expert_alignment, num_worst_tokens, config, stream)
             else:
                 assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
-            recv_x, recv_scales, recv_idx, recv_weights = self._move(handle, data, scales, topk_idx, topk_weights, is_new, stream)
-            tensors = (data, scales, topk_idx, topk_weights, handle.in_rank, handle.source, recv_x, recv_scales, recv_idx, recv_weights)
-            event = self._end(stream, async_finish, tensors, caller)
+            results = self._move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream)
+        event = call.end(async_finish, (*given, data, topk_idx, topk_weights, handle.in_rank), (handle.source, *results))
+        recv_x, recv_scales, recv_idx, recv_weights = results
         received = recv_x if scales is None else (recv_x, recv_scales)
         if not is_new:
             return received, None, None, None, None, event
         return received, recv_idx, recv_weights, per_expert, handle, event
 
-    def _route(self, data, per_rank, in_rank, per_expert, topk_idx, topk_weights, alignment, worst, config, stream):
+    def _route(self, call, data, per_rank, in_rank, per_expert, topk_idx, topk_weights, alignment, worst, config, stream):
         assert in_rank is not None and per_expert is not None, "give is_token_in_rank and num_tokens_per_expert, or a handle"
         experts = per_expert.numel()
         width = data.shape[1] * max(data.element_size(), 2)
@@ -356,7 +317,6 @@ class Buffer:
         sms = (config.num_sms if config is not None else Buffer.num_sms) if self._device.type == "cuda" else 0
         lease = self._lease(group, stream, 0 if by_rank else topk_idx.shape[1], flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
         route = lease.route
-        self._join()
         route.update(topk_idx, topk_weights, destinations=in_rank if by_rank else None, stream=stream)
         counts = None
         if not worst or stream is None:
@@ -367,8 +327,9 @@ class Buffer:
         if counts is not None and rows < counts.rows:
             raise ValueError(f"num_worst_tokens is {worst}, and {counts.rows} tokens arrive")
         per = [] if worst else self._aligned_counts(route, by_rank, experts, topk_idx, alignment, per_expert)
-        made = _Handle(lease, told[:, 3:], torch.empty(rows, dtype=torch.int32, device=self._device), in_rank)
-        return made, per
+        with call.memory():
+            source = torch.empty(rows, dtype=torch.int32, device=self._device)
+        return _Handle(lease, told[:, 3:], source, in_rank), per
 
     def _aligned_counts(self, route, by_rank, experts, topk_idx, alignment, per_expert):
         """The tokens of each local expert, over all ranks."""
@@ -382,43 +343,44 @@ class Buffer:
             here = self._counts_of(route, _BY_EXPERT, (local,)).tolist()
         return [-(-one // alignment) * alignment for one in here]
 
-    def _move(self, handle, data, scales, topk_idx, topk_weights, is_new, stream):
-        route = handle.route
-        n, device = handle.source.numel(), data.device
-        recv = torch.empty(n, data.shape[1], dtype=data.dtype, device=device)
-        recv_scales = None if scales is None else torch.empty(n, scales.shape[1], dtype=scales.dtype, device=device)
-        k = None if topk_idx is None else topk_idx.shape[1]
-        local = None if k is None else torch.full((n, k), -1, dtype=torch.int32, device=device)
-        weights = None if topk_weights is None else torch.zeros(n, k, dtype=torch.float32, device=device)
-        source = handle.source if is_new else None
-        self._join()
-        route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, experts=local, source_token=source,
-                       stream=stream)
-        if local is not None and stream is not None:
-            with self._streams.on(stream):
-                local = local.to(topk_idx.dtype)
-        elif local is not None:
-            local = local.to(topk_idx.dtype)
-        return recv, recv_scales, local, weights
+    @staticmethod
+    def _move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream):
+        n, k, device = handle.source.numel(), None if topk_idx is None else topk_idx.shape[1], data.device
+        recv_scales = given = local = weights = None
+        with call.memory():
+            recv = torch.empty(n, data.shape[1], dtype=data.dtype, device=device)
+            if scales is not None:
+                recv_scales = torch.empty(n, scales.shape[1], dtype=scales.dtype, device=device)
+            if k is not None:
+                given = torch.empty(n, k, dtype=topk_idx.dtype, device=device)
+            if topk_weights is not None:
+                weights = torch.empty(n, k, dtype=torch.float32, device=device)
+        if given is not None:
+            local = (given if given.dtype == torch.int32 else torch.empty(n, k, dtype=torch.int32, device=device)).fill_(-1)
+        if weights is not None:
+            weights.zero_()
+        handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, experts=local,
+                              source_token=handle.source if is_new else None, stream=stream)
+        if given is not local:
+            given.copy_(local)
+        return recv, recv_scales, given, weights
 
     def combine(self, x, handle, topk_weights=None, bias=None, config=None, previous_event=None, async_finish=False,
                 allocate_on_comm_stream=False):
         """x [N][H] back to its ranks, added up there; topk_weights [N][K] likewise; bias: a tensor [T][H] or two, added before
         the one rounding. Returns (combined [T][H], combined weights [T][K] or None, event)."""
-        stream, route = self._comm_stream, handle.route
-        tokens, summed = handle.in_rank.shape[0], None
-        bias = () if bias is None else bias if isinstance(bias, tuple) else (bias,)
-        with self._behind(previous_event, async_finish and allocate_on_comm_stream) as caller:
-            out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
-            if topk_weights is not None:
-                summed = torch.empty(tokens, topk_weights.shape[1], dtype=torch.float32, device=x.device)
-                topk_weights = topk_weights.contiguous()
-            x = x.contiguous()
-            bias = tuple(one.contiguous() for one in bias if one is not None)
-            self._join()
-            route.combine(_rows(x), _rows(out), bias=bias, values=topk_weights, values_out=summed, stream=stream)
-            event = self._end(stream, async_finish, (x, out, topk_weights, summed, *bias), caller)
-        return out, summed, event
+        tokens, summed, stream = handle.in_rank.shape[0], None, self._comm_stream
+        biases = tuple(one for one in (bias if isinstance(bias, tuple) else (bias,)) if one is not None)
+        given = x, topk_weights, *biases
+        with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
+            with call.memory():
+                out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
+                if topk_weights is not None:
+                    summed = torch.empty(tokens, topk_weights.shape[1], dtype=torch.float32, device=x.device)
+            x, biases = x.contiguous(), [one.contiguous() for one in biases]
+            topk_weights = None if topk_weights is None else topk_weights.contiguous()
+            handle.route.combine(_rows(x), _rows(out), bias=biases, values=topk_weights, values_out=summed, stream=stream)
+        return out, summed, call.end(async_finish, (*given, x, topk_weights, *biases), (out, summed))
 
     internode_dispatch = dispatch
     internode_combine = combine
@@ -494,7 +456,8 @@ class Buffer:
         if complete is not None:
             with self._streams.on(self._streams.comm):
                 complete()
-        return self._end(self._streams.comm, True, tensors)
+        self._streams.keep(tensors, self._streams.comm)
+        return EventOverlap(EventHandle(self._streams.event()), tensors)
 
     def _counts_of(self, route, which, shape):
         """A tensor of the route's counts `which`, as they are: on a GPU its memory, seen without waiting for it."""

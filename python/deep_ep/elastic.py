@@ -1,12 +1,12 @@
 """ElasticBuffer: the dispatch and combine of DeepEP 2.x as calls of weft.ep."""
 
-import contextlib
 import dataclasses
 
 import torch
 
-from deep_ep.buffer import Buffer, _after, _rows, _tell_once
-from deep_ep.events import EventHandle
+from deep_ep.buffer import Buffer, _rows, _tell_once
+from deep_ep.events import EventHandle, after
+from deep_ep.streams import Call
 from weft import ep
 
 
@@ -37,6 +37,10 @@ class EPHandle:
     @property
     def route(self):
         return self.lease.route
+
+    def tensors(self):
+        return (self.topk_idx, self.psum_num_recv_tokens_per_scaleup_rank, self.psum_num_recv_tokens_per_expert,
+                self.num_unaligned_recv_tokens_per_expert, self.recv_src_metadata, self.dst_buffer_slot_idx, self.recv_topk_idx)
 
 
 def _aligned(count, alignment):
@@ -139,48 +143,65 @@ class ElasticBuffer:
                  use_tma_aligned_col_major_sf=False):
         """x [T][H], or (fp8 x, scales), to the ranks of its experts: a row a token, or with do_expand a row a choice, by
         expert. Returns (recv_x, recv_topk_idx, recv_topk_weights, handle, event)."""
-        _after(previous_event, previous_event_before_epilogue)
         data, scales = x if isinstance(x, tuple) else (x, None)
-        data, stream = data.contiguous(), self._buffer._comm_stream
+        buffer, given = self._buffer, (data, scales, topk_idx, topk_weights, cumulative_local_expert_recv_stats)
+        stream, is_new = buffer._comm_stream, handle is None
         if num_qps:
             _tell_once("num_qps is taken and not needed")
-        if handle is None:
-            most = num_max_tokens_per_rank or self.num_max_tokens_per_rank
-            assert data.shape[0] <= most, f"{data.shape[0]} tokens are more than num_max_tokens_per_rank, {most}"
-            handle = self._route(data, topk_idx, topk_weights, num_experts, most, expert_alignment or 1, num_sms, do_handle_copy,
-                                 do_cpu_sync is None or do_cpu_sync, do_expand)
-        else:
-            assert topk_idx is None and not do_cpu_sync, "with a handle topk_idx and do_cpu_sync are its"
-            assert do_expand == handle.do_expand, "do_expand is the handle's"
-            for name, value in (("num_experts", num_experts), ("expert_alignment", expert_alignment),
-                                ("num_max_tokens_per_rank", num_max_tokens_per_rank)):
-                assert value in (None, getattr(handle, name)), f"{name} is {value}, and the handle's {getattr(handle, name)}"
-            if topk_weights is not None:  # the same routing, with other weights
-                self._buffer._join()
-                handle.route.update(handle.topk_idx, topk_weights.contiguous(), stream=stream)
-        count = handle.num_expanded_tokens if handle.do_expand else handle.num_recv_tokens
-        make = torch.zeros if do_zero_padding else torch.empty
-        recv = make(count, data.shape[1], dtype=data.dtype, device=data.device)
-        recv_scales = None
-        if scales is not None and use_tma_aligned_col_major_sf:
-            recv_scales = make(scales.shape[1], _aligned(max(count, 1), 4), dtype=scales.dtype, device=data.device).t()[:count]
-        elif scales is not None:
-            recv_scales = make(count, scales.shape[1], dtype=scales.dtype, device=data.device)
-        weights = None
-        if topk_weights is not None:
-            shape = (count,) if handle.do_expand else (count, handle.topk_idx.shape[1])
-            weights = torch.zeros(shape, dtype=torch.float32, device=data.device)
-        if cumulative_local_expert_recv_stats is not None:
-            cumulative_local_expert_recv_stats.add_(handle.num_unaligned_recv_tokens_per_expert)
-        self._buffer._join()
-        handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, stream=stream)
-        event = self._buffer._end(stream, async_with_compute_stream, (data, scales, recv, recv_scales, weights))
-        received = recv if scales is None else (recv, recv_scales)
-        here = None if handle.do_expand else handle.recv_topk_idx.clone()  # vLLM makes them global in their place
-        return received, here, weights, handle, event
+        with Call(self._buffer._streams, previous_event, allocate_on_comm_stream) as call:
+            data = data.contiguous()
+            if is_new:
+                most = num_max_tokens_per_rank or self.num_max_tokens_per_rank
+                assert data.shape[0] <= most, f"{data.shape[0]} tokens are more than num_max_tokens_per_rank, {most}"
+                handle = self._route(data, topk_idx, topk_weights, num_experts, most, expert_alignment or 1, num_sms, do_handle_copy,
+                                     do_cpu_sync is None or do_cpu_sync, do_expand)
+            else:
+                assert topk_idx is None and not do_cpu_sync, "with a handle topk_idx and do_cpu_sync are its"
+                assert do_expand == handle.do_expand, "do_expand is the handle's"
+                for name, value in (("num_experts", num_experts), ("expert_alignment", expert_alignment),
+                                    ("num_max_tokens_per_rank", num_max_tokens_per_rank)):
+                    assert value in (None, getattr(handle, name)), f"{name} is {value}, and the handle's {getattr(handle, name)}"
+                if topk_weights is not None:  # the same routing, with other weights
+                    handle.route.update(handle.topk_idx, topk_weights.contiguous(), stream=stream)
+            count = handle.num_expanded_tokens if handle.do_expand else handle.num_recv_tokens
+            recv, recv_scales, weights, here = self._results(call, data, scales, topk_weights, handle, count,
+                                                             use_tma_aligned_col_major_sf)
+            if do_zero_padding:
+                recv.zero_()
+                if recv_scales is not None:
+                    recv_scales.zero_()
+            if cumulative_local_expert_recv_stats is not None:
+                cumulative_local_expert_recv_stats.add_(handle.num_unaligned_recv_tokens_per_expert)
+            after(previous_event_before_epilogue)
+            handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, stream=stream)
+        results = recv, recv_scales, weights, here, *(handle.tensors() if is_new else ())
+        event = call.end(async_with_compute_stream, (*given, data), results)
+        return recv if scales is None else (recv, recv_scales), here, weights, handle, event
+
+    @staticmethod
+    def _results(call, data, scales, given_weights, handle, count, is_by_column):
+        """(rows, scales, weights, ids) of a dispatch, the last for programs to write: vLLM makes them global in their place."""
+        recv_scales = weights = here = None
+        with call.memory():
+            recv = torch.empty(count, data.shape[1], dtype=data.dtype, device=data.device)
+            if scales is not None and is_by_column:
+                recv_scales = torch.empty(scales.shape[1], _aligned(max(count, 1), 4), dtype=scales.dtype, device=data.device).t()[:count]
+            elif scales is not None:
+                recv_scales = torch.empty(count, scales.shape[1], dtype=scales.dtype, device=data.device)
+            if given_weights is not None:
+                shape = (count,) if handle.do_expand else (count, handle.topk_idx.shape[1])
+                weights = torch.empty(shape, dtype=torch.float32, device=data.device)
+            if not handle.do_expand:
+                here = torch.empty_like(handle.recv_topk_idx)
+        if weights is not None:
+            weights.zero_()
+        if here is not None:
+            here.copy_(handle.recv_topk_idx)
+        return recv, recv_scales, weights, here
 
     def _route(self, data, topk_idx, topk_weights, experts, most, alignment, sms, is_copied, is_synced, do_expand):
-        """A new handle: a routing by source tells who comes, and with do_expand one by expert moves the rows."""
+        """A new handle: a routing by source tells who comes, and with do_expand one by expert moves the rows. All of it is on the
+        communication stream, which is current."""
         buffer, device, local = self._buffer, data.device, experts // self.num_ranks
         stream, (tokens, k) = buffer._comm_stream, topk_idx.shape
         kept = topk_idx.clone() if is_copied else topk_idx
@@ -189,17 +210,14 @@ class ElasticBuffer:
         sms = (sms or self.get_theoretical_num_sms(experts, k)) if device.type == "cuda" else 0
         chosen, held = topk_idx.contiguous(), None if topk_weights is None else topk_weights.contiguous()
         by_source = buffer._lease(group, stream, k, order=ep.ORDER_CHOICE, sms=sms)
-        buffer._join()
         by_source.route.update(chosen, held, stream=stream)
         count = by_source.route.query(stream).rows if is_synced else self.num_ranks * most
         source = torch.full((2, count), -1, dtype=torch.int32, device=device)
         here = torch.full((count, k), -1, dtype=torch.int32, device=device)
         give = torch.zeros(tokens, 4, dtype=torch.float32, device=device)
         take = torch.empty(count, 4, dtype=torch.float32, device=device)
-        buffer._join()
         by_source.route.dispatch(ep.Rows(give), ep.Rows(take), experts=here, source_rank=source[0], source_token=source[1],
                                  stream=stream)
-        buffer._end(stream, False, ())
         ranks = torch.arange(self.num_ranks, device=device)
         psum = (source[0].unsqueeze(1) == ranks).sum(0).cumsum(0).to(torch.int32)
         flat = torch.where(here >= 0, here, local).flatten().long()
@@ -220,7 +238,6 @@ class ElasticBuffer:
             rows = torch.empty_like(place).scatter_(0, order_of, place)
             meta[:, 2:] = torch.where(here >= 0, rows.view(count, k), -1).to(torch.int32)
             lease = buffer._lease(group, stream, k, ep.Layout.EXPERT_MAJOR, alignment=alignment, order=ep.ORDER_CHOICE, sms=sms)
-            buffer._join()
             lease.route.update(chosen, held, stream=stream)
             worst = self.num_ranks * most * min(k, local) + local * (alignment - 1)
             expanded = lease.route.query(stream).rows if is_synced else _aligned(worst, alignment)
@@ -243,7 +260,6 @@ class ElasticBuffer:
         buffer, k = self._buffer, topk_idx.shape[1]
         group = buffer._group_of("elastic choices", experts, most * k, 1, width)
         lease = buffer._lease(group, buffer._comm_stream, 1, ep.Layout.EXPERT_MAJOR, alignment=alignment, sms=sms)
-        buffer._join()
         lease.route.update(topk_idx.reshape(-1, 1).contiguous(), None, stream=buffer._comm_stream)
         return lease
 
@@ -251,34 +267,35 @@ class ElasticBuffer:
                 previous_event_before_epilogue=None, async_with_compute_stream=False, allocate_on_comm_stream=False):
         """x, rows as dispatch gave them, back to their ranks and added up there; topk_weights likewise; bias: a tensor [T][H] or
         two. Returns (combined [T][H], combined weights [T][K] or None, event)."""
-        _after(previous_event, previous_event_before_epilogue)
         stream, (tokens, k) = self._buffer._comm_stream, handle.topk_idx.shape
-        x = x.contiguous()
-        bias = tuple(one.contiguous() for one in (bias if isinstance(bias, tuple) else (bias,)) if one is not None)
-        out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
-        summed = None
-        if topk_weights is not None:
-            topk_weights = topk_weights.contiguous()
-            summed = torch.empty(tokens, k, dtype=torch.float32, device=x.device)
-        self._buffer._join()
-        if handle.by_choice is not None:
-            out = self._combine_choices(x, handle, topk_weights, summed, bias, stream)
-        else:
-            handle.route.combine(_rows(x), _rows(out), bias=bias, values=topk_weights, values_out=summed, stream=stream)
-        return out, summed, self._buffer._end(stream, async_with_compute_stream, (x, out, topk_weights, summed, *bias))
+        biases = tuple(one for one in (bias if isinstance(bias, tuple) else (bias,)) if one is not None)
+        given = x, topk_weights, *biases
+        with Call(self._buffer._streams, previous_event, allocate_on_comm_stream) as call:
+            x, biases = x.contiguous(), [one.contiguous() for one in biases]
+            summed = None
+            with call.memory():
+                out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
+                if topk_weights is not None:
+                    summed = torch.empty(tokens, k, dtype=torch.float32, device=x.device)
+            topk_weights = None if topk_weights is None else topk_weights.contiguous()
+            after(previous_event_before_epilogue)
+            if handle.by_choice is not None:
+                self._combine_choices(x, handle, topk_weights, out, summed, biases, stream)
+            else:
+                handle.route.combine(_rows(x), _rows(out), bias=biases, values=topk_weights, values_out=summed, stream=stream)
+        return out, summed, call.end(async_with_compute_stream, (*given, x, topk_weights, *biases), (out, summed))
 
-
-    def _combine_choices(self, x, handle, weights, summed, bias, stream):
+    @staticmethod
+    def _combine_choices(x, handle, weights, out, summed, biases, stream):
         """Without allow_multiple_reduction: one sum of the biases and the rows of all choices, in ascending choice."""
         tokens, k = handle.topk_idx.shape
         each = torch.empty(tokens * k, x.shape[1], dtype=x.dtype, device=x.device)
         handle.by_choice.route.combine(_rows(x), _rows(each), values=weights,
                                        values_out=None if summed is None else summed.view(-1, 1), stream=stream)
-        with torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext():
-            total = sum((one.float() for one in bias), torch.zeros(tokens, x.shape[1], dtype=torch.float32, device=x.device))
-            for row in each.view(tokens, k, -1).unbind(1):
-                total = total + row.float()
-            return total.to(x.dtype)
+        total = sum((one.float() for one in biases), torch.zeros(tokens, x.shape[1], dtype=torch.float32, device=x.device))
+        for row in each.view(tokens, k, -1).unbind(1):
+            total = total + row.float()
+        out.copy_(total)
 
 
 _ABSENT = ("get_engram_storage_size_hint", "get_pp_buffer_size_hint", "get_agrs_buffer_size_hint",

@@ -58,3 +58,15 @@ class EventOverlap:
         is_dropped, self._is_dropped = self._is_dropped, False
         if self.event is not None:
             self.current_stream_wait(is_dropped)
+
+
+def has_event(previous):
+    """Whether it names one: an EventOverlap, an EventHandle or None."""
+    return getattr(previous, "event", previous) is not None
+
+
+def after(*events):
+    """The current stream waits for these, EventOverlaps, EventHandles or None, of whatever streams."""
+    for one in events:
+        if has_event(one):
+            getattr(one, "event", one).current_stream_wait()

@@ -1,6 +1,10 @@
 """The streams of a Buffer's calls on a GPU, and the order among them, by events that are made once."""
 
+import contextlib
+
 import torch
+
+from deep_ep.events import EventHandle, EventOverlap, after, has_event
 
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
@@ -77,3 +81,50 @@ class Streams:
     def on(self, stream):
         """A context in which `stream` is current."""
         return self._cuda.stream(stream)
+
+
+class Call:
+    """A context in which the communication stream is current, behind what is on the caller's stream, which waits for
+    `previous_event`. is_apart: the call takes its memory on the communication stream, and where there is an event comes behind it alone.
+    `streams` None, in CPU memory: the event is waited for."""
+
+    def __init__(self, streams, previous_event, is_apart):
+        self._streams, self._event, self._is_apart = streams, previous_event, is_apart
+
+    def __enter__(self):
+        streams = self._streams
+        if streams is None:
+            after(self._event)
+            return self
+        self._caller = streams.here()
+        is_alone = self._is_apart and has_event(self._event)
+        if not is_alone:
+            after(self._event)
+            streams.join()
+        self._current = streams.on(streams.comm)
+        self._current.__enter__()
+        if is_alone:
+            after(self._event)
+        return self
+
+    def __exit__(self, *raised):
+        if self._streams is not None:
+            self._current.__exit__(*raised)
+
+    def memory(self):
+        """A context in which tensors are made of the caller's stream's memory, and with is_apart of the communication stream's. Any
+        memory that is free here was used by what the call comes after."""
+        return contextlib.nullcontext() if self._streams is None or self._is_apart else self._streams.on(self._caller)
+
+    def end(self, is_async, given, results):
+        """Its event, and the caller's stream waits unless it is asynchronous. The memory of what was given, and of results, which
+        may have been made on the communication stream, is not used again before both streams are through with it."""
+        tensors = *given, *results
+        if self._streams is None:
+            return EventOverlap(EventHandle(), tensors) if is_async else EventOverlap(None)
+        self._streams.keep(results, self._caller)
+        if not is_async:
+            self._streams.wait(self._caller)
+            return EventOverlap(None)
+        self._streams.keep(tensors, self._streams.comm)
+        return EventOverlap(EventHandle(self._streams.event()), tensors)

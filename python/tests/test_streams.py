@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 import deep_ep  # noqa: E402
 from deep_ep.events import EventHandle, EventOverlap  # noqa: E402
 from deep_ep.streams import Streams  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from weft import _weft  # noqa: E402
 
 EXPERTS, TOKENS, HIDDEN, TOPK = 4, 6, 64, 2
@@ -249,6 +250,102 @@ def test_high_throughput(rig):
     got = high_throughput(buffer)
     assert {one[2] for one in log} == {buffer.get_comm_stream()} and all("mine" in one[1] for one in log)
     assert all(one[0] in cuda.current.before for one in log) and torch.equal(got[0], inputs()[0])
+
+
+def test_layout(rig):
+    """On the communication stream, behind the event alone where the call is apart: a dispatch behind an older event than the
+    layout's finds it there."""
+    buffer, cuda, log = rig
+    comm, ids = buffer.get_comm_stream(), inputs()[1]
+    seen = Watched(cuda)
+    for is_apart in (False, True):
+        cuda.current.run(f"mine {is_apart}")
+        previous = EventOverlap(EventHandle(FakeEvent(cuda)))
+        with seen:
+            given = buffer.get_dispatch_layout(ids, EXPERTS, previous_event=previous, async_finish=is_apart,
+                                               allocate_on_comm_stream=is_apart)
+        assert seen.streams == {comm} and "mine False" in comm.before and "mine True" not in comm.before
+        assert (given[4].event is not None) == is_apart
+        assert any(stream is cuda.current and any(one is given[3] for one in tensors) for stream, tensors in cuda.kept)
+
+
+class Watched(TorchDispatchMode):
+    """The streams that are current where torch computes something."""
+
+    def __init__(self, cuda):
+        super().__init__()
+        self.cuda, self.streams = cuda, set()
+
+    def __torch_dispatch__(self, function, types, arguments=(), more=None):
+        if not any(name in str(function) for name in ("empty", "view", "detach", "alias")):
+            self.streams.add(self.cuda.current)
+        return function(*arguments, **(more or {}))
+
+
+class FakeGroup:
+    @staticmethod
+    def size():
+        return 1
+
+
+class Gone:
+    """What destroys an ElasticBuffer's Buffer without an end of the rig's."""
+
+    @staticmethod
+    def destroy():
+        pass
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("is_apart", [False, True])
+@pytest.mark.parametrize("kind", [{}, {"do_expand": True}, {"do_expand": True, "allow_multiple_reduction": False}])
+def test_elastic(rig, monkeypatch, kind, is_apart, is_async):
+    """All of a call of ElasticBuffer is on the communication stream: behind previous_event alone where it is apart, rows behind
+    previous_event_before_epilogue, too; and the caller's stream waits unless it is asynchronous."""
+    buffer, cuda, log = rig
+    kind = dict(kind)
+    monkeypatch.setattr(deep_ep.elastic, "Buffer", lambda *a, **more: buffer)
+    elastic = deep_ep.ElasticBuffer(FakeGroup, num_max_tokens_per_rank=TOKENS, hidden=HIDDEN, num_topk=TOPK,
+                                    allow_multiple_reduction=kind.pop("allow_multiple_reduction", True))
+    comm, mine, other = elastic.get_comm_stream(), cuda.current, cuda.Stream()
+    x, ids, weights = inputs()
+    other.run("theirs")
+    mine.run("mine")
+    previous, late = FakeEvent(cuda), FakeEvent(cuda)
+    previous.record(other)
+    other.run("late")
+    late.record(other)
+    more = {"previous_event": EventOverlap(EventHandle(previous)), "previous_event_before_epilogue": EventHandle(late),
+            "async_with_compute_stream": is_async, "allocate_on_comm_stream": is_apart}
+
+    def check(event, results):
+        assert {one[2] for one in log} == {comm} and seen.streams == {comm}
+        assert all("theirs" in one[1] and ("mine" in one[1]) != is_apart for one in log) and "late" in log[-1][1]
+        assert (event.event is not None) == is_async and (log[-1][0] in mine.before) != is_async
+        for kept in results:
+            assert any(stream is mine and any(one is kept for one in tensors) for stream, tensors in cuda.kept)
+            assert not is_async or any(stream is comm and any(one is kept for one in tensors) for stream, tensors in cuda.kept)
+        if is_async:
+            assert any(stream is comm and any(one is x for one in tensors) for stream, tensors in cuda.kept)
+            event.current_stream_wait()
+        assert log[-1][0] in mine.before
+        cuda.kept.clear()
+        log.clear()
+
+    seen = Watched(cuda)
+    with seen:
+        got, got_ids, got_weights, handle, event = elastic.dispatch(x, ids, weights, num_experts=EXPERTS, **kind, **more)
+    assert "late" not in log[0][1]
+    check(event, (got, got_weights, handle.recv_src_metadata, handle.dst_buffer_slot_idx))
+    mine.before -= {"mine", "theirs", "late"}  # what the caller's stream had of them is in the communication stream already
+    comm.before -= {"mine", "theirs", "late"}
+    mine.run("mine")
+    x = got if "do_expand" not in kind else got.clone()
+    with seen:
+        summed, _, event = elastic.combine(x, handle, topk_weights=got_weights, **more)
+    check(event, (summed,))
+    assert torch.equal(summed, inputs()[0] * (TOPK if kind else 1))
+    elastic._buffer = Gone
 
 
 def test_what_handles_keep():
