@@ -178,6 +178,12 @@ foreach(program ep ep_halves)
     weft_add_on_host_test(${program}.wrap "WEFT_FAKE_SMS=6;WEFT_EP_FIRST_CALL=2147483644"
         ${PROJECT_BINARY_DIR}/tests/${program}_on_host -t 2 -c 12)
 endforeach()
+# Ranks that have not all in common: as processes, which map what they share.
+weft_add_on_host_program(ep_apart)
+if(TARGET weftrun AND NOT WEFT_SANITIZE)
+    weft_add_on_host_test(ep_apart.processes.2 "WEFT_FAKE_SMS=4" $<TARGET_FILE:weftrun> -n 2
+        ${PROJECT_BINARY_DIR}/tests/ep_apart_on_host)
+endif()
 weft_add_on_host_test(ep.threads.33 "" ${PROJECT_BINARY_DIR}/tests/ep_on_host -t 33) # is refused
 
 if(CMOCKA_FOUND)

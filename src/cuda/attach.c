@@ -96,8 +96,9 @@ static weft_status find(wefti_cuda *cuda, const weft_device_config *config)
 {
     cuda->group = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->group);
     cuda->delta = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->delta);
+    cuda->reach = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->reach);
     cuda->ipc_opened = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->ipc_opened);
-    if (cuda->group == NULL || cuda->delta == NULL || cuda->ipc_opened == NULL) {
+    if (cuda->group == NULL || cuda->delta == NULL || cuda->reach == NULL || cuda->ipc_opened == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a table of %u PEs", call, cuda->near_count);
     }
     WEFT_TRY(wefti_os_monitor_create(&cuda->base.lock));
@@ -238,6 +239,7 @@ static void fini(wefti_cuda *cuda)
     wefti_blocks_fini(&cuda->base.blocks);
     wefti_cuda_driver_close(&cuda->driver);
     wefti_free(cuda->ipc_opened);
+    wefti_free(cuda->reach);
     wefti_free(cuda->delta);
     wefti_free(cuda->group);
     wefti_free(cuda);

@@ -92,6 +92,7 @@ typedef struct wefti_cuda {
     size_t first_slot; /* of the window: that of the lowest near PE */
     int *group; /* the lowest near index of its process; -1: not near */
     int64_t *delta; /* the byte at `a` of this heap is at a + delta[i]; WEFTI_DEV_FAR */
+    uint64_t *reach; /* of this PE's slot, the bytes from its start that the process of near PE i has mapped; atomic */
 
     unsigned char *slot; /* this PE's slot of the window: control block, tables, heap */
     uint64_t granularity;
@@ -163,6 +164,9 @@ wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index);
 
 /* Of the heap of a near PE, the bytes that this process has mapped. Any thread. */
 uint64_t wefti_cuda_heap_bytes_of(const wefti_cuda *cuda, uint32_t index);
+/* Of this PE's heap, the bytes that the process of a near PE has mapped: what that one was no member of a growth for it
+ * may lack. Any thread. */
+uint64_t wefti_cuda_heap_reach(const wefti_cuda *cuda, uint32_t index);
 /* This PE's own is as long as that says now. */
 void wefti_cuda_place_heap(wefti_cuda *cuda);
 /* Let kernels reach the host memory that the near PEs have reserved by now. The context is current. */

@@ -190,6 +190,33 @@ static weft_status settle(const growth *g, int stays)
     return status;
 }
 
+/* Where the piece of this PE's slot ends that has the last byte needed: so far all that take from it have come. */
+static uint64_t common_end(const growth *g)
+{
+    wefti_cuda_piece piece = {.bytes = 1};
+    uint64_t end = 0;
+    while (end < g->needed && piece.bytes != 0) {
+        piece = wefti_cuda_window_find(g->cuda->window, g->cuda->world->slot, end);
+        end += piece.bytes;
+    }
+    return end;
+}
+
+/* The processes of all members have this PE's slot up to there. */
+static void raise_reach(const growth *g)
+{
+    wefti_cuda *cuda = g->cuda;
+    const uint64_t end = common_end(g);
+    for (int member = 0; member < g->team->pes; member++) {
+        const int index = near_index(g, member);
+        for (uint32_t i = 0; i < cuda->near_count && index >= 0; i++) {
+            if (cuda->group[i] == cuda->group[index] && cuda->reach[i] < end) {
+                __atomic_store_n(&cuda->reach[i], end, __ATOMIC_RELEASE);
+            }
+        }
+    }
+}
+
 weft_status wefti_cuda_grow_slot(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t needed, uint64_t wanted)
 {
     growth g = {.cuda = cuda, .team = team, .call = call, .needed = needed};
@@ -200,7 +227,9 @@ weft_status wefti_cuda_grow_slot(wefti_cuda *cuda, weft_team *team, const char *
         status = run_round(&g);
     }
     if (status == WEFT_OK) {
-        return settle(&g, 1);
+        WEFT_TRY(settle(&g, 1));
+        raise_reach(&g);
+        return WEFT_OK;
     }
     (void)snprintf(text, sizeof text, "%s", weft_last_error());
     (void)settle(&g, 0);

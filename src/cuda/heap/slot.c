@@ -32,15 +32,27 @@ weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *na
     return wefti_cuda_agree(cuda, team, name, &vote);
 }
 
+/* What `extent` bytes of a slot have of its heap. */
+static uint64_t heap_part(const wefti_cuda *cuda, uint64_t extent)
+{
+    const uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
+    const uint64_t bytes = extent < head ? 0 : extent - head;
+    return bytes < cuda->base.heap_max_bytes ? bytes : cuda->base.heap_max_bytes;
+}
+
 uint64_t wefti_cuda_heap_bytes_of(const wefti_cuda *cuda, uint32_t index)
 {
-    uint64_t bytes = cuda->base.heap_max_bytes;
-    if (cuda->sharing != WEFTI_CUDA_IPC) {
-        const uint64_t extent = wefti_cuda_window_sure(cuda->window, wefti_cuda_slot_of(cuda, index));
-        const uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
-        bytes = extent < head ? 0 : extent - head < bytes ? extent - head : bytes;
-    }
-    return bytes;
+    return cuda->sharing == WEFTI_CUDA_IPC
+               ? cuda->base.heap_max_bytes
+               : heap_part(cuda, wefti_cuda_window_sure(cuda->window, wefti_cuda_slot_of(cuda, index)));
+}
+
+uint64_t wefti_cuda_heap_reach(const wefti_cuda *cuda, uint32_t index)
+{
+    const uint32_t own = wefti_cuda_own_index(cuda);
+    return cuda->sharing == WEFTI_CUDA_IPC || cuda->group[index] == cuda->group[own]
+               ? wefti_cuda_heap_bytes_of(cuda, own)
+               : heap_part(cuda, __atomic_load_n(&cuda->reach[index], __ATOMIC_ACQUIRE));
 }
 
 void wefti_cuda_place_heap(wefti_cuda *cuda)

@@ -27,9 +27,9 @@ uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows);
 /* Where the area's rows are, for all ranks. */
 uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep);
 
-/* Where `bytes` bytes at `address` are for all ranks, and how many bytes are symmetric from there on. 0 when not all of
- * them are. */
-int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place,
+/* Where `bytes` bytes at `address` are for all ranks, and how many bytes are symmetric from there on. is_open: more may
+ * be wanted than `bytes`. 0 when not all ranks reach all of them: each rank may answer otherwise. */
+int wefti_cuda_ep_find_place(const weft_ep *ep, const void *address, uint64_t bytes, int is_open, wefti_u64 *place,
                              uint64_t *held);
 
 /* A call that agrees on a routing of these choices has been launched; NULL: one that does not. */

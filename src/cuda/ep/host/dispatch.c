@@ -129,9 +129,9 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
     const uint64_t slots = (uint64_t)wefti_ep_slot_rows(&route->plan, ep->ranks, wefti_ep_local_experts(ep));
     const uint64_t least = capacity < UINT32_MAX ? capacity : slots;
     uint64_t held = 0;
-    if (wefti_cuda_ep_find_place(ep->device->cuda, args->out,
+    if (wefti_cuda_ep_find_place(ep, args->out,
                                  least > 0 ? (least - 1) * args->out_pitch + args->row_bytes : args->row_bytes,
-                                 &args->place, &held)) {
+                                 capacity >= UINT32_MAX, &args->place, &held)) {
         const uint64_t rows = (held - args->row_bytes) / args->out_pitch + 1; /* nobody writes behind them */
         args->capacity = rows < args->capacity ? (wefti_u32)rows : args->capacity;
     } else {

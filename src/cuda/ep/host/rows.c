@@ -20,12 +20,28 @@ uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep)
                                group->area[ep->rank] - (uint64_t)(uintptr_t)device->cuda->base.heap + group->at.rows);
 }
 
-int wefti_cuda_ep_find_place(const wefti_cuda *cuda, const void *address, uint64_t bytes, wefti_u64 *place,
+/* Of this rank's heap, the bytes that all ranks have mapped: what came by weft_device_team_malloc over part of the
+ * group the others lack. */
+static uint64_t common_heap_bytes(const weft_ep *ep)
+{
+    const wefti_cuda *cuda = ep->device->cuda;
+    uint64_t least = __atomic_load_n(&cuda->base.heap_bytes, __ATOMIC_ACQUIRE);
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        const uint32_t index = (uint32_t)ep->device->group[0].pe_of[rank] - cuda->near_first;
+        const uint64_t bytes = wefti_cuda_heap_reach(cuda, index);
+        least = bytes < least ? bytes : least;
+    }
+    return least;
+}
+
+int wefti_cuda_ep_find_place(const weft_ep *ep, const void *address, uint64_t bytes, int is_open, wefti_u64 *place,
                              uint64_t *held)
 {
+    const wefti_cuda *cuda = ep->device->cuda;
     uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)cuda->base.heap);
-    const uint64_t heap_bytes = __atomic_load_n(&cuda->base.heap_bytes, __ATOMIC_ACQUIRE);
-    if (offset < heap_bytes && bytes <= heap_bytes - offset) {
+    const uint64_t heap_bytes = common_heap_bytes(ep);
+    const int is_cut = heap_bytes < __atomic_load_n(&cuda->base.heap_bytes, __ATOMIC_ACQUIRE);
+    if (offset < heap_bytes && bytes <= heap_bytes - offset && !(is_open && is_cut)) {
         *held = heap_bytes - offset;
         *place = wefti_cuda_ep_place(0, offset);
         return 1;
