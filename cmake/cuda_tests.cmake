@@ -89,11 +89,18 @@ add_custom_command(OUTPUT ${weft_fake_tool_kernels}
         -I${PROJECT_SOURCE_DIR}/src -c ${weft_tool_kernels} -o ${weft_fake_tool_kernels}
     DEPENDS ${weft_tool_kernel_sources}
     VERBATIM)
+add_library(fake_nvml SHARED ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/libnvml.c
+    ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/fabric.c)
+target_link_libraries(fake_nvml PRIVATE weft_flags)
+set_target_properties(fake_nvml PROPERTIES OUTPUT_NAME nvidia-ml SUFFIX .so.1
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake)
 add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/libcuda.c ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/grid.c
+    ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/fabric.c
     ${PROJECT_SOURCE_DIR}/src/testing/sim/coroutine.c ${PROJECT_SOURCE_DIR}/src/testing/sim/stacks.c
     ${weft_fake_kernels} ${weft_fake_ep_kernels} ${weft_fake_tool_kernels})
 target_include_directories(fake_cuda SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
 target_link_libraries(fake_cuda PRIVATE weft_flags Threads::Threads m)
+add_dependencies(fake_cuda fake_nvml)
 set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake)
 
@@ -185,6 +192,22 @@ if(TARGET weftrun AND NOT WEFT_SANITIZE)
         ${PROJECT_BINARY_DIR}/tests/ep_apart_on_host)
 endif()
 weft_add_on_host_test(ep.threads.33 "" ${PROJECT_BINARY_DIR}/tests/ep_on_host -t 33) # is refused
+
+# Link domains that span hosts, or end at cliques: NAME HOSTS PES_A_HOST DOMAINS FABRIC.
+weft_add_on_host_program(domain)
+function(weft_add_domain_test name hosts pes domains fabric)
+    weft_add_on_host_test(domain.${name} "" $<TARGET_FILE:weftrun> -n ${hosts}
+        ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh 1 ${PROJECT_BINARY_DIR}/tests/domain_on_host -t ${pes} -g 4)
+    set_property(TEST cuda.on_host.domain.${name} APPEND PROPERTY ENVIRONMENT "WEFT_FAKE_GPUS=4" "WEFT_FAKE_SMS=8"
+        "TEST_DOMAINS=${domains}" "WEFT_FAKE_FABRIC=${fabric}" ${ARGN})
+endfunction()
+if(TARGET weftrun)
+    weft_add_domain_test(hosts 2 4 8 1)
+    weft_add_domain_test(no_fabric 2 4 4+4 none)
+    weft_add_domain_test(off 2 4 4+4 1 WEFT_CUDA_FABRIC=0)
+    weft_add_domain_test(trays 18 4 72 1)
+    weft_add_domain_test(two_cliques 18 4 68+4 "1\;node-17:2")
+endif()
 
 if(CMOCKA_FOUND)
     foreach(name attach_torture attach_peers ep_refused headers watch)

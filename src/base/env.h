@@ -69,10 +69,10 @@
     X(MASTER_ADDR, "MASTER_ADDR", WORD, "", "set by torchrun: the host of process 0, a name or an address")            \
     X(MASTER_PORT, "MASTER_PORT", COUNT, "0", "set by torchrun: a port there, which is torchrun's own")                \
     X(CUDA_VMM, "WEFT_CUDA_VMM", COUNT, "1", "0: share device memory by cudaIpc, in a heap of fixed size")             \
-    X(CUDA_FABRIC, "WEFT_CUDA_FABRIC", COUNT, "0",                                                                     \
-      "1: share device memory by fabric handles where the driver has them; not yet run on a machine that has")         \
+    X(CUDA_FABRIC, "WEFT_CUDA_FABRIC", COUNT, "1",                                                                     \
+      "0: link domains of GPUs end at the host, whatever NVLink fabric there is")                                      \
     X(CUDA_DOMAIN, "WEFT_CUDA_DOMAIN", COUNT, "0",                                                                     \
-      "PEs of a node, in order, that reach each other's GPUs by peer access; 0: all, 1: none")                         \
+      "PEs of a node, in order, that at most share device memory; 0: all that reach each other, 1: none")              \
     X(CUDA_COPY, "WEFT_CUDA_COPY", SIZE, "0",                                                                          \
       "broadcast, fcollect and alltoall on streams go by copy engines from blocks of so many bytes on; 0: never")      \
     X(DEVICE_HEAP, "WEFT_DEVICE_HEAP", SIZE, "0", "memory a PE's device heap has at first")                            \

@@ -1,9 +1,10 @@
 /* cuda/attach.c: giving a world its device heap, and ending it. The steps, each ended by a verdict that all PEs share:
  *   find    the driver, this PE's device; what it is goes into this PE's record, in symmetric host memory
+ *   domain  all PEs learn which GPUs each of them reaches: who is in one link domain
  *   place   address space for all slots
  *   share   the first piece of each slot is allocated, handed over and mapped everywhere
  *   write   each PE clears its slot's head and writes there what it told the others: the proof
- *   read    each PE reads the proofs of the others in mapped memory: they are in one link domain
+ *   read    each PE reads the proofs of the others of its link domain in mapped memory
  *   far     a proxy for what is beyond it, if any PE is */
 #include <stdio.h>
 #include <string.h>
@@ -23,26 +24,26 @@ static wefti_dev_control *control_of(const wefti_cuda *cuda)
     return (wefti_dev_control *)(void *)cuda->slot;
 }
 
-/* Kernels need tables only where the slots do not follow one another. */
-static int needs_tables(const wefti_cuda *cuda)
+/* Kernels need a table only where the slots do not follow one another. */
+static int needs_table(const wefti_cuda *cuda)
 {
-    return cuda->sharing == WEFTI_CUDA_IPC || cuda->world->view.delta != NULL;
+    int has_gaps = 0;
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
+        has_gaps |= cuda->group[i] < 0;
+    }
+    return cuda->sharing == WEFTI_CUDA_IPC || has_gaps;
+}
+
+static weft_status write_table(wefti_cuda *cuda, unsigned table, const int64_t *delta)
+{
+    return wefti_cuda_copy(&cuda->base, cuda->slot + wefti_cuda_table(cuda->world->view.pes, table), delta,
+                           cuda->near_count * sizeof *delta);
 }
 
 static weft_status write_tables(wefti_cuda *cuda)
 {
-    const wefti_view *view = &cuda->world->view;
-    size_t bytes = cuda->near_count * sizeof(int64_t);
-    if (!needs_tables(cuda)) {
-        return WEFT_OK;
-    }
-    WEFT_TRY(wefti_cuda_copy(&cuda->base, cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HEAP), cuda->delta,
-                             bytes));
-    if (view->delta == NULL) {
-        return WEFT_OK;
-    }
-    return wefti_cuda_copy(&cuda->base, cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HOST),
-                           view->delta + (cuda->near_first - view->near_first), bytes);
+    WEFT_TRY(needs_table(cuda) ? write_table(cuda, WEFTI_CUDA_TABLE_HEAP, cuda->delta) : WEFT_OK);
+    return cuda->host_delta != NULL ? write_table(cuda, WEFTI_CUDA_TABLE_HOST, cuda->host_delta) : WEFT_OK;
 }
 
 static weft_status write_head(wefti_cuda *cuda)
@@ -94,13 +95,6 @@ static weft_status load(wefti_cuda *cuda)
 
 static weft_status find(wefti_cuda *cuda, const weft_device_config *config)
 {
-    cuda->group = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->group);
-    cuda->delta = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->delta);
-    cuda->reach = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->reach);
-    cuda->ipc_opened = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->ipc_opened);
-    if (cuda->group == NULL || cuda->delta == NULL || cuda->reach == NULL || cuda->ipc_opened == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a table of %u PEs", call, cuda->near_count);
-    }
     WEFT_TRY(wefti_os_monitor_create(&cuda->base.lock));
     WEFT_TRY(wefti_cuda_find(cuda, config));
     WEFT_TRY(wefti_cuda_enter(cuda));
@@ -125,22 +119,23 @@ static weft_status agree_sizes(wefti_cuda *cuda, weft_team *team, const weft_dev
     return WEFT_OK;
 }
 
-static weft_status place(wefti_cuda *cuda)
+static weft_status place(wefti_cuda *cuda, const weft_team *team)
 {
     uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
     uint64_t stride =
         (head + cuda->base.heap_max_bytes + cuda->granularity - 1) / cuda->granularity * cuda->granularity;
+    WEFT_TRY(wefti_cuda_hear(cuda, team));
     WEFT_TRY(wefti_cuda_study_peers(cuda));
     wefti_blocks_init(&cuda->base.blocks, cuda->base.heap_max_bytes);
     if (cuda->sharing == WEFTI_CUDA_IPC) {
         return WEFT_OK;
     }
-    WEFT_TRY(wefti_cuda_window_reserve(cuda->window, (size_t)cuda->world->team_node.pes, stride));
+    WEFT_TRY(wefti_cuda_window_reserve(cuda->window, cuda->slot_count, stride));
     for (uint32_t i = 0; i < cuda->near_count; i++) {
-        int64_t apart = (int64_t)wefti_cuda_slot_of(cuda, i) - (int64_t)cuda->world->slot;
+        int64_t apart = (int64_t)wefti_cuda_slot_of(cuda, i) - (int64_t)wefti_cuda_own_slot(cuda);
         cuda->delta[i] = cuda->group[i] < 0 ? WEFTI_DEV_FAR : apart * (int64_t)stride;
     }
-    cuda->slot = (unsigned char *)(uintptr_t)(cuda->window->base + cuda->world->slot * stride);
+    cuda->slot = (unsigned char *)(uintptr_t)(cuda->window->base + wefti_cuda_own_slot(cuda) * stride);
     return WEFT_OK;
 }
 
@@ -157,13 +152,12 @@ static weft_status share(wefti_cuda *cuda, weft_team *team, const weft_device_co
     return wefti_cuda_grow_slot(cuda, team, call, bytes, bytes);
 }
 
-static weft_status run_steps(wefti_cuda *cuda, weft_team *team, const weft_device_config *config)
+static weft_status run_entered(wefti_cuda *cuda, weft_team *team, const weft_device_config *config, uint64_t domain)
 {
-    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 1, find(cuda, config)));
+    WEFT_TRY(wefti_cuda_find_domain(cuda, team, call, domain));
+    wefti_world_phase(cuda->world, "device: domain");
     WEFT_TRY(agree_sizes(cuda, team, config));
-    wefti_world_phase(cuda->world, "device: find");
-    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 2, place(cuda)));
-    WEFT_TRY(wefti_cuda_enter(cuda)); /* cannot fail now: the context has been entered before */
+    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 2, place(cuda, team)));
     weft_status status = share(cuda, team, config);
     wefti_world_phase(cuda->world, "device: share");
     if (status == WEFT_OK) {
@@ -179,6 +173,15 @@ static weft_status run_steps(wefti_cuda *cuda, weft_team *team, const weft_devic
     if (status == WEFT_OK) {
         status = wefti_cuda_verdict(cuda, team, call, 7, wefti_cuda_watch_open(cuda));
     }
+    return status;
+}
+
+static weft_status run_steps(wefti_cuda *cuda, weft_team *team, const weft_device_config *config, uint64_t domain)
+{
+    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 1, find(cuda, config)));
+    wefti_world_phase(cuda->world, "device: find");
+    WEFT_TRY(wefti_cuda_enter(cuda)); /* cannot fail now: the context has been entered before */
+    const weft_status status = run_entered(cuda, team, config, domain);
     wefti_cuda_leave(cuda);
     return status;
 }
@@ -239,9 +242,7 @@ static void fini(wefti_cuda *cuda)
     wefti_blocks_fini(&cuda->base.blocks);
     wefti_cuda_driver_close(&cuda->driver);
     wefti_free(cuda->ipc_opened);
-    wefti_free(cuda->reach);
-    wefti_free(cuda->delta);
-    wefti_free(cuda->group);
+    wefti_cuda_domain_fini(cuda);
     wefti_free(cuda);
 }
 
@@ -275,8 +276,7 @@ static weft_status attach(weft_team *team, const weft_device_config *config, wef
     cuda->world = team->world;
     cuda->record = record;
     cuda->copy_bytes = copy_bytes;
-    wefti_cuda_find_domain(cuda, domain);
-    status = run_steps(cuda, team, config);
+    status = run_steps(cuda, team, config, domain);
     if (status == WEFT_OK) {
         *device = &cuda->base;
         return WEFT_OK;
@@ -319,7 +319,7 @@ static void fill_dev(const wefti_device *device, weft_dev *dev)
         .host_atomics = (wefti_u32)cuda->host_atomics,
         .heap = (uintptr_t)device->heap,
         .heap_bytes = device->heap_max_bytes,
-        .plain_bytes = needs_tables(cuda) ? 0 : device->heap_max_bytes,
+        .plain_bytes = needs_table(cuda) ? 0 : device->heap_max_bytes,
         .stride = cuda->sharing == WEFTI_CUDA_IPC ? 0 : (wefti_i64)cuda->window->stride,
         .home = cuda->sharing == WEFTI_CUDA_IPC ? 0 : view->pe * cuda->window->stride,
         .host_heap = view->heap,
@@ -327,11 +327,12 @@ static void fill_dev(const wefti_device *device, weft_dev *dev)
         .host_stride = view->stride,
         .control = control_of(cuda),
         .far_count = cuda->base.far_count,
+        .abroad_count = cuda->base.abroad_count,
     };
-    if (needs_tables(cuda)) {
+    if (needs_table(cuda)) {
         dev->delta = (const wefti_i64 *)(const void *)(cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HEAP));
     }
-    if (view->delta != NULL) {
+    if (cuda->host_delta != NULL) {
         dev->host_delta =
             (const wefti_i64 *)(const void *)(cuda->slot + wefti_cuda_table(view->pes, WEFTI_CUDA_TABLE_HOST));
     }

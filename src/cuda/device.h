@@ -8,6 +8,7 @@
 #include "cuda/kernels.h"
 #include "device/device.h"
 #include "team/team.h"
+#include "topo/domain.h"
 #include "weft/device/dev.h"
 
 /* A slot of the device window:  control block | tables of deltas | (page) heap ...  The tables are those of the heap
@@ -29,23 +30,28 @@ static inline uint64_t wefti_cuda_head_bytes(uint32_t pes)
 /* How parts of the heap are shared between processes. */
 typedef enum wefti_cuda_sharing { WEFTI_CUDA_POSIX, WEFTI_CUDA_FABRIC, WEFTI_CUDA_IPC } wefti_cuda_sharing;
 
-/* What a PE tells the others of its node: in symmetric host memory, one each, written before a vote and read after
- * it. */
+/* What link domains follow from: what every PE tells all others. */
+typedef struct wefti_cuda_fact {
+    wefti_topo_fact topo;
+    CUmemFabricHandle trial; /* of memory that PEs of other hosts try to import, where the fabric counts */
+} wefti_cuda_fact;
+
+/* What a PE tells those near it: in symmetric host memory, one each, written before a vote and read after it. */
 typedef struct wefti_cuda_record {
+    wefti_cuda_fact fact;
     uint64_t process[2]; /* the key of its window: equal for PEs of one process */
     uint64_t nonce[2]; /* to be read back in its device memory */
     uint64_t memory_bytes; /* of its device; of the allocation that it shares now */
-    uint64_t granularity;
     CUuuid uuid;
     int32_t ordinal; /* in its process */
-    int32_t sharing; /* what it can do: a wefti_cuda_sharing */
+    int32_t sharing; /* of its heap: a wefti_cuda_sharing */
     uint64_t context; /* its context, for PEs of its process */
     uint64_t address; /* of the memory it shares now, in its process */
     uint64_t offset; /* of that in its allocation */
     int32_t is_vmm;
     CUipcMemHandle ipc;
-    unsigned char fabric[64];
-    char text[256]; /* why it failed */
+    CUmemFabricHandle fabric;
+    char text[256]; /* why it failed; last, since it is not heard but read */
 } wefti_cuda_record;
 
 /* User memory that is symmetric now. Records stay until detach, since other threads look through them. */
@@ -85,14 +91,18 @@ typedef struct wefti_cuda {
     wefti_cuda_sharing sharing;
     wefti_cuda_record *record; /* this PE's; those of others lie at the same symmetric address */
 
-    /* The link domain: PEs whose device memory this PE's kernels load and store. They are near; index p -
-     * near_first. */
+    /* The link domain: PEs whose device memory this PE's kernels load and store, of this node and perhaps of others.
+     * They are near; index p - near_first. */
     uint32_t near_first;
     uint32_t near_count;
-    size_t first_slot; /* of the window: that of the lowest near PE */
     int *group; /* the lowest near index of its process; -1: not near */
     int64_t *delta; /* the byte at `a` of this heap is at a + delta[i]; WEFTI_DEV_FAR */
     uint64_t *reach; /* of this PE's slot, the bytes from its start that the process of near PE i has mapped; atomic */
+    int64_t *host_delta; /* of the host heap; NULL: all are of this node, whose slots follow one another */
+    size_t *slots; /* theirs of the window */
+    size_t slot_count; /* of the window: the PEs in the link domains of this node's PEs, in order */
+    wefti_cuda_record *heard; /* what those of other nodes told last; NULL: there are none */
+    int has_strangers; /* the world has PEs of different link domains */
 
     unsigned char *slot; /* this PE's slot of the window: control block, tables, heap */
     uint64_t granularity;
@@ -125,14 +135,27 @@ static inline uint32_t wefti_cuda_own_index(const wefti_cuda *cuda)
     return cuda->world->view.pe - cuda->near_first;
 }
 
-/* The slot of the window of a near PE. */
+/* The slot of the window of a near PE; of this one. */
 static inline size_t wefti_cuda_slot_of(const wefti_cuda *cuda, uint32_t index)
 {
-    size_t slot = cuda->first_slot;
-    for (uint32_t i = 0; i < index; i++) {
-        slot += cuda->group[i] >= 0;
-    }
-    return slot;
+    return cuda->slots[index];
+}
+
+static inline size_t wefti_cuda_own_slot(const wefti_cuda *cuda)
+{
+    return cuda->slots[wefti_cuda_own_index(cuda)];
+}
+
+static inline int wefti_cuda_is_near(const wefti_cuda *cuda, int pe)
+{
+    const uint32_t index = (uint32_t)pe - cuda->near_first;
+    return index < cuda->near_count && cuda->group[index] >= 0;
+}
+
+/* A near PE of another node: its host heap is reached by a transport. */
+static inline int wefti_cuda_is_abroad(const wefti_cuda *cuda, uint32_t index)
+{
+    return cuda->group[index] >= 0 && !wefti_pe_is_near(&cuda->world->view, (int)(cuda->near_first + index));
 }
 
 /* ---- the tables ---- */
@@ -159,8 +182,10 @@ weft_status wefti_cuda_agree(wefti_cuda *cuda, weft_team *team, const char *call
 /* Agree so that all went well in a step that ended with `mine`. */
 weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t step, weft_status mine);
 
-/* The record of a near PE. */
-wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index);
+/* The record of a near PE; of one of another node, as it was heard last. */
+const wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index);
+/* Hear what the members of this team of other nodes have written before the last vote. */
+weft_status wefti_cuda_hear(wefti_cuda *cuda, const weft_team *team);
 
 /* Of the heap of a near PE, the bytes that this process has mapped. Any thread. */
 uint64_t wefti_cuda_heap_bytes_of(const wefti_cuda *cuda, uint32_t index);
@@ -172,15 +197,37 @@ void wefti_cuda_place_heap(wefti_cuda *cuda);
 /* Let kernels reach the host memory that the near PEs have reserved by now. The context is current. */
 weft_status wefti_cuda_reach_host(wefti_cuda *cuda);
 
-/* ---- heap/find.c: this PE's device; what is known of the others' ---- */
+/* ---- heap/find.c: this PE's device ---- */
 
-/* Who is near: `pes` PEs of the node in order, 0: all (WEFT_CUDA_DOMAIN). */
-void wefti_cuda_find_domain(wefti_cuda *cuda, uint64_t pes);
 weft_status wefti_cuda_find(wefti_cuda *cuda, const weft_device_config *config);
-/* Whether the near PEs can share device memory. */
+int wefti_cuda_attribute(const wefti_cuda *cuda, CUdevice_attribute which);
+/* Of an allocation of this PE's device that is shared so. */
+CUmemAllocationProp wefti_cuda_properties(const wefti_cuda *cuda, wefti_cuda_sharing sharing);
+/* Once the sharing is known: the granules of such memory. */
+weft_status wefti_cuda_find_granularity(wefti_cuda *cuda);
+
+/* ---- heap/domain.c: who is near ---- */
+
+/* Find this PE's link domain: `pes` PEs of the node in order at most, 0: all that reach each other (WEFT_CUDA_DOMAIN).
+ * Collective over the world's team; every PE has filled in its record. The context is current. */
+weft_status wefti_cuda_find_domain(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t pes);
+void wefti_cuda_domain_fini(wefti_cuda *cuda); /* safe before it was found */
+/* Which near PEs are of one process, and that all share memory alike. Records are heard. */
 weft_status wefti_cuda_study_peers(wefti_cuda *cuda);
 /* The devices of this process's near PEs: they may access what it maps. */
 int wefti_cuda_near_devices(const wefti_cuda *cuda, CUdevice devices[WEFTI_CUDA_DEVICES_MAX]);
+
+/* ---- heap/trial.c: whether fabric handles work ---- */
+
+typedef struct wefti_cuda_trial {
+    CUmemGenericAllocationHandle handle; /* 0: none */
+} wefti_cuda_trial;
+
+/* What the fabric of this PE's GPU is; where it counts, its handle for others, of memory that lives until the end. */
+void wefti_cuda_trial_open(wefti_cuda *cuda, wefti_cuda_trial *trial, wefti_cuda_fact *fact);
+/* Whether this PE can import and map that memory of another. */
+int wefti_cuda_trial_take(const wefti_cuda *cuda, const wefti_cuda_fact *fact);
+void wefti_cuda_trial_close(wefti_cuda *cuda, wefti_cuda_trial *trial); /* safe on zeroed memory */
 
 /* ---- heap/exchange.c: handing an allocation to the other processes of the link domain ---- */
 

@@ -37,7 +37,8 @@ struct wefti_device {
     unsigned char *heap; /* this PE's, as kernels and peers of this process address it */
     uint64_t heap_bytes; /* backed by memory */
     uint64_t heap_max_bytes;
-    uint32_t far_count; /* PEs of the world whose memory a proxy reaches */
+    uint32_t far_count; /* PEs of the world of whose memory a proxy reaches some, or all */
+    uint32_t abroad_count; /* of these the PEs whose device memory is mapped, and whose host heap is not */
     wefti_os_monitor *lock; /* of what follows */
     wefti_blocks blocks;
     int is_taken; /* by a call of a team that this PE is in: see team/turn.c */

@@ -34,7 +34,7 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
     *at = NULL;
     if (is_host) {
         left = reserved - offset;
-        *at = is_far ? NULL : wefti_peer_address(world, address, pe);
+        *at = is_far || !wefti_pe_is_near(&world->view, pe) ? NULL : wefti_peer_address(world, address, pe);
     } else if (world->device->ops->memory->locate(world->device, address, (int)world->view.pe, &left) != 0 && !is_far) {
         *at = (void *)world->device->ops->memory->locate(world->device, address, pe, &left);
     }

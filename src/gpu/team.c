@@ -128,15 +128,15 @@ static weft_status make_stream_channels(weft_team *team, const char *call)
     return WEFT_OK;
 }
 
-static uint32_t count_far(const weft_team *team)
+static void count_far(const weft_team *team, weft_dev_team *dev)
 {
     const wefti_device *device = team->world->device;
-    uint32_t count = 0;
     for (int i = 0; i < team->pes; i++) {
         const int pe = team->list == NULL ? team->start + i * team->stride : team->list[i];
-        count += device->ops->memory->is_far(device, pe) != 0;
+        const int is_far = device->ops->memory->is_far(device, pe);
+        dev->far_count += is_far != 0;
+        dev->abroad_count += !is_far && !wefti_pe_is_near(&team->world->view, pe);
     }
-    return count;
 }
 
 weft_status wefti_team_device_area(weft_team *team, const char *call, weft_dev_team *dev)
@@ -153,7 +153,9 @@ weft_status wefti_team_device_area(weft_team *team, const char *call, weft_dev_t
         .area = team->device_area,
     };
     team->world->device->ops->fill_dev(team->world->device, &dev->world);
-    dev->far_count = dev->world.far_count == 0 ? 0 : count_far(team);
+    if (dev->world.far_count != 0) {
+        count_far(team, dev);
+    }
     return WEFT_OK;
 }
 

@@ -59,60 +59,67 @@ static int is_same_host(const entry *l, const entry *r)
     return memcmp(l->fact->host, r->fact->host, sizeof l->fact->host) == 0;
 }
 
-static int reaches(const entry *from, const entry *to)
-{
-    return from->fact->ordinal == to->fact->ordinal ||
-           (from->fact->reaches >> (to->fact->ordinal % WEFTI_TOPO_GPUS_OF_HOST_MAX) & 1) != 0;
-}
-
 typedef struct work {
     entry *entries;
     int32_t *domain_of;
+    wefti_topo_imports *imports;
     wefti_topo_tell *tell;
     void *context;
 } work;
 
+/* Of two PEs of one host, or of one clique. */
+static int reaches(const work *w, const entry *from, const entry *to)
+{
+    if (!is_same_host(from, to)) {
+        return w->imports == NULL || w->imports(w->context, from->pe, to->pe);
+    }
+    return from->fact->ordinal == to->fact->ordinal ||
+           (from->fact->reaches >> (to->fact->ordinal % WEFTI_TOPO_GPUS_OF_HOST_MAX) & 1) != 0;
+}
+
 static void tell_pair(const work *w, const entry *pe, const entry *other)
 {
-    char text[160];
+    char text[200];
     if (w->tell != NULL) {
-        const int there = reaches(pe, other);
-        (void)snprintf(
-            text, sizeof text, "PE %d and PE %d are not in one link domain: the GPU of PE %d cannot access %s", pe->pe,
-            other->pe, there ? other->pe : pe->pe,
-            there || reaches(other, pe) ? "the other's memory, only the other way round" : "the other's memory");
+        const int there = reaches(w, pe, other);
+        (void)snprintf(text, sizeof text,
+                       "PE %d and PE %d are not in one link domain: the GPU of PE %d cannot %s the other's memory%s",
+                       pe->pe, other->pe, there ? other->pe : pe->pe,
+                       is_same_host(pe, other) ? "access" : "import and map",
+                       there || reaches(w, other, pe) ? ", only the other way round" : "");
         w->tell(w->context, text);
     }
 }
 
-/* The PEs of one host in a clique, [first, end): each joins the first group with all of which access is mutual. The
- * first group goes by `joined`, the domain of the clique, if there is one. Returns that domain. */
-static int32_t divide_host(const work *w, int first, int end, int32_t joined)
+/* Whether access is mutual with all members of a group that are not known to be reached. */
+static int fits(const work *w, int look_from, int i, int32_t group)
 {
-    for (int i = first; i < end; i++) {
-        w->domain_of[w->entries[i].pe] = -1;
-        for (int group = first; group < i && w->domain_of[w->entries[i].pe] < 0; group++) {
-            const int32_t domain = w->domain_of[w->entries[group].pe];
-            if (group > first && domain != w->entries[group].pe) {
-                continue; /* looked at with the group's first member */
-            }
-            int is_mutual = 1;
-            for (int j = first; j < i && is_mutual; j++) {
-                const entry *other = &w->entries[j];
-                if (w->domain_of[other->pe] == domain) {
-                    is_mutual = reaches(&w->entries[i], other) && reaches(other, &w->entries[i]);
-                }
-                if (!is_mutual) {
-                    tell_pair(w, &w->entries[i], other);
-                }
-            }
-            w->domain_of[w->entries[i].pe] = is_mutual ? domain : -1;
-        }
-        if (w->domain_of[w->entries[i].pe] < 0) {
-            w->domain_of[w->entries[i].pe] = i == first && joined >= 0 ? joined : w->entries[i].pe;
+    for (int j = look_from; j < i; j++) {
+        const entry *other = &w->entries[j];
+        if (w->domain_of[other->pe] == group &&
+            !(reaches(w, &w->entries[i], other) && reaches(w, other, &w->entries[i]))) {
+            tell_pair(w, &w->entries[i], other);
+            return 0;
         }
     }
-    return joined >= 0 ? joined : w->domain_of[w->entries[first].pe];
+    return 1;
+}
+
+/* The PEs [first, end) of one clique, or of one host: each joins the first group with all of which access is mutual.
+ * Where no imports were tried, those of other hosts need not be looked at. */
+static void divide_range(const work *w, int first, int end)
+{
+    for (int i = first, host = first; i < end; i++) {
+        int32_t *domain = &w->domain_of[w->entries[i].pe];
+        host = is_same_host(&w->entries[host], &w->entries[i]) ? host : i;
+        *domain = -1;
+        for (int group = first; group < i && *domain < 0; group++) {
+            const int32_t name = w->domain_of[w->entries[group].pe];
+            const int is_first = name == w->entries[group].pe; /* others are looked at with their group's first */
+            *domain = is_first && fits(w, w->imports != NULL ? first : host, i, name) ? name : -1;
+        }
+        *domain = *domain < 0 ? w->entries[i].pe : *domain;
+    }
 }
 
 /* Two PEs that stand beside each other have different cliques. */
@@ -134,18 +141,16 @@ static void tell_cliques(const work *w, const entry *pe, const entry *other)
 
 static void divide(const work *w, int count)
 {
-    int32_t joined = -1;
     for (int first = 0, end; first < count; first = end) {
-        const int continues = first > 0 && w->entries[first].has_clique &&
-                              compare_cliques(&w->entries[first - 1], &w->entries[first]) == 0;
-        if (first > 0 && w->entries[first - 1].has_clique && w->entries[first].has_clique && !continues) {
+        const int has_clique = w->entries[first].has_clique;
+        if (first > 0 && w->entries[first - 1].has_clique && has_clique) {
             tell_cliques(w, &w->entries[first - 1], &w->entries[first]);
         }
-        for (end = first + 1; end < count && is_same_host(&w->entries[first], &w->entries[end]) &&
-                              compare_cliques(&w->entries[first], &w->entries[end]) == 0;
+        for (end = first + 1; end < count && compare_cliques(&w->entries[first], &w->entries[end]) == 0 &&
+                              (has_clique || is_same_host(&w->entries[first], &w->entries[end]));
              end++) {
         }
-        joined = divide_host(w, first, end, continues ? joined : -1);
+        divide_range(w, first, end);
     }
 }
 
@@ -165,41 +170,87 @@ static int name_by_lowest(int32_t *domain_of, int pes, int32_t *lowest)
     return domains;
 }
 
+#define REASONS_MAX 8 /* more than wefti_topo_fabric_refusal has */
+
+/* One line a reason. */
 static void tell_refusals(const work *w, const wefti_topo_fact *facts, int pes)
 {
-    char text[160];
+    struct {
+        const char *text;
+        int first;
+        int count;
+    } reasons[REASONS_MAX] = {{NULL, 0, 0}};
     for (int pe = 0; w->tell != NULL && pe < pes; pe++) {
         const char *refusal = wefti_topo_fabric_refusal(&facts[pe].fabric);
-        if (facts[pe].has_gpu && refusal != NULL && facts[pe].fabric.state != WEFTI_TOPO_FABRIC_NONE) {
-            (void)snprintf(text, sizeof text, "PE %d reaches no GPU of another host: its NVLink fabric is %s", pe,
-                           refusal);
-            w->tell(w->context, text);
+        int i = 0;
+        if (!facts[pe].has_gpu || refusal == NULL || facts[pe].fabric.state == WEFTI_TOPO_FABRIC_NONE) {
+            continue;
         }
+        while (i < REASONS_MAX - 1 && reasons[i].text != NULL && strcmp(reasons[i].text, refusal) != 0) {
+            i++;
+        }
+        reasons[i].first = reasons[i].text == NULL ? pe : reasons[i].first;
+        reasons[i].text = refusal;
+        reasons[i].count++;
+    }
+    for (int i = 0; i < REASONS_MAX && reasons[i].text != NULL; i++) {
+        char text[160];
+        char more[32] = "";
+        if (reasons[i].count > 1) {
+            (void)snprintf(more, sizeof more, " and %d more", reasons[i].count - 1);
+        }
+        (void)snprintf(text, sizeof text, "PE %d%s: no GPU of another host is reached: the NVLink fabric is %s",
+                       reasons[i].first, more, reasons[i].text);
+        w->tell(w->context, text);
     }
 }
 
-int wefti_topo_domains(const wefti_topo_fact *facts, int pes, int32_t *domain_of, wefti_topo_tell *tell, void *context)
+/* The PEs with a GPU in order, in memory that the caller frees; NULL: no memory. */
+static entry *sort_entries(const wefti_topo_fact *facts, int pes, int *count)
 {
-    int count = 0;
-    work w = {.domain_of = domain_of, .tell = tell, .context = context};
-    int32_t *lowest = wefti_alloc((size_t)(pes > 0 ? pes : 1) * sizeof *lowest);
-    w.entries = wefti_alloc((size_t)(pes > 0 ? pes : 1) * sizeof *w.entries);
-    if (w.entries == NULL || lowest == NULL) {
-        wefti_free(w.entries);
-        wefti_free(lowest);
-        return -1;
-    }
-    for (int pe = 0; pe < pes; pe++) {
-        domain_of[pe] = pe;
+    entry *entries = wefti_alloc((size_t)(pes > 0 ? pes : 1) * sizeof *entries);
+    *count = 0;
+    for (int pe = 0; entries != NULL && pe < pes; pe++) {
         if (facts[pe].has_gpu) {
             const int has_clique = wefti_topo_fabric_refusal(&facts[pe].fabric) == NULL;
-            w.entries[count++] = (entry){&facts[pe], pe, (uint8_t)has_clique};
+            entries[(*count)++] = (entry){&facts[pe], pe, (uint8_t)has_clique};
         }
     }
-    tell_refusals(&w, facts, pes);
-    qsort(w.entries, (size_t)count, sizeof *w.entries, compare);
-    divide(&w, count);
-    const int domains = name_by_lowest(domain_of, pes, lowest);
+    if (entries != NULL) {
+        qsort(entries, (size_t)*count, sizeof *entries, compare);
+    }
+    return entries;
+}
+
+int wefti_topo_spans_hosts(const wefti_topo_fact *facts, int pes)
+{
+    int count;
+    int spans = 0;
+    entry *entries = sort_entries(facts, pes, &count);
+    for (int i = 1; entries != NULL && i < count; i++) {
+        spans |= entries[i].has_clique && compare_cliques(&entries[i - 1], &entries[i]) == 0 &&
+                 !is_same_host(&entries[i - 1], &entries[i]);
+    }
+    wefti_free(entries);
+    return entries == NULL ? -1 : spans;
+}
+
+int wefti_topo_domains(const wefti_topo_fact *facts, int pes, int32_t *domain_of, wefti_topo_imports *imports,
+                       wefti_topo_tell *tell, void *context)
+{
+    int count = 0;
+    int domains = -1;
+    work w = {.domain_of = domain_of, .imports = imports, .tell = tell, .context = context};
+    int32_t *lowest = wefti_alloc((size_t)(pes > 0 ? pes : 1) * sizeof *lowest);
+    w.entries = sort_entries(facts, pes, &count);
+    if (w.entries != NULL && lowest != NULL) {
+        for (int pe = 0; pe < pes; pe++) {
+            domain_of[pe] = pe;
+        }
+        tell_refusals(&w, facts, pes);
+        divide(&w, count);
+        domains = name_by_lowest(domain_of, pes, lowest);
+    }
     wefti_free(w.entries);
     wefti_free(lowest);
     return domains;

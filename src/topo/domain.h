@@ -27,9 +27,17 @@ const char *wefti_topo_fabric_refusal(const wefti_topo_fabric *fabric);
 /* Called for each thing that a person should know: who is not with whom, and why. */
 typedef void wefti_topo_tell(void *context, const char *text);
 
+/* Whether `pe` imported and mapped the memory of `other`, of another host and the same clique. */
+typedef int wefti_topo_imports(void *context, int pe, int other);
+
+/* Whether any two PEs are of different hosts and of one clique that counts; -1: no memory. */
+int wefti_topo_spans_hosts(const wefti_topo_fact *facts, int pes);
+
 /* domain_of[i] becomes the lowest PE of PE i's domain; of a PE without a GPU itself. The same on every PE from the same
- * facts. Returns how many domains there are, or -1: no memory. */
-int wefti_topo_domains(const wefti_topo_fact *facts, int pes, int32_t *domain_of, wefti_topo_tell *tell, void *context);
+ * facts. `imports` NULL: none were tried, and all are taken to work. Returns how many domains there are, or -1: no
+ * memory. */
+int wefti_topo_domains(const wefti_topo_fact *facts, int pes, int32_t *domain_of, wefti_topo_imports *imports,
+                       wefti_topo_tell *tell, void *context);
 
 /* The facts of the GPUs of a described machine, one PE a GPU, hosts in order and GPUs in PCI order. GPUs of a host
  * reach each other unless the machine says otherwise or one is divided (MIG). The caller frees *facts (wefti_free), and

@@ -36,7 +36,7 @@ static int domains_of(const char *machine, int32_t *domain_of)
     const int pes = wefti_topo_facts(&topo, &facts, &gpus);
     assert_true(pes > 0);
     told[0] = '\0';
-    const int domains = wefti_topo_domains(facts, pes, domain_of, keep, NULL);
+    const int domains = wefti_topo_domains(facts, pes, domain_of, NULL, keep, NULL);
     wefti_free(facts);
     wefti_free(gpus);
     wefti_topo_fini(&topo);
@@ -75,11 +75,16 @@ static void says_why_a_fabric_does_not_count(void **state)
     for (int i = 0; i < 28; i++) {
         assert_int_equal(domain_of[i], i < 8 ? 0 : i / 4 * 4);
     }
-    assert_non_null(strstr(told, "PE 8 reaches no GPU of another host: its NVLink fabric is in progress"));
-    assert_non_null(strstr(told, "PE 12 reaches no GPU of another host: its NVLink fabric is completed with an error"));
-    assert_non_null(strstr(told, "PE 16 reaches no GPU of another host: its NVLink fabric is without fabric handles"));
-    assert_non_null(strstr(told, "PE 20 reaches no GPU of another host: its NVLink fabric is not usable: a trial"));
-    assert_non_null(strstr(told, "PE 24 reaches no GPU of another host: its NVLink fabric is without a cluster UUID"));
+    assert_non_null(
+        strstr(told, "PE 8 and 3 more: no GPU of another host is reached: the NVLink fabric is in progress"));
+    assert_non_null(strstr(
+        told, "PE 12 and 3 more: no GPU of another host is reached: the NVLink fabric is completed with an error"));
+    assert_non_null(strstr(
+        told, "PE 16 and 3 more: no GPU of another host is reached: the NVLink fabric is without fabric handles"));
+    assert_non_null(
+        strstr(told, "PE 20 and 3 more: no GPU of another host is reached: the NVLink fabric is not usable: a trial"));
+    assert_non_null(strstr(
+        told, "PE 24 and 3 more: no GPU of another host is reached: the NVLink fabric is without a cluster UUID"));
 }
 
 static void leaves_out_the_odd_pair(void **state)
@@ -95,7 +100,7 @@ static void leaves_out_the_odd_pair(void **state)
     assert_int_equal(wefti_topo_parse(&topo, "t", text, sizeof text - 1), WEFT_OK);
     assert_int_equal(wefti_topo_facts(&topo, &facts, &gpus), 4);
     told[0] = '\0';
-    assert_int_equal(wefti_topo_domains(facts, 4, domain_of, keep, NULL), 3);
+    assert_int_equal(wefti_topo_domains(facts, 4, domain_of, NULL, keep, NULL), 3);
     static const int32_t wanted[4] = {0, 0, 2, 3};
     assert_memory_equal(domain_of, wanted, sizeof wanted);
     assert_non_null(
@@ -105,6 +110,37 @@ static void leaves_out_the_odd_pair(void **state)
     wefti_free(facts);
     wefti_free(gpus);
     wefti_topo_fini(&topo);
+}
+
+/* Two hosts of two GPUs in one clique. PE 3 imports nothing of PE 0, which imports its memory all the same. */
+static int imports_but_one(void *context, int pe, int other)
+{
+    (void)context;
+    return pe != 3 || other != 0;
+}
+
+static void parts_what_one_side_imports(void **state)
+{
+    wefti_topo_fact facts[4] = {0};
+    int32_t domain_of[4];
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        facts[i].has_gpu = 1;
+        facts[i].host[0] = (unsigned char)(i / 2);
+        facts[i].ordinal = (uint8_t)(i % 2);
+        facts[i].reaches = 3;
+        facts[i].fabric = (wefti_topo_fabric){{1}, 7, WEFTI_TOPO_FABRIC_COMPLETED, 0, 1, 1};
+    }
+    assert_int_equal(wefti_topo_spans_hosts(facts, 4), 1);
+    assert_int_equal(wefti_topo_spans_hosts(facts, 2), 0);
+    told[0] = '\0';
+    assert_int_equal(wefti_topo_domains(facts, 4, domain_of, imports_but_one, keep, NULL), 2);
+    static const int32_t wanted[4] = {0, 0, 0, 3};
+    assert_memory_equal(domain_of, wanted, sizeof wanted);
+    assert_string_equal(told, "PE 3 and PE 0 are not in one link domain: the GPU of PE 3 cannot import and map the "
+                              "other's memory, only the other way round\n");
+    facts[2].fabric.clique = facts[3].fabric.clique = 8;
+    assert_int_equal(wefti_topo_spans_hosts(facts, 4), 0);
 }
 
 static int is_mutual(const wefti_topo_fact *l, const wefti_topo_fact *r)
@@ -135,7 +171,7 @@ static void holds_only_what_is_mutual(void **state)
             facts[i].reaches = ~(uint64_t)0 ^ (bits % 3 == 0 ? (uint64_t)1 << (bits >> 12) % 6 : 0);
             facts[i].fabric = (wefti_topo_fabric){{1}, (uint32_t)(bits >> 16) % 2, 3, bits % 7 == 0, 1, bits % 5 != 0};
         }
-        assert_true(wefti_topo_domains(facts, PES, domain_of, NULL, NULL) > 0);
+        assert_true(wefti_topo_domains(facts, PES, domain_of, NULL, NULL, NULL) > 0);
         for (int i = 0; i < PES; i++) {
             assert_true(domain_of[i] >= 0 && domain_of[i] <= i && domain_of[domain_of[i]] == domain_of[i]);
             for (int j = 0; j < i; j++) {
@@ -165,7 +201,7 @@ static void is_fast(void **state)
         facts[i].fabric = (wefti_topo_fabric){{1}, (uint32_t)(host / 18), 3, 0, 1, 1};
     }
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
-    assert_int_equal(wefti_topo_domains(facts, PES, domain_of, NULL, NULL), (PES / 4 + 17) / 18);
+    assert_int_equal(wefti_topo_domains(facts, PES, domain_of, NULL, NULL, NULL), (PES / 4 + 17) / 18);
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
     const double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 + (double)(after.tv_nsec - before.tv_nsec) / 1e6;
     print_message("link domains of %d PEs: %.2f ms, %zu bytes a PE\n", PES, ms, sizeof *facts);
@@ -179,9 +215,13 @@ static void is_fast(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spans_hosts_of_one_clique),        cmocka_unit_test(ends_at_cliques),
-        cmocka_unit_test(says_why_a_fabric_does_not_count), cmocka_unit_test(leaves_out_the_odd_pair),
-        cmocka_unit_test(holds_only_what_is_mutual),        cmocka_unit_test(is_fast),
+        cmocka_unit_test(spans_hosts_of_one_clique),
+        cmocka_unit_test(ends_at_cliques),
+        cmocka_unit_test(says_why_a_fabric_does_not_count),
+        cmocka_unit_test(leaves_out_the_odd_pair),
+        cmocka_unit_test(parts_what_one_side_imports),
+        cmocka_unit_test(holds_only_what_is_mutual),
+        cmocka_unit_test(is_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

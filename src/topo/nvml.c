@@ -34,6 +34,7 @@ typedef struct library {
     int (*shutdown)(void);
     int (*count)(unsigned *count);
     int (*by_index)(unsigned index, nvml_device **device);
+    int (*by_pci)(const char *pci, nvml_device **device);
     int (*pci)(nvml_device *device, nvml_pci *pci);
     int (*uuid)(nvml_device *device, char *uuid, unsigned bytes);
     int (*mig)(nvml_device *device, unsigned *current, unsigned *pending);
@@ -53,6 +54,7 @@ static int open_library(library *lib)
     (void)wefti_library_find(lib->handle, "nvmlShutdown", &lib->shutdown);
     (void)wefti_library_find(lib->handle, "nvmlDeviceGetCount_v2", &lib->count);
     (void)wefti_library_find(lib->handle, "nvmlDeviceGetHandleByIndex_v2", &lib->by_index);
+    (void)wefti_library_find(lib->handle, "nvmlDeviceGetHandleByPciBusId_v2", &lib->by_pci);
     (void)wefti_library_find(lib->handle, "nvmlDeviceGetPciInfo_v3", &lib->pci);
     (void)wefti_library_find(lib->handle, "nvmlDeviceGetUUID", &lib->uuid);
     (void)wefti_library_find(lib->handle, "nvmlDeviceGetMigMode", &lib->mig);
@@ -175,4 +177,20 @@ weft_status wefti_topo_add_nvml(wefti_topo *topo, int host)
     (void)lib.shutdown();
     wefti_library_close(lib.handle);
     return status;
+}
+
+void wefti_topo_read_fabric(wefti_topo_pci pci, wefti_topo_fabric *fabric)
+{
+    library lib;
+    nvml_device *device;
+    char text[WEFTI_TOPO_PCI_BYTES];
+    memset(fabric, 0, sizeof *fabric);
+    if (!open_library(&lib)) {
+        return;
+    }
+    if (lib.by_pci != NULL && lib.by_pci(wefti_topo_pci_text(pci, text), &device) == 0) {
+        read_fabric(&lib, device, fabric);
+    }
+    (void)lib.shutdown();
+    wefti_library_close(lib.handle);
 }

@@ -5,6 +5,8 @@
 static weft_status each_transport(weft_world *world, const char *call, int quiet)
 {
     WEFT_TRY(wefti_world_expect(world, call));
+    /* What goes to device memory that is mapped does not wait for what a transport carries to the same PE. */
+    quiet = quiet || (world->device != NULL && world->device->abroad_count > 0);
     for (size_t i = 0; i < world->transport_count; i++) {
         wefti_transport *transport = &world->transports[i];
         WEFT_TRY(quiet ? transport->ops->quiet(transport) : transport->ops->fence(transport));

@@ -33,7 +33,7 @@ static void plan_all(const wefti_topo *topo, const wefti_topo_wish *wish)
         return;
     }
     int32_t *domain_of = wefti_alloc_zeroed((size_t)pes + 1, sizeof *domain_of);
-    if (domain_of != NULL && wefti_topo_domains(facts, pes, domain_of, NULL, NULL) < 0) {
+    if (domain_of != NULL && wefti_topo_domains(facts, pes, domain_of, NULL, NULL, NULL) < 0) {
         abort();
     }
     wefti_free(domain_of);

@@ -198,6 +198,29 @@ WEFTI_DEVICE bool wefti_dev_is_far(const weft_dev &dev, int pe)
            (index >= dev.near_count || (dev.delta != 0 && dev.delta[index] == WEFTI_DEV_FAR));
 }
 
+WEFTI_DEVICE bool wefti_dev_in_host_heap(const weft_dev &dev, wefti_u64 address)
+{
+    return address - dev.host_heap < dev.host_bytes;
+}
+
+/* Whether load and store do not reach the symmetric byte at `address` on `pe`: a far PE's, or one of the host heap of a
+ * near PE of another host. */
+WEFTI_DEVICE bool wefti_dev_is_beyond(const weft_dev &dev, wefti_u64 address, int pe)
+{
+    wefti_u32 index = (wefti_u32)pe - dev.near_first;
+    return wefti_dev_is_far(dev, pe) ||
+           (dev.abroad_count != 0 && index < dev.near_count && wefti_dev_in_host_heap(dev, address) &&
+            dev.host_delta[index] == WEFTI_DEV_FAR);
+}
+
+/* Whether a collective of the team is made of puts and signals: of some member load and store do not reach the buffers
+ * at these addresses; 0: a buffer that only its owner uses. The same on all members. */
+WEFTI_DEVICE_SLOW int wefti_dev_is_wide(const weft_dev_team *team, wefti_u64 dest, wefti_u64 source)
+{
+    return team->far_count != 0 || (team->abroad_count != 0 && (wefti_dev_in_host_heap(team->world, dest) ||
+                                                                wefti_dev_in_host_heap(team->world, source)));
+}
+
 /* There is no such place. */
 WEFTI_DEVICE int wefti_dev_no_place(const weft_dev &dev, int pe)
 {

@@ -465,7 +465,8 @@ WEFTI_DEVICE int weft_dev_broadcast(weft_scope scope, const weft_dev_team &team,
     if (bytes == 0) {
         return WEFT_OK;
     }
-    if (__builtin_expect(team.far_count != 0, 0)) {
+    if (__builtin_expect((team.far_count | team.abroad_count) != 0, 0) &&
+        wefti_dev_is_wide(&team, (wefti_u64)dest, 0)) {
         const wefti_wide_move move = {WEFTI_WIDE_BROADCAST, root, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
         return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
     }
@@ -480,7 +481,8 @@ WEFTI_DEVICE int weft_dev_fcollect(weft_scope scope, const weft_dev_team &team, 
     if (bytes == 0) {
         return WEFT_OK;
     }
-    if (__builtin_expect(team.far_count != 0, 0)) {
+    if (__builtin_expect((team.far_count | team.abroad_count) != 0, 0) &&
+        wefti_dev_is_wide(&team, (wefti_u64)dest, 0)) {
         const wefti_wide_move move = {WEFTI_WIDE_FCOLLECT, 0, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
         return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
     }
@@ -492,7 +494,8 @@ WEFTI_DEVICE int weft_dev_collect(weft_scope scope, const weft_dev_team &team, v
                                   wefti_u64 bytes)
 {
     wefti_scope_sync(scope);
-    if (__builtin_expect(team.far_count != 0, 0)) {
+    if (__builtin_expect((team.far_count | team.abroad_count) != 0, 0) &&
+        wefti_dev_is_wide(&team, (wefti_u64)dest, 0)) {
         const wefti_wide_move move = {WEFTI_WIDE_COLLECT, 0, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
         return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
     }
@@ -507,7 +510,8 @@ WEFTI_DEVICE int weft_dev_alltoall(weft_scope scope, const weft_dev_team &team, 
     if (bytes == 0) {
         return WEFT_OK;
     }
-    if (__builtin_expect(team.far_count != 0, 0)) {
+    if (__builtin_expect((team.far_count | team.abroad_count) != 0, 0) &&
+        wefti_dev_is_wide(&team, (wefti_u64)dest, 0)) {
         const wefti_wide_move move = {WEFTI_WIDE_ALLTOALL, 0, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
         return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
     }
@@ -522,7 +526,8 @@ WEFTI_DEVICE int weft_dev_alltoallv(weft_scope scope, const weft_dev_team &team,
 {
     const wefti_v v = {send_offsets, send_bytes, receive_offsets};
     wefti_scope_sync(scope);
-    if (__builtin_expect(team.far_count != 0, 0)) {
+    if (__builtin_expect((team.far_count | team.abroad_count) != 0, 0) &&
+        wefti_dev_is_wide(&team, (wefti_u64)dest, 0)) {
         const wefti_wide_move move = {WEFTI_WIDE_ALLTOALLV, 0, (wefti_u64)dest, (wefti_u64)source, 0, v};
         return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
     }

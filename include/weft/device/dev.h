@@ -6,7 +6,7 @@
 #ifndef WEFT_DEVICE_DEV_H
 #define WEFT_DEVICE_DEV_H
 
-#define WEFT_DEV_ABI 5
+#define WEFT_DEV_ABI 6
 
 typedef unsigned int wefti_u32;
 typedef int wefti_i32;
@@ -189,14 +189,14 @@ typedef struct weft_dev {
     wefti_i64 stride;
     wefti_u64 home; /* pe * stride */
     const wefti_i64 *delta;
-    /* The host heap, likewise; host_bytes 0 when kernels do not reach it. */
+    /* The host heap, likewise, where host_delta is not WEFTI_DEV_FAR; host_bytes 0 when kernels do not reach it. */
     wefti_u64 host_heap;
     wefti_u64 host_bytes;
     wefti_i64 host_stride;
     const wefti_i64 *host_delta;
     wefti_dev_control *control;
-    wefti_u32 far_count; /* PEs that load and store do not reach */
-    wefti_u32 unused;
+    wefti_u32 far_count; /* PEs of whose memory load and store do not reach all */
+    wefti_u32 abroad_count; /* of these, near ones of other hosts: their host heap is not reached */
 } weft_dev;
 
 /* How the data of a collective goes: packed in one hop, packed and handed on, or plain. */
@@ -217,7 +217,7 @@ typedef struct weft_dev_team {
     wefti_u32 channel_count;
     wefti_u32 slot_units; /* that a member sends another in one step */
     wefti_u32 far_count; /* members that load and store do not reach; 0 on all members or on none */
-    wefti_u32 unused;
+    wefti_u32 abroad_count; /* near members of other hosts, likewise: their host heap is not reached */
 } weft_dev_team;
 
 #endif

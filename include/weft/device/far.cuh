@@ -22,11 +22,11 @@ WEFTI_DEVICE wefti_dev_entry *wefti_far_entry(const weft_dev *dev, wefti_u64 tic
     return &wefti_far_ring(dev)->entries[ticket % WEFTI_DEV_RING_ENTRIES];
 }
 
-/* What every PE calls the `bytes` symmetric bytes at `address`, for a far PE `pe`; else 0. */
+/* What every PE calls the `bytes` symmetric bytes at `address`, if load and store do not reach them on `pe`; else 0. */
 WEFTI_DEVICE wefti_u64 wefti_far_place_here(const weft_dev *dev, wefti_u64 address, wefti_u64 bytes, int pe)
 {
     wefti_u64 offset = address - dev->heap;
-    if (!wefti_dev_is_far(*dev, pe)) {
+    if (!wefti_dev_is_beyond(*dev, address, pe)) {
         return 0;
     }
     if (offset < dev->heap_bytes) {

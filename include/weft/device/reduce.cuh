@@ -279,7 +279,8 @@ WEFTI_DEVICE int weft_dev_reduce(weft_scope scope, const weft_dev_team &team, T 
     if (count == 0) {
         return WEFT_OK;
     }
-    return __builtin_expect(team.far_count != 0, 0)
+    return __builtin_expect((team.far_count | team.abroad_count) != 0, 0) &&
+                   wefti_dev_is_wide(&team, (wefti_u64)dest, (wefti_u64)source)
                ? wefti_wide_reduce(scope, &team, WEFTI_ALONE, wefti_reducer<T, OP>(), vector)
                : wefti_reduce(scope, team, WEFTI_ALONE, wefti_dev_way(vector.bytes), wefti_reducer<T, OP>(), vector);
 }
@@ -294,7 +295,8 @@ WEFTI_DEVICE int weft_dev_reduce_scatter(weft_scope scope, const weft_dev_team &
     if (count == 0) {
         return WEFT_OK;
     }
-    return __builtin_expect(team.far_count != 0, 0)
+    return __builtin_expect((team.far_count | team.abroad_count) != 0, 0) &&
+                   wefti_dev_is_wide(&team, (wefti_u64)dest, (wefti_u64)source)
                ? wefti_wide_reduce(scope, &team, WEFTI_ALONE, wefti_reducer<T, OP>(), vector)
                : wefti_reduce(scope, team, WEFTI_ALONE, wefti_dev_way(vector.bytes), wefti_reducer<T, OP>(), vector);
 }

@@ -130,6 +130,27 @@ WEFTI_DEVICE int weft_dev_signal(const weft_dev &dev, Signal *signal, wefti_u64 
     return WEFT_OK;
 }
 
+/* Where the proxy carries the bytes, or the signal, or both: a signal that is stored waits until the bytes are there. */
+WEFTI_DEVICE int wefti_far_put_signal(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
+                                      wefti_u64 bytes, const void *signal, wefti_u64 value, weft_signal_op op, int pe)
+{
+    const bool is_beyond = bytes != 0 && wefti_dev_peer(dev, dest, bytes, pe) == 0;
+    int status = is_beyond ? wefti_far_put(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe)
+                           : weft_dev_put(scope, dev, dest, source, bytes, pe);
+    if (scope.rank != 0 || status != WEFT_OK) {
+        return status;
+    }
+    const wefti_u64 at = wefti_dev_peer(dev, signal, sizeof(wefti_u64), pe);
+    if (at == 0) {
+        return wefti_far_signal(&dev, (wefti_u64)signal, value, op, pe);
+    }
+    status = is_beyond ? wefti_far_quiet(&dev) : WEFT_OK;
+    if (status == WEFT_OK) {
+        wefti_dev_signal_at(at, value, op);
+    }
+    return status;
+}
+
 /* Up to here one warp is as fast as a block: 16 bytes a thread, four times. */
 #define WEFTI_SMALL_VECTORS 4
 #define WEFTI_SMALL_BYTES (WEFTI_SMALL_VECTORS * 512)
@@ -205,11 +226,9 @@ WEFTI_DEVICE int wefti_dev_put_signal_small(weft_scope scope, const weft_dev &de
         }
     }
     /* also: the source has been read */
-    if (__builtin_expect(wefti_scope_first_says(scope, is_nowhere), 0)) {
-        int status = bytes == 0 ? WEFT_OK : wefti_far_put(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe);
-        return status == WEFT_OK && scope.rank == 0 ? wefti_far_signal(&dev, (wefti_u64)signal, value, op, pe) : status;
-    }
-    return WEFT_OK;
+    return __builtin_expect(wefti_scope_first_says(scope, is_nowhere), 0)
+               ? wefti_far_put_signal(scope, dev, dest, source, bytes, signal, value, op, pe)
+               : WEFT_OK;
 }
 
 /* weft_dev_put, then the signal: who sees the signal sees the bytes, and all that the scope's threads did before.
@@ -222,16 +241,23 @@ WEFTI_DEVICE int weft_dev_put_signal(weft_scope scope, const weft_dev &dev, void
     if (scope.kind == WEFTI_SCOPE_BLOCK && bytes <= WEFTI_SMALL_BYTES) {
         return wefti_dev_put_signal_small(scope, dev, dest, source, (wefti_u32)bytes, signal, value, op, pe);
     }
-    int status = weft_dev_put(scope, dev, dest, source, bytes, pe);
-    if (scope.rank == 0 && status == WEFT_OK) {
-        status = weft_dev_signal(dev, signal, value, op, pe);
+    int status;
+    if (__builtin_expect(dev.abroad_count != 0, 0)) {
+        status = wefti_far_put_signal(scope, dev, dest, source, bytes, signal, value, op, pe);
+    } else {
+        status = weft_dev_put(scope, dev, dest, source, bytes, pe);
+        if (scope.rank == 0 && status == WEFT_OK) {
+            status = weft_dev_signal(dev, signal, value, op, pe);
+        }
     }
     return status == WEFT_OK ? WEFT_OK : weft_dev_fault(dev);
 }
 
 /* ---- order ---- */
 
-/* Order this thread's earlier puts, stores and atomics, to every PE, before its later ones. */
+/* Order this thread's earlier puts, stores and atomics, to every PE, before its later ones; but what went to the host
+ * heap of a PE of another host, by the proxy, before what goes to that PE's device memory, by load and store, only
+ * weft_dev_quiet. */
 WEFTI_DEVICE void weft_dev_fence()
 {
     wefti_fence_acq_rel();
@@ -256,7 +282,7 @@ WEFTI_DEVICE int weft_dev_quiet(const weft_dev &dev)
 WEFTI_DEVICE_SLOW wefti_u64 wefti_dev_atomic_slow(const weft_dev *dev, const void *dest, int pe)
 {
     wefti_u64 here = (wefti_u64)dest;
-    if (wefti_dev_is_far(*dev, pe)) {
+    if (wefti_dev_is_beyond(*dev, here, pe)) {
         return 0;
     }
     if (dev->host_atomics == 0 && here - dev->host_heap < dev->host_bytes) {
@@ -305,7 +331,7 @@ template <class T> WEFTI_DEVICE int wefti_dev_add_of(T)
 template <class T>
 WEFTI_DEVICE int wefti_dev_atomic_far(const weft_dev &dev, int op, const T *dest, T value, T cond, int pe, T *old)
 {
-    if (wefti_dev_is_far(dev, pe)) {
+    if (wefti_dev_is_beyond(dev, (wefti_u64)dest, pe)) {
         const wefti_u64 place = wefti_far_place(&dev, (wefti_u64)dest, sizeof(T), pe);
         if (place == 0) {
             return wefti_dev_no_place(dev, pe);
@@ -341,7 +367,7 @@ template <class T> WEFTI_DEVICE int weft_dev_atomic_fetch(const weft_dev &dev, c
     typedef typename wefti_access<sizeof(T)>::type word;
     wefti_u64 from = wefti_dev_peer(dev, source, sizeof(T), pe);
     if (from == 0) {
-        return wefti_dev_is_far(dev, pe)
+        return wefti_dev_is_beyond(dev, (wefti_u64)source, pe)
                    ? wefti_dev_atomic_far<T>(dev, WEFTI_DEV_AMO_FETCH, source, T(), T(), pe, value)
                    : wefti_dev_no_place(dev, pe);
     }

@@ -1,4 +1,4 @@
-/* weft/device/wide.cuh: collectives of a wide team: one with members that load and store do not reach. Channels, steps
+/* weft/device/wide.cuh: collectives of a wide team: one with members whose memory load and store do not reach. Channels, steps
  * and meetings are those of channel.cuh, but every transfer is a put and a signal of the whole scope, which reach near
  * and far members alike. OUT says here: what this member sends you in this step is there. */
 #ifndef WEFTI_DEVICE_WIDE_CUH
@@ -22,12 +22,12 @@ WEFTI_DEVICE_SLOW int wefti_wide_tell(const weft_dev *dev, wefti_u64 word, wefti
 WEFTI_DEVICE int wefti_wide_put(weft_scope scope, const weft_dev *dev, wefti_u64 dest, wefti_u64 source,
                                 wefti_u64 bytes, int pe)
 {
-    dest = wefti_dev_is_far(*dev, pe) ? wefti_far_place(dev, dest, bytes, pe)
-                                      : wefti_dev_peer(*dev, (const void *)dest, bytes, pe);
+    const bool is_beyond = wefti_dev_is_beyond(*dev, dest, pe);
+    dest = is_beyond ? wefti_far_place(dev, dest, bytes, pe) : wefti_dev_peer(*dev, (const void *)dest, bytes, pe);
     if (dest == 0) {
         return wefti_dev_no_place(*dev, pe);
     }
-    if (wefti_dev_is_far(*dev, pe)) {
+    if (is_beyond) {
         return wefti_far_put_at(scope, dev, dest, source, bytes, pe);
     }
     wefti_copy_uneven<wefti_to_remote>(scope.rank, scope.size, dest, source, bytes);
@@ -42,6 +42,10 @@ WEFTI_DEVICE void wefti_wide_send(wefti_dev_call &call, wefti_u64 dest, wefti_u6
     const int pe = wefti_dev_member(*call.team, number);
     if (call.status == WEFT_OK && bytes != 0) {
         call.status = wefti_wide_put(call.scope, &dev, dest, source, bytes, pe);
+    }
+    if (call.status == WEFT_OK && call.scope.rank == 0 && bytes != 0 && wefti_dev_is_beyond(dev, dest, pe) &&
+        !wefti_dev_is_far(dev, pe)) {
+        call.status = wefti_far_quiet(&dev); /* what tells of the bytes is stored, and would come before them */
     }
     if (call.status == WEFT_OK && call.scope.rank == 0) {
         wefti_dev_packed *word = (wefti_dev_packed *)wefti_call_word(call, WEFTI_DEV_OUT, call.team->pe);

@@ -14,6 +14,7 @@
     X(cuDeviceGet)                                                                                                     \
     X(cuDeviceGetCount)                                                                                                \
     X(cuDeviceGetUuid)                                                                                                 \
+    X(cuDeviceGetPCIBusId)                                                                                             \
     X(cuDeviceGetAttribute)                                                                                            \
     X(cuDeviceTotalMem)                                                                                                \
     X(cuDeviceCanAccessPeer)                                                                                           \

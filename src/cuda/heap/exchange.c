@@ -1,5 +1,6 @@
 /* cuda/heap/exchange.c: handing an allocation to other processes: a POSIX descriptor through a local socket, or a
- * fabric handle through the records. Owners hand out one after another, in the order of their numbers, so that nobody
+ * fabric handle through the records, which reach other
+ * nodes, too. Owners hand out one after another, in the order of their numbers, so that nobody
  * waits in a circle. The socket's name and token follow from what only the world's PEs know. */
 #include <fcntl.h>
 #include <string.h>
@@ -40,10 +41,9 @@ weft_status wefti_cuda_offer_open(wefti_cuda *cuda, CUmemGenericAllocationHandle
         return WEFT_OK;
     }
     if (cuda->sharing == WEFTI_CUDA_FABRIC) {
-        _Static_assert(sizeof(CUmemFabricHandle) <= sizeof((wefti_cuda_record){0}.fabric), "a record holds the handle");
         return wefti_cuda_check(
             &cuda->driver,
-            cuda->driver.cuMemExportToShareableHandle(cuda->record->fabric, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0),
+            cuda->driver.cuMemExportToShareableHandle(&cuda->record->fabric, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0),
             "cuMemExportToShareableHandle (fabric)");
     }
     WEFT_TRY(wefti_cuda_check(&cuda->driver,
@@ -82,9 +82,9 @@ static weft_status import_handle(wefti_cuda *cuda, uint32_t owner, const wefti_c
     unsigned char token[16];
     int descriptor = -1;
     if (cuda->sharing == WEFTI_CUDA_FABRIC) {
+        CUmemFabricHandle fabric = wefti_cuda_record_of(cuda, owner)->fabric;
         return wefti_cuda_check(&cuda->driver,
-                                cuda->driver.cuMemImportFromShareableHandle(
-                                    handle, wefti_cuda_record_of(cuda, owner)->fabric, CU_MEM_HANDLE_TYPE_FABRIC),
+                                cuda->driver.cuMemImportFromShareableHandle(handle, &fabric, CU_MEM_HANDLE_TYPE_FABRIC),
                                 "cuMemImportFromShareableHandle (fabric)");
     }
     derive(cuda, owner, offer, "cuda name", name);

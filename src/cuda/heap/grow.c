@@ -26,8 +26,8 @@ typedef struct growth {
 /* The near index of a member, or -1. */
 static int near_index(const growth *g, int member)
 {
-    const uint32_t index = (uint32_t)wefti_member(g->team, member) - g->cuda->near_first;
-    return index < g->cuda->near_count && g->cuda->group[index] >= 0 ? (int)index : -1;
+    const int pe = wefti_member(g->team, member);
+    return wefti_cuda_is_near(g->cuda, pe) ? pe - (int)g->cuda->near_first : -1;
 }
 
 /* The first member of each process takes for all of it. */
@@ -72,17 +72,11 @@ static weft_status map_piece(wefti_cuda *cuda, uint32_t index, const wefti_cuda_
 static weft_status make_piece(const growth *g, uint64_t wanted)
 {
     wefti_cuda *cuda = g->cuda;
-    wefti_cuda_piece piece = {.offset = wefti_cuda_window_extent(cuda->window, cuda->world->slot)};
-    CUmemAllocationProp prop;
+    wefti_cuda_piece piece = {.offset = wefti_cuda_window_extent(cuda->window, wefti_cuda_own_slot(cuda))};
     if (piece.offset >= g->needed) {
         return WEFT_OK;
     }
-    memset(&prop, 0, sizeof prop);
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = cuda->ordinal;
-    prop.requestedHandleTypes =
-        cuda->sharing == WEFTI_CUDA_FABRIC ? CU_MEM_HANDLE_TYPE_FABRIC : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    const CUmemAllocationProp prop = wefti_cuda_properties(cuda, cuda->sharing);
     piece.bytes = (wanted - piece.offset + cuda->granularity - 1) / cuda->granularity * cuda->granularity;
     CUresult result = wefti_fault("cuMemCreate", 0) ? CUDA_ERROR_OUT_OF_MEMORY
                                                     : cuda->driver.cuMemCreate(&piece.handle, piece.bytes, &prop, 0);
@@ -115,7 +109,7 @@ static weft_status find_round(growth *g, weft_status mine)
 static weft_status offer_piece(growth *g, wefti_cuda_offer *offer)
 {
     wefti_cuda *cuda = g->cuda;
-    const wefti_cuda_piece piece = wefti_cuda_window_find(cuda->window, cuda->world->slot, g->at);
+    const wefti_cuda_piece piece = wefti_cuda_window_find(cuda->window, wefti_cuda_own_slot(cuda), g->at);
     cuda->record->memory_bytes = piece.bytes;
     return piece.bytes == 0 ? WEFT_OK : wefti_cuda_offer_open(cuda, piece.handle, offer);
 }
@@ -147,7 +141,8 @@ static weft_status run_round(growth *g)
     const wefti_cuda_taking taking = {.offer = &offer, .wants = wants_piece, .take = take_piece, .context = g};
     weft_status status = wefti_cuda_verdict(cuda, g->team, g->call, g->at, offer_piece(g, &offer));
     if (status == WEFT_OK) {
-        status = find_round(g, wefti_cuda_exchange(cuda, &taking));
+        weft_status mine = g->takes ? wefti_cuda_hear(cuda, g->team) : WEFT_OK;
+        status = find_round(g, mine == WEFT_OK ? wefti_cuda_exchange(cuda, &taking) : mine);
     }
     wefti_cuda_offer_close(&offer);
     return status;
@@ -167,7 +162,7 @@ static void settle_taken(const growth *g, int stays)
 
 static void settle_own(const growth *g, int stays)
 {
-    wefti_cuda_window_settle(g->cuda->window, g->cuda->world->slot, stays);
+    wefti_cuda_window_settle(g->cuda->window, wefti_cuda_own_slot(g->cuda), stays);
     wefti_cuda_place_heap(g->cuda);
 }
 
@@ -193,10 +188,11 @@ static weft_status settle(const growth *g, int stays)
 /* Where the piece of this PE's slot ends that has the last byte needed: so far all that take from it have come. */
 static uint64_t common_end(const growth *g)
 {
+    const uint32_t own = wefti_cuda_own_index(g->cuda);
     wefti_cuda_piece piece = {.bytes = 1};
     uint64_t end = 0;
     while (end < g->needed && piece.bytes != 0) {
-        piece = wefti_cuda_window_find(g->cuda->window, g->cuda->world->slot, end);
+        piece = wefti_cuda_window_find(g->cuda->window, wefti_cuda_slot_of(g->cuda, own), end);
         end += piece.bytes;
     }
     return end;

@@ -23,9 +23,9 @@ static uint64_t backed(const wefti_device *device, const weft_team *team)
     const wefti_cuda *cuda = wefti_cuda_of(device);
     uint64_t least = wefti_cuda_heap_bytes_of(cuda, wefti_cuda_own_index(cuda));
     for (int member = 0; member < team->pes; member++) {
-        const uint32_t index = (uint32_t)wefti_member(team, member) - cuda->near_first;
-        if (index < cuda->near_count && cuda->group[index] >= 0) {
-            const uint64_t bytes = wefti_cuda_heap_bytes_of(cuda, index);
+        const int pe = wefti_member(team, member);
+        if (wefti_cuda_is_near(cuda, pe)) {
+            const uint64_t bytes = wefti_cuda_heap_bytes_of(cuda, (uint32_t)pe - cuda->near_first);
             least = bytes < least ? bytes : least;
         }
     }
@@ -43,9 +43,7 @@ static weft_status host_grown(wefti_device *device)
 
 static int is_far(const wefti_device *device, int pe)
 {
-    const wefti_cuda *cuda = wefti_cuda_of(device);
-    const uint32_t index = (uint32_t)pe - cuda->near_first;
-    return index >= cuda->near_count || cuda->group[index] < 0;
+    return !wefti_cuda_is_near(wefti_cuda_of(device), pe);
 }
 
 const wefti_device_memory_ops wefti_cuda_memory = {

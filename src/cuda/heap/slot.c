@@ -1,11 +1,43 @@
 /* cuda/heap/slot.c: what a PE has in its slot of the device window, and how the PEs that share one agree. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cuda/device.h"
 
-wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index)
+const wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index)
 {
-    return wefti_peer_address(cuda->world, cuda->record, (int)(cuda->near_first + index));
+    return wefti_cuda_is_abroad(cuda, index)
+               ? &cuda->heard[index]
+               : wefti_peer_address(cuda->world, cuda->record, (int)(cuda->near_first + index));
+}
+
+weft_status wefti_cuda_hear(wefti_cuda *cuda, const weft_team *team)
+{
+    weft_world *world = cuda->world;
+    for (int member = 0; cuda->heard != NULL && member < team->pes; member++) {
+        const int pe = wefti_member(team, member);
+        const uint32_t index = (uint32_t)pe - cuda->near_first;
+        if (wefti_cuda_is_near(cuda, pe) && wefti_cuda_is_abroad(cuda, index)) {
+            wefti_transport *transport = wefti_world_transport(world, pe);
+            WEFT_TRY(transport->ops->get(transport, pe, wefti_slot_offset(world, cuda->record), &cuda->heard[index],
+                                         offsetof(wefti_cuda_record, text)));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Why a PE failed, as it has written before the last vote. */
+static int read_text(const wefti_cuda *cuda, int pe, char *text)
+{
+    weft_world *world = cuda->world;
+    if (wefti_pe_is_near(&world->view, pe)) {
+        const wefti_cuda_record *record = wefti_peer_address(world, cuda->record, pe);
+        memcpy(text, record->text, sizeof record->text);
+        return 1;
+    }
+    wefti_transport *transport = wefti_world_transport(world, pe);
+    return transport->ops->get(transport, pe, wefti_slot_offset(world, cuda->record->text), text,
+                               sizeof cuda->record->text) == WEFT_OK;
 }
 
 weft_status wefti_cuda_agree(wefti_cuda *cuda, weft_team *team, const char *name, wefti_vote *vote)
@@ -16,12 +48,15 @@ weft_status wefti_cuda_agree(wefti_cuda *cuda, weft_team *team, const char *name
     weft_status status = wefti_team_agree(team, vote, name);
     const int culprit = wefti_member(team, (int)vote->status_pe);
     if (status == WEFT_OK || status != (weft_status)vote->status || team->dead != WEFT_OK ||
-        culprit == (int)cuda->world->view.pe || !wefti_pe_is_near(&cuda->world->view, culprit)) {
+        culprit == (int)cuda->world->view.pe) {
         return status;
     }
-    char text[sizeof cuda->record->text + 32];
-    const wefti_cuda_record *record = wefti_peer_address(cuda->world, cuda->record, culprit);
-    (void)snprintf(text, sizeof text, "PE %d: %.*s", culprit, (int)sizeof record->text - 1, record->text);
+    char theirs[sizeof cuda->record->text];
+    char text[sizeof theirs + 32];
+    if (!read_text(cuda, culprit, theirs)) {
+        return status;
+    }
+    (void)snprintf(text, sizeof text, "PE %d: %.*s", culprit, (int)sizeof theirs - 1, theirs);
     return wefti_error_relay(status, text);
 }
 
@@ -67,12 +102,13 @@ weft_status wefti_cuda_reach_host(wefti_cuda *cuda)
     weft_world *world = cuda->world;
     const size_t slots = (size_t)world->team_node.pes;
     for (uint32_t i = 0; i < cuda->near_count; i++) {
-        if (cuda->group[i] < 0) {
+        const int pe = (int)(cuda->near_first + i);
+        if (cuda->group[i] < 0 || wefti_cuda_is_abroad(cuda, i)) {
             continue;
         }
-        const wefti_control *control = wefti_peer_address(world, world->control, (int)(cuda->near_first + i));
+        const wefti_control *control = wefti_peer_address(world, world->control, pe);
         uint64_t bytes = wefti_ld64(&control->reserved, WEFTI_RELAXED);
-        WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, slots, wefti_cuda_slot_of(cuda, i), bytes));
+        WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, slots, wefti_world_slot(world, pe), bytes));
     }
     return wefti_cuda_window_register_head(cuda->window, world->window, slots);
 }

@@ -20,13 +20,13 @@ static weft_status make_lanes(wefti_cuda_far *far, const char *call)
         return no_memory(call);
     }
     for (uint32_t pe = 0; pe < pes; pe++) {
-        const uint32_t index = pe - cuda->near_first;
-        if (index < cuda->near_count && cuda->group[index] >= 0) {
+        const int is_near = wefti_cuda_is_near(cuda, (int)pe);
+        if (is_near && !wefti_cuda_is_abroad(cuda, pe - cuda->near_first)) {
             continue;
         }
         wefti_transport *transport = wefti_world_transport(cuda->world, (int)pe);
         far->lane_of[pe] = far->lane_count;
-        far->lanes[far->lane_count++] = (wefti_far_lane){.pe = (int)pe, .transport = transport};
+        far->lanes[far->lane_count++] = (wefti_far_lane){.pe = (int)pe, .has_mail = !is_near, .transport = transport};
     }
     return WEFT_OK;
 }
@@ -70,17 +70,23 @@ static weft_status make(wefti_cuda_far *far, const char *call)
     WEFT_TRY(wefti_os_monitor_create(&far->host_lock));
     WEFT_TRY(make_rings(far));
     WEFT_TRY(make_device_part(far));
-    wefti_zero(far->mail, far->cuda->world->view.pes * sizeof *far->mail);
+    if (far->mail != NULL) {
+        wefti_zero(far->mail, far->cuda->world->view.pes * sizeof *far->mail);
+    }
     return WEFT_OK;
 }
 
 weft_status wefti_far_open(wefti_cuda *cuda, weft_team *team, const char *call)
 {
-    void *mail;
-    WEFT_TRY(wefti_team_alloc(team, call, cuda->world->view.pes * sizeof(wefti_far_mail), WEFTI_CACHE_LINE, &mail));
+    void *mail = NULL;
+    if (cuda->has_strangers) {
+        WEFT_TRY(wefti_team_alloc(team, call, cuda->world->view.pes * sizeof(wefti_far_mail), WEFTI_CACHE_LINE, &mail));
+    }
     wefti_cuda_far *far = wefti_alloc_zeroed(1, sizeof *far);
-    weft_status status = no_memory(call);
-    if (far != NULL) {
+    weft_status status;
+    if (far == NULL) {
+        status = no_memory(call);
+    } else {
         far->cuda = cuda;
         far->mail = mail;
         cuda->far = far;

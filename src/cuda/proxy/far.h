@@ -55,6 +55,7 @@ typedef struct wefti_far_asked {
 /* One far PE. */
 typedef struct wefti_far_lane {
     int pe;
+    int has_mail; /* else its device memory is mapped here, and only its host heap is far */
     wefti_transport *transport;
     uint64_t sent; /* messages to it, and of these answered */
     uint64_t answered;
@@ -68,7 +69,7 @@ enum { WEFTI_FAR_RING_KERNELS, WEFTI_FAR_RING_HOST, WEFTI_FAR_RINGS };
 
 typedef struct wefti_cuda_far {
     wefti_cuda *cuda;
-    wefti_far_mail *mail; /* symmetric: an entry a PE of the world */
+    wefti_far_mail *mail; /* symmetric: an entry a PE of the world; NULL: all device memory is mapped */
     wefti_far_ring rings[WEFTI_FAR_RINGS];
     wefti_far_lane *lanes;
     uint32_t lane_count;

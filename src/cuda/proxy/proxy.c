@@ -38,8 +38,10 @@ static int look_round(wefti_cuda_far *far)
 {
     int worked = 0;
     for (uint32_t i = 0; i < far->lane_count; i++) {
-        worked |= wefti_far_serve(far, &far->lanes[i]);
-        worked |= wefti_far_collect(far, &far->lanes[i]);
+        if (far->lanes[i].has_mail) {
+            worked |= wefti_far_serve(far, &far->lanes[i]);
+            worked |= wefti_far_collect(far, &far->lanes[i]);
+        }
     }
     for (size_t i = 0; i < WEFTI_FAR_RINGS; i++) {
         worked |= drain(far, &far->rings[i]);
@@ -80,7 +82,7 @@ void wefti_far_run(void *argument)
                           __atomic_load_n(&world->fault, __ATOMIC_ACQUIRE) != 0)) {
             break;
         }
-        wefti_os_pause(far->mail, "requests", now - rest_ns, UINT64_MAX, 1);
+        wefti_os_pause(far->rings[0].shared, "requests", now - rest_ns, UINT64_MAX, 1);
     }
     wefti_cuda_leave(far->cuda);
 }

@@ -194,6 +194,16 @@ static wefti_cuda_kernel kernel_of(const wefti_device_coll *coll)
                                             : WEFTI_CUDA_KERNEL_reduce_any;
 }
 
+/* As wefti_dev_is_wide says. */
+static int is_wide(const weft_dev_team *team, const wefti_device_coll *coll)
+{
+    const int is_move = coll->kind <= WEFTI_DEVICE_ALLTOALLV;
+    const uint64_t dest = (uint64_t)((uintptr_t)coll->dest - team->world.host_heap);
+    const uint64_t source = (uint64_t)((uintptr_t)coll->source - team->world.host_heap);
+    return team->far_count > 0 ||
+           (team->abroad_count > 0 && (dest < team->world.host_bytes || (!is_move && source < team->world.host_bytes)));
+}
+
 static weft_status stream_coll(wefti_device *device, const weft_dev_team *team, const wefti_device_coll *coll,
                                weft_stream *stream)
 {
@@ -201,7 +211,8 @@ static weft_status stream_coll(wefti_device *device, const weft_dev_team *team, 
         return wefti_cuda_stream_coll_copy(device, team, coll, stream);
     }
     wefti_cuda_choice choice = wefti_cuda_choose(team, coll);
-    if (team->far_count > 0) {
+    const int wide = is_wide(team, coll);
+    if (wide) {
         choice = wefti_cuda_choose_wide(team, coll);
     }
     const wefti_cuda_coll_args args = {
@@ -219,8 +230,8 @@ static weft_status stream_coll(wefti_device *device, const weft_dev_team *team, 
         .send_offsets = (const wefti_u64 *)(const void *)coll->send_offsets,
         .send_bytes = (const wefti_u64 *)(const void *)coll->send_bytes,
     };
-    return launch_in(device, team->far_count > 0 ? WEFTI_CUDA_KERNEL_wide : kernel_of(coll), choice.blocks,
-                     coll->blocks_max, &args, stream);
+    return launch_in(device, wide ? WEFTI_CUDA_KERNEL_wide : kernel_of(coll), choice.blocks, coll->blocks_max, &args,
+                     stream);
 }
 
 const wefti_device_stream_ops wefti_cuda_stream = {

@@ -2,7 +2,7 @@
  * libcuda.so.1, and no more. For tests without a GPU: device memory is memory files, so that exporting, importing,
  * mapping and copying are real; a launched kernel is a function of one thread, or, of expert parallelism, a grid
  * (grid.h). Two devices (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process, one context each.
- * */
+ * Fabric handles are those of fabric.h. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cuda/kernels.h"
+#include "testing/fake_driver/fabric.h"
 #include "testing/fake_driver/grid.h"
 #include "testing/fake_driver/kernels_ep.h"
 #include "weft/protocol/wait.h"
@@ -153,9 +154,29 @@ FAKE CUresult cuDeviceGetCount(int *count)
 
 FAKE CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
+    char host[FAKE_HOST_BYTES];
+    uint32_t sum = 0;
+    fake_host_name(host);
+    for (size_t i = 0; i < sizeof host; i++) {
+        sum = sum * 31 + (unsigned char)host[i];
+    }
     memset(uuid, 0, sizeof *uuid);
     uuid->bytes[0] = (char)(device + 1);
+    memcpy(&uuid->bytes[8], &sum, sizeof sum);
     return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device)
+{
+    (void)snprintf(text, (size_t)bytes, "0000:%02x:00.0", (unsigned)device + 1);
+    return CUDA_SUCCESS;
+}
+
+static int has_fabric_handles(void)
+{
+    fake_fabric fabric;
+    fake_fabric_read(&fabric);
+    return fabric.has_handles;
 }
 
 FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)
@@ -164,10 +185,9 @@ FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevic
     *value = which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                ? count_multiprocessors()
              : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR          ? 9
              : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? block_shared_bytes()
-             : which == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED ||
-                     which == CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED
-                 ? 0
-                 : 1;
+             : which == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED      ? has_fabric_handles()
+             : which == CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED      ? 0
+                                                                              : 1;
     return CUDA_SUCCESS;
 }
 
@@ -300,6 +320,9 @@ FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, co
     if (bytes % ((size_t)2 << 20) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_FABRIC && !has_fabric_handles()) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     return use(prop->location.id, bytes) ? new_allocation(handle, prop->location.id, make_file(bytes), bytes)
                                          : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -339,25 +362,70 @@ FAKE CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc
     return access != NULL && count > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* A fabric handle: where another process finds the file, whoever that is. */
+typedef struct fabric_handle {
+    int process;
+    int descriptor;
+    unsigned clique;
+    char host[FAKE_HOST_BYTES];
+} fabric_handle;
+_Static_assert(sizeof(fabric_handle) <= sizeof(CUmemFabricHandle), "it is one");
+
+static void export_fabric(CUmemFabricHandle *out, const allocation *made)
+{
+    fake_fabric fabric;
+    fabric_handle handle = {.process = getpid(), .descriptor = made->descriptor};
+    fake_fabric_read(&fabric);
+    fake_host_name(handle.host);
+    handle.clique = fabric.clique;
+    memset(out, 0, sizeof *out);
+    memcpy(out, &handle, sizeof handle);
+}
+
 FAKE CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
                                            CUmemAllocationHandleType type, unsigned long long flags)
 {
-    (void)type;
     (void)flags;
+    if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
+        export_fabric(out, (const allocation *)(uintptr_t)handle);
+        return CUDA_SUCCESS;
+    }
     int descriptor = dup(((allocation *)(uintptr_t)handle)->descriptor);
     memcpy(out, &descriptor, sizeof descriptor);
     return descriptor < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+/* With WEFT_FAKE_BLIND=A>B the host A imports nothing of host B. */
+static int is_blind(const char *there)
+{
+    const char *blind = getenv("WEFT_FAKE_BLIND");
+    char host[FAKE_HOST_BYTES];
+    char pair[2 * FAKE_HOST_BYTES + 2];
+    fake_host_name(host);
+    (void)snprintf(pair, sizeof pair, "%s>%s", host, there);
+    return blind != NULL && strcmp(blind, pair) == 0;
+}
+
+/* A descriptor of this process, or -1. */
+static int import_fabric(const void *from)
+{
+    fabric_handle handle;
+    fake_fabric fabric;
+    char path[64];
+    memcpy(&handle, from, sizeof handle);
+    fake_fabric_read(&fabric);
+    (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.process, handle.descriptor);
+    return fabric.clique != handle.clique || is_blind(handle.host) ? -1 : open(path, O_RDWR | O_CLOEXEC);
 }
 
 FAKE CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *from,
                                              CUmemAllocationHandleType type)
 {
     struct stat file;
-    (void)type;
     if (getenv("WEFT_FAKE_NO_IMPORT") != NULL) { /* a process that cannot take what others share */
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    int descriptor = dup((int)(intptr_t)from);
+    int descriptor = type == CU_MEM_HANDLE_TYPE_FABRIC ? import_fabric(from) : dup((int)(intptr_t)from);
     if (descriptor < 0 || fstat(descriptor, &file) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }

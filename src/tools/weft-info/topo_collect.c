@@ -111,7 +111,7 @@ static weft_status find_domains(info_topo *all)
             }
         }
     }
-    all->domains = facts != NULL ? wefti_topo_domains(facts, all->pes, all->domain_of, add_note, all) : -1;
+    all->domains = facts != NULL ? wefti_topo_domains(facts, all->pes, all->domain_of, NULL, add_note, all) : -1;
     wefti_free(facts);
     wefti_free(of_gpu);
     wefti_free(gpus);

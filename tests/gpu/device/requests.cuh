@@ -129,7 +129,8 @@ static void test_threads(test_pe *pe, const bench *all)
 {
     int count = 0;
     pe->part = "threads of the library";
-    if (pe->threaded || ON_GPU) { /* other PEs and CUDA have threads of their own */
+    if (pe->threaded || ON_GPU ||
+        nodes_of(all->world) > 1) { /* other PEs, CUDA and networks have threads of their own */
         return;
     }
     DIR *tasks = opendir("/proc/self/task");

@@ -97,6 +97,12 @@ static inline void finish(test_pe *pe)
 #endif
 }
 
+/* Whether the PEs are of several nodes: 1 or more than 1. */
+static inline int nodes_of(weft_world *world)
+{
+    return weft_team_pes(weft_team_node(world)) < weft_world_pes(world) ? 2 : 1;
+}
+
 /* A number that differs from call to call, equal on all PEs that make the same calls. */
 static inline uint64_t next_random(uint64_t *state)
 {
@@ -113,13 +119,13 @@ static inline double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* A world of all PEs. Deadline 20 s. */
+/* A world of all PEs. */
 static inline weft_world_config test_config(const test_pe *pe, const char *name)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     config.name = name;
     config.heap_max_bytes = (size_t)64 << 20;
-    config.deadline_ns = UINT64_C(20000000000);
+    config.deadline_ns = (pe->pes < 32 ? UINT64_C(20) : UINT64_C(240)) * 1000000000u;
     config.bootstrap = pe->meeting != NULL ? WEFT_BOOTSTRAP_THREADS : WEFT_BOOTSTRAP_LOCAL;
     config.threads = pe->meeting;
     config.pe = pe->pe;
