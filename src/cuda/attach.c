@@ -119,12 +119,11 @@ static weft_status agree_sizes(wefti_cuda *cuda, weft_team *team, const weft_dev
     return WEFT_OK;
 }
 
-static weft_status place(wefti_cuda *cuda, const weft_team *team)
+static weft_status place(wefti_cuda *cuda)
 {
     uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);
     uint64_t stride =
         (head + cuda->base.heap_max_bytes + cuda->granularity - 1) / cuda->granularity * cuda->granularity;
-    WEFT_TRY(wefti_cuda_hear(cuda, team));
     WEFT_TRY(wefti_cuda_study_peers(cuda));
     wefti_blocks_init(&cuda->base.blocks, cuda->base.heap_max_bytes);
     if (cuda->sharing == WEFTI_CUDA_IPC) {
@@ -157,7 +156,8 @@ static weft_status run_entered(wefti_cuda *cuda, weft_team *team, const weft_dev
     WEFT_TRY(wefti_cuda_find_domain(cuda, team, call, domain));
     wefti_world_phase(cuda->world, "device: domain");
     WEFT_TRY(agree_sizes(cuda, team, config));
-    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 2, place(cuda, team)));
+    WEFT_TRY(wefti_cuda_hear(cuda, team));
+    WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 2, place(cuda)));
     weft_status status = share(cuda, team, config);
     wefti_world_phase(cuda->world, "device: share");
     if (status == WEFT_OK) {
@@ -283,7 +283,11 @@ static weft_status attach(weft_team *team, const weft_device_config *config, wef
     }
     char text[WEFTI_ERROR_BYTES];
     (void)snprintf(text, sizeof text, "%s", weft_last_error());
+    wefti_cuda_record *told = cuda->told;
     fini(cuda);
+    if (team->dead == WEFT_OK && told != NULL) {
+        (void)wefti_team_dealloc(team, call, told);
+    }
     if (team->dead == WEFT_OK) {
         (void)wefti_team_dealloc(team, call, record); /* also waits until all have left the window */
     }

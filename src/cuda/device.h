@@ -101,7 +101,8 @@ typedef struct wefti_cuda {
     int64_t *host_delta; /* of the host heap; NULL: all are of this node, whose slots follow one another */
     size_t *slots; /* theirs of the window */
     size_t slot_count; /* of the window: the PEs in the link domains of this node's PEs, in order */
-    wefti_cuda_record *heard; /* what those of other nodes told last; NULL: there are none */
+    wefti_cuda_record *heard; /* what they told last; NULL: all are of this node */
+    wefti_cuda_record *told; /* symmetric, an entry a PE of the world: to hear; NULL: no link domain spans nodes */
     int has_strangers; /* the world has PEs of different link domains */
 
     unsigned char *slot; /* this PE's slot of the window: control block, tables, heap */
@@ -184,8 +185,9 @@ weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *ca
 
 /* The record of a near PE; of one of another node, as it was heard last. */
 const wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index);
-/* Hear what the members of this team of other nodes have written before the last vote. */
-weft_status wefti_cuda_hear(wefti_cuda *cuda, const weft_team *team);
+/* Hear what the members of this team have written in their records. Collective; does nothing where no link domain spans
+ * nodes. */
+weft_status wefti_cuda_hear(wefti_cuda *cuda, weft_team *team);
 
 /* Of the heap of a near PE, the bytes that this process has mapped. Any thread. */
 uint64_t wefti_cuda_heap_bytes_of(const wefti_cuda *cuda, uint32_t index);

@@ -8,6 +8,7 @@
 #define BLOCK ((size_t)64 << 10)
 #define GROWTH ((size_t)12 << 20)
 #define RANKS_MAX 32
+#define SMALL 8 /* PEs: more of them take their time, and do less */
 #define TOKENS 8
 #define HIDDEN 16
 
@@ -86,8 +87,9 @@ static void test_puts(test_pe *pe, weft_world *world, unsigned char *device)
     OK(pe, weft_calloc(world, 1, 3 * BLOCK, &block));
     unsigned char *host = (unsigned char *)block;
     const int far_by = pe->pes / 2;
-    for (int by = 1; by <= far_by; by += far_by > 1 ? far_by - 1 : 1) {
-        for (int way = 0; way < 4; way++) {
+    const int ways = pe->pes <= SMALL ? 4 : 1;
+    for (int by = ways == 1 ? far_by : 1; by <= far_by; by += far_by > 1 ? far_by - 1 : 1) {
+        for (int way = 0; way < ways; way++) {
             unsigned char *dest = way & 1 ? host : device;
             uint64_t *signal = (uint64_t *)(void *)((way & 2 ? host : device) + 2 * BLOCK);
             pe->part = way == 0 ? "puts" : "puts between both heaps";
@@ -231,7 +233,9 @@ static void test_body(test_pe *pe)
     unsigned char *device = (unsigned char *)test_malloc(pe, world, 3 * BLOCK);
     test_puts(pe, world, device);
     test_collectives(pe, world, device, 0);
-    test_collectives(pe, world, device, 1);
+    if (pe->pes <= SMALL) {
+        test_collectives(pe, world, device, 1);
+    }
     test_growth(pe, world);
     /* Groups hold at most RANKS_MAX ranks, which are spread over the first domain's hosts. */
     const int first_size = atoi(getenv("TEST_DOMAINS"));

@@ -29,6 +29,7 @@ typedef struct study {
     wefti_cuda_fact *facts; /* of all PEs */
     wefti_topo_fact *topo; /* these, alone */
     tried *imports; /* of all PEs; NULL: none were tried */
+    int32_t *numbers; /* of all PEs, each in its clique; -1: in none that counts */
     int32_t *domain_of;
     int domains;
 } study;
@@ -172,20 +173,31 @@ static int is_same_clique(const study *s, int pe, int other)
 {
     const wefti_topo_fabric *l = &s->topo[pe].fabric;
     const wefti_topo_fabric *r = &s->topo[other].fabric;
-    return wefti_topo_fabric_refusal(l) == NULL && wefti_topo_fabric_refusal(r) == NULL && l->clique == r->clique &&
+    return s->numbers[pe] >= 0 && s->numbers[other] >= 0 && l->clique == r->clique &&
            memcmp(l->cluster, r->cluster, sizeof l->cluster) == 0;
+}
+
+/* Members of a clique are counted from the last one on, which mostly is the PE before. */
+static void number_members(study *s)
+{
+    for (int pe = 0; pe < s->team->pes; pe++) {
+        int before = pe - 1;
+        s->numbers[pe] = wefti_topo_fabric_refusal(&s->topo[pe].fabric) == NULL ? 0 : -1;
+        while (before >= 0 && !is_same_clique(s, pe, before)) {
+            before--;
+        }
+        s->numbers[pe] = before >= 0 ? s->numbers[before] + 1 : s->numbers[pe];
+    }
 }
 
 static void try_all(const study *s, tried *mine)
 {
     const int me = (int)s->cuda->world->view.pe;
-    int number = 0;
-    for (int pe = 0; pe < s->team->pes && number < TRIED_MAX; pe++) {
-        if (is_same_clique(s, me, pe)) {
-            const int is_other = memcmp(s->topo[pe].host, s->topo[me].host, sizeof s->topo[pe].host) != 0;
-            const int works = is_other && wefti_cuda_trial_take(s->cuda, &s->facts[pe]);
-            mine->words[number / 64] |= (uint64_t)works << number % 64;
-            number++;
+    for (int pe = 0; pe < s->team->pes; pe++) {
+        const int number = s->numbers[pe];
+        if (number < TRIED_MAX && is_same_clique(s, me, pe) &&
+            memcmp(s->topo[pe].host, s->topo[me].host, sizeof s->topo[pe].host) != 0) {
+            mine->words[number / 64] |= (uint64_t)wefti_cuda_trial_take(s->cuda, &s->facts[pe]) << number % 64;
         }
     }
 }
@@ -193,10 +205,7 @@ static void try_all(const study *s, tried *mine)
 static int has_imported(void *context, int pe, int other)
 {
     const study *s = context;
-    int number = 0;
-    for (int before = 0; before < other; before++) {
-        number += is_same_clique(s, pe, before);
-    }
+    const int number = s->numbers[other];
     return number < TRIED_MAX && (s->imports[pe].words[number / 64] >> number % 64 & 1) != 0;
 }
 
@@ -204,18 +213,24 @@ static int has_imported(void *context, int pe, int other)
 static weft_status try_imports(study *s)
 {
     tried mine = {{0}};
+    const size_t pes = (size_t)s->team->pes;
     const int spans = spans_nodes(s) ? wefti_topo_spans_hosts(s->topo, s->team->pes) : 0;
     weft_status status = WEFT_OK;
+    void *told;
     if (spans == 0) {
         return WEFT_OK;
     }
-    s->imports = wefti_alloc_zeroed((size_t)s->team->pes, sizeof *s->imports);
-    if (spans < 0 || s->imports == NULL) {
+    s->imports = wefti_alloc_zeroed(pes, sizeof *s->imports);
+    s->numbers = wefti_alloc_zeroed(pes, sizeof *s->numbers);
+    if (spans < 0 || s->imports == NULL || s->numbers == NULL) {
         status = wefti_error(WEFT_ERR_MEMORY, "%s: no memory for trials of a fabric", s->call);
     } else {
+        number_members(s);
         try_all(s, &mine);
     }
     WEFT_TRY(wefti_cuda_verdict(s->cuda, s->team, s->call, 8, status));
+    WEFT_TRY(wefti_team_alloc(s->team, s->call, pes * sizeof *s->cuda->told, WEFTI_CACHE_LINE, &told));
+    s->cuda->told = told;
     return gather(s, &mine, s->imports, sizeof mine);
 }
 
@@ -377,6 +392,7 @@ weft_status wefti_cuda_find_domain(wefti_cuda *cuda, weft_team *team, const char
     wefti_free(s.facts);
     wefti_free(s.topo);
     wefti_free(s.imports);
+    wefti_free(s.numbers);
     wefti_free(s.domain_of);
     return status;
 }

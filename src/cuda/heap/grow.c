@@ -141,8 +141,10 @@ static weft_status run_round(growth *g)
     const wefti_cuda_taking taking = {.offer = &offer, .wants = wants_piece, .take = take_piece, .context = g};
     weft_status status = wefti_cuda_verdict(cuda, g->team, g->call, g->at, offer_piece(g, &offer));
     if (status == WEFT_OK) {
-        weft_status mine = g->takes ? wefti_cuda_hear(cuda, g->team) : WEFT_OK;
-        status = find_round(g, mine == WEFT_OK ? wefti_cuda_exchange(cuda, &taking) : mine);
+        status = wefti_cuda_hear(cuda, g->team);
+    }
+    if (status == WEFT_OK) {
+        status = find_round(g, wefti_cuda_exchange(cuda, &taking));
     }
     wefti_cuda_offer_close(&offer);
     return status;

@@ -122,12 +122,10 @@ static int count_outside(const wefti_cuda *cuda)
     return outside;
 }
 
-static weft_status reach_all(wefti_cuda *cuda, const weft_team *team, wefti_cuda_region *region,
-                             wefti_cuda_offer *offer)
+static weft_status reach_all(wefti_cuda *cuda, wefti_cuda_region *region, wefti_cuda_offer *offer)
 {
     const wefti_cuda_taking taking = {
         .offer = offer, .wants = wants_descriptor, .take = take_region, .context = region};
-    WEFT_TRY(wefti_cuda_hear(cuda, team));
     weft_status first = wefti_cuda_exchange(cuda, &taking);
     for (uint32_t i = 0; i < cuda->near_count && first == WEFT_OK; i++) {
         if (cuda->group[i] < 0) {
@@ -357,7 +355,10 @@ static weft_status register_entered(wefti_cuda *cuda, weft_team *team, const cha
     }
     status = wefti_cuda_verdict(cuda, team, call, bytes, status);
     if (status == WEFT_OK) {
-        status = wefti_cuda_verdict(cuda, team, call, bytes, reach_all(cuda, team, region, &offer));
+        status = wefti_cuda_hear(cuda, team);
+    }
+    if (status == WEFT_OK) {
+        status = wefti_cuda_verdict(cuda, team, call, bytes, reach_all(cuda, region, &offer));
     }
     if (status == WEFT_OK) {
         status = wefti_cuda_verdict(cuda, team, call, bytes, open_region(cuda, region, address));

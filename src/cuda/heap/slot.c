@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cuda/device.h"
+#include "weft/coll.h"
 
 const wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index)
 {
@@ -11,16 +12,16 @@ const wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t i
                : wefti_peer_address(cuda->world, cuda->record, (int)(cuda->near_first + index));
 }
 
-weft_status wefti_cuda_hear(wefti_cuda *cuda, const weft_team *team)
+weft_status wefti_cuda_hear(wefti_cuda *cuda, weft_team *team)
 {
-    weft_world *world = cuda->world;
+    if (cuda->told == NULL) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_fcollectmem(team, cuda->told, cuda->record, sizeof *cuda->record));
     for (int member = 0; cuda->heard != NULL && member < team->pes; member++) {
         const int pe = wefti_member(team, member);
-        const uint32_t index = (uint32_t)pe - cuda->near_first;
-        if (wefti_cuda_is_near(cuda, pe) && wefti_cuda_is_abroad(cuda, index)) {
-            wefti_transport *transport = wefti_world_transport(world, pe);
-            WEFT_TRY(transport->ops->get(transport, pe, wefti_slot_offset(world, cuda->record), &cuda->heard[index],
-                                         offsetof(wefti_cuda_record, text)));
+        if (wefti_cuda_is_near(cuda, pe)) {
+            cuda->heard[(uint32_t)pe - cuda->near_first] = cuda->told[member];
         }
     }
     return WEFT_OK;
