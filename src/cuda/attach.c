@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "cuda/device.h"
+#include "cuda/driver/pci.h"
 #include "cuda/proxy/far.h"
 
 static const char call[] = "weft_device_attach";
@@ -359,6 +360,7 @@ static const wefti_device_ops cuda_ops = {
     .query = query,
     .fill_dev = fill_dev,
     .set_deadline = set_deadline,
+    .find_pci = wefti_cuda_find_pci,
 };
 
 const wefti_device_ops *const wefti_device_backend = &cuda_ops;

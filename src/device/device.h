@@ -29,6 +29,10 @@ typedef struct wefti_device_ops {
     void (*query)(const wefti_device *device, weft_device_info *info);
     void (*fill_dev)(const wefti_device *device, weft_dev *dev);
     weft_status (*set_deadline)(wefti_device *device, uint64_t deadline_ns);
+    /* The PCI address of the GPU that attach with this config would take: domain:bus:device.function; 0: not known.
+     * `config` NULL, a PE that will perhaps attach one: the GPU of the calling thread, where the process uses GPUs
+     * already. Local; before there is a world. */
+    int (*find_pci)(const weft_device_config *config, char *text, int bytes);
 } wefti_device_ops;
 
 /* What every backend's device begins with. */

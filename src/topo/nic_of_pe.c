@@ -68,14 +68,30 @@ static int has_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_to
     return 0;
 }
 
+/* The ports behind the GPU's first. */
+static void add_further(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_use *first,
+                        wefti_topo_nic_of_pe *out)
+{
+    const char *between = "; further ports of the plan, not used: ";
+    for (const wefti_topo_use *use = first + 1; use < plan->uses + plan->use_count && !use->is_first; use++) {
+        const size_t length = strlen(out->reason);
+        (void)snprintf(out->reason + length, sizeof out->reason - length, "%s%s:%d", between,
+                       topo->objects[use->nic].name, topo->objects[use->nic].port);
+        between = ", ";
+    }
+}
+
 static weft_status choose_by_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_topo_pci gpu,
                                  wefti_topo_nic_of_pe *out)
 {
     const wefti_topo_use *use = wefti_topo_plan_find(plan, topo, gpu);
     char pci[WEFTI_TOPO_PCI_BYTES];
     if (use != NULL) {
+        char reason[WEFTI_TOPO_REASON_BYTES];
         set_nic(out, &topo->objects[use->nic]);
-        (void)wefti_topo_reason_text(use, out->reason);
+        (void)snprintf(out->reason, sizeof out->reason, "of GPU %s: %s", wefti_topo_pci_text(gpu, pci),
+                       wefti_topo_reason_text(use, reason));
+        add_further(plan, topo, use, out);
         return WEFT_OK;
     }
     return has_gpu(plan, topo, gpu)

@@ -11,10 +11,12 @@ typedef struct wefti_topo_pe {
     int number; /* without a GPU: its number among its world's PEs on the host */
 } wefti_topo_pe;
 
+#define WEFTI_TOPO_NIC_REASON_BYTES 400
+
 typedef struct wefti_topo_nic_of_pe {
     char name[WEFTI_TOPO_NAME_BYTES]; /* of the NIC; empty: the host has none that may be used */
     int port;
-    char reason[WEFTI_TOPO_REASON_BYTES];
+    char reason[WEFTI_TOPO_NIC_REASON_BYTES]; /* and which further ports the plan gives the GPU */
 } wefti_topo_nic_of_pe;
 
 /* What WEFT_NIC_LIST, WEFT_NIC_MAPPING and WEFT_NIC_ROUND_ROBIN ask for. *is_asked: whether one of them does. */

@@ -60,6 +60,23 @@ static void goes_by_the_gpu(void **state)
     wefti_topo_fini(&topo);
 }
 
+static void tells_further_ports(void **state)
+{
+    (void)state;
+    wefti_topo topo;
+    wefti_topo_nic_of_pe nic;
+    wefti_topo_pe pe = {.numa = -1};
+    load(&topo, MACHINES "efa-p5.topo");
+    for (int i = 0; i < topo.count && pe.gpu == 0; i++) {
+        pe.gpu = topo.objects[i].kind == WEFTI_TOPO_GPU ? topo.objects[i].pci : 0;
+    }
+    assert_int_equal(ask(&topo, &pe, &nic), WEFT_OK);
+    assert_string_equal(nic.name, "rdmap79s0");
+    assert_non_null(strstr(nic.reason, "of GPU 0000:53:00.0: "));
+    assert_non_null(strstr(nic.reason, "; further ports of the plan, not used: rdmap80s0:1, rdmap81s0:1, rdmap82s0:1"));
+    wefti_topo_fini(&topo);
+}
+
 static void refuses_another_hosts_gpu(void **state)
 {
     (void)state;
@@ -154,6 +171,7 @@ int main(void)
         cmocka_unit_test(goes_by_the_gpu),       cmocka_unit_test(refuses_another_hosts_gpu),
         cmocka_unit_test(goes_by_the_numa_node), cmocka_unit_test(keeps_to_the_list),
         cmocka_unit_test(says_what_is_asked),    cmocka_unit_test(finds_the_host),
+        cmocka_unit_test(tells_further_ports),
     };
     setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests_name("nic_of_pe", tests, NULL, NULL);

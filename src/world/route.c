@@ -8,7 +8,8 @@
 
 #define NETWORK_BYTES 640
 
-static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, const wefti_transport_exchange *exchange)
+static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, const wefti_transport_exchange *exchange,
+                            const weft_device_config *device)
 {
     wefti_transport *transport = &world->transports[world->transport_count];
     memset(transport, 0, sizeof *transport);
@@ -24,6 +25,7 @@ static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, c
         .silence_ns = world->silence_ns,
         .progress_inline = world->progress_inline,
         .exchange = exchange,
+        .device = device,
     };
     WEFT_TRY(ops->open(transport, &setup));
     world->transport_count++;
@@ -32,23 +34,25 @@ static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, c
 
 weft_status wefti_world_transports_open(weft_world *world)
 {
-    WEFT_TRY(open_one(world, &wefti_transport_self, NULL));
-    WEFT_TRY(open_one(world, &wefti_transport_map, NULL));
+    WEFT_TRY(open_one(world, &wefti_transport_self, NULL, NULL));
+    WEFT_TRY(open_one(world, &wefti_transport_map, NULL, NULL));
 #ifdef WEFT_SIM
-    WEFT_TRY(open_one(world, &wefti_transport_sim, NULL));
+    WEFT_TRY(open_one(world, &wefti_transport_sim, NULL, NULL));
 #endif
     return WEFT_OK;
 }
 
-weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange)
+weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange,
+                                     const weft_device_config *device)
 {
 #ifdef WEFT_HAVE_OFI
-    WEFT_TRY(open_one(world, &wefti_transport_ofi, exchange));
+    WEFT_TRY(open_one(world, &wefti_transport_ofi, exchange, device));
     world->knows_fates = wefti_transport_ofi.fate != NULL;
     return WEFT_OK;
 #else
     (void)world;
     (void)exchange;
+    (void)device;
     return WEFT_OK; /* there is one open already, or worlds of several nodes are refused (apart.c) */
 #endif
 }

@@ -221,8 +221,9 @@ const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_
 /* ---- route.c: which transport carries what to whom ---- */
 
 weft_status wefti_world_transports_open(weft_world *world);
-/* The one between nodes, in a world that has several; every PE calls it. */
-weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange);
+/* The one between nodes, in a world that has several; every PE calls it. `device`: the config's, or NULL. */
+weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange,
+                                     const weft_device_config *device);
 /* A pause of a waiter by the transport between nodes, which sees to what has come meanwhile; returns 0 if there is
  * none. */
 int wefti_world_pause(weft_world *world, uint64_t waited_ns, uint64_t left_ns);

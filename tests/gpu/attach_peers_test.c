@@ -12,6 +12,8 @@
 #include <cmocka.h>
 #include <stdio.h>
 
+#include "cuda/driver/driver.h"
+#include "device/device.h"
 #include "weft.h"
 
 static weft_status create(weft_world *worlds[2])
@@ -99,9 +101,35 @@ static void test_no_atomics(void **state)
     expect_two_domains("WEFT_FAKE_NO_PEER_ATOMICS", "has no atomics there");
 }
 
+/* Which GPU it will be is known before: of a config that names one; else of the context that is current. */
+static void test_pci(void **state)
+{
+    char text[32];
+    weft_device_config config = WEFT_DEVICE_CONFIG_INIT;
+    CUcontext context;
+    (void)state;
+    config.choice = WEFT_DEVICE_ORDINAL;
+    config.ordinal = 1;
+    assert_true(wefti_device_backend->find_pci(&config, text, sizeof text));
+    assert_string_equal(text, "0000:02:00.0");
+    config.choice = WEFT_DEVICE_CURRENT;
+    assert_false(wefti_device_backend->find_pci(&config, text, sizeof text));
+    assert_false(wefti_device_backend->find_pci(NULL, text, sizeof text));
+    wefti_cuda_driver driver;
+    assert_int_equal(wefti_cuda_driver_open(&driver), WEFT_OK);
+    assert_int_equal(driver.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    assert_int_equal(driver.cuCtxPushCurrent(context), CUDA_SUCCESS);
+    assert_true(wefti_device_backend->find_pci(NULL, text, sizeof text));
+    assert_string_equal(text, "0000:01:00.0");
+    assert_true(wefti_device_backend->find_pci(&config, text, sizeof text));
+    assert_int_equal(driver.cuCtxPopCurrent(&context), CUDA_SUCCESS);
+    wefti_cuda_driver_close(&driver);
+}
+
 int main(void)
 {
     (void)setenv("WEFT_LOG", "warn", 1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_access), cmocka_unit_test(test_no_atomics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_access), cmocka_unit_test(test_no_atomics),
+                                       cmocka_unit_test(test_pci)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 
-#define LIBRARY "libcuda.so.1"
 #define TEXT_OF(name) TEXT_OF_EXPANDED(name)
 #define TEXT_OF_EXPANDED(name) #name
 
@@ -45,10 +44,11 @@ weft_status wefti_cuda_check(const wefti_cuda_driver *driver, CUresult result, c
 weft_status wefti_cuda_driver_open(wefti_cuda_driver *driver)
 {
     memset(driver, 0, sizeof *driver);
-    driver->library = wefti_fault("dlopen", 0) ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    driver->library =
+        wefti_fault("dlopen", 0) ? NULL : dlopen(WEFTI_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (driver->library == NULL) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, "no CUDA driver: %s cannot be loaded; device memory needs one",
-                           LIBRARY);
+                           WEFTI_CUDA_LIBRARY);
     }
     weft_status status = find_functions(driver);
     if (status == WEFT_OK) {

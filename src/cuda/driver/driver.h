@@ -73,6 +73,8 @@
     X(cuLaunchKernelEx)                                                                                                \
     X(cuLaunchKernel)
 
+#define WEFTI_CUDA_LIBRARY "libcuda.so.1"
+
 typedef struct wefti_cuda_driver {
     void *library;
 #define WEFTI_CUDA_FIELD(function) __typeof__(&function) function;

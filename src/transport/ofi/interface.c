@@ -137,10 +137,26 @@ static weft_status take_planned(const struct fi_info *offered, const struct fi_i
 static void warn_of_gpus(const wefti_topo_wish *wish, const wefti_topo_pe *pe)
 {
     if (pe->gpu == WEFTI_TOPO_PCI_NONE && (wish->mapping[0] != '\0' || wish->is_round_robin)) {
-        wefti_log(WEFTI_LOG_WARN,
-                  "WEFT_NIC_MAPPING and WEFT_NIC_ROUND_ROBIN are for GPUs; what goes over the network is "
-                  "host memory, by the port of the PE's processors (WEFT_NIC_LIST says of which)");
+        wefti_log(
+            WEFTI_LOG_WARN,
+            "WEFT_NIC_MAPPING and WEFT_NIC_ROUND_ROBIN are for GPUs, and which GPU this PE will have is not known "
+            "yet: it takes a port near its processors. Give weft_world_create the device (config.device), or "
+            "choose it before (cudaSetDevice)");
     }
+}
+
+/* A GPU that the machine does not show, as in some containers, is no reason to have no network unless a plan is asked
+ * for. */
+static weft_status find_nic(const wefti_topo *topo, const wefti_topo_wish *wish, const wefti_topo_pe *pe, int must,
+                            wefti_topo_nic_of_pe *nic)
+{
+    wefti_topo_pe without = *pe;
+    weft_status status = wefti_topo_nic_of(topo, wish, pe, nic);
+    if (status == WEFT_ERR_RANGE && !must && pe->gpu != WEFTI_TOPO_PCI_NONE) {
+        without.gpu = WEFTI_TOPO_PCI_NONE;
+        status = wefti_topo_nic_of(topo, wish, &without, nic);
+    }
+    return status;
 }
 
 weft_status wefti_ofi_interface_choose(const struct fi_info *offered, const wefti_topo_pe *pe,
@@ -163,7 +179,7 @@ weft_status wefti_ofi_interface_choose(const struct fi_info *offered, const weft
     if (status != WEFT_OK) {
         return is_asked || is_described ? status : WEFT_OK;
     }
-    status = wefti_topo_nic_of(&topo, &wish, pe, &nic);
+    status = find_nic(&topo, &wish, pe, is_asked, &nic);
     wefti_topo_fini(&topo);
     return status == WEFT_OK ? take_planned(offered, best, is_asked, &nic, chosen) : status;
 }

@@ -17,7 +17,7 @@
 
 typedef struct wefti_ofi_interface {
     const struct fi_info *info; /* one of those offered */
-    char reason[WEFTI_TOPO_REASON_BYTES];
+    char reason[WEFTI_TOPO_NIC_REASON_BYTES];
 } wefti_ofi_interface;
 
 /* `offered` is not NULL. */

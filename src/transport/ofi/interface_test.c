@@ -108,6 +108,29 @@ static void goes_by_the_plan(void **state)
     }
 }
 
+/* Lists for GPUs steer PEs whose GPU is known; one that the machine does not show is an error then, and else none. */
+static void goes_by_the_gpu(void **state)
+{
+    (void)state;
+    wefti_ofi_interface chosen;
+    wefti_topo_pe pe = {.numa = 0};
+    assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "pcie-8gpu.topo", 1), 0);
+    offer_rdma();
+    assert_true(wefti_topo_pci_parse("0000:77:00.0", &pe.gpu));
+    assert_chosen(&pe, "mlx5_0", "verbs;ofi_rxm");
+    assert_int_equal(setenv("WEFT_NIC_MAPPING", "mlx5_1:1:4,mlx5_0:1:4", 1), 0);
+    assert_int_equal(wefti_ofi_interface_choose(&offers[0].info, &pe, &chosen), WEFT_ERR_RANGE);
+    assert_true(wefti_topo_pci_parse("0000:21:00.0", &pe.gpu));
+    assert_chosen(&pe, "mlx5_1", "verbs;ofi_rxm");
+    assert_true(wefti_topo_pci_parse("0000:a1:00.0", &pe.gpu));
+    assert_chosen(&pe, "mlx5_0", "verbs;ofi_rxm");
+    assert_int_equal(unsetenv("WEFT_NIC_MAPPING"), 0);
+    assert_int_equal(setenv("WEFT_NIC_ROUND_ROBIN", "1", 1), 0);
+    assert_int_equal(setenv("WEFT_NIC_LIST", "mlx5_1,mlx5_0", 1), 0);
+    assert_chosen(&pe, "mlx5_1", "verbs;ofi_rxm"); /* the fifth of ports mlx5_1:1, mlx5_1:2, mlx5_0:1, mlx5_0:2 */
+    assert_int_equal(unsetenv("WEFT_NIC_ROUND_ROBIN"), 0);
+}
+
 /* A description of another machine does not stop a world; a list does. */
 static void falls_back_unless_asked(void **state)
 {
@@ -145,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(takes_the_first_of_the_best, clear),
         cmocka_unit_test_setup(goes_by_the_plan, clear),
+        cmocka_unit_test_setup(goes_by_the_gpu, clear),
         cmocka_unit_test_setup(falls_back_unless_asked, clear),
         cmocka_unit_test_setup(refuses_what_cannot_be_read, clear),
     };

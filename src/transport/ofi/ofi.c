@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/thread_state.h"
+#include "device/device.h"
 
 #define PROBE_NS UINT64_C(5000000000) /* for PE 0's first answer, through a machine in use */
 #define CLOSING_NS UINT64_C(2000000000) /* to deliver what this PE has sent, at the end */
@@ -91,6 +92,17 @@ static weft_status make_watch(wefti_ofi *ofi, offer *mine)
     return wefti_watch_create(&setup, &ofi->watch, &mine->contact);
 }
 
+/* The network is opened before a world gets its device, but which GPU that will be is mostly known. */
+static wefti_topo_pci find_gpu(const wefti_transport_setup *setup)
+{
+    char text[WEFTI_TOPO_PCI_BYTES];
+    wefti_topo_pci pci;
+    return wefti_device_backend != NULL && wefti_device_backend->find_pci(setup->device, text, sizeof text) &&
+                   wefti_topo_pci_parse(text, &pci)
+               ? pci
+               : WEFTI_TOPO_PCI_NONE;
+}
+
 static weft_status make(wefti_transport *transport, offer *mine)
 {
     const size_t pes = (size_t)transport->setup.pes;
@@ -100,6 +112,7 @@ static weft_status make(wefti_transport *transport, offer *mine)
     }
     transport->state = ofi;
     ofi->setup = transport->setup;
+    ofi->setup.device = NULL;
     ofi->wake[0] = ofi->wake[1] = -1;
     wefti_fabric_wish wish = {.can_wake = !ofi->setup.progress_inline};
     WEFT_TRY(wefti_ofi_rma_settings(ofi, &wish.rma));
@@ -116,7 +129,7 @@ static weft_status make(wefti_transport *transport, offer *mine)
         ofi->peers[pe].credits = WEFTI_OFI_CREDITS_MAX;
     }
     WEFT_TRY(wefti_os_monitor_create(&ofi->lock));
-    wish.pe = (wefti_topo_pe){.gpu = WEFTI_TOPO_PCI_NONE, /* it gets its device later, if it gets one */
+    wish.pe = (wefti_topo_pe){.gpu = find_gpu(&transport->setup),
                               .numa = wefti_topo_numa_here(),
                               .number = ofi->setup.pe - (int)ofi->setup.view->near_first};
     WEFT_TRY(wefti_fabric_open(&ofi->fabric, &wish, ofi->memory, memory, &mine->address));
