@@ -190,11 +190,10 @@ static weft_status settle(const growth *g, int stays)
 /* Where the piece of this PE's slot ends that has the last byte needed: so far all that take from it have come. */
 static uint64_t common_end(const growth *g)
 {
-    const uint32_t own = wefti_cuda_own_index(g->cuda);
     wefti_cuda_piece piece = {.bytes = 1};
     uint64_t end = 0;
     while (end < g->needed && piece.bytes != 0) {
-        piece = wefti_cuda_window_find(g->cuda->window, wefti_cuda_slot_of(g->cuda, own), end);
+        piece = wefti_cuda_window_find(g->cuda->window, wefti_cuda_own_slot(g->cuda), end);
         end += piece.bytes;
     }
     return end;
