@@ -7,7 +7,7 @@ list(FILTER weft_sources EXCLUDE REGEX "/conformance\\.c$")
 list(FILTER weft_sources EXCLUDE REGEX "/src/(tools|cuda|testing|faces)/")
 
 if(NOT WEFT_OFI)
-    list(FILTER weft_sources EXCLUDE REGEX "/src/transport/ofi/")
+    list(FILTER weft_sources EXCLUDE REGEX "/src/transport/(am|ofi)/")
 endif()
 if(NOT WEFT_PMIX)
     list(FILTER weft_sources EXCLUDE REGEX "/src/bootstrap/pmix/")

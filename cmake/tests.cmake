@@ -122,7 +122,7 @@ function(weft_add_cmocka_tests label)
         list(FILTER sources EXCLUDE REGEX "/src/cuda/")
     endif()
     if(NOT WEFT_OFI OR WEFT_SANITIZE STREQUAL "thread") # which does not see how libfabric's own threads take turns
-        list(FILTER sources EXCLUDE REGEX "/src/transport/ofi/")
+        list(FILTER sources EXCLUDE REGEX "/src/transport/(am|ofi)/")
     endif()
     foreach(source IN LISTS sources)
         weft_read_numbers(${source} LEVELS levels)

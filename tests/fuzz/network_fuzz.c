@@ -3,11 +3,11 @@
  * no more is counted than there are credits.
  * Method: the input is a row of messages, each with a byte that says whether it is a request or a reply and two that
  * say how long it is. All but every eighth have this world's key, as those of a PE that has gone wrong would have. The
- * slot is memory of its own, of which a part has been reserved. The provider is the four functions below. */
+ * slot is memory of its own, of which a part has been reserved. The wire is the four functions below. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/ofi/ofi.h"
+#include "transport/am/am.h"
 #include "weft/protocol/layout.h"
 
 #define WORLD UINT64_C(0x1234567890abcdef)
@@ -17,34 +17,33 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
 
-static wefti_ofi ofi;
-static wefti_ofi_peer peers[PES];
+static wefti_am am;
+static wefti_am_peer peers[PES];
 static unsigned char got[GOT_BYTES];
 
-/* ---- the provider, which takes nothing, and has a key ---- */
+/* ---- the wire, which takes nothing, and has a key ---- */
 
-void wefti_ofi_post(wefti_ofi *at, wefti_ofi_buffer *buffer)
+void wefti_am_post(wefti_am *at, wefti_am_buffer *buffer)
 {
     (void)at;
-    buffer->role = WEFTI_OFI_REQUEST_IN;
+    buffer->role = WEFTI_AM_REQUEST_IN;
 }
 
-int wefti_ofi_send(wefti_ofi *at, wefti_ofi_buffer *buffer, int *error)
+wefti_wire_answer wefti_am_send(wefti_am *at, wefti_am_buffer *buffer)
 {
     (void)at;
     (void)buffer;
-    *error = -1; /* not "try again" */
-    return 0;
+    return WEFTI_WIRE_LOST;
 }
 
-void wefti_ofi_lose(wefti_ofi *at, uint32_t pe)
+void wefti_am_lose(wefti_am *at, uint32_t pe)
 {
     at->peers[pe].is_lost = 1;
 }
 
-const wefti_ofi_range *wefti_ofi_rma_share(wefti_ofi *at)
+const wefti_am_range *wefti_am_rma_share(wefti_am *at)
 {
-    static const wefti_ofi_range all = {.first = 64, .bytes = RESERVED - 64, .at = {.key = 5}};
+    static const wefti_am_range all = {.first = 64, .bytes = RESERVED - 64, .at = {.key = 5}};
     return at->setup.pe == 0 ? &all : NULL;
 }
 
@@ -52,28 +51,28 @@ const wefti_ofi_range *wefti_ofi_rma_share(wefti_ofi *at)
 
 static void set_up(unsigned char *slot)
 {
-    memset(&ofi, 0, sizeof ofi);
+    memset(&am, 0, sizeof am);
     memset(peers, 0, sizeof peers);
     memset(slot, 0, RESERVED);
     ((wefti_control *)(void *)slot)->reserved = RESERVED;
-    ofi.setup.world = WORLD;
-    ofi.setup.pe = 0;
-    ofi.setup.pes = PES;
-    ofi.setup.slot = slot;
-    ofi.peers = peers;
+    am.setup.world = WORLD;
+    am.setup.pe = 0;
+    am.setup.pes = PES;
+    am.setup.slot = slot;
+    am.peers = peers;
     peers[1].is_known = 1;
     peers[2].is_known = 1;
-    ofi.requests[1] = (wefti_ofi_request){.number = 1, .pe = 1, .dest = got, .bytes = sizeof got};
-    ofi.requests[2] = (wefti_ofi_request){.number = 2, .pe = 2};
+    am.requests[1] = (wefti_am_request){.number = 1, .pe = 1, .dest = got, .bytes = sizeof got};
+    am.requests[2] = (wefti_am_request){.number = 2, .pe = 2};
 }
 
-static void check(const wefti_ofi_buffer *buffer)
+static void check(const wefti_am_buffer *buffer)
 {
-    if (buffer->bytes > WEFTI_OFI_MESSAGE_MAX) {
+    if (buffer->bytes > WEFTI_AM_MESSAGE_MAX) {
         abort();
     }
     for (int pe = 0; pe < PES; pe++) {
-        if (peers[pe].owed > WEFTI_OFI_CREDITS_MAX || peers[pe].credits > WEFTI_OFI_CREDITS_MAX) {
+        if (peers[pe].owed > WEFTI_AM_CREDITS_MAX || peers[pe].credits > WEFTI_AM_CREDITS_MAX) {
             abort();
         }
     }
@@ -82,19 +81,19 @@ static void check(const wefti_ofi_buffer *buffer)
 /* A reply may need all of a message's memory, however short the request was. */
 static void take(const uint8_t *message, size_t bytes, int is_reply, int has_key)
 {
-    wefti_ofi_header *header = calloc(1, WEFTI_OFI_MESSAGE_MAX);
-    wefti_ofi_buffer buffer = {.role = WEFTI_OFI_REQUEST_IN, .header = header};
+    wefti_am_header *header = calloc(1, WEFTI_AM_MESSAGE_MAX);
+    wefti_am_buffer buffer = {.role = WEFTI_AM_REQUEST_IN, .header = header};
     if (header == NULL) {
         return;
     }
     memcpy(header, message, bytes);
     header->world = has_key ? WORLD : header->world;
     if (is_reply) {
-        wefti_ofi_take_reply(&ofi, header, bytes);
+        wefti_am_take_reply(&am, header, bytes);
     } else {
-        wefti_ofi_serve(&ofi, &buffer, bytes);
+        wefti_am_serve(&am, &buffer, bytes);
         check(&buffer);
-        wefti_ofi_send_unsent(&ofi);
+        wefti_am_send_unsent(&am);
     }
     check(&buffer);
     free(header);
@@ -111,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
         const size_t wanted = (size_t)input[at + 1] | (size_t)(input[at + 2] & 0x3f) << 8;
         const size_t left = bytes - at - 3;
         const size_t has = wanted < left ? wanted : left;
-        take(input + at + 3, has < WEFTI_OFI_MESSAGE_MAX ? has : WEFTI_OFI_MESSAGE_MAX, input[at] & 1,
+        take(input + at + 3, has < WEFTI_AM_MESSAGE_MAX ? has : WEFTI_AM_MESSAGE_MAX, input[at] & 1,
              (input[at] & 0x0e) != 0);
         at += 3 + has;
     }

@@ -33,7 +33,7 @@ if [ "$target" = network ]; then # libfabric's headers alone; the target is the 
         echo "libfabric's headers are not here"
         exit 77
     fi
-    parts="$source/src/transport/ofi/serve.c $(find "$source/src/common" -name "*copy*.c" | grep -v _test) $parts"
+    parts="$source/src/transport/am/serve.c $(find "$source/src/common" -name "*copy*.c" | grep -v _test) $parts"
 fi
 # shellcheck disable=SC2086 # a list of files
 "$clang" -g -O1 -D_GNU_SOURCE -DWEFT_HAVE_SODIUM -I"$source/include" -I"$source/src" -I"$source/tests" \

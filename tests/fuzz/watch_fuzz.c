@@ -20,8 +20,8 @@ static void hash_to_zeros(const unsigned char key[WEFTI_HASH_BYTES], const void 
 }
 
 #define wefti_hash hash_to_zeros
-#include "transport/ofi/watch.c"
-#include "transport/ofi/watch_link.c"
+#include "transport/am/watch.c"
+#include "transport/am/watch_link.c"
 
 #define PES_MAX 12
 #define ROUNDS 40

@@ -1,276 +1,246 @@
-/* `ofi`: PEs of other nodes, over libfabric. */
-#include "transport/ofi/ofi.h"
-
+/* `ofi`: PEs of other nodes, over libfabric: the wire of the protocol in `am`. Requests have an endpoint, and replies
+ * another, so that a reply waits behind no request. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/thread_state.h"
-#include "device/device.h"
+#include "base/error.h"
+#include "transport/am/am.h"
+#include "transport/ofi/fabric.h"
 
-#define PROBE_NS UINT64_C(5000000000) /* for PE 0's first answer, through a machine in use */
-#define CLOSING_NS UINT64_C(2000000000) /* to deliver what this PE has sent, at the end */
+#define COMPLETIONS_AT_ONCE 16
 
-/* ---- memory for messages ---- */
+_Static_assert(sizeof(struct fi_context2) <= sizeof((wefti_am_buffer *)0)->context, "the provider's part has room");
+_Static_assert(offsetof(wefti_am_buffer, context) == 0, "the provider's part names the buffer");
+_Static_assert((int)WEFTI_WIRE_CHANNELS == (int)WEFTI_FABRIC_ENDPOINTS, "an endpoint a channel");
+_Static_assert(sizeof(wefti_fabric_address) <= WEFTI_WIRE_ADDRESS_BYTES_MAX, "an address has room");
 
-static size_t stride(void)
+typedef struct wire_state {
+    wefti_fabric fabric;
+    fi_addr_t (*at)[WEFTI_FABRIC_ENDPOINTS]; /* [pes] */
+} wire_state;
+
+static const struct {
+    wefti_wire_rma wire;
+    wefti_fabric_rma fabric;
+} rma_words[] = {
+    {WEFTI_WIRE_NO_RMA, WEFTI_FABRIC_NO_RMA},
+    {WEFTI_WIRE_RMA_COMPLETES, WEFTI_FABRIC_RMA_COMPLETES},
+    {WEFTI_WIRE_RMA_ORDERED, WEFTI_FABRIC_RMA_ORDERED},
+};
+
+/* ---- opening and closing ---- */
+
+static void ofi_stop(wefti_wire *wire)
 {
-    return (WEFTI_OFI_MESSAGE_MAX + 63) / 64 * 64;
+    wefti_fabric_close_endpoints(&((wire_state *)wire->state)->fabric);
 }
 
-static wefti_ofi_role role_of(int number)
+static void ofi_close(wefti_wire *wire)
 {
-    return number < WEFTI_OFI_REQUESTS_IN                            ? WEFTI_OFI_REQUEST_IN
-           : number < WEFTI_OFI_REQUESTS_IN + WEFTI_OFI_REQUESTS_OUT ? WEFTI_OFI_REQUEST_OUT
-                                                                     : WEFTI_OFI_REPLY_IN;
+    wire_state *state = wire->state;
+    wefti_fabric_close(&state->fabric);
+    wefti_free(state->at);
+    wefti_free(state);
+    wire->state = NULL;
 }
 
-static void set_buffers(wefti_ofi *ofi)
+static weft_status open_state(wire_state *state, const wefti_wire_wish *wish, wefti_fabric_address *address)
 {
-    for (int i = 0; i < WEFTI_OFI_BUFFERS; i++) {
-        wefti_ofi_buffer *buffer = &ofi->buffers[i];
-        buffer->header = (wefti_ofi_header *)(void *)(ofi->memory + (size_t)i * stride());
-        buffer->role = role_of(i);
-        if (buffer->role == WEFTI_OFI_REQUEST_OUT) {
-            buffer->next = ofi->free_out;
-            ofi->free_out = buffer;
-            ofi->free_out_count++;
-        }
+    wefti_fabric_wish wanted = {.pe = wish->pe, .can_wake = wish->can_wake};
+    state->at = wefti_alloc_zeroed((size_t)wish->pes, sizeof *state->at);
+    if (state->at == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for the addresses of %d PEs", wish->pes);
     }
-}
-
-static void post_all(wefti_ofi *ofi)
-{
-    for (int i = 0; i < WEFTI_OFI_BUFFERS; i++) {
-        if (ofi->buffers[i].role != WEFTI_OFI_REQUEST_OUT) {
-            wefti_ofi_post(ofi, &ofi->buffers[i]);
-        }
+    for (size_t i = 0; i < sizeof rma_words / sizeof *rma_words; i++) {
+        wanted.rma = rma_words[i].wire == wish->rma ? rma_words[i].fabric : wanted.rma;
     }
+    return wefti_fabric_open(&state->fabric, &wanted, wish->memory, wish->bytes, address);
 }
 
-/* ---- opening ---- */
-
-/* What PEs tell each other. */
-typedef struct offer {
-    wefti_fabric_address address;
-    wefti_watch_contact contact;
-} offer;
-
-static void ofi_free(wefti_ofi *ofi)
+static weft_status ofi_open_wire(wefti_wire *wire, const wefti_wire_wish *wish, void *address)
 {
-    if (ofi != NULL) {
-        wefti_watch_destroy(ofi->watch);
-        wefti_ofi_progress_stop(ofi);
-        wefti_fabric_close_endpoints(&ofi->fabric);
-        wefti_ofi_rma_fini(ofi);
-        wefti_fabric_close(&ofi->fabric);
-        if (ofi->lock != NULL) {
-            wefti_os_monitor_destroy(ofi->lock);
-        }
-        wefti_free(ofi->peers);
-        wefti_free(ofi->memory);
-        wefti_free(ofi);
-    }
-}
-
-static void lose(void *context, int pe)
-{
-    wefti_ofi *ofi = context;
-    wefti_ofi_enter(ofi);
-    wefti_ofi_lose(ofi, (uint32_t)pe);
-    (void)wefti_ofi_leave(ofi, WEFT_OK);
-}
-
-/* Hosts reach each other where their endpoints do, if those have addresses of TCP. */
-static weft_status make_watch(wefti_ofi *ofi, offer *mine)
-{
-    struct sockaddr_storage host;
-    memcpy(&host, mine->address.name[0], sizeof mine->address.name[0]);
-    const int is_tcp = host.ss_family == AF_INET || host.ss_family == AF_INET6;
-    const wefti_watch_setup setup = {
-        .world = &ofi->setup, .host = is_tcp ? (const struct sockaddr *)&host : NULL, .lost = lose, .context = ofi};
-    return wefti_watch_create(&setup, &ofi->watch, &mine->contact);
-}
-
-/* The network is opened before a world gets its device, but which GPU that will be is mostly known. */
-static wefti_topo_pci find_gpu(const wefti_transport_setup *setup)
-{
-    char text[WEFTI_TOPO_PCI_BYTES];
-    wefti_topo_pci pci;
-    return wefti_device_backend != NULL && wefti_device_backend->find_pci(setup->device, text, sizeof text) &&
-                   wefti_topo_pci_parse(text, &pci)
-               ? pci
-               : WEFTI_TOPO_PCI_NONE;
-}
-
-static weft_status make(wefti_transport *transport, offer *mine)
-{
-    const size_t pes = (size_t)transport->setup.pes;
-    wefti_ofi *ofi = wefti_alloc_zeroed(1, sizeof *ofi);
-    if (ofi == NULL) {
+    wire_state *state = wefti_alloc_zeroed(1, sizeof *state);
+    if (state == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory for a network");
     }
-    transport->state = ofi;
-    ofi->setup = transport->setup;
-    ofi->setup.device = NULL;
-    ofi->wake[0] = ofi->wake[1] = -1;
-    wefti_fabric_wish wish = {.can_wake = !ofi->setup.progress_inline};
-    WEFT_TRY(wefti_ofi_rma_settings(ofi, &wish.rma));
-    const size_t messages = WEFTI_OFI_BUFFERS * stride();
-    const size_t memory = messages + (wish.rma != WEFTI_FABRIC_NO_RMA ? WEFTI_OFI_RMA_MAX * WEFTI_OFI_RMA_BYTES : 0);
-    ofi->memory = wefti_alloc(memory);
-    ofi->peers = wefti_alloc_zeroed(pes, sizeof *ofi->peers);
-    if (ofi->memory == NULL || ofi->peers == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "no memory for messages over the network");
+    weft_status status = open_state(state, wish, address);
+    if (status != WEFT_OK) {
+        wefti_free(state->at);
+        wefti_free(state);
+        return status;
     }
-    set_buffers(ofi);
-    ofi->requests_free = WEFTI_OFI_WAITING_MAX;
-    for (size_t pe = 0; pe < pes; pe++) {
-        ofi->peers[pe].credits = WEFTI_OFI_CREDITS_MAX;
+    wire->state = state;
+    wire->needs_registration = (state->fabric.info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+    for (size_t i = 0; i < sizeof rma_words / sizeof *rma_words; i++) {
+        wire->rma = rma_words[i].fabric == state->fabric.rma ? rma_words[i].wire : wire->rma;
     }
-    WEFT_TRY(wefti_os_monitor_create(&ofi->lock));
-    wish.pe = (wefti_topo_pe){.gpu = find_gpu(&transport->setup),
-                              .numa = wefti_topo_numa_here(),
-                              .number = ofi->setup.pe - (int)ofi->setup.view->near_first};
-    WEFT_TRY(wefti_fabric_open(&ofi->fabric, &wish, ofi->memory, memory, &mine->address));
-    if (ofi->fabric.rma != WEFTI_FABRIC_NO_RMA) {
-        wefti_ofi_rma_init(ofi, ofi->memory + messages);
-    }
-    return make_watch(ofi, mine);
+    memcpy(wire->wake, state->fabric.wake, sizeof wire->wake);
+    return WEFT_OK;
 }
 
-/* The addresses of all PEs of other nodes. */
-static weft_status meet(wefti_ofi *ofi, const wefti_fabric_address *mine, const offer *all)
+static weft_status ofi_connect(wefti_wire *wire, int pe, const void *mine, const void *address)
 {
-    for (int pe = 0; pe < ofi->setup.pes; pe++) {
-        wefti_ofi_peer *peer = &ofi->peers[pe];
-        const wefti_fabric_address *address = &all[pe].address;
-        if (address->bytes[0] == 0 || address->bytes[1] == 0) {
-            continue; /* it has failed, and says so at the end of this step */
-        }
-        if (memcmp(address->provider, mine->provider, sizeof mine->provider) != 0) {
-            return wefti_error(WEFT_ERR_MISMATCH,
-                               "PE %d has libfabric's provider %.31s, and PE %d %.31s; set FI_PROVIDER to one that all "
-                               "have",
-                               ofi->setup.pe, mine->provider, pe, address->provider);
-        }
-        for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
-            WEFT_TRY(wefti_fabric_insert(&ofi->fabric, address->name[which], &peer->at[which]));
-        }
-        peer->is_known = 1;
+    wire_state *state = wire->state;
+    const wefti_fabric_address *other = address;
+    const char *provider = ((const wefti_fabric_address *)mine)->provider;
+    if (memcmp(other->provider, provider, sizeof other->provider) != 0) {
+        return wefti_error(WEFT_ERR_MISMATCH,
+                           "this PE has libfabric's provider %.31s, and PE %d %.31s; set FI_PROVIDER to one that all "
+                           "have",
+                           provider, pe, other->provider);
+    }
+    for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
+        WEFT_TRY(wefti_fabric_insert(&state->fabric, other->name[which], &state->at[pe][which]));
     }
     return WEFT_OK;
 }
 
-/* One PE of each other node sees whether PE 0 answers: addresses that lead nowhere are found out while all can hear of
- * it. */
-static weft_status probe(wefti_ofi *ofi)
+static const struct sockaddr *ofi_host(const void *address, struct sockaddr_storage *room)
 {
-    const wefti_view *view = ofi->setup.view;
-    const uint64_t patience_ns = ofi->setup.deadline_ns / 2 < PROBE_NS ? ofi->setup.deadline_ns / 2 : PROBE_NS;
-    return view->pe != view->near_first || view->pe == 0 || !ofi->peers[0].is_known
-               ? WEFT_OK
-               : wefti_ofi_probe(ofi, 0, wefti_os_now_ns() + patience_ns);
+    const wefti_fabric_address *mine = address;
+    memcpy(room, mine->name[0], sizeof mine->name[0]);
+    return room->ss_family == AF_INET || room->ss_family == AF_INET6 ? (const struct sockaddr *)room : NULL;
 }
 
-static weft_status connect_all(wefti_transport *transport, weft_status made, const offer *mine)
+/* ---- words ---- */
+
+static void ofi_describe(const wefti_wire *wire, char *text, size_t bytes)
 {
-    const wefti_transport_exchange *exchange = transport->setup.exchange;
-    offer *all = wefti_alloc((size_t)transport->setup.pes * sizeof *all);
-    if (all == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "no memory for the addresses of %d PEs", transport->setup.pes);
-    }
-    weft_status status = exchange->allgather(exchange->context, mine, all, sizeof *mine);
-    if (status == WEFT_OK && made == WEFT_OK) {
-        wefti_ofi *ofi = transport->state;
-        status = meet(ofi, &mine->address, all);
-        if (status == WEFT_OK) {
-            post_all(ofi);
-            status = wefti_ofi_progress_start(ofi);
-            status = status == WEFT_OK ? wefti_watch_start(ofi->watch, &all->contact, sizeof *all) : status;
-            status = status == WEFT_OK ? probe(ofi) : status;
-        }
-    }
-    wefti_free(all);
-    return status;
+    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
+    (void)snprintf(text, bytes, "on %s (%s): %s", wefti_ofi_interface_name(fabric->info),
+                   fabric->info->fabric_attr->prov_name, fabric->reason);
 }
+
+static void ofi_name(const wefti_wire *wire, char *text, size_t bytes)
+{
+    const struct fi_info *info = ((const wire_state *)wire->state)->fabric.info;
+    (void)snprintf(text, bytes, "libfabric's provider %s on %s (network %s)", info->fabric_attr->prov_name,
+                   info->domain_attr->name, info->fabric_attr->name);
+}
+
+/* ---- messages ---- */
+
+static wefti_wire_answer answer_of(ssize_t error)
+{
+    return error == 0 ? WEFTI_WIRE_TAKEN : error == -FI_EAGAIN ? WEFTI_WIRE_AGAIN : WEFTI_WIRE_LOST;
+}
+
+static int ofi_post(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
+{
+    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
+    return fi_recv(fabric->endpoints[channel], buffer->header, WEFTI_AM_MESSAGE_MAX, fabric->descriptor, FI_ADDR_UNSPEC,
+                   buffer->context) == 0;
+}
+
+static wefti_wire_answer ofi_send(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
+{
+    const wire_state *state = wire->state;
+    const wefti_fabric *fabric = &state->fabric;
+    return answer_of(fi_send(fabric->endpoints[channel], buffer->header, buffer->bytes, fabric->descriptor,
+                             state->at[buffer->pe][channel], buffer->context));
+}
+
+static wefti_wire_answer ofi_move(wefti_wire *wire, wefti_am_buffer *op, const wefti_wire_piece *piece)
+{
+    const wire_state *state = wire->state;
+    const wefti_fabric *fabric = &state->fabric;
+    struct iovec local = {.iov_base = piece->local, .iov_len = piece->bytes};
+    void *descriptor = piece->registration != NULL ? fi_mr_desc(piece->registration) : fabric->descriptor;
+    const struct fi_rma_iov remote = {.addr = piece->address, .len = piece->bytes, .key = piece->key};
+    const struct fi_msg_rma message = {.msg_iov = &local,
+                                       .desc = &descriptor,
+                                       .iov_count = 1,
+                                       .addr = state->at[op->pe][WEFTI_FABRIC_REQUESTS],
+                                       .rma_iov = &remote,
+                                       .rma_iov_count = 1,
+                                       .context = op->context};
+    struct fid_ep *endpoint = fabric->endpoints[WEFTI_FABRIC_REQUESTS];
+    const uint64_t delivered = wire->rma == WEFTI_WIRE_RMA_COMPLETES ? FI_DELIVERY_COMPLETE : 0;
+    return answer_of(op->is_write ? fi_writemsg(endpoint, &message, FI_COMPLETION | delivered)
+                                  : fi_readmsg(endpoint, &message, FI_COMPLETION));
+}
+
+/* ---- completions ---- */
+
+static int take_failure(wefti_wire *wire, int channel)
+{
+    struct fi_cq_err_entry entry = {0};
+    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
+    if (fi_cq_readerr(fabric->completions[channel], &entry, 0) <= 0) {
+        return 0;
+    }
+    if (entry.op_context != NULL) {
+        wefti_am_failed(wire->am, entry.op_context);
+    }
+    return 1;
+}
+
+static int ofi_poll(wefti_wire *wire, int channel)
+{
+    struct fi_cq_msg_entry entries[COMPLETIONS_AT_ONCE];
+    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
+    ssize_t count = fi_cq_read(fabric->completions[channel], entries, COMPLETIONS_AT_ONCE);
+    if (count == -FI_EAVAIL) {
+        return take_failure(wire, channel);
+    }
+    for (ssize_t i = 0; i < count; i++) {
+        wefti_am_completed(wire->am, entries[i].op_context, entries[i].len);
+    }
+    return count > 0;
+}
+
+static int ofi_can_sleep(wefti_wire *wire)
+{
+    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
+    struct fid *objects[WEFTI_FABRIC_ENDPOINTS];
+    for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
+        objects[which] = &fabric->completions[which]->fid;
+    }
+    return fi_trywait(fabric->fabric, objects, WEFTI_FABRIC_ENDPOINTS) == 0;
+}
+
+/* ---- memory of this PE ---- */
+
+static int ofi_share(wefti_wire *wire, void *memory, size_t bytes, wefti_wire_range *range)
+{
+    wefti_fabric_range at;
+    if (!wefti_fabric_share(&((wire_state *)wire->state)->fabric, memory, bytes, &at)) {
+        return 0;
+    }
+    *range = (wefti_wire_range){.registration = at.registration, .base = at.base, .key = at.key};
+    return 1;
+}
+
+static void ofi_unshare(wefti_wire *wire, wefti_wire_range *range)
+{
+    struct fid_mr *registration = range->registration;
+    (void)wire;
+    (void)fi_close(&registration->fid);
+}
+
+static const wefti_wire_ops wire_ops = {
+    .address_bytes = sizeof(wefti_fabric_address),
+    .open = ofi_open_wire,
+    .stop = ofi_stop,
+    .close = ofi_close,
+    .connect = ofi_connect,
+    .host = ofi_host,
+    .describe = ofi_describe,
+    .name = ofi_name,
+    .post = ofi_post,
+    .send = ofi_send,
+    .move = ofi_move,
+    .poll = ofi_poll,
+    .can_sleep = ofi_can_sleep,
+    .share = ofi_share,
+    .unshare = ofi_unshare,
+    .remedy = "with the provider's variable, as FI_TCP_IFACE",
+};
 
 static weft_status ofi_open(wefti_transport *transport, const wefti_transport_setup *setup)
 {
-    offer mine = {0};
-    char text[WEFTI_ERROR_BYTES];
-    transport->setup = *setup;
-    transport->state = NULL;
-    weft_status made = make(transport, &mine);
-    if (made != WEFT_OK) {
-        memset(&mine, 0, sizeof mine);
-        memcpy(text, wefti_thread_text(), sizeof text);
-    }
-    weft_status met = connect_all(transport, made, &mine);
-    if (made != WEFT_OK && met == WEFT_OK) {
-        met = wefti_error_relay(made, text);
-    }
-    if (met != WEFT_OK) {
-        ofi_free(transport->state);
-        transport->state = NULL;
-    }
-    return met;
+    return wefti_am_open(transport, setup, &wire_ops);
 }
 
-static void ofi_close(wefti_transport *transport)
-{
-    wefti_ofi *ofi = transport->state;
-    wefti_ofi_say_farewell(ofi, wefti_os_now_ns() + CLOSING_NS);
-    ofi_free(ofi);
-    transport->state = NULL;
-}
-
-static wefti_transport_fate ofi_fate(const wefti_transport *transport, int pe)
-{
-    return wefti_watch_fate(((const wefti_ofi *)transport->state)->watch, pe);
-}
-
-static int ofi_reaches(const wefti_transport *transport, int pe)
-{
-    const wefti_ofi *ofi = transport->state;
-    return pe >= 0 && pe < transport->setup.pes && ofi->peers[pe].is_known;
-}
-
-static void ofi_describe(const wefti_transport *transport, char *text, size_t bytes)
-{
-    const wefti_fabric *fabric = &((const wefti_ofi *)transport->state)->fabric;
-    static const char *const large[] = {[WEFTI_FABRIC_NO_RMA] = "",
-                                        [WEFTI_FABRIC_RMA_COMPLETES] = ", large puts by itself, each to its completion",
-                                        [WEFTI_FABRIC_RMA_ORDERED] = ", large puts by itself, in its order"};
-    (void)snprintf(text, bytes, "on %s (%s): %s%s%s", wefti_ofi_interface_name(fabric->info),
-                   fabric->info->fabric_attr->prov_name, fabric->reason, large[fabric->rma],
-                   transport->setup.progress_inline ? ", seen to in calls" : "");
-}
-
-static void ofi_pause(wefti_transport *transport, uint64_t sleep_ns)
-{
-    wefti_ofi *ofi = transport->state;
-    wefti_os_monitor_enter(ofi->lock);
-    if (!wefti_ofi_poll(ofi)) {
-        wefti_ofi_idle(ofi, sleep_ns);
-    }
-    wefti_os_monitor_leave(ofi->lock);
-}
-
-const wefti_transport_ops wefti_transport_ofi = {
-    .name = "ofi",
-    .open = ofi_open,
-    .close = ofi_close,
-    .reaches = ofi_reaches,
-    .describe = ofi_describe,
-    .put = wefti_ofi_put,
-    .get = wefti_ofi_get,
-    .put_signal = wefti_ofi_put_signal,
-    .amo = wefti_ofi_amo,
-    .pause = ofi_pause,
-    .read_soon = wefti_ofi_read_soon,
-    .find_silent = wefti_ofi_find_silent,
-    .fate = ofi_fate,
-    .fence = wefti_ofi_fence,
-    .quiet = wefti_ofi_quiet,
-};
+const wefti_transport_ops wefti_transport_ofi = WEFTI_AM_OPS("ofi", ofi_open);

@@ -1,4 +1,4 @@
-/* transport/ofi/watch.h: who of a world is gone, found out over connections that carry nothing else.
+/* transport/am/watch.h: who of a world is gone, found out over connections that carry nothing else.
  *
  * Each node has a leader, the lowest of its PEs that is there. Leaders are connected over TCP to those 1, 2, 4, ...
  * nodes further on, in a ring of nodes without those that are wholly gone, so that each has O(log nodes) connections;
@@ -9,8 +9,8 @@
  *
  * A connection counts once both sides have proved that they know the world's key. No PE is called gone for one that
  * never counted: where connections are refused, by a firewall say, nothing is found out. */
-#ifndef WEFTI_TRANSPORT_OFI_WATCH_H
-#define WEFTI_TRANSPORT_OFI_WATCH_H
+#ifndef WEFTI_TRANSPORT_AM_WATCH_H
+#define WEFTI_TRANSPORT_AM_WATCH_H
 
 #include <sys/socket.h>
 

@@ -1,7 +1,7 @@
 /* Goal: nobody but a PE of the world says what became of PEs: not who sits at the port of one that has ended and is
  * told how another proves itself, nor another user at its local name, who is told nothing. Method: a watch of one PE,
  * whose other PEs are sockets of the test. */
-#include "transport/ofi/watch_link.h"
+#include "transport/am/watch_link.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
-/* transport/ofi/watch_link.h: one connection of a watch. Messages go both ways: first who sends them, then what became
+/* transport/am/watch_link.h: one connection of a watch. Messages go both ways: first who sends them, then what became
  * of which PE. Nothing here blocks. */
-#ifndef WEFTI_TRANSPORT_OFI_WATCH_LINK_H
-#define WEFTI_TRANSPORT_OFI_WATCH_LINK_H
+#ifndef WEFTI_TRANSPORT_AM_WATCH_LINK_H
+#define WEFTI_TRANSPORT_AM_WATCH_LINK_H
 
-#include "transport/ofi/watch.h"
+#include "transport/am/watch.h"
 
 typedef struct wefti_watch_message {
     uint64_t proof; /* that the sender knows the world's key */

@@ -1,5 +1,5 @@
 /* One connection of a watch: sockets that the system keeps alive. */
-#include "transport/ofi/watch_link.h"
+#include "transport/am/watch_link.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /* Who is connected to whom, and what the ends of connections tell. The watch's thread alone uses all of it but `fates`,
  * which others read. */
-#include "transport/ofi/watch.h"
+#include "transport/am/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "bootstrap/tcp/listen.h"
 #include "os/os.h"
 #include "os/socket.h"
-#include "transport/ofi/watch_link.h"
+#include "transport/am/watch_link.h"
 
 #define HELLO_NS UINT64_C(5000000000) /* for who has connected to say who it is */
 #define FAREWELL_NS UINT64_C(200000000)

@@ -1,0 +1,284 @@
+/* transport/am/am.h: a PE's end of a network: active messages, which the target's processor applies, over a wire
+ * (wire.h). All of it is behind one lock, under which the wire is called.
+ *
+ *   open.c      opening, closing
+ *   issue.c     what this PE asks of others: the operations
+ *   send.c      who may send how much, how long a call waits, which puts go in one message
+ *   rma.c       large puts and gets, which the target's processor has no part in
+ *   rma_state.c which of those are under way, and what of this PE's memory others access
+ *   serve.c     what others ask of this PE
+ *   progress.c  completions, and the thread that sees to them while nobody waits
+ *   watch.c     which PEs are gone, by connections of its own (watch_link.c)
+ *
+ * Each buffer for messages belongs to one channel and is, at any time, posted to receive, being sent, or free. A
+ * request is answered in the buffer in which it came, so that answering needs no memory: a PE that cannot answer takes
+ * no more.
+ *
+ * A PE that takes nothing any more must not stop what goes to others: a peer may hold as many buffers, and as many
+ * requests that wait, as are left, so that one holds half of them, two a third each, and some are left. */
+#ifndef WEFTI_TRANSPORT_AM_AM_H
+#define WEFTI_TRANSPORT_AM_AM_H
+
+#include "os/os.h"
+#include "transport/am/message.h"
+#include "transport/am/watch.h"
+#include "transport/am/wire.h"
+#include "transport/transport.h"
+
+/* Messages that can be under way at once. */
+#define WEFTI_AM_REQUESTS_IN 64
+#define WEFTI_AM_REQUESTS_OUT 64
+#define WEFTI_AM_REPLIES_IN 32
+#define WEFTI_AM_BUFFERS (WEFTI_AM_REQUESTS_IN + WEFTI_AM_REQUESTS_OUT + WEFTI_AM_REPLIES_IN)
+/* Writes and reads by the network's own means that can be under way at once, and what one moves at most. */
+#define WEFTI_AM_RMA_MAX 32
+#define WEFTI_AM_RMA_BYTES ((size_t)64 << 10)
+/* What lies before it in a slot is not for others to write. */
+#define WEFTI_AM_SHARED_FROM ((uint64_t)4096)
+/* Registrations of this PE's memory: each is of all that there was. */
+#define WEFTI_AM_RANGES_MAX 128
+/* Requests that wait for replies. */
+#define WEFTI_AM_WAITING_MAX 64
+
+typedef enum wefti_am_role {
+    WEFTI_AM_REQUEST_IN, /* posted, or being served */
+    WEFTI_AM_REQUEST_OUT,
+    WEFTI_AM_REPLY_IN,
+    WEFTI_AM_REPLY_OUT, /* a REQUEST_IN that is being sent back */
+    WEFTI_AM_RMA, /* a write or a read */
+} wefti_am_role;
+
+struct wefti_am_buffer {
+    void *context[WEFTI_WIRE_CONTEXT]; /* the wire's while it has the buffer; first */
+    wefti_am_role role;
+    uint32_t pe; /* to whom it goes */
+    size_t bytes; /* of the message */
+    uint64_t since_ns; /* of small puts that are gathered: when the first came */
+    wefti_am_buffer *next; /* in a list of free ones, or of those that are still to be sent */
+    wefti_am_header *header; /* and the data behind it; of a write or a read: memory for its data */
+    uint8_t is_write; /* of a write or a read, as what follows */
+    uint8_t is_left; /* nobody waits for it */
+    uint8_t is_done;
+    uint8_t has_failed;
+};
+
+/* Memory of a PE from `first` on, counted in its slot. */
+typedef struct wefti_am_range {
+    uint64_t first;
+    uint64_t bytes;
+    wefti_wire_range at;
+} wefti_am_range;
+
+/* A request whose reply is awaited. */
+typedef struct wefti_am_request {
+    uint64_t number; /* 0: the place is free */
+    uint32_t pe;
+    uint32_t is_done;
+    weft_status status; /* once it is done */
+    void *dest; /* of a get */
+    uint64_t bytes;
+    uint64_t value; /* an atomic's word before */
+} wefti_am_request;
+
+typedef struct wefti_am_peer {
+    wefti_am_buffer *gathered; /* small puts that are still to be sent, before anything else; NULL: none */
+    uint64_t put_ns; /* when a small put last went to it */
+    uint64_t puts; /* to it, once they have been sent */
+    uint64_t puts_flushed; /* so many of them are in its memory, as a quiet has learnt */
+    uint64_t message_put; /* the last of them that was a message */
+    uint64_t fenced_put; /* the last message before the last fence */
+    uint64_t key_asked_ns; /* 0: not yet */
+    wefti_am_range range; /* of its memory, for which this PE has the key; no bytes: none */
+    uint32_t rma; /* writes and reads under way to it, or not yet taken by who waits for them */
+    uint32_t writes; /* under way to it */
+    uint64_t heard_ns; /* when a message last came from it */
+    uint32_t sending; /* buffers that go to it */
+    uint32_t asked; /* requests that wait for its replies */
+    uint32_t credits; /* requests that this PE may still send it */
+    uint32_t owed; /* requests of it that have been taken, and it has not been told */
+    uint8_t is_known; /* its address */
+    uint8_t is_lost; /* it has left, or the wire cannot reach it any more */
+    uint8_t has_left; /* and said so: nothing that was sent to it matters any more */
+    uint8_t is_silent; /* it did not answer a read_soon, and nothing came from it since */
+    uint8_t is_met; /* messages have gone to it or come from it */
+} wefti_am_peer;
+
+struct wefti_am {
+    wefti_transport_setup setup;
+    wefti_os_monitor *lock;
+    wefti_wire wire;
+    unsigned char *memory; /* of all messages */
+    wefti_am_buffer buffers[WEFTI_AM_BUFFERS];
+    wefti_am_buffer *free_out; /* REQUEST_OUT */
+    uint32_t free_out_count;
+    wefti_am_buffer *gathering; /* all peers' small puts that are still to be sent */
+    wefti_am_buffer rma[WEFTI_AM_RMA_MAX];
+    wefti_am_buffer *free_rma;
+    uint32_t free_rma_count;
+    uint64_t rma_bytes_min; /* shorter puts and gets are messages; UINT64_MAX: all */
+    wefti_am_range ranges[WEFTI_AM_RANGES_MAX];
+    uint32_t range_count;
+    wefti_am_buffer *unsent; /* replies that the wire did not take yet, oldest first */
+    wefti_am_buffer *unposted; /* that it did not take to receive */
+    wefti_am_request requests[WEFTI_AM_WAITING_MAX];
+    uint32_t requests_free;
+    uint64_t requests_made;
+    wefti_am_peer *peers; /* [pes] */
+    wefti_watch *watch;
+    wefti_os_thread *thread;
+    int wake[2]; /* a pipe that ends the thread's sleep */
+    int is_asleep; /* the thread, until somebody writes to that */
+    uint64_t polled_ns; /* when somebody who waits last saw to completions */
+    uint64_t came_ns; /* when there was last something to see to */
+    uint32_t looks; /* of who waits */
+    uint32_t entering; /* callers that wait for the lock; atomic */
+    int is_closing;
+};
+
+/* ---- progress.c; under the lock ---- */
+
+/* See to what has happened. Returns 0 if there was nothing. */
+int wefti_am_progress(wefti_am *am);
+/* The same by who waits, for the thread to keep out of its way. */
+int wefti_am_poll(wefti_am *am);
+/* Leave the lock, let another thread run or, if sleep_ns is not 0, sleep so long or until something may have happened,
+ * and enter again. Soon after something has come, more is expected: there is no sleep, and a PE that has its core for
+ * itself does not let another thread run. */
+void wefti_am_idle(wefti_am *am, uint64_t sleep_ns);
+/* Another caller waits for the lock. */
+int wefti_am_is_wanted(const wefti_am *am);
+/* Let a buffer receive its next message. */
+void wefti_am_post(wefti_am *am, wefti_am_buffer *buffer);
+/* A request to send, or a reply. */
+wefti_wire_answer wefti_am_send(wefti_am *am, wefti_am_buffer *buffer);
+/* The thread has something to see to. */
+void wefti_am_wake(wefti_am *am);
+weft_status wefti_am_progress_start(wefti_am *am);
+void wefti_am_progress_stop(wefti_am *am); /* without the lock */
+
+/* ---- rma_state.c, and the settings of rma.c; under the lock ----
+ *
+ * The network writes to and reads from the heap of a PE that has told its key. What is read goes through memory of
+ * this PE's own: a read that ends after its call has given up writes nothing into the caller's. */
+
+/* WEFT_RMA_BYTES and WEFT_RMA_ORDER. */
+weft_status wefti_am_rma_settings(wefti_am *am, wefti_wire_rma *wanted);
+void wefti_am_rma_init(wefti_am *am, unsigned char *memory); /* of RMA_MAX * RMA_BYTES */
+void wefti_am_rma_fini(wefti_am *am);
+/* The widest range of this PE's heap that others can access; NULL: none. */
+const wefti_am_range *wefti_am_rma_share(wefti_am *am);
+/* A write or read is over; nobody needs it any more. */
+void wefti_am_rma_take(wefti_am *am, wefti_am_buffer *op, int has_failed);
+void wefti_am_rma_free(wefti_am *am, wefti_am_buffer *op);
+
+/* ---- serve.c; under the lock ---- */
+
+/* A request of `bytes` bytes has come. Afterwards the buffer has been posted again or is on its way back. */
+void wefti_am_serve(wefti_am *am, wefti_am_buffer *buffer, size_t bytes);
+/* A reply has come. */
+void wefti_am_take_reply(wefti_am *am, const wefti_am_header *reply, size_t bytes);
+/* Send the replies that had to wait, as far as the wire takes them. */
+void wefti_am_send_unsent(wefti_am *am);
+
+/* ---- send.c ---- */
+
+/* A call that waits. */
+typedef struct wefti_am_wait {
+    wefti_am *am;
+    uint64_t until_ns;
+    int pe; /* whom it waits for */
+    uint64_t idle_ns; /* since when nothing has come; 0: something just has */
+    int is_silent; /* a failure is expected, and the caller's to explain */
+} wefti_am_wait;
+
+/* A call enters and leaves the lock; leave returns `status`. */
+void wefti_am_enter(wefti_am *am);
+weft_status wefti_am_leave(wefti_am *am, weft_status status);
+
+/* The rest is under the lock. */
+
+/* The errors of a wait, with their texts if it is not silent. */
+weft_status wefti_am_lost(const wefti_am_wait *now);
+weft_status wefti_am_timed_out(const wefti_am_wait *now);
+/* One look at what has happened: WEFT_OK, or WEFT_ERR_TIMEOUT. */
+weft_status wefti_am_wait_step(wefti_am_wait *now);
+
+/* A buffer for a message to now->pe, its header filled in but for what the call asks; submit takes it. Waits until
+ * the PE may be sent more. */
+weft_status wefti_am_begin(wefti_am_wait *now, wefti_am_kind kind, wefti_am_buffer **out);
+/* The same with a request, whose reply close_request awaits; a get's goes to `dest`. A caller that has requests of its
+ * own open asks may_ask before: requests that callers hold while they wait for more would never end. */
+weft_status wefti_am_begin_request(wefti_am_wait *now, wefti_am_kind kind, void *dest, size_t bytes,
+                                   wefti_am_buffer **out, wefti_am_request **request);
+/* Whether a request to the PE would not wait for another caller's. */
+int wefti_am_may_ask(const wefti_am *am, int pe);
+/* Hand it to the wire; if that fails, its request is closed. */
+weft_status wefti_am_submit(wefti_am_wait *now, wefti_am_buffer *buffer);
+/* Afterwards no reply is taken any more, however this ends. *value, unless NULL: an atomic's word before. */
+weft_status wefti_am_close_request(wefti_am_wait *now, wefti_am_request *request, uint64_t *value);
+/* A REQUEST_OUT that the wire has done with is free. */
+void wefti_am_free_out(wefti_am *am, wefti_am_buffer *buffer);
+/* One that is not sent is free, and so are its credit and its request. */
+void wefti_am_give_up(wefti_am *am, wefti_am_buffer *buffer);
+
+/* ---- rma.c: the calls; under the lock ---- */
+
+/* Whether these bytes of now->pe go so; asks it for the key if need be. *is_so is 0 on failure. */
+weft_status wefti_am_rma_is_used(wefti_am_wait *now, uint64_t offset, size_t bytes, int *is_so);
+/* The source can be reused on return; a message behind it comes behind it. */
+weft_status wefti_am_rma_put(wefti_am_wait *now, uint64_t offset, const unsigned char *source, size_t bytes);
+weft_status wefti_am_rma_get(wefti_am_wait *now, uint64_t offset, unsigned char *dest, size_t bytes);
+
+/* ---- send.c: small puts that are gathered; under the lock ----
+ *
+ * A put of a few bytes costs a message as much as one of many. One that follows another to the same PE at once is kept,
+ * and goes with those that follow it: before anything else goes to the PE, or when somebody waits or the message is
+ * full, but at the latest after WEFTI_AM_GATHER_NS, for which the thread is woken. */
+#define WEFTI_AM_GATHER_NS UINT64_C(10000)
+
+/* Take a put of at most WEFTI_AM_SMALL_MAX bytes, if others are being gathered or it follows one at once. *is_taken: 0
+ * if it is to be sent by itself. */
+weft_status wefti_am_gather(wefti_am_wait *now, uint64_t offset, const void *source, size_t bytes, int *is_taken);
+/* Send what is gathered for now->pe; afterwards nothing is. A PE that is lost gets nothing. */
+weft_status wefti_am_send_gathered(wefti_am_wait *now);
+/* Send what was gathered before `before_ns`, as far as the wire takes it; does not wait. */
+void wefti_am_try_gathered(wefti_am *am, uint64_t before_ns);
+
+/* ---- open.c: the operations (transport.h) that begin and end, and those that tell ---- */
+
+weft_status wefti_am_open(wefti_transport *transport, const wefti_transport_setup *setup, const wefti_wire_ops *wire);
+void wefti_am_close(wefti_transport *transport);
+int wefti_am_reaches(const wefti_transport *transport, int pe);
+void wefti_am_describe(const wefti_transport *transport, char *text, size_t bytes);
+wefti_transport_fate wefti_am_fate(const wefti_transport *transport, int pe);
+void wefti_am_pause(wefti_transport *transport, uint64_t sleep_ns);
+
+/* ---- issue.c: the operations (transport.h) ---- */
+
+weft_status wefti_am_put(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes);
+weft_status wefti_am_get(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes);
+weft_status wefti_am_put_signal(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes,
+                                uint64_t signal_offset, uint64_t value, weft_signal_op op);
+weft_status wefti_am_amo(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits, uint64_t value,
+                         uint64_t cond, uint64_t *old);
+weft_status wefti_am_read_soon(wefti_transport *transport, int pe, uint64_t offset, uint64_t *value);
+void wefti_am_find_silent(wefti_transport *transport, const int *pes, int count);
+weft_status wefti_am_fence(wefti_transport *transport);
+weft_status wefti_am_quiet(wefti_transport *transport);
+/* What was put to now->pe by message, up to its `put`th put, is in its memory. */
+weft_status wefti_am_flush_messages(wefti_am_wait *now, uint64_t put);
+/* Whether `pe` answers by `until_ns`; else WEFT_ERR_UNREACHABLE. */
+weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t until_ns);
+/* Deliver what this PE has sent and tell those that it has met that it leaves; gives up at `until_ns`. */
+void wefti_am_say_farewell(wefti_am *am, uint64_t until_ns);
+
+/* The operations of a transport of that name; its open calls wefti_am_open. */
+#define WEFTI_AM_OPS(name_of_it, open_of_it)                                                                           \
+    {                                                                                                                  \
+        .name = (name_of_it), .open = (open_of_it), .close = wefti_am_close, .reaches = wefti_am_reaches,              \
+        .describe = wefti_am_describe, .put = wefti_am_put, .get = wefti_am_get, .put_signal = wefti_am_put_signal,    \
+        .amo = wefti_am_amo, .pause = wefti_am_pause, .read_soon = wefti_am_read_soon,                                 \
+        .find_silent = wefti_am_find_silent, .fate = wefti_am_fate, .fence = wefti_am_fence, .quiet = wefti_am_quiet,  \
+    }
+
+#endif

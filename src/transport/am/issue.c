@@ -1,0 +1,431 @@
+/* What this PE asks of others. Messages from one PE to another are served in the order in which they were sent, so that
+ * a signal behind its data, and a fence, need nothing more. */
+#include <string.h>
+
+#include "transport/am/am.h"
+
+/* Parts of one get that are under way at once. */
+#define PARTS_MAX 8
+/* For a word of a PE that may be late; who has been heard recently has a progress thread that lives. */
+#define SOON_NS UINT64_C(1000000000)
+#define RECENTLY_NS UINT64_C(2000000000)
+#define NAME_BYTES 300
+
+static uint64_t limit_ns(const wefti_am *am)
+{
+    const uint64_t deadline_ns = am->setup.deadline_ns;
+    return deadline_ns == WEFT_FOREVER ? UINT64_MAX : wefti_os_now_ns() + deadline_ns;
+}
+
+static wefti_am_wait wait_start(wefti_am *am, int pe)
+{
+    return (wefti_am_wait){.am = am, .until_ns = limit_ns(am), .pe = pe};
+}
+
+static void attach(wefti_am_buffer *buffer, uint64_t offset, const void *data, size_t bytes)
+{
+    buffer->header->offset = offset;
+    buffer->header->bytes = bytes;
+    if (bytes > 0) {
+        memcpy(buffer->header + 1, data, bytes);
+        buffer->bytes += bytes;
+    }
+}
+
+/* The put that a call has just made, or given up, was or was not a message. */
+static void count_put(wefti_am_peer *peer, int is_message)
+{
+    peer->puts++;
+    peer->message_put = is_message ? peer->puts : peer->message_put;
+}
+
+/* ---- put ---- */
+
+static weft_status put_parts(wefti_am_wait *now, uint64_t offset, const unsigned char *source, size_t bytes)
+{
+    wefti_am_buffer *buffer;
+    for (size_t sent = 0; sent < bytes;) {
+        const size_t part = bytes - sent < WEFTI_AM_DATA_MAX ? bytes - sent : WEFTI_AM_DATA_MAX;
+        WEFT_TRY(wefti_am_begin(now, WEFTI_AM_PUT, &buffer));
+        attach(buffer, offset + sent, source + sent, part);
+        WEFT_TRY(wefti_am_submit(now, buffer));
+        sent += part;
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_am_put(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes)
+{
+    wefti_am *am = transport->state;
+    wefti_am_wait now = wait_start(am, pe);
+    weft_status status = WEFT_OK;
+    int is_taken = 0;
+    int is_rma = 0;
+    wefti_am_enter(am);
+    if (bytes <= WEFTI_AM_SMALL_MAX) {
+        status = wefti_am_gather(&now, offset, source, bytes, &is_taken);
+    } else {
+        status = wefti_am_rma_is_used(&now, offset, bytes, &is_rma);
+    }
+    if (status == WEFT_OK && !is_taken) {
+        status = is_rma ? wefti_am_rma_put(&now, offset, source, bytes) : put_parts(&now, offset, source, bytes);
+    }
+    count_put(&am->peers[pe], !is_rma);
+    return wefti_am_leave(am, status);
+}
+
+static weft_status send_signal(wefti_am_wait *now, const wefti_am_header *what, const void *data, size_t bytes)
+{
+    wefti_am_buffer *buffer;
+    WEFT_TRY(wefti_am_begin(now, WEFTI_AM_PUT_SIGNAL, &buffer));
+    attach(buffer, what->offset, data, bytes);
+    buffer->header->signal_offset = what->signal_offset;
+    buffer->header->value = what->value;
+    buffer->header->op = what->op;
+    return wefti_am_submit(now, buffer);
+}
+
+weft_status wefti_am_put_signal(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes,
+                                uint64_t signal_offset, uint64_t value, weft_signal_op op)
+{
+    wefti_am *am = transport->state;
+    wefti_am_wait now = wait_start(am, pe);
+    int is_rma = 0;
+    wefti_am_enter(am);
+    weft_status status = wefti_am_rma_is_used(&now, offset, bytes, &is_rma);
+    const size_t first = is_rma ? bytes : bytes > WEFTI_AM_DATA_MAX ? bytes - WEFTI_AM_DATA_MAX : 0;
+    const wefti_am_header what = {
+        .offset = offset + first, .signal_offset = signal_offset, .value = value, .op = (uint8_t)op};
+    if (status == WEFT_OK) {
+        status = is_rma ? wefti_am_rma_put(&now, offset, source, first) : put_parts(&now, offset, source, first);
+    }
+    if (status == WEFT_OK) {
+        status = send_signal(&now, &what, bytes > 0 ? (const unsigned char *)source + first : NULL, bytes - first);
+    }
+    count_put(&am->peers[pe], 1);
+    return wefti_am_leave(am, status);
+}
+
+/* ---- get ---- */
+
+static weft_status ask_part(wefti_am_wait *now, uint64_t offset, void *dest, size_t bytes, wefti_am_request **request)
+{
+    wefti_am_buffer *buffer;
+    WEFT_TRY(wefti_am_begin_request(now, WEFTI_AM_GET, dest, bytes, &buffer, request));
+    buffer->header->offset = offset;
+    buffer->header->bytes = bytes;
+    return wefti_am_submit(now, buffer);
+}
+
+/* Several parts are under way at once. After a failure those that are left are awaited, too, as far as time goes: they
+ * would be written to the caller's memory. */
+static weft_status get_parts(wefti_am_wait *now, uint64_t offset, unsigned char *dest, size_t bytes)
+{
+    wefti_am_request *parts[PARTS_MAX];
+    size_t asked = 0;
+    size_t heard = 0;
+    weft_status status = WEFT_OK;
+    for (size_t at = 0; at < bytes && status == WEFT_OK; at += WEFTI_AM_DATA_MAX) {
+        const size_t part = bytes - at < WEFTI_AM_DATA_MAX ? bytes - at : WEFTI_AM_DATA_MAX;
+        if (asked - heard == PARTS_MAX || (asked > heard && !wefti_am_may_ask(now->am, now->pe))) {
+            status = wefti_am_close_request(now, parts[heard++ % PARTS_MAX], NULL);
+        }
+        if (status == WEFT_OK) {
+            status = ask_part(now, offset + at, dest + at, part, &parts[asked % PARTS_MAX]);
+            asked += status == WEFT_OK;
+        }
+    }
+    while (heard < asked) {
+        weft_status closed = wefti_am_close_request(now, parts[heard++ % PARTS_MAX], NULL);
+        status = status == WEFT_OK ? closed : status;
+    }
+    return status;
+}
+
+weft_status wefti_am_get(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes)
+{
+    wefti_am *am = transport->state;
+    wefti_am_wait now = wait_start(am, pe);
+    int is_rma;
+    wefti_am_enter(am);
+    weft_status status = wefti_am_rma_is_used(&now, offset, bytes, &is_rma);
+    if (status == WEFT_OK) {
+        status = is_rma ? wefti_am_rma_get(&now, offset, dest, bytes) : get_parts(&now, offset, dest, bytes);
+    }
+    return wefti_am_leave(am, status);
+}
+
+/* ---- atomics ---- */
+
+static void describe_amo(wefti_am_header *header, const wefti_am_header *what)
+{
+    header->offset = what->offset;
+    header->op = what->op;
+    header->bits = what->bits;
+    header->value = what->value;
+    header->cond = what->cond;
+}
+
+/* Nobody wants the value before. */
+static weft_status send_amo(wefti_am_wait *now, const wefti_am_header *what)
+{
+    wefti_am_buffer *buffer;
+    WEFT_TRY(wefti_am_begin(now, WEFTI_AM_AMO, &buffer));
+    describe_amo(buffer->header, what);
+    count_put(&now->am->peers[now->pe], 1);
+    return wefti_am_submit(now, buffer);
+}
+
+static weft_status ask_amo(wefti_am_wait *now, const wefti_am_header *what, uint64_t *old)
+{
+    wefti_am_buffer *buffer;
+    wefti_am_request *request;
+    WEFT_TRY(wefti_am_begin_request(now, WEFTI_AM_AMO, NULL, 0, &buffer, &request));
+    describe_amo(buffer->header, what);
+    WEFT_TRY(wefti_am_submit(now, buffer));
+    return wefti_am_close_request(now, request, old);
+}
+
+weft_status wefti_am_amo(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits, uint64_t value,
+                         uint64_t cond, uint64_t *old)
+{
+    wefti_am *am = transport->state;
+    wefti_am_wait now = wait_start(am, pe);
+    const wefti_am_header what = {
+        .offset = offset, .op = (uint8_t)op, .bits = (uint8_t)bits, .value = value, .cond = cond};
+    wefti_am_enter(am);
+    return wefti_am_leave(am, old != NULL ? ask_amo(&now, &what, old) : send_amo(&now, &what));
+}
+
+/* How long to wait for a word of a PE that may be late. */
+static uint64_t soon_ns(const wefti_am_peer *peer)
+{
+    const uint64_t now_ns = wefti_os_now_ns();
+    return now_ns + (now_ns - peer->heard_ns < RECENTLY_NS ? SOON_NS : SOON_NS / 4);
+}
+
+weft_status wefti_am_read_soon(wefti_transport *transport, int pe, uint64_t offset, uint64_t *value)
+{
+    wefti_am *am = transport->state;
+    wefti_am_peer *peer = &am->peers[pe];
+    const wefti_am_header what = {.offset = offset, .op = WEFTI_AMO_FETCH, .bits = 64};
+    weft_status status = WEFT_ERR_TIMEOUT;
+    wefti_am_enter(am);
+    if (!peer->is_silent) {
+        wefti_am_wait now = {.am = am, .until_ns = soon_ns(peer), .pe = pe, .is_silent = 1};
+        status = ask_amo(&now, &what, value);
+        peer->is_silent = status == WEFT_ERR_TIMEOUT;
+    }
+    return wefti_am_leave(am, status);
+}
+
+/* ---- fence and quiet ---- */
+
+weft_status wefti_am_fence(wefti_transport *transport)
+{
+    wefti_am *am = transport->state; /* messages keep their order; nothing is kept back longer */
+    wefti_am_enter(am);
+    wefti_am_try_gathered(am, UINT64_MAX);
+    for (int pe = 0; am->wire.rma != WEFTI_WIRE_NO_RMA && pe < am->setup.pes; pe++) {
+        am->peers[pe].fenced_put = am->peers[pe].message_put; /* which a write would overtake */
+    }
+    return wefti_am_leave(am, WEFT_OK);
+}
+
+/* Ask whether what was sent to the PE is in its memory. */
+static weft_status ask_flush(wefti_am_wait *now, wefti_am_request **request)
+{
+    wefti_am_buffer *buffer;
+    WEFT_TRY(wefti_am_begin_request(now, WEFTI_AM_FLUSH, NULL, 0, &buffer, request));
+    return wefti_am_submit(now, buffer);
+}
+
+/* A PE that leaves meanwhile has taken what it needs. */
+static weft_status close_flush(wefti_am_wait *now, wefti_am_request *request)
+{
+    const wefti_am_peer *peer = &now->am->peers[now->pe];
+    wefti_am_wait silent = *now;
+    silent.is_silent = 1;
+    weft_status status = wefti_am_close_request(&silent, request, NULL);
+    if (status == WEFT_OK || peer->has_left || now->is_silent) {
+        return peer->has_left ? WEFT_OK : status;
+    }
+    return status == WEFT_ERR_PEER ? wefti_am_lost(now) : wefti_am_timed_out(now);
+}
+
+/* Nobody need ask any more after the first `puts` puts. */
+static void end_flush(wefti_am_peer *peer, uint64_t puts, int is_known)
+{
+    if (is_known && puts > peer->puts_flushed) {
+        peer->puts_flushed = puts;
+    }
+}
+
+weft_status wefti_am_flush_messages(wefti_am_wait *now, uint64_t put)
+{
+    wefti_am_peer *peer = &now->am->peers[now->pe];
+    const uint64_t puts = peer->puts;
+    wefti_am_request *request;
+    if (put <= peer->puts_flushed) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(ask_flush(now, &request));
+    WEFT_TRY(close_flush(now, request));
+    end_flush(peer, puts, 1);
+    return WEFT_OK;
+}
+
+/* Ask the PEs from *first on, as many at once as there is room for; *first is where the next begins. Who does not
+ * answer in time is asked again by the next quiet; who is gone is named once. */
+static weft_status flush_some(const wefti_am_wait *model, int *first)
+{
+    wefti_am *am = model->am;
+    struct {
+        wefti_am_request *request;
+        uint64_t puts;
+    } asked[WEFTI_AM_WAITING_MAX / 2];
+    int count = 0;
+    weft_status status = WEFT_OK;
+    for (; status == WEFT_OK && *first < am->setup.pes && count < WEFTI_AM_WAITING_MAX / 2; ++*first) {
+        wefti_am_wait now = *model;
+        now.pe = *first;
+        wefti_am_peer *peer = &am->peers[*first];
+        if (peer->puts == peer->puts_flushed || peer->has_left) {
+            continue;
+        }
+        if (count > 0 && !wefti_am_may_ask(am, *first)) {
+            break;
+        }
+        asked[count].puts = peer->puts;
+        status = ask_flush(&now, &asked[count].request);
+        count += status == WEFT_OK;
+        end_flush(peer, peer->puts, status == WEFT_ERR_PEER);
+    }
+    for (int i = 0; i < count; i++) {
+        wefti_am_wait now = *model;
+        now.pe = (int)asked[i].request->pe;
+        weft_status closed = close_flush(&now, asked[i].request);
+        end_flush(&am->peers[now.pe], asked[i].puts, closed != WEFT_ERR_TIMEOUT);
+        status = status == WEFT_OK ? closed : status;
+    }
+    return status;
+}
+
+static weft_status flush(const wefti_am_wait *model)
+{
+    int first = 0;
+    weft_status status = WEFT_OK;
+    while (status == WEFT_OK && first < model->am->setup.pes) {
+        status = flush_some(model, &first);
+    }
+    return status;
+}
+
+weft_status wefti_am_quiet(wefti_transport *transport)
+{
+    wefti_am *am = transport->state;
+    const wefti_am_wait now = wait_start(am, -1);
+    wefti_am_enter(am);
+    return wefti_am_leave(am, flush(&now));
+}
+
+/* ---- who does not answer ---- */
+
+/* Ask of those from *first on as many as there is room for, all of whom have until `until_ns`. */
+static void find_some(wefti_am *am, const int *pes, int count, int *first, uint64_t until_ns)
+{
+    wefti_am_request *asked[WEFTI_AM_WAITING_MAX / 2];
+    int requests = 0;
+    for (; *first < count && requests < WEFTI_AM_WAITING_MAX / 2; ++*first) {
+        wefti_am_wait now = {.am = am, .until_ns = until_ns, .pe = pes[*first], .is_silent = 1};
+        wefti_am_peer *peer = &am->peers[now.pe];
+        if (peer->is_silent || peer->is_lost) {
+            continue;
+        }
+        if (requests > 0 && !wefti_am_may_ask(am, now.pe)) {
+            break;
+        }
+        const weft_status status = ask_flush(&now, &asked[requests]);
+        requests += status == WEFT_OK;
+        peer->is_silent = status == WEFT_ERR_TIMEOUT;
+    }
+    for (int i = 0; i < requests; i++) {
+        wefti_am_wait now = {.am = am, .until_ns = until_ns, .pe = (int)asked[i]->pe, .is_silent = 1};
+        if (wefti_am_close_request(&now, asked[i], NULL) == WEFT_ERR_TIMEOUT) {
+            am->peers[now.pe].is_silent = 1;
+        }
+    }
+}
+
+void wefti_am_find_silent(wefti_transport *transport, const int *pes, int count)
+{
+    wefti_am *am = transport->state;
+    const uint64_t until_ns = wefti_os_now_ns() + SOON_NS;
+    int first = 0;
+    wefti_am_enter(am);
+    while (first < count) {
+        const uint64_t least_ns = wefti_os_now_ns() + SOON_NS / 4; /* those that come last have time, too */
+        find_some(am, pes, count, &first, until_ns > least_ns ? until_ns : least_ns);
+    }
+    (void)wefti_am_leave(am, WEFT_OK);
+}
+
+/* ---- the beginning and the end ---- */
+
+static weft_status unreachable(const wefti_am *am, weft_status status)
+{
+    char name[NAME_BYTES];
+    am->wire.ops->name(&am->wire, name, sizeof name);
+    return wefti_error(WEFT_ERR_UNREACHABLE, "PE %d %s of %s; look at routes and firewalls, or name the interface %s",
+                       am->setup.pe,
+                       status == WEFT_ERR_TIMEOUT ? "gets no answer from PE 0 by way" : "cannot connect to PE 0 by way",
+                       name, am->wire.ops->remedy);
+}
+
+weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t until_ns)
+{
+    wefti_am_wait now = {.am = am, .until_ns = until_ns, .pe = pe, .is_silent = 1};
+    wefti_am_request *request;
+    wefti_am_enter(am);
+    weft_status status = ask_flush(&now, &request);
+    if (status == WEFT_OK) {
+        status = wefti_am_close_request(&now, request, NULL);
+    }
+    (void)wefti_am_leave(am, status);
+    return status == WEFT_OK ? WEFT_OK : unreachable(am, status);
+}
+
+/* Messages of this PE that are still to be taken by those that are there. */
+static int is_under_way(const wefti_am *am)
+{
+    int is_so = am->unsent != NULL;
+    for (int pe = 0; pe < am->setup.pes && !is_so; pe++) {
+        is_so = !am->peers[pe].is_lost && (am->peers[pe].sending > 0 || am->peers[pe].writes > 0);
+    }
+    return is_so;
+}
+
+static void tell_all(wefti_am *am, uint64_t until_ns)
+{
+    for (int pe = 0; pe < am->setup.pes; pe++) {
+        wefti_am_wait now = {.am = am, .until_ns = until_ns, .pe = pe, .is_silent = 1};
+        wefti_am_buffer *buffer;
+        if (am->peers[pe].is_met && !am->peers[pe].is_lost &&
+            wefti_am_begin(&now, WEFTI_AM_LEAVE, &buffer) == WEFT_OK) {
+            (void)wefti_am_submit(&now, buffer);
+        }
+    }
+}
+
+/* Those that have left need nothing more, so only who is slow or gone is waited for. */
+void wefti_am_say_farewell(wefti_am *am, uint64_t until_ns)
+{
+    wefti_am_wait now = {.am = am, .until_ns = until_ns, .pe = -1, .is_silent = 1};
+    wefti_am_enter(am);
+    while (flush(&now) == WEFT_ERR_PEER) {
+    }
+    tell_all(am, until_ns);
+    while (is_under_way(am) && wefti_am_wait_step(&now) == WEFT_OK) {
+    }
+    (void)wefti_am_leave(am, WEFT_OK);
+}

@@ -1,0 +1,282 @@
+/* Completions, and the thread that sees to them. A PE that waits in a call sees to them itself, which spares it a
+ * switch of threads; the thread does while nobody waits, so that a PE that computes is read from and written to all the
+ * same. Where calls are to see to them (WEFT_PROGRESS=inline) the thread looks seldom: it sees to the creation and the
+ * end of worlds, in which no call looks, and to small puts that are gathered. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "transport/am/am.h"
+
+#define COMPLETIONS_AT_ONCE 16
+#define POLLED_NS 500000
+#define REST_MS 1
+#define REST_INLINE_MS 10 /* where calls see to what comes */
+#define LOOKS 8 /* each channel is looked at at least once in so many turns */
+/* After something has come: to be asleep costs who asks the time that it takes to be woken, to yield that of others. */
+#define AWAKE_NS 200000
+#define ALERT_NS 50000
+
+/* ---- buffers ---- */
+
+static int channel_of(const wefti_am_buffer *buffer)
+{
+    return buffer->role == WEFTI_AM_REQUEST_IN || buffer->role == WEFTI_AM_REQUEST_OUT ? WEFTI_WIRE_REQUESTS
+                                                                                       : WEFTI_WIRE_REPLIES;
+}
+
+static int try_post(wefti_am *am, wefti_am_buffer *buffer)
+{
+    return am->wire.ops->post(&am->wire, channel_of(buffer), buffer);
+}
+
+void wefti_am_post(wefti_am *am, wefti_am_buffer *buffer)
+{
+    if (!try_post(am, buffer)) {
+        buffer->next = am->unposted;
+        am->unposted = buffer;
+    }
+}
+
+static void post_unposted(wefti_am *am)
+{
+    while (am->unposted != NULL) {
+        wefti_am_buffer *buffer = am->unposted;
+        if (!try_post(am, buffer)) {
+            return;
+        }
+        am->unposted = buffer->next;
+    }
+}
+
+wefti_wire_answer wefti_am_send(wefti_am *am, wefti_am_buffer *buffer)
+{
+    return am->wire.ops->send(&am->wire, channel_of(buffer), buffer);
+}
+
+/* The wire has done with a buffer. */
+static void give_back(wefti_am *am, wefti_am_buffer *buffer)
+{
+    if (buffer->role == WEFTI_AM_REQUEST_OUT) {
+        wefti_am_free_out(am, buffer);
+        return;
+    }
+    if (buffer->role == WEFTI_AM_REPLY_OUT) {
+        buffer->role = WEFTI_AM_REQUEST_IN;
+    }
+    wefti_am_post(am, buffer);
+}
+
+/* ---- completions ---- */
+
+void wefti_am_completed(wefti_am *am, wefti_am_buffer *buffer, size_t bytes)
+{
+    switch (buffer->role) {
+    case WEFTI_AM_REQUEST_IN:
+        wefti_am_serve(am, buffer, bytes);
+        return;
+    case WEFTI_AM_REPLY_IN:
+        wefti_am_take_reply(am, buffer->header, bytes);
+        break;
+    case WEFTI_AM_RMA:
+        wefti_am_rma_take(am, buffer, 0);
+        return;
+    case WEFTI_AM_REQUEST_OUT:
+    case WEFTI_AM_REPLY_OUT:
+        break;
+    }
+    give_back(am, buffer);
+}
+
+void wefti_am_lose(wefti_am *am, uint32_t pe)
+{
+    am->peers[pe].is_lost = 1;
+    for (size_t i = 0; i < WEFTI_AM_WAITING_MAX; i++) {
+        wefti_am_request *request = &am->requests[i];
+        if (request->number != 0 && !request->is_done && request->pe == pe) {
+            request->status = WEFT_ERR_PEER;
+            request->is_done = 1;
+        }
+    }
+}
+
+/* A message that could not be sent tells that its PE is gone. */
+void wefti_am_failed(wefti_am *am, wefti_am_buffer *buffer)
+{
+    if (buffer->role == WEFTI_AM_REQUEST_OUT || buffer->role == WEFTI_AM_REPLY_OUT || buffer->role == WEFTI_AM_RMA) {
+        wefti_am_lose(am, buffer->pe);
+    }
+    if (buffer->role == WEFTI_AM_RMA) {
+        wefti_am_rma_take(am, buffer, 1);
+    } else if (!am->is_closing) {
+        give_back(am, buffer);
+    }
+}
+
+static int look(wefti_am *am, int channel)
+{
+    return am->wire.ops->poll(&am->wire, channel);
+}
+
+static void send_and_post(wefti_am *am)
+{
+    wefti_am_send_unsent(am);
+    post_unposted(am);
+}
+
+int wefti_am_progress(wefti_am *am)
+{
+    int happened = 0;
+    for (int channel = 0; channel < WEFTI_WIRE_CHANNELS; channel++) {
+        happened |= look(am, channel);
+    }
+    send_and_post(am);
+    return happened;
+}
+
+/* Looking at a channel is a call of the system or two. Who waits for a reply finds it at one, who waits for a word at
+ * the other; the rest is seen to now and then. */
+static int look_where_due(wefti_am *am)
+{
+    const int awaits_reply = am->requests_free < WEFTI_AM_WAITING_MAX;
+    const uint32_t turn = am->looks++ % LOOKS;
+    int happened = 0;
+    if (awaits_reply || turn == 0) {
+        happened |= look(am, WEFTI_WIRE_REPLIES);
+    }
+    if (!awaits_reply || turn % 2 == 0) {
+        happened |= look(am, WEFTI_WIRE_REQUESTS);
+    }
+    send_and_post(am);
+    return happened;
+}
+
+int wefti_am_poll(wefti_am *am)
+{
+    am->polled_ns = wefti_os_now_ns();
+    wefti_am_try_gathered(am, UINT64_MAX);
+    if (!look_where_due(am)) {
+        return 0;
+    }
+    am->came_ns = am->polled_ns;
+    return 1;
+}
+
+/* ---- sleeping ---- */
+
+/* Whether a sleep will end when there is something to see to. */
+static int can_sleep(wefti_am *am)
+{
+    return am->unsent == NULL && am->unposted == NULL && am->gathering == NULL &&
+           (am->setup.progress_inline || am->wire.ops->can_sleep(&am->wire));
+}
+
+void wefti_am_wake(wefti_am *am)
+{
+    if (am->is_asleep) {
+        am->is_asleep = 0;
+        (void)!write(am->wake[1], "", 1);
+    }
+}
+
+static void await_channels(const wefti_am *am, struct pollfd items[WEFTI_WIRE_CHANNELS])
+{
+    for (int channel = 0; channel < WEFTI_WIRE_CHANNELS; channel++) {
+        items[channel] = (struct pollfd){.fd = am->wire.wake[channel], .events = POLLIN};
+    }
+}
+
+/* The thread's, without the lock: until it is woken and, unless it only rests, until there are completions. */
+static void sleep_until_woken(const wefti_am *am, int rests)
+{
+    char bytes[16];
+    struct pollfd items[1 + WEFTI_WIRE_CHANNELS] = {{.fd = am->wake[0], .events = POLLIN}};
+    await_channels(am, items + 1);
+    const int rest_ms = am->setup.progress_inline ? REST_INLINE_MS : REST_MS;
+    rests |= am->setup.progress_inline;
+    (void)poll(items, rests ? 1 : 1 + WEFTI_WIRE_CHANNELS, rests ? rest_ms : -1);
+    (void)!read(am->wake[0], bytes, sizeof bytes);
+}
+
+void wefti_am_idle(wefti_am *am, uint64_t sleep_ns)
+{
+    const uint64_t quiet_ns = am->polled_ns - am->came_ns;
+    const int sleeps = sleep_ns != 0 && quiet_ns >= AWAKE_NS && can_sleep(am);
+    const int is_alert = quiet_ns < ALERT_NS && *am->setup.pes_per_core == 1 && !wefti_am_is_wanted(am);
+    wefti_os_monitor_leave(am->lock);
+    if (sleeps) {
+        struct pollfd items[WEFTI_WIRE_CHANNELS];
+        const struct timespec limit = {.tv_sec = (time_t)(sleep_ns / 1000000000),
+                                       .tv_nsec = (long)(sleep_ns % 1000000000)};
+        await_channels(am, items);
+        (void)ppoll(items, WEFTI_WIRE_CHANNELS, &limit, NULL);
+    } else if (!is_alert) {
+        wefti_os_yield();
+    }
+    wefti_os_monitor_enter(am->lock);
+}
+
+/* ---- the thread ---- */
+
+/* Somebody waits, and sees to what comes: two would only be in each other's way. */
+static int is_polled(const wefti_am *am)
+{
+    return wefti_os_now_ns() - am->polled_ns < POLLED_NS;
+}
+
+/* A lock goes to whoever is there first, which after a look at what others send without end would be the thread. */
+static void let_callers_in(const wefti_am *am)
+{
+    do {
+        wefti_os_yield();
+    } while (wefti_am_is_wanted(am));
+}
+
+static void run(void *argument)
+{
+    wefti_am *am = argument;
+    wefti_os_monitor_enter(am->lock);
+    while (!am->is_closing) {
+        wefti_am_try_gathered(am, wefti_os_now_ns() - WEFTI_AM_GATHER_NS);
+        const int rests = is_polled(am) && am->gathering == NULL;
+        const int sleeps = !rests && !wefti_am_progress(am) && can_sleep(am);
+        am->is_asleep = rests || sleeps;
+        wefti_os_monitor_leave(am->lock);
+        if (rests || sleeps) {
+            sleep_until_woken(am, rests);
+        } else {
+            let_callers_in(am);
+        }
+        wefti_os_monitor_enter(am->lock);
+        am->is_asleep = 0;
+    }
+    wefti_os_monitor_leave(am->lock);
+}
+
+weft_status wefti_am_progress_start(wefti_am *am)
+{
+    if (pipe2(am->wake, O_CLOEXEC | O_NONBLOCK) != 0) {
+        am->wake[0] = am->wake[1] = -1;
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot make a pipe for the thread of a network; look at ulimit -n");
+    }
+    return wefti_os_thread_start(&am->thread, run, am);
+}
+
+void wefti_am_progress_stop(wefti_am *am)
+{
+    if (am->thread != NULL) {
+        wefti_os_monitor_enter(am->lock);
+        am->is_closing = 1;
+        wefti_os_monitor_leave(am->lock);
+        (void)!write(am->wake[1], "", 1);
+        wefti_os_thread_join(am->thread);
+        am->thread = NULL;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (am->wake[i] >= 0) {
+            (void)close(am->wake[i]);
+        }
+    }
+}

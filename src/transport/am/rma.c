@@ -1,0 +1,265 @@
+/* Large puts and gets by the network's own writes and reads, in which the target's part of the library has no hand.
+ * They go by the channel of requests, so that the provider's order, where there is one, holds among them and messages.
+ * A message is served some time after it has come, and what follows it by this way may be there before: a write after a
+ * fence, and a read, first see to it that earlier messages have been served. */
+#include <string.h>
+
+#include "base/env.h"
+#include "transport/am/am.h"
+#include "weft/protocol/layout.h"
+
+#define WINDOW 8 /* writes or reads of one call that are under way at once */
+#define ASK_AGAIN_NS UINT64_C(100000000) /* for the key of memory that was not there the last time */
+
+/* ---- settings ---- */
+
+weft_status wefti_am_rma_settings(wefti_am *am, wefti_wire_rma *wanted)
+{
+    const char *order = wefti_env_word(WEFTI_ENV_RMA_ORDER);
+    const int completes = strcmp(order, "completion") == 0;
+    uint64_t least;
+    if (!completes && strcmp(order, "provider") != 0 && strcmp(order, "auto") != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "WEFT_RMA_ORDER is \"%s\"; give provider, completion or auto", order);
+    }
+    WEFT_TRY(wefti_env_size(WEFTI_ENV_RMA_BYTES, &least));
+    if (least > 0 && least <= WEFTI_AM_SMALL_MAX) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "WEFT_RMA_BYTES is %llu; give 257 at least (what is shorter goes in one message with "
+                           "others) or 0 (all go by message)",
+                           (unsigned long long)least);
+    }
+    am->rma_bytes_min = least == 0 ? UINT64_MAX : least;
+    *wanted = least == 0 ? WEFTI_WIRE_NO_RMA : completes ? WEFTI_WIRE_RMA_COMPLETES : WEFTI_WIRE_RMA_ORDERED;
+    return WEFT_OK;
+}
+
+/* ---- one write or read ---- */
+
+static int may_begin(const wefti_am *am, int pe)
+{
+    return am->peers[pe].rma < am->free_rma_count;
+}
+
+/* A caller that has others open asks may_begin before: those that callers hold while they wait would never end. */
+static weft_status begin(wefti_am_wait *now, wefti_am_buffer **out)
+{
+    wefti_am *am = now->am;
+    while (!may_begin(am, now->pe)) {
+        if (am->peers[now->pe].is_lost) {
+            return wefti_am_lost(now);
+        }
+        WEFT_TRY(wefti_am_wait_step(now));
+    }
+    wefti_am_buffer *op = am->free_rma;
+    am->free_rma = op->next;
+    am->free_rma_count--;
+    am->peers[now->pe].rma++;
+    op->pe = (uint32_t)now->pe;
+    op->is_write = op->is_left = op->is_done = op->has_failed = 0;
+    *out = op;
+    return WEFT_OK;
+}
+
+/* If the wire does not take it, it is free again. */
+static weft_status submit(wefti_am_wait *now, wefti_am_buffer *op, wefti_wire_piece *what, uint64_t offset)
+{
+    wefti_am *am = now->am;
+    wefti_am_peer *peer = &am->peers[now->pe];
+    weft_status status = WEFT_OK;
+    what->address = peer->range.at.base + (offset - peer->range.first);
+    what->key = peer->range.at.key;
+    while (status == WEFT_OK && !peer->is_lost) {
+        const wefti_wire_answer answer = am->wire.ops->move(&am->wire, op, what);
+        if (answer == WEFTI_WIRE_TAKEN) {
+            peer->writes += op->is_write;
+            peer->is_met = 1;
+            return WEFT_OK;
+        }
+        if (answer == WEFTI_WIRE_LOST) {
+            wefti_am_lose(am, (uint32_t)now->pe);
+            break;
+        }
+        status = wefti_am_wait_step(now);
+    }
+    wefti_am_rma_free(am, op);
+    return status == WEFT_OK ? wefti_am_lost(now) : status;
+}
+
+/* It is over; or it is left, with the memory for its data, until it is. */
+static weft_status await(wefti_am_wait *now, wefti_am_buffer *op, unsigned char *dest, size_t bytes)
+{
+    const wefti_am_peer *peer = &now->am->peers[now->pe];
+    weft_status status = WEFT_OK;
+    while (status == WEFT_OK && !op->is_done && !peer->is_lost) {
+        status = wefti_am_wait_step(now);
+    }
+    if (!op->is_done) {
+        op->is_left = 1;
+        return status == WEFT_OK ? wefti_am_lost(now) : status;
+    }
+    status = op->has_failed ? wefti_am_lost(now) : WEFT_OK;
+    if (status == WEFT_OK && dest != NULL) {
+        memcpy(dest, op->header, bytes);
+    }
+    wefti_am_rma_free(now->am, op);
+    return status;
+}
+
+/* ---- which way ---- */
+
+static int has_key(const wefti_am_range *range, uint64_t offset, size_t bytes)
+{
+    return offset >= range->first && bytes <= range->bytes && offset - range->first <= range->bytes - bytes;
+}
+
+/* What the PE's memory is now; it may be too small to be asked for again at once. */
+static weft_status ask_key(wefti_am_wait *now)
+{
+    wefti_am_buffer *buffer;
+    wefti_am_request *request;
+    WEFT_TRY(wefti_am_begin_request(now, WEFTI_AM_KEY, NULL, 0, &buffer, &request));
+    WEFT_TRY(wefti_am_submit(now, buffer));
+    return wefti_am_close_request(now, request, NULL);
+}
+
+weft_status wefti_am_rma_is_used(wefti_am_wait *now, uint64_t offset, size_t bytes, int *is_so)
+{
+    wefti_am *am = now->am;
+    wefti_am_peer *peer = &am->peers[now->pe];
+    weft_status status = WEFT_OK;
+    *is_so = 0;
+    if (am->wire.rma == WEFTI_WIRE_NO_RMA || bytes < am->rma_bytes_min || offset < WEFTI_AM_SHARED_FROM) {
+        return WEFT_OK;
+    }
+    const uint64_t now_ns = wefti_os_now_ns();
+    if (!has_key(&peer->range, offset, bytes) &&
+        (peer->key_asked_ns == 0 || now_ns - peer->key_asked_ns > ASK_AGAIN_NS)) {
+        peer->key_asked_ns = now_ns;
+        status = ask_key(now);
+    }
+    *is_so = status == WEFT_OK && has_key(&peer->range, offset, bytes);
+    return status;
+}
+
+/* ---- put ---- */
+
+/* Whether the wire can take it where it is; what is in the heap stays mapped, however the call ends. */
+static int is_taken_in_place(wefti_am *am, const unsigned char *source, size_t bytes, void **registration)
+{
+    const wefti_control *control = (const wefti_control *)(const void *)am->setup.slot;
+    const uint64_t at = (uint64_t)(uintptr_t)source - (uint64_t)(uintptr_t)am->setup.slot;
+    *registration = NULL;
+    if (am->wire.needs_registration) {
+        const wefti_am_range *range = wefti_am_rma_share(am);
+        *registration = range != NULL ? range->at.registration : NULL;
+        return range != NULL && has_key(range, at, bytes);
+    }
+    return has_key(&(wefti_am_range){.bytes = wefti_ld64(&control->reserved, WEFTI_RELAXED)}, at, bytes);
+}
+
+/* A call that moves its bytes piece by piece. */
+typedef struct move {
+    wefti_am_buffer *ops[WINDOW];
+    size_t begun;
+    size_t over;
+    size_t pieces;
+    size_t bytes;
+} move;
+
+static move move_of(size_t bytes)
+{
+    return (move){.bytes = bytes, .pieces = (bytes + WEFTI_AM_RMA_BYTES - 1) / WEFTI_AM_RMA_BYTES};
+}
+
+static size_t piece_bytes(const move *m, size_t number)
+{
+    const size_t left = m->bytes - number * WEFTI_AM_RMA_BYTES;
+    return left < WEFTI_AM_RMA_BYTES ? left : WEFTI_AM_RMA_BYTES;
+}
+
+/* Whether the next piece may begin; else the oldest is to be awaited. */
+static int begins_next(const move *m, const wefti_am_wait *now)
+{
+    const size_t open = m->begun - m->over;
+    return m->begun < m->pieces && open < WINDOW && (open == 0 || may_begin(now->am, now->pe));
+}
+
+static weft_status await_oldest(move *m, wefti_am_wait *now, unsigned char *dest)
+{
+    const size_t number = m->over++;
+    return await(now, m->ops[number % WINDOW], dest != NULL ? dest + number * WEFTI_AM_RMA_BYTES : NULL,
+                 piece_bytes(m, number));
+}
+
+static weft_status put_piece(move *m, wefti_am_wait *now, uint64_t offset, const unsigned char *source)
+{
+    const size_t at = m->begun * WEFTI_AM_RMA_BYTES;
+    wefti_wire_piece what = {.bytes = piece_bytes(m, m->begun)};
+    wefti_am_buffer *op = NULL;
+    WEFT_TRY(begin(now, &op));
+    op->is_write = 1;
+    if (is_taken_in_place(now->am, source + at, what.bytes, &what.registration)) {
+        what.local = (void *)(uintptr_t)(source + at);
+    } else {
+        what.local = memcpy(op->header, source + at, what.bytes);
+        what.registration = NULL;
+    }
+    WEFT_TRY(submit(now, op, &what, offset + at));
+    m->ops[m->begun++ % WINDOW] = op;
+    return WEFT_OK;
+}
+
+weft_status wefti_am_rma_put(wefti_am_wait *now, uint64_t offset, const unsigned char *source, size_t bytes)
+{
+    move m = move_of(bytes);
+    WEFT_TRY(wefti_am_flush_messages(now, now->am->peers[now->pe].fenced_put));
+    weft_status status = wefti_am_send_gathered(now);
+    while (status == WEFT_OK && m.over < m.pieces) {
+        status = begins_next(&m, now) ? put_piece(&m, now, offset, source) : await_oldest(&m, now, NULL);
+    }
+    while (m.over < m.begun) { /* after a failure */
+        (void)await_oldest(&m, now, NULL);
+    }
+    return status;
+}
+
+/* ---- get ---- */
+
+static weft_status get_piece(move *m, wefti_am_wait *now, uint64_t offset)
+{
+    wefti_wire_piece what = {.bytes = piece_bytes(m, m->begun)};
+    wefti_am_buffer *op = NULL;
+    WEFT_TRY(begin(now, &op));
+    what.local = op->header;
+    WEFT_TRY(submit(now, op, &what, offset + m->begun * WEFTI_AM_RMA_BYTES));
+    m->ops[m->begun++ % WINDOW] = op;
+    return WEFT_OK;
+}
+
+/* Writes that are under way come before by the provider's order, or are awaited by the message that asks whether
+ * earlier ones have been served. */
+static weft_status await_puts(wefti_am_wait *now)
+{
+    const wefti_am_peer *peer = &now->am->peers[now->pe];
+    WEFT_TRY(wefti_am_flush_messages(now, peer->message_put));
+    while (peer->writes > 0 && now->am->wire.rma != WEFTI_WIRE_RMA_ORDERED) {
+        if (peer->is_lost) {
+            return wefti_am_lost(now);
+        }
+        WEFT_TRY(wefti_am_wait_step(now));
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_am_rma_get(wefti_am_wait *now, uint64_t offset, unsigned char *dest, size_t bytes)
+{
+    move m = move_of(bytes);
+    weft_status status = await_puts(now);
+    while (status == WEFT_OK && m.over < m.pieces) {
+        status = begins_next(&m, now) ? get_piece(&m, now, offset) : await_oldest(&m, now, dest);
+    }
+    while (m.over < m.begun) {
+        (void)await_oldest(&m, now, NULL);
+    }
+    return status;
+}

@@ -1,0 +1,349 @@
+/* Who may send how much, how long a call waits, and which puts go together. */
+#include <string.h>
+
+#include "base/thread_state.h"
+#include "transport/am/am.h"
+#include "weft/inline/rma.h"
+
+/* A put that comes so soon after another is one of many. */
+#define AT_ONCE_NS WEFTI_AM_GATHER_NS
+
+/* ---- the lock ---- */
+
+int wefti_am_is_wanted(const wefti_am *am)
+{
+    return wefti_ld32(&am->entering, WEFTI_RELAXED) != 0;
+}
+
+void wefti_am_enter(wefti_am *am)
+{
+    (void)wefti_add32(&am->entering, 1);
+    wefti_os_monitor_enter(am->lock);
+    (void)wefti_add32(&am->entering, UINT32_MAX);
+}
+
+weft_status wefti_am_leave(wefti_am *am, weft_status status)
+{
+    wefti_os_monitor_leave(am->lock);
+    return status;
+}
+
+/* ---- waiting ---- */
+
+weft_status wefti_am_lost(const wefti_am_wait *now)
+{
+    static const char *const words[WEFTI_FATES] = {
+        [WEFTI_FATE_THERE] = "the network cannot deliver to it",
+        [WEFTI_FATE_LEFT] = "it has left the world",
+        [WEFTI_FATE_ENDED] = "its process has ended",
+        [WEFTI_FATE_SILENT] = "its host has become unreachable",
+    };
+    return now->is_silent ? WEFT_ERR_PEER
+                          : wefti_error(WEFT_ERR_PEER, "PE %d is gone: %s, and PE %d has asked something of it",
+                                        now->pe, words[wefti_watch_fate(now->am->watch, now->pe)], now->am->setup.pe);
+}
+
+weft_status wefti_am_timed_out(const wefti_am_wait *now)
+{
+    *wefti_thread_is_hopeless() = 0; /* it is the deadline's */
+    return now->is_silent ? WEFT_ERR_TIMEOUT
+                          : wefti_error(WEFT_ERR_TIMEOUT, "PE %d did not answer PE %d over the network in time",
+                                        now->pe, now->am->setup.pe);
+}
+
+weft_status wefti_am_wait_step(wefti_am_wait *now)
+{
+    wefti_am *am = now->am;
+    const int happened = wefti_am_poll(am);
+    const uint64_t now_ns = am->polled_ns;
+    if (now_ns >= now->until_ns) { /* though others may send without end */
+        return wefti_am_timed_out(now);
+    }
+    if (!happened) {
+        now->idle_ns = now->idle_ns == 0 ? now_ns : now->idle_ns;
+        wefti_am_idle(am, wefti_os_pause_ns(now_ns - now->idle_ns, now->until_ns - now_ns, 1));
+        return WEFT_OK;
+    }
+    now->idle_ns = 0;
+    if (wefti_am_is_wanted(am)) {
+        wefti_am_idle(am, 0);
+    }
+    return WEFT_OK;
+}
+
+/* ---- shares ---- */
+
+/* Who holds `held` may take one of `left`. */
+static int may_take(uint32_t held, uint32_t left)
+{
+    return held < left;
+}
+
+static uint32_t held_by(const wefti_am_peer *peer)
+{
+    return peer->sending + peer->asked + peer->rma;
+}
+
+/* The PE has nothing under way, and waits for what others hold: one of them is to blame. */
+static weft_status blame_holder(const wefti_am_wait *now)
+{
+    const wefti_am *am = now->am;
+    int most = now->pe;
+    for (int pe = 0; pe < am->setup.pes; pe++) {
+        most = held_by(&am->peers[pe]) > held_by(&am->peers[most]) ? pe : most;
+    }
+    return wefti_error(WEFT_ERR_TIMEOUT,
+                       "PE %d has no room left for a message to PE %d: PE %d did not take what is on its way to it",
+                       am->setup.pe, now->pe, most);
+}
+
+/* wait_step for room among what PEs share. */
+static weft_status wait_for_room(wefti_am_wait *now)
+{
+    weft_status status = wefti_am_wait_step(now);
+    return status == WEFT_ERR_TIMEOUT && !now->is_silent && held_by(&now->am->peers[now->pe]) == 0 ? blame_holder(now)
+                                                                                                   : status;
+}
+
+/* ---- messages ---- */
+
+static void forget_request(wefti_am *am, wefti_am_request *request)
+{
+    request->number = 0;
+    am->peers[request->pe].asked--;
+    am->requests_free++;
+}
+
+static int takes_credit(wefti_am_kind kind)
+{
+    return kind != WEFTI_AM_LEAVE; /* who leaves waits for nobody */
+}
+
+/* A message comes behind the writes before it, by the provider's order or because they are complete. */
+static int may_send(const wefti_am *am, const wefti_am_peer *peer, wefti_am_kind kind)
+{
+    const int is_behind = peer->writes == 0 || am->wire.rma == WEFTI_WIRE_RMA_ORDERED;
+    return is_behind && may_take(peer->sending, am->free_out_count) && (peer->credits > 0 || !takes_credit(kind));
+}
+
+weft_status wefti_am_begin(wefti_am_wait *now, wefti_am_kind kind, wefti_am_buffer **out)
+{
+    wefti_am *am = now->am;
+    wefti_am_peer *peer = &am->peers[now->pe];
+    WEFT_TRY(wefti_am_send_gathered(now));
+    while (!may_send(am, peer, kind)) {
+        if (peer->is_lost) {
+            return wefti_am_lost(now);
+        }
+        WEFT_TRY(wait_for_room(now));
+        WEFT_TRY(wefti_am_send_gathered(now)); /* another thread's */
+    }
+    wefti_am_buffer *buffer = am->free_out;
+    am->free_out = buffer->next;
+    am->free_out_count--;
+    peer->sending++;
+    peer->credits -= takes_credit(kind) ? 1 : 0;
+    memset(buffer->header, 0, sizeof *buffer->header);
+    buffer->header->world = am->setup.world;
+    buffer->header->from = (uint32_t)am->setup.pe;
+    buffer->header->kind = (uint8_t)kind;
+    buffer->pe = (uint32_t)now->pe;
+    buffer->bytes = sizeof *buffer->header;
+    *out = buffer;
+    return WEFT_OK;
+}
+
+void wefti_am_free_out(wefti_am *am, wefti_am_buffer *buffer)
+{
+    am->peers[buffer->pe].sending--;
+    buffer->next = am->free_out;
+    am->free_out = buffer;
+    am->free_out_count++;
+}
+
+void wefti_am_give_up(wefti_am *am, wefti_am_buffer *buffer)
+{
+    if (buffer->header->request != 0) {
+        forget_request(am, &am->requests[buffer->header->request % WEFTI_AM_WAITING_MAX]);
+    }
+    am->peers[buffer->pe].credits += takes_credit((wefti_am_kind)buffer->header->kind) ? 1 : 0;
+    wefti_am_free_out(am, buffer);
+}
+
+weft_status wefti_am_submit(wefti_am_wait *now, wefti_am_buffer *buffer)
+{
+    wefti_am *am = now->am;
+    weft_status status = WEFT_OK;
+    while (status == WEFT_OK && !am->peers[now->pe].is_lost) {
+        const wefti_wire_answer answer = wefti_am_send(am, buffer);
+        if (answer == WEFTI_WIRE_TAKEN) {
+            am->peers[now->pe].is_met = 1;
+            return WEFT_OK;
+        }
+        if (answer == WEFTI_WIRE_LOST) {
+            wefti_am_lose(am, (uint32_t)now->pe);
+            break;
+        }
+        status = wefti_am_wait_step(now);
+    }
+    wefti_am_give_up(am, buffer);
+    return status == WEFT_OK ? wefti_am_lost(now) : status;
+}
+
+/* ---- small puts that go in one message ---- */
+
+static void forget(wefti_am *am, wefti_am_buffer *buffer)
+{
+    wefti_am_buffer **link = &am->gathering;
+    while (*link != buffer) {
+        link = &(*link)->next;
+    }
+    *link = buffer->next;
+    am->peers[buffer->pe].gathered = NULL;
+}
+
+/* Hand it to the wire, or drop it if its PE is lost; returns 0 if it is still to be sent. */
+static int try_send(wefti_am *am, wefti_am_buffer *buffer)
+{
+    wefti_am_peer *peer = &am->peers[buffer->pe];
+    const wefti_wire_answer answer = peer->is_lost ? WEFTI_WIRE_LOST : wefti_am_send(am, buffer);
+    if (answer == WEFTI_WIRE_TAKEN) {
+        forget(am, buffer);
+        peer->is_met = 1;
+        return 1;
+    }
+    if (answer == WEFTI_WIRE_AGAIN) {
+        return 0;
+    }
+    wefti_am_lose(am, buffer->pe);
+    forget(am, buffer);
+    wefti_am_give_up(am, buffer);
+    return 1;
+}
+
+weft_status wefti_am_send_gathered(wefti_am_wait *now)
+{
+    wefti_am *am = now->am;
+    const wefti_am_peer *peer = &am->peers[now->pe];
+    while (peer->gathered != NULL && !try_send(am, peer->gathered)) {
+        WEFT_TRY(wefti_am_wait_step(now));
+    }
+    return WEFT_OK;
+}
+
+void wefti_am_try_gathered(wefti_am *am, uint64_t before_ns)
+{
+    wefti_am_buffer *buffer = am->gathering;
+    while (buffer != NULL) {
+        wefti_am_buffer *next = buffer->next;
+        if (buffer->since_ns < before_ns) {
+            (void)try_send(am, buffer);
+        }
+        buffer = next;
+    }
+}
+
+static void append(wefti_am_buffer *buffer, uint64_t offset, const void *source, size_t bytes)
+{
+    wefti_am_small *small = (wefti_am_small *)(void *)((unsigned char *)buffer->header + buffer->bytes);
+    *small = (wefti_am_small){.offset = offset, .bytes = bytes};
+    memcpy(small + 1, source, bytes);
+    buffer->bytes += wefti_am_small_bytes(bytes);
+    buffer->header->bytes += wefti_am_small_bytes(bytes);
+}
+
+static weft_status start(wefti_am_wait *now, uint64_t now_ns)
+{
+    wefti_am *am = now->am;
+    wefti_am_buffer *buffer;
+    WEFT_TRY(wefti_am_begin(now, WEFTI_AM_PUTS, &buffer));
+    buffer->since_ns = now_ns;
+    buffer->next = am->gathering;
+    am->gathering = buffer;
+    am->peers[now->pe].gathered = buffer;
+    wefti_am_wake(am);
+    return WEFT_OK;
+}
+
+weft_status wefti_am_gather(wefti_am_wait *now, uint64_t offset, const void *source, size_t bytes, int *is_taken)
+{
+    wefti_am_peer *peer = &now->am->peers[now->pe];
+    const uint64_t now_ns = wefti_os_now_ns();
+    const int follows = now_ns - peer->put_ns < AT_ONCE_NS;
+    peer->put_ns = now_ns;
+    *is_taken = 0;
+    if (peer->gathered != NULL && peer->gathered->bytes + wefti_am_small_bytes(bytes) > WEFTI_AM_MESSAGE_MAX) {
+        WEFT_TRY(wefti_am_send_gathered(now));
+    }
+    if (peer->gathered == NULL) {
+        if (!follows) {
+            return WEFT_OK;
+        }
+        WEFT_TRY(start(now, now_ns));
+    }
+    append(peer->gathered, offset, source, bytes);
+    *is_taken = 1;
+    return WEFT_OK;
+}
+
+/* ---- requests with a reply ---- */
+
+static wefti_am_request *free_request(wefti_am *am)
+{
+    for (;;) {
+        const uint64_t number = ++am->requests_made;
+        wefti_am_request *request = &am->requests[number % WEFTI_AM_WAITING_MAX];
+        if (number != 0 && request->number == 0) {
+            request->number = number;
+            return request;
+        }
+    }
+}
+
+int wefti_am_may_ask(const wefti_am *am, int pe)
+{
+    return may_take(am->peers[pe].asked, am->requests_free);
+}
+
+static weft_status open_request(wefti_am_wait *now, void *dest, size_t bytes, wefti_am_request **out)
+{
+    wefti_am *am = now->am;
+    while (!wefti_am_may_ask(am, now->pe)) {
+        WEFT_TRY(wait_for_room(now)); /* until another thread's reply comes */
+    }
+    wefti_am_request *request = free_request(am);
+    *request = (wefti_am_request){.number = request->number, .pe = (uint32_t)now->pe, .dest = dest, .bytes = bytes};
+    am->requests_free--;
+    am->peers[now->pe].asked++;
+    *out = request;
+    return WEFT_OK;
+}
+
+weft_status wefti_am_begin_request(wefti_am_wait *now, wefti_am_kind kind, void *dest, size_t bytes,
+                                   wefti_am_buffer **out, wefti_am_request **request)
+{
+    WEFT_TRY(open_request(now, dest, bytes, request));
+    weft_status status = wefti_am_begin(now, kind, out);
+    if (status != WEFT_OK) {
+        forget_request(now->am, *request);
+        return status;
+    }
+    (*out)->header->request = (*request)->number;
+    return WEFT_OK;
+}
+
+weft_status wefti_am_close_request(wefti_am_wait *now, wefti_am_request *request, uint64_t *value)
+{
+    weft_status status = WEFT_OK;
+    while (status == WEFT_OK && !request->is_done) {
+        status = wefti_am_wait_step(now);
+    }
+    if (request->is_done) { /* perhaps in the step that met the deadline */
+        status = request->status == WEFT_OK ? WEFT_OK : wefti_am_lost(now);
+    }
+    if (status == WEFT_OK && value != NULL) {
+        *value = request->value;
+    }
+    forget_request(now->am, request);
+    return status;
+}
