@@ -363,8 +363,13 @@ if(TARGET weft-info AND Python3_FOUND)
         $<TARGET_FILE:weft-info> ${PROJECT_SOURCE_DIR}/tests/topo)
     weft_describe_test(weft_info_topo tools)
     if(WEFT_OFI AND TARGET multi_rma_order AND NOT CMAKE_CROSSCOMPILING)
+        set(weft_nics_gpu_arguments)
+        if(TARGET gpu_programs) # then cuda_tests.cmake makes it
+            set(weft_nics_gpu_arguments ${PROJECT_BINARY_DIR}/tests/domain_on_host ${PROJECT_BINARY_DIR}/fake)
+        endif()
         add_test(NAME nics COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/nics.py $<TARGET_FILE:weft-info>
-            $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh $<TARGET_FILE:multi_rma_order>)
+            $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh $<TARGET_FILE:multi_rma_order>
+            ${weft_nics_gpu_arguments})
         weft_describe_test(nics "tools;network")
         set_tests_properties(nics PROPERTIES PROCESSORS 4)
     endif()

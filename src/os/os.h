@@ -111,6 +111,7 @@ typedef struct wefti_os_memory {
     size_t bytes;
     uint64_t file; /* which one the descriptor means */
     uint64_t file_system;
+    int has_advice; /* to have huge pages where it is reserved; atomic */
 } wefti_os_memory;
 
 weft_status wefti_os_memory_create(wefti_os_memory *memory, size_t bytes);
@@ -130,6 +131,34 @@ int wefti_os_memory_is_signed(const wefti_os_memory *memory, uint64_t number);
 void wefti_os_memory_close(wefti_os_memory *memory);
 /* Unmap and close; safe on zeroed memory and twice. */
 void wefti_os_memory_fini(wefti_os_memory *memory);
+
+/* ---- where memory lies (os/posix/placement.c) ---- */
+
+/* The NUMA node of all processors that this thread may run on, by the system's number; -1: several, or not known. */
+int wefti_os_numa_here(void);
+int wefti_os_numa_is_one(void); /* the machine has no other */
+int wefti_os_numa_of_pci(const char *pci); /* -1: none, or not known */
+/* New memory of this thread is had from there, if there is any; -1: from the node of its processor. Returns 0 where the
+ * system refuses, or the thread has a policy of its own (numactl). */
+int wefti_os_numa_prefer(int numa);
+
+#define WEFTI_OS_NUMA_ONE (-1)
+#define WEFTI_OS_NUMA_ANY (-2)
+#define WEFTI_OS_NUMA_REFUSED (-3)
+#define WEFTI_OS_NUMA_POLICY (-4)
+typedef enum wefti_os_huge { WEFTI_OS_HUGE_NEVER, WEFTI_OS_HUGE_ADVISED, WEFTI_OS_HUGE_ALWAYS } wefti_os_huge;
+typedef struct wefti_os_placement_made {
+    int numa; /* a node, or one of the above */
+    wefti_os_huge huge;
+} wefti_os_placement_made;
+
+/* Have the pages of a part, none of which is reserved yet, on the NUMA node of the calling thread, if it has one, and
+ * huge where the system allows. Returns what came of it. */
+wefti_os_placement_made wefti_os_memory_place(wefti_os_memory *memory, size_t offset, size_t bytes);
+/* Before a part is reserved: have its huge pages, if any were advised. */
+void wefti_os_memory_populate(const wefti_os_memory *memory, size_t offset, size_t bytes);
+#define WEFTI_OS_PLACEMENT_BYTES 160
+const char *wefti_os_placement_text(const wefti_os_placement_made *made, char text[WEFTI_OS_PLACEMENT_BYTES]);
 
 /* ---- a record of several PEs of one process (os/posix/record.c) ---- */
 

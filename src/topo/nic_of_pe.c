@@ -1,6 +1,5 @@
 #include "topo/nic_of_pe.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -135,40 +134,4 @@ weft_status wefti_topo_nic_of(const wefti_topo *topo, const wefti_topo_wish *wis
     weft_status status = choose(&plan, topo, pe, out);
     wefti_topo_plan_fini(&plan);
     return status;
-}
-
-/* ---- where this thread runs ---- */
-
-#define NUMA_MAX 1024
-
-static int numa_of_processor(int processor, int guess)
-{
-    char path[96];
-    for (int i = -1; i < NUMA_MAX; i++) {
-        const int numa = i < 0 ? guess : i;
-        (void)snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/node%d", processor, numa);
-        if (numa >= 0 && access(path, F_OK) == 0) {
-            return numa;
-        }
-    }
-    return -1;
-}
-
-int wefti_topo_numa_here(void)
-{
-    cpu_set_t allowed;
-    int found = -1;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
-        return -1;
-    }
-    for (int i = 0; i < CPU_SETSIZE; i++) {
-        if (CPU_ISSET(i, &allowed)) {
-            const int numa = numa_of_processor(i, found);
-            if (numa < 0 || (found >= 0 && numa != found)) {
-                return -1;
-            }
-            found = numa;
-        }
-    }
-    return found;
 }

@@ -27,7 +27,4 @@ weft_status wefti_topo_wish_read(wefti_topo_wish *wish, int *is_asked);
 weft_status wefti_topo_nic_of(const wefti_topo *topo, const wefti_topo_wish *wish, const wefti_topo_pe *pe,
                               wefti_topo_nic_of_pe *out);
 
-/* The NUMA node of all processors that this thread may run on; -1: several, or not known. */
-int wefti_topo_numa_here(void);
-
 #endif

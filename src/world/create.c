@@ -258,6 +258,7 @@ static weft_status fill_slot(wefti_creation *creation, weft_world *world)
     size_t heap_bytes = heap_bytes_at_first(creation);
     unsigned char *slot = world->window->memory.base + offset;
     wefti_os_memory *memory = &world->window->memory;
+    world->placement = wefti_os_memory_place(memory, offset, heap_offset + world->heap_max_bytes);
     WEFT_TRY(wefti_os_memory_reserve(memory, offset, heap_offset));
     WEFT_TRY(wefti_os_memory_reserve(memory, offset + heap_offset + world->sparse_bytes, heap_bytes));
     world->head = (wefti_head *)(void *)world->window->memory.base;

@@ -110,12 +110,14 @@ size_t weft_world_transport_map(const weft_world *world, char *text, size_t byte
     }
     const wefti_view *view = &world->view;
     char network[NETWORK_BYTES];
+    char placement[WEFTI_OS_PLACEMENT_BYTES];
     describe_network(world, network);
     int length = snprintf(text, text == NULL ? 0 : bytes,
                           "world \"%s\", PE %u of %u\n"
                           "  map   PEs %u-%u, by load and store: one window, slots of %zu MiB at a stride of %zu MiB\n"
-                          "  self  PE %u\n%s",
+                          "  self  PE %u: %s\n%s",
                           world->name, view->pe, view->pes, view->near_first, view->near_first + view->near_count - 1,
-                          (size_t)(world->heap_max_bytes >> 20), world->window->stride >> 20, view->pe, network);
+                          (size_t)(world->heap_max_bytes >> 20), world->window->stride >> 20, view->pe,
+                          wefti_os_placement_text(&world->placement, placement), network);
     return length < 0 ? 0 : (size_t)length;
 }

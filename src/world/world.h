@@ -46,6 +46,7 @@ struct weft_world {
     unsigned char *heap; /* this PE's */
     uint64_t heap_max_bytes; /* with the sparse part, which comes first */
     uint64_t sparse_bytes;
+    wefti_os_placement_made placement; /* of this PE's slot */
     wefti_os_monitor *heap_lock;
     wefti_blocks blocks;
     struct wefti_turn *turns; /* calls that have to try again: see src/team/turn.c */

@@ -1,7 +1,8 @@
 """Goal: the network transport uses the interface of the plan, data goes over it, and the transport map says which and why.
 
 Method: a world of two PEs, each a node of its own, with machines described whose NICs are this host's loopback and others.
-Usage: nics.py WEFT_INFO WEFTRUN NODES_SH PROGRAM, a test program that runs on two PEs.
+Usage: nics.py WEFT_INFO WEFTRUN NODES_SH PROGRAM [GPU_PROGRAM FAKE], test programs that run on two PEs, the second on two
+GPUs of the fake driver in the folder FAKE.
 """
 
 import os
@@ -12,12 +13,17 @@ import tempfile
 import unittest
 
 INFO, RUN, NODES, PROGRAM = sys.argv[1:5]
+GPU_PROGRAM, FAKE = sys.argv[5:7] if len(sys.argv) > 5 else (None, None)
 MACHINE = """weft-topology 1
 machine of a test
 source made up
 host here
 numa numa0
 nic {nic} parent=numa0 port=1
+"""
+GPUS = """gpu 0000:01:00.0 parent=numa0
+gpu 0000:02:00.0 parent=numa0
+nic mlx5_9 parent=numa0 port=1
 """
 
 
@@ -27,8 +33,8 @@ class Nics(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.file = pathlib.Path(folder.name) / "machine.topo"
 
-    def run_on(self, nic, *command, **variables):
-        self.file.write_text(MACHINE.format(nic=nic))
+    def run_on(self, nic, *command, more="", **variables):
+        self.file.write_text(MACHINE.format(nic=nic) + more)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
         environment |= {"WEFT_TOPO_FILE": str(self.file)} | variables
         return subprocess.run([RUN, "-q", "-n", "2", NODES, "1", *command], capture_output=True, text=True,
@@ -52,6 +58,16 @@ class Nics(unittest.TestCase):
         done = self.run_on("mlx5_9", INFO, "transports")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("): libfabric's first", done.stdout)
+
+    @unittest.skipIf(GPU_PROGRAM is None, "built without CUDA")
+    def test_mapping_of_gpus(self):
+        fake = {"LD_LIBRARY_PATH": FAKE, "TEST_DOMAINS": "1+1"}
+        done = self.run_on("lo", GPU_PROGRAM, more=GPUS, WEFT_NIC_MAPPING="lo:1:2", **fake)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("WEFT_NIC_MAPPING", done.stderr)
+        done = self.run_on("lo", GPU_PROGRAM, more=GPUS, WEFT_NIC_MAPPING="lo:1:1,mlx5_9:1:1", **fake)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("the plan's NIC of this PE is mlx5_9", done.stderr)
 
     def test_mapping_is_for_gpus(self):
         done = self.run_on("lo", INFO, "transports", WEFT_NIC_MAPPING="lo:1:2")

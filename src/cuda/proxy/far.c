@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 
 static weft_status no_memory(const char *call)
 {
@@ -64,12 +65,32 @@ static weft_status make_device_part(wefti_cuda_far *far)
     return wefti_cuda_copy(&cuda->base, &control->ring, told, sizeof told);
 }
 
+/* Rings and answers are pinned near the GPU, whose kernels look at them, wherever this thread runs. */
+static weft_status make_near_gpu(wefti_cuda_far *far)
+{
+    const wefti_cuda *cuda = far->cuda;
+    char pci[WEFTI_TOPO_PCI_BYTES];
+    const int numa =
+        !wefti_os_numa_is_one() && cuda->driver.cuDeviceGetPCIBusId(pci, sizeof pci, cuda->ordinal) == CUDA_SUCCESS
+            ? wefti_os_numa_of_pci(pci)
+            : -1;
+    const int is_preferred = numa >= 0 && wefti_os_numa_prefer(numa);
+    weft_status status = make_rings(far);
+    if (status == WEFT_OK) {
+        status = make_device_part(far);
+    }
+    if (is_preferred) {
+        (void)wefti_os_numa_prefer(-1);
+        wefti_log(WEFTI_LOG_INFO, "the rings of PE %u lie on NUMA node %d, as GPU %s", cuda->world->view.pe, numa, pci);
+    }
+    return status;
+}
+
 static weft_status make(wefti_cuda_far *far, const char *call)
 {
     WEFT_TRY(make_lanes(far, call));
     WEFT_TRY(wefti_os_monitor_create(&far->host_lock));
-    WEFT_TRY(make_rings(far));
-    WEFT_TRY(make_device_part(far));
+    WEFT_TRY(make_near_gpu(far));
     if (far->mail != NULL) {
         wefti_zero(far->mail, far->cuda->world->view.pes * sizeof *far->mail);
     }

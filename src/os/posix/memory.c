@@ -19,9 +19,9 @@
 
 /* An interrupted fallocate undoes all of its work: pieces let a process with a periodic signal get on. */
 #define RESERVE_PIECE_BYTES (UINT64_C(4) << 20)
-/* How much is had between two looks at what is left, since others take at the same time. The system ends processes
- * rather than let fallocate fail. */
-#define RESERVE_LOOK_BYTES (4 * RESERVE_PIECE_BYTES)
+/* How many pieces are had between two looks at what is left, since others take at the same time. The system ends
+ * processes rather than let fallocate fail. */
+#define RESERVE_LOOK 4
 
 /* Map the file at a multiple of WEFTI_OS_MEMORY_ALIGNMENT, inside a range of addresses that is had first. */
 static void *map_aligned(int descriptor, size_t bytes)
@@ -221,10 +221,15 @@ weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size
         return wefti_error(WEFT_ERR_RANGE, "bytes %zu to %zu are no whole pages of a shared memory of %zu bytes",
                            offset, offset + bytes, memory->bytes);
     }
-    for (size_t done = 0; done < bytes;) {
-        size_t piece = bytes - done < RESERVE_PIECE_BYTES ? bytes - done : RESERVE_PIECE_BYTES;
+    unsigned pieces = 0;
+    for (size_t done = 0; done < bytes; pieces++) {
+        const size_t most = RESERVE_PIECE_BYTES - (offset + done) % WEFTI_OS_MEMORY_ALIGNMENT; /* cuts no huge page */
+        size_t piece = bytes - done < most ? bytes - done : most;
         weft_status status =
-            bytes > RESERVE_PIECE_BYTES && done % RESERVE_LOOK_BYTES == 0 ? expect_rest(bytes - done) : WEFT_OK;
+            bytes > RESERVE_PIECE_BYTES && pieces % RESERVE_LOOK == 0 ? expect_rest(bytes - done) : WEFT_OK;
+        if (status == WEFT_OK) {
+            wefti_os_memory_populate(memory, offset + done, piece);
+        }
         if (status == WEFT_OK && allocate_part(memory->descriptor, 0, offset + done, piece) != 0) {
             status = refuse_reserve(bytes);
         }

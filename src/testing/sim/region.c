@@ -1,5 +1,6 @@
 /* testing/sim/region.c: shared memory for os/os.h: parts of one arena. A descriptor is the number of a region; who
  * adopts one gets the same address. Handing descriptors over is a table of offers. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -116,6 +117,19 @@ weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size
     mark_pages(sim, sim->regions[memory->descriptor].offset + offset, bytes, 1);
     wefti_sim_step(sim);
     return WEFT_OK;
+}
+
+wefti_os_placement_made wefti_os_memory_place(wefti_os_memory *memory, size_t offset, size_t bytes)
+{
+    (void)memory, (void)offset, (void)bytes;
+    return (wefti_os_placement_made){.numa = WEFTI_OS_NUMA_ONE, .huge = WEFTI_OS_HUGE_NEVER};
+}
+
+const char *wefti_os_placement_text(const wefti_os_placement_made *made, char text[WEFTI_OS_PLACEMENT_BYTES])
+{
+    (void)made;
+    (void)snprintf(text, WEFTI_OS_PLACEMENT_BYTES, "simulated memory");
+    return text;
 }
 
 void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t bytes)

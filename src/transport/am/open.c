@@ -148,7 +148,7 @@ static weft_status make(wefti_transport *transport, const wefti_wire_ops *wire, 
     }
     WEFT_TRY(wefti_os_monitor_create(&am->lock));
     wish.pe = (wefti_topo_pe){.gpu = find_gpu(&transport->setup),
-                              .numa = wefti_topo_numa_here(),
+                              .numa = wefti_os_numa_here(),
                               .number = am->setup.pe - (int)am->setup.view->near_first};
     wish.memory = am->memory;
     wish.bytes = memory;
