@@ -203,10 +203,13 @@ function(weft_add_domain_test name hosts pes domains fabric)
 endfunction()
 if(TARGET weftrun)
     weft_add_domain_test(hosts 2 4 8 1)
-    weft_add_domain_test(no_fabric 2 4 4+4 none)
-    weft_add_domain_test(off 2 4 4+4 1 WEFT_CUDA_FABRIC=0)
     weft_add_domain_test(trays 18 4 72 1)
     weft_add_domain_test(two_cliques 18 4 68+4 "1\;node-17:2")
+    if(Python3_FOUND)
+        weft_add_on_host_test(domain.reasons "" ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/domains.py
+            $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh
+            ${PROJECT_BINARY_DIR}/tests/domain_on_host ${PROJECT_BINARY_DIR}/fake)
+    endif()
 endif()
 
 if(CMOCKA_FOUND)

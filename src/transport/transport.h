@@ -30,7 +30,8 @@ typedef struct wefti_transport_exchange {
     void *context;
 } wefti_transport_exchange;
 
-/* What a transport learns about its world when it is opened; all but `exchange` and `device` lives as long as the transport. */
+/* What a transport learns about its world when it is opened; all but `exchange` and `device` lives as long as the
+ * transport. */
 typedef struct wefti_transport_setup {
     uint64_t world; /* equal on all PEs of this world, and on those of no other */
     int pe;

@@ -1,5 +1,5 @@
-/* Goal: GPUs that cannot reach each other's memory, or not by atomics, are two link domains; the log says so in one line a
- * PE, and what one writes to the other arrives all the same. Method: two PEs on two GPUs of the fake driver
+/* Goal: GPUs that cannot reach each other's memory, or not by atomics, are two link domains; the log says so in one
+ * line a PE, and what one writes to the other arrives all the same. Method: two PEs on two GPUs of the fake driver
  * (src/testing/fake_driver), which says of its peers what the environment says; the log goes to a file. */
 #include <setjmp.h>
 #include <stdarg.h>

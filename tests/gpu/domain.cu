@@ -1,7 +1,8 @@
 /* Goal: the link domains of GPUs are those of the fabric that spans hosts, without a variable; worlds of them are
- * created, grow their heaps, put and signal between hosts and between both heaps, run collectives and expert parallelism.
- * Method: WEFT_NODE_ID lets this machine stand in for several hosts, whose fabric the fake driver has (WEFT_FAKE_FABRIC);
- * TEST_DOMAINS says how many PEs each domain has, in order. Each PE compares what it got with what arithmetic gives. */
+ * created, grow their heaps, put and signal between hosts and between both heaps, run collectives and expert
+ * parallelism. Method: WEFT_NODE_ID lets this machine stand in for several hosts, whose fabric the fake driver has
+ * (WEFT_FAKE_FABRIC); TEST_DOMAINS says how many PEs each domain has, in order. Each PE compares what it got with what
+ * arithmetic gives. */
 #include "support/launch.h"
 #include "weft_ep.h"
 

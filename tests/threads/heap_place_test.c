@@ -1,5 +1,5 @@
-/* Goal: a world's memory is bound to the NUMA node of the PE before any page of it is there, and the transport map tells.
- * Method: the calls by which memory is placed are recorded and stand in for a machine with two nodes. */
+/* Goal: a world's memory is bound to the NUMA node of the PE before any page of it is there, and the transport map
+ * tells. Method: the calls by which memory is placed are recorded and stand in for a machine with two nodes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

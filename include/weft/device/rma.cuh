@@ -130,7 +130,8 @@ WEFTI_DEVICE int weft_dev_signal(const weft_dev &dev, Signal *signal, wefti_u64 
     return WEFT_OK;
 }
 
-/* Where the proxy carries the bytes, or the signal, or both: a signal that is stored waits until the bytes are there. */
+/* Where the proxy carries the bytes, or the signal, or both: a signal that is stored waits until the bytes are there.
+ */
 WEFTI_DEVICE int wefti_far_put_signal(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
                                       wefti_u64 bytes, const void *signal, wefti_u64 value, weft_signal_op op, int pe)
 {

@@ -1,6 +1,6 @@
-/* weft/device/wide.cuh: collectives of a wide team: one with members whose memory load and store do not reach. Channels, steps
- * and meetings are those of channel.cuh, but every transfer is a put and a signal of the whole scope, which reach near
- * and far members alike. OUT says here: what this member sends you in this step is there. */
+/* weft/device/wide.cuh: collectives of a wide team: one with members whose memory load and store do not reach.
+ * Channels, steps and meetings are those of channel.cuh, but every transfer is a put and a signal of the whole scope,
+ * which reach near and far members alike. OUT says here: what this member sends you in this step is there. */
 #ifndef WEFTI_DEVICE_WIDE_CUH
 #define WEFTI_DEVICE_WIDE_CUH
 

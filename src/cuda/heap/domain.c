@@ -1,7 +1,7 @@
 /* cuda/heap/domain.c: which PEs are near: those whose GPUs reach each other's memory, on the same host by peer access,
  * beyond it by a fabric. Every PE tells what its GPU is and reaches (a fact), hears all facts, and works out all link
- * domains (topo/domain.h), so that all know the same. Facts go by the records inside a node, by a collective of the host
- * heap beyond it. PEs that are in no domain with this one are reached by a proxy. */
+ * domains (topo/domain.h), so that all know the same. Facts go by the records inside a node, by a collective of the
+ * host heap beyond it. PEs that are in no domain with this one are reached by a proxy. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

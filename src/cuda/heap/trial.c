@@ -1,6 +1,6 @@
-/* cuda/heap/trial.c: whether GPUs of other hosts can be reached by multi-node NVLink. That the driver has fabric handles
- * does not tell: they need a service on each host and the right to use it. So memory is exported, imported and mapped.
- * NVML is asked only where the world has PEs of other nodes. */
+/* cuda/heap/trial.c: whether GPUs of other hosts can be reached by multi-node NVLink. That the driver has fabric
+ * handles does not tell: they need a service on each host and the right to use it. So memory is exported, imported and
+ * mapped. NVML is asked only where the world has PEs of other nodes. */
 #include <string.h>
 
 #include "base/env.h"

@@ -1,5 +1,5 @@
-/* os/posix/placement.c: on which NUMA node memory lies, and in pages of which size. Shared memory is bound before its pages
- * are there: they come where the file's policy says, whichever process has them made. */
+/* os/posix/placement.c: on which NUMA node memory lies, and in pages of which size. Shared memory is bound before its
+ * pages are there: they come where the file's policy says, whichever process has them made. */
 #include "os/posix/placement.h"
 
 #include <fcntl.h>

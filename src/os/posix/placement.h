@@ -1,5 +1,5 @@
-/* os/posix/placement.h: the calls by which memory gets its place, so that tests can record them and stand in for machines
- * with several NUMA nodes. */
+/* os/posix/placement.h: the calls by which memory gets its place, so that tests can record them and stand in for
+ * machines with several NUMA nodes. */
 #ifndef WEFTI_OS_POSIX_PLACEMENT_H
 #define WEFTI_OS_POSIX_PLACEMENT_H
 

@@ -1,6 +1,6 @@
-/* Goal: a PE's memory is bound to the NUMA node on which it runs before any of its pages is there, huge pages are asked for
- * where the system gives them on request, and what came of it is told. Method: the calls by which memory is placed are
- * recorded, and stand in for a machine with two NUMA nodes, since this one may have one. */
+/* Goal: a PE's memory is bound to the NUMA node on which it runs before any of its pages is there, huge pages are asked
+ * for where the system gives them on request, and what came of it is told. Method: the calls by which memory is placed
+ * are recorded, and stand in for a machine with two NUMA nodes, since this one may have one. */
 #include "os/posix/placement.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* testing/fake_driver/fabric.h: multi-node NVLink of a machine without: what the GPUs of this process's host say of their
- * fabric. WEFT_FAKE_FABRIC, for the host named by WEFT_NODE_ID, or else by its network namespace:
+/* testing/fake_driver/fabric.h: multi-node NVLink of a machine without: what the GPUs of this process's host say of
+ * their fabric. WEFT_FAKE_FABRIC, for the host named by WEFT_NODE_ID, or else by its network namespace:
  *
  *     WORD[;HOST:WORD]...
  *
