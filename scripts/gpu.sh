@@ -32,7 +32,6 @@ run "$gpus processes, no peer access" env WEFT_CUDA_DOMAIN=1 "$build/weftrun" -n
 run "$gpus processes, peer access between two" env WEFT_CUDA_DOMAIN=2 "$build/weftrun" -n "$gpus" "$test"
 run "4 threads, no peer access" env WEFT_CUDA_DOMAIN=1 "$test" -t 4
 run "4 threads, peer access between two" env WEFT_CUDA_DOMAIN=2 "$test" -t 4
-run "$gpus processes, fabric handles if any" env WEFT_CUDA_FABRIC=1 "$build/weftrun" -n "$gpus" "$test"
 for seed in 2 3 4; do
     run "$gpus processes, seed $seed" env WEFT_SEED=$seed "$build/weftrun" -n "$gpus" "$test"
 done

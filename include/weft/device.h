@@ -2,10 +2,11 @@
  *
  * A world begins with a heap in host memory. weft_device_attach gives it a second one on the PEs' GPUs: each PE's part
  * lies on the GPU that this PE uses, and every PE of the link domain maps all parts at a constant stride; those beyond
- * it, or beyond WEFT_CUDA_DOMAIN, are reached through a thread of the library. Kernels have a weft_dev (include
- * "weft_device.cuh" in the kernel's source); the host has weft_device_malloc, and weft_putmem, weft_getmem, p, g,
- * put_signal, the atomics, and the wait and test families, which take device addresses where they take symmetric
- * addresses. Several PEs may use one GPU, and one process several GPUs.
+ * it are reached through a thread of the library. A link domain is what GPUs reach by load and store: on a host by peer
+ * access, between hosts by an NVLink fabric (docs/topology.md; WEFT_CUDA_DOMAIN and WEFT_CUDA_FABRIC limit it). Kernels
+ * have a weft_dev (include "weft_device.cuh" in the kernel's source); the host has weft_device_malloc, and weft_putmem,
+ * weft_getmem, p, g, put_signal, the atomics, and the wait and test families, which take device addresses where they
+ * take symmetric addresses. Several PEs may use one GPU, and one process several GPUs.
  *
  * In those calls the symmetric address is the device one; the other buffer may be host or device memory. A symmetric
  * address of the host heap needs a host buffer (weft_putmem_on_stream takes either). Each look of the host at a device
@@ -55,9 +56,9 @@ typedef struct weft_device_config {
  * memory ends with its process's last PE, have a barrier before it.) What every kernel and call may need is loaded
  * here, so that nothing later synchronises the device by itself. Errors are the same on all PEs: WEFT_ERR_UNSUPPORTED
  * (no CUDA in this build, no driver, a device that cannot do it), WEFT_ERR_STATE (no current context; attached already;
- * no multiprocessor free for a proxy), WEFT_ERR_UNREACHABLE (a pair of GPUs without peer access, unless
- * WEFT_CUDA_DOMAIN parts them), WEFT_ERR_MEMORY, WEFT_ERR_MISMATCH, WEFT_ERR_TIMEOUT; the text names the PE that lacks
- * something. Nothing is left behind by a failure, and the call may be repeated. */
+ * no multiprocessor free for a proxy), WEFT_ERR_UNREACHABLE (what a PE has mapped is not the other's memory),
+ * WEFT_ERR_MEMORY, WEFT_ERR_MISMATCH, WEFT_ERR_TIMEOUT; the text names the PE that lacks something. Nothing is left
+ * behind by a failure, and the call may be repeated. */
 WEFT_API weft_status weft_device_attach(weft_world *world, const weft_device_config *config) WEFT_MUST_CHECK;
 
 /* What a PE has. */
@@ -66,8 +67,8 @@ typedef struct weft_device_info {
     void *heap; /* this PE's device heap */
     size_t heap_bytes; /* backed by memory now */
     size_t heap_max_bytes;
-    const char *memory; /* how parts are shared: "vmm", "ipc", or "vmm-fabric" (fabric handles; not yet run on any
-                         * hardware); static text */
+    const char *memory; /* how parts are shared: "vmm", "ipc", or "vmm-fabric" (a link domain of several hosts; not yet
+                         * run on any hardware); static text */
     int host_heap; /* not 0: kernels reach the host heap too */
 } weft_device_info;
 
