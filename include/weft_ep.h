@@ -34,7 +34,8 @@
  * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable.
  *
  * Deadline: as all blocking calls. After WEFT_ERR_TIMEOUT, which names the ranks that did not come, the group's calls
- * return that status until weft_ep_mask is called for a rank that it names, or the group is destroyed. See
+ * return that status until weft_ep_mask is called for a rank that it names, or the group is destroyed. On GPUs it names
+ * nobody where blocks of this rank itself did not come within two deadlines; then weft_ep_mask of any rank will do. See
  * docs/expert-parallelism.md.
  *
  * On GPUs (weft_ep_config.on_device) the calls are the same, and these differ:

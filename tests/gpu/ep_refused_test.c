@@ -10,10 +10,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cuda/ep/host/group.h"
@@ -105,6 +107,12 @@ static void expect_step(ep_rig *rig)
     CHECK_STATUS(status_of(rig), WEFT_OK);
     CHECK_OK(weft_ep_combine(rig->route, &rig->received.rows, &out, 0, NULL));
     CHECK_STATUS(status_of(rig), WEFT_OK);
+}
+
+static wefti_cuda_ep_control *control_of(const ep_rig *rig)
+{
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
+    return (wefti_cuda_ep_control *)(uintptr_t)(group->area[rig->rank] + group->at.control);
 }
 
 static int attach(weft_world *world)
@@ -690,6 +698,74 @@ static void fail_between_halves(weft_world *world, int which)
     close_alone(&rig);
 }
 
+/* ---- blocks of this rank itself that do not come ---- */
+
+#define OWN_DEADLINE_NS UINT64_C(300000000)
+
+typedef struct own_header {
+    uint64_t words[WEFTI_CUDA_EP_HEADER_WORDS + PES];
+    uint64_t *there;
+    pthread_t thread;
+} own_header;
+
+static void *put_back(void *argument)
+{
+    own_header *header = argument;
+    const struct timespec rest = {0, OWN_DEADLINE_NS / 2 * 3};
+    (void)nanosleep(&rest, NULL);
+    for (size_t i = 0; i < sizeof header->words / sizeof header->words[0]; i++) {
+        __atomic_store_n(&header->there[i], header->words[i], __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* As if the block that posts this rank's call header to itself had not come yet. */
+static void take_own_header(const ep_rig *rig, own_header *header)
+{
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
+    const uint64_t parity = control_of(rig)->epoch & 1;
+    const size_t words = sizeof header->words / sizeof header->words[0];
+    header->there = (uint64_t *)(uintptr_t)(group->area[rig->rank] + group->at.headers) +
+                    (parity * PES + (uint64_t)rig->rank) * words;
+    memcpy(header->words, header->there, sizeof header->words);
+    memset(header->there, 0, sizeof header->words);
+}
+
+/* They come between the first and the second deadline (which 0): the call is right; or never (1): it names nobody, and
+ * the group goes on. */
+static void own_blocks_late(weft_world *world, int which)
+{
+    ep_rig rig;
+    own_header header;
+    weft_ep_host_counts counts;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    choose(&rig, 2 * (1 - rig.rank));
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    CHECK_OK(weft_ep_dispatch_send(rig.route, &rig.in, &rig.received, NULL));
+    CHECK_OK(weft_device_deadline(world, OWN_DEADLINE_NS));
+    take_own_header(&rig, &header);
+    CHECK_OK(weft_barrier(world));
+    if (which == 0) {
+        CHECK(pthread_create(&header.thread, NULL, put_back, &header) == 0);
+    }
+    CHECK_OK(weft_ep_dispatch_recv(rig.route, NULL));
+    if (which == 0) {
+        CHECK(pthread_join(header.thread, NULL) == 0);
+        CHECK_STATUS(status_of(&rig), WEFT_OK);
+        CHECK(rows_written(&rig) == TOKENS);
+    } else {
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        CHECK(strstr(weft_last_error(), "two deadlines") != NULL);
+        CHECK_OK(weft_barrier(world));
+        CHECK_OK(weft_ep_mask(rig.ep, 1 - rig.rank, 1));
+    }
+    CHECK_OK(weft_barrier(world));
+    CHECK_OK(weft_device_deadline(world, UINT64_C(30000000000)));
+    CHECK_OK(weft_barrier(world));
+    expect_step(&rig);
+    close_rig(&rig);
+}
+
 /* ---- gradients of more rows than there is memory ---- */
 
 /* Gradients have no capacity: those that would lie behind the heap are not written, and the route says so. */
@@ -709,12 +785,6 @@ static void behind_the_heap(weft_world *world, int which)
 }
 
 /* ---- after 2^31 calls ---- */
-
-static wefti_cuda_ep_control *control_of(const ep_rig *rig)
-{
-    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
-    return (wefti_cuda_ep_control *)(uintptr_t)(group->area[rig->rank] + group->at.control);
-}
 
 /* The epoch of the next call: its tag is not 0, which words have before any call, and what lies twice by its parity is
  * not what the call before used. */
@@ -768,23 +838,11 @@ typedef struct ep_refusal {
 static void run_all(weft_world *world, void *context)
 {
     static const ep_refusal all[] = {
-        {with_other_slots, 2},
-        {after_a_mismatch, 4},
-        {with_other_options, 12},
-        {told_by_a_dispatch, 1},
-        {on_another_stream, 1},
-        {with_missing_arrays, 1},
-        {without_multiprocessors, 1},
-        {with_other_multiprocessors, 2},
-        {combine_behind, 1},
-        {go_on_alone, 8},
-        {combine_alone, 2},
-        {fail_between_halves, 1},
-        {not_in_kernels, 1},
-        {pairs_on_two_streams, 2},
-        {attached, 2},
-        {across_the_wrap, 2},
-        {behind_the_heap, 2},
+        {with_other_slots, 2},  {after_a_mismatch, 4},    {with_other_options, 12},     {told_by_a_dispatch, 1},
+        {on_another_stream, 1}, {with_missing_arrays, 1}, {without_multiprocessors, 1}, {with_other_multiprocessors, 2},
+        {combine_behind, 1},    {go_on_alone, 8},         {combine_alone, 2},           {fail_between_halves, 1},
+        {own_blocks_late, 2},   {after_a_fault, 2},       {not_in_kernels, 1},          {pairs_on_two_streams, 2},
+        {attached, 2},          {across_the_wrap, 2},     {behind_the_heap, 2},
     };
     (void)context;
     if (!attach(world)) {

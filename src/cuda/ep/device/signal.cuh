@@ -18,24 +18,33 @@ EP_DEVICE wefti_cuda_ep_control *ep_control(const ep_group &group)
     return (wefti_cuda_ep_control *)(group.area[group.rank] + group.at.control);
 }
 
-/* Whether to go on waiting for `rank`. A failure is noted once for the whole group, so that no other waiter begins a
- * deadline of its own. */
-EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int rank)
+/* A call of the group fails, in which ranks, as bits, were waited for in vain. It is noted once for the whole group, so
+ * that no other waiter begins a deadline of its own. */
+EP_DEVICE_SLOW void ep_fail(const ep_group *group, int status, wefti_u32 missing)
 {
     wefti_cuda_ep_control *control = ep_control(*group);
-    if (wefti_ld_relaxed(&control->failed) != 0) {
+    missing |= atomicOr(&control->missing, missing);
+    atomicCAS(&control->failed, 0u, (wefti_u32)-status);
+    wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED],
+                     (wefti_u64)missing << 32 | (wefti_u32)-status);
+}
+
+/* Whether to go on waiting for `rank`. Blocks of this rank itself, which no mask takes away, may be late because they
+ * wait for another: they have one more deadline, in which whoever waits for that one names it; then nobody is named. */
+EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int rank)
+{
+    if (wefti_ld_relaxed(&ep_control(*group)->failed) != 0) {
         return false;
     }
-    int status = wefti_dev_pause_slow(&group->dev, start_ns);
-    if (status != WEFT_OK) {
-        wefti_u32 missing = status == WEFT_ERR_TIMEOUT ? 1u << rank : 0u;
-        missing |= atomicOr(&control->missing, missing);
-        atomicCAS(&control->failed, 0u, (wefti_u32)-status);
-        wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED],
-                         (wefti_u64)missing << 32 | (wefti_u32)-status);
-        return false;
+    const int status = wefti_dev_pause_slow(&group->dev, start_ns);
+    const bool is_late = status == WEFT_ERR_TIMEOUT;
+    const bool is_own = rank == group->rank;
+    if (status == WEFT_OK ||
+        (is_late && is_own && (wefti_time_ns() - start_ns) / 2 < wefti_ld_relaxed(&group->dev.control->deadline_ns))) {
+        return true;
     }
-    return true;
+    ep_fail(group, status, is_late && !is_own ? 1u << rank : 0u);
+    return false;
 }
 
 EP_DEVICE bool ep_go_on(const ep_group &group, wefti_dev_waiter *waiter, int rank)
