@@ -766,6 +766,34 @@ static void own_blocks_late(weft_world *world, int which)
     close_rig(&rig);
 }
 
+/* ---- a fault that something else has latched ---- */
+
+/* A call fails with it on every rank that has it, also if none of its waits is long; and does not write. */
+static void after_a_fault(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_host_counts counts;
+    open_rig(&rig, world, which == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_SLOTS_SOURCE, 0);
+    expect_step(&rig);
+    CHECK_OK(weft_barrier(world));
+    memset(rig.there, MARK, ROWS * sizeof(row));
+    if (rig.rank == 0) {
+        const uint64_t fault = WEFTI_DEV_FAULT_SET | (uint32_t)-WEFT_ERR_RANGE;
+        wefti_u64 *latched = &rig.ep->device->group[0].dev.control->fault;
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0)); /* nobody to wait for */
+        choose(&rig, 0);
+        CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+        __atomic_store_n(latched, fault, __ATOMIC_RELAXED);
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        __atomic_store_n(latched, 0, __ATOMIC_RELAXED);
+        CHECK_STATUS(weft_ep_failure(rig.ep), WEFT_ERR_RANGE);
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_RANGE);
+        CHECK_STATUS(weft_ep_mask(rig.ep, 1, 0), WEFT_ERR_STATE);
+        CHECK(rows_written(&rig) == 0);
+    }
+    close_alone(&rig);
+}
+
 /* ---- gradients of more rows than there is memory ---- */
 
 /* Gradients have no capacity: those that would lie behind the heap are not written, and the route says so. */

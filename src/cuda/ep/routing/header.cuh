@@ -21,15 +21,21 @@ typedef struct ep_call_header {
     bool by_expert; /* rows are counted elsewhere, not here */
 } ep_call_header;
 
-/* The call of this epoch begins. One thread. */
+/* The call of this epoch begins; not on a PE whose kernels have a fault latched, by whatever it was, since waits of the
+ * call would end with it or not, as they are long or short. One thread. */
 EP_DEVICE void ep_begin_at(const ep_group &group, ep_call *call, wefti_u64 epoch)
 {
     wefti_cuda_ep_control *control = ep_control(group);
     call->epoch = epoch;
     call->tag = (wefti_u32)call->epoch << 1;
     call->alive = ~wefti_ld_relaxed(&control->masked) & (wefti_u32)((1ull << group.ranks) - 1);
-    call->failed = wefti_ld_relaxed(&control->failed) != 0;
+    const wefti_u32 failed = wefti_ld_relaxed(&control->failed);
+    const wefti_u64 fault = wefti_ld_relaxed(&group.dev.control->fault);
+    call->failed = failed != 0 || fault != 0;
     call->status = WEFT_OK;
+    if (__builtin_expect(fault != 0, 0)) {
+        ep_fail(&group, wefti_dev_fault_status(fault), 0);
+    }
 }
 
 /* Have a call's arguments in the multiprocessor's cache of constants, a cache line a warp. The prologue warps. */
