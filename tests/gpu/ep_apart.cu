@@ -1,8 +1,11 @@
-/* Goal: a group on GPUs whose ranks do not have all in common: rows that are received in memory which the other ranks
- * have not mapped come all the same.
+/* Goal: a group on GPUs whose ranks do not have all in common. Rows that are received in memory which the other ranks
+ * have not mapped come all the same. A rank that was masked and comes late does not write where the others said before.
+ * With GPUs also: a call whose own blocks come a deadline late is right; and a fault that another kernel latched ends
+ * it.
  *
  * Method: each case is a group of its own, with few tokens, all of which go to the next rank, and rows that say whose
- * they are. As processes only do PEs lack mappings. Usage: as support/launch.h says. */
+ * they are. As processes only do PEs lack mappings. A kernel that only spins takes multiprocessors away. Usage: as
+ * support/launch.h says. */
 #include "support/memory.h"
 #undef CHECK
 #undef CHECK_SAY
@@ -28,7 +31,13 @@ typedef struct scene {
     int32_t *ids;
     float *tokens;
     float *sums;
+    int has_fault; /* what ends may say so */
 } scene;
+
+static void expect_end(const scene *of, weft_status status)
+{
+    check_that(status == WEFT_OK || of->has_fault, __FILE__, __LINE__, "%s", weft_last_error());
+}
 
 static weft_ep_rows rows_at(void *data)
 {
@@ -60,26 +69,28 @@ static float value_of(int rank, int token, int salt)
     return (float)(100000 * salt + 1000 * rank + token);
 }
 
-static void open_scene(scene *of, weft_ep_layout layout)
+/* All tokens go to the next rank. */
+static void open_scene(scene *of, weft_team *team, weft_ep_layout layout)
 {
     test_pe *pe = of->pe;
+    const int ranks = weft_team_pes(team);
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    config.experts = pe->pes;
+    config.experts = ranks;
     config.tokens_max = TOKENS;
     config.topk_max = 1;
     config.row_bytes_max = ROW_BYTES;
     config.on_device = 1;
     plan.topk = 1;
     plan.layout = layout;
-    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &of->ep));
+    CHECK_OK(weft_ep_create(team, &config, &of->ep));
     CHECK_OK(weft_ep_route_create(of->ep, &plan, NULL, &of->route));
     of->ids = (int32_t *)of->plain;
     of->tokens = (float *)(of->plain + 4096);
     of->sums = of->tokens + (size_t)TOKENS * HIDDEN;
     int32_t *ids = (int32_t *)of->pinned;
     for (int i = 0; i < TOKENS; i++) {
-        ids[i] = (pe->pe + 1) % pe->pes;
+        ids[i] = (weft_team_pe(team) + 1) % ranks;
     }
     gpu_copy(pe, of->ids, ids, TOKENS * sizeof *ids);
 }
@@ -141,7 +152,7 @@ static void test_part(scene *of, weft_ep_layout layout, void *common, weft_team 
     test_pe *pe = of->pe;
     void *own = NULL;
     const size_t bytes = (size_t)24 << 20;
-    open_scene(of, layout);
+    open_scene(of, weft_team_world(of->world), layout);
     if (pe->pe % 2 == 0) {
         CHECK_OK(weft_device_team_malloc(alone, bytes, &own));
     }
@@ -170,6 +181,122 @@ static void test_part(scene *of, weft_ep_layout layout, void *common, weft_team 
     close_scene(of);
 }
 
+/* ---- a rank that is masked and comes late ---- */
+
+#define LATE_DEADLINE_NS UINT64_C(400000000)
+
+/* The last rank comes to a dispatch that the others have given up, in halves (which 1), and its rows would go to the
+ * first, in place or through the group's memory. */
+static void test_late(scene *of, weft_ep_layout layout, int is_halves, void *there)
+{
+    test_pe *pe = of->pe;
+    const int late = pe->pes - 1;
+    const size_t bytes = ROWS_MAX * ROW_BYTES;
+    weft_stream *stream = gpu_stream_of(pe);
+    weft_ep_host_counts counts = {};
+    open_scene(of, weft_team_world(of->world), layout);
+    const weft_ep_received received = received_at(there);
+    const weft_ep_rows in = rows_at(of->tokens);
+    const weft_ep_choices choices = choices_of(of);
+    fill_tokens(of, 1);
+    CHECK_OK(weft_device_deadline(of->world, LATE_DEADLINE_NS));
+    CHECK_OK(weft_ep_route_choose(of->route, &choices));
+    gpu_set(pe, there, 0x5a, bytes);
+    CHECK_OK(weft_barrier(of->world));
+    for (int turn = 0; turn < 2; turn++) {
+        if ((pe->pe == late) == (turn == 1)) {
+            if (is_halves) {
+                CHECK_OK(weft_ep_dispatch_send(of->route, &in, &received, stream));
+                CHECK_OK(weft_ep_dispatch_recv(of->route, stream));
+            } else {
+                CHECK_OK(weft_ep_dispatch(of->route, &in, &received, stream));
+            }
+            CHECK_STATUS(weft_ep_route_query(of->route, stream, &counts), WEFT_ERR_TIMEOUT);
+            CHECK_OK(weft_ep_mask(of->ep, pe->pe == late ? 0 : late, 0));
+        }
+        CHECK_OK(weft_barrier(of->world));
+    }
+    int wrong = 0;
+    gpu_copy(pe, of->pinned, there, bytes);
+    for (size_t i = 0; i < bytes; i++) {
+        wrong += of->pinned[i] != 0x5a;
+    }
+    check_that(wrong == 0, __FILE__, __LINE__, "%d bytes were written by a masked rank, layout %d, halves %d", wrong,
+               (int)layout, is_halves);
+    CHECK_OK(weft_device_deadline(of->world, DEADLINE_NS));
+    close_scene(of);
+}
+
+#if ON_GPU
+/* ---- what other kernels of this GPU do to a call ---- */
+
+#define SPIN_SHARED (200 << 10)
+
+__global__ void spin_kernel(unsigned long long ns)
+{
+    const unsigned long long start = wefti_time_ns();
+    while (wefti_time_ns() - start < ns) {
+        wefti_rest(1000);
+    }
+}
+
+__global__ void fault_kernel(weft_dev dev)
+{
+    (void)weft_dev_put(weft_thread(), dev, (void *)(dev.heap + dev.heap_bytes), (const void *)dev.heap, 16, dev.pe);
+}
+
+/* A spinning kernel has all multiprocessors but one for one and a half deadlines: the blocks that have begun wait for
+ * the others, which are of the same rank. */
+static void test_own_blocks(scene *of, weft_team *alone, void *there)
+{
+    test_pe *pe = of->pe;
+    cudaStream_t other;
+    cudaDeviceProp device;
+    gpu_check(cudaGetDeviceProperties(&device, pe->gpu), "cudaGetDeviceProperties");
+    gpu_check(cudaFuncSetAttribute(spin_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SPIN_SHARED), "attribute");
+    gpu_check(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "cudaStreamCreate");
+    open_scene(of, alone, WEFT_EP_RANK_MAJOR);
+    const weft_ep_received received = received_at(there);
+    const weft_ep_rows in = rows_at(of->tokens);
+    const weft_ep_choices choices = choices_of(of);
+    fill_tokens(of, 1);
+    CHECK_OK(weft_device_deadline(of->world, LATE_DEADLINE_NS));
+    CHECK_OK(weft_ep_route_choose(of->route, &choices));
+    const double start = now_s();
+    spin_kernel<<<device.multiProcessorCount - 1, 1024, SPIN_SHARED, other>>>(LATE_DEADLINE_NS / 2 * 3);
+    gpu_check(cudaGetLastError(), "spin_kernel");
+    usleep(20000);
+    CHECK_OK(weft_ep_dispatch(of->route, &in, &received, gpu_stream_of(pe)));
+    CHECK_STATUS(status_of(of), WEFT_OK);
+    CHECK_SAY(now_s() - start > 1e-9 * (double)LATE_DEADLINE_NS, "the call's blocks were not late");
+    expect_rows(of, there, pe->pe, 1);
+    gpu_check(cudaStreamDestroy(other), "cudaStreamDestroy");
+    CHECK_OK(weft_device_deadline(of->world, DEADLINE_NS));
+    close_scene(of);
+}
+
+/* Behind a kernel that latches a fault, a call that has nobody to wait for. The world's last case. */
+static void test_fault(scene *of, weft_team *alone, void *there)
+{
+    test_pe *pe = of->pe;
+    weft_dev dev;
+    open_scene(of, alone, WEFT_EP_RANK_MAJOR);
+    const weft_ep_received received = received_at(there);
+    const weft_ep_rows in = rows_at(of->tokens);
+    const weft_ep_choices choices = choices_of(of);
+    CHECK_OK(weft_world_dev(of->world, &dev));
+    CHECK_OK(weft_ep_route_choose(of->route, &choices));
+    spin_kernel<<<1, 1, 0, pe->stream>>>(50000000);
+    fault_kernel<<<1, 1, 0, pe->stream>>>(dev);
+    CHECK_OK(weft_ep_dispatch(of->route, &in, &received, gpu_stream_of(pe)));
+    gpu_check(cudaStreamSynchronize(pe->stream), "the call behind the fault");
+    CHECK_STATUS(weft_ep_failure(of->ep), WEFT_ERR_RANGE);
+    of->has_fault = 1;
+    expect_end(of, weft_ep_route_destroy(of->route));
+    expect_end(of, weft_ep_destroy(of->ep));
+}
+#endif
+
 /* ---- all ---- */
 
 static void test_body(test_pe *pe)
@@ -185,8 +312,18 @@ static void test_body(test_pe *pe)
     weft_team *alone = team_alone(&of);
     test_part(&of, WEFT_EP_RANK_MAJOR, common, alone);
     test_part(&of, WEFT_EP_EXPERT_MAJOR, common, alone);
-    CHECK_OK(weft_team_destroy(alone));
-    CHECK_OK(weft_world_destroy(of.world));
+    for (int way = 0; way < 4 && pe->pes > 1; way++) {
+        test_late(&of, way % 2 == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR, way / 2, common);
+    }
+#if ON_GPU
+    if (pe->pes <= pe->gpus) { /* a GPU a PE */
+        test_own_blocks(&of, alone, common);
+        CHECK_OK(weft_barrier(of.world));
+        test_fault(&of, alone, common);
+    }
+#endif
+    expect_end(&of, weft_team_destroy(alone));
+    expect_end(&of, weft_world_destroy(of.world));
     gpu_free_pinned(of.pinned);
     gpu_free(of.plain);
     pe->failures += pe->pe == 0 && check_failures() != 0;

@@ -42,6 +42,8 @@ typedef struct ep_rig {
     weft_ep_rows in;
     weft_ep_received received;
     row *there; /* ROWS */
+    wefti_cuda_ep_control *later;
+    pthread_t thread;
     _Alignas(64) row tokens[TOKENS];
 } ep_rig;
 
@@ -698,6 +700,60 @@ static void fail_between_halves(weft_world *world, int which)
     close_alone(&rig);
 }
 
+/* All blocks of the other rank's call have begun, and after a while one of its next call. */
+static void *begin_later(void *argument)
+{
+    ep_rig *rig = argument;
+    const struct timespec rest = {0, 150000000};
+    __atomic_store_n(&rig->later->epoch, rig->later->epoch + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&rig->later->begun, 0, __ATOMIC_RELAXED);
+    (void)nanosleep(&rest, NULL);
+    __atomic_store_n(&rig->later->begun, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* A rank is masked that is seen to be in the call which failed here: the mask waits until that has ended there. It does
+ * so by its own failure (which 0) or by a later call (1), or is taken to have ended (2). Its words are written here. */
+static void masked_in_a_call(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_host_counts counts;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    expect_step(&rig);
+    CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 0) {
+        const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig.ep);
+        wefti_cuda_ep_control *theirs = (wefti_cuda_ep_control *)(uintptr_t)(group->area[1] + group->at.control);
+        const wefti_cuda_ep_control before = *theirs;
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        theirs->begun = 1;
+        if (which == 0) {
+            theirs->failed = (uint32_t)-WEFT_ERR_TIMEOUT;
+        } else if (which == 1) {
+            rig.later = theirs;
+            CHECK(pthread_create(&rig.thread, NULL, begin_later, &rig) == 0);
+        }
+        CHECK_OK(weft_device_deadline(world, which == 2 ? UINT64_C(200000000) : UINT64_C(20000000000)));
+        const double start = now_s();
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
+        const double took = now_s() - start;
+        CHECK(which == 2 ? took >= 0.6 : took < 20);
+        CHECK(which != 1 || took >= 0.1);
+        CHECK(which != 1 || pthread_join(rig.thread, NULL) == 0);
+        *theirs = before;
+    }
+    close_alone(&rig);
+}
+
 /* ---- blocks of this rank itself that do not come ---- */
 
 #define OWN_DEADLINE_NS UINT64_C(300000000)
@@ -866,11 +922,16 @@ typedef struct ep_refusal {
 static void run_all(weft_world *world, void *context)
 {
     static const ep_refusal all[] = {
-        {with_other_slots, 2},  {after_a_mismatch, 4},    {with_other_options, 12},     {told_by_a_dispatch, 1},
-        {on_another_stream, 1}, {with_missing_arrays, 1}, {without_multiprocessors, 1}, {with_other_multiprocessors, 2},
-        {combine_behind, 1},    {go_on_alone, 8},         {combine_alone, 2},           {fail_between_halves, 1},
-        {own_blocks_late, 2},   {after_a_fault, 2},       {not_in_kernels, 1},          {pairs_on_two_streams, 2},
-        {attached, 2},          {across_the_wrap, 2},     {behind_the_heap, 2},
+        {with_other_slots, 2},        {after_a_mismatch, 4},
+        {with_other_options, 12},     {told_by_a_dispatch, 1},
+        {on_another_stream, 1},       {with_missing_arrays, 1},
+        {without_multiprocessors, 1}, {with_other_multiprocessors, 2},
+        {combine_behind, 1},          {go_on_alone, 8},
+        {combine_alone, 2},           {fail_between_halves, 1},
+        {own_blocks_late, 2},         {masked_in_a_call, 3},
+        {after_a_fault, 2},           {not_in_kernels, 1},
+        {pairs_on_two_streams, 2},    {attached, 2},
+        {across_the_wrap, 2},         {behind_the_heap, 2},
     };
     (void)context;
     if (!attach(world)) {

@@ -64,6 +64,7 @@ typedef struct wefti_cuda_ep_control {
     wefti_u32 masked; /* ranks that take no part, as bits; written by the host */
     wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
     wefti_u32 missing; /* the ranks it waited for in vain, as bits */
+    wefti_u64 failed_epoch; /* with `failed`: calls before this one were complete */
 } wefti_cuda_ep_control;
 
 /* Offsets of what there is twice. */

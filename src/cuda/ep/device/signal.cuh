@@ -24,7 +24,9 @@ EP_DEVICE_SLOW void ep_fail(const ep_group *group, int status, wefti_u32 missing
 {
     wefti_cuda_ep_control *control = ep_control(*group);
     missing |= atomicOr(&control->missing, missing);
-    atomicCAS(&control->failed, 0u, (wefti_u32)-status);
+    if (atomicCAS(&control->failed, 0u, (wefti_u32)-status) == 0) { /* the epoch of this call, or that before it */
+        wefti_st_relaxed(&control->failed_epoch, wefti_ld_relaxed(&control->epoch));
+    }
     wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED],
                      (wefti_u64)missing << 32 | (wefti_u32)-status);
 }

@@ -401,71 +401,21 @@ static weft_status group_open(weft_ep *ep)
     return status != WEFT_OK ? status : freed;
 }
 
-/* Whether a call has failed on a channel: 0, or the word. */
-static uint64_t failure_of(const weft_ep *ep)
-{
-    uint64_t failed = 0;
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        failed |=
-            __atomic_load_n(&wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
-    }
-    return failed;
-}
-
 /* The caller's streams have ended: nothing of this rank uses the memory, and nobody writes here outside a call. */
 static weft_status group_close(weft_ep *ep)
 {
-    if (failure_of(ep) != 0) {
+    if (wefti_cuda_ep_failed_word(ep) != 0) {
         return WEFT_OK; /* the memory stays taken: a rank that is late may still write there */
     }
     WEFT_TRY(weft_team_free(ep->team, ep->device->host_status));
     return weft_device_team_free(ep->team, ep->device->area);
 }
 
-/* ---- host status ---- */
-
-/* A routing on which the call that failed was to agree is half one and half the last; which call failed is not known.
- * And the call header of a rank that did not come does not count as one that differs. */
-static void forget_failure(weft_ep *ep)
-{
-    wefti_ep_device *device = ep->device;
-    for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
-        route->is_routed = route->is_routed && !route->device->is_unseen;
-    }
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        device->mismatch_seen[channel] = __atomic_load_n(
-            &wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
-    }
-}
-
-/* The words after the mask say what failed, and are cleared with it. No kernel of the group runs on this rank. */
-static weft_status mask(weft_ep *ep, int rank, int alive)
-{
-    wefti_ep_device *device = ep->device;
-    wefti_cuda_ep_control control = {0};
-    uint32_t masked = device->masked;
-    masked = alive ? masked & ~(UINT32_C(1) << rank) : masked | UINT32_C(1) << rank;
-    control.masked = masked;
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        const wefti_cuda_ep_group *group = &device->group[channel];
-        wefti_cuda_ep_control *there = (void *)(uintptr_t)(group->area[ep->rank] + group->at.control);
-        WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &there->masked, &control.masked,
-                                 sizeof control - offsetof(wefti_cuda_ep_control, masked)));
-    }
-    device->masked = masked;
-    if (ep->dead != WEFT_OK || failure_of(ep) != 0) {
-        forget_failure(ep);
-    }
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
-        __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
-    }
-    return WEFT_OK;
-}
+/* ---- all ---- */
 
 static weft_status failure(const weft_ep *ep)
 {
-    return (weft_status) - (int)(uint32_t)failure_of(ep);
+    return (weft_status) - (int)(uint32_t)wefti_cuda_ep_failed_word(ep);
 }
 
 static const wefti_ep_backend device_backend = {
@@ -476,7 +426,7 @@ static const wefti_ep_backend device_backend = {
     .group_open = group_open,
     .group_close = group_close,
     .group_fini = group_fini,
-    .mask = mask,
+    .mask = wefti_cuda_ep_mask,
     .failure = failure,
     .route_bytes = wefti_cuda_ep_route_bytes,
     .route_open = wefti_cuda_ep_route_open,

@@ -33,6 +33,8 @@ typedef struct wefti_ep_device {
     uint64_t received_max; /* M */
     uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_STATUS_WORDS] */
     uint32_t masked; /* ranks, as bits; the area has a copy */
+    uint64_t failed_epoch[WEFTI_EP_CHANNELS_MAX]; /* of the last failure that was masked; that of its last call */
+    uint64_t failed_last[WEFTI_EP_CHANNELS_MAX];
     uint64_t mismatch_seen[WEFTI_EP_CHANNELS_MAX]; /* of host_status[..._MISMATCH]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
     int claimed; /* multiprocessors: the most that a route has asked for, on all channels */
@@ -77,6 +79,10 @@ static inline int wefti_cuda_ep_sms_asked(const weft_ep *ep, const weft_ep_plan 
 /* WEFT_OK, or what kernels have found out since the last call: WEFT_ERR_TIMEOUT, naming the ranks;
  * WEFT_ERR_MISMATCH. */
 weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call);
+
+/* Whether a call has failed on a channel: 0, or the word that says it. */
+uint64_t wefti_cuda_ep_failed_word(const weft_ep *ep);
+weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive);
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory);

@@ -1,0 +1,168 @@
+/* cuda/ep/host/masks.c: going on without a rank, or with one that is back.
+ *
+ * A rank that is masked may be alive, and late. It has call headers of this rank's in its memory, and stores rows where
+ * they say, whenever it comes to those calls. So they are taken back before this rank goes on: a kernel of the masked
+ * rank that begins later does not find them. One that had begun before may have read them; it is waited for. This is
+ * the host's work, once a mask: calls have no part in it (docs/ep-gpu-ordering.md, "After a mask"). */
+#include <string.h>
+
+#include "cuda/ep/host/group.h"
+#include "os/os.h"
+#include "world/world.h"
+
+/* Longer than stores and looks that are under way take, by kernels that wait for nothing. */
+#define SETTLE_NS UINT64_C(5000000)
+/* A kernel that waits in vain ends within so many deadlines. */
+#define DEADLINES 3
+/* Where there is no deadline, a kernel's wait for one that is gone ends in time all the same (cuda/watch.c). */
+#define PATIENCE_MAX_NS UINT64_C(60000000000)
+
+uint64_t wefti_cuda_ep_failed_word(const weft_ep *ep)
+{
+    uint64_t failed = 0;
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        failed |=
+            __atomic_load_n(&wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
+    }
+    return failed;
+}
+
+/* A routing on which the call that failed was to agree is half one and half the last; which call failed is not known.
+ * And the call header of a rank that did not come does not count as one that differs. */
+static void forget_failure(weft_ep *ep)
+{
+    wefti_ep_device *device = ep->device;
+    for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
+        route->is_routed = route->is_routed && !route->device->is_unseen;
+    }
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        device->mismatch_seen[channel] = __atomic_load_n(
+            &wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
+    }
+}
+
+/* ---- what the masked rank may still do ---- */
+
+static wefti_cuda_ep_control *control_at(const weft_ep *ep, int channel, int rank)
+{
+    const wefti_cuda_ep_group *group = &ep->device->group[channel];
+    return (void *)(uintptr_t)(group->area[rank] + group->at.control);
+}
+
+static weft_status read_control(const weft_ep *ep, int channel, int rank, wefti_cuda_ep_control *control)
+{
+    return wefti_cuda_copy(&ep->device->cuda->base, control, control_at(ep, channel, rank), sizeof *control);
+}
+
+/* Calls, by their epochs. */
+typedef struct calls {
+    uint64_t first;
+    uint64_t last;
+} calls;
+
+/* Those that this rank may not have completed, and which the others may still be in: from the last failure on. None
+ * when calls have been made since it was noted: they would have failed. */
+static weft_status find_incomplete(const weft_ep *ep, int channel, calls *open)
+{
+    wefti_ep_device *device = ep->device;
+    wefti_cuda_ep_control own;
+    WEFT_TRY(read_control(ep, channel, ep->rank, &own));
+    if (own.failed != 0) {
+        device->failed_epoch[channel] = own.failed_epoch;
+        device->failed_last[channel] = own.epoch;
+    }
+    const int is_last = own.epoch != 0 && own.epoch == device->failed_last[channel];
+    *open = (calls){is_last ? device->failed_epoch[channel] : own.epoch + 1, own.epoch};
+    return WEFT_OK;
+}
+
+/* Those that a rank may be in: the last that all its blocks have begun, and one that some have. The epoch behind 2^31
+ * calls is left out, as device/routing/header.cuh says. */
+static calls running(const wefti_cuda_ep_control *theirs)
+{
+    calls seen = {theirs->epoch, theirs->epoch};
+    if (theirs->begun != 0) {
+        seen.last += (uint32_t)(theirs->epoch + 2) << 1 == 0 ? 3 : 1;
+    }
+    return seen;
+}
+
+/* Whether all calls that ran `then` have ended: by their own failure, or because a later one has begun. */
+static int have_ended(calls then, const wefti_cuda_ep_control *now)
+{
+    return now->failed != 0 || now->epoch > then.last || (now->epoch == then.last && now->begun != 0);
+}
+
+/* Take this rank's call headers back from a rank's memory. */
+static weft_status revoke(const weft_ep *ep, int channel, int rank)
+{
+    static const uint64_t none[WEFTI_CUDA_EP_HEADER_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
+    const wefti_cuda_ep_group *group = &ep->device->group[channel];
+    const uint64_t bytes = (WEFTI_CUDA_EP_HEADER_WORDS + (uint64_t)ep->ranks) * sizeof *none;
+    for (uint64_t parity = 0; parity < 2; parity++) {
+        const uint64_t number = parity * (uint64_t)ep->ranks + (uint64_t)ep->rank;
+        void *there = (void *)(uintptr_t)(group->area[rank] + group->at.headers + number * bytes);
+        WEFT_TRY(wefti_cuda_copy(&ep->device->cuda->base, there, none, bytes));
+    }
+    return WEFT_OK;
+}
+
+static weft_status find_patience(const weft_ep *ep, uint64_t *patience_ns)
+{
+    wefti_cuda *cuda = ep->device->cuda;
+    const wefti_dev_control *control = (const wefti_dev_control *)(const void *)cuda->slot;
+    uint64_t deadline_ns = 0;
+    WEFT_TRY(wefti_cuda_copy(&cuda->base, &deadline_ns, &control->deadline_ns, sizeof deadline_ns));
+    *patience_ns = deadline_ns < PATIENCE_MAX_NS / DEADLINES ? deadline_ns * DEADLINES : PATIENCE_MAX_NS;
+    return WEFT_OK;
+}
+
+/* After this a rank stores nothing where call headers of this rank's said, on a channel. */
+static weft_status shut_out(const weft_ep *ep, int channel, int rank, calls open)
+{
+    wefti_cuda_ep_control theirs;
+    uint64_t patience_ns;
+    const int pe = ep->device->group[channel].pe_of[rank];
+    WEFT_TRY(find_patience(ep, &patience_ns));
+    WEFT_TRY(revoke(ep, channel, rank));
+    wefti_os_sleep_ns(SETTLE_NS);
+    WEFT_TRY(read_control(ep, channel, rank, &theirs));
+    const calls then = running(&theirs);
+    if (then.last < open.first || then.first > open.last) {
+        return WEFT_OK;
+    }
+    const uint64_t until_ns = wefti_os_now_ns() + patience_ns;
+    while (!have_ended(then, &theirs) && !wefti_world_has_ended(ep->world, pe) && wefti_os_now_ns() < until_ns) {
+        wefti_os_sleep_ns(SETTLE_NS);
+        WEFT_TRY(read_control(ep, channel, rank, &theirs));
+    }
+    wefti_os_sleep_ns(SETTLE_NS);
+    return WEFT_OK;
+}
+
+/* ---- the mask ---- */
+
+/* The words after the mask say what failed, and are cleared with it. No kernel of the group runs on this rank. */
+weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
+{
+    wefti_ep_device *device = ep->device;
+    const uint32_t bit = UINT32_C(1) << rank;
+    const uint32_t masked = alive ? device->masked & ~bit : device->masked | bit;
+    const wefti_cuda_ep_control control = {.masked = masked};
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        calls open;
+        WEFT_TRY(find_incomplete(ep, channel, &open));
+        WEFT_TRY(masked > device->masked ? shut_out(ep, channel, rank, open) : WEFT_OK);
+        WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &control_at(ep, channel, ep->rank)->masked, &control.masked,
+                                 sizeof control - offsetof(wefti_cuda_ep_control, masked)));
+    }
+    device->masked = masked;
+    if (ep->dead != WEFT_OK || wefti_cuda_ep_failed_word(ep) != 0) {
+        forget_failure(ep);
+    }
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+        __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
+    }
+    return WEFT_OK;
+}
