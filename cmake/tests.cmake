@@ -33,7 +33,7 @@ set(weft_patient_tests
     bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test limits_test worlds_test
     coll_errors_test mask_test team_dead_test world_config_test world_faults_test world_life_test)
 set(weft_long_tests property.ep cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.tree fuzz.outside sim_campaign
-    sim_model sim_mutations)
+    sim_model sim_mutations python.torch)
 
 cmake_host_system_information(RESULT weft_processors QUERY NUMBER_OF_LOGICAL_CORES)
 
@@ -393,10 +393,18 @@ endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/lint.cmake)
 
-# The Python package without torch: what needs that is run by pytest (docs/python.md).
+# The Python packages: with the standard library alone, with numpy, and with torch. What is not there makes a skip, with
+# its name.
 if(TARGET weft_python)
-    add_test(NAME python.world COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/python/tests/test_world.py)
-    weft_describe_test(python.world "process;python")
-    set_property(TEST python.world APPEND PROPERTY ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python")
-    set_tests_properties(python.world PROPERTIES PROCESSORS 2)
+    foreach(what world numpy torch)
+        set(weft_python_test ${PROJECT_SOURCE_DIR}/python/tests/test_${what}.py)
+        if(what STREQUAL "torch")
+            set(weft_python_test ${PROJECT_SOURCE_DIR}/python/tests/run_torch.py)
+        endif()
+        add_test(NAME python.${what} COMMAND ${Python3_EXECUTABLE} -B ${weft_python_test})
+        weft_describe_test(python.${what} "process;python")
+        set_property(TEST python.${what} APPEND PROPERTY ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python")
+        set_tests_properties(python.${what} PROPERTIES PROCESSORS 2)
+    endforeach()
+    set_tests_properties(python.torch PROPERTIES PROCESSORS 4 TIMEOUT 900)
 endif()

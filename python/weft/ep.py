@@ -134,7 +134,7 @@ class Rows:
             raise TypeError(f"rows of {name}: give one of {', '.join(_DTYPES)}")
         shape, width = _shape_of(tensor, "a tensor of rows", 2), _WIDTHS[dtype]
         steps = tensor.stride() if hasattr(tensor, "data_ptr") else tuple(s // width for s in tensor.strides)
-        if shape[1] > 1 and steps[1] != 1:
+        if shape[0] > 0 and shape[1] > 1 and steps[1] != 1:  # numpy gives arrays without elements any strides
             raise ValueError("the elements of a row must be packed")
         self.count = shape[0]
         pitch = steps[0] * width if shape[0] > 1 else 0
