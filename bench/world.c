@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "suite/options.h"
 #include "tools/lib/clock.h"
@@ -21,6 +22,7 @@ typedef struct report {
     tool_span allocated;
     tool_span met;
     tool_span destroyed;
+    double destroyed_cpu_ms;
     double pss_mb;
 } report;
 
@@ -49,6 +51,14 @@ static int create(weft_world **world, const char *name, tool_span *span)
     weft_status status = weft_world_create(&config, world);
     span->return_ns = tool_now_ns();
     return said(status);
+}
+
+/* Of this thread. */
+static double cpu_ms(void)
+{
+    struct timespec used;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (double)used.tv_sec * 1e3 + (double)used.tv_nsec * 1e-6;
 }
 
 /* What a world does first. */
@@ -117,6 +127,16 @@ static double destroy_call_us(const bench *b)
     return figure.median;
 }
 
+/* What all of these calls take of the processors together, whatever else runs there. PE 0. */
+static double destroy_cpu_ms(const bench *b)
+{
+    double sum = 0;
+    for (int i = 0; i < b->pes; i++) {
+        sum += b->all[i].destroyed_cpu_ms;
+    }
+    return sum;
+}
+
 static void write_uses(bench *b, const char *mode, const tool_samples *allocated, const tool_samples *met)
 {
     write_one(b, "malloc", "ms", mode, allocated);
@@ -178,9 +198,11 @@ static int create_and_destroy(bench *b, int show_phases)
     if (said(weft_barrier(b->world))) {
         return -1;
     }
+    const double before_ms = cpu_ms();
     b->mine.destroyed.entry_ns = tool_now_ns();
     weft_status status = weft_world_destroy(world);
     b->mine.destroyed.return_ns = tool_now_ns();
+    b->mine.destroyed_cpu_ms = cpu_ms() - before_ms;
     return said(status) ? -1 : gather(b);
 }
 
@@ -191,6 +213,7 @@ static int run_later(bench *b, int blocks)
     tool_samples met = {0};
     tool_samples destroyed = {0};
     tool_samples calls = {0};
+    tool_samples cpu = {0};
     for (int i = 0; i < blocks; i++) {
         if (create_and_destroy(b, i == 0 && b->pe == 0) != 0) {
             return -1;
@@ -201,12 +224,14 @@ static int run_later(bench *b, int blocks)
             tool_samples_add(&met, span_ms(b, offsetof(report, met)));
             tool_samples_add(&destroyed, span_ms(b, offsetof(report, destroyed)));
             tool_samples_add(&calls, destroy_call_us(b));
+            tool_samples_add(&cpu, destroy_cpu_ms(b));
         }
     }
     write_one(b, "world_create", "ms", "\"mode\": \"later\"", &created);
     write_uses(b, "\"mode\": \"later\"", &allocated, &met);
     write_one(b, "world_destroy", "ms", NULL, &destroyed);
     write_one(b, "world_destroy_call", "us", NULL, &calls);
+    write_one(b, "world_destroy_cpu", "ms", NULL, &cpu);
     return 0;
 }
 
