@@ -197,11 +197,20 @@ def generic_routines():
 
 
 QUALIFIERS = ("", "const ", "volatile ")
+SIGNED = ("int8", "int16", "int32", "int64")
+
+
+def told_apart(functions):
+    """The types by which _Generic and overloading choose. Bitwise operations have none of int and its like but those of a
+    fixed width, which then stand for them."""
+    types = {function.type for function in functions}
+    return [kind for kind in types if kind in SETS["base"] or (kind in SIGNED and "int" not in types)]
 
 
 def choices(functions, has_ctx):
+    chosen = told_apart(functions)
     for function in functions:
-        if function.has_ctx == has_ctx and function.type in SETS["base"]:
+        if function.has_ctx == has_ctx and function.type in chosen:
             for qualifier in QUALIFIERS if "const" in function.flags else QUALIFIERS[:1]:
                 yield f"{qualifier}{TYPES[function.type]} *: {function.name}"
 
@@ -239,9 +248,10 @@ def c11(functions_of, prefix=""):
 def cxx(functions_of):
     lines = []
     for name, functions in functions_of.items():
+        chosen = told_apart(functions)
         for function in functions:
             is_long = name == "shmem_wait_until" and function.type == "long"  # a function of C has that name
-            if is_long or (function.type and function.type not in SETS["base"]) or (not function.type and not function.has_ctx):
+            if is_long or (function.type and function.type not in chosen) or (not function.type and not function.has_ctx):
                 continue
             given = ", ".join(argument.declared for argument in function.arguments)
             names = ", ".join(argument.name for argument in function.arguments)

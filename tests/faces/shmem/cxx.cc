@@ -47,6 +47,22 @@ template <typename T> static void move(shmem_ctx_t ctx)
     shmem_free(at);
 }
 
+template <typename T> static void bits(shmem_ctx_t ctx)
+{
+    T *at = zeroed<T>(1);
+    shmem_atomic_or(at, T(6), 0);
+    shmem_atomic_xor(ctx, at, T(0), 0);
+    shmem_ctx_quiet(ctx);
+    shmem_barrier_all();
+    CHECK(shmem_atomic_fetch_and(at, T(6), 0) == T(6));
+    shmem_barrier_all();
+    *at = T(5);
+    shmem_sync_all();
+    CHECK(shmem_and_reduce(SHMEM_TEAM_WORLD, at, at, 1) == 0 && *at == T(5));
+    shmem_barrier_all();
+    shmem_free(at);
+}
+
 template <typename T> static void add(shmem_ctx_t ctx)
 {
     T *at = zeroed<T>(1);
@@ -140,6 +156,9 @@ int main()
     move<long>(ctx);
     move<unsigned long long>(ctx);
     move<std::uint8_t>(ctx);
+    bits<unsigned>(ctx);
+    bits<std::int32_t>(ctx);
+    bits<std::int64_t>(ctx);
     add<int>(ctx);
     add<std::int64_t>(ctx);
     add<std::size_t>(ctx);

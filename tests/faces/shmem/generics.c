@@ -160,6 +160,20 @@ static shmem_ctx_t ctx;
         shmem_free(at);                                                                                                \
     }
 
+#define BITWISE_REDUCE(TYPE)                                                                                           \
+    {                                                                                                                  \
+        TYPE *all = ZEROED(TYPE, 1);                                                                                   \
+        *all = 5;                                                                                                      \
+        shmem_sync_all();                                                                                              \
+        CHECK(shmem_and_reduce(SHMEM_TEAM_WORLD, all, all, 1) == 0 && *all == 5);                                      \
+        shmem_sync(SHMEM_TEAM_WORLD);                                                                                  \
+        CHECK(shmem_or_reduce(SHMEM_TEAM_WORLD, all, all, 1) == 0 && *all == 5);                                       \
+        shmem_sync(SHMEM_TEAM_WORLD);                                                                                  \
+        CHECK(shmem_xor_reduce(SHMEM_TEAM_WORLD, all, all, 1) == 0 && *all == (shmem_n_pes() % 2 ? 5 : 0));            \
+        shmem_barrier_all();                                                                                           \
+        shmem_free(all);                                                                                               \
+    }
+
 #define BITWISE(TYPE)                                                                                                  \
     {                                                                                                                  \
         TYPE *at = ZEROED(TYPE, 1);                                                                                    \
@@ -183,13 +197,8 @@ static shmem_ctx_t ctx;
         shmem_ctx_quiet(ctx);                                                                                          \
         shmem_barrier_all();                                                                                           \
         CHECK(*at == 5);                                                                                               \
-        CHECK(shmem_and_reduce(SHMEM_TEAM_WORLD, at, at, 1) == 0 && *at == 5);                                         \
-        shmem_sync(SHMEM_TEAM_WORLD);                                                                                  \
-        CHECK(shmem_or_reduce(SHMEM_TEAM_WORLD, at, at, 1) == 0 && *at == 5);                                          \
-        shmem_sync(SHMEM_TEAM_WORLD);                                                                                  \
-        CHECK(shmem_xor_reduce(SHMEM_TEAM_WORLD, at, at, 1) == 0);                                                     \
-        shmem_barrier_all();                                                                                           \
         shmem_free(at);                                                                                                \
+        BITWISE_REDUCE(TYPE)                                                                                           \
     }
 
 int main(void)
@@ -210,6 +219,12 @@ int main(void)
     BITWISE(unsigned long)
     BITWISE(unsigned long long)
     BITWISE(uint64_t)
+    BITWISE(int32_t)
+    BITWISE(int64_t)
+    BITWISE_REDUCE(int8_t)
+    BITWISE_REDUCE(int16_t)
+    BITWISE_REDUCE(unsigned char)
+    BITWISE_REDUCE(unsigned short)
     {
         double _Complex *at = ZEROED(double _Complex, 2);
         ARITHMETIC(double _Complex)
