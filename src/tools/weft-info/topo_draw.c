@@ -1,5 +1,6 @@
 /* tools/weft-info/topo_draw.c: a machine as a graph for graphviz: what contains what is a box in a box, PCI a tree of
- * lines, the plan thick lines from GPUs to ports with the distance beside them, a link domain a colour of GPUs. */
+ * lines, the plan thick lines from GPUs to ports, a link domain a colour of GPUs. A table of each host has the
+ * distances, and what each GPU uses and why. */
 #include <stdio.h>
 
 #include "tools/weft-info/topo.h"
@@ -33,6 +34,23 @@ static const char *colour_of(const info_topo *all, int gpu, char *pes, size_t ro
     return colour;
 }
 
+#define BESIDE_MAX 2 /* ports of a parent that stand beside one another; more of them stand in a column */
+
+/* What an object hangs on: its parent, or the port before it. */
+static int above_in_picture(const info_topo *all, int index)
+{
+    const wefti_topo_object *object = &all->topo.objects[index];
+    int ports = 0;
+    int before = -1;
+    for (int i = 0; i < all->topo.count && object->kind == WEFTI_TOPO_NIC; i++) {
+        if (all->topo.objects[i].kind == WEFTI_TOPO_NIC && all->topo.objects[i].parent == object->parent) {
+            ports++;
+            before = i < index ? i : before;
+        }
+    }
+    return ports > BESIDE_MAX && before >= 0 ? before : object->parent;
+}
+
 static void draw_leaf(const info_topo *all, int index, FILE *to)
 {
     char pci[WEFTI_TOPO_PCI_BYTES];
@@ -56,7 +74,7 @@ static void draw_leaf(const info_topo *all, int index, FILE *to)
         break;
     }
     if (!is_box(&all->topo.objects[object->parent])) {
-        (void)fprintf(to, "n%d -> n%d [dir=none color=\"#888888\"];\n", object->parent, index);
+        (void)fprintf(to, "n%d -> n%d [dir=none weight=8 color=\"#888888\"];\n", above_in_picture(all, index), index);
     }
 }
 
@@ -97,10 +115,69 @@ static void draw_plan(const wefti_topo_plan *plan, FILE *to)
 {
     for (int i = 0; i < plan->use_count; i++) {
         const wefti_topo_use *use = &plan->uses[i];
-        (void)fprintf(to,
-                      "n%d -> n%d [constraint=false color=\"%s\" penwidth=%d fontcolor=\"#1f4e8c\" xlabel=\"%s\"];\n",
-                      use->gpu, use->nic, use->is_first ? "#1f4e8c" : "#9db8d9", use->is_first ? 2 : 1,
-                      wefti_topo_distance_name(use->distance));
+        (void)fprintf(to, "n%d -> n%d [constraint=false color=\"%s\" penwidth=%d];\n", use->gpu, use->nic,
+                      use->is_first ? "#1f4e8c" : "#9db8d9", use->is_first ? 2 : 1);
+    }
+}
+
+#define COLUMNS_MAX 16 /* ports whose distances are still readable beside one another */
+
+/* A GPU's ports and the reason of each. */
+static void draw_uses(const info_topo *all, const wefti_topo_plan *plan, int gpu, FILE *to)
+{
+    char port[INFO_TOPO_PORT_BYTES];
+    char reason[WEFTI_TOPO_REASON_BYTES];
+    const char *between = "";
+    (void)fputs("<TD ALIGN=\"LEFT\">", to);
+    for (int i = 0; i < plan->use_count; i++) {
+        if (plan->uses[i].gpu == gpu) {
+            (void)fprintf(to, "%s%s: %s", between, info_topo_port_text(all, plan->uses[i].nic, port),
+                          wefti_topo_reason_text(&plan->uses[i], reason));
+            between = "<BR ALIGN=\"LEFT\"/>";
+        }
+    }
+    (void)fputs(between[0] == '\0' ? "-</TD>" : "<BR ALIGN=\"LEFT\"/></TD>", to);
+}
+
+/* The distances of a host's GPUs from its ports, and the plan. */
+static void draw_table(const info_topo *all, const wefti_topo_plan *plan, FILE *to)
+{
+    char text[INFO_TOPO_PORT_BYTES];
+    const int columns = plan->nic_count <= COLUMNS_MAX ? plan->nic_count : 0;
+    if (plan->gpu_count == 0 || plan->nic_count == 0) {
+        return;
+    }
+    (void)fprintf(to,
+                  "table%d [shape=plaintext fontsize=11 label=<<TABLE BORDER=\"0\" CELLBORDER=\"1\" CELLSPACING=\"0\" "
+                  "CELLPADDING=\"3\" COLOR=\"#aaaaaa\"><TR><TD>GPU</TD>",
+                  plan->host);
+    for (int i = 0; i < columns; i++) {
+        (void)fprintf(to, "<TD>%s</TD>", info_topo_port_text(all, plan->nics[i], text));
+    }
+    (void)fputs("<TD ALIGN=\"LEFT\">port and reason</TD></TR>\n", to);
+    for (int gpu = 0; gpu < plan->gpu_count; gpu++) {
+        (void)fprintf(to, "<TR><TD>%s</TD>", wefti_topo_pci_text(all->topo.objects[plan->gpus[gpu]].pci, text));
+        for (int i = 0; i < columns; i++) {
+            const wefti_topo_distance distance = wefti_topo_distance_of(&all->topo, plan->gpus[gpu], plan->nics[i]);
+            (void)fprintf(to, "<TD>%s</TD>", wefti_topo_distance_name(distance));
+        }
+        draw_uses(all, plan, plan->gpus[gpu], to);
+        (void)fputs("</TR>\n", to);
+    }
+    (void)fputs("</TABLE>>];\n", to);
+}
+
+/* Below the host's tree, which it does not pull at. */
+static void tie_table(const wefti_topo_plan *plan, FILE *to)
+{
+    for (int i = 0; i < plan->use_count; i++) {
+        const int is_last = i + 1 == plan->use_count || plan->uses[i + 1].is_first;
+        if (is_last) {
+            (void)fprintf(to, "n%d -> table%d [style=invis weight=0];\n", plan->uses[i].nic, plan->host);
+        }
+    }
+    for (int i = 0; i < plan->gpu_count && plan->use_count == plan->gpu_count; i++) { /* else ports are deeper */
+        (void)fprintf(to, "n%d -> table%d [style=invis weight=0];\n", plan->gpus[i], plan->host);
     }
 }
 
@@ -122,8 +199,10 @@ void info_topo_draw(const info_topo *all, FILE *to)
                           all->topo.objects[all->hosts[i]].name);
             (void)fprintf(to, others > 0 ? " (and %d like it)\";\n" : "%.0d\";\n", others);
             draw_below(all, all->hosts[i], to);
+            draw_table(all, &all->plans[i], to);
             (void)fputs("}\n", to);
             draw_plan(&all->plans[i], to);
+            tie_table(&all->plans[i], to);
         }
     }
     (void)fputs("}\n", to);
