@@ -1,5 +1,7 @@
 """The operators of weft.torch: opcheck, and compiled functions over two ranks beside the same eager: values, gradients, and which
-calls were made in which order."""
+calls were made in which order. In CPU memory, or with WEFT_TEST_DEVICE=cuda on a GPU a rank."""
+
+import os
 
 import pytest
 import ranks
@@ -7,6 +9,8 @@ import ranks
 torch = pytest.importorskip("torch")
 
 TOKENS, HIDDEN, EXPERTS, TOPK = 12, 16, 4, 2
+DEVICE = os.environ.get("WEFT_TEST_DEVICE", "cpu")
+ON_GPU = DEVICE == "cuda"
 
 
 def opened():
@@ -15,7 +19,9 @@ def opened():
 
     torch.set_num_threads(1)
     torch._dynamo.config.capture_scalar_outputs = True
-    world = weft.World()
+    if ON_GPU:
+        torch.cuda.set_device(int(os.environ["RANK"]))
+    world = weft.World(on_device=ON_GPU)
     return world, ep.Group(world, experts=EXPERTS, tokens_max=TOKENS, topk_max=TOPK, row_bytes_max=4 * HIDDEN)
 
 
@@ -23,7 +29,7 @@ def choices(pe, tokens=TOKENS):
     torch.manual_seed(7 + pe)
     x = torch.randn(tokens, HIDDEN)
     ids = torch.stack([torch.randperm(EXPERTS)[:TOPK] for _ in range(tokens)])
-    return x, ids, torch.rand(tokens, TOPK)
+    return x.to(DEVICE), ids.to(DEVICE), torch.rand(tokens, TOPK).to(DEVICE)
 
 
 def checked():
@@ -155,7 +161,7 @@ def outstanding():
     assert len(step._made) == 3 and len(step._idle) == 2
     step.close()
     with pytest.raises(RuntimeError, match="before a dispatch"):
-        step.combine(torch.zeros(0, HIDDEN))
+        step.combine(torch.zeros(0, HIDDEN, device=DEVICE))
     one.close()
     world.close()
 
@@ -179,7 +185,8 @@ def full():
     world.close()
 
 
-@pytest.mark.parametrize("function,arguments", [("checked", ()), ("repeated", ()), ("outstanding", ()), ("full", ())] + [
+@pytest.mark.parametrize("function,arguments", [("checked", ()), ("repeated", ()), ("outstanding", ())] + [
+    ("full", ())] * (not ON_GPU) + [  # there nobody waits for what would tell it
     ("compiled", (backend, mode)) for backend, mode in (("aot_eager", "counted"), ("aot_eager", "static"), ("inductor", "counted"),
                                                         ("inductor", "static"))])
 def test_ranks(function, arguments):
