@@ -388,7 +388,12 @@ class Buffer:
     # ---- low latency ----
 
     def clean_low_latency_buffer(self, num_max_dispatch_tokens_per_rank, hidden, num_experts):
-        """Nothing has to be cleaned."""
+        """Nothing has to be cleaned. With enable_shrink in CPU memory all ranks meet, and one that does not come by the deadline is
+        masked."""
+        if self.enable_shrink and self._device.type == "cpu":
+            nothing = torch.empty(0, hidden, dtype=torch.bfloat16, device=self._device)
+            none = torch.empty(0, 1, dtype=torch.int64, device=self._device)
+            self.low_latency_dispatch(nothing, none, num_max_dispatch_tokens_per_rank, num_experts, use_fp8=False)
 
     def low_latency_dispatch(self, x, topk_idx, num_max_dispatch_tokens_per_rank, num_experts, cumulative_local_expert_recv_stats=None,
                              dispatch_wait_recv_cost_stats=None, use_fp8=True, round_scale=False, use_ue8m0=False,

@@ -296,8 +296,8 @@ def test_leaks():
     ranks.run(__file__, "leaks", 2, os.environ.get("WEFT_TEST_BUFFERS", "1000"))
 
 
-def shrinks():
-    """The last rank leaves: the others' calls go on without it, and the mask shows it."""
+def shrinks(where):
+    """The last rank leaves before a dispatch or a call that cleans: the others' calls go on without it, and the mask shows it."""
     import deep_ep
 
     group = open_group()
@@ -310,6 +310,10 @@ def shrinks():
         assert mask.tolist() == [0] * last + [int(turn > 1)]
         if turn == 1 and me == last:
             os._exit(0)  # as one that is killed
+        if where == "clean":
+            buffer.clean_low_latency_buffer(most, x.shape[1], experts)
+            buffer.low_latency_query_mask_buffer(mask)
+            assert mask.tolist() == [0] * last + [int(turn > 0)]
         got, count, handle, _, _ = buffer.low_latency_dispatch(x, ids, most, experts, use_fp8=False)
         summed, _, _ = buffer.low_latency_combine(got, ids, weights, handle)
         there = (ids >= 0) & ((turn == 0) | (ids < last * LOCAL))
@@ -335,8 +339,9 @@ class Numbered:
 
 
 @pytest.mark.skipif(ON_GPU, reason="ranks are not masked at a deadline there")
-def test_shrink():
-    ranks.run(__file__, "shrinks", 3, deadline=3)
+@pytest.mark.parametrize("where", ["dispatch", "clean"])
+def test_shrink(where):
+    ranks.run(__file__, "shrinks", 3, where, deadline=3)
 
 
 def by_mpi():
