@@ -1,5 +1,7 @@
 """deep_ep.utils: what programs import from there, on small cases whose results are known."""
 
+import time
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -58,6 +60,22 @@ def test_gate(tokens, experts, ranks, topk, ratio, precise):
     if tokens > 1000:
         assert abs(many[0] / many[1:].mean() - ratio) < 0.1 * ratio
         assert not precise or many[1:].max() < 1.02 * many[1:].min()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_times_without_a_gpu():
+    """bench takes the clock's, and kernels, of which there are none, have no number."""
+    calls = []
+
+    def call():
+        calls.append(time.sleep(0.002))
+
+    average, least, most = testing.bench(call, num_warmups=2, num_tests=5, post_fn=lambda: calls.append(None))
+    assert 0.002 <= least <= average <= most and len(calls) == 12
+    testing.flush_l2_cache()
+    one = testing.bench_kineto(call, "dispatch", num_tests=3, barrier_comm_profiling=True)
+    two = testing.bench_kineto(call, ("dispatch", "combine"), num_tests=3, num_kernels_per_period=2)
+    assert one != one and [len(each) for each in two] == [2, 2] and all(x != x for each in two for x in each) and len(calls) == 20
 
 
 def test_gate_refuses():

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -11,14 +12,23 @@ L2_BYTES = 256 << 20  # more than any GPU's second level cache
 
 def flush_l2_cache(enabled=True):
     """Have the GPU's second level cache hold something else."""
-    if enabled:
+    if enabled and torch.cuda.is_available():
         torch.zeros(L2_BYTES // 4, dtype=torch.int32, device="cuda")
 
 
 def bench(fn, num_warmups=30, num_tests=30, post_fn=None, flush_l2=True):
-    """Seconds of fn() by events: (average, least, most) of all runs but the first."""
+    """Seconds of fn() by events, or where there is no GPU by the clock: (average, least, most) of all runs but the first."""
     for _ in range(num_warmups):
         fn()
+    if not torch.cuda.is_available():
+        seconds = []
+        for _ in range(num_tests):
+            start = time.perf_counter()
+            fn()
+            seconds.append(time.perf_counter() - start)
+            if post_fn is not None:
+                post_fn()
+        return sum(seconds[1:]) / (num_tests - 1), min(seconds[1:]), max(seconds[1:])
     pairs = []
     for _ in range(num_tests):
         pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
@@ -70,8 +80,14 @@ def _of_a_call(name, launches, calls):
 def bench_kineto(fn, kernel_names, num_tests=30, suppress_kineto_output=False, trace_path=None, flush_l2=True,
                  barrier_comm_profiling=False, num_kernels_per_period=1, barrier=None):
     """Seconds of the kernels whose names have kernel_names, a name or several, by torch's profiler: the average of each; with
-    num_kernels_per_period a list for each, of every so-manieth launch."""
+    num_kernels_per_period a list for each, of every so-manieth launch. Where there is no GPU there are no kernels: fn() is
+    called as often, and their times are not numbers."""
     names = (kernel_names,) if isinstance(kernel_names, str) else kernel_names
+    if not torch.cuda.is_available():
+        for _ in range(1 + num_tests):
+            fn()
+        nothing = float("nan") if num_kernels_per_period == 1 else [float("nan")] * num_kernels_per_period
+        return nothing if isinstance(kernel_names, str) else [nothing] * len(names)
     if int(os.environ.get("EP_USE_NVIDIA_TOOLS", 0)):
         return 1 if isinstance(kernel_names, str) else (1,) * len(names)
     fn()
