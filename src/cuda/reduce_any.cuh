@@ -109,6 +109,7 @@ struct any_reducer {
     int dtype;
     int op;
     static const int units = 1; /* its sums are on the stack */
+    static const int few = 1;
     struct sum {
         wefti_wide bits;
         any_lanes lanes;

@@ -33,13 +33,17 @@ WEFTI_DEVICE int wefti_call_after(const wefti_dev_call &call, wefti_u32 hop)
     return number < call.team->pes ? number : number - call.team->pes;
 }
 
-/* Where member `number` has the symmetric `bytes` bytes at `address`; 0 and the status when it has not. */
+/* Where member `number` has the symmetric `bytes` bytes at `address`; 0 and the status when it has not. FLAT, here and
+ * below: for functions that are out of line themselves. */
+template <bool FLAT = false>
 WEFTI_DEVICE wefti_u64 wefti_call_place(wefti_dev_call &call, wefti_u64 address, wefti_u64 bytes, int number)
 {
+    const weft_dev *dev = &call.team->world;
     int pe = wefti_dev_member(*call.team, number);
-    wefti_u64 at = wefti_dev_peer(call.team->world, (const void *)address, bytes, pe);
+    wefti_u64 at =
+        FLAT ? wefti_dev_peer_flat(dev, address, bytes, pe) : wefti_dev_peer(*dev, (const void *)address, bytes, pe);
     if (__builtin_expect(at == 0, 0)) {
-        call.status = wefti_dev_no_place(call.team->world, pe);
+        call.status = FLAT ? wefti_dev_latch_here(dev, WEFT_ERR_RANGE, pe) : wefti_dev_no_place(*dev, pe);
     }
     return at;
 }
@@ -91,14 +95,18 @@ WEFTI_DEVICE wefti_u64 wefti_packed_wait(wefti_dev_call &call, const wefti_dev_p
 }
 
 /* Until the flag that member `writer` writes has reached `epoch`, as an acquire. */
+template <bool FLAT = false>
 WEFTI_DEVICE void wefti_call_wait(wefti_dev_call &call, wefti_dev_word kind, int writer, wefti_u64 epoch)
 {
     const wefti_dev_packed *word = (const wefti_dev_packed *)wefti_call_word(call, kind, writer);
+    const weft_dev *dev = &call.team->world;
     if (call.status == WEFT_OK) {
-        int status = wefti_dev_wait_word(call.team->world, &word->epoch, WEFT_CMP_GE, epoch);
-        call.status = status == WEFT_ERR_TIMEOUT
-                          ? wefti_dev_latch(&call.team->world, status, wefti_dev_member(*call.team, writer))
-                          : status;
+        const int status = FLAT ? wefti_dev_wait_here(dev, &word->epoch, WEFT_CMP_GE, epoch)
+                                : wefti_dev_wait_word(*dev, &word->epoch, WEFT_CMP_GE, epoch);
+        const int pe = wefti_dev_member(*call.team, writer);
+        call.status = status != WEFT_ERR_TIMEOUT ? status
+                      : FLAT                     ? wefti_dev_latch_here(dev, status, pe)
+                                                 : wefti_dev_latch(dev, status, pe);
     }
 }
 
@@ -190,10 +198,11 @@ WEFTI_DEVICE int wefti_call_end(wefti_dev_call &call, bool met)
 
 /* ---- packed units ---- */
 
+template <bool FLAT = false>
 WEFTI_DEVICE void wefti_unit_send(wefti_dev_call &call, int number, wefti_u32 place, wefti_wide unit)
 {
-    wefti_u64 at = wefti_call_place(call, wefti_call_slot(call, call.team->pe) + place * sizeof(wefti_dev_packed),
-                                    sizeof(wefti_dev_packed), number);
+    wefti_u64 at = wefti_call_place<FLAT>(call, wefti_call_slot(call, call.team->pe) + place * sizeof(wefti_dev_packed),
+                                          sizeof(wefti_dev_packed), number);
     if (__builtin_expect(at != 0, 1)) {
         wefti_st_packed((wefti_dev_packed *)at, wefti_wide_low(unit), call.epoch);
         wefti_st_packed((wefti_dev_packed *)at + call.team->slot_units, wefti_wide_high(unit), call.epoch);
@@ -212,58 +221,74 @@ WEFTI_DEVICE bool wefti_unit_look(const wefti_dev_call &call, int number, wefti_
     return low.epoch == call.epoch && high.epoch == call.epoch;
 }
 
-WEFTI_DEVICE_SLOW int wefti_unit_wait_long(const weft_dev *dev, wefti_u64 at, wefti_u32 apart, wefti_u64 epoch, int pe)
+WEFTI_DEVICE int wefti_unit_wait_long_here(const weft_dev *dev, wefti_u64 at, wefti_u32 apart, wefti_u64 epoch, int pe)
 {
     int status = wefti_packed_wait_long_here(dev, (const wefti_dev_packed *)at, epoch, pe);
     return status == WEFT_OK ? wefti_packed_wait_long_here(dev, (const wefti_dev_packed *)at + apart, epoch, pe)
                              : status;
 }
 
-/* The units that those of the members first .. first + N - 1 that are `wanted`, a bit each, have sent to `place`, all
- * looked at together. Undefined after a failure. */
+WEFTI_DEVICE_SLOW int wefti_unit_wait_long(const weft_dev *dev, wefti_u64 at, wefti_u32 apart, wefti_u64 epoch, int pe)
+{
+    return wefti_unit_wait_long_here(dev, at, apart, epoch, pe);
+}
+
+/* Look at the units of those of the members first .. first + N - 1 that are `wanted`, a bit each; whether all have
+ * come. */
 template <int N>
+WEFTI_DEVICE bool wefti_units_look(const wefti_dev_call &call, int first, wefti_u32 wanted, wefti_u32 place,
+                                   wefti_wide (&units)[N])
+{
+    bool are_there = true;
+    WEFTI_UNROLL(N)
+    for (int j = 0; j < N; j++) {
+        if ((wanted >> j & 1) != 0) {
+            are_there &= wefti_unit_look(call, first + j, place, &units[j]);
+        }
+    }
+    return are_there;
+}
+
+/* The units that they have sent to `place`. Undefined after a failure. */
+template <bool FLAT, int N>
 WEFTI_DEVICE void wefti_units_receive(wefti_dev_call &call, int first, wefti_u32 wanted, wefti_u32 place,
                                       wefti_wide (&units)[N])
 {
     WEFTI_UNROLL(1)
     for (wefti_u32 looks = 0; looks < WEFTI_DEV_LOOKS && call.status == WEFT_OK; looks++) {
-        bool are_there = true;
-        WEFTI_UNROLL(N)
-        for (int j = 0; j < N; j++) {
-            if ((wanted >> j & 1) != 0) {
-                are_there &= wefti_unit_look(call, first + j, place, &units[j]);
-            }
-        }
-        if (are_there) {
+        if (wefti_units_look(call, first, wanted, place, units)) {
             return;
         }
     }
-    WEFTI_UNROLL(N)
+    WEFTI_UNROLL(1)
     for (int j = 0; j < N; j++) {
         if ((wanted >> j & 1) != 0 && call.status == WEFT_OK) {
-            call.status = wefti_unit_wait_long(
-                &call.team->world, wefti_call_slot(call, first + j) + place * sizeof(wefti_dev_packed),
-                call.team->slot_units, call.epoch, wefti_dev_member(*call.team, first + j));
-            (void)wefti_unit_look(call, first + j, place, &units[j]);
+            const wefti_u64 at = wefti_call_slot(call, first + j) + place * sizeof(wefti_dev_packed);
+            const int pe = wefti_dev_member(*call.team, first + j);
+            call.status = FLAT ? wefti_unit_wait_long_here(&call.team->world, at, call.team->slot_units, call.epoch, pe)
+                               : wefti_unit_wait_long(&call.team->world, at, call.team->slot_units, call.epoch, pe);
         }
     }
+    (void)wefti_units_look(call, first, wanted, place, units);
 }
 
+template <bool FLAT = false>
 WEFTI_DEVICE wefti_wide wefti_unit_receive(wefti_dev_call &call, int number, wefti_u32 place)
 {
     wefti_wide unit[1];
-    wefti_units_receive(call, number, 1, place, unit);
+    wefti_units_receive<FLAT>(call, number, 1, place, unit);
     return unit[0];
 }
 
 /* Send every other member `units` units. from(member, place) is the unit. */
-template <class From> WEFTI_DEVICE void wefti_call_send_all(wefti_dev_call &call, wefti_u32 units, const From &from)
+template <bool FLAT = false, class From>
+WEFTI_DEVICE void wefti_call_send_all(wefti_dev_call &call, wefti_u32 units, const From &from)
 {
     WEFTI_UNROLL(1)
     for (wefti_u32 i = call.scope.rank; i < wefti_call_others(call) * units; i += call.scope.size) {
         wefti_u32 hop = i / units;
         int number = wefti_call_after(call, 1 + hop);
-        wefti_unit_send(call, number, i - hop * units, from(number, i - hop * units));
+        wefti_unit_send<FLAT>(call, number, i - hop * units, from(number, i - hop * units));
     }
 }
 

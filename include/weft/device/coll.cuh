@@ -250,7 +250,7 @@ WEFTI_DEVICE void wefti_forward_receive(wefti_dev_call &call, const wefti_parts 
             wanted |= 1u << j;
         }
     }
-    wefti_units_receive(call, first, wanted, place, values);
+    wefti_units_receive<false>(call, first, wanted, place, values);
     WEFTI_UNROLL(WEFTI_FORWARD_GROUP)
     for (int j = 0; j < WEFTI_FORWARD_GROUP; j++) {
         if ((wanted >> j & 1) != 0 && call.status == WEFT_OK) {
@@ -368,13 +368,13 @@ WEFTI_DEVICE void wefti_broadcast_pull(wefti_dev_call &worker, const wefti_broad
     }
     const wefti_u64 bytes = range.end - range.first;
     if (bytes != 0) {
-        const void *here = (const void *)(all.dest + range.first);
-        wefti_copy_bytes<wefti_from_remote>(worker.scope, (void *)(all.dest + range.first), (const void *)from, bytes);
+        const wefti_u64 here = all.dest + range.first;
+        wefti_copy_uneven<wefti_from_remote>(worker.scope.rank, worker.scope.size, here, from, bytes);
         wefti_scope_sync(worker.scope);
         for (wefti_u32 hop = 1; hop < all.followers; hop++) {
             const wefti_u64 to = wefti_broadcast_place(worker, all, range, hop);
             if (to != 0) {
-                wefti_copy_bytes<wefti_to_remote>(worker.scope, (void *)to, here, bytes);
+                wefti_copy_uneven<wefti_to_remote>(worker.scope.rank, worker.scope.size, to, here, bytes);
             }
         }
     }

@@ -15,6 +15,8 @@
 
 /* Members looked at together. */
 #define WEFTI_REDUCE_GROUP 4
+/* ... in a user's kernel; see `few` in reducer.cuh. */
+#define WEFTI_REDUCE_FEW 2
 
 /* All members' contributions to N units in ascending order. fetch(first, units) loads those of GROUP members from
  * `first` on, of which those beyond the last do not count. */
@@ -55,28 +57,46 @@ WEFTI_DEVICE void wefti_reduce_units(const wefti_dev_call &call, const R &reduce
 }
 
 /* The combination of what has been sent to this member at `place`, with its own unit `unit`. */
-template <class R>
+template <int GROUP, bool FLAT, class R>
 WEFTI_DEVICE wefti_wide wefti_reduce_received(wefti_dev_call &call, const R &reducer, const wefti_vector &vector,
                                               wefti_u32 place, wefti_u64 unit)
 {
-    const wefti_wide mine = wefti_vector_load(vector, call.team->pe, unit);
+    const wefti_wide mine = wefti_vector_load<FLAT>(vector, call.team->pe, unit);
     wefti_wide result[1];
-    wefti_reduce_units<1, WEFTI_REDUCE_GROUP>(
+    wefti_reduce_units<1, GROUP>(
         call, reducer,
-        [&](int first, wefti_wide(&units)[1][WEFTI_REDUCE_GROUP]) {
+        [&](int first, wefti_wide(&units)[1][GROUP]) {
             wefti_u32 wanted = 0;
-            WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
-            for (int j = 0; j < WEFTI_REDUCE_GROUP; j++) {
+            WEFTI_UNROLL(GROUP)
+            for (int j = 0; j < GROUP; j++) {
                 wanted |= first + j < call.team->pes && first + j != call.team->pe ? 1u << j : 0;
             }
-            wefti_units_receive(call, first, wanted, place, units[0]);
-            WEFTI_UNROLL(WEFTI_REDUCE_GROUP)
-            for (int j = 0; j < WEFTI_REDUCE_GROUP; j++) {
+            wefti_units_receive<FLAT>(call, first, wanted, place, units[0]);
+            WEFTI_UNROLL(GROUP)
+            for (int j = 0; j < GROUP; j++) {
                 units[0][j] = first + j == call.team->pe ? mine : units[0][j];
             }
         },
         result);
     return result[0];
+}
+
+/* One step of it. */
+template <int GROUP, bool FLAT, class R>
+WEFTI_DEVICE void wefti_reduce_packed_step(wefti_dev_call &call, const R &reducer, const wefti_vector &vector,
+                                           wefti_u64 base, wefti_u32 units)
+{
+    wefti_call_send_all<FLAT>(call, units, [&](int number, wefti_u32 place) {
+        return wefti_vector_load<FLAT>(vector, number, base + place);
+    });
+    wefti_scope_sync(call.scope); /* dest may be the source */
+    WEFTI_UNROLL(1)
+    for (wefti_u32 place = call.scope.rank; place < units; place += call.scope.size) {
+        wefti_wide result = wefti_reduce_received<GROUP, FLAT>(call, reducer, vector, place, base + place);
+        if (call.status == WEFT_OK) {
+            wefti_unit_store<WEFTI_HERE, FLAT>(vector.dest, base + place, vector.bytes, result);
+        }
+    }
 }
 
 /* All send all that these need; each combines for itself. */
@@ -93,14 +113,10 @@ WEFTI_DEVICE int wefti_reduce_packed(wefti_dev_call &call, wefti_slice slice, co
         if (base != range.first) {
             wefti_call_next_met(call);
         }
-        wefti_call_send_all(
-            call, units, [&](int number, wefti_u32 place) { return wefti_vector_load(vector, number, base + place); });
-        wefti_scope_sync(call.scope); /* dest may be the source */
-        for (wefti_u32 place = call.scope.rank; place < units; place += call.scope.size) {
-            wefti_wide result = wefti_reduce_received(call, reducer, vector, place, base + place);
-            if (call.status == WEFT_OK) {
-                wefti_unit_store<WEFTI_HERE>(vector.dest, base + place, vector.bytes, result);
-            }
+        if (slice.is_alone) {
+            wefti_reduce_packed_step<WEFTI_REDUCE_FEW, true>(call, reducer, vector, base, units);
+        } else {
+            wefti_reduce_packed_step<WEFTI_REDUCE_GROUP, false>(call, reducer, vector, base, units);
         }
     }
     return wefti_call_end(call, true);
@@ -125,7 +141,8 @@ WEFTI_DEVICE int wefti_reduce_forward(wefti_dev_call &call, wefti_range range, c
         }
     }
     for (wefti_u32 place = call.scope.rank; place < mine.end - mine.first; place += call.scope.size) {
-        wefti_wide result = wefti_reduce_received(call, reducer, vector, place, mine.first + place);
+        wefti_wide result =
+            wefti_reduce_received<WEFTI_REDUCE_GROUP, false>(call, reducer, vector, place, mine.first + place);
         call.epoch++;
         for (wefti_u32 hop = 1; hop < members && call.status == WEFT_OK; hop++) {
             wefti_unit_send(call, wefti_call_after(call, hop), place, result);
@@ -153,7 +170,7 @@ WEFTI_DEVICE int wefti_reduce_forward(wefti_dev_call &call, wefti_range range, c
 /* Load N units of all sources, GROUP members at a time, the first one `unit`, the others a scope apart, those from
  * `end` on not; combine them, and store them to the dest of this member and the receivers - 1 after it. EVEN: they are
  * whole and at multiples of 16, so that nothing stands between the loads. */
-template <int N, int GROUP, bool EVEN, class R>
+template <int N, int GROUP, bool EVEN, bool FLAT, class R>
 WEFTI_DEVICE void wefti_reduce_pull(wefti_dev_call &call, wefti_u64 unit, wefti_u64 end, const R &reducer,
                                     const wefti_vector &vector, int receivers)
 {
@@ -165,7 +182,7 @@ WEFTI_DEVICE void wefti_reduce_pull(wefti_dev_call &call, wefti_u64 unit, wefti_
             wefti_u64 at[GROUP];
             WEFTI_UNROLL(GROUP)
             for (int j = 0; j < GROUP; j++) {
-                at[j] = first + j < call.team->pes ? wefti_call_place(call, source, vector.bytes, first + j) : 0;
+                at[j] = first + j < call.team->pes ? wefti_call_place<FLAT>(call, source, vector.bytes, first + j) : 0;
             }
             WEFTI_UNROLL(N)
             for (int n = 0; n < N; n++) {
@@ -174,13 +191,13 @@ WEFTI_DEVICE void wefti_reduce_pull(wefti_dev_call &call, wefti_u64 unit, wefti_
                 for (int j = 0; j < GROUP; j++) {
                     units[n][j] = at[j] == 0 || place >= end ? wefti_wide_of(0, 0)
                                   : EVEN                     ? wefti_ld_remote((const wefti_wide *)at[j] + place)
-                                                             : wefti_unit_load<WEFTI_THERE>(at[j], place, vector.bytes);
+                                         : wefti_unit_load<WEFTI_THERE, FLAT>(at[j], place, vector.bytes);
                 }
             }
         },
         results);
     for (int hop = 0; hop < receivers; hop++) {
-        wefti_u64 at = wefti_call_place(call, vector.dest, vector.bytes, wefti_call_after(call, (wefti_u32)hop));
+        wefti_u64 at = wefti_call_place<FLAT>(call, vector.dest, vector.bytes, wefti_call_after(call, (wefti_u32)hop));
         WEFTI_UNROLL(N)
         for (int n = 0; n < N; n++) {
             const wefti_u64 place = unit + n * call.scope.size;
@@ -188,34 +205,41 @@ WEFTI_DEVICE void wefti_reduce_pull(wefti_dev_call &call, wefti_u64 unit, wefti_
                 if (EVEN) {
                     wefti_st_remote((wefti_wide *)at + place, results[n]);
                 } else {
-                    wefti_unit_store<WEFTI_THERE>(at, place, vector.bytes, results[n]);
+                    wefti_unit_store<WEFTI_THERE, FLAT>(at, place, vector.bytes, results[n]);
                 }
             }
         }
     }
 }
 
-/* `range` of the units. In flight a thread: as much of the other members' as fills the links with few blocks. */
-template <class R>
+/* `range` of the units: first those that are whole and at multiples of 16. In flight a thread: as much of the other
+ * members' as fills the links with few blocks; ALONE: what few registers hold. */
+template <bool ALONE, class R>
 WEFTI_DEVICE void wefti_reduce_piece(wefti_dev_call &worker, wefti_range range, const R &reducer,
                                      const wefti_vector &vector, int receivers)
 {
-    const wefti_u32 size = worker.scope.size;
     const wefti_u64 together = vector.dest | vector.source | vector.part;
-    const bool is_even = (together & (WEFTI_DEV_UNIT - 1)) == 0 && range.end * WEFTI_DEV_UNIT <= vector.bytes;
+    const wefti_u64 whole = (together & (WEFTI_DEV_UNIT - 1)) == 0 ? vector.bytes / WEFTI_DEV_UNIT : 0;
+    const wefti_u64 end = range.end < whole ? range.end : whole;
+    const wefti_u32 size = worker.scope.size;
     wefti_u64 unit = range.first + worker.scope.rank;
-    if (is_even && worker.team->pes == 2) {
-        for (; unit < range.end; unit += 2 * R::units * size) {
-            wefti_reduce_pull<2 * R::units, 2, true>(worker, unit, range.end, reducer, vector, receivers);
+    if (ALONE) {
+        WEFTI_UNROLL(1)
+        for (; unit < end; unit += R::few * size) {
+            wefti_reduce_pull<R::few, WEFTI_REDUCE_FEW, true, true>(worker, unit, end, reducer, vector, receivers);
         }
-    } else if (is_even) {
-        for (; unit < range.end; unit += R::units * size) {
-            wefti_reduce_pull<R::units, WEFTI_REDUCE_GROUP, true>(worker, unit, range.end, reducer, vector, receivers);
+    } else if (worker.team->pes == 2) {
+        for (; unit < end; unit += 2 * R::units * size) {
+            wefti_reduce_pull<2 * R::units, 2, true, false>(worker, unit, end, reducer, vector, receivers);
         }
     } else {
-        for (; unit < range.end; unit += R::units * size) {
-            wefti_reduce_pull<R::units, WEFTI_REDUCE_GROUP, false>(worker, unit, range.end, reducer, vector, receivers);
+        for (; unit < end; unit += R::units * size) {
+            wefti_reduce_pull<R::units, WEFTI_REDUCE_GROUP, true, false>(worker, unit, end, reducer, vector, receivers);
         }
+    }
+    WEFTI_UNROLL(1)
+    for (unit = (range.first < end ? end : range.first) + worker.scope.rank; unit < range.end; unit += size) {
+        wefti_reduce_pull<1, 1, false, ALONE>(worker, unit, range.end, reducer, vector, receivers);
     }
 }
 
@@ -237,10 +261,15 @@ WEFTI_DEVICE int wefti_reduce_plain(wefti_dev_call &call, wefti_slice slice, con
     const wefti_u64 piece_units = slice.is_alone && length != 0 ? length : piece;
     const int receivers = is_scatter ? 1 : call.team->pes;
     wefti_call_meet_in_to_load(call, slice);
-    wefti_for_pieces(
-        call, slice, wefti_piece_count(length, piece_units), [&](wefti_dev_call &worker, wefti_u32 number) {
-            wefti_reduce_piece(worker, wefti_piece_range(mine, piece_units, number), reducer, vector, receivers);
-        });
+    if (slice.is_alone) {
+        wefti_reduce_piece<true>(call, mine, reducer, vector, receivers);
+    } else {
+        wefti_for_pieces(call, slice, wefti_piece_count(length, piece_units),
+                         [&](wefti_dev_call &worker, wefti_u32 number) {
+                             wefti_reduce_piece<false>(worker, wefti_piece_range(mine, piece_units, number), reducer,
+                                                       vector, receivers);
+                         });
+    }
     wefti_call_meet_out(call);
     return wefti_call_end(call, true);
 }

@@ -1,7 +1,9 @@
 /* weft/device/reducer.cuh: combining 16 bytes of elements at a time, member by member.
  *
  * A reducer has a type `sum` for what has been combined so far, and start(unit), add(sum, unit), finish(sum); `units`:
- * how many units of four members, or twice as many of two, a thread has in flight. Integers wrap around. weft_bf16,
+ * how many units of four members, or twice as many of two, a thread of the library's kernels has in flight; `few`: how
+ * many of two members one of a user's kernel has, where the registers are to do for blocks of 640 threads also in
+ * relocatable device code (nvshmem.registers). Integers wrap around. weft_bf16,
  * weft_fp16, weft_e4m3 and weft_e5m2 are combined in float and rounded once, at the end. min and max are b < a ? b : a
  * and b > a ? b : a, as on the host. */
 #ifndef WEFTI_DEVICE_REDUCER_CUH
@@ -93,6 +95,7 @@ template <class T> WEFTI_DEVICE wefti_wide wefti_unit_of(const wefti_lanes<T> &l
 template <class T, int OP> struct wefti_reducer {
     typedef wefti_lanes<T> sum;
     static const int units = 2;
+    static const int few = sizeof(T) == 1 ? 2 : 4;
     WEFTI_DEVICE sum start(wefti_wide unit) const
     {
         return wefti_lanes_of<T>(unit);
@@ -115,6 +118,7 @@ template <class T, int OP> struct wefti_reducer {
 template <class T, int OP> struct wefti_float_reducer {
     static const unsigned count = WEFTI_DEV_UNIT / sizeof(T);
     static const int units = 2;
+    static const int few = 2;
     struct sum {
         float lane[count];
     };
@@ -150,6 +154,7 @@ template <class T, int OP> struct wefti_float_reducer {
 template <class C, int OP> struct wefti_complex_reducer {
     typedef wefti_lanes<C> sum;
     static const int units = 2;
+    static const int few = 4;
     WEFTI_DEVICE sum start(wefti_wide unit) const
     {
         return wefti_lanes_of<C>(unit);

@@ -58,9 +58,11 @@ typedef struct wefti_vector {
 } wefti_vector;
 
 /* Unit `unit` of what member `number` is to combine, of this PE's source. */
+template <bool FLAT = false>
 WEFTI_DEVICE wefti_wide wefti_vector_load(const wefti_vector &vector, int number, wefti_u64 unit)
 {
-    return wefti_unit_load<WEFTI_HERE>(vector.source + (wefti_u64)(wefti_u32)number * vector.part, unit, vector.bytes);
+    return wefti_unit_load<WEFTI_HERE, FLAT>(vector.source + (wefti_u64)(wefti_u32)number * vector.part, unit,
+                                             vector.bytes);
 }
 
 #endif

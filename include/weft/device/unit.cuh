@@ -27,7 +27,8 @@ WEFTI_DEVICE wefti_u64 wefti_wide_high(wefti_wide unit)
 /* Which side of a link a buffer is on. */
 typedef enum wefti_side { WEFTI_HERE = 0, WEFTI_THERE = 1 } wefti_side;
 
-template <int SIDE> WEFTI_DEVICE_SLOW wefti_wide wefti_unit_load_uneven(const unsigned char *from, wefti_u32 count)
+/* FLAT: for functions that are out of line themselves. */
+template <int SIDE> WEFTI_DEVICE wefti_wide wefti_unit_load_bytes(const unsigned char *from, wefti_u32 count)
 {
     wefti_u64 part[2] = {0, 0};
     WEFTI_UNROLL(1)
@@ -39,8 +40,13 @@ template <int SIDE> WEFTI_DEVICE_SLOW wefti_wide wefti_unit_load_uneven(const un
     return wefti_wide_of(part[0], part[1]);
 }
 
+template <int SIDE> WEFTI_DEVICE_SLOW wefti_wide wefti_unit_load_uneven(const unsigned char *from, wefti_u32 count)
+{
+    return wefti_unit_load_bytes<SIDE>(from, count);
+}
+
 template <int SIDE>
-WEFTI_DEVICE_SLOW void wefti_unit_store_uneven(unsigned char *to, wefti_u32 count, wefti_u64 low, wefti_u64 high)
+WEFTI_DEVICE void wefti_unit_store_bytes(unsigned char *to, wefti_u32 count, wefti_u64 low, wefti_u64 high)
 {
     WEFTI_UNROLL(1)
     for (wefti_u32 i = 0; i < count; i++) {
@@ -53,6 +59,12 @@ WEFTI_DEVICE_SLOW void wefti_unit_store_uneven(unsigned char *to, wefti_u32 coun
     }
 }
 
+template <int SIDE>
+WEFTI_DEVICE_SLOW void wefti_unit_store_uneven(unsigned char *to, wefti_u32 count, wefti_u64 low, wefti_u64 high)
+{
+    wefti_unit_store_bytes<SIDE>(to, count, low, high);
+}
+
 /* Bytes of unit number `unit` of a buffer. */
 WEFTI_DEVICE wefti_u32 wefti_unit_count(wefti_u64 unit, wefti_u64 bytes)
 {
@@ -61,17 +73,19 @@ WEFTI_DEVICE wefti_u32 wefti_unit_count(wefti_u64 unit, wefti_u64 bytes)
 }
 
 /* Unit number `unit` of the `bytes` bytes at `base`; what is beyond them reads as zeros and is not written. */
-template <int SIDE> WEFTI_DEVICE wefti_wide wefti_unit_load(wefti_u64 base, wefti_u64 unit, wefti_u64 bytes)
+template <int SIDE, bool FLAT = false>
+WEFTI_DEVICE wefti_wide wefti_unit_load(wefti_u64 base, wefti_u64 unit, wefti_u64 bytes)
 {
     wefti_u64 at = base + unit * WEFTI_DEV_UNIT;
     wefti_u32 count = wefti_unit_count(unit, bytes);
     if (__builtin_expect((base & 15) == 0 && count == WEFTI_DEV_UNIT, 1)) {
         return SIDE == WEFTI_THERE ? wefti_ld_remote((const wefti_wide *)at) : wefti_ld_wide((const wefti_wide *)at);
     }
-    return wefti_unit_load_uneven<SIDE>((const unsigned char *)at, count);
+    return FLAT ? wefti_unit_load_bytes<SIDE>((const unsigned char *)at, count)
+                : wefti_unit_load_uneven<SIDE>((const unsigned char *)at, count);
 }
 
-template <int SIDE>
+template <int SIDE, bool FLAT = false>
 WEFTI_DEVICE void wefti_unit_store(wefti_u64 base, wefti_u64 unit, wefti_u64 bytes, wefti_wide value)
 {
     wefti_u64 at = base + unit * WEFTI_DEV_UNIT;
@@ -84,7 +98,11 @@ WEFTI_DEVICE void wefti_unit_store(wefti_u64 base, wefti_u64 unit, wefti_u64 byt
         }
         return;
     }
-    wefti_unit_store_uneven<SIDE>((unsigned char *)at, count, wefti_wide_low(value), wefti_wide_high(value));
+    if (FLAT) {
+        wefti_unit_store_bytes<SIDE>((unsigned char *)at, count, wefti_wide_low(value), wefti_wide_high(value));
+    } else {
+        wefti_unit_store_uneven<SIDE>((unsigned char *)at, count, wefti_wide_low(value), wefti_wide_high(value));
+    }
 }
 
 #endif

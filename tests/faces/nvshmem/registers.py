@@ -1,5 +1,6 @@
-"""Goal: kernels that call the face's routines start with blocks of 1,024 threads (one-sided calls, waits, barriers) or 512
-(collectives), also in relocatable device code, where a call out of line costs registers of its own.
+"""Goal: kernels that call the face's routines start with blocks of 1,024 threads (one-sided calls, waits, barriers,
+fcollect and alltoall of all PEs) or 640 (other collectives and teams), also in relocatable device code, where a call out of
+line costs registers of its own.
 
 Method: registers.cu compiled with -rdc=true and linked for sm_90; what nvlink says of each kernel's registers, of which a
 multiprocessor has 65,536. Usage: registers.py NVCC HOME_OF_NVSHMEM. Exit 77: no nvcc.
@@ -29,7 +30,7 @@ def main():
         said = subprocess.run([nvcc, "-arch=sm_90", "-dlink", "-Xnvlink", "-v", unit, "-o", linked], check=True, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
     kernels = re.findall(r"Function properties for '(threads_(\d+)_\w+)':\s*\n.*?used (\d+) registers", said)
-    failed = len(kernels) != (HERE / "registers.cu").read_text().count("\nKERNEL(")
+    failed = len(kernels) != (HERE / "registers.cu").read_text().count("\nKERNEL")
     if failed:
         print(f"nvlink tells of {len(kernels)} kernels:\n{said}")
     for name, threads, used in kernels:
