@@ -202,6 +202,28 @@ WEFTI_NV_DEFINE_FETCH(fetch_or, fetch_or)
 WEFTI_NV_DEFINE_FETCH(fetch_xor, fetch_xor)
 #undef WEFTI_NV_DEFINE_FETCH
 
+/* By compare and swap of the 32 bits that it is in, so that the bits of its neighbour stay whatever they are, and far
+ * PEs can be named. The sum is exact in float, and so rounded once. */
+WEFTI_DEVICE half wefti_nv_half_fetch_add(half *dest, half value, int pe)
+{
+    wefti_u32 *const word = (wefti_u32 *)((wefti_u64)dest & ~(wefti_u64)3);
+    const int shift = ((wefti_u64)dest & 2) != 0 ? 16 : 0;
+    const float more = wefti_widen(wefti_dev_value<weft_fp16>(wefti_dev_bits(value)));
+    wefti_u32 seen = 0;
+    wefti_u32 found = 0;
+    int status = weft_dev_atomic_fetch(wefti_nv_world(), word, pe, &found);
+    do {
+        weft_fp16 sum;
+        seen = found;
+        wefti_round(wefti_widen(wefti_dev_value<weft_fp16>(seen >> shift)) + more, &sum);
+        const wefti_u32 wanted = (seen & ~(0xffffu << shift)) | (wefti_u32)sum.bits << shift;
+        if (status == WEFT_OK) {
+            status = weft_dev_atomic_compare_swap(wefti_nv_world(), word, seen, wanted, pe, &found);
+        }
+    } while (status == WEFT_OK && found != seen);
+    return wefti_dev_value<half>(status == WEFT_OK ? seen >> shift : 0);
+}
+
 /* ---- order: of all threads that call ---- */
 
 WEFTI_DEVICE void wefti_nv_quiet(weft_scope scope)

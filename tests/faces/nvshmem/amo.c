@@ -90,6 +90,52 @@ BITWISE_TYPES(CHECK_BITWISE)
 CHECK_SUM(float, float)
 CHECK_SUM(double, double)
 
+/* In kernels only. Halves of one word, of which the sums leave the other ones alone, among them a signalling NaN. */
+#if defined(WEFT_DEVICE_ON_HOST)
+static half half_of(unsigned short bits)
+{
+    half value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static unsigned short bits_of(half value)
+{
+    unsigned short bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static void check_halves(void)
+{
+    enum { ONE = 0x3c00, NEGATIVE_ZERO = 0x8000, NAN_TO_SIGNAL = 0x7d55, LARGEST = 0x7bff, INFINITE = 0x7c00 };
+    half *const words = ZEROED(half, 6);
+    words[1] = half_of(NAN_TO_SIGNAL);
+    words[2] = half_of(NEGATIVE_ZERO);
+    words[4] = half_of(LARGEST);
+    nvshmem_barrier_all();
+    for (int i = 0; i < ROUNDS; i++) {
+        nvshmemx_half_atomic_add(&words[0], half_of(ONE), 0);
+        (void)nvshmemx_half_atomic_fetch_add(&words[3], half_of(ONE), 0);
+    }
+    CHECK(bits_of(nvshmemx_half_atomic_fetch_add(&words[4], half_of(LARGEST), me)) == LARGEST);
+    nvshmem_barrier_all();
+    const float sum = (float)(ROUNDS * pes);
+    CHECK(wefti_widen(wefti_dev_value<weft_fp16>(bits_of(nvshmem_half_g(&words[0], 0)))) == sum);
+    CHECK(wefti_widen(wefti_dev_value<weft_fp16>(bits_of(nvshmem_half_g(&words[3], 0)))) == sum);
+    CHECK(bits_of(words[1]) == NAN_TO_SIGNAL);
+    CHECK(bits_of(words[2]) == NEGATIVE_ZERO);
+    CHECK(bits_of(words[4]) == INFINITE);
+    CHECK(bits_of(words[5]) == 0);
+    nvshmem_barrier_all();
+    nvshmem_free(words);
+}
+#else
+static void check_halves(void)
+{
+}
+#endif
+
 int main(void)
 {
     nvshmem_init();
@@ -104,5 +150,6 @@ int main(void)
     BITWISE_TYPES(RUN_BITWISE)
     check_float_sum();
     check_double_sum();
+    check_halves();
     return check_end();
 }

@@ -45,6 +45,8 @@ __global__ void scopes(char *data, uint64_t *signal, int pe)
 __global__ void atomics(int *word, uint64_t *wide, float *real, int pe)
 {
     nvshmem_int_atomic_add(word, 1, pe);
+    nvshmemx_half_atomic_add((half *)word,
+                             nvshmemx_half_atomic_fetch_add((half *)wide, nvshmem_half_g((half *)word, pe), pe), pe);
     nvshmem_int_atomic_inc(word, pe);
     *word = nvshmem_int_atomic_fetch_add(word, 1, pe) + nvshmem_int_atomic_compare_swap(word, 0, 1, pe);
     *wide = nvshmem_uint64_atomic_fetch_or(wide, 1, pe) + nvshmem_uint64_atomic_swap(wide, 1, pe);
