@@ -55,10 +55,11 @@ typedef struct weft_device_config {
  * local, ends it; this PE's kernels have ended then, and its CUDA context still lives. (With WEFT_CUDA_VMM=0, whose
  * memory ends with its process's last PE, have a barrier before it.) What every kernel and call may need is loaded
  * here, so that nothing later synchronises the device by itself. Errors are the same on all PEs: WEFT_ERR_UNSUPPORTED
- * (no CUDA in this build, no driver, a device that cannot do it), WEFT_ERR_STATE (no current context; attached already;
- * no multiprocessor free for a proxy), WEFT_ERR_UNREACHABLE (what a PE has mapped is not the other's memory),
- * WEFT_ERR_MEMORY, WEFT_ERR_MISMATCH, WEFT_ERR_TIMEOUT; the text names the PE that lacks something. Nothing is left
- * behind by a failure, and the call may be repeated. */
+ * (no CUDA in this build, no driver, no GPU, one that cannot do it), WEFT_ERR_ARGUMENT (config, or the number of a GPU
+ * that is not there), WEFT_ERR_STATE (no current context; attached already; no multiprocessor free for a proxy),
+ * WEFT_ERR_UNREACHABLE (what a PE has mapped is not the other's memory), WEFT_ERR_MEMORY, WEFT_ERR_MISMATCH,
+ * WEFT_ERR_TIMEOUT; the text names the PE that lacks something. Nothing is left behind by a failure, and the call may be
+ * repeated. */
 WEFT_API weft_status weft_device_attach(weft_world *world, const weft_device_config *config) WEFT_MUST_CHECK;
 
 /* What a PE has. */

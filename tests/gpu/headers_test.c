@@ -1,9 +1,11 @@
 /* Goal: a program whose kernels were compiled with the device headers of another weft is told so when it asks for what
- * they read. Method: a PE on a GPU of the fake driver, and what the inline calls of such headers would pass. */
+ * they read; one that names a GPU that is not there is told which, and how many there are. Method: a PE on a GPU of the
+ * fake driver, and what the inline calls of such headers would pass. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,18 +15,25 @@
 
 static weft_world *world;
 
-static int create(void **state)
+static weft_status create_on(int ordinal, weft_world **made)
 {
-    (void)state;
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
     device.choice = WEFT_DEVICE_ORDINAL;
+    device.ordinal = ordinal;
     device.heap_max_bytes = (size_t)32 << 20;
     config.heap_max_bytes = (size_t)1 << 20;
     config.device = &device;
     config.pes = 1;
+    return weft_world_create(&config, made);
+}
+
+static int create(void **state)
+{
+    (void)state;
     (void)setenv("WEFT_LOG", "none", 1);
-    return weft_world_create(&config, &world) != WEFT_OK;
+    (void)setenv("WEFT_FAKE_GPUS", "3", 1);
+    return create_on(0, &world) != WEFT_OK;
 }
 
 static int destroy(void **state)
@@ -70,8 +79,24 @@ static void test_the_same_headers(void **state)
     assert_true(dev.abi == WEFT_DEV_ABI && team.world.abi == WEFT_DEV_ABI);
 }
 
+static void test_numbers(void **state)
+{
+    (void)state;
+    const int numbers[] = {4321, -7};
+    for (int i = 0; i < 2; i++) {
+        char named[32];
+        weft_world *none = NULL;
+        assert_int_equal(create_on(numbers[i], &none), WEFT_ERR_ARGUMENT);
+        assert_null(none);
+        (void)snprintf(named, sizeof named, "no GPU %d:", numbers[i]);
+        assert_non_null(strstr(weft_last_error(), named));
+        assert_non_null(strstr(weft_last_error(), "sees 3,"));
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_other_headers), cmocka_unit_test(test_the_same_headers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_other_headers), cmocka_unit_test(test_the_same_headers),
+                                       cmocka_unit_test(test_numbers)};
     return cmocka_run_group_tests(tests, create, destroy);
 }

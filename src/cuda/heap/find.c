@@ -29,10 +29,10 @@ static weft_status find_named(wefti_cuda *cuda, int ordinal)
     int count = 0;
     (void)cuda->driver.cuDeviceGetCount(&count);
     if (ordinal < 0 || ordinal >= count) {
-        return wefti_error(
-            WEFT_ERR_UNSUPPORTED,
-            "weft_device_attach: config.ordinal %d, but this process sees %d GPUs (CUDA_VISIBLE_DEVICES?)", ordinal,
-            count);
+        return wefti_error(count == 0 ? WEFT_ERR_UNSUPPORTED : WEFT_ERR_ARGUMENT,
+                           "weft_device_attach: there is no GPU %d: this process sees %d, numbered from 0 "
+                           "(CUDA_VISIBLE_DEVICES says which)",
+                           ordinal, count);
     }
     cuda->ordinal = ordinal; /* a CUdevice is its ordinal */
     return retain_primary(cuda);

@@ -171,6 +171,10 @@ int wefti_nv_meeting_read(const char *call, unsigned flags, const nvshmemx_init_
     meeting->device = -1;
     if (attributes != NULL && version_of(attributes->args.version, sizeof attributes->args) >= 2) {
         meeting->device = attributes->args.cuda_device_id;
+        if (meeting->device < -1) {
+            return wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE,
+                                   "cuda_device_id is neither a GPU's number nor -1, which means the current one");
+        }
     }
     switch (flags) {
     case 0:

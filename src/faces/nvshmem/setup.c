@@ -158,14 +158,17 @@ static int open_world(const char *call, const wefti_nv_meeting *meeting)
     wefti_nvshmem.notice = notice;
     wefti_nv_teams_open();
     /* A GPU that has been chosen is taken now, so that kernels can begin; else the first allocation looks again. */
+    char before[512];
+    (void)snprintf(before, sizeof before, "%s", weft_last_error());
     status = wefti_nv_place_decide();
     if (status != WEFT_OK && status != WEFT_ERR_STATE) {
+        const int is_misnamed = status == WEFT_ERR_ARGUMENT;
+        const int is_weft = is_misnamed || strncmp(before, weft_last_error(), sizeof before - 1) != 0; /* else CUDA */
         char cause[1024];
-        (void)snprintf(cause, sizeof cause,
-                       "the GPU cannot be used: %s (%s); is its memory full? NVSHMEM_HEAP_KIND=SYSMEM does without it",
-                       weft_last_error()[0] != 0 ? weft_last_error() : "its driver refuses memory or a stream",
-                       weft_status_name(status));
-        result = wefti_nv_refuse(call, NVSHMEMX_ERROR_INTERNAL, cause);
+        (void)snprintf(cause, sizeof cause, "the GPU cannot be used: %s (%s)%s",
+                       is_weft ? weft_last_error() : "its driver refuses memory or a stream", weft_status_name(status),
+                       is_misnamed ? "" : "; is its memory full? NVSHMEM_HEAP_KIND=SYSMEM does without it");
+        result = wefti_nv_refuse(call, is_misnamed ? NVSHMEMX_ERROR_INVALID_VALUE : NVSHMEMX_ERROR_INTERNAL, cause);
         close_world();
         return result;
     }
