@@ -480,7 +480,8 @@ static weft_status failed(const char *what)
                        what, strerror(errno));
 }
 
-/* The address that this PE tells the others: the one of its network, or the first that is not the host's own. */
+/* The address that this PE tells the others: the one of its network, or the first that leads out of
+ * the host. */
 static int choose_address(const struct sockaddr *host, wefti_tcp_address *address)
 {
     wefti_tcp_address all[WEFTI_TCP_ADDRESSES_MAX];
@@ -493,7 +494,11 @@ static int choose_address(const struct sockaddr *host, wefti_tcp_address *addres
     if (wefti_interfaces_list(all, &count) != WEFT_OK || count == 0) {
         return 0;
     }
-    *address = all[count > 1 && wefti_tcp_address_is_loopback(&all[0])];
+    int first = 0;
+    while (first < count - 1 && wefti_tcp_address_is_loopback(&all[first])) {
+        first++;
+    }
+    *address = all[first];
     return 1;
 }
 
