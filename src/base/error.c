@@ -31,7 +31,8 @@ weft_status wefti_error(weft_status status, const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     set_text(text);
-    wefti_log(WEFTI_LOG_ERROR, "%s (%s)", text, weft_status_name(status));
+    wefti_log(*wefti_thread_expects_error() ? WEFTI_LOG_INFO : WEFTI_LOG_ERROR, "%s (%s)", text,
+              weft_status_name(status));
     errno = error;
     return status;
 }
@@ -66,4 +67,9 @@ weft_status wefti_error_context(weft_status status, const char *format, ...)
     }
     set_text(text);
     return status;
+}
+
+void wefti_error_expect(int is_expected)
+{
+    *wefti_thread_expects_error() = is_expected;
 }

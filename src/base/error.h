@@ -22,4 +22,7 @@ weft_status wefti_error_relay(weft_status status, const char *text);
 /* Put "format: " before the last error. Returns `status`. */
 weft_status wefti_error_context(weft_status status, const char *format, ...) WEFT_PRINTF(2, 3);
 
+/* While this thread tries what may fail without harm, its errors are logged at info level only. */
+void wefti_error_expect(int is_expected);
+
 #endif

@@ -12,6 +12,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
 
 static int be_quiet(void **state)
 {
@@ -51,6 +54,40 @@ static void test_relay_takes_over(void **state)
     assert_string_equal(weft_last_error(), "PE 3: 100%s");
     assert_int_equal(wefti_error_relay(WEFT_ERR_PEER, weft_last_error() + 3), WEFT_ERR_PEER);
     assert_string_equal(weft_last_error(), "3: 100%s");
+}
+
+/* What a thread writes to standard error while it decides an error. */
+static void read_log(char text[WEFTI_ERROR_BYTES])
+{
+    int ends[2];
+    const int standard = dup(STDERR_FILENO);
+    assert_int_equal(pipe(ends), 0);
+    assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
+    (void)wefti_error(WEFT_ERR_SYSTEM, "of a try");
+    (void)wefti_error_context(WEFT_ERR_SYSTEM, "again");
+    assert_true(dup2(standard, STDERR_FILENO) >= 0);
+    (void)close(standard);
+    (void)close(ends[1]);
+    const ssize_t bytes = read(ends[0], text, WEFTI_ERROR_BYTES - 1);
+    (void)close(ends[0]);
+    text[bytes > 0 ? bytes : 0] = '\0';
+}
+
+static void test_expected_errors_are_not_shown(void **state)
+{
+    (void)state;
+    char text[WEFTI_ERROR_BYTES];
+    setenv("WEFT_LOG", "warn", 1);
+    wefti_log_read();
+    wefti_error_expect(1);
+    read_log(text);
+    assert_string_equal(text, "");
+    assert_string_equal(weft_last_error(), "again: of a try");
+    wefti_error_expect(0);
+    read_log(text);
+    assert_non_null(strstr(text, "error: of a try"));
+    setenv("WEFT_LOG", "none", 1);
+    wefti_log_read();
 }
 
 static void test_long_texts_are_cut(void **state)
@@ -107,6 +144,7 @@ int main(void)
         cmocka_unit_test(test_error_may_quote_the_last_one),
         cmocka_unit_test(test_context_goes_before),
         cmocka_unit_test(test_relay_takes_over),
+        cmocka_unit_test(test_expected_errors_are_not_shown),
         cmocka_unit_test(test_long_texts_are_cut),
         cmocka_unit_test(test_text_belongs_to_the_thread),
         cmocka_unit_test(test_every_status_has_a_name_and_a_text),

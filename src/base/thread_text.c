@@ -14,3 +14,8 @@ int *wefti_thread_log_level(void)
 {
     return &wefti_thread_state_own()->log_level;
 }
+
+int *wefti_thread_expects_error(void)
+{
+    return &wefti_thread_state_own()->expects_error;
+}
