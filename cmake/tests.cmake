@@ -67,7 +67,7 @@ if(CMOCKA_FOUND)
     target_link_libraries(weft_test_support PUBLIC weft_flags weft_static PkgConfig::CMOCKA)
     target_compile_definitions(weft_test_support PUBLIC
         WEFT_BUILD_DIR="${PROJECT_BINARY_DIR}" WEFT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-        $<$<BOOL:${WEFT_OFI}>:WEFT_HAVE_OFI>)
+        $<$<BOOL:${WEFT_OFI}>:WEFT_HAVE_OFI> $<$<BOOL:${WEFT_UCX}>:WEFT_HAVE_UCX>)
 endif()
 
 # Every call for every type: what takes longest to compile, so under sanitizers it is not optimised.
@@ -121,8 +121,12 @@ function(weft_add_cmocka_tests label)
     if(NOT weft_cuda_sources)
         list(FILTER sources EXCLUDE REGEX "/src/cuda/")
     endif()
-    if(NOT WEFT_OFI OR WEFT_SANITIZE STREQUAL "thread") # which does not see how libfabric's own threads take turns
+    # ThreadSanitizer does not see how the networks' own threads take turns.
+    if(NOT WEFT_OFI OR WEFT_SANITIZE STREQUAL "thread")
         list(FILTER sources EXCLUDE REGEX "/src/transport/(am|ofi)/")
+    endif()
+    if(NOT WEFT_UCX OR WEFT_SANITIZE STREQUAL "thread")
+        list(FILTER sources EXCLUDE REGEX "/src/transport/ucx/")
     endif()
     foreach(source IN LISTS sources)
         weft_read_numbers(${source} LEVELS levels)
@@ -164,7 +168,32 @@ function(weft_add_multi_tests)
         endforeach()
         weft_add_multi_threads_tests(${name} ${source} ${counts})
         weft_add_multi_nodes_tests(${name})
+        weft_add_multi_ucx_test(${name})
     endforeach()
+endfunction()
+
+# Those in which most goes over the network also over UCX, as test multi.NAME.ucx.PESxPER.
+function(weft_add_multi_ucx_test name)
+    set(shape 3x2)
+    if(NOT WEFT_UCX OR WEFT_SANITIZE OR CMAKE_CROSSCOMPILING OR
+       NOT name MATCHES "^(rma_(order|traffic|atomics|sizes|waits|flood)|coll|ep_crossing|team_join|world_recreate)$")
+        return()
+    elseif(name STREQUAL "world_recreate")
+        set(shape 2x1)
+    elseif(name STREQUAL "rma_flood")
+        set(shape 3x1)
+    elseif(name STREQUAL "ep_crossing")
+        set(shape 4x2)
+    endif()
+    string(REPLACE "x" ";" numbers ${shape})
+    list(GET numbers 0 pes)
+    list(GET numbers 1 per)
+    set(test multi.${name}.ucx.${shape})
+    add_test(NAME ${test} COMMAND weftrun -n ${pes} ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh ${per}
+        $<TARGET_FILE:multi_${name}>)
+    weft_describe_test(${test} "multi;network;slow")
+    set_tests_properties(${test} PROPERTIES PROCESSORS 4)
+    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT WEFT_TRANSPORT=ucx)
 endfunction()
 
 # The same programs on several nodes, for which this host stands in, as test multi.NAME.nodes.PESxPER: so many PEs, so
@@ -372,6 +401,17 @@ if(TARGET weft-info AND Python3_FOUND)
             ${weft_nics_gpu_arguments})
         weft_describe_test(nics "tools;network")
         set_tests_properties(nics PROPERTIES PROCESSORS 4)
+    endif()
+    if(WEFT_OFI AND WEFT_UCX AND NOT CMAKE_CROSSCOMPILING)
+        add_test(NAME networks COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/networks.py
+            $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh)
+        weft_describe_test(networks "tools;network")
+        set_tests_properties(networks PROPERTIES PROCESSORS 4)
+    endif()
+    if(WEFT_UCX AND TARGET gone_hosts_test)
+        add_test(NAME gone_hosts_test.ucx COMMAND gone_hosts_test ucx)
+        weft_describe_test(gone_hosts_test.ucx "process;network")
+        set_tests_properties(gone_hosts_test.ucx PROPERTIES PROCESSORS 4)
     endif()
     add_test(NAME weftrun_terminal COMMAND ${Python3_EXECUTABLE}
         ${PROJECT_SOURCE_DIR}/tests/tools/weftrun_terminal.py $<TARGET_FILE:weftrun>)

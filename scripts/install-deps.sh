@@ -3,7 +3,7 @@
 # Usage: install-deps.sh build|install|test|bench|lint
 set -eu
 
-build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev libfabric-dev libpmix-dev libhwloc-dev python3"
+build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev libfabric-dev libucx-dev libpmix-dev libhwloc-dev python3"
 install="$build"
 test="$build libcmocka-dev g++ clang spin mandoc iproute2 openmpi-bin mpich python3-dev python3-numpy"
 case $(uname -m) in

@@ -6,7 +6,7 @@ set -u
 cd "$(dirname "$0")/.."
 build=build/release
 programs=$(for source in tests/multi/*.c; do basename "$source" .c; done)
-scripts/build.sh release weftrun $(for name in $programs; do echo "multi_$name"; done) ofi_test gone_hosts_test \
+scripts/build.sh release weftrun $(for name in $programs; do echo "multi_$name"; done) ofi_test ucx_test gone_hosts_test \
     namespaces_test || exit 1
 log=$build/network.log
 passed=0
@@ -35,7 +35,7 @@ suits()
     esac
 }
 
-for test in ofi_test gone_hosts_test namespaces_test; do
+for test in ofi_test ucx_test gone_hosts_test namespaces_test; do
     timeout 600 "$build/tests/$test" >>"$log" 2>&1
     note "$test" $?
 done

@@ -36,7 +36,7 @@
     X(EP_FIRST_CALL, "WEFT_EP_FIRST_CALL", COUNT, "0",                                                                 \
       "calls that a group of expert parallelism on GPUs counts as made: for tests of the wrap at 2^31")                \
     X(TRANSPORT, "WEFT_TRANSPORT", WORD, "",                                                                           \
-      "what may connect nodes: map, ofi, or ^ and what is not to be used; else all that this build has")               \
+      "what may connect nodes, in order: map, ofi, ucx, or ^ and what is not to be used; else all of this build")      \
     X(PROGRESS, "WEFT_PROGRESS", WORD, "auto",                                                                         \
       "who sees to what comes from other nodes while nobody waits: thread, inline (calls), or auto (thread)")          \
     X(RMA_BYTES, "WEFT_RMA_BYTES", SIZE, "16K",                                                                        \

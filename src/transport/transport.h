@@ -99,11 +99,12 @@ struct wefti_transport {
     void *state; /* the backend's; NULL when closed */
 };
 
-/* `self`: this PE. `map`: PEs of the link domain, by load and store. `ofi`: PEs of other nodes, over libfabric. `sim`:
- * all PEs of a simulation, by messages. */
+/* `self`: this PE. `map`: PEs of the link domain, by load and store. `ofi` and `ucx`: PEs of other nodes, over
+ * libfabric and UCX. `sim`: all PEs of a simulation, by messages. */
 extern const wefti_transport_ops wefti_transport_self;
 extern const wefti_transport_ops wefti_transport_map;
 extern const wefti_transport_ops wefti_transport_ofi; /* in builds that found libfabric */
+extern const wefti_transport_ops wefti_transport_ucx; /* in builds that found UCX */
 #ifdef WEFT_SIM
 extern const wefti_transport_ops wefti_transport_sim;
 #endif

@@ -59,29 +59,30 @@ static int find_other_node(const wefti_hello *all, int pes)
     return 0;
 }
 
-/* The lowest PE that has none of the networks of all PEs before it; -1: there is none, and all have one in common. */
-static int find_without_network(const wefti_hello *all, int pes)
+/* The lowest PE that has none of the networks of all PEs before it; -1: there is none, and all have some in common. */
+static int find_without_network(const wefti_hello *all, int pes, uint32_t *common)
 {
-    uint32_t common = UINT32_MAX;
+    *common = all[0].networks;
     for (int pe = 0; pe < pes; pe++) {
-        common &= all[pe].networks;
-        if (common == 0) {
+        *common = wefti_networks_common(*common, all[pe].networks);
+        if (*common == 0) {
             return pe;
         }
     }
     return -1;
 }
 
-weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes, char why[WEFTI_ERROR_BYTES])
+weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes, char why[WEFTI_ERROR_BYTES], uint32_t *networks)
 {
     char words[WORDS_BYTES];
     const int other = find_other_node(all, pes);
     why[0] = '\0';
+    *networks = 0;
     if (other == 0) {
         return WEFT_OK;
     }
     const char *remedy = explain(&all[0].identity, &all[other].identity, words);
-    const int without = find_without_network(all, pes);
+    const int without = find_without_network(all, pes, networks);
     if (without < 0) {
         (void)snprintf(why, WEFTI_ERROR_BYTES, "PE 0 with PE %d: %s", other, words);
         return WEFT_OK;
@@ -89,6 +90,6 @@ weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes, char why[WE
     return wefti_error(
         WEFT_ERR_UNREACHABLE,
         "weft_world_create: nothing connects PE 0 with PE %d: %s, and PE %d has no network between nodes, in "
-        "its build of weft (which needs libfabric) or by WEFT_TRANSPORT; %s",
+        "its build of weft (which needs libfabric or UCX) or by WEFT_TRANSPORT; %s",
         other, words, without, remedy);
 }

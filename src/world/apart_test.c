@@ -30,7 +30,8 @@ static void fill(wefti_hello all[PES])
 static void assert_told(const wefti_hello all[PES], const char *const words[])
 {
     char why[WEFTI_ERROR_BYTES];
-    assert_int_equal(wefti_hello_check_nodes(all, PES, why), WEFT_ERR_UNREACHABLE);
+    uint32_t networks;
+    assert_int_equal(wefti_hello_check_nodes(all, PES, why, &networks), WEFT_ERR_UNREACHABLE);
     assert_string_equal(why, "");
     const char *text = weft_last_error();
     assert_true(text_names_pe(text, 0) && text_names_pe(text, ODD));
@@ -46,10 +47,11 @@ static void test_one_node(void **state)
     (void)state;
     wefti_hello all[PES];
     char why[WEFTI_ERROR_BYTES];
+    uint32_t networks;
     fill(all);
-    assert_int_equal(wefti_hello_check_nodes(all, PES, why), WEFT_OK);
+    assert_int_equal(wefti_hello_check_nodes(all, PES, why, &networks), WEFT_OK);
     assert_string_equal(why, "");
-    assert_int_equal(wefti_hello_check_nodes(all, 1, why), WEFT_OK);
+    assert_int_equal(wefti_hello_check_nodes(all, 1, why, &networks), WEFT_OK);
 }
 
 static void test_networks(void **state)
@@ -57,13 +59,20 @@ static void test_networks(void **state)
     (void)state;
     wefti_hello all[PES];
     char why[WEFTI_ERROR_BYTES];
+    uint32_t networks;
     fill(all);
     all[ODD].identity.node[0] = 1;
     all[ODD].identity.host = 8;
-    for (int pe = 0; pe < PES; pe++) {
-        all[pe].networks = WEFTI_NETWORK_OFI;
+    const uint32_t both = wefti_networks_append(WEFTI_NETWORK_UCX, WEFTI_NETWORK_OFI);
+    all[0].networks = both;
+    for (int pe = 1; pe < PES; pe++) {
+        all[pe].networks = wefti_networks_append(WEFTI_NETWORK_OFI, WEFTI_NETWORK_UCX);
     }
-    assert_int_equal(wefti_hello_check_nodes(all, PES, why), WEFT_OK);
+    assert_int_equal(wefti_hello_check_nodes(all, PES, why, &networks), WEFT_OK);
+    assert_int_equal(networks, both); /* PE 0's order */
+    all[1].networks = WEFTI_NETWORK_OFI;
+    assert_int_equal(wefti_hello_check_nodes(all, PES, why, &networks), WEFT_OK);
+    assert_int_equal(networks, WEFTI_NETWORK_OFI);
     assert_non_null(strstr(why, "PE 0 with PE 2: they are on different hosts"));
     all[3].networks = WEFTI_NETWORK_SIM;
     assert_told(all, (const char *const[]){"different hosts", "PE 3 has no network", "WEFT_TRANSPORT", NULL});

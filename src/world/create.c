@@ -576,7 +576,8 @@ static weft_status gather_over_bootstrap(void *context, const void *mine, void *
 static weft_status open_network(wefti_creation *creation, weft_world *world)
 {
     const wefti_transport_exchange exchange = {gather_over_bootstrap, &creation->bootstrap};
-    weft_status status = wefti_world_network_open(world, &exchange, creation->settings.config.device);
+    weft_status status =
+        wefti_world_network_open(world, creation->directory->networks, &exchange, creation->settings.config.device);
     if (status != WEFT_ERR_UNREACHABLE) {
         return status;
     }

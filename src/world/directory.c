@@ -154,7 +154,7 @@ static weft_status judge(wefti_directory *directory, const wefti_hello *all, int
         return WEFT_OK;
     }
     WEFT_TRY(wefti_hello_check(all, pes));
-    WEFT_TRY(wefti_hello_check_nodes(all, pes, directory->text));
+    WEFT_TRY(wefti_hello_check_nodes(all, pes, directory->text, &directory->networks));
     return fill(directory, all, pes);
 }
 

@@ -18,6 +18,7 @@ typedef struct wefti_directory {
     wefti_verdict verdict; /* whether all can take part, by their hellos */
     int32_t status; /* and fit together; else, of both, nothing but these is set */
     char text[WEFTI_ERROR_BYTES]; /* of status; of a world of several nodes, why two PEs are not on one */
+    uint32_t networks; /* of such a world: a list of those that all have (world.h) */
     unsigned char secret[WEFTI_HELLO_SECRET_BYTES]; /* PE 0's */
     uint64_t heap_auto_bytes; /* what the node with the least memory suggests */
     wefti_directory_pe pes[];

@@ -34,7 +34,7 @@ typedef union wefti_hello {
         unsigned char program[WEFT_PROGRAM_BYTES]; /* equal on all PEs, too */
         uint64_t heap_auto_bytes; /* what this node's memory suggests */
         wefti_os_identity identity;
-        uint32_t networks; /* that this PE could use (world.h) */
+        uint32_t networks; /* a list of those that this PE could use (world.h) */
         int32_t status; /* not WEFT_OK: this PE cannot take part */
         wefti_os_cores cores; /* of the creating thread */
         wefti_os_memory_left left; /* before any PE of this world has taken memory */
@@ -74,9 +74,10 @@ weft_status wefti_hello_check_builds(const wefti_hello *all, int pes);
 weft_status wefti_hello_check(const wefti_hello *all, int pes);
 
 /* Whether something may connect every PE with every other: they are on one node, where `why` becomes empty, or have a
- * network in common, where it says of two PEs why they are not on one. Else WEFT_ERR_UNREACHABLE naming two and why.
+ * network in common, where it says of two PEs why they are not on one, and *networks lists those that all have, in PE
+ * 0's order. Else WEFT_ERR_UNREACHABLE naming two and why.
  * Every PE comes to the same verdict. (apart.c) */
-weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes, char why[WEFTI_ERROR_BYTES]);
+weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes, char why[WEFTI_ERROR_BYTES], uint32_t *networks);
 
 /* ---- verdicts (verdict.c) ---- */
 

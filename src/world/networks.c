@@ -6,36 +6,78 @@
 #include "base/error.h"
 #include "world/world.h"
 
-typedef struct network {
-    const char *name;
-    uint32_t bit;
-} network;
-
 /* `map` is not between nodes and is always there: it may be named, and means nothing more. */
-static const network networks[] = {
-    {"map", 0},
-    {"ofi", WEFTI_NETWORK_OFI},
-};
+static const char *const names[] = {"map", [WEFTI_NETWORK_OFI] = "ofi", [WEFTI_NETWORK_UCX] = "ucx"};
+#define NAMES ((uint32_t)(sizeof names / sizeof *names))
 
+/* In the order in which they are tried unless WEFT_TRANSPORT has another. */
 static uint32_t of_this_build(void)
 {
+    uint32_t list = 0;
 #if defined(WEFT_SIM)
-    return WEFTI_NETWORK_SIM;
-#elif defined(WEFT_HAVE_OFI)
-    return WEFTI_NETWORK_OFI;
+    list = wefti_networks_append(list, WEFTI_NETWORK_SIM);
 #else
-    return 0;
+#ifdef WEFT_HAVE_OFI
+    list = wefti_networks_append(list, WEFTI_NETWORK_OFI);
 #endif
+#ifdef WEFT_HAVE_UCX
+    list = wefti_networks_append(list, WEFTI_NETWORK_UCX);
+#endif
+#endif
+    return list;
 }
 
-static const network *find(const char *name, size_t length)
+/* ---- lists ---- */
+
+static uint32_t first(uint32_t list)
 {
-    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
-        if (strlen(networks[i].name) == length && memcmp(networks[i].name, name, length) == 0) {
-            return &networks[i];
-        }
+    return list & 0xff;
+}
+
+static int has(uint32_t list, uint32_t network)
+{
+    while (list != 0 && first(list) != network) {
+        list >>= 8;
     }
-    return NULL;
+    return list != 0;
+}
+
+uint32_t wefti_networks_append(uint32_t list, uint32_t network)
+{
+    unsigned shift = 0;
+    while (list >> shift != 0) {
+        shift += 8;
+    }
+    return has(list, network) ? list : list | network << shift;
+}
+
+uint32_t wefti_networks_common(uint32_t list, uint32_t other)
+{
+    uint32_t common = 0;
+    for (; list != 0; list >>= 8) {
+        common = has(other, first(list)) ? wefti_networks_append(common, first(list)) : common;
+    }
+    return common;
+}
+
+static uint32_t without(uint32_t list, uint32_t other)
+{
+    uint32_t left = 0;
+    for (; list != 0; list >>= 8) {
+        left = has(other, first(list)) ? left : wefti_networks_append(left, first(list));
+    }
+    return left;
+}
+
+/* ---- WEFT_TRANSPORT ---- */
+
+static uint32_t find(const char *name, size_t length)
+{
+    uint32_t network = 0;
+    while (network < NAMES && (strlen(names[network]) != length || memcmp(names[network], name, length) != 0)) {
+        network++;
+    }
+    return network;
 }
 
 /* The networks of a list with commas. */
@@ -44,31 +86,34 @@ static weft_status read_list(const char *list, uint32_t *listed)
     *listed = 0;
     for (int is_more = 1; is_more; list++) {
         const size_t length = strcspn(list, ",");
-        const network *found = find(list, length);
-        if (found == NULL) {
+        const uint32_t network = find(list, length);
+        if (network == NAMES) {
             return wefti_error(
                 WEFT_ERR_ARGUMENT,
-                "weft_world_create: WEFT_TRANSPORT names \"%.*s\"; give a list of map and ofi, or ^ and what "
-                "is not to be used",
+                "weft_world_create: WEFT_TRANSPORT names \"%.*s\"; give a list of map, ofi and ucx, the first to be "
+                "tried first, or ^ and what is not to be used",
                 (int)length, list);
         }
-        *listed |= found->bit;
+        *listed = network != 0 ? wefti_networks_append(*listed, network) : *listed;
         list += length;
         is_more = *list == ',';
     }
     return WEFT_OK;
 }
 
-weft_status wefti_world_networks(uint32_t *networks_bits)
+weft_status wefti_world_networks(uint32_t *networks)
 {
     const char *word = wefti_env_word(WEFTI_ENV_TRANSPORT);
+    const uint32_t built = of_this_build();
     uint32_t listed;
+    *networks = built;
     if (*word == '\0') {
-        *networks_bits = of_this_build();
         return WEFT_OK;
     }
     WEFT_TRY(read_list(word + (*word == '^'), &listed));
-    *networks_bits = of_this_build() & ((*word == '^' ? ~listed : listed) | WEFTI_NETWORK_SIM);
+    if (!has(built, WEFTI_NETWORK_SIM)) {
+        *networks = *word == '^' ? without(built, listed) : wefti_networks_common(listed, built);
+    }
     return WEFT_OK;
 }
 

@@ -12,28 +12,53 @@
 #include "world/world.h"
 
 #ifdef WEFT_HAVE_OFI
-#define BUILT WEFTI_NETWORK_OFI
+#define OFI WEFTI_NETWORK_OFI
 #else
-#define BUILT 0u
+#define OFI 0u
 #endif
+#ifdef WEFT_HAVE_UCX
+#define UCX WEFTI_NETWORK_UCX
+#else
+#define UCX 0u
+#endif
+
+static uint32_t list_of(uint32_t first, uint32_t second)
+{
+    const uint32_t list = first != 0 ? wefti_networks_append(0, first) : 0;
+    return second != 0 ? wefti_networks_append(list, second) : list;
+}
 
 static uint32_t networks_of(const char *value)
 {
-    uint32_t bits = 77;
+    uint32_t networks = 77;
     assert_int_equal(setenv("WEFT_TRANSPORT", value, 1), 0);
-    assert_int_equal(wefti_world_networks(&bits), WEFT_OK);
-    return bits;
+    assert_int_equal(wefti_world_networks(&networks), WEFT_OK);
+    return networks;
 }
 
 static void test_values(void **state)
 {
     (void)state;
-    assert_int_equal(networks_of(""), BUILT);
-    assert_int_equal(networks_of("ofi"), BUILT);
-    assert_int_equal(networks_of("map,ofi"), BUILT);
+    assert_int_equal(networks_of(""), list_of(OFI, UCX));
+    assert_int_equal(networks_of("ofi"), OFI);
+    assert_int_equal(networks_of("map,ofi"), OFI);
+    assert_int_equal(networks_of("map,ucx,ofi"), list_of(UCX, OFI));
+    assert_int_equal(networks_of("ofi,ucx,ofi"), list_of(OFI, UCX));
     assert_int_equal(networks_of("map"), 0);
-    assert_int_equal(networks_of("^ofi"), 0);
-    assert_int_equal(networks_of("^map"), BUILT);
+    assert_int_equal(networks_of("^ofi"), UCX);
+    assert_int_equal(networks_of("^map,ucx"), OFI);
+    assert_int_equal(networks_of("^ucx,ofi"), 0);
+    assert_int_equal(networks_of("^map"), list_of(OFI, UCX));
+}
+
+static void test_common(void **state)
+{
+    (void)state;
+    const uint32_t both = wefti_networks_append(WEFTI_NETWORK_UCX, WEFTI_NETWORK_OFI);
+    assert_int_equal(wefti_networks_common(both, wefti_networks_append(WEFTI_NETWORK_OFI, WEFTI_NETWORK_UCX)), both);
+    assert_int_equal(wefti_networks_common(both, WEFTI_NETWORK_OFI), WEFTI_NETWORK_OFI);
+    assert_int_equal(wefti_networks_common(WEFTI_NETWORK_SIM, both), 0);
+    assert_int_equal(wefti_networks_common(0, both), 0);
 }
 
 static void test_refused(void **state)
@@ -41,10 +66,11 @@ static void test_refused(void **state)
     (void)state;
     static const char *const values[] = {"tcp", "ofi,", "ofi;map", "^", "OFI", "ofi,^map", ",", "of"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        uint32_t bits;
+        uint32_t networks;
         assert_int_equal(setenv("WEFT_TRANSPORT", values[i], 1), 0);
-        assert_int_equal(wefti_world_networks(&bits), WEFT_ERR_ARGUMENT);
+        assert_int_equal(wefti_world_networks(&networks), WEFT_ERR_ARGUMENT);
         assert_non_null(strstr(weft_last_error(), "WEFT_TRANSPORT"));
+        assert_non_null(strstr(weft_last_error(), "map, ofi and ucx"));
     }
 }
 
@@ -73,6 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_common),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_progress),
     };

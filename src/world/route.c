@@ -3,7 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/thread_state.h"
 #include "world/world.h"
 
 #define NETWORK_BYTES 640
@@ -42,19 +45,101 @@ weft_status wefti_world_transports_open(weft_world *world)
     return WEFT_OK;
 }
 
-weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange,
+static weft_status worst_of(const int32_t *all, int pes)
+{
+    weft_status worst = WEFT_OK;
+    for (int pe = 0; pe < pes && (worst == WEFT_OK || worst == WEFT_ERR_UNREACHABLE); pe++) {
+        worst = all[pe] != WEFT_OK ? (weft_status)all[pe] : worst;
+    }
+    return worst;
+}
+
+/* How it went on all PEs: *worst is WEFT_ERR_UNREACHABLE if nothing else has failed anywhere. */
+static weft_status agree(weft_status mine, int pes, const wefti_transport_exchange *exchange, weft_status *worst)
+{
+    const int32_t told = mine;
+    int32_t *all = wefti_alloc((size_t)pes * sizeof *all);
+    if (all == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "no memory for the statuses of %d PEs", pes);
+    }
+    weft_status status = exchange->allgather(exchange->context, &told, all, sizeof told);
+    *worst = status == WEFT_OK ? worst_of(all, pes) : status;
+    wefti_free(all);
+    return status;
+}
+
+static const wefti_transport_ops *network_of(uint32_t number)
+{
+    switch (number) {
+#ifdef WEFT_HAVE_OFI
+    case WEFTI_NETWORK_OFI:
+        return &wefti_transport_ofi;
+#endif
+#ifdef WEFT_HAVE_UCX
+    case WEFTI_NETWORK_UCX:
+        return &wefti_transport_ucx;
+#endif
+    default:
+        return NULL; /* the simulator's, which is open already */
+    }
+}
+
+static void close_last(weft_world *world)
+{
+    wefti_transport *transport = &world->transports[--world->transport_count];
+    transport->ops->close(transport);
+}
+
+/* What was tried, and why it does not do, goes before what is tried next. */
+static void note(char tried[WEFTI_ERROR_BYTES], const char *name, weft_status status, const char *text)
+{
+    const size_t used = strlen(tried);
+    (void)snprintf(tried + used, WEFTI_ERROR_BYTES - used, "%s: %s; ", name,
+                   status == WEFT_OK ? "another PE cannot use it" : text);
+    wefti_log(WEFTI_LOG_INFO, "the network %s is not used: %s", name,
+              status == WEFT_OK ? "another PE cannot use it" : text);
+}
+
+/* The last network of the list: whether all have opened it the caller finds out. */
+static weft_status open_last(weft_world *world, const wefti_transport_ops *ops, const char *tried,
+                             const wefti_transport_exchange *exchange)
+{
+    weft_status status = open_one(world, ops, exchange);
+    return status != WEFT_ERR_UNREACHABLE || tried[0] == '\0' ? status
+                                                              : wefti_error_context(status, "%s%s", tried, ops->name);
+}
+
+weft_status wefti_world_network_open(weft_world *world, uint32_t networks, const wefti_transport_exchange *exchange,
                                      const weft_device_config *device)
 {
-#ifdef WEFT_HAVE_OFI
-    WEFT_TRY(open_one(world, &wefti_transport_ofi, exchange, device));
-    world->knows_fates = wefti_transport_ofi.fate != NULL;
+    char tried[WEFTI_ERROR_BYTES] = "";
+    for (; networks >> 8 != 0; networks >>= 8) {
+        const wefti_transport_ops *ops = network_of(networks & 0xff);
+        weft_status worst = WEFT_OK;
+        wefti_error_expect(1);
+        weft_status status = open_one(world, ops, exchange, device);
+        wefti_error_expect(0);
+        char text[WEFTI_ERROR_BYTES] = "";
+        if (status != WEFT_OK) {
+            (void)snprintf(text, sizeof text, "%s", wefti_thread_text());
+        }
+        WEFT_TRY(agree(status, (int)world->view.pes, exchange, &worst));
+        if (worst != WEFT_ERR_UNREACHABLE) {
+            world->knows_fates = status == WEFT_OK && ops->fate != NULL;
+            return status == WEFT_OK ? WEFT_OK : wefti_error(status, "%s", text);
+        }
+        note(tried, ops->name, status, text);
+        if (status == WEFT_OK) {
+            close_last(world);
+        }
+    }
+    const wefti_transport_ops *last = network_of(networks);
+    if (last == NULL) {
+        return WEFT_OK; /* the simulator's is open already; worlds of several nodes without any are refused (apart.c) */
+    }
+    WEFT_TRY(open_last(world, last, tried, exchange, device));
+    world->knows_fates = last->fate != NULL;
     return WEFT_OK;
-#else
-    (void)world;
-    (void)exchange;
-    (void)device;
-    return WEFT_OK; /* there is one open already, or worlds of several nodes are refused (apart.c) */
-#endif
 }
 
 int wefti_world_pause(weft_world *world, uint64_t waited_ns, uint64_t left_ns)
@@ -70,8 +155,7 @@ int wefti_world_pause(weft_world *world, uint64_t waited_ns, uint64_t left_ns)
 void wefti_world_transports_close(weft_world *world)
 {
     while (world->transport_count > 0) {
-        wefti_transport *transport = &world->transports[--world->transport_count];
-        transport->ops->close(transport);
+        close_last(world);
     }
 }
 

@@ -169,7 +169,7 @@ typedef struct wefti_world_settings {
     uint64_t heap_max_bytes; /* 0: by the least of the nodes' memory, once they are known */
     uint64_t heap_bytes;
     uint64_t spins; /* 0: by PEs and cores */
-    uint32_t networks; /* WEFTI_NETWORK_...: what may connect this PE with other nodes */
+    uint32_t networks; /* a list of networks.c: what may connect this PE with other nodes */
     int can_meet; /* the others can be met with this config, also to tell them that something is wrong */
     wefti_preferences preferences;
     wefti_ep_counts_way ep_counts;
@@ -180,10 +180,16 @@ typedef struct wefti_world_settings {
 
 /* ---- networks.c: what may connect nodes ---- */
 
+/* A list has one network a byte: the first to be tried in the lowest; 0 ends it. */
 #define WEFTI_NETWORK_OFI ((uint32_t)1)
-#define WEFTI_NETWORK_SIM ((uint32_t)2)
+#define WEFTI_NETWORK_UCX ((uint32_t)2)
+#define WEFTI_NETWORK_SIM ((uint32_t)3)
 /* What this build has and WEFT_TRANSPORT allows. */
-weft_status wefti_world_networks(uint32_t *networks_bits);
+weft_status wefti_world_networks(uint32_t *networks);
+/* With one more at its end, if it is not in it. */
+uint32_t wefti_networks_append(uint32_t list, uint32_t network);
+/* Those of `list` that are in `other`, too. */
+uint32_t wefti_networks_common(uint32_t list, uint32_t other);
 /* Whether WEFT_PROGRESS leaves to calls what comes from other nodes. */
 weft_status wefti_world_progress(int *is_inline);
 
@@ -222,8 +228,9 @@ const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_
 /* ---- route.c: which transport carries what to whom ---- */
 
 weft_status wefti_world_transports_open(weft_world *world);
-/* The one between nodes, in a world that has several; every PE calls it. `device`: the config's, or NULL. */
-weft_status wefti_world_network_open(weft_world *world, const wefti_transport_exchange *exchange,
+/* The one between nodes, in a world that has several: the first of the list that opens on all PEs. Every PE calls it
+ * with the same list. `device`: the config's, or NULL. */
+weft_status wefti_world_network_open(weft_world *world, uint32_t networks, const wefti_transport_exchange *exchange,
                                      const weft_device_config *device);
 /* A pause of a waiter by the transport between nodes, which sees to what has come meanwhile; returns 0 if there is
  * none. */
