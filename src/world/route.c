@@ -102,9 +102,9 @@ static void note(char tried[WEFTI_ERROR_BYTES], const char *name, weft_status st
 
 /* The last network of the list: whether all have opened it the caller finds out. */
 static weft_status open_last(weft_world *world, const wefti_transport_ops *ops, const char *tried,
-                             const wefti_transport_exchange *exchange)
+                             const wefti_transport_exchange *exchange, const weft_device_config *device)
 {
-    weft_status status = open_one(world, ops, exchange);
+    weft_status status = open_one(world, ops, exchange, device);
     return status != WEFT_ERR_UNREACHABLE || tried[0] == '\0' ? status
                                                               : wefti_error_context(status, "%s%s", tried, ops->name);
 }
