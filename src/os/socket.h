@@ -46,8 +46,8 @@ int wefti_os_socket_port_user(unsigned port, unsigned *user);
 void wefti_os_socket_list_unix(const char *prefix, int (*see)(void *context, const char *name), void *context);
 /* How many descriptors this process may have beyond the number `descriptor`, which the lowest free one was. */
 int wefti_os_descriptors_left(int descriptor);
-/* Whether this process may not open as many more descriptors as it takes to meet another. */
-int wefti_os_descriptors_are_few(void);
+/* Whether this process may open none more, or fewer than it takes to meet another. */
+int wefti_os_descriptors_are_spent(void);
 /* From here on this thread has a table of descriptors of its own, a copy in which some that were open are not: what it
  * opens until it ends is its own. The process's files, and its locks on them, stay as they are. Returns 0 where the
  * system refuses. */

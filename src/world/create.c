@@ -170,7 +170,7 @@ static void refuse_apart(void *argument)
 static weft_status open_bootstrap(wefti_creation *creation)
 {
     weft_status status = wefti_bootstrap_open(&creation->settings.config, &creation->bootstrap);
-    if (status != WEFT_ERR_SYSTEM || creation->bootstrap.has_met || !wefti_os_descriptors_are_few()) {
+    if (status != WEFT_ERR_SYSTEM || creation->bootstrap.has_met || !wefti_os_descriptors_are_spent()) {
         return status;
     }
     wefti_os_thread *thread;

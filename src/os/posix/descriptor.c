@@ -24,7 +24,7 @@ int wefti_os_descriptor_beyond_standard(int descriptor)
     return copy;
 }
 
-int wefti_os_descriptors_are_few(void)
+int wefti_os_descriptors_are_spent(void)
 {
     int opened[FEW];
     int count = 0;

@@ -439,7 +439,7 @@ int wefti_os_descriptors_left(int descriptor)
     return sim->sockets->are_none_left || wefti_random_below(&sim->random, 2) == 0 ? 0 : PLENTY;
 }
 
-int wefti_os_descriptors_are_few(void)
+int wefti_os_descriptors_are_spent(void)
 {
     return 0;
 }
