@@ -23,9 +23,9 @@ def free_port():
             continue
 
 
-def run(file, function, ranks, *arguments, deadline=30):
-    """Each rank runs function(*arguments) of `file`, arguments as text, with a deadline in seconds. Raises with the output of
-    those that failed."""
+def run(file, function, ranks, *arguments, deadline=SECONDS // 4):
+    """Each rank runs function(*arguments) of `file`, arguments as text, with a deadline in seconds, which is longer where the tests
+    have more time: ranks compile. Raises with the output of those that failed."""
     here = os.path.dirname(os.path.abspath(file))
     module = os.path.splitext(os.path.basename(file))[0]
     code = f"import sys; sys.path.insert(0, {here!r}); import {module}; {module}.{function}(*sys.argv[1:])"
