@@ -185,6 +185,10 @@ foreach(program ep ep_halves)
     weft_add_on_host_test(${program}.wrap "WEFT_FAKE_SMS=6;WEFT_EP_FIRST_CALL=2147483644"
         ${PROJECT_BINARY_DIR}/tests/${program}_on_host -t 2 -c 12)
 endforeach()
+# Many calls of one group, whose epochs begin again on the way.
+weft_add_on_host_program(ep_soak)
+weft_add_on_host_test(ep_soak.wrap "WEFT_FAKE_SMS=4;WEFT_EP_FIRST_CALL=2147483616"
+    ${PROJECT_BINARY_DIR}/tests/ep_soak_on_host -t 2)
 # Ranks that have not all in common: as processes, which map what they share.
 weft_add_on_host_program(ep_apart)
 if(TARGET weftrun AND NOT WEFT_SANITIZE)

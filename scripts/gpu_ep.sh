@@ -24,6 +24,9 @@ if [ "$gpus" -ge 4 ]; then # six a GPU
 fi
 run "halves, $gpus processes" "$build/weftrun" -n "$gpus" "${test}_halves" -c 100
 run "halves, 4 threads" "${test}_halves" -t 4 -c 100
+run "ranks late, masked and apart, $gpus processes" "$build/weftrun" -n "$gpus" "${test}_apart"
+run "calls across the wrap, $gpus processes" env WEFT_EP_FIRST_CALL=2147473648 \
+    "$build/weftrun" -n "$gpus" "${test}_soak" -c 20000
 run "$gpus threads, cudaIpc" env WEFT_CUDA_VMM=0 "$test" -t "$gpus"
 if command -v compute-sanitizer >/dev/null; then
     run "memcheck" "$build/weftrun" -n 2 \
