@@ -12,7 +12,8 @@ weft_status wefti_world_create(const weft_world_config *config, weft_world **out
     if (out == NULL) {
         return wefti_error_null("weft_world_create", "world");
     }
-    WEFT_TRY(wefti_world_make(config, headers, &settings, &world));
+    WEFT_TRY(wefti_world_make(config, headers, wefti_device_backend == NULL ? NULL : wefti_device_backend->find_pci,
+                              &settings, &world));
     if (settings.config.device != NULL) {
         weft_status status = weft_device_attach(world, settings.config.device);
         if (status != WEFT_OK) {

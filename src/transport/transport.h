@@ -30,7 +30,13 @@ typedef struct wefti_transport_exchange {
     void *context;
 } wefti_transport_exchange;
 
-/* What a transport learns about its world when it is opened; all but `exchange` and `device` lives as long as the
+/* Whom to ask which GPU a PE will have (device/device.h), and with which config, NULL if it has none yet. */
+typedef struct wefti_transport_gpu {
+    int (*find_pci)(const struct weft_device_config *config, char *text, int bytes);
+    const struct weft_device_config *config;
+} wefti_transport_gpu;
+
+/* What a transport learns about its world when it is opened; all but `exchange` and `gpu` lives as long as the
  * transport. */
 typedef struct wefti_transport_setup {
     uint64_t world; /* equal on all PEs of this world, and on those of no other */
@@ -41,7 +47,7 @@ typedef struct wefti_transport_setup {
     const unsigned *pes_per_core; /* PEs that share a core of this one; 0: that is not known yet */
     uint64_t deadline_ns; /* of what blocks, or WEFT_FOREVER */
     uint64_t silence_ns; /* after which the PEs of a host that gives no sign of life are gone, or WEFT_FOREVER */
-    const struct weft_device_config *device; /* of the GPU that the PE will have, only while it is opened; or NULL */
+    const wefti_transport_gpu *gpu; /* which GPU the PE will have, only while it is opened; NULL: none is known */
     int progress_inline; /* calls see to what comes; while there are none it may wait for some milliseconds */
     const wefti_transport_exchange *exchange; /* of a transport between nodes; only while it is opened */
 } wefti_transport_setup;

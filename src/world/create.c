@@ -28,6 +28,7 @@
 /* What creation knows beside the world; gone at its end. */
 typedef struct wefti_creation {
     wefti_world_settings settings;
+    wefti_transport_gpu gpu;
     wefti_bootstrap bootstrap;
     wefti_hello mine;
     wefti_directory *directory; /* of all PEs */
@@ -576,8 +577,9 @@ static weft_status gather_over_bootstrap(void *context, const void *mine, void *
 static weft_status open_network(wefti_creation *creation, weft_world *world)
 {
     const wefti_transport_exchange exchange = {gather_over_bootstrap, &creation->bootstrap};
-    weft_status status =
-        wefti_world_network_open(world, creation->directory->networks, &exchange, creation->settings.config.device);
+    creation->gpu.config = creation->settings.config.device;
+    weft_status status = wefti_world_network_open(world, creation->directory->networks, &exchange,
+                                                  creation->gpu.find_pci != NULL ? &creation->gpu : NULL);
     if (status != WEFT_ERR_UNREACHABLE) {
         return status;
     }
@@ -744,9 +746,11 @@ static weft_status check_headers(const wefti_headers *headers)
 }
 
 weft_status wefti_world_make(const weft_world_config *config, const wefti_headers *headers,
+                             int (*find_pci)(const weft_device_config *config, char *text, int bytes),
                              wefti_world_settings *settings, weft_world **out)
 {
-    wefti_creation creation = {.mark = {.listener = -1}, .pass = {.listener = -1}, .ticket.descriptor = -1};
+    wefti_creation creation = {
+        .gpu.find_pci = find_pci, .mark = {.listener = -1}, .pass = {.listener = -1}, .ticket.descriptor = -1};
     weft_world *world = NULL;
     weft_status status = wefti_world_settings_init(&creation.settings, config);
     if (status == WEFT_OK) {

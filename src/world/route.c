@@ -12,7 +12,7 @@
 #define NETWORK_BYTES 640
 
 static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, const wefti_transport_exchange *exchange,
-                            const weft_device_config *device)
+                            const wefti_transport_gpu *gpu)
 {
     wefti_transport *transport = &world->transports[world->transport_count];
     memset(transport, 0, sizeof *transport);
@@ -28,7 +28,7 @@ static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, c
         .silence_ns = world->silence_ns,
         .progress_inline = world->progress_inline,
         .exchange = exchange,
-        .device = device,
+        .gpu = gpu,
     };
     WEFT_TRY(ops->open(transport, &setup));
     world->transport_count++;
@@ -102,22 +102,22 @@ static void note(char tried[WEFTI_ERROR_BYTES], const char *name, weft_status st
 
 /* The last network of the list: whether all have opened it the caller finds out. */
 static weft_status open_last(weft_world *world, const wefti_transport_ops *ops, const char *tried,
-                             const wefti_transport_exchange *exchange, const weft_device_config *device)
+                             const wefti_transport_exchange *exchange, const wefti_transport_gpu *gpu)
 {
-    weft_status status = open_one(world, ops, exchange, device);
+    weft_status status = open_one(world, ops, exchange, gpu);
     return status != WEFT_ERR_UNREACHABLE || tried[0] == '\0' ? status
                                                               : wefti_error_context(status, "%s%s", tried, ops->name);
 }
 
 weft_status wefti_world_network_open(weft_world *world, uint32_t networks, const wefti_transport_exchange *exchange,
-                                     const weft_device_config *device)
+                                     const wefti_transport_gpu *gpu)
 {
     char tried[WEFTI_ERROR_BYTES] = "";
     for (; networks >> 8 != 0; networks >>= 8) {
         const wefti_transport_ops *ops = network_of(networks & 0xff);
         weft_status worst = WEFT_OK;
         wefti_error_expect(1);
-        weft_status status = open_one(world, ops, exchange, device);
+        weft_status status = open_one(world, ops, exchange, gpu);
         wefti_error_expect(0);
         char text[WEFTI_ERROR_BYTES] = "";
         if (status != WEFT_OK) {
@@ -137,7 +137,7 @@ weft_status wefti_world_network_open(weft_world *world, uint32_t networks, const
     if (last == NULL) {
         return WEFT_OK; /* the simulator's is open already; worlds of several nodes without any are refused (apart.c) */
     }
-    WEFT_TRY(open_last(world, last, tried, exchange, device));
+    WEFT_TRY(open_last(world, last, tried, exchange, gpu));
     world->knows_fates = last->fate != NULL;
     return WEFT_OK;
 }

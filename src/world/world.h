@@ -229,9 +229,9 @@ const char *wefti_world_gone_text(const weft_world *world, char text[WEFTI_GONE_
 
 weft_status wefti_world_transports_open(weft_world *world);
 /* The one between nodes, in a world that has several: the first of the list that opens on all PEs. Every PE calls it
- * with the same list. `device`: the config's, or NULL. */
+ * with the same list. `gpu`: as its setup has it. */
 weft_status wefti_world_network_open(weft_world *world, uint32_t networks, const wefti_transport_exchange *exchange,
-                                     const weft_device_config *device);
+                                     const wefti_transport_gpu *gpu);
 /* A pause of a waiter by the transport between nodes, which sees to what has come meanwhile; returns 0 if there is
  * none. */
 int wefti_world_pause(weft_world *world, uint64_t waited_ns, uint64_t left_ns);
@@ -243,8 +243,10 @@ wefti_transport *wefti_world_transport(weft_world *world, int pe);
 
 /* End the phase that began at the last call, under this static name. */
 void wefti_world_phase(weft_world *world, const char *name);
-/* Make a world, without a device; `settings` becomes what its config and the environment say. */
+/* Make a world, without a device; `settings` becomes what its config and the environment say. `find_pci`: of the
+ * backend of devices (device/device.h), or NULL; a network asks which GPU it will be. */
 weft_status wefti_world_make(const weft_world_config *config, const wefti_headers *headers,
+                             int (*find_pci)(const weft_device_config *config, char *text, int bytes),
                              wefti_world_settings *settings, weft_world **world);
 /* End it: local. Safe on a half-made one, and on NULL. */
 void wefti_world_free(weft_world *world);

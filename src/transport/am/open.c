@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/thread_state.h"
-#include "device/device.h"
 
 #define PROBE_NS UINT64_C(5000000000) /* for PE 0's first answer, through a machine in use */
 #define CLOSING_NS UINT64_C(2000000000) /* to deliver what this PE has sent, at the end */
@@ -113,7 +112,7 @@ static wefti_topo_pci find_gpu(const wefti_transport_setup *setup)
 {
     char text[WEFTI_TOPO_PCI_BYTES];
     wefti_topo_pci pci;
-    return wefti_device_backend != NULL && wefti_device_backend->find_pci(setup->device, text, sizeof text) &&
+    return setup->gpu != NULL && setup->gpu->find_pci(setup->gpu->config, text, sizeof text) &&
                    wefti_topo_pci_parse(text, &pci)
                ? pci
                : WEFTI_TOPO_PCI_NONE;
@@ -128,7 +127,7 @@ static weft_status make(wefti_transport *transport, const wefti_wire_ops *wire, 
     }
     transport->state = am;
     am->setup = transport->setup;
-    am->setup.device = NULL;
+    am->setup.gpu = NULL;
     am->wake[0] = am->wake[1] = -1;
     am->wire = (wefti_wire){.ops = wire, .am = am, .wake = {-1, -1}};
     wefti_wire_wish wish = {
