@@ -58,8 +58,8 @@ typedef struct weft_device_config {
  * (no CUDA in this build, no driver, no GPU, one that cannot do it), WEFT_ERR_ARGUMENT (config, or the number of a GPU
  * that is not there), WEFT_ERR_STATE (no current context; attached already; no multiprocessor free for a proxy),
  * WEFT_ERR_UNREACHABLE (what a PE has mapped is not the other's memory), WEFT_ERR_MEMORY, WEFT_ERR_MISMATCH,
- * WEFT_ERR_TIMEOUT; the text names the PE that lacks something. Nothing is left behind by a failure, and the call may be
- * repeated. */
+ * WEFT_ERR_TIMEOUT; the text names the PE that lacks something. Nothing is left behind by a failure, and the call may
+ * be repeated. */
 WEFT_API weft_status weft_device_attach(weft_world *world, const weft_device_config *config) WEFT_MUST_CHECK;
 
 /* What a PE has. */
