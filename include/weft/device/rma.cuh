@@ -130,28 +130,6 @@ WEFTI_DEVICE int weft_dev_signal(const weft_dev &dev, Signal *signal, wefti_u64 
     return WEFT_OK;
 }
 
-/* Where the proxy carries the bytes, or the signal, or both: a signal that is stored waits until the bytes are there.
- */
-WEFTI_DEVICE int wefti_far_put_signal(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
-                                      wefti_u64 bytes, const void *signal, wefti_u64 value, weft_signal_op op, int pe)
-{
-    const bool is_beyond = bytes != 0 && wefti_dev_peer(dev, dest, bytes, pe) == 0;
-    int status = is_beyond ? wefti_far_put(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe)
-                           : weft_dev_put(scope, dev, dest, source, bytes, pe);
-    if (scope.rank != 0 || status != WEFT_OK) {
-        return status;
-    }
-    const wefti_u64 at = wefti_dev_peer(dev, signal, sizeof(wefti_u64), pe);
-    if (at == 0) {
-        return wefti_far_signal(&dev, (wefti_u64)signal, value, op, pe);
-    }
-    status = is_beyond ? wefti_far_quiet(&dev) : WEFT_OK;
-    if (status == WEFT_OK) {
-        wefti_dev_signal_at(at, value, op);
-    }
-    return status;
-}
-
 /* Up to here one warp is as fast as a block: 16 bytes a thread, four times. */
 #define WEFTI_SMALL_VECTORS 4
 #define WEFTI_SMALL_BYTES (WEFTI_SMALL_VECTORS * 512)
@@ -209,10 +187,11 @@ WEFTI_DEVICE wefti_u64 wefti_dev_put_small(weft_scope warp, const weft_dev &dev,
     return wefti_dev_plain(dev, (wefti_u64)signal, pe);
 }
 
-/* By the first warp alone: the others need not even know the addresses, and the signal need not wait for them. */
-WEFTI_DEVICE int wefti_dev_put_signal_small(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
-                                            wefti_u32 bytes, const void *signal, wefti_u64 value, weft_signal_op op,
-                                            int pe)
+/* By the first warp alone: the others need not even know the addresses, and the signal need not wait for them. Returns
+ * 0, on all threads, where load and store do not reach the bytes or the signal; nothing is done then. */
+WEFTI_DEVICE bool wefti_dev_put_signal_small(weft_scope scope, const weft_dev &dev, void *dest, const void *source,
+                                             wefti_u32 bytes, const void *signal, wefti_u64 value, weft_signal_op op,
+                                             int pe)
 {
     int is_nowhere = 0;
     wefti_scope_sync(scope);
@@ -226,10 +205,7 @@ WEFTI_DEVICE int wefti_dev_put_signal_small(weft_scope scope, const weft_dev &de
             wefti_dev_signal_at(at, value, op);
         }
     }
-    /* also: the source has been read */
-    return __builtin_expect(wefti_scope_first_says(scope, is_nowhere), 0)
-               ? wefti_far_put_signal(scope, dev, dest, source, bytes, signal, value, op, pe)
-               : WEFT_OK;
+    return !wefti_scope_first_says(scope, is_nowhere); /* also: the source has been read */
 }
 
 /* weft_dev_put, then the signal: who sees the signal sees the bytes, and all that the scope's threads did before.
@@ -239,17 +215,17 @@ WEFTI_DEVICE int weft_dev_put_signal(weft_scope scope, const weft_dev &dev, void
                                      wefti_u64 bytes, Signal *signal, wefti_u64 value, weft_signal_op op, int pe)
 {
     static_assert(sizeof(Signal) == 8, "signals are 64-bit words");
-    if (scope.kind == WEFTI_SCOPE_BLOCK && bytes <= WEFTI_SMALL_BYTES) {
-        return wefti_dev_put_signal_small(scope, dev, dest, source, (wefti_u32)bytes, signal, value, op, pe);
+    if (scope.kind == WEFTI_SCOPE_BLOCK && bytes <= WEFTI_SMALL_BYTES &&
+        wefti_dev_put_signal_small(scope, dev, dest, source, (wefti_u32)bytes, signal, value, op, pe)) {
+        return WEFT_OK;
     }
-    int status;
-    if (__builtin_expect(dev.abroad_count != 0, 0)) {
-        status = wefti_far_put_signal(scope, dev, dest, source, bytes, signal, value, op, pe);
-    } else {
-        status = weft_dev_put(scope, dev, dest, source, bytes, pe);
-        if (scope.rank == 0 && status == WEFT_OK) {
-            status = weft_dev_signal(dev, signal, value, op, pe);
-        }
+    int status = weft_dev_put(scope, dev, dest, source, bytes, pe);
+    if (scope.rank == 0 && status == WEFT_OK && __builtin_expect(dev.abroad_count != 0, 0) &&
+        !wefti_dev_is_far(dev, pe)) {
+        status = wefti_far_quiet(&dev); /* the proxy may carry the bytes, and the signal be stored */
+    }
+    if (scope.rank == 0 && status == WEFT_OK) {
+        status = weft_dev_signal(dev, signal, value, op, pe);
     }
     return status == WEFT_OK ? WEFT_OK : weft_dev_fault(dev);
 }
