@@ -132,7 +132,7 @@ def test_ranks():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_cuda():
-    torch.cuda.init()
+    torch.zeros(1, device="cuda")  # makes a context current
     world, pool = opened(64 << 20, on_device=True)
     with pool.use():
         x = torch.arange(1 << 20, device="cuda")

@@ -23,7 +23,7 @@ if [ "$target" = topo ]; then
     parts="$parts $(find "$source/src/topo" -name "*.c" | grep -v "_test\.c$")"
 fi
 if [ "$target" = outside ]; then # what hello.c needs to say hello itself, which nobody does here, is left out
-    for part in hello verdict apart directory heaps slots; do
+    for part in hello verdict apart directory heaps networks slots; do
         parts="$parts $source/src/world/$part.c"
     done
     parts="$parts $source/src/world/tuning.c -Wl,--defsym=wefti_build_key=0 -Wl,--defsym=wefti_team_refuse=0"

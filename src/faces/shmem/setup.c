@@ -96,10 +96,11 @@ static const char *without_p(const char *call)
 
 void wefti_shmem_refuse(const char *call, const char *cause)
 {
+    char who[32] = "";
     if (wefti_shmem.world != NULL) {
-        (void)fprintf(stderr, "PE %d: ", weft_world_pe(wefti_shmem.world));
+        (void)snprintf(who, sizeof who, "PE %d: ", weft_world_pe(wefti_shmem.world));
     }
-    (void)fprintf(stderr, "%s: %s\n", without_p(call), cause);
+    (void)fprintf(stderr, "%s%s: %s\n", who, without_p(call), cause); /* at once: others may end this PE meanwhile */
     wefti_shmem_end(EXIT_FAILURE);
 }
 
