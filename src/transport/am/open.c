@@ -129,7 +129,7 @@ static weft_status make(wefti_transport *transport, const wefti_wire_ops *wire, 
     am->setup = transport->setup;
     am->setup.gpu = NULL;
     am->wake[0] = am->wake[1] = -1;
-    am->wire = (wefti_wire){.ops = wire, .am = am, .wake = {-1, -1}};
+    am->wire = (wefti_wire){.ops = wire, .am = am, .wake = {-1, -1}, .sleep_ms = -1};
     wefti_wire_wish wish = {
         .can_wake = !am->setup.progress_inline, .world = am->setup.world, .number = am->setup.pe, .pes = am->setup.pes};
     WEFT_TRY(wefti_am_rma_settings(am, &wish.rma));

@@ -196,7 +196,7 @@ static void sleep_until_woken(const wefti_am *am, int rests)
     await_channels(am, items + 1);
     const int rest_ms = am->setup.progress_inline ? REST_INLINE_MS : REST_MS;
     rests |= am->setup.progress_inline;
-    (void)poll(items, rests ? 1 : 1 + WEFTI_WIRE_CHANNELS, rests ? rest_ms : -1);
+    (void)poll(items, rests ? 1 : 1 + WEFTI_WIRE_CHANNELS, rests ? rest_ms : am->wire.sleep_ms);
     (void)!read(am->wake[0], bytes, sizeof bytes);
 }
 

@@ -107,6 +107,7 @@ struct wefti_wire {
     wefti_wire_rma rma; /* what there is of what was wished; set by open, as what follows */
     int needs_registration; /* of the memory that is sent from */
     int wake[WEFTI_WIRE_CHANNELS]; /* descriptors to sleep on, once can_sleep says so; or -1 */
+    int sleep_ms; /* the longest sleep, where not all that comes makes them readable; -1: any */
 };
 
 /* ---- told by the wire, within poll (progress.c) ---- */

@@ -15,6 +15,7 @@
 #include "transport/ucx/library.h"
 
 #define WORDS_BYTES 120
+#define SLEEP_MS 10 /* UCX 1.13 has been seen not to make its descriptor readable for a peer that connects */
 #define CLOSING_NS UINT64_C(500000000) /* for what is still to be sent, at the end */
 /* Requests of a PE that may be there before an earlier one; credits let it send half as many. */
 #define WINDOW ((uint32_t)2 * WEFTI_AM_CREDITS_MAX)
@@ -486,6 +487,7 @@ static weft_status open_all(wire_state *state, const wefti_wire_wish *wish, addr
         if (status != UCS_OK) {
             return failed(state, "a descriptor to sleep on", status);
         }
+        state->wire->sleep_ms = SLEEP_MS;
     }
     return tell_address(state, mine);
 }
